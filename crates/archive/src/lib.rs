@@ -1,0 +1,1 @@
+//! WARC, CDXJ and row files: names, rotation, fsync, receipts.

@@ -1,0 +1,3 @@
+//! A polite web crawler with exclusion built in.
+
+fn main() {}

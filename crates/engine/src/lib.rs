@@ -1,0 +1,1 @@
+//! The ring: one loop over one closed set of events.

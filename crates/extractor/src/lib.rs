@@ -1,0 +1,1 @@
+//! What a page says: links, base, charset, directives, title; sitemaps.

@@ -1,0 +1,1 @@
+//! One bounded HTTP exchange; names and addresses; copies of robots.txt.

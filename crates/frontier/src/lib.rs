@@ -1,0 +1,1 @@
+//! What is known, waiting, leased and settled; durable.

@@ -1,0 +1,1 @@
+//! May we? robots.txt, page directives, scope; each answer names its rule.

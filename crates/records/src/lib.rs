@@ -1,0 +1,1 @@
+//! Reads the directory of a crawl back: rows, requests, reports.

@@ -1,0 +1,1 @@
+//! When a host may next be asked.

@@ -1,0 +1,1 @@
+//! A seeded, misbehaving web on loopback with a request log.

@@ -1,0 +1,313 @@
+//! The canonical form of a URL.
+
+use std::fmt;
+
+use url::{Position, Url};
+
+use crate::keys::{HostKey, Origin, Site};
+
+/// A longer URL is [`Unusable::TooLong`]. Octets; servers commonly refuse more than
+/// 8 KiB of request line.
+pub const MAX_URL_OCTETS: usize = 8 * 1024;
+
+/// An http or https URL in canonical form.
+///
+/// The form is that of the WHATWG URL Standard (lower-case scheme and host, IDNA as
+/// Punycode, default port dropped, dot segments resolved) without fragment and without
+/// user name and password: a crawler asks for no fragment, and credentials found in a
+/// link are nobody's to use and nobody's to write down. Two URLs are the same URL where
+/// their canonical forms are equal. Order is that of the octets.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CanonicalUrl(
+    // Invariant: http or https, with a host, no fragment, no credentials, at most
+    // `MAX_URL_OCTETS`.
+    Url,
+);
+
+/// Why a string names nothing that a crawler can ask for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unusable {
+    /// Nothing but blanks.
+    #[error("empty URL")]
+    Empty,
+    /// A scheme other than http and https.
+    #[error("scheme `{0}` is not http or https")]
+    Scheme(String),
+    /// Not a URL by the WHATWG URL Standard.
+    #[error("not a URL: {0}")]
+    Malformed(url::ParseError),
+    /// More than [`MAX_URL_OCTETS`].
+    #[error("URL of {octets} octets, more than {MAX_URL_OCTETS}")]
+    TooLong {
+        /// The length that was found.
+        octets: usize,
+    },
+}
+
+impl Unusable {
+    /// A short fixed name, for counting.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Unusable::Empty => "empty",
+            Unusable::Scheme(_) => "scheme",
+            Unusable::Malformed(_) => "malformed",
+            Unusable::TooLong { .. } => "too_long",
+        }
+    }
+}
+
+/// Brings a URL as found into canonical form; `base` is the URL of the page (or its
+/// base element) that a relative reference starts from.
+///
+/// # Errors
+/// [`Unusable`] says why `raw` can't be asked for. No input panics.
+pub fn canonicalize(base: Option<&CanonicalUrl>, raw: &str) -> Result<CanonicalUrl, Unusable> {
+    let raw = raw.trim_matches(|c: char| c <= ' ');
+    if raw.is_empty() && base.is_none() {
+        return Err(Unusable::Empty);
+    }
+    if raw.len() > MAX_URL_OCTETS {
+        return Err(Unusable::TooLong { octets: raw.len() });
+    }
+    let parsed = match base {
+        Some(base) => base.0.join(raw),
+        None => Url::parse(raw),
+    };
+    parsed
+        .map_err(Unusable::Malformed)
+        .and_then(CanonicalUrl::new)
+}
+
+impl CanonicalUrl {
+    fn new(mut url: Url) -> Result<CanonicalUrl, Unusable> {
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(Unusable::Scheme(url.scheme().to_owned()));
+        }
+        url.set_fragment(None);
+        // Both calls fail only for URLs without a host, and http URLs have one.
+        if !url.username().is_empty() {
+            let _ = url.set_username("");
+        }
+        if url.password().is_some() {
+            let _ = url.set_password(None);
+        }
+        match url.as_str().len() {
+            octets if octets > MAX_URL_OCTETS => Err(Unusable::TooLong { octets }),
+            _ => Ok(CanonicalUrl(url)),
+        }
+    }
+
+    /// The whole URL, ASCII only.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
+    /// The parsed form of the same URL.
+    #[must_use]
+    pub fn as_url(&self) -> &Url {
+        &self.0
+    }
+
+    /// `http` or `https`.
+    #[must_use]
+    pub fn scheme(&self) -> &str {
+        self.0.scheme()
+    }
+
+    /// Host name or address as it stands in the URL; an IPv6 address in brackets.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        &self.0[Position::BeforeHost..Position::AfterHost]
+    }
+
+    /// The port, also where it is the scheme's default.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.0
+            .port_or_known_default()
+            .unwrap_or(if self.scheme() == "https" { 443 } else { 80 })
+    }
+
+    /// Path and query, beginning with `/`: what robots rules are matched with and what
+    /// an origin-form request line holds.
+    #[must_use]
+    pub fn path_and_query(&self) -> &str {
+        &self.0[Position::BeforePath..Position::AfterQuery]
+    }
+
+    /// The path alone, beginning with `/`.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.0.path()
+    }
+
+    /// Scheme, host and port.
+    #[must_use]
+    pub fn origin(&self) -> Origin {
+        Origin::of(&self.0)
+    }
+
+    /// The key that a gap is kept for.
+    #[must_use]
+    pub fn host_key(&self) -> HostKey {
+        HostKey::of(&self.0)
+    }
+
+    /// The registrable domain.
+    #[must_use]
+    pub fn site(&self) -> Site {
+        Site::of(&self.0)
+    }
+}
+
+impl fmt::Display for CanonicalUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for CanonicalUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CanonicalUrl({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use proptest::prelude::*;
+
+    use super::{MAX_URL_OCTETS, canonicalize};
+
+    fn check(base: Option<&str>, raw: &str, expect: Expect) {
+        let base = base.map(|base| canonicalize(None, base).unwrap());
+        let found = match canonicalize(base.as_ref(), raw) {
+            Ok(url) => url.to_string(),
+            Err(why) => format!("unusable ({}): {why}", why.name()),
+        };
+        expect.assert_eq(&found);
+    }
+
+    #[test]
+    fn whatwg_form() {
+        check(
+            None,
+            "  HTTP://Example.ORG:80/a/../b/./c?Q=1 \n",
+            expect!["http://example.org/b/c?Q=1"],
+        );
+        check(
+            None,
+            "https://example.org:443",
+            expect!["https://example.org/"],
+        );
+        check(
+            None,
+            "http://example.org:8080",
+            expect!["http://example.org:8080/"],
+        );
+        check(
+            None,
+            "http://bücher.example/ü?ü",
+            expect!["http://xn--bcher-kva.example/%C3%BC?%C3%BC"],
+        );
+        check(None, "http://0x7f.1/", expect!["http://127.0.0.1/"]);
+        check(None, "http://[::0001]/", expect!["http://[::1]/"]);
+        check(
+            None,
+            "http:\\\\example.org\\a",
+            expect!["http://example.org/a"],
+        );
+    }
+
+    #[test]
+    fn ours_fragment_and_credentials_are_dropped() {
+        check(
+            None,
+            "http://example.org/a#b",
+            expect!["http://example.org/a"],
+        );
+        check(
+            None,
+            "http://u:p@example.org/",
+            expect!["http://example.org/"],
+        );
+        check(
+            None,
+            "http://example.org/?#",
+            expect!["http://example.org/?"],
+        );
+    }
+
+    #[test]
+    fn relative_references() {
+        let base = Some("http://example.org/a/b?q");
+        check(base, "c", expect!["http://example.org/a/c"]);
+        check(base, "?x", expect!["http://example.org/a/b?x"]);
+        check(base, "#top", expect!["http://example.org/a/b?q"]);
+        check(base, "", expect!["http://example.org/a/b?q"]);
+        check(base, "//other.example/x", expect!["http://other.example/x"]);
+        check(base, "/../../x", expect!["http://example.org/x"]);
+    }
+
+    #[test]
+    fn unusable_links_are_values_with_a_reason() {
+        check(None, " ", expect!["unusable (empty): empty URL"]);
+        check(
+            None,
+            "a/b",
+            expect!["unusable (malformed): not a URL: relative URL without a base"],
+        );
+        check(
+            None,
+            "mailto:a@b.example",
+            expect!["unusable (scheme): scheme `mailto` is not http or https"],
+        );
+        check(
+            Some("http://e.example/"),
+            "javascript:x()",
+            expect!["unusable (scheme): scheme `javascript` is not http or https"],
+        );
+        check(
+            None,
+            "http://",
+            expect!["unusable (malformed): not a URL: empty host"],
+        );
+        check(
+            None,
+            "http://a b/",
+            expect!["unusable (malformed): not a URL: invalid international domain name"],
+        );
+        check(
+            None,
+            "http://e.example:99999/",
+            expect!["unusable (malformed): not a URL: invalid port number"],
+        );
+        let long = format!("http://e.example/{}", "a".repeat(MAX_URL_OCTETS));
+        check(
+            None,
+            &long,
+            expect!["unusable (too_long): URL of 8209 octets, more than 8192"],
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn canonical_form_is_its_own_canonical_form(raw in "(https?://)?[a-z0-9.:/?#%@ \\[\\]éß-]{0,60}") {
+            if let Ok(url) = canonicalize(None, &raw) {
+                prop_assert_eq!(&canonicalize(None, url.as_str()).unwrap(), &url);
+                prop_assert!(url.as_str().is_ascii());
+                prop_assert!(url.path_and_query().starts_with('/'));
+                prop_assert_eq!(format!("{}{}", url.origin(), url.path_and_query()), url.to_string());
+            }
+        }
+
+        #[test]
+        fn nothing_panics(base in "\\PC{0,40}", raw in "\\PC{0,80}") {
+            let base = canonicalize(None, &base).ok();
+            let _ = canonicalize(base.as_ref(), &raw);
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! What a URL is, for a crawler: one canonical form, and the keys that follow from it.
+//!
+//! The crate turns a string as found (a seed, a link, a sitemap entry, a redirect
+//! target) into a [`CanonicalUrl`], or says in an [`Unusable`] why it can't. From a
+//! canonical URL follow its [`Origin`] (what a robots.txt speaks for), its [`HostKey`]
+//! (what a gap is kept for) and its [`Site`] (registrable domain). It never does I/O
+//! and never resolves a name.
+//!
+//! ```
+//! use crawl_weburl::canonicalize;
+//!
+//! let page = canonicalize(None, "HTTP://Example.ORG:80/a/./b?q#part").unwrap();
+//! assert_eq!(page.as_str(), "http://example.org/a/b?q");
+//! let link = canonicalize(Some(&page), "../c").unwrap();
+//! assert_eq!(link.as_str(), "http://example.org/c");
+//! assert_eq!(link.origin().as_str(), "http://example.org");
+//! assert_eq!(link.host_key().as_str(), "example.org");
+//! ```
+
+mod address;
+mod canonical;
+mod keys;
+
+pub use address::{AddressClass, classify};
+pub use canonical::{CanonicalUrl, MAX_URL_OCTETS, Unusable, canonicalize};
+pub use keys::{HostKey, Origin, Site};

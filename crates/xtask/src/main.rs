@@ -1,0 +1,3 @@
+//! Set-up, tests, boundaries, benchmarks.
+
+fn main() {}
