@@ -115,7 +115,14 @@ fn one_shot(c: &mut Criterion, corpus: &[File]) {
         });
     });
     group.bench_function("robotstxt", |b| {
-        b.iter(|| black_box(corpus.iter().filter(|f| robotstxt_allows(f, &f.paths[0])).count()));
+        b.iter(|| {
+            black_box(
+                corpus
+                    .iter()
+                    .filter(|f| robotstxt_allows(f, &f.paths[0]))
+                    .count(),
+            )
+        });
     });
     group.finish();
 }
@@ -135,7 +142,11 @@ fn compiled(c: &mut Criterion, corpus: &[File]) {
     group.throughput(Throughput::Elements((corpus.len() * PATHS) as u64));
     let ours: Vec<_> = corpus.iter().map(|file| parse(&file.text)).collect();
     group.bench_function("crawl-policy", |b| {
-        b.iter(|| count(corpus, &ours, |robots, path| robots.judge(path).is_allowed()));
+        b.iter(|| {
+            count(corpus, &ours, |robots, path| {
+                robots.judge(path).is_allowed()
+            })
+        });
     });
     let theirs: Vec<_> = corpus
         .iter()
@@ -170,7 +181,12 @@ fn compiled(c: &mut Criterion, corpus: &[File]) {
 fn count<R>(corpus: &[File], robots: &[R], allows: impl Fn(&R, &str) -> bool) -> usize {
     let pairs = corpus.iter().zip(robots);
     pairs
-        .map(|(file, robots)| file.paths.iter().filter(|path| allows(robots, path)).count())
+        .map(|(file, robots)| {
+            file.paths
+                .iter()
+                .filter(|path| allows(robots, path))
+                .count()
+        })
         .sum()
 }
 
@@ -179,7 +195,10 @@ fn sizes(c: &mut Criterion) {
     let mut group = c.benchmark_group("rules");
     for count in [50, 50_000] {
         for (name, rule) in [
-            ("plain", (|n| format!("Disallow: /d{n}/\n")) as fn(usize) -> String),
+            (
+                "plain",
+                (|n| format!("Disallow: /d{n}/\n")) as fn(usize) -> String,
+            ),
             ("middle", |n| format!("Disallow: /d{n}/*/x\n")),
             ("stars", |n| format!("Disallow: /*{n:05}x\n")),
             ("ends", |n| format!("Disallow: /*.e{n}$\n")),
@@ -203,12 +222,46 @@ fn hostile(c: &mut Criterion) {
     let path = "/".to_owned() + &"a".repeat(1999);
     let long = "*a".repeat(8000);
     for (name, rules) in [
-        ("stars", (0..31).map(|n| format!("Disallow: /{long}{n}\n")).collect::<String>()),
-        ("short", format!("Disallow: /{}b\n", "a*".repeat(20)).repeat(10_000)),
-        ("rules", (0..25_000).map(|n| format!("Disallow: /*{n:05}x\n")).collect()),
-        ("runs", (1..1000).map(|n| format!("Disallow: /*{}b\n", "a".repeat(n))).collect()),
-        ("stairs", (1..1000).map(|n| format!("Disallow: /*{}*b\n", "a".repeat(n))).collect()),
-        ("pairs", (0..25_000).map(|n| format!("Disallow: /*{}*{}c\n", "a".repeat(n % 150 + 1), "a".repeat(n / 150))).collect()),
+        (
+            "stars",
+            (0..31)
+                .map(|n| format!("Disallow: /{long}{n}\n"))
+                .collect::<String>(),
+        ),
+        (
+            "short",
+            format!("Disallow: /{}b\n", "a*".repeat(20)).repeat(10_000),
+        ),
+        (
+            "rules",
+            (0..25_000)
+                .map(|n| format!("Disallow: /*{n:05}x\n"))
+                .collect(),
+        ),
+        (
+            "runs",
+            (1..1000)
+                .map(|n| format!("Disallow: /*{}b\n", "a".repeat(n)))
+                .collect(),
+        ),
+        (
+            "stairs",
+            (1..1000)
+                .map(|n| format!("Disallow: /*{}*b\n", "a".repeat(n)))
+                .collect(),
+        ),
+        (
+            "pairs",
+            (0..25_000)
+                .map(|n| {
+                    format!(
+                        "Disallow: /*{}*{}c\n",
+                        "a".repeat(n % 150 + 1),
+                        "a".repeat(n / 150)
+                    )
+                })
+                .collect(),
+        ),
     ] {
         let mut text = "User-agent: *\n".to_owned() + &rules;
         text.truncate(500 * 1024);

@@ -109,7 +109,6 @@ impl Robots {
                 rfc9309::read(octets, agent, IndexPages::AsWritten)
             }
         };
-        reading.rules.shrink();
         note_body(&body, &mut reading.oddities);
         Robots {
             profile,
@@ -140,7 +139,10 @@ impl Robots {
         };
         let verdict = self.reading.judge(&path, profile);
         if verdict.is_allowed() {
-            let mut others = self.others.iter().map(|(name, other)| other.judge(&path, *name));
+            let mut others = self
+                .others
+                .iter()
+                .map(|(name, other)| other.judge(&path, *name));
             if let Some(refusal) = others.find(|verdict| !verdict.is_allowed()) {
                 return refusal;
             }

@@ -213,7 +213,11 @@ fn from_page(page: &PageDirectives, statements: &mut Vec<Statement>) {
     for (source, vocabulary, says) in [
         (&page.noai, Vocabulary::NoAi, refuse(&ai)),
         (&page.noimageai, Vocabulary::NoAi, refuse(&ai)),
-        (&page.noarchive, Vocabulary::NoArchive, refuse(&[Purpose::Archive])),
+        (
+            &page.noarchive,
+            Vocabulary::NoArchive,
+            refuse(&[Purpose::Archive]),
+        ),
     ] {
         if let Some(Source { place, text }) = source {
             statements.push(Statement {

@@ -65,7 +65,10 @@ mod tests {
         ]);
         assert_eq!(found.keywords, ["robots", "exclusion standard"]);
         assert_eq!(found.description.as_deref(), Some("What it is about"));
-        assert_eq!(found.master_url.as_deref(), Some("http://master.example/page"));
+        assert_eq!(
+            found.master_url.as_deref(),
+            Some("http://master.example/page")
+        );
         assert!(found.dynamic);
         assert_eq!(PageLabels::read([("robots", "all")]), PageLabels::default());
     }

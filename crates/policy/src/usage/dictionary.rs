@@ -195,7 +195,13 @@ mod tests {
             Some(value) => format!("{key}={value}"),
             None => key,
         };
-        Some(parse(text)?.into_iter().map(shown).collect::<Vec<_>>().join(" "))
+        Some(
+            parse(text)?
+                .into_iter()
+                .map(shown)
+                .collect::<Vec<_>>()
+                .join(" "),
+        )
     }
 
     #[test]
@@ -204,7 +210,10 @@ mod tests {
             ("", Some("")),
             ("a=y, b=n", Some("a=y b=n")),
             ("a;x=n;y, a=y", Some("a=y")),
-            ("a=1, b=\"x\\\"\", c=?1, d=:aGk=:, e=(y n);q=1, f=-1.5, g=@5", Some("a b c d e f g")),
+            (
+                "a=1, b=\"x\\\"\", c=?1, d=:aGk=:, e=(y n);q=1, f=-1.5, g=@5",
+                Some("a b c d e f g"),
+            ),
             ("a=%\"f%c3%bc\"", Some("a")),
             ("a\t,\tb", Some("a b")),
             ("A=y", None),

@@ -100,7 +100,12 @@ pub(super) fn statements(sources: &Sources<'_>, statements: &mut Vec<Statement>)
         let policy = values(fields, "tdm-policy").next();
         // Of several the reserving one holds.
         if let Some(value) = values(fields, "tdm-reservation").max() {
-            push(statements, channel, format!("tdm-reservation: {value}"), policy);
+            push(
+                statements,
+                channel,
+                format!("tdm-reservation: {value}"),
+                policy,
+            );
         }
     }
     let read = |s: &Statement| reads_reserved(reservation(&s.raw));

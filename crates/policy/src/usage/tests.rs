@@ -48,14 +48,23 @@ fn aipref_vocab_content_usage_header() {
         "train-ai=y, search=n",
         expect!["search refused by header, train-ai allowed by header"],
     );
-    check("train-ai;allow=n, train-ai=y", expect!["train-ai allowed by header"]);
-    check("train-ai=y, train-ai=n;x", expect!["train-ai refused by header"]);
+    check(
+        "train-ai;allow=n, train-ai=y",
+        expect!["train-ai allowed by header"],
+    );
+    check(
+        "train-ai=y, train-ai=n;x",
+        expect!["train-ai refused by header"],
+    );
     check("ai-use=n, unknown=n", expect!["ai-input refused by header"]);
     for nothing in ["Train-AI=n", "train-ai=no", "train-ai=n,", "", "train-ai"] {
         check(nothing, expect![""]);
     }
     from_headers(
-        &[("content-usage", "search=y"), ("CONTENT-USAGE", "train-ai=n")],
+        &[
+            ("content-usage", "search=y"),
+            ("CONTENT-USAGE", "train-ai=n"),
+        ],
         expect!["search allowed by header, train-ai refused by header"],
     );
 }
@@ -64,10 +73,30 @@ const USAGE: &str = "User-agent: *\nDisallow: /never\nContent-Usage: train-ai=n\
 
 #[test]
 fn aipref_attach_the_longest_path_speaks() {
-    from_robots(USAGE, "other", "/x", expect!["train-ai refused by robots line 3"]);
-    from_robots(USAGE, "other", "/open/x", expect!["train-ai allowed by robots line 4"]);
-    from_robots(USAGE, "other", "/ox", expect!["search refused by robots line 5"]);
-    from_robots(USAGE, "named", "/x", expect!["train-ai allowed by robots line 9"]);
+    from_robots(
+        USAGE,
+        "other",
+        "/x",
+        expect!["train-ai refused by robots line 3"],
+    );
+    from_robots(
+        USAGE,
+        "other",
+        "/open/x",
+        expect!["train-ai allowed by robots line 4"],
+    );
+    from_robots(
+        USAGE,
+        "other",
+        "/ox",
+        expect!["search refused by robots line 5"],
+    );
+    from_robots(
+        USAGE,
+        "named",
+        "/x",
+        expect!["train-ai allowed by robots line 9"],
+    );
 }
 
 #[test]
@@ -95,7 +124,12 @@ fn content_signals_of_the_group() {
 #[test]
 fn ours_signals_before_any_group_speak_for_groups_without() {
     let file = "Content-Signal: ai-input=no\nUser-agent: *\nDisallow: /x\n";
-    from_robots(file, "other", "/", expect!["ai-input refused by robots line 1"]);
+    from_robots(
+        file,
+        "other",
+        "/",
+        expect!["ai-input refused by robots line 1"],
+    );
 }
 
 #[test]
@@ -133,40 +167,71 @@ fn tdmrep_meta_before_header_before_file() {
         });
         let stances: Vec<_> = ledger.statements.iter().map(|s| s.says.first()).collect();
         let raw = ledger.statements.iter().zip(stances);
-        let raw = raw.map(|(s, says)| format!("{}{}", s.raw, if says.is_some() { "!" } else { "" }));
+        let raw =
+            raw.map(|(s, says)| format!("{}{}", s.raw, if says.is_some() { "!" } else { "" }));
         let raw = raw.collect::<Vec<_>>().join(" | ");
         expect.assert_eq(&format!("{raw} => {}", shown(&ledger)));
     };
-    check("/b/x.jpg", &[], &[], expect!["/b/*.jpg: tdm-reservation: 0! => ai-input allowed by tdmrep, train-ai allowed by tdmrep"]);
-    check("/b/x", &[], &[], expect!["/b/: tdm-reservation: 1; tdm-policy: https://p.example/p.json! => ai-input refused by tdmrep, train-ai refused by tdmrep"]);
+    check(
+        "/b/x.jpg",
+        &[],
+        &[],
+        expect![
+            "/b/*.jpg: tdm-reservation: 0! => ai-input allowed by tdmrep, train-ai allowed by tdmrep"
+        ],
+    );
+    check(
+        "/b/x",
+        &[],
+        &[],
+        expect![
+            "/b/: tdm-reservation: 1; tdm-policy: https://p.example/p.json! => ai-input refused by tdmrep, train-ai refused by tdmrep"
+        ],
+    );
     check("/c", &[], &[], expect![" => "]);
     check(
         "/a/x",
         &[("TDM-Reservation", "0")],
         &[],
-        expect!["/a/: tdm-reservation: 1 | tdm-reservation: 0! => ai-input allowed by header, train-ai allowed by header"],
+        expect![
+            "/a/: tdm-reservation: 1 | tdm-reservation: 0! => ai-input allowed by header, train-ai allowed by header"
+        ],
     );
     check(
         "/a/x",
         &[("tdm-reservation", "0")],
-        &[("tdm-reservation", "1"), ("tdm-policy", "https://p.example/")],
-        expect!["/a/: tdm-reservation: 1 | tdm-reservation: 0 | tdm-reservation: 1; tdm-policy: https://p.example/! => ai-input refused by meta, train-ai refused by meta"],
+        &[
+            ("tdm-reservation", "1"),
+            ("tdm-policy", "https://p.example/"),
+        ],
+        expect![
+            "/a/: tdm-reservation: 1 | tdm-reservation: 0 | tdm-reservation: 1; tdm-policy: https://p.example/! => ai-input refused by meta, train-ai refused by meta"
+        ],
     );
     check(
         "/a/x",
         &[("tdm-reservation", "maybe")],
         &[],
-        expect!["/a/: tdm-reservation: 1! | tdm-reservation: maybe => ai-input refused by tdmrep, train-ai refused by tdmrep"],
+        expect![
+            "/a/: tdm-reservation: 1! | tdm-reservation: maybe => ai-input refused by tdmrep, train-ai refused by tdmrep"
+        ],
     );
 }
 
 #[test]
 fn tdmrep_that_is_none() {
     assert_eq!(
-        TdmRep::parse(b"{\"location\":\"/\"}").unwrap_err().to_string(),
+        TdmRep::parse(b"{\"location\":\"/\"}")
+            .unwrap_err()
+            .to_string(),
         "not a JSON array"
     );
-    assert!(TdmRep::parse(b"x").unwrap_err().to_string().starts_with("not JSON: "));
+    assert!(
+        TdmRep::parse(b"x")
+            .unwrap_err()
+            .to_string()
+            .starts_with("not JSON: ")
+    );
 }
 
 #[test]
