@@ -2,6 +2,8 @@
 //!
 //! `cargo bench -p crawl-extractor` prints the times, and the ratio at the end.
 
+#![expect(clippy::print_stdout, reason = "the ratio is what the program is for")]
+
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -66,11 +68,41 @@ fn compare(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("html");
     group.throughput(Throughput::Bytes(html.len() as u64));
     group.bench_function("bare_tokenizer", |bencher| {
-        bencher.iter(|| bare(black_box(&html)))
+        bencher.iter(|| bare(black_box(&html)));
     });
     group.bench_function("read_html", |bencher| {
-        bencher.iter(|| ours(black_box(&html)))
+        bencher.iter(|| ours(black_box(&html)));
     });
+    group.finish();
+}
+
+/// Input made to hurt: the time is that of any input, within a factor, and linear.
+fn endure(criterion: &mut Criterion) {
+    const OCTETS: usize = 1 << 20;
+    let repeat = |part: &str| part.repeat(OCTETS / part.len());
+    let attributes: String = ('\u{4e00}'..)
+        .take(OCTETS / 4)
+        .flat_map(|letter| [' ', letter])
+        .collect();
+    let mut group = criterion.benchmark_group("hostile");
+    group
+        .throughput(Throughput::Bytes(OCTETS as u64))
+        .sample_size(10);
+    for (name, html) in [
+        ("one_tag_of_attributes", format!("<a{attributes}>")),
+        (
+            "tags_of_1000_attributes",
+            repeat(&format!("<a{}>", &attributes[..4_000])),
+        ),
+        ("nul", repeat("\0")),
+        ("less_than", repeat("<")),
+        ("open_references", repeat("&a")),
+        ("nested_anchors", repeat("<a href=x>")),
+    ] {
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| ours(black_box(&html)));
+        });
+    }
     group.finish();
 }
 
@@ -92,12 +124,10 @@ fn ratio() -> f64 {
     least_ours.as_secs_f64() / least_bare.as_secs_f64()
 }
 
-criterion_group!(benches, compare);
+criterion_group!(benches, compare, endure);
 
 fn main() {
     benches();
-    criterion::Criterion::default()
-        .configure_from_args()
-        .final_summary();
+    Criterion::default().configure_from_args().final_summary();
     println!("read_html takes {:.2} times the bare tokenizer", ratio());
 }

@@ -13,25 +13,27 @@ fn read_with(html: &str, change: impl Fn(&mut Limits)) -> Page {
 #[test]
 fn ours_each_limit_is_noted_by_name() {
     let page = read_with("<a href=1>\n<a href=2><a href=3><a href=4>", |limits| {
-        limits.links = 2
+        limits.links = 2;
     });
     assert_eq!(page.links.len(), 2);
     assert_eq!(show_oddities(&page.oddities), "links-full line 2 x2\n");
 
     let page = read_with("<a href=1234><a href=123><base href=1234>", |limits| {
-        limits.href_octets = 3
+        limits.href_octets = 3;
     });
     assert_eq!((page.links.len(), &page.base), (1, &None));
     assert_eq!(show_oddities(&page.oddities), "href-too-long line 1 x2\n");
 
     let page = read_with("<a href=1>ab \u{e9}</a><area href alt='abcd '>", |limits| {
-        limits.text_octets = 4
+        limits.text_octets = 4;
     });
     assert_eq!(page.links[0].text.as_deref(), Some("ab"));
     assert_eq!(page.links[1].text.as_deref(), Some("abcd"));
     assert_eq!(show_oddities(&page.oddities), "text-cut line 1 x1\n");
 
-    let page = read_with("<title>abcdef</title>", |limits| limits.title_octets = 3);
+    let page = read_with("<title>abcdef</title>", |limits| {
+        limits.title_octets = 3;
+    });
     assert_eq!(page.title.as_deref(), Some("abc"));
     assert_eq!(show_oddities(&page.oddities), "title-cut line 1 x1\n");
 
@@ -47,7 +49,9 @@ fn ours_each_limit_is_noted_by_name() {
         "meta-cut line 1 x1\nmetas-full line 1 x1\n"
     );
 
-    let page = read_with("<a x y href=1><a x href=2>", |limits| limits.attributes = 2);
+    let page = read_with("<a x y href=1><a x href=2>", |limits| {
+        limits.attributes = 2;
+    });
     assert_eq!(page.links.len(), 1);
     assert_eq!(show_oddities(&page.oddities), "attributes-full line 1 x1\n");
 }
