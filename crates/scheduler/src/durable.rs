@@ -40,9 +40,9 @@ impl Scheduler {
     /// nothing known, and a full gap is waited. What is known of the host already stays:
     /// the longer wait stands. No wait is believed that could not have been asked for, so
     /// a clock that was wrong once blocks nobody for years.
-    pub fn restore(&mut self, now: Tick, host: HostKey, bytes: &[u8], rest: Restart) {
+    pub fn restore(&mut self, now: Tick, host: &HostKey, bytes: &[u8], rest: Restart) {
         self.advance(now);
-        let id = self.host_number(&host);
+        let id = self.host_number(host);
         let stored = Stored::decode(bytes);
         let known = stored.is_some();
         let delay = micros(self.politeness.delay);
@@ -62,8 +62,8 @@ impl Scheduler {
     }
 
     /// A request of an earlier run, from its record: the gap after it is kept, and the wait
-    /// that was asked for. The same request may be noted more than once, and before or after
-    /// [`Scheduler::restore`].
+    /// that was asked for. Before or after [`Scheduler::restore`]; a request that is noted
+    /// more than once takes a slot more of a host that has several, for one gap.
     pub fn note_past_request(
         &mut self,
         now: Tick,
@@ -80,7 +80,7 @@ impl Scheduler {
             next_at: end + gap,
             why: GapReason::Delay,
         };
-        self.note_slot(id, slot);
+        self.add_slot(id, slot);
         if let Some(until) = wait_until {
             let until = until.min(self.longest_wait());
             self.hosts[id].hold(until, GapReason::RetryAfter);
@@ -149,12 +149,13 @@ impl Scheduler {
             // Nothing ended later than now; its gap stays as long as it was promised.
             let last_end = slot.last_end.min(now);
             let next_at = slot.next_at.min(now + slot.next_at.since(slot.last_end));
-            self.note_slot(
+            let why = slot.why;
+            self.add_slot(
                 id,
                 Slot {
                     last_end,
                     next_at,
-                    ..*slot
+                    why,
                 },
             );
         }
@@ -181,20 +182,8 @@ impl Scheduler {
         }
     }
 
-    /// Adds a slot unless that very request is known.
-    fn note_slot(&mut self, id: u32, slot: Slot) {
-        let slots = &mut self.hosts[id].slots;
-        match slots
-            .iter_mut()
-            .find(|known| known.last_end == slot.last_end)
-        {
-            Some(known) if known.next_at < slot.next_at => *known = slot,
-            Some(_) => {}
-            None => self.add_slot(id, slot),
-        }
-    }
-
-    /// Adds a used slot; where there would be more than the host has, the longest free goes.
+    /// Adds a used slot. Where there would be more than the host has, the one free first
+    /// goes, but no end is forgotten that is later than another's.
     fn add_slot(&mut self, id: u32, slot: Slot) {
         let (address, site) = (self.hosts[id].address, self.hosts[id].site);
         self.used(address, slot.last_end);
@@ -203,9 +192,11 @@ impl Scheduler {
         host.free_slot(slot);
         let room = self.politeness.per_host.saturating_sub(host.in_flight);
         while host.slots.len() > room as usize {
-            let oldest = (0..host.slots.len()).min_by_key(|index| host.slots[*index].next_at);
-            if let Some(index) = oldest {
-                host.slots.swap_remove(index);
+            host.slots.sort_unstable_by_key(|slot| slot.next_at);
+            let gone = host.slots.remove(0);
+            let oldest = host.slots.iter_mut().min_by_key(|slot| slot.last_end);
+            if let Some(oldest) = oldest {
+                oldest.last_end = oldest.last_end.max(gone.last_end);
             }
         }
     }

@@ -336,3 +336,23 @@ fn doubled(first: Duration, level: u8) -> Duration {
     let factor = 1u32.checked_shl(u32::from(level.saturating_sub(1)));
     first.saturating_mul(factor.unwrap_or(u32::MAX))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::mem::size_of;
+
+    use super::{Host, Slot};
+    use crate::origin::OriginEntry;
+    use crate::place::Who;
+    use crate::tick::Tick;
+
+    /// A host in memory with one origin: its entry, its slot, its origin, its place in the
+    /// queue. Names, maps and allocation come on top, about as much again.
+    #[test]
+    fn ours_a_host_takes_few_octets() {
+        let queued = size_of::<(Tick, u64, Who)>();
+        let octets = size_of::<Host>() + size_of::<Slot>() + size_of::<OriginEntry>() + queued;
+        assert!(octets <= 320, "{octets}");
+        assert_eq!(size_of::<Option<Host>>(), size_of::<Host>());
+    }
+}

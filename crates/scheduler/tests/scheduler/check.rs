@@ -77,7 +77,10 @@ impl Check {
         let busy = host.in_flight + u32::try_from(resting).unwrap();
         assert!(
             busy < limit,
-            "gap of {key} broken: {busy} of {limit} slots at {now}"
+            "gap of {key} broken: {busy} of {limit} slots at {now}: {gap:?} {:?} {:?} {:?}",
+            host.ends,
+            host.quickest,
+            host.crawl_delays
         );
         assert!(now >= host.wait_until, "{key} asked to be left alone");
         assert!(now >= host.pause_until, "{key} is paused");
@@ -184,15 +187,13 @@ impl Check {
         }
     }
 
-    /// The host left memory, or the process died: what its robots say must be learned anew,
-    /// and what it takes to know that is not durable.
+    /// The host left memory, or the process died: what its robots say must be learned anew.
     pub(crate) fn forget_robots(&mut self, key: &HostKey) {
         self.rules.retain(|origin, _| origin.host_key() != *key);
         self.robots_out
             .retain(|origin, _| origin.host_key() != *key);
         if let Some(host) = self.hosts.get_mut(key) {
             host.crawl_delays.clear();
-            host.quickest = None;
         }
     }
 

@@ -16,7 +16,7 @@ fn restart(stage: &mut Stage, origin: &Origin, away: Duration, rest: Restart) {
     stage.scheduler = Scheduler::new(stage.scheduler.politeness().clone(), 2);
     stage
         .scheduler
-        .restore(stage.now, origin.host_key(), &bytes, rest);
+        .restore(stage.now, &origin.host_key(), &bytes, rest);
     stage.open(origin.as_str(), 100);
 }
 
@@ -92,7 +92,7 @@ fn ours_garbage_is_nothing_known_and_a_full_gap() {
         let (host, now) = (origin.host_key(), stage.now);
         stage
             .scheduler
-            .restore(now, host, bytes, Restart::AfterKill);
+            .restore(now, &host, bytes, Restart::AfterKill);
         assert_eq!(stage.wait().1, SECOND);
     }
 }
@@ -108,7 +108,7 @@ fn ours_a_clock_that_was_wrong_once_blocks_nobody_for_years() {
     past.open("http://example.org", 10);
     let now = past.now;
     past.scheduler
-        .restore(now, origin.host_key(), &bytes, Restart::AfterKill);
+        .restore(now, &origin.host_key(), &bytes, Restart::AfterKill);
     past.scheduler
         .note_past_request(now, &origin.host_key(), stage.now, SECOND, Some(stage.now));
     assert!(past.wait().1 <= 24 * 3600 * SECOND);
@@ -155,7 +155,7 @@ fn ours_an_idle_host_leaves_memory_and_comes_back_as_it_was() {
     stage.scheduler.waiting(stage.now, &busy, 0);
     stage
         .scheduler
-        .restore(stage.now, host, &bytes, Restart::AfterKill);
+        .restore(stage.now, &host, &bytes, Restart::AfterKill);
     stage.open("http://example.org", 1);
     assert_eq!(stage.wait().1, 100 * SECOND);
 }

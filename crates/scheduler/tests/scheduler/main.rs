@@ -1,5 +1,10 @@
 //! The scheduler in virtual time: single rules, drawn worlds, restarts, speed.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "what is unwrapped here is the test's own doing"
+)]
+
 mod check;
 mod durable;
 mod fair;

@@ -57,8 +57,6 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
-
     #[test]
     fn ours_no_rule_is_broken_and_all_work_gets_done(plan in plan()) {
         World::new(plan).run();

@@ -184,7 +184,7 @@ impl World {
         let host = origin.host_key();
         if let Some(bytes) = self.evicted.remove(&host) {
             self.scheduler
-                .restore(self.now, host, &bytes, Restart::AfterKill);
+                .restore(self.now, &host, &bytes, Restart::AfterKill);
         }
         self.scheduler
             .waiting(self.now, origin, self.left[origin].into());
@@ -280,13 +280,13 @@ impl World {
                 let to = &hosts[self.dice.below(self.plan.hosts) as usize];
                 if let Some(bytes) = self.evicted.remove(to) {
                     self.scheduler
-                        .restore(self.now, to.clone(), &bytes, Restart::AfterKill);
+                        .restore(self.now, to, &bytes, Restart::AfterKill);
                 }
                 self.scheduler
                     .ask(self.now, to, Purpose::Hop { of: origin });
             }
             Purpose::Robots { origin } | Purpose::Hop { of: origin } => {
-                self.judge(&origin, answered)
+                self.judge(&origin, answered);
             }
         }
     }
@@ -338,7 +338,7 @@ impl World {
         self.scheduler = Scheduler::new(self.plan.politeness.clone(), self.plan.seed);
         for (host, bytes) in stored {
             self.scheduler
-                .restore(self.now, host, &bytes, Restart::AfterKill);
+                .restore(self.now, &host, &bytes, Restart::AfterKill);
         }
         let origins: Vec<_> = self.left.keys().cloned().collect();
         origins.iter().for_each(|origin| self.tell(origin));
