@@ -23,6 +23,7 @@ pub(crate) struct Check {
 #[derive(Default)]
 struct HostSeen {
     in_flight: u32,
+    /// Of its free slots that were used: when their last request ended.
     ends: Vec<Tick>,
     address: Option<IpAddr>,
     crawl_delays: HashMap<Origin, Duration>,
@@ -67,21 +68,7 @@ impl Check {
     pub(crate) fn start(&mut self, now: Tick, key: &HostKey, purpose: &Purpose) -> Sent {
         let politeness = self.politeness.clone();
         let host = self.hosts.entry(key.clone()).or_default();
-        let gap = host.least_gap(&politeness);
-        let resting = host.ends.iter().filter(|end| **end + gap > now).count();
-        let limit = if host.crawl_delay().is_zero() {
-            politeness.per_host
-        } else {
-            1
-        };
-        let busy = host.in_flight + u32::try_from(resting).unwrap();
-        assert!(
-            busy < limit,
-            "gap of {key} broken: {busy} of {limit} slots at {now}: {gap:?} {:?} {:?} {:?}",
-            host.ends,
-            host.quickest,
-            host.crawl_delays
-        );
+        host.take_slot(now, key, &politeness);
         assert!(now >= host.wait_until, "{key} asked to be left alone");
         assert!(now >= host.pause_until, "{key} is paused");
         assert!(
@@ -236,6 +223,30 @@ impl HostSeen {
         let quickest = self.quickest.unwrap_or_default();
         let factor = quickest.mul_f64(politeness.delay_factor);
         politeness.delay.max(self.crawl_delay()).max(factor)
+    }
+
+    /// A request starts: some slot's gap must be over. Of those the one that ended last is
+    /// taken, which leaves the most freedom for what follows.
+    fn take_slot(&mut self, now: Tick, key: &HostKey, politeness: &Politeness) {
+        let gap = self.least_gap(politeness);
+        let rested = |end: &Tick| *end + gap <= now;
+        if !self.crawl_delay().is_zero() {
+            let alone = self.in_flight == 0 && self.ends.iter().all(rested);
+            assert!(alone, "crawl delay of {key} broken at {now}");
+        }
+        let used = self.in_flight as usize + self.ends.len();
+        let latest = self.ends.iter().copied().filter(rested).max();
+        match latest.and_then(|latest| self.ends.iter().position(|end| *end == latest)) {
+            Some(index) => {
+                self.ends.swap_remove(index);
+            }
+            None => assert!(
+                used < politeness.per_host as usize,
+                "gap of {key} broken at {now}: {gap:?} from {:?}, {} in flight",
+                self.ends,
+                self.in_flight
+            ),
+        }
     }
 
     fn answered(&mut self, took: Duration) {
