@@ -1,0 +1,17 @@
+//! The scheduler in virtual time: single rules, drawn worlds, restarts, speed.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "what is unwrapped here is the test's own doing"
+)]
+
+mod check;
+mod durable;
+mod fair;
+mod gates;
+mod property;
+mod robots;
+mod rules;
+mod speed;
+mod stage;
+mod world;
