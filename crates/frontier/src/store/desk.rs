@@ -6,7 +6,7 @@ use crawl_weburl::Origin;
 use foldhash::{HashMap, HashMapExt};
 
 use super::codec::Totals;
-use super::heads::{First, Heads, REFILL};
+use super::heads::{First, Heads};
 use super::tables::{QueueValue, SeenKey, Tables};
 use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
@@ -136,7 +136,7 @@ impl Desk {
                 First::Entry(rank, value) => (rank, value),
                 First::Nothing => return Ok(None),
                 First::Unknown(after) => {
-                    let (entries, last) = read_behind(tables, line, after)?;
+                    let (entries, last) = read_behind(tables, line, after, self.heads.wanted())?;
                     self.heads.refill(origin, entries, last);
                     continue;
                 }
@@ -238,20 +238,21 @@ impl Desk {
 
 type Entries = Vec<(Rank, QueueValue)>;
 
-/// Up to [`REFILL`] entries of a queue behind a rank, without those that are leased, and
+/// Up to `wanted` entries of a queue behind a rank, without those that are leased, and
 /// the last rank that was read; none where that was the queue's end.
 fn read_behind(
     tables: &Tables,
     line: &Line,
     after: Option<Rank>,
+    wanted: usize,
 ) -> Result<(Entries, Option<Rank>), FrontierError> {
-    let mut entries = Vec::with_capacity(REFILL);
+    let mut entries = Vec::with_capacity(wanted);
     for row in tables.queue_after(&tables.snapshot(), line.id, after) {
         let (rank, value) = row?;
         if !line.leased.contains(&rank) {
             entries.push((rank, value));
         }
-        if entries.len() == REFILL {
+        if entries.len() == wanted {
             return Ok((entries, Some(rank)));
         }
     }

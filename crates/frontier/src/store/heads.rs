@@ -8,12 +8,9 @@ use foldhash::{HashMap, HashMapExt};
 use super::tables::QueueValue;
 use crate::state::Rank;
 
-/// How many entries a head is filled with at a time: enough that one read of the disk
-/// serves a minute of a host asked once a second.
-pub(super) const REFILL: usize = 64;
-
-/// A head that grew to this by admissions is cut back to [`REFILL`].
-const MOST: usize = 4 * REFILL;
+/// The share of the limit that one head is filled with at a time. Of the default limit
+/// that is 64 entries: one read of the disk serves a minute of a host asked once a second.
+const SHARE: usize = 1024;
 
 /// The first entries of the queues that were leased from lately.
 pub(super) struct Heads {
@@ -22,6 +19,9 @@ pub(super) struct Heads {
     weight: usize,
     /// The most that `weight` may be.
     limit: usize,
+    /// How many entries a head is filled with at a time. One that grew by admissions to
+    /// four times this is cut back to it.
+    refill: usize,
     uses: u64,
 }
 
@@ -67,12 +67,20 @@ impl Head {
 impl Heads {
     /// Holds at most about `limit` entries.
     pub(super) fn new(limit: usize) -> Heads {
+        let refill = (limit / SHARE).clamp(2, 64);
         Heads {
             heads: HashMap::new(),
             weight: 0,
-            limit: limit.max(2 * MOST),
+            // Room for the largest head, also where half of the limit is to be dropped.
+            limit: limit.max(10 * refill),
+            refill,
             uses: 0,
         }
+    }
+
+    /// How many entries to read for [`Heads::refill`].
+    pub(super) fn wanted(&self) -> usize {
+        self.refill
     }
 
     /// Takes the first entry of an origin's queue.
@@ -125,9 +133,9 @@ impl Heads {
         }
         self.weight -= head.entries.len();
         head.entries.insert(rank, value);
-        if head.entries.len() > MOST {
+        if head.entries.len() > 4 * self.refill {
             // The rest stands on disk.
-            let rest = head.entries.keys().nth(REFILL).copied();
+            let rest = head.entries.keys().nth(self.refill).copied();
             if let Some(rest) = rest {
                 head.entries.split_off(&rest);
             }
@@ -179,7 +187,7 @@ impl Heads {
 mod tests {
     use crawl_weburl::Origin;
 
-    use super::{First, Heads, MOST, REFILL};
+    use super::{First, Heads};
     use crate::state::Rank;
 
     fn rank(seq: u64) -> Rank {
@@ -197,9 +205,10 @@ mod tests {
 
     #[test]
     fn ours_heads_are_bounded_and_the_oldest_go_first() {
-        let mut heads = Heads::new(10 * MOST);
+        let mut heads = Heads::new(2560);
+        let wanted = heads.wanted() as u64;
         for n in 0..1000 {
-            let entries = (0..REFILL as u64).map(|seq| (rank(seq), Box::default()));
+            let entries = (0..wanted).map(|seq| (rank(seq), Box::default()));
             assert!(matches!(heads.take_first(&origin(n)), First::Unknown(None)));
             heads.refill(&origin(n), entries.collect(), None);
             assert!(heads.weight <= heads.limit);
@@ -217,18 +226,19 @@ mod tests {
 
     #[test]
     fn ours_a_head_that_grows_is_cut_and_covers_less() {
-        let mut heads = Heads::new(10 * MOST);
+        let mut heads = Heads::new(65_536);
+        assert_eq!(heads.wanted(), 64);
         heads.refill(&origin(0), Vec::new(), None);
-        for seq in 0..=MOST as u64 {
+        for seq in 0..=256 {
             heads.offer(&origin(0), rank(seq), Box::default());
         }
-        for seq in 0..REFILL as u64 {
+        for seq in 0..64 {
             let First::Entry(first, _) = heads.take_first(&origin(0)) else {
                 panic!("entry {seq} is missing");
             };
             assert_eq!(first, rank(seq));
         }
-        let last = rank(REFILL as u64 - 1);
+        let last = rank(63);
         assert!(matches!(heads.take_first(&origin(0)), First::Unknown(Some(rank)) if rank == last));
         assert_eq!(heads.weight, 1);
     }

@@ -35,7 +35,8 @@ pub struct Options {
     /// filters of some 10^8 URLs (10 bits each), so that a new link is mostly known to
     /// be new without a read.
     pub cache_octets: u64,
-    /// How many queue entries are held ready in memory, over all origins. The default,
+    /// How many queue entries are held ready in memory, over all origins; a queue is read
+    /// from disk in steps of 1/1024 of this, of 2 at least and 64 at most. The default,
     /// 65,536, is about 20 MB, and 64 entries for each of a thousand hosts at work.
     pub head_entries: usize,
     /// What a commit that returned has survived.
