@@ -58,14 +58,14 @@ impl Line {
 }
 
 impl Desk {
-    pub(super) fn new(lines: Vec<(Origin, u64, u64)>, totals: Totals, limit: usize) -> Desk {
+    pub(super) fn new(lines: &[(Origin, u64, u64)], totals: Totals, limit: usize) -> Desk {
         let mut desk = Desk {
             lines: HashMap::new(),
             leased: HashMap::new(),
             heads: Heads::new(limit),
             totals,
         };
-        desk.set_lines(&lines);
+        desk.set_lines(lines);
         desk
     }
 

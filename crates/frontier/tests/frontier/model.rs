@@ -218,7 +218,7 @@ fn keep(transaction: &mut dyn Transaction, what: u8) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
     fn the_disk_does_what_memory_does(steps in prop::collection::vec(a_step(), 1..40)) {
