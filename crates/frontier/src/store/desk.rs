@@ -189,6 +189,14 @@ impl Desk {
         self.totals = merge.totals;
     }
 
+    /// As if other origins had used up the memory for heads.
+    #[cfg(test)]
+    pub(super) fn forget_heads(&mut self) {
+        for origin in self.lines.keys() {
+            self.heads.forget(origin);
+        }
+    }
+
     fn apply(&mut self, moved: Move) {
         let Move {
             origin,

@@ -442,3 +442,6 @@ impl Drop for FjallTransaction<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
