@@ -21,7 +21,11 @@ pub(crate) fn line_head(capture: &Capture<'_>, digest: &str) -> String {
         line.push_str(", \"mime\": ");
         push_json(&mime, &mut line);
     }
-    let _ = write!(line, ", \"status\": \"{:03}\", \"digest\": ", capture.status);
+    let _ = write!(
+        line,
+        ", \"status\": \"{:03}\", \"digest\": ",
+        capture.status
+    );
     push_json(digest, &mut line);
     line
 }
@@ -88,7 +92,10 @@ mod tests {
     #[test]
     fn ours_json_is_ascii() {
         check("a b~", expect![[r#""a b~""#]]);
-        check("\"\\é\u{7f}😀", expect![[r#""\"\\\u00e9\u007f\ud83d\ude00""#]]);
+        check(
+            "\"\\é\u{7f}😀",
+            expect![[r#""\"\\\u00e9\u007f\ud83d\ude00""#]],
+        );
     }
 
     #[test]

@@ -94,7 +94,8 @@ pub struct Encoded {
 }
 
 impl Encoded {
-    /// The labelled digest of the payload.
+    /// The labelled digest of the payload; of nothing where the server said that it was
+    /// not modified.
     #[must_use]
     pub fn digest(&self) -> &str {
         &self.digest
@@ -145,10 +146,7 @@ impl Encoder {
     #[must_use]
     pub fn encode(&mut self, capture: &Capture<'_>, ids: &RecordIds) -> Encoded {
         let capture = &sound(*capture);
-        let digest = match capture.revisit {
-            Some(Revisit::NotModified(original)) => original.digest.to_owned(),
-            _ => self.format.digest.of(&[capture.body]),
-        };
+        let digest = payload_digest(capture, self.format.digest);
         let mut members = Vec::with_capacity(2048 + capture.body.len() / 3);
         self.response(capture, ids, &digest, &mut members);
         let response = 0..members.len();
@@ -201,7 +199,9 @@ impl Encoder {
         if let Some(truncated) = capture.truncated {
             self.field("WARC-Truncated", truncated.id());
         }
-        self.field("WARC-Payload-Digest", digest);
+        if !matches!(capture.revisit, Some(Revisit::NotModified(_))) {
+            self.field("WARC-Payload-Digest", digest);
+        }
         self.field("Content-Type", "application/http;msgtype=response");
         let body = match capture.revisit {
             Some(_) => &[],
@@ -312,6 +312,16 @@ fn sound(mut capture: Capture<'_>) -> Capture<'_> {
         capture.revisit = None;
     }
     capture
+}
+
+/// A revisit that the server spoke for has no payload and says no digest (WARC 1.1
+/// section 6.7.3 asks for none): checkers would hold it against the record's own octets.
+/// Where a record says none, indexers take SHA-1 of those.
+fn payload_digest(capture: &Capture<'_>, algorithm: DigestAlgorithm) -> String {
+    match capture.revisit {
+        Some(Revisit::NotModified(_)) => DigestAlgorithm::Sha1.of(&[]),
+        _ => algorithm.of(&[capture.body]),
+    }
 }
 
 fn urn(id: Uuid) -> String {
