@@ -111,6 +111,10 @@ pub struct LinkRow {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "`expect![..]` is written in the call"
+)]
 mod tests {
     use std::fmt::Debug;
 

@@ -1,7 +1,9 @@
 //! Independent readers of WARC and CDXJ take what we write.
 //!
 //! `CRAWL_PYTHON_BIN` names the folder of a Python environment's programs, with warcio
-//! 1.8.1, FastWARC 2.0.1 and cdxj-indexer 1.5.0 in it.
+//! 1.8.1, FastWARC 2.0.1 and cdxj-indexer 1.5.0 in it, and without `brotli`: where that is
+//! there, warcio ends with an `AttributeError` at any body that is coded with it. FastWARC
+//! asks for it and does not need it, so it is installed with `--no-deps`.
 
 #![allow(
     clippy::unwrap_used,
@@ -32,37 +34,35 @@ fn warcio_fastwarc_and_cdxj_indexer_take_odd_captures() {
     let python = PathBuf::from(
         std::env::var_os("CRAWL_PYTHON_BIN").expect("CRAWL_PYTHON_BIN names no environment"),
     );
-    for digest in [DigestAlgorithm::Sha1, DigestAlgorithm::Sha256] {
-        let dir = tempfile::Builder::new()
-            .disable_cleanup(true)
-            .tempdir()
-            .unwrap();
-        let files = archive(dir.path(), digest);
-        assert!(files.len() >= 20, "{} files", files.len());
-        for file in &files {
-            let file = std::slice::from_ref(file);
-            run(&python, "warcio", &["check"], file);
-            fastwarc(&python, file);
-        }
-        let theirs = run(&python, "cdxj-indexer", &["--sort"], &files);
-        let ours = fs::read_to_string(dir.path().join("archive/index.cdxj")).unwrap();
-        for (at, (ours, theirs)) in ours.lines().zip(theirs.lines()).enumerate() {
-            assert_eq!(ours, theirs, "line {}", at + 1);
-        }
-        assert_eq!(ours.lines().count(), theirs.lines().count());
-        assert_eq!(ours, theirs);
+    check(&python, DigestAlgorithm::Sha1, 9000, 20);
+    check(&python, DigestAlgorithm::Sha256, 1_000_000, 1);
+}
+
+fn check(python: &Path, digest: DigestAlgorithm, max_file_octets: u64, least_files: usize) {
+    let dir = tempfile::tempdir().unwrap();
+    let files = archive(dir.path(), digest, max_file_octets);
+    assert!(files.len() >= least_files, "{} files", files.len());
+    run(python, "warcio", &["check"], &files);
+    for file in &files {
+        fastwarc(python, std::slice::from_ref(file));
     }
+    let theirs = run(python, "cdxj-indexer", &["--sort"], &files);
+    let ours = fs::read_to_string(dir.path().join("archive/index.cdxj")).unwrap();
+    for (at, (ours, theirs)) in ours.lines().zip(theirs.lines()).enumerate() {
+        assert_eq!(ours, theirs, "line {}", at + 1);
+    }
+    assert_eq!(ours, theirs);
 }
 
 /// Makes an archive of many files and gives their paths.
-fn archive(dir: &Path, digest: DigestAlgorithm) -> Vec<PathBuf> {
+fn archive(dir: &Path, digest: DigestAlgorithm, max_file_octets: u64) -> Vec<PathBuf> {
     let format = Format {
         digest,
         ..Format::default()
     };
     let options = ArchiveOptions {
         prefix: "example.org".into(),
-        max_file_octets: 4000,
+        max_file_octets,
         format,
         warcinfo: Warcinfo {
             software: "crawl/0.1.0".into(),
@@ -237,7 +237,6 @@ fn fastwarc(python: &Path, file: &[PathBuf]) {
         run(python, "fastwarc", &["check", "-q", "-p"], file);
         return;
     }
-    run(python, "fastwarc", &["check", "-q"], file);
     let output = output(python, "fastwarc", &["check", "-q", "-p", "-o", "-"], file);
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     for line in said.lines().filter(|line| line.contains("FAIL")) {
