@@ -1,3 +1,64 @@
-//! Set-up, tests, boundaries, benchmarks.
+//! `cargo xtask`: what is done to this workspace, as opposed to what is in it.
+//!
+//! `test` is the gate: it fetches what tests need into `target/` and runs every check in order.
+//! Nothing on the machine outside of `target/` and Cargo's own caches is changed, and nothing
+//! needs root.
+#![expect(clippy::print_stderr, reason = "a program for the command line")]
 
-fn main() {}
+mod boundaries;
+mod debian;
+mod docker;
+mod gate;
+mod rooms;
+mod tools;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::workspace::Workspace;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Tests and checks of this workspace")]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Fetch what tests need, then run every check in order
+    Test {
+        /// Leave out what needs servers or downloads
+        #[arg(long)]
+        quick: bool,
+        /// Run these steps only (may be repeated; see --list)
+        #[arg(long = "step", value_name = "NAME", conflicts_with = "quick")]
+        steps: Vec<String>,
+        /// Print the names of the steps and do nothing
+        #[arg(long)]
+        list: bool,
+    },
+    /// Check that no room of the house sees what it must not see
+    Boundaries,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let done = Workspace::find().and_then(|workspace| match args.command {
+        Command::Test { list: true, .. } => {
+            gate::list();
+            Ok(())
+        }
+        Command::Test { quick, steps, .. } => gate::run(&workspace, quick, &steps),
+        Command::Boundaries => boundaries::check(&workspace),
+    });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

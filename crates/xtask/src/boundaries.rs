@@ -1,0 +1,238 @@
+//! Proves that no room sees what it must not see.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Result, bail};
+use serde_json::Value;
+
+use crate::rooms::{FOR_TESTS, NEVER, OWNED, PURE, SEES};
+use crate::workspace::{Workspace, output};
+
+/// What the manifests of the workspace say, per package: name and kind of each dependency.
+type Manifests = BTreeMap<String, Vec<(String, Kind)>>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Normal,
+    Test,
+}
+
+pub(crate) fn check(workspace: &Workspace) -> Result<()> {
+    let manifests = manifests(&workspace.metadata);
+    let mut breaches = direct(&manifests);
+    let mut trees = BTreeMap::new();
+    for room in NEVER.iter().flat_map(|(rooms, _)| *rooms) {
+        if !trees.contains_key(room) {
+            trees.insert(*room, tree(workspace, room)?);
+        }
+    }
+    breaches.extend(indirect(&trees));
+    breaches.extend(lint_settings(workspace)?);
+    if breaches.is_empty() {
+        let pairs: usize = NEVER
+            .iter()
+            .map(|(rooms, packages)| rooms.len() * packages.len())
+            .sum();
+        eprintln!(
+            "{} packages, {pairs} forbidden pairs, {} owned packages: all kept",
+            manifests.len(),
+            OWNED.len()
+        );
+        return Ok(());
+    }
+    bail!("boundaries are broken:\n  {}", breaches.join("\n  "))
+}
+
+/// Breaches that stand in a manifest.
+fn direct(manifests: &Manifests) -> Vec<String> {
+    let mut breaches = Vec::new();
+    for (package, dependencies) in manifests {
+        let Some((_, seen)) = SEES.iter().find(|(name, _)| name == package) else {
+            breaches.push(format!(
+                "{package} has no row in SEES (crates/xtask/src/rooms.rs)"
+            ));
+            continue;
+        };
+        for (name, kind) in dependencies {
+            let is_room = manifests.contains_key(name);
+            let for_tests = *kind == Kind::Test && package != FOR_TESTS && name == FOR_TESTS;
+            let own_tests =
+                *kind == Kind::Test && package != FOR_TESTS && may_test_with(package, name);
+            if is_room && !seen.contains(&name.as_str()) && !for_tests && !own_tests {
+                breaches.push(format!("{package} must not depend on {name}"));
+            }
+            let owner = OWNED
+                .iter()
+                .find(|(owned, _)| owned == name)
+                .map(|(_, owner)| *owner);
+            let elsewhere = owner.is_some_and(|owner| owner != package && package != "xtask");
+            if elsewhere && *kind == Kind::Normal {
+                breaches.push(format!(
+                    "{package} must not name {name}: that is {}'s",
+                    owner.unwrap_or("")
+                ));
+            }
+        }
+    }
+    breaches
+}
+
+/// Tests may use what the rooms they see may see, so that they can make its values.
+fn may_test_with(package: &str, name: &str) -> bool {
+    let sees = |package: &str| {
+        SEES.iter()
+            .find(|(known, _)| *known == package)
+            .map_or(&[][..], |(_, seen)| seen)
+    };
+    sees(package).iter().any(|seen| sees(seen).contains(&name))
+}
+
+/// Breaches that come about by a chain of dependencies.
+fn indirect(trees: &BTreeMap<&str, BTreeSet<String>>) -> Vec<String> {
+    let mut breaches = Vec::new();
+    for (rooms, packages) in NEVER {
+        for room in rooms {
+            for package in packages
+                .iter()
+                .filter(|package| trees[room].contains(**package))
+            {
+                breaches.push(format!(
+                    "{room} must not come to depend on {package} (cargo tree -p {room} -e normal,build -i {package})"
+                ));
+            }
+        }
+    }
+    breaches
+}
+
+/// The pure rooms bar clocks and files by settings of their own, which replace the workspace's:
+/// each must repeat those.
+fn lint_settings(workspace: &Workspace) -> Result<Vec<String>> {
+    let common = std::fs::read_to_string(workspace.root.join("clippy.toml"))?;
+    let mut breaches = Vec::new();
+    let mut first: Option<String> = None;
+    for room in PURE {
+        let file = format!("crates/{}/clippy.toml", room.trim_start_matches("crawl-"));
+        let text = std::fs::read_to_string(workspace.root.join(&file)).unwrap_or_default();
+        let missing = common
+            .lines()
+            .find(|line| !text.lines().any(|own| own == *line));
+        if let Some(line) = missing {
+            breaches.push(format!(
+                "{file} lacks a line of the workspace's clippy.toml: {line}"
+            ));
+        }
+        if !text.contains("\"std::time::Instant::now\"") {
+            breaches.push(format!("{file} does not bar the clock"));
+        }
+        if first.get_or_insert_with(|| text.clone()) != &text {
+            breaches.push(format!("{file} differs from that of {}", PURE[0]));
+        }
+    }
+    Ok(breaches)
+}
+
+fn manifests(metadata: &Value) -> Manifests {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let dependency = |value: &Value| {
+        let kind = if value["kind"] == "dev" {
+            Kind::Test
+        } else {
+            Kind::Normal
+        };
+        (text(&value["name"]), kind)
+    };
+    list(&metadata["packages"])
+        .iter()
+        .map(|package| {
+            let dependencies = list(&package["dependencies"]);
+            (
+                text(&package["name"]),
+                dependencies.iter().map(dependency).collect(),
+            )
+        })
+        .collect()
+}
+
+/// Every package that a room needs to be built, on any platform, itself left out.
+fn tree(workspace: &Workspace, room: &str) -> Result<BTreeSet<String>> {
+    let flags = [
+        "--edges",
+        "normal,build",
+        "--target",
+        "all",
+        "--prefix",
+        "none",
+        "--locked",
+    ];
+    let mut command = workspace.cargo(&["tree", "--package", room, "--format", "{p}"]);
+    let printed = output(command.args(flags))?;
+    let names = printed
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .filter(|name| *name != room);
+    Ok(names.map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn breaches(package: &str, dependency: &str, kind: Kind) -> Vec<String> {
+        let mut manifests: Manifests = SEES
+            .iter()
+            .map(|(name, _)| ((*name).to_owned(), Vec::new()))
+            .collect();
+        manifests.insert(package.to_owned(), vec![(dependency.to_owned(), kind)]);
+        direct(&manifests)
+    }
+
+    #[test]
+    fn ours_what_and_when_never_see_each_other() {
+        for kind in [Kind::Normal, Kind::Test] {
+            assert_eq!(breaches("crawl-frontier", "crawl-scheduler", kind).len(), 1);
+            assert_eq!(breaches("crawl-scheduler", "crawl-frontier", kind).len(), 1);
+        }
+    }
+
+    #[test]
+    fn ours_the_test_web_is_for_tests_and_sees_no_room() {
+        assert!(breaches("crawl-fetcher", "crawl-testweb", Kind::Test).is_empty());
+        assert_eq!(
+            breaches("crawl-fetcher", "crawl-testweb", Kind::Normal).len(),
+            1
+        );
+        assert_eq!(
+            breaches("crawl-testweb", "crawl-weburl", Kind::Test).len(),
+            1
+        );
+    }
+
+    #[test]
+    fn ours_an_owned_package_has_one_owner() {
+        assert!(breaches("crawl", "clap", Kind::Normal).is_empty());
+        assert!(breaches("xtask", "clap", Kind::Normal).is_empty());
+        assert_eq!(breaches("crawl-engine", "clap", Kind::Normal).len(), 1);
+        assert_eq!(breaches("crawl-engine", "html5ever", Kind::Normal).len(), 1);
+    }
+
+    #[test]
+    fn ours_a_room_without_a_row_is_a_breach() {
+        assert_eq!(breaches("crawl-attic", "serde", Kind::Normal).len(), 1);
+    }
+
+    #[test]
+    fn ours_a_forbidden_package_far_down_is_found() {
+        let mut trees: BTreeMap<&str, BTreeSet<String>> = SEES
+            .iter()
+            .map(|(name, _)| (*name, BTreeSet::new()))
+            .collect();
+        assert!(indirect(&trees).is_empty());
+        trees.insert(
+            "crawl-policy",
+            BTreeSet::from(["serde".to_owned(), "tokio".to_owned()]),
+        );
+        assert_eq!(indirect(&trees).len(), 1);
+    }
+}

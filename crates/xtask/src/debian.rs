@@ -1,0 +1,227 @@
+//! Debian packages, unpacked under `target/debian` and never installed.
+//!
+//! So nothing needs root, no service is started, and documentation is there also on machines whose
+//! package manager is told to leave documentation out. `apt-get` works on package lists of its own
+//! beneath `target/`, and checks what it downloads as it always does.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::workspace::{Workspace, output, run};
+
+/// The API documentation of Java: more than 10,000 linked pages. Releases of Debian differ in
+/// which one they have.
+const JAVA_DOC: [&str; 4] = [
+    "openjdk-17-doc",
+    "openjdk-21-doc",
+    "openjdk-25-doc",
+    "openjdk-11-doc",
+];
+
+/// Fetches the web server and the documentation that tests crawl.
+pub(crate) fn fetch(workspace: &Workspace) -> Result<()> {
+    let debian = Debian::of(workspace);
+    debian.unpack("nginx", &["nginx"])?;
+    debian.unpack("nginx-common", &["nginx-common"])?;
+    debian.unpack("java-doc", &JAVA_DOC)?;
+    if !debian.has("python-doc") {
+        debian.update()?;
+        let depends = output(&mut debian.apt("apt-cache", &["depends", "python3-doc"]))?;
+        let name = depends
+            .split_whitespace()
+            .find(|word| word.starts_with("python3."));
+        debian.unpack(
+            "python-doc",
+            &[name.context("python3-doc names no documentation")?],
+        )?;
+    }
+    for (name, value) in environment(workspace)? {
+        eprintln!("{name}={}", value.display());
+    }
+    run(workspace.program(debian.nginx()).arg("-v"))
+        .context("nginx does not run here\nhint: a library it needs is missing; see ldd")
+}
+
+/// What tests that need servers are told: where the server and its pages are.
+pub(crate) fn environment(workspace: &Workspace) -> Result<[(&'static str, PathBuf); 4]> {
+    let debian = Debian::of(workspace);
+    let docs = debian.root().join("usr/share/doc");
+    Ok([
+        ("CRAWL_NGINX", debian.nginx()),
+        (
+            "CRAWL_NGINX_MIME_TYPES",
+            debian.root().join("etc/nginx/mime.types"),
+        ),
+        (
+            "CRAWL_JAVA_DOC",
+            one_with(&docs, "openjdk-", "api/index.html")?,
+        ),
+        (
+            "CRAWL_PYTHON_DOC",
+            one_with(&docs, "python3.", "html/index.html")?.join("html"),
+        ),
+    ])
+}
+
+/// The wheel of pip, for a Python that has none of its own.
+pub(crate) fn pip_wheel(workspace: &Workspace) -> Result<PathBuf> {
+    let debian = Debian::of(workspace);
+    debian.unpack("pip-wheel", &["python3-pip-whl"])?;
+    let folder = debian.root().join("usr/share/python-wheels");
+    entries(&folder, "pip-")?
+        .into_iter()
+        .next()
+        .context("python3-pip-whl holds no wheel of pip")
+}
+
+struct Debian {
+    folder: PathBuf,
+}
+
+impl Debian {
+    fn of(workspace: &Workspace) -> Debian {
+        Debian {
+            folder: workspace.target.join("debian"),
+        }
+    }
+
+    /// Where packages are unpacked, as if it were `/`.
+    fn root(&self) -> PathBuf {
+        self.folder.join("root")
+    }
+
+    fn nginx(&self) -> PathBuf {
+        self.root().join("usr/sbin/nginx")
+    }
+
+    fn stamp(&self, what: &str) -> PathBuf {
+        self.folder.join(what).with_extension("unpacked")
+    }
+
+    fn has(&self, what: &str) -> bool {
+        self.stamp(what).exists()
+    }
+
+    /// Unpacks the first of the packages that this release of Debian has.
+    fn unpack(&self, what: &str, packages: &[&str]) -> Result<()> {
+        if self.has(what) {
+            eprintln!("in place: {what}");
+            return Ok(());
+        }
+        self.update()?;
+        let known = |package: &&&str| {
+            output(&mut self.apt("apt-cache", &["show", "--no-all-versions", package])).is_ok()
+        };
+        let Some(package) = packages.iter().find(known) else {
+            bail!("apt knows none of {}", packages.join(", "));
+        };
+        let download = self.folder.join("download");
+        make_empty(&download)?;
+        let fetch = || {
+            let mut apt_get = self.apt("apt-get", &["--quiet=2", "download", package]);
+            run(apt_get.current_dir(&download))
+        };
+        if fetch().is_err() {
+            // Lists that were fetched some days ago name packages that have been replaced.
+            std::fs::remove_file(self.stamp("lists"))?;
+            self.update()?;
+            fetch()?;
+        }
+        for deb in entries(&download, "")? {
+            run(Command::new("dpkg-deb")
+                .arg("--extract")
+                .arg(&deb)
+                .arg(self.root()))?;
+        }
+        std::fs::remove_dir_all(&download)?;
+        std::fs::write(self.stamp(what), package)?;
+        Ok(())
+    }
+
+    /// Fetches the package lists unless they are there.
+    fn update(&self) -> Result<()> {
+        let lists = self.folder.join("lists");
+        let done = self.stamp("lists");
+        if done.exists() {
+            return Ok(());
+        }
+        make_empty(&lists.join("partial"))?;
+        make_empty(&self.folder.join("cache/archives/partial"))?;
+        run(&mut self.apt("apt-get", &["--quiet=2", "update"])).context(
+            "cannot fetch Debian's package lists\nhint: cargo xtask test --quick does without",
+        )?;
+        std::fs::write(done, "")?;
+        Ok(())
+    }
+
+    fn apt(&self, program: &str, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        for (key, folder) in [("Dir::State::lists", "lists"), ("Dir::Cache", "cache")] {
+            command
+                .arg("-o")
+                .arg(format!("{key}={}", self.folder.join(folder).display()));
+        }
+        // Downloads run as the caller, who owns these folders.
+        command.args([
+            "-o",
+            "APT::Sandbox::User=root",
+            "-o",
+            "Debug::NoLocking=true",
+        ]);
+        command
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .env("LC_ALL", "C")
+            .args(args);
+        command
+    }
+}
+
+/// The one folder whose name begins so and that holds this file.
+fn one_with(folder: &Path, begin: &str, file: &str) -> Result<PathBuf> {
+    let mut found = entries(folder, begin)?;
+    // The package's own folder links to that of the program it documents.
+    found.retain(|path| path.join(file).is_file());
+    found.retain(|path| {
+        path.join(file)
+            .parent()
+            .is_some_and(|parent| !parent.is_symlink())
+    });
+    match found.as_slice() {
+        [one] => Ok(one.clone()),
+        _ => bail!(
+            "{} has {} folders {begin}* with {file}, not one\nhint: cargo xtask test --step debian-packages",
+            folder.display(),
+            found.len()
+        ),
+    }
+}
+
+fn entries(folder: &Path, begin: &str) -> Result<Vec<PathBuf>> {
+    let listed = std::fs::read_dir(folder).with_context(|| {
+        format!(
+            "no {}\nhint: cargo xtask test --step debian-packages",
+            folder.display()
+        )
+    })?;
+    let mut found = Vec::new();
+    for entry in listed {
+        let path = entry?.path();
+        if path
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with(begin))
+        {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn make_empty(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        std::fs::remove_dir_all(folder)?;
+    }
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
+}

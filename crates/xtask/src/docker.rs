@@ -1,0 +1,92 @@
+//! Checks the container's recipe as far as can be without a container engine.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::workspace::{Workspace, run};
+
+const RECIPE: &str = "docker/Dockerfile";
+const IGNORED: &str = "docker/Dockerfile.dockerignore";
+
+pub(crate) fn check(workspace: &Workspace) -> Result<()> {
+    let read = |file: &str| {
+        std::fs::read_to_string(workspace.root.join(file))
+            .with_context(|| format!("cannot read {file}"))
+    };
+    let faults = faults(&workspace.root, &read(RECIPE)?, &read(IGNORED)?);
+    if !faults.is_empty() {
+        bail!("{RECIPE}:\n  {}", faults.join("\n  "));
+    }
+    run(workspace
+        .program(workspace.python_bin().join("hadolint"))
+        .arg(RECIPE))
+}
+
+/// What a linter does not know: files that are not there or not sent, tags that move, root.
+fn faults(root: &Path, recipe: &str, ignored: &str) -> Vec<String> {
+    let sent: Vec<&str> = ignored
+        .lines()
+        .filter_map(|line| line.strip_prefix('!'))
+        .collect();
+    let mut faults = Vec::new();
+    let mut user = "root";
+    for line in recipe.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words.as_slice() {
+            ["FROM", image, ..] => {
+                user = "root";
+                if !image.contains([':', '@']) || image.ends_with(":latest") {
+                    faults.push(format!("{image} names no fixed version"));
+                }
+            }
+            ["COPY", flag, ..] if flag.starts_with("--from=") => {}
+            ["COPY", sources @ .., _to] => {
+                for source in sources.iter().filter(|source| !source.starts_with("--")) {
+                    if !root.join(source).exists() {
+                        faults.push(format!("{source} does not exist"));
+                    }
+                    if !sent.iter().any(|sent| Path::new(source).starts_with(sent)) {
+                        faults.push(format!("{IGNORED} keeps {source} away"));
+                    }
+                }
+            }
+            ["USER", name, ..] => user = name,
+            _ => {}
+        }
+    }
+    if matches!(user.split(':').next(), Some("root" | "0")) {
+        faults.push("the program would run as root".to_owned());
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::faults;
+
+    #[test]
+    fn ours_each_fault_of_a_recipe_is_named() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("here")).unwrap();
+        let check = |recipe: &str, ignored: &str| faults(root.path(), recipe, ignored);
+        let good = "FROM rust:1 AS build\nCOPY here here\nFROM debian:1\nCOPY --from=build /a /b\nUSER 5:5\n";
+        assert!(check(good, "*\n!here\n").is_empty());
+        assert_eq!(
+            check(good, "*\n"),
+            ["docker/Dockerfile.dockerignore keeps here away"]
+        );
+        assert_eq!(
+            check("FROM a:1\nCOPY gone x\nUSER 5\n", "!gone\n"),
+            ["gone does not exist"]
+        );
+        assert_eq!(
+            check("FROM a:latest\nUSER 5\n", ""),
+            ["a:latest names no fixed version"]
+        );
+        assert_eq!(
+            check("FROM a:1\nUSER 5\nFROM b:1\n", ""),
+            ["the program would run as root"]
+        );
+    }
+}

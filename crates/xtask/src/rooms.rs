@@ -1,0 +1,115 @@
+//! Which room may see what: the table that `docs/architecture.md` explains.
+
+/// For each package, the rooms that it may depend on directly, tests aside.
+pub(crate) const SEES: [(&str, &[&str]); 12] = [
+    ("crawl-weburl", &[]),
+    ("crawl-policy", &["crawl-weburl"]),
+    ("crawl-extractor", &["crawl-weburl"]),
+    ("crawl-scheduler", &["crawl-weburl"]),
+    ("crawl-frontier", &["crawl-weburl"]),
+    // It spends the scheduler's permits and reads robots.txt by policy's rules.
+    (
+        "crawl-fetcher",
+        &["crawl-weburl", "crawl-policy", "crawl-scheduler"],
+    ),
+    ("crawl-archive", &["crawl-weburl"]),
+    (
+        "crawl-engine",
+        &[
+            "crawl-weburl",
+            "crawl-policy",
+            "crawl-extractor",
+            "crawl-scheduler",
+            "crawl-frontier",
+            "crawl-fetcher",
+            "crawl-archive",
+        ],
+    ),
+    // It reads what others wrote, and never fetches.
+    (
+        "crawl-records",
+        &[
+            "crawl-weburl",
+            "crawl-policy",
+            "crawl-extractor",
+            "crawl-frontier",
+            "crawl-archive",
+        ],
+    ),
+    (
+        "crawl",
+        &[
+            "crawl-weburl",
+            "crawl-policy",
+            "crawl-extractor",
+            "crawl-scheduler",
+            "crawl-frontier",
+            "crawl-fetcher",
+            "crawl-archive",
+            "crawl-engine",
+            "crawl-records",
+        ],
+    ),
+    ("crawl-testweb", &[]),
+    ("xtask", &["crawl-testweb"]),
+];
+
+/// Rooms that tests of any room may use; `testweb` itself uses no room even there.
+pub(crate) const FOR_TESTS: &str = "crawl-testweb";
+
+/// Rooms that do no I/O, read no clock and start no task.
+pub(crate) const PURE: [&str; 4] = [
+    "crawl-weburl",
+    "crawl-policy",
+    "crawl-extractor",
+    "crawl-scheduler",
+];
+
+/// Pairs that must not meet by any chain of dependencies: these rooms, and these packages.
+pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
+    (
+        &PURE,
+        &[
+            "tokio", "mio", "hyper", "reqwest", "rustls", "socket2", "fjall", "moka",
+        ],
+    ),
+    // Storage knows no network and no runtime.
+    (
+        &["crawl-frontier", "crawl-archive", "crawl-records"],
+        &["tokio", "mio", "hyper", "reqwest", "rustls", "socket2"],
+    ),
+    // What and when meet in the engine only.
+    (&["crawl-frontier"], &["crawl-scheduler"]),
+    (&["crawl-scheduler", "crawl-fetcher"], &["crawl-frontier"]),
+    // Only the binary speaks to people.
+    (
+        &[
+            "crawl-weburl",
+            "crawl-policy",
+            "crawl-extractor",
+            "crawl-scheduler",
+            "crawl-frontier",
+            "crawl-fetcher",
+            "crawl-archive",
+            "crawl-engine",
+            "crawl-records",
+            "crawl-testweb",
+        ],
+        &["clap", "indicatif", "tracing-subscriber", "anyhow"],
+    ),
+];
+
+/// Packages that one room alone may name in its manifest, so that they can be replaced there.
+/// `xtask` is exempt: it ships nowhere.
+pub(crate) const OWNED: [(&str, &str); 10] = [
+    ("clap", "crawl"),
+    ("fjall", "crawl-frontier"),
+    ("governor", "crawl-scheduler"),
+    ("html5ever", "crawl-extractor"),
+    ("indicatif", "crawl"),
+    ("moka", "crawl-fetcher"),
+    ("psl", "crawl-weburl"),
+    ("reqwest", "crawl-fetcher"),
+    ("rustls", "crawl-fetcher"),
+    ("url", "crawl-weburl"),
+];

@@ -1,0 +1,76 @@
+//! Programs that checks need and that no Debian package holds, each at a fixed version.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::debian;
+use crate::workspace::{Workspace, output, run, says};
+
+const CARGO_DENY: &str = "0.20.2";
+
+/// Makes `target/venv` hold what `requirements.txt` says.
+pub(crate) fn python(workspace: &Workspace) -> Result<()> {
+    let requirements = workspace.root.join("crates/xtask/requirements.txt");
+    let wanted = std::fs::read_to_string(&requirements)
+        .with_context(|| format!("cannot read {}", requirements.display()))?;
+    let venv = workspace.target.join("venv");
+    let stamp = venv.join("requirements.txt");
+    if says(&stamp, &wanted) {
+        eprintln!("in place: {}", venv.display());
+        return Ok(());
+    }
+    let made = run(workspace
+        .program("python3")
+        .args(["-m", "venv", "--clear"])
+        .arg(&venv));
+    if made.is_err() {
+        // Debian splits off the part of Python that brings pip into a venv.
+        eprintln!("python3 has no ensurepip: fetching pip's wheel");
+        venv_without_ensurepip(workspace, &venv)?;
+    }
+    let mut pip = workspace.program(venv.join("bin/python"));
+    pip.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-input",
+        "--requirement",
+    ]);
+    run(pip.arg(&requirements))?;
+    std::fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))
+}
+
+fn venv_without_ensurepip(workspace: &Workspace, venv: &Path) -> Result<()> {
+    let mut make = workspace.program("python3");
+    run(make
+        .args(["-m", "venv", "--clear", "--without-pip"])
+        .arg(venv))?;
+    let wheel = debian::pip_wheel(workspace)?;
+    // A wheel is a zip file, and Python runs a program inside of a zip file.
+    let mut pip = workspace.program(venv.join("bin/python"));
+    pip.arg(wheel.join("pip"))
+        .args(["install", "--quiet", "--no-input", "--no-index"]);
+    run(pip.arg(&wheel))
+}
+
+/// Builds cargo-deny, which takes some minutes, unless it is there.
+pub(crate) fn cargo_deny(workspace: &Workspace) -> Result<()> {
+    let program = cargo_deny_program(workspace);
+    let version = output(workspace.program(&program).arg("--version")).unwrap_or_default();
+    if version.trim() == format!("cargo-deny {CARGO_DENY}") {
+        eprintln!("in place: {}", program.display());
+        return Ok(());
+    }
+    let tools = workspace.target.join("tools");
+    let build = tools.join("build");
+    let mut install = workspace.cargo(&["install", "--locked", "--force", "--root"]);
+    install.arg(&tools).arg(format!("cargo-deny@{CARGO_DENY}"));
+    run(install.env("CARGO_TARGET_DIR", &build))?;
+    std::fs::remove_dir_all(&build).with_context(|| format!("cannot remove {}", build.display()))
+}
+
+pub(crate) fn cargo_deny_program(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("tools/bin/cargo-deny")
+}

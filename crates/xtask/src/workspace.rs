@@ -1,0 +1,112 @@
+//! Where things are, and how programs are run there.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+/// This workspace on this machine.
+pub(crate) struct Workspace {
+    /// The folder of the top-level `Cargo.toml`.
+    pub(crate) root: PathBuf,
+    /// Cargo's target directory; everything that is fetched lies beneath it.
+    pub(crate) target: PathBuf,
+    /// Cargo's own account of the members, without their dependencies' dependencies.
+    pub(crate) metadata: Value,
+}
+
+impl Workspace {
+    pub(crate) fn find() -> Result<Workspace> {
+        let mut command = cargo_command();
+        command.args(["metadata", "--no-deps", "--format-version", "1"]);
+        let metadata: Value = serde_json::from_str(&output(&mut command)?)?;
+        let path = |key: &str| {
+            metadata[key]
+                .as_str()
+                .map(PathBuf::from)
+                .with_context(|| format!("cargo names no {key}"))
+        };
+        let (root, target) = (path("workspace_root")?, path("target_directory")?);
+        Ok(Workspace {
+            root,
+            target,
+            metadata,
+        })
+    }
+
+    /// Cargo, in the workspace's folder.
+    pub(crate) fn cargo(&self, args: &[&str]) -> Command {
+        let mut command = cargo_command();
+        command.current_dir(&self.root).args(args);
+        command
+    }
+
+    /// Any program, in the workspace's folder.
+    pub(crate) fn program(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(&self.root);
+        command
+    }
+
+    /// The folder of the Python tools' programs.
+    pub(crate) fn python_bin(&self) -> PathBuf {
+        self.target.join("venv/bin")
+    }
+}
+
+fn cargo_command() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // What `cargo run` tells this program about its own package would mislead other builds.
+    for (name, _) in std::env::vars_os() {
+        let name_text = name.to_string_lossy();
+        if name_text.starts_with("CARGO_PKG_") || name_text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// Runs a program to its end; its output goes where ours goes.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    eprintln!("$ {}", shown(command));
+    let status = command
+        .status()
+        .with_context(|| format!("cannot run {}", shown(command)))?;
+    if !status.success() {
+        bail!("{} ended with {status}", shown(command));
+    }
+    Ok(())
+}
+
+/// Runs a program to its end and gives what it printed on stdout.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let output = command
+        .output()
+        .with_context(|| format!("cannot run {}", shown(command)))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        bail!("{} ended with {}: {said}", shown(command), output.status);
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Whether a file says exactly this: how it is known that something fetched is in place.
+pub(crate) fn says(stamp: &Path, text: &str) -> bool {
+    std::fs::read_to_string(stamp).is_ok_and(|found| found == text)
+}
+
+fn shown(command: &Command) -> String {
+    let program = Path::new(command.get_program());
+    let mut text = program
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    for arg in command.get_args() {
+        text.push(' ');
+        text.push_str(&arg.to_string_lossy());
+    }
+    text
+}
