@@ -48,15 +48,15 @@ pub(crate) enum Switch {
     Off,
 }
 
-/// An address to use in place of asking for a name, as curl has it: `HOST:PORT:ADDR`.
+/// Addresses to use in place of asking for a name, as curl has it: `HOST:PORT:ADDR[,ADDR]..`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Resolve {
     /// Host name, lower case.
     pub(crate) host: String,
     /// Port of the requests that this holds for.
     pub(crate) port: u16,
-    /// Where they go.
-    pub(crate) address: IpAddr,
+    /// Where they go; at least one.
+    pub(crate) addresses: Vec<IpAddr>,
 }
 
 const MICROS: &[(&str, u64)] = &[
@@ -72,18 +72,8 @@ const LONGEST_MICROS: u64 = 36_500 * 86_400_000_000;
 impl Span {
     pub(crate) const ZERO: Span = Span(Duration::ZERO);
 
-    pub(crate) const fn from_millis(millis: u64) -> Span {
-        Span(Duration::from_millis(millis))
-    }
-
     pub(crate) const fn from_secs(secs: u64) -> Span {
         Span(Duration::from_secs(secs))
-    }
-
-    /// Rounded down to whole microseconds.
-    pub(crate) fn of(duration: Duration) -> Span {
-        let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-        Span(Duration::from_micros(micros.min(LONGEST_MICROS)))
     }
 
     pub(crate) const fn get(self) -> Duration {
@@ -287,26 +277,31 @@ impl FromStr for Resolve {
     fn from_str(text: &str) -> Result<Resolve, BadValue> {
         let bad = |why: &str| BadValue(format!("`{text}` is no HOST:PORT:ADDR: {why}"));
         let mut parts = text.splitn(3, ':');
-        let (Some(host), Some(port), Some(address)) = (parts.next(), parts.next(), parts.next())
+        let (Some(host), Some(port), Some(addresses)) = (parts.next(), parts.next(), parts.next())
         else {
             return Err(bad("it looks like `example.org:443:192.0.2.7`"));
         };
         let port = port
             .parse()
             .map_err(|_| bad(&format!("`{port}` is no port")))?;
-        let bare = address
-            .strip_prefix('[')
-            .and_then(|rest| rest.strip_suffix(']'))
-            .unwrap_or(address);
-        let address = bare
-            .parse()
-            .map_err(|_| bad(&format!("`{address}` is no IP address")))?;
+        let address = |text: &str| {
+            let bare = text
+                .strip_prefix('[')
+                .and_then(|rest| rest.strip_suffix(']'));
+            bare.unwrap_or(text)
+                .parse()
+                .map_err(|_| bad(&format!("`{text}` is no IP address")))
+        };
+        let addresses = addresses
+            .split(',')
+            .map(address)
+            .collect::<Result<_, _>>()?;
         match host.trim_end_matches('.') {
             "" => Err(bad("the host is empty")),
             host => Ok(Resolve {
                 host: host.to_ascii_lowercase(),
                 port,
-                address,
+                addresses,
             }),
         }
     }
@@ -314,10 +309,15 @@ impl FromStr for Resolve {
 
 impl fmt::Display for Resolve {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.address {
-            IpAddr::V4(v4) => write!(f, "{}:{}:{v4}", self.host, self.port),
-            IpAddr::V6(v6) => write!(f, "{}:{}:[{v6}]", self.host, self.port),
+        write!(f, "{}:{}:", self.host, self.port)?;
+        for (position, address) in self.addresses.iter().enumerate() {
+            let comma = if position > 0 { "," } else { "" };
+            match address {
+                IpAddr::V4(v4) => write!(f, "{comma}{v4}")?,
+                IpAddr::V6(v6) => write!(f, "{comma}[{v6}]")?,
+            }
         }
+        Ok(())
     }
 }
 
@@ -510,7 +510,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_back() {
         for micros in [0, 1, 999, 1_000, 1_500_000, 59_999_999, 86_400_000_001] {
-            let span = Span::of(Duration::from_micros(micros));
+            let span = Span(Duration::from_micros(micros));
             assert_eq!(span.to_string().parse(), Ok(span));
         }
         for octets in [0, 1, 1_000, 1_024, 1_536, 5 << 20, 10_000_000, u64::MAX] {
@@ -559,11 +559,12 @@ mod tests {
     #[test]
     fn ours_resolve_is_as_curl_has_it() {
         check::<Resolve>(
-            "Example.org:443:192.0.2.7 e.example:80:[::1] e.example:80:::1 e.example:80 :80:1.2.3.4 e:x:1.2.3.4 e:1:f",
+            "Example.org:443:192.0.2.7 e.example:80:[::1] e.example:80:::1 e:443:1.2.3.4,[::1] e.example:80 :80:1.2.3.4 e:x:1.2.3.4 e:1:f",
             expect![[r#"
                 Example.org:443:192.0.2.7 = example.org:443:192.0.2.7
                 e.example:80:[::1] = e.example:80:[::1]
                 e.example:80:::1 = e.example:80:[::1]
+                e:443:1.2.3.4,[::1] = e:443:1.2.3.4,[::1]
                 `e.example:80` is no HOST:PORT:ADDR: it looks like `example.org:443:192.0.2.7`
                 `:80:1.2.3.4` is no HOST:PORT:ADDR: the host is empty
                 `e:x:1.2.3.4` is no HOST:PORT:ADDR: `x` is no port

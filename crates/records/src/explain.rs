@@ -361,7 +361,10 @@ mod tests {
     #[test]
     fn rows_alone() {
         let dir = crawl();
-        check(&dir, "http://e.example/", expect![[r#"
+        check(
+            &dir,
+            "http://e.example/",
+            expect![[r#"
             http://e.example/
             was fetched
               answer: 200, 3 octets, 2026-11-20T23:59:59.123Z
@@ -372,8 +375,12 @@ mod tests {
                 2026-11-21T00:00:01.000Z page (200)
               last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)
               there is no stored state; only rows were read
-        "#]]);
-        check(&dir, "http://e.example/gone", expect![[r#"
+        "#]],
+        );
+        check(
+            &dir,
+            "http://e.example/gone",
+            expect![[r#"
             http://e.example/gone
             failed: no answer could be had
               error: timeout
@@ -382,8 +389,12 @@ mod tests {
               requests sent for it: 0
               last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)
               there is no stored state; only rows were read
-        "#]]);
-        check(&dir, "http://e.example/p", expect![[r#"
+        "#]],
+        );
+        check(
+            &dir,
+            "http://e.example/p",
+            expect![[r#"
             http://e.example/p
             is not asked for
               reason: robots, by `Disallow: /p` on line 2
@@ -391,14 +402,19 @@ mod tests {
               requests sent for it: 0
               last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)
               there is no stored state; only rows were read
-        "#]]);
-        check(&dir, "http://e.example/never", expect![[r#"
+        "#]],
+        );
+        check(
+            &dir,
+            "http://e.example/never",
+            expect![[r#"
             http://e.example/never
             is not known: it was no seed, and no page that was read names it
               requests sent for it: 0
               last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)
               there is no stored state; only rows were read
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]
@@ -422,23 +438,34 @@ mod tests {
         });
         transaction.admit(deep).unwrap();
         transaction.commit().unwrap();
-        check(&dir, "http://e.example/waits", expect![[r#"
+        check(
+            &dir,
+            "http://e.example/waits",
+            expect![[r#"
             http://e.example/waits
             is not known: it was no seed, and no page that was read names it
               requests sent for it: 0
               last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)
               the crawl is running; only its rows were read
-        "#]]);
+        "#]],
+        );
         drop(frontier);
-        check(&dir, "http://e.example/waits", expect![[r#"
+        check(
+            &dir,
+            "http://e.example/waits",
+            expect![[r#"
             http://e.example/waits
             waits for its turn
               found on: http://e.example/
               depth: 1
               requests sent for it: 0
               last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)
-        "#]]);
-        check(&dir, "http://e.example/deep", expect![[r#"
+        "#]],
+        );
+        check(
+            &dir,
+            "http://e.example/deep",
+            expect![[r#"
             http://e.example/deep
             was put aside, and is fetched if it is met another way
               reason: depth, by `max-depth 3`
@@ -446,6 +473,7 @@ mod tests {
               depth: 9
               requests sent for it: 0
               last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)
-        "#]]);
+        "#]],
+        );
     }
 }

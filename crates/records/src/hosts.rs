@@ -299,7 +299,13 @@ mod tests {
 
     #[test]
     fn gaps_are_from_end_to_start() {
-        check(1, &[(0, 100, 0, None)], expect!["0 gaps, least None (asked None), most asked None, short 0; 0 waits, longest 0, asked 0, given 0, short 0"]);
+        check(
+            1,
+            &[(0, 100, 0, None)],
+            expect![
+                "0 gaps, least None (asked None), most asked None, short 0; 0 waits, longest 0, asked 0, given 0, short 0"
+            ],
+        );
         check(
             1,
             &[
@@ -307,17 +313,23 @@ mod tests {
                 (1100, 1200, 1000, None),
                 (3000, 3100, 1000, None),
             ],
-            expect!["2 gaps, least Some(1000) (asked Some(1000)), most asked Some(1000), short 0; 0 waits, longest 0, asked 0, given 0, short 0"],
+            expect![
+                "2 gaps, least Some(1000) (asked Some(1000)), most asked Some(1000), short 0; 0 waits, longest 0, asked 0, given 0, short 0"
+            ],
         );
         check(
             1,
             &[(0, 100, 0, None), (1099, 1200, 1000, None)],
-            expect!["1 gaps, least Some(999) (asked Some(1000)), most asked Some(1000), short 0; 0 waits, longest 0, asked 0, given 0, short 0"],
+            expect![
+                "1 gaps, least Some(999) (asked Some(1000)), most asked Some(1000), short 0; 0 waits, longest 0, asked 0, given 0, short 0"
+            ],
         );
         check(
             1,
             &[(0, 100, 0, None), (1050, 1200, 1000, None)],
-            expect!["1 gaps, least Some(950) (asked Some(1000)), most asked Some(1000), short 1; 0 waits, longest 0, asked 0, given 0, short 0"],
+            expect![
+                "1 gaps, least Some(950) (asked Some(1000)), most asked Some(1000), short 1; 0 waits, longest 0, asked 0, given 0, short 0"
+            ],
         );
     }
 
@@ -331,11 +343,19 @@ mod tests {
             (2030, 2040, 1000, None),
             (2500, 2600, 1000, None),
         ];
-        check(2, &requests, expect!["3 gaps, least Some(1000) (asked Some(1000)), most asked Some(1000), short 0; 0 waits, longest 0, asked 0, given 0, short 0"]);
+        check(
+            2,
+            &requests,
+            expect![
+                "3 gaps, least Some(1000) (asked Some(1000)), most asked Some(1000), short 0; 0 waits, longest 0, asked 0, given 0, short 0"
+            ],
+        );
         check(
             2,
             &[(0, 10, 0, None), (0, 10, 0, None), (500, 510, 1000, None)],
-            expect!["1 gaps, least Some(490) (asked Some(1000)), most asked Some(1000), short 1; 0 waits, longest 0, asked 0, given 0, short 0"],
+            expect![
+                "1 gaps, least Some(490) (asked Some(1000)), most asked Some(1000), short 1; 0 waits, longest 0, asked 0, given 0, short 0"
+            ],
         );
     }
 
@@ -348,12 +368,16 @@ mod tests {
                 (5100, 5200, 5000, None),
                 (6200, 6300, 1000, Some(3_600_000)),
             ],
-            expect!["2 gaps, least Some(1000) (asked Some(1000)), most asked Some(5000), short 0; 2 waits, longest 3600000, asked 3605000, given 5000, short 0"],
+            expect![
+                "2 gaps, least Some(1000) (asked Some(1000)), most asked Some(5000), short 0; 2 waits, longest 3600000, asked 3605000, given 5000, short 0"
+            ],
         );
         check(
             1,
             &[(0, 100, 0, Some(5000)), (2100, 2200, 1000, None)],
-            expect!["1 gaps, least Some(2000) (asked Some(1000)), most asked Some(1000), short 0; 1 waits, longest 5000, asked 5000, given 2000, short 1"],
+            expect![
+                "1 gaps, least Some(2000) (asked Some(1000)), most asked Some(1000), short 0; 1 waits, longest 5000, asked 5000, given 2000, short 1"
+            ],
         );
     }
 }

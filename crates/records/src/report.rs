@@ -354,7 +354,10 @@ mod tests {
     fn crawl_in_words() {
         let dir = crawl();
         let text = report(dir.path()).unwrap().to_string();
-        check(&text, dir.path(), expect![[r#"
+        check(
+            &text,
+            dir.path(),
+            expect![[r#"
             seed      http://e.example/
             started   2026-11-20T23:59:00Z
             pages     4 (110 octets)
@@ -381,7 +384,8 @@ mod tests {
                 gaps: none, a single request
             flaw      `DIR/excluded.jsonl` line 2: missing field `url` at line 1 column 12
             flaw      the last line of `requests.jsonl` is torn
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]
@@ -390,7 +394,10 @@ mod tests {
         let written = write_report(dir.path()).unwrap();
         let json = fs::read_to_string(dir.path().join("report.json")).unwrap();
         assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), written);
-        check(&json, dir.path(), expect![[r#"
+        check(
+            &json,
+            dir.path(),
+            expect![[r#"
             {
               "format": 1,
               "crawl": {
@@ -509,7 +516,8 @@ mod tests {
                 "the last line of `requests.jsonl` is torn"
               ]
             }
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]

@@ -81,10 +81,12 @@ pub(crate) fn reach(url: &CanonicalUrl, resolve: &[Resolve]) -> Reach {
     let sent_to = resolve
         .iter()
         .find(|entry| entry.host == host && entry.port == url.port());
-    let address = sent_to
-        .map(|entry| entry.address)
-        .or_else(|| bare.parse::<IpAddr>().ok());
-    match address.map(classify) {
+    let addresses = match sent_to {
+        Some(entry) => entry.addresses.clone(),
+        None => bare.parse::<IpAddr>().into_iter().collect(),
+    };
+    let classes = addresses.into_iter().map(classify);
+    match classes.max_by_key(|class| rank(*class)) {
         Some(AddressClass::Loopback) => Reach::Loopback,
         Some(AddressClass::Private) => Reach::Private,
         Some(_) => Reach::Public,
@@ -93,13 +95,18 @@ pub(crate) fn reach(url: &CanonicalUrl, resolve: &[Resolve]) -> Reach {
     }
 }
 
+/// Of several addresses the furthest counts.
+fn rank(class: AddressClass) -> u8 {
+    match class {
+        AddressClass::Loopback => 0,
+        AddressClass::Private => 1,
+        _ => 2,
+    }
+}
+
 /// The User-Agent header: `NAME/VERSION (+CONTACT)`.
 pub(crate) fn user_agent(agent: &ProductToken, contact: Option<&str>) -> String {
-    let version = env!("CARGO_PKG_VERSION");
-    match contact {
-        Some(contact) => format!("{}/{version} (+{contact})", agent.as_str()),
-        None => format!("{}/{version}", agent.as_str()),
-    }
+    crawl_fetcher::user_agent(agent.as_str(), env!("CARGO_PKG_VERSION"), contact)
 }
 
 /// The contact where it is a mail address: what goes to the From header.

@@ -49,7 +49,8 @@ pub(crate) fn default_of(field: &str) -> Option<String> {
 
 /// The settings that are in force, as a file that `--config` reads.
 pub(crate) fn effective(settings: &Settings) -> String {
-    toml::to_string(&table_of(&without_secrets(settings))).unwrap_or_default()
+    // Serialising can't fail: see `table_of`.
+    toml::to_string(&without_secrets(settings)).unwrap_or_default()
 }
 
 /// What goes to a crawl's crawl.toml: the settings in force, versions, and when the
@@ -68,6 +69,12 @@ pub(crate) fn record(settings: &Settings, first_start: &str, start: &str) -> Str
         effective(settings),
         toml::to_string(&head).unwrap_or_default()
     )
+}
+
+/// When a crawl was first started, by its crawl.toml.
+pub(crate) fn first_start(text: &str) -> Option<String> {
+    let table: Table = text.parse().ok()?;
+    Some(table.get(NOTES)?.get("started")?.as_str()?.to_owned())
 }
 
 /// Serialising can't fail: all keys are strings and all values scalars or lists.
@@ -137,7 +144,8 @@ mod tests {
         let settings = parse(text, "x").unwrap().settle();
         let recorded = record(&settings, "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z");
         assert_eq!(parse(&recorded, "y").unwrap().settle(), settings);
-        assert!(recorded.contains("started = \"2026-01-01T00:00:00Z\""));
+        let first = super::first_start(&recorded);
+        assert_eq!(first.as_deref(), Some("2026-01-01T00:00:00Z"));
     }
 
     #[test]

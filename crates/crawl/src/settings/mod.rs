@@ -10,7 +10,11 @@ mod groups;
 mod listing;
 mod sources;
 
-pub(crate) use check::{Checked, Reach, check, contact_mail, reach, user_agent};
+pub(crate) use check::{
+    Checked, Reach, check, check_agent, check_contact, contact_mail, no_contact, reach, user_agent,
+};
 pub(crate) use groups::{Layer, ProfileName, ProgressMode, ScopeName, Settings};
-pub(crate) use listing::{NAME_AND_VERSION, default_of, defaults_listing, effective, record};
+pub(crate) use listing::{
+    NAME_AND_VERSION, default_of, defaults_listing, effective, first_start, record,
+};
 pub(crate) use sources::{Surroundings, gather, user_contact};
