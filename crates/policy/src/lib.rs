@@ -26,9 +26,10 @@ mod date;
 mod page;
 mod robots;
 pub mod scope;
+pub mod usage;
 
 pub use agent::{BadToken, ProductToken, Profile, UnknownProfile};
-pub use page::{PageDirectives, Place, Source, Valued, link_refusal};
+pub use page::{PageDirectives, PageLabels, Place, Source, Valued, link_refusal};
 pub use robots::{
     Access, CleanParam, Group, Hours, MAX_ROBOTS_OCTETS, Oddity, RequestRate, Robots, Rule,
     Sitemap, Verdict, VisitTime, What, request_path,

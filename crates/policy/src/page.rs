@@ -1,10 +1,13 @@
 //! What a page and its headers ask of robots: META ROBOTS and X-Robots-Tag.
 
+mod labels;
 mod words;
 
 use std::fmt;
 
 use crate::agent::{ProductToken, Profile};
+
+pub use labels::PageLabels;
 
 use words::{Said, Word};
 

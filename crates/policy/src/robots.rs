@@ -20,8 +20,11 @@ pub use oddity::{Oddity, What};
 pub use records::{CleanParam, Hours, RequestRate, Sitemap, VisitTime};
 
 use dialects::{Dialect, Pick};
+pub(crate) use records::{Preference, PreferenceKind};
+
 use lines::Body;
 use oddity::note;
+use pattern::Specials;
 use rfc9309::{IndexPages, Reading};
 
 /// A robots.txt, compiled for one agent under one [`Profile`].
@@ -106,7 +109,6 @@ impl Robots {
                 rfc9309::read(octets, agent, IndexPages::AsWritten)
             }
         };
-        reading.rules.shrink();
         note_body(&body, &mut reading.oddities);
         Robots {
             profile,
@@ -137,7 +139,10 @@ impl Robots {
         };
         let verdict = self.reading.judge(&path, profile);
         if verdict.is_allowed() {
-            let mut others = self.others.iter().map(|(name, other)| other.judge(&path, *name));
+            let mut others = self
+                .others
+                .iter()
+                .map(|(name, other)| other.judge(&path, *name));
             if let Some(refusal) = others.find(|verdict| !verdict.is_allowed()) {
                 return refusal;
             }
@@ -199,6 +204,24 @@ impl Robots {
         Some((host, *line))
     }
 
+    /// The lines about the use of a path that speak for the agent: those with the longest
+    /// path that matches, its groups' before the file's.
+    pub(crate) fn preferences(&self, kind: PreferenceKind, path: &str) -> Vec<&Preference> {
+        let path = pattern::normal_path(path);
+        let reading = &self.reading;
+        for lines in [&reading.group.preferences, &reading.file.preferences] {
+            let of_kind = lines.iter().filter(|line| line.kind == kind);
+            let lengths: Vec<_> = of_kind
+                .filter_map(|line| Some((preference_octets(line, &path)?, line)))
+                .collect();
+            if let Some(longest) = lengths.iter().map(|(octets, _)| *octets).max() {
+                let longest = lengths.iter().filter(|(octets, _)| *octets == longest);
+                return longest.map(|(_, line)| *line).collect();
+            }
+        }
+        Vec::new()
+    }
+
     /// What is odd about the file, by line; the first thousand.
     #[must_use]
     pub fn oddities(&self) -> &[Oddity] {
@@ -249,6 +272,26 @@ impl Reading {
             + sitemaps.sum::<usize>()
             + self.oddities.capacity() * size_of::<Oddity>()
     }
+}
+
+/// The octets of a preference's path, none where it does not match. No path matches all.
+fn preference_octets(line: &Preference, path: &[u8]) -> Option<u32> {
+    if line.kind == PreferenceKind::License || !line.value.starts_with('/') {
+        return Some(0);
+    }
+    let pattern = line.value.split([' ', '\t']).next().unwrap_or_default();
+    matching_octets(pattern, path)
+}
+
+fn matching_octets(pattern: &str, path: &[u8]) -> Option<u32> {
+    let mut octets = Vec::new();
+    let shape = pattern::push_pattern(pattern.as_bytes(), Specials::Meant, &mut octets);
+    pattern::matches(&octets, shape, path).then_some(shape.octets)
+}
+
+/// Whether a path pattern as of RFC 9309 matches a path.
+pub(crate) fn path_matches(pattern: &str, path_and_query: &str) -> bool {
+    matching_octets(pattern, &pattern::normal_path(path_and_query)).is_some()
 }
 
 fn note_body(body: &Body<'_>, oddities: &mut Vec<Oddity>) {

@@ -36,6 +36,7 @@ pub(super) enum Pick {
 /// Reads `body` for `agent`.
 pub(super) fn read(body: &[u8], agent: &ProductToken, dialect: Dialect, pick: Pick) -> Reading {
     let mut reader = Reader {
+        body,
         agent: agent.as_str().as_bytes(),
         dialect,
         pick,
@@ -49,7 +50,8 @@ pub(super) fn read(body: &[u8], agent: &ProductToken, dialect: Dialect, pick: Pi
         reader.line(&line);
     }
     reader.end_record();
-    let chosen = reader.named.or(reader.star).unwrap_or_default();
+    let mut chosen = reader.named.or(reader.star).unwrap_or_default();
+    chosen.rules.keep(body);
     Reading {
         rules: chosen.rules,
         group: chosen.group,
@@ -69,6 +71,7 @@ struct Record {
 }
 
 struct Reader<'a> {
+    body: &'a [u8],
     agent: &'a [u8],
     dialect: Dialect,
     pick: Pick,
@@ -123,7 +126,7 @@ impl Reader<'_> {
         }
         let record = &mut self.record;
         if (named && !record.named) || (star && !record.named && !record.star) {
-            record.rules.begin_group(value, line.number);
+            record.rules.begin_group(self.body, value, line.number);
         }
         record.named |= named;
         record.star |= star;
@@ -142,11 +145,12 @@ impl Reader<'_> {
             return;
         }
         let mut first = true;
+        let place = (self.body, line.text, line.number);
         for path in self.words(value).filter(|path| !path.is_empty()) {
             let rules = &mut self.record.rules;
             match first {
-                true => rules.push(false, path, Specials::Literal, line.text, line.number),
-                false => rules.push_derived(false, path, Specials::Literal),
+                true => rules.push(false, path, Specials::Literal, place),
+                false => rules.push_derived(path, Specials::Literal),
             }
             first = false;
             if path[0] != b'/' {

@@ -147,7 +147,13 @@ impl Tails {
                 _ => node,
             };
             while end != NONE {
-                self.found(self.part[end as usize], at + 1, path.len(), active, &mut matched);
+                self.found(
+                    self.part[end as usize],
+                    at + 1,
+                    path.len(),
+                    active,
+                    &mut matched,
+                );
                 end = self.shorter[end as usize];
             }
         }
@@ -444,7 +450,8 @@ impl<'a> Builder<'a> {
         for n in 1..spans.len() {
             spans[n].1 += spans[n - 1].1;
         }
-        self.steps.sort_unstable_by_key(|(part, step)| (*part, step.tree));
+        self.steps
+            .sort_unstable_by_key(|(part, step)| (*part, step.tree));
         let (fails, shorter) = fails(&trie, &part);
         Tails {
             parts: trie,

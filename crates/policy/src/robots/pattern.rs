@@ -30,21 +30,26 @@ pub(super) enum Specials {
     Literal,
 }
 
-/// Appends `value` in normal form to `out`.
-#[inline]
-pub(super) fn push_pattern(value: &[u8], specials: Specials, out: &mut Vec<u8>) -> Shape {
-    if value.iter().all(|&b| CLASS[b as usize] == Class::Plain) {
-        out.extend_from_slice(value);
-        return Shape {
+impl Shape {
+    /// That of a pattern that is its own normal form.
+    #[inline]
+    pub(super) fn plain(pattern: &[u8]) -> Shape {
+        Shape {
             wild: false,
             anchored: false,
-            octets: octets(value.len()),
-        };
+            octets: octets(pattern.len()),
+        }
     }
-    push_odd_pattern(value, specials, out)
 }
 
-fn push_odd_pattern(value: &[u8], specials: Specials, out: &mut Vec<u8>) -> Shape {
+/// Whether a pattern is its own normal form.
+#[inline]
+pub(super) fn is_normal(value: &[u8]) -> bool {
+    value.iter().all(|&b| CLASS[b as usize] == Class::Plain)
+}
+
+/// Appends `value` in normal form to `out`.
+pub(super) fn push_pattern(value: &[u8], specials: Specials, out: &mut Vec<u8>) -> Shape {
     let mut shape = Shape::default();
     let meant = specials == Specials::Meant;
     let mut rest = value;

@@ -97,9 +97,28 @@ pub(super) struct FileRecords {
 /// A line about the use of pages, unread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Preference {
-    pub(crate) key: Key,
+    pub(crate) kind: PreferenceKind,
     pub(crate) value: String,
     pub(crate) line: u32,
+}
+
+/// In which words a line about the use of pages is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PreferenceKind {
+    ContentUsage,
+    ContentSignal,
+    License,
+}
+
+impl PreferenceKind {
+    pub(super) fn of(key: Key) -> Option<PreferenceKind> {
+        match key {
+            Key::ContentUsage => Some(PreferenceKind::ContentUsage),
+            Key::ContentSignal => Some(PreferenceKind::ContentSignal),
+            Key::License => Some(PreferenceKind::License),
+            _ => None,
+        }
+    }
 }
 
 impl GroupRecords {
@@ -134,14 +153,12 @@ impl GroupRecords {
                 Some(hours) => self.visit_times.push(VisitTime { hours, line }),
                 None => return false,
             },
-            Key::ContentUsage | Key::ContentSignal | Key::License => {
-                self.preferences.push(Preference {
-                    key,
-                    value: text.into_owned(),
-                    line,
-                });
+            _ => {
+                if let Some(kind) = PreferenceKind::of(key) {
+                    let value = text.into_owned();
+                    self.preferences.push(Preference { kind, value, line });
+                }
             }
-            _ => {}
         }
         true
     }
@@ -166,14 +183,12 @@ impl FileRecords {
                     line,
                 });
             }
-            Key::ContentUsage | Key::ContentSignal | Key::License => {
-                self.preferences.push(Preference {
-                    key,
-                    value: text,
-                    line,
-                });
+            _ => {
+                if let Some(kind) = PreferenceKind::of(key) {
+                    let value = text;
+                    self.preferences.push(Preference { kind, value, line });
+                }
             }
-            _ => {}
         }
         true
     }

@@ -27,6 +27,7 @@ pub(super) enum IndexPages {
 /// Reads `body` for `agent`.
 pub(super) fn read(body: &[u8], agent: &ProductToken, index_pages: IndexPages) -> Reading {
     let mut reader = Reader {
+        body,
         agent,
         index_pages,
         named_ever: false,
@@ -39,10 +40,12 @@ pub(super) fn read(body: &[u8], agent: &ProductToken, index_pages: IndexPages) -
     for line in Lines::of(body) {
         reader.line(&line);
     }
+    reader.found.rules.keep(body);
     reader.found
 }
 
 struct Reader<'a> {
+    body: &'a [u8],
     agent: &'a ProductToken,
     index_pages: IndexPages,
     /// A group has named the agent: what stands for `*` counts no more, nor did it ever.
@@ -98,7 +101,8 @@ impl Reader<'_> {
             return;
         }
         let rules = &mut self.found.rules;
-        rules.push(allow, value, Specials::Meant, line.text, line.number);
+        let place = (self.body, line.text, line.number);
+        rules.push(allow, value, Specials::Meant, place);
         match value.first() {
             Some(b'/' | b'*') | None => {}
             Some(_) => self.note(line, What::NoLeadingSlash),
@@ -115,7 +119,7 @@ impl Reader<'_> {
         };
         if value[slash..].starts_with(b"/index.htm") {
             let folder = [&value[..=slash], b"$"].concat();
-            self.found.rules.push_derived(true, &folder, Specials::Meant);
+            self.found.rules.push_derived(&folder, Specials::Meant);
         }
     }
 
@@ -133,14 +137,14 @@ impl Reader<'_> {
                 self.named_ever = true;
                 self.found.rules.clear();
                 self.found.group = GroupRecords::default();
-                self.found.rules.begin_group(value, line.number);
+                self.found.rules.begin_group(self.body, value, line.number);
                 return;
             }
         } else if !value.first().is_some_and(|&b| is_name_octet(b)) {
             self.note(line, What::NamesNobody);
         }
         if self.speaks() && !spoke {
-            self.found.rules.begin_group(value, line.number);
+            self.found.rules.begin_group(self.body, value, line.number);
         }
     }
 

@@ -23,9 +23,7 @@ struct Node {
 impl Trie {
     /// Builds a trie whose nodes' labels are as long as can be. `keys` are sorted and may
     /// repeat; the node of each is returned.
-    pub(super) fn compressed<'a>(
-        keys: &mut dyn Iterator<Item = &'a [u8]>,
-    ) -> (Trie, Vec<u32>) {
+    pub(super) fn compressed<'a>(keys: &mut dyn Iterator<Item = &'a [u8]>) -> (Trie, Vec<u32>) {
         build(keys, usize::MAX)
     }
 

@@ -1,0 +1,368 @@
+//! What a site says about the use of its pages, kept as a ledger.
+//!
+//! Several vocabularies are in use and none of them says which goes before which, so each
+//! statement is kept as it was made, and for a purpose the most restrictive one holds:
+//! `Content-Usage` (IETF AIPREF drafts), `Content-Signal`, RSL's `License`, the TDM
+//! Reservation Protocol, `noai` and `noimageai`, and `noarchive`. A statement is a
+//! preference: whether it bars a page follows from what the operator crawls for.
+
+mod dictionary;
+mod tdm;
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::page::{PageDirectives, Place, Source};
+use crate::robots::{Preference, PreferenceKind, Robots};
+
+pub use tdm::{BadTdmRep, TdmEntry, TdmRep};
+
+/// What pages are crawled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Purpose {
+    /// A search index that points to the pages.
+    Search,
+    /// Input to a model at the time of an answer.
+    AiInput,
+    /// Training a model.
+    TrainAi,
+    /// A copy kept for others.
+    Archive,
+}
+
+/// A name that is no purpose's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no purpose: search, ai-input, train-ai or archive")]
+pub struct UnknownPurpose(pub String);
+
+/// What a statement says about a purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stance {
+    /// The use is granted.
+    Allowed,
+    /// The use is refused.
+    Refused,
+}
+
+/// In which words a statement is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Vocabulary {
+    /// `Content-Usage`, IETF AIPREF.
+    ContentUsage,
+    /// `Content-Signal`.
+    ContentSignal,
+    /// `License`, Really Simple Licensing 1.0. It points to terms and changes no permission.
+    RslLicense,
+    /// `tdm-reservation`, TDM Reservation Protocol.
+    TdmReservation,
+    /// `noai`, `noimageai`.
+    NoAi,
+    /// `noarchive`, `nocache`.
+    NoArchive,
+}
+
+/// Where a statement stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Channel {
+    /// In robots.txt, on this line.
+    Robots(u32),
+    /// In the response's headers.
+    Header,
+    /// In a META element of the page.
+    Meta,
+    /// In `/.well-known/tdmrep.json`.
+    TdmRep,
+}
+
+/// One statement, as it was made and as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statement {
+    /// In which words.
+    pub vocabulary: Vocabulary,
+    /// Where.
+    pub channel: Channel,
+    /// The raw text.
+    pub raw: String,
+    /// What it says about which purpose; nothing where it can't be read or where a
+    /// statement nearer to the page takes its place.
+    pub says: Vec<(Purpose, Stance)>,
+}
+
+/// All that is said about the use of a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// The statements: robots.txt first, then the site's files, headers and METAs.
+    pub statements: Vec<Statement>,
+}
+
+/// What a page's ledger comes to for one purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UsageVerdict<'a> {
+    /// None where nobody speaks of the purpose: neither granted nor refused.
+    pub stance: Option<Stance>,
+    /// The statement that decided.
+    pub by: Option<&'a Statement>,
+}
+
+impl UsageVerdict<'_> {
+    /// Whether the use is refused.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        self.stance == Some(Stance::Refused)
+    }
+}
+
+/// What is known of a page. Before it is fetched, only the first three are.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sources<'a> {
+    /// The robots.txt of its origin.
+    pub robots: Option<&'a Robots>,
+    /// Its path and query, beginning with `/`.
+    pub path_and_query: &'a str,
+    /// The `tdmrep.json` of its origin.
+    pub tdmrep: Option<&'a TdmRep>,
+    /// The headers of its response, names in any case.
+    pub headers: &'a [(&'a str, &'a str)],
+    /// Its METAs, name and content.
+    pub metas: &'a [(&'a str, &'a str)],
+    /// Its directives.
+    pub page: Option<&'a PageDirectives>,
+}
+
+impl Ledger {
+    /// Collects what is said.
+    #[must_use]
+    pub fn read(sources: &Sources<'_>) -> Ledger {
+        let mut statements = Vec::new();
+        if let Some(robots) = sources.robots {
+            from_robots(robots, sources.path_and_query, &mut statements);
+        }
+        from_headers(sources.headers, &mut statements);
+        tdm::statements(sources, &mut statements);
+        if let Some(page) = sources.page {
+            from_page(page, &mut statements);
+        }
+        Ledger { statements }
+    }
+
+    /// What is said about a purpose: a refusal outweighs any number of grants.
+    #[must_use]
+    pub fn verdict(&self, purpose: Purpose) -> UsageVerdict<'_> {
+        let speaks = |stance| {
+            self.statements
+                .iter()
+                .find(|statement| statement.says.contains(&(purpose, stance)))
+                .map(|by| UsageVerdict {
+                    stance: Some(stance),
+                    by: Some(by),
+                })
+        };
+        speaks(Stance::Refused)
+            .or_else(|| speaks(Stance::Allowed))
+            .unwrap_or(UsageVerdict {
+                stance: None,
+                by: None,
+            })
+    }
+}
+
+fn from_robots(robots: &Robots, path: &str, statements: &mut Vec<Statement>) {
+    for (kind, vocabulary) in [
+        (PreferenceKind::ContentUsage, Vocabulary::ContentUsage),
+        (PreferenceKind::ContentSignal, Vocabulary::ContentSignal),
+        (PreferenceKind::License, Vocabulary::RslLicense),
+    ] {
+        for line in robots.preferences(kind, path) {
+            let Preference { value, line, .. } = line;
+            statements.push(Statement {
+                vocabulary,
+                channel: Channel::Robots(*line),
+                raw: value.clone(),
+                says: says(vocabulary, without_path(value)),
+            });
+        }
+    }
+}
+
+fn from_headers(headers: &[(&str, &str)], statements: &mut Vec<Statement>) {
+    for (name, vocabulary) in [
+        ("content-usage", Vocabulary::ContentUsage),
+        ("content-signal", Vocabulary::ContentSignal),
+    ] {
+        let values: Vec<_> = values(headers, name).collect();
+        if !values.is_empty() {
+            let raw = values.join(", ");
+            statements.push(Statement {
+                vocabulary,
+                channel: Channel::Header,
+                says: says(vocabulary, &raw),
+                raw,
+            });
+        }
+    }
+}
+
+fn from_page(page: &PageDirectives, statements: &mut Vec<Statement>) {
+    let refuse = |purposes: &[Purpose]| -> Vec<_> {
+        purposes.iter().map(|&p| (p, Stance::Refused)).collect()
+    };
+    let ai = [Purpose::AiInput, Purpose::TrainAi];
+    for (source, vocabulary, says) in [
+        (&page.noai, Vocabulary::NoAi, refuse(&ai)),
+        (&page.noimageai, Vocabulary::NoAi, refuse(&ai)),
+        (
+            &page.noarchive,
+            Vocabulary::NoArchive,
+            refuse(&[Purpose::Archive]),
+        ),
+    ] {
+        if let Some(Source { place, text }) = source {
+            statements.push(Statement {
+                vocabulary,
+                channel: match place {
+                    Place::Header => Channel::Header,
+                    Place::Meta => Channel::Meta,
+                },
+                raw: text.clone(),
+                says,
+            });
+        }
+    }
+}
+
+/// The trimmed values of all fields of a name, whatever its case.
+fn values<'a>(fields: &'a [(&str, &str)], name: &'a str) -> impl Iterator<Item = &'a str> {
+    fields
+        .iter()
+        .filter(move |(known, _)| known.trim().eq_ignore_ascii_case(name))
+        .map(|(_, value)| value.trim())
+}
+
+/// A robots.txt line may name a path before its preferences.
+fn without_path(value: &str) -> &str {
+    match value.starts_with('/') {
+        true => value
+            .split_once([' ', '\t'])
+            .map_or("", |(_, rest)| rest.trim_start()),
+        false => value,
+    }
+}
+
+fn says(vocabulary: Vocabulary, text: &str) -> Vec<(Purpose, Stance)> {
+    match vocabulary {
+        Vocabulary::ContentUsage => content_usage(text),
+        Vocabulary::ContentSignal => content_signal(text),
+        _ => Vec::new(),
+    }
+}
+
+/// A dictionary of structured fields (RFC 9651) whose values are the tokens `y` and `n`.
+/// Labels and values that are not known say nothing; nor does a text that can't be parsed.
+fn content_usage(text: &str) -> Vec<(Purpose, Stance)> {
+    let members = dictionary::parse(text).unwrap_or_default();
+    let read = |(label, value): (String, Option<String>)| {
+        let purpose = match label.as_str() {
+            "train-ai" => Purpose::TrainAi,
+            "search" => Purpose::Search,
+            "ai-use" => Purpose::AiInput,
+            _ => return None,
+        };
+        let stance = match value?.as_str() {
+            "y" => Stance::Allowed,
+            "n" => Stance::Refused,
+            _ => return None,
+        };
+        Some((purpose, stance))
+    };
+    members.into_iter().filter_map(read).collect()
+}
+
+/// `search=yes, ai-input=no, ai-train=no`; a signal that is absent says nothing.
+fn content_signal(text: &str) -> Vec<(Purpose, Stance)> {
+    let read = |part: &str| {
+        let (label, value) = part.split_once('=')?;
+        let purpose = match label.trim().to_ascii_lowercase().as_str() {
+            "search" => Purpose::Search,
+            "ai-input" => Purpose::AiInput,
+            "ai-train" => Purpose::TrainAi,
+            _ => return None,
+        };
+        let stance = match value.trim().to_ascii_lowercase().as_str() {
+            "yes" => Stance::Allowed,
+            "no" => Stance::Refused,
+            _ => return None,
+        };
+        Some((purpose, stance))
+    };
+    text.split([',', ';']).filter_map(read).collect()
+}
+
+impl Purpose {
+    /// All purposes.
+    pub const ALL: [Purpose; 4] = [
+        Purpose::Search,
+        Purpose::AiInput,
+        Purpose::TrainAi,
+        Purpose::Archive,
+    ];
+
+    /// The name that stands in a configuration.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Purpose::Search => "search",
+            Purpose::AiInput => "ai-input",
+            Purpose::TrainAi => "train-ai",
+            Purpose::Archive => "archive",
+        }
+    }
+}
+
+impl fmt::Display for Purpose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Purpose {
+    type Err = UnknownPurpose;
+
+    fn from_str(name: &str) -> Result<Purpose, UnknownPurpose> {
+        Purpose::ALL
+            .into_iter()
+            .find(|purpose| purpose.as_str() == name)
+            .ok_or_else(|| UnknownPurpose(name.to_owned()))
+    }
+}
+
+impl Stance {
+    /// `allowed` or `refused`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Stance::Allowed => "allowed",
+            Stance::Refused => "refused",
+        }
+    }
+}
+
+impl Vocabulary {
+    /// A short fixed name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Vocabulary::ContentUsage => "content-usage",
+            Vocabulary::ContentSignal => "content-signal",
+            Vocabulary::RslLicense => "license",
+            Vocabulary::TdmReservation => "tdm-reservation",
+            Vocabulary::NoAi => "noai",
+            Vocabulary::NoArchive => "noarchive",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

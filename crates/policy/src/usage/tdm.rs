@@ -1,0 +1,139 @@
+//! The TDM Reservation Protocol (W3C community group report, 10 May 2024).
+
+use serde_json::Value;
+
+use super::{Channel, Purpose, Sources, Stance, Statement, Vocabulary, values};
+use crate::robots::path_matches;
+
+/// A `/.well-known/tdmrep.json`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TdmRep {
+    /// Its entries, in order: the first that matches a path speaks for it.
+    pub entries: Vec<TdmEntry>,
+}
+
+/// What is said of the paths that match a location.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TdmEntry {
+    /// A pattern of paths, as robots.txt has them.
+    pub location: String,
+    /// Whether the rights of text and data mining are reserved.
+    pub reserved: bool,
+    /// Where the terms can be found.
+    pub policy: Option<String>,
+}
+
+/// Why a text is no `tdmrep.json`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadTdmRep {
+    /// Not JSON.
+    #[error("not JSON: {0}")]
+    Json(String),
+    /// JSON, but no list of entries.
+    #[error("not a JSON array")]
+    NoArray,
+}
+
+impl TdmRep {
+    /// Reads the file. Entries that lack a location or a reservation of 0 or 1 are skipped.
+    ///
+    /// # Errors
+    /// [`BadTdmRep`] where the file is no JSON array.
+    pub fn parse(json: &[u8]) -> Result<TdmRep, BadTdmRep> {
+        let value: Value =
+            serde_json::from_slice(json).map_err(|why| BadTdmRep::Json(why.to_string()))?;
+        let entries = value.as_array().ok_or(BadTdmRep::NoArray)?;
+        Ok(TdmRep {
+            entries: entries.iter().filter_map(entry).collect(),
+        })
+    }
+
+    /// The first entry that speaks for a path.
+    #[must_use]
+    pub fn entry(&self, path_and_query: &str) -> Option<&TdmEntry> {
+        self.entries
+            .iter()
+            .find(|entry| path_matches(&entry.location, path_and_query))
+    }
+}
+
+fn entry(value: &Value) -> Option<TdmEntry> {
+    let reservation = value.get("tdm-reservation")?;
+    let reserved = match reservation.as_u64() {
+        Some(number) => reads_reserved(&number.to_string())?,
+        None => reads_reserved(reservation.as_str()?)?,
+    };
+    Some(TdmEntry {
+        location: value.get("location")?.as_str()?.to_owned(),
+        reserved,
+        policy: value
+            .get("tdm-policy")
+            .and_then(Value::as_str)
+            .map(str::to_owned),
+    })
+}
+
+fn reads_reserved(text: &str) -> Option<bool> {
+    match text.trim() {
+        "0" => Some(false),
+        "1" => Some(true),
+        _ => None,
+    }
+}
+
+/// A META takes the place of a header, a header that of the file.
+pub(super) fn statements(sources: &Sources<'_>, statements: &mut Vec<Statement>) {
+    let begin = statements.len();
+    let entry = sources
+        .tdmrep
+        .and_then(|file| file.entry(sources.path_and_query));
+    if let Some(entry) = entry {
+        let number = u8::from(entry.reserved);
+        let raw = format!("{}: tdm-reservation: {number}", entry.location);
+        push(statements, Channel::TdmRep, raw, entry.policy.as_deref());
+    }
+    for (fields, channel) in [
+        (sources.headers, Channel::Header),
+        (sources.metas, Channel::Meta),
+    ] {
+        let policy = values(fields, "tdm-policy").next();
+        // Of several the reserving one holds.
+        if let Some(value) = values(fields, "tdm-reservation").max() {
+            push(
+                statements,
+                channel,
+                format!("tdm-reservation: {value}"),
+                policy,
+            );
+        }
+    }
+    let read = |s: &Statement| reads_reserved(reservation(&s.raw));
+    let nearest = statements[begin..].iter().rposition(|s| read(s).is_some());
+    if let Some(nearest) = nearest {
+        let statement = &mut statements[begin + nearest];
+        let stance = match read(statement) {
+            Some(true) => Stance::Refused,
+            _ => Stance::Allowed,
+        };
+        statement.says = vec![(Purpose::AiInput, stance), (Purpose::TrainAi, stance)];
+    }
+}
+
+fn push(statements: &mut Vec<Statement>, channel: Channel, raw: String, policy: Option<&str>) {
+    let raw = match policy {
+        Some(policy) => format!("{raw}; tdm-policy: {policy}"),
+        None => raw,
+    };
+    statements.push(Statement {
+        vocabulary: Vocabulary::TdmReservation,
+        channel,
+        raw,
+        says: Vec::new(),
+    });
+}
+
+fn reservation(raw: &str) -> &str {
+    let behind = raw.split("tdm-reservation:").last().unwrap_or_default();
+    behind.split(';').next().unwrap_or_default()
+}

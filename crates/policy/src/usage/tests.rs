@@ -1,0 +1,254 @@
+use expect_test::{Expect, expect};
+
+use super::{Channel, Ledger, Purpose, Sources, Stance, TdmRep};
+use crate::agent::{ProductToken, Profile};
+use crate::page::PageDirectives;
+use crate::robots::Robots;
+
+fn shown(ledger: &Ledger) -> String {
+    let verdicts = Purpose::ALL.iter().filter_map(|&purpose| {
+        let verdict = ledger.verdict(purpose);
+        let by = verdict.by.map(|by| match by.channel {
+            Channel::Robots(line) => format!("robots line {line}"),
+            other => format!("{other:?}").to_lowercase(),
+        });
+        Some(format!("{purpose} {} by {}", verdict.stance?.as_str(), by?))
+    });
+    verdicts.collect::<Vec<_>>().join(", ")
+}
+
+fn robots(file: &str, agent: &str) -> Robots {
+    let agent = ProductToken::new(agent).unwrap();
+    Robots::parse(file.as_bytes(), &agent, Profile::Rfc9309)
+}
+
+fn from_robots(file: &str, agent: &str, path: &str, expect: Expect) {
+    let robots = robots(file, agent);
+    let ledger = Ledger::read(&Sources {
+        robots: Some(&robots),
+        path_and_query: path,
+        ..Sources::default()
+    });
+    expect.assert_eq(&shown(&ledger));
+}
+
+fn from_headers(headers: &[(&str, &str)], expect: Expect) {
+    let ledger = Ledger::read(&Sources {
+        headers,
+        path_and_query: "/",
+        ..Sources::default()
+    });
+    expect.assert_eq(&shown(&ledger));
+}
+
+#[test]
+fn aipref_vocab_content_usage_header() {
+    let check = |value, expect| from_headers(&[("Content-Usage", value)], expect);
+    check(
+        "train-ai=y, search=n",
+        expect!["search refused by header, train-ai allowed by header"],
+    );
+    check(
+        "train-ai;allow=n, train-ai=y",
+        expect!["train-ai allowed by header"],
+    );
+    check(
+        "train-ai=y, train-ai=n;x",
+        expect!["train-ai refused by header"],
+    );
+    check("ai-use=n, unknown=n", expect!["ai-input refused by header"]);
+    for nothing in ["Train-AI=n", "train-ai=no", "train-ai=n,", "", "train-ai"] {
+        check(nothing, expect![""]);
+    }
+    from_headers(
+        &[
+            ("content-usage", "search=y"),
+            ("CONTENT-USAGE", "train-ai=n"),
+        ],
+        expect!["search allowed by header, train-ai refused by header"],
+    );
+}
+
+const USAGE: &str = "User-agent: *\nDisallow: /never\nContent-Usage: train-ai=n\nContent-Usage: /open/ train-ai=y\nContent-Usage: /o* search=n\n\nUser-agent: named\nAllow: /\nContent-Usage: train-ai=y\nContent-Usage: /p train-ai=n\nContent-Usage: /p search=n\nContent-Usage: /p train-ai=y\n";
+
+#[test]
+fn aipref_attach_the_longest_path_speaks() {
+    from_robots(
+        USAGE,
+        "other",
+        "/x",
+        expect!["train-ai refused by robots line 3"],
+    );
+    from_robots(
+        USAGE,
+        "other",
+        "/open/x",
+        expect!["train-ai allowed by robots line 4"],
+    );
+    from_robots(
+        USAGE,
+        "other",
+        "/ox",
+        expect!["search refused by robots line 5"],
+    );
+    from_robots(
+        USAGE,
+        "named",
+        "/x",
+        expect!["train-ai allowed by robots line 9"],
+    );
+}
+
+#[test]
+fn aipref_attach_of_equal_paths_each_applies() {
+    from_robots(
+        USAGE,
+        "named",
+        "/p/q",
+        expect!["search refused by robots line 11, train-ai refused by robots line 10"],
+    );
+}
+
+#[test]
+fn content_signals_of_the_group() {
+    let file = "User-agent: *\nContent-Signal: search=yes, AI-train=no, use=reference\nAllow: /\n\nUser-agent: named\nDisallow: /x\n";
+    from_robots(
+        file,
+        "other",
+        "/",
+        expect!["search allowed by robots line 2, train-ai refused by robots line 2"],
+    );
+    from_robots(file, "named", "/", expect![""]);
+}
+
+#[test]
+fn ours_signals_before_any_group_speak_for_groups_without() {
+    let file = "Content-Signal: ai-input=no\nUser-agent: *\nDisallow: /x\n";
+    from_robots(
+        file,
+        "other",
+        "/",
+        expect!["ai-input refused by robots line 1"],
+    );
+}
+
+#[test]
+fn rsl_1_0_a_group_s_licenses_replace_the_file_s() {
+    let file = "License: https://a.example/g.xml\nUser-agent: named\nLicense: https://a.example/n.xml\nDisallow: /\n\nUser-agent: *\nDisallow:\n";
+    let of = |agent| {
+        let robots = robots(file, agent);
+        let ledger = Ledger::read(&Sources {
+            robots: Some(&robots),
+            path_and_query: "/",
+            ..Sources::default()
+        });
+        assert!(ledger.statements.iter().all(|s| s.says.is_empty()));
+        let raw = ledger.statements.iter().map(|s| s.raw.clone());
+        raw.collect::<Vec<_>>()
+    };
+    assert_eq!(of("named"), ["https://a.example/n.xml"]);
+    assert_eq!(of("other"), ["https://a.example/g.xml"]);
+}
+
+#[test]
+fn tdmrep_meta_before_header_before_file() {
+    let json = br#"[{"location":"/a/","tdm-reservation":1},
+        {"location":"/b/*.jpg","tdm-reservation":0},
+        {"location":"/b/","tdm-reservation":1,"tdm-policy":"https://p.example/p.json"},
+        {"location":"/c"}, 5]"#;
+    let file = TdmRep::parse(json).unwrap();
+    let check = |path, headers: &[(&str, &str)], metas: &[(&str, &str)], expect: Expect| {
+        let ledger = Ledger::read(&Sources {
+            path_and_query: path,
+            tdmrep: Some(&file),
+            headers,
+            metas,
+            ..Sources::default()
+        });
+        let stances: Vec<_> = ledger.statements.iter().map(|s| s.says.first()).collect();
+        let raw = ledger.statements.iter().zip(stances);
+        let raw =
+            raw.map(|(s, says)| format!("{}{}", s.raw, if says.is_some() { "!" } else { "" }));
+        let raw = raw.collect::<Vec<_>>().join(" | ");
+        expect.assert_eq(&format!("{raw} => {}", shown(&ledger)));
+    };
+    check(
+        "/b/x.jpg",
+        &[],
+        &[],
+        expect![
+            "/b/*.jpg: tdm-reservation: 0! => ai-input allowed by tdmrep, train-ai allowed by tdmrep"
+        ],
+    );
+    check(
+        "/b/x",
+        &[],
+        &[],
+        expect![
+            "/b/: tdm-reservation: 1; tdm-policy: https://p.example/p.json! => ai-input refused by tdmrep, train-ai refused by tdmrep"
+        ],
+    );
+    check("/c", &[], &[], expect![" => "]);
+    check(
+        "/a/x",
+        &[("TDM-Reservation", "0")],
+        &[],
+        expect![
+            "/a/: tdm-reservation: 1 | tdm-reservation: 0! => ai-input allowed by header, train-ai allowed by header"
+        ],
+    );
+    check(
+        "/a/x",
+        &[("tdm-reservation", "0")],
+        &[
+            ("tdm-reservation", "1"),
+            ("tdm-policy", "https://p.example/"),
+        ],
+        expect![
+            "/a/: tdm-reservation: 1 | tdm-reservation: 0 | tdm-reservation: 1; tdm-policy: https://p.example/! => ai-input refused by meta, train-ai refused by meta"
+        ],
+    );
+    check(
+        "/a/x",
+        &[("tdm-reservation", "maybe")],
+        &[],
+        expect![
+            "/a/: tdm-reservation: 1! | tdm-reservation: maybe => ai-input refused by tdmrep, train-ai refused by tdmrep"
+        ],
+    );
+}
+
+#[test]
+fn tdmrep_that_is_none() {
+    assert_eq!(
+        TdmRep::parse(b"{\"location\":\"/\"}")
+            .unwrap_err()
+            .to_string(),
+        "not a JSON array"
+    );
+    assert!(
+        TdmRep::parse(b"x")
+            .unwrap_err()
+            .to_string()
+            .starts_with("not JSON: ")
+    );
+}
+
+#[test]
+fn words_of_the_page() {
+    let agent = ProductToken::new("ourbot").unwrap();
+    let metas = [("robots", "noai, noarchive")];
+    let page = PageDirectives::read([], metas, &agent, Profile::Rfc9309);
+    let ledger = Ledger::read(&Sources {
+        page: Some(&page),
+        headers: &[("Content-Usage", "train-ai=y")],
+        metas: &metas,
+        ..Sources::default()
+    });
+    expect!["ai-input refused by meta, train-ai refused by meta, archive refused by meta"]
+        .assert_eq(&shown(&ledger));
+    assert_eq!(ledger.verdict(Purpose::Search).stance, None);
+    assert!(ledger.verdict(Purpose::Archive).is_refused());
+    assert_eq!("train-ai".parse::<Purpose>().unwrap(), Purpose::TrainAi);
+    assert_eq!(Stance::Allowed.as_str(), "allowed");
+}
