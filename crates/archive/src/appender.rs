@@ -146,6 +146,10 @@ impl<S: Store> Appender<S> {
 /// Makes the entries of a folder durable: a new, renamed or removed file is only then
 /// sure to be found, or to be gone, after a power loss.
 pub(crate) fn sync_folder(folder: &Path) -> Result<(), ArchiveError> {
+    let folder = match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    };
     File::open(folder)
         .and_then(|folder| folder.sync_all())
         .map_err(|error| ArchiveError::io("sync", folder, error))
@@ -281,7 +285,7 @@ mod tests {
             cuts_fail in 0u32..3,
         ) {
             let mut file = small(room, at_once, cuts_fail);
-            let mut expected = Vec::new();
+            let mut expected: Vec<u8> = Vec::new();
             for piece in &pieces {
                 if let Ok(begin) = file.append(piece) {
                     prop_assert_eq!(begin, expected.len() as u64);

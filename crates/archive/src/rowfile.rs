@@ -85,7 +85,7 @@ impl RowFile {
         self.flush()?;
         self.appender.sync()?;
         if self.new_entry {
-            sync_folder(self.appender.path().parent().unwrap_or(Path::new(".")))?;
+            sync_folder(self.appender.path().parent().unwrap_or(Path::new("")))?;
             self.new_entry = false;
         }
         Ok(())
@@ -352,6 +352,16 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"1\n");
     }
 
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn ours_rows_wait_on_while_the_disk_is_full() {
+        let mut rows = RowFile::open("/dev/full".as_ref(), None).unwrap();
+        rows.append(&1).unwrap();
+        let error = rows.flush().unwrap_err();
+        assert_eq!(error.to_string(), "no room left to write to /dev/full");
+        assert_eq!(rows.len(), 2);
+    }
+
     #[test]
     fn ours_a_reader_leaves_a_line_without_end() {
         let dir = tempfile::tempdir().unwrap();
@@ -360,7 +370,9 @@ mod tests {
         let read = |committed| {
             RowReader::<u32>::open(&path, committed)
                 .unwrap()
-                .map(|row| row.map_err(|error| error.to_string().replace(path.to_str().unwrap(), "F")))
+                .map(|row| {
+                    row.map_err(|error| error.to_string().replace(path.to_str().unwrap(), "F"))
+                })
                 .collect::<Vec<_>>()
         };
         assert_eq!(read(Some(4)), [Ok(1), Ok(2)]);
