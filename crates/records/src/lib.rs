@@ -1,1 +1,39 @@
-//! Reads the directory of a crawl back: rows, requests, reports.
+//! Reads the directory of a crawl back: rows, a report, and why one URL is as it is.
+//!
+//! [`pages`], [`requests`], [`excluded`] and [`links`] go through the row files one row at
+//! a time; [`report()`] sums them up as a [`Report`], and [`write_report`] leaves it as
+//! `report.json` in the directory; [`explain()`] gathers what the records and the stored
+//! state say of one URL. The crate never fetches anything and writes
+//! no file of the crawl but `report.json`.
+//!
+//! ```
+//! use crawl_records::{pages, report};
+//!
+//! let dir = tempfile::tempdir()?;
+//! let row = r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z",
+//!   "ms":12,"bytes":3,"content_type":null,"digest":null,"depth":0,"via":null,"title":"E",
+//!   "robots":null,"warc":null,"error":null}"#;
+//! std::fs::write(dir.path().join("pages.jsonl"), row.replace('\n', "") + "\n")?;
+//! let titles: Result<Vec<_>, _> = pages(dir.path())?.map(|row| row.map(|row| row.title)).collect();
+//! assert_eq!(titles?, [Some("E".to_owned())]);
+//! assert_eq!(report(dir.path())?.pages.bytes, 3);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod error;
+mod explain;
+mod hosts;
+mod html;
+mod report;
+mod rows;
+mod text;
+
+pub use error::RecordsError;
+pub use explain::{Explanation, StateRead, explain};
+pub use hosts::{Gaps, HostReport, RobotsReport, Waits};
+pub use report::{About, Excluded, Pages, Report, Requests, report, write_report};
+pub use rows::{Rows, excluded, links, pages, requests};
+
+pub use crawl_archive::rows::{
+    ExcludedRow, LinkRow, PageRow, RequestRow, RobotsVerdict, WarcPlace,
+};

@@ -1,0 +1,225 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap_complete::Shell;
+
+use crate::settings::{Layer, ProfileName, default_of};
+
+/// A polite web crawler with exclusion built in
+///
+/// With --seed it crawls: robots.txt first, one request at a time per host, and a
+/// directory of records that other tools read. Exit codes: 0 finished; 1 no seed could
+/// be fetched, or pages failed under --fail-on-error; 2 the command line or the
+/// configuration is wrong; 3 the disk or the state failed; 130 interrupted, and the
+/// same command goes on from there.
+#[derive(Debug, Parser)]
+#[command(
+    name = "crawl",
+    version,
+    max_term_width = 100,
+    args_conflicts_with_subcommands = true,
+    disable_help_subcommand = true,
+    override_usage = "crawl --seed URL [--seed URL ..] [--output DIR] [FLAGS]\n       crawl --output DIR\n       crawl COMMAND"
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) job: JobArgs,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// The flags of the main job.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct JobArgs {
+    /// Read settings from this TOML file; flags win
+    ///
+    /// Keys are the flags' names in the tables that stand in the headings below:
+    /// `crawl config` prints a file with every key.
+    #[arg(long, value_name = "FILE", display_order = 1)]
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) layer: Layer,
+}
+
+/// What else there is to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// May we? The robots.txt verdict for URLs, and the line that decides
+    Robots(RobotsArgs),
+    /// What the extractor reads in a page, as JSON
+    Inspect(InspectArgs),
+    /// Print every key of the configuration with its default and meaning
+    Config(ConfigArgs),
+    /// Summarise a crawl from its records
+    Report(ReportArgs),
+    /// Why a URL was, was not, or is not yet fetched
+    Explain(ExplainArgs),
+    /// Print a completion script for a shell
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+    /// Print the manual page
+    Man,
+}
+
+/// May we? The robots.txt verdict for URLs, and the line that decides
+///
+/// robots.txt is fetched from the URLs' hosts unless --file gives one. Exit code 0: all
+/// are allowed; 1: one is not; 2: error.
+#[derive(Debug, Args)]
+pub(crate) struct RobotsArgs {
+    /// Product token to judge for
+    #[arg(long, value_name = "NAME", default_value = "crawl")]
+    pub(crate) agent: String,
+    /// How robots.txt is read: rfc9309, koster1994, extended1997 or strictest
+    #[arg(
+        long,
+        value_name = "PROFILE",
+        value_enum,
+        hide_possible_values = true,
+        default_value = "rfc9309"
+    )]
+    pub(crate) robots: ProfileName,
+    /// Read robots.txt from this file; `-` is stdin
+    #[arg(long, value_name = "FILE", conflicts_with = "fetch")]
+    pub(crate) file: Option<PathBuf>,
+    /// Fetch robots.txt from the URLs' hosts, which is what happens without --file
+    #[arg(long)]
+    pub(crate) fetch: bool,
+    /// Mail address or URL where the owner of the asked host reaches you
+    #[arg(
+        long,
+        value_name = "MAIL-OR-URL",
+        env = "CRAWL_CONTACT",
+        hide_env_values = true
+    )]
+    pub(crate) contact: Option<String>,
+    /// A JSON object on a line for each URL
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Judge JSON lines from stdin: {"robots": TEXT or {"base64": ..}, "agent": .., "url": ..}
+    ///
+    /// For each line one is written in the same order: {"allowed": .., "line": .., "rule": ..}.
+    /// Exit code 0: all lines were judged; 2: one could not be.
+    #[arg(long, conflicts_with_all = ["file", "fetch", "url"])]
+    pub(crate) batch: bool,
+    /// The URLs in question; with --file a path will do
+    #[arg(value_name = "URL", required_unless_present = "batch")]
+    pub(crate) url: Vec<String>,
+}
+
+/// What the extractor reads in a page, as JSON
+#[derive(Debug, Args)]
+pub(crate) struct InspectArgs {
+    /// The page; `-` is stdin
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The URL that the page was found at
+    #[arg(long, value_name = "URL")]
+    pub(crate) base: String,
+    /// The Content-Type that it came with
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) content_type: Option<String>,
+}
+
+/// Print every key of the configuration with its default and meaning
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    /// Print instead what would be in force with the flags and files given
+    #[arg(long)]
+    pub(crate) effective: bool,
+    #[command(flatten)]
+    pub(crate) job: JobArgs,
+}
+
+/// Summarise a crawl from its records
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// The crawl's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write it to this file as a page instead
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    pub(crate) html: Option<PathBuf>,
+}
+
+/// Why a URL was, was not, or is not yet fetched
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// The crawl's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// The URL in question
+    #[arg(value_name = "URL")]
+    pub(crate) url: String,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The command as clap has it, with the built-in defaults in its help.
+pub(crate) fn command() -> clap::Command {
+    Cli::command()
+        .mut_args(with_default)
+        .mut_subcommand("config", |config| config.mut_args(with_default))
+}
+
+/// Reads the command line of this process.
+pub(crate) fn parse() -> Result<Cli, clap::Error> {
+    let matches = command().try_get_matches()?;
+    Cli::from_arg_matches(&matches)
+}
+
+/// Adds the default to a flag's help. clap is not told of it: a flag that was not typed
+/// must not win over a file.
+fn with_default(flag: clap::Arg) -> clap::Arg {
+    let Some(default) = default_of(flag.get_id().as_str()) else {
+        return flag;
+    };
+    let note = |text: Option<&clap::builder::StyledStr>| {
+        text.map(|text| format!("{text} [default: {default}]"))
+    };
+    let (short, long) = (note(flag.get_help()), note(flag.get_long_help()));
+    match (short, long) {
+        (Some(short), Some(long)) => flag.help(short).long_help(long),
+        (Some(short), None) => flag.help(short),
+        _ => flag,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::{Cli, command};
+
+    #[test]
+    fn definitions_hold_together() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_flag_has_short_and_long_help() {
+        for flag in command().get_arguments() {
+            let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
+            assert!(
+                help.len() > 3 && help.len() < 100,
+                "{}: {help}",
+                flag.get_id()
+            );
+            assert!(!help.ends_with('.'), "{help}");
+        }
+    }
+
+    #[test]
+    fn flags_of_the_job_are_refused_before_a_command() {
+        assert!(Cli::try_parse_from(["crawl", "--seed", "http://a/", "man"]).is_err());
+        assert!(Cli::try_parse_from(["crawl", "man"]).is_ok());
+    }
+}

@@ -1,0 +1,210 @@
+//! The main job: settings become the engine's configuration, a run becomes an exit code.
+
+use std::error::Error;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use crawl_engine::{Budgets, Config, Controls, EngineError, Progress, ScopeRules, Stop, Summary};
+use crawl_fetcher::robots::RobotsTimes;
+use crawl_fetcher::{FetchConfig, ResolveOverride};
+use crawl_policy::scope::ScopeMode;
+use crawl_scheduler::Politeness;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+
+use crate::refusal::Refusal;
+use crate::robots::profile_of;
+use crate::screen::{Screen, closing, exit_code, show, start_log};
+use crate::settings::{
+    Checked, NAME_AND_VERSION, ScopeName, Settings, check, contact_mail, first_start, record,
+    user_agent,
+};
+use crate::{records, signals};
+
+/// Crawls, and says how it went. The exit code, or why there was no crawl.
+pub(crate) fn run(settings: &Settings) -> Result<u8, Refusal> {
+    let checked = check(settings)?;
+    let screen = Screen::new(settings);
+    start_log(settings, &screen)?;
+    let config = config(settings, &checked);
+    let output = config.output.clone();
+    let runtime = Runtime::new()
+        .map_err(|why| Refusal::disk(format!("can't start the program's threads: {why}")))?;
+    let ended = runtime.block_on(crawl(config, &screen))?;
+    // A look-up of a name may still be under way; nobody waits for its answer.
+    runtime.shutdown_background();
+    let summary = ended.map_err(|error| refusal(&error, &output))?;
+    crawl_records::write_report(&output).map_err(records::refusal)?;
+    screen.say(closing(&summary, "crawl").trim_end());
+    Ok(exit_code(&summary, settings.display.fail_on_error.is_on()))
+}
+
+async fn crawl(config: Config, screen: &Screen) -> Result<Result<Summary, EngineError>, Refusal> {
+    let (stop, stopped) = watch::channel(Stop::No);
+    signals::listen(stop, screen.clone())?;
+    let (progress, seen) = watch::channel(Progress::default());
+    let shown = tokio::spawn(show(screen.clone(), seen));
+    let controls = Controls {
+        stop: stopped,
+        progress,
+    };
+    let ended = crawl_engine::run(config, controls).await;
+    // The sender went with the controls, so this ends; were it to panic, the crawl still
+    // came to its end.
+    let _ = shown.await;
+    screen.clear();
+    Ok(ended)
+}
+
+fn config(settings: &Settings, checked: &Checked) -> Config {
+    let scope = &settings.scope;
+    let contact = checked.contact.as_deref();
+    let user_agent = user_agent(&checked.agent, contact);
+    Config {
+        seeds: checked.seeds.clone(),
+        output: checked.output.clone(),
+        agent: checked.agent.clone(),
+        fetch: fetch_config(settings, checked, &user_agent),
+        user_agent,
+        contact: checked.contact.clone(),
+        profile: profile_of(settings.politeness.robots),
+        robots_times: RobotsTimes::default(),
+        scope: ScopeRules {
+            mode: match scope.scope {
+                ScopeName::Host => ScopeMode::Host,
+                ScopeName::Domain => ScopeMode::Domain,
+                ScopeName::Prefix => ScopeMode::Prefix,
+                ScopeName::Any => ScopeMode::Any,
+            },
+            include: scope.include.clone(),
+            exclude: scope.exclude.clone(),
+            max_depth: scope.max_depth.0.map(|depth| narrow(depth.0)),
+        },
+        budgets: Budgets {
+            max_pages: scope.max_pages.0.map(|pages| pages.0),
+            max_pages_per_host: scope.max_pages_per_host.0.map(|pages| pages.0),
+            max_bytes: scope.max_bytes.0.map(|bytes| bytes.0),
+            max_time: scope.max_time.0.map(|time| time.get()),
+        },
+        max_redirects: scope.max_redirects,
+        retries: settings.fetch.retries,
+        sitemaps: scope.sitemaps.is_on(),
+        politeness: politeness(settings),
+        wait_unreachable: settings.politeness.wait_unreachable.get(),
+        warc: settings.output.warc.is_on(),
+        links: settings.output.links.is_on(),
+        software: NAME_AND_VERSION.to_owned(),
+        config_text: config_text(settings, &checked.output),
+    }
+}
+
+fn politeness(settings: &Settings) -> Politeness {
+    let asked = &settings.politeness;
+    Politeness {
+        delay: asked.delay.get(),
+        delay_factor: asked.delay_factor.0,
+        per_host: asked.per_host,
+        per_address: asked.per_address,
+        address_delay: asked.address_delay.get(),
+        per_site: asked.per_site.0.map(|count| narrow(count.0)),
+        site_delay: asked.site_delay.get(),
+        max_rate: asked.max_rate.0.map(|rate| rate.0),
+        concurrency: asked.concurrency,
+        ..Politeness::default()
+    }
+}
+
+fn fetch_config(settings: &Settings, checked: &Checked, user_agent: &str) -> FetchConfig {
+    let fetch = &settings.fetch;
+    let resolve = fetch.resolve.iter().map(|known| ResolveOverride {
+        host: known.host.clone(),
+        port: known.port,
+        addresses: known.addresses.clone(),
+    });
+    FetchConfig {
+        from: contact_mail(checked.contact.as_deref()),
+        timeout: fetch.timeout.get(),
+        connect_timeout: fetch.connect_timeout.get(),
+        max_body: fetch.max_body.0,
+        proxy: (!fetch.proxy.is_empty()).then(|| fetch.proxy.clone()),
+        resolve: resolve.collect(),
+        allow_private: fetch.allow_private.is_on(),
+        own_hosts: checked.seeds.iter().map(|seed| seed.host_key()).collect(),
+        ..FetchConfig::new(user_agent)
+    }
+}
+
+/// What goes to crawl.toml. A crawl that goes on keeps the time of its first start.
+fn config_text(settings: &Settings, output: &Path) -> String {
+    let now = jiff::Timestamp::now();
+    let now = format!("{now:.0}");
+    let older = fs::read_to_string(output.join("crawl.toml")).ok();
+    let first = older.as_deref().and_then(first_start);
+    let mut settings = settings.clone();
+    settings.output.output = output.display().to_string();
+    record(&settings, first.as_deref().unwrap_or(&now), &now)
+}
+
+fn narrow(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// What is said where the engine could not go on.
+fn refusal(error: &EngineError, output: &Path) -> Refusal {
+    let message = with_causes(error);
+    match error {
+        EngineError::OutputForeign { .. } => Refusal::usage(message)
+            .hint("give --output a directory that is new, empty, or an earlier crawl's"),
+        EngineError::OutputInUse { .. } => Refusal::usage(message)
+            .hint("wait until the other process has ended, or give another --output"),
+        EngineError::NothingToDo { .. } => {
+            Refusal::usage(message).hint("start a crawl with `crawl --seed URL`")
+        }
+        EngineError::Pattern(_) => {
+            Refusal::usage(message).hint("the syntax is that of https://docs.rs/regex")
+        }
+        EngineError::Fetcher(_) => Refusal::usage(message)
+            .hint("`crawl config --effective` with the same flags prints what is in force"),
+        error => Refusal::disk(message).hint(match is_full(error) {
+            true => format!(
+                "free some space on the disk; `crawl --output {}` goes on from there",
+                output.display()
+            ),
+            false => format!(
+                "what was fetched stays readable in {}; once the disk is well the same command goes on",
+                output.display()
+            ),
+        }),
+    }
+}
+
+/// The error and what caused it, each once.
+fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let why = error.to_string();
+        if !text.contains(&why) {
+            text = format!("{text}: {why}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+fn is_full(error: &(dyn Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<std::io::Error>()
+            && matches!(
+                error.kind(),
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded
+            )
+        {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}

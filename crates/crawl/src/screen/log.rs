@@ -1,0 +1,111 @@
+//! The log: on stderr as far as `-v` asks, and in the file of `--log`.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::sync::Mutex;
+
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Layer as _, fmt};
+
+use super::Screen;
+use crate::refusal::Refusal;
+use crate::settings::Settings;
+
+/// The crates whose log lines `-v` is about; others are heard from a warning on.
+const OURS: [&str; 11] = [
+    "crawl",
+    "crawl_archive",
+    "crawl_engine",
+    "crawl_extractor",
+    "crawl_fetcher",
+    "crawl_frontier",
+    "crawl_policy",
+    "crawl_records",
+    "crawl_scheduler",
+    "crawl_testweb",
+    "crawl_weburl",
+];
+
+/// Starts to log; to be called once.
+pub(crate) fn start_log(settings: &Settings, screen: &Screen) -> Result<(), Refusal> {
+    let display = &settings.display;
+    let stderr_level = match display.verbose {
+        _ if display.quiet.is_on() => LevelFilter::ERROR,
+        0 => LevelFilter::WARN,
+        1 => LevelFilter::INFO,
+        2 => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
+    };
+    let on_screen = fmt::layer()
+        .with_ansi(false)
+        .with_writer(screen.clone())
+        .with_target(display.verbose > 1)
+        .with_filter(from(stderr_level));
+    let in_file = match display.log.as_str() {
+        "" => None,
+        path => {
+            let file = OpenOptions::new().create(true).append(true).open(path);
+            let file = file.map_err(|why| {
+                Refusal::usage(format!("can't write the log `{path}`: {why}"))
+                    .hint("give --log a file in a directory that exists")
+            })?;
+            let layer = fmt::layer()
+                .with_ansi(false)
+                .with_writer(Mutex::new(file))
+                .with_filter(from(stderr_level.max(LevelFilter::INFO)));
+            Some(layer)
+        }
+    };
+    tracing_subscriber::registry()
+        .with(on_screen)
+        .with(in_file)
+        .try_init()
+        .map_err(|why| Refusal::disk(format!("can't start the log: {why}")))
+}
+
+fn from(level: LevelFilter) -> Targets {
+    Targets::new()
+        .with_default(level.min(LevelFilter::WARN))
+        .with_targets(OURS.map(|name| (name, level)))
+}
+
+impl<'a> MakeWriter<'a> for Screen {
+    type Writer = Line<'a>;
+
+    fn make_writer(&'a self) -> Line<'a> {
+        Line {
+            screen: self,
+            text: Vec::new(),
+        }
+    }
+}
+
+/// A log line on its way to the screen, written when whole.
+#[derive(Debug)]
+pub(crate) struct Line<'a> {
+    screen: &'a Screen,
+    text: Vec<u8>,
+}
+
+impl Write for Line<'_> {
+    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
+        self.text.extend_from_slice(part);
+        Ok(part.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Line<'_> {
+    fn drop(&mut self) {
+        if !self.text.is_empty() {
+            self.screen.write(&self.text);
+        }
+    }
+}

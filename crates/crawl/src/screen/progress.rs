@@ -1,0 +1,199 @@
+//! How far the crawl is.
+
+use std::time::Duration;
+
+use crawl_engine::{Phase, Progress};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+use super::{Mode, Screen, grouped, octets};
+use crate::units::Span;
+
+/// How often a bar is drawn anew.
+const BAR_EVERY: Duration = Duration::from_millis(200);
+/// How often an object is written with `--progress json`.
+const JSON_EVERY: Duration = Duration::from_secs(1);
+/// How often a line is written with `--progress plain`.
+const PLAIN_EVERY: Duration = Duration::from_secs(10);
+
+/// Shows progress until the other side of the channel is gone.
+pub(crate) async fn show(screen: Screen, mut progress: watch::Receiver<Progress>) {
+    let every = match screen.mode {
+        Mode::Bar => BAR_EVERY,
+        Mode::Json => JSON_EVERY,
+        Mode::Plain => PLAIN_EVERY,
+        Mode::Off => return,
+    };
+    let mut ticks = interval_at(Instant::now() + every, every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {
+                let now = progress.borrow_and_update().clone();
+                draw(&screen, &now);
+            }
+            gone = gone(progress.clone()) => {
+                if screen.mode == Mode::Json {
+                    draw(&screen, &gone);
+                }
+                break;
+            }
+        }
+    }
+    screen.clear();
+}
+
+/// The last state, as soon as no more will come.
+async fn gone(mut progress: watch::Receiver<Progress>) -> Progress {
+    while progress.changed().await.is_ok() {}
+    progress.borrow().clone()
+}
+
+pub(super) fn bar() -> ProgressBar {
+    let style = ProgressStyle::with_template("{spinner} [{bar:20}] {wide_msg}");
+    // The template is a constant; the plain default would serve as well.
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
+        .with_style(style.progress_chars("=> "))
+}
+
+fn draw(screen: &Screen, now: &Progress) {
+    match screen.mode {
+        Mode::Bar => {
+            let known = now.pages.saturating_add(now.pending);
+            screen.bar.set_length(known.max(1));
+            screen.bar.set_position(now.pages);
+            screen.bar.set_message(line(now));
+            screen.bar.tick();
+        }
+        Mode::Plain => screen.write(format!("{}\n", line(now)).as_bytes()),
+        Mode::Json => screen.write(format!("{}\n", object(now)).as_bytes()),
+        Mode::Off => {}
+    }
+}
+
+fn line(now: &Progress) -> String {
+    let mut parts = vec![
+        format!("{} pages", grouped(now.pages)),
+        format!("{:.1}/s", now.pages_per_second),
+        octets(now.bytes),
+        format!("{} pending", grouped(now.pending)),
+        format!("{} hosts waiting", grouped(u64::from(now.hosts_waiting))),
+    ];
+    if now.hosts_resting > 0 {
+        parts.push(format!("{} resting", grouped(u64::from(now.hosts_resting))));
+    }
+    if now.failed > 0 {
+        parts.push(format!("{} failed", grouped(now.failed)));
+    }
+    match (now.phase, now.left) {
+        (Phase::Draining, _) => parts.push(format!("stopping, {} in flight", now.in_flight)),
+        (Phase::Writing, _) => parts.push("writing the index".to_owned()),
+        (Phase::Crawling, Some(left)) => parts.push(format!("about {} left", roughly(left))),
+        (Phase::Crawling, None) => {}
+    }
+    parts.join(", ")
+}
+
+fn object(now: &Progress) -> serde_json::Value {
+    json!({
+        "phase": match now.phase {
+            Phase::Crawling => "crawling",
+            Phase::Draining => "draining",
+            Phase::Writing => "writing",
+        },
+        "pages": now.pages,
+        "failed": now.failed,
+        "excluded": now.excluded,
+        "pending": now.pending,
+        "in_flight": now.in_flight,
+        "hosts_waiting": now.hosts_waiting,
+        "hosts_resting": now.hosts_resting,
+        "bytes": now.bytes,
+        "pages_per_second": now.pages_per_second,
+        "elapsed_ms": millis(now.elapsed),
+        "left_ms": now.left.map(millis),
+    })
+}
+
+/// Whole seconds, from an hour on whole minutes.
+pub(super) fn roughly(time: Duration) -> String {
+    let seconds = match time.as_secs() {
+        seconds if seconds >= 3600 => seconds / 60 * 60,
+        seconds => seconds,
+    };
+    Span::from_secs(seconds).to_string()
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crawl_engine::{Phase, Progress};
+    use expect_test::{Expect, expect};
+
+    use super::{line, object, roughly};
+
+    fn check(now: &Progress, expect: Expect) {
+        expect.assert_eq(&format!("{}\n{}", line(now), object(now)));
+    }
+
+    fn moment() -> Progress {
+        Progress {
+            pages: 1234,
+            pending: 56,
+            hosts_waiting: 2,
+            bytes: 12_345_678,
+            pages_per_second: 3.25,
+            elapsed: Duration::from_millis(61_500),
+            ..Progress::default()
+        }
+    }
+
+    #[test]
+    fn a_moment_in_words_and_as_an_object() {
+        check(
+            &moment(),
+            expect![[r#"
+            1,234 pages, 3.2/s, 12.3 MB, 56 pending, 2 hosts waiting
+            {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":0,"hosts_resting":0,"hosts_waiting":2,"in_flight":0,"left_ms":null,"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"crawling"}"#]],
+        );
+        let left = Some(Duration::from_secs(3_700));
+        check(
+            &Progress {
+                left,
+                failed: 1,
+                hosts_resting: 1,
+                ..moment()
+            },
+            expect![[r#"
+            1,234 pages, 3.2/s, 12.3 MB, 56 pending, 2 hosts waiting, 1 resting, 1 failed, about 1h1m left
+            {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":1,"hosts_resting":1,"hosts_waiting":2,"in_flight":0,"left_ms":3700000,"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"crawling"}"#]],
+        );
+        let phase = Phase::Draining;
+        check(
+            &Progress {
+                phase,
+                in_flight: 3,
+                ..moment()
+            },
+            expect![[r#"
+            1,234 pages, 3.2/s, 12.3 MB, 56 pending, 2 hosts waiting, stopping, 3 in flight
+            {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":0,"hosts_resting":0,"hosts_waiting":2,"in_flight":3,"left_ms":null,"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"draining"}"#]],
+        );
+    }
+
+    #[test]
+    fn time_left_is_rough() {
+        let shown: Vec<String> = [0, 59, 61, 3_661, 90_061]
+            .map(|seconds| roughly(Duration::from_secs(seconds)))
+            .into();
+        assert_eq!(shown, ["0s", "59s", "1m1s", "1h1m", "1d1h1m"]);
+    }
+}

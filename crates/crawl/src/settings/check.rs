@@ -1,0 +1,497 @@
+//! What the settings must hold before anything is asked of anyone.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crawl_policy::ProductToken;
+use crawl_weburl::{AddressClass, CanonicalUrl, canonicalize, classify};
+use regex::Regex;
+
+use super::groups::Settings;
+use crate::refusal::Refusal;
+use crate::units::Resolve;
+
+/// A shorter delay needs `--own-site` outside loopback and private ranges.
+const LEAST_DELAY: Duration = Duration::from_millis(200);
+/// More in flight per host need `--own-site` outside loopback and private ranges.
+const MOST_PER_HOST: u32 = 4;
+
+/// Settings that a crawl can start with.
+#[derive(Clone, Debug)]
+pub(crate) struct Checked {
+    /// At least one.
+    pub(crate) seeds: Vec<CanonicalUrl>,
+    /// Where the crawl lies.
+    pub(crate) output: PathBuf,
+    /// The name that robots.txt files know us by.
+    pub(crate) agent: ProductToken,
+    /// Mail address or URL.
+    pub(crate) contact: Option<String>,
+}
+
+/// Whose server a URL's host is, as far as can be told without asking for its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// This machine.
+    Loopback,
+    /// Private ranges.
+    Private,
+    /// Someone else's: public addresses, and every name but localhost.
+    Public,
+}
+
+/// Checks the settings of a main job.
+pub(crate) fn check(settings: &Settings) -> Result<Checked, Refusal> {
+    let seeds = check_seeds(&settings.seed)?;
+    let agent = check_agent(&settings.operator.agent)?;
+    let contact = check_contact(&settings.operator.contact)?;
+    check_patterns(settings)?;
+    check_numbers(settings)?;
+    check_proxy(&settings.fetch.proxy)?;
+    if settings.output.index.is_on() {
+        return Err(Refusal::usage("this version builds no search index")
+            .hint("leave --index off, which is the default"));
+    }
+    let public = seeds
+        .iter()
+        .find(|seed| reach(seed, &settings.fetch.resolve) == Reach::Public);
+    if let Some(seed) = public {
+        if contact.is_none() {
+            return Err(no_contact(seed));
+        }
+        check_manners(settings, seed)?;
+    }
+    let output = match settings.output.output.as_str() {
+        "" => default_output(&seeds[0]),
+        output => PathBuf::from(output),
+    };
+    Ok(Checked {
+        seeds,
+        output,
+        agent,
+        contact,
+    })
+}
+
+/// Where the host of a URL lies; `resolve` may send a name elsewhere.
+pub(crate) fn reach(url: &CanonicalUrl, resolve: &[Resolve]) -> Reach {
+    let host = url.host().trim_end_matches('.');
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let sent_to = resolve
+        .iter()
+        .find(|entry| entry.host == host && entry.port == url.port());
+    let addresses = match sent_to {
+        Some(entry) => entry.addresses.clone(),
+        None => bare.parse::<IpAddr>().into_iter().collect(),
+    };
+    let classes = addresses.into_iter().map(classify);
+    match classes.max_by_key(|class| rank(*class)) {
+        Some(AddressClass::Loopback) => Reach::Loopback,
+        Some(AddressClass::Private) => Reach::Private,
+        Some(_) => Reach::Public,
+        None if host == "localhost" || host.ends_with(".localhost") => Reach::Loopback,
+        None => Reach::Public,
+    }
+}
+
+/// Of several addresses the furthest counts.
+fn rank(class: AddressClass) -> u8 {
+    match class {
+        AddressClass::Loopback => 0,
+        AddressClass::Private => 1,
+        _ => 2,
+    }
+}
+
+/// The User-Agent header: `NAME/VERSION (+CONTACT)`.
+pub(crate) fn user_agent(agent: &ProductToken, contact: Option<&str>) -> String {
+    crawl_fetcher::user_agent(agent.as_str(), env!("CARGO_PKG_VERSION"), contact)
+}
+
+/// The contact where it is a mail address: what goes to the From header.
+pub(crate) fn contact_mail(contact: Option<&str>) -> Option<String> {
+    contact
+        .filter(|contact| !contact.contains("://"))
+        .map(str::to_owned)
+}
+
+/// What is said where a public host would be asked without a contact.
+pub(crate) fn no_contact(url: &CanonicalUrl) -> Refusal {
+    Refusal::usage(format!("no contact is given, and {} is not yours alone", url.host())).hint(
+        "give --contact MAIL-OR-URL, or set CRAWL_CONTACT: owners of visited sites need to reach you",
+    )
+}
+
+/// Reads a product token.
+pub(crate) fn check_agent(agent: &str) -> Result<ProductToken, Refusal> {
+    ProductToken::new(agent).map_err(|why| {
+        Refusal::usage(format!("unusable --agent: {why}"))
+            .hint("a product token is a single word such as `crawl`; version and contact are added")
+    })
+}
+
+/// Reads a contact; an empty one is none.
+pub(crate) fn check_contact(contact: &str) -> Result<Option<String>, Refusal> {
+    let contact = contact.trim();
+    if contact.is_empty() {
+        return Ok(None);
+    }
+    // It becomes part of a header's comment (RFC 9110 section 5.6.5).
+    let plain = |c: char| c.is_ascii_graphic() && !matches!(c, '(' | ')' | '\\' | '"' | '<' | '>');
+    let bare = contact.strip_prefix("mailto:").unwrap_or(contact);
+    let is_mail = || match bare.split_once('@') {
+        Some((name, host)) => !name.is_empty() && !host.is_empty() && !host.contains(['@', '/']),
+        None => false,
+    };
+    let is_url = || contact.contains("://") && canonicalize(None, contact).is_ok();
+    match contact.chars().all(plain) && (is_url() || is_mail()) {
+        true => Ok(Some(bare.to_owned())),
+        false => Err(Refusal::usage(format!("unusable --contact `{contact}`"))
+            .hint("it is a mail address such as `you@example.org`, or an http or https URL")),
+    }
+}
+
+fn check_seeds(seeds: &[String]) -> Result<Vec<CanonicalUrl>, Refusal> {
+    if seeds.is_empty() {
+        return Err(Refusal::usage("no seed is given").hint(
+            "start with `crawl --seed URL`, go on with `crawl --output DIR`; `crawl --help` lists all",
+        ));
+    }
+    let mut read = Vec::with_capacity(seeds.len());
+    for seed in seeds {
+        let url = canonicalize(None, seed).map_err(|why| {
+            Refusal::usage(format!("unusable seed `{seed}`: {why}"))
+                .hint("a seed is a whole URL such as `https://example.org/`")
+        })?;
+        let address = url.host().trim_start_matches('[').trim_end_matches(']');
+        if let Ok(address) = address.parse::<IpAddr>()
+            && classify(address) == AddressClass::Unusable
+        {
+            return Err(Refusal::usage(format!(
+                "unusable seed `{seed}`: {address} is no server's address"
+            ))
+            .hint("a seed is a whole URL such as `https://example.org/`"));
+        }
+        if !read.contains(&url) {
+            read.push(url);
+        }
+    }
+    Ok(read)
+}
+
+fn check_patterns(settings: &Settings) -> Result<(), Refusal> {
+    let include = settings.scope.include.iter().map(|re| ("include", re));
+    let exclude = settings.scope.exclude.iter().map(|re| ("exclude", re));
+    for (flag, pattern) in include.chain(exclude) {
+        Regex::new(pattern).map_err(|why| {
+            let text = why.to_string();
+            let why = text.lines().last().unwrap_or_default();
+            let why = why.trim_start_matches("error: ");
+            Refusal::usage(format!(
+                "bad regular expression in --{flag} `{pattern}`: {why}"
+            ))
+            .hint("the syntax is that of https://docs.rs/regex")
+        })?;
+    }
+    Ok(())
+}
+
+fn check_numbers(settings: &Settings) -> Result<(), Refusal> {
+    let politeness = &settings.politeness;
+    let fetch = &settings.fetch;
+    let zero = [
+        ("per-host", politeness.per_host == 0),
+        ("per-address", politeness.per_address == 0),
+        ("concurrency", politeness.concurrency == 0),
+        ("timeout", fetch.timeout.get().is_zero()),
+        ("connect-timeout", fetch.connect_timeout.get().is_zero()),
+        ("max-body", fetch.max_body.0 == 0),
+    ];
+    if let Some((flag, _)) = zero.iter().find(|(_, is_zero)| *is_zero) {
+        return Err(
+            Refusal::usage(format!("--{flag} is 0, and nothing could be fetched"))
+                .hint(format!("leave --{flag} out for the default")),
+        );
+    }
+    match politeness.per_site.0 {
+        Some(per_site) if per_site.0 < u64::from(politeness.per_host) => {
+            Err(Refusal::usage(format!(
+                "--per-site {per_site} is less than --per-host {}",
+                politeness.per_host
+            ))
+            .hint("a site holds its hosts: raise --per-site or lower --per-host"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_proxy(proxy: &str) -> Result<(), Refusal> {
+    let scheme = proxy.split_once("://").map(|(scheme, _)| scheme);
+    match scheme {
+        _ if proxy.is_empty() => Ok(()),
+        Some("http" | "https" | "socks5" | "socks5h") => Ok(()),
+        // The URL itself may hold a password, so it is not repeated.
+        _ => Err(
+            Refusal::usage("unusable --proxy: no http, https, socks5 or socks5h URL")
+                .hint("it looks like `http://127.0.0.1:3128`"),
+        ),
+    }
+}
+
+fn check_manners(settings: &Settings, seed: &CanonicalUrl) -> Result<(), Refusal> {
+    let politeness = &settings.politeness;
+    if politeness.own_site.is_on() {
+        return Ok(());
+    }
+    let hint = "add --own-site if you answer for the hosts of this crawl";
+    if politeness.delay.get() < LEAST_DELAY {
+        return Err(Refusal::usage(format!(
+            "--delay {} is under 200ms, and {} is not on loopback or in a private range",
+            politeness.delay,
+            seed.host()
+        ))
+        .hint(hint));
+    }
+    if politeness.per_host > MOST_PER_HOST {
+        return Err(Refusal::usage(format!(
+            "--per-host {} is more than {MOST_PER_HOST}, and {} is not on loopback or in a private range",
+            politeness.per_host,
+            seed.host()
+        ))
+        .hint(hint));
+    }
+    Ok(())
+}
+
+/// `crawl-HOST`, on loopback with the port; what is unsafe in file names becomes `-`.
+fn default_output(seed: &CanonicalUrl) -> PathBuf {
+    let key = seed.host_key();
+    let bare = key.as_str().replace(['[', ']'], "");
+    let safe = |c: char| match c {
+        'a'..='z' | 'A'..='Z' | '0'..='9' | '.' | '-' | '_' => c,
+        _ => '-',
+    };
+    PathBuf::from(format!(
+        "crawl-{}",
+        bare.chars().map(safe).collect::<String>()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::{Checked, check, contact_mail, user_agent};
+    use crate::settings::groups::{Layer, Settings};
+    use crate::settings::listing::effective;
+
+    fn with(toml: &str) -> Settings {
+        let layer: Layer = super::super::file::parse(toml, "x").unwrap();
+        layer.settle()
+    }
+
+    fn check_text(toml: &str, expect: Expect) {
+        let found = match check(&with(toml)) {
+            Ok(Checked {
+                seeds,
+                output,
+                agent,
+                contact,
+            }) => {
+                let seeds: Vec<&str> = seeds.iter().map(|seed| seed.as_str()).collect();
+                let contact = contact.as_deref();
+                format!(
+                    "{} -> {}\n{}, from {:?}",
+                    seeds.join(" "),
+                    output.display(),
+                    user_agent(&agent, contact),
+                    contact_mail(contact)
+                )
+            }
+            Err(refusal) => refusal.to_string(),
+        };
+        expect.assert_eq(&found.replace(env!("CARGO_PKG_VERSION"), "VERSION"));
+    }
+
+    fn check_seed(seed: &str, expect: Expect) {
+        check_text(&format!("seed = [\"{seed}\"]"), expect);
+    }
+
+    #[test]
+    fn seeds_are_refused_with_a_reason() {
+        check_text(
+            "",
+            expect![[r#"
+            error: no seed is given
+            hint: start with `crawl --seed URL`, go on with `crawl --output DIR`; `crawl --help` lists all"#]],
+        );
+        check_seed(
+            "example.org",
+            expect![[r#"
+            error: unusable seed `example.org`: not a URL: relative URL without a base
+            hint: a seed is a whole URL such as `https://example.org/`"#]],
+        );
+        check_seed(
+            "ftp://example.org/",
+            expect![[r#"
+            error: unusable seed `ftp://example.org/`: scheme `ftp` is not http or https
+            hint: a seed is a whole URL such as `https://example.org/`"#]],
+        );
+        check_seed(
+            "http://0.0.0.0/",
+            expect![[r#"
+            error: unusable seed `http://0.0.0.0/`: 0.0.0.0 is no server's address
+            hint: a seed is a whole URL such as `https://example.org/`"#]],
+        );
+    }
+
+    #[test]
+    fn output_is_named_after_the_first_seed() {
+        check_seed(
+            "http://127.0.0.1:8080/a",
+            expect![[r#"
+            http://127.0.0.1:8080/a -> crawl-127.0.0.1-8080
+            crawl/VERSION, from None"#]],
+        );
+        check_seed(
+            "http://[::1]:8080/a",
+            expect![[r#"
+            http://[::1]:8080/a -> crawl---1-8080
+            crawl/VERSION, from None"#]],
+        );
+        check_seed(
+            "http://10.0.0.7:8080/",
+            expect![[r#"
+            http://10.0.0.7:8080/ -> crawl-10.0.0.7
+            crawl/VERSION, from None"#]],
+        );
+        check_seed(
+            "http://localhost/",
+            expect![[r#"
+            http://localhost/ -> crawl-localhost-80
+            crawl/VERSION, from None"#]],
+        );
+    }
+
+    #[test]
+    fn public_hosts_need_a_contact() {
+        check_seed(
+            "http://example.org/",
+            expect![[r#"
+            error: no contact is given, and example.org is not yours alone
+            hint: give --contact MAIL-OR-URL, or set CRAWL_CONTACT: owners of visited sites need to reach you"#]],
+        );
+        check_text(
+            "seed = [\"http://127.0.0.1/\", \"http://93.184.215.14/\"]",
+            expect![[r#"
+            error: no contact is given, and 93.184.215.14 is not yours alone
+            hint: give --contact MAIL-OR-URL, or set CRAWL_CONTACT: owners of visited sites need to reach you"#]],
+        );
+        check_text(
+            "seed = [\"http://example.org/\"]\n[operator]\ncontact = \"a@e.example\"",
+            expect![[r#"
+            http://example.org/ -> crawl-example.org
+            crawl/VERSION (+a@e.example), from Some("a@e.example")"#]],
+        );
+        check_text(
+            "seed = [\"http://example.org/\"]\n[operator]\nagent = \"our-bot\"\ncontact = \"https://e.example/bot\"",
+            expect![[r#"
+            http://example.org/ -> crawl-example.org
+            our-bot/VERSION (+https://e.example/bot), from None"#]],
+        );
+        check_text(
+            "seed = [\"http://site.test:8080/\"]\n[fetch]\nresolve = [\"site.test:8080:127.0.0.9\"]",
+            expect![[r#"
+            http://site.test:8080/ -> crawl-site.test
+            crawl/VERSION, from None"#]],
+        );
+    }
+
+    #[test]
+    fn contacts_are_mail_addresses_or_urls() {
+        for bad in ["me", "a@b@c", "a@b (c)", "@b", "ftp://x/", "a@", "http://"] {
+            let toml = format!("seed = [\"http://127.0.0.1/\"]\n[operator]\ncontact = \"{bad}\"");
+            let refusal = check(&with(&toml)).unwrap_err();
+            assert_eq!(refusal.message, format!("unusable --contact `{bad}`"));
+        }
+        let split = "a@b\r\nX: y";
+        assert!(super::check_contact(split).is_err());
+        assert_eq!(super::check_contact("mailto:a@b").unwrap().unwrap(), "a@b");
+    }
+
+    #[test]
+    fn rapid_fire_needs_own_site() {
+        let public =
+            "seed = [\"http://e.example/\"]\n[operator]\ncontact = \"a@e.example\"\n[politeness]\n";
+        check_text(
+            &format!("{public}delay = \"199ms\""),
+            expect![[r#"
+            error: --delay 199ms is under 200ms, and e.example is not on loopback or in a private range
+            hint: add --own-site if you answer for the hosts of this crawl"#]],
+        );
+        check_text(
+            &format!("{public}per-host = 5"),
+            expect![[r#"
+            error: --per-host 5 is more than 4, and e.example is not on loopback or in a private range
+            hint: add --own-site if you answer for the hosts of this crawl"#]],
+        );
+        for fine in [
+            "delay = \"0s\"\nown-site = \"on\"",
+            "delay = \"200ms\"\nper-host = 4",
+        ] {
+            assert!(check(&with(&format!("{public}{fine}"))).is_ok());
+        }
+        let private =
+            "seed = [\"http://192.168.1.5/\"]\n[politeness]\ndelay = \"0\"\nper-host = 50";
+        assert!(check(&with(private)).is_ok());
+    }
+
+    #[test]
+    fn values_that_contradict_are_refused() {
+        let seed = "seed = [\"http://127.0.0.1/\"]\n";
+        check_text(
+            &format!("{seed}[politeness]\nper-host = 3\nper-site = 2"),
+            expect![[r#"
+            error: --per-site 2 is less than --per-host 3
+            hint: a site holds its hosts: raise --per-site or lower --per-host"#]],
+        );
+        check_text(
+            &format!("{seed}[politeness]\nconcurrency = 0"),
+            expect![[r#"
+            error: --concurrency is 0, and nothing could be fetched
+            hint: leave --concurrency out for the default"#]],
+        );
+        check_text(
+            &format!("{seed}[scope]\nexclude = [\"a(\"]"),
+            expect![[r#"
+            error: bad regular expression in --exclude `a(`: unclosed group
+            hint: the syntax is that of https://docs.rs/regex"#]],
+        );
+        check_text(
+            &format!("{seed}[fetch]\nproxy = \"me:secret@proxy\""),
+            expect![[r#"
+            error: unusable --proxy: no http, https, socks5 or socks5h URL
+            hint: it looks like `http://127.0.0.1:3128`"#]],
+        );
+        check_text(
+            &format!("{seed}[output]\nindex = true"),
+            expect![[r#"
+            error: this version builds no search index
+            hint: leave --index off, which is the default"#]],
+        );
+        check_text(
+            &format!("{seed}[operator]\nagent = \"a b\""),
+            expect![[r#"
+            error: unusable --agent: `a b` is no product token: letters, digits, `_` and `-` only, at least one
+            hint: a product token is a single word such as `crawl`; version and contact are added"#]],
+        );
+    }
+
+    #[test]
+    fn same_seed_twice_counts_once() {
+        let settings = with("seed = [\"http://127.0.0.1\", \"http://127.0.0.1:80/\"]");
+        assert_eq!(check(&settings).unwrap().seeds.len(), 1);
+        assert!(effective(&settings).starts_with("seed = ["));
+    }
+}

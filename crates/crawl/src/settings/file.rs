@@ -1,0 +1,275 @@
+//! Reading settings from TOML, with errors that name file, line and nearest key.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+use super::groups::{Layer, TABLES};
+use crate::refusal::Refusal;
+
+/// The table in which a crawl.toml notes which program wrote it; nothing is read from it.
+pub(crate) const NOTES: &str = "crawl";
+
+/// Reads a file of settings.
+pub(crate) fn read(path: &Path) -> Result<Layer, Refusal> {
+    let text = fs::read_to_string(path).map_err(|why| {
+        Refusal::usage(format!(
+            "can't read the configuration {}: {why}",
+            path.display()
+        ))
+        .hint("`crawl config` prints a configuration with every key")
+    })?;
+    parse(&text, &path.display().to_string())
+}
+
+/// Reads settings from `text`; `name` is the file's name in messages.
+pub(crate) fn parse(text: &str, name: &str) -> Result<Layer, Refusal> {
+    let source = Source { text, name };
+    let mut root = DeTable::parse(text).map_err(|error| source.broken(&error))?;
+    source.check_keys(root.get_mut())?;
+    Layer::deserialize(toml::Deserializer::from(root)).map_err(|error| source.broken(&error))
+}
+
+struct Source<'a> {
+    text: &'a str,
+    name: &'a str,
+}
+
+type Entries<'a> = Vec<(Spanned<DeString<'a>>, Spanned<DeValue<'a>>)>;
+
+impl Source<'_> {
+    /// Refuses unknown tables and keys, and writes known keys in one way.
+    fn check_keys(&self, root: &mut DeTable<'_>) -> Result<(), Refusal> {
+        let entries: Entries<'_> = std::mem::take(root).into_iter().collect();
+        for (name, mut value) in entries {
+            let at = name.span().start;
+            let table = TABLES.iter().find(|(table, _)| table == name.get_ref());
+            match (&**name.get_ref(), table) {
+                (NOTES, _) => continue,
+                ("seed", _) => {}
+                (_, Some((table, fields))) => match value.get_mut() {
+                    DeValue::Table(keys) => self.check_table(table, fields, keys)?,
+                    _ => return Err(self.at(at, format!("`{table}` is a table"))),
+                },
+                (unknown, None) => return Err(self.unknown_at_top(at, unknown)),
+            }
+            root.insert(name, value);
+        }
+        Ok(())
+    }
+
+    fn check_table(
+        &self,
+        table: &str,
+        fields: &[&str],
+        keys: &mut DeTable<'_>,
+    ) -> Result<(), Refusal> {
+        let entries: Entries<'_> = std::mem::take(keys).into_iter().collect();
+        for (name, value) in entries {
+            let span = name.span();
+            let field = name.get_ref().replace('-', "_");
+            if !fields.contains(&field.as_str()) {
+                return Err(self.unknown_in(span.start, table, name.get_ref()));
+            }
+            let key = Spanned::new(span.clone(), DeString::Owned(key_of(&field)));
+            if keys.insert(key, value).is_some() {
+                return Err(self.at(
+                    span.start,
+                    format!("`{}` stands here twice", key_of(&field)),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn unknown_at_top(&self, at: usize, name: &str) -> Refusal {
+        let refusal = self.at(at, format!("unknown key or table `{name}`"));
+        if let Some(table) = table_of(name) {
+            return refusal.hint(format!("`{}` belongs to the table [{table}]", key_of(name)));
+        }
+        let tables = TABLES.iter().map(|(table, _)| format!("[{table}]"));
+        let keys = TABLES.iter().flat_map(|(table, fields)| {
+            fields
+                .iter()
+                .map(move |field| format!("{} in [{table}]", key_of(field)))
+        });
+        let known: Vec<String> = tables.chain(["seed".to_owned()]).chain(keys).collect();
+        let nearest = nearest(name, known, |known| {
+            known
+                .split(' ')
+                .next()
+                .unwrap_or(known)
+                .trim_matches(['[', ']'])
+        });
+        match nearest {
+            Some(known) => refusal.hint(format!("the nearest is `{known}`")),
+            None => refusal.hint("`crawl config` prints every table and key"),
+        }
+    }
+
+    fn unknown_in(&self, at: usize, table: &str, name: &str) -> Refusal {
+        let refusal = self.at(at, format!("unknown key `{name}` in [{table}]"));
+        if let Some(other) = table_of(name) {
+            return refusal.hint(format!("`{}` belongs to the table [{other}]", key_of(name)));
+        }
+        let here = TABLES.iter().filter(|(other, _)| *other == table);
+        let elsewhere = TABLES.iter().filter(|(other, _)| *other != table);
+        let keys = |tables: &mut dyn Iterator<Item = &(&str, &[&str])>| -> Vec<String> {
+            tables
+                .flat_map(|(_, fields)| fields.iter().map(|field| key_of(field)))
+                .collect()
+        };
+        let near = nearest(name, keys(&mut here.into_iter()), |known| known);
+        let far = || nearest(name, keys(&mut elsewhere.into_iter()), |known| known);
+        match near.or_else(far) {
+            Some(known) => match table_of(&known) {
+                Some(other) if other != table => {
+                    refusal.hint(format!("the nearest is `{known}` of [{other}]"))
+                }
+                _ => refusal.hint(format!("the nearest is `{known}`")),
+            },
+            None => refusal.hint("`crawl config` prints every table and key"),
+        }
+    }
+
+    fn broken(&self, error: &toml::de::Error) -> Refusal {
+        let message = error.message().trim().replace('\n', ", ");
+        match error.span() {
+            Some(span) => self.at(span.start, message),
+            None => Refusal::usage(format!("{}: {message}", self.name)),
+        }
+        .hint("`crawl config` prints a configuration with every key")
+    }
+
+    fn at(&self, offset: usize, message: impl std::fmt::Display) -> Refusal {
+        let before = &self.text.as_bytes()[..offset.min(self.text.len())];
+        let line = before.iter().filter(|octet| **octet == b'\n').count() + 1;
+        Refusal::usage(format!("{}:{line}: {message}", self.name))
+    }
+}
+
+/// A field's name as a key: `max_pages` is `max-pages`.
+pub(crate) fn key_of(field: &str) -> String {
+    field.replace('_', "-")
+}
+
+fn table_of(name: &str) -> Option<&'static str> {
+    let field = name.replace('-', "_");
+    let (table, _) = TABLES
+        .iter()
+        .find(|(_, fields)| fields.contains(&field.as_str()))?;
+    Some(table)
+}
+
+/// The known name most like `name`, if any is like it at all.
+fn nearest(name: &str, known: Vec<String>, word: impl Fn(&str) -> &str) -> Option<String> {
+    let likeness = |known: &str| strsim::jaro_winkler(&key_of(name), word(known));
+    let known = known.into_iter().map(|known| (likeness(&known), known));
+    known
+        .filter(|(likeness, _)| *likeness > 0.75)
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, known)| known)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::parse;
+
+    fn check(text: &str, expect: Expect) {
+        let found = match parse(text, "crawl.toml") {
+            Ok(_) => "read".to_owned(),
+            Err(refusal) => refusal.to_string(),
+        };
+        expect.assert_eq(&found);
+    }
+
+    #[test]
+    fn unknown_keys_name_the_nearest() {
+        check(
+            "[politeness]\n# so\ndealy = \"1s\"\n",
+            expect![[r#"
+                error: crawl.toml:3: unknown key `dealy` in [politeness]
+                hint: the nearest is `delay`"#]],
+        );
+        check(
+            "[fetch]\ndelay = \"1s\"\n",
+            expect![[r#"
+                error: crawl.toml:2: unknown key `delay` in [fetch]
+                hint: `delay` belongs to the table [politeness]"#]],
+        );
+        check(
+            "delay = \"1s\"\n",
+            expect![[r#"
+                error: crawl.toml:1: unknown key or table `delay`
+                hint: `delay` belongs to the table [politeness]"#]],
+        );
+        check(
+            "\n[politness]\n",
+            expect![[r#"
+                error: crawl.toml:2: unknown key or table `politness`
+                hint: the nearest is `[politeness]`"#]],
+        );
+        check(
+            "seeds = []\n",
+            expect![[r#"
+                error: crawl.toml:1: unknown key or table `seeds`
+                hint: the nearest is `seed`"#]],
+        );
+        check(
+            "[scope]\nzzzzqq = 1\n",
+            expect![[r#"
+                error: crawl.toml:2: unknown key `zzzzqq` in [scope]
+                hint: `crawl config` prints every table and key"#]],
+        );
+    }
+
+    #[test]
+    fn bad_values_name_their_line() {
+        check(
+            "[fetch]\n\ntimeout = 20\n",
+            expect![[r#"
+                error: crawl.toml:3: `20` is no duration: a number needs a unit, as in `500ms`, `2s` or `1h`
+                hint: `crawl config` prints a configuration with every key"#]],
+        );
+        check(
+            "[scope]\nscope = \"hosts\"\n",
+            expect![[r#"
+                error: crawl.toml:2: unknown variant `hosts`, expected one of `host`, `domain`, `prefix`, `any`
+                hint: `crawl config` prints a configuration with every key"#]],
+        );
+        check(
+            "seed = \"http://a/\"\n",
+            expect![[r#"
+                error: crawl.toml:1: invalid type: string "http://a/", expected a sequence
+                hint: `crawl config` prints a configuration with every key"#]],
+        );
+        check(
+            "scope = \"host\"\n",
+            expect!["error: crawl.toml:1: `scope` is a table"],
+        );
+        check(
+            "[fetch\n",
+            expect![[r#"
+                error: crawl.toml:1: unclosed table, expected `]`
+                hint: `crawl config` prints a configuration with every key"#]],
+        );
+        check(
+            "[scope]\nmax-pages = 1\nmax_pages = 2\n",
+            expect!["error: crawl.toml:3: `max-pages` stands here twice"],
+        );
+    }
+
+    #[test]
+    fn ours_underscores_and_notes_are_taken() {
+        let text = "seed = [\"http://a.example/\"]\n[crawl]\nanything = 1\n[scope]\nmax_pages = 5\nsitemaps = false\n";
+        let layer = parse(text, "x").unwrap();
+        assert_eq!(layer.scope.max_pages.unwrap().to_string(), "5");
+        assert_eq!(layer.scope.sitemaps.unwrap().to_string(), "off");
+        assert_eq!(layer.seed.unwrap(), ["http://a.example/"]);
+    }
+}

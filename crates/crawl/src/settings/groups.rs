@@ -1,0 +1,383 @@
+//! Every setting, by table: its flag, key, help and default.
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use crate::units::{Count, Factor, Limit, Resolve, Size, Span, Switch};
+
+/// Defines a table of settings as a layer (what one source says: every field may be
+/// absent) and as what is in force, from one list of fields.
+macro_rules! table {
+    ($table:literal, $heading:literal, $layer:ident, $settled:ident {
+        $(
+            $(#[doc = $doc:literal])+
+            $(#[arg($($arg:tt)*)])?
+            $field:ident: $kind:ty = $default:expr;
+        )+
+    }) => {
+        #[doc = concat!("What one source says about `[", $table, "]`.")]
+        #[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]
+        #[command(next_help_heading = $heading)]
+        #[serde(rename_all = "kebab-case", default)]
+        pub(crate) struct $layer {
+            $(
+                $(#[doc = $doc])+
+                #[arg(long $(, $($arg)*)?)]
+                pub(crate) $field: Option<$kind>,
+            )+
+        }
+
+        #[doc = concat!("What is in force of `[", $table, "]`.")]
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub(crate) struct $settled {
+            $( $(#[doc = $doc])+ pub(crate) $field: $kind, )+
+        }
+
+        impl $layer {
+            /// The name of the table.
+            pub(crate) const TABLE: &str = $table;
+            /// The fields' names, with underscores.
+            pub(crate) const FIELDS: &[&str] = &[$(stringify!($field)),+];
+
+            /// This layer where it says something, else the one beneath.
+            fn over(self, beneath: $layer) -> $layer {
+                $layer { $($field: self.$field.or(beneath.$field),)+ }
+            }
+
+            /// This layer over the built-in defaults.
+            fn settle(self) -> $settled {
+                $settled { $($field: self.$field.unwrap_or_else(|| $default),)+ }
+            }
+        }
+    };
+}
+
+table! { "operator", "Who we are [operator]", OperatorLayer, Operator {
+    /// Mail address or URL where the owner of a visited site reaches you
+    ///
+    /// Needed before any host outside loopback and private ranges is asked. It stands in
+    /// the User-Agent header, and a mail address in From as well. It is also read from
+    /// the environment, and from the user's own config.toml.
+    #[arg(value_name = "MAIL-OR-URL", env = "CRAWL_CONTACT", hide_env_values = true)]
+    contact: String = String::new();
+    /// Product token: the name that robots.txt files know us by
+    ///
+    /// Letters, digits, `_` and `-`. The User-Agent header is NAME/VERSION (+CONTACT).
+    #[arg(value_name = "NAME")]
+    agent: String = "crawl".to_owned();
+}}
+
+table! { "scope", "Where we go [scope]", ScopeLayer, Scope {
+    /// Which links are followed: host, domain, prefix or any
+    ///
+    /// host: the hosts of the seeds, http and https alike; the host that a seed
+    /// redirects to joins them. domain: their registrable domains. prefix: only below
+    /// the folders of the seeds. any: every host.
+    #[arg(value_name = "MODE", value_enum, hide_possible_values = true)]
+    scope: ScopeName = ScopeName::Host;
+    /// Fetch only URLs that match this regular expression (may be repeated)
+    ///
+    /// Matched anywhere in the canonical URL. A URL needs to match one of them; seeds
+    /// are always fetched.
+    #[arg(value_name = "RE")]
+    include: Vec<String> = Vec::new();
+    /// Never fetch URLs that match this regular expression (may be repeated)
+    ///
+    /// Matched anywhere in the canonical URL; wins over --include.
+    #[arg(value_name = "RE")]
+    exclude: Vec<String> = Vec::new();
+    /// How many links away from a seed we go
+    ///
+    /// A seed has depth 0. A redirect keeps its depth.
+    #[arg(value_name = "N")]
+    max_depth: Limit<Count> = Limit::UNLIMITED;
+    /// End after so many pages
+    ///
+    /// Counts the rows of pages.jsonl, over all runs of this crawl; robots.txt files
+    /// and what was barred do not count.
+    #[arg(value_name = "N")]
+    max_pages: Limit<Count> = Limit::UNLIMITED;
+    /// At most so many pages from one host
+    ///
+    /// Counts like --max-pages.
+    #[arg(value_name = "N")]
+    max_pages_per_host: Limit<Count> = Limit::UNLIMITED;
+    /// End after so long
+    ///
+    /// Counted anew each time the crawl is started.
+    #[arg(value_name = "DURATION")]
+    max_time: Limit<Span> = Limit::UNLIMITED;
+    /// End after so many octets of bodies
+    ///
+    /// Counted as received, over all runs of this crawl.
+    #[arg(value_name = "SIZE")]
+    max_bytes: Limit<Size> = Limit::UNLIMITED;
+    /// How many redirects in a row are followed
+    ///
+    /// Each is judged like a link: scope, robots.txt and politeness of its own host.
+    #[arg(value_name = "N")]
+    max_redirects: u8 = 10;
+    /// Read sitemaps, on or off
+    ///
+    /// Those named in robots.txt, and /sitemap.xml.
+    #[arg(value_name = "on|off")]
+    sitemaps: Switch = Switch::On;
+}}
+
+table! { "politeness", "How politely [politeness]", PolitenessLayer, Politeness {
+    /// Least gap between two requests to one host
+    ///
+    /// From the end of one to the start of the next. A longer Crawl-delay or
+    /// Retry-After of the host is always kept.
+    #[arg(value_name = "DURATION")]
+    delay: Span = Span::from_secs(1);
+    /// The gap is at least this many times the host's smoothed response time
+    ///
+    /// 0 turns it off.
+    #[arg(value_name = "X")]
+    delay_factor: Factor = Factor(2.0);
+    /// Requests in flight per host
+    ///
+    /// Each of them keeps the gap.
+    #[arg(value_name = "N")]
+    per_host: u32 = 1;
+    /// Requests in flight per IP address
+    #[arg(value_name = "N")]
+    per_address: u32 = 8;
+    /// Least gap between two requests to one IP address
+    #[arg(value_name = "DURATION")]
+    address_delay: Span = Span::ZERO;
+    /// Requests in flight per site (registrable domain)
+    ///
+    /// Never less than --per-host.
+    #[arg(value_name = "N")]
+    per_site: Limit<Count> = Limit::UNLIMITED;
+    /// Least gap between two requests to one site (registrable domain)
+    #[arg(value_name = "DURATION")]
+    site_delay: Span = Span::ZERO;
+    /// Requests per second in all
+    ///
+    /// 0 is no bound.
+    #[arg(value_name = "X")]
+    max_rate: Limit<Factor> = Limit::UNLIMITED;
+    /// Requests in flight in all
+    #[arg(value_name = "N")]
+    concurrency: u32 = 256;
+    /// End when only resting hosts are left, and for longer than this
+    ///
+    /// Hosts that asked us to wait or can't be reached are named then, and their pages
+    /// stay pending for the next start.
+    #[arg(value_name = "DURATION")]
+    wait_unreachable: Span = Span::from_secs(60);
+    /// I answer for these hosts: allow a short delay and many requests at once
+    ///
+    /// Needed for a delay under 200ms or more than 4 requests in flight per host outside
+    /// loopback and private ranges.
+    #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+    own_site: Switch = Switch::Off;
+    /// How robots.txt is read: rfc9309, koster1994, extended1997 or strictest
+    ///
+    /// rfc9309: the standard of 2022. koster1994: the original of 1994. extended1997:
+    /// that with several names and paths on a line. strictest: a URL is fetched only
+    /// where every reading allows it. No flag turns robots.txt off.
+    #[arg(value_name = "PROFILE", value_enum, hide_possible_values = true)]
+    robots: ProfileName = ProfileName::Rfc9309;
+}}
+
+table! { "fetch", "How we fetch [fetch]", FetchLayer, Fetch {
+    /// Longest time for a whole exchange
+    #[arg(value_name = "DURATION")]
+    timeout: Span = Span::from_secs(60);
+    /// Longest time until a connection stands
+    #[arg(value_name = "DURATION")]
+    connect_timeout: Span = Span::from_secs(10);
+    /// Longest body that is kept; the rest is cut off, and marked as cut
+    #[arg(value_name = "SIZE")]
+    max_body: Size = Size(10 << 20);
+    /// How often a URL that failed is tried again
+    #[arg(value_name = "N")]
+    retries: u32 = 3;
+    /// Proxy for all requests: http, https, socks5 or socks5h URL
+    ///
+    /// User name and password in it are not written to crawl.toml.
+    #[arg(value_name = "URL")]
+    proxy: String = String::new();
+    /// Use this address for a host and port, as curl has it (may be repeated)
+    #[arg(value_name = "HOST:PORT:ADDR")]
+    resolve: Vec<Resolve> = Vec::new();
+    /// Follow links into loopback and private ranges
+    ///
+    /// The host of a seed that you typed is allowed without it.
+    #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+    allow_private: Switch = Switch::Off;
+}}
+
+table! { "output", "What we keep [output]", OutputLayer, Output {
+    /// Directory of the crawl; crawl-HOST of the first seed if not given
+    ///
+    /// If it holds a crawl, that one goes on. Without a seed, seeds and settings are
+    /// read from its crawl.toml, and flags win over those.
+    #[arg(value_name = "DIR")]
+    output: String = String::new();
+    /// Write WARC files of all exchanges, on or off
+    #[arg(value_name = "on|off")]
+    warc: Switch = Switch::On;
+    /// Build a search index, on or off
+    #[arg(value_name = "on|off")]
+    index: Switch = Switch::Off;
+    /// Write links.jsonl, on or off
+    #[arg(value_name = "on|off")]
+    links: Switch = Switch::Off;
+}}
+
+table! { "display", "What we show [display]", DisplayLayer, Display {
+    /// Progress on stderr: auto, bar, plain, json or off
+    ///
+    /// auto: a bar on a terminal, else plain. plain: a line every ten seconds. json: a
+    /// JSON object on a line every second.
+    #[arg(value_name = "MODE", value_enum, hide_possible_values = true)]
+    progress: ProgressMode = ProgressMode::Auto;
+    /// Only errors on stderr: no progress, no summary
+    #[arg(short, value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+    quiet: Switch = Switch::Off;
+    /// More on stderr: each exchange (-v), decisions too (-vv)
+    #[arg(short, action = clap::ArgAction::Count)]
+    verbose: u8 = 0;
+    /// Write what happens to this file too, at least each exchange
+    #[arg(value_name = "FILE")]
+    log: String = String::new();
+    /// Exit with 1 if any page failed
+    #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+    fail_on_error: Switch = Switch::Off;
+}}
+
+/// What one source says.
+#[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]
+#[serde(default)]
+pub(crate) struct Layer {
+    /// Where the crawl starts: an http or https URL (may be repeated)
+    #[arg(long, value_name = "URL")]
+    pub(crate) seed: Option<Vec<String>>,
+    #[command(flatten)]
+    pub(crate) operator: OperatorLayer,
+    #[command(flatten)]
+    pub(crate) scope: ScopeLayer,
+    #[command(flatten)]
+    pub(crate) politeness: PolitenessLayer,
+    #[command(flatten)]
+    pub(crate) fetch: FetchLayer,
+    #[command(flatten)]
+    pub(crate) output: OutputLayer,
+    #[command(flatten)]
+    pub(crate) display: DisplayLayer,
+}
+
+/// What is in force.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Settings {
+    /// As typed.
+    pub(crate) seed: Vec<String>,
+    pub(crate) operator: Operator,
+    pub(crate) scope: Scope,
+    pub(crate) politeness: Politeness,
+    pub(crate) fetch: Fetch,
+    pub(crate) output: Output,
+    pub(crate) display: Display,
+}
+
+/// The tables and the fields of each, in order.
+pub(crate) const TABLES: &[(&str, &[&str])] = &[
+    (OperatorLayer::TABLE, OperatorLayer::FIELDS),
+    (ScopeLayer::TABLE, ScopeLayer::FIELDS),
+    (PolitenessLayer::TABLE, PolitenessLayer::FIELDS),
+    (FetchLayer::TABLE, FetchLayer::FIELDS),
+    (OutputLayer::TABLE, OutputLayer::FIELDS),
+    (DisplayLayer::TABLE, DisplayLayer::FIELDS),
+];
+
+impl Layer {
+    /// This layer where it says something, else the one beneath.
+    pub(crate) fn over(self, beneath: Layer) -> Layer {
+        Layer {
+            seed: self.seed.or(beneath.seed),
+            operator: self.operator.over(beneath.operator),
+            scope: self.scope.over(beneath.scope),
+            politeness: self.politeness.over(beneath.politeness),
+            fetch: self.fetch.over(beneath.fetch),
+            output: self.output.over(beneath.output),
+            display: self.display.over(beneath.display),
+        }
+    }
+
+    /// This layer over the built-in defaults.
+    pub(crate) fn settle(self) -> Settings {
+        Settings {
+            seed: self.seed.unwrap_or_default(),
+            operator: self.operator.settle(),
+            scope: self.scope.settle(),
+            politeness: self.politeness.settle(),
+            fetch: self.fetch.settle(),
+            output: self.output.settle(),
+            display: self.display.settle(),
+        }
+    }
+
+    /// Drops what the command line holds without having been typed: a count of no `-v`
+    /// and an empty contact from the environment say nothing.
+    pub(crate) fn as_typed(mut self) -> Layer {
+        self.display.verbose = self.display.verbose.filter(|count| *count > 0);
+        self.operator.contact = self.operator.contact.filter(|text| !text.is_empty());
+        self
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Layer::default().settle()
+    }
+}
+
+/// Which links are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ScopeName {
+    /// The hosts of the seeds.
+    Host,
+    /// Their registrable domains.
+    Domain,
+    /// Below the folders of the seeds.
+    Prefix,
+    /// Everything.
+    Any,
+}
+
+/// How robots.txt is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ProfileName {
+    /// The standard of 2022.
+    Rfc9309,
+    /// The original of 1994.
+    Koster1994,
+    /// With several names and paths on a line.
+    Extended1997,
+    /// All of them.
+    Strictest,
+}
+
+/// How progress is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ProgressMode {
+    /// A bar on a terminal, else plain.
+    Auto,
+    /// One line that moves.
+    Bar,
+    /// A line now and then.
+    Plain,
+    /// An object a second.
+    Json,
+    /// Nothing.
+    Off,
+}

@@ -1,0 +1,159 @@
+//! Settings written out as TOML: every key with its meaning, and what is in force.
+
+use std::fmt::Write as _;
+
+use clap::{Args as _, Command};
+use toml::{Table, Value};
+
+use super::file::NOTES;
+use super::groups::{Layer, Settings, TABLES};
+
+/// The program's name and version, as it stands in every record.
+pub(crate) const NAME_AND_VERSION: &str = concat!("crawl ", env!("CARGO_PKG_VERSION"));
+
+/// Every key with its default and what it means.
+pub(crate) fn defaults_listing() -> String {
+    let flags = Layer::augment_args(Command::new("crawl"));
+    let values = table_of(&Settings::default());
+    let mut text = String::from(
+        "# Every key with its default. Flags bear the same names and win over keys.\n\
+         # Durations have a unit (500ms, 2s, 1m30s, 1h, 1d), sizes may (5MiB, 10MB, 4096).\n\
+         # An empty string means: not given. A bound may be \"unlimited\".\n\n",
+    );
+    let _ = writeln!(text, "# {}", meaning(&flags, "seed"));
+    let _ = writeln!(text, "seed = {}", values["seed"]);
+    for (table, fields) in TABLES {
+        let heading = heading(&flags, fields);
+        let _ = writeln!(text, "\n# {heading}\n[{table}]");
+        for field in *fields {
+            let key = super::file::key_of(field);
+            let _ = writeln!(text, "# {}", meaning(&flags, field));
+            let _ = writeln!(text, "{key} = {}", values[*table][&key]);
+        }
+    }
+    text
+}
+
+/// The built-in default of a field, as a flag takes it; `None` where nothing is set.
+pub(crate) fn default_of(field: &str) -> Option<String> {
+    let (table, _) = TABLES.iter().find(|(_, fields)| fields.contains(&field))?;
+    let defaults = table_of(&Settings::default());
+    match defaults.get(*table)?.get(super::file::key_of(field))? {
+        Value::String(text) if text.is_empty() => None,
+        Value::String(text) => Some(text.clone()),
+        Value::Float(number) => Some(number.to_string()),
+        Value::Integer(0) | Value::Array(_) => None,
+        other => Some(other.to_string()),
+    }
+}
+
+/// The settings that are in force, as a file that `--config` reads.
+pub(crate) fn effective(settings: &Settings) -> String {
+    // Serialising can't fail: see `table_of`.
+    toml::to_string(&without_secrets(settings)).unwrap_or_default()
+}
+
+/// What goes to a crawl's crawl.toml: the settings in force, versions, and when the
+/// crawl was first started and started last (RFC 3339).
+pub(crate) fn record(settings: &Settings, first_start: &str, start: &str) -> String {
+    let mut notes = Table::new();
+    let mut note = |key: &str, text: &str| notes.insert(key.into(), Value::String(text.into()));
+    note("version", env!("CARGO_PKG_VERSION"));
+    note("warc", "1.1");
+    note("started", first_start);
+    note("last-started", start);
+    let mut head = Table::new();
+    head.insert(NOTES.to_owned(), Value::Table(notes));
+    format!(
+        "# The configuration that was in force. `crawl --output` with this directory goes on.\n{}\n{}",
+        effective(settings),
+        toml::to_string(&head).unwrap_or_default()
+    )
+}
+
+/// When a crawl was first started, by its crawl.toml.
+pub(crate) fn first_start(text: &str) -> Option<String> {
+    let table: Table = text.parse().ok()?;
+    Some(table.get(NOTES)?.get("started")?.as_str()?.to_owned())
+}
+
+/// Serialising can't fail: all keys are strings and all values scalars or lists.
+fn table_of(settings: &Settings) -> Table {
+    Table::try_from(settings).unwrap_or_default()
+}
+
+fn without_secrets(settings: &Settings) -> Settings {
+    let mut settings = settings.clone();
+    let proxy = &mut settings.fetch.proxy;
+    if let (Some(scheme), Some(at)) = (proxy.find("://"), proxy.rfind('@')) {
+        proxy.replace_range(scheme + 3..=at, "");
+    }
+    settings
+}
+
+fn meaning(flags: &Command, field: &str) -> String {
+    let flag = flags.get_arguments().find(|flag| flag.get_id() == field);
+    let help = flag.and_then(clap::Arg::get_help);
+    help.map(ToString::to_string).unwrap_or_default()
+}
+
+fn heading(flags: &Command, fields: &[&str]) -> String {
+    let flag = flags
+        .get_arguments()
+        .find(|flag| fields.contains(&flag.get_id().as_str()));
+    let heading = flag
+        .and_then(clap::Arg::get_help_heading)
+        .unwrap_or_default();
+    let end = heading.find(" [").unwrap_or(heading.len());
+    heading[..end].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file::parse;
+    use super::{defaults_listing, effective, record};
+    use crate::settings::groups::{Layer, Settings, TABLES};
+
+    #[test]
+    fn default_file_holds_every_key_with_its_default() {
+        let committed = include_str!("../../../../config/default.toml");
+        assert_eq!(
+            committed,
+            defaults_listing(),
+            "config/default.toml is what `crawl config` prints"
+        );
+        let settled = parse(committed, "default.toml").unwrap().settle();
+        assert_eq!(settled, Settings::default());
+        let keys: usize = TABLES.iter().map(|(_, fields)| fields.len()).sum();
+        let written = committed
+            .lines()
+            .filter(|line| line.contains(" = ") && !line.starts_with('#'));
+        assert_eq!(written.count(), keys + 1);
+        for (line, next) in committed.lines().zip(committed.lines().skip(1)) {
+            let is_key = next.contains(" = ") && !next.starts_with('#');
+            assert!(
+                !is_key || line.starts_with("# ") && line.len() > 10,
+                "{next} has no meaning"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_recorded_is_read_back() {
+        let text = "seed = [\"http://e.example/\"]\n[scope]\nmax-pages = 7\ninclude = [\"a\", \"b\"]\n[fetch]\nresolve = [\"e.example:80:127.0.0.1\"]\nmax-body = \"5MiB\"\n[politeness]\nmax-rate = 2.5\ndelay = \"1m30s\"\n[display]\nverbose = 2\n";
+        let settings = parse(text, "x").unwrap().settle();
+        let recorded = record(&settings, "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z");
+        assert_eq!(parse(&recorded, "y").unwrap().settle(), settings);
+        let first = super::first_start(&recorded);
+        assert_eq!(first.as_deref(), Some("2026-01-01T00:00:00Z"));
+    }
+
+    #[test]
+    fn proxy_credentials_are_not_written() {
+        let mut layer = Layer::default();
+        layer.fetch.proxy = Some("http://me:pass@proxy.example:3128".to_owned());
+        let text = effective(&layer.settle());
+        assert!(text.contains("proxy = \"http://proxy.example:3128\""));
+        assert!(!text.contains("pass@"));
+    }
+}

@@ -1,0 +1,20 @@
+//! The settings of a crawl: one definition for flags, configuration keys, defaults,
+//! help and the listing that `crawl config` prints.
+//!
+//! A [`Layer`] holds what one source says (command line, file, built in: any part of
+//! it), [`Settings`] what is in force once all layers are laid over each other.
+
+mod check;
+mod file;
+mod groups;
+mod listing;
+mod sources;
+
+pub(crate) use check::{
+    Checked, Reach, check, check_agent, check_contact, contact_mail, no_contact, reach, user_agent,
+};
+pub(crate) use groups::{Layer, ProfileName, ProgressMode, ScopeName, Settings};
+pub(crate) use listing::{
+    NAME_AND_VERSION, default_of, defaults_listing, effective, first_start, record,
+};
+pub(crate) use sources::{Surroundings, gather, user_contact};

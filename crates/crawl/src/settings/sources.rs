@@ -1,0 +1,185 @@
+//! Where settings come from, and which source wins.
+//!
+//! From least to most: built-in defaults; the contact of the user's own config.toml;
+//! the crawl.toml of a crawl that goes on (only where neither flags nor `--config` name
+//! a seed); `--config FILE`; `CRAWL_CONTACT`; flags.
+
+use std::path::{Path, PathBuf};
+
+use super::file;
+use super::groups::{Layer, OperatorLayer, Settings};
+use crate::refusal::Refusal;
+
+/// What the program takes from its environment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Surroundings {
+    /// `XDG_CONFIG_HOME`, or `.config` in `HOME`.
+    pub(crate) config_home: Option<PathBuf>,
+}
+
+impl Surroundings {
+    /// Reads the environment of this process.
+    pub(crate) fn of_process() -> Surroundings {
+        let absolute = |name| {
+            let path = std::env::var_os(name).map(PathBuf::from);
+            path.filter(|path| path.is_absolute())
+        };
+        let home = || Some(absolute("HOME")?.join(".config"));
+        Surroundings {
+            config_home: absolute("XDG_CONFIG_HOME").or_else(home),
+        }
+    }
+}
+
+/// Lays all sources over each other. `flags` holds the command line and the environment.
+pub(crate) fn gather(
+    flags: Layer,
+    config: Option<&Path>,
+    surroundings: &Surroundings,
+) -> Result<Settings, Refusal> {
+    let flags = flags.as_typed();
+    let config = config.map(file::read).transpose()?.unwrap_or_default();
+    let typed = flags.over(config);
+    let stored = match (&typed.seed, &typed.output.output) {
+        (None, Some(output)) => of_crawl(Path::new(output))?,
+        _ => Layer::default(),
+    };
+    let beneath = stored.over(of_user(surroundings)?);
+    Ok(typed.over(beneath).settle())
+}
+
+/// The contact in the user's own config.toml.
+pub(crate) fn user_contact(surroundings: &Surroundings) -> Result<Option<String>, Refusal> {
+    Ok(of_user(surroundings)?.operator.contact)
+}
+
+fn of_crawl(output: &Path) -> Result<Layer, Refusal> {
+    let path = output.join("crawl.toml");
+    match path.try_exists() {
+        Ok(true) => {
+            let mut layer = file::read(&path)?;
+            // The directory may have been moved since.
+            layer.output.output = None;
+            Ok(layer)
+        }
+        _ => Err(Refusal::usage(format!(
+            "no seed is given, and {} holds no crawl to go on with",
+            output.display()
+        ))
+        .hint("start one with `crawl --seed URL`")),
+    }
+}
+
+fn of_user(surroundings: &Surroundings) -> Result<Layer, Refusal> {
+    let Some(home) = &surroundings.config_home else {
+        return Ok(Layer::default());
+    };
+    let path = home.join("crawl").join("config.toml");
+    if !path.is_file() {
+        return Ok(Layer::default());
+    }
+    let found = file::read(&path)?;
+    let contact = Layer {
+        operator: OperatorLayer {
+            contact: found.operator.contact.clone(),
+            ..OperatorLayer::default()
+        },
+        ..Layer::default()
+    };
+    match found == contact {
+        true => Ok(contact),
+        false => Err(Refusal::usage(format!(
+            "{} holds more than `contact` of [operator]",
+            path.display()
+        ))
+        .hint("keep settings of a crawl in a file of its own, and name it with --config")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use tempfile::TempDir;
+
+    use super::{Surroundings, gather};
+    use crate::settings::groups::{Layer, Settings};
+
+    fn flags(contact: Option<&str>, output: Option<&Path>) -> Layer {
+        let mut layer = Layer::default();
+        layer.operator.contact = contact.map(str::to_owned);
+        layer.output.output = output.map(|path| path.display().to_string());
+        layer
+    }
+
+    fn setup() -> (TempDir, Surroundings) {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("home/crawl")).unwrap();
+        let config_home = Some(dir.path().join("home"));
+        (dir, Surroundings { config_home })
+    }
+
+    #[test]
+    fn each_source_wins_over_those_beneath() {
+        let (dir, around) = setup();
+        let user = dir.path().join("home/crawl/config.toml");
+        let stored = dir.path().join("crawl.toml");
+        let config = dir.path().join("given.toml");
+        let output = Some(dir.path());
+        let contact = |settings: Settings| settings.operator.contact;
+
+        assert_eq!(
+            contact(gather(flags(None, None), None, &around).unwrap()),
+            ""
+        );
+        fs::write(&user, "[operator]\ncontact = \"user@e.example\"\n").unwrap();
+        let of_user = gather(flags(None, None), None, &around).unwrap();
+        assert_eq!(contact(of_user), "user@e.example");
+        fs::write(&stored, "seed = [\"http://e.example/\"]\n[operator]\ncontact = \"stored@e.example\"\n[output]\noutput = \"elsewhere\"\n").unwrap();
+        let of_crawl = gather(flags(None, output), None, &around).unwrap();
+        assert_eq!(of_crawl.seed, ["http://e.example/"]);
+        assert_eq!(of_crawl.output.output, dir.path().display().to_string());
+        assert_eq!(contact(of_crawl), "stored@e.example");
+        fs::write(&config, "[operator]\ncontact = \"file@e.example\"\n").unwrap();
+        let of_file = gather(flags(None, output), Some(&config), &around).unwrap();
+        assert_eq!(contact(of_file), "file@e.example");
+        let typed = flags(Some("flag@e.example"), output);
+        let of_flags = gather(typed, Some(&config), &around).unwrap();
+        assert_eq!(contact(of_flags), "flag@e.example");
+    }
+
+    #[test]
+    fn ours_stored_settings_count_only_without_a_seed() {
+        let (dir, around) = setup();
+        let stored = "seed = [\"http://e.example/\"]\n[politeness]\ndelay = \"7s\"\n";
+        fs::write(dir.path().join("crawl.toml"), stored).unwrap();
+        let mut typed = flags(None, Some(dir.path()));
+        let gone_on = gather(typed.clone(), None, &around).unwrap();
+        assert_eq!(gone_on.politeness.delay.to_string(), "7s");
+        typed.seed = Some(vec!["http://e.example/".to_owned()]);
+        let same_command = gather(typed, None, &around).unwrap();
+        assert_eq!(same_command.politeness.delay.to_string(), "1s");
+    }
+
+    #[test]
+    fn ours_user_file_holds_a_contact_only() {
+        let (dir, around) = setup();
+        let user = dir.path().join("home/crawl/config.toml");
+        fs::write(&user, "[politeness]\ndelay = \"1ms\"\n").unwrap();
+        let refusal = gather(flags(None, None), None, &around).unwrap_err();
+        assert!(
+            refusal
+                .message
+                .ends_with("holds more than `contact` of [operator]")
+        );
+        assert_eq!(refusal.code, 2);
+    }
+
+    #[test]
+    fn a_directory_without_a_crawl_is_refused() {
+        let (dir, around) = setup();
+        let refusal = gather(flags(None, Some(dir.path())), None, &around).unwrap_err();
+        assert!(refusal.message.contains("holds no crawl to go on with"));
+    }
+}

@@ -1,0 +1,50 @@
+//! SIGINT and SIGTERM: the first drains, the second stops, the third kills.
+
+use crawl_engine::Stop;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::refusal::{INTERRUPTED, Refusal};
+use crate::screen::Screen;
+
+/// Starts to listen; what is asked for is sent to `stop`.
+///
+/// Must be called within a tokio runtime.
+pub(crate) fn listen(stop: watch::Sender<Stop>, screen: Screen) -> Result<(), Refusal> {
+    let register = |kind| {
+        signal(kind).map_err(|why| Refusal::disk(format!("can't listen for signals: {why}")))
+    };
+    let interrupt = register(SignalKind::interrupt())?;
+    let terminate = register(SignalKind::terminate())?;
+    tokio::spawn(pass_on(interrupt, terminate, stop, screen));
+    Ok(())
+}
+
+async fn pass_on(
+    mut interrupt: Signal,
+    mut terminate: Signal,
+    stop: watch::Sender<Stop>,
+    screen: Screen,
+) {
+    let mut count = 0_u32;
+    loop {
+        tokio::select! {
+            Some(()) = interrupt.recv() => {}
+            Some(()) = terminate.recv() => {}
+            else => return,
+        }
+        count += 1;
+        match count {
+            1 => {
+                screen.say("stopping: awaiting the requests in flight; once more stops at once");
+                let _ = stop.send(Stop::Drain);
+            }
+            2 => {
+                screen.say("stopping at once");
+                let _ = stop.send(Stop::Now);
+            }
+            // The engine did not answer: what is committed is safe in any case.
+            _ => std::process::exit(i32::from(INTERRUPTED)),
+        }
+    }
+}

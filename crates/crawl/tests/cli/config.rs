@@ -1,0 +1,93 @@
+//! Configuration files, and which source wins.
+
+use expect_test::expect;
+
+use crate::harness::setup;
+
+#[test]
+fn crawl_config_prints_the_committed_file() {
+    let (_dir, cmd) = setup("config");
+    let printed = cmd.run(&["config"]).ok();
+    assert_eq!(printed, include_str!("../../../../config/default.toml"));
+}
+
+#[test]
+fn flags_win_over_files_and_environment() {
+    let (dir, mut cmd) = setup("wins");
+    dir.write("c.toml", "seed = [\"http://a.example/\"]\n[operator]\ncontact = \"file@e.example\"\n[politeness]\ndelay = \"3s\"\nper-host = 2\n");
+    dir.write(
+        "home/.config/crawl/config.toml",
+        "[operator]\ncontact = \"user@e.example\"\n",
+    );
+    let effective = |cmd: &crate::harness::Cmd, more: &[&str]| {
+        let mut args = vec!["config", "--effective"];
+        args.extend(more);
+        let printed = cmd.run(&args).ok();
+        let line = |key: &str| {
+            let line = printed.lines().find(|line| line.starts_with(key));
+            line.unwrap().to_owned()
+        };
+        format!("{}, {}", line("contact"), line("delay ="))
+    };
+    let seed = ["--seed", "http://a.example/"];
+    let user = effective(&cmd, &seed);
+    assert_eq!(user, "contact = \"user@e.example\", delay = \"1s\"");
+    let file = effective(&cmd, &["--config", "c.toml"]);
+    assert_eq!(file, "contact = \"file@e.example\", delay = \"3s\"");
+    cmd.env("CRAWL_CONTACT", "env@e.example");
+    let env = effective(&cmd, &["--config", "c.toml", "--delay", "4s"]);
+    assert_eq!(env, "contact = \"env@e.example\", delay = \"4s\"");
+    let flag = effective(&cmd, &["--config", "c.toml", "--contact", "flag@e.example"]);
+    assert_eq!(flag, "contact = \"flag@e.example\", delay = \"3s\"");
+    cmd.env("XDG_CONFIG_HOME", &dir.file("xdg").display().to_string());
+    cmd.env("CRAWL_CONTACT", "");
+    dir.write(
+        "xdg/crawl/config.toml",
+        "[operator]\ncontact = \"xdg@e.example\"\n",
+    );
+    assert_eq!(
+        effective(&cmd, &seed),
+        "contact = \"xdg@e.example\", delay = \"1s\""
+    );
+}
+
+#[test]
+fn effective_configuration_is_read_back() {
+    let (dir, cmd) = setup("back");
+    let flags = [
+        "config",
+        "--effective",
+        "--seed",
+        "http://a.example/",
+        "--delay",
+        "1m30s",
+        "--max-pages",
+        "5",
+        "--include",
+        "x",
+    ];
+    let first = cmd.run(&flags).ok();
+    dir.write("c.toml", &first);
+    let second = cmd
+        .run(&["config", "--effective", "--config", "c.toml"])
+        .ok();
+    assert_eq!(first, second);
+}
+
+#[test]
+fn unknown_keys_are_refused_by_name() {
+    let (dir, cmd) = setup("unknown");
+    dir.write("c.toml", "[politeness]\ndelay = \"1s\"\nper_hots = 2\n");
+    let ran = cmd.run(&["--config", "c.toml"]);
+    expect![[r#"
+        2
+        error: c.toml:3: unknown key `per_hots` in [politeness]
+        hint: the nearest is `per-host`"#]]
+    .assert_eq(&ran.refusal(&dir));
+    let ran = cmd.run(&["--config", "none.toml"]);
+    expect![[r#"
+        2
+        error: can't read the configuration none.toml: No such file or directory (os error 2)
+        hint: `crawl config` prints a configuration with every key"#]]
+    .assert_eq(&ran.refusal(&dir));
+}

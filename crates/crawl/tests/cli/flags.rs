@@ -1,0 +1,102 @@
+//! Each flag reaches its key.
+
+use std::collections::BTreeSet;
+
+use crate::harness::setup;
+
+/// A flag with its value, and the line of the effective configuration that it leads to.
+const FLAGS: &[(&[&str], &str)] = &[
+    (&["--contact", "a@e.example"], "contact = \"a@e.example\""),
+    (&["--agent", "our-bot"], "agent = \"our-bot\""),
+    (&["--scope", "domain"], "scope = \"domain\""),
+    (&["--scope", "prefix"], "scope = \"prefix\""),
+    (&["--scope=any"], "scope = \"any\""),
+    (
+        &["--include", "a", "--include", "b"],
+        "include = [\"a\", \"b\"]",
+    ),
+    (&["--exclude", r"\.pdf$"], r"exclude = ['\.pdf$']"),
+    (&["--max-depth", "3"], "max-depth = 3"),
+    (&["--max-depth", "unlimited"], "max-depth = \"unlimited\""),
+    (&["--max-pages", "1000"], "max-pages = 1000"),
+    (&["--max-pages-per-host", "10"], "max-pages-per-host = 10"),
+    (&["--max-time", "1h30m"], "max-time = \"1h30m\""),
+    (&["--max-bytes", "5GB"], "max-bytes = \"5GB\""),
+    (&["--max-redirects", "2"], "max-redirects = 2"),
+    (&["--sitemaps", "off"], "sitemaps = \"off\""),
+    (&["--delay", "2500ms"], "delay = \"2s500ms\""),
+    (&["--delay-factor", "0.5"], "delay-factor = 0.5"),
+    (&["--per-host", "3"], "per-host = 3"),
+    (&["--per-address", "4"], "per-address = 4"),
+    (&["--address-delay", "1s"], "address-delay = \"1s\""),
+    (&["--per-site", "6"], "per-site = 6"),
+    (&["--site-delay", "100ms"], "site-delay = \"100ms\""),
+    (&["--max-rate", "2.5"], "max-rate = 2.5"),
+    (&["--concurrency", "64"], "concurrency = 64"),
+    (&["--wait-unreachable", "1d"], "wait-unreachable = \"1d\""),
+    (&["--own-site"], "own-site = \"on\""),
+    (&["--own-site=off"], "own-site = \"off\""),
+    (&["--robots", "koster1994"], "robots = \"koster1994\""),
+    (&["--robots", "extended1997"], "robots = \"extended1997\""),
+    (&["--robots", "strictest"], "robots = \"strictest\""),
+    (&["--robots", "rfc9309"], "robots = \"rfc9309\""),
+    (&["--timeout", "30s"], "timeout = \"30s\""),
+    (&["--connect-timeout", "3s"], "connect-timeout = \"3s\""),
+    (&["--max-body", "512KiB"], "max-body = \"512KiB\""),
+    (&["--retries", "0"], "retries = 0"),
+    (
+        &["--proxy", "socks5h://127.0.0.1:9050"],
+        "proxy = \"socks5h://127.0.0.1:9050\"",
+    ),
+    (
+        &["--resolve", "e.example:80:127.0.0.1"],
+        "resolve = [\"e.example:80:127.0.0.1\"]",
+    ),
+    (&["--allow-private"], "allow-private = \"on\""),
+    (&["--output", "there"], "output = \"there\""),
+    (&["--warc", "off"], "warc = \"off\""),
+    (&["--index", "on"], "index = \"on\""),
+    (&["--links", "on"], "links = \"on\""),
+    (&["--progress", "auto"], "progress = \"auto\""),
+    (&["--progress", "bar"], "progress = \"bar\""),
+    (&["--progress", "plain"], "progress = \"plain\""),
+    (&["--progress", "json"], "progress = \"json\""),
+    (&["--progress", "off"], "progress = \"off\""),
+    (&["-q"], "quiet = \"on\""),
+    (&["-v"], "verbose = 1"),
+    (&["-vv"], "verbose = 2"),
+    (&["--log", "crawl.log"], "log = \"crawl.log\""),
+    (&["--fail-on-error"], "fail-on-error = \"on\""),
+    (
+        &["--seed", "http://b.example/"],
+        "seed = [\"http://b.example/\"]",
+    ),
+];
+
+#[test]
+fn each_flag_reaches_its_key() {
+    let (_dir, cmd) = setup("flags");
+    for (flags, line) in FLAGS {
+        let mut args = vec!["config", "--effective"];
+        args.extend(*flags);
+        if !line.starts_with("seed") {
+            args.extend(["--seed", "http://a.example/"]);
+        }
+        let printed = cmd.run(&args).ok();
+        assert!(
+            printed.lines().any(|printed| printed == *line),
+            "{flags:?}: {printed}"
+        );
+    }
+}
+
+#[test]
+fn no_key_is_left_untried() {
+    let (_dir, cmd) = setup("untried");
+    let key = |line: &str| line.split_once(" = ").map(|(key, _)| key.to_owned());
+    let tried: BTreeSet<_> = FLAGS.iter().filter_map(|(_, line)| key(line)).collect();
+    let listed = cmd.run(&["config"]).ok();
+    let listed = listed.lines().filter(|line| !line.starts_with('#'));
+    let listed: BTreeSet<_> = listed.filter_map(key).collect();
+    assert_eq!(tried, listed);
+}

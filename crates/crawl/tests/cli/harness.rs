@@ -1,0 +1,131 @@
+//! Runs the built program in a directory of its own, with nothing of this machine's
+//! environment that it reads.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+/// A directory that goes when the test ends.
+#[derive(Debug)]
+pub(crate) struct Dir(TempDir);
+
+impl Dir {
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        let path = self.file(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.file(name)).unwrap()
+    }
+
+    /// The rows of a row file.
+    pub(crate) fn rows(&self, name: &str) -> Vec<serde_json::Value> {
+        let rows = self.read(name);
+        rows.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+}
+
+/// The program, to be run in the directory. Each call of `run` starts it anew.
+#[derive(Debug)]
+pub(crate) struct Cmd {
+    dir: PathBuf,
+    env: Vec<(String, String)>,
+}
+
+/// What a run came to.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+pub(crate) fn setup(name: &str) -> (Dir, Cmd) {
+    let dir = tempfile::Builder::new().prefix(name).tempdir().unwrap();
+    let cmd = Cmd {
+        dir: dir.path().to_owned(),
+        env: Vec::new(),
+    };
+    (Dir(dir), cmd)
+}
+
+impl Cmd {
+    /// Sets a variable for the runs that follow.
+    pub(crate) fn env(&mut self, name: &str, value: &str) {
+        self.env.push((name.to_owned(), value.to_owned()));
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_crawl"));
+        command
+            .args(args)
+            .current_dir(&self.dir)
+            .env_clear()
+            .env("HOME", self.dir.join("home"))
+            .env("COLUMNS", "100")
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
+        Ran::of(self.command(args).output().unwrap())
+    }
+
+    pub(crate) fn run_with_stdin(&self, args: &[&str], stdin: &str) -> Ran {
+        let mut child = self.command(args).stdin(Stdio::piped()).spawn().unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(stdin.as_bytes())
+            .unwrap();
+        Ran::of(child.wait_with_output().unwrap())
+    }
+}
+
+impl Ran {
+    pub(crate) fn of(output: Output) -> Ran {
+        Ran {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// stdout, where all went well.
+    pub(crate) fn ok(self) -> String {
+        assert_eq!(
+            (self.code, self.stderr.as_str()),
+            (0, ""),
+            "{}",
+            self.stdout
+        );
+        self.stdout
+    }
+
+    /// Exit code and stderr, with `dir` left out.
+    pub(crate) fn refusal(&self, dir: &Dir) -> String {
+        let stderr = self
+            .stderr
+            .replace(&dir.path().display().to_string(), "DIR");
+        format!("{}\n{}", self.code, stderr.trim_end())
+    }
+}

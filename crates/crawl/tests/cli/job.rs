@@ -1,0 +1,245 @@
+//! The main job, end to end on loopback.
+
+use std::collections::BTreeSet;
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use crawl_testweb::{Answer, Reach, TestWeb};
+
+use crate::harness::{Dir, Ran, setup};
+
+/// Flags that make a crawl of loopback quick.
+const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
+
+fn args<'a>(seed: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let mut args = vec!["--seed", seed, "--output", "c"];
+    args.extend(QUICK);
+    args.extend(more);
+    args
+}
+
+fn fetched(dir: &Dir) -> Vec<String> {
+    let rows = dir.rows("c/pages.jsonl");
+    let url = |row: &serde_json::Value| row["url"].as_str().unwrap().to_owned();
+    rows.iter().map(url).collect()
+}
+
+#[test]
+fn crawls_a_site_and_leaves_its_records() {
+    let (dir, cmd) = setup("site");
+    let web = TestWeb::builder().seed(7).hosts(1).pages(40).start();
+    let seed = web.url(0, "/");
+    let ran = cmd.run(&args(&seed, &[]));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.stdout, "");
+
+    let found = fetched(&dir);
+    let set: BTreeSet<String> = found.iter().cloned().collect();
+    assert_eq!(set.len(), found.len(), "a URL is listed once");
+    assert_eq!(set, web.truth(Reach::Host).fetched_with_sitemaps());
+    assert_eq!(web.log()[0].path, "/robots.txt");
+
+    assert!(ran.stderr.starts_with("finished\n"), "{}", ran.stderr);
+    for line in [
+        "  fetched:  ",
+        "  barred:   ",
+        "  failed:   ",
+        "  took:     ",
+        "  lies in:  c\n",
+    ] {
+        assert!(ran.stderr.contains(line), "{line}: {}", ran.stderr);
+    }
+    let report: serde_json::Value = serde_json::from_str(&dir.read("c/report.json")).unwrap();
+    assert_eq!(report["pages"]["total"], found.len());
+    assert_eq!(report["requests"]["short_gaps"], 0);
+    assert!(dir.read("c/crawl.toml").contains("[crawl]\nversion = "));
+    assert!(dir.file("c/archive/index.cdxj").is_file());
+
+    web.take_log();
+    let again = cmd.run(&args(&seed, &[]));
+    assert_eq!(again.code, 0, "{}", again.stderr);
+    assert!(
+        again
+            .stderr
+            .starts_with("finished: there was nothing left to do\n"),
+        "{}",
+        again.stderr
+    );
+    assert!(web.log().is_empty(), "a finished crawl asks nobody");
+    assert_eq!(fetched(&dir).len(), found.len());
+}
+
+#[test]
+fn budget_ends_it_and_output_alone_goes_on() {
+    let (dir, cmd) = setup("budget");
+    let web = TestWeb::builder().seed(3).hosts(1).pages(30).start();
+    let seed = web.url(0, "/");
+    let ran = cmd.run(&args(&seed, &["--max-pages", "5"]));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(
+        ran.stderr.starts_with("ended by --max-pages\n"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr.contains("  go on:    crawl --output c\n"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(fetched(&dir).len(), 5);
+    let started = |dir: &Dir| {
+        let toml = dir.read("c/crawl.toml");
+        toml.lines()
+            .find(|line| line.starts_with("started = "))
+            .unwrap()
+            .to_owned()
+    };
+    let first = started(&dir);
+
+    let ran = cmd.run(&["--output", "c", "--max-pages", "unlimited"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let found: BTreeSet<String> = fetched(&dir).into_iter().collect();
+    assert_eq!(found, web.truth(Reach::Host).fetched_with_sitemaps());
+    assert_eq!(started(&dir), first);
+}
+
+#[test]
+fn quiet_says_nothing() {
+    let (_dir, cmd) = setup("quiet");
+    let web = TestWeb::builder().hosts(1).pages(3).start();
+    let ran = cmd.run(&args(&web.url(0, "/"), &["-q"]));
+    assert_eq!(
+        (ran.code, ran.stdout.as_str(), ran.stderr.as_str()),
+        (0, "", "")
+    );
+}
+
+#[test]
+fn progress_as_json_lines() {
+    let (_dir, cmd) = setup("progress");
+    let web = TestWeb::builder().hosts(1).pages(3).start();
+    let seed = web.url(0, "/");
+    let ran = cmd.run(&["--seed", &seed, "--delay", "0s", "--progress", "json"]);
+    let line = ran
+        .stderr
+        .lines()
+        .rfind(|line| line.starts_with('{'))
+        .unwrap();
+    let object: serde_json::Value = serde_json::from_str(line).unwrap();
+    assert_eq!(object["pending"], 0);
+}
+
+#[test]
+fn log_file_names_each_exchange() {
+    let (dir, cmd) = setup("log");
+    let web = TestWeb::builder().hosts(1).pages(3).start();
+    let seed = web.url(0, "/");
+    let ran = cmd.run(&args(&seed, &["--log", "crawl.log"]));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let log = dir.read("crawl.log");
+    for url in fetched(&dir) {
+        assert!(log.contains(&url), "{url}");
+    }
+}
+
+#[test]
+fn seed_that_can_not_be_fetched_is_exit_1() {
+    let (dir, cmd) = setup("noseed");
+    let web = TestWeb::builder()
+        .hosts(1)
+        .script(0, "/", Answer::of(404))
+        .start();
+    let ran = cmd.run(&args(&web.url(0, "/"), &["--sitemaps", "off"]));
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("  seed failed: "), "{}", ran.stderr);
+    // Nobody listens there.
+    let none = [
+        "--seed",
+        "http://127.0.0.9:9/",
+        "--output",
+        "d",
+        "--wait-unreachable",
+        "0s",
+        "--progress",
+        "off",
+    ];
+    let ran = cmd.run(&none);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("127.0.0.9:9"), "{}", ran.stderr);
+    assert!(dir.file("d/report.json").is_file());
+}
+
+#[test]
+fn failed_pages_count_only_where_asked() {
+    let (_dir, cmd) = setup("failed");
+    let page = Answer::html("<a href=/gone>x</a>");
+    let web = TestWeb::builder()
+        .hosts(1)
+        .script(0, "/", page)
+        .script(0, "/gone", Answer::of(500))
+        .start();
+    let seed = web.url(0, "/");
+    let quick = args(&seed, &["--sitemaps", "off", "--retries", "0"]);
+    assert_eq!(cmd.run(&quick).code, 0);
+    assert_eq!(
+        cmd.run(&[&quick[..], &["--fail-on-error"]].concat()).code,
+        1
+    );
+}
+
+#[test]
+fn directory_that_holds_something_else_is_refused() {
+    let (dir, cmd) = setup("foreign");
+    dir.write("c/thesis.txt", "dear");
+    let ran = cmd.run(&args("http://127.0.0.1:9/", &[]));
+    assert!(
+        ran.refusal(&dir).starts_with("2\nerror: "),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr.contains("thesis.txt") && ran.stderr.contains("\nhint: "),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(dir.file("c").read_dir().unwrap().count(), 1);
+}
+
+#[test]
+fn interrupt_drains_and_the_same_command_goes_on() {
+    let (dir, cmd) = setup("interrupt");
+    let web = TestWeb::builder()
+        .seed(5)
+        .hosts(1)
+        .pages(60)
+        .latency(Duration::from_millis(20))
+        .start();
+    let seed = web.url(0, "/");
+    let quick = args(&seed, &[]);
+    let child = cmd.command(&quick).spawn().unwrap();
+    assert!(web.wait_for(Duration::from_secs(60), |log| log.len() > 5));
+    // A second process is refused meanwhile.
+    let second = cmd.run(&quick);
+    assert_eq!(second.code, 2, "{}", second.stderr);
+    assert!(second.stderr.contains("in use"), "{}", second.stderr);
+    let ran = interrupt(child);
+    assert_eq!(ran.code, 130, "{}", ran.stderr);
+    assert!(ran.stderr.contains("\ninterrupted; "), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("  go on:    crawl --output c\n"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(cmd.run(&quick).code, 0);
+    let found = fetched(&dir);
+    let set: BTreeSet<String> = found.iter().cloned().collect();
+    assert_eq!(set.len(), found.len());
+    assert_eq!(set, web.truth(Reach::Host).fetched_with_sitemaps());
+}
+
+fn interrupt(child: Child) -> Ran {
+    let id = child.id().to_string();
+    let sent = Command::new("kill").args(["-INT", &id]).status().unwrap();
+    assert!(sent.success());
+    Ran::of(child.wait_with_output().unwrap())
+}

@@ -1,0 +1,241 @@
+//! A wrong command line ends with a message, a hint and exit code 2, and asks nobody.
+
+use expect_test::{Expect, expect};
+
+use crate::harness::setup;
+
+fn check(args: &[&str], expect: Expect) {
+    let (dir, cmd) = setup("refusal");
+    let ran = cmd.run(args);
+    assert_eq!(ran.stdout, "");
+    expect.assert_eq(&ran.refusal(&dir));
+    assert_eq!(
+        dir.path().read_dir().unwrap().count(),
+        0,
+        "something was written"
+    );
+}
+
+#[test]
+fn seeds() {
+    check(
+        &[],
+        expect![[r#"
+        2
+        error: no seed is given
+        hint: start with `crawl --seed URL`, go on with `crawl --output DIR`; `crawl --help` lists all"#]],
+    );
+    check(
+        &["--seed", "example.org"],
+        expect![[r#"
+        2
+        error: unusable seed `example.org`: not a URL: relative URL without a base
+        hint: a seed is a whole URL such as `https://example.org/`"#]],
+    );
+    check(
+        &["--seed", "file:///etc/passwd"],
+        expect![[r#"
+        2
+        error: unusable seed `file:///etc/passwd`: scheme `file` is not http or https
+        hint: a seed is a whole URL such as `https://example.org/`"#]],
+    );
+    check(
+        &["--seed", "http://[::]/"],
+        expect![[r#"
+        2
+        error: unusable seed `http://[::]/`: :: is no server's address
+        hint: a seed is a whole URL such as `https://example.org/`"#]],
+    );
+}
+
+#[test]
+fn unknown_flags_and_commands_name_the_nearest() {
+    check(
+        &["--sede", "http://127.0.0.1/"],
+        expect![[r#"
+        2
+        error: unexpected argument '--sede' found
+
+        hint: a similar argument exists: '--seed'
+
+        Usage: crawl --seed URL [--seed URL ..] [--output DIR] [FLAGS]
+               crawl --output DIR
+               crawl COMMAND"#]],
+    );
+    check(
+        &["reprot", "x"],
+        expect![[r#"
+        2
+        error: unrecognized subcommand 'reprot'
+
+        hint: a similar subcommand exists: 'report'
+
+        Usage: crawl --seed URL [--seed URL ..] [--output DIR] [FLAGS]
+               crawl --output DIR
+               crawl COMMAND"#]],
+    );
+}
+
+#[test]
+fn values() {
+    check(
+        &["--seed", "http://127.0.0.1/", "--delay", "5"],
+        expect![[r#"
+            2
+            error: invalid value '5' for '--delay <DURATION>': `5` is no duration: a number needs a unit, as in `500ms`, `2s` or `1h`
+            hint: `crawl --help` lists flags and commands"#]],
+    );
+    check(
+        &["--seed", "http://127.0.0.1/", "--max-body", "5M"],
+        expect![[r#"
+            2
+            error: invalid value '5M' for '--max-body <SIZE>': `5M` is no size: the unit `M` is none of B, kB, MB, GB, TB, KiB, MiB, GiB, TiB
+            hint: `crawl --help` lists flags and commands"#]],
+    );
+    check(
+        &["--seed", "http://127.0.0.1/", "--scope", "hosts"],
+        expect![[r#"
+            2
+            error: invalid value 'hosts' for '--scope <MODE>'
+              [possible values: host, domain, prefix, any]
+
+            hint: a similar value exists: 'host'"#]],
+    );
+    check(
+        &["--seed", "http://127.0.0.1/", "--include", "("],
+        expect![[r#"
+            2
+            error: bad regular expression in --include `(`: unclosed group
+            hint: the syntax is that of https://docs.rs/regex"#]],
+    );
+    check(
+        &["--seed", "http://127.0.0.1/", "--warc", "yes"],
+        expect![[r#"
+            2
+            error: invalid value 'yes' for '--warc <on|off>': `yes` is neither `on` nor `off`
+            hint: `crawl --help` lists flags and commands"#]],
+    );
+    check(
+        &["--seed", "http://127.0.0.1/", "--resolve", "a:80"],
+        expect![[r#"
+            2
+            error: invalid value 'a:80' for '--resolve <HOST:PORT:ADDR>': `a:80` is no HOST:PORT:ADDR: it looks like `example.org:443:192.0.2.7`
+            hint: `crawl --help` lists flags and commands"#]],
+    );
+}
+
+#[test]
+fn manners() {
+    let contact = ["--contact", "a@e.example"];
+    check(
+        &["--seed", "https://example.org/"],
+        expect![[r#"
+        2
+        error: no contact is given, and example.org is not yours alone
+        hint: give --contact MAIL-OR-URL, or set CRAWL_CONTACT: owners of visited sites need to reach you"#]],
+    );
+    let fast = ["--seed", "https://example.org/", "--delay", "100ms"];
+    check(
+        &[&fast[..], &contact].concat(),
+        expect![[r#"
+        2
+        error: --delay 100ms is under 200ms, and example.org is not on loopback or in a private range
+        hint: add --own-site if you answer for the hosts of this crawl"#]],
+    );
+    let many = ["--seed", "https://example.org/", "--per-host", "5"];
+    check(
+        &[&many[..], &contact].concat(),
+        expect![[r#"
+        2
+        error: --per-host 5 is more than 4, and example.org is not on loopback or in a private range
+        hint: add --own-site if you answer for the hosts of this crawl"#]],
+    );
+    check(
+        &["--seed", "https://example.org/", "--contact", "me"],
+        expect![[r#"
+            2
+            error: unusable --contact `me`
+            hint: it is a mail address such as `you@example.org`, or an http or https URL"#]],
+    );
+}
+
+#[test]
+fn contradictions() {
+    check(
+        &[
+            "--seed",
+            "http://127.0.0.1/",
+            "--per-host",
+            "3",
+            "--per-site",
+            "2",
+        ],
+        expect![[r#"
+            2
+            error: --per-site 2 is less than --per-host 3
+            hint: a site holds its hosts: raise --per-site or lower --per-host"#]],
+    );
+    check(
+        &["--seed", "http://127.0.0.1/", "--index", "on"],
+        expect![[r#"
+            2
+            error: this version builds no search index
+            hint: leave --index off, which is the default"#]],
+    );
+    check(
+        &["--seed", "http://127.0.0.1/", "man"],
+        expect![[r#"
+        2
+        error: the subcommand 'man' cannot be used with '--seed <URL>'
+
+        Usage: crawl --seed URL [--seed URL ..] [--output DIR] [FLAGS]
+               crawl --output DIR
+               crawl COMMAND
+        hint: `crawl --help` lists flags and commands"#]],
+    );
+    check(
+        &["robots", "--file", "x", "--fetch", "http://127.0.0.1/"],
+        expect![[r#"
+            2
+            error: the argument '--file <FILE>' cannot be used with '--fetch'
+
+            Usage: crawl robots --file <FILE> <URL>...
+            hint: `crawl --help` lists flags and commands"#]],
+    );
+}
+
+#[test]
+fn nothing_to_go_on_with() {
+    check(
+        &["--output", "nowhere"],
+        expect![[r#"
+        2
+        error: no seed is given, and nowhere holds no crawl to go on with
+        hint: start one with `crawl --seed URL`"#]],
+    );
+    check(
+        &["report", "nowhere"],
+        expect![[r#"
+        2
+        error: `nowhere` holds no crawl
+        hint: give the directory that a crawl left, with its pages.jsonl"#]],
+    );
+    check(
+        &["explain", "nowhere", "http://a.example/"],
+        expect![[r#"
+        2
+        error: `nowhere` holds no crawl
+        hint: give the directory that a crawl left, with its pages.jsonl"#]],
+    );
+}
+
+#[test]
+fn log_that_can_not_be_written() {
+    check(
+        &["--seed", "http://127.0.0.1/", "--log", "no/such/dir/x.log"],
+        expect![[r#"
+            2
+            error: can't write the log `no/such/dir/x.log`: No such file or directory (os error 2)
+            hint: give --log a file in a directory that exists"#]],
+    );
+}

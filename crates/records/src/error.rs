@@ -1,0 +1,41 @@
+//! What can go wrong in reading records.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why records can't be read, or a report not written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordsError {
+    /// The directory is not that of a crawl.
+    #[error("`{}` holds no crawl", dir.display())]
+    NoCrawl {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// A file could not be read or written.
+    #[error("`{}`: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A whole line is no row.
+    #[error("`{}` line {line}: {source}", path.display())]
+    Row {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+}
+
+impl RecordsError {
+    pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> RecordsError {
+        let path = path.into();
+        move |source| RecordsError::Io { path, source }
+    }
+}

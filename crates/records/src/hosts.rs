@@ -1,0 +1,383 @@
+//! What was asked of each host, and whether its gaps and waits were kept.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use crawl_archive::rows::{PageRow, RequestRow};
+use crawl_weburl::canonicalize;
+use serde::{Deserialize, Serialize};
+
+/// Starts and ends are written in whole milliseconds, so a gap may look this much shorter
+/// than it was.
+const ROUNDING_MS: u64 = 1;
+
+/// One host: what was fetched from it, and how it was treated.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostReport {
+    /// The host key, as in `requests.jsonl`.
+    pub host: String,
+    /// Rows of `pages.jsonl`.
+    pub pages: u64,
+    /// Rows among them without an answer or with a status of 400 and above.
+    pub failed: u64,
+    /// Octets of their bodies, as received.
+    pub bytes: u64,
+    /// Rows of `excluded.jsonl`.
+    pub excluded: u64,
+    /// Requests sent.
+    pub requests: u64,
+    /// Requests among them for robots.txt, hops on the way to one included.
+    pub robots_requests: u64,
+    /// The sum of the response times, in milliseconds.
+    pub busy_ms: u64,
+    /// Gaps between requests.
+    pub gaps: Gaps,
+    /// Answers that asked us to wait.
+    pub waits: Waits,
+    /// What came of robots.txt last, by origin.
+    pub robots: BTreeMap<String, RobotsReport>,
+}
+
+/// Gaps, from the end of one request to the start of the next.
+///
+/// Where several requests to one host may be in flight, each keeps a gap of its own: a
+/// request is held against the one that ended longest ago.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gaps {
+    /// Gaps that were seen.
+    pub count: u64,
+    /// The shortest, in milliseconds.
+    pub least_seen_ms: Option<u64>,
+    /// What was asked for before that request, in milliseconds.
+    pub asked_then_ms: Option<u64>,
+    /// The longest that was asked for, in milliseconds.
+    pub most_asked_ms: Option<u64>,
+    /// What asked for that one: `delay`, `crawl-delay` ..
+    pub most_asked_by: Option<String>,
+    /// Gaps shorter than what was asked for.
+    pub short: u64,
+}
+
+/// Waits that the host asked for (Retry-After, 429, 503), and what it was given.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waits {
+    /// Answers that asked for a wait.
+    pub count: u64,
+    /// The longest, in milliseconds.
+    pub longest_asked_ms: u64,
+    /// Their sum, in milliseconds.
+    pub asked_ms: u64,
+    /// The sum of the waits after those answers that were followed by a request.
+    pub given_ms: u64,
+    /// Waits that were cut short.
+    pub short: u64,
+}
+
+/// The last answer to a request for an origin's robots.txt.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RobotsReport {
+    /// `rules` (2xx), `none` (4xx but 429), `redirect` (3xx), `unreachable` (5xx, 429, no answer).
+    pub state: String,
+    /// The status, where one was answered.
+    pub status: Option<u16>,
+    /// The failure's name, where none was.
+    pub failure: Option<String>,
+    /// When it ended, in milliseconds since the Unix epoch.
+    pub at_ms: u64,
+}
+
+/// Sums rows up by host.
+#[derive(Debug)]
+pub(crate) struct Hosts {
+    per_host: usize,
+    hosts: BTreeMap<String, Host>,
+}
+
+#[derive(Debug, Default)]
+struct Host {
+    report: HostReport,
+    /// Requests that are not judged yet, by start: rows stand in the order of their ends.
+    ahead: BinaryHeap<Reverse<Sent>>,
+    /// Ends of the latest request in each place; at most `per_host`.
+    ends: Vec<u64>,
+    /// An answer's end and the wait that it asked for, until the next request starts.
+    owed: Option<(u64, u64)>,
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Sent {
+    start: u64,
+    end: u64,
+    gap_asked: u64,
+    why: String,
+    wait_asked: Option<u64>,
+}
+
+impl Hosts {
+    /// `per_host` is the number of requests that may be in flight per host.
+    pub(crate) fn new(per_host: u32) -> Hosts {
+        Hosts {
+            per_host: usize::try_from(per_host).unwrap_or(usize::MAX).max(1),
+            hosts: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn page(&mut self, row: &PageRow) {
+        let report = &mut self.host_of(&row.url).report;
+        report.pages += 1;
+        report.bytes += row.bytes;
+        report.failed += u64::from(row.status.is_none_or(|status| status >= 400));
+    }
+
+    pub(crate) fn excluded(&mut self, url: &str) {
+        self.host_of(url).report.excluded += 1;
+    }
+
+    pub(crate) fn request(&mut self, row: &RequestRow) {
+        let per_host = self.per_host;
+        let host = self.host(&row.host);
+        let report = &mut host.report;
+        report.requests += 1;
+        report.busy_ms += row.end.saturating_sub(row.start);
+        if row.purpose != "page" {
+            report.robots_requests += 1;
+        }
+        if row.purpose == "robots" {
+            let origin = canonicalize(None, &row.url).map(|url| url.origin().to_string());
+            let origin = origin.unwrap_or_else(|_| row.url.clone());
+            report.robots.insert(origin, RobotsReport::of(row));
+        }
+        host.ahead.push(Reverse(Sent {
+            start: row.start,
+            end: row.end,
+            gap_asked: row.gap_asked,
+            why: row.why.clone(),
+            wait_asked: row.wait_asked,
+        }));
+        // Of requests that overlap, at most so many can end before an earlier one does.
+        let kept = if per_host == 1 { 0 } else { 2 * per_host };
+        while host.ahead.len() > kept {
+            host.judge_next(per_host);
+        }
+    }
+
+    /// The hosts with anything to report, by host key.
+    pub(crate) fn finish(mut self) -> Vec<HostReport> {
+        for host in self.hosts.values_mut() {
+            while !host.ahead.is_empty() {
+                host.judge_next(self.per_host);
+            }
+        }
+        self.hosts.into_values().map(|host| host.report).collect()
+    }
+
+    fn host_of(&mut self, url: &str) -> &mut Host {
+        let key = canonicalize(None, url).map(|url| url.host_key().to_string());
+        self.host(key.as_deref().unwrap_or_default())
+    }
+
+    fn host(&mut self, key: &str) -> &mut Host {
+        if !self.hosts.contains_key(key) {
+            let mut host = Host::default();
+            key.clone_into(&mut host.report.host);
+            self.hosts.insert(key.to_owned(), host);
+        }
+        self.hosts.entry(key.to_owned()).or_default()
+    }
+}
+
+impl Host {
+    /// Judges the earliest request that is not judged yet.
+    fn judge_next(&mut self, per_host: usize) {
+        let Some(Reverse(sent)) = self.ahead.pop() else {
+            return;
+        };
+        if self.ends.len() >= per_host {
+            let longest_ago = self.ends.iter().enumerate().min_by_key(|(_, end)| **end);
+            if let Some((place, end)) = longest_ago {
+                self.report.gaps.saw(sent.start.saturating_sub(*end), &sent);
+                self.ends.swap_remove(place);
+            }
+        }
+        self.ends.push(sent.end);
+        match self.owed {
+            Some((since, wait)) if sent.start >= since => {
+                self.report.waits.gave(sent.start - since, wait);
+                self.owed = None;
+            }
+            _ => {}
+        }
+        if let Some(wait) = sent.wait_asked {
+            self.report.waits.asked(wait);
+            self.owed = Some((sent.end, wait));
+        }
+    }
+}
+
+impl Gaps {
+    fn saw(&mut self, seen: u64, sent: &Sent) {
+        self.count += 1;
+        if self.least_seen_ms.is_none_or(|least| seen < least) {
+            self.least_seen_ms = Some(seen);
+            self.asked_then_ms = Some(sent.gap_asked);
+        }
+        if self.most_asked_ms.is_none_or(|most| sent.gap_asked > most) {
+            self.most_asked_ms = Some(sent.gap_asked);
+            self.most_asked_by = Some(sent.why.clone());
+        }
+        self.short += u64::from(seen + ROUNDING_MS < sent.gap_asked);
+    }
+}
+
+impl Waits {
+    fn asked(&mut self, wait: u64) {
+        self.count += 1;
+        self.asked_ms += wait;
+        self.longest_asked_ms = self.longest_asked_ms.max(wait);
+    }
+
+    fn gave(&mut self, given: u64, asked: u64) {
+        self.given_ms += given;
+        self.short += u64::from(given + ROUNDING_MS < asked);
+    }
+}
+
+impl RobotsReport {
+    fn of(row: &RequestRow) -> RobotsReport {
+        let state = match row.status {
+            Some(200..=299) => "rules",
+            Some(304) => "rules",
+            Some(300..=399) => "redirect",
+            Some(429) => "unreachable",
+            Some(400..=499) => "none",
+            _ => "unreachable",
+        };
+        RobotsReport {
+            state: state.to_owned(),
+            status: row.status,
+            failure: row.failure.clone(),
+            at_ms: row.end,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_archive::rows::RequestRow;
+    use expect_test::{Expect, expect};
+
+    use super::Hosts;
+
+    /// Each request: start, end, gap asked, wait asked.
+    fn check(per_host: u32, requests: &[(u64, u64, u64, Option<u64>)], expect: Expect) {
+        let mut hosts = Hosts::new(per_host);
+        for (start, end, gap_asked, wait_asked) in requests {
+            hosts.request(&RequestRow {
+                url: "http://e.example/a".to_owned(),
+                host: "e.example".to_owned(),
+                address: None,
+                purpose: "page".to_owned(),
+                start: *start,
+                end: *end,
+                status: Some(200),
+                failure: None,
+                gap_asked: *gap_asked,
+                why: "delay".to_owned(),
+                wait_asked: *wait_asked,
+            });
+        }
+        let [host] = &hosts.finish()[..] else {
+            panic!("one host");
+        };
+        let (gaps, waits) = (&host.gaps, &host.waits);
+        expect.assert_eq(&format!(
+            "{} gaps, least {:?} (asked {:?}), most asked {:?}, short {}; {} waits, longest {}, asked {}, given {}, short {}",
+            gaps.count, gaps.least_seen_ms, gaps.asked_then_ms, gaps.most_asked_ms, gaps.short,
+            waits.count, waits.longest_asked_ms, waits.asked_ms, waits.given_ms, waits.short,
+        ));
+    }
+
+    #[test]
+    fn gaps_are_from_end_to_start() {
+        check(
+            1,
+            &[(0, 100, 0, None)],
+            expect![
+                "0 gaps, least None (asked None), most asked None, short 0; 0 waits, longest 0, asked 0, given 0, short 0"
+            ],
+        );
+        check(
+            1,
+            &[
+                (0, 100, 0, None),
+                (1100, 1200, 1000, None),
+                (3000, 3100, 1000, None),
+            ],
+            expect![
+                "2 gaps, least Some(1000) (asked Some(1000)), most asked Some(1000), short 0; 0 waits, longest 0, asked 0, given 0, short 0"
+            ],
+        );
+        check(
+            1,
+            &[(0, 100, 0, None), (1099, 1200, 1000, None)],
+            expect![
+                "1 gaps, least Some(999) (asked Some(1000)), most asked Some(1000), short 0; 0 waits, longest 0, asked 0, given 0, short 0"
+            ],
+        );
+        check(
+            1,
+            &[(0, 100, 0, None), (1050, 1200, 1000, None)],
+            expect![
+                "1 gaps, least Some(950) (asked Some(1000)), most asked Some(1000), short 1; 0 waits, longest 0, asked 0, given 0, short 0"
+            ],
+        );
+    }
+
+    #[test]
+    fn ours_places_in_flight_have_gaps_of_their_own() {
+        // The first row ended last.
+        let requests = [
+            (10, 20, 0, None),
+            (1020, 1030, 1000, None),
+            (0, 1500, 0, None),
+            (2030, 2040, 1000, None),
+            (2500, 2600, 1000, None),
+        ];
+        check(
+            2,
+            &requests,
+            expect![
+                "3 gaps, least Some(1000) (asked Some(1000)), most asked Some(1000), short 0; 0 waits, longest 0, asked 0, given 0, short 0"
+            ],
+        );
+        check(
+            2,
+            &[(0, 10, 0, None), (0, 10, 0, None), (500, 510, 1000, None)],
+            expect![
+                "1 gaps, least Some(490) (asked Some(1000)), most asked Some(1000), short 1; 0 waits, longest 0, asked 0, given 0, short 0"
+            ],
+        );
+    }
+
+    #[test]
+    fn waits_asked_and_given() {
+        check(
+            1,
+            &[
+                (0, 100, 0, Some(5000)),
+                (5100, 5200, 5000, None),
+                (6200, 6300, 1000, Some(3_600_000)),
+            ],
+            expect![
+                "2 gaps, least Some(1000) (asked Some(1000)), most asked Some(5000), short 0; 2 waits, longest 3600000, asked 3605000, given 5000, short 0"
+            ],
+        );
+        check(
+            1,
+            &[(0, 100, 0, Some(5000)), (2100, 2200, 1000, None)],
+            expect![
+                "1 gaps, least Some(2000) (asked Some(1000)), most asked Some(1000), short 0; 1 waits, longest 5000, asked 5000, given 2000, short 1"
+            ],
+        );
+    }
+}

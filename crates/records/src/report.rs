@@ -1,0 +1,542 @@
+//! A crawl in numbers: `report.json`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+use crawl_archive::rows::{PageRow, RequestRow};
+use serde::{Deserialize, Serialize};
+
+use crate::error::RecordsError;
+use crate::hosts::{HostReport, Hosts};
+use crate::rows::{excluded, pages, requests};
+
+/// What a crawl came to, over all its runs.
+///
+/// Serialised, this is `report.json`. Its field names stay; a later version of the
+/// program may add fields. Times are milliseconds since the Unix epoch, durations
+/// milliseconds, sizes octets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// The layout of this report: 1.
+    pub format: u32,
+    /// Where the crawl began, and by which program.
+    pub crawl: About,
+    /// The rows of `pages.jsonl`.
+    pub pages: Pages,
+    /// The rows of `excluded.jsonl`.
+    pub excluded: Excluded,
+    /// The rows of `requests.jsonl`.
+    pub requests: Requests,
+    /// Each host, by host key.
+    pub hosts: Vec<HostReport>,
+    /// What is wrong with the records: files whose last line is torn, lines that are no
+    /// rows. Empty where all is well.
+    pub flaws: Vec<String>,
+}
+
+/// What `crawl.toml` says of the crawl.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    /// As typed.
+    pub seeds: Vec<String>,
+    /// The version of the program that ran last.
+    pub version: Option<String>,
+    /// When the crawl was first started, RFC 3339.
+    pub started: Option<String>,
+    /// Requests that might be in flight per host.
+    pub per_host: u32,
+}
+
+/// The rows of `pages.jsonl`, counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pages {
+    /// All rows.
+    pub total: u64,
+    /// Rows without an answer or with a status of 400 and above.
+    pub failed: u64,
+    /// Octets of the bodies, as received.
+    pub bytes: u64,
+    /// `ok` (2xx), `redirect` (3xx), `client_error` (4xx), `server_error` (5xx),
+    /// `no_answer`, `other`.
+    pub by_outcome: BTreeMap<String, u64>,
+    /// By status code.
+    pub by_status: BTreeMap<u16, u64>,
+    /// By content type, without parameters, in lower case.
+    pub by_type: BTreeMap<String, u64>,
+    /// By links followed from a seed.
+    pub by_depth: BTreeMap<u32, u64>,
+}
+
+/// The rows of `excluded.jsonl`, counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Excluded {
+    /// All rows.
+    pub total: u64,
+    /// `robots`, `meta`, `scope` ..
+    pub by_reason: BTreeMap<String, u64>,
+}
+
+/// The rows of `requests.jsonl`, counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Requests {
+    /// All rows: robots.txt, retries and failures too.
+    pub total: u64,
+    /// `page`, `robots` ..
+    pub by_purpose: BTreeMap<String, u64>,
+    /// Requests without an answer, by the failure's name.
+    pub by_failure: BTreeMap<String, u64>,
+    /// When the first was sent.
+    pub first_start_ms: Option<u64>,
+    /// When the last ended.
+    pub last_end_ms: Option<u64>,
+    /// Gaps shorter than what was asked for, over all hosts.
+    pub short_gaps: u64,
+    /// Waits that were cut short, over all hosts.
+    pub short_waits: u64,
+}
+
+/// Content types that are told apart; the rest is `other`. A server chooses them, so
+/// their number must be bounded.
+const MAX_TYPES: usize = 1000;
+/// Flaws that are named one by one.
+const MAX_FLAWS: usize = 100;
+
+/// Sums a crawl's records up.
+///
+/// # Errors
+/// [`RecordsError::NoCrawl`] where `dir` holds no records, and errors of the file system.
+/// Lines that are no rows are no error: they stand in [`Report::flaws`].
+pub fn report(dir: &Path) -> Result<Report, RecordsError> {
+    let crawl = About::read(dir);
+    if crawl.is_none() && !dir.join("pages.jsonl").is_file() {
+        return Err(RecordsError::NoCrawl {
+            dir: dir.to_owned(),
+        });
+    }
+    let crawl = crawl.unwrap_or_else(|| About {
+        per_host: 1,
+        ..About::default()
+    });
+    let mut hosts = Hosts::new(crawl.per_host);
+    let mut report = Report {
+        format: 1,
+        crawl,
+        ..Report::default()
+    };
+    report.read_pages(dir, &mut hosts)?;
+    report.read_excluded(dir, &mut hosts)?;
+    report.read_requests(dir, &mut hosts)?;
+    report.hosts = hosts.finish();
+    let sum = |of: fn(&HostReport) -> u64| report.hosts.iter().map(of).sum();
+    report.requests.short_gaps = sum(|host| host.gaps.short);
+    report.requests.short_waits = sum(|host| host.waits.short);
+    Ok(report)
+}
+
+/// Sums a crawl's records up and leaves the result as `report.json` in `dir`.
+///
+/// # Errors
+/// Those of [`report()`], and where the file can't be written. An older file stays as it
+/// was then.
+pub fn write_report(dir: &Path) -> Result<Report, RecordsError> {
+    let report = report(dir)?;
+    let path = dir.join("report.json");
+    let temporary = dir.join("report.json.new");
+    let mut json = serde_json::to_vec_pretty(&report).unwrap_or_default();
+    json.push(b'\n');
+    let written = fs::File::create(&temporary).and_then(|mut file| {
+        file.write_all(&json)?;
+        file.sync_all()
+    });
+    written.map_err(RecordsError::io(&temporary))?;
+    fs::rename(&temporary, &path).map_err(RecordsError::io(&path))?;
+    Ok(report)
+}
+
+impl Report {
+    fn read_pages(&mut self, dir: &Path, hosts: &mut Hosts) -> Result<(), RecordsError> {
+        let mut rows = pages(dir)?;
+        for row in rows.by_ref() {
+            if let Some(row) = self.sound(row)? {
+                self.pages.add(&row);
+                hosts.page(&row);
+            }
+        }
+        self.note_torn("pages.jsonl", rows.is_torn());
+        Ok(())
+    }
+
+    fn read_excluded(&mut self, dir: &Path, hosts: &mut Hosts) -> Result<(), RecordsError> {
+        let mut rows = excluded(dir)?;
+        for row in rows.by_ref() {
+            if let Some(row) = self.sound(row)? {
+                self.excluded.total += 1;
+                *self.excluded.by_reason.entry(row.reason).or_default() += 1;
+                hosts.excluded(&row.url);
+            }
+        }
+        self.note_torn("excluded.jsonl", rows.is_torn());
+        Ok(())
+    }
+
+    fn read_requests(&mut self, dir: &Path, hosts: &mut Hosts) -> Result<(), RecordsError> {
+        let mut rows = requests(dir)?;
+        for row in rows.by_ref() {
+            if let Some(row) = self.sound(row)? {
+                self.requests.add(&row);
+                hosts.request(&row);
+            }
+        }
+        self.note_torn("requests.jsonl", rows.is_torn());
+        Ok(())
+    }
+
+    /// The row, or nothing where the line was none.
+    fn sound<T>(&mut self, row: Result<T, RecordsError>) -> Result<Option<T>, RecordsError> {
+        match row {
+            Ok(row) => Ok(Some(row)),
+            Err(why @ RecordsError::Row { .. }) => {
+                self.note_flaw(why.to_string());
+                Ok(None)
+            }
+            Err(why) => Err(why),
+        }
+    }
+
+    fn note_torn(&mut self, file: &str, torn: bool) {
+        if torn {
+            self.note_flaw(format!("the last line of `{file}` is torn"));
+        }
+    }
+
+    fn note_flaw(&mut self, flaw: String) {
+        match self.flaws.len() {
+            0..MAX_FLAWS => self.flaws.push(flaw),
+            MAX_FLAWS => self.flaws.push("and more".to_owned()),
+            _ => {}
+        }
+    }
+}
+
+impl About {
+    /// `None` where there is no crawl.toml that can be read.
+    fn read(dir: &Path) -> Option<About> {
+        let text = fs::read_to_string(dir.join("crawl.toml")).ok()?;
+        let table: toml::Table = text.parse().ok()?;
+        let note = |key: &str| Some(table.get("crawl")?.get(key)?.as_str()?.to_owned());
+        let seeds = table.get("seed").and_then(toml::Value::as_array);
+        let seeds = seeds.into_iter().flatten().filter_map(toml::Value::as_str);
+        let per_host = || table.get("politeness")?.get("per-host")?.as_integer();
+        Some(About {
+            seeds: seeds.map(str::to_owned).collect(),
+            version: note("version"),
+            started: note("started"),
+            per_host: per_host().and_then(|n| u32::try_from(n).ok()).unwrap_or(1),
+        })
+    }
+}
+
+impl Pages {
+    fn add(&mut self, row: &PageRow) {
+        self.total += 1;
+        self.bytes += row.bytes;
+        self.failed += u64::from(row.status.is_none_or(|status| status >= 400));
+        let outcome = match row.status {
+            Some(200..=299) => "ok",
+            Some(300..=399) => "redirect",
+            Some(400..=499) => "client_error",
+            Some(500..=599) => "server_error",
+            Some(_) => "other",
+            None => "no_answer",
+        };
+        *self.by_outcome.entry(outcome.to_owned()).or_default() += 1;
+        if let Some(status) = row.status {
+            *self.by_status.entry(status).or_default() += 1;
+        }
+        if let Some(kind) = &row.content_type {
+            let kind = kind.split(';').next().unwrap_or_default();
+            let kind = kind.trim().to_ascii_lowercase();
+            let known = self.by_type.len() < MAX_TYPES || self.by_type.contains_key(&kind);
+            let kind = if known { kind } else { "other".to_owned() };
+            *self.by_type.entry(kind).or_default() += 1;
+        }
+        *self.by_depth.entry(row.depth).or_default() += 1;
+    }
+}
+
+impl Requests {
+    fn add(&mut self, row: &RequestRow) {
+        self.total += 1;
+        *self.by_purpose.entry(row.purpose.clone()).or_default() += 1;
+        if let Some(failure) = &row.failure {
+            *self.by_failure.entry(failure.clone()).or_default() += 1;
+        }
+        let first = self
+            .first_start_ms
+            .map_or(row.start, |first| first.min(row.start));
+        self.first_start_ms = Some(first);
+        self.last_end_ms = Some(self.last_end_ms.map_or(row.end, |last| last.max(row.end)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use expect_test::{Expect, expect};
+    use serde_json::json;
+
+    use super::{Report, report, write_report};
+    use crate::error::RecordsError;
+
+    fn lines(dir: &Path, name: &str, rows: &[serde_json::Value], tail: &str) {
+        let rows: String = rows.iter().map(|row| format!("{row}\n")).collect();
+        fs::write(dir.join(name), rows + tail).unwrap();
+    }
+
+    fn page(url: &str, status: Option<u16>, bytes: u64, kind: Option<&str>) -> serde_json::Value {
+        json!({"url": url, "status": status, "fetched_at": "2026-11-20T23:59:59.123Z", "ms": 12,
+            "bytes": bytes, "content_type": kind, "digest": null, "depth": 1, "via": null,
+            "title": null, "robots": null, "warc": null, "error": null})
+    }
+
+    fn request(url: &str, purpose: &str, start: u64, status: Option<u16>) -> serde_json::Value {
+        json!({"url": url, "host": "e.example", "address": "192.0.2.1", "purpose": purpose,
+            "start": start, "end": start + 50, "status": status,
+            "failure": status.is_none().then_some("timeout"), "gap_asked": 1000, "why": "delay",
+            "wait_asked": (status == Some(503)).then_some(60_000)})
+    }
+
+    fn crawl() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        let toml = "seed = [\"http://e.example/\"]\n[politeness]\nper-host = 1\n[crawl]\nversion = \"0.1.0\"\nstarted = \"2026-11-20T23:59:00Z\"\n";
+        fs::write(dir.path().join("crawl.toml"), toml).unwrap();
+        let pages = [
+            page(
+                "http://e.example/",
+                Some(200),
+                100,
+                Some("Text/HTML; charset=utf-8"),
+            ),
+            page("http://e.example/<b>", Some(404), 10, Some("text/html")),
+            page("http://other.example/x", None, 0, None),
+            page("http://e.example/r", Some(301), 0, None),
+        ];
+        lines(dir.path(), "pages.jsonl", &pages, "");
+        let excluded = [
+            json!({"url": "http://e.example/p", "reason": "robots", "rule": "Disallow: /p", "line": 2, "found_on": null}),
+            json!({"no": "row"}),
+        ];
+        lines(dir.path(), "excluded.jsonl", &excluded, "");
+        let requests = [
+            request(
+                "http://e.example/robots.txt",
+                "robots",
+                1_000_000,
+                Some(200),
+            ),
+            request("http://e.example/", "page", 1_001_050, Some(503)),
+            request("http://e.example/", "page", 1_030_000, Some(200)),
+            request("http://e.example/x", "page", 1_032_000, None),
+        ];
+        lines(dir.path(), "requests.jsonl", &requests, "{\"url\":");
+        dir
+    }
+
+    fn check(found: &str, dir: &Path, expect: Expect) {
+        expect.assert_eq(&found.replace(&dir.display().to_string(), "DIR"));
+    }
+
+    #[test]
+    fn crawl_in_words() {
+        let dir = crawl();
+        let text = report(dir.path()).unwrap().to_string();
+        check(
+            &text,
+            dir.path(),
+            expect![[r#"
+            seed      http://e.example/
+            started   2026-11-20T23:59:00Z
+            pages     4 (110 octets)
+              client_error: 1
+              no_answer: 1
+              ok: 1
+              redirect: 1
+            statuses  200: 1, 301: 1, 404: 1
+            failed    2
+            excluded  1
+              robots: 1
+            requests  4
+              page: 3
+              robots: 1
+              timeout: 1
+            gaps      all kept
+            waits     1 cut short
+            hosts     2
+              e.example: 3 pages, 110 octets, 4 requests, 1 excluded
+                gaps: least seen 1000 ms where 1000 ms were asked for, all kept
+                waits: 1 asked for, the longest 60000 ms, 60000 ms in all; 28900 ms given; 1 cut short
+                http://e.example/robots.txt: rules (200)
+              other.example: 1 pages, 0 octets, 0 requests, 0 excluded
+                gaps: none, a single request
+            flaw      `DIR/excluded.jsonl` line 2: missing field `url` at line 1 column 12
+            flaw      the last line of `requests.jsonl` is torn
+        "#]],
+        );
+    }
+
+    #[test]
+    fn report_json_keeps_its_field_names() {
+        let dir = crawl();
+        let written = write_report(dir.path()).unwrap();
+        let json = fs::read_to_string(dir.path().join("report.json")).unwrap();
+        assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), written);
+        check(
+            &json,
+            dir.path(),
+            expect![[r#"
+            {
+              "format": 1,
+              "crawl": {
+                "seeds": [
+                  "http://e.example/"
+                ],
+                "version": "0.1.0",
+                "started": "2026-11-20T23:59:00Z",
+                "per_host": 1
+              },
+              "pages": {
+                "total": 4,
+                "failed": 2,
+                "bytes": 110,
+                "by_outcome": {
+                  "client_error": 1,
+                  "no_answer": 1,
+                  "ok": 1,
+                  "redirect": 1
+                },
+                "by_status": {
+                  "200": 1,
+                  "301": 1,
+                  "404": 1
+                },
+                "by_type": {
+                  "text/html": 2
+                },
+                "by_depth": {
+                  "1": 4
+                }
+              },
+              "excluded": {
+                "total": 1,
+                "by_reason": {
+                  "robots": 1
+                }
+              },
+              "requests": {
+                "total": 4,
+                "by_purpose": {
+                  "page": 3,
+                  "robots": 1
+                },
+                "by_failure": {
+                  "timeout": 1
+                },
+                "first_start_ms": 1000000,
+                "last_end_ms": 1032050,
+                "short_gaps": 0,
+                "short_waits": 1
+              },
+              "hosts": [
+                {
+                  "host": "e.example",
+                  "pages": 3,
+                  "failed": 1,
+                  "bytes": 110,
+                  "excluded": 1,
+                  "requests": 4,
+                  "robots_requests": 1,
+                  "busy_ms": 200,
+                  "gaps": {
+                    "count": 3,
+                    "least_seen_ms": 1000,
+                    "asked_then_ms": 1000,
+                    "most_asked_ms": 1000,
+                    "most_asked_by": "delay",
+                    "short": 0
+                  },
+                  "waits": {
+                    "count": 1,
+                    "longest_asked_ms": 60000,
+                    "asked_ms": 60000,
+                    "given_ms": 28900,
+                    "short": 1
+                  },
+                  "robots": {
+                    "http://e.example": {
+                      "state": "rules",
+                      "status": 200,
+                      "failure": null,
+                      "at_ms": 1000050
+                    }
+                  }
+                },
+                {
+                  "host": "other.example",
+                  "pages": 1,
+                  "failed": 1,
+                  "bytes": 0,
+                  "excluded": 0,
+                  "requests": 0,
+                  "robots_requests": 0,
+                  "busy_ms": 0,
+                  "gaps": {
+                    "count": 0,
+                    "least_seen_ms": null,
+                    "asked_then_ms": null,
+                    "most_asked_ms": null,
+                    "most_asked_by": null,
+                    "short": 0
+                  },
+                  "waits": {
+                    "count": 0,
+                    "longest_asked_ms": 0,
+                    "asked_ms": 0,
+                    "given_ms": 0,
+                    "short": 0
+                  },
+                  "robots": {}
+                }
+              ],
+              "flaws": [
+                "`DIR/excluded.jsonl` line 2: missing field `url` at line 1 column 12",
+                "the last line of `requests.jsonl` is torn"
+              ]
+            }
+        "#]],
+        );
+    }
+
+    #[test]
+    fn page_of_the_report_is_escaped() {
+        let dir = crawl();
+        let seed = "seed = [\"http://e.example/<script>alert(1)</script>\"]";
+        fs::write(dir.path().join("crawl.toml"), seed).unwrap();
+        let html = report(dir.path()).unwrap().to_html();
+        assert!(!html.contains("<script"));
+        assert!(html.contains("&lt;script&gt;"));
+        assert!(!html.contains("http-equiv") && !html.contains("src="));
+    }
+
+    #[test]
+    fn directory_without_a_crawl_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(matches!(
+            report(dir.path()),
+            Err(RecordsError::NoCrawl { .. })
+        ));
+    }
+}

@@ -1,0 +1,185 @@
+//! Row files, read one row at a time.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, ErrorKind};
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+
+use crawl_archive::rows::{ExcludedRow, LinkRow, PageRow, RequestRow};
+use serde::de::DeserializeOwned;
+
+use crate::error::RecordsError;
+
+/// The rows of `pages.jsonl`: exchanges that settled a URL.
+///
+/// # Errors
+/// As for [`Rows`]; a file that is missing has no rows.
+pub fn pages(dir: &Path) -> Result<Rows<PageRow>, RecordsError> {
+    Rows::open(dir, "pages.jsonl")
+}
+
+/// The rows of `requests.jsonl`: requests that were sent, in the order of their ends.
+///
+/// # Errors
+/// As for [`Rows`]; a file that is missing has no rows.
+pub fn requests(dir: &Path) -> Result<Rows<RequestRow>, RecordsError> {
+    Rows::open(dir, "requests.jsonl")
+}
+
+/// The rows of `excluded.jsonl`: URLs that were known and not asked for.
+///
+/// # Errors
+/// As for [`Rows`]; a file that is missing has no rows.
+pub fn excluded(dir: &Path) -> Result<Rows<ExcludedRow>, RecordsError> {
+    Rows::open(dir, "excluded.jsonl")
+}
+
+/// The rows of `links.jsonl`: links of pages.
+///
+/// # Errors
+/// As for [`Rows`]; a file that is missing has no rows.
+pub fn links(dir: &Path) -> Result<Rows<LinkRow>, RecordsError> {
+    Rows::open(dir, "links.jsonl")
+}
+
+/// The rows of one file.
+///
+/// Yields an error for a line that is whole and no row, and goes on behind it; after an
+/// error of the file system it ends. A last line without its end is no row: a writer
+/// may be at it, or died over it. [`Rows::is_torn`] tells.
+#[derive(Debug)]
+pub struct Rows<T> {
+    path: PathBuf,
+    /// None where the file is missing or has ended.
+    lines: Option<BufReader<File>>,
+    line: Vec<u8>,
+    number: u64,
+    torn: bool,
+    row: PhantomData<fn() -> T>,
+}
+
+impl<T: DeserializeOwned> Rows<T> {
+    fn open(dir: &Path, name: &str) -> Result<Rows<T>, RecordsError> {
+        let path = dir.join(name);
+        let lines = match File::open(&path) {
+            Ok(file) => Some(BufReader::with_capacity(1 << 16, file)),
+            Err(why) if why.kind() == ErrorKind::NotFound => None,
+            Err(why) => return Err(RecordsError::io(path)(why)),
+        };
+        Ok(Rows {
+            path,
+            lines,
+            line: Vec::new(),
+            number: 0,
+            torn: false,
+            row: PhantomData,
+        })
+    }
+
+    /// Whether the file ended in the midst of a line; known once all rows are read.
+    #[must_use]
+    pub fn is_torn(&self) -> bool {
+        self.torn
+    }
+
+    /// The next row among the lines that hold `octets`; others are skipped unread.
+    pub(crate) fn next_with(&mut self, octets: &[u8]) -> Option<Result<T, RecordsError>> {
+        loop {
+            match self.advance() {
+                Ok(true) if holds(&self.line, octets) => return Some(self.row()),
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(why) => return Some(Err(why)),
+            }
+        }
+    }
+
+    /// Reads the next whole line; false at the end.
+    fn advance(&mut self) -> Result<bool, RecordsError> {
+        let Some(lines) = &mut self.lines else {
+            return Ok(false);
+        };
+        self.line.clear();
+        let read = lines.read_until(b'\n', &mut self.line);
+        self.number += 1;
+        let whole = match read {
+            Ok(_) => self.line.last() == Some(&b'\n'),
+            Err(why) => {
+                self.lines = None;
+                return Err(RecordsError::io(&self.path)(why));
+            }
+        };
+        if !whole {
+            self.torn = !self.line.is_empty();
+            self.lines = None;
+        }
+        Ok(whole)
+    }
+
+    fn row(&self) -> Result<T, RecordsError> {
+        serde_json::from_slice(&self.line).map_err(|source| RecordsError::Row {
+            path: self.path.clone(),
+            line: self.number,
+            source,
+        })
+    }
+}
+
+impl<T: DeserializeOwned> Iterator for Rows<T> {
+    type Item = Result<T, RecordsError>;
+
+    fn next(&mut self) -> Option<Result<T, RecordsError>> {
+        match self.advance() {
+            Ok(true) => Some(self.row()),
+            Ok(false) => None,
+            Err(why) => Some(Err(why)),
+        }
+    }
+}
+
+fn holds(line: &[u8], octets: &[u8]) -> bool {
+    memchr::memmem::find(line, octets).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::{excluded, links};
+
+    const ROW: &str =
+        r#"{"url":"http://e.example/p","reason":"robots","rule":null,"line":2,"found_on":null}"#;
+
+    #[test]
+    fn torn_last_line_is_tolerated_and_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = format!("{ROW}\n{ROW}\n{}", &ROW[..20]);
+        fs::write(dir.path().join("excluded.jsonl"), text).unwrap();
+        let mut rows = excluded(dir.path()).unwrap();
+        assert_eq!(rows.by_ref().map(Result::unwrap).count(), 2);
+        assert!(rows.is_torn());
+        fs::write(dir.path().join("excluded.jsonl"), format!("{ROW}\n")).unwrap();
+        let mut rows = excluded(dir.path()).unwrap();
+        assert_eq!(rows.by_ref().map(Result::unwrap).count(), 1);
+        assert!(!rows.is_torn());
+    }
+
+    #[test]
+    fn broken_line_is_named_and_passed() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("excluded.jsonl"), format!("{{}}\n{ROW}\n")).unwrap();
+        let rows: Vec<_> = excluded(dir.path()).unwrap().collect();
+        let why = rows[0].as_ref().unwrap_err().to_string();
+        assert!(
+            why.contains("excluded.jsonl` line 1: missing field"),
+            "{why}"
+        );
+        assert!(rows[1].is_ok());
+    }
+
+    #[test]
+    fn missing_file_has_no_rows() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(links(dir.path()).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,120 @@
+//! The report as text.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+
+use crate::hosts::{HostReport, RobotsReport};
+use crate::report::Report;
+
+/// Hosts that the text names one by one, those with most requests first.
+const NAMED_HOSTS: usize = 20;
+
+/// Lines for a person.
+impl Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for seed in &self.crawl.seeds {
+            writeln!(f, "seed      {seed}")?;
+        }
+        if let Some(started) = &self.crawl.started {
+            writeln!(f, "started   {started}")?;
+        }
+        let pages = &self.pages;
+        writeln!(f, "pages     {} ({} octets)", pages.total, pages.bytes)?;
+        list(f, &pages.by_outcome)?;
+        writeln!(f, "statuses  {}", counted(&pages.by_status))?;
+        writeln!(f, "failed    {}", pages.failed)?;
+        writeln!(f, "excluded  {}", self.excluded.total)?;
+        list(f, &self.excluded.by_reason)?;
+        writeln!(f, "requests  {}", self.requests.total)?;
+        list(f, &self.requests.by_purpose)?;
+        list(f, &self.requests.by_failure)?;
+        writeln!(f, "gaps      {}", kept(self.requests.short_gaps))?;
+        writeln!(f, "waits     {}", kept(self.requests.short_waits))?;
+        let mut hosts: Vec<&HostReport> = self.hosts.iter().collect();
+        hosts.retain(|host| host.requests > 0 || host.pages > 0);
+        hosts.sort_by_key(|host| std::cmp::Reverse(host.requests));
+        writeln!(f, "hosts     {}", hosts.len())?;
+        for host in hosts.iter().take(NAMED_HOSTS) {
+            host_lines(f, host)?;
+        }
+        if hosts.len() > NAMED_HOSTS {
+            writeln!(f, "  and {} more", hosts.len() - NAMED_HOSTS)?;
+        }
+        for flaw in &self.flaws {
+            writeln!(f, "flaw      {flaw}")?;
+        }
+        Ok(())
+    }
+}
+
+fn host_lines(f: &mut fmt::Formatter<'_>, host: &HostReport) -> fmt::Result {
+    writeln!(
+        f,
+        "  {}: {} pages, {} octets, {} requests, {} excluded",
+        host.host, host.pages, host.bytes, host.requests, host.excluded
+    )?;
+    writeln!(f, "    gaps: {}", gaps(host))?;
+    if host.waits.count > 0 {
+        writeln!(f, "    waits: {}", waits(host))?;
+    }
+    for (origin, robots) in &host.robots {
+        writeln!(f, "    {origin}/robots.txt: {}", robots_line(robots))?;
+    }
+    Ok(())
+}
+
+/// How a host's gaps were kept, in words.
+pub(crate) fn gaps(host: &HostReport) -> String {
+    let gaps = &host.gaps;
+    match (gaps.least_seen_ms, gaps.asked_then_ms) {
+        (Some(seen), Some(asked)) => format!(
+            "least seen {seen} ms where {asked} ms were asked for, {}",
+            kept(gaps.short)
+        ),
+        _ => "none, a single request".to_owned(),
+    }
+}
+
+/// How a host's waits were kept, in words.
+pub(crate) fn waits(host: &HostReport) -> String {
+    let waits = &host.waits;
+    format!(
+        "{} asked for, the longest {} ms, {} ms in all; {} ms given; {}",
+        waits.count,
+        waits.longest_asked_ms,
+        waits.asked_ms,
+        waits.given_ms,
+        kept(waits.short)
+    )
+}
+
+/// What came of a robots.txt, in words.
+pub(crate) fn robots_line(robots: &RobotsReport) -> String {
+    match (robots.status, &robots.failure) {
+        (Some(status), _) => format!("{} ({status})", robots.state),
+        (None, Some(failure)) => format!("{} ({failure})", robots.state),
+        (None, None) => robots.state.clone(),
+    }
+}
+
+/// `all kept`, or how many were not.
+pub(crate) fn kept(short: u64) -> String {
+    match short {
+        0 => "all kept".to_owned(),
+        short => format!("{short} cut short"),
+    }
+}
+
+fn list(f: &mut fmt::Formatter<'_>, counts: &BTreeMap<String, u64>) -> fmt::Result {
+    for (name, count) in counts {
+        writeln!(f, "  {name}: {count}")?;
+    }
+    Ok(())
+}
+
+fn counted<K: Display>(counts: &BTreeMap<K, u64>) -> String {
+    let parts = counts
+        .iter()
+        .map(|(name, count)| format!("{name}: {count}"));
+    parts.collect::<Vec<_>>().join(", ")
+}
