@@ -77,10 +77,6 @@ fn push_json(text: &str, out: &mut String) {
 }
 
 #[cfg(test)]
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "`expect![..]` is written in the call"
-)]
 mod tests {
     use expect_test::{Expect, expect};
 

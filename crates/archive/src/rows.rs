@@ -111,10 +111,6 @@ pub struct LinkRow {
 }
 
 #[cfg(test)]
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "`expect![..]` is written in the call"
-)]
 mod tests {
     use std::fmt::Debug;
 

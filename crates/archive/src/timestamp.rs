@@ -111,10 +111,6 @@ impl<'de> Deserialize<'de> for Timestamp {
 }
 
 #[cfg(test)]
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "`expect![..]` is written in the call"
-)]
 mod tests {
     use expect_test::{Expect, expect};
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crawl_archive::{Archive, ArchiveOptions, LogFile, RowFile, Warcinfo};
-use crawl_frontier::{FjallFrontier, Frontier, OpenError, Options};
+use crawl_frontier::{FjallFrontier, Frontier, FrontierError, OpenError, Options};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use crate::config::Config;
@@ -17,9 +17,10 @@ use crate::writer::Files;
 
 pub(crate) const META_TOTALS: &str = "totals";
 pub(crate) const META_SCOPE_SEEDS: &str = "scope_seeds";
-/// Changes with each start of the machine: after a power loss the request log, which is
-/// written but not synced, may lack its last rows.
-pub(crate) const META_BOOT: &str = "boot";
+/// Whether the last run ended by itself.
+const META_RUN: &str = "run";
+const RUN_OPEN: &[u8] = b"open";
+const RUN_ENDED: &[u8] = b"ended";
 
 /// Where `crawl.toml` is written before it takes its name.
 const TOML_BESIDE: &str = "crawl.toml.new";
@@ -48,8 +49,8 @@ pub(crate) struct Directory {
     pub(crate) scope_seeds: Vec<CanonicalUrl>,
     /// Whether an earlier run worked here.
     pub(crate) resumed: bool,
-    /// Whether the machine was started anew since.
-    pub(crate) rebooted: bool,
+    /// Whether that run was cut off: what it had in flight is in no record then.
+    pub(crate) cut_off: bool,
 }
 
 /// Opens the output directory: takes its lock, cuts files back to what the state
@@ -75,13 +76,8 @@ pub(crate) fn open(config: &Config) -> Result<Directory, EngineError> {
         .unwrap_or_default();
     let scope_seeds = frontier.meta(META_SCOPE_SEEDS)?.unwrap_or_default();
     let scope_seeds = String::from_utf8_lossy(&scope_seeds);
-    let boot = boot_id();
-    let rebooted = frontier
-        .meta(META_BOOT)?
-        .is_some_and(|before| before != boot);
-    let mut transaction = frontier.begin()?;
-    transaction.keep_meta(META_BOOT, &boot);
-    transaction.commit()?;
+    let cut_off = frontier.meta(META_RUN)?.is_some_and(|run| run != RUN_ENDED);
+    note_run(&frontier, RUN_OPEN)?;
     Ok(Directory {
         scope_seeds: scope_seeds
             .lines()
@@ -92,7 +88,7 @@ pub(crate) fn open(config: &Config) -> Result<Directory, EngineError> {
         requests,
         totals,
         resumed,
-        rebooted,
+        cut_off,
     })
 }
 
@@ -178,8 +174,15 @@ fn replace(path: &Path, beside: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::rename(beside, path)
 }
 
-fn boot_id() -> Vec<u8> {
-    fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+/// Notes that the run ended by itself, with nothing in flight.
+pub(crate) fn note_end(frontier: &dyn Frontier) -> Result<(), FrontierError> {
+    note_run(frontier, RUN_ENDED)
+}
+
+fn note_run(frontier: &dyn Frontier, run: &[u8]) -> Result<(), FrontierError> {
+    let mut transaction = frontier.begin()?;
+    transaction.keep_meta(META_RUN, run);
+    transaction.commit().map(|_| ())
 }
 
 impl Totals {

@@ -82,7 +82,7 @@ impl Driver {
             totals,
             scope_seeds,
             resumed,
-            rebooted,
+            cut_off,
         } = directory;
         let rules = &config.scope;
         let mut scope = Scope::new(rules.mode, &rules.include, &rules.exclude, rules.max_depth)?;
@@ -98,7 +98,7 @@ impl Driver {
             now,
             now.as_micros(),
         );
-        let rest = if rebooted {
+        let rest = if cut_off {
             Restart::AfterPowerLoss
         } else {
             Restart::AfterKill
@@ -117,6 +117,9 @@ impl Driver {
         }
         for row in requests.tail::<RequestRow>(LOG_TAIL_ROWS)?.rows {
             ring.note_past_request(now, &row);
+        }
+        if cut_off {
+            ring.note_unknown_requests(now);
         }
         // Unbounded, as what is in it is bounded: the ring hands out no more than it counts.
         let (event_sender, events) = async_mpsc::unbounded_channel();

@@ -8,6 +8,7 @@ use crawl_archive::{ArchiveError, RowFile};
 use crawl_frontier::{Exclusion, FrontierError, Reason, Waiting};
 
 use crate::config::Config;
+use crate::directory;
 use crate::error::EngineError;
 use crate::item::excluded_row;
 use crate::ring::Ring;
@@ -47,6 +48,7 @@ pub(crate) fn write_derived(
     if let Some(archive) = &mut files.archive {
         archive.write_index()?;
     }
+    directory::note_end(&*frontier)?;
     count_by_reason(config)
 }
 

@@ -105,7 +105,7 @@ impl Ring {
         let (pages, bytes) = split_host_bytes(&state.bytes);
         self.host_pages.insert(state.host.clone(), pages);
         self.note_budget(&state.host);
-        self.scheduler.restore(now, state.host.clone(), bytes, rest);
+        self.scheduler.restore(now, &state.host, bytes, rest);
     }
 
     /// Takes up a request of an earlier run, as its log has it: the gap after it is kept.
@@ -122,6 +122,16 @@ impl Ring {
             Duration::from_millis(row.gap_asked),
             wait,
         );
+    }
+
+    /// After a run that was cut off: a host with pending work may have been asked just
+    /// then, and nothing says so. Each waits a gap, as if its request ended now.
+    pub fn note_unknown_requests(&mut self, now: Tick) {
+        let gap = self.config.politeness.delay;
+        for (origin, _) in self.frontier.origins() {
+            self.scheduler
+                .note_past_request(now, &origin.host_key(), now, gap, None);
+        }
     }
 
     /// Whether the run was told to end without saving.
@@ -395,12 +405,12 @@ impl Ring {
         self.in_flight -= 1;
         let signal = signal_of(&result);
         let row = request_log::row(&job, &spent, &result, &signal.kind);
-        let kind = signal.kind.clone();
+        let kind = signal.kind;
         let learned = self.scheduler.done(now, spent, signal);
         out.push(Effect::Log(request_log::with_wait(row, &learned)));
         match job {
             Job::Page { lease, robots } => {
-                self.page_fetched(now, lease, robots, result, &kind, out)
+                self.page_fetched(now, lease, robots, result, kind, out);
             }
             Job::Robots { of, request, hop } => {
                 self.robots_requests += 1;
@@ -417,7 +427,7 @@ impl Ring {
         lease: Lease,
         robots: RobotsVerdict,
         result: Result<Exchange, Failure>,
-        kind: &SignalKind,
+        kind: SignalKind,
         out: &mut Vec<Effect>,
     ) {
         let host = lease.url.host_key();
