@@ -262,6 +262,10 @@ impl RobotsReport {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "an expectation is written where it is used"
+)]
 mod tests {
     use crawl_archive::rows::RequestRow;
     use expect_test::{Expect, expect};

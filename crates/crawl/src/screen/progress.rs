@@ -132,6 +132,10 @@ fn millis(time: Duration) -> u64 {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "an expectation is written where it is used"
+)]
 mod tests {
     use std::time::Duration;
 

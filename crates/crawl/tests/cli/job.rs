@@ -126,7 +126,7 @@ fn progress_as_json_lines() {
         .rfind(|line| line.starts_with('{'))
         .unwrap();
     let object: serde_json::Value = serde_json::from_str(line).unwrap();
-    assert_eq!(object["pending"], 0);
+    assert_eq!((&object["pages"], &object["pending"]), (&3.into(), &0.into()));
 }
 
 #[test]
