@@ -1,0 +1,332 @@
+//! From an exchange to a settled page: records, row, links. Runs on reader threads.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crawl_archive::rows::{LinkRow, PageRow, RobotsColumn};
+use crawl_extractor::{Limits, Page};
+use crawl_fetcher::{DecodeEnd, Decoded, Exchange, Failure, redirect_target};
+use crawl_frontier::{Admission, Exclusion, Lease, Outcome, Reason, Standing, UrlKind};
+use crawl_policy::directives::PageDirectives;
+use crawl_policy::scope::{OutReason, Scope, ScopeVerdict};
+use crawl_policy::{ProductToken, Profile};
+use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
+
+use crate::item::{HostState, PageItem, Reading};
+
+/// Order of a sitemap's request among the URLs of its origin, and of what it names.
+const PRIORITY_SEED: u8 = 0;
+const PRIORITY_SITEMAP: u8 = 8;
+const PRIORITY_LINK: u8 = 16;
+
+/// What reading needs to know of the configuration.
+#[derive(Clone, Debug)]
+pub(crate) struct Reader {
+    pub(crate) agent: ProductToken,
+    pub(crate) profile: Profile,
+    pub(crate) limits: Limits,
+    pub(crate) decode: crawl_fetcher::DecodeLimits,
+    pub(crate) link_rows: bool,
+    pub(crate) max_redirects: u8,
+}
+
+/// What a page's content came to.
+#[derive(Debug, Default)]
+struct Content {
+    title: Option<String>,
+    error: Option<String>,
+    links: Vec<Admission>,
+    link_rows: Vec<LinkRow>,
+    unusable: HashMap<&'static str, u64>,
+}
+
+impl Reader {
+    /// Reads one exchange. A panic in a parser costs this page its links, no more.
+    pub(crate) fn read(&self, reading: Reading) -> PageItem {
+        let Reading { lease, robots, exchange, scope, host } = reading;
+        let content = catch_unwind(AssertUnwindSafe(|| self.content(&lease, &exchange, &scope)));
+        let content = content.unwrap_or_else(|_| Content {
+            error: Some("reader_panicked".to_owned()),
+            ..Content::default()
+        });
+        let joins_scope = match (lease.is_seed, redirect_target(&exchange)) {
+            (true, Some(Ok(target))) => Some(target),
+            _ => None,
+        };
+        let row = PageRow {
+            title: content.title,
+            error: content.error.or_else(|| exchange.truncated.map(|t| t.name().to_owned())),
+            ..row_of(&lease, robots, &exchange)
+        };
+        PageItem {
+            outcome: Outcome::Fetched { status: exchange.status },
+            row,
+            capture: None,
+            links: content.links,
+            link_rows: content.link_rows,
+            unusable: content.unusable,
+            joins_scope,
+            exchange: Some(exchange),
+            lease,
+            host,
+        }
+    }
+
+    fn content(&self, lease: &Lease, exchange: &Exchange, scope: &Scope) -> Content {
+        if let Some(target) = redirect_target(exchange) {
+            return self.redirect(lease, target, scope);
+        }
+        if !(200..300).contains(&exchange.status) {
+            return Content::default();
+        }
+        let content_type = exchange.content_type();
+        let is_sitemap = lease.kind == UrlKind::Sitemap;
+        // An image is neither decoded nor looked into.
+        if !is_sitemap && !crawl_extractor::may_be_html(content_type) {
+            return Content::default();
+        }
+        let decoded = crawl_fetcher::decode(&exchange.headers, &exchange.body, &self.decode);
+        let mut content = if is_sitemap {
+            self.sitemap(lease, &decoded, scope)
+        } else if crawl_extractor::is_html(content_type, &decoded.bytes) {
+            self.html(lease, exchange, &decoded, scope)
+        } else {
+            Content::default()
+        };
+        content.error = match decoded.ended {
+            DecodeEnd::Whole => None,
+            other => Some(other.name().to_owned()),
+        };
+        content
+    }
+
+    fn html(&self, lease: &Lease, exchange: &Exchange, decoded: &Decoded, scope: &Scope) -> Content {
+        let page = crawl_extractor::read_html(&decoded.bytes, exchange.content_type(), &self.limits);
+        let directives = self.directives(exchange, &page);
+        let base = page.base.as_deref().and_then(|base| canonicalize(Some(&lease.url), base).ok());
+        let base = base.as_ref().unwrap_or(&lease.url);
+        let mut links = Links::new(lease, scope);
+        for link in &page.links {
+            if link.kind != crawl_extractor::LinkKind::Page {
+                continue;
+            }
+            let nofollow = if let Some(directive) = directives.follow_barred_by() {
+                Some(Exclusion { reason: Reason::Nofollow, rule: Some(directive.to_string()), line: None })
+            } else {
+                link.rel.barred_by().map(|rel| Exclusion {
+                    reason: Reason::Nofollow,
+                    rule: Some(format!("rel={rel}")),
+                    line: None,
+                })
+            };
+            links.add(canonicalize(Some(base), &link.href), nofollow, |from, to| {
+                self.link_rows.then(|| LinkRow {
+                    from: from.to_string(),
+                    to: to.to_string(),
+                    rel: link.rel.to_string(),
+                    text: link.text.clone(),
+                })
+            });
+        }
+        Content { title: page.title, ..links.into_content() }
+    }
+
+    fn directives(&self, exchange: &Exchange, page: &Page) -> PageDirectives {
+        let headers = exchange.headers.get_all("x-robots-tag").iter();
+        let headers: Vec<_> = headers.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
+        let metas = page.metas.iter().map(|meta| (meta.name.as_str(), meta.content.as_str()));
+        PageDirectives::combine(headers.iter().map(AsRef::as_ref), metas, &self.agent, self.profile)
+    }
+
+    fn sitemap(&self, lease: &Lease, decoded: &Decoded, scope: &Scope) -> Content {
+        let bytes = crawl_fetcher::gunzip_if_gzip(&decoded.bytes, &self.decode);
+        let sitemap = crawl_extractor::read_sitemap(&bytes.bytes, &self.limits);
+        let mut links = Links::new(lease, scope);
+        links.kind = match sitemap.kind {
+            crawl_extractor::SitemapKind::Index => UrlKind::Sitemap,
+            _ => UrlKind::Page,
+        };
+        // A sitemap stands beside its site's root, however deep the index that named it.
+        links.depth = 1;
+        for entry in &sitemap.entries {
+            links.add(canonicalize(Some(&lease.url), &entry.loc), None, |_, _| None);
+        }
+        links.into_content()
+    }
+
+    fn redirect(&self, lease: &Lease, target: Result<CanonicalUrl, Unusable>, scope: &Scope) -> Content {
+        let mut links = Links::new(lease, scope);
+        links.depth = lease.depth;
+        links.kind = lease.kind;
+        links.is_seed = lease.is_seed;
+        links.redirects = lease.redirects.saturating_add(1);
+        links.priority = if lease.is_seed { PRIORITY_SEED } else { PRIORITY_LINK };
+        let too_many = (links.redirects > self.max_redirects).then(|| Exclusion {
+            reason: Reason::Redirects,
+            rule: Some(format!("max-redirects {}", self.max_redirects)),
+            line: None,
+        });
+        let error = target.as_ref().err().map(|why| format!("redirect_{}", why.name()));
+        links.add(target, too_many, |_, _| None);
+        Content { error, ..links.into_content() }
+    }
+}
+
+/// The links of one page, each URL once.
+struct Links<'a> {
+    from: &'a Lease,
+    scope: &'a Scope,
+    depth: u32,
+    kind: UrlKind,
+    is_seed: bool,
+    redirects: u8,
+    priority: u8,
+    /// Place in `found` of each URL.
+    places: HashMap<CanonicalUrl, usize>,
+    found: Vec<Admission>,
+    rows: Vec<LinkRow>,
+    unusable: HashMap<&'static str, u64>,
+}
+
+impl<'a> Links<'a> {
+    fn new(from: &'a Lease, scope: &'a Scope) -> Links<'a> {
+        Links {
+            from,
+            scope,
+            depth: from.depth.saturating_add(1),
+            kind: UrlKind::Page,
+            is_seed: false,
+            redirects: 0,
+            priority: PRIORITY_LINK,
+            places: HashMap::new(),
+            found: Vec::new(),
+            rows: Vec::new(),
+            unusable: HashMap::new(),
+        }
+    }
+
+    fn add(
+        &mut self,
+        url: Result<CanonicalUrl, Unusable>,
+        barred: Option<Exclusion>,
+        row: impl FnOnce(&CanonicalUrl, &CanonicalUrl) -> Option<LinkRow>,
+    ) {
+        let url = match url {
+            Ok(url) => url,
+            Err(why) => return *self.unusable.entry(why.name()).or_default() += 1,
+        };
+        self.rows.extend(row(&self.from.url, &url));
+        match self.places.get(&url) {
+            // One link that may be followed outweighs others that may not.
+            Some(&place) if barred.is_none() => {
+                self.found[place].standing = self.standing(&url, None);
+            }
+            Some(_) => {}
+            None => {
+                self.places.insert(url.clone(), self.found.len());
+                self.found.push(Admission {
+                    standing: self.standing(&url, barred),
+                    depth: self.depth,
+                    redirects: self.redirects,
+                    via: Some(self.from.url.clone()),
+                    priority: self.priority,
+                    is_seed: self.is_seed,
+                    kind: self.kind,
+                    url,
+                });
+            }
+        }
+    }
+
+    fn standing(&self, url: &CanonicalUrl, barred: Option<Exclusion>) -> Standing {
+        match self.scope.judge(url, self.depth) {
+            ScopeVerdict::Out { reason: OutReason::Scope, rule } => {
+                Standing::Excluded(Exclusion { reason: Reason::Scope, rule: Some(rule), line: None })
+            }
+            ScopeVerdict::Out { reason: OutReason::Depth, rule } => {
+                Standing::Deferred(Exclusion { reason: Reason::Depth, rule: Some(rule), line: None })
+            }
+            ScopeVerdict::In => barred.map_or(Standing::Pending, Standing::Deferred),
+        }
+    }
+
+    fn into_content(self) -> Content {
+        Content { links: self.found, link_rows: self.rows, unusable: self.unusable, ..Content::default() }
+    }
+}
+
+/// A seed, as the frontier takes it.
+pub(crate) fn seed_admission(url: &CanonicalUrl) -> Admission {
+    Admission {
+        url: url.clone(),
+        depth: 0,
+        redirects: 0,
+        via: None,
+        priority: PRIORITY_SEED,
+        standing: Standing::Pending,
+        is_seed: true,
+        kind: UrlKind::Page,
+    }
+}
+
+/// A sitemap that robots.txt names, or the one at the place where they are looked for.
+pub(crate) fn sitemap_admission(url: CanonicalUrl, robots: &CanonicalUrl) -> Admission {
+    Admission {
+        via: Some(robots.clone()),
+        priority: PRIORITY_SITEMAP,
+        is_seed: false,
+        kind: UrlKind::Sitemap,
+        ..seed_admission(&url)
+    }
+}
+
+fn row_of(lease: &Lease, robots: RobotsColumn, exchange: &Exchange) -> PageRow {
+    PageRow {
+        url: lease.url.to_string(),
+        status: Some(exchange.status),
+        fetched_at: crawl_archive::rows::timestamp(exchange.started.as_micros()),
+        ms: crate::item::millis(exchange.ended.since(exchange.started)),
+        bytes: exchange.body.len() as u64,
+        content_type: exchange.content_type().map(str::to_owned),
+        digest: None,
+        depth: lease.depth,
+        via: lease.via.as_ref().map(ToString::to_string),
+        title: None,
+        robots,
+        warc: None,
+        error: None,
+    }
+}
+
+impl PageItem {
+    /// A page that never answered, settled for good.
+    pub(crate) fn failed(lease: Lease, robots: RobotsColumn, failure: &Failure, host: HostState) -> PageItem {
+        let row = PageRow {
+            url: lease.url.to_string(),
+            status: None,
+            fetched_at: crawl_archive::rows::timestamp(failure.started.as_micros()),
+            ms: crate::item::millis(failure.ended.since(failure.started)),
+            bytes: 0,
+            content_type: None,
+            digest: None,
+            depth: lease.depth,
+            via: lease.via.as_ref().map(ToString::to_string),
+            title: None,
+            robots,
+            warc: None,
+            error: Some(format!("{}: {}", failure.name(), failure.detail)),
+        };
+        PageItem {
+            outcome: Outcome::Failed { why: failure.name().to_owned() },
+            row,
+            exchange: None,
+            capture: None,
+            links: Vec::new(),
+            link_rows: Vec::new(),
+            unusable: HashMap::new(),
+            joins_scope: None,
+            lease,
+            host,
+        }
+    }
+}
