@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crawl_fetcher::FetchConfig;
+use crawl_fetcher::robots::RobotsTimes;
 use crawl_policy::scope::ScopeMode;
 use crawl_policy::{ProductToken, Profile};
 use crawl_scheduler::Politeness;
@@ -25,6 +26,8 @@ pub struct Config {
     pub contact: Option<String>,
     /// How robots.txt is read.
     pub profile: Profile,
+    /// How long copies of robots.txt hold, and when an unreachable one is asked for again.
+    pub robots_times: RobotsTimes,
     /// Which URLs belong to the crawl.
     pub scope: ScopeRules,
     /// When enough is enough.

@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use crawl_archive::LogFile;
-use crawl_fetcher::{Clock, Exchange, Failure, Fetcher, Request};
+use crawl_fetcher::{Clock, Exchange, Failure, Fetcher};
 use crawl_policy::scope::Scope;
 use crawl_scheduler::{Restart, Spent, Tick};
 use tokio::sync::mpsc as async_mpsc;
@@ -161,8 +161,7 @@ impl Driver {
                 Effect::Fetch { permit, job } => {
                     let fetcher = Arc::clone(&self.fetcher);
                     self.fetches.spawn(async move {
-                        let request = Request::get(job.url().clone());
-                        let (spent, result) = fetcher.fetch(permit, request).await;
+                        let (spent, result) = fetcher.fetch(permit, job.request()).await;
                         (job, spent, result)
                     });
                 }

@@ -35,7 +35,7 @@ pub enum EngineError {
     Pattern(#[from] crawl_policy::scope::BadPattern),
     /// The fetcher can't be built from its configuration.
     #[error(transparent)]
-    Fetcher(#[from] crawl_fetcher::BuildError),
+    Fetcher(#[from] crawl_fetcher::SetupError),
     /// A file could not be read or written.
     #[error("`{}`: {source}", path.display())]
     Disk {

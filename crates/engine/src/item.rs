@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crawl_archive::rows::{ExcludedRow, LinkRow, PageRow, RequestRow, RobotsColumn};
-use crawl_archive::warc::Encoded;
-use crawl_fetcher::{Exchange, Failure};
+use crawl_archive::Encoded;
+use crawl_fetcher::{Exchange, Failure, Request};
 use crawl_frontier::{Admission, Exclusion, Lease, Outcome};
 use crawl_policy::scope::Scope;
 use crawl_scheduler::{Permit, Spent};
@@ -30,20 +30,29 @@ pub enum Job {
     Robots {
         /// The origin whose rules are asked for.
         of: Origin,
-        /// The URL of this hop.
-        url: CanonicalUrl,
+        /// The request of this hop.
+        request: Request,
         /// Redirects followed so far.
         hop: u8,
     },
 }
 
 impl Job {
+    /// The request that is sent.
+    #[must_use]
+    pub fn request(&self) -> Request {
+        match self {
+            Job::Page { lease, .. } => Request::page(lease.url.clone()),
+            Job::Robots { request, .. } => request.clone(),
+        }
+    }
+
     /// The URL that is asked for.
     #[must_use]
     pub fn url(&self) -> &CanonicalUrl {
         match self {
             Job::Page { lease, .. } => &lease.url,
-            Job::Robots { url, .. } => url,
+            Job::Robots { request, .. } => &request.url,
         }
     }
 }
@@ -135,7 +144,7 @@ pub enum Item {
         exclusion: Exclusion,
     },
     /// A robots.txt exchange.
-    Robots(Box<RobotsItem>),
+    Robots(RobotsItem),
     /// URLs to start from.
     Seeds(Vec<Admission>),
     /// A host's state, changed by a request that settled nothing.
@@ -155,6 +164,8 @@ pub struct PageItem {
     pub exchange: Option<Exchange>,
     /// Records for the archive, encoded from the exchange.
     pub capture: Option<Encoded>,
+    /// The charset that the page was read as.
+    pub charset: Option<&'static str>,
     /// Its links, named and judged by scope.
     pub links: Vec<Admission>,
     /// Rows for `links.jsonl`.
@@ -168,7 +179,7 @@ pub struct PageItem {
 }
 
 /// A robots.txt exchange, or a decision about an origin's rules.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct RobotsItem {
     /// The origin and its copy as bytes, where the copy changed.
     pub copy: Option<(Origin, Vec<u8>)>,

@@ -5,16 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crawl_archive::rows::{RequestRow, RobotsColumn};
-use crawl_fetcher::{Exchange, Failure, redirect_target};
+use crawl_fetcher::{Exchange, Failure};
 use crawl_frontier::{Exclusion, Frontier, FrontierError, Lease, Reason};
 use crawl_policy::scope::Scope;
-use crawl_scheduler::{Learned, Permit, Poll, Purpose, Scheduler, Signal, SignalKind, Spent, Tick};
+use crawl_scheduler::{Permit, Poll, Purpose, Scheduler, Signal, SignalKind, Spent, Tick};
 use crawl_weburl::{HostKey, Origin};
 
 use crate::config::{Config, Phase, Progress, Stop};
 use crate::error::EngineError;
 use crate::item::{Committed, Effect, Event, HostState, Item, Job, PageItem, Reading, Totals};
 use crate::origins::{Origins, Standing};
+use crate::read::redirect_target;
 use crate::request_log;
 use crate::summary::{Ended, SeedFailure, UnreachableHost};
 
@@ -67,7 +68,7 @@ impl Ring {
     pub fn new(config: Arc<Config>, frontier: Arc<dyn Frontier>, scope: Scope, totals: Totals, now: Tick, seed: u64) -> Ring {
         Ring {
             scheduler: Scheduler::new(config.politeness.clone(), seed),
-            origins: Origins::new(config.agent.clone(), config.profile),
+            origins: Origins::new(config.agent.clone(), config.profile, config.robots_times),
             config,
             frontier,
             scope: Arc::new(scope),
@@ -129,9 +130,7 @@ impl Ring {
             Event::Fetched { job, spent, result } => self.fetched(now, job, spent, result, out),
             Event::Committed(committed) => self.committed(now, committed),
             Event::Stop(stop) => self.stop = self.stop.max(stop),
-            Event::Broken(error) => {
-                self.broken.get_or_insert(error);
-            }
+            Event::Broken(error) => self.fail(error),
         }
     }
 
@@ -263,25 +262,32 @@ impl Ring {
 
     fn issue(&mut self, now: Tick, permit: Permit, out: &mut Vec<Effect>) {
         let job = match permit.purpose().clone() {
-            Purpose::Page { origin } => match self.next_page(now, &origin, out) {
-                Ok(Some(job)) => job,
-                Ok(None) => return self.scheduler.give_back(now, permit),
-                Err(error) => {
-                    self.broken.get_or_insert(error.into());
-                    return self.scheduler.give_back(now, permit);
-                }
-            },
+            Purpose::Page { origin } => self.next_page(now, &origin, out),
             Purpose::Robots { origin } => {
-                Job::Robots { url: origin.robots_url(), of: origin, hop: 0 }
+                let url = origin.robots_url();
+                self.robots_job(origin, url, 0).map(Some)
             }
             Purpose::Hop { of } => match self.origins.take_hop(&of) {
-                Some((url, hop)) => Job::Robots { of, url, hop },
-                None => return self.scheduler.give_back(now, permit),
+                Some((url, hop)) => self.robots_job(of, url, hop).map(Some),
+                None => Ok(None),
             },
         };
-        self.in_flight += 1;
-        self.requests += 1;
-        out.push(Effect::Fetch { permit, job });
+        match job {
+            Ok(Some(job)) => {
+                self.in_flight += 1;
+                self.requests += 1;
+                out.push(Effect::Fetch { permit, job });
+            }
+            Ok(None) => self.scheduler.give_back(now, permit),
+            Err(error) => {
+                self.fail(error);
+                self.scheduler.give_back(now, permit);
+            }
+        }
+    }
+
+    fn fail(&mut self, error: impl Into<EngineError>) {
+        self.broken.get_or_insert(error.into());
     }
 
     /// The next URL of an origin that may be asked for; those that may not are settled
@@ -303,7 +309,7 @@ impl Ring {
                     }
                     request_log::robots_exclusion(&verdict)
                 }
-                Standing::Refused(why) => Exclusion { reason: Reason::Address, rule: Some(why.clone()), line: None },
+                Standing::Refused(why) => Exclusion { reason: Reason::Private, rule: Some(why.clone()), line: None },
                 Standing::Unknown => {
                     self.frontier.release(lease);
                     self.scheduler.robots(now, origin, crawl_scheduler::RobotsState::Unknown);
@@ -319,24 +325,22 @@ impl Ring {
 
     fn fetched(&mut self, now: Tick, job: Job, spent: Spent, result: Result<Exchange, Failure>, out: &mut Vec<Effect>) {
         self.in_flight -= 1;
-        let signal = signal_of(now, &result);
+        let signal = signal_of(&result);
         let row = request_log::row(&job, &spent, &result, &signal.kind);
-        let host = spent.host().clone();
         let kind = signal.kind.clone();
         let learned = self.scheduler.done(now, spent, signal);
         out.push(Effect::Log(request_log::with_wait(row, &learned)));
         match job {
-            Job::Page { lease, robots } => self.page_fetched(now, lease, robots, result, &kind, &learned, out),
-            Job::Robots { of, url, hop } => {
+            Job::Page { lease, robots } => self.page_fetched(now, lease, robots, result, &kind, out),
+            Job::Robots { of, request, hop } => {
                 self.robots_requests += 1;
-                self.robots_fetched(now, &of, &url, hop, result, out);
-                let state = self.host_state(&host);
-                self.write(Item::Host(state), out);
+                if let Err(error) = self.robots_fetched(now, &of, &request, hop, result, out) {
+                    self.fail(error);
+                }
             }
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one call, from the place that holds all of it")]
     fn page_fetched(
         &mut self,
         now: Tick,
@@ -344,7 +348,6 @@ impl Ring {
         robots: RobotsColumn,
         result: Result<Exchange, Failure>,
         kind: &SignalKind,
-        _learned: &Learned,
         out: &mut Vec<Effect>,
     ) {
         let host = lease.url.host_key();
@@ -409,9 +412,7 @@ impl Ring {
         match self.origins.meet(now, origin, &*self.frontier) {
             Ok(Some(state)) => self.scheduler.robots(now, origin, state),
             Ok(None) => {}
-            Err(error) => {
-                self.broken.get_or_insert(error.into());
-            }
+            Err(error) => self.fail(error),
         }
     }
 
@@ -450,26 +451,12 @@ fn split_host_bytes(bytes: &[u8]) -> (u64, &[u8]) {
 }
 
 /// What an exchange tells about its host.
-fn signal_of(now: Tick, result: &Result<Exchange, Failure>) -> Signal {
-    match result {
-        Ok(exchange) => Signal {
-            end: exchange.ended,
-            response_time: exchange.ended.since(exchange.started),
-            address: exchange.address.map(|address| address.ip()),
-            kind: match exchange.status {
-                429 | 503 => SignalKind::AskedToWait {
-                    retry_after: crawl_fetcher::retry_after(&exchange.headers, now),
-                },
-                _ => SignalKind::Answered,
-            },
-        },
-        Err(failure) => Signal {
-            end: failure.ended,
-            response_time: failure.ended.since(failure.started),
-            address: failure.address.map(|address| address.ip()),
-            kind: failure.signal_kind(),
-        },
-    }
+fn signal_of(result: &Result<Exchange, Failure>) -> Signal {
+    let (started, end, address, kind) = match result {
+        Ok(exchange) => (exchange.started, exchange.ended, exchange.address, exchange.signal_kind()),
+        Err(failure) => (failure.started, failure.ended, failure.address, failure.signal_kind()),
+    };
+    Signal { end, response_time: end.since(started), address: address.map(|address| address.ip()), kind }
 }
 
 /// Whether the same request may well succeed another time.
