@@ -1,1 +1,47 @@
 //! One bounded HTTP exchange; names and addresses; copies of robots.txt.
+//!
+//! [`Fetcher::fetch`] spends a permit on one GET and comes back with an [`Exchange`] (what
+//! the server answered, the body as it was encoded) or a [`Failure`] (in which phase, whose
+//! fault, whether trying again helps). Everything a server can send is bounded: time,
+//! headers, body, and the decoded form of the body ([`decode()`]). Addresses that are not
+//! anyone's public server are refused before a connection is made, unless the operator
+//! allowed them. [`robots`] says what an answer to a request for robots.txt means, how long
+//! it holds, and keeps copies.
+//!
+//! The crate never decides when to ask (that is the permit), never follows a redirect,
+//! keeps no cookie, sends no referer, reads no proxy from the environment and never asks
+//! again by itself: one permit is one request.
+//!
+//! ```
+//! use bytes::Bytes;
+//! use crawl_fetcher::{DecodeEnd, DecodeLimits, decode};
+//! use http::{HeaderMap, HeaderValue, header::CONTENT_ENCODING};
+//!
+//! let mut headers = HeaderMap::new();
+//! headers.insert(CONTENT_ENCODING, HeaderValue::from_static("deflate"));
+//! let body = Bytes::from_static(b"\x78\x9c\xcb\x48\xcd\xc9\xc9\x07\x00\x06\x2c\x02\x15");
+//! let decoded = decode(&headers, &body, &DecodeLimits::default());
+//! assert_eq!(decoded.bytes, "hello");
+//! assert_eq!(decoded.end, DecodeEnd::Whole);
+//! ```
+
+mod address;
+mod classify;
+mod client;
+mod clock;
+mod config;
+mod decode;
+mod exchange;
+mod failure;
+mod fetch;
+mod resolver;
+mod retry_after;
+pub mod robots;
+
+pub use clock::Clock;
+pub use config::{BadOverride, FetchConfig, ResolveOverride, SetupError, user_agent};
+pub use decode::{DecodeEnd, DecodeLimits, Decoded, Limit, decode, decode_gzip};
+pub use exchange::{Exchange, Request, Truncation, Validators};
+pub use failure::{Failure, FailureKind, Fault, Phase};
+pub use fetch::Fetcher;
+pub use retry_after::retry_after;

@@ -1,1 +1,35 @@
-//! May we? robots.txt, page directives, scope; each answer names its rule.
+//! May we? The rules that bind a crawler, read and judged; each answer names its rule.
+//!
+//! Four kinds of rules meet here. [`Robots`] is a robots.txt compiled for one agent under
+//! one [`Profile`]; [`PageDirectives`] is what a page and its headers ask of robots;
+//! [`usage`] is what a site says about the use of its pages; [`scope::Scope`] is what the
+//! operator wants crawled. Reading foreign text never fails: a value comes back, with its
+//! oddities. The crate does no I/O, knows no HTTP and reads no clock.
+//!
+//! ```
+//! use crawl_policy::{Access, ProductToken, Profile, Robots};
+//!
+//! let agent = ProductToken::new("crawl").unwrap();
+//! let file = b"User-agent: *\nDisallow: /private\nAllow: /private/press$\nCrawl-delay: 2.5\n";
+//! let robots = Robots::parse(file, &agent, Profile::Rfc9309);
+//!
+//! let verdict = robots.judge("/private/diary");
+//! assert_eq!(verdict.access, Access::Disallowed);
+//! let rule = verdict.rule.unwrap();
+//! assert_eq!((rule.text, rule.line), ("Disallow: /private", 2));
+//! assert!(robots.judge("/private/press").is_allowed());
+//! assert_eq!(robots.crawl_delay().unwrap().0.as_millis(), 2500);
+//! ```
+
+mod agent;
+mod date;
+mod page;
+mod robots;
+pub mod scope;
+
+pub use agent::{BadToken, ProductToken, Profile, UnknownProfile};
+pub use page::{PageDirectives, Place, Source, Valued, link_refusal};
+pub use robots::{
+    Access, CleanParam, Group, Hours, MAX_ROBOTS_OCTETS, Oddity, RequestRate, Robots, Rule,
+    Sitemap, Verdict, VisitTime, What, request_path,
+};

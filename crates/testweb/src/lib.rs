@@ -1,1 +1,54 @@
-//! A seeded, misbehaving web on loopback with a request log.
+//! A seeded, misbehaving web on loopback with a request log: what crawls are tested against.
+//!
+//! A [`TestWeb`] is many hosts, each on an address of its own in 127.0.0.0/8. Its pages are
+//! computed from a seed when they are asked for, so a web of a million pages costs nothing to
+//! keep, and [`TestWeb::truth`] says what a crawl of it must find: which URLs are to be fetched,
+//! which are barred and by what. Any path can be given a [`Script`] instead: other answers, late
+//! answers, a sequence of answers, or octets that are no HTTP at all. Every request stands in
+//! [`TestWeb::log`] with its times, on a scale that no later step of the clock bends.
+//!
+//! It never opens a connection, never listens outside of loopback (but for
+//! [`Spec::one_listener`], which serves loopback only), depends on no other room of the crawler,
+//! and so knows nothing of how one should behave beyond the standards.
+//!
+//! ```
+//! use std::io::{Read, Write};
+//! use crawl_testweb::{Answer, Reach, TestWeb};
+//!
+//! let web = TestWeb::builder().seed(7).hosts(2).pages(30)
+//!     .script(0, "/busy", Answer::of(503).header("retry-after", "1"))
+//!     .start();
+//!
+//! let mut stream = std::net::TcpStream::connect(web.address(0))?;
+//! stream.write_all(b"GET /busy HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")?;
+//! let mut answer = String::new();
+//! stream.read_to_string(&mut answer)?;
+//! assert!(answer.starts_with("HTTP/1.1 503 "));
+//!
+//! assert_eq!(web.log()[0].path, "/busy");
+//! assert!(web.truth(Reach::Host).fetched.len() >= 30);
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+mod bind;
+mod dice;
+mod directory;
+mod href;
+mod log;
+mod outbox;
+mod reply;
+mod request;
+mod server;
+mod shape;
+mod site;
+mod spec;
+mod truth;
+mod web;
+
+pub use log::{LogEntry, gaps, peak_in_flight};
+pub use reply::{Answer, Reply, Script, Step};
+pub use request::Request;
+pub use shape::Mix;
+pub use spec::{Door, Ports, Spec};
+pub use truth::{Barred, Expected, Reach, Truth};
+pub use web::TestWeb;

@@ -1,0 +1,199 @@
+//! The client's errors, brought to a [`FailureKind`].
+
+use std::error::Error;
+use std::io;
+
+use crate::address::AddressRefused;
+use crate::failure::{FailureKind, Phase};
+
+/// What an error of the client means.
+#[derive(Debug)]
+pub(crate) struct Finding {
+    pub(crate) kind: FailureKind,
+    pub(crate) phase: Phase,
+    /// Whether trying again can help, as far as the kind does not tell.
+    pub(crate) lasting: bool,
+    pub(crate) detail: String,
+}
+
+/// Classifies what `execute` gave: no connection, or no head of an answer.
+pub(crate) fn before_head(error: &reqwest::Error, proxied: bool) -> Finding {
+    let causes = causes(error);
+    let mut lasting = false;
+    let (kind, phase) = if let Some(refused) = find::<AddressRefused>(&causes) {
+        return Finding {
+            kind: FailureKind::AddressRefused,
+            phase: Phase::Address,
+            lasting: true,
+            detail: refused.to_string(),
+        };
+    } else if error.is_builder() {
+        (FailureKind::BadUrl, Phase::Request)
+    } else if error.is_connect() {
+        lasting = is_bad_certificate(&causes);
+        connecting(error, &causes, proxied)
+    } else {
+        (answering(error, &causes), Phase::FirstByte)
+    };
+    Finding {
+        kind,
+        phase,
+        lasting,
+        detail: story(error),
+    }
+}
+
+/// Classifies what reading the body gave.
+pub(crate) fn in_body(error: &reqwest::Error) -> Finding {
+    let causes = causes(error);
+    let http = find::<hyper::Error>(&causes);
+    let kind = if error.is_timeout() {
+        FailureKind::Timeout
+    } else if http.is_some_and(hyper::Error::is_incomplete_message) {
+        FailureKind::ShortBody
+    } else {
+        match io_kind(&causes) {
+            Some(io::ErrorKind::UnexpectedEof) => FailureKind::ShortBody,
+            Some(kind) if is_reset(kind) => FailureKind::Reset,
+            _ => FailureKind::BadBody,
+        }
+    };
+    Finding {
+        kind,
+        phase: Phase::Body,
+        lasting: false,
+        detail: story(error),
+    }
+}
+
+/// Whether the peer closed a TLS connection without saying so (RFC 8446 section 6.1).
+pub(crate) fn is_silent_close(error: &reqwest::Error) -> bool {
+    io_kind(&causes(error)) == Some(io::ErrorKind::UnexpectedEof)
+}
+
+/// An error's words, from the outermost to the cause, each said once.
+pub(crate) fn story(error: &(dyn Error + 'static)) -> String {
+    let mut told: Vec<String> = Vec::new();
+    for cause in causes(error) {
+        // The client's own words hold the URL, which stands in every row already.
+        let words = match cause.downcast_ref::<reqwest::Error>() {
+            Some(_) => continue,
+            None => cause.to_string(),
+        };
+        if !told.iter().any(|earlier| earlier.contains(&words)) {
+            told.push(words);
+        }
+    }
+    if told.is_empty() {
+        return error.to_string();
+    }
+    told.join(": ")
+}
+
+fn connecting(
+    error: &reqwest::Error,
+    causes: &[&(dyn Error + 'static)],
+    proxied: bool,
+) -> (FailureKind, Phase) {
+    if find::<rustls::Error>(causes).is_some() {
+        return (FailureKind::TlsFailed, Phase::Tls);
+    }
+    // What failed behind a proxy is not told apart from the proxy itself.
+    if proxied {
+        return (FailureKind::ProxyFailed, Phase::Connect);
+    }
+    if error.is_timeout() {
+        return (FailureKind::ConnectTimeout, Phase::Connect);
+    }
+    if error.is_dns() {
+        return (FailureKind::DnsFailed, Phase::Dns);
+    }
+    let kind = match io_kind(causes) {
+        Some(io::ErrorKind::ConnectionRefused) => FailureKind::ConnectRefused,
+        Some(
+            io::ErrorKind::HostUnreachable
+            | io::ErrorKind::NetworkUnreachable
+            | io::ErrorKind::NetworkDown
+            | io::ErrorKind::AddrNotAvailable,
+        ) => FailureKind::ConnectUnreachable,
+        Some(io::ErrorKind::TimedOut) => FailureKind::ConnectTimeout,
+        Some(kind) if is_reset(kind) || kind == io::ErrorKind::UnexpectedEof => {
+            FailureKind::ConnectReset
+        }
+        _ => FailureKind::ConnectFailed,
+    };
+    (kind, Phase::Connect)
+}
+
+fn answering(error: &reqwest::Error, causes: &[&(dyn Error + 'static)]) -> FailureKind {
+    if error.is_timeout() {
+        return FailureKind::Timeout;
+    }
+    if let Some(http) = find::<hyper::Error>(causes) {
+        if http.is_parse_too_large() {
+            return FailureKind::HeadersTooLarge;
+        } else if http.is_parse() {
+            return FailureKind::BadResponse;
+        } else if http.is_incomplete_message() {
+            return FailureKind::EmptyAnswer;
+        } else if http.is_closed() || http.is_canceled() {
+            return FailureKind::Reset;
+        }
+    }
+    match io_kind(causes) {
+        Some(io::ErrorKind::UnexpectedEof) => FailureKind::EmptyAnswer,
+        Some(kind) if is_reset(kind) => FailureKind::Reset,
+        _ => FailureKind::BadResponse,
+    }
+}
+
+/// A certificate that does not verify now won't in a minute.
+fn is_bad_certificate(causes: &[&(dyn Error + 'static)]) -> bool {
+    matches!(
+        find::<rustls::Error>(causes),
+        Some(rustls::Error::InvalidCertificate(_))
+    )
+}
+
+fn is_reset(kind: io::ErrorKind) -> bool {
+    matches!(
+        kind,
+        io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::NotConnected
+    )
+}
+
+/// The kind of the innermost I/O error that has one.
+fn io_kind(causes: &[&(dyn Error + 'static)]) -> Option<io::ErrorKind> {
+    let kinds = causes.iter().rev();
+    let mut kinds = kinds.filter_map(|cause| cause.downcast_ref::<io::Error>());
+    let last = kinds.next()?.kind();
+    match last {
+        io::ErrorKind::Other => Some(kinds.next().map_or(last, io::Error::kind)),
+        told => Some(told),
+    }
+}
+
+fn find<'a, E: Error + 'static>(causes: &[&'a (dyn Error + 'static)]) -> Option<&'a E> {
+    causes.iter().find_map(|cause| cause.downcast_ref::<E>())
+}
+
+/// The error and its causes, outermost first. An I/O error names as its source the source
+/// of what it holds, so what it holds is looked at here.
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> Vec<&'a (dyn Error + 'static)> {
+    let mut found = Vec::new();
+    let mut next = Some(error);
+    while let Some(cause) = next {
+        found.push(cause);
+        let held = cause
+            .downcast_ref::<io::Error>()
+            .and_then(|io| io.get_ref());
+        next = match held {
+            Some(held) => Some(held as &(dyn Error + 'static)),
+            None => cause.source(),
+        };
+    }
+    found
+}

@@ -1,0 +1,108 @@
+//! The HTTP client: what it never does by itself, and its bounds.
+
+use std::time::Duration;
+
+use http::header::{ACCEPT, ACCEPT_ENCODING, FROM, HeaderMap, HeaderValue, USER_AGENT};
+use reqwest::dns::Resolve;
+use reqwest::{Certificate, Client, ClientBuilder, Proxy};
+
+use crate::config::{FetchConfig, SetupError};
+
+/// What the crawler reads, and anything else rather than nothing.
+const ACCEPTED: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+/// The codings that [`decode`](crate::decode()) takes off.
+const ACCEPTED_CODINGS: &str = "gzip, deflate, br, zstd";
+/// Header fields of an HTTP/1.1 answer. The octets of its head are bounded by the client's
+/// read buffer, 408 KiB.
+const MAX_HEADER_FIELDS: usize = 256;
+/// Octets of an HTTP/2 answer's header list.
+const MAX_HEADER_OCTETS: u32 = 256 << 10;
+/// Idle connections to one host: as many as are commonly in flight.
+const MAX_IDLE_PER_HOST: usize = 2;
+/// So that a dead peer is noticed while a slow answer is waited for.
+const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
+
+/// The fields that every request bears.
+pub(crate) fn standing_headers(config: &FetchConfig) -> Result<HeaderMap, SetupError> {
+    let mut headers = HeaderMap::new();
+    headers.insert(USER_AGENT, value("User-Agent", &config.user_agent)?);
+    if let Some(from) = &config.from {
+        headers.insert(FROM, value("From", from)?);
+    }
+    headers.insert(ACCEPT, HeaderValue::from_static(ACCEPTED));
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED_CODINGS));
+    Ok(headers)
+}
+
+/// Makes a client that looks names up with `resolver`.
+pub(crate) fn client(
+    config: &FetchConfig,
+    resolver: impl Resolve + Clone + 'static,
+) -> Result<Client, SetupError> {
+    // Another provider that was installed earlier serves as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let platform_roots = builder(config, resolver.clone())?.build();
+    match platform_roots {
+        Ok(client) => Ok(client),
+        Err(error) => {
+            // A machine without root certificates still crawls http hosts. With no root
+            // nothing verifies, so each https host fails, and says so.
+            let client = builder(config, resolver)?
+                .tls_certs_only([])
+                .build()
+                .map_err(SetupError::Client)?;
+            let why = crate::classify::story(&error);
+            tracing::warn!("no https host can be verified: {why}");
+            Ok(client)
+        }
+    }
+}
+
+fn builder(
+    config: &FetchConfig,
+    resolver: impl Resolve + 'static,
+) -> Result<ClientBuilder, SetupError> {
+    let mut builder = Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .referer(false)
+        .no_proxy()
+        .connect_timeout(config.connect_timeout)
+        .pool_idle_timeout(config.keep_alive)
+        .pool_max_idle_per_host(MAX_IDLE_PER_HOST)
+        .tcp_keepalive(TCP_KEEPALIVE)
+        .http1_title_case_headers()
+        .http1_max_headers(MAX_HEADER_FIELDS)
+        // A broken header line costs that line, as in browsers, not the page.
+        .http1_ignore_invalid_headers_in_responses(true)
+        .http1_allow_obsolete_multiline_headers_in_responses(true)
+        .http1_allow_spaces_after_header_name_in_responses(true)
+        .http2_max_header_list_size(MAX_HEADER_OCTETS)
+        .dns_resolver(resolver);
+    if let Some(proxy) = &config.proxy {
+        let wrong = |source| SetupError::Proxy {
+            value: proxy.clone(),
+            source,
+        };
+        builder = builder.proxy(Proxy::all(proxy).map_err(wrong)?);
+    }
+    if let Some(pem) = &config.extra_roots {
+        let roots = Certificate::from_pem_bundle(pem).map_err(SetupError::Roots)?;
+        builder = builder.tls_certs_merge(roots);
+    }
+    Ok(builder)
+}
+
+/// The host of the proxy, which is the operator's own choice wherever it stands.
+pub(crate) fn proxy_host(config: &FetchConfig) -> Option<String> {
+    let proxy = config.proxy.as_deref()?;
+    let url = reqwest::Url::parse(proxy).ok()?;
+    url.host_str().map(str::to_owned)
+}
+
+fn value(field: &'static str, text: &str) -> Result<HeaderValue, SetupError> {
+    HeaderValue::from_str(text).map_err(|_| SetupError::Header {
+        field,
+        value: text.to_owned(),
+    })
+}

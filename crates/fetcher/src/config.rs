@@ -1,0 +1,188 @@
+//! What the operator chooses about exchanges.
+
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+use std::time::Duration;
+
+use crawl_weburl::HostKey;
+
+/// How exchanges are made. [`FetchConfig::new`] has the defaults.
+#[derive(Clone, Debug)]
+pub struct FetchConfig {
+    /// The whole `User-Agent` field; [`user_agent`] writes it.
+    pub user_agent: String,
+    /// The `From` field (RFC 9110 section 10.1.2): a mail address, where the contact is one.
+    pub from: Option<String>,
+    /// For a whole exchange, from looking the name up to the last octet of the body.
+    pub timeout: Duration,
+    /// For the name, the connection and the TLS handshake together.
+    pub connect_timeout: Duration,
+    /// How long an idle connection is kept. The number of idle connections in all is
+    /// bounded by this and the rate of requests; per host it is two.
+    pub keep_alive: Duration,
+    /// Kept octets of a body, as it is encoded; what is longer is cut there.
+    pub max_body: u64,
+    /// A proxy for every request: `http://`, `https://`, `socks5://` (names are looked up
+    /// here) or `socks5h://` (names are looked up by the proxy). With an HTTP or `socks5h`
+    /// proxy only URLs with a literal address can be judged before they are asked for.
+    pub proxy: Option<String>,
+    /// Addresses that stand in for a lookup, as the operator typed them. They are not
+    /// judged: who types an address wants it.
+    pub resolve: Vec<ResolveOverride>,
+    /// Loopback and private addresses are asked like any other. Addresses that can belong
+    /// to no single server stay refused.
+    pub allow_private: bool,
+    /// Hosts that the operator typed (the seeds'): asked wherever they are.
+    pub own_hosts: Vec<HostKey>,
+    /// Certificates (PEM, one or more) trusted besides the platform's roots.
+    pub extra_roots: Option<Vec<u8>>,
+}
+
+impl FetchConfig {
+    /// The defaults: 60 s for an exchange, 10 s of them for connecting, bodies of 10 MiB,
+    /// idle connections kept 5 s, nothing private.
+    #[must_use]
+    pub fn new(user_agent: impl Into<String>) -> FetchConfig {
+        FetchConfig {
+            user_agent: user_agent.into(),
+            from: None,
+            timeout: Duration::from_secs(60),
+            connect_timeout: Duration::from_secs(10),
+            keep_alive: Duration::from_secs(5),
+            max_body: 10 << 20,
+            proxy: None,
+            resolve: Vec::new(),
+            allow_private: false,
+            own_hosts: Vec::new(),
+            extra_roots: None,
+        }
+    }
+}
+
+/// `NAME/VERSION (+CONTACT)`, or `NAME/VERSION` where there is no contact.
+///
+/// ```
+/// let agent = crawl_fetcher::user_agent("crawl", "0.1.0", Some("mailto:a@b.example"));
+/// assert_eq!(agent, "crawl/0.1.0 (+mailto:a@b.example)");
+/// ```
+#[must_use]
+pub fn user_agent(name: &str, version: &str, contact: Option<&str>) -> String {
+    match contact {
+        Some(contact) => format!("{name}/{version} (+{contact})"),
+        None => format!("{name}/{version}"),
+    }
+}
+
+/// `HOST:PORT:ADDRESS[,ADDRESS..]`, as curl's `--resolve` has it: for this host and port
+/// these addresses are connected to, and nothing is looked up. IPv6 addresses may stand in
+/// brackets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResolveOverride {
+    /// In lower case, without a trailing dot.
+    pub host: String,
+    /// The port of the URL, and the one that is connected to.
+    pub port: u16,
+    /// Tried in this order.
+    pub addresses: Vec<IpAddr>,
+}
+
+impl ResolveOverride {
+    pub(crate) fn sockets(&self) -> Vec<SocketAddr> {
+        let to = |address: &IpAddr| SocketAddr::new(*address, self.port);
+        self.addresses.iter().map(to).collect()
+    }
+}
+
+/// A text that is no [`ResolveOverride`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not HOST:PORT:ADDRESS")]
+pub struct BadOverride(String);
+
+impl FromStr for ResolveOverride {
+    type Err = BadOverride;
+
+    fn from_str(text: &str) -> Result<ResolveOverride, BadOverride> {
+        parse_override(text).ok_or_else(|| BadOverride(text.to_owned()))
+    }
+}
+
+fn parse_override(text: &str) -> Option<ResolveOverride> {
+    let (host, rest) = text.split_once(':')?;
+    let (port, addresses) = rest.split_once(':')?;
+    let address = |text: &str| {
+        let bare = text.strip_prefix('[').and_then(|t| t.strip_suffix(']'));
+        bare.unwrap_or(text).parse().ok()
+    };
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    Some(ResolveOverride {
+        port: port.parse().ok()?,
+        addresses: addresses.split(',').map(address).collect::<Option<_>>()?,
+        host: (!host.is_empty()).then_some(host)?,
+    })
+}
+
+/// Why a [`Fetcher`](crate::Fetcher) can't be made from its configuration.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SetupError {
+    /// Octets that no header field may hold.
+    #[error("`{value}` can't stand in the {field} header field")]
+    Header {
+        /// The field's name.
+        field: &'static str,
+        /// The value that was given.
+        value: String,
+    },
+    /// Not the URL of a proxy.
+    #[error("`{value}` is no proxy")]
+    Proxy {
+        /// The value that was given.
+        value: String,
+        /// What was wrong with it.
+        source: reqwest::Error,
+    },
+    /// Not PEM certificates.
+    #[error("the extra root certificates can't be read")]
+    Roots(#[source] reqwest::Error),
+    /// The client itself.
+    #[error("the HTTP client can't be set up")]
+    Client(#[source] reqwest::Error),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expect: Option<(&str, u16, &[&str])>) {
+        let expect = expect.map(|(host, port, addresses)| ResolveOverride {
+            host: host.to_owned(),
+            port,
+            addresses: addresses.iter().map(|a| a.parse().unwrap()).collect(),
+        });
+        assert_eq!(text.parse().ok(), expect, "{text}");
+    }
+
+    #[test]
+    fn overrides_are_written_as_curl_has_them() {
+        check(
+            "Example.test.:80:127.0.0.1",
+            Some(("example.test", 80, &["127.0.0.1"])),
+        );
+        check(
+            "a.test:443:127.0.0.1,[::1]",
+            Some(("a.test", 443, &["127.0.0.1", "::1"])),
+        );
+        check("a.test:443:::1", Some(("a.test", 443, &["::1"])));
+        for wrong in [
+            "",
+            "a.test",
+            "a.test:80",
+            "a.test:http:127.0.0.1",
+            ":80:127.0.0.1",
+        ] {
+            check(wrong, None);
+        }
+        check("a.test:80:", None);
+        check("a.test:80:127.0.0.1,", None);
+    }
+}

@@ -1,0 +1,379 @@
+//! Content codings taken off a body, with a bound on what comes out.
+
+use std::cell::Cell;
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
+use std::rc::Rc;
+
+use bytes::Bytes;
+use flate2::{Decompress, FlushDecompress, Status};
+use http::HeaderMap;
+use http::header::CONTENT_ENCODING;
+
+/// More codings on one body than this are [`DecodeEnd::Broken`]: nobody needs them, and
+/// each costs memory.
+const MAX_CODINGS: usize = 4;
+/// Windows of zstd frames, as RFC 9659 bounds them for HTTP: 8 MiB.
+const ZSTD_WINDOW_LOG: u32 = 23;
+const GZIP_FIRST_OCTET: u8 = 0x1f;
+
+/// Bounds on the decoded form of one body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DecodeLimits {
+    /// The decoded body, octets.
+    pub octets: usize,
+    /// Decoded octets for one encoded octet. What makes a bomb is the ratio.
+    pub ratio: usize,
+    /// Below this size, octets, the ratio does not matter.
+    pub ratio_from: usize,
+}
+
+impl Default for DecodeLimits {
+    fn default() -> DecodeLimits {
+        DecodeLimits {
+            octets: 32 << 20,
+            ratio: 250,
+            ratio_from: 1 << 20,
+        }
+    }
+}
+
+/// A body without its content codings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decoded {
+    /// What could be decoded. Where there was no coding these are the body's own octets,
+    /// not a copy.
+    pub bytes: Bytes,
+    /// How the decoding ended.
+    pub end: DecodeEnd,
+}
+
+/// How decoding ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DecodeEnd {
+    /// All of it is there.
+    Whole,
+    /// More would have come out than the limits allow; the octets up to there are kept.
+    Truncated {
+        /// Where it was cut: the number of octets kept.
+        at: usize,
+        /// Which limit it was.
+        limit: Limit,
+    },
+    /// The encoded octets end before the coding's own end; what came out is kept.
+    Short,
+    /// The octets are not what `Content-Encoding` says; what came out before is kept.
+    Broken {
+        /// What was found wrong.
+        what: String,
+    },
+    /// A coding that is not known here; the octets are as that coding left them.
+    UnknownCoding {
+        /// Its name, in lower case.
+        name: String,
+    },
+}
+
+/// Which of the [`DecodeLimits`] cut a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// [`DecodeLimits::octets`].
+    Octets,
+    /// [`DecodeLimits::ratio`].
+    Ratio,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Coding {
+    Gzip,
+    Deflate,
+    Brotli,
+    Zstd,
+    Unknown(String),
+}
+
+/// Takes the codings that `Content-Encoding` names off a body (RFC 9110 section 8.4):
+/// gzip, deflate (with the zlib wrapper, or raw, as some servers send it), br, zstd, in any
+/// order and number up to four.
+///
+/// Never fails: what could be decoded comes back, and [`DecodeEnd`] says how it ended.
+#[must_use]
+pub fn decode(headers: &HeaderMap, body: &Bytes, limits: &DecodeLimits) -> Decoded {
+    let codings = codings(headers);
+    if codings.is_empty() || body.is_empty() {
+        return Decoded {
+            bytes: body.clone(),
+            end: DecodeEnd::Whole,
+        };
+    }
+    unpack(&codings, body, limits)
+}
+
+/// Unpacks a gzip file, such as a sitemap at `/sitemap.xml.gz` that is sent without a
+/// content coding. Octets that do not begin as gzip does come back as they are.
+#[must_use]
+pub fn decode_gzip(body: &Bytes, limits: &DecodeLimits) -> Decoded {
+    if body.starts_with(&[GZIP_FIRST_OCTET, 0x8b]) {
+        return unpack(&[Coding::Gzip], body, limits);
+    }
+    Decoded {
+        bytes: body.clone(),
+        end: DecodeEnd::Whole,
+    }
+}
+
+fn unpack(codings: &[Coding], body: &Bytes, limits: &DecodeLimits) -> Decoded {
+    if codings.len() > MAX_CODINGS {
+        let what = format!("{} content codings, more than {MAX_CODINGS}", codings.len());
+        return Decoded {
+            bytes: Bytes::new(),
+            end: DecodeEnd::Broken { what },
+        };
+    }
+    let ran_out = Rc::new(Cell::new(false));
+    let mut reader: Box<dyn BufRead + '_> = Box::new(Source {
+        rest: body,
+        ran_out: Rc::clone(&ran_out),
+    });
+    let mut taken_off = 0;
+    let mut unknown = None;
+    for coding in codings.iter().rev() {
+        if let Coding::Unknown(name) = coding {
+            unknown = Some(name.clone());
+            break;
+        }
+        reader = match open(coding, reader) {
+            Ok(reader) => reader,
+            Err(error) => return ended(Vec::new(), Err(error), &ran_out),
+        };
+        taken_off += 1;
+    }
+    let mut decoded = if taken_off == 0 {
+        Decoded {
+            bytes: body.clone(),
+            end: DecodeEnd::Whole,
+        }
+    } else {
+        drain(reader, body.len(), limits, &ran_out)
+    };
+    if let (Some(name), DecodeEnd::Whole) = (unknown, &decoded.end) {
+        decoded.end = DecodeEnd::UnknownCoding { name };
+    }
+    decoded
+}
+
+/// Reads to the end or to the limit.
+fn drain(
+    reader: Box<dyn BufRead + '_>,
+    encoded: usize,
+    limits: &DecodeLimits,
+    ran_out: &Cell<bool>,
+) -> Decoded {
+    let by_ratio = encoded.saturating_mul(limits.ratio).max(limits.ratio_from);
+    let (most, limit) = if by_ratio < limits.octets {
+        (by_ratio, Limit::Ratio)
+    } else {
+        (limits.octets, Limit::Octets)
+    };
+    let mut bytes = Vec::with_capacity(encoded.saturating_mul(4).min(most));
+    let one_more = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+    let result = reader.take(one_more).read_to_end(&mut bytes);
+    if bytes.len() > most {
+        bytes.truncate(most);
+        return Decoded {
+            bytes: bytes.into(),
+            end: DecodeEnd::Truncated { at: most, limit },
+        };
+    }
+    ended(bytes, result, ran_out)
+}
+
+fn ended(bytes: Vec<u8>, result: io::Result<usize>, ran_out: &Cell<bool>) -> Decoded {
+    let end = match result {
+        Ok(_) => DecodeEnd::Whole,
+        // Brotli's reader calls a short input invalid, as it calls a broken one.
+        Err(error) if ran_out.get() || error.kind() == ErrorKind::UnexpectedEof => DecodeEnd::Short,
+        Err(error) => DecodeEnd::Broken {
+            what: error.to_string().to_lowercase(),
+        },
+    };
+    Decoded {
+        bytes: bytes.into(),
+        end,
+    }
+}
+
+/// The codings in the order they were applied. Words that are no coding but stand there
+/// all the same (charsets, transfer encodings of mail) are left out, as browsers do.
+fn codings(headers: &HeaderMap) -> Vec<Coding> {
+    let mut found = Vec::new();
+    for value in headers.get_all(CONTENT_ENCODING) {
+        let value = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
+        for name in value.split(',') {
+            found.push(match name.trim() {
+                "" | "identity" | "none" | "utf-8" | "utf8" | "7bit" | "8bit" | "binary" => {
+                    continue;
+                }
+                "gzip" | "x-gzip" => Coding::Gzip,
+                "deflate" | "x-deflate" => Coding::Deflate,
+                "br" => Coding::Brotli,
+                "zstd" => Coding::Zstd,
+                other => Coding::Unknown(other.to_owned()),
+            });
+        }
+    }
+    found
+}
+
+fn open<'a>(
+    coding: &Coding,
+    mut inner: Box<dyn BufRead + 'a>,
+) -> io::Result<Box<dyn BufRead + 'a>> {
+    Ok(match coding {
+        Coding::Gzip => Box::new(BufReader::new(Gzip {
+            member: Some(flate2::bufread::GzDecoder::new(inner)),
+        })),
+        Coding::Deflate => {
+            let mut first = [0; 2];
+            let got = read_up_to(&mut inner, &mut first)?;
+            let zlib = got == 2 && is_zlib(first);
+            let whole = io::Cursor::new(first).take(got as u64).chain(inner);
+            Box::new(BufReader::new(Inflate {
+                inner: whole,
+                state: Decompress::new(zlib),
+                done: false,
+            }))
+        }
+        Coding::Brotli => {
+            // Large windows (up to 1 GiB) are no part of the `br` coding (RFC 7932); the
+            // decoder would take them. Their first seven bits are reserved there.
+            if inner.fill_buf()?.first().is_some_and(|b| b & 0x7f == 0x11) {
+                return Err(io::Error::new(
+                    ErrorKind::InvalidData,
+                    "large brotli window",
+                ));
+            }
+            Box::new(BufReader::new(brotli::Decompressor::new(inner, 4096)))
+        }
+        Coding::Zstd => {
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(inner)?;
+            decoder.window_log_max(ZSTD_WINDOW_LOG)?;
+            Box::new(BufReader::new(decoder))
+        }
+        Coding::Unknown(name) => {
+            return Err(io::Error::new(ErrorKind::Unsupported, name.as_str()));
+        }
+    })
+}
+
+/// RFC 1950 section 2.2: method 8, and the two octets together a multiple of 31.
+fn is_zlib([cmf, flg]: [u8; 2]) -> bool {
+    cmf & 0x0f == 8 && (u16::from(cmf) << 8 | u16::from(flg)) % 31 == 0
+}
+
+fn read_up_to(reader: &mut dyn BufRead, into: &mut [u8; 2]) -> io::Result<usize> {
+    let mut got = 0;
+    while got < into.len() {
+        match reader.read(&mut into[got..])? {
+            0 => break,
+            n => got += n,
+        }
+    }
+    Ok(got)
+}
+
+/// The encoded body; remembers whether a decoder asked for more than there is.
+struct Source<'a> {
+    rest: &'a [u8],
+    ran_out: Rc<Cell<bool>>,
+}
+
+impl Read for Source<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.rest.is_empty() && !into.is_empty() {
+            self.ran_out.set(true);
+        }
+        self.rest.read(into)
+    }
+}
+
+impl BufRead for Source<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.rest.is_empty() {
+            self.ran_out.set(true);
+        }
+        Ok(self.rest)
+    }
+
+    fn consume(&mut self, octets: usize) {
+        self.rest.consume(octets);
+    }
+}
+
+/// Gzip members one after the other (RFC 1952 section 2.2). What follows the last one and
+/// does not begin as a member is padding that servers leave, and is skipped.
+struct Gzip<R> {
+    member: Option<flate2::bufread::GzDecoder<R>>,
+}
+
+impl<R: BufRead> Read for Gzip<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let Some(member) = &mut self.member else {
+                return Ok(0);
+            };
+            let got = member.read(into)?;
+            if got > 0 || into.is_empty() {
+                return Ok(got);
+            }
+            let ended = self
+                .member
+                .take()
+                .map(flate2::bufread::GzDecoder::into_inner);
+            let Some(mut rest) = ended else { return Ok(0) };
+            if rest.fill_buf()?.first() == Some(&GZIP_FIRST_OCTET) {
+                self.member = Some(flate2::bufread::GzDecoder::new(rest));
+            }
+        }
+    }
+}
+
+/// A deflate stream that says so when its input ends too early.
+struct Inflate<R> {
+    inner: R,
+    state: Decompress,
+    done: bool,
+}
+
+impl<R: BufRead> Read for Inflate<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while !self.done && !into.is_empty() {
+            let input = self.inner.fill_buf()?;
+            let at_end = input.is_empty();
+            let (read, written) = (self.state.total_in(), self.state.total_out());
+            let status = self
+                .state
+                .decompress(input, into, FlushDecompress::None)
+                .map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
+            let read = usize::try_from(self.state.total_in() - read).unwrap_or(0);
+            let written = usize::try_from(self.state.total_out() - written).unwrap_or(0);
+            self.inner.consume(read);
+            self.done = status == Status::StreamEnd;
+            if written > 0 {
+                return Ok(written);
+            }
+            if at_end && !self.done {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
+            if read == 0 && !self.done {
+                return Err(io::Error::new(
+                    ErrorKind::InvalidData,
+                    "deflate stream stands still",
+                ));
+            }
+        }
+        Ok(0)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! What is asked for, and what came back.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use crawl_scheduler::{SignalKind, Tick};
+use crawl_weburl::CanonicalUrl;
+use http::header::{ETAG, HeaderMap, LAST_MODIFIED};
+use http::{StatusCode, Version};
+
+use crate::retry_after::retry_after;
+use crate::robots::MAX_ROBOTS_OCTETS;
+
+/// One GET.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What is asked for.
+    pub url: CanonicalUrl,
+    /// What is held already, so that the server may answer 304.
+    pub validators: Validators,
+    /// Kept octets of the body, where it is not the configuration's.
+    pub max_body: Option<u64>,
+}
+
+impl Request {
+    /// A page, or anything that is treated as one.
+    #[must_use]
+    pub fn page(url: CanonicalUrl) -> Request {
+        Request {
+            url,
+            validators: Validators::default(),
+            max_body: None,
+        }
+    }
+
+    /// A robots.txt, or a hop on the way to one. Its body has a bound of its own, so that a
+    /// small `max_body` of the operator's never cuts rules off.
+    #[must_use]
+    pub fn robots(url: CanonicalUrl, validators: Validators) -> Request {
+        Request {
+            url,
+            validators,
+            max_body: Some(MAX_ROBOTS_OCTETS),
+        }
+    }
+}
+
+/// What a server gave with an earlier answer (RFC 9110 section 8.8), sent back as
+/// `If-None-Match` and `If-Modified-Since`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Validators {
+    /// As it stood in `ETag`, with its quotes.
+    pub etag: Option<String>,
+    /// As it stood in `Last-Modified`.
+    pub last_modified: Option<String>,
+}
+
+impl Validators {
+    /// The validators of an answer.
+    #[must_use]
+    pub fn of(headers: &HeaderMap) -> Validators {
+        let text = |name| headers.get(name)?.to_str().ok().map(str::to_owned);
+        Validators {
+            etag: text(ETAG),
+            last_modified: text(LAST_MODIFIED),
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.etag.is_none() && self.last_modified.is_none()
+    }
+}
+
+/// A request and the answer to it.
+///
+/// The wire's own octets are out of reach: header names come in lower case, fields of one
+/// name stand together, broken header lines are missing, and of chunked bodies only the
+/// content is left. The content coding is as the server sent it.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    /// What was asked for.
+    pub url: CanonicalUrl,
+    /// The fields that were sent, as HTTP/1.1 writes them.
+    pub request_headers: Vec<(String, String)>,
+    /// When the exchange began, before the name was looked up.
+    pub started: Tick,
+    /// When the body's last octet had come, or it was cut.
+    pub ended: Tick,
+    /// From the start to the whole head of the answer.
+    pub first_byte: Duration,
+    /// The server that answered. Unknown behind a proxy.
+    pub address: Option<SocketAddr>,
+    /// The status code.
+    pub status: u16,
+    /// The protocol of the answer.
+    pub version: Version,
+    /// The answer's fields.
+    pub headers: HeaderMap,
+    /// The body as it was encoded, without transfer coding.
+    pub body: Bytes,
+    /// Why the body is not whole.
+    pub truncated: Option<Truncation>,
+}
+
+/// Why a body is not whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Truncation {
+    /// It is longer than was kept.
+    Length,
+}
+
+impl Exchange {
+    /// From the start to the end.
+    #[must_use]
+    pub fn took(&self) -> Duration {
+        self.ended.since(self.started)
+    }
+
+    /// What this answer tells the scheduler: 429 and 503 ask to wait, anything else is an
+    /// answer.
+    #[must_use]
+    pub fn signal_kind(&self) -> SignalKind {
+        let status = StatusCode::from_u16(self.status);
+        match status {
+            Ok(StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) => {
+                SignalKind::AskedToWait {
+                    retry_after: retry_after(&self.headers, self.ended),
+                }
+            }
+            _ => SignalKind::Answered,
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! An exchange that brought no answer: in which phase, whose fault, whether trying again
+//! helps.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use crawl_scheduler::{SignalKind, Tick};
+
+/// Why there is no [`Exchange`](crate::Exchange).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What happened.
+    pub kind: FailureKind,
+    /// How far the exchange had come.
+    pub phase: Phase,
+    /// Whose fault it was.
+    pub fault: Fault,
+    /// Whether the same request may fare better at another time.
+    pub retry: bool,
+    /// When the exchange began.
+    pub started: Tick,
+    /// When it was given up.
+    pub ended: Tick,
+    /// The peer, where a connection is known to have stood.
+    pub address: Option<SocketAddr>,
+    /// What the layers below said, from the outermost to the cause.
+    pub detail: String,
+}
+
+/// The kinds of failure. Each has a [name](FailureKind::name) for rows and counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FailureKind {
+    /// The permit was for another host. Nothing was sent.
+    WrongPermit,
+    /// The URL fits into no request. Nothing was sent.
+    BadUrl,
+    /// An address that the operator did not allow.
+    AddressRefused,
+    /// The name has no address, or nobody could be asked.
+    DnsFailed,
+    /// The host refused the connection.
+    ConnectRefused,
+    /// No route to the host.
+    ConnectUnreachable,
+    /// No connection within the time for it.
+    ConnectTimeout,
+    /// The connection was cut while it was made.
+    ConnectReset,
+    /// No connection, for another reason.
+    ConnectFailed,
+    /// The operator's proxy did not bring a connection about.
+    ProxyFailed,
+    /// No TLS session, or a certificate that does not verify.
+    TlsFailed,
+    /// The time for the whole exchange was over.
+    Timeout,
+    /// The connection was cut.
+    Reset,
+    /// The connection was closed before an answer began or its head was whole.
+    EmptyAnswer,
+    /// The answer's head is not HTTP.
+    BadResponse,
+    /// The answer's head is longer, or has more fields, than is read.
+    HeadersTooLarge,
+    /// The body ended before its announced end.
+    ShortBody,
+    /// The body's framing is broken.
+    BadBody,
+}
+
+/// How far an exchange had come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Phase {
+    /// Before anything was sent.
+    Request,
+    /// Judging where the host is.
+    Address,
+    /// Looking up the host's name.
+    Dns,
+    /// Making the connection.
+    Connect,
+    /// Agreeing on TLS.
+    Tls,
+    /// Sending the request and waiting for the whole head of the answer. Where the time
+    /// for the whole exchange runs out earlier, it counts as this too.
+    FirstByte,
+    /// Reading the body.
+    Body,
+}
+
+/// Whose fault a failure was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fault {
+    /// This URL's: others of the host may fare well.
+    Url,
+    /// The host's: it can't be reached.
+    Host,
+    /// Ours: the configuration, the proxy, the program.
+    Operator,
+}
+
+impl Failure {
+    /// The kind's name: `connect_refused`, `timeout`, ...
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.kind.name()
+    }
+
+    /// What this failure tells the scheduler: a host that can't be connected to is paused,
+    /// anything else is the URL's matter.
+    #[must_use]
+    pub fn signal_kind(&self) -> SignalKind {
+        if self.kind.is_no_connection() {
+            SignalKind::NoConnection
+        } else {
+            SignalKind::UrlFailed
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name(), self.detail)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl FailureKind {
+    /// A short fixed name, for rows and counters.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            FailureKind::WrongPermit => "wrong_permit",
+            FailureKind::BadUrl => "bad_url",
+            FailureKind::AddressRefused => "address_refused",
+            FailureKind::DnsFailed => "dns_failed",
+            FailureKind::ConnectRefused => "connect_refused",
+            FailureKind::ConnectUnreachable => "connect_unreachable",
+            FailureKind::ConnectTimeout => "connect_timeout",
+            FailureKind::ConnectReset => "connect_reset",
+            FailureKind::ConnectFailed => "connect_failed",
+            FailureKind::ProxyFailed => "proxy_failed",
+            FailureKind::TlsFailed => "tls_failed",
+            FailureKind::Timeout => "timeout",
+            FailureKind::Reset => "reset",
+            FailureKind::EmptyAnswer => "empty_answer",
+            FailureKind::BadResponse => "bad_response",
+            FailureKind::HeadersTooLarge => "headers_too_large",
+            FailureKind::ShortBody => "short_body",
+            FailureKind::BadBody => "bad_body",
+        }
+    }
+
+    /// Whether the host could not be connected to, so that no URL of it can be asked for.
+    #[must_use]
+    pub fn is_no_connection(self) -> bool {
+        matches!(
+            self,
+            FailureKind::DnsFailed
+                | FailureKind::ConnectRefused
+                | FailureKind::ConnectUnreachable
+                | FailureKind::ConnectTimeout
+                | FailureKind::ConnectReset
+                | FailureKind::ConnectFailed
+                | FailureKind::ProxyFailed
+                | FailureKind::TlsFailed
+        )
+    }
+
+    pub(crate) fn fault(self) -> Fault {
+        match self {
+            FailureKind::WrongPermit | FailureKind::ProxyFailed => Fault::Operator,
+            _ if self.is_no_connection() => Fault::Host,
+            _ => Fault::Url,
+        }
+    }
+
+    pub(crate) fn retry(self) -> bool {
+        !matches!(
+            self,
+            FailureKind::WrongPermit
+                | FailureKind::BadUrl
+                | FailureKind::AddressRefused
+                | FailureKind::HeadersTooLarge
+        )
+    }
+}

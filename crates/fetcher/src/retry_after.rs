@@ -1,0 +1,102 @@
+//! How long a server asked us to wait.
+
+use std::time::{Duration, SystemTime};
+
+use crawl_scheduler::Tick;
+use http::HeaderMap;
+use http::header::{DATE, HeaderName, RETRY_AFTER};
+
+/// What `Retry-After` asks for (RFC 9110 section 10.2.3): seconds, or an HTTP date.
+///
+/// A date is measured from the answer's own `Date` where it has one, so that a server whose
+/// clock is off still gets the wait that it meant, and from `now` otherwise. A date in the
+/// past is a wait of zero; a number past what can be counted is the longest wait there is.
+/// Of several fields the longest wait holds. A field that is neither form says nothing.
+#[must_use]
+pub fn retry_after(headers: &HeaderMap, now: Tick) -> Option<Duration> {
+    let now = SystemTime::UNIX_EPOCH + Duration::from_micros(now.as_micros());
+    let from = date(headers, &DATE).unwrap_or(now);
+    let waits = headers.get_all(RETRY_AFTER).iter().filter_map(|value| {
+        let text = value.to_str().ok()?.trim();
+        if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
+            return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
+        }
+        let until = httpdate::parse_http_date(text).ok()?;
+        Some(until.duration_since(from).unwrap_or_default())
+    });
+    waits.max()
+}
+
+/// The first field of this name, read as an HTTP date (RFC 9110 section 5.6.7).
+pub(crate) fn date(headers: &HeaderMap, name: &HeaderName) -> Option<SystemTime> {
+    let text = headers.get(name)?.to_str().ok()?;
+    httpdate::parse_http_date(text.trim()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    /// `now` is 1994-11-15 08:12:31 UTC.
+    fn check(fields: &[(&'static str, &'static str)], wait: Option<u64>) {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        let now = Tick::from_micros(784_887_151_000_000);
+        assert_eq!(
+            retry_after(&headers, now),
+            wait.map(Duration::from_secs),
+            "{fields:?}"
+        );
+    }
+
+    #[test]
+    fn rfc9110_10_2_3_seconds() {
+        check(&[("retry-after", "120")], Some(120));
+        check(&[("retry-after", " 0 ")], Some(0));
+        check(
+            &[("retry-after", "99999999999999999999999")],
+            Some(u64::MAX),
+        );
+        check(&[], None);
+    }
+
+    #[test]
+    fn rfc9110_10_2_3_date() {
+        check(
+            &[("retry-after", "Tue, 15 Nov 1994 08:13:31 GMT")],
+            Some(60),
+        );
+        check(&[("retry-after", "Tue, 15 Nov 1994 08:00:00 GMT")], Some(0));
+        check(
+            &[("retry-after", "Tuesday, 15-Nov-94 08:13:31 GMT")],
+            Some(60),
+        );
+    }
+
+    #[test]
+    fn ours_a_date_is_measured_from_the_servers_own_clock() {
+        check(
+            &[
+                ("retry-after", "Tue, 15 Nov 1994 03:00:30 GMT"),
+                ("date", "Tue, 15 Nov 1994 03:00:00 GMT"),
+            ],
+            Some(30),
+        );
+    }
+
+    #[test]
+    fn ours_the_longest_of_several_holds() {
+        check(&[("retry-after", "5"), ("retry-after", "60")], Some(60));
+    }
+
+    #[test]
+    fn ours_anything_else_says_nothing() {
+        for value in ["", "soon", "-5", "1.5", "120, 5"] {
+            check(&[("retry-after", value)], None);
+        }
+    }
+}

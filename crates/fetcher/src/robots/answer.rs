@@ -1,0 +1,128 @@
+//! What the answer to a request for robots.txt means.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use crawl_weburl::{CanonicalUrl, canonicalize};
+use http::header::LOCATION;
+
+use crate::decode::{DecodeEnd, DecodeLimits, decode};
+use crate::exchange::{Exchange, Request};
+use crate::failure::Failure;
+use crate::retry_after::retry_after;
+
+/// Redirects followed on the way to a robots.txt (RFC 9309 section 2.3.1.2).
+pub const MAX_HOPS: u8 = 5;
+/// Octets of a robots.txt that are fetched and decoded. More than the rules' own limit
+/// (512 KiB, RFC 9309 section 2.5 asks for 500), so that a file that was cut here is known
+/// to be too long there, and loses its cut line.
+pub const MAX_ROBOTS_OCTETS: u64 = 1 << 20;
+
+/// An answer, read by RFC 9309 section 2.3.1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RobotsAnswer {
+    /// A robots.txt, whatever it holds (2.3.1.1).
+    Rules {
+        /// Decoded, at most [`MAX_ROBOTS_OCTETS`].
+        body: Bytes,
+        /// The status, 2xx.
+        status: u16,
+    },
+    /// There is none, so nothing is barred (2.3.1.3): 4xx other than 429, and redirects
+    /// that lead nowhere or too far.
+    None {
+        /// The status, 4xx or 3xx.
+        status: u16,
+    },
+    /// The copy that is held is still the file: 304 to a request with validators.
+    NotModified,
+    /// The file is elsewhere (2.3.1.2). The rules found there are this origin's.
+    Redirect {
+        /// Where to ask next.
+        to: CanonicalUrl,
+        /// The status, 3xx.
+        status: u16,
+    },
+    /// Nobody knows whether there are rules, so nothing may be asked for (2.3.1.4): 429,
+    /// 5xx, no connection, a broken answer or encoding.
+    Unreachable {
+        /// The failure's name, `status` for a status, or `encoding`.
+        why: String,
+        /// The status, where there was an answer.
+        status: Option<u16>,
+        /// How long the server asked us to wait.
+        retry_after: Option<Duration>,
+    },
+}
+
+impl RobotsAnswer {
+    /// Reads the result of `request`, which was the `hops`-th redirect on the way (0: the
+    /// origin's own /robots.txt).
+    #[must_use]
+    pub fn of(request: &Request, result: &Result<Exchange, Failure>, hops: u8) -> RobotsAnswer {
+        let exchange = match result {
+            Ok(exchange) => exchange,
+            Err(failure) => {
+                return RobotsAnswer::Unreachable {
+                    why: failure.name().to_owned(),
+                    status: None,
+                    retry_after: None,
+                };
+            }
+        };
+        let status = exchange.status;
+        match status {
+            200..=299 => rules(exchange),
+            304 if !request.validators.is_empty() => RobotsAnswer::NotModified,
+            300..=399 => match target(exchange) {
+                Some(to) if hops < MAX_HOPS => RobotsAnswer::Redirect { to, status },
+                _ => RobotsAnswer::None { status },
+            },
+            429 => unreachable(exchange, "status"),
+            400..=499 => RobotsAnswer::None { status },
+            _ => unreachable(exchange, "status"),
+        }
+    }
+}
+
+fn rules(exchange: &Exchange) -> RobotsAnswer {
+    let most = usize::try_from(MAX_ROBOTS_OCTETS).unwrap_or(usize::MAX);
+    let limits = DecodeLimits {
+        octets: most,
+        ratio_from: most,
+        ..DecodeLimits::default()
+    };
+    let decoded = decode(&exchange.headers, &exchange.body, &limits);
+    let body = decoded.bytes.slice(..decoded.bytes.len().min(most));
+    let status = exchange.status;
+    match decoded.end {
+        DecodeEnd::Whole | DecodeEnd::Truncated { .. } => RobotsAnswer::Rules { body, status },
+        // We cut it ourselves; what came out before is the beginning of the file.
+        DecodeEnd::Short if exchange.truncated.is_some() => RobotsAnswer::Rules { body, status },
+        DecodeEnd::Short | DecodeEnd::Broken { .. } | DecodeEnd::UnknownCoding { .. } => {
+            unreachable(exchange, "encoding")
+        }
+    }
+}
+
+/// Where a redirect leads, if it is one that a GET follows (RFC 9110 section 15.4) and
+/// names a URL.
+fn target(exchange: &Exchange) -> Option<CanonicalUrl> {
+    if !matches!(exchange.status, 300..=303 | 307 | 308) {
+        return None;
+    }
+    let location = exchange.headers.get(LOCATION)?;
+    let location = String::from_utf8_lossy(location.as_bytes());
+    canonicalize(Some(&exchange.url), &location).ok()
+}
+
+fn unreachable(exchange: &Exchange, why: &str) -> RobotsAnswer {
+    RobotsAnswer::Unreachable {
+        why: why.to_owned(),
+        status: Some(exchange.status),
+        retry_after: retry_after(&exchange.headers, exchange.ended),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! Copies and their compiled rules, in bounded memory.
+
+use std::sync::Arc;
+
+use crawl_policy::{ProductToken, Profile, Robots};
+use crawl_scheduler::{RobotsState, Tick};
+use crawl_weburl::Origin;
+use moka::policy::EvictionPolicy;
+use moka::sync::Cache;
+
+use crate::robots::copy::{Force, RobotsCopy};
+use crate::robots::freshness::RobotsTimes;
+
+/// What an entry costs besides the file and its rules: keys, validators, the cache's own
+/// bookkeeping. Octets, rounded up.
+const OVERHEAD: usize = 1024;
+
+/// A copy with its rules.
+#[derive(Debug)]
+pub struct Compiled {
+    /// What is known.
+    pub copy: RobotsCopy,
+    /// The rules that follow from it.
+    pub robots: Robots,
+}
+
+impl Compiled {
+    /// Compiles a copy for one agent and one reading.
+    #[must_use]
+    pub fn new(copy: RobotsCopy, agent: &ProductToken, profile: Profile) -> Compiled {
+        let robots = copy.compile(agent, profile);
+        Compiled { copy, robots }
+    }
+
+    /// What the scheduler is told of this origin at `now`.
+    #[must_use]
+    pub fn state(&self, now: Tick, times: &RobotsTimes) -> RobotsState {
+        match self.copy.force(now, times) {
+            Force::Fresh { until } | Force::LastGood { until } => RobotsState::InForce {
+                crawl_delay: self.robots.crawl_delay().map(|(delay, _)| delay),
+                until,
+            },
+            Force::Unreachable { retry_at } => RobotsState::Unreachable { retry_at },
+            Force::Expired => RobotsState::Unknown,
+        }
+    }
+
+    /// Octets in memory, about.
+    #[must_use]
+    pub fn memory_octets(&self) -> usize {
+        OVERHEAD + self.copy.body.len() + self.robots.memory_octets()
+    }
+}
+
+/// The copies in use. What falls out is still in the frontier, in its durable form: the
+/// cache bounds memory and nothing else. Whether a copy holds is a question for
+/// [`RobotsCopy::force`] and the caller's clock.
+#[derive(Clone, Debug)]
+pub struct RobotsCache {
+    copies: Cache<Origin, Arc<Compiled>>,
+}
+
+impl RobotsCache {
+    /// A cache of at most `octets`, by [`Compiled::memory_octets`]. One copy is at most a few
+    /// MiB; a cache smaller than that may not hold every copy.
+    #[must_use]
+    pub fn new(octets: u64) -> RobotsCache {
+        let weigh = |_: &Origin, compiled: &Arc<Compiled>| {
+            u32::try_from(compiled.memory_octets()).unwrap_or(u32::MAX)
+        };
+        RobotsCache {
+            copies: Cache::builder()
+                .max_capacity(octets)
+                .weigher(weigh)
+                // What was used last stays; a new copy is always taken in.
+                .eviction_policy(EvictionPolicy::lru())
+                .build(),
+        }
+    }
+
+    /// The copy of this origin, if it is in memory.
+    #[must_use]
+    pub fn get(&self, origin: &Origin) -> Option<Arc<Compiled>> {
+        self.copies.get(origin)
+    }
+
+    /// Keeps a copy in place of the one before it.
+    pub fn insert(&self, compiled: Arc<Compiled>) {
+        self.copies.insert(compiled.copy.origin.clone(), compiled);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::*;
+use crate::exchange::Validators;
+use crate::robots::copy::CopyState;
+
+fn compiled(origin: &str, state: CopyState, body: &'static [u8]) -> Arc<Compiled> {
+    let origin = Origin::parse(origin).unwrap();
+    let copy = RobotsCopy {
+        url: origin.robots_url(),
+        origin,
+        status: Some(200),
+        fetched_at: Tick::from_micros(0),
+        expires: Tick::from_micros(1000),
+        lasts: Duration::from_millis(1),
+        body: Bytes::from_static(body),
+        good_at: (state == CopyState::Rules).then_some(Tick::from_micros(0)),
+        state,
+        validators: Validators::default(),
+    };
+    let agent = ProductToken::new("crawl").unwrap();
+    Arc::new(Compiled::new(copy, &agent, Profile::Rfc9309))
+}
+
+fn out() -> CopyState {
+    CopyState::Unreachable {
+        why: "timeout".to_owned(),
+        since: Tick::from_micros(0),
+        tries: 1,
+    }
+}
+
+#[test]
+fn a_copy_is_found_by_its_origin_and_replaced() {
+    let cache = RobotsCache::new(1 << 20);
+    let origin = Origin::parse("http://a.example").unwrap();
+    assert!(cache.get(&origin).is_none());
+    cache.insert(compiled("http://a.example", CopyState::None, b""));
+    cache.insert(compiled(
+        "http://a.example",
+        CopyState::Rules,
+        b"User-agent: *\n",
+    ));
+    let found = cache.get(&origin).unwrap();
+    assert_eq!(found.copy.state, CopyState::Rules);
+    assert!(
+        cache
+            .get(&Origin::parse("https://a.example").unwrap())
+            .is_none()
+    );
+}
+
+#[test]
+fn memory_is_bounded_by_octets() {
+    let cache = RobotsCache::new(100_000);
+    for n in 0..1000 {
+        cache.insert(compiled(
+            &format!("http://h{n}.example"),
+            CopyState::None,
+            b"",
+        ));
+    }
+    cache.copies.run_pending_tasks();
+    assert!(cache.copies.weighted_size() <= 100_000);
+    assert!(cache.copies.entry_count() > 10);
+}
+
+#[test]
+fn the_scheduler_is_told_what_is_in_force() {
+    let times = RobotsTimes::default();
+    let file = b"User-agent: *\nCrawl-delay: 3\n";
+    let state = |compiled: &Compiled, now| compiled.state(Tick::from_micros(now), &times);
+    let fresh = compiled("http://a.example", CopyState::Rules, file);
+    assert!(matches!(
+        state(&fresh, 999),
+        RobotsState::InForce { crawl_delay: Some(delay), until }
+            if delay.as_secs() == 3 && until.as_micros() == 1000
+    ));
+    assert!(matches!(state(&fresh, 1000), RobotsState::Unknown));
+    let lost = compiled("http://a.example", out(), b"");
+    assert!(matches!(
+        state(&lost, 0),
+        RobotsState::Unreachable { retry_at } if retry_at.as_micros() == 1000
+    ));
+}
+
+#[test]
+fn ours_rules_that_nobody_knows_bar_everything() {
+    let barred = |compiled: &Compiled| {
+        compiled.robots.judge("/a").access == crawl_policy::Access::Disallowed
+    };
+    assert!(barred(&compiled("http://a.example", out(), b"")));
+    assert!(!barred(&compiled("http://a.example", CopyState::None, b"")));
+    assert!(!barred(&compiled(
+        "http://a.example",
+        CopyState::Rules,
+        b""
+    )));
+}

@@ -1,0 +1,381 @@
+//! What is held of an origin's robots.txt, in memory and on disk.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use crawl_policy::{ProductToken, Profile, Robots};
+use crawl_scheduler::Tick;
+use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
+use http::HeaderMap;
+use http::header::{CACHE_CONTROL, EXPIRES};
+use serde::{Deserialize, Serialize};
+
+use crate::exchange::{Exchange, Validators};
+use crate::failure::Failure;
+use crate::robots::answer::RobotsAnswer;
+use crate::robots::freshness::{RobotsTimes, lifetime};
+
+/// The durable form's version. A form of another version is not read.
+const VERSION: u32 = 1;
+/// What stands in where nothing is known: everything is barred.
+const BAR_ALL: &[u8] = b"User-agent: *\nDisallow: /\n";
+
+/// An origin's robots.txt as it is known: the last answer, and the last good file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RobotsCopy {
+    /// Whose rules these are.
+    pub origin: Origin,
+    /// What the last answer said.
+    pub state: CopyState,
+    /// The status of the last answer; none where there was no answer.
+    pub status: Option<u16>,
+    /// When the last answer came.
+    pub fetched_at: Tick,
+    /// Until when the last answer holds: after that robots.txt is to be asked for again.
+    pub expires: Tick,
+    /// How long the last good answer was said to hold.
+    pub lasts: Duration,
+    /// The last good file, decoded; empty where there was none.
+    pub body: Bytes,
+    /// When `body` was last fetched or confirmed; none where no file is held.
+    pub good_at: Option<Tick>,
+    /// The URL that gave `body` (after redirects): only there do the validators mean
+    /// anything.
+    pub url: CanonicalUrl,
+    /// What came with `body`.
+    pub validators: Validators,
+}
+
+/// What the last answer said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CopyState {
+    /// There is a file.
+    Rules,
+    /// There is none; nothing is barred.
+    None,
+    /// Nobody knows.
+    Unreachable {
+        /// As [`RobotsAnswer::Unreachable`] has it.
+        why: String,
+        /// Since when.
+        since: Tick,
+        /// Answers of this kind in a row.
+        tries: u32,
+    },
+}
+
+/// Whether rules are in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Force {
+    /// They are.
+    Fresh {
+        /// Until then.
+        until: Tick,
+    },
+    /// The file is unreachable, and the last good copy serves.
+    LastGood {
+        /// Until then; robots.txt is asked for again after it.
+        until: Tick,
+    },
+    /// The file is unreachable, and no copy serves: nothing of the origin may be asked for.
+    Unreachable {
+        /// When to ask again.
+        retry_at: Tick,
+    },
+    /// What is held is too old: robots.txt comes first.
+    Expired,
+}
+
+/// A durable form that can't be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadCopy {
+    /// No line that ends the head.
+    #[error("robots copy of {0} octets has no head")]
+    NoHead(usize),
+    /// A head that can't be read.
+    #[error("robots copy has a broken head")]
+    Head(#[from] serde_json::Error),
+    /// Written by another version of this program.
+    #[error("robots copy of version {0}, not {VERSION}")]
+    Version(u32),
+    /// An origin or URL that is none.
+    #[error("robots copy names `{0}`, which is no URL")]
+    Url(String),
+}
+
+impl RobotsCopy {
+    /// What is known of `origin`'s robots.txt after one more answer: `answer` was read from
+    /// `result`, and `before` is what was known until now.
+    ///
+    /// A good answer replaces everything. An unreachable file keeps the last good one, and
+    /// is to be asked for again after a wait that doubles from one answer to the next, or
+    /// after the server's Retry-After, if that is longer. A [`RobotsAnswer::Redirect`] that
+    /// is not followed leaves no rules (RFC 9309 section 2.3.1.2).
+    #[must_use]
+    pub fn learn(
+        origin: &Origin,
+        before: Option<&RobotsCopy>,
+        answer: &RobotsAnswer,
+        result: &Result<Exchange, Failure>,
+        times: &RobotsTimes,
+    ) -> RobotsCopy {
+        let now = match result {
+            Ok(exchange) => exchange.ended,
+            Err(failure) => failure.ended,
+        };
+        let mut copy = RobotsCopy::blank(origin, now);
+        if let Ok(exchange) = result {
+            copy.status = Some(exchange.status);
+        }
+        match (answer, result) {
+            (RobotsAnswer::Rules { body, .. }, Ok(exchange)) => {
+                copy.body = body.clone();
+                copy.good(exchange, times);
+            }
+            (RobotsAnswer::NotModified, Ok(exchange)) if before.is_some_and(RobotsCopy::holds) => {
+                copy.confirmed(before, exchange, times);
+            }
+            (RobotsAnswer::None { .. } | RobotsAnswer::Redirect { .. }, Ok(exchange)) => {
+                copy.state = CopyState::None;
+                copy.lasts = lifetime(&exchange.headers, times, now);
+                copy.expires = now + copy.lasts;
+            }
+            _ => copy.lost(before, answer, times),
+        }
+        copy
+    }
+
+    /// Whether rules are in force at `now`.
+    #[must_use]
+    pub fn force(&self, now: Tick, times: &RobotsTimes) -> Force {
+        if now >= self.expires {
+            return Force::Expired;
+        }
+        if !matches!(self.state, CopyState::Unreachable { .. }) {
+            return Force::Fresh {
+                until: self.expires,
+            };
+        }
+        match self.good_at.map(|good_at| good_at + times.last_good) {
+            Some(end) if now < end => Force::LastGood {
+                until: end.min(self.expires),
+            },
+            _ => Force::Unreachable {
+                retry_at: self.expires,
+            },
+        }
+    }
+
+    /// The rules. Where the file is unreachable and no copy is held everything is barred,
+    /// so that a caller who forgets to ask [`force`](RobotsCopy::force) asks for nothing.
+    #[must_use]
+    pub fn compile(&self, agent: &ProductToken, profile: Profile) -> Robots {
+        match self.state {
+            CopyState::None => Robots::allow_all(),
+            _ if self.holds() => Robots::parse(&self.body, agent, profile),
+            _ => Robots::parse(BAR_ALL, agent, profile),
+        }
+    }
+
+    /// What to send along when `url` is asked for again.
+    #[must_use]
+    pub fn validators_for(&self, url: &CanonicalUrl) -> Validators {
+        if self.holds() && self.url == *url {
+            return self.validators.clone();
+        }
+        Validators::default()
+    }
+
+    /// The durable form: a line of JSON, then the file as it is.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let head = Head::of(self);
+        // Plain strings and numbers: there is nothing in them that JSON can't hold.
+        let mut bytes = serde_json::to_vec(&head).unwrap_or_default();
+        bytes.push(b'\n');
+        bytes.extend_from_slice(&self.body);
+        bytes
+    }
+
+    /// Reads the durable form back.
+    ///
+    /// # Errors
+    /// [`BadCopy`] says what can't be read. No input panics.
+    pub fn from_bytes(bytes: &[u8]) -> Result<RobotsCopy, BadCopy> {
+        let end = bytes.iter().position(|&b| b == b'\n');
+        let end = end.ok_or(BadCopy::NoHead(bytes.len()))?;
+        let version: Version = serde_json::from_slice(&bytes[..end])?;
+        if version.version != VERSION {
+            return Err(BadCopy::Version(version.version));
+        }
+        let head: Head = serde_json::from_slice(&bytes[..end])?;
+        head.into_copy(Bytes::copy_from_slice(&bytes[end + 1..]))
+    }
+
+    fn blank(origin: &Origin, now: Tick) -> RobotsCopy {
+        RobotsCopy {
+            url: origin.robots_url(),
+            origin: origin.clone(),
+            state: CopyState::Rules,
+            status: None,
+            fetched_at: now,
+            expires: now,
+            lasts: Duration::ZERO,
+            body: Bytes::new(),
+            good_at: None,
+            validators: Validators::default(),
+        }
+    }
+
+    /// Whether a file is held, be it an old one.
+    fn holds(&self) -> bool {
+        self.good_at.is_some()
+    }
+
+    fn good(&mut self, exchange: &Exchange, times: &RobotsTimes) {
+        self.lasts = lifetime(&exchange.headers, times, exchange.ended);
+        self.expires = exchange.ended + self.lasts;
+        self.good_at = Some(exchange.ended);
+        self.url = exchange.url.clone();
+        self.validators = Validators::of(&exchange.headers);
+    }
+
+    /// RFC 9111 section 4.3.4: what the 304 does not say stays as it was.
+    fn confirmed(&mut self, before: Option<&RobotsCopy>, exchange: &Exchange, times: &RobotsTimes) {
+        let Some(before) = before else { return };
+        self.body = before.body.clone();
+        self.good(exchange, times);
+        if !says_how_long(&exchange.headers) {
+            self.lasts = before.lasts.min(times.most);
+            self.expires = exchange.ended + self.lasts;
+        }
+        let old = &before.validators;
+        let new = &mut self.validators;
+        new.etag = new.etag.take().or_else(|| old.etag.clone());
+        new.last_modified = new
+            .last_modified
+            .take()
+            .or_else(|| old.last_modified.clone());
+    }
+
+    fn lost(&mut self, before: Option<&RobotsCopy>, answer: &RobotsAnswer, times: &RobotsTimes) {
+        let now = self.fetched_at;
+        let (why, asked) = match answer {
+            RobotsAnswer::Unreachable {
+                why, retry_after, ..
+            } => (why.as_str(), *retry_after),
+            _ => ("status", None),
+        };
+        let (since, tries) = match before.map(|before| &before.state) {
+            Some(CopyState::Unreachable { since, tries, .. }) => (*since, tries.saturating_add(1)),
+            _ => (now, 1),
+        };
+        let doubled = times.first_wait.saturating_mul(1 << (tries - 1).min(16));
+        let wait = doubled.min(times.longest_wait);
+        let asked = asked.unwrap_or_default().min(times.longest_asked);
+        self.expires = now + wait.max(asked);
+        self.state = CopyState::Unreachable {
+            why: why.to_owned(),
+            since,
+            tries,
+        };
+        if let Some(before) = before.filter(|before| before.holds()) {
+            self.body = before.body.clone();
+            self.good_at = before.good_at;
+            self.lasts = before.lasts;
+            self.url = before.url.clone();
+            self.validators = before.validators.clone();
+        }
+    }
+}
+
+fn says_how_long(headers: &HeaderMap) -> bool {
+    headers.contains_key(CACHE_CONTROL) || headers.contains_key(EXPIRES)
+}
+
+#[derive(Deserialize)]
+struct Version {
+    version: u32,
+}
+
+/// The head of the durable form. Times are microseconds.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    version: u32,
+    origin: String,
+    state: State,
+    status: Option<u16>,
+    fetched_at: u64,
+    expires: u64,
+    lasts: u64,
+    good_at: Option<u64>,
+    url: String,
+    etag: Option<String>,
+    last_modified: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    Rules,
+    None,
+    Unreachable { why: String, since: u64, tries: u32 },
+}
+
+impl Head {
+    fn of(copy: &RobotsCopy) -> Head {
+        Head {
+            version: VERSION,
+            origin: copy.origin.to_string(),
+            state: match &copy.state {
+                CopyState::Rules => State::Rules,
+                CopyState::None => State::None,
+                CopyState::Unreachable { why, since, tries } => State::Unreachable {
+                    why: why.clone(),
+                    since: since.as_micros(),
+                    tries: *tries,
+                },
+            },
+            status: copy.status,
+            fetched_at: copy.fetched_at.as_micros(),
+            expires: copy.expires.as_micros(),
+            lasts: u64::try_from(copy.lasts.as_micros()).unwrap_or(u64::MAX),
+            good_at: copy.good_at.map(Tick::as_micros),
+            url: copy.url.to_string(),
+            etag: copy.validators.etag.clone(),
+            last_modified: copy.validators.last_modified.clone(),
+        }
+    }
+
+    fn into_copy(self, body: Bytes) -> Result<RobotsCopy, BadCopy> {
+        let origin = Origin::parse(&self.origin).map_err(|_| BadCopy::Url(self.origin))?;
+        let url = canonicalize(None, &self.url).map_err(|_| BadCopy::Url(self.url))?;
+        Ok(RobotsCopy {
+            origin,
+            state: match self.state {
+                State::Rules => CopyState::Rules,
+                State::None => CopyState::None,
+                State::Unreachable { why, since, tries } => CopyState::Unreachable {
+                    why,
+                    since: Tick::from_micros(since),
+                    tries,
+                },
+            },
+            status: self.status,
+            fetched_at: Tick::from_micros(self.fetched_at),
+            expires: Tick::from_micros(self.expires),
+            lasts: Duration::from_micros(self.lasts),
+            body,
+            good_at: self.good_at.map(Tick::from_micros),
+            url,
+            validators: Validators {
+                etag: self.etag,
+                last_modified: self.last_modified,
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

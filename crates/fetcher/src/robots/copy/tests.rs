@@ -1,0 +1,232 @@
+use http::{HeaderValue, Version};
+
+use super::*;
+use crate::failure::{FailureKind, Fault, Phase};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn origin() -> Origin {
+    Origin::parse("http://a.example").unwrap()
+}
+
+fn at(after: Duration) -> Tick {
+    Tick::from_micros(1_700_000_000_000_000) + after
+}
+
+fn result(
+    when: Duration,
+    status: u16,
+    headers: &[(&'static str, &'static str)],
+) -> Result<Exchange, Failure> {
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        map.append(*name, HeaderValue::from_static(value));
+    }
+    Ok(Exchange {
+        url: origin().robots_url(),
+        request_headers: Vec::new(),
+        started: at(when),
+        ended: at(when),
+        first_byte: Duration::ZERO,
+        address: None,
+        status,
+        version: Version::HTTP_11,
+        headers: map,
+        body: Bytes::new(),
+        truncated: None,
+    })
+}
+
+fn rules(when: Duration, headers: &[(&'static str, &'static str)]) -> RobotsCopy {
+    let answer = RobotsAnswer::Rules {
+        body: Bytes::from_static(b"User-agent: *\nDisallow: /private\n"),
+        status: 200,
+    };
+    learn(None, &answer, &result(when, 200, headers))
+}
+
+fn learn(
+    before: Option<&RobotsCopy>,
+    answer: &RobotsAnswer,
+    result: &Result<Exchange, Failure>,
+) -> RobotsCopy {
+    let times = RobotsTimes::default();
+    let copy = RobotsCopy::learn(&origin(), before, answer, result, &times);
+    let read = RobotsCopy::from_bytes(&copy.to_bytes()).unwrap();
+    assert_eq!(read, copy, "the durable form holds everything");
+    copy
+}
+
+fn unreachable(before: Option<&RobotsCopy>, when: Duration, asked: Option<Duration>) -> RobotsCopy {
+    let answer = RobotsAnswer::Unreachable {
+        why: "status".to_owned(),
+        status: Some(503),
+        retry_after: asked,
+    };
+    learn(before, &answer, &result(when, 503, &[]))
+}
+
+fn force(copy: &RobotsCopy, when: Duration) -> Force {
+    copy.force(at(when), &RobotsTimes::default())
+}
+
+#[test]
+fn rfc9309_2_4_rules_hold_for_their_lifetime() {
+    let copy = rules(Duration::ZERO, &[("cache-control", "max-age=600")]);
+    let until = at(Duration::from_secs(600));
+    assert_eq!(force(&copy, Duration::ZERO), Force::Fresh { until });
+    assert_eq!(
+        force(&copy, Duration::from_secs(599)),
+        Force::Fresh { until }
+    );
+    assert_eq!(force(&copy, Duration::from_secs(600)), Force::Expired);
+}
+
+#[test]
+fn rfc9309_2_3_1_3_no_file_is_in_force_like_one() {
+    let answer = RobotsAnswer::None { status: 404 };
+    let copy = learn(None, &answer, &result(Duration::ZERO, 404, &[]));
+    assert_eq!(copy.status, Some(404));
+    assert_eq!(
+        force(&copy, HOUR),
+        Force::Fresh {
+            until: at(24 * HOUR)
+        }
+    );
+}
+
+#[test]
+fn ours_waits_double_from_five_minutes_to_six_hours() {
+    let mut copy = unreachable(None, Duration::ZERO, None);
+    let mut waits = Vec::new();
+    for _ in 0..9 {
+        waits.push(copy.expires.since(copy.fetched_at).as_secs() / 60);
+        let when = copy.expires.since(at(Duration::ZERO));
+        copy = unreachable(Some(&copy), when, None);
+    }
+    assert_eq!(waits, [5, 10, 20, 40, 80, 160, 320, 360, 360]);
+    let CopyState::Unreachable { since, tries, .. } = copy.state else {
+        panic!("{:?}", copy.state);
+    };
+    assert_eq!((since, tries), (at(Duration::ZERO), 10));
+}
+
+#[test]
+fn ours_a_longer_retry_after_holds_up_to_a_day() {
+    let wait = |asked| unreachable(None, Duration::ZERO, Some(asked)).expires;
+    assert_eq!(wait(Duration::from_secs(10)), at(Duration::from_secs(300)));
+    assert_eq!(wait(8 * HOUR), at(8 * HOUR));
+    assert_eq!(wait(Duration::MAX), at(24 * HOUR));
+}
+
+#[test]
+fn rfc9309_2_3_1_4_the_last_good_copy_serves_thirty_days() {
+    let good = rules(Duration::ZERO, &[]);
+    let copy = unreachable(Some(&good), 25 * HOUR, None);
+    assert_eq!(copy.body, good.body);
+    let until = at(25 * HOUR + Duration::from_secs(300));
+    assert_eq!(force(&copy, 25 * HOUR), Force::LastGood { until });
+    assert_eq!(force(&copy, 26 * HOUR), Force::Expired);
+
+    let late = 30 * 24 * HOUR - Duration::from_secs(60);
+    let copy = unreachable(Some(&copy), late, None);
+    assert_eq!(
+        force(&copy, late),
+        Force::LastGood {
+            until: at(30 * 24 * HOUR)
+        }
+    );
+    let over = 30 * 24 * HOUR;
+    assert!(matches!(force(&copy, over), Force::Unreachable { .. }));
+}
+
+#[test]
+fn ours_without_a_good_copy_nothing_is_allowed() {
+    let copy = unreachable(None, Duration::ZERO, None);
+    let retry_at = at(Duration::from_secs(300));
+    assert_eq!(
+        force(&copy, Duration::ZERO),
+        Force::Unreachable { retry_at }
+    );
+    // That there was no file an hour ago says nothing of now.
+    let answer = RobotsAnswer::None { status: 404 };
+    let none = learn(None, &answer, &result(Duration::ZERO, 404, &[]));
+    let copy = unreachable(Some(&none), HOUR, None);
+    assert!(matches!(force(&copy, HOUR), Force::Unreachable { .. }));
+}
+
+#[test]
+fn rfc9111_4_3_4_a_304_makes_the_copy_fresh() {
+    let headers = [("etag", "\"1\""), ("cache-control", "max-age=600")];
+    let good = rules(Duration::ZERO, &headers);
+    let url = origin().robots_url();
+    assert_eq!(good.validators_for(&url).etag.as_deref(), Some("\"1\""));
+    assert!(good.validators_for(&origin().url("/elsewhere")).is_empty());
+
+    let copy = learn(
+        Some(&good),
+        &RobotsAnswer::NotModified,
+        &result(HOUR, 304, &[]),
+    );
+    assert_eq!(copy.body, good.body);
+    assert_eq!(copy.validators, good.validators);
+    assert_eq!(copy.good_at, Some(at(HOUR)));
+    assert_eq!(copy.expires, at(HOUR + Duration::from_secs(600)));
+
+    let result = result(
+        HOUR,
+        304,
+        &[("cache-control", "max-age=60"), ("etag", "\"2\"")],
+    );
+    let copy = learn(Some(&good), &RobotsAnswer::NotModified, &result);
+    assert_eq!(copy.expires, at(HOUR + Duration::from_secs(60)));
+    assert_eq!(copy.validators.etag.as_deref(), Some("\"2\""));
+}
+
+#[test]
+fn a_304_after_an_outage_ends_the_outage() {
+    let good = rules(Duration::ZERO, &[("etag", "\"1\"")]);
+    let out = unreachable(Some(&good), 25 * HOUR, None);
+    assert!(!out.validators_for(&origin().robots_url()).is_empty());
+    let copy = learn(
+        Some(&out),
+        &RobotsAnswer::NotModified,
+        &result(26 * HOUR, 304, &[]),
+    );
+    assert_eq!(copy.state, CopyState::Rules);
+    assert_eq!(copy.expires, at(50 * HOUR));
+}
+
+#[test]
+fn a_failure_is_dated_by_its_end() {
+    let failure = Failure {
+        kind: FailureKind::Timeout,
+        phase: Phase::FirstByte,
+        fault: Fault::Url,
+        retry: true,
+        started: at(Duration::ZERO),
+        ended: at(HOUR),
+        address: None,
+        detail: String::new(),
+    };
+    let answer = RobotsAnswer::Unreachable {
+        why: "timeout".to_owned(),
+        status: None,
+        retry_after: None,
+    };
+    let copy = learn(None, &answer, &Err(failure));
+    assert_eq!((copy.fetched_at, copy.status), (at(HOUR), None));
+    assert_eq!(copy.expires, at(HOUR + Duration::from_secs(300)));
+}
+
+#[test]
+fn a_broken_durable_form_is_named() {
+    let why = |bytes: &[u8]| RobotsCopy::from_bytes(bytes).unwrap_err().to_string();
+    assert_eq!(why(b""), "robots copy of 0 octets has no head");
+    assert_eq!(why(b"{}\n"), "robots copy has a broken head");
+    assert_eq!(why(b"{\"version\":9}\n"), "robots copy of version 9, not 1");
+    let bytes = rules(Duration::ZERO, &[]).to_bytes();
+    for end in 0..bytes.len() {
+        let _ = RobotsCopy::from_bytes(&bytes[..end]);
+    }
+}

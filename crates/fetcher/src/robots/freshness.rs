@@ -1,0 +1,183 @@
+//! How long an answer to a request for robots.txt holds.
+
+use std::time::Duration;
+
+use crawl_scheduler::Tick;
+use http::HeaderMap;
+use http::header::{AGE, CACHE_CONTROL, DATE, EXPIRES};
+
+use crate::retry_after::date;
+
+/// The times that the life of a copy goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RobotsTimes {
+    /// The longest that a copy holds (RFC 9309 section 2.4: 24 hours), and how long it
+    /// holds where the server says nothing.
+    pub most: Duration,
+    /// How long a copy holds that the server wants kept not at all (`no-store`, `no-cache`,
+    /// `max-age=0`, an `Expires` in the past). Without it such a host would be asked for
+    /// robots.txt before each page, which is no kindness. A lifetime that the server does
+    /// give is kept to the second, also where it is shorter than this.
+    pub least: Duration,
+    /// The first wait before an unreachable robots.txt is asked for again; each further
+    /// one is twice as long.
+    pub first_wait: Duration,
+    /// The longest such wait.
+    pub longest_wait: Duration,
+    /// The longest Retry-After that is kept; a longer one counts as this.
+    pub longest_asked: Duration,
+    /// How long after it was last good a copy serves while the file is unreachable
+    /// (RFC 9309 section 2.3.1.4: 30 days).
+    pub last_good: Duration,
+}
+
+impl Default for RobotsTimes {
+    fn default() -> RobotsTimes {
+        let hours = |hours: u64| Duration::from_secs(hours * 3600);
+        RobotsTimes {
+            most: hours(24),
+            least: Duration::from_secs(60),
+            first_wait: Duration::from_secs(5 * 60),
+            longest_wait: hours(6),
+            longest_asked: hours(24),
+            last_good: hours(30 * 24),
+        }
+    }
+}
+
+/// How long the answer with these fields holds, from its end at `now` on: `Cache-Control`
+/// before `Expires` (RFC 9111 section 5.3), less its `Age`, within `times`.
+///
+/// `s-maxage` and `private` speak to shared caches and are left alone.
+#[must_use]
+pub fn lifetime(headers: &HeaderMap, times: &RobotsTimes, now: Tick) -> Duration {
+    let stated = match cache_control(headers) {
+        Some(stated) => Some(stated),
+        None => expires(headers, now),
+    };
+    match stated.map(|stated| stated.saturating_sub(age(headers))) {
+        None => times.most,
+        Some(Duration::ZERO) => times.least.min(times.most),
+        Some(stated) => stated.min(times.most),
+    }
+}
+
+/// `max-age`, or zero for a directive against keeping. Of several the strictest holds.
+fn cache_control(headers: &HeaderMap) -> Option<Duration> {
+    let mut shortest: Option<Duration> = None;
+    for value in headers.get_all(CACHE_CONTROL) {
+        let value = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
+        for directive in value.split(',') {
+            let (name, argument) = directive.split_once('=').unwrap_or((directive, ""));
+            let argument = argument.trim().trim_matches('"');
+            let stated = match name.trim() {
+                "no-store" | "no-cache" => Duration::ZERO,
+                "max-age" if !argument.is_empty() && is_digits(argument) => {
+                    Duration::from_secs(argument.parse().unwrap_or(u64::MAX))
+                }
+                // RFC 9111 section 4.2.1: what can't be read is taken as stale.
+                "max-age" => Duration::ZERO,
+                _ => continue,
+            };
+            shortest = Some(shortest.map_or(stated, |shortest| shortest.min(stated)));
+        }
+    }
+    shortest
+}
+
+/// From the answer's `Date` (ours, where it has none) to its `Expires`. A value that is no
+/// date, such as `0`, is in the past (RFC 9111 section 5.3).
+fn expires(headers: &HeaderMap, now: Tick) -> Option<Duration> {
+    headers.get(EXPIRES)?;
+    let now = std::time::SystemTime::UNIX_EPOCH + Duration::from_micros(now.as_micros());
+    let from = date(headers, &DATE).unwrap_or(now);
+    let until = date(headers, &EXPIRES).unwrap_or(from);
+    Some(until.duration_since(from).unwrap_or_default())
+}
+
+fn age(headers: &HeaderMap) -> Duration {
+    let text = headers.get(AGE).and_then(|value| value.to_str().ok());
+    let seconds = text.filter(|text| is_digits(text)).map(str::parse);
+    Duration::from_secs(seconds.and_then(Result::ok).unwrap_or(0))
+}
+
+fn is_digits(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+    use http::header::HeaderName;
+
+    use super::*;
+
+    /// `now` is 1994-11-15 08:12:31 UTC.
+    fn check(fields: &[(&'static str, &'static str)], seconds: u64) {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            );
+        }
+        let now = Tick::from_micros(784_887_151_000_000);
+        let found = lifetime(&headers, &RobotsTimes::default(), now);
+        assert_eq!(found, Duration::from_secs(seconds), "{fields:?}");
+    }
+
+    const DAY: u64 = 24 * 3600;
+
+    #[test]
+    fn rfc9309_2_4_no_longer_than_24_hours() {
+        check(&[], DAY);
+        check(&[("cache-control", "max-age=31536000")], DAY);
+        check(&[("cache-control", "max-age=99999999999999999999999")], DAY);
+        check(&[("expires", "Fri, 15 Nov 2094 08:12:31 GMT")], DAY);
+        check(&[("cache-control", "public, must-revalidate")], DAY);
+    }
+
+    #[test]
+    fn rfc9111_5_2_2_1_max_age_to_the_second() {
+        check(&[("cache-control", "public, Max-Age=600")], 600);
+        check(&[("cache-control", "max-age=\"2\"")], 2);
+        check(&[("cache-control", "max-age=600"), ("age", "100")], 500);
+        check(
+            &[
+                ("cache-control", "max-age=600"),
+                ("expires", "Tue, 15 Nov 1994 08:12:41 GMT"),
+            ],
+            600,
+        );
+        check(&[("cache-control", "s-maxage=5, max-age=600")], 600);
+    }
+
+    #[test]
+    fn rfc9111_5_3_expires() {
+        check(&[("expires", "Tue, 15 Nov 1994 08:12:41 GMT")], 10);
+        check(
+            &[
+                ("date", "Tue, 15 Nov 1994 05:00:00 GMT"),
+                ("expires", "Tue, 15 Nov 1994 05:00:30 GMT"),
+            ],
+            30,
+        );
+    }
+
+    #[test]
+    fn ours_what_should_not_be_kept_holds_a_minute() {
+        check(&[("cache-control", "no-store")], 60);
+        check(
+            &[
+                ("cache-control", "no-cache"),
+                ("cache-control", "max-age=9"),
+            ],
+            60,
+        );
+        check(&[("cache-control", "max-age=0")], 60);
+        check(&[("cache-control", "max-age=soon")], 60);
+        check(&[("cache-control", "max-age=10"), ("age", "10")], 60);
+        check(&[("expires", "0")], 60);
+        check(&[("expires", "Tue, 15 Nov 1994 08:00:00 GMT")], 60);
+    }
+}

@@ -1,0 +1,224 @@
+//! What a page and its headers ask of robots: META ROBOTS and X-Robots-Tag.
+
+mod words;
+
+use std::fmt;
+
+use crate::agent::{ProductToken, Profile};
+
+use words::{Said, Word};
+
+/// What a page and its headers ask of one robot, each answer with the text it rests on.
+///
+/// A field that is `None` asks nothing: missing words mean index and follow. Words for all
+/// robots and words for this one add up; where they contradict, the stricter wins, except
+/// under [`Profile::Extended1997`], which lets a META's `ALL` and its permissive words win.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PageDirectives {
+    /// The page is not to be indexed.
+    pub noindex: Option<Source>,
+    /// The page's links are not to be followed.
+    pub nofollow: Option<Source>,
+    /// No copy is to be kept for others to see (`noarchive`, `nocache`).
+    pub noarchive: Option<Source>,
+    /// No part of the page is to be shown.
+    pub nosnippet: Option<Source>,
+    /// The page's images are not to be indexed.
+    pub noimageindex: Option<Source>,
+    /// No translation is to be offered.
+    pub notranslate: Option<Source>,
+    /// Indexable within a page that embeds it; only together with `noindex`.
+    pub indexifembedded: Option<Source>,
+    /// Characters of a snippet at most; -1 is without limit, 0 is none.
+    pub max_snippet: Option<Valued<i32>>,
+    /// Seconds of a video preview at most; -1 is without limit.
+    pub max_video_preview: Option<Valued<i32>>,
+    /// The size of an image preview at most: `none`, `standard` or `large`.
+    pub max_image_preview: Option<Valued<&'static str>>,
+    /// Not to be shown from this moment on, in seconds since 1970 (UTC).
+    pub unavailable_after: Option<Valued<i64>>,
+    /// The page is not for AI use (`noai`).
+    pub noai: Option<Source>,
+    /// The page's images are not for AI use (`noimageai`).
+    pub noimageai: Option<Source>,
+}
+
+/// A value and the text it was read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Valued<T> {
+    /// The value.
+    pub value: T,
+    /// Where it stands.
+    pub source: Source,
+}
+
+/// The text that an answer rests on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Header or page.
+    pub place: Place,
+    /// The header or META as written: `X-Robots-Tag: crawl: noindex`.
+    pub text: String,
+}
+
+/// Where a directive was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// In the response's headers.
+    Header,
+    /// In the page's META elements.
+    Meta,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl PageDirectives {
+    /// Reads the values of all `X-Robots-Tag` headers and all `(name, content)` pairs of META
+    /// elements, in their order; METAs with other names are skipped.
+    #[must_use]
+    pub fn read<'a>(
+        headers: impl IntoIterator<Item = &'a str>,
+        metas: impl IntoIterator<Item = (&'a str, &'a str)>,
+        agent: &ProductToken,
+        profile: Profile,
+    ) -> PageDirectives {
+        let mut found = PageDirectives::default();
+        for value in headers {
+            for said in words::of_header(value, agent) {
+                found.take(said, Place::Header, || format!("X-Robots-Tag: {value}"));
+            }
+        }
+        let metas: Vec<_> = metas
+            .into_iter()
+            .map(|(name, content)| (name.trim(), content))
+            .filter(|(name, _)| addresses(name, agent))
+            .collect();
+        let liberal = profile == Profile::Extended1997;
+        let spoken: Vec<_> = metas.iter().flat_map(|m| words::of_meta(m.1)).collect();
+        for (name, content) in metas {
+            for said in words::of_meta(content) {
+                if !(liberal && overruled_1997(&said, &spoken)) {
+                    let text = || format!("<meta name=\"{name}\" content=\"{content}\">");
+                    found.take(said, Place::Meta, text);
+                }
+            }
+        }
+        found.settle()
+    }
+
+    /// Whether the page may be indexed.
+    #[must_use]
+    pub fn may_index(&self) -> bool {
+        self.noindex.is_none()
+    }
+
+    /// Whether the page's links may be followed.
+    #[must_use]
+    pub fn may_follow(&self) -> bool {
+        self.nofollow.is_none()
+    }
+
+    /// The first text that says a word stays; of values the strictest stays.
+    fn take(&mut self, said: Said, place: Place, text: impl Fn() -> String) {
+        let source = || Source {
+            place,
+            text: text(),
+        };
+        let flag = match said {
+            Said::Word(Word::None) => {
+                self.noindex.get_or_insert_with(source);
+                &mut self.nofollow
+            }
+            Said::Word(Word::Noindex) => &mut self.noindex,
+            Said::Word(Word::Nofollow) => &mut self.nofollow,
+            Said::Word(Word::Noarchive) => &mut self.noarchive,
+            Said::Word(Word::Nosnippet) => &mut self.nosnippet,
+            Said::Word(Word::Noimageindex) => &mut self.noimageindex,
+            Said::Word(Word::Notranslate) => &mut self.notranslate,
+            Said::Word(Word::Indexifembedded) => &mut self.indexifembedded,
+            Said::Word(Word::Noai) => &mut self.noai,
+            Said::Word(Word::Noimageai) => &mut self.noimageai,
+            Said::Word(Word::All | Word::Index | Word::Follow) => return,
+            Said::MaxSnippet(n) => return least(&mut self.max_snippet, n, unlimited, source),
+            Said::MaxVideoPreview(n) => {
+                return least(&mut self.max_video_preview, n, unlimited, source);
+            }
+            Said::MaxImagePreview(size) => {
+                return least(&mut self.max_image_preview, size, preview_rank, source);
+            }
+            Said::UnavailableAfter(at) => {
+                return least(&mut self.unavailable_after, at, |at| at, source);
+            }
+        };
+        flag.get_or_insert_with(source);
+    }
+
+    /// `indexifembedded` means nothing without `noindex`.
+    fn settle(mut self) -> PageDirectives {
+        if self.noindex.is_none() {
+            self.indexifembedded = None;
+        }
+        self
+    }
+}
+
+fn least<T: Copy, K: Ord>(
+    slot: &mut Option<Valued<T>>,
+    value: T,
+    rank: impl Fn(T) -> K,
+    source: impl Fn() -> Source,
+) {
+    if slot
+        .as_ref()
+        .is_none_or(|kept| rank(value) < rank(kept.value))
+    {
+        *slot = Some(Valued {
+            value,
+            source: source(),
+        });
+    }
+}
+
+/// -1 is no limit, so it comes last.
+fn unlimited(n: i32) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+fn preview_rank(size: &'static str) -> usize {
+    words::PREVIEWS.iter().position(|&s| s == size).unwrap_or(0)
+}
+
+fn addresses(name: &str, agent: &ProductToken) -> bool {
+    name.eq_ignore_ascii_case("robots")
+        || (!agent.as_str().is_empty() && name.eq_ignore_ascii_case(agent.as_str()))
+}
+
+/// Whether a restriction gives way to `ALL`, `INDEX` or `FOLLOW` among the page's words
+/// (1997: ALL outweighs every other word, and of two that contradict the robot takes the
+/// permissive one).
+fn overruled_1997(said: &Said, spoken: &[Said]) -> bool {
+    let any = |word: Word| spoken.contains(&Said::Word(word));
+    match said {
+        Said::Word(Word::Noindex) => any(Word::All) || any(Word::Index),
+        Said::Word(Word::Nofollow) => any(Word::All) || any(Word::Follow),
+        Said::Word(Word::None) => any(Word::All) || (any(Word::Index) && any(Word::Follow)),
+        _ => false,
+    }
+}
+
+/// The word of a link's `rel` that asks robots not to follow it: `nofollow`, `ugc` or
+/// `sponsored`.
+#[must_use]
+pub fn link_refusal(rel: &str) -> Option<&'static str> {
+    ["nofollow", "ugc", "sponsored"].into_iter().find(|word| {
+        rel.split_ascii_whitespace()
+            .any(|said| said.eq_ignore_ascii_case(word))
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+use expect_test::{Expect, expect};
+
+use super::{PageDirectives, link_refusal};
+use crate::agent::{ProductToken, Profile};
+
+fn shown(found: &PageDirectives) -> String {
+    let mut lines = Vec::new();
+    for (name, source) in [
+        ("noindex", &found.noindex),
+        ("nofollow", &found.nofollow),
+        ("noarchive", &found.noarchive),
+        ("nosnippet", &found.nosnippet),
+        ("noimageindex", &found.noimageindex),
+        ("notranslate", &found.notranslate),
+        ("indexifembedded", &found.indexifembedded),
+        ("noai", &found.noai),
+        ("noimageai", &found.noimageai),
+    ] {
+        if let Some(source) = source {
+            lines.push(format!("{name} by {source}"));
+        }
+    }
+    for (name, value) in [
+        (
+            "max-snippet",
+            found.max_snippet.as_ref().map(|v| v.value.to_string()),
+        ),
+        (
+            "max-video",
+            found
+                .max_video_preview
+                .as_ref()
+                .map(|v| v.value.to_string()),
+        ),
+        (
+            "max-image",
+            found.max_image_preview.as_ref().map(|v| v.value.to_owned()),
+        ),
+        (
+            "after",
+            found
+                .unavailable_after
+                .as_ref()
+                .map(|v| v.value.to_string()),
+        ),
+    ] {
+        lines.extend(value.map(|value| format!("{name} {value}")));
+    }
+    lines.join("; ")
+}
+
+fn check(profile: Profile, headers: &[&str], metas: &[(&str, &str)], expect: Expect) {
+    let agent = ProductToken::new("ourbot").unwrap();
+    let found = PageDirectives::read(
+        headers.iter().copied(),
+        metas.iter().copied(),
+        &agent,
+        profile,
+    );
+    expect.assert_eq(&shown(&found));
+}
+
+fn header(values: &[&str], expect: Expect) {
+    check(Profile::Rfc9309, values, &[], expect);
+}
+
+fn meta(metas: &[(&str, &str)], expect: Expect) {
+    check(Profile::Rfc9309, &[], metas, expect);
+}
+
+#[test]
+fn header_words_for_all() {
+    header(&["noindex"], expect!["noindex by X-Robots-Tag: noindex"]);
+    header(
+        &["None"],
+        expect!["noindex by X-Robots-Tag: None; nofollow by X-Robots-Tag: None"],
+    );
+    header(&["all", "", "foo, bar=baz", ", ,"], expect![""]);
+    header(
+        &["foo, bar=baz, NOFOLLOW"],
+        expect!["nofollow by X-Robots-Tag: foo, bar=baz, NOFOLLOW"],
+    );
+}
+
+#[test]
+fn header_words_for_one_robot() {
+    header(&["otherbot: noindex, nofollow"], expect![""]);
+    header(
+        &["nofollow, otherbot: noindex, OURBOT: noarchive"],
+        expect![
+            "nofollow by X-Robots-Tag: nofollow, otherbot: noindex, OURBOT: noarchive; noarchive by X-Robots-Tag: nofollow, otherbot: noindex, OURBOT: noarchive"
+        ],
+    );
+    header(
+        &[
+            "ourbot: max-snippet: 3",
+            "ourbot: unavailable_after: 25 Jun 2030 15:00:00 GMT",
+        ],
+        expect!["max-snippet 3; after 1908630000"],
+    );
+    header(
+        &["otherbot: unavailable_after: Wed, 03 Dec 2025 13:09:53 GMT"],
+        expect![""],
+    );
+}
+
+#[test]
+fn header_values() {
+    header(
+        &["unavailable_after: Wed, 03 Dec 2025 13:09:53 GMT, noarchive"],
+        expect![
+            "noarchive by X-Robots-Tag: unavailable_after: Wed, 03 Dec 2025 13:09:53 GMT, noarchive; after 1764767393"
+        ],
+    );
+    header(
+        &["unavailable_after: someday, max-snippet:abc, max-snippet:-2"],
+        expect![""],
+    );
+    header(
+        &["max-snippet:-1", "max-snippet:20", "max-snippet:50"],
+        expect!["max-snippet 20"],
+    );
+    header(
+        &["max-image-preview:large, max-image-preview:Standard, max-video-preview: 0"],
+        expect!["max-video 0; max-image standard"],
+    );
+    header(&["indexifembedded"], expect![""]);
+    header(
+        &["indexifembedded, noindex"],
+        expect![
+            "noindex by X-Robots-Tag: indexifembedded, noindex; indexifembedded by X-Robots-Tag: indexifembedded, noindex"
+        ],
+    );
+}
+
+#[test]
+fn metas_for_all_and_for_one_add_up() {
+    meta(
+        &[
+            ("robots", "nofollow"),
+            ("OurBot", "noindex"),
+            ("otherbot", "noarchive"),
+        ],
+        expect![[
+            r#"noindex by <meta name="OurBot" content="noindex">; nofollow by <meta name="robots" content="nofollow">"#
+        ]],
+    );
+    meta(
+        &[("ROBOTS", "noindex nofollow")],
+        expect![[
+            r#"noindex by <meta name="ROBOTS" content="noindex nofollow">; nofollow by <meta name="ROBOTS" content="noindex nofollow">"#
+        ]],
+    );
+    meta(&[("robots", ""), ("description", "noindex")], expect![""]);
+}
+
+#[test]
+fn ours_the_stricter_wins() {
+    meta(
+        &[("robots", "all, index, noindex")],
+        expect![[r#"noindex by <meta name="robots" content="all, index, noindex">"#]],
+    );
+}
+
+#[test]
+fn extended1997_all_outweighs_the_others() {
+    let check_1997 = |content, expect: Expect| {
+        check(Profile::Extended1997, &[], &[("robots", content)], expect);
+    };
+    check_1997("all, none, noindex", expect![""]);
+    check_1997(
+        "follow, nofollow, noindex",
+        expect![[r#"noindex by <meta name="robots" content="follow, nofollow, noindex">"#]],
+    );
+    check(
+        Profile::Extended1997,
+        &["noindex"],
+        &[("robots", "all")],
+        expect!["noindex by X-Robots-Tag: noindex"],
+    );
+}
+
+#[test]
+fn links_that_are_not_to_be_followed() {
+    assert_eq!(link_refusal("noopener UGC"), Some("ugc"));
+    assert_eq!(link_refusal("sponsored nofollow"), Some("nofollow"));
+    assert_eq!(link_refusal("nofollowed me"), None);
+}

@@ -1,0 +1,254 @@
+//! A robots.txt, compiled for one agent under one profile.
+
+mod lines;
+mod oddity;
+mod pattern;
+mod records;
+mod rfc9309;
+mod rules;
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use crate::agent::{ProductToken, Profile};
+
+pub use lines::MAX_ROBOTS_OCTETS;
+pub use oddity::{Oddity, What};
+pub use records::{CleanParam, Hours, RequestRate, Sitemap, VisitTime};
+
+use lines::Body;
+use oddity::note;
+use rfc9309::{IndexPages, Reading};
+
+/// A robots.txt, compiled for one agent under one [`Profile`].
+///
+/// [`Robots::parse`] never fails: what can't be read is skipped, as RFC 9309 section 2.3.1.5
+/// has it, and listed among the [`oddities`](Robots::oddities). [`Robots::judge`] answers
+/// for a path.
+#[derive(Debug)]
+pub struct Robots {
+    profile: Profile,
+    reading: Reading,
+}
+
+/// May the path be asked for?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It may.
+    Allowed,
+    /// It may not.
+    Disallowed,
+}
+
+/// An answer and what it rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verdict<'a> {
+    /// May the path be asked for?
+    pub access: Access,
+    /// The rule that decided; none where no rule matches.
+    pub rule: Option<Rule<'a>>,
+    /// The group of that rule; without a rule, the first group that speaks for the agent.
+    pub group: Option<Group<'a>>,
+    /// The reading that decided. Under [`Profile::Strictest`] it is the one that refused.
+    pub profile: Profile,
+}
+
+impl Verdict<'_> {
+    /// Whether the path may be asked for.
+    #[must_use]
+    pub fn is_allowed(&self) -> bool {
+        self.access == Access::Allowed
+    }
+}
+
+/// A line of a robots.txt that decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule<'a> {
+    /// As written, without comment: `Disallow: /private`.
+    pub text: &'a str,
+    /// The line, from 1.
+    pub line: u32,
+}
+
+/// A group of a robots.txt that speaks for the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group<'a> {
+    /// The value of the user-agent line that addresses the agent: its name, or `*`.
+    pub agent: &'a str,
+    /// That line, from 1.
+    pub line: u32,
+}
+
+impl Robots {
+    /// Compiles a robots.txt for `agent` as `profile` reads it. Of a longer file only
+    /// [`MAX_ROBOTS_OCTETS`] are read.
+    #[must_use]
+    pub fn parse(body: &[u8], agent: &ProductToken, profile: Profile) -> Robots {
+        let body = Body::of(body);
+        let mut reading = rfc9309::read(&body.octets, agent, IndexPages::AllowFolder);
+        reading.rules.shrink();
+        note_body(&body, &mut reading.oddities);
+        Robots { profile, reading }
+    }
+
+    /// What holds where there is no robots.txt: everything is allowed.
+    #[must_use]
+    pub fn allow_all() -> Robots {
+        Robots {
+            profile: Profile::default(),
+            reading: Reading::default(),
+        }
+    }
+
+    /// May a path be asked for? `path_and_query` is in origin form: it begins with `/` and
+    /// goes up to the end of the query. `/robots.txt` itself always may (RFC 9309 section
+    /// 2.2.2).
+    #[must_use]
+    pub fn judge(&self, path_and_query: &str) -> Verdict<'_> {
+        let path = pattern::normal_path(path_and_query);
+        let rules = &self.reading.rules;
+        let entry = match &*path {
+            b"/robots.txt" => None,
+            path => rules.decide(path),
+        };
+        let allowed = entry.is_none_or(|entry| entry.allow);
+        let group = match entry {
+            Some(entry) => rules.group(entry),
+            None => rules.first_group(),
+        };
+        Verdict {
+            access: match allowed {
+                true => Access::Allowed,
+                false => Access::Disallowed,
+            },
+            rule: entry.map(|entry| Rule {
+                text: rules.text(entry),
+                line: entry.line,
+            }),
+            group: group.map(|(agent, line)| Group { agent, line }),
+            profile: self.profile,
+        }
+    }
+
+    /// The reading that this file was compiled by.
+    #[must_use]
+    pub fn profile(&self) -> Profile {
+        self.profile
+    }
+
+    /// The first group that speaks for the agent; none where the file has no word for it.
+    #[must_use]
+    pub fn group(&self) -> Option<Group<'_>> {
+        let (agent, line) = self.reading.rules.first_group()?;
+        Some(Group { agent, line })
+    }
+
+    /// The longest `Crawl-delay` of the agent's groups, with its line.
+    #[must_use]
+    pub fn crawl_delay(&self) -> Option<(Duration, u32)> {
+        self.reading.group.crawl_delay
+    }
+
+    /// The `Request-rate` lines of the agent's groups.
+    #[must_use]
+    pub fn request_rates(&self) -> &[RequestRate] {
+        &self.reading.group.request_rates
+    }
+
+    /// The `Visit-time` lines of the agent's groups: visits are welcome in any of them.
+    #[must_use]
+    pub fn visit_times(&self) -> &[VisitTime] {
+        &self.reading.group.visit_times
+    }
+
+    /// The `Sitemap` lines of the file, whatever group they stand in.
+    #[must_use]
+    pub fn sitemaps(&self) -> &[Sitemap] {
+        &self.reading.file.sitemaps
+    }
+
+    /// The `Clean-param` lines of the file.
+    #[must_use]
+    pub fn clean_params(&self) -> &[CleanParam] {
+        &self.reading.file.clean_params
+    }
+
+    /// The first `Host` line of the file, with its line: the site's main mirror.
+    #[must_use]
+    pub fn host(&self) -> Option<(&str, u32)> {
+        let (host, line) = self.reading.file.hosts.first()?;
+        Some((host, *line))
+    }
+
+    /// What is odd about the file, by line; the first thousand.
+    #[must_use]
+    pub fn oddities(&self) -> &[Oddity] {
+        &self.reading.oddities
+    }
+
+    /// How many rules bind the agent.
+    #[must_use]
+    pub fn rule_count(&self) -> usize {
+        self.reading.rules.len()
+    }
+
+    /// Memory held, in octets: for a cache that weighs its entries.
+    #[must_use]
+    pub fn memory_octets(&self) -> usize {
+        size_of::<Robots>() + self.reading.memory_octets()
+    }
+}
+
+impl Reading {
+    fn memory_octets(&self) -> usize {
+        let sitemaps = self.file.sitemaps.iter().map(|s| s.url.capacity() + 32);
+        self.rules.memory_octets()
+            + sitemaps.sum::<usize>()
+            + self.oddities.capacity() * size_of::<Oddity>()
+    }
+}
+
+fn note_body(body: &Body<'_>, oddities: &mut Vec<Oddity>) {
+    if body.octets.trim_ascii_start().first() == Some(&b'<') {
+        note(oddities, 1, What::Markup);
+    }
+    if body.bridged {
+        note(oddities, 1, What::Utf16);
+    }
+    if body.cut {
+        let lines = lines::Lines::of(&body.octets).count();
+        note(
+            oddities,
+            u32::try_from(lines).unwrap_or(u32::MAX - 1) + 1,
+            What::Cut,
+        );
+    }
+}
+
+/// Path and query of a URL as text, as the most used parser cuts them out: for URLs that
+/// stand in test cases or on a command line. Nothing is normalised.
+///
+/// Scheme and authority end at the first of `/ ? ;` behind `://` or a leading `//`; the
+/// fragment is dropped; without a path it is `/`.
+#[must_use]
+pub fn request_path(url: &str) -> Cow<'_, str> {
+    let url = url.split('#').next().unwrap_or_default();
+    let behind = match url.strip_prefix("//") {
+        Some(rest) => rest,
+        None => {
+            let early = url.find(['/', '?', ';']);
+            match url.find("://") {
+                Some(at) if early.is_none_or(|early| at < early) => &url[at + 3..],
+                _ => url,
+            }
+        }
+    };
+    match behind.find(['/', '?', ';']) {
+        None => Cow::Borrowed("/"),
+        Some(at) if behind[at..].starts_with('/') => Cow::Borrowed(&behind[at..]),
+        Some(at) => Cow::Owned(format!("/{}", &behind[at..])),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,362 @@
+//! Lines and fields of a robots.txt, octet by octet (RFC 9309 section 2.2).
+
+use std::borrow::Cow;
+
+use memchr::{memchr, memchr2, memchr3, memrchr2};
+
+/// What is read of a robots.txt, in octets after decoding; the line that the limit cuts is
+/// dropped. RFC 9309 section 2.5 asks for 500 KiB at least.
+pub const MAX_ROBOTS_OCTETS: usize = 512 * 1024;
+
+/// The part of a file that is read, as octets of (nearly) UTF-8.
+pub(crate) struct Body<'a> {
+    pub(crate) octets: Cow<'a, [u8]>,
+    /// The file was longer than [`MAX_ROBOTS_OCTETS`].
+    pub(crate) cut: bool,
+    /// The file was UTF-16, by its byte order mark.
+    pub(crate) bridged: bool,
+}
+
+impl Body<'_> {
+    /// Skips the byte order mark, bridges UTF-16 (RFC 9309 section 2.2.2 allows it), cuts.
+    pub(crate) fn of(file: &[u8]) -> Body<'_> {
+        let (octets, bridged) = match file {
+            [0xFF, 0xFE, rest @ ..] => (Cow::Owned(from_utf16(rest, u16::from_le_bytes)), true),
+            [0xFE, 0xFF, rest @ ..] => (Cow::Owned(from_utf16(rest, u16::from_be_bytes)), true),
+            _ => (Cow::Borrowed(skip_mark(file)), false),
+        };
+        let cut = octets.len() > MAX_ROBOTS_OCTETS;
+        let octets = match octets {
+            whole if !cut => whole,
+            Cow::Borrowed(octets) => Cow::Borrowed(&octets[..end_of_whole_lines(octets)]),
+            Cow::Owned(mut octets) => {
+                octets.truncate(end_of_whole_lines(&octets));
+                Cow::Owned(octets)
+            }
+        };
+        Body {
+            octets,
+            cut,
+            bridged,
+        }
+    }
+}
+
+/// A partial mark vanishes too: each of its octets is skipped while it stands in order.
+fn skip_mark(file: &[u8]) -> &[u8] {
+    let mark = [0xEF, 0xBB, 0xBF];
+    let skipped = mark.iter().zip(file).take_while(|(a, b)| a == b).count();
+    &file[skipped..]
+}
+
+/// Only the octets that the limit can hold are looked at.
+fn from_utf16(octets: &[u8], unit: fn([u8; 2]) -> u16) -> Vec<u8> {
+    let units = octets[..octets.len().min(2 * (MAX_ROBOTS_OCTETS + 1))]
+        .chunks_exact(2)
+        .map(|pair| unit([pair[0], pair[1]]));
+    char::decode_utf16(units)
+        .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
+        .collect::<String>()
+        .into_bytes()
+}
+
+fn end_of_whole_lines(octets: &[u8]) -> usize {
+    memrchr2(b'\n', b'\r', &octets[..MAX_ROBOTS_OCTETS]).map_or(0, |last| last + 1)
+}
+
+/// One line without its comment, trimmed.
+#[derive(Clone, Copy)]
+pub(crate) struct Line<'a> {
+    /// From 1.
+    pub(crate) number: u32,
+    /// What stands before `#`, without blanks at either end.
+    pub(crate) text: &'a [u8],
+    /// A `#` was there.
+    pub(crate) comment: bool,
+    /// A NUL was there: what stood behind it is not read.
+    pub(crate) nul: bool,
+}
+
+/// The lines of a body: CR, LF or CRLF ends one, nothing else does.
+pub(crate) struct Lines<'a> {
+    rest: &'a [u8],
+    number: u32,
+    any_nul: bool,
+}
+
+impl<'a> Lines<'a> {
+    pub(crate) fn of(body: &'a [u8]) -> Lines<'a> {
+        Lines {
+            rest: body,
+            number: 0,
+            any_nul: memchr(0, body).is_some(),
+        }
+    }
+}
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = Line<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Line<'a>> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        self.number += 1;
+        let rest = self.rest;
+        let stop = memchr3(b'\n', b'\r', b'#', rest).unwrap_or(rest.len());
+        let comment = rest.get(stop) == Some(&b'#');
+        let end = match comment {
+            true => memchr2(b'\n', b'\r', &rest[stop..]).map_or(rest.len(), |at| stop + at),
+            false => stop,
+        };
+        let ended = match rest.get(end..end + 2) {
+            Some(b"\r\n") => end + 2,
+            _ => rest.len().min(end + 1),
+        };
+        self.rest = &rest[ended..];
+        let mut text = &rest[..stop];
+        let mut nul = false;
+        if self.any_nul
+            && let Some(at) = memchr(0, &rest[..end])
+        {
+            text = &text[..at.min(stop)];
+            nul = true;
+        }
+        Some(Line {
+            number: self.number,
+            text: trim(text),
+            comment,
+            nul,
+        })
+    }
+}
+
+/// Blanks are SP, HT, VT and FF; no others.
+#[inline]
+pub(crate) fn trim(mut text: &[u8]) -> &[u8] {
+    while let [first, rest @ ..] = text
+        && is_blank(*first)
+    {
+        text = rest;
+    }
+    while let [rest @ .., last] = text
+        && is_blank(*last)
+    {
+        text = rest;
+    }
+    text
+}
+
+#[inline]
+pub(crate) fn is_blank(octet: u8) -> bool {
+    matches!(octet, b' ' | b'\t' | 0x0B | 0x0C)
+}
+
+/// A line's field name and value.
+pub(crate) struct Field<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) value: &'a [u8],
+    /// Blanks stood where the colon belongs.
+    pub(crate) no_colon: bool,
+}
+
+/// Splits at the first colon; without any, at the one run of blanks between two words.
+#[inline]
+pub(crate) fn field(text: &[u8]) -> Option<Field<'_>> {
+    if let Some(colon) = text.iter().position(|&b| b == b':') {
+        return Some(Field {
+            key: trim(&text[..colon]),
+            value: trim(&text[colon + 1..]),
+            no_colon: false,
+        });
+    }
+    let is_gap = |b: &u8| matches!(b, b' ' | b'\t');
+    let gap = text.iter().position(is_gap)?;
+    let value = trim(&text[gap..]);
+    (!value.iter().any(|b| is_gap(b))).then_some(Field {
+        key: &text[..gap],
+        value,
+        no_colon: true,
+    })
+}
+
+/// The fields that mean something to someone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    UserAgent,
+    Allow,
+    Disallow,
+    Sitemap,
+    CrawlDelay,
+    RequestRate,
+    VisitTime,
+    Host,
+    CleanParam,
+    ContentUsage,
+    ContentSignal,
+    License,
+    Noindex,
+    Unknown,
+}
+
+/// Reads a field name as the most used parser does: the four great ones by their beginning,
+/// six misspellings of `disallow` among them; the others by their whole name. Case is
+/// ignored.
+#[inline]
+pub(crate) fn forgiving_key(key: &[u8]) -> Key {
+    let Some(first) = key.first() else {
+        return Key::Unknown;
+    };
+    match first.to_ascii_lowercase() {
+        b'd' if DISALLOW.iter().any(|name| begins(key, name)) => Key::Disallow,
+        b'a' if begins(key, b"allow") => Key::Allow,
+        b'u' if USER_AGENT.iter().any(|name| begins(key, name)) => Key::UserAgent,
+        b's' if begins(key, b"sitemap") || begins(key, b"site-map") => Key::Sitemap,
+        b'c' | b'r' | b'v' | b'h' | b'l' | b'n' => other_key(key),
+        _ => Key::Unknown,
+    }
+}
+
+/// Reads a field name to the letter, case ignored.
+pub(crate) fn exact_key(key: &[u8]) -> Key {
+    let found = forgiving_key(key);
+    match spelling(found) {
+        Some(name) if !key.eq_ignore_ascii_case(name.as_bytes()) => Key::Unknown,
+        _ => found,
+    }
+}
+
+/// How the great fields are rightly spelt, in lower case.
+pub(crate) fn spelling(key: Key) -> Option<&'static str> {
+    match key {
+        Key::UserAgent => Some("user-agent"),
+        Key::Allow => Some("allow"),
+        Key::Disallow => Some("disallow"),
+        Key::Sitemap => Some("sitemap"),
+        _ => None,
+    }
+}
+
+const USER_AGENT: [&[u8]; 3] = [b"user-agent", b"useragent", b"user agent"];
+const DISALLOW: [&[u8]; 6] = [
+    b"disallow",
+    b"dissallow",
+    b"dissalow",
+    b"disalow",
+    b"diasllow",
+    b"disallaw",
+];
+const OTHERS: [(&str, Key); 11] = [
+    ("crawl-delay", Key::CrawlDelay),
+    ("crawldelay", Key::CrawlDelay),
+    ("request-rate", Key::RequestRate),
+    ("visit-time", Key::VisitTime),
+    ("host", Key::Host),
+    ("clean-param", Key::CleanParam),
+    ("content-usage", Key::ContentUsage),
+    ("content-signal", Key::ContentSignal),
+    ("content-signals", Key::ContentSignal),
+    ("license", Key::License),
+    ("noindex", Key::Noindex),
+];
+
+fn other_key(key: &[u8]) -> Key {
+    OTHERS
+        .iter()
+        .find(|(name, _)| key.eq_ignore_ascii_case(name.as_bytes()))
+        .map_or(Key::Unknown, |&(_, key)| key)
+}
+
+#[inline]
+fn begins(key: &[u8], name: &[u8]) -> bool {
+    key.len() >= name.len() && key[..name.len()].eq_ignore_ascii_case(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Body, Key, Lines, MAX_ROBOTS_OCTETS, exact_key, field, forgiving_key};
+
+    fn texts(body: &[u8]) -> Vec<(u32, String)> {
+        Lines::of(body)
+            .map(|line| (line.number, String::from_utf8_lossy(line.text).into_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn rfc9309_2_2_line_ends_are_cr_lf_and_crlf() {
+        let found = texts(b"a\rb\r\nc\n\r d \x0bx\x0b\x0c#e\n");
+        let expect = [(1, "a"), (2, "b"), (3, "c"), (4, ""), (5, "d \u{b}x")];
+        assert_eq!(found, expect.map(|(n, t)| (n, t.to_owned())));
+    }
+
+    #[test]
+    fn ours_nul_ends_a_line_s_content() {
+        assert_eq!(texts(b"a\0b\nc#\0\n")[0].1, "a");
+        assert!(Lines::of(b"a\0b\nc#\0\n").all(|line| line.nul));
+    }
+
+    #[test]
+    fn ours_partial_byte_order_marks_vanish() {
+        for (file, rest) in [
+            (&b"\xEF\xBB\xBFa"[..], &b"a"[..]),
+            (b"\xEF\xBBa", b"a"),
+            (b"\xEFa", b"a"),
+            (b"\xEF\xBF", b"\xBF"),
+            (b"\xBB\xBF", b"\xBB\xBF"),
+        ] {
+            assert_eq!(&*Body::of(file).octets, rest);
+        }
+    }
+
+    #[test]
+    fn rfc9309_2_5_the_line_that_the_limit_cuts_is_dropped() {
+        let mut file = vec![b'#'; MAX_ROBOTS_OCTETS - 5];
+        file.extend_from_slice(b"\nabc\n");
+        assert_eq!(Body::of(&file).octets.len(), MAX_ROBOTS_OCTETS);
+        assert!(!Body::of(&file).cut);
+        file.insert(0, b'#');
+        assert_eq!(Body::of(&file).octets.len(), MAX_ROBOTS_OCTETS - 3);
+        assert!(Body::of(&file).cut);
+        assert_eq!(Body::of(&[b'a'; MAX_ROBOTS_OCTETS + 1]).octets.len(), 0);
+    }
+
+    #[test]
+    fn ours_a_missing_colon_is_forgiven_between_two_words_only() {
+        let split = |text: &'static str| {
+            field(text.as_bytes()).map(|f| (f.key.to_vec(), f.value.to_vec(), f.no_colon))
+        };
+        assert_eq!(
+            split("disallow \t /q"),
+            Some((b"disallow".to_vec(), b"/q".to_vec(), true))
+        );
+        assert_eq!(split("disallow /q /r"), None);
+        assert_eq!(split("disallow"), None);
+        assert_eq!(
+            split("disallow /q:x"),
+            Some((b"disallow /q".to_vec(), b"x".to_vec(), false))
+        );
+    }
+
+    #[test]
+    fn ours_spellings_that_are_forgiven() {
+        for (key, expect) in [
+            ("USERAGENT", Key::UserAgent),
+            ("user agent", Key::UserAgent),
+            ("user_agent", Key::Unknown),
+            ("Disallow-all", Key::Disallow),
+            ("dissalow", Key::Disallow),
+            ("diasllow", Key::Disallow),
+            ("dsallow", Key::Unknown),
+            ("allowed", Key::Allow),
+            ("alow", Key::Unknown),
+            ("site-map", Key::Sitemap),
+            ("Crawl-Delay", Key::CrawlDelay),
+            ("", Key::Unknown),
+        ] {
+            assert_eq!(forgiving_key(key.as_bytes()), expect, "{key}");
+        }
+        assert_eq!(exact_key(b"dissalow"), Key::Unknown);
+        assert_eq!(exact_key(b"DISALLOW"), Key::Disallow);
+    }
+}

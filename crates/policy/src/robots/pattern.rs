@@ -1,0 +1,283 @@
+//! Paths and path patterns in one normal form, and how they meet.
+//!
+//! RFC 9309 section 2.2.2 compares octets after percent-encoding is brought to one form on
+//! both sides: hex digits are upper-cased, unreserved octets are decoded, octets outside
+//! ASCII are encoded, reserved ones stay as they stand (`%2F` is not `/`). Two refinements:
+//! `%2A` and `%24` are the literal `*` and `$` (section 2.2.3, figure 6), and ASCII octets
+//! that no URI may hold (blanks, controls, `"<>\^{|}` and the backtick) are encoded, since
+//! URLs reach us so. A `%` that begins no escape is an octet like any other.
+
+use std::borrow::Cow;
+
+/// Stands for `*` in a normal pattern; no normal path holds it.
+pub(super) const WILD: u8 = 0;
+
+/// What a pattern is, besides its octets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// Holds at least one [`WILD`].
+    pub(super) wild: bool,
+    /// Ended in `$`: the path must end where the pattern does.
+    pub(super) anchored: bool,
+    /// The octets of the pattern, `*` and `$` among them: the longest match wins.
+    pub(super) octets: u32,
+}
+
+/// Whether `*` and `$` mean something, or are octets like the others (1994).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Specials {
+    Meant,
+    Literal,
+}
+
+/// Appends `value` in normal form to `out`.
+#[inline]
+pub(super) fn push_pattern(value: &[u8], specials: Specials, out: &mut Vec<u8>) -> Shape {
+    if value.iter().all(|&b| CLASS[b as usize] == Class::Plain) {
+        out.extend_from_slice(value);
+        return Shape {
+            wild: false,
+            anchored: false,
+            octets: octets(value.len()),
+        };
+    }
+    push_odd_pattern(value, specials, out)
+}
+
+fn push_odd_pattern(value: &[u8], specials: Specials, out: &mut Vec<u8>) -> Shape {
+    let mut shape = Shape::default();
+    let meant = specials == Specials::Meant;
+    let mut rest = value;
+    if meant && let [body @ .., b'$'] = rest {
+        (rest, shape.anchored, shape.octets) = (body, true, 1);
+    }
+    let begin = out.len();
+    while let Some(&octet) = rest.first() {
+        if meant && octet == b'*' {
+            shape.octets += 1;
+            shape.wild = true;
+            // A run of wildcards matches as one does.
+            if out[begin..].last() != Some(&WILD) {
+                out.push(WILD);
+            }
+            rest = &rest[1..];
+            continue;
+        }
+        let counted = octet < 0x80 && octet != b'%';
+        let before = out.len();
+        rest = push_octet(rest, out);
+        let pushed = octets(out.len() - before);
+        shape.octets += match out[before] {
+            _ if counted => 1,
+            b'*' | b'$' => 3,
+            _ => pushed,
+        };
+    }
+    shape
+}
+
+/// A path in normal form. Without `/` at its start it gets one; a fragment is cut.
+#[inline]
+pub(super) fn normal_path(path: &str) -> Cow<'_, [u8]> {
+    let octets = path.as_bytes();
+    let ready = octets.first() == Some(&b'/')
+        && octets
+            .iter()
+            .all(|&b| matches!(CLASS[b as usize], Class::Plain | Class::Special));
+    match ready {
+        true => Cow::Borrowed(octets),
+        false => Cow::Owned(odd_path(octets)),
+    }
+}
+
+fn odd_path(octets: &[u8]) -> Vec<u8> {
+    let mut rest = octets.split(|&b| b == b'#').next().unwrap_or_default();
+    let mut out = Vec::with_capacity(rest.len() + 16);
+    if rest.first() != Some(&b'/') {
+        out.push(b'/');
+    }
+    while !rest.is_empty() {
+        rest = push_octet(rest, &mut out);
+    }
+    out
+}
+
+/// Moves one octet or escape from the front of `text` to `out`; returns what is left.
+fn push_octet<'a>(text: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
+    let octet = text[0];
+    match CLASS[octet as usize] {
+        Class::Plain | Class::Special => out.push(octet),
+        Class::Encoded => push_escape(octet, out),
+        Class::Percent => {
+            let Some(value) = escaped(text) else {
+                out.push(b'%');
+                return &text[1..];
+            };
+            match value {
+                b'*' | b'$' => out.push(value),
+                _ if is_unreserved(value) => out.push(value),
+                _ => push_escape(value, out),
+            }
+            return &text[3..];
+        }
+    }
+    &text[1..]
+}
+
+fn push_escape(octet: u8, out: &mut Vec<u8>) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    out.extend([b'%', HEX[(octet >> 4) as usize], HEX[(octet & 15) as usize]]);
+}
+
+fn escaped(text: &[u8]) -> Option<u8> {
+    let digit = |at: usize| char::from(*text.get(at)?).to_digit(16);
+    u8::try_from(digit(1)? * 16 + digit(2)?).ok()
+}
+
+fn octets(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
+}
+
+/// Whether `pattern` matches from the first octet of `path` on (RFC 9309 section 2.2.2).
+///
+/// The leftmost place for each part between wildcards is right: if any placing fits, that
+/// one does. So the cost is linear in the path.
+#[inline]
+pub(super) fn matches(pattern: &[u8], shape: Shape, path: &[u8]) -> bool {
+    if !shape.wild {
+        return match shape.anchored {
+            true => pattern == path,
+            false => path.starts_with(pattern),
+        };
+    }
+    matches_wild(pattern, shape.anchored, path)
+}
+
+fn matches_wild(pattern: &[u8], anchored: bool, path: &[u8]) -> bool {
+    let mut parts = pattern.split(|&b| b == WILD);
+    let Some(mut rest) = path.strip_prefix(parts.next().unwrap_or_default()) else {
+        return false;
+    };
+    let last = match anchored {
+        true => parts.next_back().unwrap_or_default(),
+        false => b"",
+    };
+    for part in parts {
+        match find(rest, part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    !anchored || rest.ends_with(last)
+}
+
+/// Short haystacks are searched plainly: making a searcher would cost more than using it.
+pub(super) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    const SHORT: usize = 64;
+    if haystack.len() > SHORT {
+        return memchr::memmem::find(haystack, needle);
+    }
+    let Some(&first) = needle.first() else {
+        return Some(0);
+    };
+    let last_start = haystack.len().checked_sub(needle.len())?;
+    (0..=last_start).find(|&at| haystack[at] == first && haystack[at..].starts_with(needle))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// Stays as it is: unreserved and reserved octets.
+    Plain,
+    /// `*` and `$`: plain in a path, with a meaning in a pattern.
+    Special,
+    /// `%`.
+    Percent,
+    /// Never raw in a normal form.
+    Encoded,
+}
+
+const CLASS: [Class; 256] = {
+    let mut class = [Class::Encoded; 256];
+    let mut octet = 0x21;
+    while octet < 0x7F {
+        class[octet as usize] = match octet {
+            b'*' | b'$' => Class::Special,
+            b'%' => Class::Percent,
+            b'"' | b'#' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' => Class::Encoded,
+            _ => Class::Plain,
+        };
+        octet += 1;
+    }
+    class
+};
+
+fn is_unreserved(octet: u8) -> bool {
+    octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'.' | b'_' | b'~')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Shape, Specials, matches, normal_path, push_pattern};
+
+    fn check(pattern: &str, path: &str, expect: bool) {
+        let mut octets = Vec::new();
+        let shape = push_pattern(pattern.as_bytes(), Specials::Meant, &mut octets);
+        assert_eq!(
+            matches(&octets, shape, &normal_path(path)),
+            expect,
+            "{pattern} {path}"
+        );
+    }
+
+    #[test]
+    fn rfc9309_2_2_3_wildcards_and_end() {
+        check("/a*b$", "/abb", true);
+        check("/*.cgi$", "/a.cgi.cgi", true);
+        check("/a*a$", "/a", false);
+        check("/*ab*ab$", "/ab", false);
+        check("/*ab*ab$", "/xababab", true);
+        check("*$", "/", true);
+        check("/a$b", "/a", false);
+        check("/a$b", "/a$bc", true);
+        check("/a$*", "/a$x", true);
+        check("$", "/", false);
+        check("/a**b", "/axb", true);
+        check("/a*", "/a", true);
+    }
+
+    #[test]
+    fn rfc9309_2_2_2_percent_encoding_on_both_sides() {
+        check("/a%2fb", "/a%2Fb", true);
+        check("/a%2Fb", "/a/b", false);
+        check("/%7eann", "/~ann/x", true);
+        check("/~ann", "/%7Eann/x", true);
+        check("/ツ", "/%e3%83%84", true);
+        check("/%E3%83%84", "/ツ", true);
+        check("/a%2Ab", "/a*b", true);
+        check("/a%2Ab", "/axb", false);
+        check("/f-%24", "/f-$", true);
+        check("/a$b", "/a%24b", true);
+        check("/a b", "/a%20b", true);
+        check("/a<d", "/a%3Cd", true);
+        check("/a%zz", "/a%zz", true);
+        check("/a%2520", "/a%20", false);
+    }
+
+    #[test]
+    fn rfc9309_2_2_2_octets_are_counted_in_normal_form() {
+        let shape = |pattern: &str| push_pattern(pattern.as_bytes(), Specials::Meant, &mut vec![]);
+        assert_eq!(shape("/ツ").octets, 10);
+        assert_eq!(shape("/%7E").octets, 2);
+        assert_eq!(shape("/%2f").octets, 4);
+        assert_eq!(shape("/**a$").octets, 5);
+        assert_eq!(shape("/a$b|c d").octets, 8);
+        assert_eq!(shape("/%24").octets, 4);
+        let literal = push_pattern(b"/a*$", Specials::Literal, &mut vec![]);
+        let expect = Shape {
+            wild: false,
+            anchored: false,
+            octets: 4,
+        };
+        assert_eq!(literal, expect);
+    }
+}

@@ -1,0 +1,292 @@
+//! The records besides allow and disallow (RFC 9309 section 2.2.4): kept with their line,
+//! never in the way of a group.
+
+use std::time::Duration;
+
+use super::lines::Key;
+
+/// A `Sitemap:` line; it speaks for the whole file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sitemap {
+    /// As written; it should be absolute.
+    pub url: String,
+    /// The line, from 1.
+    pub line: u32,
+}
+
+/// A `Request-rate:` line: so many requests in so much time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestRate {
+    /// Requests, at least one.
+    pub requests: u32,
+    /// The time in which they may be made, more than zero.
+    pub per: Duration,
+    /// The times of day for which the line speaks; always, if none.
+    pub during: Option<Hours>,
+    /// The line, from 1.
+    pub line: u32,
+}
+
+impl RequestRate {
+    /// The time from one request to the next that the rate comes to.
+    #[must_use]
+    pub fn gap(&self) -> Duration {
+        self.per / self.requests.max(1)
+    }
+}
+
+/// A `Visit-time:` line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VisitTime {
+    /// When visits are welcome.
+    pub hours: Hours,
+    /// The line, from 1.
+    pub line: u32,
+}
+
+/// A span of the day in UTC. Where `from` is later than `to` it spans midnight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hours {
+    /// Minutes since midnight.
+    pub from: u16,
+    /// Minutes since midnight, still within the span.
+    pub to: u16,
+}
+
+impl Hours {
+    /// Whether a minute of the day (0 to 1439, UTC) lies in the span.
+    #[must_use]
+    pub fn contain(&self, minute: u16) -> bool {
+        match self.from <= self.to {
+            true => (self.from..=self.to).contains(&minute),
+            false => minute >= self.from || minute <= self.to,
+        }
+    }
+}
+
+/// A `Clean-param:` line: query parameters that don't change the page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CleanParam {
+    /// The names of the parameters.
+    pub params: Vec<String>,
+    /// The path prefix that the line speaks for, `*` allowed; every path, if empty.
+    pub path: String,
+    /// The line, from 1.
+    pub line: u32,
+}
+
+/// What binds a group's robots besides its rules.
+#[derive(Debug, Default)]
+pub(super) struct GroupRecords {
+    pub(super) crawl_delay: Option<(Duration, u32)>,
+    pub(super) request_rates: Vec<RequestRate>,
+    pub(super) visit_times: Vec<VisitTime>,
+    pub(super) preferences: Vec<Preference>,
+}
+
+/// What speaks for the whole file.
+#[derive(Debug, Default)]
+pub(super) struct FileRecords {
+    pub(super) sitemaps: Vec<Sitemap>,
+    pub(super) hosts: Vec<(String, u32)>,
+    pub(super) clean_params: Vec<CleanParam>,
+    /// Preferences that stand before any group.
+    pub(super) preferences: Vec<Preference>,
+}
+
+/// A line about the use of pages, unread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Preference {
+    pub(crate) key: Key,
+    pub(crate) value: String,
+    pub(crate) line: u32,
+}
+
+impl GroupRecords {
+    /// Takes a record of a group that speaks for the agent; false where the value is bad.
+    pub(super) fn take(&mut self, key: Key, value: &[u8], line: u32) -> bool {
+        let text = String::from_utf8_lossy(value);
+        match key {
+            Key::CrawlDelay => match seconds(&text) {
+                // Of several delays the longest is kept: it keeps the others too.
+                Some(delay) => {
+                    if self.crawl_delay.is_none_or(|(kept, _)| delay > kept) {
+                        self.crawl_delay = Some((delay, line));
+                    }
+                }
+                None => return false,
+            },
+            Key::RequestRate => match request_rate(&text, line) {
+                Some(rate) => self.request_rates.push(rate),
+                None => return false,
+            },
+            Key::VisitTime => match hours(&text) {
+                Some(hours) => self.visit_times.push(VisitTime { hours, line }),
+                None => return false,
+            },
+            Key::ContentUsage | Key::ContentSignal | Key::License => {
+                self.preferences.push(Preference {
+                    key,
+                    value: text.into_owned(),
+                    line,
+                });
+            }
+            _ => {}
+        }
+        true
+    }
+}
+
+impl FileRecords {
+    /// Takes a record that no group owns; false where the value is bad.
+    pub(super) fn take(&mut self, key: Key, value: &[u8], line: u32) -> bool {
+        let text = String::from_utf8_lossy(value).into_owned();
+        if text.is_empty() {
+            return false;
+        }
+        match key {
+            Key::Sitemap => self.sitemaps.push(Sitemap { url: text, line }),
+            Key::Host => self.hosts.push((text, line)),
+            Key::CleanParam => {
+                let mut words = text.split_ascii_whitespace();
+                let params = words.next().unwrap_or_default();
+                self.clean_params.push(CleanParam {
+                    params: params.split('&').map(str::to_owned).collect(),
+                    path: words.next().unwrap_or_default().to_owned(),
+                    line,
+                });
+            }
+            Key::ContentUsage | Key::ContentSignal | Key::License => {
+                self.preferences.push(Preference {
+                    key,
+                    value: text,
+                    line,
+                });
+            }
+            _ => {}
+        }
+        true
+    }
+}
+
+/// Seconds with a fraction, a trailing `s` allowed.
+fn seconds(text: &str) -> Option<Duration> {
+    let number = text.trim_end_matches(['s', 'S']).trim();
+    let plain = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let seconds: f64 = number.parse().ok().filter(|_| plain)?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// `requests/time[s|m|h|d] [HHMM-HHMM]`; a bare number means one request in so many seconds.
+fn request_rate(text: &str, line: u32) -> Option<RequestRate> {
+    let mut words = text.split_ascii_whitespace();
+    let rate = words.next()?;
+    let (requests, time) = rate.split_once('/').unwrap_or(("1", rate));
+    let (number, unit) = match time.char_indices().next_back()? {
+        (at, unit) if !unit.is_ascii_digit() => (&time[..at], unit.to_ascii_lowercase()),
+        _ => (time, 's'),
+    };
+    let unit: u64 = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3600,
+        'd' => 86400,
+        _ => return None,
+    };
+    let number = match number {
+        "" => 1,
+        number => digits::<u32>(number)?,
+    };
+    let during = match words.next() {
+        Some(text) => Some(hours(text)?),
+        None => None,
+    };
+    Some(RequestRate {
+        requests: digits(requests).filter(|&n: &u32| n > 0)?,
+        per: Duration::from_secs(unit * u64::from(number)).max(Duration::from_millis(1)),
+        during,
+        line,
+    })
+    .filter(|_| number > 0)
+}
+
+/// `HHMM-HHMM`, in UTC.
+fn hours(text: &str) -> Option<Hours> {
+    let (from, to) = text.split_once('-')?;
+    Some(Hours {
+        from: minute(from.trim())?,
+        to: minute(to.trim())?,
+    })
+}
+
+fn minute(text: &str) -> Option<u16> {
+    let text = text.replace(':', "");
+    let number: u16 = digits(&text).filter(|_| text.len() == 4)?;
+    let (hour, minute) = (number / 100, number % 100);
+    match (hour, minute) {
+        (24, 0) => Some(24 * 60 - 1),
+        (0..=23, 0..=59) => Some(hour * 60 + minute),
+        _ => None,
+    }
+}
+
+fn digits<N: std::str::FromStr>(text: &str) -> Option<N> {
+    let plain = text.bytes().all(|b| b.is_ascii_digit());
+    text.parse().ok().filter(|_| plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::{hours, request_rate, seconds};
+
+    fn check(text: &str, expect: Expect) {
+        let rate = request_rate(text, 1).map(|r| (r.requests, r.per, r.during, r.gap()));
+        expect.assert_eq(&format!("{rate:?}"));
+    }
+
+    #[test]
+    fn ours_request_rate() {
+        check("1/10s", expect!["Some((1, 10s, None, 10s))"]);
+        check(
+            "30/1m 0600-0845",
+            expect!["Some((30, 60s, Some(Hours { from: 360, to: 525 }), 2s))"],
+        );
+        check("1/d", expect!["Some((1, 86400s, None, 86400s))"]);
+        check("5", expect!["Some((1, 5s, None, 5s))"]);
+        check("0/5", expect!["None"]);
+        check("1/0", expect!["None"]);
+        check("x/5", expect!["None"]);
+        check("", expect!["None"]);
+    }
+
+    #[test]
+    fn ours_crawl_delay_is_seconds_with_fractions() {
+        let millis = |text: &str| seconds(text).map(|delay| delay.as_millis());
+        assert_eq!(millis("10"), Some(10_000));
+        assert_eq!(millis("0.25"), Some(250));
+        assert_eq!(millis(".5"), Some(500));
+        assert_eq!(millis("10 s"), Some(10_000));
+        for bad in [
+            "",
+            "-1",
+            "inf",
+            "NaN",
+            "1e3",
+            "ten",
+            "1,5",
+            "99999999999999999999999",
+        ] {
+            assert_eq!(millis(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn ours_visit_time_may_span_midnight() {
+        let night = hours("2200-0400").unwrap();
+        assert!(night.contain(23 * 60) && night.contain(0) && !night.contain(12 * 60));
+        assert!(hours("00:00 - 24:00").unwrap().contain(1439));
+        assert!(hours("2500-0100").is_none());
+    }
+}

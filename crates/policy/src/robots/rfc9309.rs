@@ -1,0 +1,209 @@
+//! Reading a robots.txt by RFC 9309, with the spellings that the most used parser forgives.
+
+use crate::agent::ProductToken;
+
+use super::lines::{Key, Line, Lines, field, forgiving_key, spelling};
+use super::oddity::{Oddity, What, note};
+use super::pattern::Specials;
+use super::records::{FileRecords, GroupRecords};
+use super::rules::Rules;
+
+/// What a reading of a file comes to for one agent.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    pub(super) rules: Rules,
+    pub(super) group: GroupRecords,
+    pub(super) file: FileRecords,
+    pub(super) oddities: Vec<Oddity>,
+}
+
+/// Whether `Allow: /dir/index.html` also allows `/dir/`, as the most used parser has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IndexPages {
+    AllowFolder,
+    AsWritten,
+}
+
+/// Reads `body` for `agent`.
+pub(super) fn read(body: &[u8], agent: &ProductToken, index_pages: IndexPages) -> Reading {
+    let mut reader = Reader {
+        agent,
+        index_pages,
+        named_ever: false,
+        named: false,
+        star: false,
+        any_group: false,
+        header_ended: false,
+        found: Reading::default(),
+    };
+    for line in Lines::of(body) {
+        reader.line(&line);
+    }
+    reader.found
+}
+
+struct Reader<'a> {
+    agent: &'a ProductToken,
+    index_pages: IndexPages,
+    /// A group has named the agent: what stands for `*` counts no more, nor did it ever.
+    named_ever: bool,
+    /// The group being read names the agent.
+    named: bool,
+    /// The group being read is for `*`.
+    star: bool,
+    /// A user-agent line has been seen.
+    any_group: bool,
+    /// A rule has been seen since the last user-agent line.
+    header_ended: bool,
+    found: Reading,
+}
+
+impl Reader<'_> {
+    #[inline]
+    fn line(&mut self, line: &Line<'_>) {
+        if line.nul {
+            self.note(line, What::Nul);
+        }
+        let Some(field) = field(line.text) else {
+            if !line.text.is_empty() {
+                self.note(line, What::NoField);
+            }
+            return;
+        };
+        let key = forgiving_key(field.key);
+        match key {
+            Key::Allow | Key::Disallow => self.rule(line, key == Key::Allow, field.value),
+            Key::UserAgent => self.user_agent(line, field.value),
+            Key::Unknown => {
+                self.note(line, What::UnknownField);
+                return;
+            }
+            _ => self.record(line, key, field.value),
+        }
+        if field.no_colon {
+            self.note(line, What::NoColon);
+        }
+        if spelling(key).is_some_and(|name| name.len() != field.key.len()) {
+            self.note(line, What::Misspelt);
+        }
+    }
+
+    #[inline]
+    fn rule(&mut self, line: &Line<'_>, allow: bool, value: &[u8]) {
+        self.header_ended = true;
+        if !self.speaks() {
+            if !self.any_group {
+                self.note(line, What::RuleWithoutGroup);
+            }
+            return;
+        }
+        let rules = &mut self.found.rules;
+        rules.push(allow, value, Specials::Meant, line.text, line.number);
+        match value.first() {
+            Some(b'/' | b'*') | None => {}
+            Some(_) => self.note(line, What::NoLeadingSlash),
+        }
+        if allow && self.index_pages == IndexPages::AllowFolder {
+            self.index_page(value);
+        }
+    }
+
+    /// The folder of an index page that is allowed is allowed itself.
+    fn index_page(&mut self, value: &[u8]) {
+        let Some(slash) = memchr::memrchr(b'/', value) else {
+            return;
+        };
+        if value[slash..].starts_with(b"/index.htm") {
+            let folder = [&value[..=slash], b"$"].concat();
+            self.found.rules.push_derived(true, &folder);
+        }
+    }
+
+    fn user_agent(&mut self, line: &Line<'_>, value: &[u8]) {
+        self.any_group = true;
+        if self.header_ended {
+            (self.named, self.star, self.header_ended) = (false, false, false);
+        }
+        let spoke = self.speaks();
+        if is_star(value) {
+            self.star = true;
+        } else if names(value, self.agent.as_str().as_bytes()) {
+            self.named = true;
+            if !self.named_ever {
+                self.named_ever = true;
+                self.found.rules.clear();
+                self.found.group = GroupRecords::default();
+                self.found.rules.begin_group(value, line.number);
+                return;
+            }
+        } else if !value.first().is_some_and(|&b| is_name_octet(b)) {
+            self.note(line, What::NamesNobody);
+        }
+        if self.speaks() && !spoke {
+            self.found.rules.begin_group(value, line.number);
+        }
+    }
+
+    /// Whether the group being read binds the agent, as far as the file has been read.
+    #[inline]
+    fn speaks(&self) -> bool {
+        self.named || (self.star && !self.named_ever)
+    }
+
+    /// A record speaks for the names that stand above it; it ends no header.
+    fn record(&mut self, line: &Line<'_>, key: Key, value: &[u8]) {
+        let of_file = matches!(key, Key::Sitemap | Key::Host | Key::CleanParam);
+        let signal = matches!(key, Key::ContentSignal | Key::License);
+        let good = if of_file || (signal && !self.any_group) {
+            self.found.file.take(key, value, line.number)
+        } else if self.speaks() {
+            self.found.group.take(key, value, line.number)
+        } else {
+            self.any_group
+        };
+        if !good {
+            let what = match self.any_group || of_file {
+                true => What::BadValue,
+                false => What::RuleWithoutGroup,
+            };
+            self.note(line, what);
+        }
+    }
+
+    #[cold]
+    fn note(&mut self, line: &Line<'_>, what: What) {
+        note(&mut self.found.oddities, line.number, what);
+    }
+}
+
+/// `*`, alone or with anything behind a blank.
+fn is_star(value: &[u8]) -> bool {
+    match value {
+        [b'*'] => true,
+        [b'*', next, ..] => next.is_ascii_whitespace() || *next == 0x0B,
+        _ => false,
+    }
+}
+
+/// Whether a user-agent value means the token: the whole value, or what stands before the
+/// first octet that is no token's. Where the token holds digits, the value's may too.
+pub(super) fn names(value: &[u8], token: &[u8]) -> bool {
+    if token.is_empty() {
+        return false;
+    }
+    if value.len() < token.len() || !value[..token.len()].eq_ignore_ascii_case(token) {
+        return false;
+    }
+    let digits = token.iter().any(u8::is_ascii_digit);
+    match value.get(token.len()) {
+        None => true,
+        Some(b) if is_name_octet(*b) => false,
+        // `bot2` is not the robot `bot` with something behind it, but Google's parser cuts
+        // names at the first digit, and so it is read.
+        Some(b) => !(digits && b.is_ascii_digit()),
+    }
+}
+
+fn is_name_octet(octet: u8) -> bool {
+    octet.is_ascii_alphabetic() || matches!(octet, b'_' | b'-')
+}

@@ -1,0 +1,137 @@
+use expect_test::{Expect, expect};
+
+use super::{Robots, request_path};
+use crate::agent::{ProductToken, Profile};
+
+fn parse(file: &str) -> Robots {
+    let agent = ProductToken::new("ourbot").unwrap();
+    Robots::parse(file.as_bytes(), &agent, Profile::Rfc9309)
+}
+
+fn check(file: &str, paths: &[&str], expect: Expect) {
+    let robots = parse(file);
+    let mut found = String::new();
+    for path in paths {
+        let verdict = robots.judge(path);
+        let rule = verdict.rule.map(|r| format!(" by {}: {}", r.line, r.text));
+        let group = verdict
+            .group
+            .map(|g| format!(" of {}: {}", g.line, g.agent));
+        let (rule, group) = (rule.unwrap_or_default(), group.unwrap_or_default());
+        found += &format!("{path} {:?}{rule}{group}\n", verdict.access);
+    }
+    expect.assert_eq(&found);
+}
+
+#[test]
+fn rfc9309_2_2_1_groups_of_one_name_merge_and_star_is_the_fallback() {
+    check(
+        "User-agent: *\nDisallow: /star\n\nUser-Agent: OURBOT\nDisallow: /one # x\n\nUser-agent: other\nDisallow: /\nUser-agent: ourbot/2.0\nDisallow:/two\n",
+        &["/star", "/one", "/two/x"],
+        expect![[r#"
+            /star Allowed of 4: OURBOT
+            /one Disallowed by 5: Disallow: /one of 4: OURBOT
+            /two/x Disallowed by 10: Disallow:/two of 9: ourbot/2.0
+        "#]],
+    );
+    check(
+        "User-agent: *\nDisallow: /a\nUser-agent: b\nDisallow: /b\nUser-agent: *\nDisallow: /c\n",
+        &["/a", "/b", "/c"],
+        expect![[r#"
+            /a Disallowed by 2: Disallow: /a of 1: *
+            /b Allowed of 1: *
+            /c Disallowed by 6: Disallow: /c of 5: *
+        "#]],
+    );
+}
+
+#[test]
+fn rfc9309_2_2_2_longest_match_wins_and_allow_on_ties() {
+    check(
+        "user-agent: *\ndisallow: /d\nallow: /d/p\ndisallow: /d/p\ndisallow: /*.html\nallow: /page\ndisallow:\n",
+        &["/d/x", "/d/p", "/page.html", "/e", "/robots.txt"],
+        expect![[r#"
+            /d/x Disallowed by 2: disallow: /d of 1: *
+            /d/p Allowed by 3: allow: /d/p of 1: *
+            /page.html Disallowed by 5: disallow: /*.html of 1: *
+            /e Allowed of 1: *
+            /robots.txt Allowed of 1: *
+        "#]],
+    );
+}
+
+#[test]
+fn rfc9309_2_2_4_other_records_end_no_header() {
+    let robots = parse(
+        "User-agent: ourbot\nCrawl-delay: 10\nSitemap: /s.xml\nNoindex: /\n\nUser-agent: other\nCrawl-delay: 3\nDisallow: /x\nHost: h.example\nClean-param: a&b /p\n",
+    );
+    assert!(!robots.judge("/x").is_allowed());
+    assert_eq!(robots.crawl_delay().unwrap().0.as_secs(), 10);
+    assert_eq!(robots.crawl_delay().unwrap().1, 2);
+    assert_eq!(robots.sitemaps()[0].url, "/s.xml");
+    assert_eq!(robots.host(), Some(("h.example", 9)));
+    assert_eq!(robots.clean_params()[0].params, ["a", "b"]);
+}
+
+#[test]
+fn ours_a_record_speaks_for_the_names_above_it() {
+    let robots = parse("User-agent: other\nCrawl-delay: 10\nUser-agent: ourbot\nDisallow: /x\n");
+    assert_eq!(robots.crawl_delay(), None);
+    assert!(!robots.judge("/x").is_allowed());
+}
+
+#[test]
+fn ours_an_allowed_index_page_allows_its_folder() {
+    check(
+        "User-agent: *\nAllow: /dir/index.html\nAllow: /*/index.htm\nDisallow: /\n",
+        &["/dir/", "/dir/index.html", "/a/", "/a/b"],
+        expect![[r#"
+            /dir/ Allowed by 2: Allow: /dir/index.html of 1: *
+            /dir/index.html Allowed by 2: Allow: /dir/index.html of 1: *
+            /a/ Allowed by 3: Allow: /*/index.htm of 1: *
+            /a/b Disallowed by 4: Disallow: / of 1: *
+        "#]],
+    );
+}
+
+#[test]
+fn ours_names_with_digits() {
+    let of = |file: &str, agent: &str| {
+        let agent = ProductToken::new(agent).unwrap();
+        let robots = Robots::parse(file.as_bytes(), &agent, Profile::Rfc9309);
+        robots.judge("/x").is_allowed()
+    };
+    let file = "User-agent: MJ12bot/1.4\nDisallow: /\n";
+    assert!(!of(file, "mj12bot"));
+    assert!(!of(file, "mj"));
+    assert!(of(file, "mj1"));
+    assert!(of(file, "mj12"));
+    assert!(of("User-agent: alphabot\nDisallow: /\n", "alpha"));
+}
+
+#[test]
+fn ours_oddities_name_their_line() {
+    let robots = parse(
+        "<html>\nDisallow: /\nUser-agent: *\ndisalow /a\nDisallow: a\nhm\nCrawl-delay: x\nFoo: bar\n",
+    );
+    let found: Vec<_> = robots
+        .oddities()
+        .iter()
+        .map(|oddity| format!("{} {}", oddity.line, oddity.what.name()))
+        .collect();
+    expect!["1 no_field, 2 rule_without_group, 4 no_colon, 4 misspelt, 5 no_leading_slash, 6 no_field, 7 bad_value, 8 unknown_field, 1 markup"].assert_eq(&found.join(", "));
+}
+
+#[test]
+fn ours_paths_of_urls_as_text() {
+    for (url, path) in [
+        ("http://a.example", "/"),
+        ("http://a.example?x", "/?x"),
+        ("http://u:p@a.example:80/a?b=http://c/#d", "/a?b=http://c/"),
+        ("//a.example/a;b", "/a;b"),
+        ("/a://b", "/a://b"),
+        ("a.example", "/"),
+    ] {
+        assert_eq!(request_path(url), path, "{url}");
+    }
+}

@@ -1,0 +1,344 @@
+//! What the operator wants crawled: which hosts, which patterns, how deep.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::str::FromStr;
+
+use crawl_weburl::{CanonicalUrl, HostKey, Site};
+use regex::RegexSet;
+
+/// How far from the seeds a crawl may go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ScopeMode {
+    /// The hosts of the seeds; http and https alike, on loopback the port counts.
+    #[default]
+    Host,
+    /// The registrable domains of the seeds.
+    Domain,
+    /// The seeds' folders: their host, and their path up to its last `/`.
+    Prefix,
+    /// Everywhere.
+    Any,
+}
+
+/// A name that is no scope's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no scope: host, domain, prefix or any")]
+pub struct UnknownScope(pub String);
+
+/// A pattern that is no regular expression.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{pattern}` is no regular expression: {why}")]
+pub struct BadPattern {
+    /// The pattern as given.
+    pub pattern: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// The operator's scope, grown by the seeds.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    mode: ScopeMode,
+    include: Patterns,
+    exclude: Patterns,
+    max_depth: Option<u32>,
+    seeds: HashSet<CanonicalUrl>,
+    hosts: HashSet<HostKey>,
+    sites: HashSet<Site>,
+    // Folders by host; each begins and ends with `/`.
+    folders: HashMap<HostKey, Vec<String>>,
+}
+
+/// Is a URL wanted?
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScopeVerdict {
+    /// It is.
+    In,
+    /// It is not.
+    Out {
+        /// Scope, or depth alone: a URL that is too deep may be met again on a shorter way.
+        reason: OutReason,
+        /// What it failed: `host`, `domain`, `prefix`, `include`, `exclude RE`, `max-depth N`.
+        rule: String,
+    },
+}
+
+/// Why a URL is not wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OutReason {
+    /// Outside whatever the way to it.
+    Scope,
+    /// Too many links from the seeds.
+    Depth,
+}
+
+impl Scope {
+    /// A scope without seeds. Patterns are regular expressions and match anywhere in the
+    /// whole URL. Where includes are given, one of them must match; an exclude that matches
+    /// wins over all else. `max_depth` counts links from a seed.
+    ///
+    /// # Errors
+    /// [`BadPattern`] names the first pattern that is no regular expression.
+    pub fn new(
+        mode: ScopeMode,
+        include: &[String],
+        exclude: &[String],
+        max_depth: Option<u32>,
+    ) -> Result<Scope, BadPattern> {
+        Ok(Scope {
+            mode,
+            include: Patterns::new(include)?,
+            exclude: Patterns::new(exclude)?,
+            max_depth,
+            seeds: HashSet::new(),
+            hosts: HashSet::new(),
+            sites: HashSet::new(),
+            folders: HashMap::new(),
+        })
+    }
+
+    /// Takes a seed in, or the target of a seed's redirect: its host joins the scope, and
+    /// itself needs no include.
+    pub fn add_seed(&mut self, url: &CanonicalUrl) {
+        let host = url.host_key();
+        let folder = folder(url.path());
+        let folders = self.folders.entry(host.clone()).or_default();
+        if !folders.iter().any(|known| known == folder) {
+            folders.push(folder.to_owned());
+        }
+        self.hosts.insert(host);
+        self.sites.insert(url.site());
+        self.seeds.insert(url.clone());
+    }
+
+    /// Is a URL wanted that was found `depth` links from a seed?
+    #[must_use]
+    pub fn judge(&self, url: &CanonicalUrl, depth: u32) -> ScopeVerdict {
+        if let Some(pattern) = self.exclude.first_match(url.as_str()) {
+            return out(OutReason::Scope, format!("exclude {pattern}"));
+        }
+        if self.seeds.contains(url) {
+            return ScopeVerdict::In;
+        }
+        if !self.reaches(url) {
+            return out(OutReason::Scope, self.mode.to_string());
+        }
+        if !self.include.is_empty() && self.include.first_match(url.as_str()).is_none() {
+            return out(OutReason::Scope, "include".to_owned());
+        }
+        match self.max_depth {
+            Some(max) if depth > max => out(OutReason::Depth, format!("max-depth {max}")),
+            _ => ScopeVerdict::In,
+        }
+    }
+
+    fn reaches(&self, url: &CanonicalUrl) -> bool {
+        match self.mode {
+            ScopeMode::Host => self.hosts.contains(&url.host_key()),
+            ScopeMode::Domain => self.sites.contains(&url.site()),
+            ScopeMode::Prefix => self
+                .folders
+                .get(&url.host_key())
+                .is_some_and(|folders| folders.iter().any(|f| url.path().starts_with(f.as_str()))),
+            ScopeMode::Any => true,
+        }
+    }
+}
+
+impl ScopeMode {
+    /// The name that stands on the command line.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ScopeMode::Host => "host",
+            ScopeMode::Domain => "domain",
+            ScopeMode::Prefix => "prefix",
+            ScopeMode::Any => "any",
+        }
+    }
+}
+
+impl fmt::Display for ScopeMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for ScopeMode {
+    type Err = UnknownScope;
+
+    fn from_str(name: &str) -> Result<ScopeMode, UnknownScope> {
+        use ScopeMode::{Any, Domain, Host, Prefix};
+        [Host, Domain, Prefix, Any]
+            .into_iter()
+            .find(|mode| mode.as_str() == name)
+            .ok_or_else(|| UnknownScope(name.to_owned()))
+    }
+}
+
+/// Regular expressions that are tried together.
+#[derive(Clone, Debug)]
+struct Patterns(RegexSet);
+
+impl Patterns {
+    fn new(patterns: &[String]) -> Result<Patterns, BadPattern> {
+        let bad = |pattern: &str, why: &regex::Error| BadPattern {
+            pattern: pattern.to_owned(),
+            why: last_line(&why.to_string()),
+        };
+        for pattern in patterns {
+            regex::Regex::new(pattern).map_err(|why| bad(pattern, &why))?;
+        }
+        RegexSet::new(patterns)
+            .map(Patterns)
+            .map_err(|why| bad(&patterns.join(" "), &why))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn first_match(&self, url: &str) -> Option<&str> {
+        let first = self.0.matches(url).iter().next()?;
+        self.0.patterns().get(first).map(String::as_str)
+    }
+}
+
+/// The parser's errors draw the pattern over several lines; the last says what is wrong.
+fn last_line(why: &str) -> String {
+    let line = why.lines().last().unwrap_or_default().trim();
+    line.strip_prefix("error: ").unwrap_or(line).to_owned()
+}
+
+/// A path up to its last `/`.
+fn folder(path: &str) -> &str {
+    &path[..path.rfind('/').map_or(0, |at| at + 1)]
+}
+
+fn out(reason: OutReason, rule: String) -> ScopeVerdict {
+    ScopeVerdict::Out { reason, rule }
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_weburl::canonicalize;
+    use expect_test::{Expect, expect};
+
+    use super::{Scope, ScopeMode, ScopeVerdict};
+
+    fn scope(mode: ScopeMode, include: &[&str], exclude: &[&str], depth: Option<u32>) -> Scope {
+        let owned = |list: &[&str]| list.iter().map(|&p| p.to_owned()).collect::<Vec<_>>();
+        let mut scope = Scope::new(mode, &owned(include), &owned(exclude), depth).unwrap();
+        scope.add_seed(&canonicalize(None, "http://www.example.org/docs/start?x=/y").unwrap());
+        scope
+    }
+
+    fn check(scope: &Scope, expect: Expect) {
+        let mut found = String::new();
+        for url in [
+            "http://www.example.org/docs/start?x=/y",
+            "https://www.example.org/docs/a/b",
+            "http://www.example.org:8080/docs/",
+            "http://www.example.org/other",
+            "http://example.org/docs/",
+            "http://elsewhere.example/docs/",
+        ] {
+            let verdict = match scope.judge(&canonicalize(None, url).unwrap(), 3) {
+                ScopeVerdict::In => "in".to_owned(),
+                ScopeVerdict::Out { reason, rule } => format!("{reason:?}: {rule}"),
+            };
+            found += &format!("{url} {verdict}\n");
+        }
+        expect.assert_eq(&found);
+    }
+
+    #[test]
+    fn host() {
+        check(
+            &scope(ScopeMode::Host, &[], &[], None),
+            expect![[r#"
+            http://www.example.org/docs/start?x=/y in
+            https://www.example.org/docs/a/b in
+            http://www.example.org:8080/docs/ in
+            http://www.example.org/other in
+            http://example.org/docs/ Scope: host
+            http://elsewhere.example/docs/ Scope: host
+        "#]],
+        );
+    }
+
+    #[test]
+    fn domain_with_exclude() {
+        check(
+            &scope(ScopeMode::Domain, &[], &["x=", r"/other$"], None),
+            expect![[r#"
+            http://www.example.org/docs/start?x=/y Scope: exclude x=
+            https://www.example.org/docs/a/b in
+            http://www.example.org:8080/docs/ in
+            http://www.example.org/other Scope: exclude /other$
+            http://example.org/docs/ in
+            http://elsewhere.example/docs/ Scope: domain
+        "#]],
+        );
+    }
+
+    #[test]
+    fn prefix() {
+        check(
+            &scope(ScopeMode::Prefix, &[], &[], None),
+            expect![[r#"
+            http://www.example.org/docs/start?x=/y in
+            https://www.example.org/docs/a/b in
+            http://www.example.org:8080/docs/ in
+            http://www.example.org/other Scope: prefix
+            http://example.org/docs/ Scope: prefix
+            http://elsewhere.example/docs/ Scope: prefix
+        "#]],
+        );
+    }
+
+    #[test]
+    fn any_with_include_and_depth() {
+        check(
+            &scope(ScopeMode::Any, &["/docs/$"], &[], Some(2)),
+            expect![[r#"
+            http://www.example.org/docs/start?x=/y in
+            https://www.example.org/docs/a/b Scope: include
+            http://www.example.org:8080/docs/ Depth: max-depth 2
+            http://www.example.org/other Scope: include
+            http://example.org/docs/ Depth: max-depth 2
+            http://elsewhere.example/docs/ Depth: max-depth 2
+        "#]],
+        );
+    }
+
+    #[test]
+    fn the_target_of_a_seed_s_redirect_joins() {
+        let mut scope = scope(ScopeMode::Host, &[], &[], None);
+        let url = canonicalize(None, "https://example.org/docs/").unwrap();
+        assert_ne!(scope.judge(&url, 0), ScopeVerdict::In);
+        scope.add_seed(&url);
+        assert_eq!(scope.judge(&url, 0), ScopeVerdict::In);
+    }
+
+    #[test]
+    fn on_loopback_the_port_counts() {
+        let mut scope = scope(ScopeMode::Host, &[], &[], None);
+        scope.add_seed(&canonicalize(None, "http://127.0.0.1:81/").unwrap());
+        let judge = |url| scope.judge(&canonicalize(None, url).unwrap(), 0);
+        assert_eq!(judge("http://127.0.0.1:81/a"), ScopeVerdict::In);
+        assert_ne!(judge("http://127.0.0.1:82/a"), ScopeVerdict::In);
+    }
+
+    #[test]
+    fn a_bad_pattern_is_named() {
+        let bad = Scope::new(ScopeMode::Any, &["(".to_owned()], &[], None).unwrap_err();
+        assert_eq!(
+            bad.to_string(),
+            "`(` is no regular expression: unclosed group"
+        );
+    }
+}

@@ -1,0 +1,102 @@
+//! Addresses and sockets of the hosts.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+
+use crate::spec::{Ports, Spec};
+
+/// How often a shared port is drawn anew when one of the addresses has it taken.
+const DRAWS: u32 = 50;
+
+/// Where the hosts listen, and the sockets: one per host, or one for all.
+pub(crate) struct Bound {
+    pub(crate) addresses: Vec<SocketAddr>,
+    pub(crate) listeners: Vec<TcpListener>,
+}
+
+pub(crate) fn bind(spec: &Spec) -> io::Result<Bound> {
+    let spread = spec.addresses.unwrap_or(spec.hosts).min(spec.hosts);
+    let ips: Vec<IpAddr> = (0..spec.hosts).map(|host| ip(host % spread)).collect();
+    if spec.one_listener {
+        return bind_one(spec, &ips);
+    }
+    let port = match spec.ports {
+        Ports::Fixed(port) => Some(port),
+        Ports::Own => None,
+        Ports::Shared if spread < spec.hosts => None,
+        Ports::Shared => return bind_shared(&ips),
+    };
+    Bound::of(&ips, port.unwrap_or(0))
+}
+
+fn bind_shared(ips: &[IpAddr]) -> io::Result<Bound> {
+    let mut last = Bound::of(&ips[..1], 0)?;
+    for _ in 0..DRAWS {
+        let port = last.addresses[0].port();
+        match Bound::of(&ips[1..], port) {
+            Ok(rest) => {
+                last.addresses.extend(rest.addresses);
+                last.listeners.extend(rest.listeners);
+                return Ok(last);
+            }
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                // The old one is kept until the new one has another port.
+                last = Bound::of(&ips[..1], 0)?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::Error::new(
+        io::ErrorKind::AddrInUse,
+        "no port is free on all addresses",
+    ))
+}
+
+fn bind_one(spec: &Spec, ips: &[IpAddr]) -> io::Result<Bound> {
+    let port = if let Ports::Fixed(port) = spec.ports {
+        port
+    } else {
+        0
+    };
+    let listener = listen(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port))?;
+    let port = listener.local_addr()?.port();
+    let addresses = ips.iter().map(|ip| SocketAddr::new(*ip, port)).collect();
+    Ok(Bound {
+        addresses,
+        listeners: vec![listener],
+    })
+}
+
+impl Bound {
+    fn of(ips: &[IpAddr], port: u16) -> io::Result<Bound> {
+        let mut bound = Bound {
+            addresses: Vec::new(),
+            listeners: Vec::new(),
+        };
+        for ip in ips {
+            let listener = listen(SocketAddr::new(*ip, port))?;
+            bound.addresses.push(listener.local_addr()?);
+            bound.listeners.push(listener);
+        }
+        Ok(bound)
+    }
+}
+
+pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// 127.16.0.1, 127.16.0.2 and so on; never an address that ends in 0 or 255.
+fn ip(number: u32) -> IpAddr {
+    let octet = |value: u32| u8::try_from(value).unwrap_or(u8::MAX);
+    let (rest, last) = (number / 250, number % 250);
+    Ipv4Addr::new(
+        127,
+        octet(16 + rest / 250),
+        octet(rest % 250),
+        octet(1 + last),
+    )
+    .into()
+}

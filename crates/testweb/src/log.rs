@@ -1,0 +1,172 @@
+//! The request log: what the hosts saw, and when.
+
+use std::net::SocketAddr;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// One request as its host saw it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogEntry {
+    /// Index of the host, 0 first.
+    pub host: u32,
+    /// Number of the connection, unique in the web; requests on one connection share it.
+    pub connection: u64,
+    /// The client's end of the connection.
+    pub peer: SocketAddr,
+    /// The request named its host in its first line, as requests to a proxy do; `host` is then
+    /// the one it named.
+    pub via_proxy: bool,
+    /// The method as sent.
+    pub method: String,
+    /// Path and query as sent, without scheme and authority if those were sent (to a proxy).
+    pub path: String,
+    /// Header lines in order, names as sent.
+    pub headers: Vec<(String, String)>,
+    /// When the request's first octet was read. Microseconds since the Unix epoch: wall time at
+    /// the web's start plus monotonic time since, so it never goes backwards.
+    pub start_us: u64,
+    /// The moment before the answer's last octets were handed to the system, on the same scale;
+    /// so no client has the whole answer sooner. `None` while under way.
+    pub end_us: Option<u64>,
+    /// The status sent; `None` while under way and for raw replies.
+    pub status: Option<u16>,
+    /// Octets sent, head and body.
+    pub sent: u64,
+}
+
+impl LogEntry {
+    /// The first value of a header, whatever the case of its name.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let line = self
+            .headers
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name));
+        line.map(|(_, value)| value.as_str())
+    }
+
+    /// The `User-Agent` header, empty if there is none.
+    pub fn user_agent(&self) -> &str {
+        self.header("user-agent").unwrap_or("")
+    }
+}
+
+/// The times from the end of each request to the start of the next, in microseconds, in order of
+/// start; negative where they overlap. Pass the entries of one host. An entry still under way is
+/// taken to end at its start.
+pub fn gaps<'a>(entries: impl IntoIterator<Item = &'a LogEntry>) -> Vec<i64> {
+    let mut times: Vec<(i64, i64)> = entries
+        .into_iter()
+        .map(|entry| {
+            (
+                signed(entry.start_us),
+                signed(entry.end_us.unwrap_or(entry.start_us)),
+            )
+        })
+        .collect();
+    times.sort_unstable();
+    times.windows(2).map(|pair| pair[1].0 - pair[0].1).collect()
+}
+
+/// The most requests that were under way at one moment. One still under way has no end yet.
+pub fn peak_in_flight<'a>(entries: impl IntoIterator<Item = &'a LogEntry>) -> usize {
+    let mut changes: Vec<(u64, i64)> = Vec::new();
+    for entry in entries {
+        changes.push((entry.start_us, 1));
+        changes.extend(entry.end_us.map(|end| (end, -1)));
+    }
+    changes.sort_unstable();
+    let mut in_flight = 0;
+    let peak = changes.iter().map(|(_, change)| {
+        in_flight += change;
+        in_flight
+    });
+    usize::try_from(peak.max().unwrap_or(0)).unwrap_or(0)
+}
+
+fn signed(micros: u64) -> i64 {
+    i64::try_from(micros).unwrap_or(i64::MAX)
+}
+
+/// The log that all connections write to.
+#[derive(Debug)]
+pub(crate) struct Log {
+    epoch: SystemTime,
+    start: Instant,
+    entries: Mutex<Entries>,
+    grown: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    /// How many were cleared away; keys count from the web's start.
+    gone: u64,
+    kept: Vec<LogEntry>,
+}
+
+/// Names one entry of the log, also after the log was cleared.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EntryKey(u64);
+
+impl Log {
+    pub(crate) fn new() -> Log {
+        Log {
+            epoch: SystemTime::now(),
+            start: Instant::now(),
+            entries: Mutex::default(),
+            grown: Condvar::new(),
+        }
+    }
+
+    pub(crate) fn now_us(&self) -> u64 {
+        let epoch = self.epoch.duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from((epoch + self.start.elapsed()).as_micros()).unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn begin(&self, entry: LogEntry) -> EntryKey {
+        let mut entries = self.lock();
+        entries.kept.push(entry);
+        let key = EntryKey(entries.gone + entries.kept.len() as u64 - 1);
+        self.grown.notify_all();
+        key
+    }
+
+    pub(crate) fn end(&self, key: EntryKey, end_us: u64, status: Option<u16>, sent: u64) {
+        let mut entries = self.lock();
+        let Some(at) = key.0.checked_sub(entries.gone) else {
+            return;
+        };
+        if let Some(entry) = usize::try_from(at)
+            .ok()
+            .and_then(|at| entries.kept.get_mut(at))
+        {
+            entry.end_us = Some(end_us);
+            entry.status = status;
+            entry.sent = sent;
+            self.grown.notify_all();
+        }
+    }
+
+    pub(crate) fn entries(&self) -> Vec<LogEntry> {
+        self.lock().kept.clone()
+    }
+
+    pub(crate) fn take(&self) -> Vec<LogEntry> {
+        let mut entries = self.lock();
+        entries.gone += entries.kept.len() as u64;
+        std::mem::take(&mut entries.kept)
+    }
+
+    /// Waits until the log fulfils `wanted`; false if it has not within `limit`.
+    pub(crate) fn wait(&self, limit: Duration, wanted: impl Fn(&[LogEntry]) -> bool) -> bool {
+        let (entries, _) = self
+            .grown
+            .wait_timeout_while(self.lock(), limit, |entries| !wanted(&entries.kept))
+            .unwrap_or_else(PoisonError::into_inner);
+        wanted(&entries.kept)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        // An entry is whole or absent, so a panic elsewhere leaves nothing half written.
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,84 @@
+//! Serves a synthetic web until stdin closes or Ctrl-C, and prints the URLs of its hosts.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program for the command line"
+)]
+
+use std::io::Read;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crawl_testweb::{Mix, Ports, Spec, TestWeb};
+
+const USAGE: &str = "\
+usage: crawl-testweb [--hosts N] [--pages N] [--seed N] [--port N] [--latency-ms N]
+                     [--crawl-delay SECONDS] [--plain] [--directory DIR]
+
+Prints the root URL of each host, one a line, then serves until stdin closes or Ctrl-C.
+--plain leaves out barred pages, redirects and the like; --directory serves files from host 0.";
+
+fn main() -> ExitCode {
+    let spec = match parse(std::env::args().skip(1)) {
+        Ok(Some(spec)) => spec,
+        Ok(None) => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            eprintln!("error: {error}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    let web = match TestWeb::try_start(spec) {
+        Ok(web) => web,
+        Err(error) => {
+            eprintln!("error: the web did not start: {error}");
+            return ExitCode::from(3);
+        }
+    };
+    for host in 0..web.hosts() {
+        println!("{}", web.url(host, "/"));
+    }
+    // An unreadable stdin is a closed one.
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+    ExitCode::SUCCESS
+}
+
+/// The web that the arguments ask for; `None` if they ask for help.
+fn parse(mut args: impl Iterator<Item = String>) -> Result<Option<Spec>, String> {
+    let mut spec = TestWeb::builder();
+    while let Some(flag) = args.next() {
+        match flag.as_str() {
+            "--help" | "-h" => return Ok(None),
+            "--plain" => {
+                spec = spec.mix(Mix::plain());
+                continue;
+            }
+            _ => {}
+        }
+        let value = args
+            .next()
+            .ok_or_else(|| format!("{flag} is unknown or lacks its value"))?;
+        let number = || {
+            value
+                .parse::<u32>()
+                .map_err(|_| format!("{flag} wants a number, not {value}"))
+        };
+        spec = match flag.as_str() {
+            "--hosts" => spec.hosts(number()?),
+            "--pages" => spec.pages(number()?.into()),
+            "--seed" => spec.seed(number()?.into()),
+            "--latency-ms" => spec.latency(Duration::from_millis(number()?.into())),
+            "--crawl-delay" => spec.crawl_delay(&value),
+            "--directory" => spec.directory(0, &value),
+            "--port" => {
+                let port =
+                    u16::try_from(number()?).map_err(|_| format!("no such port: {value}"))?;
+                spec.ports(Ports::Fixed(port))
+            }
+            _ => return Err(format!("unknown flag {flag}")),
+        };
+    }
+    Ok(Some(spec))
+}

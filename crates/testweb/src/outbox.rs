@@ -1,0 +1,130 @@
+//! Replies on their way to the client.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use crate::log::Log;
+use crate::reply::{Act, Answer, Reply, Step, head};
+use crate::server::until_closed;
+
+/// So that the time of the last write is close to the end of a long body.
+const WRITE_OCTETS: usize = 64 * 1024;
+
+/// What happens to the connection after a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Then {
+    Next,
+    Close,
+}
+
+/// The way out of one reply, with what the log wants to know of it.
+pub(crate) struct Outbox<'a> {
+    stream: &'a mut TcpStream,
+    log: &'a Log,
+    pub(crate) status: Option<u16>,
+    pub(crate) sent: u64,
+    /// The moment before the last write; no client has the whole reply sooner.
+    pub(crate) last_us: Option<u64>,
+}
+
+impl<'a> Outbox<'a> {
+    pub(crate) fn new(stream: &'a mut TcpStream, log: &'a Log) -> Outbox<'a> {
+        Outbox {
+            stream,
+            log,
+            status: None,
+            sent: 0,
+            last_us: None,
+        }
+    }
+
+    pub(crate) async fn play(&mut self, reply: &Reply, head_only: bool) -> io::Result<Then> {
+        match &reply.act {
+            Act::Answer(answer) => self.answer(answer, head_only).await,
+            Act::Chunked(answer, octets) => self.chunked(answer, *octets).await,
+            Act::Drip(answer, octets, pause) => self.drip(answer, *octets, *pause).await,
+            Act::Raw(steps) => self.raw(steps).await,
+            // The server puts an answer in its place before it comes here.
+            Act::Usual => Ok(Then::Close),
+        }
+    }
+
+    pub(crate) async fn answer(&mut self, answer: &Answer, head_only: bool) -> io::Result<Then> {
+        self.status = Some(answer.status);
+        let mut octets = head(answer, has_body(answer).then_some(answer.body.len()));
+        if !head_only && has_body(answer) {
+            octets.extend_from_slice(&answer.body);
+        }
+        self.send(&octets).await?;
+        Ok(after(answer))
+    }
+
+    async fn chunked(&mut self, answer: &Answer, octets: usize) -> io::Result<Then> {
+        self.status = Some(answer.status);
+        let said = answer.clone().header("transfer-encoding", "chunked");
+        self.send(&head(&said, None)).await?;
+        for part in answer.body.chunks(octets) {
+            let mut chunk = format!("{:x}\r\n", part.len()).into_bytes();
+            chunk.extend_from_slice(part);
+            chunk.extend_from_slice(b"\r\n");
+            self.send(&chunk).await?;
+        }
+        self.send(b"0\r\n\r\n").await?;
+        Ok(after(answer))
+    }
+
+    async fn drip(&mut self, answer: &Answer, octets: usize, pause: Duration) -> io::Result<Then> {
+        self.status = Some(answer.status);
+        self.send(&head(answer, Some(answer.body.len()))).await?;
+        for part in answer.body.chunks(octets) {
+            tokio::time::sleep(pause).await;
+            self.send(part).await?;
+        }
+        Ok(after(answer))
+    }
+
+    async fn raw(&mut self, steps: &[Step]) -> io::Result<Then> {
+        for step in steps {
+            match step {
+                Step::Send(octets) => self.send(octets).await?,
+                Step::Endless(octets) => loop {
+                    self.send(octets).await?;
+                },
+                Step::Wait(pause) => tokio::time::sleep(*pause).await,
+                Step::Silence => {
+                    let gone = until_closed(self.stream).await;
+                    self.last_us = Some(self.log.now_us());
+                    gone?;
+                }
+                Step::Reset => {
+                    self.last_us = Some(self.log.now_us());
+                    self.stream.set_zero_linger()?;
+                }
+            }
+        }
+        Ok(Then::Close)
+    }
+
+    async fn send(&mut self, octets: &[u8]) -> io::Result<()> {
+        for part in octets.chunks(WRITE_OCTETS) {
+            self.last_us = Some(self.log.now_us());
+            self.stream.write_all(part).await?;
+            self.sent += part.len() as u64;
+        }
+        Ok(())
+    }
+}
+
+fn has_body(answer: &Answer) -> bool {
+    !matches!(answer.status, 100..=199 | 204 | 304)
+}
+
+fn after(answer: &Answer) -> Then {
+    let closes = answer.headers.iter().any(|(name, value)| {
+        name.eq_ignore_ascii_case("connection") && value.eq_ignore_ascii_case("close")
+    });
+    if closes { Then::Close } else { Then::Next }
+}

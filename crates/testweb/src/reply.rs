@@ -1,0 +1,325 @@
+//! Scripted answers: good ones, bad ones, and octets that are no answer at all.
+
+use std::io::Write;
+use std::time::Duration;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+/// One well-formed HTTP answer; `Content-Length` is added when it is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    /// Header lines in order, names as they are sent.
+    pub headers: Vec<(String, String)>,
+    /// The body as it is sent, so in the coding that the headers name.
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// An answer without headers and body.
+    pub fn of(status: u16) -> Answer {
+        Answer {
+            status,
+            headers: Vec::new(),
+            body: Vec::new(),
+        }
+    }
+
+    /// 200 with HTML in UTF-8.
+    pub fn html(html: &str) -> Answer {
+        Answer::of(200)
+            .header("content-type", "text/html; charset=utf-8")
+            .body(html)
+    }
+
+    /// 200 with plain text in UTF-8, as robots.txt has it.
+    pub fn text(text: &str) -> Answer {
+        Answer::of(200)
+            .header("content-type", "text/plain; charset=utf-8")
+            .body(text)
+    }
+
+    /// A redirect with this `Location`.
+    pub fn redirect(status: u16, location: &str) -> Answer {
+        Answer::of(status).header("location", location)
+    }
+
+    /// Adds a header line.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Answer {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Sets the body.
+    #[must_use]
+    pub fn body(mut self, body: impl Into<Vec<u8>>) -> Answer {
+        self.body = body.into();
+        self
+    }
+
+    /// Codes the body with gzip and says so.
+    #[must_use]
+    pub fn gzip(mut self) -> Answer {
+        self.body = gzip(&[&self.body]);
+        self.header("content-encoding", "gzip")
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.headers
+            .iter()
+            .any(|(known, _)| known.eq_ignore_ascii_case(name))
+    }
+}
+
+/// What a host does with one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// Waited before the first octet goes out, on top of the host's latency.
+    pub delay: Duration,
+    pub(crate) act: Act,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Act {
+    /// What the computed web, a handler or a directory has there.
+    Usual,
+    Answer(Answer),
+    Chunked(Answer, usize),
+    Drip(Answer, usize, Duration),
+    /// Octets of any kind; the connection closes after the last step.
+    Raw(Vec<Step>),
+}
+
+/// One step of a reply that speaks for itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Send these octets.
+    Send(Vec<u8>),
+    /// Send these octets again and again until the client goes away.
+    Endless(Vec<u8>),
+    /// Send nothing for so long.
+    Wait(Duration),
+    /// Send nothing until the client goes away.
+    Silence,
+    /// Reset the connection (RST).
+    Reset,
+}
+
+impl From<Answer> for Reply {
+    fn from(answer: Answer) -> Reply {
+        Reply::act(Act::Answer(answer))
+    }
+}
+
+impl Reply {
+    fn act(act: Act) -> Reply {
+        Reply {
+            delay: Duration::ZERO,
+            act,
+        }
+    }
+
+    /// What the host would answer without a script.
+    pub fn usual() -> Reply {
+        Reply::act(Act::Usual)
+    }
+
+    /// Octets and pauses as told; then the connection closes.
+    pub fn raw(steps: impl Into<Vec<Step>>) -> Reply {
+        Reply::act(Act::Raw(steps.into()))
+    }
+
+    /// The answer in chunks of at most `octets` (`Transfer-Encoding: chunked`).
+    pub fn chunked(answer: Answer, octets: usize) -> Reply {
+        Reply::act(Act::Chunked(answer, octets.max(1)))
+    }
+
+    /// The head at once, then `octets` of the body at a time with a pause before each.
+    pub fn drip(answer: Answer, octets: usize, pause: Duration) -> Reply {
+        Reply::act(Act::Drip(answer, octets.max(1), pause))
+    }
+
+    /// Takes the request and never answers.
+    pub fn silence() -> Reply {
+        Reply::raw([Step::Silence])
+    }
+
+    /// Resets the connection instead of an answer.
+    pub fn reset() -> Reply {
+        Reply::raw([Step::Reset])
+    }
+
+    /// Closes the connection instead of an answer.
+    pub fn close() -> Reply {
+        Reply::raw([])
+    }
+
+    /// A status line that is none.
+    pub fn garbage() -> Reply {
+        Reply::raw([Step::Send(b"\x16\x03\x01 I speak no HTTP\r\n\r\n".to_vec())])
+    }
+
+    /// Declares `missing` octets more than it sends, then closes.
+    pub fn short_body(answer: &Answer, missing: usize) -> Reply {
+        let mut octets = head(answer, Some(answer.body.len() + missing));
+        octets.extend_from_slice(&answer.body);
+        Reply::raw([Step::Send(octets)])
+    }
+
+    /// Sends the head and half of the body, then resets the connection.
+    pub fn reset_in_body(answer: &Answer) -> Reply {
+        let mut octets = head(answer, Some(answer.body.len()));
+        octets.extend_from_slice(&answer.body[..answer.body.len() / 2]);
+        // The pause lets the client read what was sent: a reset discards what is under way.
+        Reply::raw([
+            Step::Send(octets),
+            Step::Wait(Duration::from_millis(20)),
+            Step::Reset,
+        ])
+    }
+
+    /// Sends the head and half of the body, then nothing until the client goes away.
+    pub fn stall_in_body(answer: &Answer) -> Reply {
+        let mut octets = head(answer, Some(answer.body.len()));
+        octets.extend_from_slice(&answer.body[..answer.body.len() / 2]);
+        Reply::raw([Step::Send(octets), Step::Silence])
+    }
+
+    /// One good chunk, then a chunk whose size is no number.
+    pub fn bad_chunk() -> Reply {
+        let octets =
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ntransfer-encoding: chunked\r\n\r\n\
+            5\r\nhello\r\nxyz\r\nworld\r\n0\r\n\r\n";
+        Reply::raw([Step::Send(octets.to_vec())])
+    }
+
+    /// HTML without end and without a length.
+    pub fn endless_body() -> Reply {
+        let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n";
+        let body = b"<p>and so on</p>\n".repeat(1000);
+        Reply::raw([Step::Send(head.to_vec()), Step::Endless(body)])
+    }
+
+    /// Header lines without end.
+    pub fn endless_headers() -> Reply {
+        let lines = format!("x-more: {}\r\n", "y".repeat(1000)).repeat(16);
+        Reply::raw([
+            Step::Send(b"HTTP/1.1 200 OK\r\n".to_vec()),
+            Step::Endless(lines.into()),
+        ])
+    }
+
+    /// The answer with one more header line of so many octets.
+    pub fn huge_header(answer: Answer, octets: usize) -> Reply {
+        Reply::from(answer.header("x-huge", &"z".repeat(octets)))
+    }
+
+    /// HTML that takes about a thousandth of `decoded` octets on the wire, coded with gzip.
+    pub fn gzip_bomb(decoded: usize) -> Reply {
+        let block = vec![b' '; 1 << 16];
+        let mut blocks: Vec<&[u8]> = vec![&block; decoded >> 16];
+        blocks.push(&block[..decoded & 0xFFFF]);
+        let answer = Answer::of(200)
+            .header("content-type", "text/html")
+            .header("content-encoding", "gzip")
+            .body(gzip(&blocks));
+        Reply::from(answer)
+    }
+
+    /// The same, so much later.
+    #[must_use]
+    pub fn after(mut self, delay: Duration) -> Reply {
+        self.delay = delay;
+        self
+    }
+}
+
+/// The replies that one path gives, one per request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Script {
+    replies: Vec<Reply>,
+    next: usize,
+}
+
+impl<R: Into<Reply>> From<R> for Script {
+    fn from(reply: R) -> Script {
+        Script {
+            replies: vec![reply.into()],
+            next: 0,
+        }
+    }
+}
+
+impl Script {
+    /// The same reply for ever.
+    pub fn always(reply: impl Into<Reply>) -> Script {
+        Script::from(reply)
+    }
+
+    /// What comes after the replies so far; the last one is repeated.
+    ///
+    /// ```
+    /// use crawl_testweb::{Answer, Reply, Script};
+    /// let busy = Answer::of(503).header("retry-after", "2");
+    /// let script = Script::always(busy.clone()).then(busy).then(Reply::usual());
+    /// ```
+    #[must_use]
+    pub fn then(mut self, reply: impl Into<Reply>) -> Script {
+        self.replies.push(reply.into());
+        self
+    }
+
+    pub(crate) fn take(&mut self) -> Reply {
+        let at = self.next.min(self.replies.len() - 1);
+        self.next += 1;
+        self.replies[at].clone()
+    }
+}
+
+/// The head of an answer; `length` is declared unless the answer does so itself.
+pub(crate) fn head(answer: &Answer, length: Option<usize>) -> Vec<u8> {
+    let mut head = format!("HTTP/1.1 {} {}\r\n", answer.status, reason(answer.status));
+    for (name, value) in &answer.headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    if let Some(length) = length
+        && !answer.has("content-length")
+    {
+        head.push_str(&format!("content-length: {length}\r\n"));
+    }
+    head.push_str("\r\n");
+    head.into_bytes()
+}
+
+fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        301 => "Moved Permanently",
+        302 => "Found",
+        303 => "See Other",
+        304 => "Not Modified",
+        307 => "Temporary Redirect",
+        308 => "Permanent Redirect",
+        400 => "Bad Request",
+        404 => "Not Found",
+        429 => "Too Many Requests",
+        500 => "Internal Server Error",
+        503 => "Service Unavailable",
+        _ => "As Told",
+    }
+}
+
+pub(crate) fn gzip(blocks: &[&[u8]]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    for block in blocks {
+        encoder
+            .write_all(block)
+            .expect("invariant: a Vec takes every write");
+    }
+    encoder
+        .finish()
+        .expect("invariant: a Vec takes every write")
+}

@@ -1,0 +1,138 @@
+//! One request's head, read from a connection.
+
+use std::io;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// A longer head is refused.
+const MAX_HEAD_OCTETS: usize = 256 * 1024;
+
+/// A request as it was sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// The host that got it, 0 first.
+    pub host: u32,
+    /// The method as sent.
+    pub method: String,
+    /// Path and query as sent.
+    pub path: String,
+    /// Header lines in order, names as sent.
+    pub headers: Vec<(String, String)>,
+    /// What stood between `http://` and the path, for requests to a proxy.
+    pub(crate) authority: Option<String>,
+    pub(crate) keeps_alive: bool,
+}
+
+impl Request {
+    /// The first value of a header, whatever the case of its name.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let line = self
+            .headers
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name));
+        line.map(|(_, value)| value.as_str())
+    }
+}
+
+/// What a connection brought.
+pub(crate) enum Incoming {
+    /// A request, and when its first octet was read.
+    Request(Request, u64),
+    /// Something that is no request.
+    Bad(&'static str),
+    /// The client closed the connection.
+    Closed,
+}
+
+/// Octets that were read and not used yet.
+#[derive(Default)]
+pub(crate) struct Inbox {
+    octets: Vec<u8>,
+}
+
+impl Inbox {
+    /// Reads the next request, its body too if it declares one.
+    pub(crate) async fn request(
+        &mut self,
+        stream: &mut (impl AsyncRead + Unpin),
+        host: u32,
+        now_us: impl Fn() -> u64,
+    ) -> io::Result<Incoming> {
+        let mut start_us = (!self.octets.is_empty()).then(&now_us);
+        let end = loop {
+            if let Some(end) = find(&self.octets, b"\r\n\r\n") {
+                break end;
+            }
+            if self.octets.len() > MAX_HEAD_OCTETS {
+                return Ok(Incoming::Bad("the head is too long"));
+            }
+            if stream.read_buf(&mut self.octets).await? == 0 {
+                return Ok(Incoming::Closed);
+            }
+            start_us.get_or_insert_with(&now_us);
+        };
+        let head = String::from_utf8_lossy(&self.octets[..end]).into_owned();
+        self.octets.drain(..end + 4);
+        let Some(request) = parse(&head, host) else {
+            return Ok(Incoming::Bad("this is no HTTP request"));
+        };
+        let length = request
+            .header("content-length")
+            .and_then(|length| length.parse().ok());
+        self.skip(stream, length.unwrap_or(0)).await?;
+        Ok(Incoming::Request(request, start_us.unwrap_or_else(now_us)))
+    }
+
+    async fn skip(
+        &mut self,
+        stream: &mut (impl AsyncRead + Unpin),
+        length: usize,
+    ) -> io::Result<()> {
+        while self.octets.len() < length {
+            if stream.read_buf(&mut self.octets).await? == 0 {
+                break;
+            }
+        }
+        self.octets.drain(..length.min(self.octets.len()));
+        Ok(())
+    }
+}
+
+fn parse(head: &str, host: u32) -> Option<Request> {
+    let mut lines = head.split("\r\n");
+    let mut first = lines.next()?.split(' ');
+    let (method, target, version) = (first.next()?, first.next()?, first.next()?);
+    if first.next().is_some() || !version.starts_with("HTTP/1.") {
+        return None;
+    }
+    let mut headers = Vec::new();
+    for line in lines {
+        let (name, value) = line.split_once(':')?;
+        headers.push((name.to_owned(), value.trim().to_owned()));
+    }
+    let (authority, path) = match target.strip_prefix("http://") {
+        Some(rest) => {
+            let at = rest.find('/').unwrap_or(rest.len());
+            let path = if at == rest.len() { "/" } else { &rest[at..] };
+            (Some(rest[..at].to_owned()), path)
+        }
+        None => (None, target),
+    };
+    let mut request = Request {
+        host,
+        method: method.to_owned(),
+        path: path.to_owned(),
+        headers,
+        authority,
+        keeps_alive: version == "HTTP/1.1",
+    };
+    if let Some(connection) = request.header("connection") {
+        request.keeps_alive = !connection.eq_ignore_ascii_case("close");
+    }
+    // RFC 9112 section 3.2: a request of HTTP/1.1 without Host is answered by 400.
+    (version != "HTTP/1.1" || request.header("host").is_some()).then_some(request)
+}
+
+fn find(octets: &[u8], what: &[u8]) -> Option<usize> {
+    octets.windows(what.len()).position(|window| window == what)
+}

@@ -1,0 +1,280 @@
+//! What a test asks for: how many hosts, which pages, who misbehaves and how.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::TestWeb;
+use crate::reply::{Answer, Reply, Script};
+use crate::request::Request;
+use crate::shape::Mix;
+
+/// Which ports the hosts listen on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ports {
+    /// One free port, the same on every address.
+    #[default]
+    Shared,
+    /// A free port for each host.
+    Own,
+    /// This port on every address, so that two runs serve the same octets.
+    Fixed(u16),
+}
+
+/// How a host meets a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Door {
+    /// It takes it and answers.
+    #[default]
+    Open,
+    /// Nobody listens: the connection is refused.
+    Refused,
+    /// It takes the connection and resets it at once.
+    Resets,
+    /// It takes the connection and never says a word.
+    Silent,
+}
+
+pub(crate) type Handler = Arc<dyn Fn(&Request) -> Option<Reply> + Send + Sync>;
+
+/// A web to be started. Each method takes it and gives it back changed.
+#[derive(Clone)]
+pub struct Spec {
+    pub(crate) seed: u64,
+    pub(crate) hosts: u32,
+    pub(crate) pages: u64,
+    pub(crate) extra_links: u32,
+    pub(crate) mix: Mix,
+    pub(crate) text_octets: usize,
+    pub(crate) sitemap: bool,
+    pub(crate) gzip: bool,
+    pub(crate) crawl_delay: Option<String>,
+    pub(crate) latency: Duration,
+    pub(crate) latencies: HashMap<u32, Duration>,
+    pub(crate) ports: Ports,
+    pub(crate) addresses: Option<u32>,
+    pub(crate) one_listener: bool,
+    pub(crate) domain: Option<String>,
+    pub(crate) scripts: HashMap<(u32, String), Script>,
+    pub(crate) handlers: HashMap<u32, Handler>,
+    pub(crate) directories: HashMap<u32, PathBuf>,
+    pub(crate) doors: HashMap<u32, Door>,
+}
+
+impl Default for Spec {
+    fn default() -> Spec {
+        Spec {
+            seed: 0,
+            hosts: 1,
+            pages: 20,
+            extra_links: 5,
+            mix: Mix::default(),
+            text_octets: 600,
+            sitemap: true,
+            gzip: true,
+            crawl_delay: None,
+            latency: Duration::ZERO,
+            latencies: HashMap::new(),
+            ports: Ports::Shared,
+            addresses: None,
+            one_listener: false,
+            domain: None,
+            scripts: HashMap::new(),
+            handlers: HashMap::new(),
+            directories: HashMap::new(),
+            doors: HashMap::new(),
+        }
+    }
+}
+
+impl Spec {
+    /// What every page's content follows from. Default 0.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Spec {
+        Spec { seed, ..self }
+    }
+
+    /// How many hosts, at least 1. Default 1.
+    #[must_use]
+    pub fn hosts(self, hosts: u32) -> Spec {
+        Spec {
+            hosts: hosts.max(1),
+            ..self
+        }
+    }
+
+    /// How many ordinary pages on each host, at least 1; the places of the [`Mix`] come on top.
+    /// Default 20.
+    #[must_use]
+    pub fn pages(self, pages: u64) -> Spec {
+        Spec {
+            pages: pages.max(1),
+            ..self
+        }
+    }
+
+    /// How many links to pages of its own host, chosen by chance, each page has beside those that
+    /// make everything reachable. Default 5.
+    #[must_use]
+    pub fn extra_links(self, extra_links: u32) -> Spec {
+        Spec {
+            extra_links,
+            ..self
+        }
+    }
+
+    /// Which other places there are. See [`Mix::plain`] for none.
+    #[must_use]
+    pub fn mix(self, mix: Mix) -> Spec {
+        Spec { mix, ..self }
+    }
+
+    /// About so many octets of text on each page. Default 600.
+    #[must_use]
+    pub fn text_octets(self, text_octets: usize) -> Spec {
+        Spec {
+            text_octets,
+            ..self
+        }
+    }
+
+    /// Whether hosts have a sitemap and name it in robots.txt. Default true.
+    #[must_use]
+    pub fn sitemap(self, sitemap: bool) -> Spec {
+        Spec { sitemap, ..self }
+    }
+
+    /// Whether half of the pages are sent with gzip to clients that take it. Default true.
+    #[must_use]
+    pub fn gzip(self, gzip: bool) -> Spec {
+        Spec { gzip, ..self }
+    }
+
+    /// A Crawl-delay for the robots.txt of every host, as it is to stand there: `"0.5"`.
+    #[must_use]
+    pub fn crawl_delay(self, seconds: &str) -> Spec {
+        Spec {
+            crawl_delay: Some(seconds.to_owned()),
+            ..self
+        }
+    }
+
+    /// How long every host thinks before it answers. Default 0.
+    #[must_use]
+    pub fn latency(self, latency: Duration) -> Spec {
+        Spec { latency, ..self }
+    }
+
+    /// How long one host thinks before it answers.
+    #[must_use]
+    pub fn latency_of(mut self, host: u32, latency: Duration) -> Spec {
+        self.latencies.insert(host, latency);
+        self
+    }
+
+    /// Which ports are used. Default [`Ports::Shared`].
+    #[must_use]
+    pub fn ports(self, ports: Ports) -> Spec {
+        Spec { ports, ..self }
+    }
+
+    /// Spreads the hosts over so many addresses only; each then has a port of its own. By default
+    /// each host has an address of its own.
+    #[must_use]
+    pub fn addresses(self, addresses: u32) -> Spec {
+        Spec {
+            addresses: Some(addresses.max(1)),
+            ..self
+        }
+    }
+
+    /// Serves all hosts from one socket, for webs of more hosts than there may be open files.
+    /// It is bound to all addresses of the machine; connections to other addresses than those of
+    /// the hosts are closed unread. A [`Door::Refused`] then resets.
+    #[must_use]
+    pub fn one_listener(self) -> Spec {
+        Spec {
+            one_listener: true,
+            ..self
+        }
+    }
+
+    /// Names the hosts `h0.DOMAIN`, `h1.DOMAIN` in URLs instead of by address. Clients need
+    /// [`TestWeb::resolve`].
+    #[must_use]
+    pub fn domain(self, domain: &str) -> Spec {
+        Spec {
+            domain: Some(domain.to_owned()),
+            ..self
+        }
+    }
+
+    /// What a host does with requests for one path (with its query, exactly as sent).
+    #[must_use]
+    pub fn script(mut self, host: u32, path: &str, script: impl Into<Script>) -> Spec {
+        self.scripts.insert((host, path.to_owned()), script.into());
+        self
+    }
+
+    /// The robots.txt of a host. For other answers than 200 use [`Spec::script`].
+    #[must_use]
+    pub fn robots(self, host: u32, text: &str) -> Spec {
+        self.script(host, "/robots.txt", Answer::text(text))
+    }
+
+    /// Answers of a host that follow from the request; `None` leaves it to the computed web.
+    /// Scripts go first.
+    #[must_use]
+    pub fn handler(
+        mut self,
+        host: u32,
+        handler: impl Fn(&Request) -> Option<Reply> + Send + Sync + 'static,
+    ) -> Spec {
+        self.handlers.insert(host, Arc::new(handler));
+        self
+    }
+
+    /// Serves the files of a directory from a host, in place of computed pages. Paths map as
+    /// nginx maps them: `index.html` for a directory, 301 to the slash where it is missing.
+    #[must_use]
+    pub fn directory(mut self, host: u32, root: impl Into<PathBuf>) -> Spec {
+        self.directories.insert(host, root.into());
+        self
+    }
+
+    /// How a host meets connections. Default [`Door::Open`].
+    #[must_use]
+    pub fn door(mut self, host: u32, door: Door) -> Spec {
+        self.doors.insert(host, door);
+        self
+    }
+
+    /// Starts the web; it listens when this returns.
+    ///
+    /// # Errors
+    /// If an address or port cannot be bound, or there are too few file handles.
+    pub fn try_start(self) -> io::Result<TestWeb> {
+        TestWeb::try_start(self)
+    }
+
+    /// Starts the web; it listens when this returns. May be called in an async context.
+    ///
+    /// # Panics
+    /// If [`Spec::try_start`] fails: a test cannot go on without its web.
+    pub fn start(self) -> TestWeb {
+        TestWeb::start(self)
+    }
+}
+
+impl fmt::Debug for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spec")
+            .field("seed", &self.seed)
+            .field("hosts", &self.hosts)
+            .field("pages", &self.pages)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,169 @@
+//! What a crawl of the synthetic web must find.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+
+use crate::shape::{Kind, Place, Shape};
+use crate::site::{DISALLOW_ACTION, DISALLOW_PRIVATE, Site};
+
+/// Which hosts a crawl may enter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// The seed's host only.
+    Host,
+    /// Every host.
+    Any,
+}
+
+/// What a crawl finds that starts at the root of host 0, obeys robots.txt and nofollow, and has no
+/// budget. Requests for `/robots.txt` and `/sitemap.xml` are in none of the sets.
+///
+/// It speaks of the computed web alone: scripts, handlers and directories are not in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Truth {
+    /// URLs to be asked for, each exactly once, that are found by links and redirects.
+    pub fetched: BTreeMap<String, Expected>,
+    /// URLs to be asked for that are found only if sitemaps are read; all answer 200 and link
+    /// to nothing new.
+    pub by_sitemap: BTreeSet<String>,
+    /// URLs that a crawl hears of and must not ask for. Nothing behind them is in any set.
+    pub barred: BTreeMap<String, Barred>,
+}
+
+impl Truth {
+    /// Every URL that a crawl which reads sitemaps asks for.
+    pub fn fetched_with_sitemaps(&self) -> BTreeSet<String> {
+        self.fetched
+            .keys()
+            .chain(&self.by_sitemap)
+            .cloned()
+            .collect()
+    }
+}
+
+/// What stands in the answer to a URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expected {
+    /// The status code, 3xx for a redirect.
+    pub status: u16,
+    /// The least number of links from the seed; a redirect counts none.
+    pub depth: u32,
+}
+
+/// Why a URL must not be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Barred {
+    /// By this line of its host's robots.txt.
+    Robots(&'static str),
+    /// Every way to it says nofollow.
+    Nofollow,
+    /// It is on a host outside the scope.
+    Scope,
+}
+
+impl fmt::Display for Barred {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Barred::Robots(rule) => write!(f, "robots ({rule})"),
+            Barred::Nofollow => f.write_str("nofollow"),
+            Barred::Scope => f.write_str("scope"),
+        }
+    }
+}
+
+pub(crate) fn walk(site: &Site, reach: Reach) -> Truth {
+    let mut walk = Walk {
+        site,
+        reach,
+        places: BTreeMap::new(),
+        truth: Truth::default(),
+    };
+    walk.run();
+    walk.truth
+}
+
+struct Walk<'a> {
+    site: &'a Site,
+    reach: Reach,
+    /// Places to be asked for, with their depth.
+    places: BTreeMap<Place, u32>,
+    truth: Truth,
+}
+
+impl Walk<'_> {
+    fn run(&mut self) {
+        let mut queue = VecDeque::from([(Shape::root(0), 0)]);
+        let mut nofollow = BTreeSet::new();
+        while let Some((place, depth)) = queue.pop_front() {
+            if self.places.contains_key(&place) || !self.admit(place) {
+                continue;
+            }
+            self.places.insert(place, depth);
+            if let Some((_, to)) = self.site.shape.redirect(place) {
+                queue.push_front((to, depth));
+            }
+            for edge in self.site.shape.links(place) {
+                if edge.shunned || place.kind == Kind::DeadEnd {
+                    nofollow.insert(edge.to);
+                } else {
+                    queue.push_back((edge.to, depth + 1));
+                }
+            }
+        }
+        for place in nofollow {
+            if !self.places.contains_key(&place) {
+                self.truth
+                    .barred
+                    .insert(self.site.url(place), Barred::Nofollow);
+            }
+        }
+        self.by_sitemap();
+        for (place, depth) in &self.places {
+            let status = self.status(*place);
+            self.truth.fetched.insert(
+                self.site.url(*place),
+                Expected {
+                    status,
+                    depth: *depth,
+                },
+            );
+        }
+    }
+
+    /// Whether a place that was heard of may be asked for; notes why not.
+    fn admit(&mut self, place: Place) -> bool {
+        let barred = match place.kind {
+            _ if self.reach == Reach::Host && place.host != 0 => Barred::Scope,
+            Kind::Private => Barred::Robots(DISALLOW_PRIVATE),
+            Kind::Action => Barred::Robots(DISALLOW_ACTION),
+            _ => return true,
+        };
+        self.truth.barred.insert(self.site.url(place), barred);
+        false
+    }
+
+    fn by_sitemap(&mut self) {
+        if !self.site.sitemap {
+            return;
+        }
+        let hosts: BTreeSet<u32> = self.places.keys().map(|place| place.host).collect();
+        for host in hosts {
+            for place in self.site.shape.sitemap(host) {
+                if !self.places.contains_key(&place) {
+                    self.truth.by_sitemap.insert(self.site.url(place));
+                }
+            }
+        }
+    }
+
+    fn status(&self, place: Place) -> u16 {
+        match place.kind {
+            Kind::Gone => 404,
+            _ => self
+                .site
+                .shape
+                .redirect(place)
+                .map_or(200, |(status, _)| status),
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! A running web: its handle.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
+
+use crate::bind::{Bound, bind, listen};
+use crate::log::{Log, LogEntry};
+use crate::reply::Script;
+use crate::server::{Shared, lock, serve};
+use crate::shape::Shape;
+use crate::site::Site;
+use crate::spec::{Door, Spec};
+use crate::truth::{Reach, Truth, walk};
+
+/// A web that listens on loopback until it is dropped.
+///
+/// It runs on a thread of its own, so blocking tests, async tests and child processes can use it
+/// alike. All methods are quick and may be called in an async context, but for
+/// [`TestWeb::wait_for`], which blocks.
+pub struct TestWeb {
+    shared: Arc<Shared>,
+    addresses: Vec<SocketAddr>,
+    one_listener: bool,
+    /// The task that takes connections, per host or one for all; `None` where refused.
+    tasks: Mutex<Vec<Option<JoinHandle<()>>>>,
+    /// `None` only while it is dropped.
+    runtime: Option<Runtime>,
+}
+
+impl TestWeb {
+    /// A web of one host and 20 pages, to be changed and started.
+    pub fn builder() -> Spec {
+        Spec::default()
+    }
+
+    /// Starts a web; it listens when this returns.
+    ///
+    /// # Panics
+    /// If [`TestWeb::try_start`] fails: a test cannot go on without its web.
+    pub fn start(spec: Spec) -> TestWeb {
+        TestWeb::try_start(spec).unwrap_or_else(|error| panic!("the web did not start: {error}"))
+    }
+
+    /// Starts a web; it listens when this returns.
+    ///
+    /// # Errors
+    /// If an address or port cannot be bound, or there are too few file handles.
+    pub fn try_start(spec: Spec) -> io::Result<TestWeb> {
+        let Bound {
+            addresses,
+            listeners,
+        } = bind(&spec)?;
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("testweb")
+            .enable_all()
+            .build()?;
+        let one_listener = spec.one_listener;
+        let shared = Arc::new(shared(spec, &addresses));
+        let mut web = TestWeb {
+            shared,
+            addresses,
+            one_listener,
+            tasks: Mutex::default(),
+            runtime: Some(runtime),
+        };
+        let mut tasks = Vec::new();
+        for (host, listener) in (0..).zip(listeners) {
+            let open = one_listener || web.shared.door(host) != Door::Refused;
+            tasks.push(if open { web.spawn(listener)? } else { None });
+        }
+        web.tasks = Mutex::new(tasks);
+        Ok(web)
+    }
+
+    /// How many hosts there are.
+    pub fn hosts(&self) -> u32 {
+        self.shared.site.shape.hosts
+    }
+
+    /// The URL of a path (with its query) on a host. The path starts with `/`.
+    ///
+    /// # Panics
+    /// If there is no such host.
+    pub fn url(&self, host: u32, path: &str) -> String {
+        assert!(host < self.hosts(), "there is no host {host}");
+        self.shared.site.url_of(host, path)
+    }
+
+    /// `ADDRESS:PORT` or `NAME:PORT` of a host, as its URLs have it.
+    ///
+    /// # Panics
+    /// If there is no such host.
+    pub fn authority(&self, host: u32) -> &str {
+        &self.shared.site.authorities[host as usize]
+    }
+
+    /// Where a host listens.
+    ///
+    /// # Panics
+    /// If there is no such host.
+    pub fn address(&self, host: u32) -> SocketAddr {
+        self.addresses[host as usize]
+    }
+
+    /// `NAME:PORT:ADDRESS` for each host, as `curl --resolve` takes it; of use if the hosts have
+    /// names ([`Spec::domain`]).
+    pub fn resolve(&self) -> Vec<String> {
+        let hosts = self.shared.site.authorities.iter().zip(&self.addresses);
+        hosts
+            .map(|(authority, address)| format!("{authority}:{}", address.ip()))
+            .collect()
+    }
+
+    /// What a crawl from the root of host 0 must find.
+    pub fn truth(&self, reach: Reach) -> Truth {
+        walk(&self.shared.site, reach)
+    }
+
+    /// All requests so far, in the order in which their heads were read.
+    pub fn log(&self) -> Vec<LogEntry> {
+        self.shared.log.entries()
+    }
+
+    /// The requests that one host got so far.
+    pub fn log_of(&self, host: u32) -> Vec<LogEntry> {
+        let mut entries = self.log();
+        entries.retain(|entry| entry.host == host);
+        entries
+    }
+
+    /// All requests so far, which the log then forgets.
+    pub fn take_log(&self) -> Vec<LogEntry> {
+        self.shared.log.take()
+    }
+
+    /// Blocks until the log is as wanted; false if it is not within `limit`. It is looked at
+    /// when a request begins or ends.
+    pub fn wait_for(&self, limit: Duration, wanted: impl Fn(&[LogEntry]) -> bool) -> bool {
+        self.shared.log.wait(limit, wanted)
+    }
+
+    /// How many connections were taken so far.
+    pub fn connections(&self) -> u64 {
+        self.shared.connections.load(Ordering::Relaxed)
+    }
+
+    /// The time by the log's scale: microseconds since the Unix epoch, never going backwards.
+    pub fn now_us(&self) -> u64 {
+        self.shared.log.now_us()
+    }
+
+    /// What a host does with requests for one path from now on.
+    pub fn script(&self, host: u32, path: &str, script: impl Into<Script>) {
+        lock(&self.shared.scripts).insert((host, path.to_owned()), script.into());
+    }
+
+    /// How a host meets connections from now on. [`Door::Refused`] also ends those that are open.
+    ///
+    /// # Errors
+    /// If the host's port was taken by somebody else while it was refused.
+    ///
+    /// # Panics
+    /// If there is no such host.
+    pub fn door(&self, host: u32, door: Door) -> io::Result<()> {
+        lock(&self.shared.doors).insert(host, door);
+        if self.one_listener {
+            return Ok(());
+        }
+        let mut tasks = lock(&self.tasks);
+        let task = &mut tasks[host as usize];
+        match (door, task.take()) {
+            (Door::Refused, Some(open)) => close(&open),
+            (Door::Refused, None) => {}
+            (_, Some(open)) => *task = Some(open),
+            (_, None) => *task = self.spawn(listen(self.addresses[host as usize])?)?,
+        }
+        Ok(())
+    }
+
+    fn spawn(&self, listener: std::net::TcpListener) -> io::Result<Option<JoinHandle<()>>> {
+        let Some(runtime) = &self.runtime else {
+            return Ok(None);
+        };
+        let _context = runtime.enter();
+        let listener = TcpListener::from_std(listener)?;
+        Ok(Some(
+            runtime.spawn(serve(Arc::clone(&self.shared), listener)),
+        ))
+    }
+}
+
+impl Drop for TestWeb {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            lock(&self.tasks).iter().flatten().for_each(close);
+            // Does not block, so it may happen in an async context.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl std::fmt::Debug for TestWeb {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TestWeb")
+            .field("addresses", &self.addresses)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Ends a task and returns when its socket is closed, so that its port is free.
+fn close(task: &JoinHandle<()>) {
+    task.abort();
+    let patience = Instant::now() + Duration::from_secs(1);
+    // A handler that blocks holds the web's only thread: its end is not waited for.
+    while !task.is_finished() && Instant::now() < patience {
+        std::thread::yield_now();
+    }
+}
+
+fn shared(spec: Spec, addresses: &[SocketAddr]) -> Shared {
+    let name = |(host, address): (u32, &SocketAddr)| match &spec.domain {
+        Some(domain) => format!("h{host}.{domain}:{}", address.port()),
+        None => address.to_string(),
+    };
+    let hosts_by_address: HashMap<_, _> = addresses.iter().copied().zip(0..).collect();
+    Shared {
+        site: Site {
+            authorities: (0..).zip(addresses).map(name).collect(),
+            shape: Shape {
+                seed: spec.seed,
+                hosts: spec.hosts,
+                pages: spec.pages,
+                extra_links: spec.extra_links,
+                mix: spec.mix,
+            },
+            crawl_delay: spec.crawl_delay,
+            sitemap: spec.sitemap,
+            text_octets: spec.text_octets,
+        },
+        log: Log::new(),
+        gzip: spec.gzip,
+        latency: spec.latency,
+        latencies: spec.latencies,
+        handlers: spec.handlers,
+        directories: spec.directories,
+        scripts: Mutex::new(spec.scripts),
+        doors: Mutex::new(spec.doors),
+        hosts_by_address,
+        connections: AtomicU64::new(0),
+    }
+}

@@ -1,0 +1,58 @@
+//! A client that does what a test tells it and nothing more.
+
+use std::collections::HashMap;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// An answer as it came.
+#[derive(Debug)]
+pub(crate) struct Got {
+    pub(crate) status: u16,
+    pub(crate) headers: HashMap<String, String>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Got {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+/// Everything the host says to these octets until it closes.
+pub(crate) fn talk(address: SocketAddr, octets: &str) -> io::Result<Vec<u8>> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+    stream.write_all(octets.as_bytes())?;
+    let mut got = Vec::new();
+    stream.read_to_end(&mut got)?;
+    Ok(got)
+}
+
+/// One GET on a connection of its own, with header lines if wanted (`"name: value\r\n"`).
+pub(crate) fn get_with(address: SocketAddr, path: &str, lines: &str) -> io::Result<Got> {
+    let request =
+        format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{lines}\r\n");
+    let octets = talk(address, &request)?;
+    parse(&octets).ok_or_else(|| io::Error::other("no HTTP answer"))
+}
+
+pub(crate) fn get(address: SocketAddr, path: &str) -> Got {
+    get_with(address, path, "").unwrap()
+}
+
+fn parse(octets: &[u8]) -> Option<Got> {
+    let end = octets.windows(4).position(|window| window == b"\r\n\r\n")?;
+    let head = std::str::from_utf8(&octets[..end]).ok()?;
+    let mut lines = head.split("\r\n");
+    let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
+    let headers = lines
+        .filter_map(|line| line.split_once(": "))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    Some(Got {
+        status,
+        headers,
+        body: octets[end + 4..].to_vec(),
+    })
+}
