@@ -1,0 +1,52 @@
+//! Reading an HTML page: octets to text to tokens to a [`Page`].
+
+mod feed;
+mod foreign;
+mod guard;
+mod reader;
+mod sink;
+
+use encoding_rs::CoderResult;
+
+use crate::charset;
+use crate::limits::{Limits, What, note};
+use crate::page::Page;
+use feed::Feed;
+
+/// Text decoded at a time. The whole page never stands in memory a second time.
+const DECODED_OCTETS: usize = 64 * 1024;
+
+/// What the page in `body` says. `content_type` is the value of its header; content
+/// codings are undone already.
+///
+/// Never fails; any octets give a page. The time is linear in `body`, the memory is that
+/// of the result and a few hundred KiB.
+#[must_use]
+pub fn read_html(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Page {
+    let charset = charset::of_html(body, content_type);
+    let mut feed = Feed::new(limits);
+    let mut decoder = charset.encoding.new_decoder_without_bom_handling();
+    let mut text = String::with_capacity(DECODED_OCTETS);
+    let mut rest = &body[charset.skip..];
+    let mut undecodable = false;
+    loop {
+        let (result, read, replaced) = decoder.decode_to_string(rest, &mut text, true);
+        undecodable |= replaced;
+        rest = &rest[read..];
+        feed.push(&text);
+        text.clear();
+        if result == CoderResult::InputEmpty {
+            break;
+        }
+    }
+    let mut page = feed.finish();
+    page.charset = charset.encoding.name();
+    page.charset_source = charset.source;
+    if charset.unknown {
+        note(&mut page.oddities, What::UnknownCharset, 1);
+    }
+    if undecodable {
+        note(&mut page.oddities, What::UndecodableOctets, 1);
+    }
+    page
+}

@@ -1,0 +1,131 @@
+//! How much of a page or sitemap is read at most, and what is said when there was more.
+
+/// The most that is read of one document. Reaching a limit is never an error: what is
+/// beyond it is left out, and the matching [`What`] stands in the oddities.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Links kept of one page.
+    pub links: usize,
+    /// Octets of one `href`, `src` or `loc`, after decoding. A longer one is dropped
+    /// whole, since a part of a URL is another URL.
+    pub href_octets: usize,
+    /// Octets of a link's text.
+    pub text_octets: usize,
+    /// Octets of the title.
+    pub title_octets: usize,
+    /// `meta` elements with a name.
+    pub metas: usize,
+    /// Octets of the content of one `meta`; its name has the same limit.
+    pub meta_octets: usize,
+    /// Attributes of one tag.
+    pub attributes: usize,
+    /// Entries of one sitemap (sitemaps.org: 50,000).
+    pub sitemap_entries: usize,
+    /// Octets of one sitemap, uncompressed (sitemaps.org: 52,428,800).
+    pub sitemap_octets: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            links: 100_000,
+            href_octets: 2 * crawl_weburl::MAX_URL_OCTETS,
+            text_octets: 1024,
+            title_octets: 4 * 1024,
+            metas: 1_000,
+            meta_octets: 8 * 1024,
+            attributes: 1_000,
+            sitemap_entries: 50_000,
+            sitemap_octets: 50 * 1024 * 1024,
+        }
+    }
+}
+
+/// Something in a document that was wrong, or that was left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Oddity {
+    /// What it was. A document's oddities hold each kind once.
+    pub what: What,
+    /// The line where it was first met; the first line is 1. Where the matter is the
+    /// whole document's (its charset, its size), 1.
+    pub line: u64,
+    /// How often it was met.
+    pub count: u64,
+}
+
+/// The kinds of [`Oddity`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum What {
+    /// More links than [`Limits::links`].
+    LinksFull,
+    /// An address longer than [`Limits::href_octets`].
+    HrefTooLong,
+    /// A link's text was cut at [`Limits::text_octets`].
+    TextCut,
+    /// The title was cut at [`Limits::title_octets`].
+    TitleCut,
+    /// More `meta` elements than [`Limits::metas`].
+    MetasFull,
+    /// A `meta` longer than [`Limits::meta_octets`]: content was cut, or the name was
+    /// too long and the element was dropped.
+    MetaCut,
+    /// A tag with more attributes than [`Limits::attributes`].
+    AttributesFull,
+    /// The header names a charset that the Encoding Standard does not know.
+    UnknownCharset,
+    /// Octets that are no text in the charset used.
+    UndecodableOctets,
+    /// More entries than [`Limits::sitemap_entries`].
+    EntriesFull,
+    /// A sitemap longer than [`Limits::sitemap_octets`].
+    SitemapTooLong,
+    /// The document is no sitemap, whatever it was named.
+    NotASitemap,
+    /// XML that is not well-formed; nothing after it was read.
+    BrokenXml,
+    /// An XML entity that nobody declared; it was kept as written.
+    UnknownEntity,
+    /// A line of a text sitemap that is no URL.
+    NotAUrl,
+    /// The document ends in the middle of an element.
+    EndsEarly,
+}
+
+impl What {
+    /// A short fixed name, for counting.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            What::LinksFull => "links-full",
+            What::HrefTooLong => "href-too-long",
+            What::TextCut => "text-cut",
+            What::TitleCut => "title-cut",
+            What::MetasFull => "metas-full",
+            What::MetaCut => "meta-cut",
+            What::AttributesFull => "attributes-full",
+            What::UnknownCharset => "unknown-charset",
+            What::UndecodableOctets => "undecodable-octets",
+            What::EntriesFull => "entries-full",
+            What::SitemapTooLong => "sitemap-too-long",
+            What::NotASitemap => "not-a-sitemap",
+            What::BrokenXml => "broken-xml",
+            What::UnknownEntity => "unknown-entity",
+            What::NotAUrl => "not-a-url",
+            What::EndsEarly => "ends-early",
+        }
+    }
+}
+
+/// Notes `what`, keeping one entry per kind so that the list stays short on any input.
+pub(crate) fn note(oddities: &mut Vec<Oddity>, what: What, line: u64) {
+    match oddities.iter_mut().find(|oddity| oddity.what == what) {
+        Some(oddity) => oddity.count += 1,
+        None => oddities.push(Oddity {
+            what,
+            line,
+            count: 1,
+        }),
+    }
+}

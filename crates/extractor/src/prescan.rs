@@ -1,0 +1,231 @@
+//! Prescan a byte stream to determine its encoding (HTML Standard 13.2.3.2).
+
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
+
+use crate::text::is_space;
+
+/// The encoding that a `meta` element or an XML declaration in `octets` names. UTF-16
+/// named by a `meta` means UTF-8, since the `meta` could not be read otherwise.
+pub(crate) fn prescan(octets: &[u8]) -> Option<&'static Encoding> {
+    if let Some(utf_16) = bare_utf_16(octets) {
+        return Some(utf_16);
+    }
+    let mut scan = Scan { octets, at: 0 };
+    // An `Err` says that the octets ended: what was read of the last tag counts nothing.
+    scan.run()
+        .unwrap_or_default()
+        .or_else(|| xml_encoding(octets))
+}
+
+/// The encoding that an XML declaration at the very start names, or that its octets are
+/// plainly in.
+pub(crate) fn xml_encoding(octets: &[u8]) -> Option<&'static Encoding> {
+    if let Some(utf_16) = bare_utf_16(octets) {
+        return Some(utf_16);
+    }
+    let declaration = octets.strip_prefix(b"<?xml")?;
+    let declaration = &declaration[..declaration.iter().position(|&octet| octet == b'>')?];
+    let name = declaration
+        .windows(8)
+        .position(|window| window == b"encoding")?;
+    let rest = skip_control(&declaration[name + 8..]).strip_prefix(b"=")?;
+    let rest = skip_control(rest);
+    let quote = *rest.first().filter(|octet| matches!(octet, b'"' | b'\''))?;
+    let label = rest[1..].split(|&octet| octet == quote).next()?;
+    if label.len() + 2 > rest.len() || label.iter().any(|&octet| octet <= b' ') {
+        return None;
+    }
+    Encoding::for_label(label).map(readable_as_ascii)
+}
+
+fn skip_control(octets: &[u8]) -> &[u8] {
+    let start = octets
+        .iter()
+        .position(|&octet| octet > b' ')
+        .unwrap_or(octets.len());
+    &octets[start..]
+}
+
+/// `<?x` in UTF-16 without a byte order mark.
+fn bare_utf_16(octets: &[u8]) -> Option<&'static Encoding> {
+    if octets.starts_with(b"<\0?\0x\0") {
+        Some(UTF_16LE)
+    } else if octets.starts_with(b"\0<\0?\0x") {
+        Some(UTF_16BE)
+    } else {
+        None
+    }
+}
+
+fn readable_as_ascii(encoding: &'static Encoding) -> &'static Encoding {
+    if encoding == UTF_16LE || encoding == UTF_16BE {
+        UTF_8
+    } else {
+        encoding
+    }
+}
+
+/// The octets ended in the middle of something.
+struct Ended;
+
+struct Scan<'a> {
+    octets: &'a [u8],
+    at: usize,
+}
+
+impl Scan<'_> {
+    fn run(&mut self) -> Result<Option<&'static Encoding>, Ended> {
+        while self.at < self.octets.len() {
+            let rest = &self.octets[self.at..];
+            match rest {
+                [b'<', b'!', b'-', b'-', ..] => {
+                    // The dashes of `<!--` may be those of `-->`.
+                    let end = rest[2..].windows(3).position(|window| window == b"-->");
+                    self.at += 2 + end.ok_or(Ended)? + 2;
+                }
+                [b'<', ..] if is_meta(rest) => {
+                    self.at += 5;
+                    if let Some(encoding) = self.meta()? {
+                        return Ok(Some(encoding));
+                    }
+                }
+                [b'<', b'/', letter, ..] | [b'<', letter, ..] if letter.is_ascii_alphabetic() => {
+                    self.skip_to(|octet| is_space(octet) || octet == b'>')?;
+                    while self.attribute()?.is_some() {}
+                }
+                [b'<', b'!' | b'/' | b'?', ..] => self.skip_to(|octet| octet == b'>')?,
+                _ => {}
+            }
+            self.at += 1;
+        }
+        Ok(None)
+    }
+
+    /// The attributes of a `meta`, and what they come to.
+    fn meta(&mut self) -> Result<Option<&'static Encoding>, Ended> {
+        let (mut pragma, mut needs_pragma) = (false, None);
+        let mut charset: Option<Option<&'static Encoding>> = None;
+        let (mut seen_equiv, mut seen_content, mut seen_charset) = (false, false, false);
+        while let Some((name, value)) = self.attribute()? {
+            match name.as_slice() {
+                b"http-equiv" if !std::mem::replace(&mut seen_equiv, true) => {
+                    pragma |= value == b"content-type";
+                }
+                b"content" if !std::mem::replace(&mut seen_content, true) => {
+                    let named = charset_in_content(&value).and_then(Encoding::for_label);
+                    if charset.is_none() && named.is_some() {
+                        (charset, needs_pragma) = (Some(named), Some(true));
+                    }
+                }
+                b"charset" if !std::mem::replace(&mut seen_charset, true) => {
+                    (charset, needs_pragma) = (Some(Encoding::for_label(&value)), Some(false));
+                }
+                _ => {}
+            }
+        }
+        let counts = needs_pragma.is_some_and(|needed| pragma || !needed);
+        Ok(charset.flatten().filter(|_| counts).map(|encoding| {
+            if encoding == X_USER_DEFINED {
+                WINDOWS_1252
+            } else {
+                readable_as_ascii(encoding)
+            }
+        }))
+    }
+
+    /// "Get an attribute": name and value in lower case.
+    fn attribute(&mut self) -> Result<Option<(Vec<u8>, Vec<u8>)>, Ended> {
+        self.skip_while(|octet| is_space(octet) || octet == b'/')?;
+        if self.peek()? == b'>' {
+            return Ok(None);
+        }
+        let mut name = Vec::new();
+        loop {
+            match self.peek()? {
+                b'=' if !name.is_empty() => break,
+                b'/' | b'>' => return Ok(Some((name, Vec::new()))),
+                octet if is_space(octet) => {
+                    self.skip_while(is_space)?;
+                    if self.peek()? != b'=' {
+                        return Ok(Some((name, Vec::new())));
+                    }
+                    break;
+                }
+                octet => name.push(octet.to_ascii_lowercase()),
+            }
+            self.at += 1;
+        }
+        self.at += 1;
+        Ok(Some((name, self.value()?)))
+    }
+
+    fn value(&mut self) -> Result<Vec<u8>, Ended> {
+        self.skip_while(is_space)?;
+        let start = self.at;
+        match self.peek()? {
+            quote @ (b'"' | b'\'') => {
+                self.at += 1;
+                self.skip_to(|octet| octet == quote)?;
+                self.at += 1;
+                Ok(self.octets[start + 1..self.at - 1].to_ascii_lowercase())
+            }
+            _ => {
+                self.skip_to(|octet| is_space(octet) || octet == b'>')?;
+                Ok(self.octets[start..self.at].to_ascii_lowercase())
+            }
+        }
+    }
+
+    fn peek(&self) -> Result<u8, Ended> {
+        self.octets.get(self.at).copied().ok_or(Ended)
+    }
+
+    fn skip_while(&mut self, wanted: impl Fn(u8) -> bool) -> Result<(), Ended> {
+        self.skip_to(|octet| !wanted(octet))
+    }
+
+    fn skip_to(&mut self, wanted: impl Fn(u8) -> bool) -> Result<(), Ended> {
+        let found = self.octets[self.at..]
+            .iter()
+            .position(|&octet| wanted(octet));
+        self.at += found.ok_or(Ended)?;
+        Ok(())
+    }
+}
+
+fn is_meta(rest: &[u8]) -> bool {
+    rest.get(1..5)
+        .is_some_and(|name| name.eq_ignore_ascii_case(b"meta"))
+        && rest
+            .get(5)
+            .is_some_and(|&octet| is_space(octet) || octet == b'/')
+}
+
+/// "Extracting a character encoding from a meta element": the label in a content type,
+/// which is in lower case already.
+fn charset_in_content(content: &[u8]) -> Option<&[u8]> {
+    let mut rest = content;
+    loop {
+        let found = rest.windows(7).position(|window| window == b"charset")?;
+        rest = skip_space(&rest[found + 7..]);
+        if let Some(value) = rest.strip_prefix(b"=") {
+            rest = skip_space(value);
+            break;
+        }
+    }
+    match rest.first()? {
+        quote @ (b'"' | b'\'') => {
+            let end = rest[1..].iter().position(|octet| octet == quote)?;
+            Some(&rest[1..=end])
+        }
+        _ => rest.split(|&octet| is_space(octet) || octet == b';').next(),
+    }
+}
+
+fn skip_space(octets: &[u8]) -> &[u8] {
+    let start = octets
+        .iter()
+        .position(|&octet| !is_space(octet))
+        .unwrap_or(octets.len());
+    &octets[start..]
+}

@@ -1,0 +1,41 @@
+//! The content of `<meta http-equiv=refresh>`.
+
+use crate::text::trim;
+
+/// The address that `content` sends to: the shared declarative refresh steps of the HTML
+/// Standard. `None` where it is no refresh, or reloads the page itself.
+pub(crate) fn refresh_target(content: &str) -> Option<&str> {
+    let content = trim(content);
+    let after_time = content.trim_start_matches(|c: char| c.is_ascii_digit());
+    if after_time.len() == content.len() && !content.starts_with('.') {
+        return None;
+    }
+    let rest = after_time.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let separator = rest.chars().next()?;
+    if !matches!(separator, ';' | ',') && !separator.is_ascii_whitespace() {
+        return None;
+    }
+    let rest = trim(rest);
+    let rest = trim(rest.strip_prefix([';', ',']).unwrap_or(rest));
+    let target = trim(unquoted(after_url_equals(rest).unwrap_or(rest)));
+    (!target.is_empty()).then_some(target)
+}
+
+/// What stands after `url =`, in any letter case.
+fn after_url_equals(text: &str) -> Option<&str> {
+    let (word, rest) = text.split_at_checked(3)?;
+    let rest = trim(rest)
+        .strip_prefix('=')
+        .filter(|_| word.eq_ignore_ascii_case("url"))?;
+    Some(trim(rest))
+}
+
+/// The text up to the closing quote, where it begins with a quote.
+fn unquoted(text: &str) -> &str {
+    for quote in ['"', '\''] {
+        if let Some(inner) = text.strip_prefix(quote) {
+            return inner.split(quote).next().unwrap_or(inner);
+        }
+    }
+    text
+}

@@ -1,0 +1,153 @@
+//! The `rel` of a link: a set of link types.
+
+use std::fmt;
+use std::ops::BitOr;
+
+/// A set of link types, as `rel` names them. Types that stand in no list here are
+/// forgotten. Letter case does not matter.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Rel(u32);
+
+macro_rules! link_types {
+    ($($(#[$doc:meta])* $constant:ident = $bit:literal, $name:literal;)*) => {
+        impl Rel {
+            $($(#[$doc])* pub const $constant: Rel = Rel(1 << $bit);)*
+        }
+        const NAMES: &[(&str, Rel)] = &[$(($name, Rel::$constant),)*];
+    };
+}
+
+link_types! {
+    /// The page's author does not vouch for the target.
+    NOFOLLOW = 0, "nofollow";
+    /// User-generated content.
+    UGC = 1, "ugc";
+    /// A paid link.
+    SPONSORED = 2, "sponsored";
+    /// The preferred address of this page.
+    CANONICAL = 3, "canonical";
+    /// Another form of this page: a language, a feed, a style sheet.
+    ALTERNATE = 4, "alternate";
+    /// The next page of a series.
+    NEXT = 5, "next";
+    /// The page before.
+    PREV = 6, "prev";
+    /// The first page of a series.
+    FIRST = 7, "first";
+    /// The last page of a series.
+    LAST = 8, "last";
+    /// The level above.
+    UP = 9, "up";
+    /// A table of contents.
+    CONTENTS = 10, "contents";
+    /// An index.
+    INDEX = 11, "index";
+    /// The start of a collection.
+    START = 12, "start";
+    /// Help.
+    HELP = 13, "help";
+    /// The licence.
+    LICENSE = 14, "license";
+    /// The author.
+    AUTHOR = 15, "author";
+    /// A permanent address of a section.
+    BOOKMARK = 16, "bookmark";
+    /// A tag.
+    TAG = 17, "tag";
+    /// A short address of this page.
+    SHORTLINK = 18, "shortlink";
+    /// The AMP form of this page.
+    AMPHTML = 19, "amphtml";
+    /// The same person elsewhere.
+    ME = 20, "me";
+    /// A style sheet.
+    STYLESHEET = 21, "stylesheet";
+    /// An icon.
+    ICON = 22, "icon";
+    /// An icon for a home screen.
+    APPLE_TOUCH_ICON = 23, "apple-touch-icon";
+    /// An icon in one colour.
+    MASK_ICON = 24, "mask-icon";
+    /// A resource that the page will need.
+    PRELOAD = 25, "preload";
+    /// A script module that the page will need.
+    MODULEPRELOAD = 26, "modulepreload";
+    /// A resource that the next page may need.
+    PREFETCH = 27, "prefetch";
+    /// A web application's manifest.
+    MANIFEST = 28, "manifest";
+    /// Opened without access to this page.
+    NOOPENER = 29, "noopener";
+    /// Opened without saying where from.
+    NOREFERRER = 30, "noreferrer";
+    /// On another site.
+    EXTERNAL = 31, "external";
+}
+
+/// Old spellings of the same types.
+const ALIASES: &[(&str, Rel)] = &[
+    ("previous", Rel::PREV),
+    ("copyright", Rel::LICENSE),
+    ("toc", Rel::CONTENTS),
+    ("apple-touch-icon-precomposed", Rel::APPLE_TOUCH_ICON),
+];
+
+impl Rel {
+    /// The set of the types named in `value`, a list separated by white space.
+    #[must_use]
+    pub fn parse(value: &str) -> Rel {
+        let types = || NAMES.iter().chain(ALIASES);
+        value
+            .split_ascii_whitespace()
+            .fold(Rel::default(), |set, token| {
+                let known = types().find(|(name, _)| name.eq_ignore_ascii_case(token));
+                known.map_or(set, |&(_, rel)| set | rel)
+            })
+    }
+
+    /// Whether all types of `other` are in this set.
+    #[must_use]
+    pub fn contains(self, other: Rel) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Whether any type of `other` is in this set.
+    #[must_use]
+    pub fn intersects(self, other: Rel) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Whether the set holds no type.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl BitOr for Rel {
+    type Output = Rel;
+
+    fn bitor(self, other: Rel) -> Rel {
+        Rel(self.0 | other.0)
+    }
+}
+
+/// The types in a fixed order, separated by one space.
+impl fmt::Display for Rel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = NAMES.iter().filter(|(_, rel)| self.contains(*rel));
+        for (position, (name, _)) in names.enumerate() {
+            if position > 0 {
+                f.write_str(" ")?;
+            }
+            f.write_str(name)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Rel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Rel({self})")
+    }
+}

@@ -1,0 +1,39 @@
+//! A sitemap of plain text: one URL a line.
+
+use super::{Sitemap, SitemapEntry, SitemapKind};
+use crate::limits::{Limits, What, note};
+use crate::text::trim;
+
+pub(super) fn read(text: &str, limits: &Limits, sitemap: &mut Sitemap) {
+    let lines = (1..)
+        .zip(text.lines().map(trim))
+        .filter(|(_, line)| !line.is_empty());
+    for (number, line) in lines {
+        let what = if !is_url(line) {
+            What::NotAUrl
+        } else if line.len() > limits.href_octets {
+            What::HrefTooLong
+        } else if sitemap.entries.len() >= limits.sitemap_entries {
+            note(&mut sitemap.oddities, What::EntriesFull, number);
+            break;
+        } else {
+            sitemap.entries.push(SitemapEntry::new(line.to_owned()));
+            continue;
+        };
+        note(&mut sitemap.oddities, what, number);
+    }
+    if sitemap.entries.is_empty() {
+        note(&mut sitemap.oddities, What::NotASitemap, 1);
+    } else {
+        sitemap.kind = SitemapKind::Text;
+    }
+}
+
+/// sitemaps.org: URLs are fully specified, including `http`. Anything else is prose.
+fn is_url(line: &str) -> bool {
+    let has_scheme = |scheme: &str| {
+        line.get(..scheme.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    };
+    (has_scheme("http://") || has_scheme("https://")) && !line.contains(char::is_whitespace)
+}

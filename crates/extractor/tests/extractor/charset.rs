@@ -1,0 +1,173 @@
+//! Charsets of pages.
+
+use crawl_extractor::{CharsetSource, Limits, Page, read_html};
+
+use crate::show_oddities;
+
+fn page(content_type: Option<&str>, body: &[u8]) -> Page {
+    read_html(body, content_type, &Limits::default())
+}
+
+fn charset(content_type: Option<&str>, body: &[u8]) -> (&'static str, CharsetSource) {
+    let page = page(content_type, body);
+    (page.charset, page.charset_source)
+}
+
+#[test]
+fn html_13_2_3_2_bom_wins_over_header_and_meta() {
+    let body = b"\xef\xbb\xbf<meta charset=koi8-r><title>\xc3\xa9</title>";
+    let page = page(Some("text/html; charset=windows-1251"), body);
+    assert_eq!(
+        (page.charset, page.charset_source),
+        ("UTF-8", CharsetSource::Bom)
+    );
+    assert_eq!(page.title.as_deref(), Some("é"));
+}
+
+#[test]
+fn html_13_2_3_2_utf_16_by_bom() {
+    let text = "<title>Straße</title><a href=x>";
+    let mut body = vec![0xff, 0xfe];
+    body.extend(text.encode_utf16().flat_map(u16::to_le_bytes));
+    let page = page(None, &body);
+    assert_eq!(
+        (page.charset, page.title.as_deref()),
+        ("UTF-16LE", Some("Straße"))
+    );
+    assert_eq!(page.links.len(), 1);
+}
+
+#[test]
+fn html_13_2_3_2_header_wins_over_meta() {
+    for header in [
+        "text/html;charset=Windows-1251",
+        "text/html; CHARSET=\"cp1251\" ; x=y",
+        "text/html; x; charset = windows-1251, text/plain",
+    ] {
+        assert_eq!(
+            charset(Some(header), b"<meta charset=utf-8>"),
+            ("windows-1251", CharsetSource::Header),
+            "{header}"
+        );
+    }
+}
+
+#[test]
+fn html_13_2_3_2_meta_forms() {
+    for body in [
+        "<meta charset=shift_jis>",
+        "<!-- <meta charset=utf-8> --><META x=y CharSet = ' Shift_JIS '/>",
+        "<meta http-equiv=Content-Type content='text/html; charset=sjis'>",
+        "<meta content='text/html; charset=\"sjis\"' http-equiv=\"content-type\">",
+        "<meta content='charset charset = sjis; x' http-equiv=content-type>",
+        "<meta/charset=sjis><meta charset=utf-8>",
+        "<a title='<meta charset=utf-8>'></a b><!x <meta charset=utf-8><!--><meta charset=sjis>",
+        "<meta charset=nonsense><meta charset=sjis>",
+        "<?xml version='1.0' encoding = \"sjis\"?><p>",
+    ] {
+        assert_eq!(
+            charset(None, body.as_bytes()),
+            ("Shift_JIS", CharsetSource::Meta),
+            "{body}"
+        );
+    }
+}
+
+#[test]
+fn html_13_2_3_2_meta_that_names_nothing() {
+    for body in [
+        "<meta content='text/html; charset=sjis'>",
+        "<meta http-equiv=refresh content='text/html; charset=sjis'>",
+        "<meta charset=nonsense>",
+        "<metacharset=sjis>",
+        "<!-- <meta charset=sjis>",
+        "<meta charset=sjis",
+        "<meta charset='sjis>",
+        "<meta http-equiv=content-type content='charset=\"sjis'>",
+        "<?xml encoding='s jis'?>",
+        "<?xml encoding='sjis?>",
+    ] {
+        assert_eq!(
+            charset(None, body.as_bytes()),
+            ("UTF-8", CharsetSource::ValidUtf8),
+            "{body}"
+        );
+    }
+}
+
+#[test]
+fn html_13_2_3_2_utf_16_by_meta_is_utf_8_and_x_user_defined_is_windows_1252() {
+    assert_eq!(charset(None, b"<meta charset=utf-16le>").0, "UTF-8");
+    assert_eq!(charset(None, b"<?xml encoding='utf-16'?>").0, "UTF-8");
+    assert_eq!(
+        charset(None, b"<meta charset=x-user-defined>").0,
+        "windows-1252"
+    );
+    assert_eq!(charset(None, b"<\0?\0x\0m\0l\0").0, "UTF-16LE");
+}
+
+#[test]
+fn ours_without_a_word_valid_utf_8_is_utf_8_and_the_rest_windows_1252() {
+    assert_eq!(charset(None, b""), ("UTF-8", CharsetSource::ValidUtf8));
+    assert_eq!(
+        charset(None, "é".as_bytes()),
+        ("UTF-8", CharsetSource::ValidUtf8)
+    );
+    assert_eq!(
+        charset(None, b"cut in a letter \xe2\x82"),
+        ("UTF-8", CharsetSource::ValidUtf8)
+    );
+    let page = page(Some("text/html"), b"<title>\x80 \xe9</title>");
+    assert_eq!(
+        (page.charset, page.charset_source),
+        ("windows-1252", CharsetSource::Default)
+    );
+    assert_eq!(page.title.as_deref(), Some("€ é"));
+}
+
+#[test]
+fn html_13_2_3_4_a_late_meta_is_found_when_nothing_else_speaks() {
+    let late = |last: &[u8]| {
+        let mut body = vec![b' '; 2_000];
+        body.extend_from_slice(b"<meta charset=windows-1251>");
+        body.extend_from_slice(last);
+        body
+    };
+    assert_eq!(
+        charset(None, &late(b"\xcf")),
+        ("windows-1251", CharsetSource::LateMeta)
+    );
+    assert_eq!(
+        charset(None, &late(b"")),
+        ("UTF-8", CharsetSource::ValidUtf8)
+    );
+}
+
+#[test]
+fn ours_unknown_charset_and_undecodable_octets_are_noted() {
+    let page = page(
+        Some("text/html; charset=klingon"),
+        b"<meta charset=utf-8>a\n\xff\xfe<a href=x>",
+    );
+    assert_eq!(
+        (page.charset, page.charset_source),
+        ("UTF-8", CharsetSource::Meta)
+    );
+    assert_eq!(page.links.len(), 1);
+    assert_eq!(
+        show_oddities(&page.oddities),
+        "unknown-charset line 1 x1\nundecodable-octets line 1 x1\n"
+    );
+}
+
+#[test]
+fn ours_text_is_the_same_wherever_the_decoder_stops() {
+    let body = "<a href=x>é€𝄞</a>".repeat(30_000);
+    let page = page(None, body.as_bytes());
+    assert_eq!(page.links.len(), 30_000);
+    assert!(
+        page.links
+            .iter()
+            .all(|link| link.href == "x" && link.text.as_deref() == Some("é€𝄞"))
+    );
+}

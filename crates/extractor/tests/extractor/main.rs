@@ -1,0 +1,60 @@
+//! What the extractor reads, through its public interface.
+
+mod charset;
+mod html;
+mod limits;
+mod property;
+mod sitemap;
+mod sniff;
+
+use std::fmt::Write as _;
+
+use crawl_extractor::{Limits, Link, Oddity, Page, read_html};
+
+/// What is read in `html`, written as text.
+fn read(html: &str) -> Page {
+    read_html(
+        html.as_bytes(),
+        Some("text/html; charset=utf-8"),
+        &Limits::default(),
+    )
+}
+
+/// Links, one a line: element, kind where it is no page, address, rel, type, text.
+fn show_links(links: &[Link]) -> String {
+    let mut shown = String::new();
+    for link in links {
+        let _ = write!(
+            shown,
+            "{} {:?} {:?}",
+            link.element.name(),
+            link.kind,
+            link.href
+        );
+        if !link.rel.is_empty() {
+            let _ = write!(shown, " rel={}", link.rel);
+        }
+        if let Some(media_type) = &link.media_type {
+            let _ = write!(shown, " type={media_type}");
+        }
+        if let Some(text) = &link.text {
+            let _ = write!(shown, " {text:?}");
+        }
+        shown.push('\n');
+    }
+    shown
+}
+
+/// Oddities, one a line: name, line, count.
+fn show_oddities(oddities: &[Oddity]) -> String {
+    oddities.iter().fold(String::new(), |mut shown, oddity| {
+        let _ = writeln!(
+            shown,
+            "{} line {} x{}",
+            oddity.what.name(),
+            oddity.line,
+            oddity.count
+        );
+        shown
+    })
+}
