@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use crawl_archive::{ArchiveError, RowFile};
-use crawl_frontier::{Exclusion, Frontier, Reason};
+use crawl_frontier::{Exclusion, FrontierError, Reason, Waiting};
 
 use crate::config::Config;
 use crate::error::EngineError;
@@ -25,10 +25,10 @@ pub(crate) type ExcludedCounts = BTreeMap<String, u64>;
 pub(crate) fn write_derived(config: &Config, writer: Writer, ended: &Ended) -> Result<ExcludedCounts, EngineError> {
     let Writer { frontier, mut files, .. } = writer;
     let excluded = &mut files.excluded;
-    list(excluded, |row| frontier.each_deferred(row))?;
+    list(excluded, None, |visit| frontier.each_deferred(visit))?;
     if let Ended::Budget(budget) = ended {
-        let exclusion = Exclusion { reason: Reason::Budget, rule: Some((*budget).to_owned()), line: None };
-        list(excluded, |row| frontier.each_pending(&mut |url, depth, via, _| row(url, depth, via, Some(&exclusion))))?;
+        let exclusion = Exclusion { rule: Some((*budget).to_owned()), ..Exclusion::of(Reason::Budget) };
+        list(excluded, Some(&exclusion), |visit| frontier.each_pending(visit))?;
     }
     excluded.sync()?;
     if files.archive.is_some() {
@@ -37,23 +37,18 @@ pub(crate) fn write_derived(config: &Config, writer: Writer, ended: &Ended) -> R
     count_by_reason(config)
 }
 
-/// What a visit of the frontier calls for each URL.
-type Visit<'a> = dyn FnMut(
-        &crawl_weburl::CanonicalUrl,
-        u32,
-        Option<&crawl_weburl::CanonicalUrl>,
-        Option<&Exclusion>,
-    ) -> ControlFlow<()>
-    + 'a;
+type Visit<'a> = dyn FnMut(Waiting<'_>) -> ControlFlow<()> + 'a;
 
+/// Writes a row for each URL that is shown, by its own exclusion or the one given.
 fn list(
     file: &mut RowFile,
-    visit: impl FnOnce(&mut Visit<'_>) -> Result<(), crawl_frontier::FrontierError>,
+    exclusion: Option<&Exclusion>,
+    show: impl FnOnce(&mut Visit<'_>) -> Result<(), FrontierError>,
 ) -> Result<(), EngineError> {
     let mut failed: Option<ArchiveError> = None;
-    visit(&mut |url, _, via, exclusion| {
-        let Some(exclusion) = exclusion else { return ControlFlow::Continue(()) };
-        match file.append(&excluded_row(url, exclusion, via)) {
+    show(&mut |waiting| {
+        let Some(exclusion) = waiting.exclusion.or(exclusion) else { return ControlFlow::Continue(()) };
+        match file.append(&excluded_row(waiting.url, exclusion, waiting.via)) {
             Ok(_) => ControlFlow::Continue(()),
             Err(error) => {
                 failed = Some(error);

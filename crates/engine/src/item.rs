@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawl_archive::rows::{ExcludedRow, LinkRow, PageRow, RequestRow, RobotsColumn};
+use crawl_archive::rows::{ExcludedRow, LinkRow, PageRow, RequestRow, RobotsVerdict};
 use crawl_archive::Encoded;
 use crawl_fetcher::{Exchange, Failure, Request};
 use crawl_frontier::{Admission, Exclusion, Lease, Outcome};
@@ -24,7 +24,7 @@ pub enum Job {
         /// The frontier's lease.
         lease: Lease,
         /// What robots.txt said of it.
-        robots: RobotsColumn,
+        robots: RobotsVerdict,
     },
     /// A request for an origin's robots.txt, or a hop of one.
     Robots {
@@ -101,7 +101,7 @@ pub struct Reading {
     /// The lease of the URL.
     pub lease: Lease,
     /// What robots.txt said of it.
-    pub robots: RobotsColumn,
+    pub robots: RobotsVerdict,
     /// The exchange.
     pub exchange: Exchange,
     /// The scope in force when the exchange ended.

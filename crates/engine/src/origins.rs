@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crawl_fetcher::robots::{Compiled, CopyState, Force, RobotsAnswer, RobotsCache, RobotsCopy, RobotsTimes};
-use crawl_fetcher::{Exchange, Failure, FailureKind, Request, Validators};
+use crawl_fetcher::robots::{Compiled, CopyState, RobotsAnswer, RobotsCache, RobotsCopy, RobotsTimes};
+use crawl_fetcher::{Exchange, Failure, FailureKind, Request};
 use crawl_frontier::{Admission, Frontier, FrontierError};
 use crawl_policy::{ProductToken, Profile};
 use crawl_scheduler::{Purpose, RobotsState, Tick};
@@ -72,9 +72,9 @@ impl Origins {
         }
         self.met.insert(origin.clone(), Met::default());
         let Some(compiled) = self.load(origin, frontier)? else { return Ok(None) };
-        let state = self.state(now, &compiled);
+        let state = compiled.state(now, &self.times);
         // Where nothing answered, nobody asked for a rest: a new start may knock at once.
-        let knock = matches!(state, RobotsState::Unreachable { .. }) && compiled.copy().status.is_none();
+        let knock = matches!(state, RobotsState::Unreachable { .. }) && compiled.copy.status.is_none();
         Ok((!knock).then_some(state))
     }
 
@@ -93,26 +93,15 @@ impl Origins {
         let Some(bytes) = frontier.robots(origin)? else { return Ok(None) };
         // A copy that can't be read is as none: robots.txt is asked for again.
         let Ok(copy) = RobotsCopy::from_bytes(&bytes) else { return Ok(None) };
-        Ok(Some(self.cache.insert(copy, &self.agent, self.profile)))
-    }
-
-    fn state(&self, now: Tick, compiled: &Compiled) -> RobotsState {
-        match compiled.copy().force(now, &self.times) {
-            Force::Fresh { until } | Force::LastGood { until } => RobotsState::InForce {
-                crawl_delay: compiled.robots().crawl_delay().map(|(delay, _)| delay),
-                until,
-            },
-            Force::Unreachable { retry_at } => RobotsState::Unreachable { retry_at },
-            Force::Expired => RobotsState::Unknown,
-        }
+        Ok(Some(self.keep(copy)))
     }
 
     /// The request that asks for an origin's robots.txt, with the validators of the copy
     /// that is held where it was found at `url`.
     pub(crate) fn request(&self, of: &Origin, url: CanonicalUrl, frontier: &dyn Frontier) -> Result<Request, FrontierError> {
         let held = self.load(of, frontier)?;
-        let validators = held.and_then(|held| held.copy().validators_for(&url));
-        Ok(Request::robots(url, validators.unwrap_or_else(Validators::default)))
+        let validators = held.map(|held| held.copy.validators_for(&url)).unwrap_or_default();
+        Ok(Request::robots(url, validators))
     }
 
     pub(crate) fn take_hop(&mut self, of: &Origin) -> Option<(CanonicalUrl, u8)> {
@@ -123,11 +112,22 @@ impl Origins {
         self.unreachable.get(host).cloned()
     }
 
-    fn learn(&mut self, now: Tick, of: &Origin, url: &CanonicalUrl, answer: &RobotsAnswer, exchange: Option<&Exchange>, frontier: &dyn Frontier) -> Result<Arc<Compiled>, FrontierError> {
+    fn keep(&self, copy: RobotsCopy) -> Arc<Compiled> {
+        let compiled = Arc::new(Compiled::new(copy, &self.agent, self.profile));
+        self.cache.insert(Arc::clone(&compiled));
+        compiled
+    }
+
+    fn learn(
+        &mut self,
+        of: &Origin,
+        answer: &RobotsAnswer,
+        result: &Result<Exchange, Failure>,
+        frontier: &dyn Frontier,
+    ) -> Result<Arc<Compiled>, FrontierError> {
         let held = self.load(of, frontier)?;
-        let held = held.as_ref().map(|held| held.copy());
-        let headers = exchange.map(|exchange| &exchange.headers);
-        let copy = RobotsCopy::learn(of, url, held, answer, headers, &self.times, now);
+        let held = held.as_ref().map(|held| &held.copy);
+        let copy = RobotsCopy::learn(of, held, answer, result, &self.times);
         match &copy.state {
             CopyState::Unreachable { why, .. } => {
                 let why = match copy.status {
@@ -140,7 +140,7 @@ impl Origins {
                 self.unreachable.remove(&of.host_key());
             }
         }
-        Ok(self.cache.insert(copy, &self.agent, self.profile))
+        Ok(self.keep(copy))
     }
 }
 
@@ -174,10 +174,9 @@ impl Ring {
             let state = RobotsState::InForce { crawl_delay: None, until: Tick::from_micros(u64::MAX) };
             self.scheduler.robots(now, of, state);
         } else {
-            let exchange = result.as_ref().ok();
-            let compiled = self.origins.learn(now, of, &request.url, &answer, exchange, &*self.frontier)?;
-            self.scheduler.robots(now, of, self.origins.state(now, &compiled));
-            item.copy = Some((of.clone(), compiled.copy().to_bytes()));
+            let compiled = self.origins.learn(of, &answer, &result, &*self.frontier)?;
+            self.scheduler.robots(now, of, compiled.state(now, &self.config.robots_times));
+            item.copy = Some((of.clone(), compiled.copy.to_bytes()));
             if self.config.sitemaps && matches!(answer, RobotsAnswer::Rules { .. } | RobotsAnswer::None { .. }) {
                 item.sitemaps = self.sitemaps(of, &compiled);
             }
@@ -191,11 +190,11 @@ impl Ring {
     /// it names none. Those of other hosts must lie in scope.
     fn sitemaps(&self, of: &Origin, compiled: &Compiled) -> Vec<Admission> {
         let robots_url = of.robots_url();
-        let named = compiled.robots().sitemaps();
+        let named = compiled.robots.sitemaps();
         if named.is_empty() {
             return vec![sitemap_admission(of.url("/sitemap.xml"), &robots_url)];
         }
-        let urls = named.iter().filter_map(|sitemap| canonicalize(Some(&robots_url), &sitemap.url).ok());
+        let urls = named.iter().filter_map(|sitemap| canonicalize(Some(&robots_url), sitemap.url.as_ref()).ok());
         urls.filter(|url| url.host_key() == of.host_key() || self.in_scope(url))
             .map(|url| sitemap_admission(url, &robots_url))
             .collect()

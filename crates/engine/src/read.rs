@@ -1,18 +1,21 @@
 //! From an exchange to a settled page: records, row, links. Runs on reader threads.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crawl_archive::rows::{LinkRow, PageRow, RobotsColumn};
-use crawl_extractor::{Limits, Page};
-use crawl_fetcher::{DecodeEnd, Decoded, Exchange, Failure, redirect_target};
+use bytes::Bytes;
+use crawl_archive::Timestamp;
+use crawl_archive::rows::{LinkRow, PageRow, RobotsVerdict};
+use crawl_extractor::{Element, Limits, LinkKind, Page, Rel, SitemapKind};
+use crawl_fetcher::{DecodeEnd, DecodeLimits, Exchange, Failure, Limit};
 use crawl_frontier::{Admission, Exclusion, Lease, Outcome, Reason, Standing, UrlKind};
-use crawl_policy::directives::PageDirectives;
 use crawl_policy::scope::{OutReason, Scope, ScopeVerdict};
-use crawl_policy::{ProductToken, Profile};
+use crawl_policy::{PageDirectives, ProductToken, Profile};
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 
-use crate::item::{HostState, PageItem, Reading};
+use crate::config::Config;
+use crate::item::{HostState, PageItem, Reading, millis};
 
 /// Order of a sitemap's request among the URLs of its origin, and of what it names.
 const PRIORITY_SEED: u8 = 0;
@@ -25,15 +28,29 @@ pub(crate) struct Reader {
     pub(crate) agent: ProductToken,
     pub(crate) profile: Profile,
     pub(crate) limits: Limits,
-    pub(crate) decode: crawl_fetcher::DecodeLimits,
+    pub(crate) decode: DecodeLimits,
     pub(crate) link_rows: bool,
     pub(crate) max_redirects: u8,
+}
+
+impl Reader {
+    pub(crate) fn new(config: &Config) -> Reader {
+        Reader {
+            agent: config.agent.clone(),
+            profile: config.profile,
+            limits: Limits::default(),
+            decode: DecodeLimits::default(),
+            link_rows: config.links,
+            max_redirects: config.max_redirects,
+        }
+    }
 }
 
 /// What a page's content came to.
 #[derive(Debug, Default)]
 struct Content {
     title: Option<String>,
+    charset: Option<&'static str>,
     error: Option<String>,
     links: Vec<Admission>,
     link_rows: Vec<LinkRow>,
@@ -55,13 +72,14 @@ impl Reader {
         };
         let row = PageRow {
             title: content.title,
-            error: content.error.or_else(|| exchange.truncated.map(|t| t.name().to_owned())),
+            error: content.error.or_else(|| exchange.truncated.map(|_| "body_truncated".to_owned())),
             ..row_of(&lease, robots, &exchange)
         };
         PageItem {
             outcome: Outcome::Fetched { status: exchange.status },
             row,
             capture: None,
+            charset: content.charset,
             links: content.links,
             link_rows: content.link_rows,
             unusable: content.unusable,
@@ -79,73 +97,70 @@ impl Reader {
         if !(200..300).contains(&exchange.status) {
             return Content::default();
         }
-        let content_type = exchange.content_type();
+        let content_type = content_type(exchange);
+        let content_type = content_type.as_deref();
         let is_sitemap = lease.kind == UrlKind::Sitemap;
-        // An image is neither decoded nor looked into.
-        if !is_sitemap && !crawl_extractor::may_be_html(content_type) {
+        // What says that it is an image is neither decoded nor looked into.
+        if !is_sitemap && content_type.is_some() && !crawl_extractor::is_html(content_type, b"") {
             return Content::default();
         }
         let decoded = crawl_fetcher::decode(&exchange.headers, &exchange.body, &self.decode);
         let mut content = if is_sitemap {
-            self.sitemap(lease, &decoded, scope)
+            self.sitemap(lease, &decoded.bytes, scope)
         } else if crawl_extractor::is_html(content_type, &decoded.bytes) {
-            self.html(lease, exchange, &decoded, scope)
+            self.html(lease, exchange, content_type, &decoded.bytes, scope)
         } else {
             Content::default()
         };
-        content.error = match decoded.ended {
-            DecodeEnd::Whole => None,
-            other => Some(other.name().to_owned()),
-        };
+        content.error = decode_error(&decoded.end);
         content
     }
 
-    fn html(&self, lease: &Lease, exchange: &Exchange, decoded: &Decoded, scope: &Scope) -> Content {
-        let page = crawl_extractor::read_html(&decoded.bytes, exchange.content_type(), &self.limits);
-        let directives = self.directives(exchange, &page);
-        let base = page.base.as_deref().and_then(|base| canonicalize(Some(&lease.url), base).ok());
-        let base = base.as_ref().unwrap_or(&lease.url);
+    fn html(
+        &self,
+        lease: &Lease,
+        exchange: &Exchange,
+        content_type: Option<&str>,
+        html: &[u8],
+        scope: &Scope,
+    ) -> Content {
+        let page = crawl_extractor::read_html(html, content_type, &self.limits);
+        let nofollow = self.directives(exchange, &page).nofollow.map(|source| source.text);
+        let base = page.base_url(&lease.url);
         let mut links = Links::new(lease, scope);
         for link in &page.links {
-            if link.kind != crawl_extractor::LinkKind::Page {
+            if link.kind != LinkKind::Page {
                 continue;
             }
-            let nofollow = if let Some(directive) = directives.follow_barred_by() {
-                Some(Exclusion { reason: Reason::Nofollow, rule: Some(directive.to_string()), line: None })
-            } else {
-                link.rel.barred_by().map(|rel| Exclusion {
-                    reason: Reason::Nofollow,
-                    rule: Some(format!("rel={rel}")),
-                    line: None,
-                })
-            };
-            links.add(canonicalize(Some(base), &link.href), nofollow, |from, to| {
+            let rule = nofollow.clone().or_else(|| rel_refusal(link.rel, link.element));
+            let barred = rule.map(|rule| Exclusion { rule: Some(rule), ..Exclusion::of(Reason::Nofollow) });
+            links.add(canonicalize(Some(&base), &link.href), barred, |from, to| {
                 self.link_rows.then(|| LinkRow {
                     from: from.to_string(),
                     to: to.to_string(),
-                    rel: link.rel.to_string(),
+                    rel: (!link.rel.is_empty()).then(|| link.rel.to_string()),
                     text: link.text.clone(),
                 })
             });
         }
-        Content { title: page.title, ..links.into_content() }
+        Content { title: page.title, charset: Some(page.charset), ..links.into_content() }
     }
 
     fn directives(&self, exchange: &Exchange, page: &Page) -> PageDirectives {
         let headers = exchange.headers.get_all("x-robots-tag").iter();
         let headers: Vec<_> = headers.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
-        let metas = page.metas.iter().map(|meta| (meta.name.as_str(), meta.content.as_str()));
-        PageDirectives::combine(headers.iter().map(AsRef::as_ref), metas, &self.agent, self.profile)
+        let headers = headers.iter().map(AsRef::as_ref);
+        PageDirectives::read(headers, page.meta_pairs(), &self.agent, self.profile)
     }
 
-    fn sitemap(&self, lease: &Lease, decoded: &Decoded, scope: &Scope) -> Content {
-        let bytes = crawl_fetcher::gunzip_if_gzip(&decoded.bytes, &self.decode);
-        let sitemap = crawl_extractor::read_sitemap(&bytes.bytes, &self.limits);
+    fn sitemap(&self, lease: &Lease, decoded: &Bytes, scope: &Scope) -> Content {
+        let unpacked = crawl_fetcher::decode_gzip(decoded, &self.decode);
+        let sitemap = crawl_extractor::read_sitemap(&unpacked.bytes, &self.limits);
         let mut links = Links::new(lease, scope);
-        links.kind = match sitemap.kind {
-            crawl_extractor::SitemapKind::Index => UrlKind::Sitemap,
-            _ => UrlKind::Page,
-        };
+        if sitemap.kind == SitemapKind::Index {
+            links.kind = UrlKind::Sitemap;
+            links.priority = PRIORITY_SITEMAP;
+        }
         // A sitemap stands beside its site's root, however deep the index that named it.
         links.depth = 1;
         for entry in &sitemap.entries {
@@ -255,6 +270,40 @@ impl<'a> Links<'a> {
     }
 }
 
+/// Where a redirect leads (RFC 9110 section 15.4): nothing where it is none.
+pub(crate) fn redirect_target(exchange: &Exchange) -> Option<Result<CanonicalUrl, Unusable>> {
+    if !matches!(exchange.status, 301 | 302 | 303 | 307 | 308) {
+        return None;
+    }
+    let location = exchange.headers.get(http::header::LOCATION)?;
+    let location = String::from_utf8_lossy(location.as_bytes());
+    Some(canonicalize(Some(&exchange.url), &location))
+}
+
+/// The `rel` of a link that says not to follow it. On a `link` element the words speak of
+/// something else.
+fn rel_refusal(rel: Rel, element: Element) -> Option<String> {
+    let refused = element != Element::Link && rel.contains(Rel::NOFOLLOW);
+    refused.then(|| format!("rel={rel}"))
+}
+
+fn content_type(exchange: &Exchange) -> Option<Cow<'_, str>> {
+    let value = exchange.headers.get(http::header::CONTENT_TYPE)?;
+    Some(String::from_utf8_lossy(value.as_bytes()))
+}
+
+/// The name of what kept a body from being decoded whole.
+fn decode_error(end: &DecodeEnd) -> Option<String> {
+    match end {
+        DecodeEnd::Whole => None,
+        DecodeEnd::Truncated { limit: Limit::Octets, .. } => Some("decoded_too_large".to_owned()),
+        DecodeEnd::Truncated { limit: Limit::Ratio, .. } => Some("decompression_bomb".to_owned()),
+        DecodeEnd::Short => Some("encoding_cut_short".to_owned()),
+        DecodeEnd::Broken { what } => Some(format!("encoding_broken: {what}")),
+        DecodeEnd::UnknownCoding { name } => Some(format!("encoding_unknown: {name}")),
+    }
+}
+
 /// A seed, as the frontier takes it.
 pub(crate) fn seed_admission(url: &CanonicalUrl) -> Admission {
     Admission {
@@ -280,19 +329,19 @@ pub(crate) fn sitemap_admission(url: CanonicalUrl, robots: &CanonicalUrl) -> Adm
     }
 }
 
-fn row_of(lease: &Lease, robots: RobotsColumn, exchange: &Exchange) -> PageRow {
+fn row_of(lease: &Lease, robots: RobotsVerdict, exchange: &Exchange) -> PageRow {
     PageRow {
         url: lease.url.to_string(),
         status: Some(exchange.status),
-        fetched_at: crawl_archive::rows::timestamp(exchange.started.as_micros()),
-        ms: crate::item::millis(exchange.ended.since(exchange.started)),
+        fetched_at: Timestamp::from_micros(exchange.started.as_micros()),
+        ms: millis(exchange.took()),
         bytes: exchange.body.len() as u64,
-        content_type: exchange.content_type().map(str::to_owned),
+        content_type: content_type(exchange).map(Cow::into_owned),
         digest: None,
         depth: lease.depth,
         via: lease.via.as_ref().map(ToString::to_string),
         title: None,
-        robots,
+        robots: Some(robots),
         warc: None,
         error: None,
     }
@@ -300,19 +349,19 @@ fn row_of(lease: &Lease, robots: RobotsColumn, exchange: &Exchange) -> PageRow {
 
 impl PageItem {
     /// A page that never answered, settled for good.
-    pub(crate) fn failed(lease: Lease, robots: RobotsColumn, failure: &Failure, host: HostState) -> PageItem {
+    pub(crate) fn failed(lease: Lease, robots: RobotsVerdict, failure: &Failure, host: HostState) -> PageItem {
         let row = PageRow {
             url: lease.url.to_string(),
             status: None,
-            fetched_at: crawl_archive::rows::timestamp(failure.started.as_micros()),
-            ms: crate::item::millis(failure.ended.since(failure.started)),
+            fetched_at: Timestamp::from_micros(failure.started.as_micros()),
+            ms: millis(failure.ended.since(failure.started)),
             bytes: 0,
             content_type: None,
             digest: None,
             depth: lease.depth,
             via: lease.via.as_ref().map(ToString::to_string),
             title: None,
-            robots,
+            robots: Some(robots),
             warc: None,
             error: Some(format!("{}: {}", failure.name(), failure.detail)),
         };
@@ -321,6 +370,7 @@ impl PageItem {
             row,
             exchange: None,
             capture: None,
+            charset: None,
             links: Vec::new(),
             link_rows: Vec::new(),
             unusable: HashMap::new(),

@@ -1,6 +1,6 @@
-//! Rows of `requests.jsonl`, and the robots column of `pages.jsonl`.
+//! Rows of `requests.jsonl`, and the robots.txt verdict of `pages.jsonl`.
 
-use crawl_archive::rows::{RequestRow, RobotsColumn};
+use crawl_archive::rows::{RequestRow, RobotsVerdict};
 use crawl_fetcher::{Exchange, Failure};
 use crawl_frontier::{Exclusion, Reason, UrlKind};
 use crawl_policy::Verdict;
@@ -52,8 +52,8 @@ fn purpose(job: &Job) -> &'static str {
 }
 
 /// What robots.txt said, as a page's row holds it.
-pub(crate) fn robots_column(verdict: &Verdict<'_>) -> RobotsColumn {
-    RobotsColumn {
+pub(crate) fn robots_verdict(verdict: &Verdict<'_>) -> RobotsVerdict {
+    RobotsVerdict {
         verdict: if verdict.is_allowed() { "allowed" } else { "disallowed" }.to_owned(),
         line: verdict.rule.as_ref().map(|rule| rule.line),
         rule: verdict.rule.as_ref().map(|rule| rule.text.to_string()),

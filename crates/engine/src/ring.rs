@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawl_archive::rows::{RequestRow, RobotsColumn};
+use crawl_archive::rows::{RequestRow, RobotsVerdict};
 use crawl_fetcher::{Exchange, Failure};
 use crawl_frontier::{Exclusion, Frontier, FrontierError, Lease, Reason};
 use crawl_policy::scope::Scope;
@@ -301,7 +301,7 @@ impl Ring {
                 Standing::InForce(robots) => {
                     let verdict = robots.judge(lease.url.path_and_query());
                     if verdict.is_allowed() {
-                        let robots = request_log::robots_column(&verdict);
+                        let robots = request_log::robots_verdict(&verdict);
                         self.unsettled += 1;
                         self.leases_out += 1;
                         self.scheduler.waiting(now, origin, self.frontier.pending(origin));
@@ -345,7 +345,7 @@ impl Ring {
         &mut self,
         now: Tick,
         lease: Lease,
-        robots: RobotsColumn,
+        robots: RobotsVerdict,
         result: Result<Exchange, Failure>,
         kind: &SignalKind,
         out: &mut Vec<Effect>,

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvError, TryRecvError};
 
-use crawl_archive::rows::WarcColumn;
+use crawl_archive::rows::WarcPlace;
 use crawl_archive::{Archive, Encoded, RowFile};
 use crawl_frontier::{Admission, Admitted, Exclusion, Frontier, Outcome, Standing, Transaction};
 use crawl_weburl::{CanonicalUrl, HostKey};
@@ -149,7 +149,6 @@ impl Group<'_> {
             *self.committed.unusable.entry(why).or_default() += count;
         }
         if let Some(capture) = &capture {
-            row.digest = Some(capture.payload_digest.clone());
             row.warc = self.keep(capture)?;
         }
         self.files.pages.append(&row)?;
@@ -195,10 +194,10 @@ impl Group<'_> {
         Ok(())
     }
 
-    fn keep(&mut self, capture: &Encoded) -> Result<Option<WarcColumn>, EngineError> {
+    fn keep(&mut self, capture: &Encoded) -> Result<Option<WarcPlace>, EngineError> {
         let Some(archive) = &mut self.files.archive else { return Ok(None) };
         let receipt = archive.append(capture)?;
-        Ok(Some(WarcColumn { file: receipt.file, offset: receipt.offset }))
+        Ok(Some(WarcPlace { file: receipt.file, offset: receipt.offset }))
     }
 
     fn keep_host(&mut self, host: Option<&HostState>) {
