@@ -1,1 +1,79 @@
-//! WARC, CDXJ and row files: names, rotation, fsync, receipts.
+//! What a crawl writes down: WARC 1.1 files, their CDXJ index and the row files.
+//!
+//! An [`Encoder`] turns a [`Capture`] (one exchange with a server) into finished gzip
+//! members: pure work, done on any thread. An [`Archive`] owns the files of a crawl's
+//! `archive/` folder: it appends those members, rotates, syncs and says how long each
+//! file is, so that a transaction elsewhere can commit those lengths. On open, files are
+//! cut back to the committed lengths: no record is ever torn or listed twice. [`RowFile`]
+//! and [`LogFile`] do the same for JSON lines, [`rows`] says what stands in them, and
+//! [`WarcReader`] reads records back.
+//!
+//! The crate never reads HTML, never asks the network, and never reads a clock or makes
+//! an id behind the caller's back: dates and ids come in from outside, so the same
+//! captures give the same octets.
+//!
+//! ```
+//! use crawl_archive::{About, Archive, ArchiveOptions, Capture, Encoder, Protocol};
+//! use crawl_archive::{RecordIds, Request, Timestamp, WarcReader};
+//!
+//! let dir = tempfile::tempdir()?;
+//! let mut archive = Archive::open(dir.path(), ArchiveOptions::default(), &Default::default())?;
+//! let url = crawl_weburl::canonicalize(None, "http://example.org/")?;
+//! let mut headers = http::HeaderMap::new();
+//! headers.insert("content-type", "text/html".parse()?);
+//! let capture = Capture {
+//!     url: &url,
+//!     started: Timestamp::from_micros(1_795_000_000_000_000),
+//!     millis: 42,
+//!     address: None,
+//!     protocol: Protocol::Http11,
+//!     tls: None,
+//!     request: Request { method: "GET", headers: &[] },
+//!     status: 200,
+//!     reason: None,
+//!     headers: &headers,
+//!     body: b"<p>hello",
+//!     truncated: None,
+//!     revisit: None,
+//!     about: About::default(),
+//! };
+//! let encoded = Encoder::default().encode(&capture, &RecordIds::random());
+//! let receipt = archive.append(&encoded)?;
+//! archive.sync()?;
+//!
+//! let file = dir.path().join("archive").join(&receipt.file);
+//! let kinds: Vec<String> = WarcReader::open(&file)?
+//!     .map(|record| record.map(|record| record.kind().to_owned()))
+//!     .collect::<Result<_, _>>()?;
+//! assert_eq!(kinds, ["warcinfo", "response", "request", "metadata"]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod appender;
+mod capture;
+mod cdxj;
+mod digest;
+mod error;
+mod files;
+mod gzip;
+mod http_block;
+mod index;
+mod reader;
+mod rowfile;
+pub mod rows;
+mod surt;
+mod timestamp;
+mod warc;
+
+pub use capture::{
+    About, Capture, Original, Protocol, RecordIds, Request, Revisit, Tls, TlsVersion, Truncated,
+};
+pub use digest::DigestAlgorithm;
+pub use error::{ArchiveError, ReadError};
+pub use files::{Archive, ArchiveOptions, CAPTURES, FOLDER, INDEX, Receipt};
+pub use index::write_index;
+pub use reader::{HttpMessage, MAX_BLOCK_OCTETS, Record, WarcReader, read_record};
+pub use rowfile::{LogFile, RowFile, RowReader, Tail};
+pub use surt::surt;
+pub use timestamp::Timestamp;
+pub use warc::{Encoded, Encoder, Format, Warcinfo};

@@ -1,1 +1,61 @@
-//! What is known, waiting, leased and settled; durable.
+//! What a crawl knows of its URLs: which are pending, leased, settled or put aside.
+//!
+//! A URL enters with [`Transaction::admit`], is handed out with [`Frontier::lease`] and
+//! ends with [`Transaction::settle`]; it is in one state at a time and only this crate
+//! changes it, on disk in one transaction together with the lengths of the files that
+//! stand for it ([`Transaction::mark`]). Leases live in memory only: after a death what
+//! was leased is pending again. The crate never reads the time of day, never asks a host
+//! and knows nothing of politeness; what the scheduler and the robots copies need to
+//! survive a death is kept here as opaque bytes.
+//!
+//! [`Frontier`] and [`Transaction`] are the contract. [`FjallFrontier`] keeps it on disk;
+//! [`MemoryFrontier`] keeps it in memory, for simulations and as the model in tests.
+//!
+//! ```
+//! use crawl_frontier::{Admission, Admitted, Frontier, MemoryFrontier, Outcome};
+//! use crawl_weburl::canonicalize;
+//!
+//! # fn main() -> Result<(), crawl_frontier::FrontierError> {
+//! let frontier = MemoryFrontier::new();
+//! let seed = canonicalize(None, "http://example.org/").unwrap();
+//!
+//! let mut transaction = frontier.begin()?;
+//! assert_eq!(transaction.admit(Admission::seed(seed.clone()))?, Admitted::New);
+//! assert_eq!(transaction.admit(Admission::seed(seed.clone()))?, Admitted::Known);
+//! transaction.commit()?;
+//!
+//! let lease = frontier.lease(&seed.origin())?.unwrap();
+//! let mut transaction = frontier.begin()?;
+//! let link = canonicalize(Some(&lease.url), "/about").unwrap();
+//! transaction.admit(Admission::link(link, lease.depth + 1, seed.clone()))?;
+//! transaction.settle(lease, Outcome::Fetched { status: 200 })?;
+//! let committed = transaction.commit()?;
+//!
+//! assert_eq!(committed.origins, [(seed.origin(), 1)]);
+//! assert_eq!(frontier.counts().fetched, 1);
+//! # Ok(())
+//! # }
+//! ```
+
+mod admission;
+mod error;
+mod exclusion;
+mod fingerprint;
+mod frontier;
+mod known;
+mod lease;
+mod memory;
+mod state;
+mod store;
+mod transaction;
+
+pub use admission::{Admission, Admitted, Standing, UrlKind};
+pub use error::{FrontierError, OpenError};
+pub use exclusion::{Exclusion, Reason, UnknownReason};
+pub use fingerprint::{Fingerprint, FingerprintKey};
+pub use frontier::Frontier;
+pub use known::{Counts, Known, KnownState, Waiting};
+pub use lease::{Lease, Outcome};
+pub use memory::MemoryFrontier;
+pub use store::{Durability, FjallFrontier, Options};
+pub use transaction::{Committed, Transaction};

@@ -1,0 +1,295 @@
+//! Appending to a file so that a failure leaves no half of anything.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::ArchiveError;
+
+/// What an [`Appender`] needs of a file. Tests stand in a disk that fails.
+pub(crate) trait Store {
+    /// Writes at the end; may write less than asked.
+    fn write_some(&mut self, octets: &[u8]) -> io::Result<usize>;
+    /// Makes the file `length` octets long.
+    fn cut(&mut self, length: u64) -> io::Result<()>;
+    /// Waits until the octets are on the disk.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+impl Store for File {
+    fn write_some(&mut self, octets: &[u8]) -> io::Result<usize> {
+        self.write(octets)
+    }
+
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        self.set_len(length)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
+
+/// A file that only grows, by whole pieces.
+pub(crate) struct Appender<S = File> {
+    store: S,
+    path: PathBuf,
+    /// Octets of whole pieces. Where `torn`, the file may hold more.
+    length: u64,
+    torn: bool,
+    /// Whether anything was written since the last sync.
+    dirty: bool,
+}
+
+impl Appender<File> {
+    /// Opens or makes the file and cuts it back to its committed length.
+    pub(crate) fn open(path: &Path, committed: u64) -> Result<Appender, ArchiveError> {
+        check_length(path, committed)?;
+        let (file, found) = open_file(path)?;
+        let mut appender = Appender::new(file, path, committed);
+        appender.torn = found > committed;
+        appender.mend()?;
+        Ok(appender)
+    }
+
+    /// Opens or makes the file as it is; the caller says what of it holds whole pieces.
+    pub(crate) fn open_with(
+        path: &Path,
+        whole: impl FnOnce(&mut File, u64) -> io::Result<u64>,
+    ) -> Result<Appender, ArchiveError> {
+        let (mut file, found) = open_file(path)?;
+        let length =
+            whole(&mut file, found).map_err(|error| ArchiveError::io("read", path, error))?;
+        let mut appender = Appender::new(file, path, length);
+        appender.torn = found > length;
+        appender.mend()?;
+        Ok(appender)
+    }
+
+    pub(crate) fn file(&mut self) -> &mut File {
+        &mut self.store
+    }
+}
+
+impl<S: Store> Appender<S> {
+    fn new(store: S, path: &Path, length: u64) -> Appender<S> {
+        Appender {
+            store,
+            path: path.to_owned(),
+            length,
+            torn: false,
+            dirty: false,
+        }
+    }
+
+    /// Octets of the file.
+    pub(crate) fn length(&self) -> u64 {
+        self.length
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Appends the piece whole, or not at all, and says where it begins.
+    pub(crate) fn append(&mut self, piece: &[u8]) -> Result<u64, ArchiveError> {
+        self.mend()?;
+        let begin = self.length;
+        // Until the piece is whole, what is in the file beyond `length` is torn.
+        self.torn = true;
+        self.dirty = true;
+        let mut rest = piece;
+        while !rest.is_empty() {
+            match self.store.write_some(rest) {
+                Ok(0) => return Err(self.failed(io::ErrorKind::WriteZero.into())),
+                Ok(written) => rest = rest.get(written..).unwrap_or_default(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.failed(error)),
+            }
+        }
+        self.torn = false;
+        self.length += piece.len() as u64;
+        Ok(begin)
+    }
+
+    /// Waits until everything that was appended is on the disk.
+    pub(crate) fn sync(&mut self) -> Result<(), ArchiveError> {
+        if self.dirty {
+            self.store
+                .sync()
+                .map_err(|error| ArchiveError::io("sync", &self.path, error))?;
+            self.dirty = false;
+        }
+        Ok(())
+    }
+
+    /// Cuts off what a failed piece left. Where that fails too, the next piece tries
+    /// again before it writes.
+    fn mend(&mut self) -> Result<(), ArchiveError> {
+        if self.torn {
+            self.store
+                .cut(self.length)
+                .map_err(|error| ArchiveError::io("cut back", &self.path, error))?;
+            self.torn = false;
+            self.dirty = true;
+        }
+        Ok(())
+    }
+
+    fn failed(&mut self, error: io::Error) -> ArchiveError {
+        // The first failure is the one to tell of.
+        let _ = self.mend();
+        ArchiveError::io("write to", &self.path, error)
+    }
+}
+
+/// Makes the entries of a folder durable: a new, renamed or removed file is only then
+/// sure to be found, or to be gone, after a power loss.
+pub(crate) fn sync_folder(folder: &Path) -> Result<(), ArchiveError> {
+    File::open(folder)
+        .and_then(|folder| folder.sync_all())
+        .map_err(|error| ArchiveError::io("sync", folder, error))
+}
+
+/// Reads octets `at..` of a file into `out`, whatever its position was.
+pub(crate) fn read_at(file: &mut File, at: u64, out: &mut [u8]) -> io::Result<()> {
+    file.seek(SeekFrom::Start(at))?;
+    file.read_exact(out)
+}
+
+/// Changes nothing. A file that is missing has length 0.
+pub(crate) fn check_length(path: &Path, committed: u64) -> Result<(), ArchiveError> {
+    let found = match fs::metadata(path) {
+        Ok(metadata) => metadata.len(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+        Err(error) => return Err(ArchiveError::io("open", path, error)),
+    };
+    if found < committed {
+        return Err(ArchiveError::Short {
+            file: path.to_owned(),
+            committed,
+            found,
+        });
+    }
+    Ok(())
+}
+
+fn open_file(path: &Path) -> Result<(File, u64), ArchiveError> {
+    let opened = OpenOptions::new()
+        .read(true)
+        .append(true)
+        .create(true)
+        .open(path)
+        .and_then(|file| file.metadata().map(|metadata| (file, metadata.len())));
+    opened.map_err(|error| ArchiveError::io("open", path, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::path::Path;
+
+    use proptest::prelude::*;
+
+    use super::{Appender, Store};
+    use crate::ArchiveError;
+
+    /// A disk in memory with little room, that writes a few octets at a time.
+    struct SmallDisk {
+        octets: Vec<u8>,
+        room: usize,
+        at_once: usize,
+        interrupted: bool,
+        cuts_fail: u32,
+    }
+
+    impl Store for SmallDisk {
+        fn write_some(&mut self, octets: &[u8]) -> io::Result<usize> {
+            self.interrupted = !self.interrupted;
+            if self.interrupted {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            let fits = (self.room - self.octets.len()).min(self.at_once);
+            if fits == 0 {
+                return Err(io::Error::from_raw_os_error(28));
+            }
+            let written = octets.len().min(fits);
+            self.octets.extend(&octets[..written]);
+            Ok(written)
+        }
+
+        fn cut(&mut self, length: u64) -> io::Result<()> {
+            if self.cuts_fail > 0 {
+                self.cuts_fail -= 1;
+                return Err(io::ErrorKind::Other.into());
+            }
+            self.octets.truncate(length as usize);
+            Ok(())
+        }
+
+        fn sync(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn small(room: usize, at_once: usize, cuts_fail: u32) -> Appender<SmallDisk> {
+        let disk = SmallDisk {
+            octets: Vec::new(),
+            room,
+            at_once,
+            interrupted: false,
+            cuts_fail,
+        };
+        Appender::new(disk, Path::new("full.warc.gz"), 0)
+    }
+
+    #[test]
+    fn ours_short_writes_are_continued() {
+        let mut file = small(100, 3, 0);
+        assert_eq!(file.append(b"0123456789").unwrap(), 0);
+        assert_eq!(file.append(b"abc").unwrap(), 10);
+        assert_eq!(file.store.octets, b"0123456789abc");
+    }
+
+    #[test]
+    fn ours_a_full_disk_is_named_and_leaves_no_half() {
+        let mut file = small(12, 5, 0);
+        file.append(b"0123456789").unwrap();
+        let error = file.append(b"abc").unwrap_err();
+        assert!(matches!(error, ArchiveError::Full { .. }));
+        assert_eq!(error.to_string(), "no room left to write to full.warc.gz");
+        assert_eq!(file.store.octets, b"0123456789");
+        assert_eq!(file.append(b"ab").unwrap(), 10);
+    }
+
+    #[test]
+    fn ours_what_could_not_be_cut_back_is_cut_before_the_next_piece() {
+        let mut file = small(12, 5, 1);
+        file.append(b"0123456789").unwrap();
+        file.append(b"abc").unwrap_err();
+        assert_eq!(file.store.octets, b"0123456789ab");
+        assert_eq!(file.append(b"x").unwrap(), 10);
+        assert_eq!(file.store.octets, b"0123456789x");
+    }
+
+    proptest! {
+        #[test]
+        fn ours_only_whole_pieces_stay(
+            pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 0..20),
+            room in 0usize..120,
+            at_once in 1usize..9,
+            cuts_fail in 0u32..3,
+        ) {
+            let mut file = small(room, at_once, cuts_fail);
+            let mut expected = Vec::new();
+            for piece in &pieces {
+                if let Ok(begin) = file.append(piece) {
+                    prop_assert_eq!(begin, expected.len() as u64);
+                    expected.extend(piece);
+                }
+            }
+            prop_assert_eq!(file.length(), expected.len() as u64);
+            prop_assert_eq!(&file.store.octets[..expected.len()], &expected[..]);
+        }
+    }
+}

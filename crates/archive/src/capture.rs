@@ -1,0 +1,209 @@
+//! One exchange with a server, as the archive is told of it.
+
+use std::net::IpAddr;
+
+use crawl_weburl::CanonicalUrl;
+use http::HeaderMap;
+use uuid::Uuid;
+
+use crate::timestamp::Timestamp;
+
+/// One answered request, to be written as records of one capture.
+///
+/// Names of header fields come from an HTTP library that lower-cases them and groups
+/// fields of one name; the octets of their values and of the body are the server's.
+#[derive(Clone, Copy, Debug)]
+pub struct Capture<'a> {
+    /// What was asked for.
+    pub url: &'a CanonicalUrl,
+    /// When the request was sent.
+    pub started: Timestamp,
+    /// How long the exchange took, in milliseconds.
+    pub millis: u64,
+    /// Who answered.
+    pub address: Option<IpAddr>,
+    /// The HTTP version on the wire.
+    pub protocol: Protocol,
+    /// The TLS session beneath it, where known.
+    pub tls: Option<Tls<'a>>,
+    /// The request as sent.
+    pub request: Request<'a>,
+    /// The status code, three digits.
+    pub status: u16,
+    /// The reason phrase. Where there was none (HTTP/2 has none), the usual one of the
+    /// status code is written.
+    pub reason: Option<&'a [u8]>,
+    /// The fields of the answer.
+    pub headers: &'a HeaderMap,
+    /// The body with its content coding as received, its transfer coding removed.
+    pub body: &'a [u8],
+    /// Why the body is not whole.
+    pub truncated: Option<Truncated>,
+    /// That the payload is archived already. Ignored for a truncated body, whose digest
+    /// says nothing about the whole.
+    pub revisit: Option<Revisit<'a>>,
+    /// What else is known about how the crawl came here.
+    pub about: About<'a>,
+}
+
+/// The request of a capture. Its target is the URL's path and query.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// `GET`.
+    pub method: &'a str,
+    /// Fields as sent. Where `host` is missing (the HTTP library adds it unseen) it is
+    /// written from the URL.
+    pub headers: &'a [(String, String)],
+}
+
+/// The HTTP version that was spoken; records are written in HTTP/1.1 syntax whatever it
+/// was, because readers refuse other status lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Protocol {
+    /// HTTP/0.9.
+    Http09,
+    /// HTTP/1.0.
+    Http10,
+    /// HTTP/1.1.
+    Http11,
+    /// HTTP/2, over TLS or cleartext as the URL's scheme says.
+    Http2,
+    /// HTTP/3.
+    Http3,
+}
+
+impl Protocol {
+    /// The value of a `WARC-Protocol` field (IIPC WARC-Protocol extension).
+    pub(crate) fn id(self, scheme: &str) -> &'static str {
+        match self {
+            Protocol::Http09 => "http/0.9",
+            Protocol::Http10 => "http/1.0",
+            Protocol::Http11 => "http/1.1",
+            Protocol::Http2 if scheme == "https" => "h2",
+            Protocol::Http2 => "h2c",
+            Protocol::Http3 => "h3",
+        }
+    }
+}
+
+/// A TLS session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tls<'a> {
+    /// The version.
+    pub version: TlsVersion,
+    /// The IANA name of the cipher suite, such as `TLS_AES_128_GCM_SHA256`.
+    pub cipher_suite: Option<&'a str>,
+}
+
+/// Versions of TLS that a client of today speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TlsVersion {
+    /// TLS 1.2.
+    Tls12,
+    /// TLS 1.3.
+    Tls13,
+}
+
+impl TlsVersion {
+    pub(crate) fn id(self) -> &'static str {
+        match self {
+            TlsVersion::Tls12 => "tls/1.2",
+            TlsVersion::Tls13 => "tls/1.3",
+        }
+    }
+}
+
+/// Why a body is not whole (WARC 1.1 section 5.13).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Truncated {
+    /// It reached the largest size that we keep.
+    Length,
+    /// It reached the longest time that we wait.
+    Time,
+    /// The connection ended before the body did.
+    Disconnect,
+}
+
+impl Truncated {
+    pub(crate) fn id(self) -> &'static str {
+        match self {
+            Truncated::Length => "length",
+            Truncated::Time => "time",
+            Truncated::Disconnect => "disconnect",
+        }
+    }
+}
+
+/// How a payload is known to be archived already (WARC 1.1 section 6.7). The record then
+/// holds the header of the answer alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Revisit<'a> {
+    /// The payload has the digest of an archived one.
+    IdenticalPayload(Original<'a>),
+    /// The server said so: a 304 to a conditional request.
+    NotModified(Original<'a>),
+}
+
+/// The capture that a revisit refers to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Original<'a> {
+    /// The id of its response record.
+    pub record_id: Option<Uuid>,
+    /// Its URL.
+    pub url: &'a str,
+    /// Its `WARC-Date`.
+    pub date: Timestamp,
+    /// Its payload digest, labelled: `sha1:..`.
+    pub digest: &'a str,
+}
+
+/// What is known about a capture beyond the exchange; it becomes the `metadata` record.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct About<'a> {
+    /// The URL that led here.
+    pub via: Option<&'a str>,
+    /// Links followed from a seed.
+    pub depth: Option<u32>,
+    /// Redirects followed on the last of those links.
+    pub redirects: Option<u32>,
+    /// The charset that the page was read as.
+    pub charset: Option<&'a str>,
+    /// More fields by name, such as `purpose`. Line ends in them become blanks.
+    pub more: &'a [(&'a str, &'a str)],
+}
+
+/// The ids of the records of one capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordIds {
+    /// Of the response or revisit record.
+    pub response: Uuid,
+    /// Of the request record.
+    pub request: Uuid,
+    /// Of the metadata record.
+    pub metadata: Uuid,
+}
+
+impl RecordIds {
+    /// Ids that no other record has.
+    #[must_use]
+    pub fn random() -> RecordIds {
+        RecordIds {
+            response: Uuid::new_v4(),
+            request: Uuid::new_v4(),
+            metadata: Uuid::new_v4(),
+        }
+    }
+
+    /// Ids that follow from a number, for output that must be the same each time.
+    #[must_use]
+    pub fn numbered(number: u64) -> RecordIds {
+        let id = |part: u64| Uuid::from_u64_pair(number, 0x8000_0000_0000_0000 | part);
+        RecordIds {
+            response: id(1),
+            request: id(2),
+            metadata: id(3),
+        }
+    }
+}

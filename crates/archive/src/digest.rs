@@ -1,0 +1,69 @@
+//! Labelled digests.
+
+use data_encoding::{BASE32, HEXLOWER};
+use sha1::Sha1;
+use sha2::{Digest, Sha256};
+
+/// How payloads and blocks are digested.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DigestAlgorithm {
+    /// `sha1:` and base 32: what other archives compare payloads by.
+    #[default]
+    Sha1,
+    /// `sha256:` and hexadecimal: base 32 would need padding, which is no token.
+    Sha256,
+}
+
+impl DigestAlgorithm {
+    /// The labelled digest of the parts one after the other.
+    #[must_use]
+    pub fn of(self, parts: &[&[u8]]) -> String {
+        let octets = self.octets(parts);
+        match self {
+            DigestAlgorithm::Sha1 => format!("sha1:{}", BASE32.encode(&octets)),
+            DigestAlgorithm::Sha256 => format!("sha256:{}", HEXLOWER.encode(&octets)),
+        }
+    }
+
+    pub(crate) fn octets(self, parts: &[&[u8]]) -> Vec<u8> {
+        match self {
+            DigestAlgorithm::Sha1 => hash::<Sha1>(parts),
+            DigestAlgorithm::Sha256 => hash::<Sha256>(parts),
+        }
+    }
+
+    /// The algorithm that a labelled digest was made with.
+    pub(crate) fn of_label(digest: &str) -> Option<DigestAlgorithm> {
+        match digest.split_once(':')?.0 {
+            "sha1" => Some(DigestAlgorithm::Sha1),
+            "sha256" => Some(DigestAlgorithm::Sha256),
+            _ => None,
+        }
+    }
+}
+
+fn hash<D: Digest>(parts: &[&[u8]]) -> Vec<u8> {
+    let mut hasher = D::new();
+    for part in parts {
+        hasher.update(part);
+    }
+    hasher.finalize().to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DigestAlgorithm::{Sha1, Sha256};
+
+    #[test]
+    fn fips180_4_examples() {
+        assert_eq!(Sha1.of(&[]), "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ");
+        assert_eq!(
+            Sha1.of(&[b"ab", b"c"]),
+            "sha1:VGMT4NSHA2AWVOR6EVYXQUGCNSONBWE5"
+        );
+        assert_eq!(
+            Sha256.of(&[b"abc"]),
+            "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+    }
+}

@@ -1,0 +1,121 @@
+//! What can go wrong when writing and when reading.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why something could not be written down.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArchiveError {
+    /// No room is left (`ENOSPC`, a quota, or a limit on the size of files). What had
+    /// been written of the record or row was cut off again, so the file stays readable.
+    #[error("no room left to write to {}", file.display())]
+    Full {
+        /// The file that was being written.
+        file: PathBuf,
+    },
+    /// The file lost octets that a transaction had committed: the disk or a person took
+    /// them, and what the state says about this file is no longer true.
+    #[error("{} is shorter than the state says: {committed} octets were committed, {found} are there", file.display())]
+    Short {
+        /// The damaged file; where it is missing, `found` is 0.
+        file: PathBuf,
+        /// The committed length in octets.
+        committed: u64,
+        /// The length that was found in octets.
+        found: u64,
+    },
+    /// A committed length for something that is no file of the archive folder.
+    #[error("the state names a file that is not the archive's: {name}")]
+    ForeignMark {
+        /// The name as the state has it.
+        name: String,
+    },
+    /// A row that can't be written as JSON.
+    #[error("a row for {} is not JSON", file.display())]
+    Row {
+        /// The row file.
+        file: PathBuf,
+        /// What serde says.
+        source: serde_json::Error,
+    },
+    /// Any other failure of the file system.
+    #[error("can't {doing} {}", file.display())]
+    Io {
+        /// What was tried: `open`, `write to`, `sync`, `cut back` ..
+        doing: &'static str,
+        /// The file or folder.
+        file: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl ArchiveError {
+    pub(crate) fn io(doing: &'static str, file: &Path, source: io::Error) -> ArchiveError {
+        let file = file.to_owned();
+        match source.kind() {
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge => ArchiveError::Full { file },
+            _ => ArchiveError::Io {
+                doing,
+                file,
+                source,
+            },
+        }
+    }
+}
+
+/// Why records or rows could not be read back.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The file system refused.
+    #[error("can't read {}", file.display())]
+    Io {
+        /// The file.
+        file: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The gzip member that begins at `offset` is cut short or damaged.
+    #[error("damaged record at offset {offset} of {}", file.display())]
+    Torn {
+        /// The file.
+        file: PathBuf,
+        /// Where the member begins, in octets.
+        offset: u64,
+        /// What the decoder says.
+        source: io::Error,
+    },
+    /// The member at `offset` does not hold exactly one WARC record.
+    #[error("no WARC record at offset {offset} of {}: {what}", file.display())]
+    Malformed {
+        /// The file.
+        file: PathBuf,
+        /// Where the member begins, in octets.
+        offset: u64,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// A line of a row file that is not the row it should be.
+    #[error("line {line} of {} is not a row", file.display())]
+    Row {
+        /// The file.
+        file: PathBuf,
+        /// The line, counted from 1.
+        line: u64,
+        /// What serde says.
+        source: serde_json::Error,
+    },
+}
+
+impl ReadError {
+    pub(crate) fn io(file: &Path, source: io::Error) -> ReadError {
+        ReadError::Io {
+            file: file.to_owned(),
+            source,
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The HTTP part of a record, in the form that readers take.
+//!
+//! Readers check digests over what they find and replay it as it stands, so the block is
+//! in *normalised* form: HTTP/1.1 syntax whatever was spoken, content coding kept,
+//! transfer coding removed, `Content-Length` equal to the octets that follow. Fields
+//! that said otherwise are kept under `X-Archive-Orig-` names.
+
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::{HeaderMap, StatusCode};
+
+use crate::capture::{Capture, Revisit};
+
+/// Writes status line and fields of the answer, up to and with the blank line.
+pub(crate) fn response_head(capture: &Capture<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(format!("HTTP/1.1 {:03} ", capture.status).as_bytes());
+    match capture.reason {
+        Some(reason) => push_value(reason, out),
+        None => push_value(usual_reason(capture.status).as_bytes(), out),
+    }
+    out.extend_from_slice(b"\r\n");
+    let length = capture.body.len().to_string();
+    let mut right_length = false;
+    for (name, value) in capture.headers {
+        let first_right =
+            name == CONTENT_LENGTH && !right_length && value.as_bytes() == length.as_bytes();
+        right_length |= first_right;
+        let name = match name {
+            name if name == TRANSFER_ENCODING => "X-Archive-Orig-Transfer-Encoding",
+            name if name == CONTENT_LENGTH && !first_right => "X-Archive-Orig-Content-Length",
+            name => name.as_str(),
+        };
+        push_field(name, value.as_bytes(), out);
+    }
+    if !right_length && says_length(capture) {
+        push_field("Content-Length", length.as_bytes(), out);
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Writes request line and fields, up to and with the blank line.
+pub(crate) fn request_head(capture: &Capture<'_>, out: &mut Vec<u8>) {
+    let request = &capture.request;
+    push_value(request.method.as_bytes(), out);
+    out.push(b' ');
+    out.extend_from_slice(capture.url.path_and_query().as_bytes());
+    out.extend_from_slice(b" HTTP/1.1\r\n");
+    let has_host = request
+        .headers
+        .iter()
+        .any(|(name, _)| name.eq_ignore_ascii_case("host"));
+    if !has_host {
+        push_field("host", authority(capture).as_bytes(), out);
+    }
+    for (name, value) in request.headers {
+        push_field(name, value.as_bytes(), out);
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Writes `name: value` and a line end. CR, LF and NUL become blanks, as RFC 9110
+/// section 5.5 has it: nothing in a value can end its line. Other octets stay.
+pub(crate) fn push_field(name: &str, value: &[u8], out: &mut Vec<u8>) {
+    push_value(name.as_bytes(), out);
+    out.extend_from_slice(b": ");
+    push_value(value, out);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// The first `Content-Type` of an answer.
+pub(crate) fn content_type(headers: &HeaderMap) -> Option<&[u8]> {
+    headers
+        .get(http::header::CONTENT_TYPE)
+        .map(http::HeaderValue::as_bytes)
+}
+
+fn push_value(value: &[u8], out: &mut Vec<u8>) {
+    let begin = out.len();
+    out.extend_from_slice(value);
+    for octet in &mut out[begin..] {
+        if matches!(octet, b'\r' | b'\n' | 0) {
+            *octet = b' ';
+        }
+    }
+}
+
+/// 204 and 304 have no body by their nature; there `Content-Length` would speak of the
+/// body that a plain request would have got (RFC 9110 section 8.6). Elsewhere a reader
+/// needs it, or it waits for more.
+fn says_length(capture: &Capture<'_>) -> bool {
+    !capture.body.is_empty()
+        || !(matches!(capture.status, 204 | 304)
+            || matches!(capture.revisit, Some(Revisit::NotModified(_))))
+}
+
+fn usual_reason(status: u16) -> &'static str {
+    StatusCode::from_u16(status)
+        .ok()
+        .and_then(|status| status.canonical_reason())
+        .unwrap_or("Unknown")
+}
+
+fn authority<'a>(capture: &'a Capture<'_>) -> &'a str {
+    let rest = &capture.url.as_str()[capture.url.scheme().len() + 3..];
+    rest.split('/').next().unwrap_or(rest)
+}

@@ -1,0 +1,327 @@
+//! Reading records back: one gzip member, one record.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use flate2::bufread::GzDecoder;
+
+use crate::digest::DigestAlgorithm;
+use crate::error::ReadError;
+use crate::timestamp::Timestamp;
+
+/// A record whose block is longer is [`ReadError::Malformed`]. Octets.
+pub const MAX_BLOCK_OCTETS: u64 = 4 * 1024 * 1024 * 1024;
+/// The same for the fields of a record.
+const MAX_HEAD_OCTETS: u64 = 1024 * 1024;
+
+/// One record of a WARC file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Where its gzip member begins, in octets.
+    pub offset: u64,
+    /// How long that member is, in octets.
+    pub length: u64,
+    /// Its named fields in order; a name may stand there more than once.
+    pub fields: Vec<(String, String)>,
+    /// Its block.
+    pub block: Vec<u8>,
+}
+
+impl Record {
+    /// `response`, `request`, `warcinfo` .. (`WARC-Type`).
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        self.field("WARC-Type").unwrap_or_default()
+    }
+
+    /// The first field of that name, upper and lower case alike.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&str> {
+        let found = self
+            .fields
+            .iter()
+            .find(|field| field.0.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// The URL that it is about (`WARC-Target-URI`).
+    #[must_use]
+    pub fn url(&self) -> Option<&str> {
+        self.field("WARC-Target-URI")
+    }
+
+    /// Its `WARC-Date`.
+    #[must_use]
+    pub fn date(&self) -> Option<Timestamp> {
+        self.field("WARC-Date").and_then(Timestamp::parse)
+    }
+
+    /// The HTTP message in its block, where it holds one.
+    #[must_use]
+    pub fn http(&self) -> Option<HttpMessage<'_>> {
+        let content_type = self.field("Content-Type")?;
+        content_type
+            .starts_with("application/http")
+            .then(|| HttpMessage::parse(&self.block))
+            .flatten()
+    }
+
+    /// The name of a digest field that does not fit what the record holds.
+    #[must_use]
+    pub fn wrong_digest(&self) -> Option<&'static str> {
+        const BLOCK: &str = "WARC-Block-Digest";
+        const PAYLOAD: &str = "WARC-Payload-Digest";
+        if self.differs(BLOCK, &self.block) {
+            return Some(BLOCK);
+        }
+        // The payload of a revisit is elsewhere.
+        let http = self.http().filter(|_| self.kind() != "revisit");
+        let payload = http.is_some_and(|http| self.differs(PAYLOAD, http.body));
+        payload.then_some(PAYLOAD)
+    }
+
+    fn differs(&self, field: &str, octets: &[u8]) -> bool {
+        let Some(label) = self.field(field) else {
+            return false;
+        };
+        DigestAlgorithm::of_label(label)
+            .is_some_and(|algorithm| !algorithm.of(&[octets]).eq_ignore_ascii_case(label))
+    }
+}
+
+/// An HTTP message as archived: octets, since servers send what they like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpMessage<'a> {
+    /// Status line or request line, without its end.
+    pub start_line: &'a [u8],
+    /// Fields in order.
+    pub fields: Vec<(&'a [u8], &'a [u8])>,
+    /// What follows the blank line.
+    pub body: &'a [u8],
+}
+
+impl<'a> HttpMessage<'a> {
+    fn parse(block: &'a [u8]) -> Option<HttpMessage<'a>> {
+        let (start_line, mut rest) = line(block)?;
+        let mut fields = Vec::new();
+        loop {
+            let (field, after) = line(rest)?;
+            rest = after;
+            if field.is_empty() {
+                break;
+            }
+            let colon = field.iter().position(|&octet| octet == b':')?;
+            fields.push((&field[..colon], field[colon + 1..].trim_ascii()));
+        }
+        Some(HttpMessage {
+            start_line,
+            fields,
+            body: rest,
+        })
+    }
+
+    /// The status code of an answer.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        let code = self.start_line.strip_prefix(b"HTTP/1.1 ")?.get(..3)?;
+        std::str::from_utf8(code).ok()?.parse().ok()
+    }
+
+    /// The first field of that name, upper and lower case alike.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&'a [u8]> {
+        let found = self
+            .fields
+            .iter()
+            .find(|field| field.0.eq_ignore_ascii_case(name.as_bytes()));
+        found.map(|(_, value)| *value)
+    }
+}
+
+/// Reads the records of a `.warc.gz` one after the other. After an error it ends:
+/// where the next record begins can't be known.
+pub struct WarcReader<R = BufReader<File>> {
+    input: Counted<R>,
+    path: PathBuf,
+    ended: bool,
+}
+
+impl WarcReader {
+    /// Begins at the head of the file.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn open(path: &Path) -> Result<WarcReader, ReadError> {
+        WarcReader::open_at(path, 0)
+    }
+
+    /// Begins at a member.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn open_at(path: &Path, offset: u64) -> Result<WarcReader, ReadError> {
+        let failed = |error| ReadError::io(path, error);
+        let mut file = File::open(path).map_err(failed)?;
+        file.seek(SeekFrom::Start(offset)).map_err(failed)?;
+        Ok(WarcReader {
+            input: Counted {
+                inner: BufReader::with_capacity(64 * 1024, file),
+                at: offset,
+            },
+            path: path.to_owned(),
+            ended: false,
+        })
+    }
+}
+
+/// Reads the record whose member begins at `offset`.
+///
+/// # Errors
+/// [`ReadError`]; at the end of the file too, where no record begins.
+pub fn read_record(path: &Path, offset: u64) -> Result<Record, ReadError> {
+    let mut reader = WarcReader::open_at(path, offset)?;
+    reader.next().unwrap_or_else(|| {
+        Err(ReadError::Malformed {
+            file: path.to_owned(),
+            offset,
+            what: "the file ends here",
+        })
+    })
+}
+
+impl<R: BufRead> Iterator for WarcReader<R> {
+    type Item = Result<Record, ReadError>;
+
+    fn next(&mut self) -> Option<Result<Record, ReadError>> {
+        if self.ended {
+            return None;
+        }
+        let offset = self.input.at;
+        let record = match self.input.fill_buf() {
+            Ok([]) => {
+                self.ended = true;
+                return None;
+            }
+            Ok(_) => read_member(&mut self.input),
+            Err(error) => Err(Fault::Io(error)),
+        };
+        let record = record.map(|(fields, block)| Record {
+            offset,
+            length: self.input.at - offset,
+            fields,
+            block,
+        });
+        self.ended = record.is_err();
+        Some(record.map_err(|fault| fault.at(&self.path, offset)))
+    }
+}
+
+enum Fault {
+    Io(io::Error),
+    Malformed(&'static str),
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Fault {
+        Fault::Io(error)
+    }
+}
+
+impl Fault {
+    fn at(self, file: &Path, offset: u64) -> ReadError {
+        let file = file.to_owned();
+        match self {
+            Fault::Malformed(what) => ReadError::Malformed { file, offset, what },
+            Fault::Io(source) => match source.kind() {
+                // What the decoder says of octets that are no whole gzip member.
+                io::ErrorKind::UnexpectedEof
+                | io::ErrorKind::InvalidInput
+                | io::ErrorKind::InvalidData => ReadError::Torn {
+                    file,
+                    offset,
+                    source,
+                },
+                _ => ReadError::Io { file, source },
+            },
+        }
+    }
+}
+
+type Fields = Vec<(String, String)>;
+
+fn read_member(input: &mut impl BufRead) -> Result<(Fields, Vec<u8>), Fault> {
+    let mut plain = BufReader::new(GzDecoder::new(input));
+    let fields = read_fields(&mut (&mut plain).take(MAX_HEAD_OCTETS))?;
+    let length = fields
+        .iter()
+        .find(|field| field.0.eq_ignore_ascii_case("Content-Length"))
+        .and_then(|(_, value)| value.parse::<u64>().ok())
+        .ok_or(Fault::Malformed("no length"))?;
+    if length > MAX_BLOCK_OCTETS {
+        return Err(Fault::Malformed("too long"));
+    }
+    let mut block = Vec::new();
+    // Room for what is there, not for what is claimed.
+    let found = (&mut plain).take(length).read_to_end(&mut block)?;
+    let mut end = Vec::new();
+    (&mut plain).take(5).read_to_end(&mut end)?;
+    if found as u64 != length || end != b"\r\n\r\n" {
+        return Err(Fault::Malformed("its length is not that of its block"));
+    }
+    Ok((fields, block))
+}
+
+fn read_fields(plain: &mut impl BufRead) -> Result<Fields, Fault> {
+    let mut octets = Vec::new();
+    plain.read_until(b'\n', &mut octets)?;
+    if !octets.starts_with(b"WARC/1.") {
+        return Err(Fault::Malformed("no version"));
+    }
+    let mut fields = Vec::new();
+    loop {
+        octets.clear();
+        plain.read_until(b'\n', &mut octets)?;
+        let (field, _) = line(&octets).ok_or(Fault::Malformed("its fields do not end"))?;
+        if field.is_empty() {
+            return Ok(fields);
+        }
+        let field = String::from_utf8_lossy(field);
+        let (name, value) = field
+            .split_once(':')
+            .ok_or(Fault::Malformed("a field without colon"))?;
+        fields.push((name.to_owned(), value.trim().to_owned()));
+    }
+}
+
+/// The first line without its end, and what follows it.
+fn line(octets: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = octets.iter().position(|&octet| octet == b'\n')?;
+    let line = &octets[..end];
+    Some((line.strip_suffix(b"\r").unwrap_or(line), &octets[end + 1..]))
+}
+
+/// Knows how many octets were consumed.
+struct Counted<R> {
+    inner: R,
+    at: u64,
+}
+
+impl<R: BufRead> Read for Counted<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(out)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+impl<R: BufRead> BufRead for Counted<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.inner.fill_buf()
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.inner.consume(amount);
+        self.at += amount as u64;
+    }
+}

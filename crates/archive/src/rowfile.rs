@@ -1,0 +1,439 @@
+//! Files of JSON lines: under committed lengths, and logs.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::appender::{Appender, read_at, sync_folder};
+use crate::error::{ArchiveError, ReadError};
+
+/// Rows that wait in memory are written when they are more than this: the rows of the
+/// end of a run may be many, and memory is bounded. Octets.
+const BUFFER_OCTETS: usize = 256 * 1024;
+/// How much of a log is read at a time from its end. Octets.
+const BLOCK_OCTETS: u64 = 64 * 1024;
+
+/// A file of rows whose length is committed elsewhere, in one transaction with what the
+/// rows speak of. Rows wait in memory until [`flush`](RowFile::flush).
+pub struct RowFile {
+    appender: Appender,
+    buffer: Vec<u8>,
+    new_entry: bool,
+}
+
+impl RowFile {
+    /// Opens the file and cuts it back to its committed length; without one, all that
+    /// is in it goes. It is made where it is missing.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Short`] where it is shorter than was committed.
+    pub fn open(path: &Path, committed: Option<u64>) -> Result<RowFile, ArchiveError> {
+        let new_entry = !path.exists();
+        Ok(RowFile {
+            appender: Appender::open(path, committed.unwrap_or(0))?,
+            buffer: Vec::new(),
+            new_entry,
+        })
+    }
+
+    /// Adds a row and says at which octet of the file it begins.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Row`] where it is not JSON; an error of writing where many rows
+    /// waited. Then the row was not added.
+    pub fn append(&mut self, row: &impl Serialize) -> Result<u64, ArchiveError> {
+        let begin = self.buffer.len();
+        push_row(&mut self.buffer, row, self.appender.path())?;
+        let at = self.appender.length() + begin as u64;
+        if self.buffer.len() >= BUFFER_OCTETS
+            && let Err(error) = self.flush()
+        {
+            self.buffer.truncate(begin);
+            return Err(error);
+        }
+        Ok(at)
+    }
+
+    /// Adds a line that ends with its line end. It waits whatever it waits with, so that
+    /// adding can't fail.
+    pub(crate) fn append_line(&mut self, line: &str) {
+        self.buffer.extend_from_slice(line.as_bytes());
+    }
+
+    /// Hands the waiting rows to the system, in one write.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Full`] and others of writing; then the rows wait still, and the
+    /// file ends with the last row of an earlier flush.
+    pub fn flush(&mut self) -> Result<(), ArchiveError> {
+        if !self.buffer.is_empty() {
+            self.appender.append(&self.buffer)?;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+
+    /// Flushes and waits until the rows are on the disk. Its length may then be committed.
+    ///
+    /// # Errors
+    /// Those of [`flush`](RowFile::flush), or the disk's.
+    pub fn sync(&mut self) -> Result<(), ArchiveError> {
+        self.flush()?;
+        self.appender.sync()?;
+        if self.new_entry {
+            sync_folder(self.appender.path().parent().unwrap_or(Path::new(".")))?;
+            self.new_entry = false;
+        }
+        Ok(())
+    }
+
+    /// Octets of all rows, those that wait among them.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.appender.length() + self.buffer.len() as u64
+    }
+
+    /// Whether there is no row.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where the file lies.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.appender.path()
+    }
+}
+
+/// A log: each row is with the system as soon as it was appended, and none is ever taken
+/// back. What a death tore off the last line is cut away on open.
+pub struct LogFile {
+    appender: Appender,
+    line: Vec<u8>,
+}
+
+/// The last rows of a log, oldest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tail<T> {
+    /// The rows.
+    pub rows: Vec<T>,
+    /// Lines among them that are no such rows: a power loss may leave anything there.
+    pub unreadable: usize,
+}
+
+impl LogFile {
+    /// Opens the log and cuts off a last line without an end. It is made where it is
+    /// missing.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn open(path: &Path) -> Result<LogFile, ArchiveError> {
+        Ok(LogFile {
+            appender: Appender::open_with(path, whole_lines)?,
+            line: Vec::new(),
+        })
+    }
+
+    /// Writes a row, in one write, not synced. Nothing of it stays where that fails.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Full`] and others of writing.
+    pub fn append(&mut self, row: &impl Serialize) -> Result<(), ArchiveError> {
+        self.line.clear();
+        push_row(&mut self.line, row, self.appender.path())?;
+        self.appender.append(&self.line).map(|_| ())
+    }
+
+    /// Waits until all rows are on the disk.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn sync(&mut self) -> Result<(), ArchiveError> {
+        self.appender.sync()
+    }
+
+    /// Reads the last `count` lines back. Time and memory follow from them, not from the
+    /// length of the log.
+    ///
+    /// # Errors
+    /// Those of the file system; a line that is no row is counted, not an error.
+    pub fn tail<T: DeserializeOwned>(&mut self, count: usize) -> Result<Tail<T>, ArchiveError> {
+        let length = self.appender.length();
+        let octets = last_lines(self.appender.file(), length, count)
+            .map_err(|error| ArchiveError::io("read", self.appender.path(), error))?;
+        let mut tail = Tail {
+            rows: Vec::new(),
+            unreadable: 0,
+        };
+        for line in octets.split_inclusive(|&octet| octet == b'\n') {
+            match serde_json::from_slice(line) {
+                Ok(row) => tail.rows.push(row),
+                Err(_) => tail.unreadable += 1,
+            }
+        }
+        Ok(tail)
+    }
+
+    /// Octets of the log.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.appender.length()
+    }
+
+    /// Whether there is no row.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Reads rows back, one at a time.
+pub struct RowReader<T> {
+    lines: BufReader<io::Take<File>>,
+    path: PathBuf,
+    line: Vec<u8>,
+    number: u64,
+    row: PhantomData<fn() -> T>,
+}
+
+impl<T: DeserializeOwned> RowReader<T> {
+    /// Opens a row file for reading up to a committed length, or to its end. A last line
+    /// without an end is not read: a writer may be at it.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn open(path: &Path, committed: Option<u64>) -> Result<RowReader<T>, ReadError> {
+        let file = File::open(path).map_err(|error| ReadError::io(path, error))?;
+        Ok(RowReader {
+            lines: BufReader::new(file.take(committed.unwrap_or(u64::MAX))),
+            path: path.to_owned(),
+            line: Vec::new(),
+            number: 0,
+            row: PhantomData,
+        })
+    }
+}
+
+impl<T: DeserializeOwned> Iterator for RowReader<T> {
+    type Item = Result<T, ReadError>;
+
+    fn next(&mut self) -> Option<Result<T, ReadError>> {
+        self.line.clear();
+        match self.lines.read_until(b'\n', &mut self.line) {
+            Err(error) => return Some(Err(ReadError::io(&self.path, error))),
+            Ok(_) if self.line.last() != Some(&b'\n') => return None,
+            Ok(_) => self.number += 1,
+        }
+        let row = serde_json::from_slice(&self.line).map_err(|source| ReadError::Row {
+            file: self.path.clone(),
+            line: self.number,
+            source,
+        });
+        Some(row)
+    }
+}
+
+/// Appends the row to `out`, or nothing.
+fn push_row(out: &mut Vec<u8>, row: &impl Serialize, file: &Path) -> Result<(), ArchiveError> {
+    let begin = out.len();
+    match serde_json::to_writer(&mut *out, row) {
+        Ok(()) => {
+            out.push(b'\n');
+            Ok(())
+        }
+        Err(source) => {
+            out.truncate(begin);
+            Err(ArchiveError::Row {
+                file: file.to_owned(),
+                source,
+            })
+        }
+    }
+}
+
+/// Where the last whole line ends.
+fn whole_lines(file: &mut File, length: u64) -> io::Result<u64> {
+    let mut end = length;
+    while end > 0 {
+        let begin = end.saturating_sub(BLOCK_OCTETS);
+        let mut block = vec![0; (end - begin) as usize];
+        read_at(file, begin, &mut block)?;
+        if let Some(at) = block.iter().rposition(|&octet| octet == b'\n') {
+            return Ok(begin + at as u64 + 1);
+        }
+        end = begin;
+    }
+    Ok(0)
+}
+
+/// The last `count` lines of a file that ends with a line end.
+fn last_lines(file: &mut File, length: u64, count: usize) -> io::Result<Vec<u8>> {
+    let mut octets = Vec::new();
+    let mut begin = length;
+    // One line end more than lines: the one before the first of them.
+    while begin > 0 && line_ends(&octets) <= count {
+        let next = begin.saturating_sub(BLOCK_OCTETS);
+        let mut block = vec![0; (begin - next) as usize];
+        read_at(file, next, &mut block)?;
+        block.append(&mut octets);
+        octets = block;
+        begin = next;
+    }
+    let surplus = line_ends(&octets).saturating_sub(count);
+    let at = octets
+        .iter()
+        .enumerate()
+        .filter(|(_, octet)| **octet == b'\n')
+        .nth(surplus.wrapping_sub(1))
+        .map_or(0, |(at, _)| at + 1);
+    Ok(octets.split_off(at))
+}
+
+fn line_ends(octets: &[u8]) -> usize {
+    octets.iter().filter(|octet| **octet == b'\n').count()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use expect_test::expect;
+    use proptest::prelude::*;
+
+    use super::{LogFile, RowFile, RowReader};
+    use crate::ArchiveError;
+
+    #[test]
+    fn ours_rows_wait_until_flushed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pages.jsonl");
+        let mut rows = RowFile::open(&path, None).unwrap();
+        assert_eq!(rows.append(&"a").unwrap(), 0);
+        assert_eq!(rows.append(&"line\nend").unwrap(), 4);
+        assert_eq!(fs::read(&path).unwrap(), b"");
+        rows.sync().unwrap();
+        assert_eq!(rows.append(&3).unwrap(), rows.len() - 2);
+        expect![[r#"
+            "a"
+            "line\nend"
+        "#]]
+        .assert_eq(&fs::read_to_string(&path).unwrap());
+    }
+
+    #[test]
+    fn ours_many_rows_do_not_wait() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("excluded.jsonl");
+        let mut rows = RowFile::open(&path, None).unwrap();
+        let row = "x".repeat(1000);
+        for _ in 0..300 {
+            rows.append(&row).unwrap();
+        }
+        assert!(fs::metadata(&path).unwrap().len() > 250_000);
+        assert!(rows.buffer.len() < super::BUFFER_OCTETS);
+    }
+
+    #[test]
+    fn ours_a_file_shorter_than_committed_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pages.jsonl");
+        fs::write(&path, "1\n").unwrap();
+        match RowFile::open(&path, Some(9)) {
+            Err(ArchiveError::Short {
+                committed, found, ..
+            }) => assert_eq!((committed, found), (9, 2)),
+            _ => panic!("not short"),
+        }
+        assert_eq!(fs::read(&path).unwrap(), b"1\n");
+    }
+
+    #[test]
+    fn ours_a_reader_leaves_a_line_without_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pages.jsonl");
+        fs::write(&path, "1\n2\n{\n34").unwrap();
+        let read = |committed| {
+            RowReader::<u32>::open(&path, committed)
+                .unwrap()
+                .map(|row| row.map_err(|error| error.to_string().replace(path.to_str().unwrap(), "F")))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(read(Some(4)), [Ok(1), Ok(2)]);
+        assert_eq!(
+            read(None),
+            [Ok(1), Ok(2), Err("line 3 of F is not a row".to_owned())]
+        );
+    }
+
+    #[test]
+    fn ours_a_log_loses_only_its_torn_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("requests.jsonl");
+        for torn in ["", "{\"half", "\0\0\0"] {
+            fs::write(&path, format!("1\n2\nnull\n{torn}")).unwrap();
+            let mut log = LogFile::open(&path).unwrap();
+            log.append(&4).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), "1\n2\nnull\n4\n");
+            let tail = log.tail::<u32>(3).unwrap();
+            assert_eq!((tail.rows, tail.unreadable), (vec![2, 4], 1));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn ours_tail_gives_the_last_rows(
+            lengths in prop::collection::vec(0usize..40_000, 0..12),
+            count in 0usize..15,
+        ) {
+            let dir = tempfile::tempdir().unwrap();
+            let mut log = LogFile::open(&dir.path().join("log")).unwrap();
+            let rows: Vec<String> = lengths.iter().map(|length| "r".repeat(*length)).collect();
+            for row in &rows {
+                log.append(row).unwrap();
+            }
+            let last = &rows[rows.len().saturating_sub(count)..];
+            let tail = log.tail::<String>(count).unwrap();
+            prop_assert!(tail.rows == last);
+            prop_assert_eq!(tail.unreadable, 0);
+        }
+
+        #[test]
+        fn ours_rows_are_cut_back_to_the_committed_length(
+            commits in prop::collection::vec(0u32..6, 0..6),
+            later in 0u32..5,
+            torn in "[a-z\"]{0,9}",
+        ) {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("rows");
+            let mut committed = None;
+            let mut number = 0;
+            let mut expected = Vec::new();
+            for rows in commits {
+                let mut file = RowFile::open(&path, committed).unwrap();
+                for _ in 0..rows {
+                    file.append(&number).unwrap();
+                    expected.push(number);
+                    number += 1;
+                }
+                file.sync().unwrap();
+                committed = Some(file.len());
+                for _ in 0..later {
+                    file.append(&u32::MAX).unwrap();
+                }
+                file.flush().unwrap();
+                drop(file);
+                let mut octets = fs::read(&path).unwrap();
+                octets.extend(torn.as_bytes());
+                fs::write(&path, octets).unwrap();
+            }
+            RowFile::open(&path, committed).unwrap();
+            let found: Vec<u32> = RowReader::open(&path, None).unwrap().map(Result::unwrap).collect();
+            prop_assert_eq!(found, expected);
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! What a row of each row file holds. Keys are always there; what is not known is null.
+
+use serde::{Deserialize, Serialize};
+
+use crate::timestamp::Timestamp;
+
+/// A line of `pages.jsonl`: an exchange that settled a URL, answered or failed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PageRow {
+    /// What was asked for, in canonical form.
+    pub url: String,
+    /// The status code; null where nothing was answered.
+    pub status: Option<u16>,
+    /// When the request was sent.
+    pub fetched_at: Timestamp,
+    /// How long the exchange took, in milliseconds.
+    pub ms: u64,
+    /// Octets of the body as received, before its content coding is undone.
+    pub bytes: u64,
+    /// The `Content-Type` of the answer.
+    pub content_type: Option<String>,
+    /// The labelled digest of the payload, as in the archive.
+    pub digest: Option<String>,
+    /// Links followed from a seed.
+    pub depth: u32,
+    /// The URL that led here; null for a seed.
+    pub via: Option<String>,
+    /// The title of an HTML page.
+    pub title: Option<String>,
+    /// What robots.txt said.
+    pub robots: Option<RobotsVerdict>,
+    /// Where the response record lies.
+    pub warc: Option<WarcPlace>,
+    /// Why there was no answer, or why the answer could not be read.
+    pub error: Option<String>,
+}
+
+/// The verdict of a robots.txt on a URL.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RobotsVerdict {
+    /// `allowed` or `disallowed`.
+    pub verdict: String,
+    /// The line of the rule that decided, counted from 1; null where none matched.
+    pub line: Option<u32>,
+    /// That rule as written.
+    pub rule: Option<String>,
+}
+
+/// Where a record lies.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WarcPlace {
+    /// The name of the file in the folder `archive`, as the index has it.
+    pub file: String,
+    /// Where the record's gzip member begins, in octets.
+    pub offset: u64,
+}
+
+/// A line of `requests.jsonl`: a request that was sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestRow {
+    /// What was asked for.
+    pub url: String,
+    /// The host key that the gap is kept for.
+    pub host: String,
+    /// Who was asked.
+    pub address: Option<String>,
+    /// What for: `page`, `robots`, `hop` ..
+    pub purpose: String,
+    /// When it was sent, in milliseconds since the Unix epoch, UTC.
+    pub start: u64,
+    /// When the exchange ended, in milliseconds since the Unix epoch, UTC.
+    pub end: u64,
+    /// The status code, where one was answered.
+    pub status: Option<u16>,
+    /// The name of the failure, where none was.
+    pub failure: Option<String>,
+    /// The gap that had to be kept before it, in milliseconds.
+    pub gap_asked: u64,
+    /// What asked for that gap: `delay`, `crawl-delay`, `retry-after` ..
+    pub why: String,
+    /// The wait that this answer asks for, in milliseconds.
+    pub wait_asked: Option<u64>,
+}
+
+/// A line of `excluded.jsonl`: a URL that was known and not asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExcludedRow {
+    /// The URL.
+    pub url: String,
+    /// `robots`, `meta`, `header`, `nofollow`, `scope`, `depth`, `budget`, `trap` ..
+    pub reason: String,
+    /// The rule that decided, as written.
+    pub rule: Option<String>,
+    /// The line of that rule, where it stands in a file.
+    pub line: Option<u32>,
+    /// The page that the URL was found on; null for a seed.
+    pub found_on: Option<String>,
+}
+
+/// A line of `links.jsonl`: a link of a page.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkRow {
+    /// The page.
+    pub from: String,
+    /// The URL that is linked to.
+    pub to: String,
+    /// The `rel` of the link.
+    pub rel: Option<String>,
+    /// Its text.
+    pub text: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Debug;
+
+    use expect_test::{Expect, expect};
+    use serde::Serialize;
+    use serde::de::DeserializeOwned;
+
+    use super::{ExcludedRow, LinkRow, PageRow, RequestRow, RobotsVerdict, WarcPlace};
+    use crate::Timestamp;
+
+    fn check<T: Serialize + DeserializeOwned + PartialEq + Debug>(row: &T, expect: Expect) {
+        let json = serde_json::to_string(row).unwrap();
+        assert_eq!(&serde_json::from_str::<T>(&json).unwrap(), row);
+        expect.assert_eq(&json);
+    }
+
+    #[test]
+    fn face_pages() {
+        check(
+            &PageRow {
+                url: "http://e.example/".into(),
+                status: Some(200),
+                fetched_at: Timestamp::from_micros(1_795_219_199_123_000),
+                ms: 12,
+                bytes: 3,
+                content_type: Some("text/html".into()),
+                digest: Some("sha1:X".into()),
+                depth: 1,
+                via: None,
+                title: Some("\u{2028}".into()),
+                robots: Some(RobotsVerdict {
+                    verdict: "allowed".into(),
+                    line: Some(3),
+                    rule: Some("Allow: /".into()),
+                }),
+                warc: Some(WarcPlace {
+                    file: "crawl-e-20261120235959-00000.warc.gz".into(),
+                    offset: 512,
+                }),
+                error: None,
+            },
+            expect![[r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","digest":"sha1:X","depth":1,"via":null,"title":"
+","robots":{"verdict":"allowed","line":3,"rule":"Allow: /"},"warc":{"file":"crawl-e-20261120235959-00000.warc.gz","offset":512},"error":null}"#]],
+        );
+    }
+
+    #[test]
+    fn face_requests() {
+        check(
+            &RequestRow {
+                url: "http://e.example/robots.txt".into(),
+                host: "e.example".into(),
+                address: Some("192.0.2.1".into()),
+                purpose: "robots".into(),
+                start: 1_795_219_199_123,
+                end: 1_795_219_199_223,
+                status: None,
+                failure: Some("timeout".into()),
+                gap_asked: 1000,
+                why: "delay".into(),
+                wait_asked: None,
+            },
+            expect![[r#"{"url":"http://e.example/robots.txt","host":"e.example","address":"192.0.2.1","purpose":"robots","start":1795219199123,"end":1795219199223,"status":null,"failure":"timeout","gap_asked":1000,"why":"delay","wait_asked":null}"#]],
+        );
+    }
+
+    #[test]
+    fn face_excluded_and_links() {
+        check(
+            &ExcludedRow {
+                url: "http://e.example/p".into(),
+                reason: "robots".into(),
+                rule: Some("Disallow: /p".into()),
+                line: Some(2),
+                found_on: Some("http://e.example/".into()),
+            },
+            expect![[r#"{"url":"http://e.example/p","reason":"robots","rule":"Disallow: /p","line":2,"found_on":"http://e.example/"}"#]],
+        );
+        check(
+            &LinkRow {
+                from: "http://e.example/".into(),
+                to: "http://e.example/p".into(),
+                rel: None,
+                text: Some("p".into()),
+            },
+            expect![[r#"{"from":"http://e.example/","to":"http://e.example/p","rel":null,"text":"p"}"#]],
+        );
+    }
+}

@@ -1,0 +1,154 @@
+//! A moment in UTC, and how the files spell it.
+
+use std::fmt;
+
+use jiff::civil::DateTime;
+use jiff::tz::Offset;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Microseconds since the Unix epoch, UTC.
+///
+/// In JSON it is text such as `2026-11-20T23:59:59.123Z` (RFC 3339, milliseconds), so
+/// what is read back has lost its microseconds. Moments after the year 9999 are written
+/// as its last one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(u64);
+
+impl Timestamp {
+    /// A moment from its microseconds since the Unix epoch.
+    #[must_use]
+    pub fn from_micros(micros: u64) -> Timestamp {
+        Timestamp(micros)
+    }
+
+    /// Microseconds since the Unix epoch.
+    #[must_use]
+    pub fn as_micros(self) -> u64 {
+        self.0
+    }
+
+    /// Milliseconds since the Unix epoch, rounded down.
+    #[must_use]
+    pub fn as_millis(self) -> u64 {
+        self.0 / 1000
+    }
+
+    /// Reads an RFC 3339 date and time; nothing before 1970.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Timestamp> {
+        let parsed: jiff::Timestamp = text.parse().ok()?;
+        u64::try_from(parsed.as_microsecond()).ok().map(Timestamp)
+    }
+
+    /// `2026-11-20T23:59:59.123Z`: what rows hold.
+    #[must_use]
+    pub fn rfc3339_millis(self) -> String {
+        let at = self.civil();
+        format!("{}.{:03}Z", seconds(at), at.millisecond())
+    }
+
+    /// `2026-11-20T23:59:59.123456Z`: what a `WARC-Date` holds. WARC 1.1 allows up to
+    /// nine digits of a second (section 5.4).
+    #[must_use]
+    pub fn rfc3339_micros(self) -> String {
+        let at = self.civil();
+        format!("{}.{:06}Z", seconds(at), at.subsec_nanosecond() / 1000)
+    }
+
+    /// `20261120235959`: what names of files and index lines hold.
+    #[must_use]
+    pub fn fourteen_digits(self) -> String {
+        let at = self.civil();
+        format!(
+            "{:04}{:02}{:02}{:02}{:02}{:02}",
+            at.year(),
+            at.month(),
+            at.day(),
+            at.hour(),
+            at.minute(),
+            at.second()
+        )
+    }
+
+    fn civil(self) -> DateTime {
+        let at = i64::try_from(self.0)
+            .ok()
+            .and_then(|micros| jiff::Timestamp::from_microsecond(micros).ok());
+        Offset::UTC.to_datetime(at.unwrap_or(jiff::Timestamp::MAX))
+    }
+}
+
+fn seconds(at: DateTime) -> String {
+    format!(
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}",
+        at.year(),
+        at.month(),
+        at.day(),
+        at.hour(),
+        at.minute(),
+        at.second()
+    )
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.rfc3339_millis())
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Timestamp::parse(&text).ok_or_else(|| D::Error::custom(format!("not a date: {text}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::Timestamp;
+
+    fn check(micros: u64, expect: Expect) {
+        let at = Timestamp::from_micros(micros);
+        let read = Timestamp::parse(&at.rfc3339_micros());
+        expect.assert_eq(&format!(
+            "{at} {} {} read back: {}",
+            at.rfc3339_micros(),
+            at.fourteen_digits(),
+            read == Some(at)
+        ));
+    }
+
+    #[test]
+    fn rfc3339_spellings() {
+        check(
+            0,
+            expect!["1970-01-01T00:00:00.000Z 1970-01-01T00:00:00.000000Z 19700101000000 read back: true"],
+        );
+        check(
+            1_795_219_199_123_456,
+            expect!["2026-11-20T23:59:59.123Z 2026-11-20T23:59:59.123456Z 20261120235959 read back: true"],
+        );
+        check(
+            u64::MAX,
+            expect!["9999-12-30T22:00:00.999Z 9999-12-30T22:00:00.999999Z 99991230220000 read back: false"],
+        );
+    }
+
+    #[test]
+    fn ours_json_has_milliseconds() {
+        let json = serde_json::to_string(&Timestamp::from_micros(1_500)).unwrap();
+        assert_eq!(json, r#""1970-01-01T00:00:00.001Z""#);
+        let read: Timestamp = serde_json::from_str(&json).unwrap();
+        assert_eq!(read.as_micros(), 1_000);
+        assert!(serde_json::from_str::<Timestamp>("\"yesterday\"").is_err());
+    }
+}

@@ -1,0 +1,93 @@
+//! A URL on its way in.
+
+use crawl_weburl::CanonicalUrl;
+
+use crate::exclusion::Exclusion;
+
+/// A URL that was met, and what may be done with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Admission {
+    /// The URL.
+    pub url: CanonicalUrl,
+    /// Links followed from a seed to here; a seed has 0, a redirect keeps its depth.
+    pub depth: u32,
+    /// Redirects followed in a row to here.
+    pub redirects: u8,
+    /// The page that names it; none for a seed.
+    pub via: Option<CanonicalUrl>,
+    /// Which of an origin's URLs goes first: 0 is first and is what seeds have.
+    pub priority: u8,
+    /// May it be fetched?
+    pub standing: Standing,
+    /// The user named it.
+    pub is_seed: bool,
+    /// What its answer will be read as.
+    pub kind: UrlKind,
+}
+
+/// The priority that [`Admission::link`] gives: seeds and sitemaps may go before it,
+/// what is wanted less behind it.
+pub(crate) const LINK_PRIORITY: u8 = 128;
+
+impl Admission {
+    /// A pending page that the user named: depth 0, priority 0.
+    #[must_use]
+    pub fn seed(url: CanonicalUrl) -> Admission {
+        Admission {
+            depth: 0,
+            via: None,
+            priority: 0,
+            is_seed: true,
+            ..Admission::link(url.clone(), 0, url)
+        }
+    }
+
+    /// A pending page that `via` links to, at the middle priority (128).
+    #[must_use]
+    pub fn link(url: CanonicalUrl, depth: u32, via: CanonicalUrl) -> Admission {
+        Admission {
+            url,
+            depth,
+            redirects: 0,
+            via: Some(via),
+            priority: LINK_PRIORITY,
+            standing: Standing::Pending,
+            is_seed: false,
+            kind: UrlKind::Page,
+        }
+    }
+}
+
+/// What may be done with a URL that was met.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It is to be fetched.
+    Pending,
+    /// Not by this way, but met again by another it is fetched: too deep, behind a
+    /// nofollow, behind too many redirects.
+    Deferred(Exclusion),
+    /// Never: out of scope. The URL is settled.
+    Excluded(Exclusion),
+}
+
+/// What a URL's answer will be read as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum UrlKind {
+    /// A page, or whatever a link leads to.
+    #[default]
+    Page,
+    /// A sitemap or an index of sitemaps.
+    Sitemap,
+}
+
+/// What an admission found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Admitted {
+    /// The URL was not known. It now stands as the admission said.
+    New,
+    /// The URL was known. Where it was pending it may have moved forward, since its
+    /// least depth counts.
+    Known,
+    /// The URL was put aside and is pending now.
+    Revived,
+}

@@ -1,0 +1,84 @@
+//! What can go wrong with a frontier.
+
+use std::error::Error;
+use std::io;
+use std::path::PathBuf;
+
+use crawl_weburl::CanonicalUrl;
+
+/// Why an operation on a frontier failed.
+///
+/// After [`FrontierError::Store`] or [`FrontierError::Corrupt`] the crawl can't go on:
+/// what was committed before stays as it is.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FrontierError {
+    /// The disk, or the store on it, failed: full, read-only, broken.
+    #[error("the store in `{}` failed", dir.display())]
+    Store {
+        /// The frontier's directory.
+        dir: PathBuf,
+        /// What the store says.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// Stored bytes are not what was written.
+    #[error("the store in `{}` is damaged: {what}", dir.display())]
+    Corrupt {
+        /// The frontier's directory.
+        dir: PathBuf,
+        /// Which record, and what is wrong with it.
+        what: String,
+    },
+    /// A lease was settled that this frontier does not hold as leased.
+    #[error("`{url}` is not leased")]
+    NotLeased {
+        /// The URL of the lease.
+        url: CanonicalUrl,
+    },
+}
+
+/// Why a frontier on disk can't be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// A file can't be read or written.
+    #[error("can't open the frontier in `{}`", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Another process, or another frontier of this one, has it open.
+    #[error("the frontier in `{}` is in use by another process", path.display())]
+    InUse {
+        /// The frontier's directory.
+        path: PathBuf,
+    },
+    /// The directory holds something that is no frontier.
+    #[error("`{}` holds something that is no frontier: {found}", path.display())]
+    Foreign {
+        /// The directory.
+        path: PathBuf,
+        /// What was found, or is missing.
+        found: String,
+    },
+    /// The frontier was written by a version of the program that this one can't read.
+    #[error("the frontier in `{}` has layout {found}, this program reads layout {known}", path.display())]
+    Version {
+        /// The frontier's directory.
+        path: PathBuf,
+        /// The layout on disk.
+        found: u32,
+        /// The layout that is read here.
+        known: u32,
+    },
+    /// Stored bytes are not what was written.
+    #[error("the frontier in `{}` is damaged: {what}", path.display())]
+    Corrupt {
+        /// The frontier's directory.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+}

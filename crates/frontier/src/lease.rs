@@ -1,0 +1,77 @@
+//! A URL that is being worked on, and how that ends.
+
+use crawl_weburl::{CanonicalUrl, Origin};
+
+use crate::admission::UrlKind;
+use crate::exclusion::Exclusion;
+use crate::state::Queued;
+
+/// A URL handed out to be fetched.
+///
+/// It ends in [`Transaction::settle`](crate::Transaction::settle) or
+/// [`Frontier::release`](crate::Frontier::release). One that is merely dropped stays
+/// leased until the frontier is opened again.
+#[derive(Debug)]
+#[must_use = "a lease that is dropped keeps its URL from being fetched in this run"]
+#[non_exhaustive]
+pub struct Lease {
+    /// The URL.
+    pub url: CanonicalUrl,
+    /// Its origin.
+    pub origin: Origin,
+    /// Links followed from a seed to here.
+    pub depth: u32,
+    /// Redirects followed in a row to here.
+    pub redirects: u8,
+    /// The page that names it.
+    pub via: Option<CanonicalUrl>,
+    /// Its place among the URLs of its origin, 0 first.
+    pub priority: u8,
+    /// Which try this is, from 1.
+    pub attempt: u32,
+    /// The user named it.
+    pub is_seed: bool,
+    /// What its answer will be read as.
+    pub kind: UrlKind,
+}
+
+impl Lease {
+    pub(crate) fn new(origin: Origin, queued: Queued) -> Lease {
+        let Queued {
+            place,
+            attempt,
+            url,
+            via,
+        } = queued;
+        Lease {
+            url,
+            origin,
+            depth: place.depth,
+            redirects: place.redirects,
+            via,
+            priority: place.priority,
+            attempt,
+            is_seed: place.is_seed,
+            kind: place.kind,
+        }
+    }
+}
+
+/// How a lease ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// An answer came and was kept.
+    Fetched {
+        /// The HTTP status.
+        status: u16,
+    },
+    /// No answer could be had, and none will be asked for any more.
+    Failed {
+        /// Why, in a few words. Cut to 1,024 octets.
+        why: String,
+    },
+    /// It was not asked for, or its answer may not be used.
+    Excluded(Exclusion),
+    /// To be tried again, behind the other URLs of its origin.
+    Retry,
+}

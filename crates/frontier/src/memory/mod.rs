@@ -1,0 +1,319 @@
+//! A frontier in memory.
+
+mod transaction;
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crawl_weburl::{CanonicalUrl, HostKey, Origin};
+use foldhash::{HashMap, HashSet};
+
+use self::transaction::MemoryTransaction;
+use crate::error::FrontierError;
+use crate::exclusion::Exclusion;
+use crate::frontier::Frontier;
+use crate::known::{Counts, Known, KnownState, Waiting};
+use crate::lease::Lease;
+use crate::state::{Now, Place, Queued, Rank};
+use crate::transaction::Transaction;
+
+/// A [`Frontier`] that lives as long as the process.
+///
+/// It keeps the whole contract but for durability, and is quick: simulations run on it,
+/// and tests hold other frontiers against it. [`MemoryFrontier::restarted`] is what a
+/// death and a new start would leave.
+#[derive(Debug, Default)]
+pub struct MemoryFrontier {
+    /// Held by the one transaction that is open; guards the next sequence number.
+    writer: Mutex<u64>,
+    /// What is committed, and what is leased. Taken after `writer`, never held long.
+    shared: Mutex<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    records: HashMap<CanonicalUrl, Record>,
+    /// The pending URLs in their order; no empty ones.
+    queues: BTreeMap<Origin, BTreeMap<Rank, CanonicalUrl>>,
+    leased: HashSet<CanonicalUrl>,
+    hosts: BTreeMap<HostKey, (u64, Vec<u8>)>,
+    robots: HashMap<Origin, Vec<u8>>,
+    marks: BTreeMap<String, u64>,
+    meta: BTreeMap<String, Vec<u8>>,
+    /// `pending` counts the leased ones too; `leased` stays 0.
+    counts: Counts,
+}
+
+/// What is known of one URL.
+#[derive(Clone, Debug)]
+struct Record {
+    state: RecordState,
+    /// Priority, seed and kind mean something while it is pending only.
+    place: Place,
+    via: Option<CanonicalUrl>,
+}
+
+#[derive(Clone, Debug)]
+enum RecordState {
+    Pending { attempt: u32 },
+    Deferred(Exclusion),
+    Fetched { status: u16 },
+    Failed { why: String },
+    Excluded(Exclusion),
+}
+
+impl MemoryFrontier {
+    /// An empty frontier.
+    #[must_use]
+    pub fn new() -> MemoryFrontier {
+        MemoryFrontier::default()
+    }
+
+    /// What is left after a death and a new start: all that was committed, and what was
+    /// leased is pending again at its old place.
+    #[must_use]
+    pub fn restarted(self) -> MemoryFrontier {
+        let mut shared = self.shared();
+        for url in std::mem::take(&mut shared.leased) {
+            shared.queue(&url);
+        }
+        drop(shared);
+        self
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        lock(&self.shared)
+    }
+}
+
+impl Shared {
+    /// Puts a pending URL that nobody has leased at its place.
+    fn queue(&mut self, url: &CanonicalUrl) {
+        if let Some(rank) = self.records.get(url).and_then(Record::rank) {
+            self.queues
+                .entry(url.origin())
+                .or_default()
+                .insert(rank, url.clone());
+        }
+    }
+
+    /// Takes a pending URL from its place, if it stands there.
+    fn unqueue(&mut self, url: &CanonicalUrl) {
+        let Some(rank) = self.records.get(url).and_then(Record::rank) else {
+            return;
+        };
+        let origin = url.origin();
+        if let Some(queue) = self.queues.get_mut(&origin) {
+            queue.remove(&rank);
+            if queue.is_empty() {
+                self.queues.remove(&origin);
+            }
+        }
+    }
+
+    fn pending(&self, origin: &Origin) -> u64 {
+        self.queues
+            .get(origin)
+            .map_or(0, |queue| queue.len() as u64)
+    }
+
+    fn lease(&mut self, origin: &Origin) -> Option<Lease> {
+        let queue = self.queues.get_mut(origin)?;
+        let (_, url) = queue.pop_first()?;
+        if queue.is_empty() {
+            self.queues.remove(origin);
+        }
+        self.leased.insert(url.clone());
+        let record = self.records.get(&url)?;
+        let queued = Queued {
+            place: record.place,
+            attempt: record.attempt(),
+            url,
+            via: record.via.clone(),
+        };
+        Some(Lease::new(origin.clone(), queued))
+    }
+}
+
+impl Record {
+    fn rank(&self) -> Option<Rank> {
+        match self.state {
+            RecordState::Pending { .. } => Some(self.place.rank()),
+            _ => None,
+        }
+    }
+
+    fn attempt(&self) -> u32 {
+        match self.state {
+            RecordState::Pending { attempt } => attempt,
+            _ => 0,
+        }
+    }
+
+    fn now(&self, leased: bool) -> Now {
+        match self.state {
+            RecordState::Pending { .. } if leased => Now::Leased,
+            RecordState::Pending { .. } => Now::Pending(self.place),
+            RecordState::Deferred(_) => Now::Deferred {
+                depth: self.place.depth,
+                redirects: self.place.redirects,
+            },
+            _ => Now::Settled,
+        }
+    }
+
+    fn known(&self, leased: bool) -> Known {
+        let (state, waits) = match &self.state {
+            &RecordState::Pending { attempt } if leased => (KnownState::Leased { attempt }, true),
+            &RecordState::Pending { attempt } => (KnownState::Pending { attempt }, true),
+            RecordState::Deferred(why) => (KnownState::Deferred(why.clone()), true),
+            &RecordState::Fetched { status } => (KnownState::Fetched { status }, false),
+            RecordState::Failed { why } => (KnownState::Failed { why: why.clone() }, false),
+            RecordState::Excluded(why) => (KnownState::Excluded(why.clone()), false),
+        };
+        Known {
+            state,
+            depth: self.place.depth,
+            via: self.via.clone().filter(|_| waits),
+        }
+    }
+
+    fn waiting<'a>(&'a self, url: &'a CanonicalUrl) -> Waiting<'a> {
+        Waiting {
+            url,
+            depth: self.place.depth,
+            via: self.via.as_ref(),
+            exclusion: match &self.state {
+                RecordState::Deferred(exclusion) => Some(exclusion),
+                _ => None,
+            },
+        }
+    }
+
+    /// The counter that this record is counted under.
+    fn counter<'a>(&self, counts: &'a mut Counts) -> &'a mut u64 {
+        match self.state {
+            RecordState::Pending { .. } => &mut counts.pending,
+            RecordState::Deferred(_) => &mut counts.deferred,
+            RecordState::Fetched { .. } => &mut counts.fetched,
+            RecordState::Failed { .. } => &mut counts.failed,
+            RecordState::Excluded(_) => &mut counts.excluded,
+        }
+    }
+}
+
+impl Frontier for MemoryFrontier {
+    fn lease(&self, origin: &Origin) -> Result<Option<Lease>, FrontierError> {
+        Ok(self.shared().lease(origin))
+    }
+
+    fn release(&self, lease: Lease) {
+        let mut shared = self.shared();
+        if shared.leased.remove(&lease.url) {
+            shared.queue(&lease.url);
+        }
+    }
+
+    fn pending(&self, origin: &Origin) -> u64 {
+        self.shared().pending(origin)
+    }
+
+    fn origins(&self) -> Vec<(Origin, u64)> {
+        let shared = self.shared();
+        let queues = shared.queues.iter();
+        queues
+            .map(|(origin, queue)| (origin.clone(), queue.len() as u64))
+            .collect()
+    }
+
+    fn counts(&self) -> Counts {
+        let shared = self.shared();
+        let leased = shared.leased.len() as u64;
+        Counts {
+            pending: shared.counts.pending - leased,
+            leased,
+            ..shared.counts
+        }
+    }
+
+    fn begin(&self) -> Result<Box<dyn Transaction + '_>, FrontierError> {
+        Ok(Box::new(MemoryTransaction::new(self)))
+    }
+
+    fn known(&self, url: &CanonicalUrl) -> Result<Option<Known>, FrontierError> {
+        let shared = self.shared();
+        let leased = shared.leased.contains(url);
+        Ok(shared.records.get(url).map(|record| record.known(leased)))
+    }
+
+    fn robots(&self, origin: &Origin) -> Result<Option<Vec<u8>>, FrontierError> {
+        Ok(self.shared().robots.get(origin).cloned())
+    }
+
+    fn host(&self, host: &HostKey) -> Result<Option<(u64, Vec<u8>)>, FrontierError> {
+        Ok(self.shared().hosts.get(host).cloned())
+    }
+
+    fn hosts(&self) -> Result<Vec<(HostKey, u64, Vec<u8>)>, FrontierError> {
+        let shared = self.shared();
+        let hosts = shared.hosts.iter();
+        Ok(hosts
+            .map(|(host, (wake, bytes))| (host.clone(), *wake, bytes.clone()))
+            .collect())
+    }
+
+    fn marks(&self) -> Result<BTreeMap<String, u64>, FrontierError> {
+        Ok(self.shared().marks.clone())
+    }
+
+    fn meta(&self, name: &str) -> Result<Option<Vec<u8>>, FrontierError> {
+        Ok(self.shared().meta.get(name).cloned())
+    }
+
+    fn each_deferred(
+        &self,
+        visit: &mut dyn FnMut(Waiting<'_>) -> ControlFlow<()>,
+    ) -> Result<(), FrontierError> {
+        // Copied first: `visit` may use the frontier.
+        let mut found: Vec<(CanonicalUrl, Record)> = Vec::new();
+        for (url, record) in &self.shared().records {
+            if matches!(record.state, RecordState::Deferred(_)) {
+                found.push((url.clone(), record.clone()));
+            }
+        }
+        found.sort_by(|a, b| a.0.cmp(&b.0));
+        show(&found, visit);
+        Ok(())
+    }
+
+    fn each_pending(
+        &self,
+        visit: &mut dyn FnMut(Waiting<'_>) -> ControlFlow<()>,
+    ) -> Result<(), FrontierError> {
+        let mut found: Vec<(CanonicalUrl, Record)> = Vec::new();
+        let shared = self.shared();
+        for url in shared.queues.values().flat_map(BTreeMap::values) {
+            if let Some(record) = shared.records.get(url) {
+                found.push((url.clone(), record.clone()));
+            }
+        }
+        drop(shared);
+        show(&found, visit);
+        Ok(())
+    }
+}
+
+fn show(found: &[(CanonicalUrl, Record)], visit: &mut dyn FnMut(Waiting<'_>) -> ControlFlow<()>) {
+    for (url, record) in found {
+        if visit(record.waiting(url)).is_break() {
+            break;
+        }
+    }
+}
+
+/// A panic of another thread leaves both locks' contents whole: they change only in
+/// steps that can't panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,204 @@
+//! A transaction on the frontier in memory.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::MutexGuard;
+
+use crawl_weburl::{CanonicalUrl, HostKey, Origin};
+use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
+
+use super::{MemoryFrontier, Record, RecordState, Shared, lock};
+use crate::admission::{Admission, Admitted, Standing};
+use crate::error::FrontierError;
+use crate::lease::{Lease, Outcome};
+use crate::state::{Meeting, Now, Place, capped, capped_exclusion, meet};
+use crate::transaction::{Committed, Transaction};
+
+/// The changes wait here until the commit.
+pub(super) struct MemoryTransaction<'f> {
+    frontier: &'f MemoryFrontier,
+    /// The next sequence number, for as long as this is the one writer.
+    seq: MutexGuard<'f, u64>,
+    next_seq: u64,
+    changed: HashMap<CanonicalUrl, Record>,
+    settled: HashSet<CanonicalUrl>,
+    hosts: BTreeMap<HostKey, (u64, Vec<u8>)>,
+    robots: HashMap<Origin, Vec<u8>>,
+    marks: BTreeMap<String, u64>,
+    meta: BTreeMap<String, Vec<u8>>,
+}
+
+impl<'f> MemoryTransaction<'f> {
+    pub(super) fn new(frontier: &'f MemoryFrontier) -> MemoryTransaction<'f> {
+        let seq = lock(&frontier.writer);
+        MemoryTransaction {
+            frontier,
+            next_seq: *seq,
+            seq,
+            changed: HashMap::new(),
+            settled: HashSet::new(),
+            hosts: BTreeMap::new(),
+            robots: HashMap::new(),
+            marks: BTreeMap::new(),
+            meta: BTreeMap::new(),
+        }
+    }
+
+    fn take_seq(&mut self) -> u64 {
+        self.next_seq += 1;
+        self.next_seq
+    }
+
+    /// The record as this transaction sees it, and whether its URL is leased.
+    fn record(&self, url: &CanonicalUrl) -> (Option<Record>, bool) {
+        let shared = self.frontier.shared();
+        let leased = shared.leased.contains(url) && !self.settled.contains(url);
+        let record = self.changed.get(url).or_else(|| shared.records.get(url));
+        (record.cloned(), leased)
+    }
+
+    fn improve(&mut self, mut record: Record, place: Place, nearer: bool, admission: Admission) {
+        let moved = place.rank() != record.place.rank();
+        record.place = place;
+        if moved {
+            record.place.seq = self.take_seq();
+        }
+        if nearer {
+            record.via = admission.via;
+        }
+        self.changed.insert(admission.url, record);
+    }
+
+    /// The record that an admission asks for.
+    fn enter(&mut self, admission: Admission) {
+        let place = Place::of(&admission, self.take_seq());
+        let state = match admission.standing {
+            Standing::Pending => RecordState::Pending { attempt: 1 },
+            Standing::Deferred(why) => RecordState::Deferred(capped_exclusion(why)),
+            Standing::Excluded(why) => RecordState::Excluded(capped_exclusion(why)),
+        };
+        let via = admission.via;
+        self.changed
+            .insert(admission.url, Record { state, place, via });
+    }
+
+    /// Replaces one committed record; says whether a queue was touched.
+    fn apply(shared: &mut Shared, url: &CanonicalUrl, record: Record) -> bool {
+        let mut queued = record.rank().is_some();
+        shared.unqueue(url);
+        *record.counter(&mut shared.counts) += 1;
+        match shared.records.insert(url.clone(), record) {
+            Some(old) => {
+                *old.counter(&mut shared.counts) -= 1;
+                queued |= old.rank().is_some();
+            }
+            None => shared.counts.known += 1,
+        }
+        // One that was leased while this transaction stood open keeps its lease.
+        if !shared.leased.contains(url) {
+            shared.queue(url);
+        }
+        queued
+    }
+}
+
+impl Transaction for MemoryTransaction<'_> {
+    fn settle(&mut self, lease: Lease, outcome: Outcome) -> Result<(), FrontierError> {
+        let Lease { url, .. } = lease;
+        let (Some(mut record), true) = self.record(&url) else {
+            return Err(FrontierError::NotLeased { url });
+        };
+        self.settled.insert(url.clone());
+        record.state = match outcome {
+            Outcome::Fetched { status } => RecordState::Fetched { status },
+            Outcome::Failed { why } => RecordState::Failed { why: capped(why) },
+            Outcome::Excluded(why) => RecordState::Excluded(capped_exclusion(why)),
+            Outcome::Retry => {
+                record.place.retried = true;
+                record.place.seq = self.take_seq();
+                let attempt = record.attempt().saturating_add(1);
+                RecordState::Pending { attempt }
+            }
+        };
+        self.changed.insert(url, record);
+        Ok(())
+    }
+
+    fn admit(&mut self, admission: Admission) -> Result<Admitted, FrontierError> {
+        let (record, leased) = self.record(&admission.url);
+        let now = record
+            .as_ref()
+            .map_or(Now::Unknown, |record| record.now(leased));
+        Ok(match (meet(now, &admission), record) {
+            (Meeting::Improve { place, nearer }, Some(record)) => {
+                self.improve(record, place, nearer, admission);
+                Admitted::Known
+            }
+            (Meeting::Enter, _) => {
+                self.enter(admission);
+                Admitted::New
+            }
+            (Meeting::Revive, _) => {
+                self.enter(admission);
+                Admitted::Revived
+            }
+            (Meeting::DeferNearer, _) => {
+                self.enter(admission);
+                Admitted::Known
+            }
+            (Meeting::Stay | Meeting::Improve { .. }, _) => Admitted::Known,
+        })
+    }
+
+    fn keep_host(&mut self, host: &HostKey, wake: u64, bytes: &[u8]) {
+        self.hosts.insert(host.clone(), (wake, bytes.to_vec()));
+    }
+
+    fn keep_robots(&mut self, origin: &Origin, bytes: &[u8]) {
+        self.robots.insert(origin.clone(), bytes.to_vec());
+    }
+
+    fn mark(&mut self, file: &str, length: u64) {
+        self.marks.insert(file.to_owned(), length);
+    }
+
+    fn keep_meta(&mut self, name: &str, bytes: &[u8]) {
+        self.meta.insert(name.to_owned(), bytes.to_vec());
+    }
+
+    fn commit(mut self: Box<Self>) -> Result<Committed, FrontierError> {
+        let mut shared = self.frontier.shared();
+        let mut origins = BTreeSet::new();
+        for url in std::mem::take(&mut self.settled) {
+            shared.leased.remove(&url);
+        }
+        for (url, record) in std::mem::take(&mut self.changed) {
+            if MemoryTransaction::apply(&mut shared, &url, record) {
+                origins.insert(url.origin());
+            }
+        }
+        shared.hosts.append(&mut self.hosts);
+        shared.robots.extend(self.robots.drain());
+        shared.marks.append(&mut self.marks);
+        shared.meta.append(&mut self.meta);
+        *self.seq = self.next_seq;
+        let pending = |origin: Origin| {
+            let pending = shared.pending(&origin);
+            (origin, pending)
+        };
+        Ok(Committed {
+            origins: origins.into_iter().map(pending).collect(),
+        })
+    }
+}
+
+impl Drop for MemoryTransaction<'_> {
+    fn drop(&mut self) {
+        // Empty after a commit.
+        let mut shared = self.frontier.shared();
+        for url in &self.settled {
+            if shared.leased.remove(url) {
+                shared.queue(url);
+            }
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Where leases are given out: what is queued, leased and at the head, in memory.
+
+use std::collections::BTreeSet;
+
+use crawl_weburl::Origin;
+use foldhash::{HashMap, HashMapExt};
+
+use super::codec::Totals;
+use super::heads::{First, Heads};
+use super::tables::{QueueValue, SeenKey, Tables};
+use crate::error::FrontierError;
+use crate::fingerprint::Fingerprint;
+use crate::known::Counts;
+use crate::lease::Lease;
+use crate::state::Rank;
+
+/// Guarded by one mutex that is never held while a commit writes or syncs. A commit
+/// changes the tables first and the desk a moment later ([`Desk::merge`]); in between,
+/// the desk may know less than the tables, never more.
+pub(super) struct Desk {
+    /// The origins with queued URLs.
+    lines: HashMap<Origin, Line>,
+    leased: HashMap<Fingerprint, (Origin, Rank)>,
+    heads: Heads,
+    totals: Totals,
+}
+
+struct Line {
+    id: u64,
+    /// URLs in the queue on disk, leased ones among them.
+    queued: u64,
+    /// The ranks of those that are leased.
+    leased: BTreeSet<Rank>,
+}
+
+/// What a commit changed.
+#[derive(Default)]
+pub(super) struct Merge {
+    pub(super) settled: Vec<Fingerprint>,
+    pub(super) moves: Vec<Move>,
+    /// Origin, its number and what it has queued now.
+    pub(super) lines: Vec<(Origin, u64, u64)>,
+    pub(super) totals: Totals,
+}
+
+/// A queue's entry that came, went or moved.
+pub(super) struct Move {
+    pub(super) origin: Origin,
+    pub(super) fingerprint: Fingerprint,
+    pub(super) old: Option<Rank>,
+    pub(super) new: Option<(Rank, QueueValue)>,
+}
+
+impl Line {
+    fn pending(&self) -> u64 {
+        self.queued.saturating_sub(self.leased.len() as u64)
+    }
+}
+
+impl Desk {
+    pub(super) fn new(lines: Vec<(Origin, u64, u64)>, totals: Totals, limit: usize) -> Desk {
+        let mut desk = Desk {
+            lines: HashMap::new(),
+            leased: HashMap::new(),
+            heads: Heads::new(limit),
+            totals,
+        };
+        desk.set_lines(&lines);
+        desk
+    }
+
+    /// An origin's number and how many URLs it has queued, if it has any.
+    pub(super) fn line(&self, origin: &Origin) -> Option<(u64, u64)> {
+        self.lines.get(origin).map(|line| (line.id, line.queued))
+    }
+
+    pub(super) fn is_leased(&self, fingerprint: Fingerprint) -> bool {
+        self.leased.contains_key(&fingerprint)
+    }
+
+    pub(super) fn pending(&self, origin: &Origin) -> u64 {
+        self.lines.get(origin).map_or(0, Line::pending)
+    }
+
+    pub(super) fn origins(&self) -> Vec<(Origin, u64)> {
+        let mut origins: Vec<_> = self
+            .lines
+            .iter()
+            .map(|(origin, line)| (origin.clone(), line.pending()))
+            .filter(|&(_, pending)| pending > 0)
+            .collect();
+        origins.sort_unstable();
+        origins
+    }
+
+    /// Each origin with queued URLs: its number and the ranks that are leased.
+    pub(super) fn queues(&self) -> Vec<(Origin, u64, BTreeSet<Rank>)> {
+        let lines = self.lines.iter();
+        let mut queues: Vec<_> = lines
+            .map(|(origin, line)| (origin.clone(), line.id, line.leased.clone()))
+            .collect();
+        queues.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        queues
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        let Totals {
+            pending,
+            deferred,
+            fetched,
+            failed,
+            excluded,
+        } = self.totals;
+        let leased = self.leased.len() as u64;
+        Counts {
+            known: pending + deferred + fetched + failed + excluded,
+            pending: pending.saturating_sub(leased),
+            leased,
+            fetched,
+            failed,
+            excluded,
+            deferred,
+        }
+    }
+
+    pub(super) fn lease(
+        &mut self,
+        tables: &Tables,
+        origin: &Origin,
+    ) -> Result<Option<Lease>, FrontierError> {
+        loop {
+            let Some(line) = self.lines.get_mut(origin).filter(|line| line.pending() > 0) else {
+                return Ok(None);
+            };
+            let (rank, value) = match self.heads.take_first(origin) {
+                First::Entry(rank, value) => (rank, value),
+                First::Nothing => return Ok(None),
+                First::Unknown(after) => {
+                    let (entries, last) = read_behind(tables, line, after, self.heads.wanted())?;
+                    self.heads.refill(origin, entries, last);
+                    continue;
+                }
+            };
+            let queued = tables.queued(origin, rank, &value)?;
+            let fingerprint = tables.key.fingerprint(&queued.url);
+            // Read between a commit and its merge, a retry may stand at its new place
+            // while its lease is still noted. The merge will offer it.
+            if self.leased.contains_key(&fingerprint) {
+                continue;
+            }
+            line.leased.insert(rank);
+            self.leased.insert(fingerprint, (origin.clone(), rank));
+            return Ok(Some(Lease::new(origin.clone(), queued)));
+        }
+    }
+
+    /// A leased URL is pending again.
+    pub(super) fn give_back(&mut self, tables: &Tables, key: SeenKey) {
+        let Some((origin, rank)) = self.leased.remove(&key.fingerprint) else {
+            return;
+        };
+        let Some(line) = self.lines.get_mut(&origin) else {
+            return;
+        };
+        line.leased.remove(&rank);
+        match tables.queue_value(&tables.snapshot(), line.id, rank) {
+            Ok(Some(value)) => self.heads.offer(&origin, rank, value),
+            // Moved by a commit that is about to be merged, or the disk fails: then the
+            // next lease reads it there, or says so.
+            Ok(None) | Err(_) => self.heads.forget(&origin),
+        }
+    }
+
+    /// Takes in what a commit changed in the tables.
+    pub(super) fn merge(&mut self, merge: Merge) {
+        for fingerprint in merge.settled {
+            self.unlease(fingerprint);
+        }
+        self.set_lines(&merge.lines);
+        for moved in merge.moves {
+            self.apply(moved);
+        }
+        for (origin, _, queued) in merge.lines {
+            if queued == 0 {
+                self.lines.remove(&origin);
+                self.heads.forget(&origin);
+            }
+        }
+        self.totals = merge.totals;
+    }
+
+    fn apply(&mut self, moved: Move) {
+        let Move {
+            origin,
+            fingerprint,
+            old,
+            new,
+        } = moved;
+        if let Some(rank) = old {
+            self.heads.remove(&origin, rank);
+        }
+        let Some((rank, value)) = new else {
+            return;
+        };
+        match self.leased.get_mut(&fingerprint) {
+            // Leased while the transaction that moves it stood open: it keeps its lease.
+            Some((_, leased)) => {
+                let old = std::mem::replace(leased, rank);
+                self.heads.remove(&origin, rank);
+                if let Some(line) = self.lines.get_mut(&origin) {
+                    line.leased.remove(&old);
+                    line.leased.insert(rank);
+                }
+            }
+            None => self.heads.offer(&origin, rank, value),
+        }
+    }
+
+    fn unlease(&mut self, fingerprint: Fingerprint) {
+        if let Some((origin, rank)) = self.leased.remove(&fingerprint)
+            && let Some(line) = self.lines.get_mut(&origin)
+        {
+            line.leased.remove(&rank);
+        }
+    }
+
+    fn set_lines(&mut self, lines: &[(Origin, u64, u64)]) {
+        for &(ref origin, id, queued) in lines {
+            let line = self.lines.entry(origin.clone()).or_insert(Line {
+                id,
+                queued,
+                leased: BTreeSet::new(),
+            });
+            line.queued = queued;
+        }
+    }
+}
+
+type Entries = Vec<(Rank, QueueValue)>;
+
+/// Up to `wanted` entries of a queue behind a rank, without those that are leased, and
+/// the last rank that was read; none where that was the queue's end.
+fn read_behind(
+    tables: &Tables,
+    line: &Line,
+    after: Option<Rank>,
+    wanted: usize,
+) -> Result<(Entries, Option<Rank>), FrontierError> {
+    let mut entries = Vec::with_capacity(wanted);
+    for row in tables.queue_after(&tables.snapshot(), line.id, after) {
+        let (rank, value) = row?;
+        if !line.leased.contains(&rank) {
+            entries.push((rank, value));
+        }
+        if entries.len() == wanted {
+            return Ok((entries, Some(rank)));
+        }
+    }
+    Ok((entries, None))
+}

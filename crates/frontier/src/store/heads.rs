@@ -1,0 +1,245 @@
+//! The heads of the queues, in memory.
+
+use std::collections::BTreeMap;
+
+use crawl_weburl::Origin;
+use foldhash::{HashMap, HashMapExt};
+
+use super::tables::QueueValue;
+use crate::state::Rank;
+
+/// The share of the limit that one head is filled with at a time. Of the default limit
+/// that is 64 entries: one read of the disk serves a minute of a host asked once a second.
+const SHARE: usize = 1024;
+
+/// The first entries of the queues that were leased from lately.
+pub(super) struct Heads {
+    heads: HashMap<Origin, Head>,
+    /// Entries held, and one for each head.
+    weight: usize,
+    /// The most that `weight` may be.
+    limit: usize,
+    /// How many entries a head is filled with at a time. One that grew by admissions to
+    /// four times this is cut back to it.
+    refill: usize,
+    uses: u64,
+}
+
+/// Invariant: holds every entry of its queue up to `covered` that is not leased.
+#[derive(Default)]
+struct Head {
+    entries: BTreeMap<Rank, QueueValue>,
+    covered: Covered,
+    used: u64,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Covered {
+    #[default]
+    Nothing,
+    UpTo(Rank),
+    All,
+}
+
+/// What a head has to give.
+pub(super) enum First {
+    Entry(Rank, QueueValue),
+    /// Nothing up to this rank; what is behind it stands on disk.
+    Unknown(Option<Rank>),
+    /// The queue has nothing that is not leased.
+    Nothing,
+}
+
+impl Head {
+    fn covers(&self, rank: Rank) -> bool {
+        match self.covered {
+            Covered::Nothing => false,
+            Covered::UpTo(last) => rank <= last,
+            Covered::All => true,
+        }
+    }
+
+    fn weight(&self) -> usize {
+        1 + self.entries.len()
+    }
+}
+
+impl Heads {
+    /// Holds at most about `limit` entries.
+    pub(super) fn new(limit: usize) -> Heads {
+        let refill = (limit / SHARE).clamp(2, 64);
+        Heads {
+            heads: HashMap::new(),
+            weight: 0,
+            // Room for the largest head, also where half of the limit is to be dropped.
+            limit: limit.max(10 * refill),
+            refill,
+            uses: 0,
+        }
+    }
+
+    /// How many entries to read for [`Heads::refill`].
+    pub(super) fn wanted(&self) -> usize {
+        self.refill
+    }
+
+    /// Takes the first entry of an origin's queue.
+    pub(super) fn take_first(&mut self, origin: &Origin) -> First {
+        self.uses += 1;
+        let Some(head) = self.heads.get_mut(origin) else {
+            return First::Unknown(None);
+        };
+        head.used = self.uses;
+        if let Some((rank, value)) = head.entries.pop_first() {
+            self.weight -= 1;
+            return First::Entry(rank, value);
+        }
+        match head.covered {
+            Covered::Nothing => First::Unknown(None),
+            Covered::UpTo(rank) => First::Unknown(Some(rank)),
+            Covered::All => First::Nothing,
+        }
+    }
+
+    /// Adds what was read behind the covered part: entries up to `last`, or to the end
+    /// of the queue where there is no `last`.
+    pub(super) fn refill(
+        &mut self,
+        origin: &Origin,
+        entries: Vec<(Rank, QueueValue)>,
+        last: Option<Rank>,
+    ) {
+        let (uses, count) = (self.uses, entries.len());
+        let head = self.heads.entry(origin.clone()).or_insert_with(|| {
+            self.weight += 1;
+            Head::default()
+        });
+        let before = head.entries.len();
+        head.used = uses;
+        head.entries.extend(entries);
+        head.covered = last.map_or(Covered::All, Covered::UpTo);
+        debug_assert_eq!(head.entries.len(), before + count);
+        self.weight += head.entries.len() - before;
+        self.shrink();
+    }
+
+    /// A queue has an entry that is not leased; kept where the head covers its rank.
+    pub(super) fn offer(&mut self, origin: &Origin, rank: Rank, value: QueueValue) {
+        let Some(head) = self.heads.get_mut(origin) else {
+            return;
+        };
+        if !head.covers(rank) {
+            return;
+        }
+        self.weight -= head.entries.len();
+        head.entries.insert(rank, value);
+        if head.entries.len() > 4 * self.refill {
+            // The rest stands on disk.
+            let rest = head.entries.keys().nth(self.refill).copied();
+            if let Some(rest) = rest {
+                head.entries.split_off(&rest);
+            }
+            if let Some((&last, _)) = head.entries.last_key_value() {
+                head.covered = Covered::UpTo(last);
+            }
+        }
+        self.weight += head.entries.len();
+        self.shrink();
+    }
+
+    /// A queue no longer has this entry.
+    pub(super) fn remove(&mut self, origin: &Origin, rank: Rank) {
+        if let Some(head) = self.heads.get_mut(origin)
+            && head.entries.remove(&rank).is_some()
+        {
+            self.weight -= 1;
+        }
+    }
+
+    /// Forgets what was read of an origin's queue; the disk knows.
+    pub(super) fn forget(&mut self, origin: &Origin) {
+        if let Some(head) = self.heads.remove(origin) {
+            self.weight -= head.weight();
+        }
+    }
+
+    /// Over the limit, drops the heads that were used longest ago, until half is left:
+    /// so the walk over all heads is paid for by many refills.
+    fn shrink(&mut self) {
+        if self.weight <= self.limit {
+            return;
+        }
+        let heads = self.heads.iter();
+        let mut by_use: Vec<(u64, Origin)> = heads
+            .map(|(origin, head)| (head.used, origin.clone()))
+            .collect();
+        by_use.sort_unstable_by_key(|&(used, _)| used);
+        for (_, origin) in by_use {
+            if self.weight <= self.limit / 2 {
+                break;
+            }
+            self.forget(&origin);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_weburl::Origin;
+
+    use super::{First, Heads};
+    use crate::state::Rank;
+
+    fn rank(seq: u64) -> Rank {
+        Rank {
+            round: 0,
+            priority: 0,
+            depth: 0,
+            seq,
+        }
+    }
+
+    fn origin(n: usize) -> Origin {
+        Origin::parse(&format!("http://h{n}.example/")).unwrap()
+    }
+
+    #[test]
+    fn ours_heads_are_bounded_and_the_oldest_go_first() {
+        let mut heads = Heads::new(2560);
+        let wanted = heads.wanted() as u64;
+        for n in 0..1000 {
+            let entries = (0..wanted).map(|seq| (rank(seq), Box::default()));
+            assert!(matches!(heads.take_first(&origin(n)), First::Unknown(None)));
+            heads.refill(&origin(n), entries.collect(), None);
+            assert!(heads.weight <= heads.limit);
+        }
+        assert!(matches!(heads.take_first(&origin(0)), First::Unknown(None)));
+        assert!(matches!(
+            heads.take_first(&origin(999)),
+            First::Entry(first, _) if first == rank(0)
+        ));
+        for n in 0..1000 {
+            heads.forget(&origin(n));
+        }
+        assert_eq!(heads.weight, 0);
+    }
+
+    #[test]
+    fn ours_a_head_that_grows_is_cut_and_covers_less() {
+        let mut heads = Heads::new(65_536);
+        assert_eq!(heads.wanted(), 64);
+        heads.refill(&origin(0), Vec::new(), None);
+        for seq in 0..=256 {
+            heads.offer(&origin(0), rank(seq), Box::default());
+        }
+        for seq in 0..64 {
+            let First::Entry(first, _) = heads.take_first(&origin(0)) else {
+                panic!("entry {seq} is missing");
+            };
+            assert_eq!(first, rank(seq));
+        }
+        let last = rank(63);
+        assert!(matches!(heads.take_first(&origin(0)), First::Unknown(Some(rank)) if rank == last));
+        assert_eq!(heads.weight, 1);
+    }
+}

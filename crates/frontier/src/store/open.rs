@@ -1,0 +1,315 @@
+//! Opening: the lock, the layout, and beginning anew.
+//!
+//! ```text
+//! DIR/lock        held by the process that has the frontier open
+//! DIR/store/      the fjall store
+//! DIR/store.new/  a store that is being made; renamed when whole
+//! ```
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Mutex;
+
+use crawl_weburl::Origin;
+use fjall::config::FilterPolicy;
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+
+use super::codec::{Sequence, decode_line};
+use super::desk::Desk;
+use super::tables::{Tables, damage};
+use super::{Durability, FjallFrontier, Options, names};
+use crate::error::OpenError;
+use crate::fingerprint::FingerprintKey;
+
+/// The layout that this program writes and reads.
+const LAYOUT: u32 = 1;
+
+const LOCK: &str = "lock";
+const STORE: &str = "store";
+const STORE_NEW: &str = "store.new";
+
+/// The store keeps its journal until the tables hold what is in it; this bounds what is
+/// read again on opening, about a second's worth.
+const JOURNAL_OCTETS: u64 = 256 << 20;
+
+/// Two: one flushes while the other compacts. More would take the cores of the crawl.
+const WORKERS: usize = 2;
+
+/// Each table, and how much it gathers in memory before it writes a sorted run. `seen`
+/// takes most of the writing, at random keys: the more it gathers, the less is rewritten
+/// later. All tables full, with a run each on its way to disk, are about 300 MiB.
+const TABLES: [(&str, u64); 7] = [
+    ("meta", 4 << 20),
+    ("origins", 8 << 20),
+    ("seen", 64 << 20),
+    ("queue", 32 << 20),
+    ("deferred", 16 << 20),
+    ("hosts", 8 << 20),
+    ("robots", 16 << 20),
+];
+
+pub(super) fn open(dir: &Path, options: &Options) -> Result<FjallFrontier, OpenError> {
+    let io = |source| OpenError::Io {
+        path: dir.to_owned(),
+        source,
+    };
+    fs::create_dir_all(dir).map_err(io)?;
+    refuse_foreign(dir)?;
+    let lock = take_lock(dir)?;
+    if !dir.join(STORE).try_exists().map_err(io)? {
+        begin(dir, options)?;
+    }
+    guarded(dir, || {
+        let db = database(dir, &dir.join(STORE), options)?;
+        load(dir, db, options, lock)
+    })
+}
+
+/// Refuses a directory that holds something and no store, and changes nothing in it.
+fn refuse_foreign(dir: &Path) -> Result<(), OpenError> {
+    let io = |source| OpenError::Io {
+        path: dir.to_owned(),
+        source,
+    };
+    if dir.join(STORE).try_exists().map_err(io)? {
+        return Ok(());
+    }
+    for entry in fs::read_dir(dir).map_err(io)? {
+        let name = entry.map_err(io)?.file_name();
+        if name != LOCK && name != STORE_NEW {
+            return Err(foreign(dir, &format!("`{}`", name.display())));
+        }
+    }
+    Ok(())
+}
+
+fn take_lock(dir: &Path) -> Result<File, OpenError> {
+    let path = dir.join(LOCK);
+    let open = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path);
+    let locked = open.and_then(|file| match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(source)) => Err(source),
+    });
+    match locked {
+        Ok(Some(file)) => Ok(file),
+        Ok(None) => Err(OpenError::InUse {
+            path: dir.to_owned(),
+        }),
+        Err(source) => Err(OpenError::Io { path, source }),
+    }
+}
+
+/// Makes a store beside its place and renames it when it is whole and on disk.
+fn begin(dir: &Path, options: &Options) -> Result<(), OpenError> {
+    let new = dir.join(STORE_NEW);
+    let io = |source| OpenError::Io {
+        path: new.clone(),
+        source,
+    };
+    match fs::remove_dir_all(&new) {
+        Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(io(why)),
+        _ => {}
+    }
+    guarded(dir, || {
+        let db = database(dir, &new, options)?;
+        let store = |why| store_error(dir, why);
+        let mut meta = None;
+        for (name, memory) in TABLES {
+            let table = db.keyspace(name, || table_options(name, memory));
+            let table = table.map_err(store)?;
+            meta = meta.or(Some(table));
+        }
+        let Some(meta) = meta else {
+            return Ok(());
+        };
+        let mut batch = db.batch();
+        let key = FingerprintKey::random();
+        batch.insert(&meta, names::LAYOUT, LAYOUT.to_be_bytes());
+        batch.insert(&meta, names::FINGERPRINT_KEY, key.octets());
+        batch.insert(&meta, names::SEQUENCE, Sequence::default().encode());
+        batch.commit().map_err(store)?;
+        db.persist(PersistMode::SyncAll).map_err(store)
+    })?;
+    fs::rename(&new, dir.join(STORE)).map_err(io)?;
+    // The rename itself must outlive a power cut, or a later commit would be lost with it.
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(io)
+}
+
+fn table_options(name: &str, memory: u64) -> KeyspaceCreateOptions {
+    let options = KeyspaceCreateOptions::default().max_memtable_size(memory);
+    match name {
+        // Read by range, and by key only what is there: a filter would say nothing new.
+        "queue" => options.filter_policy(FilterPolicy::disabled()),
+        "meta" | "deferred" => options.expect_point_read_hits(true),
+        _ => options,
+    }
+}
+
+fn database(dir: &Path, store: &Path, options: &Options) -> Result<Database, OpenError> {
+    // The store's own default hands a commit to the system and no further; each commit
+    // of ours asks for what the options say.
+    Database::builder(store)
+        .cache_size(options.cache_octets)
+        .max_journaling_size(JOURNAL_OCTETS)
+        .worker_threads(WORKERS)
+        .open()
+        .map_err(|why| store_error(dir, why))
+}
+
+fn load(
+    dir: &Path,
+    db: Database,
+    options: &Options,
+    lock: File,
+) -> Result<FjallFrontier, OpenError> {
+    let names_found = db.list_keyspace_names();
+    let present = |name: &str| names_found.iter().any(|found| &**found == name);
+    if !present("meta") {
+        return Err(foreign(dir, "a store of something else"));
+    }
+    if let Some((missing, _)) = TABLES.iter().find(|(name, _)| !present(name)) {
+        return Err(corrupt(dir, format!("table {missing} is missing")));
+    }
+    let store = |why| store_error(dir, why);
+    let table = |name: &str| {
+        let memory = TABLES.iter().find(|table| table.0 == name);
+        let memory = memory.map_or(8 << 20, |table| table.1);
+        db.keyspace(name, || table_options(name, memory))
+            .map_err(store)
+    };
+    let meta = table("meta")?;
+    check_layout(dir, &meta)?;
+    let read = |name: &str| meta.get(name).map_err(store);
+    let key = read(names::FINGERPRINT_KEY)?.and_then(|octets| octets.as_ref().try_into().ok());
+    let key = key.ok_or_else(|| corrupt(dir, "the fingerprint key".into()))?;
+    let sequence = read(names::SEQUENCE)?.and_then(|octets| Sequence::decode(&octets));
+    let sequence = sequence.ok_or_else(|| corrupt(dir, "the counters".into()))?;
+    let tables = Tables {
+        dir: dir.to_owned(),
+        key: FingerprintKey::new(key),
+        origins: table("origins")?,
+        seen: table("seen")?,
+        queue: table("queue")?,
+        deferred: table("deferred")?,
+        hosts: table("hosts")?,
+        robots: table("robots")?,
+        meta,
+        db,
+    };
+    let lines = load_lines(&tables, &sequence)?;
+    tracing::debug!(dir = %dir.display(), origins = lines.len(), ?sequence, "frontier opened");
+    Ok(FjallFrontier {
+        tables,
+        writer: Mutex::new(sequence),
+        desk: Mutex::new(Desk::new(lines, sequence.totals, options.head_entries)),
+        persist: match options.durability {
+            Durability::PowerCut => PersistMode::SyncData,
+            Durability::ProcessDeath => PersistMode::Buffer,
+        },
+        _lock: lock,
+    })
+}
+
+fn check_layout(dir: &Path, meta: &Keyspace) -> Result<(), OpenError> {
+    let found = meta
+        .get(names::LAYOUT)
+        .map_err(|why| store_error(dir, why))?;
+    let Some(found) = found else {
+        return Err(foreign(dir, "a store of something else"));
+    };
+    match found.as_ref().try_into().map(u32::from_be_bytes) {
+        Ok(LAYOUT) => Ok(()),
+        Ok(found) => Err(OpenError::Version {
+            path: dir.to_owned(),
+            found,
+            known: LAYOUT,
+        }),
+        Err(_) => Err(corrupt(dir, "the number of its layout".into())),
+    }
+}
+
+/// The origins with queued URLs; they must add up to what the counters say.
+fn load_lines(tables: &Tables, sequence: &Sequence) -> Result<Vec<(Origin, u64, u64)>, OpenError> {
+    let dir = &tables.dir;
+    let mut lines = Vec::new();
+    let mut pending = 0_u64;
+    for row in tables.origins.iter() {
+        let (key, value) = row.into_inner().map_err(|why| store_error(dir, why))?;
+        let line = decode_line(&value).filter(|&(id, _)| id <= sequence.next_origin);
+        let (id, queued) = line.ok_or_else(|| corrupt(dir, "the record of an origin".into()))?;
+        if queued == 0 {
+            continue;
+        }
+        let origin = std::str::from_utf8(&key)
+            .ok()
+            .and_then(|text| Origin::parse(text).ok())
+            .ok_or_else(|| corrupt(dir, "the name of an origin".into()))?;
+        pending = pending.saturating_add(queued);
+        lines.push((origin, id, queued));
+    }
+    if pending != sequence.totals.pending {
+        let counted = sequence.totals.pending;
+        let what = format!("its queues hold {pending} URLs where {counted} were counted");
+        return Err(corrupt(dir, what));
+    }
+    Ok(lines)
+}
+
+/// The store asserts some of what it reads; damage that it panics on is damage still.
+fn guarded<T>(dir: &Path, open: impl FnOnce() -> Result<T, OpenError>) -> Result<T, OpenError> {
+    catch_unwind(AssertUnwindSafe(open)).unwrap_or_else(|panic| {
+        let said = panic.downcast_ref::<String>().cloned();
+        let said = said.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+        Err(corrupt(dir, said.unwrap_or_default()))
+    })
+}
+
+fn store_error(dir: &Path, why: fjall::Error) -> OpenError {
+    if let Some(what) = damage(&why) {
+        return corrupt(dir, what);
+    }
+    match why {
+        fjall::Error::Locked => OpenError::InUse {
+            path: dir.to_owned(),
+        },
+        fjall::Error::Io(source) | fjall::Error::Storage(fjall::LsmError::Io(source)) => {
+            io_error(dir, source)
+        }
+        other => io_error(dir, io::Error::other(other)),
+    }
+}
+
+/// A store's file that is missing or ends too soon was cut; the rest is the disk's matter.
+fn io_error(dir: &Path, source: io::Error) -> OpenError {
+    match source.kind() {
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::NotFound | io::ErrorKind::InvalidData => {
+            corrupt(dir, format!("a file of the store: {source}"))
+        }
+        _ => OpenError::Io {
+            path: dir.to_owned(),
+            source,
+        },
+    }
+}
+
+fn foreign(dir: &Path, found: &str) -> OpenError {
+    OpenError::Foreign {
+        path: dir.to_owned(),
+        found: found.to_owned(),
+    }
+}
+
+fn corrupt(dir: &Path, what: String) -> OpenError {
+    OpenError::Corrupt {
+        path: dir.to_owned(),
+        what,
+    }
+}

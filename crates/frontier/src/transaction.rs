@@ -1,0 +1,76 @@
+//! The contract of a frontier: changing.
+
+use crawl_weburl::{HostKey, Origin};
+
+use crate::admission::{Admission, Admitted};
+use crate::error::FrontierError;
+use crate::lease::{Lease, Outcome};
+
+/// Changes that happen together or not at all.
+///
+/// # What an implementation must keep
+/// 1. A transaction sees what it did itself; nobody else does before it is committed.
+/// 2. One that is dropped, or whose commit fails, has done nothing: the leases it was
+///    given to settle are pending again, as if released.
+/// 3. A call that fails has done nothing; what the transaction did before stands and may
+///    be committed.
+/// 4. What is kept under a name replaces what was kept under it before.
+///
+/// [`Frontier`](crate::Frontier) says what the changes mean.
+pub trait Transaction {
+    /// Ends a lease. [`Outcome::Retry`] makes its URL pending again with the next
+    /// attempt number, every other outcome settles it.
+    ///
+    /// # Errors
+    /// [`FrontierError::NotLeased`] for a lease that another frontier handed out;
+    /// otherwise the store failed.
+    fn settle(&mut self, lease: Lease, outcome: Outcome) -> Result<(), FrontierError>;
+
+    /// Admits a URL that was met.
+    ///
+    /// # Errors
+    /// [`FrontierError`] where the store fails.
+    fn admit(&mut self, admission: Admission) -> Result<Admitted, FrontierError>;
+
+    /// Admits URLs in the order given, one answer for each. The same as admitting each
+    /// by itself, but a store may look them up together, which costs less.
+    ///
+    /// # Errors
+    /// [`FrontierError`] where the store fails; those before the failure are admitted.
+    fn admit_all(&mut self, admissions: Vec<Admission>) -> Result<Vec<Admitted>, FrontierError> {
+        admissions
+            .into_iter()
+            .map(|admission| self.admit(admission))
+            .collect()
+    }
+
+    /// Keeps what the scheduler wants to know of a host again: the moment from which it
+    /// may be asked, microseconds since the Unix epoch, and opaque bytes.
+    fn keep_host(&mut self, host: &HostKey, wake: u64, bytes: &[u8]);
+
+    /// Keeps the copy of an origin's robots.txt, as opaque bytes.
+    fn keep_robots(&mut self, origin: &Origin, bytes: &[u8]);
+
+    /// Notes that the first `length` octets of `file` stand for what is settled with
+    /// this transaction and before. They must be on disk already.
+    fn mark(&mut self, file: &str, length: u64);
+
+    /// Keeps bytes of the caller's own under a name.
+    fn keep_meta(&mut self, name: &str, bytes: &[u8]);
+
+    /// Makes it all happen.
+    ///
+    /// # Errors
+    /// [`FrontierError`] where the store fails. Nothing has happened then as far as this
+    /// process can see; after the failure of a disk, opening the frontier again shows
+    /// which side of the commit it is on.
+    fn commit(self: Box<Self>) -> Result<Committed, FrontierError>;
+}
+
+/// What a commit changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Committed {
+    /// Each origin whose queue was touched, with the pending URLs it has now, in the
+    /// order of their text.
+    pub origins: Vec<(Origin, u64)>,
+}

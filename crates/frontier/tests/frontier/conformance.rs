@@ -1,0 +1,419 @@
+//! The clauses of the contract, for any frontier.
+
+use std::ops::ControlFlow;
+
+use crawl_frontier::{
+    Admission, Admitted, Counts, Exclusion, FrontierError, KnownState, Outcome, Reason, UrlKind,
+};
+use crawl_weburl::HostKey;
+
+use crate::bench::{
+    Bench, InMemory, OnDisk, admit, deferred, excluded, lease, link, order, origin, settle, url,
+};
+
+/// Holds each clause against a frontier of its own.
+pub(crate) fn run(clauses: &[(&str, fn(&mut dyn Bench))], make: &dyn Fn() -> Box<dyn Bench>) {
+    for (name, clause) in clauses {
+        println!("{name}");
+        clause(&mut *make());
+    }
+}
+
+#[test]
+fn the_frontier_in_memory_conforms() {
+    run(CLAUSES, &|| Box::new(InMemory::new()));
+}
+
+#[test]
+fn the_frontier_on_disk_conforms() {
+    run(CLAUSES, &|| Box::new(OnDisk::new()));
+}
+
+macro_rules! clauses {
+    ($(fn $name:ident($bench:ident) $body:block)*) => {
+        const CLAUSES: &[(&str, fn(&mut dyn Bench))] = &[$((stringify!($name), $name)),*];
+        $(fn $name($bench: &mut dyn Bench) $body)*
+    };
+}
+
+clauses! {
+    fn an_empty_frontier_knows_nothing(bench) {
+        let frontier = bench.frontier();
+        assert_eq!(frontier.counts(), Counts::default());
+        assert_eq!(frontier.origins(), []);
+        assert!(frontier.lease(&origin()).unwrap().is_none());
+        assert!(frontier.known(&url("/")).unwrap().is_none());
+        assert!(frontier.robots(&origin()).unwrap().is_none());
+        assert!(frontier.meta("x").unwrap().is_none());
+        assert!(frontier.marks().unwrap().is_empty());
+        assert!(frontier.begin().unwrap().commit().unwrap().origins.is_empty());
+    }
+
+    fn a_url_walks_from_admitted_to_settled(bench) {
+        let committed = admit(bench.frontier(), [Admission::seed(url("/")), link("/a", 1)]);
+        assert_eq!(committed.origins, [(origin(), 2)]);
+        let first = lease(bench.frontier());
+        assert_eq!((first.url.path(), first.depth, first.attempt), ("/", 0, 1));
+        assert!(first.is_seed && first.via.is_none());
+        let frontier = bench.frontier();
+        assert_eq!((frontier.counts().leased, frontier.counts().pending), (1, 1));
+        assert_eq!(frontier.pending(&origin()), 1);
+        let known = frontier.known(&url("/")).unwrap().unwrap();
+        assert_eq!(known.state, KnownState::Leased { attempt: 1 });
+        settle(frontier, first, Outcome::Fetched { status: 200 });
+        let known = frontier.known(&url("/")).unwrap().unwrap();
+        assert_eq!(known.state, KnownState::Fetched { status: 200 });
+        let known = frontier.known(&url("/a")).unwrap().unwrap();
+        assert_eq!(known.state, KnownState::Pending { attempt: 1 });
+        assert_eq!((known.depth, known.via), (1, Some(url("/"))));
+        let counts = Counts { known: 2, pending: 1, fetched: 1, ..Counts::default() };
+        assert_eq!(frontier.counts(), counts);
+    }
+
+    fn each_outcome_has_its_state(bench) {
+        let frontier = bench.frontier();
+        admit(frontier, [link("/a", 0), link("/b", 0)]);
+        settle(frontier, lease(frontier), Outcome::Failed { why: "reset".into() });
+        let robots = Exclusion {
+            reason: Reason::Robots,
+            rule: Some("Disallow: /b".into()),
+            line: Some(7),
+        };
+        settle(frontier, lease(frontier), Outcome::Excluded(robots.clone()));
+        bench.die();
+        let state = |path| bench.frontier().known(&url(path)).unwrap().unwrap().state;
+        assert_eq!(state("/a"), KnownState::Failed { why: "reset".into() });
+        assert_eq!(state("/b"), KnownState::Excluded(robots));
+        let counts = Counts { known: 2, failed: 1, excluded: 1, ..Counts::default() };
+        assert_eq!(bench.frontier().counts(), counts);
+        assert_eq!(bench.frontier().origins(), []);
+    }
+
+    fn a_url_is_admitted_once(bench) {
+        let mut transaction = bench.frontier().begin().unwrap();
+        assert_eq!(transaction.admit(link("/a", 1)).unwrap(), Admitted::New);
+        assert_eq!(transaction.admit(link("/a", 1)).unwrap(), Admitted::Known);
+        transaction.commit().unwrap();
+        let mut transaction = bench.frontier().begin().unwrap();
+        let admitted = transaction.admit_all(vec![link("/b", 1), link("/a", 1), link("/b", 1)]);
+        assert_eq!(admitted.unwrap(), [Admitted::New, Admitted::Known, Admitted::Known]);
+        transaction.commit().unwrap();
+        assert_eq!(order(bench.frontier()), "/a /b");
+        settle(bench.frontier(), lease(bench.frontier()), Outcome::Fetched { status: 404 });
+        let mut transaction = bench.frontier().begin().unwrap();
+        assert_eq!(transaction.admit(link("/a", 0)).unwrap(), Admitted::Known);
+        transaction.commit().unwrap();
+        assert_eq!(order(bench.frontier()), "/b");
+    }
+
+    fn what_is_dropped_has_not_happened(bench) {
+        admit(bench.frontier(), [link("/a", 1), link("/b", 1)]);
+        let held = lease(bench.frontier());
+        let mut transaction = bench.frontier().begin().unwrap();
+        transaction.settle(held, Outcome::Fetched { status: 200 }).unwrap();
+        transaction.admit(link("/c", 1)).unwrap();
+        transaction.admit(link("/b", 0)).unwrap();
+        transaction.mark("pages.jsonl", 7);
+        transaction.keep_meta("x", b"y");
+        drop(transaction);
+        for _ in 0..2 {
+            assert_eq!(order(bench.frontier()), "/a /b");
+            assert_eq!(bench.frontier().counts().known, 2);
+            assert!(bench.frontier().known(&url("/c")).unwrap().is_none());
+            assert!(bench.frontier().marks().unwrap().is_empty());
+            assert!(bench.frontier().meta("x").unwrap().is_none());
+            bench.die();
+        }
+    }
+
+    fn nobody_sees_an_open_transaction(bench) {
+        let frontier = bench.frontier();
+        let mut transaction = frontier.begin().unwrap();
+        transaction.admit(link("/a", 1)).unwrap();
+        assert!(frontier.lease(&origin()).unwrap().is_none());
+        assert_eq!(frontier.counts().known, 0);
+        assert!(frontier.known(&url("/a")).unwrap().is_none());
+        assert_eq!(transaction.commit().unwrap().origins, [(origin(), 1)]);
+        assert_eq!(order(frontier), "/a");
+    }
+
+    fn leases_die_and_count_no_attempt(bench) {
+        admit(bench.frontier(), [link("/a", 1), link("/b", 1)]);
+        let held = lease(bench.frontier());
+        bench.die();
+        assert_eq!(bench.frontier().counts().pending, 2);
+        let again = lease(bench.frontier());
+        assert_eq!((again.url.path(), again.attempt), ("/a", 1));
+        drop(held);
+    }
+
+    fn a_released_lease_is_back_at_its_place(bench) {
+        let frontier = bench.frontier();
+        admit(frontier, (0..9).map(|n| link(&format!("/{n}"), 1)));
+        let held: Vec<_> = (0..5).map(|_| lease(frontier)).collect();
+        assert_eq!(order(frontier), "/5 /6 /7 /8");
+        for lease in held {
+            frontier.release(lease);
+        }
+        assert_eq!(order(frontier), "/0 /1 /2 /3 /4 /5 /6 /7 /8");
+        assert_eq!(lease(frontier).attempt, 1);
+    }
+
+    fn order_is_priority_then_depth_then_admission(bench) {
+        let priority = |path, depth, priority| Admission { priority, ..link(path, depth) };
+        admit(bench.frontier(), [
+            link("/deep", 2),
+            link("/first", 1),
+            priority("/low", 0, 200),
+            link("/second", 1),
+            priority("/high", 9, 1),
+            Admission::seed(url("/seed")),
+        ]);
+        let expected = "/seed /high /first /second /deep /low";
+        assert_eq!(order(bench.frontier()), expected);
+        bench.die();
+        assert_eq!(order(bench.frontier()), expected);
+    }
+
+    fn urls_admitted_later_take_their_place(bench) {
+        let frontier = bench.frontier();
+        admit(frontier, (0..9).map(|n| link(&format!("/{n}"), 5)));
+        let held = lease(frontier);
+        assert_eq!(held.url.path(), "/0");
+        admit(frontier, [link("/late", 5), link("/near", 1)]);
+        admit(frontier, [link("/nearer", 0), link("/far", 6)]);
+        assert_eq!(order(frontier), "/nearer /near /1 /2 /3 /4 /5 /6 /7 /8 /late /far");
+    }
+
+    fn retries_go_behind_all_in_their_order(bench) {
+        let frontier = bench.frontier();
+        admit(frontier, [Admission::seed(url("/seed")), link("/a", 1), link("/b", 9)]);
+        settle(frontier, lease(frontier), Outcome::Retry);
+        settle(frontier, lease(frontier), Outcome::Retry);
+        admit(frontier, [link("/late", 99)]);
+        assert_eq!(order(frontier), "/b /late /seed /a");
+        settle(frontier, lease(frontier), Outcome::Fetched { status: 200 });
+        settle(frontier, lease(frontier), Outcome::Fetched { status: 200 });
+        bench.die();
+        let seed = lease(bench.frontier());
+        assert_eq!((seed.url.path(), seed.attempt, seed.is_seed), ("/seed", 2, true));
+        settle(bench.frontier(), seed, Outcome::Retry);
+        assert_eq!(order(bench.frontier()), "/a /seed");
+    }
+
+    fn the_least_depth_of_a_pending_url_counts(bench) {
+        let frontier = bench.frontier();
+        admit(frontier, [link("/a", 2), link("/b", 3), link("/c", 2)]);
+        let nearer = Admission { via: Some(url("/n")), ..link("/b", 1) };
+        let committed = admit(frontier, [nearer, link("/a", 7)]);
+        assert_eq!(committed.origins, [(origin(), 3)]);
+        assert_eq!(order(frontier), "/b /a /c");
+        let first = lease(frontier);
+        assert_eq!((first.depth, first.via.clone()), (1, Some(url("/n"))));
+        frontier.release(first);
+        bench.die();
+        assert_eq!(order(bench.frontier()), "/b /a /c");
+        assert_eq!(bench.frontier().known(&url("/a")).unwrap().unwrap().depth, 2);
+        assert_eq!(bench.frontier().counts().known, 3);
+    }
+
+    fn fewer_redirects_count_at_the_same_depth(bench) {
+        let redirected = |redirects| Admission { redirects, ..link("/a", 1) };
+        admit(bench.frontier(), [redirected(5)]);
+        admit(bench.frontier(), [redirected(2), redirected(3)]);
+        assert_eq!(lease(bench.frontier()).redirects, 2);
+    }
+
+    fn a_pending_url_becomes_a_seed_or_a_sitemap_when_named_so(bench) {
+        admit(bench.frontier(), [link("/a", 1), link("/b", 1), link("/map", 1)]);
+        admit(bench.frontier(), [
+            Admission { kind: UrlKind::Sitemap, ..link("/map", 1) },
+            Admission::seed(url("/b")),
+        ]);
+        assert_eq!(order(bench.frontier()), "/b /a /map");
+        let seed = lease(bench.frontier());
+        assert!(seed.is_seed && seed.kind == UrlKind::Page);
+        let _a = lease(bench.frontier());
+        assert_eq!(lease(bench.frontier()).kind, UrlKind::Sitemap);
+    }
+
+    fn a_leased_url_stays_as_it_is(bench) {
+        admit(bench.frontier(), [link("/a", 3)]);
+        let held = lease(bench.frontier());
+        admit(bench.frontier(), [link("/a", 1)]);
+        assert!(bench.frontier().lease(&origin()).unwrap().is_none());
+        bench.frontier().release(held);
+        assert_eq!(lease(bench.frontier()).depth, 3);
+    }
+
+    fn a_url_leased_while_it_is_moved_is_leased_once(bench) {
+        let frontier = bench.frontier();
+        admit(frontier, [link("/a", 3), link("/b", 3)]);
+        for outcome in [Some(Outcome::Retry), None, Some(Outcome::Fetched { status: 200 })] {
+            let depth = frontier.known(&url("/a")).unwrap().unwrap().depth;
+            let mut transaction = frontier.begin().unwrap();
+            transaction.admit(link("/a", depth - 1)).unwrap();
+            let held = lease(frontier);
+            transaction.commit().unwrap();
+            assert_eq!(held.url.path(), "/a");
+            assert_eq!(order(frontier), "/b");
+            match outcome {
+                Some(outcome) => settle(frontier, held, outcome),
+                None => frontier.release(held),
+            }
+            if frontier.counts().fetched == 0 && order(frontier) == "/b /a" {
+                // Behind /b after the retry: let it be first again.
+                settle(frontier, lease(frontier), Outcome::Retry);
+            }
+        }
+        assert_eq!(order(frontier), "/b");
+        bench.die();
+        assert_eq!(order(bench.frontier()), "/b");
+    }
+
+    fn a_deferred_url_is_fetched_when_met_another_way(bench) {
+        let mut transaction = bench.frontier().begin().unwrap();
+        let first = transaction.admit(deferred("/a", 9, Reason::Depth));
+        assert_eq!(first.unwrap(), Admitted::New);
+        transaction.commit().unwrap();
+        assert!(bench.frontier().lease(&origin()).unwrap().is_none());
+        assert_eq!(bench.frontier().counts().deferred, 1);
+        bench.die();
+        let mut transaction = bench.frontier().begin().unwrap();
+        assert_eq!(transaction.admit(excluded("/a", 1)).unwrap(), Admitted::Known);
+        assert_eq!(transaction.admit(link("/a", 2)).unwrap(), Admitted::Revived);
+        assert_eq!(transaction.admit(link("/a", 2)).unwrap(), Admitted::Known);
+        assert_eq!(transaction.commit().unwrap().origins, [(origin(), 1)]);
+        assert_eq!(bench.frontier().counts().deferred, 0);
+        bench.die();
+        assert_eq!(lease(bench.frontier()).depth, 2);
+        let mut seen = 0;
+        let mut visit = |_: crawl_frontier::Waiting<'_>| { seen += 1; ControlFlow::Continue(()) };
+        bench.frontier().each_deferred(&mut visit).unwrap();
+        assert_eq!(seen, 0);
+    }
+
+    fn the_nearest_deferral_is_told(bench) {
+        admit(bench.frontier(), [deferred("/a", 9, Reason::Depth), deferred("/a", 2, Reason::Nofollow)]);
+        admit(bench.frontier(), [deferred("/a", 3, Reason::Redirects), deferred("/b", 1, Reason::Trap)]);
+        bench.die();
+        let mut seen = Vec::new();
+        bench.frontier().each_deferred(&mut |waiting| {
+            let why = waiting.exclusion.unwrap().reason;
+            seen.push((waiting.url.clone(), waiting.depth, why, waiting.via.cloned()));
+            ControlFlow::Continue(())
+        }).unwrap();
+        seen.sort();
+        assert_eq!(seen, [
+            (url("/a"), 2, Reason::Nofollow, Some(url("/"))),
+            (url("/b"), 1, Reason::Trap, Some(url("/"))),
+        ]);
+    }
+
+    fn an_excluded_url_is_settled(bench) {
+        admit(bench.frontier(), [excluded("/a", 4)]);
+        let mut transaction = bench.frontier().begin().unwrap();
+        assert_eq!(transaction.admit(link("/a", 1)).unwrap(), Admitted::Known);
+        assert_eq!(transaction.admit(deferred("/a", 1, Reason::Depth)).unwrap(), Admitted::Known);
+        transaction.commit().unwrap();
+        assert!(bench.frontier().lease(&origin()).unwrap().is_none());
+        let known = bench.frontier().known(&url("/a")).unwrap().unwrap();
+        assert_eq!(known.state, KnownState::Excluded(Exclusion::of(Reason::Scope)));
+        assert_eq!((known.depth, known.via), (4, None));
+    }
+
+    fn a_settled_lease_and_its_links_share_a_transaction(bench) {
+        let frontier = bench.frontier();
+        admit(frontier, [link("/a", 0)]);
+        let held = lease(frontier);
+        let mut transaction = frontier.begin().unwrap();
+        transaction.settle(held, Outcome::Retry).unwrap();
+        // Pending again for this transaction: its least depth counts, its place stays.
+        transaction.admit(link("/b", 1)).unwrap();
+        assert_eq!(transaction.admit(link("/a", 0)).unwrap(), Admitted::Known);
+        assert_eq!(transaction.commit().unwrap().origins, [(origin(), 2)]);
+        assert_eq!(order(frontier), "/b /a");
+    }
+
+    fn a_lease_of_another_frontier_is_refused(bench) {
+        let other = InMemory::new();
+        admit(other.frontier(), [link("/a", 0)]);
+        admit(bench.frontier(), [link("/a", 0)]);
+        let foreign = lease(other.frontier());
+        let mut transaction = bench.frontier().begin().unwrap();
+        let refused = transaction.settle(foreign, Outcome::Fetched { status: 200 });
+        assert!(matches!(refused, Err(FrontierError::NotLeased { url: refused }) if refused == url("/a")));
+        transaction.commit().unwrap();
+        assert_eq!(order(bench.frontier()), "/a");
+    }
+
+    fn origins_have_queues_of_their_own(bench) {
+        let texts = ["http://a.example/", "https://a.example/", "http://a.example:81/"];
+        let mut origins: Vec<_> = texts.iter().map(|text| url(text).origin()).collect();
+        for text in texts {
+            admit(bench.frontier(), [Admission::seed(url(text)), link(&format!("{text}x"), 1)]);
+        }
+        origins.sort();
+        let expected: Vec<_> = origins.iter().map(|origin| (origin.clone(), 2)).collect();
+        assert_eq!(bench.frontier().origins(), expected);
+        bench.die();
+        assert_eq!(bench.frontier().origins(), expected);
+        let first = lease(bench.frontier());
+        assert_eq!((&first.origin, first.url.as_str()), (&origin(), "http://a.example/"));
+        assert_eq!(bench.frontier().pending(&origins[2]), 2);
+    }
+
+    fn pending_urls_are_shown_in_their_order_without_leased_ones(bench) {
+        admit(bench.frontier(), [link("/c", 1), link("/a", 1), link("/b", 0), link("//b.example/", 1)]);
+        let _held = lease(bench.frontier());
+        let mut seen = Vec::new();
+        bench.frontier().each_pending(&mut |waiting| {
+            seen.push((waiting.url.to_string(), waiting.depth));
+            if seen.len() == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }).unwrap();
+        assert_eq!(seen, [("http://a.example/c".into(), 1), ("http://a.example/a".into(), 1)]);
+        let mut count = 0;
+        bench.frontier().each_pending(&mut |_| { count += 1; ControlFlow::Continue(()) }).unwrap();
+        assert_eq!(count, 3);
+    }
+
+    fn what_is_kept_comes_back_as_it_was(bench) {
+        let host = HostKey::parse("a.example").unwrap();
+        let other = HostKey::parse("127.0.0.1:8080").unwrap();
+        let mut transaction = bench.frontier().begin().unwrap();
+        transaction.keep_host(&host, 1, b"old");
+        transaction.keep_host(&host, u64::MAX, b"\0\xff");
+        transaction.keep_host(&other, 2, b"");
+        transaction.keep_robots(&origin(), b"robots");
+        transaction.mark("pages.jsonl", 7);
+        transaction.mark("archive/1.warc.gz", 9);
+        transaction.keep_meta("", b"empty name");
+        transaction.keep_meta("layout", b"mine");
+        transaction.commit().unwrap();
+        let mut transaction = bench.frontier().begin().unwrap();
+        transaction.mark("pages.jsonl", 8);
+        transaction.commit().unwrap();
+        for _ in 0..2 {
+            let frontier = bench.frontier();
+            assert_eq!(frontier.host(&host).unwrap(), Some((u64::MAX, b"\0\xff".to_vec())));
+            assert_eq!(frontier.hosts().unwrap(), [
+                (other.clone(), 2, vec![]),
+                (host.clone(), u64::MAX, b"\0\xff".to_vec()),
+            ]);
+            assert_eq!(frontier.robots(&origin()).unwrap().unwrap(), b"robots");
+            let marks: Vec<_> = frontier.marks().unwrap().into_iter().collect();
+            assert_eq!(marks, [("archive/1.warc.gz".into(), 9), ("pages.jsonl".into(), 8)]);
+            assert_eq!(frontier.meta("").unwrap().unwrap(), b"empty name");
+            assert_eq!(frontier.meta("layout").unwrap().unwrap(), b"mine");
+            bench.die();
+        }
+    }
+
+    fn long_texts_are_cut(bench) {
+        admit(bench.frontier(), [link("/a", 0)]);
+        let why = "w".repeat(5000);
+        settle(bench.frontier(), lease(bench.frontier()), Outcome::Failed { why });
+        let known = bench.frontier().known(&url("/a")).unwrap().unwrap();
+        assert_eq!(known.state, KnownState::Failed { why: "w".repeat(1024) });
+    }
+}

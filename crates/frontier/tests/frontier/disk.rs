@@ -1,0 +1,246 @@
+//! What holds for the frontier on disk alone: opening, damage, crash images.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crawl_frontier::{FjallFrontier, Frontier, FrontierError, OpenError, Options, Outcome};
+use tempfile::TempDir;
+
+use crate::bench::{Bench, OnDisk, admit, lease, link, order, settle};
+
+/// A store that was opened twice: its journal has no room set aside behind its end.
+fn small() -> OnDisk {
+    let mut bench = OnDisk::new();
+    bench.die();
+    bench
+}
+
+fn journal(dir: &Path) -> PathBuf {
+    let entries = fs::read_dir(dir.join("store")).unwrap();
+    let mut journals: Vec<_> = entries
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "jnl"))
+        .collect();
+    assert_eq!(journals.len(), 1);
+    journals.remove(0)
+}
+
+/// The directory as a kill would leave it now.
+fn image(dir: &Path) -> TempDir {
+    let image = TempDir::new().unwrap();
+    copy(dir, image.path());
+    image
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+fn reopen(dir: &Path) -> Result<FjallFrontier, OpenError> {
+    FjallFrontier::open(dir, &Options::default())
+}
+
+fn refusal(dir: &Path) -> OpenError {
+    reopen(dir).err().expect("a refusal")
+}
+
+#[test]
+fn one_process_at_a_time() {
+    let mut bench = OnDisk::new();
+    let dir = bench.dir.path().to_owned();
+    assert!(matches!(refusal(&dir), OpenError::InUse { path } if path == dir));
+    bench.frontier = None;
+    reopen(&dir).unwrap();
+}
+
+#[test]
+fn a_foreign_directory_is_refused_and_left_alone() {
+    let dir = TempDir::new().unwrap();
+    fs::write(dir.path().join("thesis.tex"), "x").unwrap();
+    let why = refusal(dir.path());
+    assert!(
+        matches!(&why, OpenError::Foreign { found, .. } if found == "`thesis.tex`"),
+        "{why}"
+    );
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+
+    let dir = TempDir::new().unwrap();
+    let db = fjall::Database::builder(dir.path().join("store"))
+        .open()
+        .unwrap();
+    db.keyspace("meta", Default::default).unwrap();
+    drop(db);
+    let why = refusal(dir.path());
+    assert!(!matches!(why, OpenError::Io { .. }), "{why}");
+}
+
+#[test]
+fn a_store_of_something_else_is_refused() {
+    let dir = TempDir::new().unwrap();
+    let db = fjall::Database::builder(dir.path().join("store"))
+        .open()
+        .unwrap();
+    db.keyspace("theirs", Default::default).unwrap();
+    drop(db);
+    assert!(matches!(refusal(dir.path()), OpenError::Foreign { .. }));
+}
+
+#[test]
+fn a_newer_layout_is_named() {
+    let mut bench = OnDisk::new();
+    bench.frontier = None;
+    let dir = bench.dir.path();
+    let db = fjall::Database::builder(dir.join("store")).open().unwrap();
+    let meta = db.keyspace("meta", Default::default).unwrap();
+    meta.insert("layout", 7_u32.to_be_bytes()).unwrap();
+    drop((meta, db));
+    let why = refusal(dir);
+    assert!(
+        matches!(
+            why,
+            OpenError::Version {
+                found: 7,
+                known: 1,
+                ..
+            }
+        ),
+        "{why}"
+    );
+}
+
+#[test]
+fn a_death_while_beginning_leaves_nothing_in_the_way() {
+    let dir = TempDir::new().unwrap();
+    fs::create_dir_all(dir.path().join("store.new/keyspaces")).unwrap();
+    fs::write(dir.path().join("store.new/0.jnl"), "").unwrap();
+    fs::write(dir.path().join("lock"), "").unwrap();
+    let frontier = reopen(dir.path()).unwrap();
+    assert_eq!(frontier.counts().known, 0);
+    assert!(!dir.path().join("store.new").exists());
+}
+
+#[test]
+fn a_kill_between_commits_loses_nothing() {
+    let bench = small();
+    let dir = bench.dir.path();
+    let frontier = bench.frontier();
+    admit(frontier, (0..5).map(|n| link(&format!("/{n}"), 1)));
+    settle(frontier, lease(frontier), Outcome::Fetched { status: 200 });
+    let _held = lease(frontier);
+    let mut open = frontier.begin().unwrap();
+    open.admit(link("/uncommitted", 1)).unwrap();
+    let image = image(dir);
+    drop(open);
+
+    let killed = reopen(image.path()).unwrap();
+    assert_eq!(order(&killed), "/1 /2 /3 /4");
+    let counts = killed.counts();
+    assert_eq!((counts.known, counts.pending, counts.fetched), (5, 4, 1));
+}
+
+#[test]
+fn a_torn_tail_shows_the_commit_before() {
+    let bench = small();
+    let dir = bench.dir.path();
+    let length = || fs::metadata(journal(dir)).unwrap().len();
+    let mut ends = vec![length()];
+    for n in 0..4 {
+        let mut transaction = bench.frontier().begin().unwrap();
+        transaction.admit(link(&format!("/{n}"), 1)).unwrap();
+        transaction.mark("pages.jsonl", n);
+        transaction.commit().unwrap();
+        ends.push(length());
+    }
+    let whole = image(dir);
+    for cut in (ends[0]..=ends[4]).step_by(37) {
+        let image = image(whole.path());
+        let file = fs::File::options()
+            .write(true)
+            .open(journal(image.path()))
+            .unwrap();
+        file.set_len(cut).unwrap();
+        let commits = ends.iter().filter(|&&end| end <= cut).count() as u64 - 1;
+        let frontier = reopen(image.path()).unwrap();
+        assert_eq!(frontier.counts().pending, commits);
+        let mark = frontier.marks().unwrap().get("pages.jsonl").copied();
+        assert_eq!(mark, commits.checked_sub(1));
+        assert_eq!(order(&frontier).split_whitespace().count() as u64, commits);
+    }
+}
+
+#[test]
+fn a_flipped_byte_is_damage_or_an_earlier_commit_and_never_a_panic() {
+    let bench = small();
+    let dir = bench.dir.path();
+    let begin = fs::metadata(journal(dir)).unwrap().len();
+    for n in 0..3 {
+        admit(bench.frontier(), [link(&format!("/{n}"), 1)]);
+    }
+    let whole = image(dir);
+    let octets = fs::read(journal(dir)).unwrap();
+    for at in (begin as usize..octets.len()).step_by(53) {
+        let image = image(whole.path());
+        let mut octets = octets.clone();
+        octets[at] ^= 0x55;
+        fs::write(journal(image.path()), octets).unwrap();
+        match reopen(image.path()) {
+            Ok(frontier) => assert!(frontier.counts().pending <= 3),
+            Err(why) => assert!(matches!(why, OpenError::Corrupt { .. }), "{at}: {why}"),
+        }
+    }
+}
+
+#[test]
+fn records_that_do_not_decode_are_named() {
+    let mut bench = OnDisk::new();
+    admit(bench.frontier(), [link("/a", 1), link("/b", 1)]);
+    bench.frontier = None;
+    let dir = bench.dir.path();
+    let db = fjall::Database::builder(dir.join("store")).open().unwrap();
+    let garble = |table: &str| {
+        let table = db.keyspace(table, Default::default).unwrap();
+        let keys: Vec<_> = table.iter().map(|row| row.key().unwrap()).collect();
+        for key in keys {
+            table.insert(key, b"\xff\xff").unwrap();
+        }
+    };
+    garble("queue");
+    garble("seen");
+    drop(db);
+
+    let frontier = reopen(dir).unwrap();
+    let lease = frontier.lease(&crate::bench::origin());
+    assert!(matches!(lease, Err(FrontierError::Corrupt { .. })));
+    let known = frontier.known(&crate::bench::url("/a"));
+    assert!(matches!(known, Err(FrontierError::Corrupt { .. })));
+    let mut transaction = frontier.begin().unwrap();
+    let admitted = transaction.admit(link("/a", 1));
+    assert!(matches!(admitted, Err(FrontierError::Corrupt { .. })));
+}
+
+#[test]
+fn counters_that_do_not_agree_are_damage() {
+    let mut bench = OnDisk::new();
+    admit(bench.frontier(), [link("/a", 1)]);
+    bench.frontier = None;
+    let dir = bench.dir.path();
+    let db = fjall::Database::builder(dir.join("store")).open().unwrap();
+    let origins = db.keyspace("origins", Default::default).unwrap();
+    let key = origins.first_key_value().unwrap().key().unwrap();
+    origins.insert(key, [1, 2]).unwrap();
+    drop((origins, db));
+    let why = refusal(dir).to_string();
+    assert!(
+        why.ends_with("its queues hold 2 URLs where 1 were counted"),
+        "{why}"
+    );
+}

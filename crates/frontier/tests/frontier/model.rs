@@ -1,0 +1,243 @@
+//! Random operations: the frontier on disk must do what the one in memory does.
+
+use std::ops::ControlFlow;
+
+use crawl_frontier::{
+    Admission, Exclusion, Frontier, Lease, Outcome, Reason, Standing, Transaction, UrlKind,
+};
+use crawl_weburl::{CanonicalUrl, HostKey, Origin};
+use proptest::prelude::*;
+
+use crate::bench::{Bench, InMemory, OnDisk, url};
+
+const ORIGINS: usize = 3;
+const PATHS: usize = 14;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Transact { deeds: Vec<Deed>, commit: bool },
+    Lease(usize),
+    Release(usize),
+    Die,
+}
+
+/// What is done while a transaction is open.
+#[derive(Clone, Debug)]
+enum Deed {
+    Admit(Vec<Admission>),
+    Settle(usize, Outcome),
+    Lease(usize),
+    Release(usize),
+    Keep(u8),
+}
+
+/// The same lease from the model and from the disk.
+struct Pair {
+    model: Lease,
+    disk: Lease,
+}
+
+fn a_url() -> impl Strategy<Value = CanonicalUrl> {
+    (0..ORIGINS, 0..PATHS)
+        .prop_map(|(origin, path)| url(&format!("http://h{origin}.example/{path}")))
+}
+
+fn an_exclusion() -> impl Strategy<Value = Exclusion> {
+    let reason = prop::sample::select(Reason::ALL);
+    (
+        reason,
+        prop::option::of("[a-z]{0,4}"),
+        prop::option::of(0_u32..9),
+    )
+        .prop_map(|(reason, rule, line)| Exclusion { reason, rule, line })
+}
+
+fn an_admission() -> impl Strategy<Value = Admission> {
+    let standing = prop_oneof![
+        6 => Just(Standing::Pending),
+        2 => an_exclusion().prop_map(Standing::Deferred),
+        1 => an_exclusion().prop_map(Standing::Excluded),
+    ];
+    let numbers = (0_u32..4, 0_u8..3, 0_u8..2);
+    let kinds = (prop::bool::weighted(0.1), prop::bool::weighted(0.1));
+    (a_url(), prop::option::of(a_url()), standing, numbers, kinds).prop_map(
+        |(url, via, standing, (depth, redirects, priority), (is_seed, sitemap))| Admission {
+            url,
+            depth,
+            redirects,
+            via,
+            priority,
+            standing,
+            is_seed,
+            kind: if sitemap {
+                UrlKind::Sitemap
+            } else {
+                UrlKind::Page
+            },
+        },
+    )
+}
+
+fn an_outcome() -> impl Strategy<Value = Outcome> {
+    prop_oneof![
+        3 => Just(Outcome::Retry),
+        3 => (200_u16..600).prop_map(|status| Outcome::Fetched { status }),
+        1 => "[a-z]{0,4}".prop_map(|why| Outcome::Failed { why }),
+        1 => an_exclusion().prop_map(Outcome::Excluded),
+    ]
+}
+
+fn a_deed() -> impl Strategy<Value = Deed> {
+    prop_oneof![
+        6 => prop::collection::vec(an_admission(), 1..6).prop_map(Deed::Admit),
+        4 => (0_usize..8, an_outcome()).prop_map(|(held, outcome)| Deed::Settle(held, outcome)),
+        2 => (0..ORIGINS).prop_map(Deed::Lease),
+        1 => (0_usize..8).prop_map(Deed::Release),
+        1 => any::<u8>().prop_map(Deed::Keep),
+    ]
+}
+
+fn a_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        8 => (prop::collection::vec(a_deed(), 0..8), prop::bool::weighted(0.8))
+            .prop_map(|(deeds, commit)| Step::Transact { deeds, commit }),
+        8 => (0..ORIGINS).prop_map(Step::Lease),
+        2 => (0_usize..8).prop_map(Step::Release),
+        1 => Just(Step::Die),
+    ]
+}
+
+fn origin(n: usize) -> Origin {
+    url(&format!("http://h{n}.example/")).origin()
+}
+
+/// All that can be seen of a frontier.
+fn view(frontier: &dyn Frontier) -> String {
+    let mut lines = vec![
+        format!("{:?}", frontier.counts()),
+        format!("{:?}", frontier.origins()),
+        format!("{:?}", frontier.hosts().unwrap()),
+        format!("{:?}", frontier.marks().unwrap()),
+        format!("{:?}", frontier.meta("m").unwrap()),
+    ];
+    let mut show = |waiting: crawl_frontier::Waiting<'_>| {
+        lines.push(format!("{waiting:?}"));
+        ControlFlow::Continue(())
+    };
+    frontier.each_pending(&mut show).unwrap();
+    let mut deferred = Vec::new();
+    frontier
+        .each_deferred(&mut |waiting| {
+            deferred.push(format!("{waiting:?}"));
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    deferred.sort();
+    lines.extend(deferred);
+    for n in 0..ORIGINS {
+        let origin = origin(n);
+        lines.push(format!(
+            "{} {:?}",
+            frontier.pending(&origin),
+            frontier.robots(&origin).unwrap()
+        ));
+        for path in 0..PATHS {
+            let url = url(&format!("http://h{n}.example/{path}"));
+            lines.push(format!("{url} {:?}", frontier.known(&url).unwrap()));
+        }
+    }
+    lines.join("\n")
+}
+
+fn lease(model: &dyn Frontier, disk: &dyn Frontier, n: usize, held: &mut Vec<Pair>) {
+    let leases = (
+        model.lease(&origin(n)).unwrap(),
+        disk.lease(&origin(n)).unwrap(),
+    );
+    match leases {
+        (Some(model), Some(disk)) => {
+            assert_eq!(format!("{model:?}"), format!("{disk:?}"));
+            held.push(Pair { model, disk });
+        }
+        (None, None) => {}
+        other => panic!("leases differ: {other:?}"),
+    }
+}
+
+fn take(held: &mut Vec<Pair>, n: usize) -> Option<Pair> {
+    (n < held.len()).then(|| held.swap_remove(n))
+}
+
+fn release(model: &dyn Frontier, disk: &dyn Frontier, pair: Option<Pair>) {
+    if let Some(pair) = pair {
+        model.release(pair.model);
+        disk.release(pair.disk);
+    }
+}
+
+fn transact(
+    model: &dyn Frontier,
+    disk: &dyn Frontier,
+    deeds: Vec<Deed>,
+    commit: bool,
+    held: &mut Vec<Pair>,
+) {
+    let mut on_model = model.begin().unwrap();
+    let mut on_disk = disk.begin().unwrap();
+    for deed in deeds {
+        match deed {
+            Deed::Lease(n) => lease(model, disk, n, held),
+            Deed::Release(n) => release(model, disk, take(held, n)),
+            Deed::Admit(admissions) => {
+                let expected = on_model.admit_all(admissions.clone()).unwrap();
+                assert_eq!(on_disk.admit_all(admissions).unwrap(), expected);
+            }
+            Deed::Settle(n, outcome) => {
+                if let Some(pair) = take(held, n) {
+                    on_model.settle(pair.model, outcome.clone()).unwrap();
+                    on_disk.settle(pair.disk, outcome).unwrap();
+                }
+            }
+            Deed::Keep(what) => {
+                keep(&mut *on_model, what);
+                keep(&mut *on_disk, what);
+            }
+        }
+    }
+    if commit {
+        assert_eq!(on_model.commit().unwrap(), on_disk.commit().unwrap());
+    }
+}
+
+fn keep(transaction: &mut dyn Transaction, what: u8) {
+    let host = HostKey::parse(&format!("h{}.example", what % 2)).unwrap();
+    transaction.keep_host(&host, what.into(), &[what]);
+    transaction.keep_robots(&origin(usize::from(what % 3)), &[what]);
+    transaction.mark(&format!("f{}", what % 4), what.into());
+    transaction.keep_meta("m", &[what]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn the_disk_does_what_memory_does(steps in prop::collection::vec(a_step(), 1..40)) {
+        let (mut model, mut disk) = (InMemory::new(), OnDisk::new());
+        let mut held = Vec::new();
+        for step in steps {
+            match step {
+                Step::Transact { deeds, commit } => {
+                    transact(model.frontier(), disk.frontier(), deeds, commit, &mut held);
+                }
+                Step::Lease(n) => lease(model.frontier(), disk.frontier(), n, &mut held),
+                Step::Release(n) => release(model.frontier(), disk.frontier(), take(&mut held, n)),
+                Step::Die => {
+                    held.clear();
+                    model.die();
+                    disk.die();
+                }
+            }
+            prop_assert_eq!(view(model.frontier()), view(disk.frontier()));
+        }
+    }
+}
