@@ -6,8 +6,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use crawl_archive::{Archive, ArchiveOptions, LogFile, RowFile};
-use crawl_frontier::{FjallFrontier, Frontier, OpenError};
+use crawl_archive::{Archive, ArchiveOptions, LogFile, RowFile, Warcinfo};
+use crawl_frontier::{FjallFrontier, Frontier, OpenError, Options};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use crate::config::Config;
@@ -21,9 +21,12 @@ pub(crate) const META_SCOPE_SEEDS: &str = "scope_seeds";
 /// written but not synced, may lack its last rows.
 pub(crate) const META_BOOT: &str = "boot";
 
+/// Where `crawl.toml` is written before it takes its name.
+const TOML_BESIDE: &str = "crawl.toml.new";
+
 /// What stands in a crawl's directory, beside `state/`.
-const OURS: [&str; 10] = [
-    "crawl.toml", "state", "pages.jsonl", "requests.jsonl", "excluded.jsonl", "links.jsonl", "archive", "index",
+const OURS: [&str; 11] = [
+    "crawl.toml", TOML_BESIDE, "state", "pages.jsonl", "requests.jsonl", "excluded.jsonl", "links.jsonl", "archive", "index",
     "report.json", "report.html",
 ];
 
@@ -42,7 +45,7 @@ pub(crate) struct Directory {
 
 /// Opens the output directory: takes its lock, cuts files back to what the state
 /// knows, and writes `crawl.toml`.
-pub(crate) fn open(config: &Config, started_micros: u64) -> Result<Directory, EngineError> {
+pub(crate) fn open(config: &Config) -> Result<Directory, EngineError> {
     let dir = &config.output;
     let resumed = examine(dir)?;
     if !resumed && config.seeds.is_empty() {
@@ -52,9 +55,9 @@ pub(crate) fn open(config: &Config, started_micros: u64) -> Result<Directory, En
     fs::create_dir_all(&state).map_err(EngineError::disk(&state))?;
     let frontier = open_frontier(dir, &state)?;
     let marks = frontier.marks()?;
-    let files = open_files(config, &marks, started_micros)?;
+    let files = open_files(config, &marks)?;
     let toml = dir.join("crawl.toml");
-    replace(&toml, &state.join("crawl.toml.new"), config.config_text.as_bytes())
+    replace(&toml, &dir.join(TOML_BESIDE), config.config_text.as_bytes())
         .map_err(EngineError::disk(&toml))?;
     let requests = LogFile::open(&dir.join("requests.jsonl"))?;
     let totals = frontier.meta(META_TOTALS)?.and_then(|bytes| Totals::from_bytes(&bytes)).unwrap_or_default();
@@ -96,25 +99,17 @@ fn examine(dir: &Path) -> Result<bool, EngineError> {
 }
 
 fn open_frontier(dir: &Path, state: &Path) -> Result<FjallFrontier, EngineError> {
-    FjallFrontier::open(state).map_err(|error| match error {
+    FjallFrontier::open(state, &Options::default()).map_err(|error| match error {
         OpenError::InUse { .. } => EngineError::OutputInUse { dir: dir.to_path_buf() },
         source => EngineError::Open { dir: state.to_path_buf(), source },
     })
 }
 
-fn open_files(config: &Config, marks: &BTreeMap<String, u64>, started_micros: u64) -> Result<Files, EngineError> {
+fn open_files(config: &Config, marks: &BTreeMap<String, u64>) -> Result<Files, EngineError> {
     let dir = &config.output;
     let rows = |name: &str| RowFile::open(&dir.join(name), marks.get(name).copied());
     let archive = config.warc.then(|| {
-        let options = ArchiveOptions {
-            software: config.software.clone(),
-            operator: config.contact.clone(),
-            user_agent: config.user_agent.clone(),
-            robots: format!("{} (RFC 9309 names it the robots exclusion protocol)", config.profile),
-            started_micros,
-            ..ArchiveOptions::default()
-        };
-        Archive::open(&dir.join("archive"), options, marks)
+        Archive::open(dir, archive_options(config), marks)
     });
     Ok(Files {
         archive: archive.transpose()?,
@@ -122,6 +117,21 @@ fn open_files(config: &Config, marks: &BTreeMap<String, u64>, started_micros: u6
         excluded: rows("excluded.jsonl")?,
         links: config.links.then(|| rows("links.jsonl")).transpose()?,
     })
+}
+
+fn archive_options(config: &Config) -> ArchiveOptions {
+    ArchiveOptions {
+        prefix: config.seeds.first().map(|seed| seed.host_key().to_string()).unwrap_or_default(),
+        warcinfo: Warcinfo {
+            software: config.software.clone(),
+            operator: config.contact.clone(),
+            user_agent: config.user_agent.clone(),
+            from: config.fetch.from.clone(),
+            robots: format!("obeyed, read as {}", config.profile),
+            ..Warcinfo::default()
+        },
+        ..ArchiveOptions::default()
+    }
 }
 
 /// Writes a file whole or not at all.

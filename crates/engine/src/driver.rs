@@ -5,6 +5,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use crawl_archive::LogFile;
+use crawl_archive::rows::RequestRow;
 use crawl_fetcher::{Clock, Exchange, Failure, Fetcher};
 use crawl_policy::scope::Scope;
 use crawl_scheduler::{Restart, Spent, Tick};
@@ -12,7 +13,7 @@ use tokio::sync::mpsc as async_mpsc;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::config::{Config, Controls, Phase, Progress, Stop};
+use crate::config::{Config, Controls, Phase, Stop};
 use crate::directory::{self, Directory};
 use crate::error::EngineError;
 use crate::finish;
@@ -41,7 +42,7 @@ pub async fn run(config: Config, mut controls: Controls) -> Result<Summary, Engi
     let clock = Clock::start();
     let fetcher = Arc::new(Fetcher::new(config.fetch.clone(), clock.clone())?);
     let config = Arc::new(config);
-    let directory = directory::open(&config, clock.now().as_micros())?;
+    let directory = directory::open(&config)?;
     let mut driver = Driver::start(&config, clock, fetcher, directory)?;
     let looped = driver.turn(&mut controls).await;
     controls.progress.send_modify(|progress| progress.phase = Phase::Writing);
@@ -64,7 +65,7 @@ struct Driver {
 
 impl Driver {
     fn start(config: &Arc<Config>, clock: Clock, fetcher: Arc<Fetcher>, directory: Directory) -> Result<Driver, EngineError> {
-        let Directory { frontier, files, requests, totals, scope_seeds, resumed, rebooted } = directory;
+        let Directory { frontier, files, mut requests, totals, scope_seeds, resumed, rebooted } = directory;
         let rules = &config.scope;
         let mut scope = Scope::new(rules.mode, &rules.include, &rules.exclude, rules.max_depth)?;
         for seed in config.seeds.iter().chain(&scope_seeds) {
@@ -76,7 +77,7 @@ impl Driver {
         for (host, wake, bytes) in frontier.hosts()? {
             ring.restore_host(now, &HostState { host, wake, bytes, sequence: 0 }, rest);
         }
-        for row in requests.tail(LOG_TAIL_ROWS)? {
+        for row in requests.tail::<RequestRow>(LOG_TAIL_ROWS)?.rows {
             ring.note_past_request(now, &row);
         }
         // Unbounded, as what is in it is bounded: the ring hands out no more than it counts.
@@ -139,9 +140,9 @@ impl Driver {
 
     /// The next thing that happens; nothing where it is only time that passes.
     async fn next_event(&mut self, controls: &mut Controls, wake: Option<Tick>, told: Instant) -> Option<Event> {
-        let wake = wake.map(|wake| self.clock.instant(wake));
-        let tell = told + PROGRESS_EVERY;
-        let sleep = tokio::time::sleep_until(wake.map_or(tell, |wake| wake.min(tell)).into());
+        let tell = PROGRESS_EVERY.saturating_sub(told.elapsed());
+        let sleep = wake.map_or(tell, |wake| wake.since(self.clock.now()).min(tell));
+        let sleep = tokio::time::sleep(sleep);
         tokio::select! {
             Some(ended) = self.fetches.join_next(), if !self.fetches.is_empty() => Some(match ended {
                 Ok((job, spent, result)) => Event::Fetched { job, spent, result },

@@ -31,8 +31,8 @@ pub(crate) fn write_derived(config: &Config, writer: Writer, ended: &Ended) -> R
         list(excluded, Some(&exclusion), |visit| frontier.each_pending(visit))?;
     }
     excluded.sync()?;
-    if files.archive.is_some() {
-        crawl_archive::write_index(&config.output.join("archive"))?;
+    if let Some(archive) = &mut files.archive {
+        archive.write_index()?;
     }
     count_by_reason(config)
 }

@@ -10,7 +10,6 @@ use crate::config::Config;
 use crate::item::{PageItem, RobotsItem, millis};
 
 /// Encodes exchanges for the archive, where there is one; else takes digests alone.
-#[derive(Debug)]
 pub(crate) struct Keeper {
     encoder: Option<Encoder>,
     digest: DigestAlgorithm,
@@ -22,7 +21,7 @@ impl Keeper {
     }
 
     /// Encodes a page's exchange and lets go of its body.
-    pub(crate) fn page(&self, mut item: PageItem) -> PageItem {
+    pub(crate) fn page(&mut self, mut item: PageItem) -> PageItem {
         let Some(exchange) = item.exchange.take() else { return item };
         let about = About {
             via: item.row.via.as_deref(),
@@ -36,14 +35,14 @@ impl Keeper {
         };
         item.capture = self.encode(&exchange, about);
         item.row.digest = Some(match &item.capture {
-            Some(capture) => capture.payload_digest().to_owned(),
+            Some(capture) => capture.digest().to_owned(),
             None => self.digest.of(&[&exchange.body]),
         });
         item
     }
 
     /// Encodes a request for robots.txt.
-    pub(crate) fn robots(&self, mut item: RobotsItem) -> RobotsItem {
+    pub(crate) fn robots(&mut self, mut item: RobotsItem) -> RobotsItem {
         if let Some(exchange) = item.exchange.take() {
             let about = About { more: &[("purpose", "robots")], ..About::default() };
             item.capture = self.encode(&exchange, about);
@@ -51,8 +50,8 @@ impl Keeper {
         item
     }
 
-    fn encode(&self, exchange: &Exchange, about: About<'_>) -> Option<Encoded> {
-        let encoder = self.encoder.as_ref()?;
+    fn encode(&mut self, exchange: &Exchange, about: About<'_>) -> Option<Encoded> {
+        let encoder = self.encoder.as_mut()?;
         let capture = Capture {
             url: &exchange.url,
             started: Timestamp::from_micros(exchange.started.as_micros()),

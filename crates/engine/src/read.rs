@@ -19,8 +19,8 @@ use crate::item::{HostState, PageItem, Reading, millis};
 
 /// Order of a sitemap's request among the URLs of its origin, and of what it names.
 const PRIORITY_SEED: u8 = 0;
-const PRIORITY_SITEMAP: u8 = 8;
-const PRIORITY_LINK: u8 = 16;
+const PRIORITY_SITEMAP: u8 = 64;
+const PRIORITY_LINK: u8 = 128;
 
 /// What reading needs to know of the configuration.
 #[derive(Clone, Debug)]
@@ -255,11 +255,11 @@ impl<'a> Links<'a> {
 
     fn standing(&self, url: &CanonicalUrl, barred: Option<Exclusion>) -> Standing {
         match self.scope.judge(url, self.depth) {
-            ScopeVerdict::Out { reason: OutReason::Scope, rule } => {
-                Standing::Excluded(Exclusion { reason: Reason::Scope, rule: Some(rule), line: None })
-            }
             ScopeVerdict::Out { reason: OutReason::Depth, rule } => {
-                Standing::Deferred(Exclusion { reason: Reason::Depth, rule: Some(rule), line: None })
+                Standing::Deferred(Exclusion { rule: Some(rule), ..Exclusion::of(Reason::Depth) })
+            }
+            ScopeVerdict::Out { rule, .. } => {
+                Standing::Excluded(Exclusion { rule: Some(rule), ..Exclusion::of(Reason::Scope) })
             }
             ScopeVerdict::In => barred.map_or(Standing::Pending, Standing::Deferred),
         }
@@ -306,26 +306,15 @@ fn decode_error(end: &DecodeEnd) -> Option<String> {
 
 /// A seed, as the frontier takes it.
 pub(crate) fn seed_admission(url: &CanonicalUrl) -> Admission {
-    Admission {
-        url: url.clone(),
-        depth: 0,
-        redirects: 0,
-        via: None,
-        priority: PRIORITY_SEED,
-        standing: Standing::Pending,
-        is_seed: true,
-        kind: UrlKind::Page,
-    }
+    Admission::seed(url.clone())
 }
 
 /// A sitemap that robots.txt names, or the one at the place where they are looked for.
 pub(crate) fn sitemap_admission(url: CanonicalUrl, robots: &CanonicalUrl) -> Admission {
     Admission {
-        via: Some(robots.clone()),
         priority: PRIORITY_SITEMAP,
-        is_seed: false,
         kind: UrlKind::Sitemap,
-        ..seed_admission(&url)
+        ..Admission::link(url, 0, robots.clone())
     }
 }
 

@@ -34,11 +34,11 @@ impl Readers {
         let receiver = Arc::new(Mutex::new(receiver));
         let count = thread::available_parallelism().map_or(1, usize::from);
         let threads = (0..count).map(|n| {
-            let (reader, keeper) = (Reader::new(config), Keeper::new(config));
+            let (reader, mut keeper) = (Reader::new(config), Keeper::new(config));
             let (receiver, items) = (Arc::clone(&receiver), items.clone());
             thread::Builder::new()
                 .name(format!("crawl-reader-{n}"))
-                .spawn(move || serve(&receiver, &items, &reader, &keeper))
+                .spawn(move || serve(&receiver, &items, &reader, &mut keeper))
         });
         Ok(Readers { threads: threads.collect::<io::Result<_>>()?, work })
     }
@@ -58,11 +58,11 @@ impl Readers {
     }
 }
 
-fn serve(work: &Mutex<Receiver<Work>>, items: &Sender<Item>, reader: &Reader, keeper: &Keeper) {
+fn serve(work: &Mutex<Receiver<Work>>, items: &Sender<Item>, reader: &Reader, keeper: &mut Keeper) {
     loop {
         let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let item = match next {
-            Ok(Work::Read(reading)) => keeper.page(reader.read(*reading)),
+            Ok(Work::Read(reading)) => Item::Page(Box::new(keeper.page(reader.read(*reading)))),
             Ok(Work::Pass(Item::Robots(robots))) => Item::Robots(keeper.robots(robots)),
             Ok(Work::Pass(item)) => item,
             Err(mpsc::RecvError) => return,

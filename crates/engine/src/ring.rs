@@ -7,7 +7,7 @@ use std::time::Duration;
 use crawl_archive::rows::{RequestRow, RobotsVerdict};
 use crawl_fetcher::{Exchange, Failure};
 use crawl_frontier::{Exclusion, Frontier, FrontierError, Lease, Reason};
-use crawl_policy::scope::Scope;
+use crawl_policy::scope::{Scope, ScopeVerdict};
 use crawl_scheduler::{Permit, Poll, Purpose, Scheduler, Signal, SignalKind, Spent, Tick};
 use crawl_weburl::{HostKey, Origin};
 
@@ -104,7 +104,7 @@ impl Ring {
         let Ok(host) = HostKey::parse(&row.host) else { return };
         let end = Tick::from_micros(row.end.saturating_mul(1000)).min(now);
         let wait = row.wait_asked.map(|wait| end + Duration::from_millis(wait));
-        self.scheduler.note_past_request(&host, end, Duration::from_millis(row.gap_asked), wait);
+        self.scheduler.note_past_request(now, &host, end, Duration::from_millis(row.gap_asked), wait);
     }
 
     /// Whether the run was told to end without saving.
@@ -299,7 +299,7 @@ impl Ring {
             let Some(lease) = self.frontier.lease(origin)? else { break };
             let refusal = match &standing {
                 Standing::InForce(robots) => {
-                    let verdict = robots.judge(lease.url.path_and_query());
+                    let verdict = robots.robots.judge(lease.url.path_and_query());
                     if verdict.is_allowed() {
                         let robots = request_log::robots_verdict(&verdict);
                         self.unsettled += 1;
@@ -438,7 +438,7 @@ impl Ring {
     }
 
     pub(crate) fn in_scope(&self, url: &crawl_weburl::CanonicalUrl) -> bool {
-        self.scope.judge(url, 0).is_in()
+        self.scope.judge(url, 0) == ScopeVerdict::In
     }
 }
 

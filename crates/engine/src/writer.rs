@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvError, TryRecvError};
 
-use crawl_archive::rows::WarcPlace;
+use crawl_archive::rows::{ExcludedRow, WarcPlace};
 use crawl_archive::{Archive, Encoded, RowFile};
 use crawl_frontier::{Admission, Admitted, Exclusion, Frontier, Outcome, Standing, Transaction};
 use crawl_weburl::{CanonicalUrl, HostKey};
@@ -23,7 +23,6 @@ use crate::summary::SeedFailure;
 const GROUP_MAX: usize = 256;
 
 /// The files that a crawl's rows go to.
-#[derive(Debug)]
 pub(crate) struct Files {
     pub(crate) archive: Option<Archive>,
     pub(crate) pages: RowFile,
@@ -119,7 +118,7 @@ impl Group<'_> {
                 }
                 Ok(self.transaction.settle(lease, Outcome::Excluded(exclusion))?)
             }
-            Item::Robots(robots) => self.robots(*robots),
+            Item::Robots(robots) => self.robots(robots),
             Item::Seeds(seeds) => self.admit(seeds),
             Item::Host(host) => {
                 self.keep_host(Some(&host));
@@ -179,14 +178,9 @@ impl Group<'_> {
     }
 
     fn admit(&mut self, admissions: Vec<Admission>) -> Result<(), EngineError> {
-        for admission in admissions {
-            let row = match &admission.standing {
-                Standing::Excluded(exclusion) => {
-                    Some(excluded_row(&admission.url, exclusion, admission.via.as_ref()))
-                }
-                Standing::Pending | Standing::Deferred(_) => None,
-            };
-            let admitted = self.transaction.admit(admission)?;
+        let rows: Vec<_> = admissions.iter().map(listed_at_once).collect();
+        let admitted = self.transaction.admit_all(admissions)?;
+        for (row, admitted) in rows.into_iter().zip(admitted) {
             if let (Some(row), Admitted::New) = (row, admitted) {
                 self.files.excluded.append(&row)?;
             }
@@ -216,13 +210,13 @@ impl Group<'_> {
         if let Some(archive) = &mut self.files.archive {
             archive.sync()?;
             for (file, length) in archive.marks() {
-                self.transaction.mark(&file, length);
+                self.transaction.mark(file, length);
             }
         }
         let rows = [Some(&mut self.files.pages), Some(&mut self.files.excluded), self.files.links.as_mut()];
         for file in rows.into_iter().flatten() {
             file.sync()?;
-            self.transaction.mark(file.name(), file.length());
+            self.transaction.mark(&file_name(file), file.len());
         }
         if self.totals != *before {
             self.transaction.keep_meta(META_TOTALS, &self.totals.to_bytes());
@@ -230,6 +224,21 @@ impl Group<'_> {
         let origins = self.transaction.commit()?.origins;
         Ok(Committed { origins, totals: self.totals, ..self.committed })
     }
+}
+
+/// The row of a URL that is settled as it is met: one out of scope.
+fn listed_at_once(admission: &Admission) -> Option<ExcludedRow> {
+    match &admission.standing {
+        Standing::Excluded(exclusion) => {
+            Some(excluded_row(&admission.url, exclusion, admission.via.as_ref()))
+        }
+        Standing::Pending | Standing::Deferred(_) => None,
+    }
+}
+
+/// The name that a row file's length is committed under.
+fn file_name(file: &RowFile) -> String {
+    file.path().file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 fn excluded_words(exclusion: &Exclusion) -> String {
