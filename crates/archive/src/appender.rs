@@ -281,7 +281,7 @@ mod tests {
             cuts_fail in 0u32..3,
         ) {
             let mut file = small(room, at_once, cuts_fail);
-            let mut expected = Vec::new();
+            let mut expected: Vec<u8> = Vec::new();
             for piece in &pieces {
                 if let Ok(begin) = file.append(piece) {
                     prop_assert_eq!(begin, expected.len() as u64);

@@ -155,8 +155,6 @@ pub struct Original<'a> {
     pub url: &'a str,
     /// Its `WARC-Date`.
     pub date: Timestamp,
-    /// Its payload digest, labelled: `sha1:..`.
-    pub digest: &'a str,
 }
 
 /// What is known about a capture beyond the exchange; it becomes the `metadata` record.

@@ -11,7 +11,7 @@ use crate::http_block::content_type;
 use crate::surt::surt;
 
 /// The line up to the digest. What is missing is known when the record has its place.
-pub(crate) fn line_head(capture: &Capture<'_>, digest: &str) -> String {
+pub(crate) fn line_head(capture: &Capture<'_>, digest: Option<&str>) -> String {
     let mut line = surt(capture.url);
     line.push(' ');
     line.push_str(&capture.started.fourteen_digits());
@@ -21,8 +21,11 @@ pub(crate) fn line_head(capture: &Capture<'_>, digest: &str) -> String {
         line.push_str(", \"mime\": ");
         push_json(&mime, &mut line);
     }
-    let _ = write!(line, ", \"status\": \"{:03}\", \"digest\": ", capture.status);
-    push_json(digest, &mut line);
+    let _ = write!(line, ", \"status\": \"{:03}\"", capture.status);
+    if let Some(digest) = digest {
+        line.push_str(", \"digest\": ");
+        push_json(digest, &mut line);
+    }
     line
 }
 
@@ -74,6 +77,10 @@ fn push_json(text: &str, out: &mut String) {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "`expect![..]` is written in the call"
+)]
 mod tests {
     use expect_test::{Expect, expect};
 
@@ -88,7 +95,10 @@ mod tests {
     #[test]
     fn ours_json_is_ascii() {
         check("a b~", expect![[r#""a b~""#]]);
-        check("\"\\é\u{7f}😀", expect![[r#""\"\\\u00e9\u007f\ud83d\ude00""#]]);
+        check(
+            "\"\\é\u{7f}😀",
+            expect![[r#""\"\\\u00e9\u007f\ud83d\ude00""#]],
+        );
     }
 
     #[test]

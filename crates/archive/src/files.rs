@@ -63,7 +63,7 @@ pub struct Receipt {
     pub offset: u64,
     /// How long that member is, in octets.
     pub length: u64,
-    /// The labelled digest of the payload.
+    /// The labelled digest of the body, as [`Encoded::digest`] has it.
     pub digest: String,
 }
 

@@ -108,10 +108,7 @@ impl Runs<'_> {
     /// Merges until one run is left.
     fn merge_all(&mut self) -> io::Result<()> {
         while self.paths.len() > 1 {
-            let group: Vec<PathBuf> = self
-                .paths
-                .drain(..self.paths.len().min(FAN_IN))
-                .collect();
+            let group: Vec<PathBuf> = self.paths.drain(..self.paths.len().min(FAN_IN)).collect();
             let mut out = self.begin()?;
             merge(&group, &mut out)?;
             out.flush()?;

@@ -360,7 +360,9 @@ mod tests {
         let read = |committed| {
             RowReader::<u32>::open(&path, committed)
                 .unwrap()
-                .map(|row| row.map_err(|error| error.to_string().replace(path.to_str().unwrap(), "F")))
+                .map(|row| {
+                    row.map_err(|error| error.to_string().replace(path.to_str().unwrap(), "F"))
+                })
                 .collect::<Vec<_>>()
         };
         assert_eq!(read(Some(4)), [Ok(1), Ok(2)]);

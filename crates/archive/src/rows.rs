@@ -111,6 +111,10 @@ pub struct LinkRow {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "`expect![..]` is written in the call"
+)]
 mod tests {
     use std::fmt::Debug;
 
@@ -152,8 +156,9 @@ mod tests {
                 }),
                 error: None,
             },
-            expect![[r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","digest":"sha1:X","depth":1,"via":null,"title":"
-","robots":{"verdict":"allowed","line":3,"rule":"Allow: /"},"warc":{"file":"crawl-e-20261120235959-00000.warc.gz","offset":512},"error":null}"#]],
+            expect![[
+                r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","digest":"sha1:X","depth":1,"via":null,"title":" ","robots":{"verdict":"allowed","line":3,"rule":"Allow: /"},"warc":{"file":"crawl-e-20261120235959-00000.warc.gz","offset":512},"error":null}"#
+            ]],
         );
     }
 
@@ -173,7 +178,9 @@ mod tests {
                 why: "delay".into(),
                 wait_asked: None,
             },
-            expect![[r#"{"url":"http://e.example/robots.txt","host":"e.example","address":"192.0.2.1","purpose":"robots","start":1795219199123,"end":1795219199223,"status":null,"failure":"timeout","gap_asked":1000,"why":"delay","wait_asked":null}"#]],
+            expect![[
+                r#"{"url":"http://e.example/robots.txt","host":"e.example","address":"192.0.2.1","purpose":"robots","start":1795219199123,"end":1795219199223,"status":null,"failure":"timeout","gap_asked":1000,"why":"delay","wait_asked":null}"#
+            ]],
         );
     }
 
@@ -187,7 +194,9 @@ mod tests {
                 line: Some(2),
                 found_on: Some("http://e.example/".into()),
             },
-            expect![[r#"{"url":"http://e.example/p","reason":"robots","rule":"Disallow: /p","line":2,"found_on":"http://e.example/"}"#]],
+            expect![[
+                r#"{"url":"http://e.example/p","reason":"robots","rule":"Disallow: /p","line":2,"found_on":"http://e.example/"}"#
+            ]],
         );
         check(
             &LinkRow {
@@ -196,7 +205,9 @@ mod tests {
                 rel: None,
                 text: Some("p".into()),
             },
-            expect![[r#"{"from":"http://e.example/","to":"http://e.example/p","rel":null,"text":"p"}"#]],
+            expect![[
+                r#"{"from":"http://e.example/","to":"http://e.example/p","rel":null,"text":"p"}"#
+            ]],
         );
     }
 }

@@ -260,6 +260,10 @@ fn one_parameter(text: &str, name: &str) -> Option<usize> {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "`expect![..]` is written in the call"
+)]
 mod tests {
     use expect_test::{Expect, expect};
     use proptest::prelude::*;

@@ -111,6 +111,10 @@ impl<'de> Deserialize<'de> for Timestamp {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "`expect![..]` is written in the call"
+)]
 mod tests {
     use expect_test::{Expect, expect};
 
@@ -131,15 +135,21 @@ mod tests {
     fn rfc3339_spellings() {
         check(
             0,
-            expect!["1970-01-01T00:00:00.000Z 1970-01-01T00:00:00.000000Z 19700101000000 read back: true"],
+            expect![
+                "1970-01-01T00:00:00.000Z 1970-01-01T00:00:00.000000Z 19700101000000 read back: true"
+            ],
         );
         check(
             1_795_219_199_123_456,
-            expect!["2026-11-20T23:59:59.123Z 2026-11-20T23:59:59.123456Z 20261120235959 read back: true"],
+            expect![
+                "2026-11-20T23:59:59.123Z 2026-11-20T23:59:59.123456Z 20261120235959 read back: true"
+            ],
         );
         check(
             u64::MAX,
-            expect!["9999-12-30T22:00:00.999Z 9999-12-30T22:00:00.999999Z 99991230220000 read back: false"],
+            expect![
+                "9999-12-30T22:00:00.999Z 9999-12-30T22:00:00.999999Z 99991230220000 read back: false"
+            ],
         );
     }
 

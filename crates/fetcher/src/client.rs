@@ -13,7 +13,7 @@ const ACCEPTED: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/
 /// The codings that [`decode`](crate::decode()) takes off.
 const ACCEPTED_CODINGS: &str = "gzip, deflate, br, zstd";
 /// Header fields of an HTTP/1.1 answer. The octets of its head are bounded by the client's
-/// read buffer, 408 KiB.
+/// read buffer: a head of 408 KiB fits, one of twice that never does.
 const MAX_HEADER_FIELDS: usize = 256;
 /// Octets of an HTTP/2 answer's header list.
 const MAX_HEADER_OCTETS: u32 = 256 << 10;

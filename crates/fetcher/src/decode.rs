@@ -14,6 +14,8 @@ use http::header::CONTENT_ENCODING;
 const MAX_CODINGS: usize = 4;
 /// Windows of zstd frames, as RFC 9659 bounds them for HTTP: 8 MiB.
 const ZSTD_WINDOW_LOG: u32 = 23;
+/// Memory that is set aside before anything came out.
+const MAX_RESERVED: usize = 1 << 20;
 const GZIP_FIRST_OCTET: u8 = 0x1f;
 
 /// Bounds on the decoded form of one body.
@@ -174,7 +176,8 @@ fn drain(
     } else {
         (limits.octets, Limit::Octets)
     };
-    let mut bytes = Vec::with_capacity(encoded.saturating_mul(4).min(most));
+    let guess = encoded.saturating_mul(4).min(MAX_RESERVED);
+    let mut bytes = Vec::with_capacity(guess.min(most));
     let one_more = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
     let result = reader.take(one_more).read_to_end(&mut bytes);
     if bytes.len() > most {

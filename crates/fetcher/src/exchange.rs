@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use crawl_scheduler::{SignalKind, Tick};
+use crawl_scheduler::{Signal, SignalKind, Tick};
 use crawl_weburl::CanonicalUrl;
 use http::header::{ETAG, HeaderMap, LAST_MODIFIED};
 use http::{StatusCode, Version};
@@ -117,6 +117,17 @@ impl Exchange {
     #[must_use]
     pub fn took(&self) -> Duration {
         self.ended.since(self.started)
+    }
+
+    /// What the scheduler learns of this exchange.
+    #[must_use]
+    pub fn signal(&self) -> Signal {
+        Signal {
+            end: self.ended,
+            response_time: self.took(),
+            address: self.address.map(|address| address.ip()),
+            kind: self.signal_kind(),
+        }
     }
 
     /// What this answer tells the scheduler: 429 and 503 ask to wait, anything else is an

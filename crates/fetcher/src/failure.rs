@@ -4,7 +4,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use crawl_scheduler::{SignalKind, Tick};
+use crawl_scheduler::{Signal, SignalKind, Tick};
 
 /// Why there is no [`Exchange`](crate::Exchange).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,6 +106,17 @@ impl Failure {
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.kind.name()
+    }
+
+    /// What the scheduler learns of this exchange.
+    #[must_use]
+    pub fn signal(&self) -> Signal {
+        Signal {
+            end: self.ended,
+            response_time: self.ended.since(self.started),
+            address: self.address.map(|address| address.ip()),
+            kind: self.signal_kind(),
+        }
     }
 
     /// What this failure tells the scheduler: a host that can't be connected to is paused,

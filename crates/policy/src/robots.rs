@@ -1,11 +1,14 @@
 //! A robots.txt, compiled for one agent under one profile.
 
+mod dialects;
+mod index;
 mod lines;
 mod oddity;
 mod pattern;
 mod records;
 mod rfc9309;
 mod rules;
+mod trie;
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -16,6 +19,7 @@ pub use lines::MAX_ROBOTS_OCTETS;
 pub use oddity::{Oddity, What};
 pub use records::{CleanParam, Hours, RequestRate, Sitemap, VisitTime};
 
+use dialects::{Dialect, Pick};
 use lines::Body;
 use oddity::note;
 use rfc9309::{IndexPages, Reading};
@@ -29,6 +33,8 @@ use rfc9309::{IndexPages, Reading};
 pub struct Robots {
     profile: Profile,
     reading: Reading,
+    // Under `Strictest`: the other readings, with their names.
+    others: Vec<(Profile, Reading)>,
 }
 
 /// May the path be asked for?
@@ -85,10 +91,28 @@ impl Robots {
     #[must_use]
     pub fn parse(body: &[u8], agent: &ProductToken, profile: Profile) -> Robots {
         let body = Body::of(body);
-        let mut reading = rfc9309::read(&body.octets, agent, IndexPages::AllowFolder);
+        let octets = &body.octets;
+        let old = |dialect, pick| dialects::read(octets, agent, dialect, pick);
+        let mut others = Vec::new();
+        let mut reading = match profile {
+            Profile::Rfc9309 => rfc9309::read(octets, agent, IndexPages::AllowFolder),
+            Profile::Koster1994 => old(Dialect::Koster1994, Pick::First),
+            Profile::Extended1997 => old(Dialect::Extended1997, Pick::First),
+            Profile::Strictest => {
+                let koster = old(Dialect::Koster1994, Pick::Every);
+                let extended = old(Dialect::Extended1997, Pick::Every);
+                others.push((Profile::Koster1994, koster));
+                others.push((Profile::Extended1997, extended));
+                rfc9309::read(octets, agent, IndexPages::AsWritten)
+            }
+        };
         reading.rules.shrink();
         note_body(&body, &mut reading.oddities);
-        Robots { profile, reading }
+        Robots {
+            profile,
+            reading,
+            others,
+        }
     }
 
     /// What holds where there is no robots.txt: everything is allowed.
@@ -97,6 +121,7 @@ impl Robots {
         Robots {
             profile: Profile::default(),
             reading: Reading::default(),
+            others: Vec::new(),
         }
     }
 
@@ -106,28 +131,18 @@ impl Robots {
     #[must_use]
     pub fn judge(&self, path_and_query: &str) -> Verdict<'_> {
         let path = pattern::normal_path(path_and_query);
-        let rules = &self.reading.rules;
-        let entry = match &*path {
-            b"/robots.txt" => None,
-            path => rules.decide(path),
+        let profile = match self.profile {
+            Profile::Strictest => Profile::Rfc9309,
+            profile => profile,
         };
-        let allowed = entry.is_none_or(|entry| entry.allow);
-        let group = match entry {
-            Some(entry) => rules.group(entry),
-            None => rules.first_group(),
-        };
-        Verdict {
-            access: match allowed {
-                true => Access::Allowed,
-                false => Access::Disallowed,
-            },
-            rule: entry.map(|entry| Rule {
-                text: rules.text(entry),
-                line: entry.line,
-            }),
-            group: group.map(|(agent, line)| Group { agent, line }),
-            profile: self.profile,
+        let verdict = self.reading.judge(&path, profile);
+        if verdict.is_allowed() {
+            let mut others = self.others.iter().map(|(name, other)| other.judge(&path, *name));
+            if let Some(refusal) = others.find(|verdict| !verdict.is_allowed()) {
+                return refusal;
+            }
         }
+        verdict
     }
 
     /// The reading that this file was compiled by.
@@ -146,7 +161,11 @@ impl Robots {
     /// The longest `Crawl-delay` of the agent's groups, with its line.
     #[must_use]
     pub fn crawl_delay(&self) -> Option<(Duration, u32)> {
-        self.reading.group.crawl_delay
+        let others = self.others.iter().map(|(_, other)| other);
+        std::iter::once(&self.reading)
+            .chain(others)
+            .filter_map(|reading| reading.group.crawl_delay)
+            .max_by_key(|&(delay, line)| (delay, std::cmp::Reverse(line)))
     }
 
     /// The `Request-rate` lines of the agent's groups.
@@ -195,11 +214,35 @@ impl Robots {
     /// Memory held, in octets: for a cache that weighs its entries.
     #[must_use]
     pub fn memory_octets(&self) -> usize {
-        size_of::<Robots>() + self.reading.memory_octets()
+        let others = self.others.iter().map(|(_, other)| other.memory_octets());
+        size_of::<Robots>() + self.reading.memory_octets() + others.sum::<usize>()
     }
 }
 
 impl Reading {
+    fn judge(&self, path: &[u8], profile: Profile) -> Verdict<'_> {
+        let entry = match path {
+            b"/robots.txt" => None,
+            path => self.rules.decide(path),
+        };
+        let group = match entry {
+            Some(entry) => self.rules.group(entry),
+            None => self.rules.first_group(),
+        };
+        Verdict {
+            access: match entry.is_none_or(|entry| entry.allow) {
+                true => Access::Allowed,
+                false => Access::Disallowed,
+            },
+            rule: entry.map(|entry| Rule {
+                text: self.rules.text(entry),
+                line: entry.line,
+            }),
+            group: group.map(|(agent, line)| Group { agent, line }),
+            profile,
+        }
+    }
+
     fn memory_octets(&self) -> usize {
         let sitemaps = self.file.sitemaps.iter().map(|s| s.url.capacity() + 32);
         self.rules.memory_octets()

@@ -1,1 +1,69 @@
 //! When a host may next be asked.
+//!
+//! The scheduler knows hosts, origins and counts of waiting urls, and mints a [`Permit`]
+//! for each request at the earliest moment at which everybody agrees: the host (its
+//! delay, its smoothed response time, its crawl delay, what it asked us to wait), the
+//! address that serves it, its site, and the crawl as a whole. Robots come first: the
+//! first permit of an origin is for its robots.txt, and no page permit exists until
+//! rules are in force.
+//!
+//! It never does I/O, never reads a clock, never knows a url: what time it is comes in as
+//! a [`Tick`], and what a request was like comes back as a [`Signal`]. The same seed and
+//! the same calls give the same permits. A decision costs O(log n) in the number of hosts.
+//!
+//! ```
+//! use std::time::Duration;
+//! use crawl_scheduler::{Poll, Politeness, Purpose, RobotsState, Scheduler, Signal, SignalKind, Tick};
+//! use crawl_weburl::Origin;
+//!
+//! let mut scheduler = Scheduler::new(Politeness::default(), 7);
+//! let origin = Origin::parse("http://example.org").unwrap();
+//! let now = Tick::from_micros(1_000_000);
+//! scheduler.waiting(now, &origin, 2);
+//!
+//! // Robots first.
+//! let Poll::Issue(permit) = scheduler.poll(now) else { panic!() };
+//! assert_eq!(permit.purpose(), &Purpose::Robots { origin: origin.clone() });
+//! let end = now + Duration::from_millis(50);
+//! let signal = Signal {
+//!     end,
+//!     response_time: Duration::from_millis(50),
+//!     address: None,
+//!     kind: SignalKind::Answered,
+//! };
+//! let learned = scheduler.done(end, permit.spend(), signal);
+//! assert_eq!(learned.next_at, end + Duration::from_secs(1));
+//!
+//! // Then a page, a gap after the end of that request.
+//! let until = end + Duration::from_secs(86_400);
+//! scheduler.robots(end, &origin, RobotsState::InForce { crawl_delay: None, until });
+//! assert!(matches!(scheduler.poll(end), Poll::SleepUntil(at) if at == learned.next_at));
+//! let Poll::Issue(permit) = scheduler.poll(learned.next_at) else { panic!() };
+//! assert_eq!(permit.purpose(), &Purpose::Page { origin });
+//! assert_eq!(permit.gap(), Duration::from_secs(1));
+//! ```
+
+mod dice;
+mod durable;
+mod gate;
+mod host;
+mod origin;
+mod permit;
+mod place;
+mod politeness;
+mod rate;
+mod resting;
+mod scheduler;
+mod signal;
+mod slab;
+mod stored;
+mod tick;
+
+pub use durable::Restart;
+pub use origin::RobotsState;
+pub use permit::{GapReason, Permit, Poll, Purpose, Spent};
+pub use politeness::Politeness;
+pub use resting::{Paused, PausedBy, Resting};
+pub use scheduler::Scheduler;
+pub use signal::{Learned, Signal, SignalKind};
+pub use tick::Tick;

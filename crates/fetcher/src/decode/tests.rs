@@ -1,6 +1,7 @@
 use std::io::Write;
 
 use http::HeaderValue;
+use proptest::prelude::*;
 
 use super::*;
 
@@ -203,9 +204,12 @@ fn a_bomb_is_cut_by_its_ratio_and_a_big_body_by_its_size() {
         assert_eq!(decoded.end, DecodeEnd::Truncated { at, limit }, "{name}");
         assert_eq!(decoded.bytes.len(), at, "{name}");
     }
-    let noise: Vec<u8> = (0..200_000u32)
-        .map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
-        .collect();
+    let mut state = 1u32;
+    let mut noise = vec![0; 200_000];
+    for octet in &mut noise {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        *octet = (state >> 24) as u8;
+    }
     let decoded = run(&["gzip"], gzip(&noise), &limits);
     let (at, limit) = (100_000, Limit::Octets);
     assert_eq!(decoded.end, DecodeEnd::Truncated { at, limit });
@@ -229,4 +233,45 @@ fn ours_a_gzip_file_is_known_by_its_first_octets() {
     let limits = DecodeLimits::default();
     assert_eq!(decode_gzip(&gzip(TEXT).into(), &limits).bytes, TEXT);
     assert_eq!(decode_gzip(&Bytes::from_static(TEXT), &limits).bytes, TEXT);
+}
+
+proptest! {
+    #[test]
+    fn nothing_panics_and_nothing_is_larger_than_allowed(
+        codings in proptest::sample::select(vec!["gzip", "deflate", "br", "zstd", "br, gzip", "zstd, br"]),
+        good in any::<bool>(),
+        mut body in proptest::collection::vec(any::<u8>(), 0..400),
+        flip in any::<u16>(),
+    ) {
+        if good {
+            body = match codings {
+                "gzip" => gzip(&body),
+                "deflate" => zlib(&body),
+                "br" => brotli(&body),
+                "zstd" => zstd(&body),
+                "br, gzip" => gzip(&brotli(&body)),
+                _ => brotli(&zstd(&body)),
+            };
+            let at = usize::from(flip) % body.len();
+            body[at] ^= (flip >> 8) as u8;
+        }
+        let limits = DecodeLimits { octets: 300, ratio: 250, ratio_from: 1 << 20 };
+        let decoded = run(&[codings], body.clone(), &limits);
+        prop_assert!(decoded.bytes.len() <= 300 || decoded.bytes == body);
+    }
+
+    #[test]
+    fn what_was_encoded_comes_back(body in proptest::collection::vec(any::<u8>(), 1..3000)) {
+        for (name, encoded) in [
+            ("gzip", gzip(&body)),
+            ("deflate", zlib(&body)),
+            ("deflate", raw(&body)),
+            ("br", brotli(&body)),
+            ("zstd", zstd(&body)),
+        ] {
+            let decoded = run(&[name], encoded, &DecodeLimits::default());
+            prop_assert_eq!(&decoded.end, &DecodeEnd::Whole);
+            prop_assert_eq!(&decoded.bytes, &body);
+        }
+    }
 }

@@ -93,7 +93,9 @@ fn rules(exchange: &Exchange) -> RobotsAnswer {
         ..DecodeLimits::default()
     };
     let decoded = decode(&exchange.headers, &exchange.body, &limits);
-    let body = decoded.bytes.slice(..decoded.bytes.len().min(most));
+    // A copy of its own: the octets at hand may hold a much larger read buffer alive, and
+    // rules are kept for a day.
+    let body = Bytes::copy_from_slice(&decoded.bytes[..decoded.bytes.len().min(most)]);
     let status = exchange.status;
     match decoded.end {
         DecodeEnd::Whole | DecodeEnd::Truncated { .. } => RobotsAnswer::Rules { body, status },

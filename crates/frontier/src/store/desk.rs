@@ -58,14 +58,14 @@ impl Line {
 }
 
 impl Desk {
-    pub(super) fn new(lines: Vec<(Origin, u64, u64)>, totals: Totals, limit: usize) -> Desk {
+    pub(super) fn new(lines: &[(Origin, u64, u64)], totals: Totals, limit: usize) -> Desk {
         let mut desk = Desk {
             lines: HashMap::new(),
             leased: HashMap::new(),
             heads: Heads::new(limit),
             totals,
         };
-        desk.set_lines(&lines);
+        desk.set_lines(lines);
         desk
     }
 
@@ -187,6 +187,14 @@ impl Desk {
             }
         }
         self.totals = merge.totals;
+    }
+
+    /// As if other origins had used up the memory for heads.
+    #[cfg(test)]
+    pub(super) fn forget_heads(&mut self) {
+        for origin in self.lines.keys() {
+            self.heads.forget(origin);
+        }
     }
 
     fn apply(&mut self, moved: Move) {

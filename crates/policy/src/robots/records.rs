@@ -103,6 +103,16 @@ pub(crate) struct Preference {
 }
 
 impl GroupRecords {
+    /// Adds the records of another group.
+    pub(super) fn append(&mut self, mut other: GroupRecords) {
+        if other.crawl_delay > self.crawl_delay {
+            self.crawl_delay = other.crawl_delay;
+        }
+        self.request_rates.append(&mut other.request_rates);
+        self.visit_times.append(&mut other.visit_times);
+        self.preferences.append(&mut other.preferences);
+    }
+
     /// Takes a record of a group that speaks for the agent; false where the value is bad.
     pub(super) fn take(&mut self, key: Key, value: &[u8], line: u32) -> bool {
         let text = String::from_utf8_lossy(value);

@@ -115,7 +115,7 @@ impl Reader<'_> {
         };
         if value[slash..].starts_with(b"/index.htm") {
             let folder = [&value[..=slash], b"$"].concat();
-            self.found.rules.push_derived(true, &folder);
+            self.found.rules.push_derived(true, &folder, Specials::Meant);
         }
     }
 

@@ -225,8 +225,11 @@ fn a_broken_durable_form_is_named() {
     assert_eq!(why(b""), "robots copy of 0 octets has no head");
     assert_eq!(why(b"{}\n"), "robots copy has a broken head");
     assert_eq!(why(b"{\"version\":9}\n"), "robots copy of version 9, not 1");
-    let bytes = rules(Duration::ZERO, &[]).to_bytes();
-    for end in 0..bytes.len() {
-        let _ = RobotsCopy::from_bytes(&bytes[..end]);
+    let mut bytes = rules(Duration::ZERO, &[]).to_bytes();
+    for at in 0..bytes.len() {
+        let _ = RobotsCopy::from_bytes(&bytes[..at]);
+        bytes[at] ^= 0x15;
+        let _ = RobotsCopy::from_bytes(&bytes);
+        bytes[at] ^= 0x15;
     }
 }

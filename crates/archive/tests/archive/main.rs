@@ -1,0 +1,14 @@
+//! Records as octets, and the archive folder through deaths and restarts.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper of a test that panics fails the test"
+)]
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "`expect![..]` is written in the call"
+)]
+
+mod files;
+mod records;
+mod sample;

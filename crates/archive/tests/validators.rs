@@ -1,0 +1,268 @@
+//! Independent readers of WARC and CDXJ take what we write.
+//!
+//! `CRAWL_PYTHON_BIN` names the folder of a Python environment's programs, with warcio
+//! 1.8.1, FastWARC 2.0.1 and cdxj-indexer 1.5.0 in it, and without `brotli`: where that is
+//! there, warcio ends with an `AttributeError` at any body that is coded with it. FastWARC
+//! asks for it and does not need it, so it is installed with `--no-deps`.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper of a test that panics fails the test"
+)]
+
+#[path = "archive/sample.rs"]
+mod sample;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crawl_archive::{
+    Archive, ArchiveOptions, DigestAlgorithm, Encoder, Format, Protocol, Revisit, Truncated,
+    WarcReader, Warcinfo,
+};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use crate::sample::Sample;
+
+#[test]
+#[ignore = "needs the Python validators: cargo xtask test sets them up"]
+fn warcio_fastwarc_and_cdxj_indexer_take_odd_captures() {
+    let python = PathBuf::from(
+        std::env::var_os("CRAWL_PYTHON_BIN").expect("CRAWL_PYTHON_BIN names no environment"),
+    );
+    check(&python, DigestAlgorithm::Sha1, 9000, 20);
+    check(&python, DigestAlgorithm::Sha256, 1_000_000, 1);
+}
+
+fn check(python: &Path, digest: DigestAlgorithm, max_file_octets: u64, least_files: usize) {
+    let dir = tempfile::tempdir().unwrap();
+    let files = archive(dir.path(), digest, max_file_octets);
+    assert!(files.len() >= least_files, "{} files", files.len());
+    run(python, "warcio", &["check"], &files);
+    for file in &files {
+        fastwarc(python, std::slice::from_ref(file));
+    }
+    let theirs = run(python, "cdxj-indexer", &["--sort"], &files);
+    let ours = fs::read_to_string(dir.path().join("archive/index.cdxj")).unwrap();
+    for (at, (ours, theirs)) in ours.lines().zip(theirs.lines()).enumerate() {
+        assert_eq!(ours, theirs, "line {}", at + 1);
+    }
+    assert_eq!(ours, theirs);
+}
+
+/// Makes an archive of many files and gives their paths.
+fn archive(dir: &Path, digest: DigestAlgorithm, max_file_octets: u64) -> Vec<PathBuf> {
+    let format = Format {
+        digest,
+        ..Format::default()
+    };
+    let options = ArchiveOptions {
+        prefix: "example.org".into(),
+        max_file_octets,
+        format,
+        warcinfo: Warcinfo {
+            software: "crawl/0.1.0".into(),
+            operator: Some("José <mailto:a@example.org>".into()),
+            hostname: Some("machine".into()),
+            user_agent: "crawl/0.1 (+mailto:a@example.org)".into(),
+            from: Some("a@example.org".into()),
+            robots: "RFC 9309, obeyed".into(),
+            is_part_of: Some("test".into()),
+        },
+    };
+    let mut archive = Archive::open(dir, options, &BTreeMap::new()).unwrap();
+    let mut encoder = Encoder::new(format);
+    let pages = (100..200).map(Sample::page);
+    for sample in odd_captures().into_iter().chain(pages) {
+        archive.append(&sample.encode(&mut encoder)).unwrap();
+    }
+    archive.sync().unwrap();
+    archive.write_index().unwrap();
+    let files = archive.marks().map(|(name, _)| dir.join(name));
+    files
+        .filter(|path| path.extension() == Some("gz".as_ref()))
+        .collect()
+}
+
+fn odd_captures() -> Vec<Sample> {
+    let gzip = |octets: &[u8]| {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(octets).unwrap();
+        encoder.finish().unwrap()
+    };
+    let packed = gzip(&b"<p>packed</p>".repeat(3000));
+    let coded: [(&str, &[u8]); 3] = [
+        ("content-type", b"text/html"),
+        ("content-encoding", b"gzip"),
+        ("transfer-encoding", b"chunked"),
+    ];
+    let html: [(&str, &[u8]); 1] = [("content-type", b"text/html")];
+    let new = |number, path: &str, headers: &[(&str, &[u8])], body: &[u8]| {
+        Sample::new(
+            number,
+            &format!("http://www.example.org{path}"),
+            headers,
+            body,
+        )
+    };
+    let mut samples = vec![
+        new(1, "/empty", &[("content-length", b"0")], b""),
+        new(2, "/no-length", &[], b""),
+        new(3, "/packed", &coded, &packed),
+        new(4, "/packed-cut", &coded, &packed[..40])
+            .with(|s| s.truncated = Some(Truncated::Length)),
+        new(5, "/packed-lie", &coded, b"not packed at all"),
+        new(
+            6,
+            "/packed-broken",
+            &coded,
+            &[&packed[..30], &[0; 30]].concat(),
+        ),
+        new(7, "/no-content", &[], b"").with(|s| s.status = 204),
+        new(8, "/not-modified", &[("content-length", b"77")], b"").with(|s| s.status = 304),
+        new(9, "/not-modified-revisit", &[("etag", b"\"x\"")], b"").with(|s| {
+            s.status = 304;
+            s.revisit = Some(Revisit::NotModified);
+        }),
+        new(10, "/same", &html, b"same").with(|s| s.revisit = Some(Revisit::IdenticalPayload)),
+        new(11, "/same-empty", &html, b"").with(|s| s.revisit = Some(Revisit::IdenticalPayload)),
+        new(12, "/cut", &[("content-length", b"99999")], b"cut")
+            .with(|s| s.truncated = Some(Truncated::Disconnect)),
+        new(13, "/slow", &html, b"slow").with(|s| s.truncated = Some(Truncated::Time)),
+        new(14, "/odd-reason", &html, b"odd").with(|s| {
+            s.status = 299;
+            s.reason = Some(b"Sehr sch\xf6n\r\n\r\nX");
+        }),
+        new(15, "/odd-status", &html, b"odd").with(|s| s.status = 999),
+        new(16, "/empty-reason", &html, b"odd").with(|s| s.reason = Some(b"")),
+        new(
+            17,
+            "/warc-inside",
+            &html,
+            b"\r\n\r\nWARC/1.1\r\nWARC-Type: response\r\n\r\n",
+        ),
+        new(18, "/nul", &html, &[0; 100_000]),
+        new(
+            19,
+            "/cookies",
+            &[("set-cookie", b"a"), ("set-cookie", b"b")],
+            b"two",
+        ),
+        new(20, "/ipv6", &html, b"6").with(|s| s.address = Some("2001:db8::1".parse().unwrap())),
+        new(
+            21,
+            "/lengths",
+            &[("content-length", b"3"), ("content-length", b"3")],
+            b"abc",
+        ),
+        new(
+            22,
+            "/lengths-wrong",
+            &[("content-length", b"4"), ("content-length", b"3")],
+            b"abc",
+        ),
+        new(23, "/brotli", &[("content-encoding", b"br")], b"no brotli"),
+        new(
+            24,
+            "/deflate",
+            &[("content-encoding", b"deflate")],
+            b"no deflate",
+        ),
+        new(25, "/zstd", &[("content-encoding", b"zstd")], b"no zstd"),
+        new(
+            26,
+            "/moved",
+            &[("location", b"http://example.org/\xe9")],
+            b"",
+        )
+        .with(|s| s.status = 301),
+        new(27, "/reset", &html, b"").with(|s| s.truncated = Some(Truncated::Disconnect)),
+    ];
+    let types: [&[u8]; 10] = [
+        b"text/html; charset=utf-8",
+        b"TEXT/HTML;charset=x",
+        b"",
+        b"; charset=utf-8",
+        b"text/html charset",
+        b"text/\xe9\xa0x",
+        "text/ü\u{2003}x".as_bytes(),
+        b"\"text\\html\"",
+        b"text/html\xa0",
+        b"\xf0\x9f\x98\x80",
+    ];
+    for (number, kind) in (40..).zip(types) {
+        samples.push(new(number, "/type", &[("content-type", kind)], b"typed"));
+    }
+    let urls = [
+        "http://www.example.org/",
+        "http://www2.example.org:8080/A//b/./c/?B=2&a=1&&c",
+        "http://127.0.0.1:8001/x/",
+        "http://[::1]:8080/x",
+        "http://e.org:0/",
+        "http://bücher.example/ü?ü=Ü#frag",
+        "http://e.org/%25%32%35/%7Ea%20b/%2541",
+        "http://e.org/?PHPSESSID=0123456789abcdef0123456789abcdef&x",
+        "http://e.org/(S(abcdefghijklmnopqrstuvwx))/x.aspx?q=%23%26",
+        "http://e.org/a%0d%0ab%00c?%0d%0a",
+        "http://e.org/{|}\\^`<>\"'",
+        "http://e.org./?",
+        "http://a..b.org/?a?b?c",
+    ];
+    for (number, url) in (60..).zip(urls) {
+        samples.push(Sample::new(number, url, &html, url.as_bytes()));
+        let secure = url.replacen("http:", "https:", 1);
+        samples.push(Sample::new(number, &secure, &html, b"h2").with(|s| {
+            s.protocol = Protocol::Http2;
+            s.tls = true;
+        }));
+    }
+    samples
+}
+
+/// FastWARC must find every digest right, but for the payload of revisits by digest: it
+/// hashes the record's own octets, while that payload is by definition (WARC 1.1 section
+/// 6.7.2) in the record that is referred to.
+fn fastwarc(python: &Path, file: &[PathBuf]) {
+    let elsewhere = WarcReader::open(&file[0])
+        .unwrap()
+        .map(Result::unwrap)
+        .filter(|record| record.kind() == "revisit")
+        .filter_map(|record| record.field("WARC-Record-ID").map(str::to_owned))
+        .collect::<Vec<_>>();
+    if elsewhere.is_empty() {
+        run(python, "fastwarc", &["check", "-q", "-p"], file);
+        return;
+    }
+    let output = output(python, "fastwarc", &["check", "-q", "-p", "-o", "-"], file);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    for line in said.lines().filter(|line| line.contains("FAIL")) {
+        assert!(
+            line.ends_with(": OK, PAYLOAD_FAIL") && elsewhere.iter().any(|id| line.starts_with(id)),
+            "{line}"
+        );
+    }
+}
+
+/// Runs a program of the environment; it must succeed. Gives what it printed.
+fn run(python: &Path, program: &str, arguments: &[&str], files: &[PathBuf]) -> String {
+    let output = output(python, program, arguments, files);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success(),
+        "{program} {files:?}: {said}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    said
+}
+
+fn output(python: &Path, program: &str, arguments: &[&str], files: &[PathBuf]) -> Output {
+    Command::new(python.join(program))
+        .args(arguments)
+        .args(files)
+        .output()
+        .unwrap_or_else(|error| panic!("{program}: {error}"))
+}

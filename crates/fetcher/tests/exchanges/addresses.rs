@@ -1,0 +1,89 @@
+//! Which addresses are asked.
+
+use crawl_fetcher::{Fault, FetchConfig, Phase};
+use crawl_weburl::{CanonicalUrl, canonicalize};
+
+use crate::support::{Server, config, fetch, fetcher};
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+fn stranger() -> FetchConfig {
+    FetchConfig::new("crawl/0.1")
+}
+
+fn named(server: &Server, host: &str) -> CanonicalUrl {
+    canonicalize(None, &format!("http://{host}:{}/", server.address.port())).unwrap()
+}
+
+async fn refused(config: FetchConfig, server: &Server, url: &CanonicalUrl) {
+    let fetcher = fetcher(config);
+    assert!(fetcher.refusal(url).is_some());
+    let failure = fetch(&fetcher, url).await.unwrap_err();
+    assert_eq!(failure.name(), "address_refused", "{failure}");
+    assert_eq!((failure.phase, failure.fault), (Phase::Address, Fault::Url));
+    assert!(!failure.retry);
+    assert_eq!(server.connections(), 0);
+}
+
+#[tokio::test]
+async fn this_machine_is_not_asked_unless_typed() {
+    let server = Server::answering(OK).await;
+    refused(stranger(), &server, &server.url("/")).await;
+    refused(stranger(), &server, &named(&server, "localhost")).await;
+    refused(stranger(), &server, &named(&server, "[::ffff:127.0.0.1]")).await;
+    let other_port = canonicalize(None, "http://127.0.0.1:1/").unwrap();
+    refused(config(&other_port), &server, &server.url("/")).await;
+
+    let url = server.url("/");
+    assert_eq!(
+        fetch(&fetcher(config(&url)), &url).await.unwrap().body,
+        "ok"
+    );
+}
+
+#[tokio::test]
+async fn allow_private_opens_this_machine() {
+    let server = Server::answering(OK).await;
+    let config = FetchConfig {
+        allow_private: true,
+        ..stranger()
+    };
+    let fetcher = fetcher(config);
+    let url = server.url("/");
+    assert_eq!(fetcher.refusal(&url), None);
+    assert_eq!(fetch(&fetcher, &url).await.unwrap().body, "ok");
+    assert_eq!(
+        fetch(&fetcher, &named(&server, "localhost"))
+            .await
+            .unwrap()
+            .body,
+        "ok"
+    );
+}
+
+#[tokio::test]
+async fn ours_a_typed_address_stands_in_for_a_lookup() {
+    let server = Server::answering(OK).await;
+    let port = server.address.port();
+    let config = FetchConfig {
+        resolve: vec![format!("site.test:{port}:127.0.0.1").parse().unwrap()],
+        ..stranger()
+    };
+    let fetcher = fetcher(config);
+    for host in ["site.test", "SITE.test."] {
+        let exchange = fetch(&fetcher, &named(&server, host)).await.unwrap();
+        assert_eq!(exchange.address, Some(server.address));
+    }
+    assert!(server.heads()[0].contains(&format!("Host: site.test:{port}\r\n")));
+
+    // The override is for one port of one name.
+    let config = FetchConfig {
+        resolve: vec![format!("localhost:{port}:127.0.0.1").parse().unwrap()],
+        ..stranger()
+    };
+    let fetcher = crate::support::fetcher(config);
+    assert_eq!(fetcher.refusal(&named(&server, "localhost")), None);
+    let other_port = canonicalize(None, "http://localhost:1/").unwrap();
+    assert!(fetcher.refusal(&other_port).is_some());
+    assert!(fetcher.refusal(&server.url("/")).is_some());
+}

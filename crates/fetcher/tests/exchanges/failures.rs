@@ -1,0 +1,171 @@
+//! Each way in which there is no answer, by its name.
+
+use std::time::Duration;
+
+use crawl_fetcher::{Failure, Fault, FetchConfig, Phase, Request};
+use crawl_scheduler::SignalKind;
+use crawl_weburl::canonicalize;
+use tokio::net::TcpListener;
+
+use crate::support::{Act, Server, config, fetch, fetcher, permit};
+
+const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort";
+const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+fn told(failure: &Failure) -> String {
+    let signal = match failure.signal_kind() {
+        SignalKind::NoConnection => "no connection",
+        SignalKind::UrlFailed => "url failed",
+        other => panic!("a failure is no answer: {other:?}"),
+    };
+    assert!(!failure.detail.is_empty());
+    assert!(failure.started <= failure.ended);
+    let again = if failure.retry {
+        "again"
+    } else {
+        "never again"
+    };
+    format!(
+        "{} in {:?}, fault {:?}, {again}, {signal}",
+        failure.name(),
+        failure.phase,
+        failure.fault
+    )
+}
+
+async fn check(script: Vec<Act>, expect: &str) {
+    let server = Server::start(move |_| script.clone()).await;
+    let url = server.url("/");
+    let failure = fetch(&fetcher(config(&url)), &url).await.unwrap_err();
+    assert_eq!(told(&failure), expect, "{failure}");
+    assert_eq!(server.heads().len(), 1, "one permit is one request");
+    let known = failure.phase == Phase::Body;
+    assert_eq!(failure.address, known.then_some(server.address));
+}
+
+fn send(text: impl Into<Vec<u8>>) -> Act {
+    Act::Send(text.into())
+}
+
+#[tokio::test]
+async fn before_the_head() {
+    let expect = "reset in FirstByte, fault Url, again, url failed";
+    check(vec![Act::Reset], expect).await;
+    let expect = "empty_answer in FirstByte, fault Url, again, url failed";
+    check(vec![Act::Close], expect).await;
+    check(
+        vec![send("HTTP/1.1 200 OK\r\nContent-Le"), Act::Close],
+        expect,
+    )
+    .await;
+    let expect = "bad_response in FirstByte, fault Url, again, url failed";
+    check(vec![send("220 mail.example ESMTP\r\n\r\n")], expect).await;
+    check(vec![send("HTTP/1.1 2x0 OK\r\n\r\n")], expect).await;
+}
+
+#[tokio::test]
+async fn a_head_has_its_bounds() {
+    let expect = "headers_too_large in FirstByte, fault Url, never again, url failed";
+    let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "A: b\r\n".repeat(300));
+    check(vec![send(many)], expect).await;
+    let big = format!("HTTP/1.1 200 OK\r\nA: {}\r\n\r\n", "b".repeat(1_000_000));
+    check(vec![send(big)], expect).await;
+    let endless = vec![
+        send("HTTP/1.1 200 OK\r\nA: "),
+        Act::Endless(vec![b'b'; 1000]),
+    ];
+    check(endless, expect).await;
+}
+
+#[tokio::test]
+async fn in_the_body() {
+    let expect = "short_body in Body, fault Url, again, url failed";
+    check(vec![send(HEAD), Act::Close], expect).await;
+    check(
+        vec![send(format!("{CHUNKED}5\r\nhello\r\n")), Act::Close],
+        expect,
+    )
+    .await;
+    check(
+        vec![send(format!("{CHUNKED}50\r\nhello")), Act::Close],
+        expect,
+    )
+    .await;
+    let expect = "reset in Body, fault Url, again, url failed";
+    check(vec![send(HEAD), Act::Reset], expect).await;
+    let expect = "bad_body in Body, fault Url, again, url failed";
+    check(vec![send(format!("{CHUNKED}xyz\r\nhello\r\n"))], expect).await;
+    check(vec![send(format!("{CHUNKED}5\r\nhelloworld\r\n"))], expect).await;
+}
+
+#[tokio::test]
+async fn in_time() {
+    for (script, phase) in [
+        (vec![Act::Stall], Phase::FirstByte),
+        (vec![send(HEAD), Act::Stall], Phase::Body),
+    ] {
+        let server = Server::start(move |_| script.clone()).await;
+        let url = server.url("/");
+        let config = FetchConfig {
+            timeout: Duration::from_secs(1),
+            ..config(&url)
+        };
+        let failure = fetch(&fetcher(config), &url).await.unwrap_err();
+        let expect = format!("timeout in {phase:?}, fault Url, again, url failed");
+        assert_eq!(told(&failure), expect);
+        assert_eq!(failure.to_string(), "timeout: not done within 1 s");
+    }
+}
+
+#[tokio::test]
+async fn no_connection() {
+    // A port that was free a moment ago: nobody listens there.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let url = canonicalize(None, &format!("http://{address}/")).unwrap();
+    let failure = fetch(&fetcher(config(&url)), &url).await.unwrap_err();
+    assert_eq!(
+        told(&failure),
+        "connect_refused in Connect, fault Host, again, no connection"
+    );
+
+    // A label of 64 octets is no name, so nobody has to be asked.
+    let url = canonicalize(None, &format!("http://{}.test/", "a".repeat(64))).unwrap();
+    let failure = fetch(&fetcher(config(&url)), &url).await.unwrap_err();
+    assert_eq!(
+        told(&failure),
+        "dns_failed in Dns, fault Host, again, no connection"
+    );
+}
+
+#[tokio::test]
+async fn no_tls() {
+    let server = Server::start(|_| vec![Act::Stall]).await;
+    let url = canonicalize(None, &format!("https://{}/", server.address)).unwrap();
+    let config = FetchConfig {
+        connect_timeout: Duration::from_millis(50),
+        ..config(&url)
+    };
+    let failure = fetch(&fetcher(config), &url).await.unwrap_err();
+    assert_eq!(
+        told(&failure),
+        "connect_timeout in Connect, fault Host, again, no connection"
+    );
+}
+
+#[tokio::test]
+async fn a_permit_is_for_its_host() {
+    let server = Server::start(|_| vec![Act::Stall]).await;
+    let url = server.url("/");
+    let other = canonicalize(None, "http://other.example/").unwrap();
+    let fetcher = fetcher(config(&url));
+    let (spent, result) = fetcher.fetch(permit(&other), Request::page(url)).await;
+    assert_eq!(spent.host().as_str(), "other.example");
+    let failure = result.unwrap_err();
+    assert_eq!(
+        (failure.name(), failure.fault),
+        ("wrong_permit", Fault::Operator)
+    );
+    assert_eq!(server.connections(), 0);
+}

@@ -1,0 +1,76 @@
+//! Requests by way of the operator's proxy.
+
+use crawl_fetcher::{Clock, Fault, FetchConfig, Fetcher};
+use crawl_weburl::canonicalize;
+use tokio::net::TcpListener;
+
+use crate::support::{Server, fetch, fetcher};
+
+fn through(proxy: &str) -> FetchConfig {
+    FetchConfig {
+        proxy: Some(proxy.to_owned()),
+        ..FetchConfig::new("crawl/0.1")
+    }
+}
+
+#[tokio::test]
+async fn a_request_goes_by_way_of_the_proxy() {
+    let server = Server::answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
+    let fetcher = fetcher(through(&format!("http://{}", server.address)));
+    let url = canonicalize(None, "http://site.example/a?b").unwrap();
+    let exchange = fetch(&fetcher, &url).await.unwrap();
+    assert_eq!(exchange.body, "ok");
+    assert_eq!(exchange.address, None);
+    let head = &server.heads()[0];
+    assert!(
+        head.starts_with("GET http://site.example/a?b HTTP/1.1\r\n"),
+        "{head}"
+    );
+
+    // A literal address is judged all the same.
+    let url = canonicalize(None, "http://127.0.0.1:1/").unwrap();
+    assert_eq!(
+        fetch(&fetcher, &url).await.unwrap_err().name(),
+        "address_refused"
+    );
+}
+
+#[tokio::test]
+async fn a_proxy_that_is_down_is_the_operators_matter() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    for scheme in ["http", "socks5h"] {
+        let fetcher = fetcher(through(&format!("{scheme}://{address}")));
+        let url = canonicalize(None, "http://site.example/").unwrap();
+        let failure = fetch(&fetcher, &url).await.unwrap_err();
+        assert_eq!(
+            (failure.name(), failure.fault),
+            ("proxy_failed", Fault::Operator)
+        );
+    }
+}
+
+#[test]
+fn a_configuration_that_cannot_be_used_is_named() {
+    let why = |config| {
+        Fetcher::new(config, Clock::start())
+            .unwrap_err()
+            .to_string()
+    };
+    assert_eq!(why(through("http://")), "`http://` is no proxy");
+    assert_eq!(
+        why(FetchConfig::new("a\nb")),
+        "`a\nb` can't stand in the User-Agent header field"
+    );
+    let config = FetchConfig {
+        from: Some("a\u{0}".to_owned()),
+        ..FetchConfig::new("crawl/0.1")
+    };
+    assert_eq!(why(config), "`a\u{0}` can't stand in the From header field");
+    let config = FetchConfig {
+        extra_roots: Some(b"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----".to_vec()),
+        ..FetchConfig::new("crawl/0.1")
+    };
+    assert_eq!(why(config), "the extra root certificates can't be read");
+}

@@ -1,0 +1,172 @@
+//! A server on loopback that does what a script says, octet by octet, and a permit to ask it.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use crawl_fetcher::{Clock, Exchange, Failure, FetchConfig, Fetcher, Request};
+use crawl_scheduler::{Permit, Politeness, Poll, Scheduler, Tick};
+use crawl_weburl::{CanonicalUrl, HostKey, canonicalize};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// What the server does once it has read a request's head. At the end of a script it waits
+/// for the next request on the same connection.
+#[derive(Clone, Debug)]
+pub(crate) enum Act {
+    /// Sends these octets.
+    Send(Vec<u8>),
+    /// Sends these octets again and again, until nobody reads them.
+    Endless(Vec<u8>),
+    /// Closes the connection in order.
+    Close,
+    /// Cuts the connection.
+    Reset,
+    /// Does nothing for ever.
+    Stall,
+}
+
+/// Stops when it is dropped.
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    seen: Arc<Mutex<Seen>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct Seen {
+    heads: Vec<String>,
+    connections: usize,
+}
+
+impl Server {
+    /// Serves; `script` is called with the number of the request (from 0).
+    pub(crate) async fn start(
+        script: impl Fn(usize) -> Vec<Act> + Send + Sync + 'static,
+    ) -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let script = Arc::new(script);
+        let task = tokio::spawn({
+            let seen = Arc::clone(&seen);
+            async move {
+                let mut connections = tokio::task::JoinSet::new();
+                while let Ok((stream, _)) = listener.accept().await {
+                    seen.lock().unwrap().connections += 1;
+                    connections.spawn(serve(stream, Arc::clone(&script), Arc::clone(&seen)));
+                }
+            }
+        });
+        Server {
+            address,
+            seen,
+            task,
+        }
+    }
+
+    /// Answers every request with the same octets.
+    pub(crate) async fn answering(octets: impl Into<Vec<u8>>) -> Server {
+        let octets = octets.into();
+        Server::start(move |_| vec![Act::Send(octets.clone())]).await
+    }
+
+    pub(crate) fn url(&self, path: &str) -> CanonicalUrl {
+        canonicalize(None, &format!("http://{}{path}", self.address)).unwrap()
+    }
+
+    /// The heads of the requests that came, in order.
+    pub(crate) fn heads(&self) -> Vec<String> {
+        self.seen.lock().unwrap().heads.clone()
+    }
+
+    pub(crate) fn connections(&self) -> usize {
+        self.seen.lock().unwrap().connections
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn serve(
+    mut stream: TcpStream,
+    script: Arc<impl Fn(usize) -> Vec<Act>>,
+    seen: Arc<Mutex<Seen>>,
+) {
+    loop {
+        let Some(head) = read_head(&mut stream).await else {
+            return;
+        };
+        let number = {
+            let mut seen = seen.lock().unwrap();
+            seen.heads.push(head);
+            seen.heads.len() - 1
+        };
+        for act in script(number) {
+            match act {
+                Act::Send(octets) => {
+                    if stream.write_all(&octets).await.is_err() {
+                        return;
+                    }
+                }
+                Act::Endless(octets) => while stream.write_all(&octets).await.is_ok() {},
+                Act::Close => return,
+                Act::Reset => {
+                    stream.set_zero_linger().unwrap();
+                    return;
+                }
+                Act::Stall => std::future::pending().await,
+            }
+        }
+    }
+}
+
+async fn read_head(stream: &mut TcpStream) -> Option<String> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut octet = [0];
+        if stream.read(&mut octet).await.ok()? == 0 {
+            return None;
+        }
+        head.push(octet[0]);
+    }
+    Some(String::from_utf8_lossy(&head).into_owned())
+}
+
+/// A configuration that may ask this host.
+pub(crate) fn config(own: &CanonicalUrl) -> FetchConfig {
+    FetchConfig {
+        own_hosts: vec![own.host_key()],
+        ..FetchConfig::new("crawl/0.1 (+mailto:a@b.example)")
+    }
+}
+
+pub(crate) fn fetcher(config: FetchConfig) -> Fetcher {
+    Fetcher::new(config, Clock::start()).unwrap()
+}
+
+/// Asks once, with a permit for the URL's host.
+pub(crate) async fn fetch(fetcher: &Fetcher, url: &CanonicalUrl) -> Result<Exchange, Failure> {
+    ask(fetcher, Request::page(url.clone())).await
+}
+
+pub(crate) async fn ask(fetcher: &Fetcher, request: Request) -> Result<Exchange, Failure> {
+    let permit = permit(&request.url);
+    let host: HostKey = permit.host().clone();
+    let (spent, result) = fetcher.fetch(permit, request).await;
+    assert_eq!(*spent.host(), host);
+    result
+}
+
+/// The first permit that a scheduler of its own gives for this host.
+pub(crate) fn permit(url: &CanonicalUrl) -> Permit {
+    let mut scheduler = Scheduler::new(Politeness::default(), 0);
+    let now = Tick::from_micros(1_000_000);
+    scheduler.waiting(now, &url.origin(), 1);
+    match scheduler.poll(now) {
+        Poll::Issue(permit) => permit,
+        other => panic!("no permit: {other:?}"),
+    }
+}

@@ -1,0 +1,143 @@
+//! TLS, and HTTP/2 by ALPN.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use crawl_fetcher::{FetchConfig, Phase};
+use crawl_weburl::canonicalize;
+use http::Version;
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+use crate::support::{config, fetch, fetcher};
+
+/// Of `a.test` alone, signed by itself, valid for a hundred years.
+const CERTIFICATE: &[u8] = include_bytes!("fixtures/a.test.pem");
+const KEY: &[u8] = include_bytes!("fixtures/a.test.key.pem");
+
+/// Serves HTTP/2, or HTTP/1.1, over TLS: the body says which.
+async fn serve(alpn: &'static str) -> SocketAddr {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut tls = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![CertificateDer::from_pem_slice(CERTIFICATE).unwrap()],
+            PrivateKeyDer::from_pem_slice(KEY).unwrap(),
+        )
+        .unwrap();
+    tls.alpn_protocols = vec![alpn.as_bytes().to_vec()];
+    let acceptor = TlsAcceptor::from(Arc::new(tls));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let acceptor = acceptor.clone();
+            tokio::spawn(async move {
+                let Ok(stream) = acceptor.accept(stream).await else {
+                    return;
+                };
+                let io = TokioIo::new(stream);
+                let service = service_fn(answer);
+                if alpn == "h2" {
+                    let http = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+                    let _ = http.serve_connection(io, service).await;
+                } else {
+                    let http = hyper::server::conn::http1::Builder::new();
+                    let _ = http.serve_connection(io, service).await;
+                }
+            });
+        }
+    });
+    address
+}
+
+async fn answer(
+    request: hyper::Request<Incoming>,
+) -> Result<hyper::Response<Full<Bytes>>, Infallible> {
+    let agent = request.headers()["user-agent"].to_str().unwrap();
+    let body = format!("{:?} {} {agent}", request.version(), request.uri().path());
+    Ok(hyper::Response::new(Full::new(body.into())))
+}
+
+fn trusting(address: SocketAddr, trusted: bool) -> FetchConfig {
+    let port = address.port();
+    let resolve = |host: &str| format!("{host}:{port}:127.0.0.1").parse().unwrap();
+    FetchConfig {
+        resolve: vec![resolve("a.test"), resolve("b.test")],
+        extra_roots: trusted.then(|| CERTIFICATE.to_vec()),
+        ..FetchConfig::new("crawl/0.1")
+    }
+}
+
+#[tokio::test]
+async fn the_server_chooses_the_protocol() {
+    for (alpn, version, told) in [
+        ("h2", Version::HTTP_2, "HTTP/2.0 /p crawl/0.1"),
+        ("http/1.1", Version::HTTP_11, "HTTP/1.1 /p crawl/0.1"),
+    ] {
+        let address = serve(alpn).await;
+        let fetcher = fetcher(trusting(address, true));
+        let url = format!("https://a.test:{}/p", address.port());
+        let exchange = fetch(&fetcher, &canonicalize(None, &url).unwrap())
+            .await
+            .unwrap();
+        assert_eq!(exchange.version, version);
+        assert_eq!(exchange.body, told);
+        assert_eq!(exchange.address, Some(address));
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_that_does_not_verify_is_no_connection() {
+    let address = serve("h2").await;
+    for (host, trusted) in [("a.test", false), ("b.test", true)] {
+        let fetcher = fetcher(trusting(address, trusted));
+        let url = format!("https://{host}:{}/", address.port());
+        let failure = fetch(&fetcher, &canonicalize(None, &url).unwrap())
+            .await
+            .unwrap_err();
+        assert_eq!(
+            (failure.name(), failure.phase),
+            ("tls_failed", Phase::Tls),
+            "{failure}"
+        );
+        assert!(!failure.retry, "{failure}");
+        assert!(failure.detail.contains("certificate"), "{failure}");
+        assert!(failure.kind.is_no_connection());
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_tls_is_no_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut greeting = [0; 64];
+        stream.read_exact(&mut greeting).await.unwrap();
+        stream
+            .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            .await
+            .unwrap();
+        std::future::pending::<()>().await;
+    });
+    let url = canonicalize(None, &format!("https://{address}/")).unwrap();
+    let failure = fetch(&fetcher(config(&url)), &url).await.unwrap_err();
+    assert_eq!(
+        (failure.name(), failure.phase),
+        ("tls_failed", Phase::Tls),
+        "{failure}"
+    );
+    assert!(failure.retry, "{failure}");
+}

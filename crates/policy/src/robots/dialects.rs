@@ -1,0 +1,225 @@
+//! Reading a robots.txt by the standards before RFC 9309.
+//!
+//! 1994, "A Standard for Robot Exclusion": records are parted by blank lines; a line of
+//! comment alone parts nothing. A record has one or more user-agent lines and then one or
+//! more disallow lines; it means a robot whose name, without version and whatever the case,
+//! holds the value. The first record that names the robot counts, else the first one for
+//! `*`. A value of disallow is a prefix, and nothing in it has a meaning of its own.
+//!
+//! 1997, "Robot Exclusion Standard Revisited": the same, but a user-agent line takes several
+//! names and a disallow line several paths, parted by blanks; a record without a disallow
+//! line welcomes its robots.
+
+use crate::agent::ProductToken;
+
+use super::lines::{Key, Line, Lines, exact_key, field, is_blank};
+use super::oddity::{What, note};
+use super::pattern::Specials;
+use super::records::GroupRecords;
+use super::rfc9309::Reading;
+use super::rules::Rules;
+
+/// An older standard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialect {
+    Koster1994,
+    Extended1997,
+}
+
+/// Which of several records that name the robot count. In 1997 the choice is the robot's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pick {
+    First,
+    Every,
+}
+
+/// Reads `body` for `agent`.
+pub(super) fn read(body: &[u8], agent: &ProductToken, dialect: Dialect, pick: Pick) -> Reading {
+    let mut reader = Reader {
+        agent: agent.as_str().as_bytes(),
+        dialect,
+        pick,
+        record: Record::default(),
+        split_at: None,
+        named: None,
+        star: None,
+        found: Reading::default(),
+    };
+    for line in Lines::of(body) {
+        reader.line(&line);
+    }
+    reader.end_record();
+    let chosen = reader.named.or(reader.star).unwrap_or_default();
+    Reading {
+        rules: chosen.rules,
+        group: chosen.group,
+        ..reader.found
+    }
+}
+
+#[derive(Default)]
+struct Record {
+    begin: u32,
+    agents: bool,
+    disallows: bool,
+    named: bool,
+    star: bool,
+    rules: Rules,
+    group: GroupRecords,
+}
+
+struct Reader<'a> {
+    agent: &'a [u8],
+    dialect: Dialect,
+    pick: Pick,
+    record: Record,
+    /// The record before ended here with names and without rules.
+    split_at: Option<u32>,
+    named: Option<Record>,
+    star: Option<Record>,
+    found: Reading,
+}
+
+impl Reader<'_> {
+    fn line(&mut self, line: &Line<'_>) {
+        if line.nul {
+            self.note(line.number, What::Nul);
+        }
+        if line.text.is_empty() {
+            if !line.comment {
+                self.end_record();
+            }
+            return;
+        }
+        let Some(field) = field(line.text).filter(|field| !field.no_colon) else {
+            return self.note(line.number, What::NoField);
+        };
+        match exact_key(field.key) {
+            Key::UserAgent => self.user_agent(line, field.value),
+            Key::Disallow => self.disallow(line, field.value),
+            Key::Unknown => self.note(line.number, What::UnknownField),
+            key => self.other(line.number, key, field.value),
+        }
+    }
+
+    fn user_agent(&mut self, line: &Line<'_>, value: &[u8]) {
+        if self.record.disallows {
+            self.end_record();
+        }
+        if !self.record.agents {
+            self.record.begin = line.number;
+        }
+        self.record.agents = true;
+        self.split_at = None;
+        let (mut named, mut star, mut any) = (false, false, false);
+        for name in self.words(value) {
+            let name = without_version(name);
+            any |= !name.is_empty();
+            star |= name == b"*";
+            named |= !name.is_empty() && holds(self.agent, name);
+        }
+        if !any {
+            self.note(line.number, What::NamesNobody);
+        }
+        let record = &mut self.record;
+        if (named && !record.named) || (star && !record.named && !record.star) {
+            record.rules.begin_group(value, line.number);
+        }
+        record.named |= named;
+        record.star |= star;
+    }
+
+    fn disallow(&mut self, line: &Line<'_>, value: &[u8]) {
+        if !self.record.agents {
+            let what = match self.split_at.take() {
+                Some(_) => What::SplitRecord,
+                None => What::RuleWithoutGroup,
+            };
+            return self.note(line.number, what);
+        }
+        self.record.disallows = true;
+        if !self.record.named && !self.record.star {
+            return;
+        }
+        let mut first = true;
+        for path in self.words(value).filter(|path| !path.is_empty()) {
+            let rules = &mut self.record.rules;
+            match first {
+                true => rules.push(false, path, Specials::Literal, line.text, line.number),
+                false => rules.push_derived(false, path, Specials::Literal),
+            }
+            first = false;
+            if path[0] != b'/' {
+                self.note(line.number, What::NoLeadingSlash);
+            }
+        }
+    }
+
+    /// Allow is a field of later times.
+    fn other(&mut self, line: u32, key: Key, value: &[u8]) {
+        let good = match key {
+            Key::Allow => {
+                self.note(line, What::UnknownField);
+                true
+            }
+            Key::Sitemap | Key::Host | Key::CleanParam => self.found.file.take(key, value, line),
+            Key::ContentSignal | Key::License if !self.record.agents => {
+                self.found.file.take(key, value, line)
+            }
+            _ if self.record.named || self.record.star => self.record.group.take(key, value, line),
+            _ => true,
+        };
+        if !good {
+            self.note(line, What::BadValue);
+        }
+    }
+
+    fn end_record(&mut self) {
+        let record = std::mem::take(&mut self.record);
+        if !record.agents {
+            return;
+        }
+        if !record.disallows {
+            self.split_at = Some(record.begin);
+            if self.dialect == Dialect::Koster1994 {
+                return self.note(record.begin, What::IncompleteRecord);
+            }
+        }
+        let slot = match (record.named, record.star) {
+            (true, _) => &mut self.named,
+            (false, true) => &mut self.star,
+            (false, false) => return,
+        };
+        match slot {
+            None => *slot = Some(record),
+            Some(kept) if self.pick == Pick::Every => {
+                kept.rules.append(record.rules);
+                kept.group.append(record.group);
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn words<'v>(&self, value: &'v [u8]) -> impl Iterator<Item = &'v [u8]> + use<'v> {
+        let list = self.dialect == Dialect::Extended1997;
+        value.split(move |&b| list && is_blank(b))
+    }
+
+    fn note(&mut self, line: u32, what: What) {
+        note(&mut self.found.oddities, line, what);
+    }
+}
+
+/// A name up to its version; commas between names are forgiven.
+fn without_version(name: &[u8]) -> &[u8] {
+    let end = name.iter().position(|&b| b == b'/');
+    let name = &name[..end.unwrap_or(name.len())];
+    name.strip_suffix(b",").unwrap_or(name).trim_ascii()
+}
+
+/// Whether `part` stands in `whole`, whatever the case.
+fn holds(whole: &[u8], part: &[u8]) -> bool {
+    whole
+        .windows(part.len())
+        .any(|window| window.eq_ignore_ascii_case(part))
+}

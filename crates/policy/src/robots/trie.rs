@@ -1,0 +1,147 @@
+//! A trie in arrays: nodes in order of depth, the children of a node side by side.
+
+/// No node, no rule, no part.
+pub(super) const NONE: u32 = u32::MAX;
+
+#[derive(Debug)]
+pub(super) struct Trie {
+    nodes: Box<[Node]>,
+    /// By node: the first octet of its label, for searching among siblings.
+    firsts: Box<[u8]>,
+    labels: Box<[u8]>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Node {
+    /// The label's octets behind the first: where they begin in `labels`, how many.
+    label: u32,
+    label_octets: u32,
+    first_child: u32,
+    children: u32,
+}
+
+impl Trie {
+    /// Builds a trie whose nodes' labels are as long as can be. `keys` are sorted and may
+    /// repeat; the node of each is returned.
+    pub(super) fn compressed<'a>(
+        keys: &mut dyn Iterator<Item = &'a [u8]>,
+    ) -> (Trie, Vec<u32>) {
+        build(keys, usize::MAX)
+    }
+
+    /// Builds a trie with one octet to a node.
+    pub(super) fn plain<'a>(keys: &mut dyn Iterator<Item = &'a [u8]>) -> (Trie, Vec<u32>) {
+        build(keys, 1)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub(super) fn children(&self, node: u32) -> std::ops::Range<u32> {
+        let node = self.nodes[node as usize];
+        node.first_child..node.first_child + node.children
+    }
+
+    pub(super) fn first_octet(&self, node: u32) -> u8 {
+        self.firsts[node as usize]
+    }
+
+    /// The child whose label begins with `octet`.
+    #[inline]
+    pub(super) fn child(&self, node: u32, octet: u8) -> Option<u32> {
+        let Node {
+            first_child,
+            children,
+            ..
+        } = self.nodes[node as usize];
+        let siblings = &self.firsts[first_child as usize..(first_child + children) as usize];
+        let place = match siblings.len() {
+            0 => None,
+            1..=8 => siblings.iter().position(|&first| first == octet),
+            _ => siblings.binary_search(&octet).ok(),
+        };
+        place.map(|place| first_child + place as u32)
+    }
+
+    /// The child whose whole label `rest` begins with, and the label's length.
+    #[inline]
+    pub(super) fn step(&self, node: u32, rest: &[u8]) -> Option<(u32, usize)> {
+        let (&first, behind) = rest.split_first()?;
+        let child = self.child(node, first)?;
+        let found = self.nodes[child as usize];
+        let octets = found.label_octets as usize;
+        let label = &self.labels[found.label as usize..][..octets];
+        behind.starts_with(label).then_some((child, octets + 1))
+    }
+
+    pub(super) fn memory_octets(&self) -> usize {
+        size_of_val(&*self.nodes) + self.firsts.len() + self.labels.len()
+    }
+}
+
+/// The keys of `keys[from..to]` share their first `depth` octets, and `node` is theirs.
+struct Job {
+    node: u32,
+    from: usize,
+    to: usize,
+    depth: usize,
+}
+
+fn build<'a>(keys: &mut dyn Iterator<Item = &'a [u8]>, longest: usize) -> (Trie, Vec<u32>) {
+    let keys: Vec<_> = keys.collect();
+    let mut nodes = vec![Node::default()];
+    let mut firsts = vec![0];
+    let mut labels = Vec::new();
+    let mut found = vec![0; keys.len()];
+    let mut jobs = std::collections::VecDeque::from([Job {
+        node: 0,
+        from: 0,
+        to: keys.len(),
+        depth: 0,
+    }]);
+    while let Some(mut job) = jobs.pop_front() {
+        while job.from < job.to && keys[job.from].len() == job.depth {
+            found[job.from] = job.node;
+            job.from += 1;
+        }
+        nodes[job.node as usize].first_child = narrow(nodes.len());
+        while job.from < job.to {
+            let first = keys[job.from][job.depth];
+            let group = &keys[job.from..job.to];
+            let size = group.partition_point(|key| key[job.depth] <= first);
+            let depth = job.depth + common(group[0], group[size - 1], job.depth).min(longest);
+            nodes[job.node as usize].children += 1;
+            firsts.push(first);
+            nodes.push(Node {
+                label: narrow(labels.len()),
+                label_octets: narrow(depth - job.depth - 1),
+                ..Node::default()
+            });
+            labels.extend_from_slice(&group[0][job.depth + 1..depth]);
+            jobs.push_back(Job {
+                node: narrow(nodes.len() - 1),
+                from: job.from,
+                to: job.from + size,
+                depth,
+            });
+            job.from += size;
+        }
+    }
+    let trie = Trie {
+        nodes: nodes.into(),
+        firsts: firsts.into(),
+        labels: labels.into(),
+    };
+    (trie, found)
+}
+
+/// How many octets two keys share from `depth` on. All keys between them share these too.
+fn common(one: &[u8], other: &[u8], depth: usize) -> usize {
+    let pairs = one[depth..].iter().zip(&other[depth..]);
+    pairs.take_while(|(a, b)| a == b).count()
+}
+
+fn narrow(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(NONE)
+}

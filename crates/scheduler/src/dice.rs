@@ -1,0 +1,22 @@
+//! The scheduler's only source of chance: seeded, so a run can be replayed.
+
+/// SplitMix64, after Steele, Lea and Flood, "Fast splittable pseudorandom number
+/// generators" (2014). Good enough to spread requests, not for secrets.
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Dice {
+        Dice(seed)
+    }
+
+    /// A fraction in 0..1.
+    pub(crate) fn fraction(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^= z >> 31;
+        // The upper 53 bits fill a mantissa exactly.
+        (z >> 11) as f64 / (1u64 << 53) as f64
+    }
+}

@@ -1,0 +1,153 @@
+//! What hosts share: addresses and sites, each with limits of its own.
+
+use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use crawl_weburl::Site;
+use foldhash::fast::RandomState;
+
+use crate::politeness::Politeness;
+use crate::slab::Slab;
+use crate::tick::Tick;
+
+/// What a gate stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum GateKey {
+    Address(IpAddr),
+    Site(Site),
+}
+
+/// An address or a site: so many requests in flight, so long between two.
+pub(crate) struct Gate {
+    pub(crate) key: GateKey,
+    limit: u32,
+    pub(crate) in_flight: u32,
+    /// Places held by hosts that wait for another gate.
+    pub(crate) held: u32,
+    delay: Duration,
+    /// Start or end of a request, whichever came last.
+    pub(crate) last: Tick,
+    /// Hosts that belong to it.
+    hosts: u32,
+    /// Hosts that wait for it, the longest ready first: ready at, order, number.
+    pub(crate) parked: BTreeSet<(Tick, u64, u32)>,
+    /// Its place in the queue: it wakes the first that waits.
+    pub(crate) wake: Option<(Tick, u64)>,
+}
+
+impl Gate {
+    /// When it lets the next request through; `None`: when one in flight has ended, or one
+    /// that holds a place has begun.
+    pub(crate) fn opens_at(&self) -> Option<Tick> {
+        let room = self.in_flight + self.held < self.limit;
+        // Under a delay each start puts the next one off, so who holds a place goes first.
+        let turn = self.held == 0 || self.delay.is_zero();
+        (room && turn).then(|| self.last + self.delay)
+    }
+
+    pub(crate) fn is_open(&self, now: Tick) -> bool {
+        self.opens_at().is_some_and(|at| at <= now)
+    }
+
+    /// Its delay is over: enough for a host that holds a place.
+    pub(crate) fn is_rested(&self, now: Tick) -> bool {
+        self.last + self.delay <= now
+    }
+}
+
+/// All gates that some host belongs to, or that must still be waited for.
+pub(crate) struct Gates {
+    slab: Slab<Gate>,
+    by_key: HashMap<GateKey, u32, RandomState>,
+    /// Gates without hosts that still keep their delay, by when it ends.
+    fading: BTreeSet<(Tick, u32)>,
+    address: (u32, Duration),
+    site: (u32, Duration),
+}
+
+impl Gates {
+    pub(crate) fn new(politeness: &Politeness) -> Gates {
+        Gates {
+            slab: Slab::new(),
+            by_key: HashMap::default(),
+            fading: BTreeSet::new(),
+            address: (politeness.per_address, politeness.address_delay),
+            site: (
+                politeness.per_site.unwrap_or(u32::MAX),
+                politeness.site_delay,
+            ),
+        }
+    }
+
+    /// The number of a gate that one more host belongs to now.
+    pub(crate) fn join(&mut self, key: GateKey) -> u32 {
+        let (limit, delay) = match key {
+            GateKey::Address(_) => self.address,
+            GateKey::Site(_) => self.site,
+        };
+        let slab = &mut self.slab;
+        let id = *self.by_key.entry(key).or_insert_with_key(|key| {
+            slab.insert(Gate {
+                key: key.clone(),
+                limit,
+                in_flight: 0,
+                held: 0,
+                delay,
+                last: Tick::ZERO,
+                hosts: 0,
+                parked: BTreeSet::new(),
+                wake: None,
+            })
+        });
+        self.slab[id].hosts += 1;
+        id
+    }
+
+    /// One host fewer belongs to the gate; `now` tells whether its delay is over.
+    pub(crate) fn part(&mut self, id: u32, now: Tick) {
+        self.slab[id].hosts -= 1;
+        self.drop_unused(id, now);
+    }
+
+    /// A request ended that was counted here.
+    pub(crate) fn release(&mut self, id: u32, now: Tick) {
+        self.slab[id].in_flight -= 1;
+        self.drop_unused(id, now);
+    }
+
+    /// Lets go of gates whose delay has ended meanwhile.
+    pub(crate) fn fade(&mut self, now: Tick) {
+        while let Some(&(at, id)) = self.fading.first() {
+            if at > now {
+                return;
+            }
+            self.fading.pop_first();
+            // The number may stand for another gate by now, or hosts may have come back.
+            if self.slab.get(id).is_some() {
+                self.drop_unused(id, now);
+            }
+        }
+    }
+
+    pub(crate) fn get(&self, id: u32) -> Option<&Gate> {
+        self.slab.get(id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: u32) -> &mut Gate {
+        &mut self.slab[id]
+    }
+
+    fn drop_unused(&mut self, id: u32, now: Tick) {
+        let gate = &self.slab[id];
+        if gate.hosts > 0 || gate.in_flight > 0 {
+            return;
+        }
+        if !gate.is_rested(now) {
+            self.fading.insert((gate.last + gate.delay, id));
+            return;
+        }
+        self.by_key.remove(&gate.key);
+        self.slab.remove(id);
+    }
+}

@@ -1,0 +1,171 @@
+//! Leave to send one request, and what it is for.
+
+use std::fmt;
+use std::time::Duration;
+
+use crawl_weburl::{HostKey, Origin};
+
+use crate::host::Slot;
+use crate::tick::Tick;
+
+/// What a request is for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Purpose {
+    /// A page of an origin whose rules are in force.
+    Page {
+        /// The page's origin.
+        origin: Origin,
+    },
+    /// The robots.txt of an origin.
+    Robots {
+        /// Whose robots.txt.
+        origin: Origin,
+    },
+    /// A redirect hop of a robots request (RFC 9309 section 2.3.1.2).
+    Hop {
+        /// The origin whose robots.txt is looked for; the hop may lead to another host.
+        of: Origin,
+    },
+}
+
+/// Which rule made the gap before a request as long as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum GapReason {
+    /// No request came before it.
+    First,
+    /// The operator's `delay`.
+    Delay,
+    /// `delay_factor` times the smoothed response time.
+    DelayFactor,
+    /// The host's Crawl-delay.
+    CrawlDelay,
+    /// A Retry-After.
+    RetryAfter,
+    /// A 429 or 503 without a Retry-After.
+    Wait,
+    /// Failures paused the host.
+    Pause,
+    /// A full gap after a restart, since what the host was asked last is not known.
+    Restart,
+}
+
+impl GapReason {
+    /// The name as records have it, such as `crawl-delay`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            GapReason::First => "first",
+            GapReason::Delay => "delay",
+            GapReason::DelayFactor => "delay-factor",
+            GapReason::CrawlDelay => "crawl-delay",
+            GapReason::RetryAfter => "retry-after",
+            GapReason::Wait => "wait",
+            GapReason::Pause => "pause",
+            GapReason::Restart => "restart",
+        }
+    }
+}
+
+impl fmt::Display for GapReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Leave to send one request to one host, now.
+///
+/// Minted by [`Scheduler::poll`](crate::Scheduler::poll) only. It ends either in
+/// [`Permit::spend`] and [`Scheduler::done`](crate::Scheduler::done), or, where nothing was
+/// sent, in [`Scheduler::give_back`](crate::Scheduler::give_back). One that is dropped keeps
+/// its host's slot for ever.
+#[derive(Debug)]
+#[must_use = "a permit holds a slot of its host until it is spent or given back"]
+pub struct Permit(pub(crate) Box<Grant>);
+
+/// A permit whose request was sent.
+#[derive(Debug)]
+#[must_use = "a spent permit holds a slot of its host until `done` has it"]
+pub struct Spent(pub(crate) Box<Grant>);
+
+/// What [`Scheduler::poll`](crate::Scheduler::poll) answers.
+#[derive(Debug)]
+#[must_use = "an issued permit must be spent or given back"]
+pub enum Poll {
+    /// Send this request now.
+    Issue(Permit),
+    /// Nothing may be sent before this tick, unless something is learned meanwhile.
+    SleepUntil(Tick),
+    /// Nothing waits, or all that waits needs a `done` or `robots` first.
+    Idle,
+}
+
+/// What a permit carries, and what it takes to undo it.
+#[derive(Debug)]
+pub(crate) struct Grant {
+    pub(crate) host: HostKey,
+    pub(crate) purpose: Purpose,
+    pub(crate) gap: Duration,
+    pub(crate) why: GapReason,
+    pub(crate) issued: Tick,
+    /// The host's number; a host with a permit out is never evicted.
+    pub(crate) id: u32,
+    /// The slot that was taken; `None`: one never used before.
+    pub(crate) slot: Option<Slot>,
+    pub(crate) address: Option<Charge>,
+    pub(crate) site: Option<Charge>,
+    /// The number of the rate's cell that was taken.
+    pub(crate) cell: u64,
+    /// It came from `ask`, not from a waiting url.
+    pub(crate) asked: bool,
+}
+
+/// A gate that was charged, and its last use before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Charge {
+    pub(crate) gate: u32,
+    pub(crate) last: Tick,
+}
+
+impl Permit {
+    /// The request was sent, or sending was begun.
+    pub fn spend(self) -> Spent {
+        Spent(self.0)
+    }
+}
+
+macro_rules! accessors {
+    ($($name:ident),*) => {$(
+        impl $name {
+            /// The host that may be asked.
+            #[must_use]
+            pub fn host(&self) -> &HostKey {
+                &self.0.host
+            }
+
+            /// What the request is for.
+            #[must_use]
+            pub fn purpose(&self) -> &Purpose {
+                &self.0.purpose
+            }
+
+            /// The gap that was asked for, from the end of the request before it in this slot.
+            #[must_use]
+            pub fn gap(&self) -> Duration {
+                self.0.gap
+            }
+
+            /// Which rule asked for that gap.
+            #[must_use]
+            pub fn why(&self) -> GapReason {
+                self.0.why
+            }
+
+            /// When the permit was issued; the request starts at or after this.
+            #[must_use]
+            pub fn issued(&self) -> Tick {
+                self.0.issued
+            }
+        }
+    )*};
+}
+accessors!(Permit, Spent);

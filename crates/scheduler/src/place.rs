@@ -1,0 +1,288 @@
+//! Who is next: the queue of hosts by time, and the gates some of them wait at.
+//!
+//! A host that could be asked stands in exactly one place. In the queue it is ordered by
+//! the moment at which it is ready. Where a gate (address, site) is closed then, it is
+//! parked there, and the gate itself stands in the queue for the moment at which it opens.
+//! So no decision walks over hosts that can't be asked.
+
+use crate::gate::Gate;
+use crate::host::{NO_GATE, Place};
+use crate::origin::OriginEntry;
+use crate::permit::{Charge, Grant, Permit, Purpose};
+use crate::scheduler::Scheduler;
+use crate::tick::Tick;
+
+/// Who stands in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Who {
+    Host(u32),
+    Gate(u32),
+}
+
+/// A host whose site let it through so often while its address did not holds a place of
+/// its site from then on: otherwise two busy gates could pass it to and fro for ever. Only
+/// a site's place is ever held while waiting for an address, never the other way round, so
+/// no two wait for each other.
+const PATIENCE: u8 = 4;
+
+impl Scheduler {
+    /// Takes the time, and does what it brings with it.
+    pub(crate) fn advance(&mut self, now: Tick) {
+        self.now = self.now.max(now);
+        while let Some(&(at, id, index)) = self.retries.first() {
+            if at > self.now {
+                break;
+            }
+            self.touch_origin(id, index, OriginEntry::retry);
+            self.refresh(id);
+        }
+        self.gates.fade(self.now);
+    }
+
+    /// The permit that is due now.
+    pub(crate) fn next_permit(&mut self) -> Option<Permit> {
+        if self.in_flight >= self.politeness.concurrency {
+            return None;
+        }
+        while let Some(&(at, _, who)) = self.queue.first() {
+            if at.max(self.rate.closed_until()) > self.now {
+                return None;
+            }
+            self.queue.pop_first();
+            let permit = match who {
+                Who::Host(id) => self.attempt(id),
+                Who::Gate(number) => {
+                    let permit = self.wake(number).and_then(|id| self.attempt(id));
+                    self.arm(number);
+                    permit
+                }
+            };
+            if permit.is_some() {
+                return permit;
+            }
+        }
+        None
+    }
+
+    /// When something may be due next, if nothing is learned meanwhile.
+    pub(crate) fn soonest(&self) -> Option<Tick> {
+        if self.in_flight >= self.politeness.concurrency {
+            return None;
+        }
+        let queued = self.queue.first().map(|(at, ..)| *at);
+        let retry = self.retries.first().map(|(at, ..)| *at);
+        let soonest = queued.into_iter().chain(retry).min();
+        soonest.map(|at| at.max(self.rate.closed_until()))
+    }
+
+    /// Puts a host where it belongs after anything about it changed.
+    pub(crate) fn refresh(&mut self, id: u32) {
+        let host = &mut self.hosts[id];
+        let opens_at = match host.has_work() {
+            true => host.opens_at(&self.politeness),
+            false => None,
+        };
+        let (place, stands_at, now) = (host.place, host.at, self.now);
+        if host.is_idle() && !host.resting {
+            host.resting = true;
+            self.idle.push_back(id);
+        }
+        let Some(at) = opens_at else {
+            self.unplace(id);
+            return;
+        };
+        // One that is ready keeps its place: it has been waiting since.
+        let keeps = at == stands_at || (at <= now && stands_at <= now);
+        if place == Place::Out || !keeps {
+            self.unplace(id);
+            self.order += 1;
+            let (at, order) = (at.max(now), self.order);
+            let host = &mut self.hosts[id];
+            host.at = at;
+            host.order = order;
+            host.place = Place::Queue;
+            self.queue.insert((at, order, Who::Host(id)));
+        }
+    }
+
+    /// Takes a host out of the queue or the gate it is parked at.
+    pub(crate) fn unplace(&mut self, id: u32) {
+        let host = &mut self.hosts[id];
+        let place = std::mem::replace(&mut host.place, Place::Out);
+        let (at, order) = (host.at, host.order);
+        match place {
+            Place::Out => {}
+            Place::Queue => {
+                self.queue.remove(&(at, order, Who::Host(id)));
+            }
+            Place::Parked(number) => {
+                self.gates.get_mut(number).parked.remove(&(at, order, id));
+                self.arm(number);
+            }
+        }
+        self.unreserve(id);
+    }
+
+    /// Stands a gate in the queue for the moment it lets the next waiting host through.
+    pub(crate) fn arm(&mut self, number: u32) {
+        let Some(gate) = self.gates.get(number) else {
+            return;
+        };
+        let first = gate.parked.first().map(|(at, ..)| *at);
+        let wanted = first.and_then(|at| Some(gate.opens_at()?.max(at)));
+        if gate.wake.map(|(at, _)| at) == wanted {
+            return;
+        }
+        if let Some((at, order)) = gate.wake {
+            self.queue.remove(&(at, order, Who::Gate(number)));
+        }
+        let wake = wanted.map(|at| {
+            self.order += 1;
+            self.queue.insert((at, self.order, Who::Gate(number)));
+            (at, self.order)
+        });
+        self.gates.get_mut(number).wake = wake;
+    }
+
+    /// The host that waited longest at a gate that left the queue.
+    fn wake(&mut self, number: u32) -> Option<u32> {
+        let now = self.now;
+        let gate = self.gates.get_mut(number);
+        gate.wake = None;
+        if !gate.is_open(now) {
+            return None;
+        }
+        gate.parked.pop_first().map(|(_, _, id)| id)
+    }
+
+    /// Issues a permit to a ready host that was taken from its place, unless a gate or the
+    /// rate is closed: then it is parked there, or stands where it stood.
+    fn attempt(&mut self, id: u32) -> Option<Permit> {
+        self.hosts[id].place = Place::Out;
+        if let Some(number) = self.closed_gate(id) {
+            let host = &mut self.hosts[id];
+            host.place = Place::Parked(number);
+            let entry = (host.at, host.order, id);
+            self.gates.get_mut(number).parked.insert(entry);
+            self.arm(number);
+            return None;
+        }
+        let Ok(cell) = self.rate.take(self.now) else {
+            let host = &mut self.hosts[id];
+            host.place = Place::Queue;
+            self.queue.insert((host.at, host.order, Who::Host(id)));
+            return None;
+        };
+        Some(self.issue(id, cell))
+    }
+
+    /// The gate that a ready host must wait for.
+    fn closed_gate(&mut self, id: u32) -> Option<u32> {
+        let host = &self.hosts[id];
+        let (site, address, reserved) = (host.site, host.address, host.reserved);
+        let now = self.now;
+        let opens = |gate: &Gate| gate.is_open(now) || (reserved && gate.is_rested(now));
+        if self.gates.get(site).is_some_and(|gate| !opens(gate)) {
+            self.unreserve(id);
+            return Some(site);
+        }
+        if self.gates.get(address).is_none_or(|gate| gate.is_open(now)) {
+            return None;
+        }
+        if site != NO_GATE && !reserved {
+            let host = &mut self.hosts[id];
+            host.bounces = host.bounces.saturating_add(1);
+            if host.bounces >= PATIENCE {
+                host.reserved = true;
+                self.gates.get_mut(site).held += 1;
+                self.arm(site);
+            }
+        }
+        Some(address)
+    }
+
+    fn unreserve(&mut self, id: u32) {
+        let host = &mut self.hosts[id];
+        if host.reserved {
+            host.reserved = false;
+            let site = host.site;
+            self.gates.get_mut(site).held -= 1;
+            self.arm(site);
+        }
+    }
+
+    fn issue(&mut self, id: u32, cell: u64) -> Permit {
+        let (purpose, asked) = self.next_purpose(id);
+        let host = &mut self.hosts[id];
+        let (slot, gap, why) = host.take_slot(&self.politeness);
+        let (site, address) = (host.site, host.address);
+        host.bounces = 0;
+        let key = host.key.clone();
+        self.unreserve(id);
+        let grant = Grant {
+            host: key,
+            purpose,
+            gap,
+            why,
+            issued: self.now,
+            id,
+            slot,
+            address: self.charge(address),
+            site: self.charge(site),
+            cell,
+            asked,
+        };
+        self.in_flight += 1;
+        self.refresh(id);
+        Permit(Box::new(grant))
+    }
+
+    /// Counts a request at a gate.
+    fn charge(&mut self, number: u32) -> Option<Charge> {
+        if number == NO_GATE {
+            return None;
+        }
+        let gate = self.gates.get_mut(number);
+        let last = gate.last;
+        gate.in_flight += 1;
+        gate.last = last.max(self.now);
+        self.arm(number);
+        Some(Charge { gate: number, last })
+    }
+
+    /// What to ask a host for: what was asked for expressly, then its origins in turn. And
+    /// whether it was asked for.
+    fn next_purpose(&mut self, id: u32) -> (Purpose, bool) {
+        if let Some(asks) = self.asks.get_mut(&id)
+            && let Some(purpose) = asks.pop_front()
+        {
+            if asks.is_empty() {
+                self.asks.remove(&id);
+            }
+            self.hosts[id].asks -= 1;
+            if let Purpose::Robots { origin } = &purpose {
+                self.touch_known(origin, OriginEntry::robots_issued);
+            }
+            return (purpose, true);
+        }
+        let host = &mut self.hosts[id];
+        let turn = host.turn as usize % host.origins.len().max(1);
+        let (before, after) = host.origins.split_at(turn);
+        let next = after
+            .iter()
+            .chain(before)
+            .position(|entry| entry.standing().due);
+        let next = next.expect("invariant: a host in its place has work");
+        let index = (turn + next) % host.origins.len();
+        let entry = &host.origins[index];
+        let (origin, page) = (entry.origin.clone(), entry.rules_in_force(self.now));
+        let index = u32::try_from(index).expect("invariant: two schemes, 65,536 ports");
+        host.turn = index + 1;
+        if page {
+            self.touch_origin(id, index, OriginEntry::page_issued);
+            return (Purpose::Page { origin }, false);
+        }
+        self.touch_origin(id, index, OriginEntry::robots_issued);
+        (Purpose::Robots { origin }, false)
+    }
+}

@@ -1,0 +1,83 @@
+//! What the operator asks for, in force for every host.
+
+use std::time::Duration;
+
+/// How politely to ask. The defaults are the command line's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Politeness {
+    /// Least gap between two requests to one host, from the end of one to the start of the
+    /// next.
+    pub delay: Duration,
+    /// The gap is at least this many times the smoothed response time; 0 turns it off.
+    pub delay_factor: f64,
+    /// Requests in flight per host; each of these slots keeps the gap. Where a host states
+    /// a crawl delay, one slot serves.
+    pub per_host: u32,
+    /// Requests in flight per address.
+    pub per_address: u32,
+    /// Least time between two requests to one address: from the start and from the end of
+    /// any to the start of the next.
+    pub address_delay: Duration,
+    /// Requests in flight per site, never less than `per_host`; `None`: no limit.
+    pub per_site: Option<u32>,
+    /// Least time between two requests to one site; counts where `per_site` or this is set.
+    pub site_delay: Duration,
+    /// Requests a second in all, evenly spaced; `None` or 0: no limit.
+    pub max_rate: Option<f64>,
+    /// Requests in flight in all.
+    pub concurrency: u32,
+    /// A longer Retry-After is cut to this.
+    pub max_retry_after: Duration,
+    /// The first wait where a host answers 429 or 503 without a Retry-After.
+    pub wait_first: Duration,
+    /// What that wait doubles up to.
+    pub wait_max: Duration,
+    /// The doubling is forgotten once a host was quiet for this long after its last wait.
+    pub wait_forget: Duration,
+    /// So many failures with no answer between are the host's fault.
+    pub fails_in_a_row: u32,
+    /// Lengthens each gap by a drawn fraction of it, at most this; never above 0.01.
+    pub jitter: f64,
+}
+
+impl Default for Politeness {
+    fn default() -> Politeness {
+        Politeness {
+            delay: Duration::from_secs(1),
+            delay_factor: 2.0,
+            per_host: 1,
+            per_address: 8,
+            address_delay: Duration::ZERO,
+            per_site: None,
+            site_delay: Duration::ZERO,
+            max_rate: None,
+            concurrency: 256,
+            max_retry_after: Duration::from_secs(24 * 60 * 60),
+            wait_first: Duration::from_secs(60),
+            wait_max: Duration::from_secs(24 * 60 * 60),
+            wait_forget: Duration::from_secs(30 * 60),
+            fails_in_a_row: 20,
+            jitter: 0.0,
+        }
+    }
+}
+
+impl Politeness {
+    /// Values that would stop the crawl or mean nothing become the nearest that do.
+    pub(crate) fn made_usable(mut self) -> Politeness {
+        self.per_host = self.per_host.max(1);
+        self.per_address = self.per_address.max(1);
+        self.concurrency = self.concurrency.max(1);
+        self.fails_in_a_row = self.fails_in_a_row.max(1);
+        self.per_site = self.per_site.map(|limit| limit.max(self.per_host));
+        // `max` takes the other side where one is NaN; `clamp` would keep it.
+        self.delay_factor = self.delay_factor.max(0.0);
+        self.jitter = self.jitter.max(0.0).clamp(0.0, 0.01);
+        self
+    }
+
+    /// Whether requests to one site are bounded at all.
+    pub(crate) fn limits_sites(&self) -> bool {
+        self.per_site.is_some() || !self.site_delay.is_zero()
+    }
+}

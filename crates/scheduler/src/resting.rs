@@ -1,0 +1,110 @@
+//! How the whole stands: who is ready, who waits, who rests.
+
+use crawl_weburl::HostKey;
+
+use crate::host::{Host, Place};
+use crate::permit::GapReason;
+use crate::scheduler::Scheduler;
+use crate::tick::Tick;
+
+/// The scheduler's hosts with something to ask, by what they wait for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resting {
+    /// Requests in flight.
+    pub in_flight: u32,
+    /// Hosts that are ready, though an address, a site, the rate or the concurrency may
+    /// hold them up.
+    pub ready: u32,
+    /// Hosts that wait for their gap.
+    pub waiting_hosts: u32,
+    /// Hosts that rest: nothing may be asked before their time.
+    pub paused: Vec<Paused>,
+    /// The soonest moment at which anything could be issued with nothing learned meanwhile;
+    /// `None`: not before a `done` or `robots`, or never.
+    pub soonest: Option<Tick>,
+}
+
+/// A host that rests with urls waiting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paused {
+    /// The host.
+    pub host: HostKey,
+    /// Until when.
+    pub until: Tick,
+    /// Why.
+    pub why: PausedBy,
+}
+
+/// Why a host rests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PausedBy {
+    /// It sent a Retry-After.
+    RetryAfter,
+    /// It asked us to wait without saying how long.
+    Wait,
+    /// No connection could be made, or too many requests failed in a row: so many since
+    /// the last answer.
+    Failures(u32),
+    /// The robots.txt of all its origins with urls waiting can't be fetched.
+    Robots,
+}
+
+impl Scheduler {
+    /// How the whole stands at `now`. Walks over all hosts in memory: for progress and for
+    /// the end of a crawl, not for each request.
+    #[must_use]
+    pub fn resting(&self, now: Tick) -> Resting {
+        let now = self.now.max(now);
+        let mut resting = Resting {
+            in_flight: self.in_flight,
+            ready: 0,
+            waiting_hosts: 0,
+            paused: Vec::new(),
+            soonest: self.soonest(),
+        };
+        for host in self.hosts.iter() {
+            match self.pause_of(host, now) {
+                Some(paused) => resting.paused.push(paused),
+                None if host.place == Place::Out => {}
+                None if host.at <= now => resting.ready += 1,
+                None => resting.waiting_hosts += 1,
+            }
+        }
+        resting
+    }
+
+    fn pause_of(&self, host: &Host, now: Tick) -> Option<Paused> {
+        let paused = |until, why| {
+            Some(Paused {
+                host: host.key.clone(),
+                until,
+                why,
+            })
+        };
+        if host.in_flight > 0 {
+            return None;
+        }
+        if !host.has_work() {
+            let retries = host
+                .origins
+                .iter()
+                .filter_map(|entry| entry.standing().retry_at);
+            let until = retries.min()?.max(host.earliest(&self.politeness));
+            return paused(until, PausedBy::Robots);
+        }
+        let until = host.earliest(&self.politeness);
+        if until <= now {
+            return None;
+        }
+        if until == host.trip_until {
+            return paused(until, PausedBy::Failures(host.fails));
+        }
+        match host.hold_why {
+            GapReason::RetryAfter if until == host.hold_until => {
+                paused(until, PausedBy::RetryAfter)
+            }
+            GapReason::Wait if until == host.hold_until => paused(until, PausedBy::Wait),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! The scheduler as its caller sees it.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::net::IpAddr;
+
+use crawl_weburl::{HostKey, Origin};
+use foldhash::fast::RandomState;
+
+use crate::dice::Dice;
+use crate::gate::{GateKey, Gates};
+use crate::host::{Host, NO_GATE};
+use crate::origin::{OriginEntry, RobotsState};
+use crate::permit::{Charge, Permit, Poll, Purpose, Spent};
+use crate::place::Who;
+use crate::politeness::Politeness;
+use crate::rate::Rate;
+use crate::signal::{Learned, Signal, SignalKind};
+use crate::slab::Slab;
+use crate::tick::Tick;
+
+/// Decides when which host may be asked, and for what.
+///
+/// Calls carry `now`; where a call comes late and its `now` is behind an earlier one, the
+/// earlier one stands.
+pub struct Scheduler {
+    pub(crate) politeness: Politeness,
+    pub(crate) now: Tick,
+    pub(crate) hosts: Slab<Host>,
+    pub(crate) by_host: HashMap<HostKey, u32, RandomState>,
+    /// The host's number and the origin's place in it.
+    pub(crate) by_origin: HashMap<Origin, (u32, u32), RandomState>,
+    pub(crate) gates: Gates,
+    /// Hosts by the moment they are ready, and closed gates by the moment they open.
+    pub(crate) queue: BTreeSet<(Tick, u64, Who)>,
+    /// Counts places in the queue: who came first among equals.
+    pub(crate) order: u64,
+    /// When to ask an unreachable robots.txt again: host and origin.
+    pub(crate) retries: BTreeSet<(Tick, u32, u32)>,
+    /// Requests queued by `ask`, per host. Most hosts have none.
+    pub(crate) asks: HashMap<u32, VecDeque<Purpose>, RandomState>,
+    /// Hosts that may leave memory; looked at again when they do.
+    pub(crate) idle: VecDeque<u32>,
+    pub(crate) rate: Rate,
+    pub(crate) in_flight: u32,
+    dice: Dice,
+}
+
+impl Scheduler {
+    /// A scheduler that knows no host. `seed` draws the jitter.
+    #[must_use]
+    pub fn new(politeness: Politeness, seed: u64) -> Scheduler {
+        let politeness = politeness.made_usable();
+        Scheduler {
+            now: Tick::ZERO,
+            hosts: Slab::new(),
+            by_host: HashMap::default(),
+            by_origin: HashMap::default(),
+            gates: Gates::new(&politeness),
+            queue: BTreeSet::new(),
+            order: 0,
+            retries: BTreeSet::new(),
+            asks: HashMap::default(),
+            idle: VecDeque::new(),
+            rate: Rate::new(politeness.max_rate),
+            in_flight: 0,
+            dice: Dice::new(seed),
+            politeness,
+        }
+    }
+
+    /// So many urls of this origin wait and are not leased; 0: none, so no page permit.
+    ///
+    /// Page permits issued afterwards are counted against the number. A new origin starts
+    /// with its robots unknown.
+    pub fn waiting(&mut self, now: Tick, origin: &Origin, urls: u64) {
+        self.advance(now);
+        if urls == 0 && !self.by_origin.contains_key(origin) {
+            return;
+        }
+        let (id, index) = self.origin_number(origin);
+        self.touch_origin(id, index, |entry| entry.set_waiting(urls));
+        self.refresh(id);
+    }
+
+    /// How the robots.txt of an origin stands now. Ends the wait that its robots permit
+    /// began.
+    pub fn robots(&mut self, now: Tick, origin: &Origin, state: RobotsState) {
+        self.advance(now);
+        let (id, index) = self.origin_number(origin);
+        self.touch_origin(id, index, |entry| entry.judged(state));
+        let host = &mut self.hosts[id];
+        let delays = host.origins.iter().map(|entry| entry.crawl_delay);
+        host.crawl_delay = delays.max().unwrap_or(0);
+        self.refresh(id);
+    }
+
+    /// Queues a request that no waiting url stands for: a redirect hop of a robots request,
+    /// or the robots.txt of an origin without urls. It goes before the host's pages.
+    ///
+    /// A page can't be asked for this way, since robots come first: nothing happens.
+    pub fn ask(&mut self, now: Tick, host: &HostKey, purpose: Purpose) {
+        self.advance(now);
+        if matches!(purpose, Purpose::Page { .. }) {
+            return;
+        }
+        let id = self.host_number(host);
+        self.hosts[id].asks += 1;
+        self.asks.entry(id).or_default().push_back(purpose);
+        self.refresh(id);
+    }
+
+    /// Takes back what [`Scheduler::ask`] queued for `host` and is not issued yet.
+    pub fn forget_ask(&mut self, now: Tick, host: &HostKey, purpose: &Purpose) {
+        self.advance(now);
+        let Some(&id) = self.by_host.get(host) else {
+            return;
+        };
+        let Some(asks) = self.asks.get_mut(&id) else {
+            return;
+        };
+        asks.retain(|queued| queued != purpose);
+        self.hosts[id].asks = u32::try_from(asks.len()).unwrap_or(u32::MAX);
+        if asks.is_empty() {
+            self.asks.remove(&id);
+        }
+        self.refresh(id);
+    }
+
+    /// The host's name leads to this address: its next request counts there. Without this
+    /// call the address is learned from the first request's [`Signal`].
+    pub fn address(&mut self, now: Tick, host: &HostKey, address: IpAddr) {
+        self.advance(now);
+        let id = self.host_number(host);
+        self.set_address(id, address);
+        self.refresh(id);
+    }
+
+    /// The next request that may be sent, or when to ask again.
+    ///
+    /// Call it in a loop until it issues nothing, and again after each call that could
+    /// change the answer. Among those that are ready the one ready longest comes first.
+    pub fn poll(&mut self, now: Tick) -> Poll {
+        self.advance(now);
+        match self.next_permit() {
+            Some(permit) => Poll::Issue(permit),
+            None => self.soonest().map_or(Poll::Idle, Poll::SleepUntil),
+        }
+    }
+
+    /// A request ended: its slot is free, and its host has taught us something.
+    pub fn done(&mut self, now: Tick, spent: Spent, signal: Signal) -> Learned {
+        self.advance(now);
+        let grant = *spent.0;
+        let id = grant.id;
+        let end = signal.end.max(grant.issued);
+        self.in_flight -= 1;
+        if let Some(address) = signal.address {
+            self.set_address(id, address);
+            self.used(self.hosts[id].address, end);
+        }
+        self.release(grant.address, grant.issued, Some(end));
+        self.release(grant.site, grant.issued, Some(end));
+        let stretch = match self.politeness.jitter {
+            jitter if jitter > 0.0 => jitter * self.dice.fraction(),
+            _ => 0.0,
+        };
+        let host = &mut self.hosts[id];
+        let answered = matches!(
+            signal.kind,
+            SignalKind::Answered | SignalKind::AskedToWait { .. }
+        );
+        if answered {
+            host.smooth(signal.response_time);
+        }
+        let wait_asked = host.learn(&self.politeness, grant.issued, end, signal.kind);
+        host.end_slot(&self.politeness, end, stretch);
+        let learned = Learned {
+            next_at: host.earliest(&self.politeness),
+            wait_asked,
+            paused: (host.trip_level > 0).then_some(host.trip_until),
+        };
+        self.refresh(id);
+        learned
+    }
+
+    /// Nothing was sent: everything is as if the permit had never been issued.
+    ///
+    /// Where no url was left for it, call [`Scheduler::waiting`] with 0 first, and for a
+    /// request that came from [`Scheduler::ask`] call [`Scheduler::forget_ask`] afterwards;
+    /// otherwise the next poll issues the same again.
+    pub fn give_back(&mut self, now: Tick, permit: Permit) {
+        self.advance(now);
+        let grant = *permit.0;
+        let id = grant.id;
+        self.in_flight -= 1;
+        self.release(grant.address, grant.issued, None);
+        self.release(grant.site, grant.issued, None);
+        self.rate.give_back(grant.cell);
+        let host = &mut self.hosts[id];
+        host.in_flight -= 1;
+        if let Some(slot) = grant.slot {
+            host.free_slot(slot);
+        }
+        match &grant.purpose {
+            Purpose::Page { origin } => self.touch_known(origin, OriginEntry::page_given_back),
+            Purpose::Robots { origin } => {
+                self.touch_known(origin, OriginEntry::robots_given_back);
+            }
+            Purpose::Hop { .. } => {}
+        }
+        if grant.asked {
+            self.hosts[id].asks += 1;
+            self.asks.entry(id).or_default().push_front(grant.purpose);
+        }
+        self.refresh(id);
+    }
+
+    /// Requests in flight: permits issued and neither done nor given back.
+    #[must_use]
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// The politeness in force.
+    #[must_use]
+    pub fn politeness(&self) -> &Politeness {
+        &self.politeness
+    }
+
+    /// Hosts in memory.
+    #[must_use]
+    pub fn hosts(&self) -> usize {
+        self.by_host.len()
+    }
+
+    /// The number of a host, made where it is new.
+    pub(crate) fn host_number(&mut self, key: &HostKey) -> u32 {
+        if let Some(&id) = self.by_host.get(key) {
+            return id;
+        }
+        let mut host = Host::new(key.clone());
+        if self.politeness.limits_sites() {
+            // The scheme and port do not change the site.
+            if let Ok(origin) = Origin::parse(&format!("http://{key}")) {
+                host.site = self.gates.join(GateKey::Site(origin.site()));
+            }
+        }
+        let id = self.hosts.insert(host);
+        self.by_host.insert(key.clone(), id);
+        id
+    }
+
+    fn origin_number(&mut self, origin: &Origin) -> (u32, u32) {
+        if let Some(&number) = self.by_origin.get(origin) {
+            return number;
+        }
+        let id = self.host_number(&origin.host_key());
+        let origins = &mut self.hosts[id].origins;
+        let index = u32::try_from(origins.len()).expect("invariant: two schemes, 65,536 ports");
+        origins.reserve_exact(1);
+        origins.push(OriginEntry::new(origin.clone()));
+        self.by_origin.insert(origin.clone(), (id, index));
+        (id, index)
+    }
+
+    pub(crate) fn touch_known(&mut self, origin: &Origin, change: impl FnOnce(&mut OriginEntry)) {
+        if let Some(&(id, index)) = self.by_origin.get(origin) {
+            self.touch_origin(id, index, change);
+        }
+    }
+
+    /// Changes an origin, and what its host counts of it. The host may be ready at another
+    /// time then: `refresh` follows.
+    pub(crate) fn touch_origin(
+        &mut self,
+        id: u32,
+        index: u32,
+        change: impl FnOnce(&mut OriginEntry),
+    ) {
+        let host = &mut self.hosts[id];
+        let entry = &mut host.origins[index as usize];
+        let before = entry.standing();
+        change(entry);
+        let after = entry.standing();
+        host.due = host.due + u32::from(after.due) - u32::from(before.due);
+        host.busy = host.busy + u32::from(after.busy) - u32::from(before.busy);
+        if before.retry_at != after.retry_at {
+            if let Some(at) = before.retry_at {
+                self.retries.remove(&(at, id, index));
+            }
+            if let Some(at) = after.retry_at {
+                self.retries.insert((at, id, index));
+            }
+        }
+    }
+
+    /// Moves a host to the gate of its address.
+    pub(crate) fn set_address(&mut self, id: u32, address: IpAddr) {
+        // One machine, whichever way it is written.
+        let key = GateKey::Address(address.to_canonical());
+        let old = self.hosts[id].address;
+        if self.gates.get(old).is_some_and(|gate| gate.key == key) {
+            return;
+        }
+        self.unplace(id);
+        self.hosts[id].address = self.gates.join(key);
+        if old != NO_GATE {
+            self.gates.part(old, self.now);
+        }
+    }
+
+    /// A request touched a gate at `at`, whether it was counted there or not.
+    pub(crate) fn used(&mut self, number: u32, at: Tick) {
+        if number != NO_GATE {
+            let gate = self.gates.get_mut(number);
+            gate.last = gate.last.max(at);
+            self.arm(number);
+        }
+    }
+
+    /// A request that was counted at a gate ended, or was never sent.
+    fn release(&mut self, charge: Option<Charge>, issued: Tick, end: Option<Tick>) {
+        let Some(Charge { gate: number, last }) = charge else {
+            return;
+        };
+        let gate = self.gates.get_mut(number);
+        match end {
+            Some(end) => gate.last = gate.last.max(end),
+            None if gate.last == issued => gate.last = last,
+            None => {}
+        }
+        self.gates.release(number, self.now);
+        self.arm(number);
+    }
+}

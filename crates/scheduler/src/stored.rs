@@ -1,0 +1,233 @@
+//! The durable form of a host's politeness: bytes that only this crate reads.
+//!
+//! Little-endian, version first, a checksum last, so that bytes of another version or a
+//! torn write are told apart from ours.
+
+use std::net::IpAddr;
+
+use crate::host::Slot;
+use crate::permit::GapReason;
+use crate::tick::Tick;
+
+const VERSION: u8 = 1;
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Stored {
+    pub(crate) smoothed: u64,
+    /// The gap in force when it was stored, in microseconds.
+    pub(crate) gap: u64,
+    pub(crate) hold_until: Tick,
+    pub(crate) hold_why: GapReason,
+    pub(crate) hold_level: u8,
+    pub(crate) trip_until: Tick,
+    pub(crate) trip_level: u8,
+    pub(crate) fails: u32,
+    pub(crate) in_flight: u32,
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) address: Option<IpAddr>,
+}
+
+impl Default for Stored {
+    fn default() -> Stored {
+        Stored {
+            smoothed: 0,
+            gap: 0,
+            hold_until: Tick::ZERO,
+            hold_why: GapReason::First,
+            hold_level: 0,
+            trip_until: Tick::ZERO,
+            trip_level: 0,
+            fails: 0,
+            in_flight: 0,
+            slots: Vec::new(),
+            address: None,
+        }
+    }
+}
+
+impl Stored {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(80 + self.slots.len() * 17);
+        bytes.push(VERSION);
+        for number in [
+            self.smoothed,
+            self.gap,
+            self.hold_until.as_micros(),
+            self.trip_until.as_micros(),
+        ] {
+            bytes.extend(number.to_le_bytes());
+        }
+        bytes.extend([self.hold_why.code(), self.hold_level, self.trip_level]);
+        let slots = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
+        for number in [self.fails, self.in_flight, slots] {
+            bytes.extend(number.to_le_bytes());
+        }
+        for slot in &self.slots {
+            bytes.extend(slot.last_end.as_micros().to_le_bytes());
+            bytes.extend(slot.next_at.as_micros().to_le_bytes());
+            bytes.push(slot.why.code());
+        }
+        match self.address {
+            None => bytes.push(0),
+            Some(IpAddr::V4(v4)) => {
+                bytes.push(4);
+                bytes.extend(v4.octets());
+            }
+            Some(IpAddr::V6(v6)) => {
+                bytes.push(6);
+                bytes.extend(v6.octets());
+            }
+        }
+        bytes.extend(checksum(&bytes).to_le_bytes());
+        bytes
+    }
+
+    /// `None`: not bytes of ours.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Stored> {
+        let (body, sum) = bytes.split_last_chunk::<4>()?;
+        if checksum(body) != u32::from_le_bytes(*sum) {
+            return None;
+        }
+        let mut rest = Rest(body);
+        if rest.u8()? != VERSION {
+            return None;
+        }
+        let mut stored = Stored {
+            smoothed: rest.u64()?,
+            gap: rest.u64()?,
+            hold_until: rest.tick()?,
+            trip_until: rest.tick()?,
+            hold_why: rest.reason()?,
+            hold_level: rest.u8()?,
+            trip_level: rest.u8()?,
+            fails: rest.u32()?,
+            in_flight: rest.u32()?,
+            ..Stored::default()
+        };
+        // No capacity is reserved on the word of a number that was read.
+        for _ in 0..rest.u32()? {
+            stored.slots.push(Slot {
+                last_end: rest.tick()?,
+                next_at: rest.tick()?,
+                why: rest.reason()?,
+            });
+        }
+        stored.address = match rest.u8()? {
+            0 => None,
+            4 => Some(IpAddr::from(rest.take::<4>()?)),
+            6 => Some(IpAddr::from(rest.take::<16>()?)),
+            _ => return None,
+        };
+        rest.0.is_empty().then_some(stored)
+    }
+}
+
+const REASONS: [GapReason; 8] = [
+    GapReason::First,
+    GapReason::Delay,
+    GapReason::DelayFactor,
+    GapReason::CrawlDelay,
+    GapReason::RetryAfter,
+    GapReason::Wait,
+    GapReason::Pause,
+    GapReason::Restart,
+];
+
+impl GapReason {
+    /// Its number in stored bytes: the order of declaration, which must stay.
+    fn code(self) -> u8 {
+        self as u8
+    }
+}
+
+/// What is left to read.
+struct Rest<'a>(&'a [u8]);
+
+impl Rest<'_> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*head)
+    }
+
+    fn u8(&mut self) -> Option<u8> {
+        self.take::<1>().map(|[byte]| byte)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.take().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.take().map(u64::from_le_bytes)
+    }
+
+    fn tick(&mut self) -> Option<Tick> {
+        self.u64().map(Tick::from_micros)
+    }
+
+    fn reason(&mut self) -> Option<GapReason> {
+        REASONS.get(usize::from(self.u8()?)).copied()
+    }
+}
+
+/// FNV-1a, 32 bits: against tears and other versions, not against anyone's ill will.
+fn checksum(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811C_9DC5, |sum, byte| {
+        (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{REASONS, Stored};
+    use crate::host::Slot;
+    use crate::tick::Tick;
+
+    #[test]
+    fn ours_codes_follow_the_table() {
+        for (code, reason) in REASONS.iter().enumerate() {
+            assert_eq!(usize::from(reason.code()), code);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn ours_bytes_round_trip(
+            numbers in proptest::array::uniform5(any::<u64>()),
+            levels in any::<(u8, u8, u32, u32)>(),
+            slots in proptest::collection::vec((any::<u64>(), any::<u64>(), 0..8usize), 0..5),
+            address in proptest::option::of(any::<std::net::IpAddr>()),
+        ) {
+            let stored = Stored {
+                smoothed: numbers[0],
+                gap: numbers[1],
+                hold_until: Tick::from_micros(numbers[2]),
+                hold_why: REASONS[(numbers[3] % 8) as usize],
+                hold_level: levels.0,
+                trip_until: Tick::from_micros(numbers[4]),
+                trip_level: levels.1,
+                fails: levels.2,
+                in_flight: levels.3,
+                slots: slots.into_iter().map(|(end, next, why)| Slot {
+                    last_end: Tick::from_micros(end),
+                    next_at: Tick::from_micros(next),
+                    why: REASONS[why],
+                }).collect(),
+                address,
+            };
+            let bytes = stored.encode();
+            prop_assert_eq!(Stored::decode(&bytes), Some(stored));
+            for cut in 0..bytes.len() {
+                prop_assert_eq!(Stored::decode(&bytes[..cut]), None);
+            }
+        }
+
+        #[test]
+        fn ours_garbage_is_nothing_known(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert_eq!(Stored::decode(&bytes), None);
+        }
+    }
+}

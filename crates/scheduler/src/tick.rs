@@ -1,0 +1,74 @@
+//! What time it is, as the scheduler is told.
+
+use std::fmt;
+use std::ops::Add;
+use std::time::Duration;
+
+/// Microseconds since the Unix epoch; never goes backwards within a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tick(u64);
+
+impl Tick {
+    /// The epoch itself: long ago.
+    pub const ZERO: Tick = Tick(0);
+
+    /// A tick of `micros` microseconds since the Unix epoch.
+    #[must_use]
+    pub const fn from_micros(micros: u64) -> Tick {
+        Tick(micros)
+    }
+
+    /// Microseconds since the Unix epoch.
+    #[must_use]
+    pub const fn as_micros(self) -> u64 {
+        self.0
+    }
+
+    /// Whole milliseconds since the Unix epoch.
+    #[must_use]
+    pub const fn as_millis(self) -> u64 {
+        self.0 / 1000
+    }
+
+    /// The time from `earlier` to this tick; zero where `earlier` is not earlier.
+    #[must_use]
+    pub const fn since(self, earlier: Tick) -> Duration {
+        Duration::from_micros(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// Saturating; a fraction of a microsecond is rounded up, so a wait is never shortened.
+impl Add<Duration> for Tick {
+    type Output = Tick;
+
+    fn add(self, wait: Duration) -> Tick {
+        Tick(self.0.saturating_add(micros(wait)))
+    }
+}
+
+impl fmt::Display for Tick {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}us", self.0)
+    }
+}
+
+/// Microseconds of a duration, rounded up, saturating.
+pub(crate) fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::Tick;
+
+    #[test]
+    fn ours_a_wait_is_never_shortened() {
+        let tick = Tick::from_micros(5);
+        assert_eq!(tick + Duration::from_nanos(1), Tick::from_micros(6));
+        assert_eq!(tick + Duration::MAX, Tick::from_micros(u64::MAX));
+        assert_eq!(Tick::ZERO.since(tick), Duration::ZERO);
+        assert_eq!(tick.since(Tick::ZERO), Duration::from_micros(5));
+    }
+}

@@ -1,0 +1,161 @@
+//! What outlives the process, and what leaves memory.
+
+use std::time::Duration;
+
+use crawl_scheduler::{GapReason, Politeness, Poll, Restart, Scheduler, SignalKind, Tick};
+use crawl_weburl::Origin;
+
+use crate::stage::{SECOND, Stage, asked_to_wait};
+
+const ANSWERED: SignalKind = SignalKind::Answered;
+
+/// Kills the scheduler, and starts one anew that knows only what was stored.
+fn restart(stage: &mut Stage, origin: &Origin, away: Duration, rest: Restart) {
+    let (_, bytes) = stage.scheduler.snapshot(&origin.host_key()).unwrap();
+    stage.now = stage.now + away;
+    stage.scheduler = Scheduler::new(stage.scheduler.politeness().clone(), 2);
+    stage
+        .scheduler
+        .restore(stage.now, origin.host_key(), &bytes, rest);
+    stage.open(origin.as_str(), 100);
+}
+
+#[test]
+fn ours_the_rest_of_an_hour_asked_for_is_waited_after_a_kill() {
+    let mut stage = Stage::new(Politeness::default());
+    let origin = stage.open("http://example.org", 10);
+    stage.exchange(asked_to_wait(Some(3600)));
+    restart(&mut stage, &origin, 600 * SECOND, Restart::AfterKill);
+    let (permit, waited) = stage.wait();
+    assert_eq!(
+        (waited, permit.why()),
+        (3000 * SECOND, GapReason::RetryAfter)
+    );
+    assert_eq!(permit.gap(), 3600 * SECOND);
+}
+
+#[test]
+fn ours_levels_and_failures_are_kept() {
+    let mut stage = Stage::new(Politeness::default());
+    let origin = stage.open("http://example.org", 100);
+    for _ in 0..3 {
+        stage.exchange(asked_to_wait(None));
+        restart(&mut stage, &origin, SECOND, Restart::AfterKill);
+    }
+    let (waited, learned) = stage.exchange(asked_to_wait(None));
+    assert_eq!(waited, 239 * SECOND);
+    assert_eq!(learned.wait_asked, Some(480 * SECOND));
+    stage.exchange(SignalKind::NoConnection);
+    stage.exchange(SignalKind::NoConnection);
+    restart(&mut stage, &origin, SECOND, Restart::AfterKill);
+    assert_eq!(stage.exchange(SignalKind::UrlFailed).0, 19 * SECOND);
+    assert_eq!(stage.wait().1, 40 * SECOND);
+}
+
+#[test]
+fn ours_the_gap_is_kept_over_a_kill_with_its_crawl_delay() {
+    let mut stage = Stage::new(Politeness::default());
+    let origin = stage.open_with("http://example.org", 10, Some(20 * SECOND));
+    stage.exchange(ANSWERED);
+    restart(&mut stage, &origin, 5 * SECOND, Restart::AfterKill);
+    let (permit, waited) = stage.wait();
+    assert_eq!((waited, permit.why()), (15 * SECOND, GapReason::CrawlDelay));
+}
+
+#[test]
+fn ours_a_slot_in_flight_at_the_kill_ends_with_it() {
+    let mut stage = Stage::new(Politeness::default());
+    let origin = stage.open("http://example.org", 10);
+    let _lost = stage.issue();
+    restart(&mut stage, &origin, 5 * SECOND, Restart::AfterKill);
+    assert_eq!(stage.wait().1, SECOND);
+}
+
+#[test]
+fn ours_a_full_gap_comes_first_after_a_power_loss() {
+    let mut stage = Stage::new(Politeness {
+        per_host: 3,
+        ..Politeness::default()
+    });
+    let origin = stage.open("http://example.org", 10);
+    stage.exchange(ANSWERED);
+    restart(&mut stage, &origin, 60 * SECOND, Restart::AfterPowerLoss);
+    let (permit, waited) = stage.wait();
+    assert_eq!((waited, permit.why()), (SECOND, GapReason::Restart));
+}
+
+#[test]
+fn ours_garbage_is_nothing_known_and_a_full_gap() {
+    for bytes in [&[][..], &[1; 80], &[0xFF; 3]] {
+        let mut stage = Stage::new(Politeness::default());
+        let origin = stage.open("http://example.org", 10);
+        let (host, now) = (origin.host_key(), stage.now);
+        stage
+            .scheduler
+            .restore(now, host, bytes, Restart::AfterKill);
+        assert_eq!(stage.wait().1, SECOND);
+    }
+}
+
+#[test]
+fn ours_a_clock_that_was_wrong_once_blocks_nobody_for_years() {
+    let mut stage = Stage::new(Politeness::default());
+    let origin = stage.open("http://example.org", 10);
+    stage.exchange(asked_to_wait(Some(60)));
+    let (_, bytes) = stage.scheduler.snapshot(&origin.host_key()).unwrap();
+    let mut past = Stage::new(Politeness::default());
+    past.now = Tick::from_micros(1_000_000);
+    past.open("http://example.org", 10);
+    let now = past.now;
+    past.scheduler
+        .restore(now, origin.host_key(), &bytes, Restart::AfterKill);
+    past.scheduler
+        .note_past_request(now, &origin.host_key(), stage.now, SECOND, Some(stage.now));
+    assert!(past.wait().1 <= 24 * 3600 * SECOND);
+}
+
+#[test]
+fn ours_past_requests_keep_their_gap_and_wait() {
+    let mut stage = Stage::new(Politeness::default());
+    let origin = stage.open("http://example.org", 10);
+    let host = origin.host_key();
+    let now = stage.now + 60 * SECOND;
+    stage.now = now;
+    let ended = Tick::from_micros(now.as_micros() - 3_000_000);
+    for _ in 0..2 {
+        stage
+            .scheduler
+            .note_past_request(now, &host, ended, 10 * SECOND, None);
+    }
+    let Poll::SleepUntil(at) = stage.scheduler.poll(now) else {
+        panic!()
+    };
+    assert_eq!(at, ended + 10 * SECOND);
+    let until = now + 100 * SECOND;
+    stage
+        .scheduler
+        .note_past_request(now, &host, ended, SECOND, Some(until));
+    assert_eq!(stage.wait().1, 100 * SECOND);
+}
+
+#[test]
+fn ours_an_idle_host_leaves_memory_and_comes_back_as_it_was() {
+    let mut stage = Stage::new(Politeness::default());
+    let origin = stage.open("http://example.org", 1);
+    let busy = stage.open("http://busy.example", 5);
+    stage.exchange(asked_to_wait(Some(100)));
+    assert_eq!(stage.scheduler.hosts(), 2);
+    let (host, wake, bytes) = stage.scheduler.evict().unwrap();
+    assert_eq!(
+        (&host, wake),
+        (&origin.host_key(), stage.now + 100 * SECOND)
+    );
+    assert!(stage.scheduler.evict().is_none());
+    assert_eq!(stage.scheduler.hosts(), 1);
+    stage.scheduler.waiting(stage.now, &busy, 0);
+    stage
+        .scheduler
+        .restore(stage.now, host, &bytes, Restart::AfterKill);
+    stage.open("http://example.org", 1);
+    assert_eq!(stage.wait().1, 100 * SECOND);
+}

@@ -1,0 +1,88 @@
+//! Nobody starves.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crawl_scheduler::{Politeness, Poll, SignalKind, Spent};
+
+use crate::stage::{ANSWER, SECOND, Stage, origin_of};
+
+const ANSWERED: SignalKind = SignalKind::Answered;
+
+#[test]
+fn ours_who_is_ready_longest_comes_first() {
+    let mut stage = Stage::new(Politeness {
+        concurrency: 1,
+        ..Politeness::default()
+    });
+    for (host, urls) in [("c", 1_000_000), ("a", 2), ("b", 2)] {
+        stage.open(&format!("http://{host}.example"), urls);
+    }
+    let mut sequence = String::new();
+    for _ in 0..9 {
+        let (permit, _) = stage.wait();
+        sequence.push_str(&permit.host().as_str()[..1]);
+        stage.now = stage.now + SECOND;
+        stage.end(permit.spend(), ANSWERED);
+    }
+    assert_eq!(sequence, "cabcabccc");
+}
+
+#[test]
+fn ours_origins_of_a_host_take_turns() {
+    let mut stage = Stage::new(Politeness::default());
+    stage.open("http://example.org", 1_000_000);
+    stage.open("https://example.org", 2);
+    stage.open("http://example.org:81", 2);
+    let mut turns = HashMap::new();
+    for _ in 0..6 {
+        let (permit, _) = stage.wait();
+        *turns
+            .entry(origin_of(permit.purpose()).clone())
+            .or_insert(0) += 1;
+        stage.end(permit.spend(), ANSWERED);
+    }
+    assert!(turns.len() == 3 && turns.values().all(|count| *count == 2));
+}
+
+/// Site `one` and the shared address are both kept busy by others; the host that needs
+/// both at once still gets its turn.
+#[test]
+fn ours_two_busy_gates_do_not_pass_a_host_to_and_fro_for_ever() {
+    let mut stage = Stage::new(Politeness {
+        delay: Duration::ZERO,
+        delay_factor: 0.0,
+        per_site: Some(1),
+        per_address: 1,
+        ..Politeness::default()
+    });
+    let hosts = [
+        ("x.one", 1),
+        ("y.one", 2),
+        ("z.one", 2),
+        ("u.two", 1),
+        ("v.three", 1),
+    ];
+    for (host, address) in hosts {
+        let origin = stage.open(&format!("http://{host}.example"), 1_000_000);
+        let address = [192, 0, 2, address].into();
+        stage
+            .scheduler
+            .address(stage.now, &origin.host_key(), address);
+    }
+    // Ends of requests never coincide, so the two gates are never found open together.
+    let mut flying: Vec<(u32, Spent)> = Vec::new();
+    let mut turns = HashMap::new();
+    for step in 0..10_000 {
+        while let Poll::Issue(permit) = stage.scheduler.poll(stage.now) {
+            *turns.entry(permit.host().to_string()).or_insert(0) += 1;
+            flying.push((step + 2, permit.spend()));
+        }
+        stage.now = stage.now + ANSWER;
+        if let Some(index) = flying.iter().position(|(end, _)| *end <= step + 1) {
+            stage.end(flying.remove(index).1, ANSWERED);
+        }
+    }
+    let least = turns.values().min().unwrap();
+    assert!(turns.len() == 5 && *least > 200, "{turns:?}");
+}

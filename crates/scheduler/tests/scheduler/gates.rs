@@ -1,0 +1,176 @@
+//! Addresses, sites, the rate and the concurrency.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use crawl_scheduler::{PausedBy, Permit, Politeness, Poll, Signal, SignalKind};
+
+use crate::stage::{ANSWER, SECOND, Stage, asked_to_wait};
+
+const ANSWERED: SignalKind = SignalKind::Answered;
+
+fn fast() -> Politeness {
+    Politeness {
+        delay: Duration::ZERO,
+        delay_factor: 0.0,
+        ..Politeness::default()
+    }
+}
+
+fn permits(stage: &mut Stage) -> Vec<Permit> {
+    let mut permits = Vec::new();
+    while let Poll::Issue(permit) = stage.scheduler.poll(stage.now) {
+        permits.push(permit);
+    }
+    permits
+}
+
+/// So many hosts at one address, of one site each.
+fn shared(stage: &mut Stage, hosts: u32) {
+    let address: IpAddr = "192.0.2.1".parse().unwrap();
+    for host in 0..hosts {
+        let origin = stage.open(&format!("http://h{host}.example"), 1000);
+        stage
+            .scheduler
+            .address(stage.now, &origin.host_key(), address);
+    }
+}
+
+#[test]
+fn ours_an_address_has_a_limit_of_its_own() {
+    let mut stage = Stage::new(fast());
+    shared(&mut stage, 50);
+    let mut out = permits(&mut stage);
+    assert_eq!(out.len(), 8);
+    stage.end(out.remove(0).spend(), ANSWERED);
+    assert_eq!(permits(&mut stage).len(), 1);
+}
+
+#[test]
+fn ours_an_address_is_learned_from_the_first_request() {
+    let mut stage = Stage::new(Politeness {
+        per_address: 1,
+        ..fast()
+    });
+    for host in 0..3 {
+        stage.open(&format!("http://h{host}.example"), 1000);
+    }
+    let out = permits(&mut stage);
+    assert_eq!(out.len(), 3);
+    for permit in out {
+        let signal = Signal {
+            end: stage.now,
+            response_time: ANSWER,
+            // The same machine, written both ways.
+            address: Some("::ffff:192.0.2.1".parse().unwrap()),
+            kind: ANSWERED,
+        };
+        stage.scheduler.done(stage.now, permit.spend(), signal);
+    }
+    assert_eq!(permits(&mut stage).len(), 1);
+}
+
+#[test]
+fn ours_the_address_delay_is_between_any_two_requests() {
+    let mut stage = Stage::new(Politeness {
+        address_delay: SECOND,
+        ..fast()
+    });
+    shared(&mut stage, 50);
+    let first = stage.issue();
+    stage.assert_closed();
+    let (_second, waited) = stage.wait();
+    assert_eq!(waited, SECOND);
+    stage.now = stage.now + SECOND / 2;
+    stage.end(first.spend(), ANSWERED);
+    assert_eq!(stage.wait().1, SECOND);
+}
+
+#[test]
+fn ours_a_site_has_a_limit_never_below_per_host() {
+    let mut stage = Stage::new(Politeness {
+        per_host: 3,
+        per_site: Some(2),
+        ..fast()
+    });
+    for host in 0..9 {
+        stage.open(&format!("http://h{host}.one.example"), 1000);
+        stage.open(&format!("http://h{host}.two.example"), 1000);
+    }
+    assert_eq!(permits(&mut stage).len(), 6);
+}
+
+#[test]
+fn ours_the_site_delay_counts_without_a_limit() {
+    let mut stage = Stage::new(Politeness {
+        site_delay: 2 * SECOND,
+        ..fast()
+    });
+    stage.open("http://a.one.example", 10);
+    stage.open("http://b.one.example", 10);
+    stage.open("http://c.two.example", 10);
+    assert_eq!(permits(&mut stage).len(), 2);
+    assert_eq!(stage.wait().1, 2 * SECOND);
+}
+
+#[test]
+fn ours_concurrency_bounds_all() {
+    let mut stage = Stage::new(Politeness {
+        concurrency: 5,
+        ..fast()
+    });
+    for host in 0..9 {
+        stage.open(&format!("http://h{host}.example"), 1000);
+    }
+    let mut out = permits(&mut stage);
+    assert_eq!((out.len(), stage.scheduler.in_flight()), (5, 5));
+    assert!(matches!(stage.scheduler.poll(stage.now), Poll::Idle));
+    stage.end(out.remove(0).spend(), ANSWERED);
+    assert_eq!(permits(&mut stage).len(), 1);
+}
+
+#[test]
+fn ours_the_rate_spaces_requests_and_never_bursts() {
+    let mut stage = Stage::new(Politeness {
+        max_rate: Some(4.0),
+        ..fast()
+    });
+    for host in 0..9 {
+        stage.open(&format!("http://h{host}.example"), 1000);
+    }
+    stage.now = stage.now + 60 * SECOND;
+    let _first = stage.issue();
+    let (second, waited) = stage.wait();
+    assert_eq!(waited, SECOND / 4);
+    // Nothing was sent: the next may go now, and only that one.
+    stage.scheduler.give_back(stage.now, second);
+    let _again = stage.issue();
+    assert_eq!(stage.wait().1, SECOND / 4);
+}
+
+#[test]
+fn ours_what_rests_is_told_apart_from_what_waits_its_gap() {
+    let mut stage = Stage::new(Politeness::default());
+    for (host, kind) in [
+        ("a", ANSWERED),
+        ("b", asked_to_wait(Some(600))),
+        ("c", asked_to_wait(None)),
+        ("d", SignalKind::NoConnection),
+    ] {
+        stage.open(&format!("http://{host}.example"), 10);
+        let permit = stage.issue();
+        stage.end(permit.spend(), kind);
+    }
+    let resting = stage.scheduler.resting(stage.now);
+    let why: Vec<_> = resting.paused.iter().map(|paused| paused.why).collect();
+    assert_eq!(
+        why,
+        [PausedBy::RetryAfter, PausedBy::Wait, PausedBy::Failures(1)]
+    );
+    assert_eq!(
+        (resting.in_flight, resting.ready, resting.waiting_hosts),
+        (0, 0, 1)
+    );
+    assert_eq!(resting.soonest, Some(stage.now + SECOND));
+    assert_eq!(resting.paused[0].until, stage.now + 600 * SECOND);
+}

@@ -1,0 +1,172 @@
+//! Robots come first; what is asked for expressly; what is given back.
+
+use crawl_scheduler::{Politeness, Poll, Purpose, RobotsState, SignalKind};
+
+use crate::stage::{SECOND, Stage, origin};
+
+const ANSWERED: SignalKind = SignalKind::Answered;
+
+#[test]
+fn rfc9309_2_3_robots_come_before_pages() {
+    let mut stage = Stage::new(Politeness {
+        per_host: 4,
+        ..Politeness::default()
+    });
+    let origin = origin("http://example.org");
+    stage.scheduler.waiting(stage.now, &origin, 10);
+    let permit = stage.issue();
+    assert_eq!(
+        permit.purpose(),
+        &Purpose::Robots {
+            origin: origin.clone()
+        }
+    );
+    // Nothing else until its answer is judged.
+    assert!(matches!(stage.scheduler.poll(stage.now), Poll::Idle));
+    stage.end(permit.spend(), ANSWERED);
+    assert!(matches!(stage.scheduler.poll(stage.now), Poll::Idle));
+    stage.open("http://example.org", 10);
+    assert_eq!(stage.wait().0.purpose(), &Purpose::Page { origin });
+}
+
+#[test]
+fn rfc9309_2_3_each_origin_has_its_own_robots() {
+    let mut stage = Stage::new(Politeness::default());
+    stage.open("http://example.org", 10);
+    let other = origin("https://example.org");
+    stage.scheduler.waiting(stage.now, &other, 10);
+    let mut purposes = Vec::new();
+    for _ in 0..3 {
+        let (permit, _) = stage.wait();
+        purposes.push(permit.purpose().clone());
+        stage.end(permit.spend(), ANSWERED);
+    }
+    let robots = Purpose::Robots { origin: other };
+    assert_eq!(
+        purposes
+            .iter()
+            .filter(|purpose| **purpose == robots)
+            .count(),
+        1
+    );
+}
+
+#[test]
+fn rfc9309_2_4_stale_rules_are_fetched_again_before_the_next_page() {
+    let mut stage = Stage::new(Politeness::default());
+    let origin = origin("http://example.org");
+    let state = |until| RobotsState::InForce {
+        crawl_delay: None,
+        until,
+    };
+    stage
+        .scheduler
+        .robots(stage.now, &origin, state(stage.now + 3 * SECOND));
+    stage.scheduler.waiting(stage.now, &origin, 10);
+    let mut pages = 0;
+    let robots = loop {
+        let (permit, _) = stage.wait();
+        if matches!(permit.purpose(), Purpose::Robots { .. }) {
+            break permit;
+        }
+        pages += 1;
+        stage.end(permit.spend(), ANSWERED);
+    };
+    assert_eq!(pages, 3);
+    stage.end(robots.spend(), ANSWERED);
+    stage
+        .scheduler
+        .robots(stage.now, &origin, state(stage.now + 60 * SECOND));
+    assert_eq!(stage.wait().0.purpose(), &Purpose::Page { origin });
+}
+
+#[test]
+fn rfc9309_2_3_1_4_unreachable_robots_bar_all_pages_until_asked_again() {
+    let mut stage = Stage::new(Politeness::default());
+    let origin = origin("http://example.org");
+    stage.scheduler.waiting(stage.now, &origin, 10);
+    stage.exchange(SignalKind::UrlFailed);
+    let retry_at = stage.now + 600 * SECOND;
+    stage
+        .scheduler
+        .robots(stage.now, &origin, RobotsState::Unreachable { retry_at });
+    // Asked again only where urls wait.
+    stage.scheduler.waiting(stage.now, &origin, 0);
+    assert!(matches!(stage.scheduler.poll(stage.now), Poll::Idle));
+    stage.scheduler.waiting(stage.now, &origin, 1);
+    let (permit, waited) = stage.wait();
+    assert_eq!(waited, 600 * SECOND);
+    assert!(matches!(permit.purpose(), Purpose::Robots { .. }));
+}
+
+#[test]
+fn rfc9309_2_3_1_2_hops_go_before_pages_and_cost_a_gap() {
+    let mut stage = Stage::new(Politeness::default());
+    let of = origin("http://other.example");
+    let page = stage.open("http://example.org", 10);
+    stage.exchange(ANSWERED);
+    let hop = Purpose::Hop { of };
+    stage
+        .scheduler
+        .ask(stage.now, &page.host_key(), hop.clone());
+    let (permit, waited) = stage.wait();
+    assert_eq!((permit.purpose(), waited), (&hop, SECOND));
+    // Given back it comes again, unless it is forgotten.
+    stage.scheduler.give_back(stage.now, permit);
+    let permit = stage.issue();
+    assert_eq!(permit.purpose(), &hop);
+    stage.scheduler.give_back(stage.now, permit);
+    stage
+        .scheduler
+        .forget_ask(stage.now, &page.host_key(), &hop);
+    assert_eq!(stage.issue().purpose(), &Purpose::Page { origin: page });
+}
+
+#[test]
+fn ours_robots_can_be_asked_for_without_urls_but_pages_cannot() {
+    let mut stage = Stage::new(Politeness::default());
+    let origin = origin("http://example.org");
+    let (host, now) = (origin.host_key(), stage.now);
+    let page = Purpose::Page {
+        origin: origin.clone(),
+    };
+    stage.scheduler.ask(now, &host, page);
+    assert!(matches!(stage.scheduler.poll(now), Poll::Idle));
+    let robots = Purpose::Robots { origin };
+    stage.scheduler.ask(now, &host, robots.clone());
+    assert_eq!(stage.issue().purpose(), &robots);
+}
+
+#[test]
+fn ours_page_permits_count_against_the_urls_told() {
+    let mut stage = Stage::new(Politeness {
+        per_host: 4,
+        ..Politeness::default()
+    });
+    let origin = stage.open("http://example.org", 2);
+    let (first, _second) = (stage.issue(), stage.issue());
+    assert!(matches!(stage.scheduler.poll(stage.now), Poll::Idle));
+    // Given back, its url waits again.
+    stage.scheduler.give_back(stage.now, first);
+    let third = stage.issue();
+    // No url was left after all.
+    stage.scheduler.waiting(stage.now, &origin, 0);
+    stage.scheduler.give_back(stage.now, third);
+    assert!(matches!(stage.scheduler.poll(stage.now), Poll::Idle));
+}
+
+#[test]
+fn ours_a_permit_given_back_spends_no_gap() {
+    let mut stage = Stage::new(Politeness::default());
+    let origin = stage.open("http://example.org", 10);
+    stage.exchange(ANSWERED);
+    let (permit, _) = stage.wait();
+    let before = stage.scheduler.snapshot(&origin.host_key());
+    stage.now = stage.now + SECOND;
+    stage.scheduler.give_back(stage.now, permit);
+    let permit = stage.issue();
+    assert_eq!(permit.gap(), SECOND);
+    // In flight again, all is as it was.
+    assert_eq!(stage.scheduler.snapshot(&origin.host_key()), before);
+    assert_eq!(stage.scheduler.in_flight(), 1);
+}

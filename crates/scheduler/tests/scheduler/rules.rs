@@ -1,0 +1,337 @@
+//! The gap, and being asked to wait.
+
+use std::time::Duration;
+
+use crawl_scheduler::{GapReason, Politeness, Poll, Signal, SignalKind, Tick};
+
+use crate::stage::{ANSWER, SECOND, START, Stage, asked_to_wait};
+
+const ANSWERED: SignalKind = SignalKind::Answered;
+
+#[test]
+fn ours_the_first_request_waits_for_nothing() {
+    let mut stage = Stage::new(Politeness::default());
+    stage.open("http://example.org", 1);
+    let permit = stage.issue();
+    assert_eq!(
+        (permit.gap(), permit.why()),
+        (Duration::ZERO, GapReason::First)
+    );
+    assert_eq!(permit.issued(), START);
+}
+
+#[test]
+fn ours_gap_is_from_end_to_start() {
+    let mut stage = Stage::new(Politeness::default());
+    stage.open("http://example.org", 5);
+    stage.exchange(ANSWERED);
+    for _ in 0..4 {
+        let (waited, _) = stage.exchange(ANSWERED);
+        assert_eq!(waited, SECOND);
+    }
+}
+
+#[test]
+fn ours_one_in_flight_per_host_whatever_the_scheme() {
+    let mut stage = Stage::new(Politeness::default());
+    stage.open("http://example.org", 5);
+    stage.open("https://example.org:8443", 5);
+    let first = stage.issue();
+    assert!(matches!(stage.scheduler.poll(stage.now), Poll::Idle));
+    stage.now = stage.now + 60 * SECOND;
+    assert!(matches!(stage.scheduler.poll(stage.now), Poll::Idle));
+    stage.end(first.spend(), ANSWERED);
+    let (second, waited) = stage.wait();
+    assert_eq!(waited, SECOND);
+    assert_eq!((second.gap(), second.why()), (SECOND, GapReason::Delay));
+}
+
+#[test]
+fn ours_the_largest_rule_makes_the_gap() {
+    let check = |factor: f64, crawl_delay: Option<u64>, gap: Duration, why: GapReason| {
+        let mut stage = Stage::new(Politeness {
+            delay_factor: factor,
+            ..Politeness::default()
+        });
+        let crawl_delay = crawl_delay.map(Duration::from_secs);
+        stage.open_with("http://example.org", 5, crawl_delay);
+        stage.exchange(ANSWERED);
+        let (permit, waited) = stage.wait();
+        assert_eq!((waited, permit.gap(), permit.why()), (gap, gap, why));
+    };
+    check(2.0, None, SECOND, GapReason::Delay);
+    check(30.0, None, 30 * ANSWER, GapReason::DelayFactor);
+    check(30.0, Some(5), 5 * SECOND, GapReason::CrawlDelay);
+    check(30.0, Some(0), 30 * ANSWER, GapReason::DelayFactor);
+    check(0.0, Some(3600), 3600 * SECOND, GapReason::CrawlDelay);
+    check(f64::NAN, None, SECOND, GapReason::Delay);
+    check(-1.0, None, SECOND, GapReason::Delay);
+}
+
+#[test]
+fn ours_a_crawl_delay_counts_from_the_robots_request_itself() {
+    let mut stage = Stage::new(Politeness::default());
+    let origin = crate::stage::origin("http://example.org");
+    stage.scheduler.waiting(stage.now, &origin, 1);
+    stage.exchange(ANSWERED);
+    stage.open_with("http://example.org", 1, Some(10 * SECOND));
+    assert_eq!(stage.wait().1, 10 * SECOND);
+}
+
+#[test]
+fn ours_each_slot_keeps_the_gap() {
+    let mut stage = Stage::new(Politeness {
+        per_host: 3,
+        ..Politeness::default()
+    });
+    stage.open("http://example.org", 100);
+    let permits = [stage.issue(), stage.issue(), stage.issue()];
+    stage.assert_closed();
+    for permit in permits {
+        stage.now = stage.now + ANSWER;
+        stage.end(permit.spend(), ANSWERED);
+    }
+    // The slots ended 100 ms apart, so that is how they open again.
+    assert_eq!(stage.wait().1, SECOND - 2 * ANSWER);
+    assert_eq!(stage.wait().1, ANSWER);
+    assert_eq!(stage.wait().1, ANSWER);
+    stage.assert_closed();
+}
+
+#[test]
+fn ours_under_a_crawl_delay_one_slot_serves() {
+    let mut stage = Stage::new(Politeness {
+        per_host: 3,
+        ..Politeness::default()
+    });
+    stage.open_with("http://example.org", 100, Some(4 * SECOND));
+    stage.exchange(ANSWERED);
+    let (permit, waited) = stage.wait();
+    assert_eq!(waited, 4 * SECOND);
+    stage.assert_closed();
+    stage.end(permit.spend(), ANSWERED);
+    assert_eq!(stage.wait().1, 4 * SECOND);
+}
+
+#[test]
+fn ours_the_response_time_is_smoothed_over_answers_only() {
+    let mut stage = Stage::new(Politeness {
+        delay: Duration::ZERO,
+        delay_factor: 1.0,
+        ..Politeness::default()
+    });
+    stage.open("http://example.org", 100);
+    let mut gap_after = |millis: u64, kind: SignalKind| {
+        let (permit, _) = stage.wait();
+        let signal = Signal {
+            end: stage.now,
+            response_time: Duration::from_millis(millis),
+            address: None,
+            kind,
+        };
+        let learned = stage.scheduler.done(stage.now, permit.spend(), signal);
+        learned.next_at.since(stage.now).as_millis()
+    };
+    assert_eq!(gap_after(100, ANSWERED), 100);
+    assert_eq!(gap_after(500, ANSWERED), 200);
+    assert_eq!(gap_after(60_000, SignalKind::UrlFailed), 200);
+    assert_eq!(gap_after(200, ANSWERED), 200);
+    assert_eq!(gap_after(0, ANSWERED), 150);
+}
+
+#[test]
+fn ours_jitter_only_lengthens_and_by_a_hundredth_at_most() {
+    let mut stage = Stage::new(Politeness {
+        jitter: 0.5,
+        ..Politeness::default()
+    });
+    stage.open("http://example.org", 1000);
+    stage.exchange(ANSWERED);
+    let gaps: Vec<_> = (0..200).map(|_| stage.exchange(ANSWERED).0).collect();
+    assert!(
+        gaps.iter()
+            .all(|gap| (SECOND..=SECOND * 101 / 100).contains(gap))
+    );
+    assert!(gaps.iter().any(|gap| *gap > SECOND * 1005 / 1000));
+}
+
+#[test]
+fn rfc9110_10_2_3_retry_after_is_waited_exactly() {
+    let mut stage = Stage::new(Politeness::default());
+    stage.open("http://example.org", 10);
+    for seconds in [3600, 7, 1, 86_400] {
+        let (_, learned) = stage.exchange(asked_to_wait(Some(seconds)));
+        assert_eq!(learned.wait_asked, Some(Duration::from_secs(seconds)));
+        let (permit, waited) = stage.wait();
+        assert_eq!(waited, Duration::from_secs(seconds));
+        assert_eq!((permit.gap(), learned.next_at), (waited, stage.now));
+        let why = if seconds > 1 {
+            GapReason::RetryAfter
+        } else {
+            GapReason::Delay
+        };
+        assert_eq!(permit.why(), why);
+        stage.end(permit.spend(), ANSWERED);
+    }
+}
+
+#[test]
+fn ours_retry_after_is_cut_and_never_shortens_the_gap() {
+    let mut stage = Stage::new(Politeness::default());
+    stage.open("http://example.org", 10);
+    let (_, learned) = stage.exchange(asked_to_wait(Some(u64::MAX)));
+    assert_eq!(learned.wait_asked, Some(24 * 3600 * SECOND));
+    assert_eq!(stage.exchange(asked_to_wait(Some(0))).0, 24 * 3600 * SECOND);
+    assert_eq!(stage.wait().1, SECOND);
+}
+
+#[test]
+fn ours_without_retry_after_the_wait_doubles_to_a_day() {
+    let mut stage = Stage::new(Politeness::default());
+    stage.open("http://example.org", 100);
+    let waits: Vec<_> = (0..13)
+        .map(|_| {
+            stage
+                .exchange(asked_to_wait(None))
+                .1
+                .wait_asked
+                .unwrap()
+                .as_secs()
+                / 60
+        })
+        .collect();
+    assert_eq!(
+        waits,
+        [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1440, 1440]
+    );
+}
+
+#[test]
+fn ours_the_doubling_is_forgotten_after_quiet() {
+    let check = |quiet: Duration, minutes: u32| {
+        let mut stage = Stage::new(Politeness::default());
+        stage.open("http://example.org", 100);
+        for _ in 0..3 {
+            stage.exchange(asked_to_wait(None));
+        }
+        stage.exchange(ANSWERED);
+        stage.now = stage.now + quiet;
+        let (_, learned) = stage.exchange(asked_to_wait(None));
+        assert_eq!(learned.wait_asked, Some(minutes * 60 * SECOND));
+    };
+    check(Duration::ZERO, 8);
+    check(29 * 60 * SECOND, 8);
+    check(30 * 60 * SECOND, 1);
+}
+
+#[test]
+fn ours_requests_in_flight_together_were_asked_to_wait_once() {
+    let mut stage = Stage::new(Politeness {
+        per_host: 4,
+        ..Politeness::default()
+    });
+    stage.open("http://example.org", 100);
+    let permits: Vec<_> = (0..4).map(|_| stage.issue()).collect();
+    for permit in permits {
+        let learned = stage.end(permit.spend(), asked_to_wait(None));
+        assert_eq!(learned.wait_asked, Some(60 * SECOND));
+    }
+    assert_eq!(stage.wait().1, 60 * SECOND);
+}
+
+#[test]
+fn ours_a_failed_url_changes_nothing_for_the_host() {
+    let mut stage = Stage::new(Politeness::default());
+    stage.open("http://example.org", 100);
+    for round in 0..5 {
+        for _ in 0..19 {
+            let (waited, learned) = stage.exchange(SignalKind::UrlFailed);
+            assert!(waited <= SECOND, "{round}");
+            assert_eq!(learned.paused, None);
+        }
+        stage.exchange(ANSWERED);
+    }
+}
+
+#[test]
+fn ours_twenty_failures_in_a_row_pause_the_host() {
+    let mut stage = Stage::new(Politeness::default());
+    stage.open("http://example.org", 100);
+    for _ in 0..19 {
+        stage.exchange(SignalKind::UrlFailed);
+    }
+    let (_, learned) = stage.exchange(SignalKind::UrlFailed);
+    assert_eq!(learned.paused, Some(stage.now + 10 * SECOND));
+    // A probe that fails doubles the pause, to a day at most.
+    let mut pauses = Vec::new();
+    for _ in 0..15 {
+        let (waited, learned) = stage.exchange(SignalKind::UrlFailed);
+        assert!(learned.paused.is_some());
+        pauses.push(waited.as_secs());
+    }
+    let expected = [
+        10, 20, 40, 80, 160, 320, 640, 1280, 2560, 5120, 10_240, 20_480, 40_960,
+    ];
+    assert_eq!(pauses[..13], expected);
+    assert_eq!(pauses[13..], [81_920, 86_400]);
+    // An answer ends it.
+    let (_, learned) = stage.exchange(ANSWERED);
+    assert_eq!(learned.paused, None);
+    assert_eq!(stage.wait().1, SECOND);
+}
+
+#[test]
+fn ours_no_connection_pauses_at_once_and_five_seconds_at_least() {
+    let mut stage = Stage::new(Politeness {
+        delay: Duration::ZERO,
+        ..Politeness::default()
+    });
+    stage.open("http://example.org", 100);
+    stage.exchange(SignalKind::NoConnection);
+    let (permit, waited) = stage.wait();
+    assert_eq!((waited, permit.why()), (5 * SECOND, GapReason::Pause));
+}
+
+#[test]
+fn ours_after_a_pause_one_probe_until_an_answer_comes() {
+    let mut stage = Stage::new(Politeness {
+        per_host: 3,
+        ..Politeness::default()
+    });
+    stage.open("http://example.org", 100);
+    let permits = [stage.issue(), stage.issue(), stage.issue()];
+    for permit in permits {
+        // In flight together: one pause, not three.
+        let learned = stage.end(permit.spend(), SignalKind::NoConnection);
+        assert_eq!(learned.paused, Some(stage.now + 10 * SECOND));
+    }
+    let (probe, waited) = stage.wait();
+    assert_eq!(waited, 10 * SECOND);
+    stage.now = stage.now + 30 * SECOND;
+    stage.assert_closed();
+    stage.end(probe.spend(), ANSWERED);
+    let _other_slots = (stage.issue(), stage.issue());
+    stage.assert_closed();
+}
+
+#[test]
+fn ours_a_late_now_does_not_turn_time_back() {
+    let mut stage = Stage::new(Politeness::default());
+    stage.open("http://example.org", 10);
+    stage.exchange(ANSWERED);
+    assert!(matches!(
+        stage.scheduler.poll(Tick::ZERO),
+        Poll::SleepUntil(_)
+    ));
+    stage.now = stage.now + SECOND;
+    let permit = stage.issue();
+    // An end before the start is not believed.
+    let signal = Signal {
+        end: Tick::ZERO,
+        response_time: ANSWER,
+        address: None,
+        kind: ANSWERED,
+    };
+    let learned = stage.scheduler.done(Tick::ZERO, permit.spend(), signal);
+    assert_eq!(learned.next_at, stage.now + SECOND);
+}

@@ -1,0 +1,85 @@
+//! Cost: per decision, and per host.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+use crawl_scheduler::{Politeness, Poll, RobotsState, Scheduler, Signal, SignalKind, Tick};
+
+use crate::stage::{SECOND, START, origin};
+
+/// Requests made by so many hosts, each with a gap of a second and an answer of 50 ms.
+fn run(hosts: usize, requests: u64) -> Tick {
+    let mut scheduler = Scheduler::new(
+        Politeness {
+            concurrency: u32::MAX,
+            ..Politeness::default()
+        },
+        1,
+    );
+    let mut now = START;
+    let until = now + 1_000_000 * SECOND;
+    for host in 0..hosts {
+        let origin = origin(&format!("http://h{host}.example"));
+        let state = RobotsState::InForce {
+            crawl_delay: None,
+            until,
+        };
+        scheduler.robots(now, &origin, state);
+        scheduler.waiting(now, &origin, requests);
+        let address = u32::try_from(host / 4).unwrap();
+        scheduler.address(now, &origin.host_key(), address.to_be_bytes().into());
+    }
+    let answer = Duration::from_millis(50);
+    let mut flying = Vec::new();
+    let mut ends = BinaryHeap::new();
+    let mut made = 0;
+    while made < requests {
+        let wake = match scheduler.poll(now) {
+            Poll::Issue(permit) => {
+                ends.push(Reverse((now + answer, flying.len())));
+                flying.push(Some(permit.spend()));
+                continue;
+            }
+            Poll::SleepUntil(at) => at,
+            Poll::Idle => Tick::from_micros(u64::MAX),
+        };
+        let end = ends.peek().map(|Reverse((end, _))| *end);
+        now = end.map_or(wake, |end| end.min(wake));
+        while let Some(Reverse((end, _))) = ends.peek()
+            && *end <= now
+        {
+            let Reverse((end, index)) = ends.pop().unwrap();
+            let signal = Signal {
+                end,
+                response_time: answer,
+                address: None,
+                kind: SignalKind::Answered,
+            };
+            scheduler.done(now, flying[index].take().unwrap(), signal);
+            made += 1;
+        }
+    }
+    now
+}
+
+#[test]
+fn ours_hosts_get_all_the_speed_they_allow() {
+    let took = run(100, 10_000).since(START);
+    // A hundred rounds of answer and gap; the last gap is not waited.
+    assert_eq!(took, 100 * Duration::from_millis(1050) - SECOND);
+}
+
+/// A measurement: `cargo test --release -p crawl-scheduler -- --ignored million`.
+#[test]
+#[ignore = "takes long without optimisation"]
+fn ours_a_million_requests_of_a_thousand_hosts() {
+    run(1_000, 1_000_000);
+}
+
+/// The same with as many hosts as requests, where memory is the limit.
+#[test]
+#[ignore = "takes long without optimisation"]
+fn ours_two_million_requests_of_a_million_hosts() {
+    run(1_000_000, 2_000_000);
+}

@@ -1,0 +1,113 @@
+//! A scheduler with a clock at hand, for single rules.
+
+use std::time::Duration;
+
+use crawl_scheduler::{
+    Learned, Permit, Politeness, Poll, Purpose, RobotsState, Scheduler, Signal, SignalKind, Spent,
+    Tick,
+};
+use crawl_weburl::Origin;
+
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
+/// How long each answer takes here.
+pub(crate) const ANSWER: Duration = Duration::from_millis(100);
+/// Any moment does; this one is in 2026.
+pub(crate) const START: Tick = Tick::from_micros(1_790_000_000_000_000);
+
+pub(crate) struct Stage {
+    pub(crate) scheduler: Scheduler,
+    pub(crate) now: Tick,
+}
+
+pub(crate) fn origin(text: &str) -> Origin {
+    Origin::parse(text).unwrap()
+}
+
+pub(crate) fn asked_to_wait(seconds: Option<u64>) -> SignalKind {
+    SignalKind::AskedToWait {
+        retry_after: seconds.map(Duration::from_secs),
+    }
+}
+
+impl Stage {
+    pub(crate) fn new(politeness: Politeness) -> Stage {
+        Stage {
+            scheduler: Scheduler::new(politeness, 1),
+            now: START,
+        }
+    }
+
+    /// An origin with so many urls whose robots.txt is known for a year.
+    pub(crate) fn open(&mut self, text: &str, urls: u64) -> Origin {
+        self.open_with(text, urls, None)
+    }
+
+    pub(crate) fn open_with(
+        &mut self,
+        text: &str,
+        urls: u64,
+        crawl_delay: Option<Duration>,
+    ) -> Origin {
+        let origin = origin(text);
+        let until = self.now + 365 * 24 * 3600 * SECOND;
+        let state = RobotsState::InForce { crawl_delay, until };
+        self.scheduler.robots(self.now, &origin, state);
+        self.scheduler.waiting(self.now, &origin, urls);
+        origin
+    }
+
+    /// The permit that is due now.
+    pub(crate) fn issue(&mut self) -> Permit {
+        match self.scheduler.poll(self.now) {
+            Poll::Issue(permit) => permit,
+            other => panic!("no permit at {}: {other:?}", self.now),
+        }
+    }
+
+    /// Sleeps until a permit is due: it, and how long that took.
+    pub(crate) fn wait(&mut self) -> (Permit, Duration) {
+        let begin = self.now;
+        loop {
+            match self.scheduler.poll(self.now) {
+                Poll::Issue(permit) => return (permit, self.now.since(begin)),
+                Poll::SleepUntil(at) => {
+                    assert!(at > self.now, "asked to sleep until the past");
+                    self.now = at;
+                }
+                Poll::Idle => panic!("idle at {}", self.now),
+            }
+        }
+    }
+
+    pub(crate) fn assert_closed(&mut self) {
+        let poll = self.scheduler.poll(self.now);
+        assert!(!matches!(poll, Poll::Issue(_)), "{poll:?}");
+    }
+
+    pub(crate) fn end(&mut self, spent: Spent, kind: SignalKind) -> Learned {
+        let signal = Signal {
+            end: self.now,
+            response_time: ANSWER,
+            address: None,
+            kind,
+        };
+        self.scheduler.done(self.now, spent, signal)
+    }
+
+    /// Waits for the next permit and lets it end after [`ANSWER`]: how long the wait was,
+    /// and what was learned.
+    pub(crate) fn exchange(&mut self, kind: SignalKind) -> (Duration, Learned) {
+        let (permit, waited) = self.wait();
+        let spent = permit.spend();
+        self.now = self.now + ANSWER;
+        (waited, self.end(spent, kind))
+    }
+}
+
+pub(crate) fn origin_of(purpose: &Purpose) -> &Origin {
+    match purpose {
+        Purpose::Page { origin } | Purpose::Robots { origin } | Purpose::Hop { of: origin } => {
+            origin
+        }
+    }
+}
