@@ -26,8 +26,17 @@ const TOML_BESIDE: &str = "crawl.toml.new";
 
 /// What stands in a crawl's directory, beside `state/`.
 const OURS: [&str; 11] = [
-    "crawl.toml", TOML_BESIDE, "state", "pages.jsonl", "requests.jsonl", "excluded.jsonl", "links.jsonl", "archive", "index",
-    "report.json", "report.html",
+    "crawl.toml",
+    TOML_BESIDE,
+    "state",
+    "pages.jsonl",
+    "requests.jsonl",
+    "excluded.jsonl",
+    "links.jsonl",
+    "archive",
+    "index",
+    "report.json",
+    "report.html",
 ];
 
 /// An opened directory.
@@ -60,16 +69,24 @@ pub(crate) fn open(config: &Config) -> Result<Directory, EngineError> {
     replace(&toml, &dir.join(TOML_BESIDE), config.config_text.as_bytes())
         .map_err(EngineError::disk(&toml))?;
     let requests = LogFile::open(&dir.join("requests.jsonl"))?;
-    let totals = frontier.meta(META_TOTALS)?.and_then(|bytes| Totals::from_bytes(&bytes)).unwrap_or_default();
+    let totals = frontier
+        .meta(META_TOTALS)?
+        .and_then(|bytes| Totals::from_bytes(&bytes))
+        .unwrap_or_default();
     let scope_seeds = frontier.meta(META_SCOPE_SEEDS)?.unwrap_or_default();
     let scope_seeds = String::from_utf8_lossy(&scope_seeds);
     let boot = boot_id();
-    let rebooted = frontier.meta(META_BOOT)?.is_some_and(|before| before != boot);
+    let rebooted = frontier
+        .meta(META_BOOT)?
+        .is_some_and(|before| before != boot);
     let mut transaction = frontier.begin()?;
     transaction.keep_meta(META_BOOT, &boot);
     transaction.commit()?;
     Ok(Directory {
-        scope_seeds: scope_seeds.lines().filter_map(|url| canonicalize(None, url).ok()).collect(),
+        scope_seeds: scope_seeds
+            .lines()
+            .filter_map(|url| canonicalize(None, url).ok())
+            .collect(),
         frontier: Arc::new(frontier),
         files,
         requests,
@@ -91,7 +108,10 @@ fn examine(dir: &Path) -> Result<bool, EngineError> {
         let name = entry.map_err(EngineError::disk(dir))?.file_name();
         if !OURS.iter().any(|ours| name == *ours) {
             let found = name.to_string_lossy().into_owned();
-            return Err(EngineError::OutputForeign { dir: dir.to_path_buf(), found });
+            return Err(EngineError::OutputForeign {
+                dir: dir.to_path_buf(),
+                found,
+            });
         }
         holds_state |= name == "state";
     }
@@ -100,17 +120,22 @@ fn examine(dir: &Path) -> Result<bool, EngineError> {
 
 fn open_frontier(dir: &Path, state: &Path) -> Result<FjallFrontier, EngineError> {
     FjallFrontier::open(state, &Options::default()).map_err(|error| match error {
-        OpenError::InUse { .. } => EngineError::OutputInUse { dir: dir.to_path_buf() },
-        source => EngineError::Open { dir: state.to_path_buf(), source },
+        OpenError::InUse { .. } => EngineError::OutputInUse {
+            dir: dir.to_path_buf(),
+        },
+        source => EngineError::Open {
+            dir: state.to_path_buf(),
+            source,
+        },
     })
 }
 
 fn open_files(config: &Config, marks: &BTreeMap<String, u64>) -> Result<Files, EngineError> {
     let dir = &config.output;
     let rows = |name: &str| RowFile::open(&dir.join(name), marks.get(name).copied());
-    let archive = config.warc.then(|| {
-        Archive::open(dir, archive_options(config), marks)
-    });
+    let archive = config
+        .warc
+        .then(|| Archive::open(dir, archive_options(config), marks));
     Ok(Files {
         archive: archive.transpose()?,
         pages: rows("pages.jsonl")?,
@@ -121,7 +146,11 @@ fn open_files(config: &Config, marks: &BTreeMap<String, u64>) -> Result<Files, E
 
 fn archive_options(config: &Config) -> ArchiveOptions {
     ArchiveOptions {
-        prefix: config.seeds.first().map(|seed| seed.host_key().to_string()).unwrap_or_default(),
+        prefix: config
+            .seeds
+            .first()
+            .map(|seed| seed.host_key().to_string())
+            .unwrap_or_default(),
         warcinfo: Warcinfo {
             software: config.software.clone(),
             operator: config.contact.clone(),

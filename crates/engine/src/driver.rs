@@ -45,7 +45,9 @@ pub async fn run(config: Config, mut controls: Controls) -> Result<Summary, Engi
     let directory = directory::open(&config)?;
     let mut driver = Driver::start(&config, clock, fetcher, directory)?;
     let looped = driver.turn(&mut controls).await;
-    controls.progress.send_modify(|progress| progress.phase = Phase::Writing);
+    controls
+        .progress
+        .send_modify(|progress| progress.phase = Phase::Writing);
     driver.end(looped, started)
 }
 
@@ -64,18 +66,51 @@ struct Driver {
 }
 
 impl Driver {
-    fn start(config: &Arc<Config>, clock: Clock, fetcher: Arc<Fetcher>, directory: Directory) -> Result<Driver, EngineError> {
-        let Directory { frontier, files, mut requests, totals, scope_seeds, resumed, rebooted } = directory;
+    fn start(
+        config: &Arc<Config>,
+        clock: Clock,
+        fetcher: Arc<Fetcher>,
+        directory: Directory,
+    ) -> Result<Driver, EngineError> {
+        let Directory {
+            frontier,
+            files,
+            mut requests,
+            totals,
+            scope_seeds,
+            resumed,
+            rebooted,
+        } = directory;
         let rules = &config.scope;
         let mut scope = Scope::new(rules.mode, &rules.include, &rules.exclude, rules.max_depth)?;
         for seed in config.seeds.iter().chain(&scope_seeds) {
             scope.add_seed(seed);
         }
         let now = clock.now();
-        let mut ring = Ring::new(Arc::clone(config), Arc::clone(&frontier), scope, totals, now, now.as_micros());
-        let rest = if rebooted { Restart::AfterPowerLoss } else { Restart::AfterKill };
+        let mut ring = Ring::new(
+            Arc::clone(config),
+            Arc::clone(&frontier),
+            scope,
+            totals,
+            now,
+            now.as_micros(),
+        );
+        let rest = if rebooted {
+            Restart::AfterPowerLoss
+        } else {
+            Restart::AfterKill
+        };
         for (host, wake, bytes) in frontier.hosts()? {
-            ring.restore_host(now, &HostState { host, wake, bytes, sequence: 0 }, rest);
+            ring.restore_host(
+                now,
+                &HostState {
+                    host,
+                    wake,
+                    bytes,
+                    sequence: 0,
+                },
+                rest,
+            );
         }
         for row in requests.tail::<RequestRow>(LOG_TAIL_ROWS)?.rows {
             ring.note_past_request(now, &row);
@@ -94,12 +129,15 @@ impl Driver {
                     Ok(writer) => Ok(writer),
                     Err(error) => {
                         let _ = event_sender.send(Event::Broken(error));
-                        Err(EngineError::Thread { what: "the writer failed before".to_owned() })
+                        Err(EngineError::Thread {
+                            what: "the writer failed before".to_owned(),
+                        })
                     }
                 }
             })
             .map_err(EngineError::disk(&config.output))?;
-        let readers = Readers::start(config, item_sender).map_err(EngineError::disk(&config.output))?;
+        let readers =
+            Readers::start(config, item_sender).map_err(EngineError::disk(&config.output))?;
         Ok(Driver {
             config: Arc::clone(config),
             clock,
@@ -126,12 +164,19 @@ impl Driver {
             let next = self.ring.advance(self.clock.now(), &mut effects);
             self.perform(&mut effects);
             if told.elapsed() >= PROGRESS_EVERY || next == Next::Done {
-                controls.progress.send_replace(self.ring.progress(self.clock.now()));
+                controls
+                    .progress
+                    .send_replace(self.ring.progress(self.clock.now()));
                 told = Instant::now();
             }
-            let Next::Wait(wake) = next else { return self.ring.outcome() };
+            let Next::Wait(wake) = next else {
+                return self.ring.outcome();
+            };
             let event = self.next_event(controls, wake, told).await;
-            for event in event.into_iter().chain(std::iter::from_fn(|| self.events.try_recv().ok())) {
+            for event in event
+                .into_iter()
+                .chain(std::iter::from_fn(|| self.events.try_recv().ok()))
+            {
                 self.ring.handle(self.clock.now(), event, &mut effects);
             }
             self.perform(&mut effects);
@@ -139,7 +184,12 @@ impl Driver {
     }
 
     /// The next thing that happens; nothing where it is only time that passes.
-    async fn next_event(&mut self, controls: &mut Controls, wake: Option<Tick>, told: Instant) -> Option<Event> {
+    async fn next_event(
+        &mut self,
+        controls: &mut Controls,
+        wake: Option<Tick>,
+        told: Instant,
+    ) -> Option<Event> {
         let tell = PROGRESS_EVERY.saturating_sub(told.elapsed());
         let sleep = wake.map_or(tell, |wake| wake.since(self.clock.now()).min(tell));
         let sleep = tokio::time::sleep(sleep);
@@ -168,7 +218,11 @@ impl Driver {
                 }
                 Effect::Log(row) => {
                     if let Err(error) = self.requests.append(&row) {
-                        self.ring.handle(self.clock.now(), Event::Broken(error.into()), &mut Vec::new());
+                        self.ring.handle(
+                            self.clock.now(),
+                            Event::Broken(error.into()),
+                            &mut Vec::new(),
+                        );
                     }
                 }
                 Effect::Read(reading) => self.readers.take(Work::Read(reading)),
@@ -178,17 +232,45 @@ impl Driver {
     }
 
     /// Ends threads and writes what is derived.
-    fn end(self, looped: Result<Ended, EngineError>, started: Instant) -> Result<Summary, EngineError> {
-        let Driver { config, clock, mut ring, readers, writer, resumed, .. } = self;
+    fn end(
+        self,
+        looped: Result<Ended, EngineError>,
+        started: Instant,
+    ) -> Result<Summary, EngineError> {
+        let Driver {
+            config,
+            clock,
+            mut ring,
+            readers,
+            writer,
+            resumed,
+            ..
+        } = self;
         let ended = looped?;
         if ring.stopped_at_once() {
-            return Ok(finish::summary(&config, &mut ring, ended, started.elapsed(), resumed, Default::default()));
+            return Ok(finish::summary(
+                &config,
+                &mut ring,
+                ended,
+                started.elapsed(),
+                resumed,
+                Default::default(),
+            ));
         }
         readers.end();
-        let writer = writer.join().map_err(|_| EngineError::Thread { what: "the writer".to_owned() })??;
+        let writer = writer.join().map_err(|_| EngineError::Thread {
+            what: "the writer".to_owned(),
+        })??;
         let excluded = finish::write_derived(&config, writer, &ended)?;
         let _ = clock;
-        Ok(finish::summary(&config, &mut ring, ended, started.elapsed(), resumed, excluded))
+        Ok(finish::summary(
+            &config,
+            &mut ring,
+            ended,
+            started.elapsed(),
+            resumed,
+            excluded,
+        ))
     }
 }
 

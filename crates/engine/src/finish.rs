@@ -22,13 +22,26 @@ pub(crate) type ExcludedCounts = BTreeMap<String, u64>;
 ///
 /// These rows are no part of what the state has committed: the next start cuts them off,
 /// since such a URL may still be met another way, or a budget be raised.
-pub(crate) fn write_derived(config: &Config, writer: Writer, ended: &Ended) -> Result<ExcludedCounts, EngineError> {
-    let Writer { frontier, mut files, .. } = writer;
+pub(crate) fn write_derived(
+    config: &Config,
+    writer: Writer,
+    ended: &Ended,
+) -> Result<ExcludedCounts, EngineError> {
+    let Writer {
+        frontier,
+        mut files,
+        ..
+    } = writer;
     let excluded = &mut files.excluded;
     list(excluded, None, |visit| frontier.each_deferred(visit))?;
     if let Ended::Budget(budget) = ended {
-        let exclusion = Exclusion { rule: Some((*budget).to_owned()), ..Exclusion::of(Reason::Budget) };
-        list(excluded, Some(&exclusion), |visit| frontier.each_pending(visit))?;
+        let exclusion = Exclusion {
+            rule: Some((*budget).to_owned()),
+            ..Exclusion::of(Reason::Budget)
+        };
+        list(excluded, Some(&exclusion), |visit| {
+            frontier.each_pending(visit)
+        })?;
     }
     excluded.sync()?;
     if let Some(archive) = &mut files.archive {
@@ -47,7 +60,9 @@ fn list(
 ) -> Result<(), EngineError> {
     let mut failed: Option<ArchiveError> = None;
     show(&mut |waiting| {
-        let Some(exclusion) = waiting.exclusion.or(exclusion) else { return ControlFlow::Continue(()) };
+        let Some(exclusion) = waiting.exclusion.or(exclusion) else {
+            return ControlFlow::Continue(());
+        };
         match file.append(&excluded_row(waiting.url, exclusion, waiting.via)) {
             Ok(_) => ControlFlow::Continue(()),
             Err(error) => {

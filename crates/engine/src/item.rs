@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawl_archive::rows::{ExcludedRow, LinkRow, PageRow, RequestRow, RobotsVerdict};
 use crawl_archive::Encoded;
+use crawl_archive::rows::{ExcludedRow, LinkRow, PageRow, RequestRow, RobotsVerdict};
 use crawl_fetcher::{Exchange, Failure, Request};
 use crawl_frontier::{Admission, Exclusion, Lease, Outcome};
 use crawl_policy::scope::Scope;
@@ -224,7 +224,11 @@ pub struct Totals {
 }
 
 /// A row that `excluded.jsonl` gets.
-pub(crate) fn excluded_row(url: &CanonicalUrl, exclusion: &Exclusion, found_on: Option<&CanonicalUrl>) -> ExcludedRow {
+pub(crate) fn excluded_row(
+    url: &CanonicalUrl,
+    exclusion: &Exclusion,
+    found_on: Option<&CanonicalUrl>,
+) -> ExcludedRow {
     ExcludedRow {
         url: url.to_string(),
         reason: exclusion.reason.to_string(),

@@ -1,7 +1,8 @@
 //! From an exchange to archive records. Runs on reader threads.
 
 use crawl_archive::{
-    About, Capture, DigestAlgorithm, Encoded, Encoder, Protocol, RecordIds, Request, Timestamp, Truncated,
+    About, Capture, DigestAlgorithm, Encoded, Encoder, Protocol, RecordIds, Request, Timestamp,
+    Truncated,
 };
 use crawl_fetcher::{Exchange, Truncation};
 use crawl_frontier::UrlKind;
@@ -17,12 +18,17 @@ pub(crate) struct Keeper {
 
 impl Keeper {
     pub(crate) fn new(config: &Config) -> Keeper {
-        Keeper { encoder: config.warc.then(Encoder::default), digest: DigestAlgorithm::default() }
+        Keeper {
+            encoder: config.warc.then(Encoder::default),
+            digest: DigestAlgorithm::default(),
+        }
     }
 
     /// Encodes a page's exchange and lets go of its body.
     pub(crate) fn page(&mut self, mut item: PageItem) -> PageItem {
-        let Some(exchange) = item.exchange.take() else { return item };
+        let Some(exchange) = item.exchange.take() else {
+            return item;
+        };
         let about = About {
             via: item.row.via.as_deref(),
             depth: Some(item.lease.depth),
@@ -44,7 +50,10 @@ impl Keeper {
     /// Encodes a request for robots.txt.
     pub(crate) fn robots(&mut self, mut item: RobotsItem) -> RobotsItem {
         if let Some(exchange) = item.exchange.take() {
-            let about = About { more: &[("purpose", "robots")], ..About::default() };
+            let about = About {
+                more: &[("purpose", "robots")],
+                ..About::default()
+            };
             item.capture = self.encode(&exchange, about);
         }
         item
@@ -59,7 +68,10 @@ impl Keeper {
             address: exchange.address.map(|address| address.ip()),
             protocol: protocol(exchange.version),
             tls: None,
-            request: Request { method: "GET", headers: &exchange.request_headers },
+            request: Request {
+                method: "GET",
+                headers: &exchange.request_headers,
+            },
             status: exchange.status,
             reason: None,
             headers: &exchange.headers,

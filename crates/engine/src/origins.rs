@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crawl_fetcher::robots::{Compiled, CopyState, RobotsAnswer, RobotsCache, RobotsCopy, RobotsTimes};
+use crawl_fetcher::robots::{
+    Compiled, CopyState, RobotsAnswer, RobotsCache, RobotsCopy, RobotsTimes,
+};
 use crawl_fetcher::{Exchange, Failure, FailureKind, Request};
 use crawl_frontier::{Admission, Frontier, FrontierError};
 use crawl_policy::{ProductToken, Profile};
@@ -71,36 +73,60 @@ impl Origins {
             return Ok(None);
         }
         self.met.insert(origin.clone(), Met::default());
-        let Some(compiled) = self.load(origin, frontier)? else { return Ok(None) };
+        let Some(compiled) = self.load(origin, frontier)? else {
+            return Ok(None);
+        };
         let state = compiled.state(now, &self.times);
         // Where nothing answered, nobody asked for a rest: a new start may knock at once.
-        let knock = matches!(state, RobotsState::Unreachable { .. }) && compiled.copy.status.is_none();
+        let knock =
+            matches!(state, RobotsState::Unreachable { .. }) && compiled.copy.status.is_none();
         Ok((!knock).then_some(state))
     }
 
     /// The rules that an origin's pages are judged by.
-    pub(crate) fn standing(&mut self, origin: &Origin, frontier: &dyn Frontier) -> Result<Standing, FrontierError> {
+    pub(crate) fn standing(
+        &mut self,
+        origin: &Origin,
+        frontier: &dyn Frontier,
+    ) -> Result<Standing, FrontierError> {
         if let Some(why) = self.met.get(origin).and_then(|met| met.refused.clone()) {
             return Ok(Standing::Refused(why));
         }
-        Ok(self.load(origin, frontier)?.map_or(Standing::Unknown, Standing::InForce))
+        Ok(self
+            .load(origin, frontier)?
+            .map_or(Standing::Unknown, Standing::InForce))
     }
 
-    fn load(&self, origin: &Origin, frontier: &dyn Frontier) -> Result<Option<Arc<Compiled>>, FrontierError> {
+    fn load(
+        &self,
+        origin: &Origin,
+        frontier: &dyn Frontier,
+    ) -> Result<Option<Arc<Compiled>>, FrontierError> {
         if let Some(compiled) = self.cache.get(origin) {
             return Ok(Some(compiled));
         }
-        let Some(bytes) = frontier.robots(origin)? else { return Ok(None) };
+        let Some(bytes) = frontier.robots(origin)? else {
+            return Ok(None);
+        };
         // A copy that can't be read is as none: robots.txt is asked for again.
-        let Ok(copy) = RobotsCopy::from_bytes(&bytes) else { return Ok(None) };
+        let Ok(copy) = RobotsCopy::from_bytes(&bytes) else {
+            return Ok(None);
+        };
         Ok(Some(self.keep(copy)))
     }
 
     /// The request that asks for an origin's robots.txt, with the validators of the copy
     /// that is held where it was found at `url`.
-    pub(crate) fn request(&self, of: &Origin, url: CanonicalUrl, frontier: &dyn Frontier) -> Result<Request, FrontierError> {
+    pub(crate) fn request(
+        &self,
+        of: &Origin,
+        url: CanonicalUrl,
+        frontier: &dyn Frontier,
+    ) -> Result<Request, FrontierError> {
         let held = self.load(of, frontier)?;
-        let validators = held.map(|held| held.copy.validators_for(&url)).unwrap_or_default();
+        let validators = held
+            .map(|held| held.copy.validators_for(&url))
+            .unwrap_or_default();
         Ok(Request::robots(url, validators))
     }
 
@@ -146,7 +172,12 @@ impl Origins {
 
 impl Ring {
     /// The job that a permit for an origin's robots.txt, or a hop of it, is used for.
-    pub(crate) fn robots_job(&mut self, of: Origin, url: CanonicalUrl, hop: u8) -> Result<Job, FrontierError> {
+    pub(crate) fn robots_job(
+        &mut self,
+        of: Origin,
+        url: CanonicalUrl,
+        hop: u8,
+    ) -> Result<Job, FrontierError> {
         let request = self.origins.request(&of, url, &*self.frontier)?;
         Ok(Job::Robots { of, request, hop })
     }
@@ -163,21 +194,43 @@ impl Ring {
         out: &mut Vec<Effect>,
     ) -> Result<(), FrontierError> {
         let answer = RobotsAnswer::of(request, &result, hop);
-        let mut item = RobotsItem { host: Some(self.host_state(&request.url.host_key())), ..RobotsItem::default() };
+        let mut item = RobotsItem {
+            host: Some(self.host_state(&request.url.host_key())),
+            ..RobotsItem::default()
+        };
         if let RobotsAnswer::Redirect { to, .. } = &answer {
             self.origins.met.entry(of.clone()).or_default().hop = Some((to.clone(), hop + 1));
-            self.scheduler.ask(now, &to.host_key(), Purpose::Hop { of: of.clone() });
-        } else if let (0, Err(failure @ Failure { kind: FailureKind::AddressRefused, .. })) = (hop, &result) {
+            self.scheduler
+                .ask(now, &to.host_key(), Purpose::Hop { of: of.clone() });
+        } else if let (
+            0,
+            Err(
+                failure @ Failure {
+                    kind: FailureKind::AddressRefused,
+                    ..
+                },
+            ),
+        ) = (hop, &result)
+        {
             // Rules that may not be asked for can't be known, and need not be: each URL
             // of the origin is settled as refused when its turn comes.
             self.origins.met.entry(of.clone()).or_default().refused = Some(failure.detail.clone());
-            let state = RobotsState::InForce { crawl_delay: None, until: Tick::from_micros(u64::MAX) };
+            let state = RobotsState::InForce {
+                crawl_delay: None,
+                until: Tick::from_micros(u64::MAX),
+            };
             self.scheduler.robots(now, of, state);
         } else {
             let compiled = self.origins.learn(of, &answer, &result, &*self.frontier)?;
-            self.scheduler.robots(now, of, compiled.state(now, &self.config.robots_times));
+            self.scheduler
+                .robots(now, of, compiled.state(now, &self.config.robots_times));
             item.copy = Some((of.clone(), compiled.copy.to_bytes()));
-            if self.config.sitemaps && matches!(answer, RobotsAnswer::Rules { .. } | RobotsAnswer::None { .. }) {
+            if self.config.sitemaps
+                && matches!(
+                    answer,
+                    RobotsAnswer::Rules { .. } | RobotsAnswer::None { .. }
+                )
+            {
                 item.sitemaps = self.sitemaps(of, &compiled);
             }
         }
@@ -194,7 +247,9 @@ impl Ring {
         if named.is_empty() {
             return vec![sitemap_admission(of.url("/sitemap.xml"), &robots_url)];
         }
-        let urls = named.iter().filter_map(|sitemap| canonicalize(Some(&robots_url), sitemap.url.as_ref()).ok());
+        let urls = named
+            .iter()
+            .filter_map(|sitemap| canonicalize(Some(&robots_url), sitemap.url.as_ref()).ok());
         urls.filter(|url| url.host_key() == of.host_key() || self.in_scope(url))
             .map(|url| sitemap_admission(url, &robots_url))
             .collect()

@@ -60,7 +60,13 @@ struct Content {
 impl Reader {
     /// Reads one exchange. A panic in a parser costs this page its links, no more.
     pub(crate) fn read(&self, reading: Reading) -> PageItem {
-        let Reading { lease, robots, exchange, scope, host } = reading;
+        let Reading {
+            lease,
+            robots,
+            exchange,
+            scope,
+            host,
+        } = reading;
         let content = catch_unwind(AssertUnwindSafe(|| self.content(&lease, &exchange, &scope)));
         let content = content.unwrap_or_else(|_| Content {
             error: Some("reader_panicked".to_owned()),
@@ -72,11 +78,15 @@ impl Reader {
         };
         let row = PageRow {
             title: content.title,
-            error: content.error.or_else(|| exchange.truncated.map(|_| "body_truncated".to_owned())),
+            error: content
+                .error
+                .or_else(|| exchange.truncated.map(|_| "body_truncated".to_owned())),
             ..row_of(&lease, robots, &exchange)
         };
         PageItem {
-            outcome: Outcome::Fetched { status: exchange.status },
+            outcome: Outcome::Fetched {
+                status: exchange.status,
+            },
             row,
             capture: None,
             charset: content.charset,
@@ -125,15 +135,23 @@ impl Reader {
         scope: &Scope,
     ) -> Content {
         let page = crawl_extractor::read_html(html, content_type, &self.limits);
-        let nofollow = self.directives(exchange, &page).nofollow.map(|source| source.text);
+        let nofollow = self
+            .directives(exchange, &page)
+            .nofollow
+            .map(|source| source.text);
         let base = page.base_url(&lease.url);
         let mut links = Links::new(lease, scope);
         for link in &page.links {
             if link.kind != LinkKind::Page {
                 continue;
             }
-            let rule = nofollow.clone().or_else(|| rel_refusal(link.rel, link.element));
-            let barred = rule.map(|rule| Exclusion { rule: Some(rule), ..Exclusion::of(Reason::Nofollow) });
+            let rule = nofollow
+                .clone()
+                .or_else(|| rel_refusal(link.rel, link.element));
+            let barred = rule.map(|rule| Exclusion {
+                rule: Some(rule),
+                ..Exclusion::of(Reason::Nofollow)
+            });
             links.add(canonicalize(Some(&base), &link.href), barred, |from, to| {
                 self.link_rows.then(|| LinkRow {
                     from: from.to_string(),
@@ -143,12 +161,18 @@ impl Reader {
                 })
             });
         }
-        Content { title: page.title, charset: Some(page.charset), ..links.into_content() }
+        Content {
+            title: page.title,
+            charset: Some(page.charset),
+            ..links.into_content()
+        }
     }
 
     fn directives(&self, exchange: &Exchange, page: &Page) -> PageDirectives {
         let headers = exchange.headers.get_all("x-robots-tag").iter();
-        let headers: Vec<_> = headers.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
+        let headers: Vec<_> = headers
+            .map(|value| String::from_utf8_lossy(value.as_bytes()))
+            .collect();
         let headers = headers.iter().map(AsRef::as_ref);
         PageDirectives::read(headers, page.meta_pairs(), &self.agent, self.profile)
     }
@@ -164,26 +188,43 @@ impl Reader {
         // A sitemap stands beside its site's root, however deep the index that named it.
         links.depth = 1;
         for entry in &sitemap.entries {
-            links.add(canonicalize(Some(&lease.url), &entry.loc), None, |_, _| None);
+            links.add(canonicalize(Some(&lease.url), &entry.loc), None, |_, _| {
+                None
+            });
         }
         links.into_content()
     }
 
-    fn redirect(&self, lease: &Lease, target: Result<CanonicalUrl, Unusable>, scope: &Scope) -> Content {
+    fn redirect(
+        &self,
+        lease: &Lease,
+        target: Result<CanonicalUrl, Unusable>,
+        scope: &Scope,
+    ) -> Content {
         let mut links = Links::new(lease, scope);
         links.depth = lease.depth;
         links.kind = lease.kind;
         links.is_seed = lease.is_seed;
         links.redirects = lease.redirects.saturating_add(1);
-        links.priority = if lease.is_seed { PRIORITY_SEED } else { PRIORITY_LINK };
+        links.priority = if lease.is_seed {
+            PRIORITY_SEED
+        } else {
+            PRIORITY_LINK
+        };
         let too_many = (links.redirects > self.max_redirects).then(|| Exclusion {
             reason: Reason::Redirects,
             rule: Some(format!("max-redirects {}", self.max_redirects)),
             line: None,
         });
-        let error = target.as_ref().err().map(|why| format!("redirect_{}", why.name()));
+        let error = target
+            .as_ref()
+            .err()
+            .map(|why| format!("redirect_{}", why.name()));
         links.add(target, too_many, |_, _| None);
-        Content { error, ..links.into_content() }
+        Content {
+            error,
+            ..links.into_content()
+        }
     }
 }
 
@@ -255,18 +296,28 @@ impl<'a> Links<'a> {
 
     fn standing(&self, url: &CanonicalUrl, barred: Option<Exclusion>) -> Standing {
         match self.scope.judge(url, self.depth) {
-            ScopeVerdict::Out { reason: OutReason::Depth, rule } => {
-                Standing::Deferred(Exclusion { rule: Some(rule), ..Exclusion::of(Reason::Depth) })
-            }
-            ScopeVerdict::Out { rule, .. } => {
-                Standing::Excluded(Exclusion { rule: Some(rule), ..Exclusion::of(Reason::Scope) })
-            }
+            ScopeVerdict::Out {
+                reason: OutReason::Depth,
+                rule,
+            } => Standing::Deferred(Exclusion {
+                rule: Some(rule),
+                ..Exclusion::of(Reason::Depth)
+            }),
+            ScopeVerdict::Out { rule, .. } => Standing::Excluded(Exclusion {
+                rule: Some(rule),
+                ..Exclusion::of(Reason::Scope)
+            }),
             ScopeVerdict::In => barred.map_or(Standing::Pending, Standing::Deferred),
         }
     }
 
     fn into_content(self) -> Content {
-        Content { links: self.found, link_rows: self.rows, unusable: self.unusable, ..Content::default() }
+        Content {
+            links: self.found,
+            link_rows: self.rows,
+            unusable: self.unusable,
+            ..Content::default()
+        }
     }
 }
 
@@ -296,8 +347,14 @@ fn content_type(exchange: &Exchange) -> Option<Cow<'_, str>> {
 fn decode_error(end: &DecodeEnd) -> Option<String> {
     match end {
         DecodeEnd::Whole => None,
-        DecodeEnd::Truncated { limit: Limit::Octets, .. } => Some("decoded_too_large".to_owned()),
-        DecodeEnd::Truncated { limit: Limit::Ratio, .. } => Some("decompression_bomb".to_owned()),
+        DecodeEnd::Truncated {
+            limit: Limit::Octets,
+            ..
+        } => Some("decoded_too_large".to_owned()),
+        DecodeEnd::Truncated {
+            limit: Limit::Ratio,
+            ..
+        } => Some("decompression_bomb".to_owned()),
         DecodeEnd::Short => Some("encoding_cut_short".to_owned()),
         DecodeEnd::Broken { what } => Some(format!("encoding_broken: {what}")),
         DecodeEnd::UnknownCoding { name } => Some(format!("encoding_unknown: {name}")),
@@ -338,7 +395,12 @@ fn row_of(lease: &Lease, robots: RobotsVerdict, exchange: &Exchange) -> PageRow 
 
 impl PageItem {
     /// A page that never answered, settled for good.
-    pub(crate) fn failed(lease: Lease, robots: RobotsVerdict, failure: &Failure, host: HostState) -> PageItem {
+    pub(crate) fn failed(
+        lease: Lease,
+        robots: RobotsVerdict,
+        failure: &Failure,
+        host: HostState,
+    ) -> PageItem {
         let row = PageRow {
             url: lease.url.to_string(),
             status: None,
@@ -355,7 +417,9 @@ impl PageItem {
             error: Some(format!("{}: {}", failure.name(), failure.detail)),
         };
         PageItem {
-            outcome: Outcome::Failed { why: failure.name().to_owned() },
+            outcome: Outcome::Failed {
+                why: failure.name().to_owned(),
+            },
             row,
             exchange: None,
             capture: None,

@@ -40,7 +40,10 @@ impl Readers {
                 .name(format!("crawl-reader-{n}"))
                 .spawn(move || serve(&receiver, &items, &reader, &mut keeper))
         });
-        Ok(Readers { threads: threads.collect::<io::Result<_>>()?, work })
+        Ok(Readers {
+            threads: threads.collect::<io::Result<_>>()?,
+            work,
+        })
     }
 
     pub(crate) fn take(&self, work: Work) {

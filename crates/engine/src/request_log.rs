@@ -9,12 +9,27 @@ use crawl_scheduler::{Learned, SignalKind, Spent};
 use crate::item::{Job, millis};
 
 /// The row of a request that ended.
-pub(crate) fn row(job: &Job, spent: &Spent, result: &Result<Exchange, Failure>, signal: &SignalKind) -> RequestRow {
+pub(crate) fn row(
+    job: &Job,
+    spent: &Spent,
+    result: &Result<Exchange, Failure>,
+    signal: &SignalKind,
+) -> RequestRow {
     let (started, ended, address, status, failure) = match result {
-        Ok(exchange) => (exchange.started, exchange.ended, exchange.address, Some(exchange.status), None),
-        Err(failure) => {
-            (failure.started, failure.ended, failure.address, None, Some(failure.name().to_owned()))
-        }
+        Ok(exchange) => (
+            exchange.started,
+            exchange.ended,
+            exchange.address,
+            Some(exchange.status),
+            None,
+        ),
+        Err(failure) => (
+            failure.started,
+            failure.ended,
+            failure.address,
+            None,
+            Some(failure.name().to_owned()),
+        ),
     };
     let wait_asked = match signal {
         SignalKind::AskedToWait { retry_after } => retry_after.map(millis),
@@ -54,7 +69,12 @@ fn purpose(job: &Job) -> &'static str {
 /// What robots.txt said, as a page's row holds it.
 pub(crate) fn robots_verdict(verdict: &Verdict<'_>) -> RobotsVerdict {
     RobotsVerdict {
-        verdict: if verdict.is_allowed() { "allowed" } else { "disallowed" }.to_owned(),
+        verdict: if verdict.is_allowed() {
+            "allowed"
+        } else {
+            "disallowed"
+        }
+        .to_owned(),
         line: verdict.rule.as_ref().map(|rule| rule.line),
         rule: verdict.rule.as_ref().map(|rule| rule.text.to_string()),
     }

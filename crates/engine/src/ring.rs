@@ -8,7 +8,9 @@ use crawl_archive::rows::{RequestRow, RobotsVerdict};
 use crawl_fetcher::{Exchange, Failure};
 use crawl_frontier::{Exclusion, Frontier, FrontierError, Lease, Reason};
 use crawl_policy::scope::{Scope, ScopeVerdict};
-use crawl_scheduler::{Permit, Poll, Purpose, Scheduler, Signal, SignalKind, Spent, Tick};
+use crawl_scheduler::{
+    PausedBy, Permit, Poll, Purpose, Scheduler, Signal, SignalKind, Spent, Tick,
+};
 use crawl_weburl::{HostKey, Origin};
 
 use crate::config::{Config, Phase, Progress, Stop};
@@ -65,7 +67,14 @@ pub enum Next {
 impl Ring {
     /// A ring over an opened frontier; `totals` are those of the runs before.
     #[must_use]
-    pub fn new(config: Arc<Config>, frontier: Arc<dyn Frontier>, scope: Scope, totals: Totals, now: Tick, seed: u64) -> Ring {
+    pub fn new(
+        config: Arc<Config>,
+        frontier: Arc<dyn Frontier>,
+        scope: Scope,
+        totals: Totals,
+        now: Tick,
+        seed: u64,
+    ) -> Ring {
         Ring {
             scheduler: Scheduler::new(config.politeness.clone(), seed),
             origins: Origins::new(config.agent.clone(), config.profile, config.robots_times),
@@ -101,10 +110,18 @@ impl Ring {
 
     /// Takes up a request of an earlier run, as its log has it: the gap after it is kept.
     pub fn note_past_request(&mut self, now: Tick, row: &RequestRow) {
-        let Ok(host) = HostKey::parse(&row.host) else { return };
+        let Ok(host) = HostKey::parse(&row.host) else {
+            return;
+        };
         let end = Tick::from_micros(row.end.saturating_mul(1000)).min(now);
         let wait = row.wait_asked.map(|wait| end + Duration::from_millis(wait));
-        self.scheduler.note_past_request(now, &host, end, Duration::from_millis(row.gap_asked), wait);
+        self.scheduler.note_past_request(
+            now,
+            &host,
+            end,
+            Duration::from_millis(row.gap_asked),
+            wait,
+        );
     }
 
     /// Whether the run was told to end without saving.
@@ -118,7 +135,12 @@ impl Ring {
         for (origin, urls) in self.frontier.origins() {
             self.wake(now, &origin, urls);
         }
-        let seeds: Vec<_> = self.config.seeds.iter().map(crate::read::seed_admission).collect();
+        let seeds: Vec<_> = self
+            .config
+            .seeds
+            .iter()
+            .map(crate::read::seed_admission)
+            .collect();
         if !seeds.is_empty() {
             self.write(Item::Seeds(seeds), out);
         }
@@ -167,7 +189,9 @@ impl Ring {
         if self.in_flight == 0 && self.unsettled == 0 && self.ending.is_none() {
             self.ending = self.natural_end(now);
         }
-        if self.broken.is_some() || (self.ending.is_some() && self.in_flight == 0 && self.unsettled == 0) {
+        if self.broken.is_some()
+            || (self.ending.is_some() && self.in_flight == 0 && self.unsettled == 0)
+        {
             return Next::Done;
         }
         Next::Wait(if self.ending.is_some() { None } else { wake })
@@ -192,9 +216,14 @@ impl Ring {
         let elapsed = now.since(self.started);
         let fresh = self.totals.pages - self.totals_at_start.pages;
         let rate = fresh as f64 / elapsed.as_secs_f64().max(0.001);
-        let left = (fresh > 0 && rate > 0.0).then(|| Duration::from_secs_f64(counts.pending as f64 / rate));
+        let left = (fresh > 0 && rate > 0.0)
+            .then(|| Duration::from_secs_f64(counts.pending as f64 / rate));
         Progress {
-            phase: if self.ending.is_some() || self.stop != Stop::No { Phase::Draining } else { Phase::Crawling },
+            phase: if self.ending.is_some() || self.stop != Stop::No {
+                Phase::Draining
+            } else {
+                Phase::Crawling
+            },
             pages: self.totals.pages,
             failed: self.totals.failed,
             excluded: counts.excluded + counts.deferred,
@@ -227,9 +256,15 @@ impl Ring {
     /// The name of a budget of the whole crawl that leaves room for no further page.
     fn spent_budget(&self) -> Option<&'static str> {
         let budgets = &self.config.budgets;
-        if budgets.max_pages.is_some_and(|max| self.totals.pages + self.leases_out >= max) {
+        if budgets
+            .max_pages
+            .is_some_and(|max| self.totals.pages + self.leases_out >= max)
+        {
             Some("max-pages")
-        } else if budgets.max_bytes.is_some_and(|max| self.totals.bytes >= max) {
+        } else if budgets
+            .max_bytes
+            .is_some_and(|max| self.totals.bytes >= max)
+        {
             Some("max-bytes")
         } else {
             None
@@ -250,7 +285,10 @@ impl Ring {
                     && soonest > now + self.config.wait_unreachable =>
             {
                 let hosts = resting.paused.into_iter().map(|rest| UnreachableHost {
-                    why: self.origins.why_unreachable(&rest.host).unwrap_or_else(|| rest.why.to_string()),
+                    why: self
+                        .origins
+                        .why_unreachable(&rest.host)
+                        .unwrap_or_else(|| paused_words(rest.why)),
                     host: rest.host,
                     next_try: rest.until,
                 });
@@ -292,11 +330,18 @@ impl Ring {
 
     /// The next URL of an origin that may be asked for; those that may not are settled
     /// on the way.
-    fn next_page(&mut self, now: Tick, origin: &Origin, out: &mut Vec<Effect>) -> Result<Option<Job>, FrontierError> {
+    fn next_page(
+        &mut self,
+        now: Tick,
+        origin: &Origin,
+        out: &mut Vec<Effect>,
+    ) -> Result<Option<Job>, FrontierError> {
         let standing = self.origins.standing(origin, &*self.frontier)?;
         let full = self.full_hosts.contains(&origin.host_key());
         while !full && self.unsettled < UNSETTLED_MAX {
-            let Some(lease) = self.frontier.lease(origin)? else { break };
+            let Some(lease) = self.frontier.lease(origin)? else {
+                break;
+            };
             let refusal = match &standing {
                 Standing::InForce(robots) => {
                     let verdict = robots.robots.judge(lease.url.path_and_query());
@@ -304,26 +349,49 @@ impl Ring {
                         let robots = request_log::robots_verdict(&verdict);
                         self.unsettled += 1;
                         self.leases_out += 1;
-                        self.scheduler.waiting(now, origin, self.frontier.pending(origin));
+                        self.scheduler
+                            .waiting(now, origin, self.frontier.pending(origin));
                         return Ok(Some(Job::Page { lease, robots }));
                     }
                     request_log::robots_exclusion(&verdict)
                 }
-                Standing::Refused(why) => Exclusion { reason: Reason::Private, rule: Some(why.clone()), line: None },
+                Standing::Refused(why) => Exclusion {
+                    reason: Reason::Private,
+                    rule: Some(why.clone()),
+                    line: None,
+                },
                 Standing::Unknown => {
                     self.frontier.release(lease);
-                    self.scheduler.robots(now, origin, crawl_scheduler::RobotsState::Unknown);
+                    self.scheduler
+                        .robots(now, origin, crawl_scheduler::RobotsState::Unknown);
                     return Ok(None);
                 }
             };
-            self.write(Item::Excluded { lease, exclusion: refusal }, out);
+            self.write(
+                Item::Excluded {
+                    lease,
+                    exclusion: refusal,
+                },
+                out,
+            );
         }
-        let left = if full { 0 } else { self.frontier.pending(origin) };
+        let left = if full {
+            0
+        } else {
+            self.frontier.pending(origin)
+        };
         self.scheduler.waiting(now, origin, left);
         Ok(None)
     }
 
-    fn fetched(&mut self, now: Tick, job: Job, spent: Spent, result: Result<Exchange, Failure>, out: &mut Vec<Effect>) {
+    fn fetched(
+        &mut self,
+        now: Tick,
+        job: Job,
+        spent: Spent,
+        result: Result<Exchange, Failure>,
+        out: &mut Vec<Effect>,
+    ) {
         self.in_flight -= 1;
         let signal = signal_of(&result);
         let row = request_log::row(&job, &spent, &result, &signal.kind);
@@ -331,7 +399,9 @@ impl Ring {
         let learned = self.scheduler.done(now, spent, signal);
         out.push(Effect::Log(request_log::with_wait(row, &learned)));
         match job {
-            Job::Page { lease, robots } => self.page_fetched(now, lease, robots, result, &kind, out),
+            Job::Page { lease, robots } => {
+                self.page_fetched(now, lease, robots, result, &kind, out)
+            }
             Job::Robots { of, request, hop } => {
                 self.robots_requests += 1;
                 if let Err(error) = self.robots_fetched(now, &of, &request, hop, result, out) {
@@ -381,7 +451,13 @@ impl Ring {
                     Arc::make_mut(&mut self.scope).add_seed(&target);
                 }
                 let scope = Arc::clone(&self.scope);
-                out.push(Effect::Read(Box::new(Reading { lease, robots, exchange, scope, host })));
+                out.push(Effect::Read(Box::new(Reading {
+                    lease,
+                    robots,
+                    exchange,
+                    scope,
+                    host,
+                })));
             }
             Err(failure) => {
                 let item = PageItem::failed(lease, robots, &failure, host);
@@ -407,7 +483,11 @@ impl Ring {
     /// where this run meets the origin for the first time.
     pub(crate) fn wake(&mut self, now: Tick, origin: &Origin, urls: u64) {
         let host = origin.host_key();
-        let urls = if self.full_hosts.contains(&host) { 0 } else { urls };
+        let urls = if self.full_hosts.contains(&host) {
+            0
+        } else {
+            urls
+        };
         self.scheduler.waiting(now, origin, urls);
         match self.origins.meet(now, origin, &*self.frontier) {
             Ok(Some(state)) => self.scheduler.robots(now, origin, state),
@@ -424,15 +504,28 @@ impl Ring {
     pub(crate) fn host_state(&mut self, host: &HostKey) -> HostState {
         self.sequence += 1;
         let pages = self.host_pages.get(host).copied().unwrap_or_default();
-        let (wake, politeness) = self.scheduler.snapshot(host).unwrap_or((Tick::from_micros(0), Vec::new()));
+        let (wake, politeness) = self
+            .scheduler
+            .snapshot(host)
+            .unwrap_or((Tick::from_micros(0), Vec::new()));
         let mut bytes = pages.to_le_bytes().to_vec();
         bytes.extend_from_slice(&politeness);
-        HostState { host: host.clone(), wake: wake.as_micros(), bytes, sequence: self.sequence }
+        HostState {
+            host: host.clone(),
+            wake: wake.as_micros(),
+            bytes,
+            sequence: self.sequence,
+        }
     }
 
     fn note_budget(&mut self, host: &HostKey) {
         let pages = self.host_pages.get(host).copied().unwrap_or_default();
-        if self.config.budgets.max_pages_per_host.is_some_and(|max| pages >= max) {
+        if self
+            .config
+            .budgets
+            .max_pages_per_host
+            .is_some_and(|max| pages >= max)
+        {
             self.full_hosts.insert(host.clone());
         }
     }
@@ -453,10 +546,34 @@ fn split_host_bytes(bytes: &[u8]) -> (u64, &[u8]) {
 /// What an exchange tells about its host.
 fn signal_of(result: &Result<Exchange, Failure>) -> Signal {
     let (started, end, address, kind) = match result {
-        Ok(exchange) => (exchange.started, exchange.ended, exchange.address, exchange.signal_kind()),
-        Err(failure) => (failure.started, failure.ended, failure.address, failure.signal_kind()),
+        Ok(exchange) => (
+            exchange.started,
+            exchange.ended,
+            exchange.address,
+            exchange.signal_kind(),
+        ),
+        Err(failure) => (
+            failure.started,
+            failure.ended,
+            failure.address,
+            failure.signal_kind(),
+        ),
     };
-    Signal { end, response_time: end.since(started), address: address.map(|address| address.ip()), kind }
+    Signal {
+        end,
+        response_time: end.since(started),
+        address: address.map(|address| address.ip()),
+        kind,
+    }
+}
+
+fn paused_words(why: PausedBy) -> String {
+    match why {
+        PausedBy::RetryAfter => "it sent a Retry-After".to_owned(),
+        PausedBy::Wait => "it answered 429 or 503".to_owned(),
+        PausedBy::Failures(count) => format!("{count} requests failed in a row"),
+        PausedBy::Robots => "its robots.txt can't be had".to_owned(),
+    }
 }
 
 /// Whether the same request may well succeed another time.

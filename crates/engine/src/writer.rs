@@ -42,8 +42,19 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn new(frontier: Arc<dyn Frontier>, files: Files, totals: Totals, scope_seeds: Vec<CanonicalUrl>) -> Writer {
-        Writer { frontier, files, totals, scope_seeds, newest: HashMap::new() }
+    pub(crate) fn new(
+        frontier: Arc<dyn Frontier>,
+        files: Files,
+        totals: Totals,
+        scope_seeds: Vec<CanonicalUrl>,
+    ) -> Writer {
+        Writer {
+            frontier,
+            files,
+            totals,
+            scope_seeds,
+            newest: HashMap::new(),
+        }
     }
 
     /// Takes items until their senders are gone; gives the files back for the run's end.
@@ -79,7 +90,10 @@ impl Writer {
             totals: self.totals,
             scope_seeds: &mut self.scope_seeds,
             newest: &mut self.newest,
-            committed: Committed { items: group.len() as u64, ..Committed::default() },
+            committed: Committed {
+                items: group.len() as u64,
+                ..Committed::default()
+            },
         };
         for item in group {
             group_state.item(item)?;
@@ -114,9 +128,14 @@ impl Group<'_> {
                 self.files.excluded.append(&row)?;
                 if lease.is_seed {
                     let why = excluded_words(&exclusion);
-                    self.committed.seeds_failed.push(SeedFailure { url: lease.url.clone(), why });
+                    self.committed.seeds_failed.push(SeedFailure {
+                        url: lease.url.clone(),
+                        why,
+                    });
                 }
-                Ok(self.transaction.settle(lease, Outcome::Excluded(exclusion))?)
+                Ok(self
+                    .transaction
+                    .settle(lease, Outcome::Excluded(exclusion))?)
             }
             Item::Robots(robots) => self.robots(robots),
             Item::Seeds(seeds) => self.admit(seeds),
@@ -128,7 +147,18 @@ impl Group<'_> {
     }
 
     fn page(&mut self, page: PageItem) -> Result<(), EngineError> {
-        let PageItem { lease, outcome, mut row, capture, links, link_rows, unusable, joins_scope, host, .. } = page;
+        let PageItem {
+            lease,
+            outcome,
+            mut row,
+            capture,
+            links,
+            link_rows,
+            unusable,
+            joins_scope,
+            host,
+            ..
+        } = page;
         self.committed.leases += 1;
         self.totals.pages += 1;
         self.totals.bytes += row.bytes;
@@ -137,12 +167,19 @@ impl Group<'_> {
         if failed && lease.kind == crawl_frontier::UrlKind::Page {
             self.totals.failed += 1;
         }
-        if lease.is_seed && row.status.is_some_and(|status| (200..300).contains(&status)) {
+        if lease.is_seed
+            && row
+                .status
+                .is_some_and(|status| (200..300).contains(&status))
+        {
             self.totals.seeds_fetched += 1;
         } else if lease.is_seed && failed {
             let status = row.status.map(|status| format!("status {status}"));
             let why = status.or_else(|| row.error.clone()).unwrap_or_default();
-            self.committed.seeds_failed.push(SeedFailure { url: lease.url.clone(), why });
+            self.committed.seeds_failed.push(SeedFailure {
+                url: lease.url.clone(),
+                why,
+            });
         }
         for (why, count) in unusable {
             *self.committed.unusable.entry(why).or_default() += count;
@@ -160,7 +197,8 @@ impl Group<'_> {
         if let Some(target) = joins_scope {
             self.scope_seeds.push(target);
             let all: Vec<_> = self.scope_seeds.iter().map(CanonicalUrl::as_str).collect();
-            self.transaction.keep_meta(META_SCOPE_SEEDS, all.join("\n").as_bytes());
+            self.transaction
+                .keep_meta(META_SCOPE_SEEDS, all.join("\n").as_bytes());
         }
         self.transaction.settle(lease, outcome)?;
         self.admit(links)
@@ -189,9 +227,14 @@ impl Group<'_> {
     }
 
     fn keep(&mut self, capture: &Encoded) -> Result<Option<WarcPlace>, EngineError> {
-        let Some(archive) = &mut self.files.archive else { return Ok(None) };
+        let Some(archive) = &mut self.files.archive else {
+            return Ok(None);
+        };
         let receipt = archive.append(capture)?;
-        Ok(Some(WarcPlace { file: receipt.file, offset: receipt.offset }))
+        Ok(Some(WarcPlace {
+            file: receipt.file,
+            offset: receipt.offset,
+        }))
     }
 
     fn keep_host(&mut self, host: Option<&HostState>) {
@@ -201,7 +244,8 @@ impl Group<'_> {
                 return;
             }
             *newest = host.sequence;
-            self.transaction.keep_host(&host.host, host.wake, &host.bytes);
+            self.transaction
+                .keep_host(&host.host, host.wake, &host.bytes);
         }
     }
 
@@ -213,32 +257,47 @@ impl Group<'_> {
                 self.transaction.mark(file, length);
             }
         }
-        let rows = [Some(&mut self.files.pages), Some(&mut self.files.excluded), self.files.links.as_mut()];
+        let rows = [
+            Some(&mut self.files.pages),
+            Some(&mut self.files.excluded),
+            self.files.links.as_mut(),
+        ];
         for file in rows.into_iter().flatten() {
             file.sync()?;
             self.transaction.mark(&file_name(file), file.len());
         }
         if self.totals != *before {
-            self.transaction.keep_meta(META_TOTALS, &self.totals.to_bytes());
+            self.transaction
+                .keep_meta(META_TOTALS, &self.totals.to_bytes());
         }
         let origins = self.transaction.commit()?.origins;
-        Ok(Committed { origins, totals: self.totals, ..self.committed })
+        Ok(Committed {
+            origins,
+            totals: self.totals,
+            ..self.committed
+        })
     }
 }
 
 /// The row of a URL that is settled as it is met: one out of scope.
 fn listed_at_once(admission: &Admission) -> Option<ExcludedRow> {
     match &admission.standing {
-        Standing::Excluded(exclusion) => {
-            Some(excluded_row(&admission.url, exclusion, admission.via.as_ref()))
-        }
+        Standing::Excluded(exclusion) => Some(excluded_row(
+            &admission.url,
+            exclusion,
+            admission.via.as_ref(),
+        )),
         Standing::Pending | Standing::Deferred(_) => None,
     }
 }
 
 /// The name that a row file's length is committed under.
 fn file_name(file: &RowFile) -> String {
-    file.path().file_name().unwrap_or_default().to_string_lossy().into_owned()
+    file.path()
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
 }
 
 fn excluded_words(exclusion: &Exclusion) -> String {
