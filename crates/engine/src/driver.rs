@@ -40,7 +40,7 @@ const LOG_TAIL_ROWS: usize = 20_000;
 pub async fn run(config: Config, mut controls: Controls) -> Result<Summary, EngineError> {
     let started = Instant::now();
     let clock = Clock::start();
-    let fetcher = Arc::new(Fetcher::new(config.fetch.clone(), clock.clone())?);
+    let fetcher = Arc::new(Fetcher::new(config.fetch.clone(), clock)?);
     let config = Arc::new(config);
     let directory = directory::open(&config)?;
     let mut driver = Driver::start(&config, clock, fetcher, directory)?;

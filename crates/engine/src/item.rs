@@ -58,6 +58,10 @@ impl Job {
 }
 
 /// What happened. The ring knows no other cause.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "moved a few times per request, and a box would be an allocation more"
+)]
 #[derive(Debug)]
 pub enum Event {
     /// An exchange ended, well or not.
@@ -78,6 +82,10 @@ pub enum Event {
 }
 
 /// What the driver has to do for the ring.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "moved a few times per request, and a box would be an allocation more"
+)]
 #[derive(Debug)]
 pub enum Effect {
     /// Send a request.
@@ -125,6 +133,10 @@ pub struct HostState {
 }
 
 /// What the writer makes durable. Everything in one item stands in one transaction.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "moved a few times per request, and a box would be an allocation more"
+)]
 #[derive(Debug)]
 pub enum Item {
     /// A URL that was asked for is settled, with its links.

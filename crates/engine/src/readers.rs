@@ -11,6 +11,10 @@ use crate::keep::Keeper;
 use crate::read::Reader;
 
 /// Something on its way to the writer.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "moved a few times per request, and a box would be an allocation more"
+)]
 #[derive(Debug)]
 pub(crate) enum Work {
     /// An exchange that is to be read.
