@@ -146,6 +146,10 @@ impl<S: Store> Appender<S> {
 /// Makes the entries of a folder durable: a new, renamed or removed file is only then
 /// sure to be found, or to be gone, after a power loss.
 pub(crate) fn sync_folder(folder: &Path) -> Result<(), ArchiveError> {
+    let folder = match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    };
     File::open(folder)
         .and_then(|folder| folder.sync_all())
         .map_err(|error| ArchiveError::io("sync", folder, error))

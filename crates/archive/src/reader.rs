@@ -124,7 +124,9 @@ impl<'a> HttpMessage<'a> {
     /// The status code of an answer.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
-        let code = self.start_line.strip_prefix(b"HTTP/1.1 ")?.get(..3)?;
+        let version = self.start_line.strip_prefix(b"HTTP/")?;
+        let space = version.iter().position(|&octet| octet == b' ')?;
+        let code = version.get(space + 1..space + 4)?;
         std::str::from_utf8(code).ok()?.parse().ok()
     }
 

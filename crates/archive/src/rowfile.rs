@@ -85,7 +85,7 @@ impl RowFile {
         self.flush()?;
         self.appender.sync()?;
         if self.new_entry {
-            sync_folder(self.appender.path().parent().unwrap_or(Path::new(".")))?;
+            sync_folder(self.appender.path().parent().unwrap_or(Path::new("")))?;
             self.new_entry = false;
         }
         Ok(())
@@ -350,6 +350,16 @@ mod tests {
             _ => panic!("not short"),
         }
         assert_eq!(fs::read(&path).unwrap(), b"1\n");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn ours_rows_wait_on_while_the_disk_is_full() {
+        let mut rows = RowFile::open("/dev/full".as_ref(), None).unwrap();
+        rows.append(&1).unwrap();
+        let error = rows.flush().unwrap_err();
+        assert_eq!(error.to_string(), "no room left to write to /dev/full");
+        assert_eq!(rows.len(), 2);
     }
 
     #[test]

@@ -34,7 +34,7 @@ fn warcio_fastwarc_and_cdxj_indexer_take_odd_captures() {
     let python = PathBuf::from(
         std::env::var_os("CRAWL_PYTHON_BIN").expect("CRAWL_PYTHON_BIN names no environment"),
     );
-    check(&python, DigestAlgorithm::Sha1, 9000, 20);
+    check(&python, DigestAlgorithm::Sha1, 100_000, 20);
     check(&python, DigestAlgorithm::Sha256, 1_000_000, 1);
 }
 
@@ -77,7 +77,7 @@ fn archive(dir: &Path, digest: DigestAlgorithm, max_file_octets: u64) -> Vec<Pat
     let mut archive = Archive::open(dir, options, &BTreeMap::new()).unwrap();
     let mut encoder = Encoder::new(format);
     let pages = (100..200).map(Sample::page);
-    for sample in odd_captures().into_iter().chain(pages) {
+    for sample in odd_captures().into_iter().chain(pages).chain(odd_urls()) {
         archive.append(&sample.encode(&mut encoder)).unwrap();
     }
     archive.sync().unwrap();
@@ -219,6 +219,83 @@ fn odd_captures() -> Vec<Sample> {
             s.protocol = Protocol::Http2;
             s.tls = true;
         }));
+    }
+    samples
+}
+
+/// Captures of URLs put together by chance, the same each time, for the keys of the index.
+fn odd_urls() -> Vec<Sample> {
+    const PIECES: [&str; 44] = [
+        "a",
+        "B",
+        "0",
+        "9",
+        "/",
+        "/",
+        "//",
+        ".",
+        "..",
+        "/./",
+        "/../",
+        "%2e",
+        "%2E%2e",
+        "%25",
+        "%2541",
+        "%",
+        "%zz",
+        "%00",
+        "%0a",
+        "%20",
+        "%23",
+        "%3f",
+        "%3F",
+        "%C3%BC",
+        "%ff",
+        "ü",
+        "+",
+        "&",
+        "&&",
+        "=",
+        "?",
+        "?",
+        ";",
+        ":",
+        "@",
+        "~",
+        "|",
+        "(",
+        ")",
+        "sid=",
+        "0123456789abcdef0123456789abcdef",
+        "cfid=1&cftoken=2",
+        "(s(abcdefghijklmnopqrstuvwx))/",
+        ".aspx",
+    ];
+    const HOSTS: [&str; 8] = [
+        "e.example",
+        "www.e.example:81",
+        "WWW12.e.example",
+        "www.",
+        "a..b.example",
+        "10.0.0.1",
+        "[2001:db8::1]:8080",
+        "x_y.example.:443",
+    ];
+    let mut state = 7u64;
+    let mut next = |below: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) as usize % below
+    };
+    let mut samples = Vec::new();
+    for number in 1000..3000 {
+        let scheme = ["http", "https"][next(2)];
+        let mut url = format!("{scheme}://{}/", HOSTS[next(HOSTS.len())]);
+        for _ in 0..next(12) {
+            url.push_str(PIECES[next(PIECES.len())]);
+        }
+        samples.push(Sample::new(number, &url, &[], b""));
     }
     samples
 }

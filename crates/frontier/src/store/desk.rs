@@ -143,8 +143,8 @@ impl Desk {
             };
             let queued = tables.queued(origin, rank, &value)?;
             let fingerprint = tables.key.fingerprint(&queued.url);
-            // Read between a commit and its merge, a retry may stand at its new place
-            // while its lease is still noted. The merge will offer it.
+            // Read between a commit and its merge, a URL may stand at a new place while
+            // its lease is noted at the old one. The merge will put that right.
             if self.leased.contains_key(&fingerprint) {
                 continue;
             }

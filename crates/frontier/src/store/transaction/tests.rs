@@ -122,3 +122,21 @@ fn what_is_settled_is_not_leased_again() {
     frontier.release(c);
     assert_eq!(drain(&frontier), ["/c", "/b"]);
 }
+
+#[test]
+fn a_url_leased_before_it_moved_is_not_leased_at_its_new_place() {
+    let (_dir, frontier) = two();
+    let mut a = None;
+    let merge = half(&frontier, |transaction| {
+        transaction.admit(link("/a", 1)).unwrap();
+        a = lease(&frontier);
+    });
+    assert_eq!(path(a.as_ref()), Some("/a"));
+    frontier.desk().forget_heads();
+    let b = lease(&frontier);
+    assert_eq!(path(b.as_ref()), Some("/b"));
+    frontier.desk().merge(merge);
+    frontier.release(b.unwrap());
+    frontier.release(a.unwrap());
+    assert_eq!(drain(&frontier), ["/a", "/b"]);
+}
