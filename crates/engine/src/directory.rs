@@ -104,6 +104,7 @@ fn examine(dir: &Path) -> Result<bool, EngineError> {
         Err(error) => return Err(EngineError::disk(dir)(error)),
     };
     let mut holds_state = false;
+    let mut records = None;
     for entry in entries {
         let name = entry.map_err(EngineError::disk(dir))?.file_name();
         if !OURS.iter().any(|ours| name == *ours) {
@@ -114,8 +115,15 @@ fn examine(dir: &Path) -> Result<bool, EngineError> {
             });
         }
         holds_state |= name == "state";
+        records = records.or_else(|| Some(name.to_string_lossy().into_owned()));
     }
-    Ok(holds_state)
+    match records {
+        Some(found) if !holds_state => Err(EngineError::StateMissing {
+            dir: dir.to_path_buf(),
+            found,
+        }),
+        _ => Ok(holds_state),
+    }
 }
 
 fn open_frontier(dir: &Path, state: &Path) -> Result<FjallFrontier, EngineError> {

@@ -1,6 +1,7 @@
 //! The ring in the real world: clock, sockets, threads and disk.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -63,6 +64,8 @@ struct Driver {
     events: async_mpsc::UnboundedReceiver<Event>,
     fetches: JoinSet<(Job, Spent, Result<Exchange, Failure>)>,
     resumed: bool,
+    /// Tells readers and writer to drop what they hold.
+    abandon: Arc<AtomicBool>,
 }
 
 impl Driver {
@@ -118,11 +121,13 @@ impl Driver {
         // Unbounded, as what is in it is bounded: the ring hands out no more than it counts.
         let (event_sender, events) = async_mpsc::unbounded_channel();
         let (item_sender, items) = mpsc::channel();
+        let abandon = Arc::new(AtomicBool::new(false));
+        let given_up = Arc::clone(&abandon);
         let writer = Writer::new(frontier, files, totals, scope_seeds);
         let writer = std::thread::Builder::new()
             .name("crawl-writer".to_owned())
             .spawn(move || {
-                let ended = writer.run(&items, |committed| {
+                let ended = writer.run(&items, &given_up, |committed| {
                     let _ = event_sender.send(Event::Committed(committed));
                 });
                 match ended {
@@ -136,8 +141,8 @@ impl Driver {
                 }
             })
             .map_err(EngineError::disk(&config.output))?;
-        let readers =
-            Readers::start(config, item_sender).map_err(EngineError::disk(&config.output))?;
+        let readers = Readers::start(config, item_sender, &abandon)
+            .map_err(EngineError::disk(&config.output))?;
         Ok(Driver {
             config: Arc::clone(config),
             clock,
@@ -149,6 +154,7 @@ impl Driver {
             events,
             fetches: JoinSet::new(),
             resumed,
+            abandon,
         })
     }
 
@@ -239,30 +245,25 @@ impl Driver {
     ) -> Result<Summary, EngineError> {
         let Driver {
             config,
-            clock,
             mut ring,
             readers,
             writer,
             resumed,
+            abandon,
             ..
         } = self;
-        let ended = looped?;
-        if ring.stopped_at_once() {
-            return Ok(finish::summary(
-                &config,
-                &mut ring,
-                ended,
-                started.elapsed(),
-                resumed,
-                Default::default(),
-            ));
-        }
+        let at_once = ring.stopped_at_once();
+        // What is not committed yet is pending at the next start, as after a kill.
+        abandon.store(at_once || looped.is_err(), Ordering::Relaxed);
         readers.end();
         let writer = writer.join().map_err(|_| EngineError::Thread {
             what: "the writer".to_owned(),
-        })??;
-        let excluded = finish::write_derived(&config, writer, &ended)?;
-        let _ = clock;
+        })?;
+        let ended = looped?;
+        let excluded = match at_once {
+            true => finish::ExcludedCounts::new(),
+            false => finish::write_derived(&config, writer?, &ended)?,
+        };
         Ok(finish::summary(
             &config,
             &mut ring,

@@ -18,6 +18,14 @@ pub enum EngineError {
         /// An entry that a crawl would not have left there.
         found: String,
     },
+    /// The output directory holds records of a crawl, and no state to go on from.
+    #[error("`{}` holds `{found}` of a crawl, but its `state` is gone", dir.display())]
+    StateMissing {
+        /// The output directory.
+        dir: PathBuf,
+        /// One of the records.
+        found: String,
+    },
     /// Another process works in the output directory.
     #[error("`{}` is in use by another process", dir.display())]
     OutputInUse {

@@ -1,6 +1,7 @@
 //! The threads that read pages and encode records, one per processor.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -32,17 +33,22 @@ pub(crate) struct Readers {
 }
 
 impl Readers {
-    pub(crate) fn start(config: &Config, items: Sender<Item>) -> io::Result<Readers> {
+    pub(crate) fn start(
+        config: &Config,
+        items: Sender<Item>,
+        abandon: &Arc<AtomicBool>,
+    ) -> io::Result<Readers> {
         let (work, receiver) = mpsc::channel();
         // One queue for all, so that one slow page holds up no other.
         let receiver = Arc::new(Mutex::new(receiver));
         let count = thread::available_parallelism().map_or(1, usize::from);
         let threads = (0..count).map(|n| {
             let (reader, mut keeper) = (Reader::new(config), Keeper::new(config));
-            let (receiver, items) = (Arc::clone(&receiver), items.clone());
+            let (receiver, items, abandon) =
+                (Arc::clone(&receiver), items.clone(), Arc::clone(abandon));
             thread::Builder::new()
                 .name(format!("crawl-reader-{n}"))
-                .spawn(move || serve(&receiver, &items, &reader, &mut keeper))
+                .spawn(move || serve(&receiver, &items, &abandon, &reader, &mut keeper))
         });
         Ok(Readers {
             threads: threads.collect::<io::Result<_>>()?,
@@ -65,10 +71,17 @@ impl Readers {
     }
 }
 
-fn serve(work: &Mutex<Receiver<Work>>, items: &Sender<Item>, reader: &Reader, keeper: &mut Keeper) {
+fn serve(
+    work: &Mutex<Receiver<Work>>,
+    items: &Sender<Item>,
+    abandon: &AtomicBool,
+    reader: &Reader,
+    keeper: &mut Keeper,
+) {
     loop {
         let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let item = match next {
+            Ok(_) if abandon.load(Ordering::Relaxed) => continue,
             Ok(Work::Read(reading)) => Item::Page(Box::new(keeper.page(reader.read(*reading)))),
             Ok(Work::Pass(Item::Robots(robots))) => Item::Robots(keeper.robots(robots)),
             Ok(Work::Pass(item)) => item,

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvError, TryRecvError};
 
 use crawl_archive::rows::{ExcludedRow, WarcPlace};
@@ -58,12 +59,14 @@ impl Writer {
     }
 
     /// Takes items until their senders are gone; gives the files back for the run's end.
+    /// Once `abandon` is set, items are dropped.
     ///
     /// # Errors
     /// The first failure of disk or state. Nothing of its group is settled.
     pub(crate) fn run(
         mut self,
         items: &Receiver<Item>,
+        abandon: &AtomicBool,
         mut committed: impl FnMut(Committed),
     ) -> Result<Writer, EngineError> {
         loop {
@@ -78,7 +81,9 @@ impl Writer {
                     Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
                 }
             }
-            committed(self.commit(group)?);
+            if !abandon.load(Ordering::Relaxed) {
+                committed(self.commit(group)?);
+            }
         }
     }
 

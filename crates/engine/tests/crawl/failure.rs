@@ -53,12 +53,12 @@ fn rfc9309_2_3_1_3_no_robots_txt_bars_nothing() {
 #[test]
 fn rfc9309_2_3_1_2_robots_txt_is_followed_over_hosts() {
     let web = TestWeb::builder().hosts(2).pages(5).start();
-    web.set_script(
+    web.script(
         0,
         "/robots.txt",
         Answer::redirect(302, &web.url(1, "/elsewhere.txt")),
     );
-    web.set_script(
+    web.script(
         1,
         "/elsewhere.txt",
         Answer::text("User-agent: *\nDisallow: /\n"),
@@ -68,7 +68,7 @@ fn rfc9309_2_3_1_2_robots_txt_is_followed_over_hosts() {
     let summary = crawl.run().unwrap();
     assert_eq!(summary.ended, Ended::Finished);
     assert_eq!(summary.pages, 0);
-    assert_eq!(summary.excluded["robots"], 1);
+    assert_eq!(summary.excluded["robots"], 2, "the seed and /sitemap.xml");
     assert_eq!(
         summary.seeds_failed[0].why,
         "barred by robots (line 2: Disallow: /)"
@@ -99,7 +99,6 @@ fn what_fails_once_is_tried_again_and_what_fails_always_is_listed() {
         .script(0, "/", flaky)
         .script(0, "/bad", Reply::short_body(&Answer::html("<p>x"), 10))
         .script(0, "/error", Answer::of(500))
-        .handler(0, |_| None)
         .start();
     let mut crawl = Crawl::of(&web);
     for path in ["/bad", "/error"] {

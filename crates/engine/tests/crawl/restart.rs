@@ -67,6 +67,20 @@ fn a_directory_of_something_else_is_refused() {
 }
 
 #[test]
+fn records_without_their_state_are_left_alone() {
+    let web = TestWeb::builder().pages(5).start();
+    let crawl = Crawl::of(&web);
+    crawl.run().unwrap();
+    let pages = crawl.pages();
+    std::fs::remove_dir_all(crawl.output("state")).unwrap();
+    assert!(matches!(
+        crawl.run().unwrap_err(),
+        EngineError::StateMissing { .. }
+    ));
+    assert_eq!(crawl.pages(), pages);
+}
+
+#[test]
 fn a_directory_in_use_is_refused() {
     let web = TestWeb::builder().start();
     let crawl = Crawl::of(&web);

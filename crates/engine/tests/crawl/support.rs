@@ -18,7 +18,8 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 
 pub(crate) struct Crawl {
-    pub(crate) dir: TempDir,
+    /// Removes the directory when the test ends.
+    _dir: TempDir,
     pub(crate) config: Config,
 }
 
@@ -60,7 +61,7 @@ impl Crawl {
             software: "crawl/0.0".to_owned(),
             config_text: "# as given\n".to_owned(),
         };
-        Crawl { dir, config }
+        Crawl { _dir: dir, config }
     }
 
     /// Runs to the end.
