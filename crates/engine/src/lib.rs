@@ -1,1 +1,35 @@
 //! The ring: one loop over one closed set of events.
+//!
+//! A crawl is a ring that each URL walks once: it is named, judged by scope, admitted,
+//! scheduled, leased, judged by robots.txt, fetched, kept, read, and settled together
+//! with its links. This crate closes that ring. [`Ring`] is its logic: it is told
+//! what happened ([`Event`]) and at which [`Tick`](crawl_scheduler::Tick), and answers
+//! with what is to be done ([`Effect`]); it reads no clock and waits for nothing, so a
+//! simulated web drives the same code. [`run`] is the driver for the real world: it
+//! fetches, reads on threads of its own, and has one writer that commits groups of pages.
+//!
+//! The engine has no policy of its own: what may be asked for is said by
+//! `crawl-policy`, when by `crawl-scheduler`, what comes next by `crawl-frontier`.
+//! It prints nothing, reads no environment and installs no signal handler.
+
+mod config;
+mod directory;
+mod driver;
+mod error;
+mod finish;
+mod item;
+mod keep;
+mod origins;
+mod read;
+mod readers;
+mod request_log;
+mod ring;
+mod summary;
+mod writer;
+
+pub use config::{Budgets, Config, Controls, Phase, Progress, ScopeRules, Stop};
+pub use driver::run;
+pub use error::EngineError;
+pub use item::{Effect, Event, Item, Job};
+pub use ring::{Next, Ring};
+pub use summary::{Ended, SeedFailure, Summary, UnreachableHost};

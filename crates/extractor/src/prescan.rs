@@ -68,6 +68,9 @@ fn readable_as_ascii(encoding: &'static Encoding) -> &'static Encoding {
 /// The octets ended in the middle of something.
 struct Ended;
 
+/// Name and value, both in lower case.
+type Attribute = (Vec<u8>, Vec<u8>);
+
 struct Scan<'a> {
     octets: &'a [u8],
     at: usize,
@@ -134,7 +137,7 @@ impl Scan<'_> {
     }
 
     /// "Get an attribute": name and value in lower case.
-    fn attribute(&mut self) -> Result<Option<(Vec<u8>, Vec<u8>)>, Ended> {
+    fn attribute(&mut self) -> Result<Option<Attribute>, Ended> {
         self.skip_while(|octet| is_space(octet) || octet == b'/')?;
         if self.peek()? == b'>' {
             return Ok(None);

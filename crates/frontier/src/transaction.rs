@@ -12,8 +12,8 @@ use crate::lease::{Lease, Outcome};
 /// 1. A transaction sees what it did itself; nobody else does before it is committed.
 /// 2. One that is dropped, or whose commit fails, has done nothing: the leases it was
 ///    given to settle are pending again, as if released.
-/// 3. A call that fails has done nothing; what the transaction did before stands and may
-///    be committed.
+/// 3. A call that fails has done nothing (a lease it was given is pending again); what
+///    the transaction did before stands and may be committed.
 /// 4. What is kept under a name replaces what was kept under it before.
 ///
 /// [`Frontier`](crate::Frontier) says what the changes mean.

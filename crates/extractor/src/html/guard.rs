@@ -143,7 +143,8 @@ mod tests {
         assert_eq!(attributes_of("<a b c=d e='f g' h = \"i>j\" k>l m n"), 5);
         assert_eq!(attributes_of("<a/b/c=/d/e f"), 3);
         assert_eq!(attributes_of("<a b=''c=\"\"d"), 3);
-        assert_eq!(attributes_of("<a =b ==c"), 2);
+        assert_eq!(attributes_of("<a =b =c"), 1);
+        assert_eq!(attributes_of("<a b==c =d"), 2);
         assert_eq!(attributes_of("</a b"), 1);
         assert_eq!(attributes_of("<!-- b c"), 0);
         assert_eq!(attributes_of("text b c"), 0);

@@ -89,10 +89,7 @@ impl Reader {
 
     pub(super) fn start_tag(&mut self, tag: &Tag, line: u64) -> Mode {
         self.text_of = TextOf::Page;
-        let cut = std::mem::take(&mut self.tag_was_cut);
-        if cut || tag.attrs.len() > self.limits.attributes {
-            self.note(What::AttributesFull, line);
-        }
+        self.note_attributes(tag, line);
         if self.foreign.start(tag) {
             if tag.name == local_name!("a") && self.inert == 0 && self.foreign.is_shown() {
                 self.anchor(tag, line);
@@ -114,7 +111,7 @@ impl Reader {
     pub(super) fn end_tag(&mut self, tag: &Tag, line: u64) -> Mode {
         let was_title = self.text_of == TextOf::Title;
         self.text_of = TextOf::Page;
-        self.tag_was_cut = false;
+        self.note_attributes(tag, line);
         if was_title {
             self.end_title(line);
         }
@@ -326,6 +323,13 @@ impl Reader {
             self.note(What::TitleCut, line);
         }
         self.page.title = self.page.title.take().or(title);
+    }
+
+    fn note_attributes(&mut self, tag: &Tag, line: u64) {
+        let cut = std::mem::take(&mut self.tag_was_cut);
+        if cut || tag.attrs.len() > self.limits.attributes {
+            self.note(What::AttributesFull, line);
+        }
     }
 
     /// How drawings named their links before SVG 2.

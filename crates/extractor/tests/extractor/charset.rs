@@ -134,7 +134,7 @@ fn html_13_2_3_4_a_late_meta_is_found_when_nothing_else_speaks() {
         body
     };
     assert_eq!(
-        charset(None, &late(b"\xcf")),
+        charset(None, &late(b"\xcf ")),
         ("windows-1251", CharsetSource::LateMeta)
     );
     assert_eq!(

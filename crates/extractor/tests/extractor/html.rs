@@ -43,7 +43,7 @@ fn html_13_2_5_markup_that_is_none_holds_no_links() {
            <!doctype "<a href=15>"><?php <a href=16 ?></ <a href=17>
            <![CDATA[ <a href=18> ]]><a href=last></a><plaintext><a href=19>"#,
         &expect![[r#"
-            a Page "last" "]]>"
+            a Page "last"
         "#]],
     );
 }

@@ -1,13 +1,12 @@
-//! Records as octets.
-//!
-//! Numbers inside values are LEB128; in keys they are big-endian, so that keys sort as
-//! numbers do. Every decoder gives none for octets that no encoder wrote, and reads to
-//! the end.
+//! Records as octets. Every decoder gives none for octets that no encoder wrote, and
+//! reads to the end.
 
-use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
+use crawl_weburl::{Origin, canonicalize};
 
-use crate::admission::UrlKind;
-use crate::exclusion::{Exclusion, Reason};
+use super::octets::{
+    Cursor, near_url, put_exclusion, put_number, put_place, put_text, put_via, via_flags,
+};
+use crate::exclusion::Exclusion;
 use crate::state::{Deferred, Place, Queued, Rank};
 
 /// What the `seen` table says of a URL.
@@ -64,13 +63,6 @@ pub(super) const RANK_OCTETS: usize = 14;
 /// No crawl counts as far; whoever reads such a number reads damage. Below it, sums and
 /// steps can't overflow.
 const IMPLAUSIBLE: u64 = 1 << 56;
-
-const RETRIED: u8 = 1;
-const SEED: u8 = 2;
-const SITEMAP: u8 = 4;
-const VIA: u8 = 8;
-/// `via` is of the same origin and stands as path and query only.
-const VIA_NEAR: u8 = 16;
 
 impl State {
     pub(super) fn encode(&self) -> Vec<u8> {
@@ -282,156 +274,6 @@ pub(super) fn decode_line(octets: &[u8]) -> Option<(u64, u64)> {
     let line = (from.number()?, from.number()?);
     from.end(line)
         .filter(|&(id, queued)| id < IMPLAUSIBLE && queued < IMPLAUSIBLE)
-}
-
-fn put_number(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-fn put_text(out: &mut Vec<u8>, text: &str) {
-    put_number(out, text.len() as u64);
-    out.extend_from_slice(text.as_bytes());
-}
-
-/// All of a place but `seq`.
-fn put_place(out: &mut Vec<u8>, place: &Place, mut flags: u8) {
-    for (flag, set) in [
-        (RETRIED, place.retried),
-        (SEED, place.is_seed),
-        (SITEMAP, place.kind == UrlKind::Sitemap),
-    ] {
-        flags |= if set { flag } else { 0 };
-    }
-    out.extend([flags, place.priority, place.redirects]);
-    put_number(out, place.depth.into());
-}
-
-fn put_exclusion(out: &mut Vec<u8>, exclusion: &Exclusion) {
-    let rule = u8::from(exclusion.rule.is_some());
-    let line = u8::from(exclusion.line.is_some()) << 1;
-    out.extend([exclusion.reason.code(), rule | line]);
-    if let Some(rule) = &exclusion.rule {
-        put_text(out, rule);
-    }
-    if let Some(line) = exclusion.line {
-        put_number(out, line.into());
-    }
-}
-
-fn via_flags(url: &CanonicalUrl, via: Option<&CanonicalUrl>) -> u8 {
-    match via {
-        None => 0,
-        Some(via) if before_path(via) == before_path(url) => VIA | VIA_NEAR,
-        Some(_) => VIA,
-    }
-}
-
-fn put_via(out: &mut Vec<u8>, url: &CanonicalUrl, via: Option<&CanonicalUrl>) {
-    match via {
-        None => {}
-        Some(via) if before_path(via) == before_path(url) => put_text(out, via.path_and_query()),
-        Some(via) => put_text(out, via.as_str()),
-    }
-}
-
-/// Scheme, host and port as they stand in the URL.
-fn before_path(url: &CanonicalUrl) -> &str {
-    let text = url.as_str();
-    &text[..text.len() - url.path_and_query().len()]
-}
-
-fn near_url(before_path: &str, path: &str) -> Option<CanonicalUrl> {
-    canonicalize(None, &format!("{before_path}{path}")).ok()
-}
-
-/// The octets of a value that are still to be read.
-struct Cursor<'a>(&'a [u8]);
-
-impl<'a> Cursor<'a> {
-    fn octets(&mut self, count: usize) -> Option<&'a [u8]> {
-        let (head, rest) = self.0.split_at_checked(count)?;
-        self.0 = rest;
-        Some(head)
-    }
-
-    fn octet(&mut self) -> Option<u8> {
-        self.octets(1).map(|octets| octets[0])
-    }
-
-    fn number(&mut self) -> Option<u64> {
-        let mut number = 0_u64;
-        for shift in (0..64).step_by(7) {
-            let octet = self.octet()?;
-            let bits = u64::from(octet & 0x7f);
-            if (bits << shift) >> shift != bits {
-                return None;
-            }
-            number |= bits << shift;
-            if octet < 0x80 {
-                return Some(number);
-            }
-        }
-        None
-    }
-
-    fn number32(&mut self) -> Option<u32> {
-        self.number()?.try_into().ok()
-    }
-
-    fn text(&mut self) -> Option<&'a str> {
-        let length = self.number()?.try_into().ok()?;
-        std::str::from_utf8(self.octets(length)?).ok()
-    }
-
-    /// All of a place but `seq`, and the flags beside it.
-    fn place(&mut self) -> Option<(u8, Place)> {
-        let flags = self.octet()?;
-        let kind = match flags & SITEMAP {
-            0 => UrlKind::Page,
-            _ => UrlKind::Sitemap,
-        };
-        let place = Place {
-            retried: flags & RETRIED != 0,
-            priority: self.octet()?,
-            redirects: self.octet()?,
-            depth: self.number32()?,
-            is_seed: flags & SEED != 0,
-            kind,
-            seq: 0,
-        };
-        Some((flags, place))
-    }
-
-    fn exclusion(&mut self) -> Option<Exclusion> {
-        let reason = Reason::from_code(self.octet()?)?;
-        let flags = self.octet()?;
-        let mut exclusion = Exclusion::of(reason);
-        if flags & 1 != 0 {
-            exclusion.rule = Some(self.text()?.to_owned());
-        }
-        if flags & 2 != 0 {
-            exclusion.line = Some(self.number32()?);
-        }
-        Some(exclusion)
-    }
-
-    fn via(&mut self, flags: u8, url: &CanonicalUrl) -> Option<Option<CanonicalUrl>> {
-        let via = match (flags & VIA != 0, flags & VIA_NEAR != 0) {
-            (false, _) => return Some(None),
-            (true, true) => near_url(before_path(url), self.text()?)?,
-            (true, false) => canonicalize(None, self.text()?).ok()?,
-        };
-        Some(Some(via))
-    }
-
-    /// `value`, if there is nothing left.
-    fn end<T>(self, value: T) -> Option<T> {
-        self.0.is_empty().then_some(value)
-    }
 }
 
 #[cfg(test)]

@@ -58,14 +58,14 @@ impl Line {
 }
 
 impl Desk {
-    pub(super) fn new(lines: Vec<(Origin, u64, u64)>, totals: Totals, limit: usize) -> Desk {
+    pub(super) fn new(lines: &[(Origin, u64, u64)], totals: Totals, limit: usize) -> Desk {
         let mut desk = Desk {
             lines: HashMap::new(),
             leased: HashMap::new(),
             heads: Heads::new(limit),
             totals,
         };
-        desk.set_lines(&lines);
+        desk.set_lines(lines);
         desk
     }
 
@@ -143,8 +143,8 @@ impl Desk {
             };
             let queued = tables.queued(origin, rank, &value)?;
             let fingerprint = tables.key.fingerprint(&queued.url);
-            // Read between a commit and its merge, a retry may stand at its new place
-            // while its lease is still noted. The merge will offer it.
+            // Read between a commit and its merge, a URL may stand at a new place while
+            // its lease is noted at the old one. The merge will put that right.
             if self.leased.contains_key(&fingerprint) {
                 continue;
             }
@@ -187,6 +187,14 @@ impl Desk {
             }
         }
         self.totals = merge.totals;
+    }
+
+    /// As if other origins had used up the memory for heads.
+    #[cfg(test)]
+    pub(super) fn forget_heads(&mut self) {
+        for origin in self.lines.keys() {
+            self.heads.forget(origin);
+        }
     }
 
     fn apply(&mut self, moved: Move) {

@@ -4,6 +4,7 @@ mod codec;
 mod desk;
 mod heads;
 mod names;
+mod octets;
 mod open;
 mod tables;
 mod transaction;
@@ -15,11 +16,11 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
-use fjall::{PersistMode, Readable};
+use fjall::{PersistMode, Readable, Snapshot};
 
 use self::codec::{Sequence, State};
 use self::desk::Desk;
-use self::tables::Tables;
+use self::tables::{SeenKey, Tables};
 use self::transaction::FjallTransaction;
 use crate::error::{FrontierError, OpenError};
 use crate::fingerprint::FingerprintKey;
@@ -103,6 +104,43 @@ impl FjallFrontier {
     fn desk(&self) -> MutexGuard<'_, Desk> {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// A state, with what is kept beside it.
+    fn tell(
+        &self,
+        from: &Snapshot,
+        key: SeenKey,
+        url: &CanonicalUrl,
+        state: State,
+    ) -> Result<Known, FrontierError> {
+        let tables = &self.tables;
+        let (state, depth, via) = match state {
+            State::Pending(place) => {
+                let queued = tables.pending(from, url, place)?;
+                let attempt = queued.attempt;
+                let state = if self.desk().is_leased(key.fingerprint) {
+                    KnownState::Leased { attempt }
+                } else {
+                    KnownState::Pending { attempt }
+                };
+                (state, place.depth, queued.via)
+            }
+            State::Deferred { depth, .. } => {
+                let deferred = tables.deferred(from, key)?;
+                let missing = || tables.corrupt(&format!("`{url}` is not among the deferred"));
+                let deferred = deferred.ok_or_else(missing)?;
+                (
+                    KnownState::Deferred(deferred.exclusion),
+                    depth,
+                    deferred.via,
+                )
+            }
+            State::Fetched { depth, status } => (KnownState::Fetched { status }, depth, None),
+            State::Failed { depth, why } => (KnownState::Failed { why }, depth, None),
+            State::Excluded { depth, exclusion } => (KnownState::Excluded(exclusion), depth, None),
+        };
+        Ok(Known { state, depth, via })
+    }
 }
 
 impl Frontier for FjallFrontier {
@@ -140,32 +178,7 @@ impl Frontier for FjallFrontier {
         let Some(state) = tables.state(&snapshot, key)? else {
             return Ok(None);
         };
-        let (state, depth, via) = match state {
-            State::Pending(place) => {
-                let queued = tables.pending(&snapshot, url, place)?;
-                let attempt = queued.attempt;
-                let state = if self.desk().is_leased(key.fingerprint) {
-                    KnownState::Leased { attempt }
-                } else {
-                    KnownState::Pending { attempt }
-                };
-                (state, place.depth, queued.via)
-            }
-            State::Deferred { depth, .. } => {
-                let deferred = tables.deferred(&snapshot, key)?;
-                let missing = || tables.corrupt(&format!("`{url}` is not among the deferred"));
-                let deferred = deferred.ok_or_else(missing)?;
-                (
-                    KnownState::Deferred(deferred.exclusion),
-                    depth,
-                    deferred.via,
-                )
-            }
-            State::Fetched { depth, status } => (KnownState::Fetched { status }, depth, None),
-            State::Failed { depth, why } => (KnownState::Failed { why }, depth, None),
-            State::Excluded { depth, exclusion } => (KnownState::Excluded(exclusion), depth, None),
-        };
-        Ok(Some(Known { state, depth, via }))
+        self.tell(&snapshot, key, url, state).map(Some)
     }
 
     fn robots(&self, origin: &Origin) -> Result<Option<Vec<u8>>, FrontierError> {

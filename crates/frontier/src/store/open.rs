@@ -39,7 +39,8 @@ const WORKERS: usize = 2;
 
 /// Each table, and how much it gathers in memory before it writes a sorted run. `seen`
 /// takes most of the writing, at random keys: the more it gathers, the less is rewritten
-/// later. All tables full, with a run each on its way to disk, are about 300 MiB.
+/// later. All of them full are 150 MiB, and twice that while runs are on their way to
+/// disk; the store makes a commit wait where four runs of a table are.
 const TABLES: [(&str, u64); 7] = [
     ("meta", 4 << 20),
     ("origins", 8 << 20),
@@ -170,29 +171,46 @@ fn load(
     options: &Options,
     lock: File,
 ) -> Result<FjallFrontier, OpenError> {
-    let names_found = db.list_keyspace_names();
-    let present = |name: &str| names_found.iter().any(|found| &**found == name);
-    if !present("meta") {
+    let tables = open_tables(dir, db)?;
+    let store = |why| store_error(dir, why);
+    let sequence = tables.meta.get(names::SEQUENCE).map_err(store)?;
+    let sequence = sequence.and_then(|octets| Sequence::decode(&octets));
+    let sequence = sequence.ok_or_else(|| corrupt(dir, "the counters".into()))?;
+    let lines = load_lines(&tables, &sequence)?;
+    tracing::debug!(dir = %dir.display(), origins = lines.len(), ?sequence, "frontier opened");
+    Ok(FjallFrontier {
+        tables,
+        writer: Mutex::new(sequence),
+        desk: Mutex::new(Desk::new(&lines, sequence.totals, options.head_entries)),
+        persist: match options.durability {
+            Durability::PowerCut => PersistMode::SyncData,
+            Durability::ProcessDeath => PersistMode::Buffer,
+        },
+        _lock: lock,
+    })
+}
+
+fn open_tables(dir: &Path, db: Database) -> Result<Tables, OpenError> {
+    let found = db.list_keyspace_names();
+    let missing = |name: &str| found.iter().all(|found| &**found != name);
+    if missing("meta") {
         return Err(foreign(dir, "a store of something else"));
     }
-    if let Some((missing, _)) = TABLES.iter().find(|(name, _)| !present(name)) {
-        return Err(corrupt(dir, format!("table {missing} is missing")));
-    }
-    let store = |why| store_error(dir, why);
     let table = |name: &str| {
-        let memory = TABLES.iter().find(|table| table.0 == name);
-        let memory = memory.map_or(8 << 20, |table| table.1);
-        db.keyspace(name, || table_options(name, memory))
-            .map_err(store)
+        if missing(name) {
+            return Err(corrupt(dir, format!("table {name} is missing")));
+        }
+        // The options are those it was made with.
+        let table = db.keyspace(name, KeyspaceCreateOptions::default);
+        table.map_err(|why| store_error(dir, why))
     };
     let meta = table("meta")?;
     check_layout(dir, &meta)?;
-    let read = |name: &str| meta.get(name).map_err(store);
-    let key = read(names::FINGERPRINT_KEY)?.and_then(|octets| octets.as_ref().try_into().ok());
+    let key = meta.get(names::FINGERPRINT_KEY);
+    let key = key.map_err(|why| store_error(dir, why))?;
+    let key = key.and_then(|octets| octets.as_ref().try_into().ok());
     let key = key.ok_or_else(|| corrupt(dir, "the fingerprint key".into()))?;
-    let sequence = read(names::SEQUENCE)?.and_then(|octets| Sequence::decode(&octets));
-    let sequence = sequence.ok_or_else(|| corrupt(dir, "the counters".into()))?;
-    let tables = Tables {
+    Ok(Tables {
         dir: dir.to_owned(),
         key: FingerprintKey::new(key),
         origins: table("origins")?,
@@ -203,18 +221,6 @@ fn load(
         robots: table("robots")?,
         meta,
         db,
-    };
-    let lines = load_lines(&tables, &sequence)?;
-    tracing::debug!(dir = %dir.display(), origins = lines.len(), ?sequence, "frontier opened");
-    Ok(FjallFrontier {
-        tables,
-        writer: Mutex::new(sequence),
-        desk: Mutex::new(Desk::new(lines, sequence.totals, options.head_entries)),
-        persist: match options.durability {
-            Durability::PowerCut => PersistMode::SyncData,
-            Durability::ProcessDeath => PersistMode::Buffer,
-        },
-        _lock: lock,
     })
 }
 

@@ -172,26 +172,24 @@ impl<'f> FjallTransaction<'f> {
         self.change(key, origin, was, Standpoint::Pending(queued));
         Ok(())
     }
-}
 
-impl Transaction for FjallTransaction<'_> {
-    fn settle(&mut self, lease: Lease, outcome: Outcome) -> Result<(), FrontierError> {
-        let tables = &self.frontier.tables;
-        let Lease { url, origin, .. } = lease;
-        let key = tables.seen_key(&url);
-        if !self.is_leased(key) {
-            return Err(FrontierError::NotLeased { url });
-        }
-        // From here on this transaction answers for the lease.
-        self.settled.insert(key);
+    /// What a lease's outcome makes of its URL.
+    fn end(
+        &mut self,
+        key: SeenKey,
+        origin: Origin,
+        url: &CanonicalUrl,
+        outcome: Outcome,
+    ) -> Result<(), FrontierError> {
         let was = self.state(key)?;
         let Some(State::Pending(place)) = was else {
+            let tables = &self.frontier.tables;
             return Err(tables.corrupt(&format!("`{url}` is leased and not pending")));
         };
         let depth = place.depth;
         let now = match outcome {
             Outcome::Retry => {
-                let queued = self.queued(key, &url, place)?;
+                let queued = self.queued(key, url, place)?;
                 Standpoint::Pending(queued.retry(self.take_seq()))
             }
             Outcome::Fetched { status } => Standpoint::Settled(State::Fetched { depth, status }),
@@ -206,6 +204,26 @@ impl Transaction for FjallTransaction<'_> {
         };
         self.change(key, origin, was, now);
         Ok(())
+    }
+}
+
+impl Transaction for FjallTransaction<'_> {
+    fn settle(&mut self, lease: Lease, outcome: Outcome) -> Result<(), FrontierError> {
+        let tables = &self.frontier.tables;
+        let Lease { url, origin, .. } = lease;
+        let key = tables.seen_key(&url);
+        if !self.is_leased(key) {
+            return Err(FrontierError::NotLeased { url });
+        }
+        let ended = self.end(key, origin, &url, outcome);
+        match ended {
+            // From here on this transaction answers for the lease.
+            Ok(()) => {
+                self.settled.insert(key);
+            }
+            Err(_) => self.frontier.desk().give_back(tables, key),
+        }
+        ended
     }
 
     fn admit(&mut self, admission: Admission) -> Result<Admitted, FrontierError> {
@@ -350,55 +368,54 @@ impl FjallTransaction<'_> {
         key: SeenKey,
         change: Change,
     ) -> Result<Option<Move>, FrontierError> {
-        let tables = &self.frontier.tables;
-        let Change {
-            origin,
-            before,
-            now,
-        } = change;
-        let state = now.state();
-        batch.insert(&tables.seen, key.octets(), state.encode());
-        if let Some(before) = &before {
-            self.sequence.totals.leave(before);
-        }
-        self.sequence.totals.enter(&state);
-
-        if let Standpoint::Deferred(deferred) = &now {
-            batch.insert(&tables.deferred, key.octets(), deferred.encode());
-        } else if let Some(State::Deferred { .. }) = before {
-            batch.remove(&tables.deferred, key.octets());
-        }
-
-        let old = match before {
+        self.write_state(batch, key, &change);
+        let old = match change.before {
             Some(State::Pending(place)) => Some(place.rank()),
             _ => None,
         };
-        let new = match &now {
+        let new = match &change.now {
             Standpoint::Pending(queued) => Some((queued.place.rank(), queued.encode())),
             _ => None,
         };
         if old.is_none() && new.is_none() {
             return Ok(None);
         }
-        let (id, queued) = match lines.get(&origin) {
+        let (id, queued) = match lines.get(&change.origin) {
             Some(&line) => line,
-            None => self.line_or_new(&origin)?,
+            None => self.line_or_new(&change.origin)?,
         };
         let queued = (queued + u64::from(new.is_some())).saturating_sub(u64::from(old.is_some()));
-        lines.insert(origin.clone(), (id, queued));
+        lines.insert(change.origin.clone(), (id, queued));
+        let queue = &self.frontier.tables.queue;
+        // A batch may name a key once.
         if let Some(rank) = old.filter(|&old| new.as_ref().is_none_or(|&(new, _)| new != old)) {
-            batch.remove(&tables.queue, queue_key(id, rank));
+            batch.remove(queue, queue_key(id, rank));
         }
-        let new = new.map(|(rank, value)| {
-            batch.insert(&tables.queue, queue_key(id, rank), value.as_slice());
-            (rank, value.into_boxed_slice())
-        });
+        if let Some((rank, value)) = &new {
+            batch.insert(queue, queue_key(id, *rank), value.as_slice());
+        }
         Ok(Some(Move {
-            origin,
+            origin: change.origin,
             fingerprint: key.fingerprint,
             old,
-            new,
+            new: new.map(|(rank, value)| (rank, value.into_boxed_slice())),
         }))
+    }
+
+    /// Writes what is kept under a URL's own key, and counts it.
+    fn write_state(&mut self, batch: &mut OwnedWriteBatch, key: SeenKey, change: &Change) {
+        let tables = &self.frontier.tables;
+        let state = change.now.state();
+        batch.insert(&tables.seen, key.octets(), state.encode());
+        if let Some(before) = &change.before {
+            self.sequence.totals.leave(before);
+        }
+        self.sequence.totals.enter(&state);
+        if let Standpoint::Deferred(deferred) = &change.now {
+            batch.insert(&tables.deferred, key.octets(), deferred.encode());
+        } else if let Some(State::Deferred { .. }) = change.before {
+            batch.remove(&tables.deferred, key.octets());
+        }
     }
 
     fn line_or_new(&mut self, origin: &Origin) -> Result<(u64, u64), FrontierError> {
@@ -425,3 +442,6 @@ impl Drop for FjallTransaction<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,9 @@
 //! Frontiers on the bench: each can die and start again.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
 use crawl_frontier::{
     Admission, Committed, Durability, Exclusion, FjallFrontier, Frontier, Lease, MemoryFrontier,
     Options, Outcome, Reason, Standing,
@@ -31,7 +35,7 @@ impl OnDisk {
             head_entries: 0,
             durability: Durability::ProcessDeath,
         };
-        let dir = TempDir::new().unwrap();
+        let dir = begun();
         let frontier = Some(FjallFrontier::open(dir.path(), &options).unwrap());
         OnDisk {
             frontier,
@@ -78,6 +82,41 @@ pub(crate) fn url(text: &str) -> CanonicalUrl {
 
 pub(crate) fn origin() -> Origin {
     url("/").origin()
+}
+
+/// A frontier that was begun and never used. Beginning one takes hundreds of syncs, so it
+/// is done once; it is opened a second time since the store then keeps its journal small.
+fn begun() -> TempDir {
+    static FILES: OnceLock<Vec<(PathBuf, Vec<u8>)>> = OnceLock::new();
+    let files = FILES.get_or_init(|| {
+        let dir = TempDir::new().unwrap();
+        for _ in 0..2 {
+            FjallFrontier::open(dir.path(), &Options::default()).unwrap();
+        }
+        let mut files = Vec::new();
+        read(dir.path(), dir.path(), &mut files);
+        files
+    });
+    let dir = TempDir::new().unwrap();
+    for (path, octets) in files {
+        let path = dir.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, octets).unwrap();
+    }
+    dir
+}
+
+/// All files below `dir`, by their path in `root`.
+fn read(root: &Path, dir: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            read(root, &path, files);
+        } else {
+            let name = path.strip_prefix(root).unwrap().to_owned();
+            files.push((name, fs::read(path).unwrap()));
+        }
+    }
 }
 
 /// A pending link of the default origin.
@@ -132,4 +171,14 @@ pub(crate) fn order(frontier: &dyn Frontier) -> String {
         frontier.release(lease);
     }
     order
+}
+
+/// Settles all that is pending at the default origin, one by one: what is done, in order.
+pub(crate) fn drain(frontier: &dyn Frontier) -> String {
+    let mut paths = Vec::new();
+    while let Some(lease) = frontier.lease(&origin()).unwrap() {
+        paths.push(lease.url.path().to_owned());
+        settle(frontier, lease, Outcome::Fetched { status: 200 });
+    }
+    paths.join(" ")
 }

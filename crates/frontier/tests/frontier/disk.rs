@@ -8,13 +8,6 @@ use tempfile::TempDir;
 
 use crate::bench::{Bench, OnDisk, admit, lease, link, order, settle};
 
-/// A store that was opened twice: its journal has no room set aside behind its end.
-fn small() -> OnDisk {
-    let mut bench = OnDisk::new();
-    bench.die();
-    bench
-}
-
 fn journal(dir: &Path) -> PathBuf {
     let entries = fs::read_dir(dir.join("store")).unwrap();
     let mut journals: Vec<_> = entries
@@ -130,7 +123,7 @@ fn a_death_while_beginning_leaves_nothing_in_the_way() {
 
 #[test]
 fn a_kill_between_commits_loses_nothing() {
-    let bench = small();
+    let bench = OnDisk::new();
     let dir = bench.dir.path();
     let frontier = bench.frontier();
     admit(frontier, (0..5).map(|n| link(&format!("/{n}"), 1)));
@@ -149,7 +142,7 @@ fn a_kill_between_commits_loses_nothing() {
 
 #[test]
 fn a_torn_tail_shows_the_commit_before() {
-    let bench = small();
+    let bench = OnDisk::new();
     let dir = bench.dir.path();
     let length = || fs::metadata(journal(dir)).unwrap().len();
     let mut ends = vec![length()];
@@ -179,7 +172,7 @@ fn a_torn_tail_shows_the_commit_before() {
 
 #[test]
 fn a_flipped_byte_is_damage_or_an_earlier_commit_and_never_a_panic() {
-    let bench = small();
+    let bench = OnDisk::new();
     let dir = bench.dir.path();
     let begin = fs::metadata(journal(dir)).unwrap().len();
     for n in 0..3 {

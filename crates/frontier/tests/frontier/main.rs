@@ -1,5 +1,7 @@
 //! What holds for every frontier, and what holds for the one on disk.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails says so by a panic")]
+
 mod bench;
 mod conformance;
 mod disk;

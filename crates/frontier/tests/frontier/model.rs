@@ -10,8 +10,8 @@ use proptest::prelude::*;
 
 use crate::bench::{Bench, InMemory, OnDisk, url};
 
-const ORIGINS: usize = 3;
-const PATHS: usize = 14;
+const ORIGINS: usize = 2;
+const PATHS: usize = 10;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -212,16 +212,16 @@ fn transact(
 fn keep(transaction: &mut dyn Transaction, what: u8) {
     let host = HostKey::parse(&format!("h{}.example", what % 2)).unwrap();
     transaction.keep_host(&host, what.into(), &[what]);
-    transaction.keep_robots(&origin(usize::from(what % 3)), &[what]);
+    transaction.keep_robots(&origin(usize::from(what % 2)), &[what]);
     transaction.mark(&format!("f{}", what % 4), what.into());
     transaction.keep_meta("m", &[what]);
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn the_disk_does_what_memory_does(steps in prop::collection::vec(a_step(), 1..40)) {
+    fn the_disk_does_what_memory_does(steps in prop::collection::vec(a_step(), 1..60)) {
         let (mut model, mut disk) = (InMemory::new(), OnDisk::new());
         let mut held = Vec::new();
         for step in steps {

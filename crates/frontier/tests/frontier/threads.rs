@@ -23,7 +23,8 @@ fn run(frontier: &dyn Frontier) {
     );
     let (to_writer, leases) = mpsc::sync_channel::<Lease>(16);
     let (to_leaser, committed) = mpsc::channel::<()>();
-    let fetched = std::thread::scope(|scope| {
+    // Moved in, so that a panic on one side ends the other.
+    let fetched = std::thread::scope(move |scope| {
         scope.spawn(move || {
             // Ends when the writer is done: nothing is pending and nothing leased.
             let mut counts = frontier.counts();

@@ -1,0 +1,143 @@
+//! What the ring is told at its start, and what it tells while it runs.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crawl_fetcher::FetchConfig;
+use crawl_fetcher::robots::RobotsTimes;
+use crawl_policy::scope::ScopeMode;
+use crawl_policy::{ProductToken, Profile};
+use crawl_scheduler::Politeness;
+use crawl_weburl::CanonicalUrl;
+use tokio::sync::watch;
+
+/// A crawl's whole configuration. The engine adds no default to it.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where the crawl begins. May be empty where `output` holds a crawl already.
+    pub seeds: Vec<CanonicalUrl>,
+    /// The crawl's directory.
+    pub output: PathBuf,
+    /// The name that robots.txt and page directives address us by.
+    pub agent: ProductToken,
+    /// The User-Agent header, `NAME/VERSION (+CONTACT)`.
+    pub user_agent: String,
+    /// Who answers for the crawl: a mail address or a URL.
+    pub contact: Option<String>,
+    /// How robots.txt is read.
+    pub profile: Profile,
+    /// How long copies of robots.txt hold, and when an unreachable one is asked for again.
+    pub robots_times: RobotsTimes,
+    /// Which URLs belong to the crawl.
+    pub scope: ScopeRules,
+    /// When enough is enough.
+    pub budgets: Budgets,
+    /// Longest chain of redirects that is followed.
+    pub max_redirects: u8,
+    /// How often a URL whose exchange failed is tried again.
+    pub retries: u32,
+    /// Whether sitemaps are read.
+    pub sitemaps: bool,
+    /// Gaps, rates and limits.
+    pub politeness: Politeness,
+    /// Where only resting hosts are left, the longest wait for the next try.
+    pub wait_unreachable: Duration,
+    /// Limits of one exchange, names, addresses and headers.
+    pub fetch: FetchConfig,
+    /// Whether exchanges are kept in WARC files.
+    pub warc: bool,
+    /// Whether `links.jsonl` is written.
+    pub links: bool,
+    /// Name and version of the program, for the archive.
+    pub software: String,
+    /// What is written to `crawl.toml`.
+    pub config_text: String,
+}
+
+/// Which URLs belong to the crawl; see [`crawl_policy::scope::Scope`].
+#[derive(Clone, Debug)]
+pub struct ScopeRules {
+    /// How far from the seeds.
+    pub mode: ScopeMode,
+    /// Where any are given, one must match.
+    pub include: Vec<String>,
+    /// None may match.
+    pub exclude: Vec<String>,
+    /// Links from a seed, at most.
+    pub max_depth: Option<u32>,
+}
+
+/// Limits of a whole crawl; `None` is unlimited.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Budgets {
+    /// Rows of `pages.jsonl`, over all runs.
+    pub max_pages: Option<u64>,
+    /// The same, per host.
+    pub max_pages_per_host: Option<u64>,
+    /// Octets of bodies as they came, over all runs.
+    pub max_bytes: Option<u64>,
+    /// Length of this run.
+    pub max_time: Option<Duration>,
+}
+
+/// How the crawl is steered and watched from outside.
+#[derive(Debug)]
+pub struct Controls {
+    /// Turned up, never down.
+    pub stop: watch::Receiver<Stop>,
+    /// Receives a fresh state several times a second.
+    pub progress: watch::Sender<Progress>,
+}
+
+/// How urgently the crawl is asked to end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stop {
+    /// Go on.
+    #[default]
+    No,
+    /// Send nothing more, await what is in flight, save, end.
+    Drain,
+    /// End at once; what was in flight is pending at the next start.
+    Now,
+}
+
+/// What the crawl is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// Going round the ring.
+    #[default]
+    Crawling,
+    /// Waiting for what is in flight, sending nothing more.
+    Draining,
+    /// Writing what is derived at the end of a run.
+    Writing,
+}
+
+/// A moment of a crawl, for a person who watches.
+#[derive(Clone, Debug, Default)]
+pub struct Progress {
+    /// What the crawl is doing.
+    pub phase: Phase,
+    /// Rows of `pages.jsonl`, over all runs.
+    pub pages: u64,
+    /// Pages without an answer or with a status of 400 and above, over all runs.
+    pub failed: u64,
+    /// URLs that were known and not asked for.
+    pub excluded: u64,
+    /// URLs that wait.
+    pub pending: u64,
+    /// Requests under way.
+    pub in_flight: u32,
+    /// Hosts that have work and wait for their gap.
+    pub hosts_waiting: u32,
+    /// Hosts that asked for a rest or can't be reached.
+    pub hosts_resting: u32,
+    /// Octets of bodies, over all runs.
+    pub bytes: u64,
+    /// Pages of this run per second of this run.
+    pub pages_per_second: f64,
+    /// Length of this run so far.
+    pub elapsed: Duration,
+    /// Time that the URLs known by now will take, at the rate so far.
+    pub left: Option<Duration>,
+}

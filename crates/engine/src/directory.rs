@@ -1,0 +1,193 @@
+//! The crawl's directory: started anew, or gone on with.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use crawl_archive::{Archive, ArchiveOptions, LogFile, RowFile, Warcinfo};
+use crawl_frontier::{FjallFrontier, Frontier, OpenError, Options};
+use crawl_weburl::{CanonicalUrl, canonicalize};
+
+use crate::config::Config;
+use crate::error::EngineError;
+use crate::item::Totals;
+use crate::writer::Files;
+
+pub(crate) const META_TOTALS: &str = "totals";
+pub(crate) const META_SCOPE_SEEDS: &str = "scope_seeds";
+/// Changes with each start of the machine: after a power loss the request log, which is
+/// written but not synced, may lack its last rows.
+pub(crate) const META_BOOT: &str = "boot";
+
+/// Where `crawl.toml` is written before it takes its name.
+const TOML_BESIDE: &str = "crawl.toml.new";
+
+/// What stands in a crawl's directory, beside `state/`.
+const OURS: [&str; 11] = [
+    "crawl.toml",
+    TOML_BESIDE,
+    "state",
+    "pages.jsonl",
+    "requests.jsonl",
+    "excluded.jsonl",
+    "links.jsonl",
+    "archive",
+    "index",
+    "report.json",
+    "report.html",
+];
+
+/// An opened directory.
+pub(crate) struct Directory {
+    pub(crate) frontier: Arc<dyn Frontier>,
+    pub(crate) files: Files,
+    pub(crate) requests: LogFile,
+    pub(crate) totals: Totals,
+    pub(crate) scope_seeds: Vec<CanonicalUrl>,
+    /// Whether an earlier run worked here.
+    pub(crate) resumed: bool,
+    /// Whether the machine was started anew since.
+    pub(crate) rebooted: bool,
+}
+
+/// Opens the output directory: takes its lock, cuts files back to what the state
+/// knows, and writes `crawl.toml`.
+pub(crate) fn open(config: &Config) -> Result<Directory, EngineError> {
+    let dir = &config.output;
+    let resumed = examine(dir)?;
+    if !resumed && config.seeds.is_empty() {
+        return Err(EngineError::NothingToDo { dir: dir.clone() });
+    }
+    let state = dir.join("state");
+    fs::create_dir_all(&state).map_err(EngineError::disk(&state))?;
+    let frontier = open_frontier(dir, &state)?;
+    let marks = frontier.marks()?;
+    let files = open_files(config, &marks)?;
+    let toml = dir.join("crawl.toml");
+    replace(&toml, &dir.join(TOML_BESIDE), config.config_text.as_bytes())
+        .map_err(EngineError::disk(&toml))?;
+    let requests = LogFile::open(&dir.join("requests.jsonl"))?;
+    let totals = frontier
+        .meta(META_TOTALS)?
+        .and_then(|bytes| Totals::from_bytes(&bytes))
+        .unwrap_or_default();
+    let scope_seeds = frontier.meta(META_SCOPE_SEEDS)?.unwrap_or_default();
+    let scope_seeds = String::from_utf8_lossy(&scope_seeds);
+    let boot = boot_id();
+    let rebooted = frontier
+        .meta(META_BOOT)?
+        .is_some_and(|before| before != boot);
+    let mut transaction = frontier.begin()?;
+    transaction.keep_meta(META_BOOT, &boot);
+    transaction.commit()?;
+    Ok(Directory {
+        scope_seeds: scope_seeds
+            .lines()
+            .filter_map(|url| canonicalize(None, url).ok())
+            .collect(),
+        frontier: Arc::new(frontier),
+        files,
+        requests,
+        totals,
+        resumed,
+        rebooted,
+    })
+}
+
+/// Whether `dir` holds a crawl; refuses one that holds something else.
+fn examine(dir: &Path) -> Result<bool, EngineError> {
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(EngineError::disk(dir)(error)),
+    };
+    let mut holds_state = false;
+    let mut records = None;
+    for entry in entries {
+        let name = entry.map_err(EngineError::disk(dir))?.file_name();
+        if !OURS.iter().any(|ours| name == *ours) {
+            let found = name.to_string_lossy().into_owned();
+            return Err(EngineError::OutputForeign {
+                dir: dir.to_path_buf(),
+                found,
+            });
+        }
+        holds_state |= name == "state";
+        records = records.or_else(|| Some(name.to_string_lossy().into_owned()));
+    }
+    match records {
+        Some(found) if !holds_state => Err(EngineError::StateMissing {
+            dir: dir.to_path_buf(),
+            found,
+        }),
+        _ => Ok(holds_state),
+    }
+}
+
+fn open_frontier(dir: &Path, state: &Path) -> Result<FjallFrontier, EngineError> {
+    FjallFrontier::open(state, &Options::default()).map_err(|error| match error {
+        OpenError::InUse { .. } => EngineError::OutputInUse {
+            dir: dir.to_path_buf(),
+        },
+        source => EngineError::Open {
+            dir: state.to_path_buf(),
+            source,
+        },
+    })
+}
+
+fn open_files(config: &Config, marks: &BTreeMap<String, u64>) -> Result<Files, EngineError> {
+    let dir = &config.output;
+    let rows = |name: &str| RowFile::open(&dir.join(name), marks.get(name).copied());
+    let archive = config
+        .warc
+        .then(|| Archive::open(dir, archive_options(config), marks));
+    Ok(Files {
+        archive: archive.transpose()?,
+        pages: rows("pages.jsonl")?,
+        excluded: rows("excluded.jsonl")?,
+        links: config.links.then(|| rows("links.jsonl")).transpose()?,
+    })
+}
+
+fn archive_options(config: &Config) -> ArchiveOptions {
+    ArchiveOptions {
+        prefix: config
+            .seeds
+            .first()
+            .map(|seed| seed.host_key().to_string())
+            .unwrap_or_default(),
+        warcinfo: Warcinfo {
+            software: config.software.clone(),
+            operator: config.contact.clone(),
+            user_agent: config.user_agent.clone(),
+            from: config.fetch.from.clone(),
+            robots: format!("obeyed, read as {}", config.profile),
+            ..Warcinfo::default()
+        },
+        ..ArchiveOptions::default()
+    }
+}
+
+/// Writes a file whole or not at all.
+fn replace(path: &Path, beside: &Path, bytes: &[u8]) -> io::Result<()> {
+    fs::write(beside, bytes)?;
+    fs::File::open(beside)?.sync_all()?;
+    fs::rename(beside, path)
+}
+
+fn boot_id() -> Vec<u8> {
+    fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+}
+
+impl Totals {
+    pub(crate) fn to_bytes(self) -> Vec<u8> {
+        serde_json::to_vec(&self).unwrap_or_default()
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Totals> {
+        serde_json::from_slice(bytes).ok()
+    }
+}

@@ -1,0 +1,285 @@
+//! The ring in the real world: clock, sockets, threads and disk.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use crawl_archive::LogFile;
+use crawl_archive::rows::RequestRow;
+use crawl_fetcher::{Clock, Exchange, Failure, Fetcher};
+use crawl_policy::scope::Scope;
+use crawl_scheduler::{Restart, Spent, Tick};
+use tokio::sync::mpsc as async_mpsc;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::config::{Config, Controls, Phase, Stop};
+use crate::directory::{self, Directory};
+use crate::error::EngineError;
+use crate::finish;
+use crate::item::{Effect, Event, HostState, Job};
+use crate::readers::{Readers, Work};
+use crate::ring::{Next, Ring};
+use crate::summary::{Ended, Summary};
+use crate::writer::Writer;
+
+/// How often the progress is told anew.
+const PROGRESS_EVERY: Duration = Duration::from_millis(200);
+
+/// Rows at the end of `requests.jsonl` that are taken up at a start. More than can
+/// have been in flight or uncommitted when the last run ended.
+const LOG_TAIL_ROWS: usize = 20_000;
+
+/// Crawls until nothing is left, a budget is spent, or the controls say stop.
+///
+/// Must be called within a tokio runtime with time and I/O enabled.
+///
+/// # Errors
+/// [`EngineError`] where the directory can't be used, or disk or state fail. What was
+/// fetched before stays readable, and the same call goes on from there.
+pub async fn run(config: Config, mut controls: Controls) -> Result<Summary, EngineError> {
+    let started = Instant::now();
+    let clock = Clock::start();
+    let fetcher = Arc::new(Fetcher::new(config.fetch.clone(), clock)?);
+    let config = Arc::new(config);
+    let directory = directory::open(&config)?;
+    let mut driver = Driver::start(&config, clock, fetcher, directory)?;
+    let looped = driver.turn(&mut controls).await;
+    controls
+        .progress
+        .send_modify(|progress| progress.phase = Phase::Writing);
+    driver.end(looped, started)
+}
+
+/// The parts of a running crawl.
+struct Driver {
+    config: Arc<Config>,
+    clock: Clock,
+    fetcher: Arc<Fetcher>,
+    ring: Ring,
+    requests: LogFile,
+    readers: Readers,
+    writer: std::thread::JoinHandle<Result<Writer, EngineError>>,
+    events: async_mpsc::UnboundedReceiver<Event>,
+    fetches: JoinSet<(Job, Spent, Result<Exchange, Failure>)>,
+    resumed: bool,
+    /// Tells readers and writer to drop what they hold.
+    abandon: Arc<AtomicBool>,
+}
+
+impl Driver {
+    fn start(
+        config: &Arc<Config>,
+        clock: Clock,
+        fetcher: Arc<Fetcher>,
+        directory: Directory,
+    ) -> Result<Driver, EngineError> {
+        let Directory {
+            frontier,
+            files,
+            mut requests,
+            totals,
+            scope_seeds,
+            resumed,
+            rebooted,
+        } = directory;
+        let rules = &config.scope;
+        let mut scope = Scope::new(rules.mode, &rules.include, &rules.exclude, rules.max_depth)?;
+        for seed in config.seeds.iter().chain(&scope_seeds) {
+            scope.add_seed(seed);
+        }
+        let now = clock.now();
+        let mut ring = Ring::new(
+            Arc::clone(config),
+            Arc::clone(&frontier),
+            scope,
+            totals,
+            now,
+            now.as_micros(),
+        );
+        let rest = if rebooted {
+            Restart::AfterPowerLoss
+        } else {
+            Restart::AfterKill
+        };
+        for (host, wake, bytes) in frontier.hosts()? {
+            ring.restore_host(
+                now,
+                &HostState {
+                    host,
+                    wake,
+                    bytes,
+                    sequence: 0,
+                },
+                rest,
+            );
+        }
+        for row in requests.tail::<RequestRow>(LOG_TAIL_ROWS)?.rows {
+            ring.note_past_request(now, &row);
+        }
+        // Unbounded, as what is in it is bounded: the ring hands out no more than it counts.
+        let (event_sender, events) = async_mpsc::unbounded_channel();
+        let (item_sender, items) = mpsc::channel();
+        let abandon = Arc::new(AtomicBool::new(false));
+        let given_up = Arc::clone(&abandon);
+        let writer = Writer::new(frontier, files, totals, scope_seeds);
+        let writer = std::thread::Builder::new()
+            .name("crawl-writer".to_owned())
+            .spawn(move || {
+                let ended = writer.run(&items, &given_up, |committed| {
+                    let _ = event_sender.send(Event::Committed(committed));
+                });
+                match ended {
+                    Ok(writer) => Ok(writer),
+                    Err(error) => {
+                        let _ = event_sender.send(Event::Broken(error));
+                        Err(EngineError::Thread {
+                            what: "the writer failed before".to_owned(),
+                        })
+                    }
+                }
+            })
+            .map_err(EngineError::disk(&config.output))?;
+        let readers = Readers::start(config, item_sender, &abandon)
+            .map_err(EngineError::disk(&config.output))?;
+        Ok(Driver {
+            config: Arc::clone(config),
+            clock,
+            fetcher,
+            ring,
+            requests,
+            readers,
+            writer,
+            events,
+            fetches: JoinSet::new(),
+            resumed,
+            abandon,
+        })
+    }
+
+    /// Goes round until the run is over.
+    async fn turn(&mut self, controls: &mut Controls) -> Result<Ended, EngineError> {
+        let mut effects = Vec::new();
+        let mut told = Instant::now();
+        self.ring.begin(self.clock.now(), &mut effects);
+        self.perform(&mut effects);
+        loop {
+            // The loop ends as effects of the last event were performed: a request is
+            // logged before its host gets the next permit.
+            let next = self.ring.advance(self.clock.now(), &mut effects);
+            self.perform(&mut effects);
+            if told.elapsed() >= PROGRESS_EVERY || next == Next::Done {
+                controls
+                    .progress
+                    .send_replace(self.ring.progress(self.clock.now()));
+                told = Instant::now();
+            }
+            let Next::Wait(wake) = next else {
+                return self.ring.outcome();
+            };
+            let event = self.next_event(controls, wake, told).await;
+            for event in event
+                .into_iter()
+                .chain(std::iter::from_fn(|| self.events.try_recv().ok()))
+            {
+                self.ring.handle(self.clock.now(), event, &mut effects);
+            }
+            self.perform(&mut effects);
+        }
+    }
+
+    /// The next thing that happens; nothing where it is only time that passes.
+    async fn next_event(
+        &mut self,
+        controls: &mut Controls,
+        wake: Option<Tick>,
+        told: Instant,
+    ) -> Option<Event> {
+        let tell = PROGRESS_EVERY.saturating_sub(told.elapsed());
+        let sleep = wake.map_or(tell, |wake| wake.since(self.clock.now()).min(tell));
+        let sleep = tokio::time::sleep(sleep);
+        tokio::select! {
+            Some(ended) = self.fetches.join_next(), if !self.fetches.is_empty() => Some(match ended {
+                Ok((job, spent, result)) => Event::Fetched { job, spent, result },
+                Err(error) => Event::Broken(EngineError::Thread { what: format!("a fetch: {error}") }),
+            }),
+            event = self.events.recv() => Some(event.unwrap_or_else(|| {
+                Event::Broken(EngineError::Thread { what: "the writer".to_owned() })
+            })),
+            stop = stopped(&mut controls.stop) => Some(Event::Stop(stop)),
+            () = sleep => None,
+        }
+    }
+
+    fn perform(&mut self, effects: &mut Vec<Effect>) {
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Fetch { permit, job } => {
+                    let fetcher = Arc::clone(&self.fetcher);
+                    self.fetches.spawn(async move {
+                        let (spent, result) = fetcher.fetch(permit, job.request()).await;
+                        (job, spent, result)
+                    });
+                }
+                Effect::Log(row) => {
+                    if let Err(error) = self.requests.append(&row) {
+                        self.ring.handle(
+                            self.clock.now(),
+                            Event::Broken(error.into()),
+                            &mut Vec::new(),
+                        );
+                    }
+                }
+                Effect::Read(reading) => self.readers.take(Work::Read(reading)),
+                Effect::Write(item) => self.readers.take(Work::Pass(item)),
+            }
+        }
+    }
+
+    /// Ends threads and writes what is derived.
+    fn end(
+        self,
+        looped: Result<Ended, EngineError>,
+        started: Instant,
+    ) -> Result<Summary, EngineError> {
+        let Driver {
+            config,
+            mut ring,
+            readers,
+            writer,
+            resumed,
+            abandon,
+            ..
+        } = self;
+        let at_once = ring.stopped_at_once();
+        // What is not committed yet is pending at the next start, as after a kill.
+        abandon.store(at_once || looped.is_err(), Ordering::Relaxed);
+        readers.end();
+        let writer = writer.join().map_err(|_| EngineError::Thread {
+            what: "the writer".to_owned(),
+        })?;
+        let ended = looped?;
+        let excluded = match at_once {
+            true => finish::ExcludedCounts::new(),
+            false => finish::write_derived(&config, writer?, &ended)?,
+        };
+        Ok(finish::summary(
+            &config,
+            &mut ring,
+            ended,
+            started.elapsed(),
+            resumed,
+            excluded,
+        ))
+    }
+}
+
+/// Resolves when the controls are turned up.
+async fn stopped(stop: &mut watch::Receiver<Stop>) -> Stop {
+    match stop.changed().await {
+        Ok(()) => *stop.borrow_and_update(),
+        // Nobody is left who could stop us.
+        Err(_) => std::future::pending().await,
+    }
+}

@@ -1,0 +1,82 @@
+//! What ends a crawl before its time.
+
+use std::io;
+use std::path::PathBuf;
+
+use crawl_archive::ArchiveError;
+use crawl_frontier::{FrontierError, OpenError};
+
+/// Why a crawl could not start, or had to stop. What was fetched before stays readable.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The output directory holds something that is not a crawl.
+    #[error("`{}` is not empty and holds no crawl: found `{found}`", dir.display())]
+    OutputForeign {
+        /// The output directory.
+        dir: PathBuf,
+        /// An entry that a crawl would not have left there.
+        found: String,
+    },
+    /// The output directory holds records of a crawl, and no state to go on from.
+    #[error("`{}` holds `{found}` of a crawl, but its `state` is gone", dir.display())]
+    StateMissing {
+        /// The output directory.
+        dir: PathBuf,
+        /// One of the records.
+        found: String,
+    },
+    /// Another process works in the output directory.
+    #[error("`{}` is in use by another process", dir.display())]
+    OutputInUse {
+        /// The output directory.
+        dir: PathBuf,
+    },
+    /// There is nothing to begin with: no seed given and no crawl to go on with.
+    #[error("`{}` holds no crawl to go on with, and no seed was given", dir.display())]
+    NothingToDo {
+        /// The output directory.
+        dir: PathBuf,
+    },
+    /// A pattern of the scope is no regular expression.
+    #[error(transparent)]
+    Pattern(#[from] crawl_policy::scope::BadPattern),
+    /// The fetcher can't be built from its configuration.
+    #[error(transparent)]
+    Fetcher(#[from] crawl_fetcher::SetupError),
+    /// A file could not be read or written.
+    #[error("`{}`: {source}", path.display())]
+    Disk {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The archive or a row file failed.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// The stored state could not be opened.
+    #[error("`{}`: {source}", dir.display())]
+    Open {
+        /// The state's directory.
+        dir: PathBuf,
+        /// What the frontier said.
+        source: OpenError,
+    },
+    /// The stored state failed in mid-crawl.
+    #[error(transparent)]
+    State(#[from] FrontierError),
+    /// A thread of the engine died; its message.
+    #[error("a thread of the engine ended: {what}")]
+    Thread {
+        /// Which one, and what it said.
+        what: String,
+    },
+}
+
+impl EngineError {
+    pub(crate) fn disk(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> EngineError {
+        let path = path.into();
+        move |source| EngineError::Disk { path, source }
+    }
+}

@@ -1,0 +1,118 @@
+//! What is written when a run ends, derived from what was settled.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use crawl_archive::{ArchiveError, RowFile};
+use crawl_frontier::{Exclusion, FrontierError, Reason, Waiting};
+
+use crate::config::Config;
+use crate::error::EngineError;
+use crate::item::excluded_row;
+use crate::ring::Ring;
+use crate::summary::{Ended, Summary};
+use crate::writer::Writer;
+
+/// Rows of `excluded.jsonl` by reason.
+pub(crate) type ExcludedCounts = BTreeMap<String, u64>;
+
+/// Lists the URLs that this run knew and did not ask for, and writes the archive's
+/// index anew.
+///
+/// These rows are no part of what the state has committed: the next start cuts them off,
+/// since such a URL may still be met another way, or a budget be raised.
+pub(crate) fn write_derived(
+    config: &Config,
+    writer: Writer,
+    ended: &Ended,
+) -> Result<ExcludedCounts, EngineError> {
+    let Writer {
+        frontier,
+        mut files,
+        ..
+    } = writer;
+    let excluded = &mut files.excluded;
+    list(excluded, None, |visit| frontier.each_deferred(visit))?;
+    if let Ended::Budget(budget) = ended {
+        let exclusion = Exclusion {
+            rule: Some((*budget).to_owned()),
+            ..Exclusion::of(Reason::Budget)
+        };
+        list(excluded, Some(&exclusion), |visit| {
+            frontier.each_pending(visit)
+        })?;
+    }
+    excluded.sync()?;
+    if let Some(archive) = &mut files.archive {
+        archive.write_index()?;
+    }
+    count_by_reason(config)
+}
+
+type Visit<'a> = dyn FnMut(Waiting<'_>) -> ControlFlow<()> + 'a;
+
+/// Writes a row for each URL that is shown, by its own exclusion or the one given.
+fn list(
+    file: &mut RowFile,
+    exclusion: Option<&Exclusion>,
+    show: impl FnOnce(&mut Visit<'_>) -> Result<(), FrontierError>,
+) -> Result<(), EngineError> {
+    let mut failed: Option<ArchiveError> = None;
+    show(&mut |waiting| {
+        let Some(exclusion) = waiting.exclusion.or(exclusion) else {
+            return ControlFlow::Continue(());
+        };
+        match file.append(&excluded_row(waiting.url, exclusion, waiting.via)) {
+            Ok(_) => ControlFlow::Continue(()),
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    })?;
+    failed.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// Tallies the file itself, so that the summary says what a reader of it finds.
+fn count_by_reason(config: &Config) -> Result<ExcludedCounts, EngineError> {
+    use std::io::BufRead;
+    let path = config.output.join("excluded.jsonl");
+    let file = std::fs::File::open(&path).map_err(EngineError::disk(&path))?;
+    let mut counts = ExcludedCounts::new();
+    for line in std::io::BufReader::new(file).lines() {
+        let line = line.map_err(EngineError::disk(&path))?;
+        if let Ok(row) = serde_json::from_str::<crawl_archive::rows::ExcludedRow>(&line) {
+            *counts.entry(row.reason).or_default() += 1;
+        }
+    }
+    Ok(counts)
+}
+
+pub(crate) fn summary(
+    config: &Config,
+    ring: &mut Ring,
+    ended: Ended,
+    elapsed: Duration,
+    resumed: bool,
+    excluded: ExcludedCounts,
+) -> Summary {
+    let totals = ring.totals();
+    Summary {
+        ended,
+        pages: totals.pages,
+        pages_of_run: totals.pages - ring.totals_at_start().pages,
+        failed: totals.failed,
+        pending: ring.frontier.counts().pending,
+        requests: ring.requests,
+        robots_requests: ring.robots_requests,
+        bytes: totals.bytes,
+        excluded,
+        unusable: std::mem::take(&mut ring.unusable),
+        seeds_fetched: totals.seeds_fetched,
+        seeds_failed: std::mem::take(&mut ring.seeds_failed),
+        elapsed,
+        output: config.output.clone(),
+        resumed,
+    }
+}

@@ -1,0 +1,256 @@
+//! What goes round: jobs, events, effects, and items for the writer.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawl_archive::Encoded;
+use crawl_archive::rows::{ExcludedRow, LinkRow, PageRow, RequestRow, RobotsVerdict};
+use crawl_fetcher::{Exchange, Failure, Request};
+use crawl_frontier::{Admission, Exclusion, Lease, Outcome};
+use crawl_policy::scope::Scope;
+use crawl_scheduler::{Permit, Spent};
+use crawl_weburl::{CanonicalUrl, HostKey, Origin};
+
+use crate::config::Stop;
+use crate::error::EngineError;
+use crate::summary::SeedFailure;
+
+/// What a permit is used for.
+#[derive(Debug)]
+pub enum Job {
+    /// A leased URL that robots.txt allows.
+    Page {
+        /// The frontier's lease.
+        lease: Lease,
+        /// What robots.txt said of it.
+        robots: RobotsVerdict,
+    },
+    /// A request for an origin's robots.txt, or a hop of one.
+    Robots {
+        /// The origin whose rules are asked for.
+        of: Origin,
+        /// The request of this hop.
+        request: Request,
+        /// Redirects followed so far.
+        hop: u8,
+    },
+}
+
+impl Job {
+    /// The request that is sent.
+    #[must_use]
+    pub fn request(&self) -> Request {
+        match self {
+            Job::Page { lease, .. } => Request::page(lease.url.clone()),
+            Job::Robots { request, .. } => request.clone(),
+        }
+    }
+
+    /// The URL that is asked for.
+    #[must_use]
+    pub fn url(&self) -> &CanonicalUrl {
+        match self {
+            Job::Page { lease, .. } => &lease.url,
+            Job::Robots { request, .. } => &request.url,
+        }
+    }
+}
+
+/// What happened. The ring knows no other cause.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "moved a few times per request, and a box would be an allocation more"
+)]
+#[derive(Debug)]
+pub enum Event {
+    /// An exchange ended, well or not.
+    Fetched {
+        /// What it was for.
+        job: Job,
+        /// Its permit, spent.
+        spent: Spent,
+        /// What came of it.
+        result: Result<Exchange, Failure>,
+    },
+    /// The writer committed a group.
+    Committed(Committed),
+    /// The world outside asks to end.
+    Stop(Stop),
+    /// A part of the engine failed; the crawl ends.
+    Broken(EngineError),
+}
+
+/// What the driver has to do for the ring.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "moved a few times per request, and a box would be an allocation more"
+)]
+#[derive(Debug)]
+pub enum Effect {
+    /// Send a request.
+    Fetch {
+        /// Leave to send it.
+        permit: Permit,
+        /// What it is for.
+        job: Job,
+    },
+    /// Note a request in `requests.jsonl`, before its host gets another permit.
+    Log(RequestRow),
+    /// Read an exchange and hand the result to the writer.
+    Read(Box<Reading>),
+    /// Hand this to the writer.
+    Write(Item),
+}
+
+/// An exchange that is to be read.
+#[derive(Debug)]
+pub struct Reading {
+    /// The lease of the URL.
+    pub lease: Lease,
+    /// What robots.txt said of it.
+    pub robots: RobotsVerdict,
+    /// The exchange.
+    pub exchange: Exchange,
+    /// The scope in force when the exchange ended.
+    pub scope: Arc<Scope>,
+    /// The host's politeness as of the end of the exchange.
+    pub host: HostState,
+}
+
+/// A host's durable state.
+#[derive(Clone, Debug)]
+pub struct HostState {
+    /// The host.
+    pub host: HostKey,
+    /// When it may next be asked, in microseconds UTC.
+    pub wake: u64,
+    /// Politeness and budgets, as bytes.
+    pub bytes: Vec<u8>,
+    /// Grows with each state of a run: items overtake each other on their way to the
+    /// writer, and an older state must not outlive a newer one.
+    pub sequence: u64,
+}
+
+/// What the writer makes durable. Everything in one item stands in one transaction.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "moved a few times per request, and a box would be an allocation more"
+)]
+#[derive(Debug)]
+pub enum Item {
+    /// A URL that was asked for is settled, with its links.
+    Page(Box<PageItem>),
+    /// A URL goes back to the queue behind the others, one attempt older.
+    Retry {
+        /// The lease of the URL.
+        lease: Lease,
+        /// The host's state.
+        host: Option<HostState>,
+    },
+    /// A URL is settled without having been asked for.
+    Excluded {
+        /// The lease of the URL.
+        lease: Lease,
+        /// Why.
+        exclusion: Exclusion,
+    },
+    /// A robots.txt exchange.
+    Robots(RobotsItem),
+    /// URLs to start from.
+    Seeds(Vec<Admission>),
+    /// A host's state, changed by a request that settled nothing.
+    Host(HostState),
+}
+
+/// A settled page.
+#[derive(Debug)]
+pub struct PageItem {
+    /// The lease of the URL.
+    pub lease: Lease,
+    /// How it is settled.
+    pub outcome: Outcome,
+    /// The row for `pages.jsonl`; the writer adds the archive's place.
+    pub row: PageRow,
+    /// The exchange, where there was an answer.
+    pub exchange: Option<Exchange>,
+    /// Records for the archive, encoded from the exchange.
+    pub capture: Option<Encoded>,
+    /// The charset that the page was read as.
+    pub charset: Option<&'static str>,
+    /// Its links, named and judged by scope.
+    pub links: Vec<Admission>,
+    /// Rows for `links.jsonl`.
+    pub link_rows: Vec<LinkRow>,
+    /// Its links that name nothing a crawler can ask for, by reason.
+    pub unusable: HashMap<&'static str, u64>,
+    /// The target of a seed's redirect, whose host joins the scope.
+    pub joins_scope: Option<CanonicalUrl>,
+    /// The host's state.
+    pub host: HostState,
+}
+
+/// A robots.txt exchange, or a decision about an origin's rules.
+#[derive(Debug, Default)]
+pub struct RobotsItem {
+    /// The origin and its copy as bytes, where the copy changed.
+    pub copy: Option<(Origin, Vec<u8>)>,
+    /// The exchange, encoded for the archive by the driver's reader threads.
+    pub exchange: Option<Exchange>,
+    /// Records for the archive.
+    pub capture: Option<Encoded>,
+    /// Sitemaps that the file names.
+    pub sitemaps: Vec<Admission>,
+    /// The host's state.
+    pub host: Option<HostState>,
+}
+
+/// What a commit did.
+#[derive(Debug, Default)]
+pub struct Committed {
+    /// Items in the group.
+    pub items: u64,
+    /// Origins whose queues changed, with what now waits in them.
+    pub origins: Vec<(Origin, u64)>,
+    /// Leases among the items that each might have become a row of `pages.jsonl`.
+    pub leases: u64,
+    /// The crawl's totals as committed.
+    pub totals: Totals,
+    /// Seeds that were settled without having been fetched.
+    pub seeds_failed: Vec<SeedFailure>,
+    /// Links that name nothing a crawler can ask for, by reason.
+    pub unusable: HashMap<&'static str, u64>,
+}
+
+/// Sums over all runs of a crawl; durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Totals {
+    /// Rows of `pages.jsonl`.
+    pub pages: u64,
+    /// Rows among them without an answer, or with a status of 400 and above.
+    pub failed: u64,
+    /// Octets of bodies.
+    pub bytes: u64,
+    /// Seeds, or what they were redirected to, that answered with a page.
+    pub seeds_fetched: u64,
+}
+
+/// A row that `excluded.jsonl` gets.
+pub(crate) fn excluded_row(
+    url: &CanonicalUrl,
+    exclusion: &Exclusion,
+    found_on: Option<&CanonicalUrl>,
+) -> ExcludedRow {
+    ExcludedRow {
+        url: url.to_string(),
+        reason: exclusion.reason.to_string(),
+        rule: exclusion.rule.clone(),
+        line: exclusion.line,
+        found_on: found_on.map(ToString::to_string),
+    }
+}
+
+/// Milliseconds, rounded to the nearest, as rows hold them.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from((duration.as_micros() + 500) / 1000).unwrap_or(u64::MAX)
+}

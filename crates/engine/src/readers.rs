@@ -1,0 +1,94 @@
+//! The threads that read pages and encode records, one per processor.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use crate::config::Config;
+use crate::item::{Item, Reading};
+use crate::keep::Keeper;
+use crate::read::Reader;
+
+/// Something on its way to the writer.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "moved a few times per request, and a box would be an allocation more"
+)]
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// An exchange that is to be read.
+    Read(Box<Reading>),
+    /// An item as it is; its exchange, if any, is encoded for the archive.
+    Pass(Item),
+}
+
+/// The reader threads.
+#[derive(Debug)]
+pub(crate) struct Readers {
+    /// Unbounded, as the ring bounds what it hands out.
+    work: Sender<Work>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Readers {
+    pub(crate) fn start(
+        config: &Config,
+        items: Sender<Item>,
+        abandon: &Arc<AtomicBool>,
+    ) -> io::Result<Readers> {
+        let (work, receiver) = mpsc::channel();
+        // One queue for all, so that one slow page holds up no other.
+        let receiver = Arc::new(Mutex::new(receiver));
+        let count = thread::available_parallelism().map_or(1, usize::from);
+        let threads = (0..count).map(|n| {
+            let (reader, mut keeper) = (Reader::new(config), Keeper::new(config));
+            let (receiver, items, abandon) =
+                (Arc::clone(&receiver), items.clone(), Arc::clone(abandon));
+            thread::Builder::new()
+                .name(format!("crawl-reader-{n}"))
+                .spawn(move || serve(&receiver, &items, &abandon, &reader, &mut keeper))
+        });
+        Ok(Readers {
+            threads: threads.collect::<io::Result<_>>()?,
+            work,
+        })
+    }
+
+    pub(crate) fn take(&self, work: Work) {
+        // Fails only when every reader is gone, and then so is the writer, whose end
+        // the driver learns by itself.
+        let _ = self.work.send(work);
+    }
+
+    /// Waits until all work is with the writer.
+    pub(crate) fn end(self) {
+        drop(self.work);
+        for thread in self.threads {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn serve(
+    work: &Mutex<Receiver<Work>>,
+    items: &Sender<Item>,
+    abandon: &AtomicBool,
+    reader: &Reader,
+    keeper: &mut Keeper,
+) {
+    loop {
+        let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let item = match next {
+            Ok(_) if abandon.load(Ordering::Relaxed) => continue,
+            Ok(Work::Read(reading)) => Item::Page(Box::new(keeper.page(reader.read(*reading)))),
+            Ok(Work::Pass(Item::Robots(robots))) => Item::Robots(keeper.robots(robots)),
+            Ok(Work::Pass(item)) => item,
+            Err(mpsc::RecvError) => return,
+        };
+        if items.send(item).is_err() {
+            return;
+        }
+    }
+}

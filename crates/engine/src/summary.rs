@@ -1,0 +1,76 @@
+//! What a run comes to.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crawl_scheduler::Tick;
+use crawl_weburl::{CanonicalUrl, HostKey};
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Nothing is pending.
+    Finished,
+    /// A budget is spent; the option's name.
+    Budget(&'static str),
+    /// The user asked for it; the same command goes on.
+    Interrupted,
+    /// Only hosts are left that rest or can't be reached, for longer than allowed.
+    Unreachable(Vec<UnreachableHost>),
+}
+
+/// A host that was waited for in vain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreachableHost {
+    /// The host.
+    pub host: HostKey,
+    /// What it said, or what failed.
+    pub why: String,
+    /// When it may next be asked.
+    pub next_try: Tick,
+}
+
+/// A seed that could not be fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeedFailure {
+    /// The seed, or what it was redirected to.
+    pub url: CanonicalUrl,
+    /// What went wrong.
+    pub why: String,
+}
+
+/// What a run comes to, for its last words.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// How it ended.
+    pub ended: Ended,
+    /// Rows of `pages.jsonl`, over all runs.
+    pub pages: u64,
+    /// Rows written by this run.
+    pub pages_of_run: u64,
+    /// Rows without an answer or with a status of 400 and above, over all runs.
+    pub failed: u64,
+    /// URLs that are pending.
+    pub pending: u64,
+    /// Requests sent by this run, robots.txt and retries among them.
+    pub requests: u64,
+    /// Requests among them for robots.txt.
+    pub robots_requests: u64,
+    /// Octets of bodies, over all runs.
+    pub bytes: u64,
+    /// Rows of `excluded.jsonl` by reason.
+    pub excluded: BTreeMap<String, u64>,
+    /// Links that name nothing a crawler can ask for, by reason, in this run.
+    pub unusable: BTreeMap<&'static str, u64>,
+    /// Seeds that were fetched, over all runs.
+    pub seeds_fetched: u64,
+    /// Seeds that were not, in this run.
+    pub seeds_failed: Vec<SeedFailure>,
+    /// Length of this run.
+    pub elapsed: Duration,
+    /// Where it all lies.
+    pub output: PathBuf,
+    /// Whether the run went on with an earlier one.
+    pub resumed: bool,
+}

@@ -1,0 +1,314 @@
+//! The one writer: archive, rows, then the transaction that settles their URLs.
+//!
+//! It commits whenever it is free: what came meanwhile is the group. Files are synced
+//! before the transaction, and their lengths stand in it, so that after any death files
+//! can be cut back to what the state knows.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvError, TryRecvError};
+
+use crawl_archive::rows::{ExcludedRow, WarcPlace};
+use crawl_archive::{Archive, Encoded, RowFile};
+use crawl_frontier::{Admission, Admitted, Exclusion, Frontier, Outcome, Standing, Transaction};
+use crawl_weburl::{CanonicalUrl, HostKey};
+
+use crate::directory::{META_SCOPE_SEEDS, META_TOTALS};
+use crate::error::EngineError;
+use crate::item::{Committed, HostState, Item, PageItem, RobotsItem, Totals, excluded_row};
+use crate::summary::SeedFailure;
+
+/// Items in one transaction, at most: enough to share the cost of a sync, few enough
+/// for the next group not to wait long for its links to exist.
+const GROUP_MAX: usize = 256;
+
+/// The files that a crawl's rows go to.
+pub(crate) struct Files {
+    pub(crate) archive: Option<Archive>,
+    pub(crate) pages: RowFile,
+    pub(crate) excluded: RowFile,
+    pub(crate) links: Option<RowFile>,
+}
+
+/// What the writer thread owns.
+pub(crate) struct Writer {
+    pub(crate) frontier: Arc<dyn Frontier>,
+    pub(crate) files: Files,
+    pub(crate) totals: Totals,
+    /// Targets of seeds' redirects, whose hosts joined the scope.
+    scope_seeds: Vec<CanonicalUrl>,
+    /// The sequence of the newest state of each host that was kept.
+    newest: HashMap<HostKey, u64>,
+}
+
+impl Writer {
+    pub(crate) fn new(
+        frontier: Arc<dyn Frontier>,
+        files: Files,
+        totals: Totals,
+        scope_seeds: Vec<CanonicalUrl>,
+    ) -> Writer {
+        Writer {
+            frontier,
+            files,
+            totals,
+            scope_seeds,
+            newest: HashMap::new(),
+        }
+    }
+
+    /// Takes items until their senders are gone; gives the files back for the run's end.
+    /// Once `abandon` is set, items are dropped.
+    ///
+    /// # Errors
+    /// The first failure of disk or state. Nothing of its group is settled.
+    pub(crate) fn run(
+        mut self,
+        items: &Receiver<Item>,
+        abandon: &AtomicBool,
+        mut committed: impl FnMut(Committed),
+    ) -> Result<Writer, EngineError> {
+        loop {
+            let first = match items.recv() {
+                Ok(item) => item,
+                Err(RecvError) => return Ok(self),
+            };
+            let mut group = vec![first];
+            while group.len() < GROUP_MAX {
+                match items.try_recv() {
+                    Ok(item) => group.push(item),
+                    Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
+                }
+            }
+            if !abandon.load(Ordering::Relaxed) {
+                committed(self.commit(group)?);
+            }
+        }
+    }
+
+    fn commit(&mut self, group: Vec<Item>) -> Result<Committed, EngineError> {
+        let frontier = Arc::clone(&self.frontier);
+        let mut group_state = Group {
+            transaction: frontier.begin()?,
+            files: &mut self.files,
+            totals: self.totals,
+            scope_seeds: &mut self.scope_seeds,
+            newest: &mut self.newest,
+            committed: Committed {
+                items: group.len() as u64,
+                ..Committed::default()
+            },
+        };
+        for item in group {
+            group_state.item(item)?;
+        }
+        let committed = group_state.finish(&self.totals)?;
+        self.totals = committed.totals;
+        Ok(committed)
+    }
+}
+
+/// A transaction under way, with the files that go along.
+struct Group<'a> {
+    transaction: Box<dyn Transaction + 'a>,
+    files: &'a mut Files,
+    totals: Totals,
+    scope_seeds: &'a mut Vec<CanonicalUrl>,
+    newest: &'a mut HashMap<HostKey, u64>,
+    committed: Committed,
+}
+
+impl Group<'_> {
+    fn item(&mut self, item: Item) -> Result<(), EngineError> {
+        match item {
+            Item::Page(page) => self.page(*page),
+            Item::Retry { lease, host } => {
+                self.committed.leases += 1;
+                self.keep_host(host.as_ref());
+                Ok(self.transaction.settle(lease, Outcome::Retry)?)
+            }
+            Item::Excluded { lease, exclusion } => {
+                let row = excluded_row(&lease.url, &exclusion, lease.via.as_ref());
+                self.files.excluded.append(&row)?;
+                if lease.is_seed {
+                    let why = excluded_words(&exclusion);
+                    self.committed.seeds_failed.push(SeedFailure {
+                        url: lease.url.clone(),
+                        why,
+                    });
+                }
+                Ok(self
+                    .transaction
+                    .settle(lease, Outcome::Excluded(exclusion))?)
+            }
+            Item::Robots(robots) => self.robots(robots),
+            Item::Seeds(seeds) => self.admit(seeds),
+            Item::Host(host) => {
+                self.keep_host(Some(&host));
+                Ok(())
+            }
+        }
+    }
+
+    fn page(&mut self, page: PageItem) -> Result<(), EngineError> {
+        let PageItem {
+            lease,
+            outcome,
+            mut row,
+            capture,
+            links,
+            link_rows,
+            unusable,
+            joins_scope,
+            host,
+            ..
+        } = page;
+        self.committed.leases += 1;
+        self.totals.pages += 1;
+        self.totals.bytes += row.bytes;
+        let failed = row.status.is_none_or(|status| status >= 400);
+        // A sitemap that nobody named and that is not there is nobody's failure.
+        if failed && lease.kind == crawl_frontier::UrlKind::Page {
+            self.totals.failed += 1;
+        }
+        if lease.is_seed
+            && row
+                .status
+                .is_some_and(|status| (200..300).contains(&status))
+        {
+            self.totals.seeds_fetched += 1;
+        } else if lease.is_seed && failed {
+            let status = row.status.map(|status| format!("status {status}"));
+            let why = status.or_else(|| row.error.clone()).unwrap_or_default();
+            self.committed.seeds_failed.push(SeedFailure {
+                url: lease.url.clone(),
+                why,
+            });
+        }
+        for (why, count) in unusable {
+            *self.committed.unusable.entry(why).or_default() += count;
+        }
+        if let Some(capture) = &capture {
+            row.warc = self.keep(capture)?;
+        }
+        self.files.pages.append(&row)?;
+        if let Some(file) = &mut self.files.links {
+            for row in &link_rows {
+                file.append(row)?;
+            }
+        }
+        self.keep_host(Some(&host));
+        if let Some(target) = joins_scope {
+            self.scope_seeds.push(target);
+            let all: Vec<_> = self.scope_seeds.iter().map(CanonicalUrl::as_str).collect();
+            self.transaction
+                .keep_meta(META_SCOPE_SEEDS, all.join("\n").as_bytes());
+        }
+        self.transaction.settle(lease, outcome)?;
+        self.admit(links)
+    }
+
+    fn robots(&mut self, robots: RobotsItem) -> Result<(), EngineError> {
+        if let Some(capture) = &robots.capture {
+            self.keep(capture)?;
+        }
+        if let Some((origin, copy)) = &robots.copy {
+            self.transaction.keep_robots(origin, copy);
+        }
+        self.keep_host(robots.host.as_ref());
+        self.admit(robots.sitemaps)
+    }
+
+    fn admit(&mut self, admissions: Vec<Admission>) -> Result<(), EngineError> {
+        let rows: Vec<_> = admissions.iter().map(listed_at_once).collect();
+        let admitted = self.transaction.admit_all(admissions)?;
+        for (row, admitted) in rows.into_iter().zip(admitted) {
+            if let (Some(row), Admitted::New) = (row, admitted) {
+                self.files.excluded.append(&row)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, capture: &Encoded) -> Result<Option<WarcPlace>, EngineError> {
+        let Some(archive) = &mut self.files.archive else {
+            return Ok(None);
+        };
+        let receipt = archive.append(capture)?;
+        Ok(Some(WarcPlace {
+            file: receipt.file,
+            offset: receipt.offset,
+        }))
+    }
+
+    fn keep_host(&mut self, host: Option<&HostState>) {
+        if let Some(host) = host {
+            let newest = self.newest.entry(host.host.clone()).or_default();
+            if *newest > host.sequence {
+                return;
+            }
+            *newest = host.sequence;
+            self.transaction
+                .keep_host(&host.host, host.wake, &host.bytes);
+        }
+    }
+
+    /// Syncs the files, then commits with their lengths.
+    fn finish(mut self, before: &Totals) -> Result<Committed, EngineError> {
+        if let Some(archive) = &mut self.files.archive {
+            archive.sync()?;
+            for (file, length) in archive.marks() {
+                self.transaction.mark(file, length);
+            }
+        }
+        let rows = [
+            Some(&mut self.files.pages),
+            Some(&mut self.files.excluded),
+            self.files.links.as_mut(),
+        ];
+        for file in rows.into_iter().flatten() {
+            file.sync()?;
+            self.transaction.mark(&file_name(file), file.len());
+        }
+        if self.totals != *before {
+            self.transaction
+                .keep_meta(META_TOTALS, &self.totals.to_bytes());
+        }
+        let origins = self.transaction.commit()?.origins;
+        Ok(Committed {
+            origins,
+            totals: self.totals,
+            ..self.committed
+        })
+    }
+}
+
+/// The row of a URL that is settled as it is met: one out of scope.
+fn listed_at_once(admission: &Admission) -> Option<ExcludedRow> {
+    match &admission.standing {
+        Standing::Excluded(exclusion) => Some(excluded_row(
+            &admission.url,
+            exclusion,
+            admission.via.as_ref(),
+        )),
+        Standing::Pending | Standing::Deferred(_) => None,
+    }
+}
+
+/// The name that a row file's length is committed under.
+fn file_name(file: &RowFile) -> String {
+    file.path()
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
+fn excluded_words(exclusion: &Exclusion) -> String {
+    match (&exclusion.rule, exclusion.line) {
+        (Some(rule), Some(line)) => format!("barred by {} (line {line}: {rule})", exclusion.reason),
+        (Some(rule), None) => format!("barred by {} ({rule})", exclusion.reason),
+        _ => format!("barred by {}", exclusion.reason),
+    }
+}

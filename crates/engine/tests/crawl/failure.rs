@@ -1,0 +1,148 @@
+//! Servers that fail, and what is not asked for then.
+
+use std::time::Duration;
+
+use crawl_engine::Ended;
+use crawl_testweb::{Answer, Door, Reply, Script, TestWeb};
+
+use crate::support::Crawl;
+
+#[test]
+fn rfc9309_2_3_1_4_no_page_where_robots_txt_is_unreachable() {
+    for reply in [
+        Reply::from(Answer::of(500)),
+        Answer::of(503).into(),
+        Answer::of(429).into(),
+        Reply::reset(),
+        Reply::garbage(),
+    ] {
+        let web = TestWeb::builder()
+            .pages(5)
+            .script(0, "/robots.txt", reply)
+            .start();
+        let crawl = Crawl::of(&web);
+        let summary = crawl.run().unwrap();
+        let Ended::Unreachable(hosts) = &summary.ended else {
+            panic!("{:?}", summary.ended)
+        };
+        assert_eq!(hosts[0].host.as_str(), web.authority(0));
+        assert!(
+            web.log().iter().all(|entry| entry.path == "/robots.txt"),
+            "{:?}",
+            web.log()
+        );
+        assert_eq!(
+            (summary.pages, summary.pending, summary.seeds_fetched),
+            (0, 1, 0)
+        );
+    }
+}
+
+#[test]
+fn rfc9309_2_3_1_3_no_robots_txt_bars_nothing() {
+    let web = TestWeb::builder()
+        .pages(5)
+        .script(0, "/robots.txt", Answer::of(404))
+        .start();
+    let crawl = Crawl::of(&web);
+    let summary = crawl.run().unwrap();
+    assert_eq!(summary.ended, Ended::Finished);
+    assert!(summary.pages > 5);
+}
+
+#[test]
+fn rfc9309_2_3_1_2_robots_txt_is_followed_over_hosts() {
+    let web = TestWeb::builder().hosts(2).pages(5).start();
+    web.script(
+        0,
+        "/robots.txt",
+        Answer::redirect(302, &web.url(1, "/elsewhere.txt")),
+    );
+    web.script(
+        1,
+        "/elsewhere.txt",
+        Answer::text("User-agent: *\nDisallow: /\n"),
+    );
+    let mut crawl = Crawl::of(&web);
+    crawl.config.fetch.allow_private = true;
+    let summary = crawl.run().unwrap();
+    assert_eq!(summary.ended, Ended::Finished);
+    assert_eq!(summary.pages, 0);
+    assert_eq!(summary.excluded["robots"], 2, "the seed and /sitemap.xml");
+    assert_eq!(
+        summary.seeds_failed[0].why,
+        "barred by robots (line 2: Disallow: /)"
+    );
+}
+
+#[test]
+fn a_host_that_refuses_connections_ends_the_crawl_by_name() {
+    let web = TestWeb::builder().door(0, Door::Refused).start();
+    let crawl = Crawl::of(&web);
+    let summary = crawl.run().unwrap();
+    let Ended::Unreachable(hosts) = &summary.ended else {
+        panic!("{:?}", summary.ended)
+    };
+    assert_eq!(hosts[0].why, "robots.txt: connect_refused");
+    assert_eq!(
+        crawl.requests()[0].failure.as_deref(),
+        Some("connect_refused")
+    );
+}
+
+#[test]
+fn what_fails_once_is_tried_again_and_what_fails_always_is_listed() {
+    let flaky = Script::always(Reply::reset()).then(Reply::usual());
+    let web = TestWeb::builder()
+        .seed(1)
+        .pages(10)
+        .script(0, "/", flaky)
+        .script(0, "/bad", Reply::short_body(&Answer::html("<p>x"), 10))
+        .script(0, "/error", Answer::of(500))
+        .start();
+    let mut crawl = Crawl::of(&web);
+    for path in ["/bad", "/error"] {
+        crawl
+            .config
+            .seeds
+            .push(crawl_weburl::canonicalize(None, &web.url(0, path)).unwrap());
+    }
+    let summary = crawl.run().unwrap();
+    assert_eq!(summary.ended, Ended::Finished);
+    let statuses = crawl.statuses();
+    assert_eq!(statuses[&web.url(0, "/")], Some(200));
+    assert_eq!(statuses[&web.url(0, "/bad")], None);
+    assert_eq!(statuses[&web.url(0, "/error")], Some(500));
+    for path in ["/bad", "/error"] {
+        let asked = web.log().iter().filter(|entry| entry.path == path).count();
+        assert_eq!(asked, 3, "{path}: once, and two retries");
+    }
+    let bad = crawl
+        .pages()
+        .into_iter()
+        .find(|page| page.url.ends_with("/bad"))
+        .unwrap();
+    assert!(bad.error.unwrap().starts_with("short_body"));
+}
+
+#[test]
+fn retry_after_is_waited_for_and_the_url_is_not_lost() {
+    let busy = Answer::of(503).header("retry-after", "1");
+    let web = TestWeb::builder()
+        .seed(1)
+        .pages(3)
+        .script(0, "/", Script::always(busy).then(Reply::usual()))
+        .start();
+    let mut crawl = Crawl::of(&web);
+    crawl.config.wait_unreachable = Duration::from_secs(60);
+    crawl.run().unwrap();
+    let log = web.log();
+    let busy = log
+        .iter()
+        .position(|entry| entry.status == Some(503))
+        .unwrap();
+    assert!(log[busy + 1].start_us >= log[busy].end_us.unwrap() + 1_000_000);
+    assert_eq!(log[busy + 1].path, "/");
+    assert_eq!(crawl.statuses()[&web.url(0, "/")], Some(200));
+    assert_eq!(crawl.requests()[busy].wait_asked, Some(1000));
+}

@@ -1,0 +1,233 @@
+//! What is fetched, what is barred, and what is kept.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crawl_archive::WarcReader;
+use crawl_engine::Ended;
+use crawl_policy::scope::ScopeMode;
+use crawl_testweb::{Answer, Barred, Reach, TestWeb, gaps};
+
+use crate::support::{Crawl, expected};
+
+#[test]
+fn every_allowed_page_once_and_nothing_that_is_barred() {
+    let web = TestWeb::builder().seed(7).hosts(2).pages(60).start();
+    let crawl = Crawl::of(&web);
+    let summary = crawl.run().unwrap();
+    assert_eq!(summary.ended, Ended::Finished);
+
+    let statuses = crawl.statuses();
+    assert_eq!(
+        statuses.keys().cloned().collect::<BTreeSet<_>>(),
+        expected(&web, Reach::Host)
+    );
+    let truth = web.truth(Reach::Host);
+    for page in crawl.pages() {
+        if let Some(expected) = truth.fetched.get(&page.url) {
+            assert_eq!(page.status, Some(expected.status), "{}", page.url);
+        }
+    }
+    let excluded = crawl.excluded();
+    for (url, barred) in &truth.barred {
+        let reason = match barred {
+            Barred::Robots(_) => "robots",
+            Barred::Nofollow => "nofollow",
+            Barred::Scope => "scope",
+        };
+        assert_eq!(excluded.get(url).map(String::as_str), Some(reason), "{url}");
+    }
+    let asked = web
+        .log()
+        .iter()
+        .filter(|entry| entry.host == 0)
+        .map(|entry| entry.path.clone())
+        .collect::<Vec<_>>();
+    assert_eq!(asked[0], "/robots.txt");
+    assert_eq!(
+        asked.len(),
+        statuses.len() + 1,
+        "each URL once, and robots.txt"
+    );
+    assert_eq!(asked.len() as u64, summary.requests);
+    assert!(
+        web.log().iter().all(|entry| entry.host == 0),
+        "out of scope"
+    );
+}
+
+#[test]
+fn least_depth_is_the_row_s_depth() {
+    let web = TestWeb::builder().seed(3).pages(80).sitemap(false).start();
+    let mut crawl = Crawl::of(&web);
+    crawl.config.sitemaps = false;
+    crawl.run().unwrap();
+    let truth = web.truth(Reach::Host);
+    for page in crawl.pages() {
+        assert_eq!(page.depth, truth.fetched[&page.url].depth, "{}", page.url);
+    }
+}
+
+#[test]
+fn scope_any_crawls_all_hosts_each_after_its_robots() {
+    let web = TestWeb::builder()
+        .seed(11)
+        .hosts(4)
+        .pages(25)
+        .sitemap(false)
+        .start();
+    let mut crawl = Crawl::of(&web);
+    crawl.config.scope.mode = ScopeMode::Any;
+    crawl.config.fetch.allow_private = true;
+    crawl.config.sitemaps = false;
+    crawl.run().unwrap();
+    let truth = web.truth(Reach::Any);
+    assert_eq!(
+        crawl.statuses().into_keys().collect::<Vec<_>>(),
+        truth.fetched.into_keys().collect::<Vec<_>>()
+    );
+    for host in 0..web.hosts() {
+        let log = web.log();
+        let first = log.iter().find(|entry| entry.host == host).unwrap();
+        assert_eq!(first.path, "/robots.txt");
+    }
+}
+
+#[test]
+fn private_addresses_that_nobody_typed_are_listed_not_asked() {
+    let web = TestWeb::builder().seed(11).hosts(3).pages(20).start();
+    let mut crawl = Crawl::of(&web);
+    crawl.config.scope.mode = ScopeMode::Any;
+    let summary = crawl.run().unwrap();
+    assert_eq!(summary.ended, Ended::Finished);
+    assert!(web.log().iter().all(|entry| entry.host == 0));
+    assert!(summary.excluded["private"] > 0);
+}
+
+#[test]
+fn the_gap_is_kept_from_end_to_start() {
+    let web = TestWeb::builder()
+        .seed(5)
+        .pages(12)
+        .latency(Duration::from_millis(5))
+        .start();
+    let mut crawl = Crawl::of(&web);
+    crawl.config.politeness.delay = Duration::from_millis(40);
+    crawl.run().unwrap();
+    let log = web.log();
+    // A server sees the end of its answer before we do, so what it sees is no shorter.
+    assert!(
+        gaps(&log).into_iter().all(|gap| gap >= 40_000),
+        "{:?}",
+        gaps(&log)
+    );
+    let requests = crawl.requests();
+    assert_eq!(requests.len(), log.len());
+    for pair in requests.windows(2) {
+        assert!(pair[1].start >= pair[0].end + 40, "{pair:?}");
+    }
+}
+
+#[test]
+fn crawl_delay_is_kept() {
+    let web = TestWeb::builder()
+        .seed(5)
+        .pages(6)
+        .crawl_delay("0.06")
+        .start();
+    let crawl = Crawl::of(&web);
+    crawl.run().unwrap();
+    let log = web.log();
+    assert!(
+        gaps(&log).into_iter().skip(1).all(|gap| gap >= 60_000),
+        "{:?}",
+        gaps(&log)
+    );
+    assert!(
+        crawl
+            .requests()
+            .iter()
+            .skip(2)
+            .all(|row| row.why == "crawl-delay"),
+        "{:?}",
+        crawl.requests()
+    );
+}
+
+#[test]
+fn redirects_are_links_and_a_seed_s_redirect_moves_the_scope() {
+    let web = TestWeb::builder()
+        .seed(2)
+        .hosts(2)
+        .pages(10)
+        .sitemap(false)
+        .start();
+    let away = web.url(1, "/");
+    web.script(0, "/", Answer::redirect(301, &away));
+    let mut crawl = Crawl::of(&web);
+    crawl.config.fetch.allow_private = true;
+    let summary = crawl.run().unwrap();
+    assert_eq!(summary.ended, Ended::Finished);
+    let statuses = crawl.statuses();
+    assert_eq!(statuses[&web.url(0, "/")], Some(301));
+    assert_eq!(statuses[&away], Some(200));
+    assert!(
+        statuses.len() > 10,
+        "the target's host is in scope: {statuses:?}"
+    );
+}
+
+#[test]
+fn depth_and_budget_are_listed_with_their_rule() {
+    let web = TestWeb::builder().seed(9).pages(60).start();
+    let mut crawl = Crawl::of(&web);
+    crawl.config.sitemaps = false;
+    crawl.config.scope.max_depth = Some(1);
+    let summary = crawl.run().unwrap();
+    assert!(crawl.pages().iter().all(|page| page.depth <= 1));
+    assert!(summary.excluded["depth"] > 0);
+
+    // The same crawl with a budget and no depth: what was put aside is known, the rest is met.
+    let mut crawl = Crawl::of(&web);
+    crawl.config.budgets.max_pages = Some(10);
+    let summary = crawl.run().unwrap();
+    assert_eq!(summary.ended, Ended::Budget("max-pages"));
+    assert_eq!(crawl.pages().len(), 10);
+    assert_eq!(summary.excluded["budget"], summary.pending);
+
+    // Raised, it goes on, and what was listed for the budget's sake no longer is.
+    crawl.config.budgets.max_pages = None;
+    let summary = crawl.run().unwrap();
+    assert_eq!(summary.ended, Ended::Finished);
+    assert_eq!(
+        crawl.statuses().into_keys().collect::<BTreeSet<_>>(),
+        expected(&web, Reach::Host)
+    );
+    assert_eq!(summary.excluded.get("budget"), None);
+}
+
+#[test]
+fn the_archive_holds_every_settled_exchange_and_robots_txt() {
+    let web = TestWeb::builder().seed(4).pages(30).start();
+    let crawl = Crawl::of(&web);
+    crawl.run().unwrap();
+    let mut archived = BTreeSet::new();
+    for entry in std::fs::read_dir(crawl.output("archive")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "gz") {
+            for record in WarcReader::open(&path).unwrap() {
+                let record = record.unwrap();
+                if record.kind() == "response" {
+                    let url = record.url().unwrap().to_owned();
+                    assert!(archived.insert(url.clone()), "{url} is archived twice");
+                }
+            }
+        }
+    }
+    let mut expected = expected(&web, Reach::Host);
+    expected.insert(web.url(0, "/robots.txt"));
+    assert_eq!(archived, expected);
+    let index = std::fs::read_to_string(crawl.output("archive/index.cdxj")).unwrap();
+    assert_eq!(index.lines().count(), expected.len());
+    assert!(index.lines().is_sorted());
+}

@@ -1,0 +1,120 @@
+//! Going on where the last run ended.
+
+use std::collections::BTreeSet;
+
+use crawl_engine::{Ended, EngineError, Stop};
+use crawl_testweb::{Reach, TestWeb};
+
+use crate::support::{Crawl, expected};
+
+#[test]
+fn a_finished_crawl_started_again_does_nothing() {
+    let web = TestWeb::builder().seed(7).pages(30).start();
+    let crawl = Crawl::of(&web);
+    crawl.run().unwrap();
+    let (requests, pages) = (web.log().len(), crawl.pages());
+    let excluded = crawl.excluded();
+    let again = crawl.run().unwrap();
+    assert_eq!(again.ended, Ended::Finished);
+    assert!(again.resumed);
+    assert_eq!((again.requests, web.log().len()), (0, requests));
+    assert_eq!(crawl.pages(), pages);
+    assert_eq!(crawl.excluded(), excluded);
+}
+
+#[test]
+fn interrupted_again_and_again_it_lists_every_page_once() {
+    let web = TestWeb::builder().seed(7).pages(150).start();
+    for urgency in
+        [|_: &_| Stop::Drain, |_: &_| Stop::Now] as [fn(&crawl_engine::Progress) -> Stop; 2]
+    {
+        let mut crawl = Crawl::of(&web);
+        crawl.config.politeness.delay = std::time::Duration::from_millis(1);
+        let mut interrupted = 0;
+        loop {
+            let summary = crawl.run_until(urgency).unwrap();
+            if summary.ended == Ended::Finished {
+                break;
+            }
+            assert_eq!(summary.ended, Ended::Interrupted);
+            interrupted += 1;
+            assert!(interrupted < 500, "no progress");
+            if interrupted > 20 {
+                crawl.run().unwrap();
+            }
+        }
+        assert!(interrupted > 0);
+        assert_eq!(
+            crawl.statuses().into_keys().collect::<BTreeSet<_>>(),
+            expected(&web, Reach::Host)
+        );
+        crawl.excluded();
+    }
+}
+
+#[test]
+fn a_directory_of_something_else_is_refused() {
+    let web = TestWeb::builder().start();
+    let crawl = Crawl::of(&web);
+    std::fs::create_dir_all(&crawl.config.output).unwrap();
+    std::fs::write(crawl.output("thesis.tex"), "precious").unwrap();
+    let error = crawl.run().unwrap_err();
+    assert!(
+        matches!(&error, EngineError::OutputForeign { found, .. } if found == "thesis.tex"),
+        "{error}"
+    );
+    assert_eq!(std::fs::read_dir(&crawl.config.output).unwrap().count(), 1);
+}
+
+#[test]
+fn records_without_their_state_are_left_alone() {
+    let web = TestWeb::builder().pages(5).start();
+    let crawl = Crawl::of(&web);
+    crawl.run().unwrap();
+    let pages = crawl.pages();
+    std::fs::remove_dir_all(crawl.output("state")).unwrap();
+    assert!(matches!(
+        crawl.run().unwrap_err(),
+        EngineError::StateMissing { .. }
+    ));
+    assert_eq!(crawl.pages(), pages);
+}
+
+#[test]
+fn a_directory_in_use_is_refused() {
+    let web = TestWeb::builder().start();
+    let crawl = Crawl::of(&web);
+    crawl.run().unwrap();
+    let state = crawl_frontier::FjallFrontier::open(
+        &crawl.output("state"),
+        &crawl_frontier::Options::default(),
+    );
+    let error = crawl.run().unwrap_err();
+    assert!(matches!(error, EngineError::OutputInUse { .. }), "{error}");
+    drop(state);
+    crawl.run().unwrap();
+}
+
+#[test]
+fn without_seed_and_without_crawl_there_is_nothing_to_do() {
+    let web = TestWeb::builder().start();
+    let mut crawl = Crawl::of(&web);
+    crawl.config.seeds.clear();
+    assert!(matches!(
+        crawl.run().unwrap_err(),
+        EngineError::NothingToDo { .. }
+    ));
+    assert!(!crawl.config.output.exists());
+}
+
+#[test]
+fn a_row_file_shorter_than_committed_is_a_clear_error() {
+    let web = TestWeb::builder().pages(10).start();
+    let crawl = Crawl::of(&web);
+    crawl.run().unwrap();
+    let path = crawl.output("pages.jsonl");
+    let text = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &text[..text.len() / 2]).unwrap();
+    let error = crawl.run().unwrap_err();
+    assert!(error.to_string().contains("pages.jsonl"), "{error}");
+}

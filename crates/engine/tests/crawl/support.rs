@@ -1,0 +1,148 @@
+//! A crawl in a directory of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
+use crawl_engine::{Budgets, Config, Controls, EngineError, Progress, ScopeRules, Stop, Summary};
+use crawl_fetcher::FetchConfig;
+use crawl_fetcher::robots::RobotsTimes;
+use crawl_policy::scope::ScopeMode;
+use crawl_policy::{ProductToken, Profile};
+use crawl_scheduler::Politeness;
+use crawl_testweb::TestWeb;
+use crawl_weburl::canonicalize;
+use serde::de::DeserializeOwned;
+use tempfile::TempDir;
+use tokio::sync::watch;
+
+pub(crate) struct Crawl {
+    /// Removes the directory when the test ends.
+    _dir: TempDir,
+    pub(crate) config: Config,
+}
+
+impl Crawl {
+    /// A crawl from the root of host 0, as quick as politeness can be told to be.
+    pub(crate) fn of(web: &TestWeb) -> Crawl {
+        let dir = tempfile::tempdir().unwrap();
+        let seed = canonicalize(None, &web.url(0, "/")).unwrap();
+        let mut fetch = FetchConfig::new("crawl/0.0 (+test@example.org)");
+        fetch.own_hosts = vec![seed.host_key()];
+        fetch.timeout = Duration::from_secs(20);
+        let config = Config {
+            seeds: vec![seed],
+            output: dir.path().join("out"),
+            agent: ProductToken::new("crawl").unwrap(),
+            user_agent: "crawl/0.0 (+test@example.org)".to_owned(),
+            contact: Some("test@example.org".to_owned()),
+            profile: Profile::Rfc9309,
+            robots_times: RobotsTimes::default(),
+            scope: ScopeRules {
+                mode: ScopeMode::Host,
+                include: Vec::new(),
+                exclude: Vec::new(),
+                max_depth: None,
+            },
+            budgets: Budgets::default(),
+            max_redirects: 10,
+            retries: 2,
+            sitemaps: true,
+            politeness: Politeness {
+                delay: Duration::ZERO,
+                delay_factor: 0.0,
+                ..Politeness::default()
+            },
+            wait_unreachable: Duration::ZERO,
+            fetch,
+            warc: true,
+            links: false,
+            software: "crawl/0.0".to_owned(),
+            config_text: "# as given\n".to_owned(),
+        };
+        Crawl { _dir: dir, config }
+    }
+
+    /// Runs to the end.
+    pub(crate) fn run(&self) -> Result<Summary, EngineError> {
+        self.run_until(|_| Stop::No)
+    }
+
+    /// Runs, and stops as `judge` says of the progress.
+    pub(crate) fn run_until(&self, judge: fn(&Progress) -> Stop) -> Result<Summary, EngineError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let (stop, stopped) = watch::channel(Stop::No);
+            let (progress, mut watched) = watch::channel(Progress::default());
+            let controls = Controls {
+                stop: stopped,
+                progress,
+            };
+            let steering = async move {
+                while watched.changed().await.is_ok() {
+                    let urgency = judge(&watched.borrow_and_update());
+                    stop.send_if_modified(|stop| {
+                        let more = urgency > *stop;
+                        *stop = urgency.max(*stop);
+                        more
+                    });
+                }
+                std::future::pending::<()>().await;
+            };
+            tokio::select! {
+                summary = crawl_engine::run(self.config.clone(), controls) => summary,
+                () = steering => unreachable!(),
+            }
+        })
+    }
+
+    pub(crate) fn output(&self, name: &str) -> PathBuf {
+        self.config.output.join(name)
+    }
+
+    pub(crate) fn pages(&self) -> Vec<PageRow> {
+        self.rows("pages.jsonl")
+    }
+
+    /// Statuses by URL; a URL that is listed twice fails the test.
+    pub(crate) fn statuses(&self) -> BTreeMap<String, Option<u16>> {
+        let mut statuses = BTreeMap::new();
+        for page in self.pages() {
+            let before = statuses.insert(page.url.clone(), page.status);
+            assert_eq!(before, None, "{} is listed twice", page.url);
+        }
+        statuses
+    }
+
+    pub(crate) fn requests(&self) -> Vec<RequestRow> {
+        self.rows("requests.jsonl")
+    }
+
+    /// Reasons by URL; a URL that is listed twice fails the test.
+    pub(crate) fn excluded(&self) -> BTreeMap<String, String> {
+        let mut reasons = BTreeMap::new();
+        for row in self.rows::<ExcludedRow>("excluded.jsonl") {
+            let before = reasons.insert(row.url.clone(), row.reason);
+            assert_eq!(before, None, "{} is listed twice", row.url);
+        }
+        reasons
+    }
+
+    fn rows<T: DeserializeOwned>(&self, name: &str) -> Vec<T> {
+        let text = std::fs::read_to_string(self.output(name)).unwrap();
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+}
+
+/// What a web says must be fetched by a crawl that reads sitemaps, with the sitemap itself.
+pub(crate) fn expected(web: &TestWeb, reach: crawl_testweb::Reach) -> BTreeSet<String> {
+    let mut urls = web.truth(reach).fetched_with_sitemaps();
+    urls.insert(web.url(0, "/sitemap.xml"));
+    urls
+}

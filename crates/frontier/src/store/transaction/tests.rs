@@ -1,0 +1,142 @@
+//! The moment between a commit's batch and its merge, which no lock covers.
+
+use crawl_weburl::{CanonicalUrl, canonicalize};
+use tempfile::TempDir;
+
+use super::{FjallTransaction, Merge};
+use crate::{Admission, FjallFrontier, Frontier, Lease, Options, Outcome, Transaction};
+
+fn url(path: &str) -> CanonicalUrl {
+    canonicalize(None, &format!("http://a.example{path}")).unwrap()
+}
+
+fn link(path: &str, depth: u32) -> Admission {
+    Admission::link(url(path), depth, url("/"))
+}
+
+/// `/a` and `/b`, both pending at depth 5, and no more than one of them at the head.
+fn two() -> (TempDir, FjallFrontier) {
+    let dir = TempDir::new().unwrap();
+    let frontier = FjallFrontier::open(dir.path(), &Options::default()).unwrap();
+    let mut transaction = frontier.begin().unwrap();
+    transaction.admit(link("/a", 5)).unwrap();
+    transaction.admit(link("/b", 5)).unwrap();
+    transaction.commit().unwrap();
+    (dir, frontier)
+}
+
+fn lease(frontier: &FjallFrontier) -> Option<Lease> {
+    frontier.lease(&url("/").origin()).unwrap()
+}
+
+fn path(lease: Option<&Lease>) -> Option<&str> {
+    lease.map(|lease| lease.url.path())
+}
+
+/// Writes a transaction and stops before the merge.
+fn half(frontier: &FjallFrontier, deeds: impl FnOnce(&mut dyn Transaction)) -> Merge {
+    let mut transaction = FjallTransaction::new(frontier, frontier.writer.lock().unwrap());
+    deeds(&mut transaction);
+    let mut batch = frontier.tables.db.batch();
+    let merge = transaction.write(&mut batch).unwrap();
+    batch.commit().unwrap();
+    *transaction.committed = transaction.sequence;
+    transaction.settled.clear();
+    merge
+}
+
+/// Settles what is pending, one by one.
+fn drain(frontier: &FjallFrontier) -> Vec<String> {
+    let mut paths = Vec::new();
+    while let Some(lease) = lease(frontier) {
+        paths.push(lease.url.path().to_owned());
+        let mut transaction = frontier.begin().unwrap();
+        let outcome = Outcome::Fetched { status: 200 };
+        transaction.settle(lease, outcome).unwrap();
+        transaction.commit().unwrap();
+    }
+    assert_eq!(frontier.counts().pending + frontier.counts().leased, 0);
+    paths
+}
+
+#[test]
+fn a_retry_is_not_leased_before_its_lease_is_over() {
+    for forgotten in [false, true] {
+        let (_dir, frontier) = two();
+        let a = lease(&frontier).unwrap();
+        let merge = half(&frontier, |transaction| {
+            transaction.settle(a, Outcome::Retry).unwrap();
+        });
+        if forgotten {
+            frontier.desk().forget_heads();
+        }
+        let b = lease(&frontier);
+        assert_eq!(path(b.as_ref()), Some("/b"));
+        assert_eq!(path(lease(&frontier).as_ref()), None);
+        frontier.desk().merge(merge);
+        frontier.release(b.unwrap());
+        assert_eq!(drain(&frontier), ["/b", "/a"]);
+    }
+}
+
+#[test]
+fn a_url_leased_at_its_old_place_is_leased_once() {
+    for (released_before, forgotten) in [(false, false), (true, false), (false, true), (true, true)]
+    {
+        let (_dir, frontier) = two();
+        frontier.release(lease(&frontier).unwrap());
+        let merge = half(&frontier, |transaction| {
+            transaction.admit(link("/a", 1)).unwrap();
+            transaction.admit(link("/b", 2)).unwrap();
+        });
+        if forgotten {
+            frontier.desk().forget_heads();
+        }
+        let a = lease(&frontier).unwrap();
+        assert_eq!(a.url, url("/a"));
+        if released_before {
+            frontier.release(a);
+            frontier.desk().merge(merge);
+        } else {
+            frontier.desk().merge(merge);
+            frontier.release(a);
+        }
+        assert_eq!(drain(&frontier), ["/a", "/b"]);
+    }
+}
+
+#[test]
+fn what_is_settled_is_not_leased_again() {
+    let (_dir, frontier) = two();
+    let a = lease(&frontier).unwrap();
+    let merge = half(&frontier, |transaction| {
+        transaction.admit(link("/c", 1)).unwrap();
+        transaction
+            .settle(a, Outcome::Fetched { status: 200 })
+            .unwrap();
+    });
+    frontier.desk().forget_heads();
+    let c = lease(&frontier).unwrap();
+    assert_eq!(c.url, url("/c"));
+    frontier.desk().merge(merge);
+    frontier.release(c);
+    assert_eq!(drain(&frontier), ["/c", "/b"]);
+}
+
+#[test]
+fn a_url_leased_before_it_moved_is_not_leased_at_its_new_place() {
+    let (_dir, frontier) = two();
+    let mut a = None;
+    let merge = half(&frontier, |transaction| {
+        transaction.admit(link("/a", 1)).unwrap();
+        a = lease(&frontier);
+    });
+    assert_eq!(path(a.as_ref()), Some("/a"));
+    frontier.desk().forget_heads();
+    let b = lease(&frontier);
+    assert_eq!(path(b.as_ref()), Some("/b"));
+    frontier.desk().merge(merge);
+    frontier.release(b.unwrap());
+    frontier.release(a.unwrap());
+    assert_eq!(drain(&frontier), ["/a", "/b"]);
+}
