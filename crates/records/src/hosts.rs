@@ -139,7 +139,7 @@ impl Hosts {
         let report = &mut host.report;
         report.requests += 1;
         report.busy_ms += row.end.saturating_sub(row.start);
-        if row.purpose != "page" {
+        if matches!(row.purpose.as_str(), "robots" | "hop") {
             report.robots_requests += 1;
         }
         if row.purpose == "robots" {
