@@ -45,6 +45,7 @@ pub(crate) struct JobArgs {
 
 /// What else there is to do.
 #[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one, for a moment")]
 pub(crate) enum Command {
     /// May we? The robots.txt verdict for URLs, and the line that decides
     Robots(RobotsArgs),

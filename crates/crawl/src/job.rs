@@ -10,6 +10,7 @@ use crawl_fetcher::robots::RobotsTimes;
 use crawl_fetcher::{FetchConfig, ResolveOverride};
 use crawl_policy::scope::ScopeMode;
 use crawl_scheduler::Politeness;
+use crawl_weburl::CanonicalUrl;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
@@ -20,6 +21,7 @@ use crate::settings::{
     Checked, NAME_AND_VERSION, ScopeName, Settings, check, contact_mail, first_start, record,
     user_agent,
 };
+use crate::units::Span;
 use crate::{records, signals};
 
 /// Crawls, and says how it went. The exit code, or why there was no crawl.
@@ -85,7 +87,7 @@ fn config(settings: &Settings, checked: &Checked) -> Config {
             max_pages: scope.max_pages.0.map(|pages| pages.0),
             max_pages_per_host: scope.max_pages_per_host.0.map(|pages| pages.0),
             max_bytes: scope.max_bytes.0.map(|bytes| bytes.0),
-            max_time: scope.max_time.0.map(|time| time.get()),
+            max_time: scope.max_time.0.map(Span::get),
         },
         max_redirects: scope.max_redirects,
         retries: settings.fetch.retries,
@@ -130,7 +132,7 @@ fn fetch_config(settings: &Settings, checked: &Checked, user_agent: &str) -> Fet
         proxy: (!fetch.proxy.is_empty()).then(|| fetch.proxy.clone()),
         resolve: resolve.collect(),
         allow_private: fetch.allow_private.is_on(),
-        own_hosts: checked.seeds.iter().map(|seed| seed.host_key()).collect(),
+        own_hosts: checked.seeds.iter().map(CanonicalUrl::host_key).collect(),
         ..FetchConfig::new(user_agent)
     }
 }

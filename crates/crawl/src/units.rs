@@ -434,6 +434,10 @@ fn scaled(number: &str, scale: u64) -> Option<u64> {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "an expectation is written where it is used"
+)]
 mod tests {
     use std::fmt::Display;
     use std::str::FromStr;

@@ -309,6 +309,10 @@ fn request_line(request: &RequestRow) -> String {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "an expectation is written where it is used"
+)]
 mod tests {
     use std::fs;
 

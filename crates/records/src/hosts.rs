@@ -139,7 +139,7 @@ impl Hosts {
         let report = &mut host.report;
         report.requests += 1;
         report.busy_ms += row.end.saturating_sub(row.start);
-        if row.purpose != "page" {
+        if matches!(row.purpose.as_str(), "robots" | "hop") {
             report.robots_requests += 1;
         }
         if row.purpose == "robots" {
@@ -262,6 +262,10 @@ impl RobotsReport {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "an expectation is written where it is used"
+)]
 mod tests {
     use crawl_archive::rows::RequestRow;
     use expect_test::{Expect, expect};

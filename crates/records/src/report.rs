@@ -282,6 +282,10 @@ impl Requests {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "an expectation is written where it is used"
+)]
 mod tests {
     use std::fs;
     use std::path::Path;

@@ -1,6 +1,7 @@
 //! Asking hosts for their robots.txt, with permits like any other request.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use bytes::Bytes;
 use crawl_fetcher::robots::RobotsAnswer;
@@ -44,10 +45,9 @@ pub(super) fn robots_of(
     runtime.block_on(async {
         let mut found = BTreeMap::new();
         for url in urls {
-            let origin = url.origin();
-            if !found.contains_key(&origin) {
-                let fetched = asker.ask(&origin).await?;
-                found.insert(origin, fetched);
+            if let Entry::Vacant(place) = found.entry(url.origin()) {
+                let fetched = asker.ask(place.key()).await?;
+                place.insert(fetched);
             }
         }
         Ok(found)

@@ -109,18 +109,18 @@ struct Source {
 
 /// The files that the URLs are judged by.
 enum Rules {
-    One(Source),
+    One(Box<Source>),
     ByOrigin(BTreeMap<Origin, Source>),
 }
 
 impl Rules {
     fn of_file(path: &Path, agent: &ProductToken, profile: Profile) -> Result<Rules, Refusal> {
         let body = read_file(path, MAX_FILE_OCTETS)?;
-        Ok(Rules::One(Source {
+        Ok(Rules::One(Box::new(Source {
             name: path.display().to_string(),
             robots: Some(Robots::parse(&body, agent, profile)),
             answer: "read".to_owned(),
-        }))
+        })))
     }
 
     fn fetched(

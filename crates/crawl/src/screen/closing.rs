@@ -15,56 +15,62 @@ const NAMED: usize = 10;
 ///
 /// `exe` is the name that the program was called by.
 pub(crate) fn closing(summary: &Summary, exe: &str) -> String {
-    let mut text = String::new();
-    let _ = writeln!(text, "{}", how(summary));
+    let mut text = format!("{}\n", how(summary));
+    name_unreached(summary, &mut text);
+    let mut line = |name: &str, what: String| {
+        let _ = writeln!(text, "  {:<9} {what}", format!("{name}:"));
+    };
+    let fetched = format!(
+        "{} pages, {}",
+        grouped(summary.pages),
+        octets(summary.bytes)
+    );
+    line(
+        "fetched",
+        match summary.resumed {
+            true => format!(
+                "{fetched} ({} pages in this run)",
+                grouped(summary.pages_of_run)
+            ),
+            false => fetched,
+        },
+    );
+    line("barred", barred(summary));
+    line("failed", grouped(summary.failed));
+    if summary.pending > 0 {
+        line("pending", grouped(summary.pending));
+    }
+    let requests = grouped(summary.requests);
+    let robots = grouped(summary.robots_requests);
+    let took = roughly_or_tenths(summary.elapsed);
+    line(
+        "took",
+        format!("{took}, {requests} requests, {robots} of them for robots.txt"),
+    );
+    let output = summary.output.display().to_string();
+    line("lies in", output.clone());
+    if summary.pending > 0 {
+        line("go on", format!("{exe} --output {}", quoted(&output)));
+    }
+    text
+}
+
+/// Hosts that were waited for in vain, and seeds that failed.
+fn name_unreached(summary: &Summary, text: &mut String) {
     if let Ended::Unreachable(hosts) = &summary.ended {
         for host in hosts.iter().take(NAMED) {
-            let when = jiff::Timestamp::from_microsecond(
-                i64::try_from(host.next_try.as_micros()).unwrap_or(i64::MAX),
-            );
-            let when = when
-                .map(|when| format!(", next try from {when:.0}"))
-                .unwrap_or_default();
+            let micros = i64::try_from(host.next_try.as_micros()).unwrap_or(i64::MAX);
+            let when = jiff::Timestamp::from_microsecond(micros);
+            let when = when.map(|when| format!(", next try from {when:.0}"));
+            let when = when.unwrap_or_default();
             let _ = writeln!(text, "  unreachable: {}: {}{when}", host.host, host.why);
         }
-        more(&mut text, hosts.len());
+        more(text, hosts.len());
     }
     for seed in summary.seeds_failed.iter().take(NAMED) {
         let _ = writeln!(text, "  seed failed: {}: {}", seed.url, seed.why);
     }
-    more(&mut text, summary.seeds_failed.len());
-    let _ = writeln!(
-        text,
-        "  fetched:  {} pages, {}{}",
-        grouped(summary.pages),
-        octets(summary.bytes),
-        match summary.resumed {
-            true => format!(" ({} pages in this run)", grouped(summary.pages_of_run)),
-            false => String::new(),
-        }
-    );
-    let _ = writeln!(text, "  barred:   {}", barred(summary));
-    let _ = writeln!(text, "  failed:   {}", grouped(summary.failed));
-    if summary.pending > 0 {
-        let _ = writeln!(text, "  pending:  {}", grouped(summary.pending));
-    }
-    let _ = writeln!(
-        text,
-        "  took:     {}, {} requests, {} of them for robots.txt",
-        roughly_or_millis(summary.elapsed),
-        grouped(summary.requests),
-        grouped(summary.robots_requests)
-    );
-    let output = summary.output.display();
-    let _ = writeln!(text, "  lies in:  {output}");
-    if summary.pending > 0 {
-        let _ = writeln!(
-            text,
-            "  go on:    {exe} --output {}",
-            quoted(&output.to_string())
-        );
-    }
-    text
+    more(text, summary.seeds_failed.len());
 }
 
 /// The exit code of a run that came to its end.
@@ -119,7 +125,7 @@ fn more(text: &mut String, count: usize) {
     }
 }
 
-fn roughly_or_millis(time: std::time::Duration) -> String {
+fn roughly_or_tenths(time: std::time::Duration) -> String {
     match time.as_secs() {
         0..10 => format!("{:.1}s", time.as_secs_f64()),
         _ => roughly(time),
@@ -132,5 +138,171 @@ fn quoted(path: &str) -> String {
     match !path.is_empty() && path.chars().all(plain) {
         true => path.to_owned(),
         false => format!("'{}'", path.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "an expectation is written where it is used"
+)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use crawl_engine::{Ended, SeedFailure, Summary, UnreachableHost};
+    use crawl_scheduler::Tick;
+    use crawl_weburl::{HostKey, canonicalize};
+    use expect_test::{Expect, expect};
+
+    use super::{closing, exit_code};
+
+    fn summary(ended: Ended) -> Summary {
+        Summary {
+            ended,
+            pages: 1234,
+            pages_of_run: 1234,
+            failed: 2,
+            pending: 0,
+            requests: 1300,
+            robots_requests: 1,
+            bytes: 12_345_678,
+            excluded: BTreeMap::from([("robots".to_owned(), 40), ("scope".to_owned(), 1005)]),
+            unusable: BTreeMap::new(),
+            seeds_fetched: 1,
+            seeds_failed: Vec::new(),
+            elapsed: Duration::from_secs(1_301),
+            output: "crawl-e.example".into(),
+            resumed: false,
+        }
+    }
+
+    fn check(summary: &Summary, code: u8, expect: Expect) {
+        assert_eq!(exit_code(summary, false), code);
+        expect.assert_eq(&closing(summary, "crawl"));
+    }
+
+    #[test]
+    fn finished() {
+        check(
+            &summary(Ended::Finished),
+            0,
+            expect![[r#"
+            finished
+              fetched:  1,234 pages, 12.3 MB
+              barred:   1,045 (robots 40, scope 1,005)
+              failed:   2
+              took:     21m41s, 1,300 requests, 1 of them for robots.txt
+              lies in:  crawl-e.example
+        "#]],
+        );
+        let mut nothing_left = summary(Ended::Finished);
+        nothing_left.resumed = true;
+        (nothing_left.pages_of_run, nothing_left.requests) = (0, 0);
+        check(
+            &nothing_left,
+            0,
+            expect![[r#"
+            finished: there was nothing left to do
+              fetched:  1,234 pages, 12.3 MB (0 pages in this run)
+              barred:   1,045 (robots 40, scope 1,005)
+              failed:   2
+              took:     21m41s, 0 requests, 1 of them for robots.txt
+              lies in:  crawl-e.example
+        "#]],
+        );
+    }
+
+    #[test]
+    fn ended_early() {
+        let mut budget = summary(Ended::Budget("max-pages"));
+        budget.pending = 7;
+        budget.output = "it's here".into();
+        check(
+            &budget,
+            0,
+            expect![[r#"
+            ended by --max-pages
+              fetched:  1,234 pages, 12.3 MB
+              barred:   1,045 (robots 40, scope 1,005)
+              failed:   2
+              pending:  7
+              took:     21m41s, 1,300 requests, 1 of them for robots.txt
+              lies in:  it's here
+              go on:    crawl --output 'it'\''s here'
+        "#]],
+        );
+        let mut interrupted = summary(Ended::Interrupted);
+        interrupted.pending = 7;
+        check(
+            &interrupted,
+            130,
+            expect![[r#"
+            interrupted; what was fetched is kept
+              fetched:  1,234 pages, 12.3 MB
+              barred:   1,045 (robots 40, scope 1,005)
+              failed:   2
+              pending:  7
+              took:     21m41s, 1,300 requests, 1 of them for robots.txt
+              lies in:  crawl-e.example
+              go on:    crawl --output crawl-e.example
+        "#]],
+        );
+    }
+
+    #[test]
+    fn unreachable_hosts_and_failed_seeds_are_named() {
+        let mut unreachable = summary(Ended::Unreachable(vec![UnreachableHost {
+            host: HostKey::parse("e.example").unwrap(),
+            why: "connect_refused".to_owned(),
+            next_try: Tick::from_micros(1_795_219_199_123_000),
+        }]));
+        unreachable.pending = 1;
+        assert_eq!(exit_code(&unreachable, true), 1);
+        check(
+            &unreachable,
+            0,
+            expect![[r#"
+            ended: the one host left can't be asked for longer than --wait-unreachable
+              unreachable: e.example: connect_refused, next try from 2026-11-20T23:59:59Z
+              fetched:  1,234 pages, 12.3 MB
+              barred:   1,045 (robots 40, scope 1,005)
+              failed:   2
+              pending:  1
+              took:     21m41s, 1,300 requests, 1 of them for robots.txt
+              lies in:  crawl-e.example
+              go on:    crawl --output crawl-e.example
+        "#]],
+        );
+        unreachable.seeds_fetched = 0;
+        assert_eq!(exit_code(&unreachable, false), 1);
+        let mut failed = summary(Ended::Finished);
+        failed.seeds_fetched = 0;
+        failed.seeds_failed = vec![SeedFailure {
+            url: canonicalize(None, "http://e.example/").unwrap(),
+            why: "404".to_owned(),
+        }];
+        check(
+            &failed,
+            1,
+            expect![[r#"
+            finished
+              seed failed: http://e.example/: 404
+              fetched:  1,234 pages, 12.3 MB
+              barred:   1,045 (robots 40, scope 1,005)
+              failed:   2
+              took:     21m41s, 1,300 requests, 1 of them for robots.txt
+              lies in:  crawl-e.example
+        "#]],
+        );
+    }
+
+    #[test]
+    fn failed_pages_count_only_where_asked() {
+        let finished = summary(Ended::Finished);
+        assert_eq!(
+            (exit_code(&finished, false), exit_code(&finished, true)),
+            (0, 1)
+        );
     }
 }

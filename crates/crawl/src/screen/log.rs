@@ -36,8 +36,8 @@ pub(crate) fn start_log(settings: &Settings, screen: &Screen) -> Result<(), Refu
     let stderr_level = match display.verbose {
         _ if display.quiet.is_on() => LevelFilter::ERROR,
         0 => LevelFilter::WARN,
-        1 => LevelFilter::INFO,
-        2 => LevelFilter::DEBUG,
+        // Each exchange is told at this level.
+        1 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
     let on_screen = fmt::layer()
@@ -56,7 +56,7 @@ pub(crate) fn start_log(settings: &Settings, screen: &Screen) -> Result<(), Refu
             let layer = fmt::layer()
                 .with_ansi(false)
                 .with_writer(Mutex::new(file))
-                .with_filter(from(stderr_level.max(LevelFilter::INFO)));
+                .with_filter(from(stderr_level.max(LevelFilter::DEBUG)));
             Some(layer)
         }
     };

@@ -74,26 +74,28 @@ fn draw(screen: &Screen, now: &Progress) {
     }
 }
 
+/// What matters most comes first: a narrow terminal cuts the end off.
 fn line(now: &Progress) -> String {
+    let waiting = u64::from(now.hosts_waiting);
     let mut parts = vec![
         format!("{} pages", grouped(now.pages)),
         format!("{:.1}/s", now.pages_per_second),
-        octets(now.bytes),
-        format!("{} pending", grouped(now.pending)),
-        format!("{} hosts waiting", grouped(u64::from(now.hosts_waiting))),
+        format!("{} hosts waiting", grouped(waiting)),
     ];
-    if now.hosts_resting > 0 {
-        parts.push(format!("{} resting", grouped(u64::from(now.hosts_resting))));
-    }
-    if now.failed > 0 {
-        parts.push(format!("{} failed", grouped(now.failed)));
-    }
     match (now.phase, now.left) {
         (Phase::Draining, _) => parts.push(format!("stopping, {} in flight", now.in_flight)),
         (Phase::Writing, _) => parts.push("writing the index".to_owned()),
         (Phase::Crawling, Some(left)) => parts.push(format!("about {} left", roughly(left))),
         (Phase::Crawling, None) => {}
     }
+    parts.push(format!("{} pending", grouped(now.pending)));
+    if now.hosts_resting > 0 {
+        parts.push(format!("{} resting", grouped(u64::from(now.hosts_resting))));
+    }
+    if now.failed > 0 {
+        parts.push(format!("{} failed", grouped(now.failed)));
+    }
+    parts.push(octets(now.bytes));
     parts.join(", ")
 }
 
@@ -132,6 +134,10 @@ fn millis(time: Duration) -> u64 {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "an expectation is written where it is used"
+)]
 mod tests {
     use std::time::Duration;
 
@@ -161,8 +167,8 @@ mod tests {
         check(
             &moment(),
             expect![[r#"
-            1,234 pages, 3.2/s, 12.3 MB, 56 pending, 2 hosts waiting
-            {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":0,"hosts_resting":0,"hosts_waiting":2,"in_flight":0,"left_ms":null,"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"crawling"}"#]],
+                1,234 pages, 3.2/s, 2 hosts waiting, 56 pending, 12.3 MB
+                {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":0,"hosts_resting":0,"hosts_waiting":2,"in_flight":0,"left_ms":null,"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"crawling"}"#]],
         );
         let left = Some(Duration::from_secs(3_700));
         check(
@@ -173,8 +179,8 @@ mod tests {
                 ..moment()
             },
             expect![[r#"
-            1,234 pages, 3.2/s, 12.3 MB, 56 pending, 2 hosts waiting, 1 resting, 1 failed, about 1h1m left
-            {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":1,"hosts_resting":1,"hosts_waiting":2,"in_flight":0,"left_ms":3700000,"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"crawling"}"#]],
+                1,234 pages, 3.2/s, 2 hosts waiting, about 1h1m left, 56 pending, 1 resting, 1 failed, 12.3 MB
+                {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":1,"hosts_resting":1,"hosts_waiting":2,"in_flight":0,"left_ms":3700000,"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"crawling"}"#]],
         );
         let phase = Phase::Draining;
         check(
@@ -184,8 +190,8 @@ mod tests {
                 ..moment()
             },
             expect![[r#"
-            1,234 pages, 3.2/s, 12.3 MB, 56 pending, 2 hosts waiting, stopping, 3 in flight
-            {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":0,"hosts_resting":0,"hosts_waiting":2,"in_flight":3,"left_ms":null,"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"draining"}"#]],
+                1,234 pages, 3.2/s, 2 hosts waiting, stopping, 3 in flight, 56 pending, 12.3 MB
+                {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":0,"hosts_resting":0,"hosts_waiting":2,"in_flight":3,"left_ms":null,"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"draining"}"#]],
         );
     }
 

@@ -279,7 +279,12 @@ fn default_output(seed: &CanonicalUrl) -> PathBuf {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "an expectation is written where it is used"
+)]
 mod tests {
+    use crawl_weburl::CanonicalUrl;
     use expect_test::{Expect, expect};
 
     use super::{Checked, check, contact_mail, user_agent};
@@ -299,7 +304,7 @@ mod tests {
                 agent,
                 contact,
             }) => {
-                let seeds: Vec<&str> = seeds.iter().map(|seed| seed.as_str()).collect();
+                let seeds: Vec<&str> = seeds.iter().map(CanonicalUrl::as_str).collect();
                 let contact = contact.as_deref();
                 format!(
                     "{} -> {}\n{}, from {:?}",

@@ -175,6 +175,10 @@ fn nearest(name: &str, known: Vec<String>, word: impl Fn(&str) -> &str) -> Optio
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "an expectation is written where it is used"
+)]
 mod tests {
     use expect_test::{Expect, expect};
 

@@ -325,7 +325,7 @@ impl Layer {
 
     /// Drops what the command line holds without having been typed: a count of no `-v`
     /// and an empty contact from the environment say nothing.
-    pub(crate) fn as_typed(mut self) -> Layer {
+    pub(crate) fn typed(mut self) -> Layer {
         self.display.verbose = self.display.verbose.filter(|count| *count > 0);
         self.operator.contact = self.operator.contact.filter(|text| !text.is_empty());
         self

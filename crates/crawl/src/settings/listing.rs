@@ -56,25 +56,20 @@ pub(crate) fn effective(settings: &Settings) -> String {
 /// What goes to a crawl's crawl.toml: the settings in force, versions, and when the
 /// crawl was first started and started last (RFC 3339).
 pub(crate) fn record(settings: &Settings, first_start: &str, start: &str) -> String {
-    let mut notes = Table::new();
-    let mut note = |key: &str, text: &str| notes.insert(key.into(), Value::String(text.into()));
-    note("version", env!("CARGO_PKG_VERSION"));
-    note("warc", "1.1");
-    note("started", first_start);
-    note("last-started", start);
-    let mut head = Table::new();
-    head.insert(NOTES.to_owned(), Value::Table(notes));
     format!(
-        "# The configuration that was in force. `crawl --output` with this directory goes on.\n{}\n{}",
+        "# The configuration that was in force. `crawl --output` with this directory goes on.\n\
+         {}\n[{NOTES}]\nversion = \"{}\"\nwarc = \"1.1\"\n\
+         started = \"{first_start}\"\nlast-started = \"{start}\"\n",
         effective(settings),
-        toml::to_string(&head).unwrap_or_default()
+        env!("CARGO_PKG_VERSION"),
     )
 }
 
-/// When a crawl was first started, by its crawl.toml.
+/// When a crawl was first started, by its crawl.toml; RFC 3339.
 pub(crate) fn first_start(text: &str) -> Option<String> {
     let table: Table = text.parse().ok()?;
-    Some(table.get(NOTES)?.get("started")?.as_str()?.to_owned())
+    let started: jiff::Timestamp = table.get(NOTES)?.get("started")?.as_str()?.parse().ok()?;
+    Some(started.to_string())
 }
 
 /// Serialising can't fail: all keys are strings and all values scalars or lists.

@@ -37,7 +37,7 @@ pub(crate) fn gather(
     config: Option<&Path>,
     surroundings: &Surroundings,
 ) -> Result<Settings, Refusal> {
-    let flags = flags.as_typed();
+    let flags = flags.typed();
     let config = config.map(file::read).transpose()?.unwrap_or_default();
     let typed = flags.over(config);
     let stored = match (&typed.seed, &typed.output.output) {
