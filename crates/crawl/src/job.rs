@@ -93,6 +93,7 @@ fn config(settings: &Settings, checked: &Checked) -> Config {
         retries: settings.fetch.retries,
         sitemaps: scope.sitemaps.is_on(),
         politeness: politeness(settings),
+        own_site: settings.politeness.own_site.is_on(),
         wait_unreachable: settings.politeness.wait_unreachable.get(),
         warc: settings.output.warc.is_on(),
         links: settings.output.links.is_on(),
@@ -132,6 +133,7 @@ fn fetch_config(settings: &Settings, checked: &Checked, user_agent: &str) -> Fet
         proxy: (!fetch.proxy.is_empty()).then(|| fetch.proxy.clone()),
         resolve: resolve.collect(),
         allow_private: fetch.allow_private.is_on(),
+        allow_public: checked.contact.is_some(),
         own_hosts: checked.seeds.iter().map(CanonicalUrl::host_key).collect(),
         ..FetchConfig::new(user_agent)
     }

@@ -40,6 +40,9 @@ pub struct Config {
     pub sitemaps: bool,
     /// Gaps, rates and limits.
     pub politeness: Politeness,
+    /// Whether the operator answers for all hosts of the crawl. Where not, hosts outside
+    /// loopback and private ranges are asked every 200 ms at most, one request at a time.
+    pub own_site: bool,
     /// Where only resting hosts are left, the longest wait for the next try.
     pub wait_unreachable: Duration,
     /// Limits of one exchange, names, addresses and headers.

@@ -26,7 +26,7 @@ const RUN_ENDED: &[u8] = b"ended";
 const TOML_BESIDE: &str = "crawl.toml.new";
 
 /// What stands in a crawl's directory, beside `state/`.
-const OURS: [&str; 11] = [
+const OURS: [&str; 12] = [
     "crawl.toml",
     TOML_BESIDE,
     "state",
@@ -37,6 +37,7 @@ const OURS: [&str; 11] = [
     "archive",
     "index",
     "report.json",
+    "report.json.new",
     "report.html",
 ];
 

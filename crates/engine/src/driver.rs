@@ -13,6 +13,7 @@ use crawl_scheduler::{Restart, Spent, Tick};
 use tokio::sync::mpsc as async_mpsc;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tracing::Instrument as _;
 
 use crate::config::{Config, Controls, Phase, Stop};
 use crate::directory::{self, Directory};
@@ -20,6 +21,7 @@ use crate::error::EngineError;
 use crate::finish;
 use crate::item::{Effect, Event, HostState, Job};
 use crate::readers::{Readers, Work};
+use crate::request_log;
 use crate::ring::{Next, Ring};
 use crate::summary::{Ended, Summary};
 use crate::writer::Writer;
@@ -220,10 +222,20 @@ impl Driver {
             match effect {
                 Effect::Fetch { permit, job } => {
                     let fetcher = Arc::clone(&self.fetcher);
-                    self.fetches.spawn(async move {
-                        let (spent, result) = fetcher.fetch(permit, job.request()).await;
-                        (job, spent, result)
-                    });
+                    let span = tracing::debug_span!(
+                        "exchange",
+                        url = %job.url(),
+                        purpose = request_log::purpose(&job),
+                        gap = ?permit.gap(),
+                        why = %permit.why(),
+                    );
+                    self.fetches.spawn(
+                        async move {
+                            let (spent, result) = fetcher.fetch(permit, job.request()).await;
+                            (job, spent, result)
+                        }
+                        .instrument(span),
+                    );
                 }
                 Effect::Log(row) => {
                     if let Err(error) = self.requests.append(&row) {

@@ -1,7 +1,9 @@
 //! What this run knows of each origin's rules, and the requests that find them out.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crawl_fetcher::robots::{
     Compiled, CopyState, RobotsAnswer, RobotsCache, RobotsCopy, RobotsTimes,
@@ -10,8 +12,9 @@ use crawl_fetcher::{Exchange, Failure, FailureKind, Request};
 use crawl_frontier::{Admission, Frontier, FrontierError};
 use crawl_policy::{ProductToken, Profile};
 use crawl_scheduler::{Purpose, RobotsState, Tick};
-use crawl_weburl::{CanonicalUrl, HostKey, Origin, canonicalize};
+use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, Origin, canonicalize, classify};
 
+use crate::config::Config;
 use crate::item::{Effect, Item, Job, RobotsItem};
 use crate::read::sitemap_admission;
 use crate::ring::Ring;
@@ -19,6 +22,9 @@ use crate::ring::Ring;
 /// Octets that compiled copies of robots.txt may take in memory. Others are compiled
 /// anew from the state when their origin's turn comes.
 const CACHE_OCTETS: u64 = 64 * 1024 * 1024;
+
+/// The least gap at a host that the operator does not answer for.
+const LEAST_GAP: Duration = Duration::from_millis(200);
 
 /// May pages of an origin be judged now?
 pub(crate) enum Standing {
@@ -35,6 +41,7 @@ pub(crate) struct Origins {
     agent: ProductToken,
     profile: Profile,
     times: RobotsTimes,
+    own_site: bool,
     cache: RobotsCache,
     met: HashMap<Origin, Met>,
     /// Why the robots.txt of a host can't be had, for the end's message.
@@ -51,12 +58,13 @@ struct Met {
 }
 
 impl Origins {
-    pub(crate) fn new(agent: ProductToken, profile: Profile, times: RobotsTimes) -> Origins {
+    pub(crate) fn new(config: &Config) -> Origins {
         Origins {
+            agent: config.agent.clone(),
+            profile: config.profile,
+            times: config.robots_times,
+            own_site: config.own_site,
             cache: RobotsCache::new(CACHE_OCTETS),
-            agent,
-            profile,
-            times,
             met: HashMap::new(),
             unreachable: HashMap::new(),
         }
@@ -76,7 +84,7 @@ impl Origins {
         let Some(compiled) = self.load(origin, frontier)? else {
             return Ok(None);
         };
-        let state = compiled.state(now, &self.times);
+        let state = self.state(now, &compiled, None);
         // Where nothing answered, nobody asked for a rest: a new start may knock at once.
         let knock =
             matches!(state, RobotsState::Unreachable { .. }) && compiled.copy.status.is_none();
@@ -113,6 +121,22 @@ impl Origins {
             return Ok(None);
         };
         Ok(Some(self.keep(copy)))
+    }
+
+    /// What the scheduler is told of an origin's rules. `address` is where the origin
+    /// answered, where that is known.
+    fn state(&self, now: Tick, compiled: &Compiled, address: Option<IpAddr>) -> RobotsState {
+        match compiled.state(now, &self.times) {
+            RobotsState::InForce { crawl_delay, until }
+                if !self.own_site && is_public(&compiled.copy.origin, address) =>
+            {
+                RobotsState::InForce {
+                    crawl_delay: Some(crawl_delay.unwrap_or_default().max(LEAST_GAP)),
+                    until,
+                }
+            }
+            state => state,
+        }
     }
 
     /// The request that asks for an origin's robots.txt, with the validators of the copy
@@ -222,8 +246,10 @@ impl Ring {
             self.scheduler.robots(now, of, state);
         } else {
             let compiled = self.origins.learn(of, &answer, &result, &*self.frontier)?;
-            self.scheduler
-                .robots(now, of, compiled.state(now, &self.config.robots_times));
+            let address = result.as_ref().ok().and_then(|exchange| exchange.address);
+            let address = address.filter(|_| hop == 0).map(|address| address.ip());
+            let state = self.origins.state(now, &compiled, address);
+            self.scheduler.robots(now, of, state);
             item.copy = Some((of.clone(), compiled.copy.to_bytes()));
             if self.config.sitemaps
                 && matches!(
@@ -253,5 +279,16 @@ impl Ring {
         urls.filter(|url| url.host_key() == of.host_key() || self.in_scope(url))
             .map(|url| sitemap_admission(url, &robots_url))
             .collect()
+    }
+}
+
+/// Whether a host may be someone else's: any but those at loopback and private addresses.
+fn is_public(origin: &Origin, address: Option<IpAddr>) -> bool {
+    let host = origin.host_key();
+    let host = host.host();
+    let literal = || host.trim_matches(['[', ']']).parse().ok();
+    match address.or_else(literal).map(classify) {
+        Some(class) => !matches!(class, AddressClass::Loopback | AddressClass::Private),
+        None => host != "localhost" && !host.ends_with(".localhost"),
     }
 }

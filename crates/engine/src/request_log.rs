@@ -56,13 +56,14 @@ pub(crate) fn with_wait(mut row: RequestRow, learned: &Learned) -> RequestRow {
     row
 }
 
-fn purpose(job: &Job) -> &'static str {
+pub(crate) fn purpose(job: &Job) -> &'static str {
     match job {
         Job::Page { lease, .. } => match lease.kind {
             UrlKind::Page => "page",
             UrlKind::Sitemap => "sitemap",
         },
-        Job::Robots { .. } => "robots",
+        Job::Robots { hop: 0, .. } => "robots",
+        Job::Robots { .. } => "hop",
     }
 }
 

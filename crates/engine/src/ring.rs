@@ -77,7 +77,7 @@ impl Ring {
     ) -> Ring {
         Ring {
             scheduler: Scheduler::new(config.politeness.clone(), seed),
-            origins: Origins::new(config.agent.clone(), config.profile, config.robots_times),
+            origins: Origins::new(&config),
             config,
             frontier,
             scope: Arc::new(scope),
@@ -366,7 +366,7 @@ impl Ring {
                     request_log::robots_exclusion(&verdict)
                 }
                 Standing::Refused(why) => Exclusion {
-                    reason: Reason::Private,
+                    reason: Reason::Address,
                     rule: Some(why.clone()),
                     line: None,
                 },

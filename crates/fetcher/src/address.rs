@@ -9,6 +9,7 @@ use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, classify};
 #[derive(Debug, Default)]
 pub(crate) struct AddressRules {
     allow_private: bool,
+    refuse_public: bool,
     own_hosts: HashSet<HostKey>,
     /// The names among them, and the proxy's: a lookup knows no port.
     own_names: HashSet<String>,
@@ -26,12 +27,14 @@ pub(crate) struct AddressRefused {
 impl AddressRules {
     pub(crate) fn new(
         allow_private: bool,
+        allow_public: bool,
         own_hosts: &[HostKey],
         proxy_host: Option<&str>,
     ) -> AddressRules {
         let names = own_hosts.iter().map(HostKey::host).chain(proxy_host);
         AddressRules {
             allow_private,
+            refuse_public: !allow_public,
             own_names: names.map(|name| plain(name).to_ascii_lowercase()).collect(),
             own_hosts: own_hosts.iter().cloned().collect(),
         }
@@ -76,7 +79,7 @@ impl AddressRules {
     fn judge(&self, class: AddressClass, own: bool) -> Result<(), AddressClass> {
         match class {
             _ if own => Ok(()),
-            AddressClass::Public => Ok(()),
+            AddressClass::Public if !self.refuse_public => Ok(()),
             AddressClass::Loopback | AddressClass::Private if self.allow_private => Ok(()),
             other => Err(other),
         }
@@ -109,6 +112,7 @@ fn words(class: AddressClass) -> &'static str {
     match class {
         AddressClass::Loopback => "this machine's own address",
         AddressClass::Private => "an address of a private network",
+        AddressClass::Public => "someone else's server, and no contact is given",
         _ => "an address of no single server",
     }
 }
@@ -127,7 +131,20 @@ mod tests {
 
     fn own(hosts: &[&str]) -> AddressRules {
         let hosts: Vec<_> = hosts.iter().map(|h| HostKey::parse(h).unwrap()).collect();
-        AddressRules::new(false, &hosts, Some("proxy.lan"))
+        AddressRules::new(false, true, &hosts, Some("proxy.lan"))
+    }
+
+    #[test]
+    fn ours_nobody_else_s_server_without_a_contact() {
+        let rules = AddressRules::new(false, false, &[], None);
+        let why =
+            "93.184.215.14 is at 93.184.215.14, someone else's server, and no contact is given";
+        check(&rules, "http://93.184.215.14/", Err(why));
+        assert!(
+            rules
+                .judge_lookup("a.example", "93.184.215.14".parse().unwrap())
+                .is_err()
+        );
     }
 
     #[test]
@@ -175,7 +192,7 @@ mod tests {
 
     #[test]
     fn ours_allow_private_does_not_open_addresses_of_no_server() {
-        let rules = AddressRules::new(true, &[], None);
+        let rules = AddressRules::new(true, true, &[], None);
         check(&rules, "http://127.0.0.1/", Ok(()));
         check(&rules, "http://192.168.1.1/", Ok(()));
         check(

@@ -32,6 +32,9 @@ pub struct FetchConfig {
     /// Loopback and private addresses are asked like any other. Addresses that can belong
     /// to no single server stay refused.
     pub allow_private: bool,
+    /// Anyone's public servers are asked. False where nobody answers for the requests: who
+    /// owns a visited site must be able to reach someone.
+    pub allow_public: bool,
     /// Hosts that the operator typed (the seeds'): asked wherever they are.
     pub own_hosts: Vec<HostKey>,
     /// Certificates (PEM, one or more) trusted besides the platform's roots.
@@ -40,7 +43,7 @@ pub struct FetchConfig {
 
 impl FetchConfig {
     /// The defaults: 60 s for an exchange, 10 s of them for connecting, bodies of 10 MiB,
-    /// idle connections kept 5 s, nothing private.
+    /// idle connections kept 5 s, everything public and nothing private.
     #[must_use]
     pub fn new(user_agent: impl Into<String>) -> FetchConfig {
         FetchConfig {
@@ -53,6 +56,7 @@ impl FetchConfig {
             proxy: None,
             resolve: Vec::new(),
             allow_private: false,
+            allow_public: true,
             own_hosts: Vec::new(),
             extra_roots: None,
         }

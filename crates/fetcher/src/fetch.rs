@@ -45,6 +45,7 @@ impl Fetcher {
     pub fn new(config: FetchConfig, clock: Clock) -> Result<Fetcher, SetupError> {
         let rules = Arc::new(AddressRules::new(
             config.allow_private,
+            config.allow_public,
             &config.own_hosts,
             proxy_host(&config).as_deref(),
         ));

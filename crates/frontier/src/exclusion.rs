@@ -104,8 +104,8 @@ reasons! {
     Redirects = 9, "redirects";
     /// It can't be asked for.
     Unusable = 10, "unusable";
-    /// It lies in a private address range.
-    Private = 11, "private";
+    /// Its host lies at an address that may not be asked.
+    Address = 11, "address";
 }
 
 impl fmt::Display for Reason {

@@ -122,11 +122,11 @@ impl Hosts {
         }
     }
 
-    pub(crate) fn page(&mut self, row: &PageRow) {
+    pub(crate) fn page(&mut self, row: &PageRow, failed: bool) {
         let report = &mut self.host_of(&row.url).report;
         report.pages += 1;
         report.bytes += row.bytes;
-        report.failed += u64::from(row.status.is_none_or(|status| status >= 400));
+        report.failed += u64::from(failed);
     }
 
     pub(crate) fn excluded(&mut self, url: &str) {

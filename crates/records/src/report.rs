@@ -1,6 +1,6 @@
 //! A crawl in numbers: `report.json`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
@@ -54,7 +54,7 @@ pub struct About {
 pub struct Pages {
     /// All rows.
     pub total: u64,
-    /// Rows without an answer or with a status of 400 and above.
+    /// Rows without an answer or with a status of 400 and above, sitemaps left out.
     pub failed: u64,
     /// Octets of the bodies, as received.
     pub bytes: u64,
@@ -125,9 +125,9 @@ pub fn report(dir: &Path) -> Result<Report, RecordsError> {
         crawl,
         ..Report::default()
     };
-    report.read_pages(dir, &mut hosts)?;
+    let sitemaps = report.read_requests(dir, &mut hosts)?;
+    report.read_pages(dir, &sitemaps, &mut hosts)?;
     report.read_excluded(dir, &mut hosts)?;
-    report.read_requests(dir, &mut hosts)?;
     report.hosts = hosts.finish();
     let sum = |of: fn(&HostReport) -> u64| report.hosts.iter().map(of).sum();
     report.requests.short_gaps = sum(|host| host.gaps.short);
@@ -156,12 +156,20 @@ pub fn write_report(dir: &Path) -> Result<Report, RecordsError> {
 }
 
 impl Report {
-    fn read_pages(&mut self, dir: &Path, hosts: &mut Hosts) -> Result<(), RecordsError> {
+    fn read_pages(
+        &mut self,
+        dir: &Path,
+        sitemaps: &HashSet<String>,
+        hosts: &mut Hosts,
+    ) -> Result<(), RecordsError> {
         let mut rows = pages(dir)?;
         for row in rows.by_ref() {
             if let Some(row) = self.sound(row)? {
-                self.pages.add(&row);
-                hosts.page(&row);
+                // A sitemap is looked for where nobody named one: its absence is no failure.
+                let failed =
+                    row.status.is_none_or(|status| status >= 400) && !sitemaps.contains(&row.url);
+                self.pages.add(&row, failed);
+                hosts.page(&row, failed);
             }
         }
         self.note_torn("pages.jsonl", rows.is_torn());
@@ -181,16 +189,25 @@ impl Report {
         Ok(())
     }
 
-    fn read_requests(&mut self, dir: &Path, hosts: &mut Hosts) -> Result<(), RecordsError> {
+    /// Gives the URLs that were asked for as sitemaps.
+    fn read_requests(
+        &mut self,
+        dir: &Path,
+        hosts: &mut Hosts,
+    ) -> Result<HashSet<String>, RecordsError> {
+        let mut sitemaps = HashSet::new();
         let mut rows = requests(dir)?;
         for row in rows.by_ref() {
             if let Some(row) = self.sound(row)? {
                 self.requests.add(&row);
                 hosts.request(&row);
+                if row.purpose == "sitemap" {
+                    sitemaps.insert(row.url);
+                }
             }
         }
         self.note_torn("requests.jsonl", rows.is_torn());
-        Ok(())
+        Ok(sitemaps)
     }
 
     /// The row, or nothing where the line was none.
@@ -239,10 +256,10 @@ impl About {
 }
 
 impl Pages {
-    fn add(&mut self, row: &PageRow) {
+    fn add(&mut self, row: &PageRow, failed: bool) {
         self.total += 1;
         self.bytes += row.bytes;
-        self.failed += u64::from(row.status.is_none_or(|status| status >= 400));
+        self.failed += u64::from(failed);
         let outcome = match row.status {
             Some(200..=299) => "ok",
             Some(300..=399) => "redirect",

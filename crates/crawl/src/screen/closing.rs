@@ -79,7 +79,7 @@ pub(crate) fn exit_code(summary: &Summary, fail_on_error: bool) -> u8 {
     match &summary.ended {
         Ended::Interrupted => INTERRUPTED,
         _ if summary.seeds_fetched == 0 && !summary.seeds_failed.is_empty() => NOTHING_DONE,
-        Ended::Unreachable(_) if summary.seeds_fetched == 0 => NOTHING_DONE,
+        Ended::Finished | Ended::Unreachable(_) if summary.seeds_fetched == 0 => NOTHING_DONE,
         _ if fail_on_error && incomplete => NOTHING_DONE,
         _ => FINISHED,
     }

@@ -101,7 +101,7 @@ fn private_addresses_that_nobody_typed_are_listed_not_asked() {
     let summary = crawl.run().unwrap();
     assert_eq!(summary.ended, Ended::Finished);
     assert!(web.log().iter().all(|entry| entry.host == 0));
-    assert!(summary.excluded["private"] > 0);
+    assert!(summary.excluded["address"] > 0);
 }
 
 #[test]

@@ -54,6 +54,7 @@ impl Crawl {
                 delay_factor: 0.0,
                 ..Politeness::default()
             },
+            own_site: false,
             wait_unreachable: Duration::ZERO,
             fetch,
             warc: true,
