@@ -379,33 +379,33 @@ mod tests {
             &text,
             dir.path(),
             expect![[r#"
-            seed      http://e.example/
-            started   2026-11-20T23:59:00Z
-            pages     4 (110 octets)
-              client_error: 1
-              no_answer: 1
-              ok: 1
-              redirect: 1
-            statuses  200: 1, 301: 1, 404: 1
-            failed    2
-            excluded  1
-              robots: 1
-            requests  4
-              page: 3
-              robots: 1
-              timeout: 1
-            gaps      all kept
-            waits     1 cut short
-            hosts     2
-              e.example: 3 pages, 110 octets, 4 requests, 1 excluded
-                gaps: least seen 1000 ms where 1000 ms were asked for, all kept
-                waits: 1 asked for, the longest 60000 ms, 60000 ms in all; 28900 ms given; 1 cut short
-                http://e.example/robots.txt: rules (200)
-              other.example: 1 pages, 0 octets, 0 requests, 0 excluded
-                gaps: none, a single request
-            flaw      `DIR/excluded.jsonl` line 2: missing field `url` at line 1 column 12
-            flaw      the last line of `requests.jsonl` is torn
-        "#]],
+                seed      http://e.example/
+                started   2026-11-20T23:59:00Z
+                pages     4 (110 octets)
+                  client_error: 1
+                  no_answer: 1
+                  ok: 1
+                  redirect: 1
+                statuses  200: 1, 301: 1, 404: 1
+                failed    2
+                excluded  1
+                  robots: 1
+                requests  4
+                  page: 3
+                  robots: 1
+                  timeout: 1
+                gaps      all kept
+                waits     1 cut short
+                hosts     2
+                  e.example: 3 pages, 110 octets, 4 requests, 1 excluded
+                    gaps: least seen 1000 ms where 1000 ms were asked for, all kept
+                    waits: 1 asked for, the longest 60000 ms, 60000 ms in all; 28900 ms given; 1 cut short
+                    http://e.example/robots.txt: rules (200)
+                  other.example: 1 pages, 0 octets, 0 requests, 0 excluded
+                    gaps: none, a single request
+                flaw      the last line of `requests.jsonl` is torn
+                flaw      `DIR/excluded.jsonl` line 2: missing field `url` at line 1 column 12
+            "#]],
         );
     }
 
@@ -419,125 +419,125 @@ mod tests {
             &json,
             dir.path(),
             expect![[r#"
-            {
-              "format": 1,
-              "crawl": {
-                "seeds": [
-                  "http://e.example/"
-                ],
-                "version": "0.1.0",
-                "started": "2026-11-20T23:59:00Z",
-                "per_host": 1
-              },
-              "pages": {
-                "total": 4,
-                "failed": 2,
-                "bytes": 110,
-                "by_outcome": {
-                  "client_error": 1,
-                  "no_answer": 1,
-                  "ok": 1,
-                  "redirect": 1
-                },
-                "by_status": {
-                  "200": 1,
-                  "301": 1,
-                  "404": 1
-                },
-                "by_type": {
-                  "text/html": 2
-                },
-                "by_depth": {
-                  "1": 4
-                }
-              },
-              "excluded": {
-                "total": 1,
-                "by_reason": {
-                  "robots": 1
-                }
-              },
-              "requests": {
-                "total": 4,
-                "by_purpose": {
-                  "page": 3,
-                  "robots": 1
-                },
-                "by_failure": {
-                  "timeout": 1
-                },
-                "first_start_ms": 1000000,
-                "last_end_ms": 1032050,
-                "short_gaps": 0,
-                "short_waits": 1
-              },
-              "hosts": [
                 {
-                  "host": "e.example",
-                  "pages": 3,
-                  "failed": 1,
-                  "bytes": 110,
-                  "excluded": 1,
-                  "requests": 4,
-                  "robots_requests": 1,
-                  "busy_ms": 200,
-                  "gaps": {
-                    "count": 3,
-                    "least_seen_ms": 1000,
-                    "asked_then_ms": 1000,
-                    "most_asked_ms": 1000,
-                    "most_asked_by": "delay",
-                    "short": 0
+                  "format": 1,
+                  "crawl": {
+                    "seeds": [
+                      "http://e.example/"
+                    ],
+                    "version": "0.1.0",
+                    "started": "2026-11-20T23:59:00Z",
+                    "per_host": 1
                   },
-                  "waits": {
-                    "count": 1,
-                    "longest_asked_ms": 60000,
-                    "asked_ms": 60000,
-                    "given_ms": 28900,
-                    "short": 1
-                  },
-                  "robots": {
-                    "http://e.example": {
-                      "state": "rules",
-                      "status": 200,
-                      "failure": null,
-                      "at_ms": 1000050
+                  "pages": {
+                    "total": 4,
+                    "failed": 2,
+                    "bytes": 110,
+                    "by_outcome": {
+                      "client_error": 1,
+                      "no_answer": 1,
+                      "ok": 1,
+                      "redirect": 1
+                    },
+                    "by_status": {
+                      "200": 1,
+                      "301": 1,
+                      "404": 1
+                    },
+                    "by_type": {
+                      "text/html": 2
+                    },
+                    "by_depth": {
+                      "1": 4
                     }
-                  }
-                },
-                {
-                  "host": "other.example",
-                  "pages": 1,
-                  "failed": 1,
-                  "bytes": 0,
-                  "excluded": 0,
-                  "requests": 0,
-                  "robots_requests": 0,
-                  "busy_ms": 0,
-                  "gaps": {
-                    "count": 0,
-                    "least_seen_ms": null,
-                    "asked_then_ms": null,
-                    "most_asked_ms": null,
-                    "most_asked_by": null,
-                    "short": 0
                   },
-                  "waits": {
-                    "count": 0,
-                    "longest_asked_ms": 0,
-                    "asked_ms": 0,
-                    "given_ms": 0,
-                    "short": 0
+                  "excluded": {
+                    "total": 1,
+                    "by_reason": {
+                      "robots": 1
+                    }
                   },
-                  "robots": {}
+                  "requests": {
+                    "total": 4,
+                    "by_purpose": {
+                      "page": 3,
+                      "robots": 1
+                    },
+                    "by_failure": {
+                      "timeout": 1
+                    },
+                    "first_start_ms": 1000000,
+                    "last_end_ms": 1032050,
+                    "short_gaps": 0,
+                    "short_waits": 1
+                  },
+                  "hosts": [
+                    {
+                      "host": "e.example",
+                      "pages": 3,
+                      "failed": 1,
+                      "bytes": 110,
+                      "excluded": 1,
+                      "requests": 4,
+                      "robots_requests": 1,
+                      "busy_ms": 200,
+                      "gaps": {
+                        "count": 3,
+                        "least_seen_ms": 1000,
+                        "asked_then_ms": 1000,
+                        "most_asked_ms": 1000,
+                        "most_asked_by": "delay",
+                        "short": 0
+                      },
+                      "waits": {
+                        "count": 1,
+                        "longest_asked_ms": 60000,
+                        "asked_ms": 60000,
+                        "given_ms": 28900,
+                        "short": 1
+                      },
+                      "robots": {
+                        "http://e.example": {
+                          "state": "rules",
+                          "status": 200,
+                          "failure": null,
+                          "at_ms": 1000050
+                        }
+                      }
+                    },
+                    {
+                      "host": "other.example",
+                      "pages": 1,
+                      "failed": 1,
+                      "bytes": 0,
+                      "excluded": 0,
+                      "requests": 0,
+                      "robots_requests": 0,
+                      "busy_ms": 0,
+                      "gaps": {
+                        "count": 0,
+                        "least_seen_ms": null,
+                        "asked_then_ms": null,
+                        "most_asked_ms": null,
+                        "most_asked_by": null,
+                        "short": 0
+                      },
+                      "waits": {
+                        "count": 0,
+                        "longest_asked_ms": 0,
+                        "asked_ms": 0,
+                        "given_ms": 0,
+                        "short": 0
+                      },
+                      "robots": {}
+                    }
+                  ],
+                  "flaws": [
+                    "the last line of `requests.jsonl` is torn",
+                    "`DIR/excluded.jsonl` line 2: missing field `url` at line 1 column 12"
+                  ]
                 }
-              ],
-              "flaws": [
-                "`DIR/excluded.jsonl` line 2: missing field `url` at line 1 column 12",
-                "the last line of `requests.jsonl` is torn"
-              ]
-            }
-        "#]],
+            "#]],
         );
     }
 
