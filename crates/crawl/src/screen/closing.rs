@@ -66,6 +66,8 @@ fn name_unreached(summary: &Summary, text: &mut String) {
             let _ = writeln!(text, "  unreachable: {}: {}{when}", host.host, host.why);
         }
         more(text, hosts.len());
+        let hint = "their URLs wait for the next start; a longer --wait-unreachable waits here";
+        let _ = writeln!(text, "  hint: {hint}");
     }
     for seed in summary.seeds_failed.iter().take(NAMED) {
         let _ = writeln!(text, "  seed failed: {}: {}", seed.url, seed.why);
@@ -263,16 +265,17 @@ mod tests {
             &unreachable,
             0,
             expect![[r#"
-            ended: the one host left can't be asked for longer than --wait-unreachable
-              unreachable: e.example: connect_refused, next try from 2026-11-20T23:59:59Z
-              fetched:  1,234 pages, 12.3 MB
-              barred:   1,045 (robots 40, scope 1,005)
-              failed:   2
-              pending:  1
-              took:     21m41s, 1,300 requests, 1 of them for robots.txt
-              lies in:  crawl-e.example
-              go on:    crawl --output crawl-e.example
-        "#]],
+                ended: the one host left can't be asked for longer than --wait-unreachable
+                  unreachable: e.example: connect_refused, next try from 2026-11-20T23:59:59Z
+                  hint: their URLs wait for the next start; a longer --wait-unreachable waits here
+                  fetched:  1,234 pages, 12.3 MB
+                  barred:   1,045 (robots 40, scope 1,005)
+                  failed:   2
+                  pending:  1
+                  took:     21m41s, 1,300 requests, 1 of them for robots.txt
+                  lies in:  crawl-e.example
+                  go on:    crawl --output crawl-e.example
+            "#]],
         );
         unreachable.seeds_fetched = 0;
         assert_eq!(exit_code(&unreachable, false), 1);
