@@ -1,5 +1,6 @@
 //! A robots.txt, compiled for one agent under one profile.
 
+mod active;
 mod dialects;
 mod index;
 mod lines;

@@ -9,6 +9,7 @@
 
 use std::collections::HashMap;
 
+use super::active::{Active, Live};
 use super::pattern::{Shape, WILD};
 use super::rules::outweighs;
 use super::trie::{NONE, Trie};
@@ -59,8 +60,16 @@ struct Tails {
     spans: Box<[(u32, u32)]>,
     /// By part, then by tree.
     steps: Box<[Step]>,
-    /// By tree: the weight that no rule in it exceeds.
-    heaviest: Box<[u32]>,
+    /// By tree.
+    trees: Box<[Tree]>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Tree {
+    /// The weight that no rule in it exceeds.
+    heaviest: u32,
+    /// How many steps lead on from it.
+    steps: u32,
 }
 
 /// From a tree over one part.
@@ -87,7 +96,7 @@ impl Index {
         if let Some(tails) = &self.tails {
             active.retain(|tree| match best {
                 NONE => true,
-                best => tails.heaviest[tree as usize] >= self.weights[best as usize].0,
+                best => tails.trees[tree as usize].heaviest >= self.weights[best as usize].0,
             });
             if !active.is_empty() {
                 tails.scan(path, &mut active, |rule| self.weigh(&mut best, rule));
@@ -101,7 +110,9 @@ impl Index {
         loop {
             let ends = self.ends[node as usize];
             if ends.tree != NONE {
-                active.push(ends.tree, depth);
+                let trees = self.tails.as_ref().map_or(&[][..], |tails| &tails.trees);
+                let steps = trees.get(ends.tree as usize).map_or(0, |tree| tree.steps);
+                active.push(ends.tree, narrow(depth), steps, trees.len());
             }
             match self.heads.step(node, &path[depth..]) {
                 Some((child, octets)) => (node, depth) = (child, depth + octets),
@@ -136,7 +147,7 @@ impl Index {
 impl Tails {
     fn scan(&self, path: &[u8], active: &mut Active, mut matched: impl FnMut(u32)) {
         let mut node = 0;
-        for at in active.first()..path.len() {
+        for at in active.first() as usize..path.len() {
             let octet = path[at];
             if node == 0 && !self.starts[octet as usize] {
                 continue;
@@ -180,19 +191,23 @@ impl Tails {
         matched: &mut impl FnMut(u32),
     ) {
         let (octets, first) = self.spans[part as usize];
-        let begin = end - octets as usize;
+        let begin = narrow(end) - octets;
         let steps = &self.steps[first as usize..self.spans[part as usize + 1].1 as usize];
+        // Whether the step need not be looked at again.
         let mut take = |step: &Step, active: &mut Active| {
             matched(step.open);
             if end == path_end {
                 matched(step.exact);
             }
-            if step.next != NONE && active.reached(step.next).is_none() {
-                active.push(step.next, end);
+            if step.next == NONE || active.reached(step.next).is_some() {
+                return false;
             }
+            let next = self.trees[step.next as usize].steps;
+            active.push(step.next, narrow(end), next, self.trees.len());
+            step.exact == NONE
         };
         // The shorter list is gone through, the other one is searched.
-        if steps.len() <= active.len() {
+        if steps.len() <= active.live() {
             for step in steps {
                 if active.reached(step.tree).is_some_and(|at| at <= begin) {
                     take(step, active);
@@ -200,12 +215,16 @@ impl Tails {
             }
             return;
         }
-        for n in 0..active.len() {
-            let (tree, at) = active.get(n);
-            if at <= begin
-                && let Ok(found) = steps.binary_search_by_key(&tree, |step| step.tree)
-            {
-                take(&steps[found], active);
+        let mut n = 0;
+        while let Some(Live { tree, at, .. }) = active.get(n) {
+            let step = match at <= begin {
+                true => steps.binary_search_by_key(&tree, |step| step.tree),
+                false => Err(0),
+            };
+            let done = step.is_ok_and(|found| take(&steps[found], active));
+            // A tree all of whose steps are taken is done with: the next takes its place.
+            if !(done && active.step_taken(n)) {
+                n += 1;
             }
         }
     }
@@ -219,76 +238,7 @@ impl Tails {
             + size_of_val(&*self.starts)
             + size_of_val(&*self.spans)
             + size_of_val(&*self.steps)
-            + size_of_val(&*self.heaviest)
-    }
-}
-
-/// Trees that have been reached, and where. Few as a rule: then no memory is asked for.
-#[derive(Default)]
-struct Active {
-    few: [(u32, usize); FEW],
-    len: usize,
-    more: Vec<(u32, usize)>,
-    places: HashMap<u32, usize>,
-}
-
-const FEW: usize = 12;
-
-impl Active {
-    fn push(&mut self, tree: u32, at: usize) {
-        if self.len < FEW {
-            self.few[self.len] = (tree, at);
-        } else {
-            if self.more.is_empty() {
-                self.places.extend(self.few);
-            }
-            self.more.push((tree, at));
-            self.places.insert(tree, at);
-        }
-        self.len += 1;
-    }
-
-    fn get(&self, n: usize) -> (u32, usize) {
-        match n < FEW {
-            true => self.few[n],
-            false => self.more[n - FEW],
-        }
-    }
-
-    fn reached(&self, tree: u32) -> Option<usize> {
-        if self.len > FEW {
-            return self.places.get(&tree).copied();
-        }
-        let few = &self.few[..self.len];
-        few.iter().find(|(known, _)| *known == tree).map(|f| f.1)
-    }
-
-    /// Trees go in as the path is walked, so the first was reached first.
-    fn first(&self) -> usize {
-        self.get(0).1
-    }
-
-    fn retain(&mut self, keep: impl Fn(u32) -> bool) {
-        let all: usize = self.len;
-        if (0..all).all(|n| keep(self.get(n).0)) {
-            return;
-        }
-        let kept: Vec<_> = (0..all)
-            .map(|n| self.get(n))
-            .filter(|&(tree, _)| keep(tree))
-            .collect();
-        *self = Active::default();
-        for (tree, at) in kept {
-            self.push(tree, at);
-        }
-    }
-
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    fn is_empty(&self) -> bool {
-        self.len == 0
+            + size_of_val(&*self.trees)
     }
 }
 
@@ -301,9 +251,9 @@ struct Builder<'a> {
     parts: HashMap<&'a [u8], u32>,
     /// Place in `steps` by tree and part.
     known: HashMap<(u32, u32), usize>,
-    trees: HashMap<&'a [u8], u32>,
+    roots: HashMap<&'a [u8], u32>,
     steps: Vec<(u32, Step)>,
-    heaviest: Vec<u32>,
+    trees: Vec<Tree>,
 }
 
 #[derive(Clone, Copy)]
@@ -319,7 +269,7 @@ impl<'a> Builder<'a> {
             self.weights.push((rule.shape.octets, rule.allow));
             self.add(number, &rule);
         }
-        for (head, tree) in std::mem::take(&mut self.trees) {
+        for (head, tree) in std::mem::take(&mut self.roots) {
             self.heads.push((head, End::Tree(tree)));
         }
         self.heads.sort_by_key(|(head, _)| *head);
@@ -349,17 +299,16 @@ impl<'a> Builder<'a> {
             };
             return self.heads.push((head, end));
         }
-        let fresh = self.heaviest.len();
-        let mut tree = *self.trees.entry(head).or_insert(narrow(fresh));
+        let fresh = self.trees.len();
+        let mut tree = *self.roots.entry(head).or_insert(narrow(fresh));
         self.reserve_tree(tree);
         while let Some(part) = parts.next() {
-            let weight = rule.shape.octets;
-            let heaviest = &mut self.heaviest[tree as usize];
-            *heaviest = weight.max(*heaviest);
+            let heaviest = &mut self.trees[tree as usize].heaviest;
+            *heaviest = rule.shape.octets.max(*heaviest);
             let at = self.step(tree, part);
             if parts.peek().is_some() {
                 if self.steps[at].1.next == NONE {
-                    self.steps[at].1.next = narrow(self.heaviest.len());
+                    self.steps[at].1.next = narrow(self.trees.len());
                 }
                 tree = self.steps[at].1.next;
                 self.reserve_tree(tree);
@@ -375,16 +324,17 @@ impl<'a> Builder<'a> {
     }
 
     fn reserve_tree(&mut self, tree: u32) {
-        if tree as usize == self.heaviest.len() {
-            self.heaviest.push(0);
+        if tree as usize == self.trees.len() {
+            self.trees.push(Tree::default());
         }
     }
 
     fn step(&mut self, tree: u32, part: &'a [u8]) -> usize {
         let fresh = narrow(self.parts.len());
         let part = *self.parts.entry(part).or_insert(fresh);
-        let steps = &mut self.steps;
+        let (steps, trees) = (&mut self.steps, &mut self.trees);
         *self.known.entry((tree, part)).or_insert_with(|| {
+            trees[tree as usize].steps += 1;
             let step = Step {
                 tree,
                 next: NONE,
@@ -461,7 +411,7 @@ impl<'a> Builder<'a> {
             starts,
             spans: spans.into(),
             steps: self.steps.iter().map(|(_, step)| *step).collect(),
-            heaviest: std::mem::take(&mut self.heaviest).into(),
+            trees: std::mem::take(&mut self.trees).into(),
         }
     }
 }
