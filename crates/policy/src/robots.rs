@@ -4,6 +4,7 @@ mod active;
 mod dialects;
 mod index;
 mod lines;
+mod lint;
 mod oddity;
 mod pattern;
 mod records;
@@ -17,6 +18,7 @@ use std::time::Duration;
 use crate::agent::{ProductToken, Profile};
 
 pub use lines::MAX_ROBOTS_OCTETS;
+pub use lint::lint;
 pub use oddity::{Oddity, What};
 pub use records::{CleanParam, Hours, RequestRate, Sitemap, VisitTime};
 

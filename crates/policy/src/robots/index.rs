@@ -54,8 +54,12 @@ struct Tails {
     part: Box<[u32]>,
     /// By node of `parts`: the next node on the way of fails where a part ends, or [`NONE`].
     shorter: Box<[u32]>,
+    /// By node of `parts`: itself where a part ends there, else as `shorter`.
+    ends: Box<[u32]>,
     /// Octets with which a part begins.
     starts: Box<[bool; 256]>,
+    /// The automaton as a table, where that is small.
+    table: Option<Table>,
     /// By part: its length, and where its steps begin; one more at the end.
     spans: Box<[(u32, u32)]>,
     /// By part, then by tree.
@@ -63,6 +67,19 @@ struct Tails {
     /// By tree.
     trees: Box<[Tree]>,
 }
+
+/// One look-up for an octet, instead of a search among children and ways back.
+#[derive(Debug)]
+struct Table {
+    /// By octet: its column. Octets that stand in no part share the first.
+    column: Box<[u8; 256]>,
+    columns: usize,
+    /// By node and column: the node that follows.
+    next: Box<[u16]>,
+}
+
+/// A larger table would cost more memory than the files it speaks for.
+const MAX_TABLE: usize = 4096;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Tree {
@@ -153,10 +170,7 @@ impl Tails {
                 continue;
             }
             node = self.follow(node, octet);
-            let mut end = match self.part[node as usize] {
-                NONE => self.shorter[node as usize],
-                _ => node,
-            };
+            let mut end = self.ends[node as usize];
             while end != NONE {
                 self.found(
                     self.part[end as usize],
@@ -170,7 +184,12 @@ impl Tails {
         }
     }
 
+    #[inline]
     fn follow(&self, mut node: u32, octet: u8) -> u32 {
+        if let Some(table) = &self.table {
+            let column = table.column[octet as usize] as usize;
+            return u32::from(table.next[node as usize * table.columns + column]);
+        }
         loop {
             match self.parts.child(node, octet) {
                 Some(child) => return child,
@@ -235,7 +254,12 @@ impl Tails {
             + size_of_val(&*self.fails)
             + size_of_val(&*self.part)
             + size_of_val(&*self.shorter)
+            + size_of_val(&*self.ends)
             + size_of_val(&*self.starts)
+            + self
+                .table
+                .as_ref()
+                .map_or(0, |table| 256 + 2 * table.next.len())
             + size_of_val(&*self.spans)
             + size_of_val(&*self.steps)
             + size_of_val(&*self.trees)
@@ -403,7 +427,13 @@ impl<'a> Builder<'a> {
         self.steps
             .sort_unstable_by_key(|(part, step)| (*part, step.tree));
         let (fails, shorter) = fails(&trie, &part);
+        let ends = (0..).zip(&part).map(|(node, &part)| match part {
+            NONE => shorter[node as usize],
+            _ => node,
+        });
         Tails {
+            ends: ends.collect(),
+            table: Table::new(&trie, &fails),
             parts: trie,
             fails,
             part: part.into(),
@@ -413,6 +443,39 @@ impl<'a> Builder<'a> {
             steps: self.steps.iter().map(|(_, step)| *step).collect(),
             trees: std::mem::take(&mut self.trees).into(),
         }
+    }
+}
+
+impl Table {
+    fn new(trie: &Trie, fails: &[u32]) -> Option<Table> {
+        let mut column = Box::new([0; 256]);
+        let mut columns = 1;
+        for node in 1..narrow(trie.len().min(MAX_TABLE)) {
+            let known = &mut column[trie.first_octet(node) as usize];
+            if *known == 0 {
+                *known = u8::try_from(columns).ok()?;
+                columns += 1;
+            }
+        }
+        if trie.len() * columns > MAX_TABLE {
+            return None;
+        }
+        let mut next: Vec<u16> = vec![0; trie.len() * columns];
+        for (node, &fail) in fails.iter().enumerate() {
+            let row = node * columns;
+            // The way back is shorter, so its row is done.
+            let fail = fail as usize * columns;
+            next.copy_within(fail..fail + columns, row);
+            for child in trie.children(narrow(node)) {
+                let column = column[trie.first_octet(child) as usize] as usize;
+                next[row + column] = u16::try_from(child).ok()?;
+            }
+        }
+        Some(Table {
+            column,
+            columns,
+            next: next.into(),
+        })
     }
 }
 

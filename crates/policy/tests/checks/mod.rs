@@ -5,12 +5,13 @@ mod reference;
 
 use crawl_policy::usage::{Ledger, Purpose, Sources, TdmRep};
 use crawl_policy::{
-    PageDirectives, PageLabels, ProductToken, Profile, Robots, link_refusal, request_path,
+    PageDirectives, PageLabels, ProductToken, Profile, Robots, link_refusal, lint, request_path,
 };
 
 /// Any file can be read by any reading, and what comes out keeps its bounds.
 pub(crate) fn parse(data: &[u8]) {
     let agent = ProductToken::new("ourbot").unwrap();
+    assert!(lint(data).is_sorted_by_key(|oddity| oddity.line));
     for profile in Profile::ALL {
         let robots = Robots::parse(data, &agent, profile);
         let lines = u32::try_from(data.len()).unwrap() + 1;
