@@ -74,9 +74,12 @@ struct Table {
     /// By octet: its column. Octets that stand in no part share the first.
     column: Box<[u8; 256]>,
     columns: usize,
-    /// By node and column: the node that follows.
+    /// By node and column: the row of the node that follows, and [`FOUND`].
     next: Box<[u16]>,
 }
+
+/// A part ends at the node that follows.
+const FOUND: u16 = 0x8000;
 
 /// A larger table would cost more memory than the files it speaks for.
 const MAX_TABLE: usize = 4096;
@@ -108,28 +111,37 @@ impl Index {
 
     /// The number of the rule that decides over a normal path.
     pub(super) fn decide(&self, path: &[u8]) -> Option<u32> {
-        let mut active = Active::default();
-        let mut best = self.walk(path, &mut active);
-        if let Some(tails) = &self.tails {
-            active.retain(|tree| match best {
-                NONE => true,
-                best => tails.trees[tree as usize].heaviest >= self.weights[best as usize].0,
-            });
-            if !active.is_empty() {
-                tails.scan(path, &mut active, |rule| self.weigh(&mut best, rule));
-            }
-        }
+        let best = match &self.tails {
+            None => self.walk(path, |_, _| {}),
+            Some(tails) => self.decide_with(tails, path),
+        };
         (best != NONE).then_some(best)
     }
 
-    fn walk(&self, path: &[u8], active: &mut Active) -> u32 {
+    fn decide_with(&self, tails: &Tails, path: &[u8]) -> u32 {
+        let mut active = Active::default();
+        let mut best = self.walk(path, |tree, at| {
+            let steps = tails.trees[tree as usize].steps;
+            active.push(tree, narrow(at), steps, tails.trees.len());
+        });
+        if best != NONE {
+            let weight = self.weights[best as usize].0;
+            active.retain(|tree| tails.trees[tree as usize].heaviest >= weight);
+        }
+        if !active.is_empty() {
+            tails.scan(path, &mut active, |rule| self.weigh(&mut best, rule));
+        }
+        best
+    }
+
+    /// The weightiest rule without wildcards; each tree that the path gets to is reported.
+    #[inline]
+    fn walk(&self, path: &[u8], mut reached: impl FnMut(u32, usize)) -> u32 {
         let (mut node, mut depth) = (0, 0);
         loop {
             let ends = self.ends[node as usize];
             if ends.tree != NONE {
-                let trees = self.tails.as_ref().map_or(&[][..], |tails| &tails.trees);
-                let steps = trees.get(ends.tree as usize).map_or(0, |tree| tree.steps);
-                active.push(ends.tree, narrow(depth), steps, trees.len());
+                reached(ends.tree, depth);
             }
             match self.heads.step(node, &path[depth..]) {
                 Some((child, octets)) => (node, depth) = (child, depth + octets),
@@ -163,33 +175,31 @@ impl Index {
 
 impl Tails {
     fn scan(&self, path: &[u8], active: &mut Active, mut matched: impl FnMut(u32)) {
-        let mut node = 0;
-        for at in active.first() as usize..path.len() {
-            let octet = path[at];
-            if node == 0 && !self.starts[octet as usize] {
-                continue;
+        let first = active.first() as usize;
+        let (mut node, mut row) = (0, 0);
+        for (at, &octet) in path.iter().enumerate().skip(first) {
+            match &self.table {
+                Some(table) => {
+                    let next = table.next[row + table.column[octet as usize] as usize];
+                    row = (next & !FOUND) as usize;
+                    if next & FOUND == 0 {
+                        continue;
+                    }
+                    node = narrow(row / table.columns);
+                }
+                None if node == 0 && !self.starts[octet as usize] => continue,
+                None => node = self.follow(node, octet),
             }
-            node = self.follow(node, octet);
             let mut end = self.ends[node as usize];
             while end != NONE {
-                self.found(
-                    self.part[end as usize],
-                    at + 1,
-                    path.len(),
-                    active,
-                    &mut matched,
-                );
+                let part = self.part[end as usize];
+                self.found(part, at + 1, path.len(), active, &mut matched);
                 end = self.shorter[end as usize];
             }
         }
     }
 
-    #[inline]
     fn follow(&self, mut node: u32, octet: u8) -> u32 {
-        if let Some(table) = &self.table {
-            let column = table.column[octet as usize] as usize;
-            return u32::from(table.next[node as usize * table.columns + column]);
-        }
         loop {
             match self.parts.child(node, octet) {
                 Some(child) => return child,
@@ -431,9 +441,10 @@ impl<'a> Builder<'a> {
             NONE => shorter[node as usize],
             _ => node,
         });
+        let ends: Box<[u32]> = ends.collect();
         Tails {
-            ends: ends.collect(),
-            table: Table::new(&trie, &fails),
+            table: Table::new(&trie, &fails, &ends),
+            ends,
             parts: trie,
             fails,
             part: part.into(),
@@ -447,7 +458,7 @@ impl<'a> Builder<'a> {
 }
 
 impl Table {
-    fn new(trie: &Trie, fails: &[u32]) -> Option<Table> {
+    fn new(trie: &Trie, fails: &[u32], ends: &[u32]) -> Option<Table> {
         let mut column = Box::new([0; 256]);
         let mut columns = 1;
         for node in 1..narrow(trie.len().min(MAX_TABLE)) {
@@ -468,7 +479,11 @@ impl Table {
             next.copy_within(fail..fail + columns, row);
             for child in trie.children(narrow(node)) {
                 let column = column[trie.first_octet(child) as usize] as usize;
-                next[row + column] = u16::try_from(child).ok()?;
+                let found = match ends[child as usize] {
+                    NONE => 0,
+                    _ => FOUND,
+                };
+                next[row + column] = u16::try_from(child as usize * columns).ok()? | found;
             }
         }
         Some(Table {
