@@ -32,5 +32,5 @@ pub use agent::{BadToken, ProductToken, Profile, UnknownProfile};
 pub use page::{PageDirectives, PageLabels, Place, Source, Valued, link_refusal};
 pub use robots::{
     Access, CleanParam, Group, Hours, MAX_ROBOTS_OCTETS, Oddity, RequestRate, Robots, Rule,
-    Sitemap, Verdict, VisitTime, What, request_path,
+    Sitemap, Verdict, VisitTime, What, lint, request_path,
 };

@@ -92,7 +92,7 @@ impl PageDirectives {
         let mut found = PageDirectives::default();
         for value in headers {
             for said in words::of_header(value, agent) {
-                found.take(said, Place::Header, || format!("X-Robots-Tag: {value}"));
+                found.take(&said, Place::Header, || format!("X-Robots-Tag: {value}"));
             }
         }
         let metas: Vec<_> = metas
@@ -106,7 +106,7 @@ impl PageDirectives {
             for said in words::of_meta(content) {
                 if !(liberal && overruled_1997(&said, &spoken)) {
                     let text = || format!("<meta name=\"{name}\" content=\"{content}\">");
-                    found.take(said, Place::Meta, text);
+                    found.take(&said, Place::Meta, text);
                 }
             }
         }
@@ -126,12 +126,12 @@ impl PageDirectives {
     }
 
     /// The first text that says a word stays; of values the strictest stays.
-    fn take(&mut self, said: Said, place: Place, text: impl Fn() -> String) {
+    fn take(&mut self, said: &Said, place: Place, text: impl Fn() -> String) {
         let source = || Source {
             place,
             text: text(),
         };
-        let flag = match said {
+        let flag = match *said {
             Said::Word(Word::None) => {
                 self.noindex.get_or_insert_with(source);
                 &mut self.nofollow

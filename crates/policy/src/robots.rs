@@ -1,8 +1,10 @@
 //! A robots.txt, compiled for one agent under one profile.
 
+mod active;
 mod dialects;
 mod index;
 mod lines;
+mod lint;
 mod oddity;
 mod pattern;
 mod records;
@@ -16,6 +18,7 @@ use std::time::Duration;
 use crate::agent::{ProductToken, Profile};
 
 pub use lines::MAX_ROBOTS_OCTETS;
+pub use lint::lint;
 pub use oddity::{Oddity, What};
 pub use records::{CleanParam, Hours, RequestRate, Sitemap, VisitTime};
 

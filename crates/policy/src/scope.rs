@@ -236,6 +236,10 @@ mod tests {
         scope
     }
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "expectations are written in place"
+    )]
     fn check(scope: &Scope, expect: Expect) {
         let mut found = String::new();
         for url in [

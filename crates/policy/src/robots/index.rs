@@ -9,6 +9,7 @@
 
 use std::collections::HashMap;
 
+use super::active::{Active, Live};
 use super::pattern::{Shape, WILD};
 use super::rules::outweighs;
 use super::trie::{NONE, Trie};
@@ -53,14 +54,42 @@ struct Tails {
     part: Box<[u32]>,
     /// By node of `parts`: the next node on the way of fails where a part ends, or [`NONE`].
     shorter: Box<[u32]>,
+    /// By node of `parts`: itself where a part ends there, else as `shorter`.
+    ends: Box<[u32]>,
     /// Octets with which a part begins.
     starts: Box<[bool; 256]>,
+    /// The automaton as a table, where that is small.
+    table: Option<Table>,
     /// By part: its length, and where its steps begin; one more at the end.
     spans: Box<[(u32, u32)]>,
     /// By part, then by tree.
     steps: Box<[Step]>,
-    /// By tree: the weight that no rule in it exceeds.
-    heaviest: Box<[u32]>,
+    /// By tree.
+    trees: Box<[Tree]>,
+}
+
+/// One look-up for an octet, instead of a search among children and ways back.
+#[derive(Debug)]
+struct Table {
+    /// By octet: its column. Octets that stand in no part share the first.
+    column: Box<[u8; 256]>,
+    columns: usize,
+    /// By node and column: the row of the node that follows, and [`FOUND`].
+    next: Box<[u16]>,
+}
+
+/// A part ends at the node that follows.
+const FOUND: u16 = 0x8000;
+
+/// A larger table would cost more memory than the files it speaks for.
+const MAX_TABLE: usize = 4096;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Tree {
+    /// The weight that no rule in it exceeds.
+    heaviest: u32,
+    /// How many steps lead on from it.
+    steps: u32,
 }
 
 /// From a tree over one part.
@@ -82,26 +111,37 @@ impl Index {
 
     /// The number of the rule that decides over a normal path.
     pub(super) fn decide(&self, path: &[u8]) -> Option<u32> {
-        let mut active = Active::default();
-        let mut best = self.walk(path, &mut active);
-        if let Some(tails) = &self.tails {
-            active.retain(|tree| match best {
-                NONE => true,
-                best => tails.heaviest[tree as usize] >= self.weights[best as usize].0,
-            });
-            if !active.is_empty() {
-                tails.scan(path, &mut active, |rule| self.weigh(&mut best, rule));
-            }
-        }
+        let best = match &self.tails {
+            None => self.walk(path, |_, _| {}),
+            Some(tails) => self.decide_with(tails, path),
+        };
         (best != NONE).then_some(best)
     }
 
-    fn walk(&self, path: &[u8], active: &mut Active) -> u32 {
+    fn decide_with(&self, tails: &Tails, path: &[u8]) -> u32 {
+        let mut active = Active::default();
+        let mut best = self.walk(path, |tree, at| {
+            let steps = tails.trees[tree as usize].steps;
+            active.push(tree, narrow(at), steps, tails.trees.len());
+        });
+        if best != NONE {
+            let weight = self.weights[best as usize].0;
+            active.retain(|tree| tails.trees[tree as usize].heaviest >= weight);
+        }
+        if !active.is_empty() {
+            tails.scan(path, &mut active, |rule| self.weigh(&mut best, rule));
+        }
+        best
+    }
+
+    /// The weightiest rule without wildcards; each tree that the path gets to is reported.
+    #[inline]
+    fn walk(&self, path: &[u8], mut reached: impl FnMut(u32, usize)) -> u32 {
         let (mut node, mut depth) = (0, 0);
         loop {
             let ends = self.ends[node as usize];
             if ends.tree != NONE {
-                active.push(ends.tree, depth);
+                reached(ends.tree, depth);
             }
             match self.heads.step(node, &path[depth..]) {
                 Some((child, octets)) => (node, depth) = (child, depth + octets),
@@ -135,25 +175,25 @@ impl Index {
 
 impl Tails {
     fn scan(&self, path: &[u8], active: &mut Active, mut matched: impl FnMut(u32)) {
-        let mut node = 0;
-        for at in active.first()..path.len() {
-            let octet = path[at];
-            if node == 0 && !self.starts[octet as usize] {
-                continue;
+        let first = active.first() as usize;
+        let (mut node, mut row) = (0, 0);
+        for (at, &octet) in path.iter().enumerate().skip(first) {
+            match &self.table {
+                Some(table) => {
+                    let next = table.next[row + table.column[octet as usize] as usize];
+                    row = (next & !FOUND) as usize;
+                    if next & FOUND == 0 {
+                        continue;
+                    }
+                    node = narrow(row / table.columns);
+                }
+                None if node == 0 && !self.starts[octet as usize] => continue,
+                None => node = self.follow(node, octet),
             }
-            node = self.follow(node, octet);
-            let mut end = match self.part[node as usize] {
-                NONE => self.shorter[node as usize],
-                _ => node,
-            };
+            let mut end = self.ends[node as usize];
             while end != NONE {
-                self.found(
-                    self.part[end as usize],
-                    at + 1,
-                    path.len(),
-                    active,
-                    &mut matched,
-                );
+                let part = self.part[end as usize];
+                self.found(part, at + 1, path.len(), active, &mut matched);
                 end = self.shorter[end as usize];
             }
         }
@@ -180,19 +220,23 @@ impl Tails {
         matched: &mut impl FnMut(u32),
     ) {
         let (octets, first) = self.spans[part as usize];
-        let begin = end - octets as usize;
+        let begin = narrow(end) - octets;
         let steps = &self.steps[first as usize..self.spans[part as usize + 1].1 as usize];
+        // Whether the step need not be looked at again.
         let mut take = |step: &Step, active: &mut Active| {
             matched(step.open);
             if end == path_end {
                 matched(step.exact);
             }
-            if step.next != NONE && active.reached(step.next).is_none() {
-                active.push(step.next, end);
+            if step.next == NONE || active.reached(step.next).is_some() {
+                return false;
             }
+            let next = self.trees[step.next as usize].steps;
+            active.push(step.next, narrow(end), next, self.trees.len());
+            step.exact == NONE
         };
         // The shorter list is gone through, the other one is searched.
-        if steps.len() <= active.len() {
+        if steps.len() <= active.live() {
             for step in steps {
                 if active.reached(step.tree).is_some_and(|at| at <= begin) {
                     take(step, active);
@@ -200,12 +244,16 @@ impl Tails {
             }
             return;
         }
-        for n in 0..active.len() {
-            let (tree, at) = active.get(n);
-            if at <= begin
-                && let Ok(found) = steps.binary_search_by_key(&tree, |step| step.tree)
-            {
-                take(&steps[found], active);
+        let mut n = 0;
+        while let Some(Live { tree, at, .. }) = active.get(n) {
+            let step = match at <= begin {
+                true => steps.binary_search_by_key(&tree, |step| step.tree),
+                false => Err(0),
+            };
+            let done = step.is_ok_and(|found| take(&steps[found], active));
+            // A tree all of whose steps are taken is done with: the next takes its place.
+            if !(done && active.step_taken(n)) {
+                n += 1;
             }
         }
     }
@@ -216,79 +264,15 @@ impl Tails {
             + size_of_val(&*self.fails)
             + size_of_val(&*self.part)
             + size_of_val(&*self.shorter)
+            + size_of_val(&*self.ends)
             + size_of_val(&*self.starts)
+            + self
+                .table
+                .as_ref()
+                .map_or(0, |table| 256 + 2 * table.next.len())
             + size_of_val(&*self.spans)
             + size_of_val(&*self.steps)
-            + size_of_val(&*self.heaviest)
-    }
-}
-
-/// Trees that have been reached, and where. Few as a rule: then no memory is asked for.
-#[derive(Default)]
-struct Active {
-    few: [(u32, usize); FEW],
-    len: usize,
-    more: Vec<(u32, usize)>,
-    places: HashMap<u32, usize>,
-}
-
-const FEW: usize = 12;
-
-impl Active {
-    fn push(&mut self, tree: u32, at: usize) {
-        if self.len < FEW {
-            self.few[self.len] = (tree, at);
-        } else {
-            if self.more.is_empty() {
-                self.places.extend(self.few);
-            }
-            self.more.push((tree, at));
-            self.places.insert(tree, at);
-        }
-        self.len += 1;
-    }
-
-    fn get(&self, n: usize) -> (u32, usize) {
-        match n < FEW {
-            true => self.few[n],
-            false => self.more[n - FEW],
-        }
-    }
-
-    fn reached(&self, tree: u32) -> Option<usize> {
-        if self.len > FEW {
-            return self.places.get(&tree).copied();
-        }
-        let few = &self.few[..self.len];
-        few.iter().find(|(known, _)| *known == tree).map(|f| f.1)
-    }
-
-    /// Trees go in as the path is walked, so the first was reached first.
-    fn first(&self) -> usize {
-        self.get(0).1
-    }
-
-    fn retain(&mut self, keep: impl Fn(u32) -> bool) {
-        let all: usize = self.len;
-        if (0..all).all(|n| keep(self.get(n).0)) {
-            return;
-        }
-        let kept: Vec<_> = (0..all)
-            .map(|n| self.get(n))
-            .filter(|&(tree, _)| keep(tree))
-            .collect();
-        *self = Active::default();
-        for (tree, at) in kept {
-            self.push(tree, at);
-        }
-    }
-
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    fn is_empty(&self) -> bool {
-        self.len == 0
+            + size_of_val(&*self.trees)
     }
 }
 
@@ -301,9 +285,9 @@ struct Builder<'a> {
     parts: HashMap<&'a [u8], u32>,
     /// Place in `steps` by tree and part.
     known: HashMap<(u32, u32), usize>,
-    trees: HashMap<&'a [u8], u32>,
+    roots: HashMap<&'a [u8], u32>,
     steps: Vec<(u32, Step)>,
-    heaviest: Vec<u32>,
+    trees: Vec<Tree>,
 }
 
 #[derive(Clone, Copy)]
@@ -319,7 +303,7 @@ impl<'a> Builder<'a> {
             self.weights.push((rule.shape.octets, rule.allow));
             self.add(number, &rule);
         }
-        for (head, tree) in std::mem::take(&mut self.trees) {
+        for (head, tree) in std::mem::take(&mut self.roots) {
             self.heads.push((head, End::Tree(tree)));
         }
         self.heads.sort_by_key(|(head, _)| *head);
@@ -349,17 +333,16 @@ impl<'a> Builder<'a> {
             };
             return self.heads.push((head, end));
         }
-        let fresh = self.heaviest.len();
-        let mut tree = *self.trees.entry(head).or_insert(narrow(fresh));
+        let fresh = self.trees.len();
+        let mut tree = *self.roots.entry(head).or_insert(narrow(fresh));
         self.reserve_tree(tree);
         while let Some(part) = parts.next() {
-            let weight = rule.shape.octets;
-            let heaviest = &mut self.heaviest[tree as usize];
-            *heaviest = weight.max(*heaviest);
+            let heaviest = &mut self.trees[tree as usize].heaviest;
+            *heaviest = rule.shape.octets.max(*heaviest);
             let at = self.step(tree, part);
             if parts.peek().is_some() {
                 if self.steps[at].1.next == NONE {
-                    self.steps[at].1.next = narrow(self.heaviest.len());
+                    self.steps[at].1.next = narrow(self.trees.len());
                 }
                 tree = self.steps[at].1.next;
                 self.reserve_tree(tree);
@@ -375,16 +358,17 @@ impl<'a> Builder<'a> {
     }
 
     fn reserve_tree(&mut self, tree: u32) {
-        if tree as usize == self.heaviest.len() {
-            self.heaviest.push(0);
+        if tree as usize == self.trees.len() {
+            self.trees.push(Tree::default());
         }
     }
 
     fn step(&mut self, tree: u32, part: &'a [u8]) -> usize {
         let fresh = narrow(self.parts.len());
         let part = *self.parts.entry(part).or_insert(fresh);
-        let steps = &mut self.steps;
+        let (steps, trees) = (&mut self.steps, &mut self.trees);
         *self.known.entry((tree, part)).or_insert_with(|| {
+            trees[tree as usize].steps += 1;
             let step = Step {
                 tree,
                 next: NONE,
@@ -453,7 +437,14 @@ impl<'a> Builder<'a> {
         self.steps
             .sort_unstable_by_key(|(part, step)| (*part, step.tree));
         let (fails, shorter) = fails(&trie, &part);
+        let ends = (0..).zip(&part).map(|(node, &part)| match part {
+            NONE => shorter[node as usize],
+            _ => node,
+        });
+        let ends: Box<[u32]> = ends.collect();
         Tails {
+            table: Table::new(&trie, &fails, &ends),
+            ends,
             parts: trie,
             fails,
             part: part.into(),
@@ -461,8 +452,45 @@ impl<'a> Builder<'a> {
             starts,
             spans: spans.into(),
             steps: self.steps.iter().map(|(_, step)| *step).collect(),
-            heaviest: std::mem::take(&mut self.heaviest).into(),
+            trees: std::mem::take(&mut self.trees).into(),
         }
+    }
+}
+
+impl Table {
+    fn new(trie: &Trie, fails: &[u32], ends: &[u32]) -> Option<Table> {
+        let mut column = Box::new([0; 256]);
+        let mut columns = 1;
+        for node in 1..narrow(trie.len().min(MAX_TABLE)) {
+            let known = &mut column[trie.first_octet(node) as usize];
+            if *known == 0 {
+                *known = u8::try_from(columns).ok()?;
+                columns += 1;
+            }
+        }
+        if trie.len() * columns > MAX_TABLE {
+            return None;
+        }
+        let mut next: Vec<u16> = vec![0; trie.len() * columns];
+        for (node, &fail) in fails.iter().enumerate() {
+            let row = node * columns;
+            // The way back is shorter, so its row is done.
+            let fail = fail as usize * columns;
+            next.copy_within(fail..fail + columns, row);
+            for child in trie.children(narrow(node)) {
+                let column = column[trie.first_octet(child) as usize] as usize;
+                let found = match ends[child as usize] {
+                    NONE => 0,
+                    _ => FOUND,
+                };
+                next[row + column] = u16::try_from(child as usize * columns).ok()? | found;
+            }
+        }
+        Some(Table {
+            column,
+            columns,
+            next: next.into(),
+        })
     }
 }
 

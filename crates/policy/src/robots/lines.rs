@@ -174,7 +174,7 @@ pub(crate) fn field(text: &[u8]) -> Option<Field<'_>> {
     let is_gap = |b: &u8| matches!(b, b' ' | b'\t');
     let gap = text.iter().position(is_gap)?;
     let value = trim(&text[gap..]);
-    (!value.iter().any(|b| is_gap(b))).then_some(Field {
+    (!value.iter().any(is_gap)).then_some(Field {
         key: &text[..gap],
         value,
         no_colon: true,

@@ -44,6 +44,26 @@ pub enum What {
     IncompleteRecord,
     /// A blank line parts a user-agent line from its rules (1994).
     SplitRecord,
+    /// Octets that are no UTF-8.
+    NotUtf8,
+    /// A comma or a blank in a user-agent value: the first name alone counts.
+    SeveralNames,
+    /// A blank in a path: one path to a line.
+    BlankInPath,
+    /// A `$` that does not stand at the end means itself.
+    DollarInside,
+    /// A `%` without two hex digits means itself.
+    BadEscape,
+    /// The group has this rule already.
+    Repeated,
+    /// The group allows and disallows the same path: it is allowed.
+    Contradiction,
+    /// A sitemap is named by an absolute URL.
+    RelativeSitemap,
+    /// A record between user-agent lines: the lines below share the rules, though some robots part them here.
+    RecordInHeader,
+    /// A group without rules allows its robots everything.
+    NoRules,
 }
 
 impl What {
@@ -65,6 +85,16 @@ impl What {
             What::UnknownField => "unknown_field",
             What::IncompleteRecord => "incomplete_record",
             What::SplitRecord => "split_record",
+            What::NotUtf8 => "not_utf8",
+            What::SeveralNames => "several_names",
+            What::BlankInPath => "blank_in_path",
+            What::DollarInside => "dollar_inside",
+            What::BadEscape => "bad_escape",
+            What::Repeated => "repeated",
+            What::Contradiction => "contradiction",
+            What::RelativeSitemap => "relative_sitemap",
+            What::RecordInHeader => "record_in_header",
+            What::NoRules => "no_rules",
         }
     }
 }
@@ -86,6 +116,18 @@ impl fmt::Display for What {
             What::UnknownField => "a field that robots commonly ignore",
             What::IncompleteRecord => "a record needs a user-agent and a disallow line",
             What::SplitRecord => "a blank line parts the user-agent line from its rules",
+            What::NotUtf8 => "octets that are no UTF-8",
+            What::SeveralNames => "several names: the first alone counts",
+            What::BlankInPath => "a blank in a path: one path to a line",
+            What::DollarInside => "a `$` that does not stand at the end means itself",
+            What::BadEscape => "a `%` without two hex digits means itself",
+            What::Repeated => "the group has this rule already",
+            What::Contradiction => "the group both allows and disallows this path: it is allowed",
+            What::RelativeSitemap => "a sitemap is named by an absolute URL",
+            What::RecordInHeader => {
+                "a record between user-agent lines: they share the rules all the same"
+            }
+            What::NoRules => "a group without rules allows its robots everything",
         })
     }
 }

@@ -57,7 +57,15 @@ pub(super) fn push_pattern(value: &[u8], specials: Specials, out: &mut Vec<u8>) 
         (rest, shape.anchored, shape.octets) = (body, true, 1);
     }
     let begin = out.len();
-    while let Some(&octet) = rest.first() {
+    loop {
+        let plain = rest.iter().position(|&b| CLASS[b as usize] != Class::Plain);
+        let (run, behind) = rest.split_at(plain.unwrap_or(rest.len()));
+        out.extend_from_slice(run);
+        shape.octets += octets(run.len());
+        rest = behind;
+        let Some(&octet) = rest.first() else {
+            return shape;
+        };
         if meant && octet == b'*' {
             shape.octets += 1;
             shape.wild = true;
@@ -78,7 +86,6 @@ pub(super) fn push_pattern(value: &[u8], specials: Specials, out: &mut Vec<u8>) 
             _ => pushed,
         };
     }
-    shape
 }
 
 /// A path in normal form. Without `/` at its start it gets one; a fragment is cut.

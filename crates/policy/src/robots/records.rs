@@ -266,6 +266,10 @@ mod tests {
 
     use super::{hours, request_rate, seconds};
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "expectations are written in place"
+    )]
     fn check(text: &str, expect: Expect) {
         let rate = request_rate(text, 1).map(|r| (r.requests, r.per, r.during, r.gap()));
         expect.assert_eq(&format!("{rate:?}"));

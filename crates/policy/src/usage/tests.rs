@@ -1,3 +1,8 @@
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "expectations are written where they are passed"
+)]
+
 use expect_test::{Expect, expect};
 
 use super::{Channel, Ledger, Purpose, Sources, Stance, TdmRep};

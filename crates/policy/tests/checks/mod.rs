@@ -1,0 +1,131 @@
+//! What must hold for any input: the bodies of the fuzz targets, which the test suite runs
+//! on random inputs too.
+
+mod reference;
+
+use crawl_policy::usage::{Ledger, Purpose, Sources, TdmRep};
+use crawl_policy::{
+    PageDirectives, PageLabels, ProductToken, Profile, Robots, link_refusal, lint, request_path,
+};
+
+/// Any file can be read by any reading, and what comes out keeps its bounds.
+pub(crate) fn parse(data: &[u8]) {
+    let agent = ProductToken::new("ourbot").unwrap();
+    assert!(lint(data).is_sorted_by_key(|oddity| oddity.line));
+    for profile in Profile::ALL {
+        let robots = Robots::parse(data, &agent, profile);
+        let lines = u32::try_from(data.len()).unwrap() + 1;
+        assert!(
+            robots
+                .oddities()
+                .iter()
+                .all(|o| (1..=lines).contains(&o.line))
+        );
+        assert!(robots.sitemaps().iter().all(|s| !s.url.is_empty()));
+        assert!(robots.judge("/robots.txt").is_allowed());
+        assert!(robots.memory_octets() <= 4096 + 256 * data.len());
+        for rate in robots.request_rates() {
+            assert!(rate.requests > 0 && !rate.per.is_zero());
+        }
+        let _ = (robots.crawl_delay(), robots.host(), robots.clean_params());
+    }
+}
+
+/// The first octets are the path, the rest is the file: the crate says what the reference
+/// says, with and without an index.
+pub(crate) fn matching(data: &[u8]) {
+    let (path, file) = split(data);
+    // The reference does not bridge UTF-16.
+    if file.starts_with(&[0xFF, 0xFE]) || file.starts_with(&[0xFE, 0xFF]) {
+        return;
+    }
+    for agent in ["ourbot", "bot2"] {
+        let agent = ProductToken::new(agent).unwrap();
+        let robots = Robots::parse(file, &agent, Profile::Rfc9309);
+        let expect = reference::judge(file, &agent, &path);
+        for _ in 0..3 {
+            let verdict = robots.judge(&path);
+            let found = (verdict.is_allowed(), verdict.rule.map(|rule| rule.line));
+            assert_eq!(
+                found,
+                expect,
+                "{path:?} {:?}",
+                String::from_utf8_lossy(file)
+            );
+        }
+    }
+}
+
+/// Any header and META can be read, and more words never ask for less.
+pub(crate) fn headers(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let (one, other) = text.split_once('\n').unwrap_or((&text, ""));
+    let agent = ProductToken::new("ourbot").unwrap();
+    let alone = PageDirectives::read([one], [], &agent, Profile::Rfc9309);
+    let metas = [
+        ("robots", other),
+        ("ourbot", one),
+        ("url", one),
+        ("keywords", other),
+    ];
+    let both = PageDirectives::read([one, other], metas, &agent, Profile::Rfc9309);
+    assert!(alone.noindex.is_none() || both.noindex.is_some());
+    assert!(alone.nofollow.is_none() || both.nofollow.is_some());
+    let limit = |page: &PageDirectives| page.max_snippet.as_ref().map(|v| v.value as u32);
+    if let Some(alone) = limit(&alone) {
+        assert!(limit(&both).is_some_and(|both| both <= alone));
+    }
+    let _ = (
+        link_refusal(one),
+        PageLabels::read(metas),
+        request_path(one),
+    );
+    let file = TdmRep::parse(other.as_bytes()).ok();
+    let fields = [
+        ("content-usage", one),
+        ("content-signal", other),
+        ("tdm-reservation", one),
+    ];
+    let ledger = Ledger::read(&Sources {
+        path_and_query: other,
+        tdmrep: file.as_ref(),
+        headers: &fields,
+        metas: &fields,
+        page: Some(&both),
+        ..Sources::default()
+    });
+    for purpose in Purpose::ALL {
+        let verdict = ledger.verdict(purpose);
+        assert_eq!(verdict.stance.is_some(), verdict.by.is_some());
+    }
+}
+
+/// The strictest reading refuses what any reading refuses; it allows nothing beyond them.
+pub(crate) fn dialects(data: &[u8]) {
+    let (path, file) = split(data);
+    let agent = ProductToken::new("ourbot").unwrap();
+    let allows = |profile| {
+        let robots = Robots::parse(file, &agent, profile);
+        let allowed = robots.judge(&path).is_allowed();
+        assert_eq!(robots.judge(&path).is_allowed(), allowed);
+        allowed
+    };
+    let each = [Profile::Rfc9309, Profile::Koster1994, Profile::Extended1997].map(allows);
+    if allows(Profile::Strictest) {
+        assert_eq!(
+            each,
+            [true; 3],
+            "{path:?} {:?}",
+            String::from_utf8_lossy(file)
+        );
+    }
+}
+
+/// The first octet says how long the path is.
+fn split(data: &[u8]) -> (String, &[u8]) {
+    let Some((&len, rest)) = data.split_first() else {
+        return ("/".to_owned(), data);
+    };
+    let (path, file) = rest.split_at(rest.len().min(len as usize % 64));
+    (format!("/{}", String::from_utf8_lossy(path)), file)
+}

@@ -1,0 +1,250 @@
+//! A slow, plain reading of robots.txt by RFC 9309, written apart from the crate's own: one
+//! pass per question, no index, a pattern tried at every place. The oracle of the checks.
+
+use crawl_policy::{MAX_ROBOTS_OCTETS, ProductToken};
+
+/// Whether the path is allowed, and the line that says so, if any.
+pub(super) fn judge(file: &[u8], agent: &ProductToken, path: &str) -> (bool, Option<u32>) {
+    let path = normal(path.split('#').next().unwrap_or_default().as_bytes());
+    let path: Vec<Unit> = match path.first() {
+        Some(Unit::Octet(b'/')) => path,
+        _ => [vec![Unit::Octet(b'/')], path].concat(),
+    };
+    if path == normal(b"/robots.txt") {
+        return (true, None);
+    }
+    let groups = groups(file, agent);
+    let named = groups.iter().any(|group| group.named);
+    let mut best: Option<(usize, bool, u32)> = None;
+    for group in groups {
+        if !(group.named || (group.star && !named)) {
+            continue;
+        }
+        for (allow, value, line) in group.rules {
+            for value in [Some(value.clone()), folder_of_index(allow, &value)]
+                .into_iter()
+                .flatten()
+            {
+                let (pattern, anchored, octets) = pattern(&value);
+                if octets == 0 || !fits(&pattern, anchored, &path) {
+                    continue;
+                }
+                let outweighed = best.is_some_and(|(most, allowed, first)| {
+                    let (own, other) = ((octets, allow), (most, allowed));
+                    own < other || (own == other && first <= line)
+                });
+                if !outweighed {
+                    best = Some((octets, allow, line));
+                }
+            }
+        }
+    }
+    best.map_or((true, None), |(_, allow, line)| (allow, Some(line)))
+}
+
+#[derive(Default)]
+struct Group {
+    named: bool,
+    star: bool,
+    rules: Vec<(bool, Vec<u8>, u32)>,
+}
+
+fn groups(file: &[u8], agent: &ProductToken) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut in_rules = true;
+    for (number, line) in (1..).zip(lines(file)) {
+        let Some((key, value)) = split(&line) else {
+            continue;
+        };
+        let key = key.to_ascii_lowercase();
+        let begins = |names: &[&str]| names.iter().any(|name| key.starts_with(name.as_bytes()));
+        if begins(&["user-agent", "useragent", "user agent"]) {
+            if in_rules {
+                groups.push(Group::default());
+                in_rules = false;
+            }
+            if let Some(group) = groups.last_mut() {
+                group.star |= value == b"*"
+                    || (value.starts_with(b"*")
+                        && value.get(1).is_some_and(|b| b" \t\x0b\x0c\r\n".contains(b)));
+                group.named |= names(&value, agent.as_str());
+            }
+            continue;
+        }
+        let disallow = begins(&[
+            "disallow",
+            "dissallow",
+            "dissalow",
+            "disalow",
+            "diasllow",
+            "disallaw",
+        ]);
+        if disallow || begins(&["allow"]) {
+            in_rules = true;
+            if let Some(group) = groups.last_mut() {
+                group.rules.push((!disallow, value, number));
+            }
+        }
+    }
+    groups
+}
+
+fn names(value: &[u8], agent: &str) -> bool {
+    let agent = agent.to_ascii_lowercase().into_bytes();
+    if agent.is_empty() {
+        return false;
+    }
+    let value = value.to_ascii_lowercase();
+    let cut = |with_digits: bool| {
+        let end = value.iter().position(|b| {
+            !(b.is_ascii_alphabetic() || b"-_".contains(b) || (with_digits && b.is_ascii_digit()))
+        });
+        value[..end.unwrap_or(value.len())].to_vec()
+    };
+    value == agent || cut(false) == agent || cut(agent.iter().any(u8::is_ascii_digit)) == agent
+}
+
+fn lines(file: &[u8]) -> Vec<Vec<u8>> {
+    let mut file = file.to_vec();
+    for mark in [0xEF, 0xBB, 0xBF] {
+        if file.first() != Some(&mark) {
+            break;
+        }
+        file.remove(0);
+    }
+    let cut = file.len() > MAX_ROBOTS_OCTETS;
+    file.truncate(MAX_ROBOTS_OCTETS);
+    let mut lines = vec![Vec::new()];
+    let mut after_cr = false;
+    for octet in file {
+        match octet {
+            b'\n' if after_cr => {}
+            b'\n' | b'\r' => lines.push(Vec::new()),
+            octet => lines.last_mut().unwrap().push(octet),
+        }
+        after_cr = octet == b'\r';
+    }
+    if cut {
+        lines.pop();
+    }
+    for line in &mut lines {
+        for end in [0, b'#'] {
+            let at = line.iter().position(|&b| b == end).unwrap_or(line.len());
+            line.truncate(at);
+        }
+    }
+    lines
+}
+
+fn split(line: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+    let line = trim(line);
+    if let Some(colon) = line.iter().position(|&b| b == b':') {
+        return Some((trim(&line[..colon]), trim(&line[colon + 1..])));
+    }
+    let words: Vec<_> = line
+        .split(|b| b" \t".contains(b))
+        .filter(|word| !word.is_empty())
+        .collect();
+    match words[..] {
+        [key, value] => Some((key.to_vec(), trim(value))),
+        _ => None,
+    }
+}
+
+fn trim(text: &[u8]) -> Vec<u8> {
+    let blank = |b: &u8| b" \t\x0b\x0c".contains(b);
+    let mut text = text.to_vec();
+    while text.last().is_some_and(blank) {
+        text.pop();
+    }
+    while text.first().is_some_and(blank) {
+        text.remove(0);
+    }
+    text
+}
+
+fn folder_of_index(allow: bool, value: &[u8]) -> Option<Vec<u8>> {
+    let slash = value.iter().rposition(|&b| b == b'/')?;
+    (allow && value[slash..].starts_with(b"/index.htm")).then(|| [&value[..=slash], b"$"].concat())
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    Octet(u8),
+    Any,
+}
+
+/// Units, anchored, octets that count.
+fn pattern(value: &[u8]) -> (Vec<Unit>, bool, usize) {
+    let (body, anchored) = match value.strip_suffix(b"$") {
+        Some(body) => (body, true),
+        None => (value, false),
+    };
+    let (mut units, mut octets) = (Vec::new(), usize::from(anchored));
+    let mut rest = body;
+    while let Some(&first) = rest.first() {
+        let len = escape(rest).map_or(1, |_| 3);
+        if first == b'*' {
+            units.push(Unit::Any);
+            octets += 1;
+        } else {
+            let one = normal(&rest[..len]);
+            octets += match (first, one.len()) {
+                (b'%', 1) if len == 3 && matches!(one[0], Unit::Octet(b'*' | b'$')) => 3,
+                (b'%', n) => n,
+                (0x80.., n) => n,
+                _ => 1,
+            };
+            units.extend(one);
+        }
+        rest = &rest[len..];
+    }
+    (units, anchored, octets)
+}
+
+fn escape(text: &[u8]) -> Option<u8> {
+    let [b'%', high, low, ..] = text else {
+        return None;
+    };
+    let digit = |b: &u8| char::from(*b).to_digit(16);
+    Some((digit(high)? * 16 + digit(low)?) as u8)
+}
+
+fn normal(text: &[u8]) -> Vec<Unit> {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(&first) = rest.first() {
+        let (octet, escaped) = match escape(rest) {
+            Some(octet) => (octet, true),
+            None => (first, false),
+        };
+        let unreserved = octet.is_ascii_alphanumeric() || b"-._~*$".contains(&octet);
+        let raw = matches!(octet, 0x21..=0x7E) && !b"\"#<>\\^`{|}".contains(&octet);
+        match (escaped, unreserved, raw) {
+            (true, true, _) | (false, _, true) => out.push(char::from(octet)),
+            _ => out += &format!("%{octet:02X}"),
+        }
+        rest = &rest[if escaped { 3 } else { 1 }..];
+    }
+    out.bytes().map(Unit::Octet).collect()
+}
+
+/// Tries every place, by a table of the places that can be reached.
+fn fits(pattern: &[Unit], anchored: bool, path: &[Unit]) -> bool {
+    let mut reached = vec![false; path.len() + 1];
+    reached[0] = true;
+    for unit in pattern {
+        let mut next = vec![false; path.len() + 1];
+        for at in 0..=path.len() {
+            next[at] = match unit {
+                Unit::Any => reached[..=at].contains(&true),
+                Unit::Octet(_) => at > 0 && reached[at - 1] && path[at - 1] == *unit,
+            };
+        }
+        reached = next;
+    }
+    match anchored {
+        true => reached[path.len()],
+        false => reached.contains(&true),
+    }
+}
