@@ -3,6 +3,8 @@
 //!
 //! `cargo run --release --example first_crawl`
 
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
 use std::error::Error;
 use std::path::Path;
 use std::time::Duration;

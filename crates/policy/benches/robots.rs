@@ -3,7 +3,11 @@
 //! `ROBOTS_CORPUS` names a folder of robots.txt files; without it a small synthetic corpus
 //! stands in. Each engine gets the same files (up to 500 KiB, and those that are UTF-8, since
 //! one engine takes nothing else), the same agent and the same paths.
-#![allow(clippy::print_stderr, reason = "a benchmark reports what it measures")]
+#![allow(
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "a benchmark reads what it measures, and reports it"
+)]
 
 use std::fmt::Write as _;
 use std::hint::black_box;

@@ -1,6 +1,8 @@
 //! Whole crawls of a synthetic web on loopback, held against what that web says a crawl
 //! of it must find.
 
+#![expect(clippy::unwrap_used, reason = "a test that can't go on fails there")]
+
 mod failure;
 mod reach;
 mod restart;
