@@ -3,6 +3,7 @@
 //! `cargo bench -p crawl-extractor` prints the times, and the ratio at the end.
 
 #![expect(clippy::print_stdout, reason = "the ratio is what the program is for")]
+#![expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
