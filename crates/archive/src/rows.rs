@@ -35,6 +35,20 @@ pub struct PageRow {
     pub error: Option<String>,
 }
 
+impl PageRow {
+    /// Whether what the server has could not be had: no answer, a status of 400 and above,
+    /// or a body that could not be read. One that was cut at a limit was read that far.
+    #[must_use]
+    pub fn is_failed(&self) -> bool {
+        let unread = |error: &String| {
+            error.starts_with("encoding_")
+                || error.starts_with("reader_")
+                || error.starts_with("redirect_")
+        };
+        self.status.is_none_or(|status| status >= 400) || self.error.as_ref().is_some_and(unread)
+    }
+}
+
 /// The verdict of a robots.txt on a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RobotsVerdict {

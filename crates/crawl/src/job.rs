@@ -5,16 +5,17 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use crawl_archive::ArchiveError;
 use crawl_engine::{Budgets, Config, Controls, EngineError, Progress, ScopeRules, Stop, Summary};
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_fetcher::{FetchConfig, ResolveOverride};
 use crawl_policy::scope::ScopeMode;
 use crawl_scheduler::Politeness;
-use crawl_weburl::CanonicalUrl;
+use crawl_weburl::{CanonicalUrl, canonicalize};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
-use crate::refusal::Refusal;
+use crate::refusal::{NOTHING_DONE, Refusal};
 use crate::robots::profile_of;
 use crate::screen::{Screen, closing, exit_code, show, start_log};
 use crate::settings::{
@@ -26,7 +27,10 @@ use crate::{records, signals};
 
 /// Crawls, and says how it went. The exit code, or why there was no crawl.
 pub(crate) fn run(settings: &Settings) -> Result<u8, Refusal> {
-    let checked = check(settings)?;
+    let mut settings = settings.clone();
+    let mut checked = check(&settings)?;
+    keep_older_seeds(&mut settings, &mut checked);
+    let settings = &settings;
     let screen = Screen::new(settings);
     start_log(settings, &screen)?;
     let config = config(settings, &checked);
@@ -38,8 +42,24 @@ pub(crate) fn run(settings: &Settings) -> Result<u8, Refusal> {
     runtime.shutdown_background();
     let summary = ended.map_err(|error| refusal(&error, &output))?;
     crawl_records::write_report(&output).map_err(records::refusal)?;
-    screen.say(closing(&summary, "crawl").trim_end());
-    Ok(exit_code(&summary, settings.display.fail_on_error.is_on()))
+    let code = exit_code(&summary, settings.display.fail_on_error.is_on());
+    match code {
+        NOTHING_DONE => screen.insist(closing(&summary, "crawl").trim_end()),
+        _ => screen.say(closing(&summary, "crawl").trim_end()),
+    }
+    Ok(code)
+}
+
+/// Seeds of the earlier runs in the directory stay seeds beside new ones: what they left
+/// pending is still theirs.
+fn keep_older_seeds(settings: &mut Settings, checked: &mut Checked) {
+    let older = fs::read_to_string(checked.output.join("crawl.toml")).unwrap_or_default();
+    for seed in older_seeds(&older) {
+        if !checked.seeds.contains(&seed) {
+            settings.seed.push(seed.to_string());
+            checked.seeds.push(seed);
+        }
+    }
 }
 
 async fn crawl(config: Config, screen: &Screen) -> Result<Result<Summary, EngineError>, Refusal> {
@@ -150,6 +170,16 @@ fn config_text(settings: &Settings, output: &Path) -> String {
     record(&settings, first.as_deref().unwrap_or(&now), &now)
 }
 
+/// The seeds in the text of a crawl.toml; none where it can't be read.
+fn older_seeds(toml: &str) -> Vec<CanonicalUrl> {
+    let table: toml::Table = toml.parse().unwrap_or_default();
+    let seeds = table.get("seed").and_then(toml::Value::as_array);
+    let seeds = seeds.into_iter().flatten().filter_map(toml::Value::as_str);
+    seeds
+        .filter_map(|seed| canonicalize(None, seed).ok())
+        .collect()
+}
+
 fn narrow(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
@@ -164,6 +194,14 @@ fn refusal(error: &EngineError, output: &Path) -> Refusal {
             .hint("wait until the other process has ended, or give another --output"),
         EngineError::NothingToDo { .. } => {
             Refusal::usage(message).hint("start a crawl with `crawl --seed URL`")
+        }
+        EngineError::StateMissing { .. }
+        | EngineError::Open { .. }
+        | EngineError::Archive(ArchiveError::Short { .. } | ArchiveError::ForeignMark { .. }) => {
+            Refusal::disk(message).hint(format!(
+                "what was fetched stays readable in {}; start anew with another --output, or put back what is missing",
+                output.display()
+            ))
         }
         EngineError::Pattern(_) => {
             Refusal::usage(message).hint("the syntax is that of https://docs.rs/regex")

@@ -98,6 +98,13 @@ fn examine(dir: &Path) -> Result<bool, EngineError> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            let found = "a file of that name".to_owned();
+            return Err(EngineError::OutputForeign {
+                dir: dir.to_path_buf(),
+                found,
+            });
+        }
         Err(error) => return Err(EngineError::disk(dir)(error)),
     };
     let mut holds_state = false;
@@ -138,14 +145,20 @@ fn open_frontier(dir: &Path, state: &Path) -> Result<FjallFrontier, EngineError>
 fn open_files(config: &Config, marks: &BTreeMap<String, u64>) -> Result<Files, EngineError> {
     let dir = &config.output;
     let rows = |name: &str| RowFile::open(&dir.join(name), marks.get(name).copied());
-    let archive = config
-        .warc
-        .then(|| Archive::open(dir, archive_options(config), marks));
+    // What is turned off is opened all the same where an earlier run left it, since
+    // opening cuts off what that run did not commit.
+    let has = |name: &str| dir.join(name).exists();
+    let archive = (config.warc || has("archive"))
+        .then(|| Archive::open(dir, archive_options(config), marks))
+        .transpose()?;
+    let links = (config.links || has("links.jsonl"))
+        .then(|| rows("links.jsonl"))
+        .transpose()?;
     Ok(Files {
-        archive: archive.transpose()?,
+        archive: archive.filter(|_| config.warc),
         pages: rows("pages.jsonl")?,
         excluded: rows("excluded.jsonl")?,
-        links: config.links.then(|| rows("links.jsonl")).transpose()?,
+        links: links.filter(|_| config.links),
     })
 }
 

@@ -5,14 +5,15 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use crawl_archive::{ArchiveError, RowFile};
-use crawl_frontier::{Exclusion, FrontierError, Reason, Waiting};
+use crawl_frontier::{Exclusion, Frontier, FrontierError, KnownState, Reason, Waiting};
+use crawl_weburl::CanonicalUrl;
 
 use crate::config::Config;
 use crate::directory;
 use crate::error::EngineError;
 use crate::item::excluded_row;
 use crate::ring::Ring;
-use crate::summary::{Ended, Summary};
+use crate::summary::{Ended, SeedFailure, Summary};
 use crate::writer::Writer;
 
 /// Rows of `excluded.jsonl` by reason.
@@ -100,6 +101,10 @@ pub(crate) fn summary(
     excluded: ExcludedCounts,
 ) -> Summary {
     let totals = ring.totals();
+    let mut seeds_failed = std::mem::take(&mut ring.seeds_failed);
+    if totals.seeds_fetched == 0 && seeds_failed.is_empty() {
+        seeds_failed = unfetched_seeds(config, &*ring.frontier);
+    }
     Summary {
         ended,
         pages: totals.pages,
@@ -112,9 +117,29 @@ pub(crate) fn summary(
         excluded,
         unusable: std::mem::take(&mut ring.unusable),
         seeds_fetched: totals.seeds_fetched,
-        seeds_failed: std::mem::take(&mut ring.seeds_failed),
+        seeds_failed,
         elapsed,
         output: config.output.clone(),
         resumed,
     }
+}
+
+/// What became of each seed, for a crawl of which none led to a page.
+fn unfetched_seeds(config: &Config, frontier: &dyn Frontier) -> Vec<SeedFailure> {
+    let failure = |seed: &CanonicalUrl| {
+        let why = match frontier.known(seed).ok()??.state {
+            KnownState::Fetched { status: 300..=399 } => "its redirects lead to no page".to_owned(),
+            KnownState::Fetched { status } => format!("status {status}"),
+            KnownState::Failed { why } => why,
+            KnownState::Excluded(exclusion) | KnownState::Deferred(exclusion) => {
+                exclusion.to_string()
+            }
+            KnownState::Pending { .. } | KnownState::Leased { .. } => return None,
+        };
+        Some(SeedFailure {
+            url: seed.clone(),
+            why,
+        })
+    };
+    config.seeds.iter().filter_map(failure).collect()
 }

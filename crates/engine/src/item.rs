@@ -159,6 +159,10 @@ pub enum Item {
     Robots(RobotsItem),
     /// URLs to start from.
     Seeds(Vec<Admission>),
+    /// URLs that were put aside and may be asked for now.
+    Admit(Vec<Admission>),
+    /// An item was lost on its way; what happened.
+    Broken(String),
     /// A host's state, changed by a request that settled nothing.
     Host(HostState),
 }
@@ -212,6 +216,8 @@ pub struct Committed {
     pub items: u64,
     /// Origins whose queues changed, with what now waits in them.
     pub origins: Vec<(Origin, u64)>,
+    /// Octets of the bodies of its pages.
+    pub octets: u64,
     /// Leases among the items that each might have become a row of `pages.jsonl`.
     pub leases: u64,
     /// The crawl's totals as committed.

@@ -16,7 +16,7 @@ use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, Origin, canonicalize, cl
 
 use crate::config::Config;
 use crate::item::{Effect, Item, Job, RobotsItem};
-use crate::read::sitemap_admission;
+use crate::read::{sitemap_admission, sitemap_guess};
 use crate::ring::Ring;
 
 /// Octets that compiled copies of robots.txt may take in memory. Others are compiled
@@ -42,6 +42,8 @@ pub(crate) struct Origins {
     profile: Profile,
     times: RobotsTimes,
     own_site: bool,
+    /// Whether the configured delay is below what a host of others is given.
+    is_quick: bool,
     cache: RobotsCache,
     met: HashMap<Origin, Met>,
     /// Why the robots.txt of a host can't be had, for the end's message.
@@ -64,6 +66,7 @@ impl Origins {
             profile: config.profile,
             times: config.robots_times,
             own_site: config.own_site,
+            is_quick: config.politeness.delay < LEAST_GAP,
             cache: RobotsCache::new(CACHE_OCTETS),
             met: HashMap::new(),
             unreachable: HashMap::new(),
@@ -128,7 +131,7 @@ impl Origins {
     fn state(&self, now: Tick, compiled: &Compiled, address: Option<IpAddr>) -> RobotsState {
         match compiled.state(now, &self.times) {
             RobotsState::InForce { crawl_delay, until }
-                if !self.own_site && is_public(&compiled.copy.origin, address) =>
+                if !self.own_site && self.is_quick && is_public(&compiled.copy.origin, address) =>
             {
                 RobotsState::InForce {
                     crawl_delay: Some(crawl_delay.unwrap_or_default().max(LEAST_GAP)),
@@ -270,15 +273,17 @@ impl Ring {
     fn sitemaps(&self, of: &Origin, compiled: &Compiled) -> Vec<Admission> {
         let robots_url = of.robots_url();
         let named = compiled.robots.sitemaps();
-        if named.is_empty() {
-            return vec![sitemap_admission(of.url("/sitemap.xml"), &robots_url)];
-        }
-        let urls = named
+        let mut sitemaps: Vec<_> = named
             .iter()
-            .filter_map(|sitemap| canonicalize(Some(&robots_url), sitemap.url.as_ref()).ok());
-        urls.filter(|url| url.host_key() == of.host_key() || self.in_scope(url))
+            .filter_map(|sitemap| canonicalize(Some(&robots_url), sitemap.url.as_ref()).ok())
             .map(|url| sitemap_admission(url, &robots_url))
-            .collect()
+            .collect();
+        if named.is_empty() {
+            sitemaps.push(sitemap_guess(of.url("/sitemap.xml"), &robots_url));
+        }
+        let host = of.host_key();
+        sitemaps.retain(|sitemap| self.may_read_sitemap(&sitemap.url, &host));
+        sitemaps
     }
 }
 

@@ -7,20 +7,24 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use bytes::Bytes;
 use crawl_archive::Timestamp;
 use crawl_archive::rows::{LinkRow, PageRow, RobotsVerdict};
-use crawl_extractor::{Element, Limits, LinkKind, Page, Rel, SitemapKind};
+use crawl_extractor::{Element, Limits, LinkKind, Page, Rel, Sitemap, SitemapKind};
 use crawl_fetcher::{DecodeEnd, DecodeLimits, Exchange, Failure, Limit};
 use crawl_frontier::{Admission, Exclusion, Lease, Outcome, Reason, Standing, UrlKind};
 use crawl_policy::scope::{OutReason, Scope, ScopeVerdict};
-use crawl_policy::{PageDirectives, ProductToken, Profile};
+use crawl_policy::{PageDirectives, Place, ProductToken, Profile, Source};
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 
 use crate::config::Config;
 use crate::item::{HostState, PageItem, Reading, millis};
 
 /// Order of a sitemap's request among the URLs of its origin, and of what it names.
-const PRIORITY_SEED: u8 = 0;
+/// The /sitemap.xml that nobody named.
+pub(crate) const PRIORITY_GUESS: u8 = 63;
 const PRIORITY_SITEMAP: u8 = 64;
 const PRIORITY_LINK: u8 = 128;
+
+/// Indexes of sitemaps within indexes that are followed.
+const MAX_SITEMAP_LEVELS: u8 = 5;
 
 /// What reading needs to know of the configuration.
 #[derive(Clone, Debug)]
@@ -115,8 +119,9 @@ impl Reader {
             return Content::default();
         }
         let decoded = crawl_fetcher::decode(&exchange.headers, &exchange.body, &self.decode);
-        let mut content = if is_sitemap {
-            self.sitemap(lease, &decoded.bytes, scope)
+        let sitemap = is_sitemap.then(|| self.sitemap(&decoded.bytes)).flatten();
+        let mut content = if let Some(sitemap) = sitemap {
+            self.entries(lease, &sitemap, scope)
         } else if crawl_extractor::is_html(content_type, &decoded.bytes) {
             self.html(lease, exchange, content_type, &decoded.bytes, scope)
         } else {
@@ -135,23 +140,16 @@ impl Reader {
         scope: &Scope,
     ) -> Content {
         let page = crawl_extractor::read_html(html, content_type, &self.limits);
-        let nofollow = self
-            .directives(exchange, &page)
-            .nofollow
-            .map(|source| source.text);
+        let page_bar = self.directives(exchange, &page).nofollow.map(page_refusal);
         let base = page.base_url(&lease.url);
         let mut links = Links::new(lease, scope);
         for link in &page.links {
             if link.kind != LinkKind::Page {
                 continue;
             }
-            let rule = nofollow
+            let barred = page_bar
                 .clone()
                 .or_else(|| rel_refusal(link.rel, link.element));
-            let barred = rule.map(|rule| Exclusion {
-                rule: Some(rule),
-                ..Exclusion::of(Reason::Nofollow)
-            });
             links.add(canonicalize(Some(&base), &link.href), barred, |from, to| {
                 self.link_rows.then(|| LinkRow {
                     from: from.to_string(),
@@ -177,20 +175,34 @@ impl Reader {
         PageDirectives::read(headers, page.meta_pairs(), &self.agent, self.profile)
     }
 
-    fn sitemap(&self, lease: &Lease, decoded: &Bytes, scope: &Scope) -> Content {
+    /// The sitemap that a body is; nothing where it is none, such as a page that
+    /// robots.txt calls one.
+    fn sitemap(&self, decoded: &Bytes) -> Option<Sitemap> {
         let unpacked = crawl_fetcher::decode_gzip(decoded, &self.decode);
         let sitemap = crawl_extractor::read_sitemap(&unpacked.bytes, &self.limits);
+        (sitemap.kind != SitemapKind::Unknown).then_some(sitemap)
+    }
+
+    fn entries(&self, lease: &Lease, sitemap: &Sitemap, scope: &Scope) -> Content {
         let mut links = Links::new(lease, scope);
+        let mut too_deep = None;
         if sitemap.kind == SitemapKind::Index {
             links.kind = UrlKind::Sitemap;
-            links.priority = PRIORITY_SITEMAP;
+            // The priority tells how many indexes led here.
+            links.priority = lease.priority.clamp(PRIORITY_SITEMAP, PRIORITY_LINK) + 1;
+            too_deep =
+                (links.priority > PRIORITY_SITEMAP + MAX_SITEMAP_LEVELS).then(|| Exclusion {
+                    rule: Some(format!(
+                        "more than {MAX_SITEMAP_LEVELS} levels of sitemap indexes"
+                    )),
+                    ..Exclusion::of(Reason::Trap)
+                });
         }
         // A sitemap stands beside its site's root, however deep the index that named it.
         links.depth = 1;
         for entry in &sitemap.entries {
-            links.add(canonicalize(Some(&lease.url), &entry.loc), None, |_, _| {
-                None
-            });
+            let url = canonicalize(Some(&lease.url), &entry.loc);
+            links.add(url, too_deep.clone(), |_, _| None);
         }
         links.into_content()
     }
@@ -206,11 +218,7 @@ impl Reader {
         links.kind = lease.kind;
         links.is_seed = lease.is_seed;
         links.redirects = lease.redirects.saturating_add(1);
-        links.priority = if lease.is_seed {
-            PRIORITY_SEED
-        } else {
-            PRIORITY_LINK
-        };
+        links.priority = lease.priority;
         let too_many = (links.redirects > self.max_redirects).then(|| Exclusion {
             reason: Reason::Redirects,
             rule: Some(format!("max-redirects {}", self.max_redirects)),
@@ -295,7 +303,13 @@ impl<'a> Links<'a> {
     }
 
     fn standing(&self, url: &CanonicalUrl, barred: Option<Exclusion>) -> Standing {
+        // A host's own sitemaps are read wherever they lie.
+        let own_sitemap =
+            self.kind == UrlKind::Sitemap && url.host_key() == self.from.url.host_key();
         match self.scope.judge(url, self.depth) {
+            ScopeVerdict::Out { .. } if own_sitemap && self.scope.excluded(url).is_none() => {
+                barred.map_or(Standing::Pending, Standing::Deferred)
+            }
             ScopeVerdict::Out {
                 reason: OutReason::Depth,
                 rule,
@@ -331,11 +345,27 @@ pub(crate) fn redirect_target(exchange: &Exchange) -> Option<Result<CanonicalUrl
     Some(canonicalize(Some(&exchange.url), &location))
 }
 
+/// A page's own word that its links are not to be followed.
+fn page_refusal(source: Source) -> Exclusion {
+    let reason = match source.place {
+        Place::Header => Reason::Header,
+        Place::Meta => Reason::Meta,
+    };
+    Exclusion {
+        rule: Some(source.text),
+        ..Exclusion::of(reason)
+    }
+}
+
 /// The `rel` of a link that says not to follow it. On a `link` element the words speak of
 /// something else.
-fn rel_refusal(rel: Rel, element: Element) -> Option<String> {
+fn rel_refusal(rel: Rel, element: Element) -> Option<Exclusion> {
     let refused = element != Element::Link && rel.contains(Rel::NOFOLLOW);
-    refused.then(|| format!("rel={rel}"))
+    let rule = || Exclusion {
+        rule: Some(format!("rel={rel}")),
+        ..Exclusion::of(Reason::Nofollow)
+    };
+    refused.then(rule)
 }
 
 fn content_type(exchange: &Exchange) -> Option<Cow<'_, str>> {
@@ -362,16 +392,31 @@ fn decode_error(end: &DecodeEnd) -> Option<String> {
 }
 
 /// A seed, as the frontier takes it.
-pub(crate) fn seed_admission(url: &CanonicalUrl) -> Admission {
-    Admission::seed(url.clone())
+pub(crate) fn seed_admission(url: &CanonicalUrl, scope: &Scope) -> Admission {
+    let mut seed = Admission::seed(url.clone());
+    if let ScopeVerdict::Out { rule, .. } = scope.judge(url, 0) {
+        seed.standing = Standing::Excluded(Exclusion {
+            rule: Some(rule),
+            ..Exclusion::of(Reason::Scope)
+        });
+    }
+    seed
 }
 
-/// A sitemap that robots.txt names, or the one at the place where they are looked for.
+/// A sitemap that robots.txt names.
 pub(crate) fn sitemap_admission(url: CanonicalUrl, robots: &CanonicalUrl) -> Admission {
     Admission {
         priority: PRIORITY_SITEMAP,
         kind: UrlKind::Sitemap,
         ..Admission::link(url, 0, robots.clone())
+    }
+}
+
+/// The sitemap at the place where one is looked for when none is named.
+pub(crate) fn sitemap_guess(url: CanonicalUrl, robots: &CanonicalUrl) -> Admission {
+    Admission {
+        priority: PRIORITY_GUESS,
+        ..sitemap_admission(url, robots)
     }
 }
 

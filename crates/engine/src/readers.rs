@@ -1,6 +1,7 @@
 //! The threads that read pages and encode records, one per processor.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -80,13 +81,19 @@ fn serve(
 ) {
     loop {
         let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let item = match next {
+        let work = match next {
             Ok(_) if abandon.load(Ordering::Relaxed) => continue,
-            Ok(Work::Read(reading)) => Item::Page(Box::new(keeper.page(reader.read(*reading)))),
-            Ok(Work::Pass(Item::Robots(robots))) => Item::Robots(keeper.robots(robots)),
-            Ok(Work::Pass(item)) => item,
+            Ok(work) => work,
             Err(mpsc::RecvError) => return,
         };
+        // Parsers are caught in the reader. What panics here would leave the ring waiting
+        // for an item that never comes, so it ends the crawl by name.
+        let item = catch_unwind(AssertUnwindSafe(|| match work {
+            Work::Read(reading) => Item::Page(Box::new(keeper.page(reader.read(*reading)))),
+            Work::Pass(Item::Robots(robots)) => Item::Robots(keeper.robots(robots)),
+            Work::Pass(item) => item,
+        }));
+        let item = item.unwrap_or_else(|_| Item::Broken("a reader panicked".to_owned()));
         if items.send(item).is_err() {
             return;
         }

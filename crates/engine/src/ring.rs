@@ -1,30 +1,38 @@
 //! The logic of the ring: events in, effects out.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crawl_archive::rows::{RequestRow, RobotsVerdict};
 use crawl_fetcher::{Exchange, Failure};
-use crawl_frontier::{Exclusion, Frontier, FrontierError, Lease, Reason};
+use crawl_frontier::{Admission, Exclusion, Frontier, FrontierError, Lease, Reason};
 use crawl_policy::scope::{Scope, ScopeVerdict};
 use crawl_scheduler::{
     PausedBy, Permit, Poll, Purpose, Scheduler, Signal, SignalKind, Spent, Tick,
 };
-use crawl_weburl::{HostKey, Origin};
+use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use crate::config::{Config, Phase, Progress, Stop};
 use crate::error::EngineError;
 use crate::item::{Committed, Effect, Event, HostState, Item, Job, PageItem, Reading, Totals};
 use crate::origins::{Origins, Standing};
-use crate::read::redirect_target;
+use crate::read::{redirect_target, seed_admission};
 use crate::request_log;
 use crate::summary::{Ended, SeedFailure, UnreachableHost};
 
-/// Items on their way to the disk at which no more permits are asked for. It bounds
-/// the bodies in memory behind the fetcher, and is large enough for a group commit to
-/// pay while the next group gathers.
+/// Items on their way to the disk at which no more permits are asked for, at least. It
+/// bounds the bodies in memory behind the fetcher, and is large enough for a group commit
+/// to pay while the next group gathers.
 const UNSETTLED_MAX: u64 = 512;
+
+/// Octets of bodies on their way to the disk at which no more permits are asked for.
+/// Beside them there is what is in flight.
+const UNSETTLED_OCTETS_MAX: u64 = 256 << 20;
+
+/// A gap that is longer, as a `Crawl-delay` of years asks for, is no reason to stay.
+const LONGEST_GAP: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The state of a crawl between two events. Nothing in it waits or sleeps.
 pub struct Ring {
@@ -35,6 +43,10 @@ pub struct Ring {
     scope: Arc<Scope>,
     /// Pages settled per host, for hosts met in this run.
     host_pages: HashMap<HostKey, u64>,
+    /// Leases of each host that may still become rows.
+    host_leases: HashMap<HostKey, u64>,
+    /// Hosts that asked us to wait and answered nothing else since.
+    silent_hosts: HashSet<HostKey>,
     /// Hosts whose page budget is spent.
     full_hosts: HashSet<HostKey>,
     totals: Totals,
@@ -43,6 +55,8 @@ pub struct Ring {
     in_flight: u32,
     /// Items and jobs handed out whose end was not committed yet.
     unsettled: u64,
+    /// Octets of bodies among them.
+    unsettled_octets: u64,
     /// Leases among them: each may become a row of `pages.jsonl`.
     leases_out: u64,
     sequence: u64,
@@ -82,12 +96,15 @@ impl Ring {
             frontier,
             scope: Arc::new(scope),
             host_pages: HashMap::new(),
+            host_leases: HashMap::new(),
+            silent_hosts: HashSet::new(),
             full_hosts: HashSet::new(),
             totals,
             totals_at_start: totals,
             started: now,
             in_flight: 0,
             unsettled: 0,
+            unsettled_octets: 0,
             leases_out: 0,
             sequence: 0,
             stop: Stop::No,
@@ -114,14 +131,16 @@ impl Ring {
             return;
         };
         let end = Tick::from_micros(row.end.saturating_mul(1000)).min(now);
-        let wait = row.wait_asked.map(|wait| end + Duration::from_millis(wait));
-        self.scheduler.note_past_request(
-            now,
-            &host,
-            end,
-            Duration::from_millis(row.gap_asked),
-            wait,
-        );
+        let politeness = &self.config.politeness;
+        // What was waited before that request is no measure of the gap after it, unless
+        // it was a gap.
+        let gap = match row.why.as_str() {
+            "delay" | "delay-factor" | "crawl-delay" => Duration::from_millis(row.gap_asked),
+            _ => politeness.delay,
+        };
+        let wait = row.wait_asked.map(Duration::from_millis);
+        let wait = wait.map(|wait| end + wait.min(politeness.max_retry_after));
+        self.scheduler.note_past_request(now, &host, end, gap, wait);
     }
 
     /// After a run that was cut off: a host with pending work may have been asked just
@@ -145,15 +164,36 @@ impl Ring {
         for (origin, urls) in self.frontier.origins() {
             self.wake(now, &origin, urls);
         }
-        let seeds: Vec<_> = self
-            .config
-            .seeds
-            .iter()
-            .map(crate::read::seed_admission)
+        let seeds = self.config.seeds.iter();
+        let seeds: Vec<_> = seeds
+            .map(|seed| seed_admission(seed, &self.scope))
             .collect();
         if !seeds.is_empty() {
             self.write(Item::Seeds(seeds), out);
         }
+        if let Err(error) = self.take_back_deferred(out) {
+            self.fail(error);
+        }
+    }
+
+    /// Admits what an earlier run put aside for its depth, where this one goes deeper.
+    fn take_back_deferred(&mut self, out: &mut Vec<Effect>) -> Result<(), FrontierError> {
+        let mut again = Vec::new();
+        let frontier = Arc::clone(&self.frontier);
+        frontier.each_deferred(&mut |waiting| {
+            let deep = waiting
+                .exclusion
+                .is_some_and(|why| why.reason == Reason::Depth);
+            if deep && self.scope.judge(waiting.url, waiting.depth) == ScopeVerdict::In {
+                let via = waiting.via.unwrap_or(waiting.url).clone();
+                again.push(Admission::link(waiting.url.clone(), waiting.depth, via));
+            }
+            ControlFlow::Continue(())
+        })?;
+        if !again.is_empty() {
+            self.write(Item::Admit(again), out);
+        }
+        Ok(())
     }
 
     /// Takes in what happened.
@@ -179,7 +219,11 @@ impl Ring {
         if self.ending.is_none() && wake.is_some_and(|deadline| deadline <= now) {
             self.ending = Some(Ended::Budget("max-time"));
         }
-        while self.ending.is_none() && self.unsettled < UNSETTLED_MAX && self.broken.is_none() {
+        while self.ending.is_none()
+            && self.unsettled < self.unsettled_max()
+            && self.broken.is_none()
+            && self.unsettled_octets < UNSETTLED_OCTETS_MAX
+        {
             if let Some(budget) = self.spent_budget() {
                 if self.leases_out > 0 {
                     break;
@@ -287,12 +331,13 @@ impl Ring {
             // Nothing can ever be issued: the work is done, or only full hosts hold some.
             None => Some(match self.frontier.counts().pending {
                 0 => Ended::Finished,
+                _ if self.full_hosts.is_empty() => Ended::Finished,
                 _ => Ended::Budget("max-pages-per-host"),
             }),
             Some(soonest)
-                if resting.ready == 0
-                    && resting.waiting_hosts == 0
-                    && soonest > now + self.config.wait_unreachable =>
+                if soonest > now + self.config.wait_unreachable
+                    && resting.ready == 0
+                    && (resting.waiting_hosts == 0 || soonest > now + LONGEST_GAP) =>
             {
                 let hosts = resting.paused.into_iter().map(|rest| UnreachableHost {
                     why: self
@@ -347,8 +392,9 @@ impl Ring {
         out: &mut Vec<Effect>,
     ) -> Result<Option<Job>, FrontierError> {
         let standing = self.origins.standing(origin, &*self.frontier)?;
-        let full = self.full_hosts.contains(&origin.host_key());
-        while !full && self.unsettled < UNSETTLED_MAX {
+        let host = origin.host_key();
+        let full = self.is_full(&host);
+        while !full && self.unsettled < self.unsettled_max() {
             let Some(lease) = self.frontier.lease(origin)? else {
                 break;
             };
@@ -359,6 +405,7 @@ impl Ring {
                         let robots = request_log::robots_verdict(&verdict);
                         self.unsettled += 1;
                         self.leases_out += 1;
+                        *self.host_leases.entry(host).or_default() += 1;
                         self.scheduler
                             .waiting(now, origin, self.frontier.pending(origin));
                         return Ok(Some(Job::Page { lease, robots }));
@@ -431,20 +478,20 @@ impl Ring {
         out: &mut Vec<Effect>,
     ) {
         let host = lease.url.host_key();
-        match kind {
-            // The host's matter: the URL waits at the head of its queue, no older.
-            SignalKind::AskedToWait { .. } | SignalKind::NoConnection => {
-                let origin = lease.origin.clone();
-                self.frontier.release(lease);
-                self.unsettled -= 1;
-                self.leases_out -= 1;
-                self.wake(now, &origin, self.frontier.pending(&origin));
-                let state = self.host_state(&host);
-                return self.write(Item::Host(state), out);
-            }
-            SignalKind::Answered | SignalKind::UrlFailed => {}
+        if let Some(out) = self.host_leases.get_mut(&host) {
+            *out = out.saturating_sub(1);
         }
-        if lease.attempt <= self.config.retries && is_worth_a_retry(&result) {
+        if kind == SignalKind::NoConnection {
+            // The host's matter: the URL waits at the head of its queue, no older.
+            let origin = lease.origin.clone();
+            self.frontier.release(lease);
+            self.unsettled -= 1;
+            self.leases_out -= 1;
+            self.wake(now, &origin, self.frontier.pending(&origin));
+            let state = self.host_state(&host);
+            return self.write(Item::Host(state), out);
+        }
+        if self.is_tried_again(&lease, &host, kind, &result) {
             let host = Some(self.host_state(&host));
             // The lease stays counted in `unsettled` until the writer has it.
             out.push(Effect::Write(Item::Retry { lease, host }));
@@ -460,6 +507,7 @@ impl Ring {
                 {
                     Arc::make_mut(&mut self.scope).add_seed(&target);
                 }
+                self.unsettled_octets += exchange.body.len() as u64;
                 let scope = Arc::clone(&self.scope);
                 out.push(Effect::Read(Box::new(Reading {
                     lease,
@@ -476,11 +524,40 @@ impl Ring {
         }
     }
 
+    /// Whether a URL goes behind the others of its origin, to be tried again.
+    ///
+    /// 429 and 503 are the host's matter, so none of its URLs is settled by them while the
+    /// host answers nothing else. A URL that goes on with them while others are answered,
+    /// or for as often as it names the time to come back, is settled like one that fails.
+    fn is_tried_again(
+        &mut self,
+        lease: &Lease,
+        host: &HostKey,
+        kind: SignalKind,
+        result: &Result<Exchange, Failure>,
+    ) -> bool {
+        let left = lease.attempt <= self.config.retries;
+        match kind {
+            SignalKind::AskedToWait { retry_after } => {
+                let silent = !self.silent_hosts.insert(host.clone());
+                left || (silent && retry_after.is_none())
+            }
+            SignalKind::Answered => {
+                self.silent_hosts.remove(host);
+                left && is_worth_a_retry(result)
+            }
+            SignalKind::UrlFailed | SignalKind::NoConnection => left && is_worth_a_retry(result),
+        }
+    }
+
     fn committed(&mut self, now: Tick, committed: Committed) {
         self.unsettled -= committed.items;
         self.leases_out -= committed.leases;
+        self.unsettled_octets = self.unsettled_octets.saturating_sub(committed.octets);
         self.totals = committed.totals;
-        for (origin, urls) in committed.origins {
+        for (origin, _) in committed.origins {
+            // As of now, not of the commit: a lease may have been given back meanwhile.
+            let urls = self.frontier.pending(&origin);
             self.wake(now, &origin, urls);
         }
         self.seeds_failed.extend(committed.seeds_failed);
@@ -493,11 +570,7 @@ impl Ring {
     /// where this run meets the origin for the first time.
     pub(crate) fn wake(&mut self, now: Tick, origin: &Origin, urls: u64) {
         let host = origin.host_key();
-        let urls = if self.full_hosts.contains(&host) {
-            0
-        } else {
-            urls
-        };
+        let urls = if self.is_full(&host) { 0 } else { urls };
         self.scheduler.waiting(now, origin, urls);
         match self.origins.meet(now, origin, &*self.frontier) {
             Ok(Some(state)) => self.scheduler.robots(now, origin, state),
@@ -528,6 +601,20 @@ impl Ring {
         }
     }
 
+    /// Whether a host's budget leaves room for no further lease.
+    fn is_full(&self, host: &HostKey) -> bool {
+        let Some(max) = self.config.budgets.max_pages_per_host else {
+            return false;
+        };
+        let count = |of: &HashMap<HostKey, u64>| of.get(host).copied().unwrap_or_default();
+        count(&self.host_pages) + count(&self.host_leases) >= max
+    }
+
+    /// Room for every request that may be in flight, and a group behind it.
+    fn unsettled_max(&self) -> u64 {
+        UNSETTLED_MAX.max(2 * u64::from(self.config.politeness.concurrency))
+    }
+
     fn note_budget(&mut self, host: &HostKey) {
         let pages = self.host_pages.get(host).copied().unwrap_or_default();
         if self
@@ -540,8 +627,12 @@ impl Ring {
         }
     }
 
-    pub(crate) fn in_scope(&self, url: &crawl_weburl::CanonicalUrl) -> bool {
-        self.scope.judge(url, 0) == ScopeVerdict::In
+    /// Sitemaps of a host that is crawled are read wherever they lie, unless excluded.
+    pub(crate) fn may_read_sitemap(&self, url: &CanonicalUrl, host: &HostKey) -> bool {
+        match url.host_key() == *host {
+            true => self.scope.excluded(url).is_none(),
+            false => self.scope.judge(url, 0) == ScopeVerdict::In,
+        }
     }
 }
 

@@ -11,12 +11,15 @@ use std::sync::mpsc::{Receiver, RecvError, TryRecvError};
 
 use crawl_archive::rows::{ExcludedRow, WarcPlace};
 use crawl_archive::{Archive, Encoded, RowFile};
-use crawl_frontier::{Admission, Admitted, Exclusion, Frontier, Outcome, Standing, Transaction};
+use crawl_frontier::{
+    Admission, Admitted, Exclusion, Frontier, Lease, Outcome, Standing, Transaction, UrlKind,
+};
 use crawl_weburl::{CanonicalUrl, HostKey};
 
 use crate::directory::{META_SCOPE_SEEDS, META_TOTALS};
 use crate::error::EngineError;
 use crate::item::{Committed, HostState, Item, PageItem, RobotsItem, Totals, excluded_row};
+use crate::read::PRIORITY_GUESS;
 use crate::summary::SeedFailure;
 
 /// Items in one transaction, at most: enough to share the cost of a sync, few enough
@@ -36,7 +39,7 @@ pub(crate) struct Writer {
     pub(crate) frontier: Arc<dyn Frontier>,
     pub(crate) files: Files,
     pub(crate) totals: Totals,
-    /// Targets of seeds' redirects, whose hosts joined the scope.
+    /// The seeds of all runs and the targets of their redirects: what the scope starts from.
     scope_seeds: Vec<CanonicalUrl>,
     /// The sequence of the newest state of each host that was kept.
     newest: HashMap<HostKey, u64>,
@@ -129,8 +132,10 @@ impl Group<'_> {
                 Ok(self.transaction.settle(lease, Outcome::Retry)?)
             }
             Item::Excluded { lease, exclusion } => {
-                let row = excluded_row(&lease.url, &exclusion, lease.via.as_ref());
-                self.files.excluded.append(&row)?;
+                if !is_guess(&lease) {
+                    let row = excluded_row(&lease.url, &exclusion, lease.via.as_ref());
+                    self.files.excluded.append(&row)?;
+                }
                 if lease.is_seed {
                     let why = excluded_words(&exclusion);
                     self.committed.seeds_failed.push(SeedFailure {
@@ -143,12 +148,37 @@ impl Group<'_> {
                     .settle(lease, Outcome::Excluded(exclusion))?)
             }
             Item::Robots(robots) => self.robots(robots),
-            Item::Seeds(seeds) => self.admit(seeds),
+            Item::Seeds(seeds) => self.seeds(seeds),
+            Item::Admit(admissions) => self.admit(admissions),
+            Item::Broken(what) => Err(EngineError::Thread { what }),
             Item::Host(host) => {
                 self.keep_host(Some(&host));
                 Ok(())
             }
         }
+    }
+
+    fn seeds(&mut self, seeds: Vec<Admission>) -> Result<(), EngineError> {
+        // Links of a seed's pages stay in scope when a later run names other seeds.
+        for seed in &seeds {
+            self.keep_scope_seed(&seed.url);
+            if let Standing::Excluded(exclusion) = &seed.standing {
+                let why = excluded_words(exclusion);
+                let url = seed.url.clone();
+                self.committed.seeds_failed.push(SeedFailure { url, why });
+            }
+        }
+        self.admit(seeds)
+    }
+
+    fn keep_scope_seed(&mut self, url: &CanonicalUrl) {
+        if self.scope_seeds.contains(url) {
+            return;
+        }
+        self.scope_seeds.push(url.clone());
+        let all: Vec<_> = self.scope_seeds.iter().map(CanonicalUrl::as_str).collect();
+        self.transaction
+            .keep_meta(META_SCOPE_SEEDS, all.join("\n").as_bytes());
     }
 
     fn page(&mut self, page: PageItem) -> Result<(), EngineError> {
@@ -165,11 +195,23 @@ impl Group<'_> {
             ..
         } = page;
         self.committed.leases += 1;
+        self.committed.octets += row.bytes;
+        if is_guess(&lease)
+            && row
+                .status
+                .is_some_and(|status| (400..500).contains(&status))
+        {
+            if let Some(capture) = &capture {
+                self.keep(capture)?;
+            }
+            self.keep_host(Some(&host));
+            return Ok(self.transaction.settle(lease, outcome)?);
+        }
         self.totals.pages += 1;
         self.totals.bytes += row.bytes;
-        let failed = row.status.is_none_or(|status| status >= 400);
+        let failed = row.is_failed();
         // A sitemap that nobody named and that is not there is nobody's failure.
-        if failed && lease.kind == crawl_frontier::UrlKind::Page {
+        if failed && lease.kind == UrlKind::Page {
             self.totals.failed += 1;
         }
         if lease.is_seed
@@ -200,10 +242,7 @@ impl Group<'_> {
         }
         self.keep_host(Some(&host));
         if let Some(target) = joins_scope {
-            self.scope_seeds.push(target);
-            let all: Vec<_> = self.scope_seeds.iter().map(CanonicalUrl::as_str).collect();
-            self.transaction
-                .keep_meta(META_SCOPE_SEEDS, all.join("\n").as_bytes());
+            self.keep_scope_seed(&target);
         }
         self.transaction.settle(lease, outcome)?;
         self.admit(links)
@@ -282,6 +321,12 @@ impl Group<'_> {
             ..self.committed
         })
     }
+}
+
+/// Whether nobody named the URL: /sitemap.xml is asked for as robots.txt is, and where it is
+/// not there no row speaks of it.
+fn is_guess(lease: &Lease) -> bool {
+    lease.priority == PRIORITY_GUESS && lease.kind == UrlKind::Sitemap
 }
 
 /// The row of a URL that is settled as it is met: one out of scope.

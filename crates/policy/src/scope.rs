@@ -117,8 +117,8 @@ impl Scope {
     /// Is a URL wanted that was found `depth` links from a seed?
     #[must_use]
     pub fn judge(&self, url: &CanonicalUrl, depth: u32) -> ScopeVerdict {
-        if let Some(pattern) = self.exclude.first_match(url.as_str()) {
-            return out(OutReason::Scope, format!("exclude {pattern}"));
+        if let Some(rule) = self.excluded(url) {
+            return out(OutReason::Scope, rule);
         }
         if self.seeds.contains(url) {
             return ScopeVerdict::In;
@@ -133,6 +133,14 @@ impl Scope {
             Some(max) if depth > max => out(OutReason::Depth, format!("max-depth {max}")),
             _ => ScopeVerdict::In,
         }
+    }
+
+    /// The exclude that bars a URL, as [`ScopeVerdict::Out`] names it. For URLs that are
+    /// asked for beside the scope, such as a host's sitemaps.
+    #[must_use]
+    pub fn excluded(&self, url: &CanonicalUrl) -> Option<String> {
+        let pattern = self.exclude.first_match(url.as_str())?;
+        Some(format!("exclude {pattern}"))
     }
 
     fn reaches(&self, url: &CanonicalUrl) -> bool {

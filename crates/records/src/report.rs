@@ -54,7 +54,7 @@ pub struct About {
 pub struct Pages {
     /// All rows.
     pub total: u64,
-    /// Rows without an answer or with a status of 400 and above, sitemaps left out.
+    /// Rows for which [`PageRow::is_failed`], sitemaps left out.
     pub failed: u64,
     /// Octets of the bodies, as received.
     pub bytes: u64,
@@ -166,8 +166,7 @@ impl Report {
         for row in rows.by_ref() {
             if let Some(row) = self.sound(row)? {
                 // A sitemap is looked for where nobody named one: its absence is no failure.
-                let failed =
-                    row.status.is_none_or(|status| status >= 400) && !sitemaps.contains(&row.url);
+                let failed = row.is_failed() && !sitemaps.contains(&row.url);
                 self.pages.add(&row, failed);
                 hosts.page(&row, failed);
             }

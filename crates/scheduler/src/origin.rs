@@ -6,6 +6,9 @@ use crawl_weburl::Origin;
 
 use crate::tick::{Tick, micros};
 
+/// No copy of a robots.txt is used for longer (RFC 9309 section 2.4).
+const LONGEST_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// How the robots.txt of an origin stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RobotsState {
@@ -37,6 +40,9 @@ pub(crate) struct OriginEntry {
     promised: u32,
     /// A robots permit is out, or its answer has not been judged.
     asked: bool,
+    /// Until when the first page under the rules in force may be issued, though they are
+    /// no longer fresh: else a lifetime below the gap would ask for robots.txt for ever.
+    first_until: Tick,
 }
 
 #[derive(Clone, Copy)]
@@ -66,6 +72,7 @@ impl OriginEntry {
             waiting: 0,
             promised: 0,
             asked: false,
+            first_until: Tick::ZERO,
         }
     }
 
@@ -88,8 +95,12 @@ impl OriginEntry {
         self.promised = 0;
     }
 
-    pub(crate) fn judged(&mut self, state: RobotsState) {
+    pub(crate) fn judged(&mut self, now: Tick, state: RobotsState) {
         self.asked = false;
+        self.first_until = match state {
+            RobotsState::InForce { .. } => now + LONGEST_LIFE,
+            _ => Tick::ZERO,
+        };
         self.state = match state {
             RobotsState::Unknown => State::Unknown,
             RobotsState::Unreachable { retry_at } => State::Unreachable { retry_at },
@@ -107,11 +118,12 @@ impl OriginEntry {
 
     /// Whether a page may be asked for; otherwise robots come first.
     pub(crate) fn rules_in_force(&self, now: Tick) -> bool {
-        matches!(self.state, State::InForce { until } if now < until)
+        matches!(self.state, State::InForce { until } if now < until || now < self.first_until)
     }
 
     pub(crate) fn page_issued(&mut self) {
         self.promised = self.promised.saturating_add(1);
+        self.first_until = Tick::ZERO;
     }
 
     /// The page permit came back unused. Where the number of urls was told meanwhile, that

@@ -87,7 +87,7 @@ impl Scheduler {
     pub fn robots(&mut self, now: Tick, origin: &Origin, state: RobotsState) {
         self.advance(now);
         let (id, index) = self.origin_number(origin);
-        self.touch_origin(id, index, |entry| entry.judged(state));
+        self.touch_origin(id, index, |entry| entry.judged(now, state));
         let host = &mut self.hosts[id];
         let delays = host.origins.iter().map(|entry| entry.crawl_delay);
         host.crawl_delay = delays.max().unwrap_or(0);

@@ -50,7 +50,14 @@ pub(crate) fn closing(summary: &Summary, exe: &str) -> String {
     let output = summary.output.display().to_string();
     line("lies in", output.clone());
     if summary.pending > 0 {
-        line("go on", format!("{exe} --output {}", quoted(&output)));
+        let raise = match summary.ended {
+            Ended::Budget(budget) if budget != "max-time" => format!(" --{budget} MORE"),
+            _ => String::new(),
+        };
+        line(
+            "go on",
+            format!("{exe} --output {}{raise}", quoted(&output)),
+        );
     }
     text
 }

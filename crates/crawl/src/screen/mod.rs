@@ -59,6 +59,11 @@ impl Screen {
         }
     }
 
+    /// A message that `--quiet` does not keep back: the run did not do what it was for.
+    pub(crate) fn insist(&self, message: &str) {
+        self.write(format!("{message}\n").as_bytes());
+    }
+
     /// Writes whole lines, with the bar out of the way.
     fn write(&self, lines: &[u8]) {
         // A stderr that is gone is no reason to stop a crawl.

@@ -56,6 +56,10 @@ pub(crate) fn check(settings: &Settings) -> Result<Checked, Refusal> {
     let public = seeds
         .iter()
         .find(|seed| reach(seed, &settings.fetch.resolve) == Reach::Public);
+    let named = settings.fetch.resolve.iter().any(names_public);
+    if named && contact.is_none() {
+        return Err(no_contact(&seeds[0]));
+    }
     if let Some(seed) = public {
         if contact.is_none() {
             return Err(no_contact(seed));
@@ -72,6 +76,12 @@ pub(crate) fn check(settings: &Settings) -> Result<Checked, Refusal> {
         agent,
         contact,
     })
+}
+
+/// Whether a name is sent to someone else's address.
+fn names_public(resolve: &Resolve) -> bool {
+    let public = |address: &IpAddr| classify(*address) == AddressClass::Public;
+    resolve.addresses.iter().any(public)
 }
 
 /// Where the host of a URL lies; `resolve` may send a name elsewhere.

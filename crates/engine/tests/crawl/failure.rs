@@ -68,7 +68,7 @@ fn rfc9309_2_3_1_2_robots_txt_is_followed_over_hosts() {
     let summary = crawl.run().unwrap();
     assert_eq!(summary.ended, Ended::Finished);
     assert_eq!(summary.pages, 0);
-    assert_eq!(summary.excluded["robots"], 2, "the seed and /sitemap.xml");
+    assert_eq!(summary.excluded["robots"], 1, "nobody named /sitemap.xml");
     assert_eq!(
         summary.seeds_failed[0].why,
         "barred by robots (line 2: Disallow: /)"
@@ -142,7 +142,29 @@ fn retry_after_is_waited_for_and_the_url_is_not_lost() {
         .position(|entry| entry.status == Some(503))
         .unwrap();
     assert!(log[busy + 1].start_us >= log[busy].end_us.unwrap() + 1_000_000);
-    assert_eq!(log[busy + 1].path, "/");
     assert_eq!(crawl.statuses()[&web.url(0, "/")], Some(200));
     assert_eq!(crawl.requests()[busy].wait_asked, Some(1000));
+}
+
+#[test]
+fn one_url_that_is_always_busy_holds_up_no_other() {
+    let busy = Answer::of(503).header("retry-after", "0");
+    let web = TestWeb::builder()
+        .seed(1)
+        .pages(5)
+        .script(0, "/p-busy", busy)
+        .start();
+    let mut crawl = Crawl::of(&web);
+    let busy = crawl_weburl::canonicalize(None, &web.url(0, "/p-busy")).unwrap();
+    crawl.config.seeds.insert(0, busy.clone());
+    let summary = crawl.run().unwrap();
+    assert_eq!(summary.ended, Ended::Finished);
+    assert!(summary.pages > 5);
+    assert_eq!(crawl.statuses()[busy.as_str()], Some(503));
+    let asked = web
+        .log()
+        .iter()
+        .filter(|entry| entry.path == "/p-busy")
+        .count();
+    assert_eq!(asked, 3, "once, and two retries");
 }

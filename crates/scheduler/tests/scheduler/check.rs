@@ -14,7 +14,8 @@ pub(crate) struct Check {
     addresses: HashMap<IpAddr, Shared>,
     sites: HashMap<Site, Shared>,
     /// Rules in force, until when.
-    rules: HashMap<Origin, Tick>,
+    /// Until when they are fresh, and whether no page was asked for under them yet.
+    rules: HashMap<Origin, (Tick, bool)>,
     robots_out: HashMap<Origin, bool>,
     in_flight: u32,
     last_start: Option<Tick>,
@@ -107,11 +108,10 @@ impl Check {
     fn judge_purpose(&mut self, now: Tick, purpose: &Purpose) {
         match purpose {
             Purpose::Page { origin } => {
-                let until = self.rules.get(origin);
-                assert!(
-                    until.is_some_and(|until| now < *until),
-                    "{origin}: no rules"
-                );
+                let rules = self.rules.get_mut(origin);
+                let (until, first) = rules.unwrap_or_else(|| panic!("{origin}: no rules"));
+                assert!(now < *until || *first, "{origin}: stale rules");
+                *first = false;
                 assert_ne!(
                     self.robots_out.get(origin),
                     Some(&true),
@@ -167,7 +167,7 @@ impl Check {
         self.robots_out.insert(origin.clone(), false);
         self.rules.remove(origin);
         if let RobotsState::InForce { crawl_delay, until } = state {
-            self.rules.insert(origin.clone(), until);
+            self.rules.insert(origin.clone(), (until, true));
             let host = self.hosts.entry(origin.host_key()).or_default();
             host.crawl_delays
                 .insert(origin.clone(), crawl_delay.unwrap_or_default());

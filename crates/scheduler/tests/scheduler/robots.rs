@@ -81,6 +81,28 @@ fn rfc9309_2_4_stale_rules_are_fetched_again_before_the_next_page() {
 }
 
 #[test]
+fn ours_rules_that_hold_for_less_than_the_gap_serve_one_page() {
+    let mut stage = Stage::new(Politeness::default());
+    let origin = origin("http://example.org");
+    stage.scheduler.waiting(stage.now, &origin, 10);
+    let mut purposes = Vec::new();
+    for _ in 0..6 {
+        let (permit, _) = stage.wait();
+        let is_page = matches!(permit.purpose(), Purpose::Page { .. });
+        purposes.push(is_page);
+        stage.end(permit.spend(), ANSWERED);
+        if !is_page {
+            let state = RobotsState::InForce {
+                crawl_delay: None,
+                until: stage.now,
+            };
+            stage.scheduler.robots(stage.now, &origin, state);
+        }
+    }
+    assert_eq!(purposes, [false, true, false, true, false, true]);
+}
+
+#[test]
 fn rfc9309_2_3_1_4_unreachable_robots_bar_all_pages_until_asked_again() {
     let mut stage = Stage::new(Politeness::default());
     let origin = origin("http://example.org");
