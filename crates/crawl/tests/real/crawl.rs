@@ -12,13 +12,15 @@ use crate::walk::Found;
 /// A crawl with a directory of its own, which goes when this goes.
 pub(crate) struct Crawl {
     seed: String,
+    pace: &'static str,
     dir: TempDir,
 }
 
 impl Crawl {
-    pub(crate) fn of(seed: &str) -> Crawl {
+    pub(crate) fn new(seed: &str, pace: &'static str) -> Crawl {
         Crawl {
             seed: seed.to_owned(),
+            pace,
             dir: tempfile::Builder::new().prefix("crawl").tempdir().unwrap(),
         }
     }
@@ -29,11 +31,10 @@ impl Crawl {
 
     /// Starts it, or goes on with it, as somebody whose requests can be told from others.
     pub(crate) fn start(&self, contact: &str) -> Child {
-        let pace = "--delay 0s --delay-factor 0 --per-host 8 --progress off";
         Command::new(env!("CARGO_BIN_EXE_crawl"))
             .args(["--seed", &self.seed])
-            .args(["--output", "crawl"])
-            .args(pace.split(' '))
+            .args(["--output", "crawl", "--progress", "off"])
+            .args(self.pace.split(' '))
             .current_dir(self.dir.path())
             .env_clear()
             .env("CRAWL_CONTACT", contact)

@@ -8,7 +8,10 @@ use crate::walk::{Walk, differences};
 use crate::{archive, named};
 
 /// Requests that a run is left before it is killed: just begun, and well under way.
-const LIVES: [usize; 5] = [1, 17, 40, 71, 104];
+const LIVES: [usize; 5] = [1, 17, 60, 101, 154];
+
+/// So slow that pages are read and settled while others are asked for.
+const PACE: &str = "--delay 25ms --delay-factor 0 --per-host 2";
 
 #[test]
 #[ignore = "needs nginx and Python's documentation: cargo xtask test sets it up"]
@@ -16,7 +19,7 @@ fn ours_nothing_is_lost_or_listed_twice_when_it_is_killed() {
     let root = named("CRAWL_PYTHON_DOC");
     let nginx = Nginx::serve(&root);
     let walk = Walk::start(&root);
-    let crawl = Crawl::of(&nginx.url());
+    let crawl = Crawl::new(&nginx.url(), PACE);
     for life in LIVES {
         let least = nginx.log(0).len() + life;
         let mut run = crawl.start(&format!("killed-after-{life}@example.org"));

@@ -15,7 +15,7 @@ fn ours_a_site_is_crawled_whole_and_each_url_once() {
     let root = named("CRAWL_JAVA_DOC");
     let nginx = Nginx::serve(&root);
     let walk = Walk::start(&root);
-    let crawl = Crawl::of(&nginx.url());
+    let crawl = Crawl::new(&nginx.url(), "--delay 0s --delay-factor 0 --per-host 8");
     crawl.finish("a@example.org");
 
     let pages = crawl.pages();
