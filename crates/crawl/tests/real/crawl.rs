@@ -1,0 +1,80 @@
+//! A crawl of one site by the built program, and the rows that it leaves.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crawl_archive::rows::PageRow;
+use tempfile::TempDir;
+
+use crate::walk::Found;
+
+/// A crawl with a directory of its own, which goes when this goes.
+pub(crate) struct Crawl {
+    seed: String,
+    pace: &'static str,
+    dir: TempDir,
+}
+
+impl Crawl {
+    pub(crate) fn new(seed: &str, pace: &'static str) -> Crawl {
+        Crawl {
+            seed: seed.to_owned(),
+            pace,
+            dir: tempfile::Builder::new().prefix("crawl").tempdir().unwrap(),
+        }
+    }
+
+    pub(crate) fn output(&self) -> PathBuf {
+        self.dir.path().join("crawl")
+    }
+
+    /// Starts it, or goes on with it, as somebody whose requests can be told from others.
+    pub(crate) fn start(&self, contact: &str) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_crawl"))
+            .args(["--seed", &self.seed])
+            .args(["--output", "crawl", "--progress", "off"])
+            .args(self.pace.split(' '))
+            .current_dir(self.dir.path())
+            .env_clear()
+            .env("CRAWL_CONTACT", contact)
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn finish(&self, contact: &str) {
+        let output = self.start(contact).wait_with_output().unwrap();
+        let summary = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{summary}");
+        assert!(summary.starts_with("finished\n"), "{summary}");
+    }
+
+    pub(crate) fn pages(&self) -> Vec<PageRow> {
+        read_rows(&self.output().join("pages.jsonl"))
+    }
+
+    /// Status and path of the rows, each of them another URL; the sitemap, which no page
+    /// links to, is left out.
+    pub(crate) fn found(&self, pages: &[PageRow]) -> Found {
+        let mut found = Found::new();
+        for row in pages {
+            let path = row.url.strip_prefix(self.seed.trim_end_matches('/'));
+            let path = path.unwrap_or_else(|| panic!("out of scope: {}", row.url));
+            let status = row.status.unwrap_or_else(|| panic!("no answer: {row:?}"));
+            let is_new = found.insert(format!("{status} {path}"));
+            assert!(is_new, "listed twice: {}", row.url);
+        }
+        assert!(found.remove("404 /sitemap.xml"));
+        found
+    }
+}
+
+fn read_rows(file: &Path) -> Vec<PageRow> {
+    let text = fs::read_to_string(file).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}

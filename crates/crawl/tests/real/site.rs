@@ -1,0 +1,38 @@
+//! A crawl from beginning to end.
+
+use std::collections::HashSet;
+
+use crate::crawl::Crawl;
+use crate::nginx::Nginx;
+use crate::walk::{Walk, differences};
+use crate::{archive, named};
+
+/// The API documentation of Java: more than 10,000 files of HTML, links that lead nowhere
+/// and pages of 2 MB among them.
+#[test]
+#[ignore = "needs nginx and openjdk's documentation: cargo xtask test sets it up"]
+fn ours_a_site_is_crawled_whole_and_each_url_once() {
+    let root = named("CRAWL_JAVA_DOC");
+    let nginx = Nginx::serve(&root);
+    let walk = Walk::start(&root);
+    let crawl = Crawl::new(&nginx.url(), "--delay 0s --delay-factor 0 --per-host 8");
+    crawl.finish("a@example.org");
+
+    let pages = crawl.pages();
+    let found = crawl.found(&pages);
+    let besides = ["/robots.txt", "/sitemap.xml"];
+    let mut asked = HashSet::new();
+    for request in nginx.log(found.len() + besides.len()) {
+        let path = &request.path;
+        assert!(asked.insert(path.clone()), "asked for twice: {path}");
+    }
+    assert!(besides.iter().all(|path| asked.contains(*path)));
+    assert_eq!(asked.len(), found.len() + besides.len());
+
+    archive::check_places(&crawl.output(), &pages);
+    archive::check(&crawl.output());
+
+    let walked = walk.end();
+    assert_eq!(differences(&found, &walked), [""; 0]);
+    assert!(walked.len() > 5_000, "{} paths", walked.len());
+}

@@ -1,0 +1,40 @@
+//! What a crawl of a directory must find, by a program that shares nothing with the crawler.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::thread::{self, JoinHandle};
+
+/// A walk that is under way.
+pub(crate) struct Walk(JoinHandle<Output>);
+
+/// `STATUS PATH` of each URL that is to be asked for.
+pub(crate) type Found = BTreeSet<String>;
+
+impl Walk {
+    pub(crate) fn start(root: &Path) -> Walk {
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/walk.py");
+        let mut python = Command::new("python3");
+        python.arg(program).arg(root).stdin(Stdio::null());
+        Walk(thread::spawn(move || python.output().unwrap()))
+    }
+
+    pub(crate) fn end(self) -> Found {
+        let output = self.0.join().unwrap();
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{complaint}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+/// What is found that should not be, and what is not that should.
+pub(crate) fn differences(crawled: &Found, walked: &Found) -> Vec<String> {
+    let surplus = crawled
+        .difference(walked)
+        .map(|line| format!("crawl only: {line}"));
+    let lacking = walked
+        .difference(crawled)
+        .map(|line| format!("walk only: {line}"));
+    surplus.chain(lacking).collect()
+}
