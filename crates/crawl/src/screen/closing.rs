@@ -114,17 +114,19 @@ fn how(summary: &Summary) -> String {
     }
 }
 
+/// What is barred by a rule; what a budget left over is pending, and said so.
 fn barred(summary: &Summary) -> String {
-    let total: u64 = summary.excluded.values().sum();
-    let reasons = summary
-        .excluded
-        .iter()
-        .filter(|(_, count)| **count > 0)
-        .map(|(reason, count)| format!("{reason} {}", grouped(*count)));
-    let reasons: Vec<String> = reasons.collect();
+    let reasons = || {
+        let excluded = summary.excluded.iter();
+        excluded.filter(|(reason, count)| **count > 0 && reason.as_str() != "budget")
+    };
+    let total: u64 = reasons().map(|(_, count)| count).sum();
+    let named: Vec<String> = reasons()
+        .map(|(reason, count)| format!("{reason} {}", grouped(*count)))
+        .collect();
     match total {
         0 => "0".to_owned(),
-        total => format!("{} ({})", grouped(total), reasons.join(", ")),
+        total => format!("{} ({})", grouped(total), named.join(", ")),
     }
 }
 
@@ -231,15 +233,15 @@ mod tests {
             &budget,
             0,
             expect![[r#"
-            ended by --max-pages
-              fetched:  1,234 pages, 12.3 MB
-              barred:   1,045 (robots 40, scope 1,005)
-              failed:   2
-              pending:  7
-              took:     21m41s, 1,300 requests, 1 of them for robots.txt
-              lies in:  it's here
-              go on:    crawl --output 'it'\''s here'
-        "#]],
+                ended by --max-pages
+                  fetched:  1,234 pages, 12.3 MB
+                  barred:   1,045 (robots 40, scope 1,005)
+                  failed:   2
+                  pending:  7
+                  took:     21m41s, 1,300 requests, 1 of them for robots.txt
+                  lies in:  it's here
+                  go on:    crawl --output 'it'\''s here' --max-pages MORE
+            "#]],
         );
         let mut interrupted = summary(Ended::Interrupted);
         interrupted.pending = 7;
