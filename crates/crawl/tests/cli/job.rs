@@ -88,7 +88,8 @@ fn budget_ends_it_and_output_alone_goes_on() {
         ran.stderr
     );
     assert!(
-        ran.stderr.contains("  go on:    crawl --output c --max-pages MORE\n"),
+        ran.stderr
+            .contains("  go on:    crawl --output c --max-pages MORE\n"),
         "{}",
         ran.stderr
     );
