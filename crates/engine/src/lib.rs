@@ -15,15 +15,18 @@
 mod config;
 mod directory;
 mod driver;
+mod ending;
 mod error;
 mod finish;
 mod item;
 mod keep;
 mod origins;
+mod page;
 mod read;
 mod readers;
 mod request_log;
 mod ring;
+mod start;
 mod summary;
 mod writer;
 

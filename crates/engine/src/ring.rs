@@ -1,38 +1,25 @@
 //! The logic of the ring: events in, effects out.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawl_archive::rows::{RequestRow, RobotsVerdict};
 use crawl_fetcher::{Exchange, Failure};
-use crawl_frontier::{Admission, Exclusion, Frontier, FrontierError, Lease, Reason};
+use crawl_frontier::Frontier;
 use crawl_policy::scope::{Scope, ScopeVerdict};
-use crawl_scheduler::{
-    PausedBy, Permit, Poll, Purpose, Scheduler, Signal, SignalKind, Spent, Tick,
-};
+use crawl_scheduler::{Permit, Poll, Purpose, Scheduler, Signal, Spent, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use crate::config::{Config, Phase, Progress, Stop};
 use crate::error::EngineError;
-use crate::item::{Committed, Effect, Event, HostState, Item, Job, PageItem, Reading, Totals};
-use crate::origins::{Origins, Standing};
-use crate::read::{redirect_target, seed_admission};
+use crate::item::{Committed, Effect, Event, HostState, Item, Job, Totals};
+use crate::origins::Origins;
 use crate::request_log;
-use crate::summary::{Ended, SeedFailure, UnreachableHost};
-
-/// Items on their way to the disk at which no more permits are asked for, at least. It
-/// bounds the bodies in memory behind the fetcher, and is large enough for a group commit
-/// to pay while the next group gathers.
-const UNSETTLED_MAX: u64 = 512;
+use crate::summary::{Ended, SeedFailure};
 
 /// Octets of bodies on their way to the disk at which no more permits are asked for.
 /// Beside them there is what is in flight.
 const UNSETTLED_OCTETS_MAX: u64 = 256 << 20;
-
-/// A gap that is longer, as a `Crawl-delay` of years asks for, is no reason to stay.
-const LONGEST_GAP: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The state of a crawl between two events. Nothing in it waits or sleeps.
 pub struct Ring {
@@ -40,29 +27,29 @@ pub struct Ring {
     pub(crate) scheduler: Scheduler,
     pub(crate) frontier: Arc<dyn Frontier>,
     pub(crate) origins: Origins,
-    scope: Arc<Scope>,
+    pub(crate) scope: Arc<Scope>,
     /// Pages settled per host, for hosts met in this run.
-    host_pages: HashMap<HostKey, u64>,
+    pub(crate) host_pages: HashMap<HostKey, u64>,
     /// Leases of each host that may still become rows.
-    host_leases: HashMap<HostKey, u64>,
+    pub(crate) host_leases: HashMap<HostKey, u64>,
     /// Hosts that asked us to wait and answered nothing else since.
-    silent_hosts: HashSet<HostKey>,
+    pub(crate) silent_hosts: HashSet<HostKey>,
     /// Hosts whose page budget is spent.
-    full_hosts: HashSet<HostKey>,
-    totals: Totals,
-    totals_at_start: Totals,
-    started: Tick,
-    in_flight: u32,
+    pub(crate) full_hosts: HashSet<HostKey>,
+    pub(crate) totals: Totals,
+    pub(crate) totals_at_start: Totals,
+    pub(crate) started: Tick,
+    pub(crate) in_flight: u32,
     /// Items and jobs handed out whose end was not committed yet.
-    unsettled: u64,
+    pub(crate) unsettled: u64,
     /// Octets of bodies among them.
-    unsettled_octets: u64,
+    pub(crate) unsettled_octets: u64,
     /// Leases among them: each may become a row of `pages.jsonl`.
-    leases_out: u64,
-    sequence: u64,
-    stop: Stop,
-    ending: Option<Ended>,
-    broken: Option<EngineError>,
+    pub(crate) leases_out: u64,
+    pub(crate) sequence: u64,
+    pub(crate) stop: Stop,
+    pub(crate) ending: Option<Ended>,
+    pub(crate) broken: Option<EngineError>,
     pub(crate) robots_requests: u64,
     pub(crate) requests: u64,
     pub(crate) unusable: BTreeMap<&'static str, u64>,
@@ -117,83 +104,10 @@ impl Ring {
         }
     }
 
-    /// Takes up a host's state as an earlier run left it.
-    pub fn restore_host(&mut self, now: Tick, state: &HostState, rest: crawl_scheduler::Restart) {
-        let (pages, bytes) = split_host_bytes(&state.bytes);
-        self.host_pages.insert(state.host.clone(), pages);
-        self.note_budget(&state.host);
-        self.scheduler.restore(now, &state.host, bytes, rest);
-    }
-
-    /// Takes up a request of an earlier run, as its log has it: the gap after it is kept.
-    pub fn note_past_request(&mut self, now: Tick, row: &RequestRow) {
-        let Ok(host) = HostKey::parse(&row.host) else {
-            return;
-        };
-        let end = Tick::from_micros(row.end.saturating_mul(1000)).min(now);
-        let politeness = &self.config.politeness;
-        // What was waited before that request is no measure of the gap after it, unless
-        // it was a gap.
-        let gap = match row.why.as_str() {
-            "delay" | "delay-factor" | "crawl-delay" => Duration::from_millis(row.gap_asked),
-            _ => politeness.delay,
-        };
-        let wait = row.wait_asked.map(Duration::from_millis);
-        let wait = wait.map(|wait| end + wait.min(politeness.max_retry_after));
-        self.scheduler.note_past_request(now, &host, end, gap, wait);
-    }
-
-    /// After a run that was cut off: a host with pending work may have been asked just
-    /// then, and nothing says so. Each waits a gap, as if its request ended now.
-    pub fn note_unknown_requests(&mut self, now: Tick) {
-        let gap = self.config.politeness.delay;
-        for (origin, _) in self.frontier.origins() {
-            self.scheduler
-                .note_past_request(now, &origin.host_key(), now, gap, None);
-        }
-    }
-
     /// Whether the run was told to end without saving.
     #[must_use]
     pub fn stopped_at_once(&self) -> bool {
         self.stop == Stop::Now
-    }
-
-    /// Begins: seeds are admitted, and what earlier runs left pending is woken.
-    pub fn begin(&mut self, now: Tick, out: &mut Vec<Effect>) {
-        for (origin, urls) in self.frontier.origins() {
-            self.wake(now, &origin, urls);
-        }
-        let seeds = self.config.seeds.iter();
-        let seeds: Vec<_> = seeds
-            .map(|seed| seed_admission(seed, &self.scope))
-            .collect();
-        if !seeds.is_empty() {
-            self.write(Item::Seeds(seeds), out);
-        }
-        if let Err(error) = self.take_back_deferred(out) {
-            self.fail(error);
-        }
-    }
-
-    /// Admits what an earlier run put aside for its depth, where this one goes deeper.
-    fn take_back_deferred(&mut self, out: &mut Vec<Effect>) -> Result<(), FrontierError> {
-        let mut again = Vec::new();
-        let frontier = Arc::clone(&self.frontier);
-        frontier.each_deferred(&mut |waiting| {
-            let deep = waiting
-                .exclusion
-                .is_some_and(|why| why.reason == Reason::Depth);
-            if deep && self.scope.judge(waiting.url, waiting.depth) == ScopeVerdict::In {
-                let via = waiting.via.unwrap_or(waiting.url).clone();
-                again.push(Admission::link(waiting.url.clone(), waiting.depth, via));
-            }
-            ControlFlow::Continue(())
-        })?;
-        if !again.is_empty() {
-            self.write(Item::Admit(again), out);
-        }
-        Ok(())
     }
 
     /// Takes in what happened.
@@ -302,57 +216,6 @@ impl Ring {
         self.totals_at_start
     }
 
-    /// The end of this run by `--max-time`.
-    fn deadline(&self) -> Option<Tick> {
-        self.config.budgets.max_time.map(|time| self.started + time)
-    }
-
-    /// The name of a budget of the whole crawl that leaves room for no further page.
-    fn spent_budget(&self) -> Option<&'static str> {
-        let budgets = &self.config.budgets;
-        if budgets
-            .max_pages
-            .is_some_and(|max| self.totals.pages + self.leases_out >= max)
-        {
-            Some("max-pages")
-        } else if budgets
-            .max_bytes
-            .is_some_and(|max| self.totals.bytes >= max)
-        {
-            Some("max-bytes")
-        } else {
-            None
-        }
-    }
-
-    fn natural_end(&mut self, now: Tick) -> Option<Ended> {
-        let resting = self.scheduler.resting(now);
-        match resting.soonest {
-            // Nothing can ever be issued: the work is done, or only full hosts hold some.
-            None => Some(match self.frontier.counts().pending {
-                0 => Ended::Finished,
-                _ if self.full_hosts.is_empty() => Ended::Finished,
-                _ => Ended::Budget("max-pages-per-host"),
-            }),
-            Some(soonest)
-                if soonest > now + self.config.wait_unreachable
-                    && resting.ready == 0
-                    && (resting.waiting_hosts == 0 || soonest > now + LONGEST_GAP) =>
-            {
-                let hosts = resting.paused.into_iter().map(|rest| UnreachableHost {
-                    why: self
-                        .origins
-                        .why_unreachable(&rest.host)
-                        .unwrap_or_else(|| paused_words(rest.why)),
-                    host: rest.host,
-                    next_try: rest.until,
-                });
-                Some(Ended::Unreachable(hosts.collect()))
-            }
-            Some(_) => None,
-        }
-    }
-
     fn issue(&mut self, now: Tick, permit: Permit, out: &mut Vec<Effect>) {
         let job = match permit.purpose().clone() {
             Purpose::Page { origin } => self.next_page(now, &origin, out),
@@ -379,66 +242,8 @@ impl Ring {
         }
     }
 
-    fn fail(&mut self, error: impl Into<EngineError>) {
+    pub(crate) fn fail(&mut self, error: impl Into<EngineError>) {
         self.broken.get_or_insert(error.into());
-    }
-
-    /// The next URL of an origin that may be asked for; those that may not are settled
-    /// on the way.
-    fn next_page(
-        &mut self,
-        now: Tick,
-        origin: &Origin,
-        out: &mut Vec<Effect>,
-    ) -> Result<Option<Job>, FrontierError> {
-        let standing = self.origins.standing(origin, &*self.frontier)?;
-        let host = origin.host_key();
-        let full = self.is_full(&host);
-        while !full && self.unsettled < self.unsettled_max() {
-            let Some(lease) = self.frontier.lease(origin)? else {
-                break;
-            };
-            let refusal = match &standing {
-                Standing::InForce(robots) => {
-                    let verdict = robots.robots.judge(lease.url.path_and_query());
-                    if verdict.is_allowed() {
-                        let robots = request_log::robots_verdict(&verdict);
-                        self.unsettled += 1;
-                        self.leases_out += 1;
-                        *self.host_leases.entry(host).or_default() += 1;
-                        self.scheduler
-                            .waiting(now, origin, self.frontier.pending(origin));
-                        return Ok(Some(Job::Page { lease, robots }));
-                    }
-                    request_log::robots_exclusion(&verdict)
-                }
-                Standing::Refused(why) => Exclusion {
-                    reason: Reason::Address,
-                    rule: Some(why.clone()),
-                    line: None,
-                },
-                Standing::Unknown => {
-                    self.frontier.release(lease);
-                    self.scheduler
-                        .robots(now, origin, crawl_scheduler::RobotsState::Unknown);
-                    return Ok(None);
-                }
-            };
-            self.write(
-                Item::Excluded {
-                    lease,
-                    exclusion: refusal,
-                },
-                out,
-            );
-        }
-        let left = if full {
-            0
-        } else {
-            self.frontier.pending(origin)
-        };
-        self.scheduler.waiting(now, origin, left);
-        Ok(None)
     }
 
     fn fetched(
@@ -465,88 +270,6 @@ impl Ring {
                     self.fail(error);
                 }
             }
-        }
-    }
-
-    fn page_fetched(
-        &mut self,
-        now: Tick,
-        lease: Lease,
-        robots: RobotsVerdict,
-        result: Result<Exchange, Failure>,
-        kind: SignalKind,
-        out: &mut Vec<Effect>,
-    ) {
-        let host = lease.url.host_key();
-        if let Some(out) = self.host_leases.get_mut(&host) {
-            *out = out.saturating_sub(1);
-        }
-        if kind == SignalKind::NoConnection {
-            // The host's matter: the URL waits at the head of its queue, no older.
-            let origin = lease.origin.clone();
-            self.frontier.release(lease);
-            self.unsettled -= 1;
-            self.leases_out -= 1;
-            self.wake(now, &origin, self.frontier.pending(&origin));
-            let state = self.host_state(&host);
-            return self.write(Item::Host(state), out);
-        }
-        if self.is_tried_again(&lease, &host, kind, &result) {
-            let host = Some(self.host_state(&host));
-            // The lease stays counted in `unsettled` until the writer has it.
-            out.push(Effect::Write(Item::Retry { lease, host }));
-            return;
-        }
-        *self.host_pages.entry(host.clone()).or_default() += 1;
-        self.note_budget(&host);
-        let host = self.host_state(&host);
-        match result {
-            Ok(exchange) => {
-                if lease.is_seed
-                    && let Some(Ok(target)) = redirect_target(&exchange)
-                {
-                    Arc::make_mut(&mut self.scope).add_seed(&target);
-                }
-                self.unsettled_octets += exchange.body.len() as u64;
-                let scope = Arc::clone(&self.scope);
-                out.push(Effect::Read(Box::new(Reading {
-                    lease,
-                    robots,
-                    exchange,
-                    scope,
-                    host,
-                })));
-            }
-            Err(failure) => {
-                let item = PageItem::failed(lease, robots, &failure, host);
-                out.push(Effect::Write(Item::Page(Box::new(item))));
-            }
-        }
-    }
-
-    /// Whether a URL goes behind the others of its origin, to be tried again.
-    ///
-    /// 429 and 503 are the host's matter, so none of its URLs is settled by them while the
-    /// host answers nothing else. A URL that goes on with them while others are answered,
-    /// or for as often as it names the time to come back, is settled like one that fails.
-    fn is_tried_again(
-        &mut self,
-        lease: &Lease,
-        host: &HostKey,
-        kind: SignalKind,
-        result: &Result<Exchange, Failure>,
-    ) -> bool {
-        let left = lease.attempt <= self.config.retries;
-        match kind {
-            SignalKind::AskedToWait { retry_after } => {
-                let silent = !self.silent_hosts.insert(host.clone());
-                left || (silent && retry_after.is_none())
-            }
-            SignalKind::Answered => {
-                self.silent_hosts.remove(host);
-                left && is_worth_a_retry(result)
-            }
-            SignalKind::UrlFailed | SignalKind::NoConnection => left && is_worth_a_retry(result),
         }
     }
 
@@ -601,46 +324,12 @@ impl Ring {
         }
     }
 
-    /// Whether a host's budget leaves room for no further lease.
-    fn is_full(&self, host: &HostKey) -> bool {
-        let Some(max) = self.config.budgets.max_pages_per_host else {
-            return false;
-        };
-        let count = |of: &HashMap<HostKey, u64>| of.get(host).copied().unwrap_or_default();
-        count(&self.host_pages) + count(&self.host_leases) >= max
-    }
-
-    /// Room for every request that may be in flight, and a group behind it.
-    fn unsettled_max(&self) -> u64 {
-        UNSETTLED_MAX.max(2 * u64::from(self.config.politeness.concurrency))
-    }
-
-    fn note_budget(&mut self, host: &HostKey) {
-        let pages = self.host_pages.get(host).copied().unwrap_or_default();
-        if self
-            .config
-            .budgets
-            .max_pages_per_host
-            .is_some_and(|max| pages >= max)
-        {
-            self.full_hosts.insert(host.clone());
-        }
-    }
-
     /// Sitemaps of a host that is crawled are read wherever they lie, unless excluded.
     pub(crate) fn may_read_sitemap(&self, url: &CanonicalUrl, host: &HostKey) -> bool {
         match url.host_key() == *host {
             true => self.scope.excluded(url).is_none(),
             false => self.scope.judge(url, 0) == ScopeVerdict::In,
         }
-    }
-}
-
-/// The page count and the scheduler's octets of a host's durable state.
-fn split_host_bytes(bytes: &[u8]) -> (u64, &[u8]) {
-    match bytes.split_first_chunk::<8>() {
-        Some((pages, rest)) => (u64::from_le_bytes(*pages), rest),
-        None => (0, &[]),
     }
 }
 
@@ -665,22 +354,5 @@ fn signal_of(result: &Result<Exchange, Failure>) -> Signal {
         response_time: end.since(started),
         address: address.map(|address| address.ip()),
         kind,
-    }
-}
-
-fn paused_words(why: PausedBy) -> String {
-    match why {
-        PausedBy::RetryAfter => "it sent a Retry-After".to_owned(),
-        PausedBy::Wait => "it answered 429 or 503".to_owned(),
-        PausedBy::Failures(count) => format!("{count} requests failed in a row"),
-        PausedBy::Robots => "its robots.txt can't be had".to_owned(),
-    }
-}
-
-/// Whether the same request may well succeed another time.
-fn is_worth_a_retry(result: &Result<Exchange, Failure>) -> bool {
-    match result {
-        Ok(exchange) => matches!(exchange.status, 500 | 502 | 504),
-        Err(failure) => failure.retry,
     }
 }

@@ -1,0 +1,106 @@
+//! When enough is enough: budgets, and the end of a run.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crawl_scheduler::{PausedBy, Tick};
+use crawl_weburl::HostKey;
+
+use crate::ring::Ring;
+use crate::summary::{Ended, UnreachableHost};
+
+/// Items on their way to the disk at which no more permits are asked for, at least. It
+/// bounds the bodies in memory behind the fetcher, and is large enough for a group commit
+/// to pay while the next group gathers.
+const UNSETTLED_MAX: u64 = 512;
+
+/// A gap that is longer, as a `Crawl-delay` of years asks for, is no reason to stay.
+const LONGEST_GAP: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Ring {
+    /// The end of this run by `--max-time`.
+    pub(crate) fn deadline(&self) -> Option<Tick> {
+        self.config.budgets.max_time.map(|time| self.started + time)
+    }
+
+    /// The name of a budget of the whole crawl that leaves room for no further page.
+    pub(crate) fn spent_budget(&self) -> Option<&'static str> {
+        let budgets = &self.config.budgets;
+        if budgets
+            .max_pages
+            .is_some_and(|max| self.totals.pages + self.leases_out >= max)
+        {
+            Some("max-pages")
+        } else if budgets
+            .max_bytes
+            .is_some_and(|max| self.totals.bytes >= max)
+        {
+            Some("max-bytes")
+        } else {
+            None
+        }
+    }
+
+    /// Whether a host's budget leaves room for no further lease.
+    pub(crate) fn is_full(&self, host: &HostKey) -> bool {
+        let Some(max) = self.config.budgets.max_pages_per_host else {
+            return false;
+        };
+        let count = |of: &HashMap<HostKey, u64>| of.get(host).copied().unwrap_or_default();
+        count(&self.host_pages) + count(&self.host_leases) >= max
+    }
+
+    pub(crate) fn note_budget(&mut self, host: &HostKey) {
+        let pages = self.host_pages.get(host).copied().unwrap_or_default();
+        if self
+            .config
+            .budgets
+            .max_pages_per_host
+            .is_some_and(|max| pages >= max)
+        {
+            self.full_hosts.insert(host.clone());
+        }
+    }
+
+    /// Room for every request that may be in flight, and a group behind it.
+    pub(crate) fn unsettled_max(&self) -> u64 {
+        UNSETTLED_MAX.max(2 * u64::from(self.config.politeness.concurrency))
+    }
+
+    pub(crate) fn natural_end(&mut self, now: Tick) -> Option<Ended> {
+        let resting = self.scheduler.resting(now);
+        match resting.soonest {
+            // Nothing can ever be issued: the work is done, or only full hosts hold some.
+            None => Some(match self.frontier.counts().pending {
+                0 => Ended::Finished,
+                _ if self.full_hosts.is_empty() => Ended::Finished,
+                _ => Ended::Budget("max-pages-per-host"),
+            }),
+            Some(soonest)
+                if soonest > now + self.config.wait_unreachable
+                    && resting.ready == 0
+                    && (resting.waiting_hosts == 0 || soonest > now + LONGEST_GAP) =>
+            {
+                let hosts = resting.paused.into_iter().map(|rest| UnreachableHost {
+                    why: self
+                        .origins
+                        .why_unreachable(&rest.host)
+                        .unwrap_or_else(|| paused_words(rest.why)),
+                    host: rest.host,
+                    next_try: rest.until,
+                });
+                Some(Ended::Unreachable(hosts.collect()))
+            }
+            Some(_) => None,
+        }
+    }
+}
+
+fn paused_words(why: PausedBy) -> String {
+    match why {
+        PausedBy::RetryAfter => "it sent a Retry-After".to_owned(),
+        PausedBy::Wait => "it answered 429 or 503".to_owned(),
+        PausedBy::Failures(count) => format!("{count} requests failed in a row"),
+        PausedBy::Robots => "its robots.txt can't be had".to_owned(),
+    }
+}
