@@ -20,7 +20,8 @@ const DECODED_OCTETS: usize = 64 * 1024;
 /// codings are undone already.
 ///
 /// Never fails; any octets give a page. The time is linear in `body`, the memory is that
-/// of the result and a few hundred KiB.
+/// of the result and a few hundred KiB, and one construct that is not closed yet (a comment,
+/// a value, a name), which the tokenizer holds whole.
 #[must_use]
 pub fn read_html(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Page {
     let charset = charset::of_html(body, content_type);
