@@ -26,7 +26,7 @@ const RUN_ENDED: &[u8] = b"ended";
 const TOML_BESIDE: &str = "crawl.toml.new";
 
 /// What stands in a crawl's directory, beside `state/`.
-const OURS: [&str; 12] = [
+const OURS: [&str; 13] = [
     "crawl.toml",
     TOML_BESIDE,
     "state",
@@ -39,6 +39,7 @@ const OURS: [&str; 12] = [
     "report.json",
     "report.json.new",
     "report.html",
+    "report.html.new",
 ];
 
 /// An opened directory.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crawl_archive::rows::{PageRow, RequestRow};
 use serde::{Deserialize, Serialize};
@@ -135,24 +135,32 @@ pub fn report(dir: &Path) -> Result<Report, RecordsError> {
     Ok(report)
 }
 
-/// Sums a crawl's records up and leaves the result as `report.json` in `dir`.
+/// Sums a crawl's records up and leaves the result in `dir`: as `report.json`, and as a
+/// page, `report.html`.
 ///
 /// # Errors
-/// Those of [`report()`], and where the file can't be written. An older file stays as it
-/// was then.
+/// Those of [`report()`], and where a file can't be written. An older file stays as it was
+/// then.
 pub fn write_report(dir: &Path) -> Result<Report, RecordsError> {
     let report = report(dir)?;
-    let path = dir.join("report.json");
-    let temporary = dir.join("report.json.new");
     let mut json = serde_json::to_vec_pretty(&report).unwrap_or_default();
     json.push(b'\n');
-    let written = fs::File::create(&temporary).and_then(|mut file| {
-        file.write_all(&json)?;
+    replace(&dir.join("report.json"), &json)?;
+    replace(&dir.join("report.html"), report.to_html().as_bytes())?;
+    Ok(report)
+}
+
+/// Writes a file whole or not at all.
+fn replace(path: &Path, bytes: &[u8]) -> Result<(), RecordsError> {
+    let mut beside = path.to_owned().into_os_string();
+    beside.push(".new");
+    let beside = PathBuf::from(beside);
+    let written = fs::File::create(&beside).and_then(|mut file| {
+        file.write_all(bytes)?;
         file.sync_all()
     });
-    written.map_err(RecordsError::io(&temporary))?;
-    fs::rename(&temporary, &path).map_err(RecordsError::io(&path))?;
-    Ok(report)
+    written.map_err(RecordsError::io(&beside))?;
+    fs::rename(&beside, path).map_err(RecordsError::io(path))
 }
 
 impl Report {

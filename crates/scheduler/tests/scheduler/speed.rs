@@ -70,16 +70,16 @@ fn ours_hosts_get_all_the_speed_they_allow() {
     assert_eq!(took, 100 * Duration::from_millis(1050) - SECOND);
 }
 
-/// A measurement: `cargo test --release -p crawl-scheduler -- --ignored million`.
+/// A measurement, for optimised builds: `cargo test --release -p crawl-scheduler million`.
 #[test]
-#[ignore = "takes long without optimisation"]
+#[cfg(not(debug_assertions))]
 fn ours_a_million_requests_of_a_thousand_hosts() {
     run(1_000, 1_000_000);
 }
 
 /// The same with as many hosts as requests, where memory is the limit.
 #[test]
-#[ignore = "takes long without optimisation"]
+#[cfg(not(debug_assertions))]
 fn ours_two_million_requests_of_a_million_hosts() {
     run(1_000_000, 2_000_000);
 }
