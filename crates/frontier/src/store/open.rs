@@ -177,7 +177,8 @@ fn load(
     let sequence = sequence.and_then(|octets| Sequence::decode(&octets));
     let sequence = sequence.ok_or_else(|| corrupt(dir, "the counters".into()))?;
     let lines = load_lines(&tables, &sequence)?;
-    tracing::debug!(dir = %dir.display(), origins = lines.len(), ?sequence, "frontier opened");
+    let waiting = lines.len();
+    tracing::debug!(dir = %dir.display(), origins_waiting = waiting, "frontier opened");
     Ok(FjallFrontier {
         tables,
         writer: Mutex::new(sequence),
