@@ -78,8 +78,9 @@ impl AddressRules {
 
     fn judge(&self, class: AddressClass, own: bool) -> Result<(), AddressClass> {
         match class {
+            AddressClass::Public if self.refuse_public => Err(class),
+            AddressClass::Public => Ok(()),
             _ if own => Ok(()),
-            AddressClass::Public if !self.refuse_public => Ok(()),
             AddressClass::Loopback | AddressClass::Private if self.allow_private => Ok(()),
             other => Err(other),
         }
@@ -136,7 +137,10 @@ mod tests {
 
     #[test]
     fn ours_nobody_else_s_server_without_a_contact() {
-        let rules = AddressRules::new(false, false, &[], None);
+        let own = [canonicalize(None, "http://93.184.215.14/")
+            .unwrap()
+            .host_key()];
+        let rules = AddressRules::new(false, false, &own, None);
         let why =
             "93.184.215.14 is at 93.184.215.14, someone else's server, and no contact is given";
         check(&rules, "http://93.184.215.14/", Err(why));
