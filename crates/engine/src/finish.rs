@@ -108,7 +108,7 @@ pub(crate) fn summary(
     Summary {
         ended,
         pages: totals.pages,
-        pages_of_run: totals.pages - ring.totals_at_start().pages,
+        pages_of_run: totals.pages - ring.totals_at_start.pages,
         failed: totals.failed,
         pending: ring.frontier.counts().pending,
         requests: ring.requests,

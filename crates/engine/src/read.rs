@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use bytes::Bytes;
 use crawl_archive::Timestamp;
@@ -12,6 +13,7 @@ use crawl_fetcher::{DecodeEnd, DecodeLimits, Exchange, Failure, Limit};
 use crawl_frontier::{Admission, Exclusion, Lease, Outcome, Reason, Standing, UrlKind};
 use crawl_policy::scope::{OutReason, Scope, ScopeVerdict};
 use crawl_policy::{PageDirectives, Place, ProductToken, Profile, Source};
+use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 
 use crate::config::Config;
@@ -422,12 +424,27 @@ pub(crate) fn sitemap_guess(url: CanonicalUrl, robots: &CanonicalUrl) -> Admissi
 
 fn row_of(lease: &Lease, robots: RobotsVerdict, exchange: &Exchange) -> PageRow {
     PageRow {
-        url: lease.url.to_string(),
         status: Some(exchange.status),
-        fetched_at: Timestamp::from_micros(exchange.started.as_micros()),
-        ms: millis(exchange.took()),
         bytes: exchange.body.len() as u64,
         content_type: content_type(exchange).map(Cow::into_owned),
+        ..row_without_answer(lease, robots, exchange.started, exchange.took())
+    }
+}
+
+/// A row before anything is known of the answer.
+fn row_without_answer(
+    lease: &Lease,
+    robots: RobotsVerdict,
+    started: Tick,
+    took: Duration,
+) -> PageRow {
+    PageRow {
+        url: lease.url.to_string(),
+        status: None,
+        fetched_at: Timestamp::from_micros(started.as_micros()),
+        ms: millis(took),
+        bytes: 0,
+        content_type: None,
         digest: None,
         depth: lease.depth,
         via: lease.via.as_ref().map(ToString::to_string),
@@ -446,20 +463,10 @@ impl PageItem {
         failure: &Failure,
         host: HostState,
     ) -> PageItem {
+        let took = failure.ended.since(failure.started);
         let row = PageRow {
-            url: lease.url.to_string(),
-            status: None,
-            fetched_at: Timestamp::from_micros(failure.started.as_micros()),
-            ms: millis(failure.ended.since(failure.started)),
-            bytes: 0,
-            content_type: None,
-            digest: None,
-            depth: lease.depth,
-            via: lease.via.as_ref().map(ToString::to_string),
-            title: None,
-            robots: Some(robots),
-            warc: None,
             error: Some(format!("{}: {}", failure.name(), failure.detail)),
+            ..row_without_answer(&lease, robots, failure.started, took)
         };
         PageItem {
             outcome: Outcome::Failed {

@@ -212,10 +212,6 @@ impl Ring {
         self.totals
     }
 
-    pub(crate) fn totals_at_start(&self) -> Totals {
-        self.totals_at_start
-    }
-
     fn issue(&mut self, now: Tick, permit: Permit, out: &mut Vec<Effect>) {
         let job = match permit.purpose().clone() {
             Purpose::Page { origin } => self.next_page(now, &origin, out),

@@ -137,7 +137,8 @@ fn month_number(word: &str) -> Option<i64> {
     i64::try_from(found + 1).ok()
 }
 
-fn is_weekday(word: &str) -> bool {
+/// The English name of a day of the week, or its first three letters or more.
+pub(crate) fn is_weekday(word: &str) -> bool {
     const DAYS: [&str; 7] = [
         "monday",
         "tuesday",

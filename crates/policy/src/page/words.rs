@@ -1,7 +1,7 @@
 //! The words of META ROBOTS and X-Robots-Tag, apart from whom they mean.
 
 use crate::agent::ProductToken;
-use crate::date::unix_seconds;
+use crate::date::{is_weekday, unix_seconds};
 
 /// A word without a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,20 +134,4 @@ fn word(text: &str) -> Option<Word> {
 
 fn limit(text: &str) -> Option<i32> {
     text.parse().ok().filter(|&n| n >= -1)
-}
-
-fn is_weekday(text: &str) -> bool {
-    let text = text.to_ascii_lowercase();
-    text.len() >= 3
-        && [
-            "monday",
-            "tuesday",
-            "wednesday",
-            "thursday",
-            "friday",
-            "saturday",
-            "sunday",
-        ]
-        .iter()
-        .any(|day| day.starts_with(&text))
 }
