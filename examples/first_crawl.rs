@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crawl_archive::rows::{ExcludedRow, PageRow};
-use crawl_engine::{Budgets, Config, Controls, Progress, ScopeRules, Stop, Summary};
+use crawl_engine::{Budgets, Config, Controls, Forbidden, Progress, ScopeRules, Stop, Summary};
 use crawl_fetcher::FetchConfig;
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_policy::scope::ScopeMode;
@@ -78,6 +78,8 @@ async fn crawl(seed: &str, output: &Path) -> Result<Summary, Box<dyn Error>> {
         contact: None,
         profile: Profile::Rfc9309,
         robots_times: RobotsTimes::default(),
+        robots_forbidden: Forbidden::Allow,
+        purpose: None,
         scope: ScopeRules {
             mode: ScopeMode::Host,
             include: Vec::new(),

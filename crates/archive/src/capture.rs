@@ -124,6 +124,8 @@ pub enum Truncated {
     Time,
     /// The connection ended before the body did.
     Disconnect,
+    /// It came whole and is withheld, since its site asks that no copy be kept.
+    Withheld,
 }
 
 impl Truncated {
@@ -132,6 +134,8 @@ impl Truncated {
             Truncated::Length => "length",
             Truncated::Time => "time",
             Truncated::Disconnect => "disconnect",
+            // WARC 1.1 has no word for it but this.
+            Truncated::Withheld => "unspecified",
         }
     }
 }

@@ -29,8 +29,12 @@ pub struct PageRow {
     pub title: Option<String>,
     /// What robots.txt said.
     pub robots: Option<RobotsVerdict>,
+    /// What the site says about the use of the page; null where it says nothing.
+    pub usage: Option<UsageLedger>,
     /// Where the response record lies.
     pub warc: Option<WarcPlace>,
+    /// The site's words for which the body is not in the archive; null where it is.
+    pub withheld: Option<String>,
     /// Why there was no answer, or why the answer could not be read.
     pub error: Option<String>,
 }
@@ -58,6 +62,35 @@ pub struct RobotsVerdict {
     pub line: Option<u32>,
     /// That rule as written.
     pub rule: Option<String>,
+}
+
+/// What a site says about the use of a page: a verdict per purpose, and the statements.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct UsageLedger {
+    /// For a search index: `allowed`, `refused`, or null where nobody speaks of it.
+    pub search: Option<String>,
+    /// For input to a model.
+    pub ai_input: Option<String>,
+    /// For training a model.
+    pub train_ai: Option<String>,
+    /// For a copy kept for others.
+    pub archive: Option<String>,
+    /// The statements, each as it was made.
+    pub said: Vec<UsageStatement>,
+}
+
+/// One statement about the use of a page.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsageStatement {
+    /// In which words: `content-usage`, `content-signal`, `tdm-reservation` ..
+    pub vocabulary: String,
+    /// Where: `robots`, `tdmrep`, `header` or `meta`.
+    pub channel: String,
+    /// Its line, where it stands in robots.txt.
+    pub line: Option<u32>,
+    /// The raw text.
+    pub raw: String,
 }
 
 /// Where a record lies.
@@ -132,7 +165,10 @@ mod tests {
     use serde::Serialize;
     use serde::de::DeserializeOwned;
 
-    use super::{ExcludedRow, LinkRow, PageRow, RequestRow, RobotsVerdict, WarcPlace};
+    use super::{
+        ExcludedRow, LinkRow, PageRow, RequestRow, RobotsVerdict, UsageLedger, UsageStatement,
+        WarcPlace,
+    };
     use crate::Timestamp;
 
     fn check<T: Serialize + DeserializeOwned + PartialEq + Debug>(row: &T, expect: Expect) {
@@ -160,14 +196,25 @@ mod tests {
                     line: Some(3),
                     rule: Some("Allow: /".into()),
                 }),
+                usage: Some(UsageLedger {
+                    train_ai: Some("refused".into()),
+                    said: vec![UsageStatement {
+                        vocabulary: "content-usage".into(),
+                        channel: "robots".into(),
+                        line: Some(4),
+                        raw: "train-ai=n".into(),
+                    }],
+                    ..UsageLedger::default()
+                }),
                 warc: Some(WarcPlace {
                     file: "crawl-e-20261120235959-00000.warc.gz".into(),
                     offset: 512,
                 }),
+                withheld: None,
                 error: None,
             },
             expect![[
-                r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","digest":"sha1:X","depth":1,"via":null,"title":" ","robots":{"verdict":"allowed","line":3,"rule":"Allow: /"},"warc":{"file":"crawl-e-20261120235959-00000.warc.gz","offset":512},"error":null}"#
+                r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","digest":"sha1:X","depth":1,"via":null,"title":" ","robots":{"verdict":"allowed","line":3,"rule":"Allow: /"},"usage":{"search":null,"ai-input":null,"train-ai":"refused","archive":null,"said":[{"vocabulary":"content-usage","channel":"robots","line":4,"raw":"train-ai=n"}]},"warc":{"file":"crawl-e-20261120235959-00000.warc.gz","offset":512},"withheld":null,"error":null}"#
             ]],
         );
     }

@@ -6,10 +6,13 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use crawl_archive::ArchiveError;
-use crawl_engine::{Budgets, Config, Controls, EngineError, Progress, ScopeRules, Stop, Summary};
+use crawl_engine::{
+    Budgets, Config, Controls, EngineError, Forbidden, Progress, ScopeRules, Stop, Summary,
+};
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_fetcher::{FetchConfig, ResolveOverride};
 use crawl_policy::scope::ScopeMode;
+use crawl_policy::usage::Purpose;
 use crawl_scheduler::Politeness;
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use tokio::runtime::Runtime;
@@ -19,8 +22,8 @@ use crate::refusal::{NOTHING_DONE, Refusal};
 use crate::robots::profile_of;
 use crate::screen::{Screen, closing, exit_code, show, start_log};
 use crate::settings::{
-    Checked, NAME_AND_VERSION, ScopeName, Settings, check, contact_mail, first_start, record,
-    user_agent,
+    Checked, ForbiddenName, NAME_AND_VERSION, PurposeName, ScopeName, Settings, check,
+    contact_mail, first_start, record, user_agent,
 };
 use crate::units::Span;
 use crate::{records, signals};
@@ -91,7 +94,18 @@ fn config(settings: &Settings, checked: &Checked) -> Config {
         user_agent,
         contact: checked.contact.clone(),
         profile: profile_of(settings.politeness.robots),
-        robots_times: RobotsTimes::default(),
+        robots_times: robots_times(settings),
+        robots_forbidden: match settings.exclusion.robots_forbidden {
+            ForbiddenName::Allow => Forbidden::Allow,
+            ForbiddenName::Deny => Forbidden::Deny,
+        },
+        purpose: match settings.exclusion.purpose {
+            PurposeName::Unstated => None,
+            PurposeName::Search => Some(Purpose::Search),
+            PurposeName::AiInput => Some(Purpose::AiInput),
+            PurposeName::TrainAi => Some(Purpose::TrainAi),
+            PurposeName::Archive => Some(Purpose::Archive),
+        },
         scope: ScopeRules {
             mode: match scope.scope {
                 ScopeName::Host => ScopeMode::Host,
@@ -119,6 +133,19 @@ fn config(settings: &Settings, checked: &Checked) -> Config {
         links: settings.output.links.is_on(),
         software: NAME_AND_VERSION.to_owned(),
         config_text: config_text(settings, &checked.output),
+    }
+}
+
+fn robots_times(settings: &Settings) -> RobotsTimes {
+    let asked = &settings.exclusion;
+    let times = RobotsTimes::default();
+    RobotsTimes {
+        most: asked.robots_max_age.get(),
+        least: times.least.min(asked.robots_max_age.get()),
+        first_wait: asked.robots_retry.get(),
+        longest_wait: asked.robots_retry_most.get(),
+        last_good: asked.robots_last_good.get(),
+        ..times
     }
 }
 

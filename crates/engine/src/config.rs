@@ -6,6 +6,7 @@ use std::time::Duration;
 use crawl_fetcher::FetchConfig;
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_policy::scope::ScopeMode;
+use crawl_policy::usage::Purpose;
 use crawl_policy::{ProductToken, Profile};
 use crawl_scheduler::Politeness;
 use crawl_weburl::CanonicalUrl;
@@ -28,6 +29,10 @@ pub struct Config {
     pub profile: Profile,
     /// How long copies of robots.txt hold, and when an unreachable one is asked for again.
     pub robots_times: RobotsTimes,
+    /// What a robots.txt that answers 401 or 403 means.
+    pub robots_forbidden: Forbidden,
+    /// What the pages are for: a site's preference against it bars them.
+    pub purpose: Option<Purpose>,
     /// Which URLs belong to the crawl.
     pub scope: ScopeRules,
     /// When enough is enough.
@@ -55,6 +60,16 @@ pub struct Config {
     pub software: String,
     /// What is written to `crawl.toml`.
     pub config_text: String,
+}
+
+/// What a robots.txt that answers 401 or 403 means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Forbidden {
+    /// There are no rules (RFC 9309 section 2.3.1.3).
+    #[default]
+    Allow,
+    /// The site is closed, as the draft of 1996 had it.
+    Deny,
 }
 
 /// Which URLs belong to the crawl; see [`crawl_policy::scope::Scope`].

@@ -118,6 +118,7 @@ pub(crate) fn summary(
         unusable: std::mem::take(&mut ring.unusable),
         seeds_fetched: totals.seeds_fetched,
         seeds_failed,
+        strange_robots: std::mem::take(&mut ring.origins.strange),
         elapsed,
         output: config.output.clone(),
         resumed,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crawl_archive::Encoded;
 use crawl_archive::rows::{ExcludedRow, LinkRow, PageRow, RequestRow, RobotsVerdict};
+use crawl_fetcher::robots::Compiled;
 use crawl_fetcher::{Exchange, Failure, Request};
 use crawl_frontier::{Admission, Exclusion, Lease, Outcome};
 use crawl_policy::scope::Scope;
@@ -23,8 +24,8 @@ pub enum Job {
     Page {
         /// The frontier's lease.
         lease: Lease,
-        /// What robots.txt said of it.
-        robots: RobotsVerdict,
+        /// What was known of it before.
+        judged: Judged,
     },
     /// A request for an origin's robots.txt, or a hop of one.
     Robots {
@@ -35,6 +36,24 @@ pub enum Job {
         /// Redirects followed so far.
         hop: u8,
     },
+    /// A request for an origin's `tdmrep.json`.
+    TdmRep {
+        /// The origin.
+        of: Origin,
+        /// The request.
+        request: Request,
+        /// How often it was sent before.
+        tries: u32,
+    },
+}
+
+/// What was known of a URL before it was asked for.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    /// What robots.txt said of it.
+    pub robots: RobotsVerdict,
+    /// The rules of its origin then.
+    pub rules: Arc<Compiled>,
 }
 
 impl Job {
@@ -43,7 +62,7 @@ impl Job {
     pub fn request(&self) -> Request {
         match self {
             Job::Page { lease, .. } => Request::page(lease.url.clone()),
-            Job::Robots { request, .. } => request.clone(),
+            Job::Robots { request, .. } | Job::TdmRep { request, .. } => request.clone(),
         }
     }
 
@@ -52,7 +71,7 @@ impl Job {
     pub fn url(&self) -> &CanonicalUrl {
         match self {
             Job::Page { lease, .. } => &lease.url,
-            Job::Robots { request, .. } => &request.url,
+            Job::Robots { request, .. } | Job::TdmRep { request, .. } => &request.url,
         }
     }
 }
@@ -108,8 +127,8 @@ pub enum Effect {
 pub struct Reading {
     /// The lease of the URL.
     pub lease: Lease,
-    /// What robots.txt said of it.
-    pub robots: RobotsVerdict,
+    /// What was known of it before it was asked for.
+    pub judged: Judged,
     /// The exchange.
     pub exchange: Exchange,
     /// The scope in force when the exchange ended.

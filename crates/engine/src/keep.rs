@@ -39,10 +39,12 @@ impl Keeper {
                 UrlKind::Sitemap => &[("purpose", "sitemap")],
             },
         };
-        item.capture = self.encode(&exchange, about);
+        let withheld = item.row.withheld.is_some();
+        let kept: &[u8] = if withheld { &[] } else { &exchange.body };
+        item.capture = self.encode(&exchange, kept, about);
         item.row.digest = Some(match &item.capture {
-            Some(capture) => capture.digest().to_owned(),
-            None => self.digest.of(&[&exchange.body]),
+            Some(capture) if !withheld => capture.digest().to_owned(),
+            _ => self.digest.of(&[&exchange.body]),
         });
         item
     }
@@ -54,12 +56,13 @@ impl Keeper {
                 more: &[("purpose", "robots")],
                 ..About::default()
             };
-            item.capture = self.encode(&exchange, about);
+            item.capture = self.encode(&exchange, &exchange.body, about);
         }
         item
     }
 
-    fn encode(&mut self, exchange: &Exchange, about: About<'_>) -> Option<Encoded> {
+    /// `kept` is the body, or nothing where it is withheld.
+    fn encode(&mut self, exchange: &Exchange, kept: &[u8], about: About<'_>) -> Option<Encoded> {
         let encoder = self.encoder.as_mut()?;
         let capture = Capture {
             url: &exchange.url,
@@ -75,10 +78,12 @@ impl Keeper {
             status: exchange.status,
             reason: None,
             headers: &exchange.headers,
-            body: &exchange.body,
-            truncated: exchange.truncated.map(|truncation| match truncation {
-                Truncation::Length => Truncated::Length,
-            }),
+            body: kept,
+            truncated: match exchange.truncated {
+                _ if kept.len() < exchange.body.len() => Some(Truncated::Withheld),
+                Some(Truncation::Length) => Some(Truncated::Length),
+                None => None,
+            },
             revisit: None,
             about,
         };

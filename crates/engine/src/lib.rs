@@ -26,13 +26,15 @@ mod read;
 mod readers;
 mod request_log;
 mod ring;
+mod rules;
 mod start;
 mod summary;
+mod usage;
 mod writer;
 
-pub use config::{Budgets, Config, Controls, Phase, Progress, ScopeRules, Stop};
+pub use config::{Budgets, Config, Controls, Forbidden, Phase, Progress, ScopeRules, Stop};
 pub use driver::run;
 pub use error::EngineError;
-pub use item::{Effect, Event, Item, Job};
+pub use item::{Effect, Event, Item, Job, Judged};
 pub use ring::{Next, Ring};
 pub use summary::{Ended, SeedFailure, Summary, UnreachableHost};

@@ -1,4 +1,4 @@
-//! What this run knows of each origin's rules, and the requests that find them out.
+//! What this run knows of each origin's rules.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,22 +6,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crawl_fetcher::robots::{
-    Compiled, CopyState, RobotsAnswer, RobotsCache, RobotsCopy, RobotsTimes,
+    Compiled, CopyState, RobotsAnswer, RobotsCache, RobotsCopy, RobotsTimes, TDMREP_PATH, TdmFile,
 };
-use crawl_fetcher::{Exchange, Failure, FailureKind, Request};
-use crawl_frontier::{Admission, Frontier, FrontierError};
-use crawl_policy::{ProductToken, Profile};
-use crawl_scheduler::{Purpose, RobotsState, Tick};
-use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, Origin, canonicalize, classify};
+use crawl_fetcher::{Exchange, Failure, Request};
+use crawl_frontier::{Frontier, FrontierError};
+use crawl_policy::usage::Purpose;
+use crawl_policy::{Oddity, ProductToken, Profile, What};
+use crawl_scheduler::{RobotsState, Tick};
+use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, Origin, classify};
 
-use crate::config::Config;
-use crate::item::{Effect, Item, Job, RobotsItem};
-use crate::read::{sitemap_admission, sitemap_guess};
-use crate::ring::Ring;
+use crate::config::{Config, Forbidden};
 
 /// Octets that compiled copies of robots.txt may take in memory. Others are compiled
 /// anew from the state when their origin's turn comes.
 const CACHE_OCTETS: u64 = 64 * 1024 * 1024;
+
+/// Files that are no robots.txt and are named at the end, at most.
+const MOST_STRANGE: usize = 20;
 
 /// The least gap at a host that the operator does not answer for.
 const LEAST_GAP: Duration = Duration::from_millis(200);
@@ -32,6 +33,9 @@ pub(crate) enum Standing {
     InForce(Arc<Compiled>),
     /// No page of the origin may be asked for, since we may not connect to it.
     Refused(String),
+    /// No page of the origin may be asked for: its robots.txt answered this, and the
+    /// operator reads that as a closed door.
+    Forbidden(u16),
     /// Its robots.txt comes first.
     Unknown,
 }
@@ -41,6 +45,9 @@ pub(crate) struct Origins {
     agent: ProductToken,
     profile: Profile,
     times: RobotsTimes,
+    forbidden: Forbidden,
+    /// Whether the crawl's purpose is one that a `tdmrep.json` can speak of.
+    needs_tdmrep: bool,
     own_site: bool,
     /// Whether the configured delay is below what a host of others is given.
     is_quick: bool,
@@ -48,15 +55,26 @@ pub(crate) struct Origins {
     met: HashMap<Origin, Met>,
     /// Why the robots.txt of a host can't be had, for the end's message.
     unreachable: HashMap<HostKey, String>,
+    /// Files that are plainly no robots.txt, the first few.
+    pub(crate) strange: Vec<CanonicalUrl>,
 }
 
 /// An origin that this run has met.
 #[derive(Debug, Default)]
 struct Met {
-    /// The next hop of a request for its robots.txt.
-    hop: Option<(CanonicalUrl, u8)>,
+    /// What is to be asked for before its pages.
+    errand: Option<Errand>,
     /// Why we may not connect to it.
     refused: Option<String>,
+}
+
+/// A request that follows the one for an origin's robots.txt and goes before its pages.
+#[derive(Debug)]
+pub(crate) enum Errand {
+    /// The next hop of the request for its robots.txt, and its number.
+    Hop(CanonicalUrl, u8),
+    /// Its `tdmrep.json`, and how often it was asked for already.
+    TdmRep(u32),
 }
 
 impl Origins {
@@ -65,11 +83,14 @@ impl Origins {
             agent: config.agent.clone(),
             profile: config.profile,
             times: config.robots_times,
+            forbidden: config.robots_forbidden,
+            needs_tdmrep: matches!(config.purpose, Some(Purpose::AiInput | Purpose::TrainAi)),
             own_site: config.own_site,
             is_quick: config.politeness.delay < LEAST_GAP,
             cache: RobotsCache::new(CACHE_OCTETS),
             met: HashMap::new(),
             unreachable: HashMap::new(),
+            strange: Vec::new(),
         }
     }
 
@@ -87,6 +108,10 @@ impl Origins {
         let Some(compiled) = self.load(origin, frontier)? else {
             return Ok(None);
         };
+        // The copy may be of a run with another purpose, or cut off before it was whole.
+        if self.wants_tdmrep(&compiled) && compiled.copy.tdmrep == TdmFile::NotAsked {
+            return Ok(None);
+        }
         let state = self.state(now, &compiled, None);
         // Where nothing answered, nobody asked for a rest: a new start may knock at once.
         let knock =
@@ -103,12 +128,29 @@ impl Origins {
         if let Some(why) = self.met.get(origin).and_then(|met| met.refused.clone()) {
             return Ok(Standing::Refused(why));
         }
-        Ok(self
-            .load(origin, frontier)?
-            .map_or(Standing::Unknown, Standing::InForce))
+        Ok(match self.load(origin, frontier)? {
+            None => Standing::Unknown,
+            Some(compiled) => match (self.forbidden, &compiled.copy) {
+                (
+                    Forbidden::Deny,
+                    RobotsCopy {
+                        state: CopyState::None,
+                        status: Some(status @ (401 | 403)),
+                        ..
+                    },
+                ) => Standing::Forbidden(*status),
+                _ => Standing::InForce(compiled),
+            },
+        })
     }
 
-    fn load(
+    /// Whether an origin's `tdmrep.json` is to be asked for, by rules that are in force.
+    pub(crate) fn wants_tdmrep(&self, compiled: &Compiled) -> bool {
+        let known = !matches!(compiled.copy.state, CopyState::Unreachable { .. });
+        self.needs_tdmrep && known && compiled.robots.judge(TDMREP_PATH).is_allowed()
+    }
+
+    pub(crate) fn load(
         &self,
         origin: &Origin,
         frontier: &dyn Frontier,
@@ -128,7 +170,12 @@ impl Origins {
 
     /// What the scheduler is told of an origin's rules. `address` is where the origin
     /// answered, where that is known.
-    fn state(&self, now: Tick, compiled: &Compiled, address: Option<IpAddr>) -> RobotsState {
+    pub(crate) fn state(
+        &self,
+        now: Tick,
+        compiled: &Compiled,
+        address: Option<IpAddr>,
+    ) -> RobotsState {
         match compiled.state(now, &self.times) {
             RobotsState::InForce { crawl_delay, until }
                 if !self.own_site && self.is_quick && is_public(&compiled.copy.origin, address) =>
@@ -157,21 +204,30 @@ impl Origins {
         Ok(Request::robots(url, validators))
     }
 
-    pub(crate) fn take_hop(&mut self, of: &Origin) -> Option<(CanonicalUrl, u8)> {
-        self.met.get_mut(of)?.hop.take()
+    pub(crate) fn take_errand(&mut self, of: &Origin) -> Option<Errand> {
+        self.met.get_mut(of)?.errand.take()
+    }
+
+    pub(crate) fn set_errand(&mut self, of: &Origin, errand: Errand) {
+        self.met.entry(of.clone()).or_default().errand = Some(errand);
+    }
+
+    /// We may not connect to the origin.
+    pub(crate) fn refuse(&mut self, of: &Origin, why: &str) {
+        self.met.entry(of.clone()).or_default().refused = Some(why.to_owned());
     }
 
     pub(crate) fn why_unreachable(&self, host: &HostKey) -> Option<String> {
         self.unreachable.get(host).cloned()
     }
 
-    fn keep(&self, copy: RobotsCopy) -> Arc<Compiled> {
+    pub(crate) fn keep(&self, copy: RobotsCopy) -> Arc<Compiled> {
         let compiled = Arc::new(Compiled::new(copy, &self.agent, self.profile));
         self.cache.insert(Arc::clone(&compiled));
         compiled
     }
 
-    fn learn(
+    pub(crate) fn learn(
         &mut self,
         of: &Origin,
         answer: &RobotsAnswer,
@@ -184,6 +240,9 @@ impl Origins {
         match &copy.state {
             CopyState::Unreachable { why, .. } => {
                 let why = match copy.status {
+                    Some(status) if why == "encoding" => {
+                        format!("robots.txt answered {status} in an encoding that can't be undone")
+                    }
                     Some(status) => format!("robots.txt answered {status}"),
                     None => format!("robots.txt: {why}"),
                 };
@@ -193,97 +252,26 @@ impl Origins {
                 self.unreachable.remove(&of.host_key());
             }
         }
-        Ok(self.keep(copy))
-    }
-}
-
-impl Ring {
-    /// The job that a permit for an origin's robots.txt, or a hop of it, is used for.
-    pub(crate) fn robots_job(
-        &mut self,
-        of: Origin,
-        url: CanonicalUrl,
-        hop: u8,
-    ) -> Result<Job, FrontierError> {
-        let request = self.origins.request(&of, url, &*self.frontier)?;
-        Ok(Job::Robots { of, request, hop })
+        let compiled = self.keep(copy);
+        self.note_strange(&compiled);
+        Ok(compiled)
     }
 
-    /// Learns from an exchange for robots.txt: a redirect is followed by asking for a
-    /// permit of its host, anything else is the origin's new state.
-    pub(crate) fn robots_fetched(
-        &mut self,
-        now: Tick,
-        of: &Origin,
-        request: &Request,
-        hop: u8,
-        result: Result<Exchange, Failure>,
-        out: &mut Vec<Effect>,
-    ) -> Result<(), FrontierError> {
-        let answer = RobotsAnswer::of(request, &result, hop);
-        let mut item = RobotsItem {
-            host: Some(self.host_state(&request.url.host_key())),
-            ..RobotsItem::default()
-        };
-        if let RobotsAnswer::Redirect { to, .. } = &answer {
-            self.origins.met.entry(of.clone()).or_default().hop = Some((to.clone(), hop + 1));
-            self.scheduler
-                .ask(now, &to.host_key(), Purpose::Hop { of: of.clone() });
-        } else if let (
-            0,
-            Err(
-                failure @ Failure {
-                    kind: FailureKind::AddressRefused,
-                    ..
-                },
-            ),
-        ) = (hop, &result)
+    /// Remembers a file that is plainly no robots.txt. It is read all the same, as RFC 9309
+    /// section 2.3.1.5 has it.
+    fn note_strange(&mut self, compiled: &Compiled) {
+        let mut oddities = compiled.robots.oddities().iter();
+        let is_strange = |oddity: &Oddity| matches!(oddity.what, What::Markup | What::Utf16);
+        let url = &compiled.copy.url;
+        if let Some(oddity) = oddities.find(|oddity| is_strange(oddity))
+            && compiled.copy.good_at == Some(compiled.copy.fetched_at)
+            && !self.strange.contains(url)
         {
-            // Rules that may not be asked for can't be known, and need not be: each URL
-            // of the origin is settled as refused when its turn comes.
-            self.origins.met.entry(of.clone()).or_default().refused = Some(failure.detail.clone());
-            let state = RobotsState::InForce {
-                crawl_delay: None,
-                until: Tick::from_micros(u64::MAX),
-            };
-            self.scheduler.robots(now, of, state);
-        } else {
-            let compiled = self.origins.learn(of, &answer, &result, &*self.frontier)?;
-            let address = result.as_ref().ok().and_then(|exchange| exchange.address);
-            let address = address.filter(|_| hop == 0).map(|address| address.ip());
-            let state = self.origins.state(now, &compiled, address);
-            self.scheduler.robots(now, of, state);
-            item.copy = Some((of.clone(), compiled.copy.to_bytes()));
-            if self.config.sitemaps
-                && matches!(
-                    answer,
-                    RobotsAnswer::Rules { .. } | RobotsAnswer::None { .. }
-                )
-            {
-                item.sitemaps = self.sitemaps(of, &compiled);
+            tracing::warn!(%url, line = oddity.line, "{}: rules are looked for in it all the same", oddity.what);
+            if self.strange.len() < MOST_STRANGE {
+                self.strange.push(url.clone());
             }
         }
-        item.exchange = result.ok();
-        self.write(Item::Robots(item), out);
-        Ok(())
-    }
-
-    /// The sitemaps that a robots.txt names, by a relative path too; /sitemap.xml where
-    /// it names none. Those of other hosts must lie in scope.
-    fn sitemaps(&self, of: &Origin, compiled: &Compiled) -> Vec<Admission> {
-        let robots_url = of.robots_url();
-        let named = compiled.robots.sitemaps();
-        let mut sitemaps: Vec<_> = named
-            .iter()
-            .filter_map(|sitemap| canonicalize(Some(&robots_url), sitemap.url.as_ref()).ok())
-            .map(|url| sitemap_admission(url, &robots_url))
-            .collect();
-        if named.is_empty() {
-            sitemaps.push(sitemap_guess(of.url("/sitemap.xml"), &robots_url));
-        }
-        let host = of.host_key();
-        sitemaps.retain(|sitemap| self.may_read_sitemap(&sitemap.url, &host));
-        sitemaps
     }
 }
 

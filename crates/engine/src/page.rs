@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use crawl_archive::rows::RobotsVerdict;
 use crawl_fetcher::{Exchange, Failure};
 use crawl_frontier::{Exclusion, FrontierError, Lease, Reason};
 use crawl_scheduler::{RobotsState, SignalKind, Tick};
 use crawl_weburl::{HostKey, Origin};
 
-use crate::item::{Effect, Item, Job, PageItem, Reading};
+use crate::item::{Effect, Item, Job, Judged, PageItem, Reading};
 use crate::origins::Standing;
 use crate::read::redirect_target;
 use crate::request_log;
 use crate::ring::Ring;
+use crate::usage;
 
 impl Ring {
     /// The next URL of an origin that may be asked for; those that may not are settled
@@ -31,19 +31,31 @@ impl Ring {
                 break;
             };
             let refusal = match &standing {
-                Standing::InForce(robots) => {
-                    let verdict = robots.robots.judge(lease.url.path_and_query());
-                    if verdict.is_allowed() {
-                        let robots = request_log::robots_verdict(&verdict);
+                Standing::InForce(rules) => {
+                    let path = lease.url.path_and_query();
+                    let verdict = rules.robots.judge(path);
+                    let against = match verdict.is_allowed() {
+                        true => usage::refusal(rules, path, self.config.purpose),
+                        false => Some(request_log::robots_exclusion(&verdict)),
+                    };
+                    let Some(against) = against else {
+                        let judged = Judged {
+                            robots: request_log::robots_verdict(&verdict),
+                            rules: Arc::clone(rules),
+                        };
                         self.unsettled += 1;
                         self.leases_out += 1;
                         *self.host_leases.entry(host).or_default() += 1;
                         self.scheduler
                             .waiting(now, origin, self.frontier.pending(origin));
-                        return Ok(Some(Job::Page { lease, robots }));
-                    }
-                    request_log::robots_exclusion(&verdict)
+                        return Ok(Some(Job::Page { lease, judged }));
+                    };
+                    against
                 }
+                Standing::Forbidden(status) => Exclusion {
+                    rule: Some(format!("robots.txt answered {status}")),
+                    ..Exclusion::of(Reason::Robots)
+                },
                 Standing::Refused(why) => Exclusion {
                     reason: Reason::Address,
                     rule: Some(why.clone()),
@@ -76,7 +88,7 @@ impl Ring {
         &mut self,
         now: Tick,
         lease: Lease,
-        robots: RobotsVerdict,
+        judged: Judged,
         result: Result<Exchange, Failure>,
         kind: SignalKind,
         out: &mut Vec<Effect>,
@@ -115,14 +127,14 @@ impl Ring {
                 let scope = Arc::clone(&self.scope);
                 out.push(Effect::Read(Box::new(Reading {
                     lease,
-                    robots,
+                    judged,
                     exchange,
                     scope,
                     host,
                 })));
             }
             Err(failure) => {
-                let item = PageItem::failed(lease, robots, &failure, host);
+                let item = PageItem::failed(lease, judged, &failure, host);
                 out.push(Effect::Write(Item::Page(Box::new(item))));
             }
         }

@@ -7,17 +7,20 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use crawl_archive::Timestamp;
-use crawl_archive::rows::{LinkRow, PageRow, RobotsVerdict};
-use crawl_extractor::{Element, Limits, LinkKind, Page, Rel, Sitemap, SitemapKind};
+use crawl_archive::rows::{LinkRow, PageRow};
+use crawl_extractor::{Element, Limits, LinkKind, Meta, Page, Rel, Sitemap, SitemapKind};
+use crawl_fetcher::robots::Compiled;
 use crawl_fetcher::{DecodeEnd, DecodeLimits, Exchange, Failure, Limit};
 use crawl_frontier::{Admission, Exclusion, Lease, Outcome, Reason, Standing, UrlKind};
 use crawl_policy::scope::{OutReason, Scope, ScopeVerdict};
+use crawl_policy::usage::{Ledger, Purpose};
 use crawl_policy::{PageDirectives, Place, ProductToken, Profile, Source};
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 
 use crate::config::Config;
-use crate::item::{HostState, PageItem, Reading, millis};
+use crate::item::{HostState, Judged, PageItem, Reading, millis};
+use crate::usage;
 
 /// Order of a sitemap's request among the URLs of its origin, and of what it names.
 /// The /sitemap.xml that nobody named.
@@ -37,6 +40,7 @@ pub(crate) struct Reader {
     pub(crate) decode: DecodeLimits,
     pub(crate) link_rows: bool,
     pub(crate) max_redirects: u8,
+    pub(crate) purpose: Option<Purpose>,
 }
 
 impl Reader {
@@ -48,6 +52,7 @@ impl Reader {
             decode: DecodeLimits::default(),
             link_rows: config.links,
             max_redirects: config.max_redirects,
+            purpose: config.purpose,
         }
     }
 }
@@ -57,6 +62,8 @@ impl Reader {
 struct Content {
     title: Option<String>,
     charset: Option<&'static str>,
+    /// What the site says about the page's use, METAs included; for a page that has them.
+    usage: Option<Ledger>,
     error: Option<String>,
     links: Vec<Admission>,
     link_rows: Vec<LinkRow>,
@@ -68,12 +75,13 @@ impl Reader {
     pub(crate) fn read(&self, reading: Reading) -> PageItem {
         let Reading {
             lease,
-            robots,
+            judged,
             exchange,
             scope,
             host,
         } = reading;
-        let content = catch_unwind(AssertUnwindSafe(|| self.content(&lease, &exchange, &scope)));
+        let read = || self.content(&lease, &judged.rules, &exchange, &scope);
+        let content = catch_unwind(AssertUnwindSafe(read));
         let content = content.unwrap_or_else(|_| Content {
             error: Some("reader_panicked".to_owned()),
             ..Content::default()
@@ -82,12 +90,17 @@ impl Reader {
             (true, Some(Ok(target))) => Some(target),
             _ => None,
         };
+        let said = content
+            .usage
+            .unwrap_or_else(|| self.usage(&lease, &judged.rules, &exchange, &[]));
         let row = PageRow {
             title: content.title,
+            usage: usage::row(&said),
+            withheld: usage::withheld(&said, self.purpose),
             error: content
                 .error
                 .or_else(|| exchange.truncated.map(|_| "body_truncated".to_owned())),
-            ..row_of(&lease, robots, &exchange)
+            ..row_of(&lease, judged, &exchange)
         };
         PageItem {
             outcome: Outcome::Fetched {
@@ -106,7 +119,13 @@ impl Reader {
         }
     }
 
-    fn content(&self, lease: &Lease, exchange: &Exchange, scope: &Scope) -> Content {
+    fn content(
+        &self,
+        lease: &Lease,
+        rules: &Compiled,
+        exchange: &Exchange,
+        scope: &Scope,
+    ) -> Content {
         if let Some(target) = redirect_target(exchange) {
             return self.redirect(lease, target, scope);
         }
@@ -125,7 +144,11 @@ impl Reader {
         let mut content = if let Some(sitemap) = sitemap {
             self.entries(lease, &sitemap, scope)
         } else if crawl_extractor::is_html(content_type, &decoded.bytes) {
-            self.html(lease, exchange, content_type, &decoded.bytes, scope)
+            let page = crawl_extractor::read_html(&decoded.bytes, content_type, &self.limits);
+            Content {
+                usage: Some(self.usage(lease, rules, exchange, &page.metas)),
+                ..self.html(lease, exchange, page, scope)
+            }
         } else {
             Content::default()
         };
@@ -133,16 +156,9 @@ impl Reader {
         content
     }
 
-    fn html(
-        &self,
-        lease: &Lease,
-        exchange: &Exchange,
-        content_type: Option<&str>,
-        html: &[u8],
-        scope: &Scope,
-    ) -> Content {
-        let page = crawl_extractor::read_html(html, content_type, &self.limits);
-        let page_bar = self.directives(exchange, &page).nofollow.map(page_refusal);
+    fn html(&self, lease: &Lease, exchange: &Exchange, page: Page, scope: &Scope) -> Content {
+        let directives = self.directives(exchange, &page.metas);
+        let page_bar = directives.nofollow.map(page_refusal);
         let base = page.base_url(&lease.url);
         let mut links = Links::new(lease, scope);
         for link in &page.links {
@@ -168,13 +184,27 @@ impl Reader {
         }
     }
 
-    fn directives(&self, exchange: &Exchange, page: &Page) -> PageDirectives {
+    /// What is said about the use of what came, by the site, the headers and the page.
+    fn usage(
+        &self,
+        lease: &Lease,
+        rules: &Compiled,
+        exchange: &Exchange,
+        metas: &[Meta],
+    ) -> Ledger {
+        let directives = self.directives(exchange, metas);
+        let path = lease.url.path_and_query();
+        let metas: Vec<_> = pairs(metas).collect();
+        usage::ledger(rules, path, exchange, &directives, &metas)
+    }
+
+    fn directives(&self, exchange: &Exchange, metas: &[Meta]) -> PageDirectives {
         let headers = exchange.headers.get_all("x-robots-tag").iter();
         let headers: Vec<_> = headers
             .map(|value| String::from_utf8_lossy(value.as_bytes()))
             .collect();
         let headers = headers.iter().map(AsRef::as_ref);
-        PageDirectives::read(headers, page.meta_pairs(), &self.agent, self.profile)
+        PageDirectives::read(headers, pairs(metas), &self.agent, self.profile)
     }
 
     /// The sitemap that a body is; nothing where it is none, such as a page that
@@ -347,6 +377,12 @@ pub(crate) fn redirect_target(exchange: &Exchange) -> Option<Result<CanonicalUrl
     Some(canonicalize(Some(&exchange.url), &location))
 }
 
+fn pairs(metas: &[Meta]) -> impl Iterator<Item = (&str, &str)> {
+    metas
+        .iter()
+        .map(|meta| (meta.name.as_str(), meta.content.as_str()))
+}
+
 /// A page's own word that its links are not to be followed.
 fn page_refusal(source: Source) -> Exclusion {
     let reason = match source.place {
@@ -359,10 +395,11 @@ fn page_refusal(source: Source) -> Exclusion {
     }
 }
 
-/// The `rel` of a link that says not to follow it. On a `link` element the words speak of
-/// something else.
+/// The `rel` of a link that says not to follow it, be it by `nofollow` itself or by what
+/// stands for it: `ugc`, `sponsored`. On a `link` element the words speak of something else.
 fn rel_refusal(rel: Rel, element: Element) -> Option<Exclusion> {
-    let refused = element != Element::Link && rel.contains(Rel::NOFOLLOW);
+    let words = [Rel::NOFOLLOW, Rel::UGC, Rel::SPONSORED];
+    let refused = element != Element::Link && words.iter().any(|&word| rel.contains(word));
     let rule = || Exclusion {
         rule: Some(format!("rel={rel}")),
         ..Exclusion::of(Reason::Nofollow)
@@ -422,22 +459,17 @@ pub(crate) fn sitemap_guess(url: CanonicalUrl, robots: &CanonicalUrl) -> Admissi
     }
 }
 
-fn row_of(lease: &Lease, robots: RobotsVerdict, exchange: &Exchange) -> PageRow {
+fn row_of(lease: &Lease, judged: Judged, exchange: &Exchange) -> PageRow {
     PageRow {
         status: Some(exchange.status),
         bytes: exchange.body.len() as u64,
         content_type: content_type(exchange).map(Cow::into_owned),
-        ..row_without_answer(lease, robots, exchange.started, exchange.took())
+        ..row_without_answer(lease, judged, exchange.started, exchange.took())
     }
 }
 
 /// A row before anything is known of the answer.
-fn row_without_answer(
-    lease: &Lease,
-    robots: RobotsVerdict,
-    started: Tick,
-    took: Duration,
-) -> PageRow {
+fn row_without_answer(lease: &Lease, judged: Judged, started: Tick, took: Duration) -> PageRow {
     PageRow {
         url: lease.url.to_string(),
         status: None,
@@ -449,8 +481,10 @@ fn row_without_answer(
         depth: lease.depth,
         via: lease.via.as_ref().map(ToString::to_string),
         title: None,
-        robots: Some(robots),
+        robots: Some(judged.robots),
+        usage: None,
         warc: None,
+        withheld: None,
         error: None,
     }
 }
@@ -459,14 +493,14 @@ impl PageItem {
     /// A page that never answered, settled for good.
     pub(crate) fn failed(
         lease: Lease,
-        robots: RobotsVerdict,
+        judged: Judged,
         failure: &Failure,
         host: HostState,
     ) -> PageItem {
         let took = failure.ended.since(failure.started);
         let row = PageRow {
             error: Some(format!("{}: {}", failure.name(), failure.detail)),
-            ..row_without_answer(&lease, robots, failure.started, took)
+            ..row_without_answer(&lease, judged, failure.started, took)
         };
         PageItem {
             outcome: Outcome::Failed {

@@ -64,6 +64,7 @@ pub(crate) fn purpose(job: &Job) -> &'static str {
         },
         Job::Robots { hop: 0, .. } => "robots",
         Job::Robots { .. } => "hop",
+        Job::TdmRep { .. } => "tdmrep",
     }
 }
 

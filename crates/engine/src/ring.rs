@@ -219,10 +219,7 @@ impl Ring {
                 let url = origin.robots_url();
                 self.robots_job(origin, url, 0).map(Some)
             }
-            Purpose::Hop { of } => match self.origins.take_hop(&of) {
-                Some((url, hop)) => self.robots_job(of, url, hop).map(Some),
-                None => Ok(None),
-            },
+            Purpose::Hop { of } => self.errand_job(of),
         };
         match job {
             Ok(Some(job)) => {
@@ -257,8 +254,13 @@ impl Ring {
         let learned = self.scheduler.done(now, spent, signal);
         out.push(Effect::Log(request_log::with_wait(row, &learned)));
         match job {
-            Job::Page { lease, robots } => {
-                self.page_fetched(now, lease, robots, result, kind, out);
+            Job::Page { lease, judged } => {
+                self.page_fetched(now, lease, judged, result, kind, out);
+            }
+            Job::TdmRep { of, tries, .. } => {
+                if let Err(error) = self.tdmrep_fetched(now, &of, tries, result, out) {
+                    self.fail(error);
+                }
             }
             Job::Robots { of, request, hop } => {
                 self.robots_requests += 1;

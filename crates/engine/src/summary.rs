@@ -67,6 +67,9 @@ pub struct Summary {
     pub seeds_fetched: u64,
     /// Seeds that were not, in this run.
     pub seeds_failed: Vec<SeedFailure>,
+    /// Files that were asked for as robots.txt in this run and are plainly none, such as
+    /// error pages; the first few.
+    pub strange_robots: Vec<CanonicalUrl>,
     /// Length of this run.
     pub elapsed: Duration,
     /// Where it all lies.

@@ -34,7 +34,7 @@ impl Request {
         }
     }
 
-    /// A robots.txt, or a hop on the way to one. Its body has a bound of its own, so that a
+    /// A robots.txt, a hop on the way to one, or what goes along with it. Its body has a bound of its own, so that a
     /// small `max_body` of the operator's never cuts rules off.
     #[must_use]
     pub fn robots(url: CanonicalUrl, validators: Validators) -> Request {

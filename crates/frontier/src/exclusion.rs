@@ -106,6 +106,8 @@ reasons! {
     Unusable = 10, "unusable";
     /// Its host lies at an address that may not be asked.
     Address = 11, "address";
+    /// Its site does not want it used for what the crawl is for.
+    Usage = 12, "usage";
 }
 
 impl fmt::Display for Reason {

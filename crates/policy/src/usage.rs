@@ -349,6 +349,19 @@ impl Stance {
     }
 }
 
+impl Channel {
+    /// A short fixed name; the line in robots.txt is apart.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Channel::Robots(_) => "robots",
+            Channel::Header => "header",
+            Channel::Meta => "meta",
+            Channel::TdmRep => "tdmrep",
+        }
+    }
+}
+
 impl Vocabulary {
     /// A short fixed name.
     #[must_use]

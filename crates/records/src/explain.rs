@@ -248,8 +248,15 @@ impl fmt::Display for Explanation {
                     robots.line,
                 )?;
             }
+            for said in page.usage.iter().flat_map(|usage| &usage.said) {
+                let what = format!("usage: {} in {}", said.vocabulary, said.channel);
+                rule(f, &what, &Some(said.raw.clone()), said.line)?;
+            }
             if let Some(warc) = &page.warc {
                 writeln!(f, "  archived: {} at {}", warc.file, warc.offset)?;
+            }
+            if let Some(words) = &page.withheld {
+                writeln!(f, "  body not archived, by `{words}`")?;
             }
         }
         if let Some((reason, text, line)) = &self.exclusion {

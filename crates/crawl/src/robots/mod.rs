@@ -2,6 +2,7 @@
 
 mod batch;
 mod fetch;
+mod records;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,6 +13,7 @@ use crawl_policy::{ProductToken, Profile, Robots};
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 use serde_json::{Value, json};
 
+use self::records::Record;
 use crate::args::RobotsArgs;
 use crate::refusal::{FINISHED, NOTHING_DONE, Refusal};
 use crate::screen::print;
@@ -221,6 +223,13 @@ impl Source {
             "robots": self.name,
             "answer": self.answer,
             "crawl_delay_ms": delay.map(|(delay, _)| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)),
+            "records": robots
+                .map(records::records)
+                .unwrap_or_default()
+                .iter()
+                .map(|record| json!({"line": record.line, "field": record.field, "value": record.value}))
+                .collect::<Vec<_>>(),
+            "usage": robots.map(|robots| records::usage(robots, &asked.path)),
             "sitemaps": sitemaps.iter().map(|sitemap| &sitemap.url).collect::<Vec<_>>(),
             "oddities": oddities
                 .iter()
@@ -233,13 +242,8 @@ impl Source {
         let Some(robots) = &self.robots else {
             return;
         };
-        if let Some((delay, line)) = robots.crawl_delay() {
-            let seconds = delay.as_secs_f64();
-            let _ = writeln!(
-                text,
-                "{} line {line}: Crawl-delay of {seconds} s",
-                self.name
-            );
+        for Record { line, field, value } in records::records(robots) {
+            let _ = writeln!(text, "{} line {line}: {field}: {value}", self.name);
         }
         for oddity in robots.oddities() {
             let _ = writeln!(text, "{} line {}: {}", self.name, oddity.line, oddity.what);

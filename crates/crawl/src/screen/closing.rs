@@ -80,6 +80,12 @@ fn name_unreached(summary: &Summary, text: &mut String) {
         let _ = writeln!(text, "  seed failed: {}: {}", seed.url, seed.why);
     }
     more(text, summary.seeds_failed.len());
+    for url in summary.strange_robots.iter().take(NAMED) {
+        let _ = writeln!(
+            text,
+            "  odd: {url} is no robots.txt; rules were looked for in it all the same"
+        );
+    }
 }
 
 /// The exit code of a run that came to its end.
@@ -182,6 +188,7 @@ mod tests {
             unusable: BTreeMap::new(),
             seeds_fetched: 1,
             seeds_failed: Vec::new(),
+            strange_robots: Vec::new(),
             elapsed: Duration::from_secs(1_301),
             output: "crawl-e.example".into(),
             resumed: false,

@@ -10,12 +10,17 @@ use regex::Regex;
 
 use super::groups::Settings;
 use crate::refusal::Refusal;
-use crate::units::Resolve;
+use crate::units::{Resolve, Span};
 
 /// A shorter delay needs `--own-site` outside loopback and private ranges.
 const LEAST_DELAY: Duration = Duration::from_millis(200);
 /// More in flight per host need `--own-site` outside loopback and private ranges.
 const MOST_PER_HOST: u32 = 4;
+
+/// RFC 9309 section 2.4.
+const ROBOTS_MAX_AGE: Span = Span::from_secs(24 * 60 * 60);
+/// RFC 9309 section 2.3.1.4.
+const ROBOTS_LAST_GOOD: Span = Span::from_secs(30 * 24 * 60 * 60);
 
 /// Settings that a crawl can start with.
 #[derive(Clone, Debug)]
@@ -224,6 +229,7 @@ fn check_numbers(settings: &Settings) -> Result<(), Refusal> {
                 .hint(format!("leave --{flag} out for the default")),
         );
     }
+    check_robots_times(settings)?;
     match politeness.per_site.0 {
         Some(per_site) if per_site.0 < u64::from(politeness.per_host) => {
             Err(Refusal::usage(format!(
@@ -233,6 +239,37 @@ fn check_numbers(settings: &Settings) -> Result<(), Refusal> {
             .hint("a site holds its hosts: raise --per-site or lower --per-host"))
         }
         _ => Ok(()),
+    }
+}
+
+fn check_robots_times(settings: &Settings) -> Result<(), Refusal> {
+    let asked = &settings.exclusion;
+    for (flag, span, most) in [
+        ("robots-max-age", asked.robots_max_age, ROBOTS_MAX_AGE),
+        ("robots-last-good", asked.robots_last_good, ROBOTS_LAST_GOOD),
+    ] {
+        if span.get() > most.get() {
+            let what = format!("--{flag} {span} is more than {most}");
+            return Err(Refusal::usage(what)
+                .hint("a copy of robots.txt holds no longer (RFC 9309 sections 2.3.1.4 and 2.4)"));
+        }
+    }
+    for (flag, span) in [
+        ("robots-max-age", asked.robots_max_age),
+        ("robots-retry", asked.robots_retry),
+    ] {
+        if span.get().is_zero() {
+            let what = format!("--{flag} is 0, and robots.txt would be asked for without end");
+            return Err(Refusal::usage(what).hint(format!("leave --{flag} out for the default")));
+        }
+    }
+    let (first, most) = (asked.robots_retry, asked.robots_retry_most);
+    match first.get() > most.get() {
+        true => Err(Refusal::usage(format!(
+            "--robots-retry {first} is more than --robots-retry-most {most}"
+        ))
+        .hint("the first wait is the shortest one")),
+        false => Ok(()),
     }
 }
 

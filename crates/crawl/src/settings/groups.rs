@@ -185,6 +185,41 @@ table! { "politeness", "How politely [politeness]", PolitenessLayer, Politeness 
     robots: ProfileName = ProfileName::Rfc9309;
 }}
 
+table! { "exclusion", "What we keep away from [exclusion]", ExclusionLayer, Exclusion {
+    /// What the pages are for: search, ai-input, train-ai, archive or unstated
+    ///
+    /// A site's preference against it (Content-Usage, Content-Signal, tdm-reservation,
+    /// noai) bars a page like a rule of robots.txt; where only the page itself says so, its
+    /// row is kept and its body is not archived. unstated: preferences are written down.
+    #[arg(value_name = "PURPOSE", value_enum, hide_possible_values = true)]
+    purpose: PurposeName = PurposeName::Unstated;
+    /// What a robots.txt that answers 401 or 403 means: allow or deny
+    ///
+    /// allow: there are no rules, as RFC 9309 has it. deny: nothing of that origin is asked
+    /// for.
+    #[arg(value_name = "allow|deny", value_enum, hide_possible_values = true)]
+    robots_forbidden: ForbiddenName = ForbiddenName::Allow;
+    /// How long a robots.txt holds before it is asked for again, at most 1d
+    ///
+    /// Less where the server's Cache-Control or Expires says so.
+    #[arg(value_name = "DURATION")]
+    robots_max_age: Span = Span::from_secs(24 * 60 * 60);
+    /// First wait before an unreachable robots.txt is asked for again
+    ///
+    /// Unreachable is 429, 5xx, a broken answer or none; no page of the host is asked for
+    /// meanwhile. Each further wait is twice as long. A longer Retry-After is kept.
+    #[arg(value_name = "DURATION")]
+    robots_retry: Span = Span::from_secs(5 * 60);
+    /// What that wait doubles up to
+    #[arg(value_name = "DURATION")]
+    robots_retry_most: Span = Span::from_secs(6 * 60 * 60);
+    /// How long the last good copy of an unreachable robots.txt serves, at most 30d
+    ///
+    /// 0s: not at all.
+    #[arg(value_name = "DURATION")]
+    robots_last_good: Span = Span::from_secs(30 * 24 * 60 * 60);
+}}
+
 table! { "fetch", "How we fetch [fetch]", FetchLayer, Fetch {
     /// Longest time for a whole exchange
     #[arg(value_name = "DURATION")]
@@ -266,6 +301,8 @@ pub(crate) struct Layer {
     #[command(flatten)]
     pub(crate) politeness: PolitenessLayer,
     #[command(flatten)]
+    pub(crate) exclusion: ExclusionLayer,
+    #[command(flatten)]
     pub(crate) fetch: FetchLayer,
     #[command(flatten)]
     pub(crate) output: OutputLayer,
@@ -281,6 +318,7 @@ pub(crate) struct Settings {
     pub(crate) operator: Operator,
     pub(crate) scope: Scope,
     pub(crate) politeness: Politeness,
+    pub(crate) exclusion: Exclusion,
     pub(crate) fetch: Fetch,
     pub(crate) output: Output,
     pub(crate) display: Display,
@@ -291,6 +329,7 @@ pub(crate) const TABLES: &[(&str, &[&str])] = &[
     (OperatorLayer::TABLE, OperatorLayer::FIELDS),
     (ScopeLayer::TABLE, ScopeLayer::FIELDS),
     (PolitenessLayer::TABLE, PolitenessLayer::FIELDS),
+    (ExclusionLayer::TABLE, ExclusionLayer::FIELDS),
     (FetchLayer::TABLE, FetchLayer::FIELDS),
     (OutputLayer::TABLE, OutputLayer::FIELDS),
     (DisplayLayer::TABLE, DisplayLayer::FIELDS),
@@ -304,6 +343,7 @@ impl Layer {
             operator: self.operator.over(beneath.operator),
             scope: self.scope.over(beneath.scope),
             politeness: self.politeness.over(beneath.politeness),
+            exclusion: self.exclusion.over(beneath.exclusion),
             fetch: self.fetch.over(beneath.fetch),
             output: self.output.over(beneath.output),
             display: self.display.over(beneath.display),
@@ -317,6 +357,7 @@ impl Layer {
             operator: self.operator.settle(),
             scope: self.scope.settle(),
             politeness: self.politeness.settle(),
+            exclusion: self.exclusion.settle(),
             fetch: self.fetch.settle(),
             output: self.output.settle(),
             display: self.display.settle(),
@@ -364,6 +405,32 @@ pub(crate) enum ProfileName {
     Extended1997,
     /// All of them.
     Strictest,
+}
+
+/// What the pages are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum PurposeName {
+    /// Not said.
+    Unstated,
+    /// A search index.
+    Search,
+    /// Input to a model at the time of an answer.
+    AiInput,
+    /// Training a model.
+    TrainAi,
+    /// A copy kept for others.
+    Archive,
+}
+
+/// What a robots.txt that answers 401 or 403 means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ForbiddenName {
+    /// There are no rules.
+    Allow,
+    /// The site is closed.
+    Deny,
 }
 
 /// How progress is shown.

@@ -40,6 +40,7 @@ fn help_names_every_group_and_default() {
         "operator",
         "scope",
         "politeness",
+        "exclusion",
         "fetch",
         "output",
         "display",

@@ -239,3 +239,42 @@ fn log_that_can_not_be_written() {
             hint: give --log a file in a directory that exists"#]],
     );
 }
+
+#[test]
+fn robots_txt_is_kept_no_longer_than_the_standard_lets_it() {
+    check(
+        &["--seed", "http://127.0.0.1/", "--robots-max-age", "2d"],
+        expect![[r#"
+            2
+            error: --robots-max-age 2d is more than 1d
+            hint: a copy of robots.txt holds no longer (RFC 9309 sections 2.3.1.4 and 2.4)"#]],
+    );
+    check(
+        &["--seed", "http://127.0.0.1/", "--robots-last-good", "31d"],
+        expect![[r#"
+            2
+            error: --robots-last-good 31d is more than 30d
+            hint: a copy of robots.txt holds no longer (RFC 9309 sections 2.3.1.4 and 2.4)"#]],
+    );
+    check(
+        &["--seed", "http://127.0.0.1/", "--robots-retry", "0s"],
+        expect![[r#"
+            2
+            error: --robots-retry is 0, and robots.txt would be asked for without end
+            hint: leave --robots-retry out for the default"#]],
+    );
+    check(
+        &[
+            "--seed",
+            "http://127.0.0.1/",
+            "--robots-retry",
+            "1h",
+            "--robots-retry-most",
+            "10m",
+        ],
+        expect![[r#"
+            2
+            error: --robots-retry 1h is more than --robots-retry-most 10m
+            hint: the first wait is the shortest one"#]],
+    );
+}

@@ -22,11 +22,41 @@ fn verdicts_name_the_deciding_line() {
                     by `Allow: /private/press` on line 2, group `*` of line 1, read as rfc9309
         allowed     /
                     no rule matches, group `*` of line 1 (robots.txt: read)
-        robots.txt line 4: Crawl-delay of 2 s
+        robots.txt line 4: Crawl-delay: 2 s
     "#]]
     .assert_eq(&ran.stdout);
     let ran = cmd.run(&["robots", "--file", "robots.txt", "/private/press"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn other_records_and_preferences_are_told_with_their_lines() {
+    let (dir, cmd) = setup("records");
+    dir.write(
+        "robots.txt",
+        "User-agent: *\nDisallow:\nRequest-rate: 1/5m 0600-0845\nVisit-time: 2200-0500\nContent-Usage: /a train-ai=n\n\
+         Clean-param: sid /forum\nHost: www.e.example\nSitemap: http://e.example/s.xml\n",
+    );
+    let text = cmd.run(&["robots", "--file", "robots.txt", "/a"]).ok();
+    let told: Vec<_> = text
+        .lines()
+        .filter(|line| line.starts_with("robots.txt line"))
+        .collect();
+    expect![[r#"
+        robots.txt line 3: Request-rate: 1 in 300 s, 06:00 to 08:45 UTC
+        robots.txt line 4: Visit-time: 22:00 to 05:00 UTC
+        robots.txt line 6: Clean-param: sid /forum
+        robots.txt line 7: Host: www.e.example
+        robots.txt line 8: Sitemap: http://e.example/s.xml"#]]
+    .assert_eq(&told[..5].join("\n"));
+    let line = cmd
+        .run(&["robots", "--json", "--file", "robots.txt", "/a"])
+        .ok();
+    let object: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(object["usage"]["train-ai"], "refused");
+    assert_eq!(object["usage"]["search"], Value::Null);
+    assert_eq!(object["records"][1]["field"], "Visit-time");
+    assert_eq!(object["records"][1]["line"], 4);
 }
 
 #[test]

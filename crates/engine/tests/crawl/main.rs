@@ -6,4 +6,6 @@
 mod failure;
 mod reach;
 mod restart;
+mod robots;
 mod support;
+mod usage;

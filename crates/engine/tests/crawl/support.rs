@@ -1,11 +1,14 @@
 //! A crawl in a directory of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
-use crawl_engine::{Budgets, Config, Controls, EngineError, Progress, ScopeRules, Stop, Summary};
+use crawl_engine::{
+    Budgets, Config, Controls, EngineError, Forbidden, Progress, ScopeRules, Stop, Summary,
+};
 use crawl_fetcher::FetchConfig;
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_policy::scope::ScopeMode;
@@ -13,6 +16,7 @@ use crawl_policy::{ProductToken, Profile};
 use crawl_scheduler::Politeness;
 use crawl_testweb::TestWeb;
 use crawl_weburl::canonicalize;
+use flate2::read::MultiGzDecoder;
 use serde::de::DeserializeOwned;
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -39,6 +43,8 @@ impl Crawl {
             contact: Some("test@example.org".to_owned()),
             profile: Profile::Rfc9309,
             robots_times: RobotsTimes::default(),
+            robots_forbidden: Forbidden::Allow,
+            purpose: None,
             scope: ScopeRules {
                 mode: ScopeMode::Host,
                 include: Vec::new(),
@@ -119,6 +125,12 @@ impl Crawl {
         statuses
     }
 
+    /// The row of a URL that must have one.
+    pub(crate) fn page(&self, url: &str) -> PageRow {
+        let mut pages = self.pages().into_iter();
+        pages.find(|page| page.url == url).unwrap()
+    }
+
     pub(crate) fn requests(&self) -> Vec<RequestRow> {
         self.rows("requests.jsonl")
     }
@@ -131,6 +143,25 @@ impl Crawl {
             assert_eq!(before, None, "{} is listed twice", row.url);
         }
         reasons
+    }
+
+    /// The row of a URL that must have been barred.
+    pub(crate) fn excluded_row(&self, url: &str) -> ExcludedRow {
+        let mut rows = self.rows::<ExcludedRow>("excluded.jsonl").into_iter();
+        rows.find(|row| row.url == url).unwrap()
+    }
+
+    /// Whether a text stands in a record of the archive.
+    pub(crate) fn archive_holds(&self, text: &str) -> bool {
+        let files = std::fs::read_dir(self.output("archive")).unwrap();
+        let paths = files.map(|file| file.unwrap().path());
+        let mut warcs = paths.filter(|path| path.extension().is_some_and(|end| end == "gz"));
+        warcs.any(|path| {
+            let mut octets = Vec::new();
+            let file = std::fs::File::open(path).unwrap();
+            MultiGzDecoder::new(file).read_to_end(&mut octets).unwrap();
+            octets.windows(text.len()).any(|at| at == text.as_bytes())
+        })
     }
 
     fn rows<T: DeserializeOwned>(&self, name: &str) -> Vec<T> {

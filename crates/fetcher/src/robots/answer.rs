@@ -86,6 +86,15 @@ impl RobotsAnswer {
 }
 
 fn rules(exchange: &Exchange) -> RobotsAnswer {
+    let status = exchange.status;
+    match decoded(exchange) {
+        Some(body) => RobotsAnswer::Rules { body, status },
+        None => unreachable(exchange, "encoding"),
+    }
+}
+
+/// The decoded body, at most [`MAX_ROBOTS_OCTETS`]; nothing where its encoding is broken.
+pub(super) fn decoded(exchange: &Exchange) -> Option<Bytes> {
     let most = usize::try_from(MAX_ROBOTS_OCTETS).unwrap_or(usize::MAX);
     let limits = DecodeLimits {
         octets: most,
@@ -93,18 +102,15 @@ fn rules(exchange: &Exchange) -> RobotsAnswer {
         ..DecodeLimits::default()
     };
     let decoded = decode(&exchange.headers, &exchange.body, &limits);
+    let whole = match decoded.end {
+        DecodeEnd::Whole | DecodeEnd::Truncated { .. } => true,
+        // We cut it ourselves; what came out before is the beginning of the file.
+        DecodeEnd::Short => exchange.truncated.is_some(),
+        DecodeEnd::Broken { .. } | DecodeEnd::UnknownCoding { .. } => false,
+    };
     // A copy of its own: the octets at hand may hold a much larger read buffer alive, and
     // rules are kept for a day.
-    let body = Bytes::copy_from_slice(&decoded.bytes[..decoded.bytes.len().min(most)]);
-    let status = exchange.status;
-    match decoded.end {
-        DecodeEnd::Whole | DecodeEnd::Truncated { .. } => RobotsAnswer::Rules { body, status },
-        // We cut it ourselves; what came out before is the beginning of the file.
-        DecodeEnd::Short if exchange.truncated.is_some() => RobotsAnswer::Rules { body, status },
-        DecodeEnd::Short | DecodeEnd::Broken { .. } | DecodeEnd::UnknownCoding { .. } => {
-            unreachable(exchange, "encoding")
-        }
-    }
+    whole.then(|| Bytes::copy_from_slice(&decoded.bytes[..decoded.bytes.len().min(most)]))
 }
 
 /// Where a redirect leads, if it is one that a GET follows (RFC 9110 section 15.4) and

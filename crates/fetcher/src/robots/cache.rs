@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crawl_policy::usage::TdmRep;
 use crawl_policy::{ProductToken, Profile, Robots};
 use crawl_scheduler::{RobotsState, Tick};
 use crawl_weburl::Origin;
@@ -10,6 +11,7 @@ use moka::sync::Cache;
 
 use crate::robots::copy::{Force, RobotsCopy};
 use crate::robots::freshness::RobotsTimes;
+use crate::robots::tdm::TdmFile;
 
 /// What an entry costs besides the file and its rules: keys, validators, the cache's own
 /// bookkeeping. Octets, rounded up.
@@ -22,6 +24,8 @@ pub struct Compiled {
     pub copy: RobotsCopy,
     /// The rules that follow from it.
     pub robots: Robots,
+    /// The preferences of the origin's `tdmrep.json`, where it is held and can be read.
+    pub tdmrep: Option<TdmRep>,
 }
 
 impl Compiled {
@@ -29,7 +33,15 @@ impl Compiled {
     #[must_use]
     pub fn new(copy: RobotsCopy, agent: &ProductToken, profile: Profile) -> Compiled {
         let robots = copy.compile(agent, profile);
-        Compiled { copy, robots }
+        let tdmrep = match &copy.tdmrep {
+            TdmFile::File(file) => TdmRep::parse(file).ok(),
+            TdmFile::None | TdmFile::NotAsked => None,
+        };
+        Compiled {
+            copy,
+            robots,
+            tdmrep,
+        }
     }
 
     /// What the scheduler is told of this origin at `now`.
@@ -48,7 +60,12 @@ impl Compiled {
     /// Octets in memory, about.
     #[must_use]
     pub fn memory_octets(&self) -> usize {
-        OVERHEAD + self.copy.body.len() + self.robots.memory_octets()
+        let tdmrep = match &self.copy.tdmrep {
+            // The file and what was read from it.
+            TdmFile::File(file) => 2 * file.len(),
+            TdmFile::None | TdmFile::NotAsked => 0,
+        };
+        OVERHEAD + self.copy.body.len() + self.robots.memory_octets() + tdmrep
     }
 }
 

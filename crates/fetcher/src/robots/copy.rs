@@ -14,9 +14,10 @@ use crate::exchange::{Exchange, Validators};
 use crate::failure::Failure;
 use crate::robots::answer::RobotsAnswer;
 use crate::robots::freshness::{RobotsTimes, lifetime};
+use crate::robots::tdm::TdmFile;
 
 /// The durable form's version. A form of another version is not read.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// What stands in where nothing is known: everything is barred.
 const BAR_ALL: &[u8] = b"User-agent: *\nDisallow: /\n";
 
@@ -44,6 +45,8 @@ pub struct RobotsCopy {
     pub url: CanonicalUrl,
     /// What came with `body`.
     pub validators: Validators,
+    /// What goes along with the rules, where the crawl asks for it.
+    pub tdmrep: TdmFile,
 }
 
 /// What the last answer said.
@@ -99,6 +102,9 @@ pub enum BadCopy {
     /// Written by another version of this program.
     #[error("robots copy of version {0}, not {VERSION}")]
     Version(u32),
+    /// The files are shorter than the head says.
+    #[error("robots copy lacks its tdmrep.json of {0} octets")]
+    Short(u64),
     /// An origin or URL that is none.
     #[error("robots copy names `{0}`, which is no URL")]
     Url(String),
@@ -125,6 +131,9 @@ impl RobotsCopy {
             Err(failure) => failure.ended,
         };
         let mut copy = RobotsCopy::blank(origin, now);
+        copy.tdmrep = before
+            .map(|before| before.tdmrep.clone())
+            .unwrap_or_default();
         if let Ok(exchange) = result {
             copy.status = Some(exchange.status);
         }
@@ -187,7 +196,7 @@ impl RobotsCopy {
         Validators::default()
     }
 
-    /// The durable form: a line of JSON, then the file as it is.
+    /// The durable form: a line of JSON, then the files as they are.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let head = Head::of(self);
@@ -195,6 +204,9 @@ impl RobotsCopy {
         let mut bytes = serde_json::to_vec(&head).unwrap_or_default();
         bytes.push(b'\n');
         bytes.extend_from_slice(&self.body);
+        if let TdmFile::File(file) = &self.tdmrep {
+            bytes.extend_from_slice(file);
+        }
         bytes
     }
 
@@ -225,6 +237,7 @@ impl RobotsCopy {
             body: Bytes::new(),
             good_at: None,
             validators: Validators::default(),
+            tdmrep: TdmFile::NotAsked,
         }
     }
 
@@ -313,6 +326,16 @@ struct Head {
     url: String,
     etag: Option<String>,
     last_modified: Option<String>,
+    tdmrep: Tdm,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Tdm {
+    NotAsked,
+    None,
+    /// Octets of the file, the last ones of the form.
+    File(u64),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -345,10 +368,25 @@ impl Head {
             url: copy.url.to_string(),
             etag: copy.validators.etag.clone(),
             last_modified: copy.validators.last_modified.clone(),
+            tdmrep: match &copy.tdmrep {
+                TdmFile::NotAsked => Tdm::NotAsked,
+                TdmFile::None => Tdm::None,
+                TdmFile::File(file) => Tdm::File(file.len() as u64),
+            },
         }
     }
 
-    fn into_copy(self, body: Bytes) -> Result<RobotsCopy, BadCopy> {
+    fn into_copy(self, mut body: Bytes) -> Result<RobotsCopy, BadCopy> {
+        let tdmrep = match self.tdmrep {
+            Tdm::NotAsked => TdmFile::NotAsked,
+            Tdm::None => TdmFile::None,
+            Tdm::File(octets) => {
+                let begin = usize::try_from(octets)
+                    .ok()
+                    .and_then(|octets| body.len().checked_sub(octets));
+                TdmFile::File(body.split_off(begin.ok_or(BadCopy::Short(octets))?))
+            }
+        };
         let origin = Origin::parse(&self.origin).map_err(|_| BadCopy::Url(self.origin))?;
         let url = canonicalize(None, &self.url).map_err(|_| BadCopy::Url(self.url))?;
         Ok(RobotsCopy {
@@ -373,6 +411,7 @@ impl Head {
                 etag: self.etag,
                 last_modified: self.last_modified,
             },
+            tdmrep,
         })
     }
 }

@@ -22,8 +22,10 @@ mod answer;
 mod cache;
 mod copy;
 mod freshness;
+mod tdm;
 
 pub use answer::{MAX_HOPS, MAX_ROBOTS_OCTETS, RobotsAnswer};
 pub use cache::{Compiled, RobotsCache};
 pub use copy::{BadCopy, CopyState, Force, RobotsCopy};
 pub use freshness::{RobotsTimes, lifetime};
+pub use tdm::{TDMREP_PATH, TdmFile};

@@ -19,6 +19,7 @@ fn compiled(origin: &str, state: CopyState, body: &'static [u8]) -> Arc<Compiled
         good_at: (state == CopyState::Rules).then_some(Tick::from_micros(0)),
         state,
         validators: Validators::default(),
+        tdmrep: TdmFile::NotAsked,
     };
     let agent = ProductToken::new("crawl").unwrap();
     Arc::new(Compiled::new(copy, &agent, Profile::Rfc9309))

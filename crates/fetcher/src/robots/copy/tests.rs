@@ -224,7 +224,7 @@ fn a_broken_durable_form_is_named() {
     let why = |bytes: &[u8]| RobotsCopy::from_bytes(bytes).unwrap_err().to_string();
     assert_eq!(why(b""), "robots copy of 0 octets has no head");
     assert_eq!(why(b"{}\n"), "robots copy has a broken head");
-    assert_eq!(why(b"{\"version\":9}\n"), "robots copy of version 9, not 1");
+    assert_eq!(why(b"{\"version\":9}\n"), "robots copy of version 9, not 2");
     let mut bytes = rules(Duration::ZERO, &[]).to_bytes();
     for at in 0..bytes.len() {
         let _ = RobotsCopy::from_bytes(&bytes[..at]);
@@ -232,4 +232,20 @@ fn a_broken_durable_form_is_named() {
         let _ = RobotsCopy::from_bytes(&bytes);
         bytes[at] ^= 0x15;
     }
+}
+
+#[test]
+fn a_tdmrep_goes_along_with_the_rules_and_outlives_them() {
+    let mut copy = rules(Duration::ZERO, &[]);
+    copy.tdmrep = TdmFile::File(Bytes::from_static(b"[]\n"));
+    assert_eq!(RobotsCopy::from_bytes(&copy.to_bytes()).unwrap(), copy);
+    let out = unreachable(Some(&copy), 25 * HOUR, None);
+    assert_eq!(out.tdmrep, copy.tdmrep);
+    copy.tdmrep = TdmFile::None;
+    assert_eq!(RobotsCopy::from_bytes(&copy.to_bytes()).unwrap(), copy);
+    let bytes = b"{\"version\":2,\"origin\":\"http://e.example\",\"state\":\"rules\",\"status\":null,\"fetched_at\":0,\"expires\":0,\"lasts\":0,\"good_at\":null,\"url\":\"http://e.example/robots.txt\",\"etag\":null,\"last_modified\":null,\"tdmrep\":{\"file\":9}}\nfour";
+    assert!(matches!(
+        RobotsCopy::from_bytes(bytes),
+        Err(BadCopy::Short(9))
+    ));
 }

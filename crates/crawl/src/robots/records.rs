@@ -1,0 +1,67 @@
+//! What a robots.txt says besides its rules, each record with its line.
+
+use crawl_policy::usage::{Ledger, Purpose, Sources};
+use crawl_policy::{Hours, Robots};
+use serde_json::{Map, Value, json};
+
+/// A record that binds the robot, or speaks for the whole file.
+pub(super) struct Record {
+    pub(super) line: u32,
+    pub(super) field: &'static str,
+    pub(super) value: String,
+}
+
+/// The records, by line.
+pub(super) fn records(robots: &Robots) -> Vec<Record> {
+    let record = |line, field, value| Record { line, field, value };
+    let mut found = Vec::new();
+    if let Some((delay, line)) = robots.crawl_delay() {
+        found.push(record(
+            line,
+            "Crawl-delay",
+            format!("{} s", delay.as_secs_f64()),
+        ));
+    }
+    found.extend(robots.request_rates().iter().map(|rate| {
+        let pace = format!("{} in {} s", rate.requests, rate.per.as_secs_f64());
+        let value = match rate.during {
+            Some(during) => format!("{pace}, {}", hours(during)),
+            None => pace,
+        };
+        record(rate.line, "Request-rate", value)
+    }));
+    let visits = robots.visit_times().iter();
+    found.extend(visits.map(|visit| record(visit.line, "Visit-time", hours(visit.hours))));
+    let sitemaps = robots.sitemaps().iter();
+    found.extend(sitemaps.map(|sitemap| record(sitemap.line, "Sitemap", sitemap.url.clone())));
+    found.extend(robots.clean_params().iter().map(|clean| {
+        let value = format!("{} {}", clean.params.join("&"), clean.path);
+        record(clean.line, "Clean-param", value.trim_end().to_owned())
+    }));
+    if let Some((host, line)) = robots.host() {
+        found.push(record(line, "Host", host.to_owned()));
+    }
+    found.sort_by_key(|record| record.line);
+    found
+}
+
+/// What the file says about the use of a page, by purpose: `allowed`, `refused`, or null
+/// where it does not speak of it.
+pub(super) fn usage(robots: &Robots, path_and_query: &str) -> Value {
+    let ledger = Ledger::read(&Sources {
+        robots: Some(robots),
+        path_and_query,
+        ..Sources::default()
+    });
+    let verdicts = Purpose::ALL.into_iter().map(|purpose| {
+        let verdict = ledger.verdict(purpose);
+        let stance = verdict.stance.map(|stance| stance.as_str());
+        (purpose.to_string(), json!(stance))
+    });
+    Value::Object(verdicts.collect::<Map<_, _>>())
+}
+
+fn hours(span: Hours) -> String {
+    let clock = |minutes: u16| format!("{:02}:{:02}", minutes / 60, minutes % 60);
+    format!("{} to {} UTC", clock(span.from), clock(span.to))
+}

@@ -1,0 +1,177 @@
+//! The requests that find out an origin's rules: robots.txt, its hops, `tdmrep.json`.
+
+use std::net::IpAddr;
+
+use crawl_fetcher::robots::{Compiled, CopyState, RobotsAnswer, TDMREP_PATH, TdmFile};
+use crawl_fetcher::{Exchange, Failure, FailureKind, Request, Validators};
+use crawl_frontier::{Admission, FrontierError};
+use crawl_scheduler::{Purpose, RobotsState, Tick};
+use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
+
+use crate::item::{Effect, Item, Job, RobotsItem};
+use crate::origins::Errand;
+use crate::read::{sitemap_admission, sitemap_guess};
+use crate::ring::Ring;
+
+impl Ring {
+    /// The job that a permit for an origin's robots.txt, or a hop of it, is used for.
+    pub(crate) fn robots_job(
+        &mut self,
+        of: Origin,
+        url: CanonicalUrl,
+        hop: u8,
+    ) -> Result<Job, FrontierError> {
+        let request = self.origins.request(&of, url, &*self.frontier)?;
+        Ok(Job::Robots { of, request, hop })
+    }
+
+    /// The job that a permit for what follows a robots.txt is used for.
+    pub(crate) fn errand_job(&mut self, of: Origin) -> Result<Option<Job>, FrontierError> {
+        match self.origins.take_errand(&of) {
+            Some(Errand::Hop(url, hop)) => self.robots_job(of, url, hop).map(Some),
+            Some(Errand::TdmRep(tries)) => Ok(Some(Job::TdmRep {
+                request: Request::robots(of.url(TDMREP_PATH), Validators::default()),
+                of,
+                tries,
+            })),
+            None => Ok(None),
+        }
+    }
+
+    /// Learns from an exchange for robots.txt: a redirect is followed by asking for a
+    /// permit of its host, anything else is the origin's new state.
+    pub(crate) fn robots_fetched(
+        &mut self,
+        now: Tick,
+        of: &Origin,
+        request: &Request,
+        hop: u8,
+        result: Result<Exchange, Failure>,
+        out: &mut Vec<Effect>,
+    ) -> Result<(), FrontierError> {
+        let answer = RobotsAnswer::of(request, &result, hop);
+        let mut item = RobotsItem {
+            host: Some(self.host_state(&request.url.host_key())),
+            ..RobotsItem::default()
+        };
+        if let RobotsAnswer::Redirect { to, .. } = &answer {
+            self.origins
+                .set_errand(of, Errand::Hop(to.clone(), hop + 1));
+            self.scheduler
+                .ask(now, &to.host_key(), Purpose::Hop { of: of.clone() });
+        } else if let (
+            0,
+            Err(
+                failure @ Failure {
+                    kind: FailureKind::AddressRefused,
+                    ..
+                },
+            ),
+        ) = (hop, &result)
+        {
+            // Rules that may not be asked for can't be known, and need not be: each URL
+            // of the origin is settled as refused when its turn comes.
+            self.origins.refuse(of, &failure.detail);
+            let state = RobotsState::InForce {
+                crawl_delay: None,
+                until: Tick::from_micros(u64::MAX),
+            };
+            self.scheduler.robots(now, of, state);
+        } else {
+            let compiled = self.origins.learn(of, &answer, &result, &*self.frontier)?;
+            let address = result.as_ref().ok().and_then(|exchange| exchange.address);
+            let address = address.filter(|_| hop == 0).map(|address| address.ip());
+            if self.origins.wants_tdmrep(&compiled) {
+                self.ask_for_tdmrep(now, of, 0);
+            } else {
+                self.rules_known(now, of, &compiled, address, &mut item);
+            }
+        }
+        item.exchange = result.ok();
+        self.write(Item::Robots(item), out);
+        Ok(())
+    }
+
+    /// Learns from an exchange for an origin's `tdmrep.json`, the last thing that pages wait
+    /// for. One that can't be had after the usual retries is as none, or as it was last.
+    pub(crate) fn tdmrep_fetched(
+        &mut self,
+        now: Tick,
+        of: &Origin,
+        tries: u32,
+        result: Result<Exchange, Failure>,
+        out: &mut Vec<Effect>,
+    ) -> Result<(), FrontierError> {
+        let mut item = RobotsItem {
+            host: Some(self.host_state(&of.host_key())),
+            ..RobotsItem::default()
+        };
+        let file = TdmFile::of(&result);
+        if file.is_none() && tries < self.config.retries {
+            self.ask_for_tdmrep(now, of, tries + 1);
+        } else if let Some(held) = self.origins.load(of, &*self.frontier)? {
+            let mut copy = held.copy.clone();
+            copy.tdmrep = match (file, copy.tdmrep) {
+                (Some(file), _) => file,
+                (None, TdmFile::NotAsked) => TdmFile::None,
+                (None, held) => held,
+            };
+            let address = result.as_ref().ok().and_then(|exchange| exchange.address);
+            let address = address.map(|address| address.ip());
+            let compiled = self.origins.keep(copy);
+            self.rules_known(now, of, &compiled, address, &mut item);
+        } else {
+            // The copy left memory before the state had it: robots.txt comes first again.
+            self.scheduler.robots(now, of, RobotsState::Unknown);
+        }
+        item.exchange = result.ok();
+        self.write(Item::Robots(item), out);
+        Ok(())
+    }
+
+    fn ask_for_tdmrep(&mut self, now: Tick, of: &Origin, tries: u32) {
+        self.origins.set_errand(of, Errand::TdmRep(tries));
+        self.scheduler
+            .ask(now, &of.host_key(), Purpose::Hop { of: of.clone() });
+    }
+
+    /// All that pages of an origin wait for was answered, well or not.
+    fn rules_known(
+        &mut self,
+        now: Tick,
+        of: &Origin,
+        compiled: &Compiled,
+        address: Option<IpAddr>,
+        item: &mut RobotsItem,
+    ) {
+        // As of the answer, however late it is read: one page at least may go by it, or a
+        // short life would have robots.txt asked for without end.
+        let state = self
+            .origins
+            .state(compiled.copy.fetched_at, compiled, address);
+        self.scheduler.robots(now, of, state);
+        item.copy = Some((of.clone(), compiled.copy.to_bytes()));
+        let known = !matches!(compiled.copy.state, CopyState::Unreachable { .. });
+        if self.config.sitemaps && known {
+            item.sitemaps = self.sitemaps(of, compiled);
+        }
+    }
+
+    /// The sitemaps that a robots.txt names, by a relative path too; /sitemap.xml where
+    /// it names none. Those of other hosts must lie in scope.
+    fn sitemaps(&self, of: &Origin, compiled: &Compiled) -> Vec<Admission> {
+        let robots_url = of.robots_url();
+        let named = compiled.robots.sitemaps();
+        let mut sitemaps: Vec<_> = named
+            .iter()
+            .filter_map(|sitemap| canonicalize(Some(&robots_url), sitemap.url.as_ref()).ok())
+            .map(|url| sitemap_admission(url, &robots_url))
+            .collect();
+        if named.is_empty() {
+            sitemaps.push(sitemap_guess(of.url("/sitemap.xml"), &robots_url));
+        }
+        let host = of.host_key();
+        sitemaps.retain(|sitemap| self.may_read_sitemap(&sitemap.url, &host));
+        sitemaps
+    }
+}

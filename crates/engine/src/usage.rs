@@ -1,0 +1,133 @@
+//! What a site says about the use of its pages, held against what the crawl is for.
+
+use crawl_archive::rows::{UsageLedger, UsageStatement};
+use crawl_fetcher::Exchange;
+use crawl_fetcher::robots::Compiled;
+use crawl_frontier::{Exclusion, Reason};
+use crawl_policy::PageDirectives;
+use crawl_policy::usage::{Channel, Ledger, Purpose, Sources, Statement, Vocabulary};
+
+/// The headers that speak of use; the directives of `X-Robots-Tag` come separately.
+const HEADERS: [&str; 4] = [
+    "content-usage",
+    "content-signal",
+    "tdm-reservation",
+    "tdm-policy",
+];
+
+/// Octets of a statement that a row holds.
+const MAX_RAW: usize = 2048;
+/// Statements that a row holds.
+const MAX_SAID: usize = 32;
+
+/// Why a page is not asked for: its site does not want it used for `purpose`, and says so
+/// where it can be known before.
+pub(crate) fn refusal(
+    rules: &Compiled,
+    path_and_query: &str,
+    purpose: Option<Purpose>,
+) -> Option<Exclusion> {
+    let purpose = purpose?;
+    let ledger = Ledger::read(&Sources {
+        robots: Some(&rules.robots),
+        tdmrep: rules.tdmrep.as_ref(),
+        path_and_query,
+        ..Sources::default()
+    });
+    let by = refused(&ledger, purpose)?;
+    Some(Exclusion {
+        reason: Reason::Usage,
+        rule: Some(words(by)),
+        line: line(by),
+    })
+}
+
+/// All that is said about a page that was fetched.
+pub(crate) fn ledger(
+    rules: &Compiled,
+    path_and_query: &str,
+    exchange: &Exchange,
+    page: &PageDirectives,
+    metas: &[(&str, &str)],
+) -> Ledger {
+    let fields: Vec<(&str, String)> = HEADERS
+        .iter()
+        .flat_map(|name| {
+            let values = exchange.headers.get_all(*name).iter();
+            values.map(|value| {
+                (
+                    *name,
+                    String::from_utf8_lossy(value.as_bytes()).into_owned(),
+                )
+            })
+        })
+        .collect();
+    let headers: Vec<_> = fields
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    Ledger::read(&Sources {
+        robots: Some(&rules.robots),
+        tdmrep: rules.tdmrep.as_ref(),
+        path_and_query,
+        headers: &headers,
+        metas,
+        page: Some(page),
+    })
+}
+
+/// The words for which a page's body is not archived: that no copy be kept, or a preference
+/// against what the crawl is for.
+pub(crate) fn withheld(ledger: &Ledger, purpose: Option<Purpose>) -> Option<String> {
+    let no_copy = || refused(ledger, Purpose::Archive);
+    let against = purpose.and_then(|purpose| refused(ledger, purpose));
+    against.or_else(no_copy).map(words)
+}
+
+/// The ledger as a row has it; nothing where nothing is said.
+pub(crate) fn row(ledger: &Ledger) -> Option<UsageLedger> {
+    let verdict = |purpose| {
+        let stance = ledger.verdict(purpose).stance?;
+        Some(stance.as_str().to_owned())
+    };
+    (!ledger.statements.is_empty()).then(|| UsageLedger {
+        search: verdict(Purpose::Search),
+        ai_input: verdict(Purpose::AiInput),
+        train_ai: verdict(Purpose::TrainAi),
+        archive: verdict(Purpose::Archive),
+        said: ledger.statements.iter().take(MAX_SAID).map(said).collect(),
+    })
+}
+
+fn refused(ledger: &Ledger, purpose: Purpose) -> Option<&Statement> {
+    let verdict = ledger.verdict(purpose);
+    verdict.by.filter(|_| verdict.is_refused())
+}
+
+fn said(statement: &Statement) -> UsageStatement {
+    let mut raw = statement.raw.clone();
+    raw.truncate(raw.floor_char_boundary(MAX_RAW));
+    UsageStatement {
+        vocabulary: statement.vocabulary.as_str().to_owned(),
+        channel: statement.channel.as_str().to_owned(),
+        line: line(statement),
+        raw,
+    }
+}
+
+/// A statement as the rule of a refusal.
+fn words(by: &Statement) -> String {
+    match (by.vocabulary, by.channel) {
+        (Vocabulary::ContentUsage, _) => format!("Content-Usage: {}", by.raw),
+        (Vocabulary::ContentSignal, _) => format!("Content-Signal: {}", by.raw),
+        (_, Channel::TdmRep) => format!("tdmrep.json: {}", by.raw),
+        _ => by.raw.clone(),
+    }
+}
+
+fn line(statement: &Statement) -> Option<u32> {
+    match statement.channel {
+        Channel::Robots(line) => Some(line),
+        _ => None,
+    }
+}

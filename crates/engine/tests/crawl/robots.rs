@@ -1,0 +1,338 @@
+//! robots.txt as a living thing: every state it can be in, and what is asked for then.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use crawl_engine::{Ended, Forbidden};
+use crawl_testweb::{Answer, Door, Reply, Script, Spec, TestWeb};
+use crawl_weburl::canonicalize;
+use expect_test::expect_file;
+
+use crate::support::Crawl;
+
+const RULES: &str = "User-agent: *\nDisallow: /barred\n";
+
+/// Four pages; one is barred where the rules are [`RULES`].
+fn site() -> Spec {
+    TestWeb::builder()
+        .hosts(2)
+        .sitemap(false)
+        .script(
+            0,
+            "/",
+            Answer::html("<a href=/one>1</a><a href=/two>2</a><a href=/barred>3</a>"),
+        )
+        .script(0, "/one", Answer::html("1"))
+        .script(0, "/two", Answer::html("2"))
+        .script(0, "/barred", Answer::html("3"))
+        .script(1, "/elsewhere.txt", Answer::text(RULES))
+}
+
+fn crawl_of(web: &TestWeb) -> Crawl {
+    let mut crawl = Crawl::of(web);
+    crawl.config.sitemaps = false;
+    crawl.config.fetch.allow_private = true;
+    crawl.config.fetch.timeout = Duration::from_secs(2);
+    crawl.config.politeness.wait_first = Duration::from_millis(20);
+    crawl.config.robots_times.first_wait = Duration::from_millis(20);
+    crawl.config.robots_times.longest_wait = Duration::from_millis(40);
+    crawl
+}
+
+/// A state of the table: what it is called, what is set up for it.
+struct State {
+    name: &'static str,
+    robots: Box<dyn Fn(&TestWeb) -> Script>,
+    door: Door,
+    forbidden: Forbidden,
+    /// Whether the crawl waits until robots.txt can be had.
+    waits: bool,
+}
+
+fn state<R: Into<Reply>>(name: &'static str, reply: impl Fn(&TestWeb) -> R + 'static) -> State {
+    State {
+        name,
+        robots: Box::new(move |web| Script::always(reply(web))),
+        door: Door::Open,
+        forbidden: Forbidden::Allow,
+        waits: false,
+    }
+}
+
+fn states() -> Vec<State> {
+    let hops = |web: &TestWeb, count: u32| {
+        for hop in 1..count {
+            let to = web.url(hop % 2, &format!("/hop{}", hop + 1));
+            let at = format!("/hop{hop}");
+            web.script((hop + 1) % 2, &at, Answer::redirect(301, &to));
+        }
+        let last = (count + 1) % 2;
+        web.script(last, &format!("/hop{count}"), Answer::text(RULES));
+        Answer::redirect(301, &web.url(0, "/hop1"))
+    };
+    let status = |name, status| state(name, move |_| Answer::of(status));
+    let mut states = vec![
+        state("200 and rules", |_| Answer::text(RULES)),
+        state("200 and nothing", |_| Answer::text("")),
+        state("200 and an HTML page with a rule in it", |_| {
+            Answer::html(&format!("<!doctype html><title>Oops</title>\n{RULES}"))
+        }),
+        state("206 and rules", |_| Answer {
+            status: 206,
+            ..Answer::text(RULES)
+        }),
+        state("200 in gzip", |_| Answer::text(RULES).gzip()),
+        state("200 and a broken gzip", |_| {
+            Answer::text("no gzip at all").header("content-encoding", "gzip")
+        }),
+        state("200 in an unknown coding", |_| {
+            Answer::text(RULES).header("content-encoding", "x-secret")
+        }),
+        state("a redirect to another host", |web| {
+            Answer::redirect(302, &web.url(1, "/elsewhere.txt"))
+        }),
+        state("five redirects over two hosts", move |web| hops(web, 5)),
+        state("six redirects", move |web| hops(web, 6)),
+        state("a redirect to itself", |web| {
+            Answer::redirect(301, &web.url(0, "/robots.txt"))
+        }),
+        state("a redirect to nowhere", |_| Answer::of(301)),
+        status("400", 400),
+        status("401", 401),
+        status("403", 403),
+        status("404", 404),
+        status("410", 410),
+        status("429", 429),
+        state("429 with Retry-After", |_| {
+            Answer::of(429).header("retry-after", "3600")
+        }),
+        status("500", 500),
+        status("502", 502),
+        status("503", 503),
+        state("503 with Retry-After", |_| {
+            Answer::of(503).header("retry-after", "3600")
+        }),
+        status("599", 599),
+        state("silence until the timeout", |_| Reply::silence()),
+        state("a reset", |_| Reply::reset()),
+        state("no HTTP", |_| Reply::garbage()),
+        state("a body cut short", |_| {
+            Reply::short_body(&Answer::text(RULES), 5)
+        }),
+        state("a broken chunk", |_| Reply::bad_chunk()),
+    ];
+    states.push(State {
+        forbidden: Forbidden::Deny,
+        ..status("401, --robots-forbidden deny", 401)
+    });
+    states.push(State {
+        forbidden: Forbidden::Deny,
+        ..status("403, --robots-forbidden deny", 403)
+    });
+    states.push(State {
+        door: Door::Refused,
+        ..status("no connection", 500)
+    });
+    states.push(State {
+        robots: Box::new(|_| {
+            Script::always(Answer::of(503))
+                .then(Reply::reset())
+                .then(Answer::text(RULES))
+        }),
+        waits: true,
+        ..status("503, then a reset, then rules", 503)
+    });
+    states.push(State {
+        robots: Box::new(|_| Script::always(Answer::of(503)).then(Answer::of(404))),
+        waits: true,
+        ..status("503, then 404", 503)
+    });
+    states
+}
+
+/// One line of the table.
+fn play(state: &State) -> String {
+    let web = site().start();
+    web.script(0, "/robots.txt", (state.robots)(&web));
+    web.door(0, state.door).unwrap();
+    let mut crawl = crawl_of(&web);
+    crawl.config.robots_forbidden = state.forbidden;
+    if !state.waits {
+        crawl.config.robots_times.first_wait = Duration::from_secs(300);
+        crawl.config.robots_times.longest_wait = Duration::from_secs(6 * 3600);
+    }
+    crawl.config.wait_unreachable = Duration::from_secs(if state.waits { 60 } else { 0 });
+    let summary = crawl.run().unwrap();
+    let requests = crawl.requests();
+    let robots = requests.iter().filter(|row| row.purpose != "page").count();
+    let log = web.log();
+    let is_page = |path: &str| ["/", "/one", "/two", "/barred"].contains(&path);
+    let mut pages: Vec<_> = log
+        .iter()
+        .map(|entry| entry.path.as_str())
+        .filter(|path| is_page(path))
+        .collect();
+    pages.sort_unstable();
+    let pages = match pages.as_slice() {
+        [] => "none".to_owned(),
+        ["/", "/barred", "/one", "/two"] => "all".to_owned(),
+        ["/", "/one", "/two"] => "what the rules allow".to_owned(),
+        pages => format!("{pages:?}"),
+    };
+    let end = match &summary.ended {
+        Ended::Finished if summary.excluded.get("robots") == Some(&1) && summary.pages == 0 => {
+            format!("finished: {}", summary.seeds_failed[0].why)
+        }
+        Ended::Finished => "finished".to_owned(),
+        Ended::Unreachable(hosts) => {
+            assert_eq!(hosts[0].host.as_str(), web.authority(0));
+            assert_eq!(summary.pending, 1, "its URLs wait for the next start");
+            format!("ended, host named: {}", hosts[0].why)
+        }
+        ended => format!("{ended:?}"),
+    };
+    format!("| {} | {robots} | {pages} | {end} |", state.name)
+}
+
+#[test]
+fn rfc9309_2_3_1_state_by_state() {
+    let mut table = String::from(
+        "# robots.txt, state by state\n\n\
+         What a crawl of a site of four pages asks for, by what the site's `/robots.txt` answers. The rules, where they can be had, bar one of the four.\n\
+         This page is written by `UPDATE_EXPECT=1 cargo test -p crawl-engine --test crawl state_by_state` from the requests that a server on loopback got.\n\n\
+         | `/robots.txt` answers | requests for it | pages asked for | the crawl |\n|---|---|---|---|\n",
+    );
+    for state in states() {
+        let _ = writeln!(table, "{}", play(&state));
+    }
+    expect_file!["../../../../docs/robots-states.md"].assert_eq(&table);
+}
+
+#[test]
+fn rfc9309_2_3_1_4_the_last_good_copy_serves_while_the_file_is_unreachable() {
+    let script = || Script::always(Answer::text(RULES)).then(Answer::of(503));
+    let web = site().script(0, "/robots.txt", script()).start();
+    let mut crawl = crawl_of(&web);
+    // Each page finds the copy too old, and what is asked for then answers 503.
+    crawl.config.robots_times.most = Duration::from_micros(1);
+    crawl.config.wait_unreachable = Duration::from_secs(60);
+    let summary = crawl.run().unwrap();
+    assert_eq!(summary.ended, Ended::Finished);
+    assert_eq!((summary.pages, summary.excluded["robots"]), (3, 1));
+    assert!(web.log().iter().any(|entry| entry.status == Some(503)));
+    assert!(web.log().iter().all(|entry| entry.path != "/barred"));
+
+    // Where no copy may serve, pages wait.
+    let web = site().script(0, "/robots.txt", script()).start();
+    let mut crawl = crawl_of(&web);
+    crawl.config.robots_times.most = Duration::from_micros(1);
+    crawl.config.robots_times.last_good = Duration::ZERO;
+    crawl.config.robots_times.first_wait = Duration::from_secs(300);
+    crawl.config.robots_times.longest_wait = Duration::from_secs(300);
+    let summary = crawl.run().unwrap();
+    assert!(
+        matches!(summary.ended, Ended::Unreachable(_)),
+        "{:?}",
+        summary.ended
+    );
+    assert_eq!((summary.pages, summary.pending), (1, 3));
+}
+
+#[test]
+fn a_file_that_changed_in_mid_crawl_binds_what_is_queued_already() {
+    let changed = Script::always(Answer::text("User-agent: *\nDisallow:\n")).then(Answer::text(
+        "User-agent: *\nDisallow: /two\nDisallow: /barred\n",
+    ));
+    let web = site().script(0, "/robots.txt", changed).start();
+    let mut crawl = crawl_of(&web);
+    crawl.config.robots_times.most = Duration::from_micros(1);
+    crawl.run().unwrap();
+    let paths: Vec<_> = web.log().into_iter().map(|entry| entry.path).collect();
+    assert_eq!(paths[..3], ["/robots.txt", "/", "/robots.txt"]);
+    assert!(!paths.contains(&"/two".to_owned()) && !paths.contains(&"/barred".to_owned()));
+    let row = crawl.excluded_row(&web.url(0, "/two"));
+    assert_eq!(
+        (row.rule.as_deref(), row.line),
+        (Some("Disallow: /two"), Some(2))
+    );
+    assert_eq!(row.found_on, Some(web.url(0, "/")));
+}
+
+#[test]
+fn a_fresh_copy_is_not_asked_for_again_by_a_restart() {
+    let web = site().script(0, "/robots.txt", Answer::text(RULES)).start();
+    let mut crawl = crawl_of(&web);
+    crawl.run().unwrap();
+    let more = canonicalize(None, &web.url(0, "/barred?too")).unwrap();
+    crawl.config.seeds.push(more);
+    let more = canonicalize(None, &web.url(0, "/one?too")).unwrap();
+    crawl.config.seeds.push(more);
+    web.take_log();
+    crawl.run().unwrap();
+    let paths: Vec<_> = web.log().into_iter().map(|entry| entry.path).collect();
+    assert_eq!(paths, ["/one?too"]);
+}
+
+#[test]
+fn rfc9309_2_4_an_old_copy_is_revalidated() {
+    let rules = Answer::text(RULES).header("etag", "\"v1\"");
+    let script = Script::always(rules).then(Answer::of(304));
+    let web = site().script(0, "/robots.txt", script).start();
+    let mut crawl = crawl_of(&web);
+    crawl.config.robots_times.most = Duration::from_micros(1);
+    let summary = crawl.run().unwrap();
+    assert_eq!((summary.pages, summary.excluded["robots"]), (3, 1));
+    let log = web.log();
+    let asked: Vec<_> = log
+        .iter()
+        .filter(|entry| entry.path == "/robots.txt")
+        .collect();
+    assert!(asked.len() > 1);
+    assert_eq!(asked[0].header("if-none-match"), None);
+    assert!(
+        asked[1..]
+            .iter()
+            .all(|entry| entry.header("if-none-match") == Some("\"v1\""))
+    );
+}
+
+#[test]
+fn rfc9309_2_3_1_5_a_page_in_place_of_robots_txt_is_named() {
+    let web = site()
+        .script(
+            0,
+            "/robots.txt",
+            Answer::html("<html>All our pages are lost"),
+        )
+        .start();
+    let summary = crawl_of(&web).run().unwrap();
+    assert_eq!(summary.pages, 4);
+    let named: Vec<_> = summary
+        .strange_robots
+        .iter()
+        .map(|url| url.as_str())
+        .collect();
+    assert_eq!(named, [web.url(0, "/robots.txt")]);
+}
+
+#[test]
+fn exchanges_of_robots_txt_are_archived_and_rows_name_the_rule() {
+    let allow = "User-agent: crawl\nDisallow: /\nAllow: /$\nAllow: /one\n";
+    let web = site().script(0, "/robots.txt", Answer::text(allow)).start();
+    let crawl = crawl_of(&web);
+    crawl.run().unwrap();
+    assert!(crawl.archive_holds(allow));
+    let row = crawl.page(&web.url(0, "/one"));
+    let robots = row.robots.unwrap();
+    assert_eq!(
+        (robots.verdict.as_str(), robots.rule.as_deref(), robots.line),
+        ("allowed", Some("Allow: /one"), Some(4))
+    );
+    for path in ["/two", "/barred"] {
+        let row = crawl.excluded_row(&web.url(0, path));
+        assert_eq!(
+            (row.rule.as_deref(), row.line),
+            (Some("Disallow: /"), Some(2))
+        );
+    }
+}

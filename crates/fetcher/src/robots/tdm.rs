@@ -1,0 +1,36 @@
+//! The file of the TDM Reservation Protocol, which goes along with a robots.txt.
+
+use bytes::Bytes;
+
+use crate::exchange::Exchange;
+use crate::failure::Failure;
+use crate::robots::answer::decoded;
+
+/// Where the file lies on its origin (TDM Reservation Protocol, section 6).
+pub const TDMREP_PATH: &str = "/.well-known/tdmrep.json";
+
+/// What is held of an origin's `/.well-known/tdmrep.json`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum TdmFile {
+    /// Nobody asked for it.
+    #[default]
+    NotAsked,
+    /// There is none, or none that could be had.
+    None,
+    /// The file, decoded.
+    File(Bytes),
+}
+
+impl TdmFile {
+    /// Reads the result of a request for it. Nothing where the same request may well fare
+    /// better another time: 429, 5xx, no answer.
+    #[must_use]
+    pub fn of(result: &Result<Exchange, Failure>) -> Option<TdmFile> {
+        let exchange = result.as_ref().ok()?;
+        match exchange.status {
+            200..=299 => Some(decoded(exchange).map_or(TdmFile::None, TdmFile::File)),
+            429 | 500.. => None,
+            _ => Some(TdmFile::None),
+        }
+    }
+}
