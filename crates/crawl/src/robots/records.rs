@@ -1,6 +1,6 @@
 //! What a robots.txt says besides its rules, each record with its line.
 
-use crawl_policy::usage::{Ledger, Purpose, Sources};
+use crawl_policy::usage::{Ledger, Purpose, Sources, Stance};
 use crawl_policy::{Hours, Robots};
 use serde_json::{Map, Value, json};
 
@@ -55,7 +55,7 @@ pub(super) fn usage(robots: &Robots, path_and_query: &str) -> Value {
     });
     let verdicts = Purpose::ALL.into_iter().map(|purpose| {
         let verdict = ledger.verdict(purpose);
-        let stance = verdict.stance.map(|stance| stance.as_str());
+        let stance = verdict.stance.map(Stance::as_str);
         (purpose.to_string(), json!(stance))
     });
     Value::Object(verdicts.collect::<Map<_, _>>())
