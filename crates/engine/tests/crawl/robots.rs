@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crawl_engine::{Ended, Forbidden};
 use crawl_testweb::{Answer, Door, Reply, Script, Spec, TestWeb};
-use crawl_weburl::canonicalize;
+use crawl_weburl::{CanonicalUrl, canonicalize};
 use expect_test::expect_file;
 
 use crate::support::Crawl;
@@ -310,7 +310,7 @@ fn rfc9309_2_3_1_5_a_page_in_place_of_robots_txt_is_named() {
     let named: Vec<_> = summary
         .strange_robots
         .iter()
-        .map(|url| url.as_str())
+        .map(CanonicalUrl::as_str)
         .collect();
     assert_eq!(named, [web.url(0, "/robots.txt")]);
 }
