@@ -11,7 +11,7 @@ use crawl_fetcher::robots::{
 use crawl_fetcher::{Exchange, Failure, FailureKind, Request};
 use crawl_frontier::{Admission, Frontier, FrontierError};
 use crawl_policy::{ProductToken, Profile};
-use crawl_scheduler::{Purpose, RobotsState, Tick};
+use crawl_scheduler::{Purpose, RobotsAsks, RobotsState, Tick};
 use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, Origin, canonicalize, classify};
 
 use crate::config::Config;
@@ -130,13 +130,11 @@ impl Origins {
     /// answered, where that is known.
     fn state(&self, now: Tick, compiled: &Compiled, address: Option<IpAddr>) -> RobotsState {
         match compiled.state(now, &self.times) {
-            RobotsState::InForce { crawl_delay, until }
+            RobotsState::InForce { mut asks, until }
                 if !self.own_site && self.is_quick && is_public(&compiled.copy.origin, address) =>
             {
-                RobotsState::InForce {
-                    crawl_delay: Some(crawl_delay.unwrap_or_default().max(LEAST_GAP)),
-                    until,
-                }
+                asks.crawl_delay = Some(asks.crawl_delay.unwrap_or_default().max(LEAST_GAP));
+                RobotsState::InForce { asks, until }
             }
             state => state,
         }
@@ -243,7 +241,7 @@ impl Ring {
             // of the origin is settled as refused when its turn comes.
             self.origins.met.entry(of.clone()).or_default().refused = Some(failure.detail.clone());
             let state = RobotsState::InForce {
-                crawl_delay: None,
+                asks: RobotsAsks::default(),
                 until: Tick::from_micros(u64::MAX),
             };
             self.scheduler.robots(now, of, state);
