@@ -217,7 +217,7 @@ mod tests {
 
     use super::*;
 
-    /// 2026-09-21 13:33:20 UTC.
+    /// 2026-09-21 14:13:20 UTC.
     const NOW: Tick = Tick::from_micros(1_790_000_000_000_000);
 
     fn read(lines: &str) -> Option<RateLimit> {

@@ -285,6 +285,28 @@ fn ours_twenty_failures_in_a_row_pause_the_host() {
 }
 
 #[test]
+fn ours_failures_of_the_same_urls_are_not_many() {
+    let mut stage = Stage::new(Politeness::default());
+    stage.open("http://example.org", 1000);
+    let mut fail = |url: u32| {
+        let (permit, _) = stage.wait();
+        let signal = Signal {
+            end: stage.now,
+            response_time: ANSWER,
+            address: None,
+            kind: SignalKind::UrlFailed,
+            rate_limit: None,
+            url: None,
+        };
+        let signal = signal.with_url(&format!("http://example.org/{url}"));
+        let learned = stage.scheduler.done(stage.now, permit.spend(), signal);
+        learned.paused.is_some()
+    };
+    assert!(!(0..100).any(|round| fail(round % 19)));
+    assert!(fail(19));
+}
+
+#[test]
 fn ours_no_connection_pauses_at_once_and_five_seconds_at_least() {
     let mut stage = Stage::new(Politeness {
         delay: Duration::ZERO,
