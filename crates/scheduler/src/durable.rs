@@ -5,9 +5,10 @@ use std::time::Duration;
 use crawl_weburl::HostKey;
 
 use crate::gate::GateKey;
-use crate::host::{Host, NO_GATE, Slot};
+use crate::host::{Host, NO_GATE};
 use crate::permit::GapReason;
 use crate::scheduler::Scheduler;
+use crate::slots::Slot;
 use crate::stored::Stored;
 use crate::tick::{Tick, micros};
 use crate::trouble::{PAUSE_MAX, Trouble};
@@ -145,7 +146,7 @@ impl Scheduler {
     fn merge(&mut self, id: u32, stored: &Stored) {
         let now = self.now;
         let gap = Duration::from_micros(stored.gap);
-        for slot in &stored.slots {
+        for slot in stored.slots.as_slice() {
             // Nothing ended later than now; its gap stays as long as it was promised.
             let last_end = slot.last_end.min(now);
             let next_at = slot.next_at.min(now + slot.next_at.since(slot.last_end));
@@ -209,12 +210,14 @@ impl Scheduler {
         self.used(site, slot.last_end);
         let per_host = self.terms_of(&self.hosts[id]).per_host;
         let host = &mut self.hosts[id];
-        host.free_slot(slot);
+        host.slots.push(slot);
         let room = per_host.saturating_sub(host.in_flight);
-        while host.slots.len() > room as usize {
-            host.slots.sort_unstable_by_key(|slot| slot.next_at);
-            let gone = host.slots.remove(0);
-            let oldest = host.slots.iter_mut().min_by_key(|slot| slot.last_end);
+        while host.slots.as_slice().len() > room as usize {
+            let slots = host.slots.as_slice();
+            let first = (0..slots.len()).min_by_key(|index| slots[*index].next_at);
+            let gone = host.slots.take(first.unwrap_or(0));
+            let slots = host.slots.as_mut_slice().iter_mut();
+            let oldest = slots.min_by_key(|slot| slot.last_end);
             if let Some(oldest) = oldest {
                 oldest.last_end = oldest.last_end.max(gone.last_end);
             }

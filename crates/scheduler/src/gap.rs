@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use crate::host::{Host, Slot};
+use crate::host::Host;
 use crate::permit::GapReason;
 use crate::politeness::Politeness;
+use crate::slots::Slot;
 use crate::tick::{Tick, micros};
 
 /// A pause is at least this.
@@ -86,7 +87,11 @@ impl Host {
     /// where it could be now.
     pub(crate) fn earliest(&self, politeness: &Politeness, now: Tick) -> Moment {
         let slot = self.next_slot(politeness, now);
-        let floor = self.floor(politeness, slot.map(|index| self.slots[index]), None);
+        let floor = self.floor(
+            politeness,
+            slot.map(|index| self.slots.as_slice()[index]),
+            None,
+        );
         if !self.is_timed(politeness) {
             return floor;
         }
@@ -110,24 +115,26 @@ impl Host {
     /// The slot that comes next; `None`: one that was never used.
     fn next_slot(&self, politeness: &Politeness, now: Tick) -> Option<usize> {
         let gap = self.gap(politeness).0;
-        let ready = |index: &usize| self.slots[*index].ready(gap);
+        let slots = self.slots.as_slice();
+        let ready = |index: &usize| slots[*index].ready(gap);
         if self.width(politeness, now) == 1 {
             // One after the other: the gap counts from the latest end of all.
-            return (0..self.slots.len()).max_by_key(ready);
+            return (0..slots.len()).max_by_key(ready);
         }
-        let used = self.slots.len() + self.in_flight as usize;
+        let used = slots.len() + self.in_flight as usize;
         if used < politeness.per_host as usize {
             return None;
         }
-        (0..self.slots.len()).min_by_key(ready)
+        (0..slots.len()).min_by_key(ready)
     }
 
     /// The end from which gaps with hours of their own count.
     fn end_that_counts(&self, slot: Option<usize>) -> Option<Tick> {
-        let slot = self.slots[slot?].last_end;
+        let slots = self.slots.as_slice();
+        let slot = slots[slot?].last_end;
         match self.pace {
             // The pace that a host names is one for all slots.
-            Some(_) => self.slots.iter().map(|slot| slot.last_end).max(),
+            Some(_) => slots.iter().map(|slot| slot.last_end).max(),
             None => Some(slot),
         }
     }
@@ -212,8 +219,8 @@ impl Host {
         opened: Tick,
     ) -> (Option<Slot>, Duration, GapReason) {
         let index = self.next_slot(politeness, now);
-        let slot = index.map(|index| self.slots[index]);
-        let latest = self.slots.iter().map(|slot| slot.last_end).max();
+        let slot = index.map(|index| self.slots.as_slice()[index]);
+        let latest = self.slots.as_slice().iter().map(|slot| slot.last_end).max();
         let base = slot.map(|slot| slot.last_end).or(latest);
         let mut asked = self.floor(politeness, slot, base);
         if self.is_timed(politeness) {
@@ -229,7 +236,7 @@ impl Host {
             asked = (opened, GapReason::VisitTime);
         }
         if let Some(index) = index {
-            self.slots.swap_remove(index);
+            self.slots.take(index);
         }
         self.in_flight += 1;
         let gap = base.map_or(Duration::ZERO, |base| asked.0.min(now).since(base));
@@ -256,7 +263,7 @@ impl Host {
         let (gap, why) = self.gap(politeness);
         let stretched = gap.saturating_add((gap as f64 * stretch) as u64);
         self.in_flight -= 1;
-        self.free_slot(Slot {
+        self.slots.push(Slot {
             last_end: end,
             next_at: end + Duration::from_micros(stretched),
             why,

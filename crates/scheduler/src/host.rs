@@ -4,27 +4,18 @@ use crawl_weburl::HostKey;
 
 use crate::asks::Pace;
 use crate::origin::OriginEntry;
-use crate::permit::GapReason;
+use crate::slots::Slots;
 use crate::tick::Tick;
 use crate::trouble::Trouble;
 
 /// "No gate": the address is not known, or sites are not limited.
 pub(crate) const NO_GATE: u32 = u32::MAX;
 
-/// A slot between two requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Slot {
-    pub(crate) last_end: Tick,
-    /// What was promised when that request ended; the gap may have grown since.
-    pub(crate) next_at: Tick,
-    pub(crate) why: GapReason,
-}
-
 pub(crate) struct Host {
     pub(crate) key: HostKey,
-    /// The free slots that were used before, in no order. With the requests in flight
-    /// never more than `per_host`; the rest of the slots have never been used.
-    pub(crate) slots: Vec<Slot>,
+    /// With the requests in flight never more than `per_host`; the rest of the slots have
+    /// never been used.
+    pub(crate) slots: Slots,
     pub(crate) origins: Vec<OriginEntry>,
     /// What the robots.txt of its origins ask of the pace; most ask for nothing.
     pub(crate) pace: Option<Box<Pace>>,
@@ -78,7 +69,7 @@ impl Host {
     pub(crate) fn new(key: HostKey) -> Host {
         Host {
             key,
-            slots: Vec::new(),
+            slots: Slots::None,
             origins: Vec::new(),
             pace: None,
             trouble: None,
@@ -121,29 +112,24 @@ impl Host {
         }
         self.pace = (!pace.is_empty()).then(|| Box::new(pace));
     }
-
-    pub(crate) fn free_slot(&mut self, slot: Slot) {
-        self.slots.reserve_exact(1);
-        self.slots.push(slot);
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::mem::size_of;
 
-    use super::{Host, Slot};
+    use super::Host;
     use crate::origin::OriginEntry;
     use crate::place::Who;
     use crate::tick::Tick;
 
-    /// A host in memory with one origin: its entry, its slot, its origin, its place in the
-    /// queue. Names, maps and allocation come on top, about as much again.
+    /// A host in memory with one origin: its entry, its origin, its place in line. Names,
+    /// maps and allocation come on top, about as much again.
     #[test]
     fn ours_a_host_takes_few_octets() {
         let queued = size_of::<(Tick, u64, Who)>();
-        let octets = size_of::<Host>() + size_of::<Slot>() + size_of::<OriginEntry>() + queued;
-        assert!(octets <= 320, "{octets}");
+        let octets = size_of::<Host>() + size_of::<OriginEntry>() + queued;
+        assert!(octets <= 250, "{octets}");
         assert_eq!(size_of::<Option<Host>>(), size_of::<Host>());
     }
 }

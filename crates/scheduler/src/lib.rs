@@ -65,6 +65,7 @@ mod resting;
 mod scheduler;
 mod signal;
 mod slab;
+mod slots;
 mod stored;
 mod tick;
 mod trouble;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crawl_weburl::{HostKey, Origin};
 
-use crate::host::Slot;
+use crate::slots::Slot;
 use crate::tick::Tick;
 
 /// What a request is for.

@@ -231,7 +231,7 @@ impl Scheduler {
         let host = &mut self.hosts[id];
         host.in_flight -= 1;
         if let Some(slot) = grant.slot {
-            host.free_slot(slot);
+            host.slots.push(slot);
         }
         match &grant.purpose {
             Purpose::Page { origin } => self.touch_known(origin, OriginEntry::page_given_back),

@@ -5,8 +5,8 @@
 
 use std::net::IpAddr;
 
-use crate::host::Slot;
 use crate::permit::GapReason;
+use crate::slots::{Slot, Slots};
 use crate::tick::Tick;
 use crate::trouble::{Limit, Trouble};
 
@@ -20,7 +20,7 @@ pub(crate) struct Stored {
     /// The gap in force when it was stored, in microseconds.
     pub(crate) gap: u64,
     pub(crate) in_flight: u32,
-    pub(crate) slots: Vec<Slot>,
+    pub(crate) slots: Slots,
     pub(crate) address: Option<IpAddr>,
     pub(crate) trouble: Trouble,
 }
@@ -31,7 +31,7 @@ impl Default for Stored {
             smoothed: 0,
             gap: 0,
             in_flight: 0,
-            slots: Vec::new(),
+            slots: Slots::None,
             address: None,
             trouble: Trouble::NONE,
         }
@@ -40,7 +40,7 @@ impl Default for Stored {
 
 impl Stored {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(80 + self.slots.len() * 17);
+        let mut bytes = Vec::with_capacity(120 + self.slots.as_slice().len() * 17);
         bytes.push(VERSION);
         let trouble = &self.trouble;
         for number in [
@@ -56,11 +56,11 @@ impl Stored {
             trouble.hold_level,
             trouble.trip_level,
         ]);
-        let slots = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
+        let slots = u32::try_from(self.slots.as_slice().len()).unwrap_or(u32::MAX);
         for number in [trouble.fails, self.in_flight, slots] {
             bytes.extend(number.to_le_bytes());
         }
-        for slot in &self.slots {
+        for slot in self.slots.as_slice() {
             bytes.extend(slot.last_end.as_micros().to_le_bytes());
             bytes.extend(slot.next_at.as_micros().to_le_bytes());
             bytes.push(slot.why.code());
@@ -226,7 +226,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{REASONS, Stored};
-    use crate::host::Slot;
+    use crate::slots::Slot;
     use crate::tick::Tick;
     use crate::trouble::{Limit, Trouble};
 
