@@ -102,5 +102,8 @@ fn paused_words(why: PausedBy) -> String {
         PausedBy::Wait => "it answered 429 or 503".to_owned(),
         PausedBy::Failures(count) => format!("{count} requests failed in a row"),
         PausedBy::Robots => "its robots.txt can't be had".to_owned(),
+        PausedBy::VisitTime => "its robots.txt names another visit time".to_owned(),
+        PausedBy::RateLimit => "its rate limit is used up".to_owned(),
+        PausedBy::QuietHours => "it has quiet hours".to_owned(),
     }
 }

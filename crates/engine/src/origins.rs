@@ -177,13 +177,11 @@ impl Origins {
         address: Option<IpAddr>,
     ) -> RobotsState {
         match compiled.state(now, &self.times) {
-            RobotsState::InForce { crawl_delay, until }
+            RobotsState::InForce { mut asks, until }
                 if !self.own_site && self.is_quick && is_public(&compiled.copy.origin, address) =>
             {
-                RobotsState::InForce {
-                    crawl_delay: Some(crawl_delay.unwrap_or_default().max(LEAST_GAP)),
-                    until,
-                }
+                asks.crawl_delay = Some(asks.crawl_delay.unwrap_or_default().max(LEAST_GAP));
+                RobotsState::InForce { asks, until }
             }
             state => state,
         }

@@ -248,7 +248,7 @@ impl Ring {
         out: &mut Vec<Effect>,
     ) {
         self.in_flight -= 1;
-        let signal = signal_of(&result);
+        let signal = signal_of(&result).with_url(job.url().as_str());
         let row = request_log::row(&job, &spent, &result, &signal.kind);
         let kind = signal.kind;
         let learned = self.scheduler.done(now, spent, signal);
@@ -333,24 +333,8 @@ impl Ring {
 
 /// What an exchange tells about its host.
 fn signal_of(result: &Result<Exchange, Failure>) -> Signal {
-    let (started, end, address, kind) = match result {
-        Ok(exchange) => (
-            exchange.started,
-            exchange.ended,
-            exchange.address,
-            exchange.signal_kind(),
-        ),
-        Err(failure) => (
-            failure.started,
-            failure.ended,
-            failure.address,
-            failure.signal_kind(),
-        ),
-    };
-    Signal {
-        end,
-        response_time: end.since(started),
-        address: address.map(|address| address.ip()),
-        kind,
+    match result {
+        Ok(exchange) => exchange.signal(),
+        Err(failure) => failure.signal(),
     }
 }

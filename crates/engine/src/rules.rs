@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use crawl_fetcher::robots::{Compiled, CopyState, RobotsAnswer, TDMREP_PATH, TdmFile};
 use crawl_fetcher::{Exchange, Failure, FailureKind, Request, Validators};
 use crawl_frontier::{Admission, FrontierError};
-use crawl_scheduler::{Purpose, RobotsState, Tick};
+use crawl_scheduler::{Purpose, RobotsAsks, RobotsState, Tick};
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
 use crate::item::{Effect, Item, Job, RobotsItem};
@@ -73,7 +73,7 @@ impl Ring {
             // of the origin is settled as refused when its turn comes.
             self.origins.refuse(of, &failure.detail);
             let state = RobotsState::InForce {
-                crawl_delay: None,
+                asks: RobotsAsks::default(),
                 until: Tick::from_micros(u64::MAX),
             };
             self.scheduler.robots(now, of, state);

@@ -33,7 +33,8 @@ impl Ring {
         // What was waited before that request is no measure of the gap after it, unless
         // it was a gap.
         let gap = match row.why.as_str() {
-            "delay" | "delay-factor" | "crawl-delay" => Duration::from_millis(row.gap_asked),
+            "delay" | "delay-factor" | "crawl-delay" | "request-rate" | "rate-limit"
+            | "slow-restart" => Duration::from_millis(row.gap_asked),
             _ => politeness.delay,
         };
         let wait = row.wait_asked.map(Duration::from_millis);

@@ -9,6 +9,7 @@ use crawl_weburl::CanonicalUrl;
 use http::header::{ETAG, HeaderMap, LAST_MODIFIED};
 use http::{StatusCode, Version};
 
+use crate::rate_limit::rate_limit;
 use crate::retry_after::retry_after;
 use crate::robots::MAX_ROBOTS_OCTETS;
 
@@ -127,6 +128,8 @@ impl Exchange {
             response_time: self.took(),
             address: self.address.map(|address| address.ip()),
             kind: self.signal_kind(),
+            rate_limit: rate_limit(&self.headers, self.ended),
+            url: None,
         }
     }
 

@@ -116,6 +116,8 @@ impl Failure {
             response_time: self.ended.since(self.started),
             address: self.address.map(|address| address.ip()),
             kind: self.signal_kind(),
+            rate_limit: None,
+            url: None,
         }
     }
 

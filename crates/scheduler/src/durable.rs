@@ -5,11 +5,13 @@ use std::time::Duration;
 use crawl_weburl::HostKey;
 
 use crate::gate::GateKey;
-use crate::host::{Host, NO_GATE, PAUSE_MAX, Slot};
+use crate::host::{Host, NO_GATE};
 use crate::permit::GapReason;
 use crate::scheduler::Scheduler;
+use crate::slots::Slot;
 use crate::stored::Stored;
 use crate::tick::{Tick, micros};
+use crate::trouble::{PAUSE_MAX, Trouble};
 
 /// How what was stored came to be read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +27,10 @@ impl Scheduler {
     /// What must outlive the process for this host, and when it may be asked next as far
     /// as it goes itself. Opaque bytes for [`Scheduler::restore`]; `None`: nothing known.
     ///
-    /// Kept are the ends and gaps of its slots, what it asked us to wait, back-off levels,
-    /// failures, the smoothed response time and the address. Robots are not: their copies
-    /// live elsewhere.
+    /// Kept are the ends and gaps of its slots, what it asked us to wait, what its
+    /// rate-limit fields ask for, back-off levels, failures, the smoothed response time and
+    /// the address. Robots are not: their copies live elsewhere, and what they ask for
+    /// comes from there.
     #[must_use]
     pub fn snapshot(&self, host: &HostKey) -> Option<(Tick, Vec<u8>)> {
         let id = *self.by_host.get(host)?;
@@ -45,7 +48,7 @@ impl Scheduler {
         let id = self.host_number(host);
         let stored = Stored::decode(bytes);
         let known = stored.is_some();
-        let delay = micros(self.politeness.delay);
+        let delay = micros(self.terms_of(&self.hosts[id]).delay);
         let stored = stored.unwrap_or_default();
         let gap = Duration::from_micros(stored.gap.max(delay));
         if let Some(address) = stored.address
@@ -56,7 +59,7 @@ impl Scheduler {
         self.merge(id, &stored);
         if !known || rest == Restart::AfterPowerLoss {
             let until = self.now + gap;
-            self.hosts[id].hold(until, GapReason::Restart);
+            self.hosts[id].trouble_mut().hold(until, GapReason::Restart);
         }
         self.refresh(id);
     }
@@ -83,7 +86,9 @@ impl Scheduler {
         self.add_slot(id, slot);
         if let Some(until) = wait_until {
             let until = until.min(self.longest_wait());
-            self.hosts[id].hold(until, GapReason::RetryAfter);
+            self.hosts[id]
+                .trouble_mut()
+                .hold(until, GapReason::RetryAfter);
         }
         self.refresh(id);
     }
@@ -117,7 +122,7 @@ impl Scheduler {
 
     /// No host can have asked us to wait any longer.
     fn longest_wait(&self) -> Tick {
-        let politeness = &self.politeness;
+        let politeness = self.politeness();
         self.now + politeness.max_retry_after.max(politeness.wait_max)
     }
 
@@ -126,26 +131,22 @@ impl Scheduler {
             Some(GateKey::Address(address)) => Some(*address),
             _ => None,
         };
+        let terms = self.terms_of(host);
         let stored = Stored {
             smoothed: host.smoothed,
-            gap: host.gap(&self.politeness).0,
-            hold_until: host.hold_until,
-            hold_why: host.hold_why,
-            hold_level: host.hold_level,
-            trip_until: host.trip_until,
-            trip_level: host.trip_level,
-            fails: host.fails,
+            gap: host.gap(terms).0,
             in_flight: host.in_flight,
             slots: host.slots.clone(),
             address,
+            trouble: host.trouble().clone(),
         };
-        (host.earliest(&self.politeness), stored.encode())
+        (host.earliest(terms, self.now).0, stored.encode())
     }
 
     fn merge(&mut self, id: u32, stored: &Stored) {
         let now = self.now;
         let gap = Duration::from_micros(stored.gap);
-        for slot in &stored.slots {
+        for slot in stored.slots.as_slice() {
             // Nothing ended later than now; its gap stays as long as it was promised.
             let last_end = slot.last_end.min(now);
             let next_at = slot.next_at.min(now + slot.next_at.since(slot.last_end));
@@ -159,7 +160,8 @@ impl Scheduler {
                 },
             );
         }
-        for _ in 0..stored.in_flight.min(self.politeness.per_host) {
+        let per_host = self.terms_of(&self.hosts[id]).per_host;
+        for _ in 0..stored.in_flight.min(per_host) {
             let ended = Slot {
                 last_end: now,
                 next_at: now + gap,
@@ -169,17 +171,35 @@ impl Scheduler {
         }
         let longest_wait = self.longest_wait();
         let host = &mut self.hosts[id];
-        let pause_longest = Duration::from_micros(stored.gap.saturating_mul(10)).max(PAUSE_MAX);
-        host.hold(stored.hold_until.min(longest_wait), stored.hold_why);
-        host.hold_level = host.hold_level.max(stored.hold_level);
-        host.trip_until = host
-            .trip_until
-            .max(stored.trip_until.min(now + pause_longest));
-        host.trip_level = host.trip_level.max(stored.trip_level);
-        host.fails = host.fails.max(stored.fails);
         if host.smoothed == 0 {
             host.smoothed = stored.smoothed;
         }
+        let old = &stored.trouble;
+        if *old == Trouble::NONE {
+            return;
+        }
+        let trouble = host.trouble_mut();
+        trouble.hold(old.hold_until.min(longest_wait), old.hold_why);
+        trouble.hold_level = trouble.hold_level.max(old.hold_level);
+        let pause_until = old.trip_until.min(now + PAUSE_MAX);
+        trouble.trip_until = trouble.trip_until.max(pause_until);
+        trouble.trip_level = trouble.trip_level.max(old.trip_level);
+        trouble.ease = match (trouble.ease, old.ease) {
+            (0, ease) | (ease, 0) => ease,
+            (one, other) => one.min(other),
+        };
+        trouble.fails = trouble.fails.max(old.fails);
+        for url in &old.failed_urls {
+            if !trouble.failed_urls.contains(url) {
+                trouble.failed_urls.push(*url);
+            }
+        }
+        let limit = &mut trouble.limit;
+        if limit.gap <= old.limit.gap {
+            limit.gap = old.limit.gap;
+            limit.gap_until = limit.gap_until.max(old.limit.gap_until.min(longest_wait));
+        }
+        limit.wait_until = limit.wait_until.max(old.limit.wait_until.min(longest_wait));
     }
 
     /// Adds a used slot. Where there would be more than the host has, the one free first
@@ -188,13 +208,16 @@ impl Scheduler {
         let (address, site) = (self.hosts[id].address, self.hosts[id].site);
         self.used(address, slot.last_end);
         self.used(site, slot.last_end);
+        let per_host = self.terms_of(&self.hosts[id]).per_host;
         let host = &mut self.hosts[id];
-        host.free_slot(slot);
-        let room = self.politeness.per_host.saturating_sub(host.in_flight);
-        while host.slots.len() > room as usize {
-            host.slots.sort_unstable_by_key(|slot| slot.next_at);
-            let gone = host.slots.remove(0);
-            let oldest = host.slots.iter_mut().min_by_key(|slot| slot.last_end);
+        host.slots.push(slot);
+        let room = per_host.saturating_sub(host.in_flight);
+        while host.slots.as_slice().len() > room as usize {
+            let slots = host.slots.as_slice();
+            let first = (0..slots.len()).min_by_key(|index| slots[*index].next_at);
+            let gone = host.slots.take(first.unwrap_or(0));
+            let slots = host.slots.as_mut_slice().iter_mut();
+            let oldest = slots.min_by_key(|slot| slot.last_end);
             if let Some(oldest) = oldest {
                 oldest.last_end = oldest.last_end.max(gone.last_end);
             }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crawl_weburl::Site;
 use foldhash::fast::RandomState;
 
+use crate::place::Turn;
 use crate::politeness::Politeness;
 use crate::slab::Slab;
 use crate::tick::Tick;
@@ -30,10 +31,19 @@ pub(crate) struct Gate {
     pub(crate) last: Tick,
     /// Hosts that belong to it.
     hosts: u32,
-    /// Hosts that wait for it, the longest ready first: ready at, order, number.
-    pub(crate) parked: BTreeSet<(Tick, u64, u32)>,
-    /// Its place in the queue: it wakes the first that waits.
-    pub(crate) wake: Option<(Tick, u64)>,
+    /// Hosts that wait for it, each in its turn.
+    pub(crate) parked: BTreeSet<(Turn, u32)>,
+    /// Its place among those to come: it wakes the first that waits.
+    pub(crate) wake: Option<Wake>,
+}
+
+/// Where a gate stands for the first host that waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wake {
+    /// It is closed until then; the number orders it among equals.
+    Later(Tick, u64),
+    /// It is open: it stands where that host would.
+    Ready(Turn),
 }
 
 impl Gate {
@@ -63,7 +73,6 @@ pub(crate) struct Gates {
     /// Gates without hosts that still keep their delay, by when it ends.
     fading: BTreeSet<(Tick, u32)>,
     address: (u32, Duration),
-    site: (u32, Duration),
 }
 
 impl Gates {
@@ -73,19 +82,21 @@ impl Gates {
             by_key: HashMap::default(),
             fading: BTreeSet::new(),
             address: (politeness.per_address, politeness.address_delay),
-            site: (
-                politeness.per_site.unwrap_or(u32::MAX),
-                politeness.site_delay,
-            ),
         }
     }
 
-    /// The number of a gate that one more host belongs to now.
-    pub(crate) fn join(&mut self, key: GateKey) -> u32 {
-        let (limit, delay) = match key {
-            GateKey::Address(_) => self.address,
-            GateKey::Site(_) => self.site,
-        };
+    /// The number of the gate of an address that one more host belongs to now.
+    pub(crate) fn join_address(&mut self, address: IpAddr) -> u32 {
+        self.join(GateKey::Address(address), self.address)
+    }
+
+    /// The number of the gate of a site that one more host belongs to now: so many
+    /// requests in flight, so long between two.
+    pub(crate) fn join_site(&mut self, site: Site, terms: (u32, Duration)) -> u32 {
+        self.join(GateKey::Site(site), terms)
+    }
+
+    fn join(&mut self, key: GateKey, (limit, delay): (u32, Duration)) -> u32 {
         let slab = &mut self.slab;
         let id = *self.by_key.entry(key).or_insert_with_key(|key| {
             slab.insert(Gate {

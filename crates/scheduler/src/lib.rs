@@ -2,7 +2,8 @@
 //!
 //! The scheduler knows hosts, origins and counts of waiting urls, and mints a [`Permit`]
 //! for each request at the earliest moment at which everybody agrees: the host (its
-//! delay, its smoothed response time, its crawl delay, what it asked us to wait), the
+//! delay, its smoothed response time, what its robots.txt and its rate-limit fields ask of
+//! our pace, what it asked us to wait, the hours in which it is not to be asked), the
 //! address that serves it, its site, and the crawl as a whole. Robots come first: the
 //! first permit of an origin is for its robots.txt, and no page permit exists until
 //! rules are in force.
@@ -13,7 +14,9 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use crawl_scheduler::{Poll, Politeness, Purpose, RobotsState, Scheduler, Signal, SignalKind, Tick};
+//! use crawl_scheduler::{
+//!     Politeness, Poll, Purpose, RobotsAsks, RobotsState, Scheduler, Signal, SignalKind, Tick,
+//! };
 //! use crawl_weburl::Origin;
 //!
 //! let mut scheduler = Scheduler::new(Politeness::default(), 7);
@@ -30,24 +33,30 @@
 //!     response_time: Duration::from_millis(50),
 //!     address: None,
 //!     kind: SignalKind::Answered,
+//!     rate_limit: None,
+//!     url: None,
 //! };
 //! let learned = scheduler.done(end, permit.spend(), signal);
 //! assert_eq!(learned.next_at, end + Duration::from_secs(1));
 //!
 //! // Then a page, a gap after the end of that request.
 //! let until = end + Duration::from_secs(86_400);
-//! scheduler.robots(end, &origin, RobotsState::InForce { crawl_delay: None, until });
+//! scheduler.robots(end, &origin, RobotsState::InForce { asks: RobotsAsks::default(), until });
 //! assert!(matches!(scheduler.poll(end), Poll::SleepUntil(at) if at == learned.next_at));
 //! let Poll::Issue(permit) = scheduler.poll(learned.next_at) else { panic!() };
 //! assert_eq!(permit.purpose(), &Purpose::Page { origin });
 //! assert_eq!(permit.gap(), Duration::from_secs(1));
 //! ```
 
+mod asks;
 mod dice;
 mod durable;
+mod gap;
 mod gate;
 mod host;
+mod hours;
 mod origin;
+mod overrides;
 mod permit;
 mod place;
 mod politeness;
@@ -56,14 +65,19 @@ mod resting;
 mod scheduler;
 mod signal;
 mod slab;
+mod slots;
 mod stored;
 mod tick;
+mod trouble;
 
+pub use asks::{RequestRate, RobotsAsks};
 pub use durable::Restart;
+pub use hours::Hours;
 pub use origin::RobotsState;
+pub use overrides::{BadPattern, Override, Overrides};
 pub use permit::{GapReason, Permit, Poll, Purpose, Spent};
 pub use politeness::Politeness;
 pub use resting::{Paused, PausedBy, Resting};
 pub use scheduler::Scheduler;
-pub use signal::{Learned, Signal, SignalKind};
+pub use signal::{Learned, RateLimit, Signal, SignalKind};
 pub use tick::Tick;

@@ -4,20 +4,21 @@ use std::time::Duration;
 
 use crawl_weburl::Origin;
 
-use crate::tick::{Tick, micros};
+use crate::asks::{OriginAsks, RobotsAsks};
+use crate::tick::Tick;
 
 /// No copy of a robots.txt is used for longer (RFC 9309 section 2.4).
 const LONGEST_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How the robots.txt of an origin stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RobotsState {
     /// Not known: the next permit of the origin is for its robots.txt.
     Unknown,
     /// Rules are known, or it is known that there are none.
     InForce {
-        /// The crawl delay of the group that applies.
-        crawl_delay: Option<Duration>,
+        /// What the group that applies asks of our pace.
+        asks: RobotsAsks,
         /// When the copy stops being fresh; robots are asked for again before the first
         /// page after it.
         until: Tick,
@@ -32,8 +33,8 @@ pub enum RobotsState {
 pub(crate) struct OriginEntry {
     pub(crate) origin: Origin,
     state: State,
-    /// In microseconds; 0: none. The last one known stands until others are in force.
-    pub(crate) crawl_delay: u64,
+    /// What was asked for last stands until other rules are in force.
+    pub(crate) asks: Option<Box<OriginAsks>>,
     /// Urls waiting, as last told.
     waiting: u64,
     /// Page permits issued since then: they stand for as many of those urls.
@@ -59,7 +60,7 @@ pub(crate) struct Standing {
     pub(crate) due: bool,
     /// Urls wait, or robots are being asked for.
     pub(crate) busy: bool,
-    /// Robots are to be asked for again then.
+    /// Robots are to be asked for again then, or pages are welcome again.
     pub(crate) retry_at: Option<Tick>,
 }
 
@@ -68,7 +69,7 @@ impl OriginEntry {
         OriginEntry {
             origin,
             state: State::Unknown,
-            crawl_delay: 0,
+            asks: None,
             waiting: 0,
             promised: 0,
             asked: false,
@@ -79,8 +80,10 @@ impl OriginEntry {
     pub(crate) fn standing(&self) -> Standing {
         let work = self.waiting > u64::from(self.promised);
         let retry_at = match self.state {
-            State::Unreachable { retry_at } if work && !self.asked => Some(retry_at),
-            _ => None,
+            _ if !work || self.asked => None,
+            State::Unreachable { retry_at } => Some(retry_at),
+            State::InForce { .. } => self.closed_until(),
+            State::Unknown => None,
         };
         Standing {
             due: work && !self.asked && retry_at.is_none(),
@@ -104,16 +107,48 @@ impl OriginEntry {
         self.state = match state {
             RobotsState::Unknown => State::Unknown,
             RobotsState::Unreachable { retry_at } => State::Unreachable { retry_at },
-            RobotsState::InForce { crawl_delay, until } => {
-                self.crawl_delay = crawl_delay.map_or(0, micros);
+            RobotsState::InForce { asks, until } => {
+                self.asks = OriginAsks::of(&asks);
                 State::InForce { until }
             }
         };
     }
 
-    /// The time to ask an unreachable robots.txt again has come.
+    /// The time has come to ask an unreachable robots.txt again, or for pages again.
     pub(crate) fn retry(&mut self) {
-        self.state = State::Unknown;
+        match (&mut self.asks, self.state) {
+            (_, State::Unreachable { .. }) => self.state = State::Unknown,
+            (Some(asks), _) => asks.closed = false,
+            (None, _) => {}
+        }
+    }
+
+    /// Its robots.txt can't be had.
+    pub(crate) fn is_unreachable(&self) -> bool {
+        matches!(self.state, State::Unreachable { .. })
+    }
+
+    /// A page is next, and it is not the hour for it.
+    pub(crate) fn is_unwelcome(&self, now: Tick) -> bool {
+        let closed = self.asks.as_ref().is_some_and(|asks| !asks.is_open(now));
+        closed && self.standing().due && self.rules_in_force(now)
+    }
+
+    /// Its pages wait for the next visit time.
+    pub(crate) fn close(&mut self, now: Tick) {
+        if let Some(asks) = &mut self.asks {
+            asks.close(now);
+        }
+    }
+
+    /// The visit time that its pages waited for last; zero where they never did.
+    pub(crate) fn opened(&self) -> Tick {
+        self.asks.as_ref().map_or(Tick::ZERO, |asks| asks.opens_at)
+    }
+
+    fn closed_until(&self) -> Option<Tick> {
+        let asks = self.asks.as_ref()?;
+        asks.closed.then_some(asks.opens_at)
     }
 
     /// Whether a page may be asked for; otherwise robots come first.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crawl_weburl::{HostKey, Origin};
 
-use crate::host::Slot;
+use crate::slots::Slot;
 use crate::tick::Tick;
 
 /// What a request is for.
@@ -47,6 +47,16 @@ pub enum GapReason {
     Pause,
     /// A full gap after a restart, since what the host was asked last is not known.
     Restart,
+    /// A Request-rate of the host's robots.txt.
+    RequestRate,
+    /// A Visit-time of the host's robots.txt began.
+    VisitTime,
+    /// What the host's rate-limit fields ask for.
+    RateLimit,
+    /// The operator's quiet hours ended.
+    QuietHours,
+    /// A pause ended not long ago: the gap is long at first and halves with each answer.
+    SlowRestart,
 }
 
 impl GapReason {
@@ -62,6 +72,11 @@ impl GapReason {
             GapReason::Wait => "wait",
             GapReason::Pause => "pause",
             GapReason::Restart => "restart",
+            GapReason::RequestRate => "request-rate",
+            GapReason::VisitTime => "visit-time",
+            GapReason::RateLimit => "rate-limit",
+            GapReason::QuietHours => "quiet-hours",
+            GapReason::SlowRestart => "slow-restart",
         }
     }
 }

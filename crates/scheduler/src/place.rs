@@ -1,18 +1,38 @@
-//! Who is next: the queue of hosts by time, and the gates some of them wait at.
+//! Who is next: the hosts by time, and the gates some of them wait at.
 //!
-//! A host that could be asked stands in exactly one place. In the queue it is ordered by
-//! the moment at which it is ready. Where a gate (address, site) is closed then, it is
-//! parked there, and the gate itself stands in the queue for the moment at which it opens.
-//! So no decision walks over hosts that can't be asked.
+//! A host that could be asked stands in exactly one place. It is ordered by the moment at
+//! which it is ready, and from then on by its turn. Where a gate (address, site) is closed
+//! then, it is parked there, and the gate itself stands for the moment at which it opens;
+//! from then on it stands where the first of its hosts would. So no decision walks over
+//! hosts that can't be asked, and who waited at a gate has lost no time.
 
-use crate::gate::Gate;
-use crate::host::{NO_GATE, Place};
+use crate::gate::{Gate, Wake};
+use crate::host::{Host, NO_GATE, Place};
 use crate::origin::OriginEntry;
 use crate::permit::{Charge, Grant, Permit, Purpose};
 use crate::scheduler::Scheduler;
 use crate::tick::Tick;
 
-/// Who stands in the queue.
+/// When it is whose turn: by the millisecond since which a host is ready, then by its
+/// priority, then by the order in which hosts were placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Turn {
+    // Milliseconds, with the priority in the lowest octet: 64 bits hold both up to the
+    // last tick there is.
+    since: u64,
+    order: u64,
+}
+
+impl Turn {
+    fn of(host: &Host) -> Turn {
+        Turn {
+            since: host.at.as_millis() << 8 | u64::from(host.priority),
+            order: host.order,
+        }
+    }
+}
+
+/// Who stands in line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Who {
     Host(u32),
@@ -25,6 +45,9 @@ pub(crate) enum Who {
 /// no two wait for each other.
 const PATIENCE: u8 = 4;
 
+/// Why the number of a host's origin fits in 32 bits.
+pub(crate) const FEW_ORIGINS: &str = "invariant: two schemes, 65,536 ports";
+
 impl Scheduler {
     /// Takes the time, and does what it brings with it.
     pub(crate) fn advance(&mut self, now: Tick) {
@@ -36,20 +59,29 @@ impl Scheduler {
             self.touch_origin(id, index, OriginEntry::retry);
             self.refresh(id);
         }
+        while let Some(&(at, order, who)) = self.later.first() {
+            if at > self.now {
+                break;
+            }
+            self.later.remove(&(at, order, who));
+            match who {
+                Who::Host(id) => self.stand(id),
+                Who::Gate(number) => {
+                    self.gates.get_mut(number).wake = None;
+                    self.arm(number);
+                }
+            }
+        }
         self.gates.fade(self.now);
     }
 
     /// The permit that is due now.
     pub(crate) fn next_permit(&mut self) -> Option<Permit> {
-        if self.in_flight >= self.politeness.concurrency {
+        if self.in_flight >= self.politeness().concurrency {
             return None;
         }
-        while let Some(&(at, _, who)) = self.queue.first() {
-            if at.max(self.rate.closed_until()) > self.now {
-                return None;
-            }
-            self.queue.pop_first();
-            let permit = match who {
+        while self.rate.closed_until() <= self.now {
+            let permit = match self.ready.pop_first()?.1 {
                 Who::Host(id) => self.attempt(id),
                 Who::Gate(number) => {
                     let permit = self.wake(number).and_then(|id| self.attempt(id));
@@ -66,12 +98,13 @@ impl Scheduler {
 
     /// When something may be due next, if nothing is learned meanwhile.
     pub(crate) fn soonest(&self) -> Option<Tick> {
-        if self.in_flight >= self.politeness.concurrency {
+        if self.in_flight >= self.politeness().concurrency {
             return None;
         }
-        let queued = self.queue.first().map(|(at, ..)| *at);
+        let ready = self.ready.first().map(|_| self.now);
+        let later = self.later.first().map(|(at, ..)| *at);
         let retry = self.retries.first().map(|(at, ..)| *at);
-        let soonest = queued.into_iter().chain(retry).min();
+        let soonest = [ready, later, retry].into_iter().flatten().min();
         soonest.map(|at| at.max(self.rate.closed_until()))
     }
 
@@ -79,7 +112,7 @@ impl Scheduler {
     pub(crate) fn refresh(&mut self, id: u32) {
         let host = &mut self.hosts[id];
         let opens_at = match host.has_work() {
-            true => host.opens_at(&self.politeness),
+            true => host.opens_at(&self.terms[host.terms as usize], self.now),
             false => None,
         };
         let (place, stands_at, now) = (host.place, host.at, self.now);
@@ -100,51 +133,79 @@ impl Scheduler {
             let host = &mut self.hosts[id];
             host.at = at;
             host.order = order;
-            host.place = Place::Queue;
-            self.queue.insert((at, order, Who::Host(id)));
+            self.stand(id);
         }
     }
 
-    /// Takes a host out of the queue or the gate it is parked at.
+    /// Stands a host in line for its moment, or for its turn where that has come.
+    pub(crate) fn stand(&mut self, id: u32) {
+        let host = &mut self.hosts[id];
+        if host.at > self.now {
+            host.place = Place::Later;
+            self.later.insert((host.at, host.order, Who::Host(id)));
+        } else {
+            host.place = Place::Ready;
+            self.ready.insert((Turn::of(host), Who::Host(id)));
+        }
+    }
+
+    /// Takes a host out of its line or from the gate it is parked at.
     pub(crate) fn unplace(&mut self, id: u32) {
         let host = &mut self.hosts[id];
         let place = std::mem::replace(&mut host.place, Place::Out);
-        let (at, order) = (host.at, host.order);
+        let (at, order, turn) = (host.at, host.order, Turn::of(host));
         match place {
             Place::Out => {}
-            Place::Queue => {
-                self.queue.remove(&(at, order, Who::Host(id)));
+            Place::Later => {
+                self.later.remove(&(at, order, Who::Host(id)));
+            }
+            Place::Ready => {
+                self.ready.remove(&(turn, Who::Host(id)));
             }
             Place::Parked(number) => {
-                self.gates.get_mut(number).parked.remove(&(at, order, id));
+                self.gates.get_mut(number).parked.remove(&(turn, id));
                 self.arm(number);
             }
         }
         self.unreserve(id);
     }
 
-    /// Stands a gate in the queue for the moment it lets the next waiting host through.
+    /// Stands a gate in line for the moment it lets the next waiting host through.
     pub(crate) fn arm(&mut self, number: u32) {
         let Some(gate) = self.gates.get(number) else {
             return;
         };
-        let first = gate.parked.first().map(|(at, ..)| *at);
-        let wanted = first.and_then(|at| Some(gate.opens_at()?.max(at)));
-        if gate.wake.map(|(at, _)| at) == wanted {
-            return;
+        let first = gate.parked.first().map(|(turn, _)| *turn);
+        let wanted = first.and_then(|turn| Some((gate.opens_at()?, turn)));
+        let wake = match (gate.wake, wanted) {
+            (Some(Wake::Later(at, _)), Some((opens, _))) if at == opens && at > self.now => return,
+            (Some(Wake::Ready(at)), Some((opens, turn))) if at == turn && opens <= self.now => {
+                return;
+            }
+            (wake, _) => wake,
+        };
+        match wake {
+            None => {}
+            Some(Wake::Later(at, order)) => {
+                self.later.remove(&(at, order, Who::Gate(number)));
+            }
+            Some(Wake::Ready(turn)) => {
+                self.ready.remove(&(turn, Who::Gate(number)));
+            }
         }
-        if let Some((at, order)) = gate.wake {
-            self.queue.remove(&(at, order, Who::Gate(number)));
-        }
-        let wake = wanted.map(|at| {
+        let wake = wanted.map(|(opens, turn)| {
+            if opens <= self.now {
+                self.ready.insert((turn, Who::Gate(number)));
+                return Wake::Ready(turn);
+            }
             self.order += 1;
-            self.queue.insert((at, self.order, Who::Gate(number)));
-            (at, self.order)
+            self.later.insert((opens, self.order, Who::Gate(number)));
+            Wake::Later(opens, self.order)
         });
         self.gates.get_mut(number).wake = wake;
     }
 
-    /// The host that waited longest at a gate that left the queue.
+    /// The host that waited longest at a gate that left its line.
     fn wake(&mut self, number: u32) -> Option<u32> {
         let now = self.now;
         let gate = self.gates.get_mut(number);
@@ -152,28 +213,48 @@ impl Scheduler {
         if !gate.is_open(now) {
             return None;
         }
-        gate.parked.pop_first().map(|(_, _, id)| id)
+        gate.parked.pop_first().map(|(_, id)| id)
     }
 
-    /// Issues a permit to a ready host that was taken from its place, unless a gate or the
-    /// rate is closed: then it is parked there, or stands where it stood.
+    /// Issues a permit to a ready host that was taken from its place, unless the hour bars
+    /// it, or a gate or the rate is closed: then it waits for its hour, is parked there, or
+    /// stands where it stood.
     fn attempt(&mut self, id: u32) -> Option<Permit> {
         self.hosts[id].place = Place::Out;
+        if !self.is_hour(id) {
+            self.refresh(id);
+            return None;
+        }
         if let Some(number) = self.closed_gate(id) {
             let host = &mut self.hosts[id];
             host.place = Place::Parked(number);
-            let entry = (host.at, host.order, id);
+            let entry = (Turn::of(host), id);
             self.gates.get_mut(number).parked.insert(entry);
             self.arm(number);
             return None;
         }
         let Ok(cell) = self.rate.take(self.now) else {
-            let host = &mut self.hosts[id];
-            host.place = Place::Queue;
-            self.queue.insert((host.at, host.order, Who::Host(id)));
+            self.stand(id);
             return None;
         };
         Some(self.issue(id, cell))
+    }
+
+    /// Whether a host that was ready still is, now that its turn has come: visit times,
+    /// rates and quiet hours may have begun or ended meanwhile.
+    fn is_hour(&mut self, id: u32) -> bool {
+        if self.hosts[id].visited {
+            let now = self.now;
+            for index in 0..self.hosts[id].origins.len() {
+                if self.hosts[id].origins[index].is_unwelcome(now) {
+                    let index = u32::try_from(index).expect(FEW_ORIGINS);
+                    self.touch_origin(id, index, |entry| entry.close(now));
+                }
+            }
+        }
+        let host = &self.hosts[id];
+        let terms = self.terms_of(host);
+        host.has_work() && (!host.is_timed(terms) || host.earliest(terms, self.now).0 <= self.now)
     }
 
     /// The gate that a ready host must wait for.
@@ -212,9 +293,10 @@ impl Scheduler {
     }
 
     fn issue(&mut self, id: u32, cell: u64) -> Permit {
-        let (purpose, asked) = self.next_purpose(id);
+        let (purpose, asked, opened) = self.next_purpose(id);
         let host = &mut self.hosts[id];
-        let (slot, gap, why) = host.take_slot(&self.politeness);
+        let terms = &self.terms[host.terms as usize];
+        let (slot, gap, why) = host.take_slot(terms, self.now, opened);
         let (site, address) = (host.site, host.address);
         host.bounces = 0;
         let key = host.key.clone();
@@ -251,8 +333,8 @@ impl Scheduler {
     }
 
     /// What to ask a host for: what was asked for expressly, then its origins in turn. And
-    /// whether it was asked for.
-    fn next_purpose(&mut self, id: u32) -> (Purpose, bool) {
+    /// whether it was asked for, and the visit time that was waited for.
+    fn next_purpose(&mut self, id: u32) -> (Purpose, bool, Tick) {
         if let Some(asks) = self.asks.get_mut(&id)
             && let Some(purpose) = asks.pop_front()
         {
@@ -263,7 +345,7 @@ impl Scheduler {
             if let Purpose::Robots { origin } = &purpose {
                 self.touch_known(origin, OriginEntry::robots_issued);
             }
-            return (purpose, true);
+            return (purpose, true, Tick::ZERO);
         }
         let host = &mut self.hosts[id];
         let turn = host.turn as usize % host.origins.len().max(1);
@@ -276,13 +358,14 @@ impl Scheduler {
         let index = (turn + next) % host.origins.len();
         let entry = &host.origins[index];
         let (origin, page) = (entry.origin.clone(), entry.rules_in_force(self.now));
-        let index = u32::try_from(index).expect("invariant: two schemes, 65,536 ports");
+        let opened = entry.opened();
+        let index = u32::try_from(index).expect(FEW_ORIGINS);
         host.turn = index + 1;
         if page {
             self.touch_origin(id, index, OriginEntry::page_issued);
-            return (Purpose::Page { origin }, false);
+            return (Purpose::Page { origin }, false, opened);
         }
         self.touch_origin(id, index, OriginEntry::robots_issued);
-        (Purpose::Robots { origin }, false)
+        (Purpose::Robots { origin }, false, Tick::ZERO)
     }
 }

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use crate::hours::Hours;
+use crate::overrides::Overrides;
+
 /// How politely to ask. The defaults are the command line's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Politeness {
@@ -26,7 +29,7 @@ pub struct Politeness {
     pub max_rate: Option<f64>,
     /// Requests in flight in all.
     pub concurrency: u32,
-    /// A longer Retry-After is cut to this.
+    /// A longer Retry-After is cut to this, and so is what rate-limit fields ask for.
     pub max_retry_after: Duration,
     /// The first wait where a host answers 429 or 503 without a Retry-After.
     pub wait_first: Duration,
@@ -34,10 +37,14 @@ pub struct Politeness {
     pub wait_max: Duration,
     /// The doubling is forgotten once a host was quiet for this long after its last wait.
     pub wait_forget: Duration,
-    /// So many failures with no answer between are the host's fault.
+    /// Failures of so many different urls with no answer between are the host's fault.
     pub fails_in_a_row: u32,
     /// Lengthens each gap by a drawn fraction of it, at most this; never above 0.01.
     pub jitter: f64,
+    /// Hours in which nothing is asked at all, robots.txt neither.
+    pub quiet: Vec<Hours>,
+    /// Hosts for which some of this is other.
+    pub sites: Overrides,
 }
 
 impl Default for Politeness {
@@ -58,6 +65,8 @@ impl Default for Politeness {
             wait_forget: Duration::from_secs(30 * 60),
             fails_in_a_row: 20,
             jitter: 0.0,
+            quiet: Vec::new(),
+            sites: Overrides::default(),
         }
     }
 }
@@ -74,10 +83,5 @@ impl Politeness {
         self.delay_factor = self.delay_factor.max(0.0);
         self.jitter = self.jitter.max(0.0).clamp(0.0, 0.01);
         self
-    }
-
-    /// Whether requests to one site are bounded at all.
-    pub(crate) fn limits_sites(&self) -> bool {
-        self.per_site.is_some() || !self.site_delay.is_zero()
     }
 }

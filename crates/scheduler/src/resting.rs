@@ -47,6 +47,12 @@ pub enum PausedBy {
     Failures(u32),
     /// The robots.txt of all its origins with urls waiting can't be fetched.
     Robots,
+    /// The Visit-time of its robots.txt begins then.
+    VisitTime,
+    /// Its rate-limit fields said that nothing is left until then.
+    RateLimit,
+    /// The operator's quiet hours last until then.
+    QuietHours,
 }
 
 impl Scheduler {
@@ -66,7 +72,7 @@ impl Scheduler {
             match self.pause_of(host, now) {
                 Some(paused) => resting.paused.push(paused),
                 None if host.place == Place::Out => {}
-                None if host.at <= now => resting.ready += 1,
+                None if host.place != Place::Later => resting.ready += 1,
                 None => resting.waiting_hosts += 1,
             }
         }
@@ -85,26 +91,29 @@ impl Scheduler {
             return None;
         }
         if !host.has_work() {
-            let retries = host
-                .origins
-                .iter()
-                .filter_map(|entry| entry.standing().retry_at);
-            let until = retries.min()?.max(host.earliest(&self.politeness));
-            return paused(until, PausedBy::Robots);
+            let retries = host.origins.iter().filter_map(|entry| {
+                let why = match entry.is_unreachable() {
+                    true => PausedBy::Robots,
+                    false => PausedBy::VisitTime,
+                };
+                Some((entry.standing().retry_at?, why))
+            });
+            let (until, why) = retries.min_by_key(|(until, _)| *until)?;
+            return paused(until.max(host.earliest(self.terms_of(host), now).0), why);
         }
-        let until = host.earliest(&self.politeness);
+        let (until, why) = host.earliest(self.terms_of(host), now);
         if until <= now {
             return None;
         }
-        if until == host.trip_until {
-            return paused(until, PausedBy::Failures(host.fails));
-        }
-        match host.hold_why {
-            GapReason::RetryAfter if until == host.hold_until => {
-                paused(until, PausedBy::RetryAfter)
-            }
-            GapReason::Wait if until == host.hold_until => paused(until, PausedBy::Wait),
-            _ => None,
-        }
+        let trouble = host.trouble();
+        let why = match why {
+            _ if until == trouble.trip_until => PausedBy::Failures(trouble.fails),
+            GapReason::RetryAfter => PausedBy::RetryAfter,
+            GapReason::Wait => PausedBy::Wait,
+            GapReason::QuietHours => PausedBy::QuietHours,
+            GapReason::RateLimit if until == trouble.limit.wait_until => PausedBy::RateLimit,
+            _ => return None,
+        };
+        paused(until, why)
     }
 }

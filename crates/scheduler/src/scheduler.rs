@@ -8,13 +8,13 @@ use foldhash::fast::RandomState;
 
 use crate::dice::Dice;
 use crate::gate::{GateKey, Gates};
-use crate::host::{Host, NO_GATE};
+use crate::host::{Host, NO_GATE, Place};
 use crate::origin::{OriginEntry, RobotsState};
 use crate::permit::{Charge, Permit, Poll, Purpose, Spent};
-use crate::place::Who;
+use crate::place::{FEW_ORIGINS, Turn, Who};
 use crate::politeness::Politeness;
 use crate::rate::Rate;
-use crate::signal::{Learned, Signal, SignalKind};
+use crate::signal::{Learned, Signal};
 use crate::slab::Slab;
 use crate::tick::Tick;
 
@@ -23,18 +23,24 @@ use crate::tick::Tick;
 /// Calls carry `now`; where a call comes late and its `now` is behind an earlier one, the
 /// earlier one stands.
 pub struct Scheduler {
-    pub(crate) politeness: Politeness,
+    /// What holds for every host, and then for those of each pattern.
+    pub(crate) terms: Vec<Politeness>,
+    /// The number among the terms of each pattern.
+    by_pattern: HashMap<Box<str>, u32, RandomState>,
     pub(crate) now: Tick,
     pub(crate) hosts: Slab<Host>,
     pub(crate) by_host: HashMap<HostKey, u32, RandomState>,
     /// The host's number and the origin's place in it.
     pub(crate) by_origin: HashMap<Origin, (u32, u32), RandomState>,
     pub(crate) gates: Gates,
-    /// Hosts by the moment they are ready, and closed gates by the moment they open.
-    pub(crate) queue: BTreeSet<(Tick, u64, Who)>,
-    /// Counts places in the queue: who came first among equals.
+    /// Hosts by the moment they will be ready, and closed gates by the moment they open.
+    pub(crate) later: BTreeSet<(Tick, u64, Who)>,
+    /// Who is ready, in turn.
+    pub(crate) ready: BTreeSet<(Turn, Who)>,
+    /// Counts places taken: who came first among equals.
     pub(crate) order: u64,
-    /// When to ask an unreachable robots.txt again: host and origin.
+    /// When to ask an unreachable robots.txt again, and when visit times begin: host and
+    /// origin.
     pub(crate) retries: BTreeSet<(Tick, u32, u32)>,
     /// Requests queued by `ask`, per host. Most hosts have none.
     pub(crate) asks: HashMap<u32, VecDeque<Purpose>, RandomState>,
@@ -42,6 +48,8 @@ pub struct Scheduler {
     pub(crate) idle: VecDeque<u32>,
     pub(crate) rate: Rate,
     pub(crate) in_flight: u32,
+    /// Some site is limited.
+    limits_sites: bool,
     dice: Dice,
 }
 
@@ -50,21 +58,32 @@ impl Scheduler {
     #[must_use]
     pub fn new(politeness: Politeness, seed: u64) -> Scheduler {
         let politeness = politeness.made_usable();
+        let patterns = politeness.sites.iter();
+        let by_pattern = patterns
+            .zip(1..)
+            .map(|((pattern, _), number)| (pattern.into(), number));
+        let terms = politeness
+            .sites
+            .iter()
+            .map(|(_, terms)| politeness.with(terms));
         Scheduler {
+            by_pattern: by_pattern.collect(),
+            terms: std::iter::once(politeness.clone()).chain(terms).collect(),
             now: Tick::ZERO,
             hosts: Slab::new(),
             by_host: HashMap::default(),
             by_origin: HashMap::default(),
             gates: Gates::new(&politeness),
-            queue: BTreeSet::new(),
+            later: BTreeSet::new(),
+            ready: BTreeSet::new(),
             order: 0,
             retries: BTreeSet::new(),
             asks: HashMap::default(),
             idle: VecDeque::new(),
             rate: Rate::new(politeness.max_rate),
             in_flight: 0,
+            limits_sites: politeness.limits_sites(),
             dice: Dice::new(seed),
-            politeness,
         }
     }
 
@@ -88,10 +107,27 @@ impl Scheduler {
         self.advance(now);
         let (id, index) = self.origin_number(origin);
         self.touch_origin(id, index, |entry| entry.judged(now, state));
-        let host = &mut self.hosts[id];
-        let delays = host.origins.iter().map(|entry| entry.crawl_delay);
-        host.crawl_delay = delays.max().unwrap_or(0);
+        self.hosts[id].learn_pace();
         self.refresh(id);
+    }
+
+    /// How much a host matters: 0, as a new one has it, comes first.
+    ///
+    /// It decides among hosts that are ready since the same millisecond, and nothing else:
+    /// a host that waits longer goes first whatever its priority, so none starves. So it
+    /// counts where many hosts become ready at once (a start, a commit that finds many new
+    /// hosts) and fewer requests may be in flight.
+    pub fn prioritize(&mut self, now: Tick, host: &HostKey, priority: u8) {
+        self.advance(now);
+        let id = self.host_number(host);
+        if self.hosts[id].priority != priority {
+            let placed = self.hosts[id].place != Place::Out;
+            self.unplace(id);
+            self.hosts[id].priority = priority;
+            if placed {
+                self.stand(id);
+            }
+        }
     }
 
     /// Queues a request that no waiting url stands for: a redirect hop of a robots request,
@@ -138,7 +174,8 @@ impl Scheduler {
     /// The next request that may be sent, or when to ask again.
     ///
     /// Call it in a loop until it issues nothing, and again after each call that could
-    /// change the answer. Among those that are ready the one ready longest comes first.
+    /// change the answer. Among those that are ready the one ready longest comes first, and
+    /// among those ready since the same millisecond the one of the first priority.
     pub fn poll(&mut self, now: Tick) -> Poll {
         self.advance(now);
         match self.next_permit() {
@@ -160,24 +197,19 @@ impl Scheduler {
         }
         self.release(grant.address, grant.issued, Some(end));
         self.release(grant.site, grant.issued, Some(end));
-        let stretch = match self.politeness.jitter {
+        let stretch = match self.politeness().jitter {
             jitter if jitter > 0.0 => jitter * self.dice.fraction(),
             _ => 0.0,
         };
         let host = &mut self.hosts[id];
-        let answered = matches!(
-            signal.kind,
-            SignalKind::Answered | SignalKind::AskedToWait { .. }
-        );
-        if answered {
-            host.smooth(signal.response_time);
-        }
-        let wait_asked = host.learn(&self.politeness, grant.issued, end, signal.kind);
-        host.end_slot(&self.politeness, end, stretch);
+        let terms = &self.terms[host.terms as usize];
+        let wait_asked = host.learn(terms, grant.issued, end, &signal);
+        host.end_slot(terms, end, stretch);
+        let trouble = host.trouble();
         let learned = Learned {
-            next_at: host.earliest(&self.politeness),
+            next_at: host.earliest(terms, end).0,
             wait_asked,
-            paused: (host.trip_level > 0).then_some(host.trip_until),
+            paused: (trouble.trip_level > 0).then_some(trouble.trip_until),
         };
         self.refresh(id);
         learned
@@ -199,7 +231,7 @@ impl Scheduler {
         let host = &mut self.hosts[id];
         host.in_flight -= 1;
         if let Some(slot) = grant.slot {
-            host.free_slot(slot);
+            host.slots.push(slot);
         }
         match &grant.purpose {
             Purpose::Page { origin } => self.touch_known(origin, OriginEntry::page_given_back),
@@ -224,7 +256,12 @@ impl Scheduler {
     /// The politeness in force.
     #[must_use]
     pub fn politeness(&self) -> &Politeness {
-        &self.politeness
+        &self.terms[0]
+    }
+
+    /// The politeness in force for a host.
+    pub(crate) fn terms_of(&self, host: &Host) -> &Politeness {
+        &self.terms[host.terms as usize]
     }
 
     /// Hosts in memory.
@@ -239,11 +276,17 @@ impl Scheduler {
             return id;
         }
         let mut host = Host::new(key.clone());
-        if self.politeness.limits_sites() {
+        let pattern = self.terms[0].sites.find(key).map(|(pattern, _)| pattern);
+        if let Some(number) = pattern.and_then(|pattern| self.by_pattern.get(pattern)) {
+            host.terms = *number;
+        }
+        if self.limits_sites
             // The scheme and port do not change the site.
-            if let Ok(origin) = Origin::parse(&format!("http://{key}")) {
-                host.site = self.gates.join(GateKey::Site(origin.site()));
-            }
+            && let Ok(origin) = Origin::parse(&format!("http://{key}"))
+            && let site = origin.site()
+            && let Some(terms) = self.terms[0].site_terms(&site)
+        {
+            host.site = self.gates.join_site(site, terms);
         }
         let id = self.hosts.insert(host);
         self.by_host.insert(key.clone(), id);
@@ -256,7 +299,7 @@ impl Scheduler {
         }
         let id = self.host_number(&origin.host_key());
         let origins = &mut self.hosts[id].origins;
-        let index = u32::try_from(origins.len()).expect("invariant: two schemes, 65,536 ports");
+        let index = u32::try_from(origins.len()).expect(FEW_ORIGINS);
         origins.reserve_exact(1);
         origins.push(OriginEntry::new(origin.clone()));
         self.by_origin.insert(origin.clone(), (id, index));
@@ -297,13 +340,14 @@ impl Scheduler {
     /// Moves a host to the gate of its address.
     pub(crate) fn set_address(&mut self, id: u32, address: IpAddr) {
         // One machine, whichever way it is written.
-        let key = GateKey::Address(address.to_canonical());
+        let address = address.to_canonical();
+        let key = GateKey::Address(address);
         let old = self.hosts[id].address;
         if self.gates.get(old).is_some_and(|gate| gate.key == key) {
             return;
         }
         self.unplace(id);
-        self.hosts[id].address = self.gates.join(key);
+        self.hosts[id].address = self.gates.join_address(address);
         if old != NO_GATE {
             self.gates.part(old, self.now);
         }

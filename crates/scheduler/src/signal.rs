@@ -16,6 +16,41 @@ pub struct Signal {
     pub address: Option<IpAddr>,
     /// How it ended.
     pub kind: SignalKind,
+    /// What the answer's rate-limit fields ask for; `None`: it has none.
+    pub rate_limit: Option<RateLimit>,
+    /// A number that stands for the url, the same each time: many failures of one url are
+    /// no failures of many. `None`: as if no url were asked for twice.
+    pub url: Option<u64>,
+}
+
+impl Signal {
+    /// The same of this url, whose text is not kept.
+    #[must_use]
+    pub fn with_url(self, url: &str) -> Signal {
+        // FNV-1a, 64 bits: stored marks must mean the same in the next run.
+        let mark = url.bytes().fold(0xCBF2_9CE4_8422_2325, |mark: u64, byte| {
+            (mark ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
+        });
+        Signal {
+            url: Some(mark),
+            ..self
+        }
+    }
+}
+
+/// What the rate-limit fields of an answer ask for, from its end on.
+///
+/// It holds until a later answer says something else, and no longer than the fields say.
+/// A Retry-After in the same answer goes before `wait`
+/// (draft-ietf-httpapi-ratelimit-headers).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RateLimit {
+    /// The least gap that keeps within what is left, or within the policy.
+    pub gap: Option<Duration>,
+    /// For how long `gap` is asked for: up to the reset, or a window of the policy.
+    pub lasts: Duration,
+    /// Nothing is left: no request for so long.
+    pub wait: Option<Duration>,
 }
 
 /// How a request ended, as far as its host's politeness goes.

@@ -1,51 +1,76 @@
-//! A vector whose places are used again: small stable numbers for hosts and gates.
+//! Items by small stable numbers: for hosts and gates. Places are used again.
 
 use std::ops::{Index, IndexMut};
 
+/// Items of a part. A slab grows part by part, so it never moves what it holds, nor
+/// doubles the memory of millions of hosts.
+const PART: usize = 1024;
+
 pub(crate) struct Slab<T> {
-    items: Vec<Option<T>>,
+    /// All but the last are full.
+    parts: Vec<Vec<Option<T>>>,
     free: Vec<u32>,
 }
 
 impl<T> Slab<T> {
     pub(crate) fn new() -> Slab<T> {
         Slab {
-            items: Vec::new(),
+            parts: Vec::new(),
             free: Vec::new(),
         }
     }
 
     pub(crate) fn insert(&mut self, item: T) -> u32 {
         if let Some(id) = self.free.pop() {
-            self.items[id as usize] = Some(item);
+            *self
+                .place(id)
+                .expect("invariant: a free number was given out once") = Some(item);
             return id;
         }
-        let id = u32::try_from(self.items.len()).expect("invariant: memory ends before 2^32 hosts");
-        self.items.push(Some(item));
-        id
+        if self.parts.last().is_none_or(|part| part.len() == PART) {
+            // The first part grows, since most crawls have few hosts.
+            let capacity = if self.parts.is_empty() { 0 } else { PART };
+            self.parts.push(Vec::with_capacity(capacity));
+        }
+        let full = self.parts.len() - 1;
+        let part = &mut self.parts[full];
+        let id = full * PART + part.len();
+        part.push(Some(item));
+        u32::try_from(id).expect("invariant: memory ends before 2^32 hosts")
     }
 
     pub(crate) fn remove(&mut self, id: u32) -> Option<T> {
-        let item = self.items.get_mut(id as usize)?.take()?;
+        let item = self.place(id)?.take()?;
         self.free.push(id);
         Some(item)
     }
 
     pub(crate) fn get(&self, id: u32) -> Option<&T> {
-        self.items.get(id as usize)?.as_ref()
+        let (part, place) = split(id);
+        self.parts.get(part)?.get(place)?.as_ref()
     }
 
     /// In the order of their numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.items.iter().flatten()
+        self.parts.iter().flatten().flatten()
     }
+
+    fn place(&mut self, id: u32) -> Option<&mut Option<T>> {
+        let (part, place) = split(id);
+        self.parts.get_mut(part)?.get_mut(place)
+    }
+}
+
+fn split(id: u32) -> (usize, usize) {
+    (id as usize / PART, id as usize % PART)
 }
 
 impl<T> Index<u32> for Slab<T> {
     type Output = T;
 
     fn index(&self, id: u32) -> &T {
-        self.items[id as usize]
+        let (part, place) = split(id);
+        self.parts[part][place]
             .as_ref()
             .expect("invariant: a number is kept only as long as its item")
     }
@@ -53,7 +78,8 @@ impl<T> Index<u32> for Slab<T> {
 
 impl<T> IndexMut<u32> for Slab<T> {
     fn index_mut(&mut self, id: u32) -> &mut T {
-        self.items[id as usize]
+        let (part, place) = split(id);
+        self.parts[part][place]
             .as_mut()
             .expect("invariant: a number is kept only as long as its item")
     }

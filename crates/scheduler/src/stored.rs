@@ -5,26 +5,24 @@
 
 use std::net::IpAddr;
 
-use crate::host::Slot;
 use crate::permit::GapReason;
+use crate::slots::{Slot, Slots};
 use crate::tick::Tick;
+use crate::trouble::{Limit, Trouble};
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// It had no slow restart, no rate-limit fields, and counted failures, not urls.
+const VERSION_1: u8 = 1;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Stored {
     pub(crate) smoothed: u64,
     /// The gap in force when it was stored, in microseconds.
     pub(crate) gap: u64,
-    pub(crate) hold_until: Tick,
-    pub(crate) hold_why: GapReason,
-    pub(crate) hold_level: u8,
-    pub(crate) trip_until: Tick,
-    pub(crate) trip_level: u8,
-    pub(crate) fails: u32,
     pub(crate) in_flight: u32,
-    pub(crate) slots: Vec<Slot>,
+    pub(crate) slots: Slots,
     pub(crate) address: Option<IpAddr>,
+    pub(crate) trouble: Trouble,
 }
 
 impl Default for Stored {
@@ -32,37 +30,37 @@ impl Default for Stored {
         Stored {
             smoothed: 0,
             gap: 0,
-            hold_until: Tick::ZERO,
-            hold_why: GapReason::First,
-            hold_level: 0,
-            trip_until: Tick::ZERO,
-            trip_level: 0,
-            fails: 0,
             in_flight: 0,
-            slots: Vec::new(),
+            slots: Slots::None,
             address: None,
+            trouble: Trouble::NONE,
         }
     }
 }
 
 impl Stored {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(80 + self.slots.len() * 17);
+        let mut bytes = Vec::with_capacity(120 + self.slots.as_slice().len() * 17);
         bytes.push(VERSION);
+        let trouble = &self.trouble;
         for number in [
             self.smoothed,
             self.gap,
-            self.hold_until.as_micros(),
-            self.trip_until.as_micros(),
+            trouble.hold_until.as_micros(),
+            trouble.trip_until.as_micros(),
         ] {
             bytes.extend(number.to_le_bytes());
         }
-        bytes.extend([self.hold_why.code(), self.hold_level, self.trip_level]);
-        let slots = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
-        for number in [self.fails, self.in_flight, slots] {
+        bytes.extend([
+            trouble.hold_why.code(),
+            trouble.hold_level,
+            trouble.trip_level,
+        ]);
+        let slots = u32::try_from(self.slots.as_slice().len()).unwrap_or(u32::MAX);
+        for number in [trouble.fails, self.in_flight, slots] {
             bytes.extend(number.to_le_bytes());
         }
-        for slot in &self.slots {
+        for slot in self.slots.as_slice() {
             bytes.extend(slot.last_end.as_micros().to_le_bytes());
             bytes.extend(slot.next_at.as_micros().to_le_bytes());
             bytes.push(slot.why.code());
@@ -78,8 +76,28 @@ impl Stored {
                 bytes.extend(v6.octets());
             }
         }
+        self.encode_trouble(&mut bytes);
         bytes.extend(checksum(&bytes).to_le_bytes());
         bytes
+    }
+
+    /// What came with the second version.
+    fn encode_trouble(&self, bytes: &mut Vec<u8>) {
+        let trouble = &self.trouble;
+        let limit = &trouble.limit;
+        bytes.push(trouble.ease);
+        for number in [
+            limit.gap,
+            limit.gap_until.as_micros(),
+            limit.wait_until.as_micros(),
+        ] {
+            bytes.extend(number.to_le_bytes());
+        }
+        let urls = u32::try_from(trouble.failed_urls.len()).unwrap_or(u32::MAX);
+        bytes.extend(urls.to_le_bytes());
+        for url in &trouble.failed_urls {
+            bytes.extend(url.to_le_bytes());
+        }
     }
 
     /// `None`: not bytes of ours.
@@ -89,21 +107,25 @@ impl Stored {
             return None;
         }
         let mut rest = Rest(body);
-        if rest.u8()? != VERSION {
+        let version = rest.u8()?;
+        if ![VERSION_1, VERSION].contains(&version) {
             return None;
         }
         let mut stored = Stored {
             smoothed: rest.u64()?,
             gap: rest.u64()?,
+            ..Stored::default()
+        };
+        stored.trouble = Trouble {
             hold_until: rest.tick()?,
             trip_until: rest.tick()?,
             hold_why: rest.reason()?,
             hold_level: rest.u8()?,
             trip_level: rest.u8()?,
             fails: rest.u32()?,
-            in_flight: rest.u32()?,
-            ..Stored::default()
+            ..Trouble::NONE
         };
+        stored.in_flight = rest.u32()?;
         // No capacity is reserved on the word of a number that was read.
         for _ in 0..rest.u32()? {
             stored.slots.push(Slot {
@@ -118,11 +140,14 @@ impl Stored {
             6 => Some(IpAddr::from(rest.take::<16>()?)),
             _ => return None,
         };
+        if version == VERSION {
+            rest.trouble(&mut stored.trouble)?;
+        }
         rest.0.is_empty().then_some(stored)
     }
 }
 
-const REASONS: [GapReason; 8] = [
+const REASONS: [GapReason; 13] = [
     GapReason::First,
     GapReason::Delay,
     GapReason::DelayFactor,
@@ -131,6 +156,11 @@ const REASONS: [GapReason; 8] = [
     GapReason::Wait,
     GapReason::Pause,
     GapReason::Restart,
+    GapReason::RequestRate,
+    GapReason::VisitTime,
+    GapReason::RateLimit,
+    GapReason::QuietHours,
+    GapReason::SlowRestart,
 ];
 
 impl GapReason {
@@ -166,6 +196,19 @@ impl Rest<'_> {
         self.u64().map(Tick::from_micros)
     }
 
+    fn trouble(&mut self, trouble: &mut Trouble) -> Option<()> {
+        trouble.ease = self.u8()?;
+        trouble.limit = Limit {
+            gap: self.u64()?,
+            gap_until: self.tick()?,
+            wait_until: self.tick()?,
+        };
+        for _ in 0..self.u32()? {
+            trouble.failed_urls.push(self.u32()?);
+        }
+        Some(())
+    }
+
     fn reason(&mut self) -> Option<GapReason> {
         REASONS.get(usize::from(self.u8()?)).copied()
     }
@@ -183,8 +226,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{REASONS, Stored};
-    use crate::host::Slot;
+    use crate::slots::Slot;
     use crate::tick::Tick;
+    use crate::trouble::{Limit, Trouble};
 
     #[test]
     fn ours_codes_follow_the_table() {
@@ -198,18 +242,14 @@ mod tests {
         fn ours_bytes_round_trip(
             numbers in proptest::array::uniform5(any::<u64>()),
             levels in any::<(u8, u8, u32, u32)>(),
-            slots in proptest::collection::vec((any::<u64>(), any::<u64>(), 0..8usize), 0..5),
+            slots in proptest::collection::vec((any::<u64>(), any::<u64>(), 0..13usize), 0..5),
+            limit in any::<(u64, u64, u64, u8)>(),
+            failed_urls in proptest::collection::vec(any::<u32>(), 0..5),
             address in proptest::option::of(any::<std::net::IpAddr>()),
         ) {
             let stored = Stored {
                 smoothed: numbers[0],
                 gap: numbers[1],
-                hold_until: Tick::from_micros(numbers[2]),
-                hold_why: REASONS[(numbers[3] % 8) as usize],
-                hold_level: levels.0,
-                trip_until: Tick::from_micros(numbers[4]),
-                trip_level: levels.1,
-                fails: levels.2,
                 in_flight: levels.3,
                 slots: slots.into_iter().map(|(end, next, why)| Slot {
                     last_end: Tick::from_micros(end),
@@ -217,6 +257,21 @@ mod tests {
                     why: REASONS[why],
                 }).collect(),
                 address,
+                trouble: Trouble {
+                    hold_until: Tick::from_micros(numbers[2]),
+                    hold_why: REASONS[(numbers[3] % 13) as usize],
+                    hold_level: levels.0,
+                    trip_until: Tick::from_micros(numbers[4]),
+                    trip_level: levels.1,
+                    ease: limit.3,
+                    fails: levels.2,
+                    failed_urls,
+                    limit: Limit {
+                        gap: limit.0,
+                        gap_until: Tick::from_micros(limit.1),
+                        wait_until: Tick::from_micros(limit.2),
+                    },
+                },
             };
             let bytes = stored.encode();
             prop_assert_eq!(Stored::decode(&bytes), Some(stored));

@@ -105,6 +105,8 @@ impl Asker {
                         SignalKind::NoConnection => SignalKind::NoConnection,
                         _ => SignalKind::UrlFailed,
                     },
+                    rate_limit: None,
+                    url: None,
                 },
             };
             // What the host asks for from now on is of no matter: it is asked once.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crawl_policy::usage::TdmRep;
-use crawl_policy::{ProductToken, Profile, Robots};
-use crawl_scheduler::{RobotsState, Tick};
+use crawl_policy::{Hours, ProductToken, Profile, Robots};
+use crawl_scheduler::{RobotsAsks, RobotsState, Tick};
 use crawl_weburl::Origin;
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
@@ -49,11 +49,29 @@ impl Compiled {
     pub fn state(&self, now: Tick, times: &RobotsTimes) -> RobotsState {
         match self.copy.force(now, times) {
             Force::Fresh { until } | Force::LastGood { until } => RobotsState::InForce {
-                crawl_delay: self.robots.crawl_delay().map(|(delay, _)| delay),
+                asks: self.asks(),
                 until,
             },
             Force::Unreachable { retry_at } => RobotsState::Unreachable { retry_at },
             Force::Expired => RobotsState::Unknown,
+        }
+    }
+
+    /// What the file asks of our pace.
+    fn asks(&self) -> RobotsAsks {
+        // The last minute is within in a robots.txt.
+        let hours = |hours: Hours| crawl_scheduler::Hours::new(hours.from, hours.to + 1);
+        let rates = self.robots.request_rates().iter();
+        let rates = rates.map(|rate| crawl_scheduler::RequestRate {
+            requests: rate.requests,
+            per: rate.per,
+            during: rate.during.map(hours),
+        });
+        let visits = self.robots.visit_times().iter();
+        RobotsAsks {
+            crawl_delay: self.robots.crawl_delay().map(|(delay, _)| delay),
+            request_rates: rates.collect(),
+            visit_times: visits.map(|visit| hours(visit.hours)).collect(),
         }
     }
 

@@ -166,11 +166,11 @@ impl Check {
     pub(crate) fn robots(&mut self, origin: &Origin, state: RobotsState) {
         self.robots_out.insert(origin.clone(), false);
         self.rules.remove(origin);
-        if let RobotsState::InForce { crawl_delay, until } = state {
+        if let RobotsState::InForce { asks, until } = state {
             self.rules.insert(origin.clone(), (until, true));
             let host = self.hosts.entry(origin.host_key()).or_default();
             host.crawl_delays
-                .insert(origin.clone(), crawl_delay.unwrap_or_default());
+                .insert(origin.clone(), asks.crawl_delay.unwrap_or_default());
         }
     }
 

@@ -64,6 +64,8 @@ fn ours_an_address_is_learned_from_the_first_request() {
             // The same machine, written both ways.
             address: Some("::ffff:192.0.2.1".parse().unwrap()),
             kind: ANSWERED,
+            rate_limit: None,
+            url: None,
         };
         stage.scheduler.done(stage.now, permit.spend(), signal);
     }

@@ -5,10 +5,13 @@
     reason = "what is unwrapped here is the test's own doing"
 )]
 
+mod asks;
 mod check;
 mod durable;
 mod fair;
 mod gates;
+mod limits;
+mod overrides;
 mod property;
 mod robots;
 mod rules;

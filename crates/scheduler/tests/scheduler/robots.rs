@@ -1,6 +1,6 @@
 //! Robots come first; what is asked for expressly; what is given back.
 
-use crawl_scheduler::{Politeness, Poll, Purpose, RobotsState, SignalKind};
+use crawl_scheduler::{Politeness, Poll, Purpose, RobotsAsks, RobotsState, SignalKind};
 
 use crate::stage::{SECOND, Stage, origin};
 
@@ -56,7 +56,7 @@ fn rfc9309_2_4_stale_rules_are_fetched_again_before_the_next_page() {
     let mut stage = Stage::new(Politeness::default());
     let origin = origin("http://example.org");
     let state = |until| RobotsState::InForce {
-        crawl_delay: None,
+        asks: RobotsAsks::default(),
         until,
     };
     stage
@@ -93,7 +93,7 @@ fn ours_rules_that_hold_for_less_than_the_gap_serve_one_page() {
         stage.end(permit.spend(), ANSWERED);
         if !is_page {
             let state = RobotsState::InForce {
-                crawl_delay: None,
+                asks: RobotsAsks::default(),
                 until: stage.now,
             };
             stage.scheduler.robots(stage.now, &origin, state);

@@ -128,6 +128,8 @@ fn ours_the_response_time_is_smoothed_over_answers_only() {
             response_time: Duration::from_millis(millis),
             address: None,
             kind,
+            rate_limit: None,
+            url: None,
         };
         let learned = stage.scheduler.done(stage.now, permit.spend(), signal);
         learned.next_at.since(stage.now).as_millis()
@@ -274,10 +276,34 @@ fn ours_twenty_failures_in_a_row_pause_the_host() {
     ];
     assert_eq!(pauses[..13], expected);
     assert_eq!(pauses[13..], [81_920, 86_400]);
-    // An answer ends it.
+    // An answer ends it, and the restart is slow: the gap halves with each answer.
     let (_, learned) = stage.exchange(ANSWERED);
     assert_eq!(learned.paused, None);
-    assert_eq!(stage.wait().1, SECOND);
+    let gaps: Vec<_> = (0..5).map(|_| stage.exchange(ANSWERED).0).collect();
+    let millis: Vec<_> = gaps.iter().map(Duration::as_millis).collect();
+    assert_eq!(millis, [5000, 2500, 1250, 1000, 1000]);
+}
+
+#[test]
+fn ours_failures_of_the_same_urls_are_not_many() {
+    let mut stage = Stage::new(Politeness::default());
+    stage.open("http://example.org", 1000);
+    let mut fail = |url: u32| {
+        let (permit, _) = stage.wait();
+        let signal = Signal {
+            end: stage.now,
+            response_time: ANSWER,
+            address: None,
+            kind: SignalKind::UrlFailed,
+            rate_limit: None,
+            url: None,
+        };
+        let signal = signal.with_url(&format!("http://example.org/{url}"));
+        let learned = stage.scheduler.done(stage.now, permit.spend(), signal);
+        learned.paused.is_some()
+    };
+    assert!(!(0..100).any(|round| fail(round % 19)));
+    assert!(fail(19));
 }
 
 #[test]
@@ -310,6 +336,14 @@ fn ours_after_a_pause_one_probe_until_an_answer_comes() {
     stage.now = stage.now + 30 * SECOND;
     stage.assert_closed();
     stage.end(probe.spend(), ANSWERED);
+    let (second, waited) = stage.wait();
+    assert_eq!((waited, second.why()), (5 * SECOND, GapReason::SlowRestart));
+    stage.assert_closed();
+    stage.end(second.spend(), ANSWERED);
+    for waited in [2500, 1250] {
+        assert_eq!(stage.exchange(ANSWERED).0, Duration::from_millis(waited));
+    }
+    // The slow restart is over: all slots serve again.
     let _other_slots = (stage.issue(), stage.issue());
     stage.assert_closed();
 }
@@ -331,6 +365,8 @@ fn ours_a_late_now_does_not_turn_time_back() {
         response_time: ANSWER,
         address: None,
         kind: ANSWERED,
+        rate_limit: None,
+        url: None,
     };
     let learned = stage.scheduler.done(Tick::ZERO, permit.spend(), signal);
     assert_eq!(learned.next_at, stage.now + SECOND);

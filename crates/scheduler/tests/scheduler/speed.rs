@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use crawl_scheduler::{Politeness, Poll, RobotsState, Scheduler, Signal, SignalKind, Tick};
+use crawl_scheduler::{
+    Politeness, Poll, RobotsAsks, RobotsState, Scheduler, Signal, SignalKind, Tick,
+};
 
 use crate::stage::{SECOND, START, origin};
 
@@ -22,7 +24,7 @@ fn run(hosts: usize, requests: u64) -> Tick {
     for host in 0..hosts {
         let origin = origin(&format!("http://h{host}.example"));
         let state = RobotsState::InForce {
-            crawl_delay: None,
+            asks: RobotsAsks::default(),
             until,
         };
         scheduler.robots(now, &origin, state);
@@ -55,6 +57,8 @@ fn run(hosts: usize, requests: u64) -> Tick {
                 response_time: answer,
                 address: None,
                 kind: SignalKind::Answered,
+                rate_limit: None,
+                url: None,
             };
             scheduler.done(now, flying[index].take().unwrap(), signal);
             made += 1;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crawl_scheduler::{
-    Learned, Permit, Politeness, Poll, Purpose, RobotsState, Scheduler, Signal, SignalKind, Spent,
-    Tick,
+    Learned, Permit, Politeness, Poll, Purpose, RobotsAsks, RobotsState, Scheduler, Signal,
+    SignalKind, Spent, Tick,
 };
 use crawl_weburl::Origin;
 
@@ -48,9 +48,17 @@ impl Stage {
         urls: u64,
         crawl_delay: Option<Duration>,
     ) -> Origin {
+        let asks = RobotsAsks {
+            crawl_delay,
+            ..RobotsAsks::default()
+        };
+        self.open_asking(text, urls, asks)
+    }
+
+    pub(crate) fn open_asking(&mut self, text: &str, urls: u64, asks: RobotsAsks) -> Origin {
         let origin = origin(text);
         let until = self.now + 365 * 24 * 3600 * SECOND;
-        let state = RobotsState::InForce { crawl_delay, until };
+        let state = RobotsState::InForce { asks, until };
         self.scheduler.robots(self.now, &origin, state);
         self.scheduler.waiting(self.now, &origin, urls);
         origin
@@ -90,6 +98,8 @@ impl Stage {
             response_time: ANSWER,
             address: None,
             kind,
+            rate_limit: None,
+            url: None,
         };
         self.scheduler.done(self.now, spent, signal)
     }

@@ -7,8 +7,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use crawl_scheduler::{
-    Permit, Politeness, Poll, Purpose, Restart, RobotsState, Scheduler, Signal, SignalKind, Spent,
-    Tick,
+    Permit, Politeness, Poll, Purpose, Restart, RobotsAsks, RobotsState, Scheduler, Signal,
+    SignalKind, Spent, Tick,
 };
 use crawl_weburl::{HostKey, Origin};
 
@@ -259,6 +259,8 @@ impl World {
             response_time: took,
             address,
             kind,
+            rate_limit: None,
+            url: None,
         };
         let learned = self.scheduler.done(self.now, spent, signal);
         assert!(
@@ -294,7 +296,10 @@ impl World {
     fn judge(&mut self, origin: &Origin, answered: bool) {
         let state = if answered {
             RobotsState::InForce {
-                crawl_delay: self.hosts[&origin.host_key()].crawl_delay,
+                asks: RobotsAsks {
+                    crawl_delay: self.hosts[&origin.host_key()].crawl_delay,
+                    ..RobotsAsks::default()
+                },
                 until: self.now + Duration::from_secs(5) + self.dice.millis(300_000),
             }
         } else {
@@ -302,7 +307,7 @@ impl World {
                 retry_at: self.now + self.dice.millis(60_000),
             }
         };
-        self.check.robots(origin, state);
+        self.check.robots(origin, state.clone());
         self.scheduler.robots(self.now, origin, state);
     }
 

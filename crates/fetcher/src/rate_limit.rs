@@ -1,0 +1,377 @@
+//! What the rate-limit fields of an answer ask for.
+
+use std::time::Duration;
+
+use crawl_scheduler::{RateLimit, Tick};
+use http::HeaderMap;
+
+/// Fields of one name that are read, and policies in them: more say nothing new.
+const FIELDS: usize = 8;
+const ITEMS: usize = 16;
+/// A longer field is none.
+const FIELD_OCTETS: usize = 1024;
+/// A larger `Reset` is a moment since the epoch (the year 2001), a smaller one a time.
+const EPOCH_SECONDS: u64 = 1_000_000_000;
+/// A larger one is in milliseconds.
+const EPOCH_MILLIS: u64 = 1_000_000_000_000;
+
+/// What is left of a quota, until when.
+#[derive(Clone, Copy, Debug, Default)]
+struct Window {
+    left: Option<u64>,
+    /// Seconds.
+    reset: Option<u64>,
+}
+
+/// Reads `RateLimit` and `RateLimit-Policy`, and the older `RateLimit-Limit`, `-Remaining`
+/// and `-Reset`, each of these with `X-` and as `X-Rate-Limit-*` too.
+///
+/// Where some quota has nothing left, that asks for a wait up to its reset. What is left is
+/// spread over the time to the reset, and a policy's quota over its window: the longest of
+/// these gaps is asked for. Quotas of anything but requests, such as octets, say nothing
+/// here. A field that can't be read says nothing either; `None`: no field says anything.
+///
+/// The newest form is `RateLimit-Policy: "name";q=100;w=60` with `RateLimit:
+/// "name";r=50;t=30` (draft-ietf-httpapi-ratelimit-headers-08 and later), before that
+/// `RateLimit: limit=100, remaining=50, reset=30` with `RateLimit-Policy: 100;w=60` (-07), and
+/// `RateLimit-Limit: 100, 100;w=60` (-03). `X-RateLimit-Reset` is seconds from now with some
+/// servers and a moment since the epoch with others: a number tells by its size.
+#[must_use]
+pub fn rate_limit(headers: &HeaderMap, now: Tick) -> Option<RateLimit> {
+    let mut asked = Asked::default();
+    for text in fields(headers, "ratelimit") {
+        asked.current(text, now);
+    }
+    for text in fields(headers, "ratelimit-policy") {
+        asked.policies(text);
+    }
+    for family in ["ratelimit", "x-ratelimit", "x-rate-limit"] {
+        let first = |name: &str| {
+            let name = format!("{family}-{name}");
+            fields(headers, &name).find_map(|text| number(text.split([',', ';']).next()?))
+        };
+        asked.window(Window {
+            left: first("remaining"),
+            reset: first("reset").map(|reset| seconds_to(reset, now)),
+        });
+        for text in fields(headers, &format!("{family}-limit")) {
+            asked.policies(text);
+        }
+    }
+    asked.answer()
+}
+
+/// What the fields read so far ask for.
+#[derive(Default)]
+struct Asked {
+    heard: bool,
+    gap: Duration,
+    lasts: Duration,
+    wait: Duration,
+}
+
+impl Asked {
+    /// `RateLimit`: items of a list with parameters `r` and `t`, or the one dictionary of
+    /// old.
+    fn current(&mut self, text: &str, now: Tick) {
+        let mut old = Window::default();
+        for item in split(text, ',').take(ITEMS) {
+            let mut parts = split(item, ';');
+            let name = parts.next().unwrap_or_default();
+            if let Some((key, value)) = name.split_once('=')
+                && !name.starts_with('"')
+            {
+                let value = number(value);
+                match key.trim() {
+                    "remaining" => old.left = value,
+                    "reset" => old.reset = value.map(|reset| seconds_to(reset, now)),
+                    _ => {}
+                }
+                continue;
+            }
+            let mut window = Window::default();
+            for (key, value) in parts.filter_map(|part| part.split_once('=')) {
+                match key.trim() {
+                    "r" => window.left = number(value),
+                    "t" => window.reset = number(value),
+                    _ => {}
+                }
+            }
+            self.window(window);
+        }
+        self.window(old);
+    }
+
+    /// `RateLimit-Policy`, and what stands behind the first number of `RateLimit-Limit`:
+    /// items whose quota is the parameter `q`, or the item itself, with a window `w`.
+    fn policies(&mut self, text: &str) {
+        for item in split(text, ',').take(ITEMS) {
+            let mut parts = split(item, ';');
+            let mut quota = parts.next().and_then(number);
+            let (mut window, mut requests) = (None, true);
+            for (key, value) in parts.filter_map(|part| part.split_once('=')) {
+                match key.trim() {
+                    "q" => quota = number(value),
+                    "w" => window = number(value),
+                    "qu" => requests = matches!(unquoted(value), "requests" | "request"),
+                    _ => {}
+                }
+            }
+            if let (Some(quota @ 1..), Some(window), true) = (quota, window, requests) {
+                self.heard = true;
+                self.spread(quota, window);
+            }
+        }
+    }
+
+    fn window(&mut self, window: Window) {
+        let Window { left, reset } = window;
+        match (left, reset) {
+            (Some(0), Some(reset)) => {
+                self.heard = true;
+                self.wait = self.wait.max(Duration::from_secs(reset));
+            }
+            (Some(left), Some(reset)) => {
+                self.heard = true;
+                self.spread(left, reset);
+            }
+            _ => {}
+        }
+    }
+
+    /// So many requests in so many seconds, evenly.
+    fn spread(&mut self, requests: u64, seconds: u64) {
+        let whole = Duration::from_secs(seconds);
+        let requests = u32::try_from(requests).unwrap_or(u32::MAX).max(1);
+        let gap = whole / requests;
+        if gap > self.gap {
+            (self.gap, self.lasts) = (gap, whole);
+        }
+    }
+
+    fn answer(self) -> Option<RateLimit> {
+        self.heard.then(|| RateLimit {
+            gap: (!self.gap.is_zero()).then_some(self.gap),
+            lasts: self.lasts,
+            wait: (!self.wait.is_zero()).then_some(self.wait),
+        })
+    }
+}
+
+/// The fields of a name, as far as they are read.
+fn fields<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
+    let values = headers.get_all(name).into_iter().take(FIELDS);
+    values.filter_map(|value| {
+        value
+            .to_str()
+            .ok()
+            .filter(|text| text.len() <= FIELD_OCTETS)
+    })
+}
+
+/// The parts between separators that stand outside of quotation marks, trimmed.
+fn split(text: &str, separator: char) -> impl Iterator<Item = &str> {
+    let (mut quoted, mut escaped) = (false, false);
+    text.split(move |c| {
+        match c {
+            '"' if !escaped => quoted = !quoted,
+            _ => {}
+        }
+        escaped = quoted && c == '\\' && !escaped;
+        c == separator && !quoted
+    })
+    .map(str::trim)
+}
+
+fn unquoted(text: &str) -> &str {
+    text.trim().trim_matches('"')
+}
+
+/// An unsigned number. A fraction is cut off: some servers count in parts of a second.
+fn number(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    (digits(whole) && digits(fraction) && text.len() <= 20)
+        .then(|| whole.parse().ok())
+        .flatten()
+}
+
+/// Seconds from now to a reset that is told as a time or as a moment.
+fn seconds_to(reset: u64, now: Tick) -> u64 {
+    let now = now.as_millis();
+    match reset {
+        EPOCH_MILLIS.. => reset.saturating_sub(now).div_ceil(1000),
+        EPOCH_SECONDS.. => reset
+            .saturating_mul(1000)
+            .saturating_sub(now)
+            .div_ceil(1000),
+        _ => reset,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderName, HeaderValue};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// 2026-09-21 14:13:20 UTC.
+    const NOW: Tick = Tick::from_micros(1_790_000_000_000_000);
+
+    fn read(lines: &str) -> Option<RateLimit> {
+        let mut headers = HeaderMap::new();
+        for line in lines.lines() {
+            let (name, value) = line.split_once(": ").unwrap();
+            let name = HeaderName::try_from(name).unwrap();
+            headers.append(name, HeaderValue::from_str(value).unwrap());
+        }
+        rate_limit(&headers, NOW)
+    }
+
+    /// Gap and wait in milliseconds, and for how many seconds the gap holds.
+    fn check(lines: &str, gap: u64, lasts: u64, wait: u64) {
+        let some = |millis: u64| (millis > 0).then(|| Duration::from_millis(millis));
+        let expected = RateLimit {
+            gap: some(gap),
+            lasts: Duration::from_secs(lasts),
+            wait: some(wait),
+        };
+        assert_eq!(read(lines), Some(expected), "{lines}");
+    }
+
+    #[test]
+    fn ratelimit_draft_08_items_with_parameters() {
+        check("RateLimit: \"default\";r=50;t=30", 600, 30, 0);
+        check("RateLimit: \"default\";r=0;t=30", 0, 0, 30_000);
+        check("RateLimit: default;r=1;t=7", 7000, 7, 0);
+        check("RateLimit: \"d\"; r=10; t=50 ; pk=:YWJj:", 5000, 50, 0);
+        check("RateLimit-Policy: \"burst\";q=100;w=60", 600, 60, 0);
+        check(
+            "RateLimit-Policy: \"burst\";q=10;w=10, \"daily\";q=5000;w=86400\n\
+             RateLimit: \"burst\";r=8;t=1, \"daily\";r=4998;t=69076",
+            17_280,
+            86_400,
+            0,
+        );
+        check(
+            "RateLimit-Policy: \"peer\";q=10;w=1\nRateLimit: \"peer\";r=0;t=1",
+            100,
+            1,
+            1000,
+        );
+        // As some write it, and with a name that holds separators.
+        check(
+            "RateLimit-Policy: \"fixed window\";\"api\";q=500;w=300",
+            600,
+            300,
+            0,
+        );
+        check("RateLimit: \"a,b;r=0;t=9\\\"\";r=5;t=10", 2000, 10, 0);
+        // Two fields are one list.
+        check(
+            "RateLimit: \"a\";r=10;t=10\nRateLimit: \"b\";r=0;t=60",
+            1000,
+            10,
+            60_000,
+        );
+    }
+
+    #[test]
+    fn ratelimit_draft_08_other_units_than_requests_say_nothing() {
+        let octets = "RateLimit-Policy: \"peruser\";q=65535;qu=\"content-bytes\";w=10";
+        assert_eq!(read(octets), None);
+        check(
+            "RateLimit-Policy: \"a\";q=1;w=2;qu=\"requests\"",
+            2000,
+            2,
+            0,
+        );
+    }
+
+    #[test]
+    fn ratelimit_draft_07_one_dictionary() {
+        check("RateLimit: limit=100, remaining=50, reset=30", 600, 30, 0);
+        check("RateLimit: limit=100,remaining=0,reset=30", 0, 0, 30_000);
+        check("RateLimit-Policy: 100;w=60, 1000;w=3600", 3600, 3600, 0);
+    }
+
+    #[test]
+    fn ratelimit_draft_03_three_fields() {
+        let three = "RateLimit-Limit: 100\nRateLimit-Remaining: 20\nRateLimit-Reset: 40";
+        check(three, 2000, 40, 0);
+        check("RateLimit-Limit: 100, 100;w=10", 100, 10, 0);
+        check(
+            "RateLimit-Limit: 10, 10;w=1, 50;w=60, 1000;w=3600",
+            3600,
+            3600,
+            0,
+        );
+        check("RateLimit-Remaining: 0\nRateLimit-Reset: 5", 0, 0, 5000);
+    }
+
+    #[test]
+    fn ours_the_fields_with_an_x() {
+        check(
+            "X-RateLimit-Remaining: 4\nX-RateLimit-Reset: 10",
+            2500,
+            10,
+            0,
+        );
+        check(
+            "X-Rate-Limit-Remaining: 0\nX-Rate-Limit-Reset: 15",
+            0,
+            0,
+            15_000,
+        );
+        check(
+            "X-RateLimit-Limit: 100, 100;w=60\nX-RateLimit-Remaining: 87\nX-RateLimit-Reset: 0",
+            600,
+            60,
+            0,
+        );
+    }
+
+    #[test]
+    fn ours_a_large_reset_is_a_moment() {
+        let reset = |reset: &str| format!("X-RateLimit-Remaining: 0\nX-RateLimit-Reset: {reset}");
+        check(&reset("1790000060"), 0, 0, 60_000);
+        check(&reset("1790000060000"), 0, 0, 60_000);
+        check(&reset("1789999000"), 0, 0, 0);
+        check(&reset("2.5"), 0, 0, 2000);
+    }
+
+    #[test]
+    fn ours_what_cannot_be_read_says_nothing() {
+        let long = format!("RateLimit: \"{}\";r=0;t=9", "x".repeat(1100));
+        for lines in [
+            "Retry-After: 5",
+            "RateLimit: ",
+            "RateLimit: \"default\";r=-1;t=5",
+            "RateLimit: \"default\";r=5",
+            "RateLimit: \"default;r=0;t=5",
+            "RateLimit-Policy: \"default\";q=0;w=5",
+            "RateLimit-Policy: 100",
+            "RateLimit-Limit: 60",
+            "X-RateLimit-Remaining: 0",
+            "X-RateLimit-Remaining: lots\nX-RateLimit-Reset: 5",
+            "X-RateLimit-Remaining: 0\nX-RateLimit-Reset: 99999999999999999999999",
+            &long,
+        ] {
+            assert_eq!(read(lines), None, "{lines}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn ours_any_field_is_read_without_harm(
+            name in "(x-)?rate-?limit(-(policy|limit|remaining|reset))?",
+            value in "[ -~]{0,60}|(\"[a-z]\"|[0-9]{1,20})(;[a-z]{1,2}=[0-9]{1,20}){0,4}",
+        ) {
+            if let Some(asked) = read(&format!("{name}: {value}")) {
+                prop_assert!(asked.gap.is_none_or(|gap| gap <= asked.lasts));
+            }
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! When a host may next be asked: the largest of all gaps, and the hours that bar it.
+
+use std::time::Duration;
+
+use crate::host::Host;
+use crate::permit::GapReason;
+use crate::politeness::Politeness;
+use crate::slots::Slot;
+use crate::tick::{Tick, micros};
+
+/// A pause is at least this.
+const PAUSE_LEAST: Duration = Duration::from_secs(5);
+/// A pause is at least so many gaps.
+const PAUSE_GAPS: u64 = 10;
+/// Where hours and gaps put a request off so often, the largest gap of all is waited.
+const PUT_OFF_MAX: u32 = 64;
+
+/// A moment, and the rule that sets it.
+pub(crate) type Moment = (Tick, GapReason);
+
+impl Host {
+    /// The gap in force at any hour, in microseconds, and the rule that makes it so long.
+    pub(crate) fn gap(&self, politeness: &Politeness) -> (u64, GapReason) {
+        let gap = self.steady_gap(politeness);
+        match self.trouble().ease {
+            0 => gap,
+            ease => {
+                let slow = pause_least(gap.0).checked_shr(ease.into()).unwrap_or(0);
+                longer(gap, slow, GapReason::SlowRestart)
+            }
+        }
+    }
+
+    /// The gap but for what a pause leaves behind.
+    fn steady_gap(&self, politeness: &Politeness) -> (u64, GapReason) {
+        let gap = (micros(politeness.delay), GapReason::Delay);
+        // The cast saturates, and NaN (0 times infinity) becomes 0.
+        let factor = (self.smoothed as f64 * politeness.delay_factor).ceil() as u64;
+        let gap = longer(gap, factor, GapReason::DelayFactor);
+        match &self.pace {
+            None => gap,
+            Some(pace) => {
+                let gap = longer(gap, pace.crawl_delay, GapReason::CrawlDelay);
+                longer(gap, pace.rate, GapReason::RequestRate)
+            }
+        }
+    }
+
+    /// The first pause, in microseconds.
+    pub(crate) fn pause_least(&self, politeness: &Politeness) -> u64 {
+        pause_least(self.steady_gap(politeness).0)
+    }
+
+    /// Whether a slow restart that is `ease` answers old is over.
+    pub(crate) fn is_eased(&self, politeness: &Politeness, ease: u8) -> bool {
+        let gap = self.steady_gap(politeness).0;
+        let slow = pause_least(gap).checked_shr(ease.into()).unwrap_or(0);
+        // Below a millisecond nobody feels it.
+        slow <= gap.max(1000)
+    }
+
+    /// How many requests may be in flight at once. One only where the host names a pace
+    /// that several slots would not keep, and from a pause to the end of its slow restart.
+    fn width(&self, politeness: &Politeness, now: Tick) -> u32 {
+        let trouble = self.trouble();
+        if self.pace.is_some() || trouble.trip_level > 0 || trouble.ease > 0 {
+            return 1;
+        }
+        let limit = trouble.limit;
+        let slots = u64::from(politeness.per_host);
+        if now < limit.gap_until && limit.gap.saturating_mul(slots) > self.steady_gap(politeness).0
+        {
+            return 1;
+        }
+        politeness.per_host
+    }
+
+    /// The earliest moment for the next request; `None` while every slot is in flight, or
+    /// where there is no such moment.
+    pub(crate) fn opens_at(&self, politeness: &Politeness, now: Tick) -> Option<Tick> {
+        let free = self.in_flight < self.width(politeness, now);
+        let at = self.earliest(politeness, now).0;
+        (free && at < NEVER).then_some(at)
+    }
+
+    /// The earliest moment for the next request, whatever is in flight; one that is past
+    /// where it could be now.
+    pub(crate) fn earliest(&self, politeness: &Politeness, now: Tick) -> Moment {
+        let slot = self.next_slot(politeness, now);
+        let floor = self.floor(
+            politeness,
+            slot.map(|index| self.slots.as_slice()[index]),
+            None,
+        );
+        if !self.is_timed(politeness) {
+            return floor;
+        }
+        let from = (floor.0.max(now), floor.1);
+        let end = self.end_that_counts(slot);
+        match self.put_off(politeness, end, from) {
+            moment if moment == from => floor,
+            moment => moment,
+        }
+    }
+
+    /// Whether it depends on the hour when it may be asked.
+    pub(crate) fn is_timed(&self, politeness: &Politeness) -> bool {
+        let rates = self
+            .pace
+            .as_ref()
+            .is_some_and(|pace| !pace.rates.is_empty());
+        rates || !politeness.quiet.is_empty() || self.trouble().limit.gap > 0
+    }
+
+    /// The slot that comes next; `None`: one that was never used.
+    fn next_slot(&self, politeness: &Politeness, now: Tick) -> Option<usize> {
+        let gap = self.gap(politeness).0;
+        let slots = self.slots.as_slice();
+        let ready = |index: &usize| slots[*index].ready(gap);
+        if self.width(politeness, now) == 1 {
+            // One after the other: the gap counts from the latest end of all.
+            return (0..slots.len()).max_by_key(ready);
+        }
+        let used = slots.len() + self.in_flight as usize;
+        if used < politeness.per_host as usize {
+            return None;
+        }
+        (0..slots.len()).min_by_key(ready)
+    }
+
+    /// The end from which gaps with hours of their own count.
+    fn end_that_counts(&self, slot: Option<usize>) -> Option<Tick> {
+        let slots = self.slots.as_slice();
+        let slot = slots[slot?].last_end;
+        match self.pace {
+            // The pace that a host names is one for all slots.
+            Some(_) => slots.iter().map(|slot| slot.last_end).max(),
+            None => Some(slot),
+        }
+    }
+
+    /// The earliest moment by all that holds at any hour. Waits that ended by `base` are
+    /// past.
+    fn floor(&self, politeness: &Politeness, slot: Option<Slot>, base: Option<Tick>) -> Moment {
+        let mut floor = (Tick::ZERO, GapReason::First);
+        let mut consider = |at: Tick, why: GapReason| {
+            if at > floor.0 {
+                floor = (at, why);
+            }
+        };
+        if let Some(slot) = slot {
+            let (gap, why) = self.gap(politeness);
+            consider(slot.last_end + Duration::from_micros(gap), why);
+            consider(slot.next_at, slot.why);
+        }
+        let trouble = self.trouble();
+        for (until, why) in [
+            (trouble.hold_until, trouble.hold_why),
+            (trouble.trip_until, GapReason::Pause),
+            (trouble.limit.wait_until, GapReason::RateLimit),
+        ] {
+            if base.is_none_or(|base| until > base) {
+                consider(until, why);
+            }
+        }
+        floor
+    }
+
+    /// From `from` on, the first moment that no hour bars; `end` is that of the request
+    /// before.
+    fn put_off(&self, politeness: &Politeness, end: Option<Tick>, from: Moment) -> Moment {
+        let mut at = from;
+        for _ in 0..PUT_OFF_MAX {
+            let quiet = quiet_until(politeness, at.0).map(|until| (until, GapReason::QuietHours));
+            let later = quiet.or_else(|| self.too_soon(end?, at.0));
+            match later {
+                Some(later) if later.0 < NEVER => at = later,
+                Some(never) => return never,
+                None => return at,
+            }
+        }
+        let largest = end.map_or(at.0, |end| end + Duration::from_micros(self.largest_rate()));
+        let mut at = (at.0.max(largest), GapReason::RequestRate);
+        for _ in 0..=politeness.quiet.len() {
+            match quiet_until(politeness, at.0) {
+                Some(until) => at = (until, GapReason::QuietHours),
+                None => return at,
+            }
+        }
+        (NEVER, GapReason::QuietHours)
+    }
+
+    /// Where a gap that is asked for at this hour is not over: when to look again.
+    fn too_soon(&self, end: Tick, at: Tick) -> Option<Moment> {
+        let limit = self.trouble().limit;
+        let over = end + Duration::from_micros(limit.gap);
+        if at < over && at < limit.gap_until {
+            return Some((over.min(limit.gap_until), GapReason::RateLimit));
+        }
+        let rates = self.pace.iter().flat_map(|pace| &pace.rates);
+        let later = rates.filter_map(|(gap, hours)| {
+            let over = end + Duration::from_micros(*gap);
+            (at < over && hours.contain(at)).then(|| over.min(hours.ends_after(at)))
+        });
+        later.max().map(|later| (later, GapReason::RequestRate))
+    }
+
+    fn largest_rate(&self) -> u64 {
+        let rates = self.pace.iter().flat_map(|pace| &pace.rates);
+        rates.map(|(gap, _)| *gap).max().unwrap_or(0)
+    }
+
+    /// Takes the next slot for a request that starts now: it, the gap that was asked for,
+    /// and why. Its pages were welcome from `opened` on.
+    pub(crate) fn take_slot(
+        &mut self,
+        politeness: &Politeness,
+        now: Tick,
+        opened: Tick,
+    ) -> (Option<Slot>, Duration, GapReason) {
+        let index = self.next_slot(politeness, now);
+        let slot = index.map(|index| self.slots.as_slice()[index]);
+        let latest = self.slots.as_slice().iter().map(|slot| slot.last_end).max();
+        let base = slot.map(|slot| slot.last_end).or(latest);
+        let mut asked = self.floor(politeness, slot, base);
+        if self.is_timed(politeness) {
+            asked = self.put_off(politeness, self.end_that_counts(index), asked);
+            // What is asked for now may be more than what was asked for then.
+            for (over, why) in self.gaps_at(now, self.end_that_counts(index)) {
+                if over > asked.0 {
+                    asked = (over, why);
+                }
+            }
+        }
+        if opened > asked.0 && base.is_none_or(|base| opened > base) {
+            asked = (opened, GapReason::VisitTime);
+        }
+        if let Some(index) = index {
+            self.slots.take(index);
+        }
+        self.in_flight += 1;
+        let gap = base.map_or(Duration::ZERO, |base| asked.0.min(now).since(base));
+        (slot, gap, asked.1)
+    }
+
+    /// The ends of the gaps that are asked for at this hour.
+    fn gaps_at(&self, now: Tick, end: Option<Tick>) -> Vec<Moment> {
+        let Some(end) = end else {
+            return Vec::new();
+        };
+        let rates = self.pace.iter().flat_map(|pace| &pace.rates);
+        let limit = self.trouble().limit;
+        rates
+            .filter(|(_, hours)| hours.contain(now))
+            .map(|(gap, _)| (*gap, GapReason::RequestRate))
+            .chain((now < limit.gap_until).then_some((limit.gap, GapReason::RateLimit)))
+            .map(|(gap, why)| (end + Duration::from_micros(gap), why))
+            .collect()
+    }
+
+    /// A request of this host ended; `stretch` is a fraction of the gap to add.
+    pub(crate) fn end_slot(&mut self, politeness: &Politeness, end: Tick, stretch: f64) {
+        let (gap, why) = self.gap(politeness);
+        let stretched = gap.saturating_add((gap as f64 * stretch) as u64);
+        self.in_flight -= 1;
+        self.slots.push(Slot {
+            last_end: end,
+            next_at: end + Duration::from_micros(stretched),
+            why,
+        });
+    }
+}
+
+impl Slot {
+    fn ready(&self, gap: u64) -> Tick {
+        (self.last_end + Duration::from_micros(gap)).max(self.next_at)
+    }
+}
+
+/// A moment that does not come.
+const NEVER: Tick = Tick::from_micros(u64::MAX);
+
+fn longer(gap: (u64, GapReason), other: u64, why: GapReason) -> (u64, GapReason) {
+    if other > gap.0 { (other, why) } else { gap }
+}
+
+fn pause_least(gap: u64) -> u64 {
+    gap.saturating_mul(PAUSE_GAPS).max(micros(PAUSE_LEAST))
+}
+
+/// In quiet hours: when these end.
+fn quiet_until(politeness: &Politeness, at: Tick) -> Option<Tick> {
+    let quiet = politeness.quiet.iter().find(|hours| hours.contain(at))?;
+    Some(match quiet.is_whole_day() {
+        true => NEVER,
+        false => quiet.ends_after(at),
+    })
+}

@@ -1,0 +1,100 @@
+//! Times of day, in UTC.
+
+use crate::tick::Tick;
+
+const MINUTE: u64 = 60_000_000;
+const DAY: u64 = 24 * 60 * MINUTE;
+const MINUTES_OF_DAY: u16 = 24 * 60;
+
+/// A span of each day in UTC, over midnight where it ends before it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hours {
+    // Both below a day's minutes. Equal: the whole day.
+    from: u16,
+    until: u16,
+}
+
+impl Hours {
+    /// From one minute since midnight up to another, which is no longer within; each is
+    /// taken modulo a day. Where both are the same minute it is the whole day.
+    #[must_use]
+    pub const fn new(from: u16, until: u16) -> Hours {
+        Hours {
+            from: from % MINUTES_OF_DAY,
+            until: until % MINUTES_OF_DAY,
+        }
+    }
+
+    /// Whether a moment lies within.
+    #[must_use]
+    pub fn contain(self, at: Tick) -> bool {
+        let minute = at.as_micros() % DAY / MINUTE;
+        let (from, until) = (u64::from(self.from), u64::from(self.until));
+        match from < until {
+            true => (from..until).contains(&minute),
+            false => minute >= from || minute < until,
+        }
+    }
+
+    /// Whether it never ends.
+    pub(crate) fn is_whole_day(self) -> bool {
+        self.from == self.until
+    }
+
+    /// The next moment after `at` at which it begins.
+    pub(crate) fn begins_after(self, at: Tick) -> Tick {
+        next(self.from, at)
+    }
+
+    /// The next moment after `at` at which it ends.
+    pub(crate) fn ends_after(self, at: Tick) -> Tick {
+        next(self.until, at)
+    }
+}
+
+/// The next moment after `at` with this minute of the day.
+fn next(minute: u16, at: Tick) -> Tick {
+    let at = at.as_micros();
+    let today = (at - at % DAY).saturating_add(u64::from(minute) * MINUTE);
+    Tick::from_micros(match today > at {
+        true => today,
+        false => today.saturating_add(DAY),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DAY, Hours, MINUTE};
+    use crate::tick::Tick;
+
+    fn at(minute: u64) -> Tick {
+        Tick::from_micros(20_000 * DAY + minute * MINUTE)
+    }
+
+    #[test]
+    fn ours_spans_may_cross_midnight() {
+        let check = |hours: Hours, inside: &[u64], outside: &[u64]| {
+            assert!(inside.iter().all(|minute| hours.contain(at(*minute))));
+            assert!(!outside.iter().any(|minute| hours.contain(at(*minute))));
+        };
+        check(Hours::new(360, 526), &[360, 525], &[359, 526, 0]);
+        check(
+            Hours::new(22 * 60, 60),
+            &[22 * 60, 1439, 0, 59],
+            &[60, 1319],
+        );
+        check(Hours::new(0, 1440), &[0, 700, 1439], &[]);
+        check(Hours::new(5, 5), &[0, 5, 1439], &[]);
+    }
+
+    #[test]
+    fn ours_the_next_edge_is_never_now() {
+        let hours = Hours::new(60, 120);
+        assert_eq!(hours.begins_after(at(0)), at(60));
+        assert_eq!(hours.begins_after(at(60)), at(60 + 1440));
+        assert_eq!(hours.ends_after(at(119)), at(120));
+        assert_eq!(hours.ends_after(at(120)), at(120 + 1440));
+        let last = Tick::from_micros(u64::MAX);
+        assert_eq!(hours.begins_after(last), last);
+    }
+}

@@ -1,0 +1,223 @@
+//! Other politeness for some hosts.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crawl_weburl::{HostKey, Site};
+use thiserror::Error;
+
+use crate::hours::Hours;
+use crate::politeness::Politeness;
+
+/// Politeness by host name, for the hosts that the operator knows better.
+///
+/// A pattern is a host name, which stands for its subdomains too, or an address; on
+/// loopback, where each port is a host of its own, it may name the port. Of several that
+/// match the longest counts, and it alone.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Overrides {
+    by_pattern: BTreeMap<Box<str>, Override>,
+}
+
+/// What is other for the hosts of one pattern; `None`: as for every host.
+///
+/// What a host itself asks for still lengthens its gap, whatever stands here.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Override {
+    /// Instead of [`Politeness::delay`].
+    pub delay: Option<Duration>,
+    /// Instead of [`Politeness::delay_factor`].
+    pub delay_factor: Option<f64>,
+    /// Instead of [`Politeness::per_host`].
+    pub per_host: Option<u32>,
+    /// Instead of [`Politeness::per_site`], for sites (registrable domains) that the
+    /// pattern matches.
+    pub per_site: Option<u32>,
+    /// Instead of [`Politeness::site_delay`], for sites that the pattern matches.
+    pub site_delay: Option<Duration>,
+    /// Instead of [`Politeness::quiet`].
+    pub quiet: Option<Vec<Hours>>,
+}
+
+/// Why a pattern is none.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum BadPattern {
+    /// Neither a name nor an address.
+    #[error("not a host name or address: `{0}`")]
+    NoHost(String),
+    /// A port where ports do not tell hosts apart.
+    #[error("a port counts on loopback only: `{0}`")]
+    Port(String),
+    /// The host has a table already.
+    #[error("named twice: `{0}`")]
+    Twice(String),
+}
+
+impl Overrides {
+    /// Adds a pattern: `example.org`, `192.0.2.7`, `[2001:db8::7]`, `127.0.0.1:8080`.
+    ///
+    /// # Errors
+    /// [`BadPattern`] where it is none, or the same host has one.
+    pub fn insert(&mut self, pattern: &str, terms: Override) -> Result<(), BadPattern> {
+        let plain = pattern.bytes().all(|byte| !b"/@?#\\*".contains(&byte));
+        let key = HostKey::parse(pattern).ok().filter(|_| plain);
+        let key = key.ok_or_else(|| BadPattern::NoHost(pattern.to_owned()))?;
+        let name = match port_of(pattern) {
+            None => key.host(),
+            Some(_) if port_of(key.as_str()).is_some() => key.as_str(),
+            Some(_) => return Err(BadPattern::Port(pattern.to_owned())),
+        };
+        match self.by_pattern.insert(name.into(), terms) {
+            None => Ok(()),
+            Some(_) => Err(BadPattern::Twice(pattern.to_owned())),
+        }
+    }
+
+    /// The pattern that counts for a host, and what it says.
+    #[must_use]
+    pub fn find(&self, host: &HostKey) -> Option<(&str, &Override)> {
+        self.find_name(host.host(), port_of(host.as_str()))
+    }
+
+    /// All patterns, in the order of their text.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Override)> {
+        let pairs = self.by_pattern.iter();
+        pairs.map(|(pattern, terms)| (&**pattern, terms))
+    }
+
+    fn find_name(&self, name: &str, port: Option<&str>) -> Option<(&str, &Override)> {
+        if self.by_pattern.is_empty() {
+            return None;
+        }
+        let get = |name: &str| self.by_pattern.get_key_value(name);
+        let mut rest = Some(name);
+        while let Some(name) = rest {
+            let with_port = port.and_then(|port| get(&format!("{name}:{port}")));
+            if let Some((pattern, terms)) = with_port.or_else(|| get(name)) {
+                return Some((pattern, terms));
+            }
+            // An address has no subdomains; no pattern is a part of one, since a name
+            // that ends in a number is read as an address.
+            rest = name.split_once('.').map(|(_, domain)| domain);
+        }
+        None
+    }
+}
+
+impl Politeness {
+    /// As it is for the hosts of one pattern.
+    pub(crate) fn with(&self, terms: &Override) -> Politeness {
+        let quiet = terms.quiet.as_ref().unwrap_or(&self.quiet);
+        Politeness {
+            delay: terms.delay.unwrap_or(self.delay),
+            delay_factor: terms.delay_factor.unwrap_or(self.delay_factor),
+            per_host: terms.per_host.unwrap_or(self.per_host),
+            per_site: terms.per_site.or(self.per_site),
+            site_delay: terms.site_delay.unwrap_or(self.site_delay),
+            quiet: quiet.clone(),
+            sites: Overrides::default(),
+            ..self.clone()
+        }
+        .made_usable()
+    }
+
+    /// Whether requests to any site are bounded at all.
+    pub(crate) fn limits_sites(&self) -> bool {
+        let limits = |politeness: &Politeness| {
+            politeness.per_site.is_some() || !politeness.site_delay.is_zero()
+        };
+        limits(self)
+            || self
+                .sites
+                .iter()
+                .any(|(_, terms)| limits(&self.with(terms)))
+    }
+
+    /// What a site is limited to: requests in flight, and the time between two.
+    pub(crate) fn site_terms(&self, site: &Site) -> Option<(u32, Duration)> {
+        let terms = self.sites.find_name(site.as_str(), None);
+        let (per_site, delay) = match terms {
+            Some((_, terms)) => {
+                let site = self.with(terms);
+                (site.per_site, site.site_delay)
+            }
+            None => (self.per_site, self.site_delay),
+        };
+        let limited = per_site.is_some() || !delay.is_zero();
+        limited.then(|| (per_site.unwrap_or(u32::MAX), delay))
+    }
+}
+
+/// The port at the end of a host's text.
+fn port_of(text: &str) -> Option<&str> {
+    let (_, port) = text.rsplit_once(':')?;
+    let digits = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then_some(port)
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_weburl::HostKey;
+
+    use super::{BadPattern, Override, Overrides};
+
+    fn table(patterns: &[&str]) -> Overrides {
+        let mut overrides = Overrides::default();
+        for pattern in patterns {
+            overrides.insert(pattern, Override::default()).unwrap();
+        }
+        overrides
+    }
+
+    #[test]
+    fn ours_the_longest_pattern_wins() {
+        let table = table(&[
+            "example.org",
+            "www.Example.org",
+            "org",
+            "192.0.2.7",
+            "[2001:db8::7]",
+            "127.0.0.1",
+            "127.0.0.1:8080",
+            "localhost:81",
+            "localhost",
+            "bücher.example",
+        ]);
+        let check = |host: &str, pattern: Option<&str>| {
+            let host = HostKey::parse(host).unwrap();
+            assert_eq!(table.find(&host).map(|(pattern, _)| pattern), pattern);
+        };
+        check("example.org", Some("example.org"));
+        check("a.b.example.org", Some("example.org"));
+        check("www.example.org", Some("www.example.org"));
+        check("x.www.example.org", Some("www.example.org"));
+        check("badexample.org", Some("org"));
+        check("example.com", None);
+        check("192.0.2.7", Some("192.0.2.7"));
+        check("192.0.2.8", None);
+        check("[2001:db8::7]", Some("[2001:db8::7]"));
+        check("127.0.0.1:8080", Some("127.0.0.1:8080"));
+        check("127.0.0.1:8081", Some("127.0.0.1"));
+        check("localhost:81", Some("localhost:81"));
+        check("a.localhost:81", Some("localhost:81"));
+        check("a.localhost:82", Some("localhost"));
+        check("www.xn--bcher-kva.example", Some("xn--bcher-kva.example"));
+    }
+
+    #[test]
+    fn ours_a_pattern_is_a_host_and_nothing_else() {
+        let mut overrides = table(&["example.org"]);
+        let mut check = |pattern: &str, why: fn(String) -> BadPattern| {
+            let result = overrides.insert(pattern, Override::default());
+            assert_eq!(result, Err(why(pattern.to_owned())), "{pattern}");
+        };
+        check("", BadPattern::NoHost);
+        check("*.example.org", BadPattern::NoHost);
+        check("http://example.org", BadPattern::NoHost);
+        check("example.org/a", BadPattern::NoHost);
+        check("user@example.org", BadPattern::NoHost);
+        check("example.org:8443", BadPattern::Port);
+        check("EXAMPLE.org.", BadPattern::Twice);
+    }
+}

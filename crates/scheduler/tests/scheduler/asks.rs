@@ -1,0 +1,201 @@
+//! What a robots.txt asks of our pace: request rates and visit times.
+
+use std::time::Duration;
+
+use crawl_scheduler::{
+    GapReason, Hours, PausedBy, Politeness, Purpose, RequestRate, RobotsAsks, SignalKind, Tick,
+};
+
+use crate::stage::{SECOND, Stage, origin};
+
+const ANSWERED: SignalKind = SignalKind::Answered;
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// So many hours and minutes into the day of the stage.
+pub(crate) fn clock(stage: &Stage, hour: u64, minute: u64) -> Tick {
+    let day = 86_400_000_000;
+    let midnight = stage.now.as_micros() / day * day;
+    Tick::from_micros(midnight + (hour * 60 + minute) * 60_000_000)
+}
+
+fn rate(requests: u32, seconds: u64, during: Option<(u16, u16)>) -> RequestRate {
+    RequestRate {
+        requests,
+        per: Duration::from_secs(seconds),
+        during: during.map(|(from, until)| Hours::new(from * 60, until * 60)),
+    }
+}
+
+fn rates(rates: &[RequestRate]) -> RobotsAsks {
+    RobotsAsks {
+        request_rates: rates.to_vec(),
+        ..RobotsAsks::default()
+    }
+}
+
+fn visits(hours: &[(u16, u16)]) -> RobotsAsks {
+    let hours = hours
+        .iter()
+        .map(|(from, until)| Hours::new(from * 60, until * 60));
+    RobotsAsks {
+        visit_times: hours.collect(),
+        ..RobotsAsks::default()
+    }
+}
+
+#[test]
+fn conner1996_request_rate_is_a_gap() {
+    let mut stage = Stage::new(Politeness {
+        per_host: 3,
+        ..Politeness::default()
+    });
+    stage.open_asking("http://example.org", 10, rates(&[rate(3, 60, None)]));
+    stage.exchange(ANSWERED);
+    let (permit, waited) = stage.wait();
+    assert_eq!((waited, permit.gap()), (20 * SECOND, 20 * SECOND));
+    assert_eq!(permit.why(), GapReason::RequestRate);
+    // It is one pace for all slots.
+    stage.assert_closed();
+}
+
+#[test]
+fn ours_the_longest_of_crawl_delay_and_request_rates_counts() {
+    let mut stage = Stage::new(Politeness::default());
+    let asks = RobotsAsks {
+        crawl_delay: Some(30 * SECOND),
+        ..rates(&[rate(1, 5, None), rate(1, 7, Some((0, 24)))])
+    };
+    stage.open_asking("http://example.org", 10, asks);
+    stage.exchange(ANSWERED);
+    let (permit, waited) = stage.wait();
+    assert_eq!((waited, permit.why()), (30 * SECOND, GapReason::CrawlDelay));
+}
+
+#[test]
+fn conner1996_request_rate_counts_in_its_hours_only() {
+    let mut stage = Stage::new(Politeness::default());
+    stage.now = clock(&stage, 5, 59) + 58 * SECOND;
+    let asks = rates(&[rate(1, 600, Some((6, 7)))]);
+    stage.open_asking("http://example.org", 100, asks);
+    // Before six: a second. It ends a second before six, and then the rate counts.
+    stage.exchange(ANSWERED);
+    let (permit, waited) = stage.wait();
+    assert_eq!((waited, permit.why()), (SECOND, GapReason::Delay));
+    stage.end(permit.spend(), ANSWERED);
+    let (permit, waited) = stage.wait();
+    assert_eq!(waited, 10 * MINUTE);
+    assert_eq!(permit.why(), GapReason::RequestRate);
+    stage.end(permit.spend(), ANSWERED);
+    // From seven on it is a second again, whatever was asked for before.
+    stage.now = clock(&stage, 6, 55);
+    stage.exchange(ANSWERED);
+    let (permit, _) = stage.wait();
+    assert_eq!(stage.now, clock(&stage, 7, 0));
+    assert_eq!(permit.why(), GapReason::RequestRate);
+    stage.end(permit.spend(), ANSWERED);
+    assert_eq!(stage.exchange(ANSWERED).0, SECOND);
+}
+
+/// A host whose turn comes only after the hour has changed is asked at the new pace.
+#[test]
+fn ours_a_rate_that_begins_while_a_host_waits_for_room_is_kept() {
+    let mut stage = Stage::new(Politeness {
+        concurrency: 1,
+        ..Politeness::default()
+    });
+    stage.now = clock(&stage, 5, 59);
+    let asks = rates(&[rate(1, 600, Some((6, 7)))]);
+    stage.open_asking("http://slow.example", 100, asks);
+    stage.exchange(ANSWERED);
+    let end = stage.now;
+    stage.open("http://other.example", 1);
+    let other = stage.issue();
+    stage.now = clock(&stage, 6, 3);
+    stage.end(other.spend(), ANSWERED);
+    let _next = stage.wait();
+    assert_eq!(stage.now, end + 10 * MINUTE);
+}
+
+#[test]
+fn ours_rates_that_cover_the_day_in_turns_end_somewhere() {
+    let mut stage = Stage::new(Politeness::default());
+    let year = 365 * 86_400;
+    let asks = rates(&[
+        rate(1, 9 * year, Some((0, 12))),
+        rate(1, year, Some((12, 0))),
+    ]);
+    stage.open_asking("http://example.org", 10, asks);
+    stage.exchange(ANSWERED);
+    let end = stage.now;
+    let _next = stage.wait();
+    assert_eq!(stage.now, end + Duration::from_secs(9 * year));
+}
+
+#[test]
+fn conner1996_visit_time_bars_pages_but_not_robots() {
+    let mut stage = Stage::new(Politeness::default());
+    stage.now = clock(&stage, 9, 0);
+    let origin = origin("http://example.org");
+    stage.scheduler.waiting(stage.now, &origin, 5);
+    let robots = stage.issue();
+    assert!(matches!(robots.purpose(), Purpose::Robots { .. }));
+    stage.end(robots.spend(), ANSWERED);
+    stage.open_asking("http://example.org", 5, visits(&[(12, 13), (22, 2)]));
+    let resting = stage.scheduler.resting(stage.now + SECOND);
+    assert_eq!(resting.ready + resting.waiting_hosts, 1);
+    let end = stage.now;
+    let (permit, _) = stage.wait();
+    assert_eq!(stage.now, clock(&stage, 12, 0));
+    assert_eq!(
+        (permit.why(), permit.gap()),
+        (GapReason::VisitTime, stage.now.since(end))
+    );
+    // Pages up to the end of the hour, then none until the next.
+    stage.end(permit.spend(), ANSWERED);
+    stage.now = clock(&stage, 12, 59) + 59 * SECOND;
+    let spent = stage.issue().spend();
+    stage.now = stage.now + SECOND / 2;
+    stage.end(spent, ANSWERED);
+    stage.now = stage.now + SECOND;
+    stage.assert_closed();
+    let paused = stage.scheduler.resting(stage.now).paused;
+    assert_eq!(paused.len(), 1);
+    assert_eq!(paused[0].why, PausedBy::VisitTime);
+    assert_eq!(paused[0].until, clock(&stage, 22, 0));
+    // What is asked for expressly is no page.
+    let robots = Purpose::Robots {
+        origin: origin.clone(),
+    };
+    let (host, now) = (origin.host_key(), stage.now);
+    stage.scheduler.ask(now, &host, robots.clone());
+    assert_eq!(stage.issue().purpose(), &robots);
+}
+
+#[test]
+fn ours_visit_times_speak_for_their_origin() {
+    let mut stage = Stage::new(Politeness::default());
+    stage.now = clock(&stage, 9, 0);
+    stage.open_asking("http://example.org", 5, visits(&[(12, 13)]));
+    let other = stage.open("https://example.org", 3);
+    for _ in 0..3 {
+        let (permit, waited) = stage.wait();
+        assert!(waited <= SECOND);
+        let page = Purpose::Page {
+            origin: other.clone(),
+        };
+        assert_eq!(permit.purpose(), &page);
+        stage.end(permit.spend(), ANSWERED);
+    }
+    let _next = stage.wait();
+    assert_eq!(stage.now, clock(&stage, 12, 0));
+}
+
+#[test]
+fn ours_other_rules_open_what_a_visit_time_closed() {
+    let mut stage = Stage::new(Politeness::default());
+    stage.now = clock(&stage, 9, 0);
+    stage.open_asking("http://example.org", 5, visits(&[(12, 13)]));
+    stage.assert_closed();
+    stage.open_asking("http://example.org", 5, visits(&[(12, 13), (8, 10)]));
+    let _page = stage.issue();
+}
