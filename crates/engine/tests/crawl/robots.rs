@@ -336,3 +336,76 @@ fn exchanges_of_robots_txt_are_archived_and_rows_name_the_rule() {
         );
     }
 }
+
+/// Microseconds from the end of each request to the start of the next.
+fn least_gap(web: &TestWeb) -> i64 {
+    let gaps = crawl_testweb::gaps(&web.log());
+    gaps.into_iter().min().unwrap()
+}
+
+#[test]
+fn a_request_rate_is_a_gap() {
+    let rules = "User-agent: *\nDisallow: /barred\nRequest-rate: 10/1s\n";
+    let web = site().script(0, "/robots.txt", Answer::text(rules)).start();
+    let crawl = crawl_of(&web);
+    crawl.run().unwrap();
+    assert!(least_gap(&web) >= 100_000, "{:?}", web.log());
+    assert!(
+        crawl.requests()[2..]
+            .iter()
+            .all(|row| row.why == "request-rate")
+    );
+}
+
+#[test]
+fn outside_its_visit_times_a_host_is_asked_for_robots_txt_alone() {
+    let minute = |hours: u64| {
+        let seconds = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs() + hours * 3600;
+        format!("{:02}{:02}", seconds / 3600 % 24, seconds / 60 % 60)
+    };
+    let rules = |from, to| {
+        format!(
+            "User-agent: *\nDisallow: /barred\nVisit-time: {}-{}\n",
+            minute(from),
+            minute(to)
+        )
+    };
+    let web = site()
+        .script(0, "/robots.txt", Answer::text(&rules(2, 4)))
+        .start();
+    let crawl = crawl_of(&web);
+    let summary = crawl.run().unwrap();
+    let Ended::Unreachable(hosts) = &summary.ended else {
+        panic!("{:?}", summary.ended)
+    };
+    assert_eq!(hosts[0].why, "its robots.txt names another visit time");
+    assert_eq!(summary.pending, 1);
+    assert!(web.log().iter().all(|entry| entry.path == "/robots.txt"));
+
+    let web = site()
+        .script(0, "/robots.txt", Answer::text(&rules(23, 1)))
+        .start();
+    assert_eq!(crawl_of(&web).run().unwrap().pages, 3);
+}
+
+#[test]
+fn what_rate_limit_fields_ask_for_is_kept() {
+    let page = Answer::html("<a href=/one>1</a><a href=/two>2</a>")
+        .header("ratelimit-policy", "\"page\";q=10;w=1")
+        .header("ratelimit", "\"page\";r=4;t=1");
+    let web = site()
+        .script(0, "/robots.txt", Answer::of(404))
+        .script(0, "/", page)
+        .start();
+    let crawl = crawl_of(&web);
+    crawl.run().unwrap();
+    assert!(least_gap_after(&web, "/") >= 250_000, "{:?}", web.log());
+    assert_eq!(crawl.requests()[2].why, "rate-limit");
+}
+
+/// Microseconds from the end of the request for `path` to the start of the next.
+fn least_gap_after(web: &TestWeb, path: &str) -> u64 {
+    let log = web.log();
+    let at = log.iter().position(|entry| entry.path == path).unwrap();
+    log[at + 1].start_us - log[at].end_us.unwrap()
+}
