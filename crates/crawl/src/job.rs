@@ -7,7 +7,8 @@ use std::path::Path;
 
 use crawl_archive::ArchiveError;
 use crawl_engine::{
-    Budgets, Config, Controls, EngineError, Forbidden, Progress, ScopeRules, Stop, Summary,
+    Budgets, Config, Controls, EngineError, Forbidden, HostBudget, Progress, ScopeRules, Stop,
+    Summary,
 };
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_fetcher::{FetchConfig, ResolveOverride};
@@ -23,7 +24,7 @@ use crate::robots::profile_of;
 use crate::screen::{Screen, closing, exit_code, show, start_log};
 use crate::settings::{
     Checked, ForbiddenName, NAME_AND_VERSION, PurposeName, ScopeName, Settings, check,
-    contact_mail, first_start, record, user_agent,
+    contact_mail, first_start, hours, record, user_agent,
 };
 use crate::units::Span;
 use crate::{records, signals};
@@ -119,14 +120,25 @@ fn config(settings: &Settings, checked: &Checked) -> Config {
         },
         budgets: Budgets {
             max_pages: scope.max_pages.0.map(|pages| pages.0),
-            max_pages_per_host: scope.max_pages_per_host.0.map(|pages| pages.0),
             max_bytes: scope.max_bytes.0.map(|bytes| bytes.0),
+            max_server_time: scope.max_server_time.0.map(Span::get),
+            per_host: HostBudget {
+                max_pages: scope.max_pages_per_host.0.map(|pages| pages.0),
+                max_bytes: scope.max_bytes_per_host.0.map(|bytes| bytes.0),
+                max_server_time: scope.max_server_time_per_host.0.map(Span::get),
+                max_time: scope.max_time_per_host.0.map(Span::get),
+            },
+            per_site: settings
+                .site
+                .iter()
+                .map(|(name, terms)| (name.clone(), terms.budget()))
+                .collect(),
             max_time: scope.max_time.0.map(Span::get),
         },
         max_redirects: scope.max_redirects,
         retries: settings.fetch.retries,
         sitemaps: scope.sitemaps.is_on(),
-        politeness: politeness(settings),
+        politeness: politeness(settings, checked),
         own_site: settings.politeness.own_site.is_on(),
         wait_unreachable: settings.politeness.wait_unreachable.get(),
         warc: settings.output.warc.is_on(),
@@ -149,7 +161,7 @@ fn robots_times(settings: &Settings) -> RobotsTimes {
     }
 }
 
-fn politeness(settings: &Settings) -> Politeness {
+fn politeness(settings: &Settings, checked: &Checked) -> Politeness {
     let asked = &settings.politeness;
     Politeness {
         delay: asked.delay.get(),
@@ -161,6 +173,10 @@ fn politeness(settings: &Settings) -> Politeness {
         site_delay: asked.site_delay.get(),
         max_rate: asked.max_rate.0.map(|rate| rate.0),
         concurrency: asked.concurrency,
+        max_retry_after: asked.max_retry_after.get(),
+        jitter: asked.jitter.0,
+        quiet: hours(&asked.quiet_hours),
+        sites: checked.sites.clone(),
         ..Politeness::default()
     }
 }

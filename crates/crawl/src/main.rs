@@ -6,6 +6,7 @@
 //! to stderr. What a library could know is not known here.
 
 mod args;
+mod day_hours;
 mod inspect;
 mod job;
 mod records;

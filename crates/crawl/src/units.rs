@@ -69,6 +69,12 @@ const MICROS: &[(&str, u64)] = &[
 ];
 const LONGEST_MICROS: u64 = 36_500 * 86_400_000_000;
 
+impl BadValue {
+    pub(crate) fn new(what: String) -> BadValue {
+        BadValue(what)
+    }
+}
+
 impl Span {
     pub(crate) const ZERO: Span = Span(Duration::ZERO);
 

@@ -1,5 +1,6 @@
 //! What the ring is told at its start, and what it tells while it runs.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -86,15 +87,32 @@ pub struct ScopeRules {
 }
 
 /// Limits of a whole crawl; `None` is unlimited.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Budgets {
     /// Rows of `pages.jsonl`, over all runs.
     pub max_pages: Option<u64>,
-    /// The same, per host.
-    pub max_pages_per_host: Option<u64>,
     /// Octets of bodies as they came, over all runs.
     pub max_bytes: Option<u64>,
+    /// Time that servers spent on our requests, over all runs.
+    pub max_server_time: Option<Duration>,
     /// Length of this run.
+    pub max_time: Option<Duration>,
+    /// Limits of each host.
+    pub per_host: HostBudget,
+    /// Limits of some hosts instead, by a pattern of [`Politeness::sites`].
+    pub per_site: BTreeMap<String, HostBudget>,
+}
+
+/// Limits of a host; `None` is unlimited.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HostBudget {
+    /// Rows of `pages.jsonl`, over all runs.
+    pub max_pages: Option<u64>,
+    /// Octets of bodies as they came, robots.txt too, over all runs.
+    pub max_bytes: Option<u64>,
+    /// Sum of the response times, over all runs.
+    pub max_server_time: Option<Duration>,
+    /// From this run's first request on.
     pub max_time: Option<Duration>,
 }
 

@@ -1,10 +1,8 @@
 //! When enough is enough: budgets, and the end of a run.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use crawl_scheduler::{PausedBy, Tick};
-use crawl_weburl::HostKey;
 
 use crate::ring::Ring;
 use crate::summary::{Ended, UnreachableHost};
@@ -36,29 +34,13 @@ impl Ring {
             .is_some_and(|max| self.totals.bytes >= max)
         {
             Some("max-bytes")
+        } else if budgets
+            .max_server_time
+            .is_some_and(|max| self.accounts.served() >= max)
+        {
+            Some("max-server-time")
         } else {
             None
-        }
-    }
-
-    /// Whether a host's budget leaves room for no further lease.
-    pub(crate) fn is_full(&self, host: &HostKey) -> bool {
-        let Some(max) = self.config.budgets.max_pages_per_host else {
-            return false;
-        };
-        let count = |of: &HashMap<HostKey, u64>| of.get(host).copied().unwrap_or_default();
-        count(&self.host_pages) + count(&self.host_leases) >= max
-    }
-
-    pub(crate) fn note_budget(&mut self, host: &HostKey) {
-        let pages = self.host_pages.get(host).copied().unwrap_or_default();
-        if self
-            .config
-            .budgets
-            .max_pages_per_host
-            .is_some_and(|max| pages >= max)
-        {
-            self.full_hosts.insert(host.clone());
         }
     }
 
@@ -71,11 +53,12 @@ impl Ring {
         let resting = self.scheduler.resting(now);
         match resting.soonest {
             // Nothing can ever be issued: the work is done, or only full hosts hold some.
-            None => Some(match self.frontier.counts().pending {
-                0 => Ended::Finished,
-                _ if self.full_hosts.is_empty() => Ended::Finished,
-                _ => Ended::Budget("max-pages-per-host"),
-            }),
+            None => Some(
+                match (self.frontier.counts().pending, self.accounts.spent()) {
+                    (0, _) | (_, None) => Ended::Finished,
+                    (_, Some(budget)) => Ended::Budget(budget),
+                },
+            ),
             Some(soonest)
                 if soonest > now + self.config.wait_unreachable
                     && resting.ready == 0

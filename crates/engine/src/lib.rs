@@ -12,6 +12,7 @@
 //! `crawl-policy`, when by `crawl-scheduler`, what comes next by `crawl-frontier`.
 //! It prints nothing, reads no environment and installs no signal handler.
 
+mod accounts;
 mod config;
 mod directory;
 mod driver;
@@ -32,7 +33,9 @@ mod summary;
 mod usage;
 mod writer;
 
-pub use config::{Budgets, Config, Controls, Forbidden, Phase, Progress, ScopeRules, Stop};
+pub use config::{
+    Budgets, Config, Controls, Forbidden, HostBudget, Phase, Progress, ScopeRules, Stop,
+};
 pub use driver::run;
 pub use error::EngineError;
 pub use item::{Effect, Event, Item, Job, Judged};

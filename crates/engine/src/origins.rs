@@ -12,7 +12,7 @@ use crawl_fetcher::{Exchange, Failure, Request};
 use crawl_frontier::{Frontier, FrontierError};
 use crawl_policy::usage::Purpose;
 use crawl_policy::{Oddity, ProductToken, Profile, What};
-use crawl_scheduler::{RobotsState, Tick};
+use crawl_scheduler::{Politeness, RobotsState, Tick};
 use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, Origin, classify};
 
 use crate::config::{Config, Forbidden};
@@ -86,7 +86,7 @@ impl Origins {
             forbidden: config.robots_forbidden,
             needs_tdmrep: matches!(config.purpose, Some(Purpose::AiInput | Purpose::TrainAi)),
             own_site: config.own_site,
-            is_quick: config.politeness.delay < LEAST_GAP,
+            is_quick: delays(&config.politeness).any(|delay| delay < LEAST_GAP),
             cache: RobotsCache::new(CACHE_OCTETS),
             met: HashMap::new(),
             unreachable: HashMap::new(),
@@ -271,6 +271,14 @@ impl Origins {
             }
         }
     }
+}
+
+/// The delays that the operator asks for, of all hosts and of some.
+fn delays(politeness: &Politeness) -> impl Iterator<Item = Duration> {
+    let sites = politeness.sites.iter();
+    sites
+        .filter_map(|(_, terms)| terms.delay)
+        .chain([politeness.delay])
 }
 
 /// Whether a host may be someone else's: any but those at loopback and private addresses.

@@ -25,7 +25,7 @@ impl Ring {
     ) -> Result<Option<Job>, FrontierError> {
         let standing = self.origins.standing(origin, &*self.frontier)?;
         let host = origin.host_key();
-        let full = self.is_full(&host);
+        let full = self.accounts.is_full(now, &host);
         while !full && self.unsettled < self.unsettled_max() {
             let Some(lease) = self.frontier.lease(origin)? else {
                 break;
@@ -45,7 +45,7 @@ impl Ring {
                         };
                         self.unsettled += 1;
                         self.leases_out += 1;
-                        *self.host_leases.entry(host).or_default() += 1;
+                        self.accounts.leased(&host);
                         self.scheduler
                             .waiting(now, origin, self.frontier.pending(origin));
                         return Ok(Some(Job::Page { lease, judged }));
@@ -94,9 +94,7 @@ impl Ring {
         out: &mut Vec<Effect>,
     ) {
         let host = lease.url.host_key();
-        if let Some(out) = self.host_leases.get_mut(&host) {
-            *out = out.saturating_sub(1);
-        }
+        self.accounts.lease_ended(&host);
         if kind == SignalKind::NoConnection {
             // The host's matter: the URL waits at the head of its queue, no older.
             let origin = lease.origin.clone();
@@ -113,8 +111,7 @@ impl Ring {
             out.push(Effect::Write(Item::Retry { lease, host }));
             return;
         }
-        *self.host_pages.entry(host.clone()).or_default() += 1;
-        self.note_budget(&host);
+        self.accounts.settled(&host);
         let host = self.host_state(&host);
         match result {
             Ok(exchange) => {

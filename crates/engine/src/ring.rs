@@ -1,6 +1,6 @@
 //! The logic of the ring: events in, effects out.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use crawl_policy::scope::{Scope, ScopeVerdict};
 use crawl_scheduler::{Permit, Poll, Purpose, Scheduler, Signal, Spent, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
+use crate::accounts::Accounts;
 use crate::config::{Config, Phase, Progress, Stop};
 use crate::error::EngineError;
 use crate::item::{Committed, Effect, Event, HostState, Item, Job, Totals};
@@ -28,14 +29,9 @@ pub struct Ring {
     pub(crate) frontier: Arc<dyn Frontier>,
     pub(crate) origins: Origins,
     pub(crate) scope: Arc<Scope>,
-    /// Pages settled per host, for hosts met in this run.
-    pub(crate) host_pages: HashMap<HostKey, u64>,
-    /// Leases of each host that may still become rows.
-    pub(crate) host_leases: HashMap<HostKey, u64>,
+    pub(crate) accounts: Accounts,
     /// Hosts that asked us to wait and answered nothing else since.
     pub(crate) silent_hosts: HashSet<HostKey>,
-    /// Hosts whose page budget is spent.
-    pub(crate) full_hosts: HashSet<HostKey>,
     pub(crate) totals: Totals,
     pub(crate) totals_at_start: Totals,
     pub(crate) started: Tick,
@@ -79,13 +75,11 @@ impl Ring {
         Ring {
             scheduler: Scheduler::new(config.politeness.clone(), seed),
             origins: Origins::new(&config),
+            accounts: Accounts::new(&config.budgets, &config.politeness.sites),
             config,
             frontier,
             scope: Arc::new(scope),
-            host_pages: HashMap::new(),
-            host_leases: HashMap::new(),
             silent_hosts: HashSet::new(),
-            full_hosts: HashSet::new(),
             totals,
             totals_at_start: totals,
             started: now,
@@ -249,6 +243,10 @@ impl Ring {
     ) {
         self.in_flight -= 1;
         let signal = signal_of(&result).with_url(job.url().as_str());
+        let octets = result.as_ref().map_or(0, |exchange| exchange.body.len());
+        let (started, took) = (spent.issued(), signal.response_time);
+        self.accounts
+            .asked(spent.host(), started, took, octets as u64);
         let row = request_log::row(&job, &spent, &result, &signal.kind);
         let kind = signal.kind;
         let learned = self.scheduler.done(now, spent, signal);
@@ -291,7 +289,10 @@ impl Ring {
     /// where this run meets the origin for the first time.
     pub(crate) fn wake(&mut self, now: Tick, origin: &Origin, urls: u64) {
         let host = origin.host_key();
-        let urls = if self.is_full(&host) { 0 } else { urls };
+        let urls = match self.accounts.is_full(now, &host) {
+            true => 0,
+            false => urls,
+        };
         self.scheduler.waiting(now, origin, urls);
         match self.origins.meet(now, origin, &*self.frontier) {
             Ok(Some(state)) => self.scheduler.robots(now, origin, state),
@@ -307,12 +308,11 @@ impl Ring {
 
     pub(crate) fn host_state(&mut self, host: &HostKey) -> HostState {
         self.sequence += 1;
-        let pages = self.host_pages.get(host).copied().unwrap_or_default();
         let (wake, politeness) = self
             .scheduler
             .snapshot(host)
             .unwrap_or((Tick::from_micros(0), Vec::new()));
-        let mut bytes = pages.to_le_bytes().to_vec();
+        let mut bytes = self.accounts.stored(host);
         bytes.extend_from_slice(&politeness);
         HostState {
             host: host.clone(),

@@ -17,9 +17,7 @@ use crate::ring::Ring;
 impl Ring {
     /// Takes up a host's state as an earlier run left it.
     pub fn restore_host(&mut self, now: Tick, state: &HostState, rest: Restart) {
-        let (pages, bytes) = split_host_bytes(&state.bytes);
-        self.host_pages.insert(state.host.clone(), pages);
-        self.note_budget(&state.host);
+        let bytes = self.accounts.restore(&state.host, &state.bytes);
         self.scheduler.restore(now, &state.host, bytes, rest);
     }
 
@@ -87,13 +85,5 @@ impl Ring {
             self.write(Item::Admit(again), out);
         }
         Ok(())
-    }
-}
-
-/// The page count and the scheduler's octets of a host's durable state.
-fn split_host_bytes(bytes: &[u8]) -> (u64, &[u8]) {
-    match bytes.split_first_chunk::<8>() {
-        Some((pages, rest)) => (u64::from_le_bytes(*pages), rest),
-        None => (0, &[]),
     }
 }

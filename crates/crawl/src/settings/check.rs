@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crawl_policy::ProductToken;
+use crawl_scheduler::Overrides;
 use crawl_weburl::{AddressClass, CanonicalUrl, canonicalize, classify};
 use regex::Regex;
 
 use super::groups::Settings;
+use super::sites;
 use crate::refusal::Refusal;
 use crate::units::{Resolve, Span};
 
@@ -17,6 +19,8 @@ const LEAST_DELAY: Duration = Duration::from_millis(200);
 /// More in flight per host need `--own-site` outside loopback and private ranges.
 const MOST_PER_HOST: u32 = 4;
 
+/// A drawn part of a gap hides no pattern anyway; more would only cost time.
+const MOST_JITTER: f64 = 0.01;
 /// RFC 9309 section 2.4.
 const ROBOTS_MAX_AGE: Span = Span::from_secs(24 * 60 * 60);
 /// RFC 9309 section 2.3.1.4.
@@ -33,6 +37,8 @@ pub(crate) struct Checked {
     pub(crate) agent: ProductToken,
     /// Mail address or URL.
     pub(crate) contact: Option<String>,
+    /// Other politeness for some hosts.
+    pub(crate) sites: Overrides,
 }
 
 /// Whose server a URL's host is, as far as can be told without asking for its name.
@@ -54,6 +60,7 @@ pub(crate) fn check(settings: &Settings) -> Result<Checked, Refusal> {
     check_patterns(settings)?;
     check_numbers(settings)?;
     check_proxy(&settings.fetch.proxy)?;
+    let sites = sites::overrides(&settings.site)?;
     if settings.output.index.is_on() {
         return Err(Refusal::usage("this version builds no search index")
             .hint("leave --index off, which is the default"));
@@ -80,6 +87,7 @@ pub(crate) fn check(settings: &Settings) -> Result<Checked, Refusal> {
         output,
         agent,
         contact,
+        sites,
     })
 }
 
@@ -230,6 +238,13 @@ fn check_numbers(settings: &Settings) -> Result<(), Refusal> {
         );
     }
     check_robots_times(settings)?;
+    let jitter = politeness.jitter.0;
+    if jitter > MOST_JITTER {
+        return Err(
+            Refusal::usage(format!("--jitter {jitter} is more than {MOST_JITTER}"))
+                .hint("it is a part of the gap: 0.01 lengthens it by up to 1%"),
+        );
+    }
     match politeness.per_site.0 {
         Some(per_site) if per_site.0 < u64::from(politeness.per_host) => {
             Err(Refusal::usage(format!(
@@ -291,24 +306,36 @@ fn check_manners(settings: &Settings, seed: &CanonicalUrl) -> Result<(), Refusal
     if politeness.own_site.is_on() {
         return Ok(());
     }
-    let hint = "add --own-site if you answer for the hosts of this crawl";
-    if politeness.delay.get() < LEAST_DELAY {
-        return Err(Refusal::usage(format!(
-            "--delay {} is under 200ms, and {} is not on loopback or in a private range",
-            politeness.delay,
-            seed.host()
-        ))
-        .hint(hint));
-    }
-    if politeness.per_host > MOST_PER_HOST {
-        return Err(Refusal::usage(format!(
-            "--per-host {} is more than {MOST_PER_HOST}, and {} is not on loopback or in a private range",
-            politeness.per_host,
-            seed.host()
-        ))
-        .hint(hint));
+    let host = seed.host();
+    check_pace(politeness.delay, politeness.per_host, "--", host)?;
+    for (name, terms) in &settings.site {
+        let url = canonicalize(None, &format!("http://{name}/"));
+        if url.is_ok_and(|url| reach(&url, &settings.fetch.resolve) == Reach::Public) {
+            let (delay, per_host) = terms.manners();
+            check_pace(
+                delay.unwrap_or(politeness.delay),
+                per_host.unwrap_or(1),
+                "",
+                name,
+            )?;
+        }
     }
     Ok(())
+}
+
+/// Whether a host of others may be asked at this pace; `dashes` stand before a flag's name.
+fn check_pace(delay: Span, per_host: u32, dashes: &str, host: &str) -> Result<(), Refusal> {
+    let what = if delay.get() < LEAST_DELAY {
+        format!("{dashes}delay {delay} is under 200ms")
+    } else if per_host > MOST_PER_HOST {
+        format!("{dashes}per-host {per_host} is more than {MOST_PER_HOST}")
+    } else {
+        return Ok(());
+    };
+    Err(Refusal::usage(format!(
+        "{what}, and {host} is not on loopback or in a private range"
+    ))
+    .hint("add --own-site if you answer for the hosts of this crawl"))
 }
 
 /// `crawl-HOST`, on loopback with the port; what is unsafe in file names becomes `-`.
@@ -350,6 +377,7 @@ mod tests {
                 output,
                 agent,
                 contact,
+                ..
             }) => {
                 let seeds: Vec<&str> = seeds.iter().map(CanonicalUrl::as_str).collect();
                 let contact = contact.as_deref();

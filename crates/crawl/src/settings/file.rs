@@ -8,6 +8,7 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::groups::{Layer, TABLES};
+use super::sites;
 use crate::refusal::Refusal;
 
 /// The table in which a crawl.toml notes which program wrote it; nothing is read from it.
@@ -50,6 +51,10 @@ impl Source<'_> {
             match (&**name.get_ref(), table) {
                 (NOTES, _) => continue,
                 ("seed", _) => {}
+                (sites::TABLE, _) => match value.get_mut() {
+                    DeValue::Table(names) => self.check_sites(names)?,
+                    _ => return Err(self.at(at, "`site` holds tables, as [site.\"example.org\"]")),
+                },
                 (_, Some((table, fields))) => match value.get_mut() {
                     DeValue::Table(keys) => self.check_table(table, fields, keys)?,
                     _ => return Err(self.at(at, format!("`{table}` is a table"))),
@@ -57,6 +62,22 @@ impl Source<'_> {
                 (unknown, None) => return Err(self.unknown_at_top(at, unknown)),
             }
             root.insert(name, value);
+        }
+        Ok(())
+    }
+
+    fn check_sites(&self, names: &mut DeTable<'_>) -> Result<(), Refusal> {
+        let entries: Entries<'_> = std::mem::take(names).into_iter().collect();
+        for (name, mut value) in entries {
+            let table = format!("{}.\"{}\"", sites::TABLE, name.get_ref());
+            match value.get_mut() {
+                DeValue::Table(keys) => self.check_table(&table, sites::FIELDS, keys)?,
+                _ => {
+                    let what = format!("`{}` in [site] is a table: [{table}]", name.get_ref());
+                    return Err(self.at(name.span().start, what));
+                }
+            }
+            names.insert(name, value);
         }
         Ok(())
     }
@@ -72,7 +93,7 @@ impl Source<'_> {
             let span = name.span();
             let field = name.get_ref().replace('-', "_");
             if !fields.contains(&field.as_str()) {
-                return Err(self.unknown_in(span.start, table, name.get_ref()));
+                return Err(self.unknown_in(span.start, table, fields, name.get_ref()));
             }
             let key = Spanned::new(span.clone(), DeString::Owned(key_of(&field)));
             if keys.insert(key, value).is_some() {
@@ -110,27 +131,25 @@ impl Source<'_> {
         }
     }
 
-    fn unknown_in(&self, at: usize, table: &str, name: &str) -> Refusal {
+    fn unknown_in(&self, at: usize, table: &str, fields: &[&str], name: &str) -> Refusal {
         let refusal = self.at(at, format!("unknown key `{name}` in [{table}]"));
         if let Some(other) = table_of(name) {
             return refusal.hint(format!("`{}` belongs to the table [{other}]", key_of(name)));
         }
-        let here = TABLES.iter().filter(|(other, _)| *other == table);
-        let elsewhere = TABLES.iter().filter(|(other, _)| *other != table);
-        let keys = |tables: &mut dyn Iterator<Item = &(&str, &[&str])>| -> Vec<String> {
-            tables
-                .flat_map(|(_, fields)| fields.iter().map(|field| key_of(field)))
-                .collect()
-        };
-        let near = nearest(name, keys(&mut here.into_iter()), |known| known);
-        let far = || nearest(name, keys(&mut elsewhere.into_iter()), |known| known);
-        match near.or_else(far) {
-            Some(known) => match table_of(&known) {
-                Some(other) if other != table => {
-                    refusal.hint(format!("the nearest is `{known}` of [{other}]"))
-                }
-                _ => refusal.hint(format!("the nearest is `{known}`")),
-            },
+        let keys = |fields: &[&str]| fields.iter().map(|field| key_of(field)).collect();
+        if let Some(known) = nearest(name, keys(fields), |known| known) {
+            return refusal.hint(format!("the nearest is `{known}`"));
+        }
+        let all: Vec<&str> = TABLES
+            .iter()
+            .flat_map(|(_, fields)| *fields)
+            .copied()
+            .collect();
+        match nearest(name, keys(&all), |known| known) {
+            Some(known) => {
+                let other = table_of(&known).unwrap_or_default();
+                refusal.hint(format!("the nearest is `{known}` of [{other}]"))
+            }
             None => refusal.hint("`crawl config` prints every table and key"),
         }
     }

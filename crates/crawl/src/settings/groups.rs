@@ -3,6 +3,8 @@
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use super::sites::Sites;
+use crate::day_hours::DayHours;
 use crate::units::{Count, Factor, Limit, Resolve, Size, Span, Switch};
 
 /// Defines a table of settings as a layer (what one source says: every field may be
@@ -103,6 +105,22 @@ table! { "scope", "Where we go [scope]", ScopeLayer, Scope {
     /// Counts like --max-pages.
     #[arg(value_name = "N")]
     max_pages_per_host: Limit<Count> = Limit::UNLIMITED;
+    /// At most so many octets of bodies from one host
+    ///
+    /// Counts like --max-bytes; what is in flight may go beyond it.
+    #[arg(value_name = "SIZE")]
+    max_bytes_per_host: Limit<Size> = Limit::UNLIMITED;
+    /// End after servers spent so long on our requests
+    ///
+    /// The sum of all response times, over all runs of this crawl.
+    #[arg(value_name = "DURATION")]
+    max_server_time: Limit<Span> = Limit::UNLIMITED;
+    /// The same for one host
+    #[arg(value_name = "DURATION")]
+    max_server_time_per_host: Limit<Span> = Limit::UNLIMITED;
+    /// Ask one host for so long at most, from a run's first request to it
+    #[arg(value_name = "DURATION")]
+    max_time_per_host: Limit<Span> = Limit::UNLIMITED;
     /// End after so long
     ///
     /// Counted anew each time the crawl is started.
@@ -156,6 +174,19 @@ table! { "politeness", "How politely [politeness]", PolitenessLayer, Politeness 
     /// Least gap between two requests to one site (registrable domain)
     #[arg(value_name = "DURATION")]
     site_delay: Span = Span::ZERO;
+    /// Lengthens each gap by a drawn part of it, at most 1%
+    ///
+    /// 0.01 is one percent; 0, the default, none.
+    #[arg(value_name = "X")]
+    jitter: Factor = Factor(0.0);
+    /// Longest Retry-After that is kept to the second
+    ///
+    /// A longer one counts as this.
+    #[arg(value_name = "DURATION")]
+    max_retry_after: Span = Span::from_secs(24 * 60 * 60);
+    /// Hours in UTC in which nobody is asked, such as 08:00-18:00 (may be repeated)
+    #[arg(value_name = "HH:MM-HH:MM")]
+    quiet_hours: Vec<DayHours> = Vec::new();
     /// Requests per second in all
     ///
     /// 0 is no bound.
@@ -308,6 +339,9 @@ pub(crate) struct Layer {
     pub(crate) output: OutputLayer,
     #[command(flatten)]
     pub(crate) display: DisplayLayer,
+    /// Other settings for some hosts; in files alone.
+    #[arg(skip)]
+    pub(crate) site: Option<Sites>,
 }
 
 /// What is in force.
@@ -322,6 +356,7 @@ pub(crate) struct Settings {
     pub(crate) fetch: Fetch,
     pub(crate) output: Output,
     pub(crate) display: Display,
+    pub(crate) site: Sites,
 }
 
 /// The tables and the fields of each, in order.
@@ -347,6 +382,7 @@ impl Layer {
             fetch: self.fetch.over(beneath.fetch),
             output: self.output.over(beneath.output),
             display: self.display.over(beneath.display),
+            site: self.site.or(beneath.site),
         }
     }
 
@@ -361,6 +397,7 @@ impl Layer {
             fetch: self.fetch.settle(),
             output: self.output.settle(),
             display: self.display.settle(),
+            site: self.site.unwrap_or_default(),
         }
     }
 

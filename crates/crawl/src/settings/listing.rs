@@ -11,6 +11,24 @@ use super::groups::{Layer, Settings, TABLES};
 /// The program's name and version, as it stands in every record.
 pub(crate) const NAME_AND_VERSION: &str = concat!("crawl ", env!("CARGO_PKG_VERSION"));
 
+/// Tables that no default holds.
+const SITE_EXAMPLE: &str = "
+# Other settings for some hosts: a name stands for its subdomains too, the longest that
+# matches counts. Bounds are those of one host; what is left out is as for every host.
+#
+# [site.\"example.org\"]
+# delay = \"10s\"
+# delay-factor = 4.0
+# per-host = 1
+# per-site = 2
+# site-delay = \"5s\"
+# quiet-hours = [\"08:00-18:00\"]
+# max-pages = 1000
+# max-bytes = \"1GiB\"
+# max-server-time = \"1h\"
+# max-time = \"12h\"
+";
+
 /// Every key with its default and what it means.
 pub(crate) fn defaults_listing() -> String {
     let flags = Layer::augment_args(Command::new("crawl"));
@@ -31,6 +49,7 @@ pub(crate) fn defaults_listing() -> String {
             let _ = writeln!(text, "{key} = {}", values[*table][&key]);
         }
     }
+    text.push_str(SITE_EXAMPLE);
     text
 }
 

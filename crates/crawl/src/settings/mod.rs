@@ -8,6 +8,7 @@ mod check;
 mod file;
 mod groups;
 mod listing;
+mod sites;
 mod sources;
 
 pub(crate) use check::{
@@ -19,4 +20,5 @@ pub(crate) use groups::{
 pub(crate) use listing::{
     NAME_AND_VERSION, default_of, defaults_listing, effective, first_start, record,
 };
+pub(crate) use sites::hours;
 pub(crate) use sources::{Surroundings, gather, user_contact};

@@ -91,3 +91,56 @@ fn unknown_keys_are_refused_by_name() {
         hint: `crawl config` prints a configuration with every key"#]]
     .assert_eq(&ran.refusal(&dir));
 }
+
+#[test]
+fn tables_of_single_sites_are_read_and_checked() {
+    let (dir, cmd) = setup("sites");
+    let write = |table: &str| {
+        let head = "seed = [\"https://example.org/\"]\n[operator]\ncontact = \"a@e.example\"\n";
+        dir.write("c.toml", &format!("{head}{table}"));
+    };
+    // Nothing is asked of anyone: what is wrong is refused before, and no time is given.
+    let check = |table: &str| {
+        write(table);
+        cmd.run(&["--config", "c.toml", "--max-time", "0s", "-q"])
+            .stderr
+    };
+    let effective = |table: &str| {
+        write(table);
+        let text = cmd
+            .run(&["config", "--effective", "--config", "c.toml"])
+            .ok();
+        text[text.find("[site").unwrap_or(text.len())..].to_owned()
+    };
+    expect![[r#"
+        [site."example.org"]
+        delay = "10s"
+        quiet-hours = ["22:00-06:00"]
+        max-pages = 10
+    "#]]
+    .assert_eq(&effective("[site.\"example.org\"]\ndelay = \"10s\"\nmax_pages = 10\nquiet-hours = [\"22:00-06:00\"]\n"));
+    expect![[r#"
+        error: c.toml:5: unknown key `dealy` in [site."example.org"]
+        hint: the nearest is `delay`
+    "#]]
+    .assert_eq(&check("[site.\"example.org\"]\ndealy = \"10s\"\n"));
+    expect![[r#"
+        error: c.toml:5: `delay` in [site] is a table: [site."delay"]
+    "#]]
+    .assert_eq(&check("[site]\ndelay = \"10s\"\n"));
+    expect![[r#"
+        error: unusable table [site."exa/mple"]: not a host name or address: `exa/mple`
+        hint: it is named by a host, as in [site."example.org"], which stands for its subdomains too
+    "#]]
+    .assert_eq(&check("[site.\"exa/mple\"]\ndelay = \"10s\"\n"));
+    expect![[r#"
+        error: delay 10ms is under 200ms, and b.example is not on loopback or in a private range
+        hint: add --own-site if you answer for the hosts of this crawl
+    "#]]
+    .assert_eq(&check("[site.\"b.example\"]\ndelay = \"10ms\"\n"));
+    expect![[r#"
+        error: c.toml:5: `8-9` is no span of the day: it looks like `22:00-06:00`, in UTC
+        hint: `crawl config` prints a configuration with every key
+    "#]]
+    .assert_eq(&check("[site.\"b.example\"]\nquiet-hours = [\"8-9\"]\n"));
+}

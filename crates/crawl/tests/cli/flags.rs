@@ -20,6 +20,22 @@ const FLAGS: &[(&[&str], &str)] = &[
     (&["--max-depth", "unlimited"], "max-depth = \"unlimited\""),
     (&["--max-pages", "1000"], "max-pages = 1000"),
     (&["--max-pages-per-host", "10"], "max-pages-per-host = 10"),
+    (
+        &["--max-bytes-per-host", "1MB"],
+        "max-bytes-per-host = \"1MB\"",
+    ),
+    (&["--max-server-time", "2h"], "max-server-time = \"2h\""),
+    (
+        &["--max-server-time-per-host", "1m"],
+        "max-server-time-per-host = \"1m\"",
+    ),
+    (&["--max-time-per-host", "1d"], "max-time-per-host = \"1d\""),
+    (&["--jitter", "0.01"], "jitter = 0.01"),
+    (&["--max-retry-after", "1h"], "max-retry-after = \"1h\""),
+    (
+        &["--quiet-hours", "22:00-06:00"],
+        "quiet-hours = [\"22:00-06:00\"]",
+    ),
     (&["--max-time", "1h30m"], "max-time = \"1h30m\""),
     (&["--max-bytes", "5GB"], "max-bytes = \"5GB\""),
     (&["--max-redirects", "2"], "max-redirects = 2"),

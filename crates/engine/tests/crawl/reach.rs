@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crawl_archive::WarcReader;
-use crawl_engine::Ended;
+use crawl_engine::{Ended, HostBudget};
 use crawl_policy::scope::ScopeMode;
+use crawl_scheduler::Override;
 use crawl_testweb::{Answer, Barred, Reach, TestWeb, gaps};
 
 use crate::support::{Crawl, expected};
@@ -287,7 +288,7 @@ fn max_pages_per_host_is_kept_with_many_in_flight() {
     let web = TestWeb::builder().seed(6).pages(60).start();
     let mut crawl = Crawl::of(&web);
     crawl.config.politeness.per_host = 8;
-    crawl.config.budgets.max_pages_per_host = Some(7);
+    crawl.config.budgets.per_host.max_pages = Some(7);
     let summary = crawl.run().unwrap();
     assert_eq!(crawl.pages().len(), 7);
     assert_eq!(summary.ended, Ended::Budget("max-pages-per-host"));
@@ -318,4 +319,81 @@ fn a_depth_that_is_raised_takes_back_what_was_put_aside() {
         crawl.statuses().into_keys().collect::<Vec<_>>(),
         truth.into_keys().collect::<Vec<_>>()
     );
+}
+
+#[test]
+fn a_host_is_asked_for_no_more_than_its_budget() {
+    let budget = |change: fn(&mut HostBudget)| {
+        let web = TestWeb::builder()
+            .seed(3)
+            .pages(20)
+            .latency(Duration::from_millis(2))
+            .start();
+        let mut crawl = Crawl::of(&web);
+        change(&mut crawl.config.budgets.per_host);
+        let first = crawl.run().unwrap();
+        assert!(first.pages < 20, "{first:?}");
+        let asked = web.log().len();
+        let again = crawl.run().unwrap();
+        (first.ended, again.ended, web.log().len() - asked)
+    };
+    let spent = |name| (Ended::Budget(name), Ended::Budget(name), 0);
+    assert_eq!(
+        budget(|of| of.max_bytes = Some(1)),
+        spent("max-bytes-per-host")
+    );
+    assert_eq!(
+        budget(|of| of.max_server_time = Some(Duration::from_millis(1))),
+        spent("max-server-time-per-host")
+    );
+    let (first, again, _) = budget(|of| of.max_time = Some(Duration::from_millis(1)));
+    assert_eq!(first, Ended::Budget("max-time-per-host"));
+    assert_eq!(again, first, "each run has its own time");
+}
+
+#[test]
+fn server_time_ends_the_crawl_over_all_runs() {
+    let web = TestWeb::builder()
+        .seed(3)
+        .pages(20)
+        .latency(Duration::from_millis(2))
+        .start();
+    let mut crawl = Crawl::of(&web);
+    crawl.config.budgets.max_server_time = Some(Duration::from_millis(10));
+    assert_eq!(crawl.run().unwrap().ended, Ended::Budget("max-server-time"));
+    web.take_log();
+    assert_eq!(crawl.run().unwrap().ended, Ended::Budget("max-server-time"));
+    assert_eq!(web.log().len(), 0);
+}
+
+#[test]
+fn a_site_of_its_own_table_has_its_own_delay_and_budget() {
+    let web = TestWeb::builder().hosts(2).seed(4).pages(12).start();
+    let mut crawl = Crawl::of(&web);
+    crawl.config.scope.mode = ScopeMode::Any;
+    crawl.config.fetch.allow_private = true;
+    let own = web.authority(1).to_owned();
+    let terms = Override {
+        delay: Some(Duration::from_millis(50)),
+        ..Override::default()
+    };
+    crawl.config.politeness.sites.insert(&own, terms).unwrap();
+    let budget = HostBudget {
+        max_pages: Some(3),
+        ..HostBudget::default()
+    };
+    crawl.config.budgets.per_site.insert(own.clone(), budget);
+    let summary = crawl.run().unwrap();
+    assert_eq!(summary.ended, Ended::Budget("max-pages-per-host"));
+    let gaps = gaps(&web.log_of(1));
+    assert!(
+        gaps.len() >= 3 && gaps.iter().all(|gap| *gap >= 50_000),
+        "{gaps:?}"
+    );
+    let own = crawl
+        .pages()
+        .into_iter()
+        .filter(|page| page.url.contains(&own));
+    assert_eq!(own.count(), 3);
+    assert!(summary.pages > 6);
 }

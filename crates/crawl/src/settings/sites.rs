@@ -1,0 +1,111 @@
+//! Other settings for some hosts: the tables `[site."example.org"]` of a file.
+
+use std::collections::BTreeMap;
+
+use crawl_engine::HostBudget;
+use crawl_scheduler::{Hours, Override, Overrides};
+use serde::{Deserialize, Serialize};
+
+use crate::day_hours::DayHours;
+use crate::refusal::Refusal;
+use crate::units::{Count, Factor, Size, Span};
+
+/// The name of the tables.
+pub(super) const TABLE: &str = "site";
+
+/// The keys of such a table, with underscores.
+pub(super) const FIELDS: &[&str] = &[
+    "delay",
+    "delay_factor",
+    "per_host",
+    "per_site",
+    "site_delay",
+    "quiet_hours",
+    "max_pages",
+    "max_bytes",
+    "max_server_time",
+    "max_time",
+];
+
+/// By host name (which stands for its subdomains too) or address.
+pub(crate) type Sites = BTreeMap<String, SiteTerms>;
+
+/// What is other for the hosts of one name. Keys mean what they mean for every host; the
+/// bounds are those of one host.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub(crate) struct SiteTerms {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delay: Option<Span>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delay_factor: Option<Factor>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    per_host: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    per_site: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    site_delay: Option<Span>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quiet_hours: Option<Vec<DayHours>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_pages: Option<Count>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_bytes: Option<Size>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_server_time: Option<Span>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_time: Option<Span>,
+}
+
+impl SiteTerms {
+    /// What the scheduler keeps to instead.
+    fn politeness(&self) -> Override {
+        Override {
+            delay: self.delay.map(Span::get),
+            delay_factor: self.delay_factor.map(|factor| factor.0),
+            per_host: self.per_host,
+            per_site: self.per_site,
+            site_delay: self.site_delay.map(Span::get),
+            quiet: self.quiet_hours.as_deref().map(hours),
+        }
+    }
+
+    /// What the hosts may be asked for in all.
+    pub(crate) fn budget(&self) -> HostBudget {
+        HostBudget {
+            max_pages: self.max_pages.map(|pages| pages.0),
+            max_bytes: self.max_bytes.map(|octets| octets.0),
+            max_server_time: self.max_server_time.map(Span::get),
+            max_time: self.max_time.map(Span::get),
+        }
+    }
+
+    /// The least delay and the most in flight that the table asks for.
+    pub(super) fn manners(&self) -> (Option<Span>, Option<u32>) {
+        (self.delay, self.per_host)
+    }
+}
+
+/// The scheduler's table of the names.
+pub(super) fn overrides(sites: &Sites) -> Result<Overrides, Refusal> {
+    let mut overrides = Overrides::default();
+    for (name, terms) in sites {
+        if terms.per_host == Some(0) {
+            return Err(Refusal::usage(format!(
+                "per-host is 0 in [site.\"{name}\"], and nothing could be fetched"
+            ))
+            .hint("leave the key out for the crawl's own"));
+        }
+        overrides.insert(name, terms.politeness()).map_err(|why| {
+            Refusal::usage(format!("unusable table [site.\"{name}\"]: {why}"))
+                .hint("it is named by a host, as in [site.\"example.org\"], which stands for its subdomains too")
+        })?;
+    }
+    Ok(overrides)
+}
+
+/// Hours as the scheduler takes them.
+pub(crate) fn hours(hours: &[DayHours]) -> Vec<Hours> {
+    let span = |hours: &DayHours| Hours::new(hours.from, hours.until);
+    hours.iter().map(span).collect()
+}

@@ -1,0 +1,157 @@
+//! What each host may be asked for in all, and what of it is spent.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crawl_scheduler::{Overrides, Tick};
+use crawl_weburl::HostKey;
+
+use crate::config::{Budgets, HostBudget};
+
+/// The durable form: pages, octets, microseconds, eight octets each.
+const STORED: usize = 24;
+
+/// The accounts of all hosts that this crawl knows.
+pub(crate) struct Accounts {
+    budgets: Budgets,
+    /// Tells which of the budgets of single sites counts for a host.
+    sites: Overrides,
+    by_host: HashMap<HostKey, Account>,
+    /// Hosts whose budget is spent, and the name of the budget.
+    full: HashMap<HostKey, &'static str>,
+    /// Time that servers spent on our requests, over all hosts and runs.
+    served: Duration,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Account {
+    /// Settled, over all runs.
+    pages: u64,
+    /// Octets of bodies, over all runs.
+    octets: u64,
+    /// Sum of response times, over all runs.
+    served: Duration,
+    /// Leases that may still become pages.
+    leases: u64,
+    /// The start of this run's first request.
+    since: Option<Tick>,
+}
+
+impl Accounts {
+    pub(crate) fn new(budgets: &Budgets, sites: &Overrides) -> Accounts {
+        Accounts {
+            budgets: budgets.clone(),
+            sites: sites.clone(),
+            by_host: HashMap::new(),
+            full: HashMap::new(),
+            served: Duration::ZERO,
+        }
+    }
+
+    /// Takes up what earlier runs spent; gives back what follows in the host's octets.
+    pub(crate) fn restore<'a>(&mut self, host: &HostKey, stored: &'a [u8]) -> &'a [u8] {
+        let Some((numbers, rest)) = stored.split_first_chunk::<STORED>() else {
+            return &[];
+        };
+        let number = |at: usize| {
+            let octets = numbers[8 * at..].first_chunk::<8>();
+            octets.map_or(0, |octets| u64::from_le_bytes(*octets))
+        };
+        let account = Account {
+            pages: number(0),
+            octets: number(1),
+            served: Duration::from_micros(number(2)),
+            ..Account::default()
+        };
+        self.served += account.served;
+        self.by_host.insert(host.clone(), account);
+        rest
+    }
+
+    /// The durable form of a host's account.
+    pub(crate) fn stored(&self, host: &HostKey) -> Vec<u8> {
+        let account = self.account(host);
+        let served = u64::try_from(account.served.as_micros()).unwrap_or(u64::MAX);
+        [account.pages, account.octets, served]
+            .into_iter()
+            .flat_map(u64::to_le_bytes)
+            .collect()
+    }
+
+    /// A request was answered, or failed, after so long.
+    pub(crate) fn asked(&mut self, host: &HostKey, started: Tick, took: Duration, octets: u64) {
+        let account = self.by_host.entry(host.clone()).or_default();
+        account.since.get_or_insert(started);
+        account.octets += octets;
+        account.served += took;
+        self.served += took;
+    }
+
+    pub(crate) fn leased(&mut self, host: &HostKey) {
+        self.by_host.entry(host.clone()).or_default().leases += 1;
+    }
+
+    pub(crate) fn lease_ended(&mut self, host: &HostKey) {
+        if let Some(account) = self.by_host.get_mut(host) {
+            account.leases = account.leases.saturating_sub(1);
+        }
+    }
+
+    pub(crate) fn settled(&mut self, host: &HostKey) {
+        self.by_host.entry(host.clone()).or_default().pages += 1;
+    }
+
+    /// Whether a host's budget leaves room for no further lease. What is in flight may
+    /// still go beyond budgets of octets and time.
+    pub(crate) fn is_full(&mut self, now: Tick, host: &HostKey) -> bool {
+        let budget = self.budget(host);
+        let account = self.account(host);
+        let reached = |spent: u64, max: Option<u64>| max.is_some_and(|max| spent >= max);
+        let over = |spent: Duration, max: Option<Duration>| max.is_some_and(|max| spent >= max);
+        let known = account
+            .since
+            .map_or(Duration::ZERO, |since| now.since(since));
+        let spent = if reached(account.pages, budget.max_pages) {
+            "max-pages-per-host"
+        } else if reached(account.octets, budget.max_bytes) {
+            "max-bytes-per-host"
+        } else if over(account.served, budget.max_server_time) {
+            "max-server-time-per-host"
+        } else if over(known, budget.max_time) {
+            "max-time-per-host"
+        } else {
+            // Leases come back, so this is no end.
+            return reached(account.pages + account.leases, budget.max_pages);
+        };
+        self.full.insert(host.clone(), spent);
+        true
+    }
+
+    /// The name of a budget that some host has spent.
+    pub(crate) fn spent(&self) -> Option<&'static str> {
+        self.full.values().min().copied()
+    }
+
+    /// Time that servers spent on our requests, over all hosts and runs.
+    pub(crate) fn served(&self) -> Duration {
+        self.served
+    }
+
+    fn account(&self, host: &HostKey) -> Account {
+        self.by_host.get(host).copied().unwrap_or_default()
+    }
+
+    fn budget(&self, host: &HostKey) -> HostBudget {
+        let usual = &self.budgets.per_host;
+        let own = self.sites.find(host);
+        match own.and_then(|(pattern, _)| self.budgets.per_site.get(pattern)) {
+            None => *usual,
+            Some(own) => HostBudget {
+                max_pages: own.max_pages.or(usual.max_pages),
+                max_bytes: own.max_bytes.or(usual.max_bytes),
+                max_server_time: own.max_server_time.or(usual.max_server_time),
+                max_time: own.max_time.or(usual.max_time),
+            },
+        }
+    }
+}
