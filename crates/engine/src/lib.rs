@@ -21,6 +21,7 @@ mod error;
 mod finish;
 mod item;
 mod keep;
+mod locks;
 mod origins;
 mod page;
 mod read;
@@ -39,5 +40,6 @@ pub use config::{
 pub use driver::run;
 pub use error::EngineError;
 pub use item::{Effect, Event, Item, Job, Judged};
+pub use locks::HostLocks;
 pub use ring::{Next, Ring};
 pub use summary::{Ended, SeedFailure, Summary, UnreachableHost};
