@@ -21,6 +21,8 @@ pub(crate) struct Check {
     origins: Vec<OriginSeen>,
     addresses: Vec<Shared>,
     sites: Vec<Shared>,
+    /// Which override each site has; 0: none.
+    site_terms: Vec<u8>,
     troubles: HashMap<u32, Trouble>,
     in_flight: u32,
     last_start: Option<Tick>,
@@ -108,6 +110,9 @@ impl Check {
             origins: vec![OriginSeen::default(); hosts.len() * 2],
             addresses: vec![Shared::default(); plan.addresses as usize],
             sites: vec![Shared::default(); plan.sites as usize],
+            site_terms: (0..plan.sites)
+                .map(|site| pattern_of(&plan.overrides, &format!("s{site}.example")))
+                .collect(),
             troubles: HashMap::new(),
             in_flight: 0,
             last_start: None,
@@ -135,11 +140,7 @@ impl Check {
             self.judge(!broken, || format!("{now}: address {address} of h{host}"));
         }
         // Never less than one host of the site is given.
-        let name = format!("s{site}.example");
-        let terms = match self.overrides.is_empty() {
-            true => None,
-            false => override_of(&self.overrides, pattern_of(&self.overrides, &name)),
-        };
+        let terms = override_of(&self.overrides, self.site_terms[site as usize]);
         let per_host = terms.and_then(|terms| terms.per_host);
         let per_host = per_host.unwrap_or(self.politeness.per_host);
         let per_site = self.politeness.per_site;

@@ -358,6 +358,8 @@ impl World {
                 if let Ok(target) = Origin::parse(&text) {
                     let key = target.host_key();
                     self.bring_back(to, &key);
+                    let free_since = &mut self.free_since[to as usize];
+                    *free_since = (*free_since).max(self.now);
                     self.scheduler
                         .ask(self.now, &key, Purpose::Hop { of: origin });
                 }
