@@ -191,7 +191,8 @@ impl World {
 
     fn put_back(&mut self, origin: u32, urls: u32) {
         let host = (origin / 2) as usize;
-        if self.left[host * 2] + self.left[host * 2 + 1] == 0 {
+        // The other origin may have urls that wait for its robots.txt.
+        if self.left[origin as usize] == 0 {
             self.free_since[host] = self.free_since[host].max(self.now);
         }
         self.left[origin as usize] += urls;
