@@ -37,7 +37,7 @@ pub(crate) struct Host {
     pub(crate) turn: u32,
     pub(crate) address: u32,
     pub(crate) site: u32,
-    /// Which politeness holds for it; see [`Scheduler::terms`](crate::Scheduler).
+    /// The number of the politeness that holds for it, among the scheduler's terms.
     pub(crate) terms: u32,
     pub(crate) place: Place,
     /// 0 comes first among those that are ready since the same moment.

@@ -1,6 +1,7 @@
 //! Other politeness for some hosts.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::time::Duration;
 
 use crawl_weburl::{HostKey, Site};
@@ -68,9 +69,12 @@ impl Overrides {
             Some(_) if port_of(key.as_str()).is_some() => key.as_str(),
             Some(_) => return Err(BadPattern::Port(pattern.to_owned())),
         };
-        match self.by_pattern.insert(name.into(), terms) {
-            None => Ok(()),
-            Some(_) => Err(BadPattern::Twice(pattern.to_owned())),
+        match self.by_pattern.entry(name.into()) {
+            Entry::Occupied(_) => Err(BadPattern::Twice(pattern.to_owned())),
+            Entry::Vacant(place) => {
+                place.insert(terms);
+                Ok(())
+            }
         }
     }
 
@@ -136,16 +140,14 @@ impl Politeness {
 
     /// What a site is limited to: requests in flight, and the time between two.
     pub(crate) fn site_terms(&self, site: &Site) -> Option<(u32, Duration)> {
-        let terms = self.sites.find_name(site.as_str(), None);
-        let (per_site, delay) = match terms {
-            Some((_, terms)) => {
-                let site = self.with(terms);
-                (site.per_site, site.site_delay)
-            }
-            None => (self.per_site, self.site_delay),
-        };
-        let limited = per_site.is_some() || !delay.is_zero();
-        limited.then(|| (per_site.unwrap_or(u32::MAX), delay))
+        let own = self.sites.find_name(site.as_str(), None);
+        let own = own.map(|(_, terms)| self.with(terms));
+        let politeness = own.as_ref().unwrap_or(self);
+        // Never less than one host of the site is given.
+        let per_site = politeness.per_site;
+        let per_site = per_site.map(|limit| limit.max(politeness.per_host));
+        let limited = per_site.is_some() || !politeness.site_delay.is_zero();
+        limited.then(|| (per_site.unwrap_or(u32::MAX), politeness.site_delay))
     }
 }
 

@@ -366,6 +366,6 @@ impl Scheduler {
             return (Purpose::Page { origin }, false, opened);
         }
         self.touch_origin(id, index, OriginEntry::robots_issued);
-        (Purpose::Robots { origin }, false, Tick::ZERO)
+        (Purpose::Robots { origin }, false, opened)
     }
 }

@@ -78,7 +78,6 @@ impl Politeness {
         self.per_address = self.per_address.max(1);
         self.concurrency = self.concurrency.max(1);
         self.fails_in_a_row = self.fails_in_a_row.max(1);
-        self.per_site = self.per_site.map(|limit| limit.max(self.per_host));
         // `max` takes the other side where one is NaN; `clamp` would keep it.
         self.delay_factor = self.delay_factor.max(0.0);
         self.jitter = self.jitter.max(0.0).clamp(0.0, 0.01);

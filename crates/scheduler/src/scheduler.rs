@@ -116,7 +116,7 @@ impl Scheduler {
     /// It decides among hosts that are ready since the same millisecond, and nothing else:
     /// a host that waits longer goes first whatever its priority, so none starves. So it
     /// counts where many hosts become ready at once (a start, a commit that finds many new
-    /// hosts) and fewer requests may be in flight.
+    /// hosts) and fewer requests may be in flight. A host that comes back to memory is new.
     pub fn prioritize(&mut self, now: Tick, host: &HostKey, priority: u8) {
         self.advance(now);
         let id = self.host_number(host);

@@ -225,7 +225,7 @@ fn checksum(bytes: &[u8]) -> u32 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{REASONS, Stored};
+    use super::{REASONS, Stored, VERSION_1, checksum};
     use crate::slots::Slot;
     use crate::tick::Tick;
     use crate::trouble::{Limit, Trouble};
@@ -278,6 +278,30 @@ mod tests {
             for cut in 0..bytes.len() {
                 prop_assert_eq!(Stored::decode(&bytes[..cut]), None);
             }
+        }
+
+        /// Octets of the first version are those of the second without its end.
+        #[test]
+        fn ours_the_first_version_is_still_read(numbers in any::<(u64, u64, u8)>()) {
+            let stored = Stored {
+                smoothed: numbers.0,
+                slots: [Slot {
+                    last_end: Tick::from_micros(numbers.1),
+                    next_at: Tick::from_micros(numbers.0),
+                    why: REASONS[3],
+                }].into_iter().collect(),
+                trouble: Trouble {
+                    hold_until: Tick::from_micros(numbers.1),
+                    hold_level: numbers.2,
+                    ..Trouble::NONE
+                },
+                ..Stored::default()
+            };
+            let mut bytes = stored.encode();
+            bytes.truncate(bytes.len() - 4 - 29);
+            bytes[0] = VERSION_1;
+            bytes.extend(checksum(&bytes).to_le_bytes());
+            prop_assert_eq!(Stored::decode(&bytes), Some(stored));
         }
 
         #[test]

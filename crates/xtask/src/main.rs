@@ -10,6 +10,7 @@ mod debian;
 mod docker;
 mod gate;
 mod rooms;
+mod simulate;
 mod tools;
 mod workspace;
 
@@ -42,6 +43,8 @@ enum Command {
     },
     /// Check that no room of the house sees what it must not see
     Boundaries,
+    /// Drive the scheduler through a drawn web in virtual time, and check every request
+    Simulate(simulate::Args),
 }
 
 fn main() -> ExitCode {
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         }
         Command::Test { quick, steps, .. } => gate::run(&workspace, quick, &steps),
         Command::Boundaries => boundaries::check(&workspace),
+        Command::Simulate(args) => simulate::run(&args),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -51,7 +51,11 @@ pub(crate) const SEES: [(&str, &[&str]); 12] = [
         ],
     ),
     ("crawl-testweb", &[]),
-    ("xtask", &["crawl-testweb"]),
+    // Its simulator drives the scheduler.
+    (
+        "xtask",
+        &["crawl-testweb", "crawl-scheduler", "crawl-weburl"],
+    ),
 ];
 
 /// Rooms that tests of any room may use; `testweb` itself uses no room even there.

@@ -29,6 +29,28 @@ fn ours_who_is_ready_longest_comes_first() {
 }
 
 #[test]
+fn ours_with_room_all_that_are_ready_are_in_flight() {
+    let mut stage = Stage::new(Politeness {
+        concurrency: 500,
+        ..Politeness::default()
+    });
+    for host in 0..400 {
+        stage.open(&format!("http://h{host}.example"), 3);
+    }
+    for _ in 0..3 {
+        let mut flying = Vec::new();
+        while let Poll::Issue(permit) = stage.scheduler.poll(stage.now) {
+            flying.push(permit.spend());
+        }
+        assert_eq!(flying.len(), 400);
+        for spent in flying {
+            stage.end(spent, ANSWERED);
+        }
+        stage.now = stage.now + SECOND;
+    }
+}
+
+#[test]
 fn ours_origins_of_a_host_take_turns() {
     let mut stage = Stage::new(Politeness::default());
     stage.open("http://example.org", 1_000_000);

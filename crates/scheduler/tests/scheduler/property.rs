@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crawl_scheduler::Politeness;
+use crawl_scheduler::{Hours, Override, Politeness};
 use proptest::prelude::*;
 
 use crate::world::{Plan, World};
@@ -15,6 +15,7 @@ prop_compose! {
         gates in any::<(bool, bool)>(),
         jitter in 0.0..0.02f64,
         fails_in_a_row in 1..6u32,
+        quiet in quiet(),
     ) -> Politeness {
         Politeness {
             delay: Duration::from_millis(delays.0),
@@ -30,7 +31,36 @@ prop_compose! {
             fails_in_a_row,
             max_retry_after: Duration::from_secs(60),
             wait_max: Duration::from_secs(600),
+            quiet: quiet.unwrap_or_default(),
             ..Politeness::default()
+        }
+    }
+}
+
+prop_compose! {
+    /// Around the quarter of an hour in which worlds begin.
+    fn quiet()(
+        has in prop::bool::weighted(0.3),
+        from in 14 * 60 + 10..14 * 60 + 20u16,
+        minutes in 1..10u16,
+    ) -> Option<Vec<Hours>> {
+        has.then(|| vec![Hours::new(from, from + minutes)])
+    }
+}
+
+prop_compose! {
+    fn terms()(
+        delay in prop::option::of(0..3000u64),
+        delay_factor in prop::option::of(0.0..4.0f64),
+        per_host in prop::option::of(1..4u32),
+        quiet in quiet(),
+    ) -> Override {
+        Override {
+            delay: delay.map(Duration::from_millis),
+            delay_factor,
+            per_host,
+            quiet,
+            ..Override::default()
         }
     }
 }
@@ -38,10 +68,13 @@ prop_compose! {
 prop_compose! {
     fn plan()(
         seed in any::<u64>(),
-        sizes in (1..12u32, 1..5u8, 1..4u32, 1..12u32),
-        trouble in 0..35u32,
+        sizes in (1..12u32, 1..5u32, 1..4u32, 1..12u32),
+        asking in prop_oneof![Just(0), Just(30), Just(100)],
+        limited in prop_oneof![Just(0), Just(40)],
+        trouble in 0..350u32,
         churn in 0..30u32,
         politeness in politeness(),
+        overrides in prop::collection::vec((pattern(), terms()), 0..3),
     ) -> Plan {
         Plan {
             seed,
@@ -49,24 +82,42 @@ prop_compose! {
             addresses: sizes.1,
             sites: sizes.2,
             urls: sizes.3,
+            second_origins: 30,
+            asking,
+            limited,
             trouble,
             churn,
+            logged: true,
             politeness,
+            overrides,
         }
     }
+}
+
+fn pattern() -> impl Strategy<Value = String> {
+    const PATTERNS: [&str; 4] = ["example", "s0.example", "h0.s0.example", "h1.s1.example"];
+    proptest::sample::select(&PATTERNS[..]).prop_map(str::to_owned)
+}
+
+/// Runs a world to its end.
+fn run(plan: Plan) -> World {
+    let mut world = World::new(plan);
+    let end = world.run();
+    assert_eq!(world.check.first_breaches, Vec::<String>::new());
+    end.unwrap();
+    world
 }
 
 proptest! {
     #[test]
     fn ours_no_rule_is_broken_and_all_work_gets_done(plan in plan()) {
-        World::new(plan).run();
+        run(plan);
     }
 
     #[test]
     fn ours_same_seed_same_calls_same_permits(plan in plan()) {
-        let mut worlds = [World::new(plan.clone()), World::new(plan)];
-        worlds.iter_mut().for_each(World::run);
+        let worlds = [run(plan.clone()), run(plan)];
         prop_assert_eq!(&worlds[0].log, &worlds[1].log);
-        prop_assert_eq!(worlds[0].pages, worlds[1].pages);
+        prop_assert_eq!(worlds[0].tally, worlds[1].tally);
     }
 }

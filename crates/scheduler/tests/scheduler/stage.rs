@@ -8,11 +8,11 @@ use crawl_scheduler::{
 };
 use crawl_weburl::Origin;
 
+pub(crate) use crate::world::START;
+
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 /// How long each answer takes here.
 pub(crate) const ANSWER: Duration = Duration::from_millis(100);
-/// Any moment does; this one is in 2026.
-pub(crate) const START: Tick = Tick::from_micros(1_790_000_000_000_000);
 
 pub(crate) struct Stage {
     pub(crate) scheduler: Scheduler,

@@ -1,0 +1,71 @@
+//! What a decision costs among a thousand hosts, and among a million: with a tree of hosts
+//! by time it should grow by its depth, and by what no longer fits in a processor's cache.
+
+use std::time::Duration;
+
+use crawl_scheduler::{
+    Politeness, Poll, RobotsAsks, RobotsState, Scheduler, Signal, SignalKind, Tick,
+};
+use crawl_weburl::Origin;
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+
+/// Some moment in 2026.
+const START: Tick = Tick::from_micros(1_790_000_000_000_000);
+
+/// So many hosts, four at each address, that never run out of urls.
+fn scheduler(hosts: u32) -> Scheduler {
+    let mut scheduler = Scheduler::new(Politeness::default(), 1);
+    let until = START + Duration::from_secs(1_000_000_000);
+    for host in 0..hosts {
+        let Ok(origin) = Origin::parse(&format!("http://h{host}.example")) else {
+            continue;
+        };
+        let asks = RobotsAsks::default();
+        scheduler.robots(START, &origin, RobotsState::InForce { asks, until });
+        scheduler.waiting(START, &origin, u64::MAX);
+        let address = (host / 4).to_be_bytes().into();
+        scheduler.address(START, &origin.host_key(), address);
+    }
+    scheduler
+}
+
+/// The next permit and the end of its request; whoever is next is waited for.
+fn decide(scheduler: &mut Scheduler, now: &mut Tick) {
+    loop {
+        match scheduler.poll(*now) {
+            Poll::Issue(permit) => {
+                let signal = Signal {
+                    end: *now,
+                    response_time: Duration::from_millis(50),
+                    address: None,
+                    kind: SignalKind::Answered,
+                    rate_limit: None,
+                    url: None,
+                };
+                let _ = scheduler.done(*now, permit.spend(), signal);
+                return;
+            }
+            Poll::SleepUntil(at) => *now = at,
+            Poll::Idle => return,
+        }
+    }
+}
+
+fn decisions(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("decision");
+    for hosts in [1_000, 100_000, 1_000_000] {
+        let (mut scheduler, mut now) = (scheduler(hosts), START);
+        // Everyone has been asked once: then they are spread over the second that follows.
+        for _ in 0..2 * hosts {
+            now = now + Duration::from_nanos(1_000_000_000 / u64::from(hosts));
+            decide(&mut scheduler, &mut now);
+        }
+        group.bench_function(BenchmarkId::from_parameter(hosts), |bencher| {
+            bencher.iter(|| decide(&mut scheduler, &mut now));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, decisions);
+criterion_main!(benches);

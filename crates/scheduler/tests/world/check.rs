@@ -1,0 +1,452 @@
+//! A second opinion on every permit, by arithmetic of its own: it knows only the rules,
+//! what was sent, and what came back.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crawl_scheduler::{Override, Politeness, RobotsState, Signal, SignalKind, Tick};
+
+use super::plan::{Asks, HostPlan, Plan, Spans, within};
+
+/// Breaches that are kept word for word; all are counted.
+const BREACHES: usize = 10;
+
+pub(crate) struct Check {
+    politeness: Politeness,
+    overrides: Vec<(String, Override)>,
+    /// Quiet hours in general, and then of each override.
+    quiet: Vec<Spans>,
+    asks: Vec<Asks>,
+    hosts: Vec<HostSeen>,
+    origins: Vec<OriginSeen>,
+    addresses: Vec<Shared>,
+    sites: Vec<Shared>,
+    /// Which override each site has; 0: none.
+    site_terms: Vec<u8>,
+    troubles: HashMap<u32, Trouble>,
+    in_flight: u32,
+    last_start: Option<Tick>,
+    /// How many rules were broken, and the first of them.
+    pub(crate) breaches: u64,
+    pub(crate) first_breaches: Vec<String>,
+}
+
+#[derive(Clone, Default)]
+struct HostSeen {
+    /// Of its free slots that were used: when their last request ended.
+    ends: Vec<Tick>,
+    in_flight: u16,
+    /// Which override it has; 0: none.
+    terms: u8,
+    /// Which asks are in force for its origins; 0: none.
+    asks: [u8; 2],
+    address: Option<u32>,
+    /// The least response time of its answers: the smoothed one is no less.
+    quickest_ms: Option<u32>,
+}
+
+/// What most hosts do not have.
+#[derive(Clone, Default)]
+struct Trouble {
+    wait_until: Tick,
+    pause_until: Tick,
+    probing: bool,
+    failed: Vec<u64>,
+    /// Answers since a pause.
+    ease: u32,
+    limit_gap: Duration,
+    limit_until: Tick,
+    limit_wait: Tick,
+}
+
+#[derive(Clone, Copy, Default)]
+struct OriginSeen {
+    /// Rules in force: until when they are fresh.
+    rules: Option<Tick>,
+    /// No page was asked for under them yet.
+    first: bool,
+    robots_out: bool,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Shared {
+    in_flight: u32,
+    last: Option<Tick>,
+}
+
+/// What a request is for, by the number of the origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    Page(u32),
+    Robots(u32),
+    Hop,
+}
+
+/// What a request was counted at.
+#[derive(Clone, Copy)]
+pub(crate) struct Sent {
+    pub(crate) host: u32,
+    pub(crate) what: What,
+    address: Option<u32>,
+    site: u32,
+    pub(crate) start: Tick,
+}
+
+impl Check {
+    pub(crate) fn new(plan: &Plan, asks: Vec<Asks>, hosts: &[HostPlan]) -> Check {
+        let seen = hosts.iter().zip(0u32..).map(|(host, number)| HostSeen {
+            terms: pattern_of(
+                &plan.overrides,
+                &format!("h{number}.s{}.example", host.site),
+            ),
+            ..HostSeen::default()
+        });
+        Check {
+            politeness: plan.politeness.clone(),
+            overrides: plan.overrides.clone(),
+            quiet: quiet_spans(plan),
+            asks,
+            hosts: seen.collect(),
+            origins: vec![OriginSeen::default(); hosts.len() * 2],
+            addresses: vec![Shared::default(); plan.addresses as usize],
+            sites: vec![Shared::default(); plan.sites as usize],
+            site_terms: (0..plan.sites)
+                .map(|site| pattern_of(&plan.overrides, &format!("s{site}.example")))
+                .collect(),
+            troubles: HashMap::new(),
+            in_flight: 0,
+            last_start: None,
+            breaches: 0,
+            first_breaches: Vec::new(),
+        }
+    }
+
+    fn judge(&mut self, kept: bool, breach: impl FnOnce() -> String) {
+        if !kept {
+            self.breaches += 1;
+            if self.first_breaches.len() < BREACHES {
+                self.first_breaches.push(breach());
+            }
+        }
+    }
+
+    pub(crate) fn start(&mut self, now: Tick, host: u32, site: u32, what: What) -> Sent {
+        self.judge_host(now, host);
+        self.judge_what(now, what);
+        let address = self.hosts[host as usize].address;
+        if let Some(address) = address {
+            let (limit, delay) = (self.politeness.per_address, self.politeness.address_delay);
+            let broken = self.addresses[address as usize].start(now, limit, delay);
+            self.judge(!broken, || format!("{now}: address {address} of h{host}"));
+        }
+        // Never less than one host of the site is given.
+        let terms = override_of(&self.overrides, self.site_terms[site as usize]);
+        let per_host = terms.and_then(|terms| terms.per_host);
+        let per_host = per_host.unwrap_or(self.politeness.per_host);
+        let per_site = self.politeness.per_site;
+        let per_site = per_site.map_or(u32::MAX, |limit| limit.max(per_host));
+        let broken = self.sites[site as usize].start(now, per_site, self.politeness.site_delay);
+        self.judge(!broken, || format!("{now}: site {site} of h{host}"));
+        self.in_flight += 1;
+        let crowded = self.in_flight > self.politeness.concurrency;
+        self.judge(!crowded, || format!("{now}: concurrency"));
+        if let (Some(rate), Some(last)) = (self.politeness.max_rate, self.last_start) {
+            let space = now.since(last).as_secs_f64();
+            self.judge(space >= rate.recip() - 1e-9, || format!("{now}: rate"));
+        }
+        self.last_start = Some(now);
+        Sent {
+            host,
+            what,
+            address,
+            site,
+            start: now,
+        }
+    }
+
+    fn judge_host(&mut self, now: Tick, host: u32) {
+        let name = || format!("{now}: h{host}");
+        let terms = self.hosts[host as usize].terms;
+        let quiet = within(&self.quiet[usize::from(terms)], now);
+        self.judge(!quiet, || format!("{} asked in quiet hours", name()));
+        if let Some(trouble) = self.troubles.get(&host) {
+            let (wait, pause) = (trouble.wait_until, trouble.pause_until);
+            let (limit, probing) = (trouble.limit_wait, trouble.probing);
+            self.judge(now >= wait, || format!("{} asked to wait", name()));
+            self.judge(now >= pause, || format!("{} is paused", name()));
+            self.judge(now >= limit, || format!("{} has nothing left", name()));
+            let alone = !probing || self.hosts[host as usize].in_flight == 0;
+            self.judge(alone, || format!("{}: a second probe", name()));
+        }
+        let gap = self.least_gap(now, host);
+        let paced = self.is_paced(host);
+        let per_host = self.per_host(host);
+        let seen = &mut self.hosts[host as usize];
+        let kept = seen.take_slot(now, gap, paced, per_host);
+        seen.in_flight += 1;
+        self.judge(kept, || format!("{}: gap of {gap:?}", name()));
+    }
+
+    fn judge_what(&mut self, now: Tick, what: What) {
+        match what {
+            What::Page(origin) => {
+                let seen = &mut self.origins[origin as usize];
+                let fresh = seen.rules.is_some_and(|until| now < until || seen.first);
+                let known = fresh && !seen.robots_out;
+                seen.first = false;
+                self.judge(known, || format!("{now}: origin {origin}: no fresh rules"));
+                let (host, side) = (origin / 2, origin as usize % 2);
+                let asks = self.hosts[host as usize].asks[side];
+                let visits = &self.asks[usize::from(asks)].visits;
+                let welcome = visits.is_empty() || within(visits, now);
+                self.judge(welcome, || {
+                    format!("{now}: origin {origin}: not its visit time")
+                });
+            }
+            What::Robots(origin) => {
+                let seen = &mut self.origins[origin as usize];
+                let twice = std::mem::replace(&mut seen.robots_out, true);
+                self.judge(!twice, || format!("{now}: origin {origin}: robots twice"));
+            }
+            What::Hop => {}
+        }
+    }
+
+    pub(crate) fn end(&mut self, sent: &Sent, address: Option<u32>, signal: &Signal) {
+        let end = signal.end;
+        self.ended(end, sent);
+        let host = sent.host;
+        if let Some(address) = address {
+            self.hosts[host as usize].address = Some(address);
+            self.addresses[address as usize].last = Some(end);
+        }
+        match signal.kind {
+            SignalKind::Answered => self.answered(host, signal, None),
+            SignalKind::AskedToWait { retry_after } => {
+                self.answered(host, signal, retry_after);
+                let wait = retry_after.unwrap_or(self.politeness.wait_first);
+                let wait = wait.min(self.politeness.max_retry_after);
+                let trouble = self.troubles.entry(host).or_default();
+                trouble.wait_until = trouble.wait_until.max(end + wait);
+            }
+            SignalKind::UrlFailed | SignalKind::NoConnection => self.failed(sent, signal),
+        }
+    }
+
+    fn failed(&mut self, sent: &Sent, signal: &Signal) {
+        let least = (10 * self.steady_gap(sent.host)).max(Duration::from_secs(5));
+        let trouble = self.troubles.entry(sent.host).or_default();
+        if let Some(url) = signal.url
+            && !trouble.failed.contains(&url)
+        {
+            trouble.failed.push(url);
+        }
+        let probe = trouble.probing && sent.start >= trouble.pause_until;
+        let enough = trouble.failed.len() >= self.politeness.fails_in_a_row as usize;
+        let fault = enough || signal.kind == SignalKind::NoConnection;
+        if probe || (fault && !trouble.probing) {
+            trouble.probing = true;
+            trouble.pause_until = signal.end + least;
+        }
+    }
+
+    fn answered(&mut self, host: u32, signal: &Signal, retry_after: Option<Duration>) {
+        let took = u32::try_from(signal.response_time.as_millis()).unwrap_or(u32::MAX);
+        let seen = &mut self.hosts[host as usize];
+        seen.quickest_ms = Some(seen.quickest_ms.map_or(took, |quickest| quickest.min(took)));
+        let gap = self.steady_gap(host);
+        if !self.troubles.contains_key(&host) && signal.rate_limit.is_none() {
+            return;
+        }
+        let trouble = self.troubles.entry(host).or_default();
+        trouble.failed.clear();
+        trouble.pause_until = Tick::ZERO;
+        if std::mem::take(&mut trouble.probing) {
+            trouble.ease = 1;
+        } else if trouble.ease > 0 {
+            trouble.ease += 1;
+        }
+        if slow_gap(gap, trouble.ease) <= gap.max(Duration::from_millis(1)) {
+            trouble.ease = 0;
+        }
+        if let Some(limit) = signal.rate_limit {
+            let longest = self.politeness.max_retry_after;
+            trouble.limit_gap = limit.gap.unwrap_or_default().min(longest);
+            trouble.limit_until = signal.end + limit.lasts.min(longest);
+            let wait = limit.wait.filter(|_| retry_after.is_none());
+            trouble.limit_wait = wait.map_or(Tick::ZERO, |wait| signal.end + wait.min(longest));
+        }
+    }
+
+    pub(crate) fn robots(&mut self, origin: u32, asks: u8, state: &RobotsState) {
+        let seen = &mut self.origins[origin as usize];
+        seen.robots_out = false;
+        seen.rules = None;
+        if let RobotsState::InForce { until, .. } = state {
+            seen.rules = Some(*until);
+            seen.first = true;
+            self.hosts[(origin / 2) as usize].asks[origin as usize % 2] = asks;
+        }
+    }
+
+    /// The host left memory, or the process died: what its robots say must be learned anew.
+    pub(crate) fn forget_robots(&mut self, host: u32) {
+        for origin in [host * 2, host * 2 + 1] {
+            self.origins[origin as usize] = OriginSeen::default();
+        }
+        self.hosts[host as usize].asks = [0, 0];
+    }
+
+    /// The process died with these requests in flight.
+    pub(crate) fn killed(&mut self, now: Tick, in_flight: &[Sent]) {
+        for sent in in_flight {
+            self.ended(now, sent);
+        }
+        let hosts = u32::try_from(self.hosts.len()).unwrap_or(0);
+        (0..hosts).for_each(|host| self.forget_robots(host));
+        self.last_start = None;
+    }
+
+    fn ended(&mut self, end: Tick, sent: &Sent) {
+        let seen = &mut self.hosts[sent.host as usize];
+        seen.in_flight -= 1;
+        seen.ends.push(end);
+        self.in_flight -= 1;
+        if let Some(address) = sent.address {
+            self.addresses[address as usize].end(end);
+        }
+        self.sites[sent.site as usize].end(end);
+    }
+
+    fn terms(&self, host: u32) -> Option<&Override> {
+        override_of(&self.overrides, self.hosts[host as usize].terms)
+    }
+
+    fn per_host(&self, host: u32) -> u32 {
+        let own = self.terms(host).and_then(|terms| terms.per_host);
+        own.unwrap_or(self.politeness.per_host)
+    }
+
+    /// The pace that the host names is one for all its slots.
+    fn is_paced(&self, host: u32) -> bool {
+        let asks = self.hosts[host as usize].asks;
+        asks.iter().any(|asks| {
+            let asks = &self.asks[usize::from(*asks)];
+            !asks.crawl_delay.is_zero() || !asks.rates.is_empty()
+        })
+    }
+
+    /// What the gap is at least at any hour.
+    fn steady_gap(&self, host: u32) -> Duration {
+        let seen = &self.hosts[host as usize];
+        let terms = self.terms(host);
+        let politeness = &self.politeness;
+        let delay = terms.and_then(|terms| terms.delay);
+        let factor = terms.and_then(|terms| terms.delay_factor);
+        let quickest = Duration::from_millis(seen.quickest_ms.unwrap_or(0).into());
+        let factor = quickest.mul_f64(factor.unwrap_or(politeness.delay_factor));
+        let mut gap = delay.unwrap_or(politeness.delay).max(factor);
+        for asks in seen.asks {
+            let asks = &self.asks[usize::from(asks)];
+            gap = gap.max(asks.crawl_delay);
+            let always = asks.rates.iter().filter(|rate| rate.during.is_none());
+            gap = always.fold(gap, |gap, rate| gap.max(rate.gap()));
+        }
+        gap
+    }
+
+    /// What the gap before a request that starts now is at least.
+    fn least_gap(&self, now: Tick, host: u32) -> Duration {
+        let mut gap = self.steady_gap(host);
+        if let Some(trouble) = self.troubles.get(&host) {
+            if trouble.ease > 0 {
+                gap = gap.max(slow_gap(gap, trouble.ease));
+            }
+            if now < trouble.limit_until {
+                gap = gap.max(trouble.limit_gap);
+            }
+        }
+        for asks in self.hosts[host as usize].asks {
+            for rate in &self.asks[usize::from(asks)].rates {
+                if rate.during.is_some_and(|span| within(&[span], now)) {
+                    gap = gap.max(rate.gap());
+                }
+            }
+        }
+        gap
+    }
+}
+
+impl HostSeen {
+    /// A request starts: some slot's gap must be over. Of those the one that ended last is
+    /// taken, which leaves the most freedom for what follows. Whether the gap was kept.
+    fn take_slot(&mut self, now: Tick, gap: Duration, paced: bool, per_host: u32) -> bool {
+        let rested = |end: &Tick| *end + gap <= now;
+        let alone = self.in_flight == 0 && self.ends.iter().all(rested);
+        let used = usize::from(self.in_flight) + self.ends.len();
+        let latest = self.ends.iter().copied().filter(rested).max();
+        let slot = match latest.and_then(|latest| self.ends.iter().position(|end| *end == latest)) {
+            Some(index) => {
+                self.ends.swap_remove(index);
+                true
+            }
+            None => used < per_host as usize,
+        };
+        slot && (alone || !paced)
+    }
+}
+
+impl Shared {
+    /// Whether a limit is broken by a request that starts now.
+    fn start(&mut self, now: Tick, limit: u32, delay: Duration) -> bool {
+        let crowded = self.in_flight >= limit;
+        let early = self.last.is_some_and(|last| last + delay > now);
+        self.in_flight += 1;
+        self.last = self.last.max(Some(now));
+        crowded || early
+    }
+
+    fn end(&mut self, end: Tick) {
+        self.in_flight -= 1;
+        self.last = self.last.max(Some(end));
+    }
+}
+
+/// Quiet hours as minutes, read off at each minute of a day.
+fn quiet_spans(plan: &Plan) -> Vec<Spans> {
+    let general = &plan.politeness.quiet;
+    let own = plan.overrides.iter();
+    let own = own.map(|(_, terms)| terms.quiet.as_ref().unwrap_or(general));
+    let all = std::iter::once(general).chain(own);
+    all.map(|quiet| {
+        let is_quiet = |minute: &u16| {
+            let at = Tick::from_micros(u64::from(*minute) * 60_000_000);
+            quiet.iter().any(|hours| hours.contain(at))
+        };
+        let minutes = (0..1440).filter(is_quiet);
+        minutes.map(|minute| (minute, minute + 1)).collect()
+    })
+    .collect()
+}
+
+/// The gap after so many answers since a pause, to the microsecond.
+fn slow_gap(gap: Duration, ease: u32) -> Duration {
+    let halved = (10 * gap).max(Duration::from_secs(5)) / 2u32.saturating_pow(ease);
+    halved.saturating_sub(Duration::from_micros(1))
+}
+
+fn override_of(overrides: &[(String, Override)], number: u8) -> Option<&Override> {
+    let (_, terms) = overrides.get(usize::from(number).checked_sub(1)?)?;
+    Some(terms)
+}
+
+/// The longest pattern that a host's name ends in, from 1; 0: none.
+fn pattern_of(overrides: &[(String, Override)], name: &str) -> u8 {
+    let matches = overrides
+        .iter()
+        .zip(1u8..)
+        .filter(|((pattern, _), _)| name == *pattern || name.ends_with(&format!(".{pattern}")));
+    matches
+        .max_by_key(|((pattern, _), number)| (pattern.len(), std::cmp::Reverse(*number)))
+        .map_or(0, |(_, number)| number)
+}

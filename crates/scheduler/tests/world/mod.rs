@@ -1,0 +1,32 @@
+//! A drawn web and a small engine over it, in virtual time, with a second opinion on
+//! every permit. Small worlds are the scheduler's tests; `cargo xtask simulate` runs large
+//! ones.
+
+mod check;
+mod plan;
+mod run;
+
+pub(crate) use plan::{Plan, START};
+pub(crate) use run::World;
+
+/// Knuth's MMIX generator; the upper bits are the good ones.
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: u32) -> u32 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let drawn = (self.0 >> 33) % u64::from(n.max(1));
+        u32::try_from(drawn).unwrap_or(0)
+    }
+
+    fn percent(&mut self, n: u32) -> bool {
+        self.below(100) < n
+    }
+
+    fn millis(&mut self, n: u32) -> std::time::Duration {
+        std::time::Duration::from_millis(u64::from(self.below(n)))
+    }
+}

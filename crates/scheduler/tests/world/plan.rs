@@ -1,0 +1,203 @@
+//! What a world is drawn from.
+
+use std::time::Duration;
+
+use crawl_scheduler::{Hours, Override, Overrides, Politeness, RequestRate, RobotsAsks, Tick};
+use crawl_weburl::Origin;
+
+use super::Dice;
+
+/// Any moment does; this one is in 2026, a bit past two in the afternoon.
+pub(crate) const START: Tick = Tick::from_micros(1_790_000_000_000_000);
+/// Its minute of the day.
+const START_MINUTE: u32 = 14 * 60 + 13;
+
+/// What to draw.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    pub(crate) hosts: u32,
+    pub(crate) addresses: u32,
+    pub(crate) sites: u32,
+    /// Urls that are found at a host at once, at least one.
+    pub(crate) urls: u32,
+    /// Of a hundred hosts, so many have urls under a second origin.
+    pub(crate) second_origins: u32,
+    /// Of a hundred hosts, so many have a robots.txt that asks for something.
+    pub(crate) asking: u32,
+    /// Of a hundred hosts, so many send rate-limit fields.
+    pub(crate) limited: u32,
+    /// Of a thousand requests, so many go wrong in one way or another.
+    pub(crate) trouble: u32,
+    /// Of a hundred steps, so many see a host evicted; of ten thousand, so many a kill.
+    pub(crate) churn: u32,
+    /// Keep a line for each request.
+    pub(crate) logged: bool,
+    pub(crate) politeness: Politeness,
+    /// Host names that have other politeness, with it.
+    pub(crate) overrides: Vec<(String, Override)>,
+}
+
+/// Spans of minutes of the day, the end no longer within.
+pub(crate) type Spans = Vec<(u16, u16)>;
+
+/// So many requests in so many seconds, perhaps within a span.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rate {
+    pub(crate) requests: u32,
+    pub(crate) seconds: u32,
+    pub(crate) during: Option<(u16, u16)>,
+}
+
+impl Rate {
+    pub(crate) fn gap(&self) -> Duration {
+        Duration::from_secs(u64::from(self.seconds)) / self.requests
+    }
+}
+
+/// What a robots.txt asks for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Asks {
+    pub(crate) crawl_delay: Duration,
+    pub(crate) rates: Vec<Rate>,
+    pub(crate) visits: Spans,
+}
+
+/// A host of the web.
+#[derive(Clone, Copy)]
+pub(crate) struct HostPlan {
+    pub(crate) site: u32,
+    pub(crate) address: u32,
+    pub(crate) latency_ms: u16,
+    /// Which of the asks its robots.txt has; 0: none.
+    pub(crate) asks: u8,
+    pub(crate) limited: bool,
+    pub(crate) second_origin: bool,
+}
+
+impl Plan {
+    /// The politeness with its overrides.
+    pub(crate) fn politeness(&self) -> Politeness {
+        let mut sites = Overrides::default();
+        for (pattern, terms) in &self.overrides {
+            // One that is named twice stays as it was.
+            let _ = sites.insert(pattern, terms.clone());
+        }
+        Politeness {
+            sites,
+            ..self.politeness.clone()
+        }
+    }
+
+    pub(crate) fn draw_host(&self, dice: &mut Dice) -> HostPlan {
+        HostPlan {
+            site: dice.below(self.sites),
+            address: dice.below(self.addresses),
+            latency_ms: u16::try_from(5 + dice.below(400)).unwrap_or(5),
+            asks: match dice.percent(self.asking) {
+                true => u8::try_from(1 + dice.below(ASKS)).unwrap_or(1),
+                false => 0,
+            },
+            limited: dice.percent(self.limited),
+            second_origin: dice.percent(self.second_origins),
+        }
+    }
+
+    /// The asks that hosts share; the first asks for nothing.
+    pub(crate) fn draw_asks(&self, dice: &mut Dice) -> Vec<Asks> {
+        // Visit times within quiet hours would leave nothing.
+        let own = self.overrides.iter().flat_map(|(_, terms)| &terms.quiet);
+        let is_loud = self.politeness.quiet.is_empty() && own.count() == 0;
+        let asks = (0..ASKS).map(|kind| Asks::draw(kind, is_loud, dice));
+        std::iter::once(Asks::default()).chain(asks).collect()
+    }
+}
+
+/// How many asks hosts share.
+const ASKS: u32 = 24;
+
+impl Asks {
+    fn draw(kind: u32, is_loud: bool, dice: &mut Dice) -> Asks {
+        let mut asks = Asks::default();
+        if matches!(kind % 8, 0 | 3 | 5) {
+            asks.crawl_delay = dice.millis(4000);
+        }
+        if matches!(kind % 8, 1 | 4 | 5) {
+            for _ in 0..=dice.below(2) {
+                let during = dice.percent(60).then(|| span(dice, true));
+                asks.rates.push(Rate {
+                    requests: 1 + dice.below(3),
+                    seconds: 1 + dice.below(9),
+                    during,
+                });
+            }
+        }
+        if kind % 8 == 6 {
+            asks.visits = (0..=dice.below(2)).map(|_| span(dice, is_loud)).collect();
+        }
+        asks
+    }
+
+    pub(crate) fn told(&self) -> RobotsAsks {
+        let hours = |(from, until): (u16, u16)| Hours::new(from, until);
+        let rates = self.rates.iter();
+        RobotsAsks {
+            crawl_delay: Some(self.crawl_delay).filter(|delay| !delay.is_zero()),
+            request_rates: rates
+                .map(|rate| RequestRate {
+                    requests: rate.requests,
+                    per: Duration::from_secs(u64::from(rate.seconds)),
+                    during: rate.during.map(hours),
+                })
+                .collect(),
+            visit_times: self.visits.iter().copied().map(hours).collect(),
+        }
+    }
+}
+
+/// A span that begins or ends within minutes of the start, so that its edges are met.
+fn span(dice: &mut Dice, brief: bool) -> (u16, u16) {
+    let minute = |n: u32| u16::try_from((START_MINUTE + n) % 1440).unwrap_or(0);
+    let begins = dice.below(8);
+    match brief && dice.percent(50) {
+        true => (minute(begins), minute(begins + 1 + dice.below(10))),
+        // Nearly the whole day, over midnight.
+        false => (minute(begins + 2), minute(begins)),
+    }
+}
+
+/// Whether a moment lies in any of the spans.
+pub(crate) fn within(spans: &[(u16, u16)], at: Tick) -> bool {
+    let minute = at.as_micros() / 60_000_000 % 1440;
+    spans.iter().any(|(from, until)| {
+        let (from, until) = (u64::from(*from), u64::from(*until));
+        match from < until {
+            true => from <= minute && minute < until,
+            false => minute < until || from <= minute,
+        }
+    })
+}
+
+/// An origin by number: two for each host.
+pub(crate) fn origin_text(host: u32, plan: HostPlan, second: bool) -> String {
+    match second {
+        false => format!("http://h{host}.s{}.example", plan.site),
+        true => format!("https://h{host}.s{}.example:8443", plan.site),
+    }
+}
+
+/// The number of a host, which is in its name.
+pub(crate) fn host_number(name: &str) -> u32 {
+    let digits = name.split('.').next().unwrap_or_default();
+    digits[1..].parse().unwrap_or(u32::MAX)
+}
+
+/// The number of an origin.
+pub(crate) fn origin_number(origin: &Origin) -> u32 {
+    let text = origin.as_str();
+    let (name, second) = match text.strip_prefix("https://") {
+        Some(name) => (name, 1),
+        None => (&text["http://".len()..], 0),
+    };
+    host_number(name) * 2 + second
+}

@@ -1,0 +1,458 @@
+//! The engine of a world: takes permits, lets requests end as drawn, and finds urls.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use crawl_scheduler::{
+    Permit, Poll, Purpose, RateLimit, Restart, RobotsState, Scheduler, Signal, SignalKind, Spent,
+    Tick,
+};
+use crawl_weburl::{HostKey, Origin};
+
+use super::Dice;
+use super::check::{Check, Sent, What};
+use super::plan::{Asks, HostPlan, Plan, START, host_number, origin_number, origin_text};
+
+pub(crate) struct World {
+    plan: Plan,
+    dice: Dice,
+    pub(crate) now: Tick,
+    pub(crate) scheduler: Scheduler,
+    pub(crate) check: Check,
+    asks: Vec<Asks>,
+    hosts: Vec<HostPlan>,
+    /// Urls left, per origin: two origins for each host.
+    left: Vec<u32>,
+    all_left: u64,
+    /// When a host's next request could be sent, but for the gap: since then it has work
+    /// and rules.
+    free_since: Vec<Tick>,
+    flying: Vec<Option<Flight>>,
+    free: Vec<u32>,
+    ends: BinaryHeap<Reverse<(Tick, u32)>>,
+    /// When more urls of an origin are found.
+    finds: BinaryHeap<Reverse<(Tick, u32)>>,
+    evicted: HashMap<u32, Vec<u8>>,
+    pub(crate) tally: Tally,
+    pub(crate) log: String,
+}
+
+/// What was done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) requests: u64,
+    /// Pages that were answered: each url once.
+    pub(crate) pages: u64,
+    pub(crate) robots: u64,
+    pub(crate) failures: u64,
+    pub(crate) waits_asked: u64,
+    pub(crate) evictions: u64,
+    pub(crate) kills: u64,
+    /// Sums over all requests that came after one of the same host: gaps that were asked
+    /// for with the answers before them, and what was waited beyond.
+    pub(crate) asked: Duration,
+    pub(crate) late: Duration,
+    pub(crate) latest: Duration,
+    /// Calls of `poll`.
+    pub(crate) polls: u64,
+}
+
+struct Flight {
+    spent: Spent,
+    sent: Sent,
+    took: Duration,
+    kind: SignalKind,
+}
+
+impl World {
+    pub(crate) fn new(plan: Plan) -> World {
+        let mut dice = Dice(plan.seed);
+        let asks = plan.draw_asks(&mut dice);
+        let hosts: Vec<_> = (0..plan.hosts).map(|_| plan.draw_host(&mut dice)).collect();
+        let mut finds = BinaryHeap::new();
+        for (host, number) in hosts.iter().zip(0..) {
+            for second in 0..=u32::from(host.second_origin) {
+                finds.push(Reverse((START, number * 2 + second)));
+                finds.push(Reverse((START + dice.millis(60_000), number * 2 + second)));
+            }
+        }
+        World {
+            dice,
+            now: START,
+            scheduler: Scheduler::new(plan.politeness(), plan.seed),
+            check: Check::new(&plan, asks.clone(), &hosts),
+            asks,
+            left: vec![0; hosts.len() * 2],
+            all_left: 0,
+            free_since: vec![START; hosts.len()],
+            hosts,
+            flying: Vec::new(),
+            free: Vec::new(),
+            ends: BinaryHeap::new(),
+            finds,
+            evicted: HashMap::new(),
+            tally: Tally::default(),
+            log: String::new(),
+            plan,
+        }
+    }
+
+    /// Finds the first urls of every host, before anything is asked.
+    ///
+    /// # Errors
+    /// Why it does not begin.
+    pub(crate) fn begin(&mut self) -> Result<(), String> {
+        self.step(Some(self.now))
+    }
+
+    /// Takes every idle host out of memory: how many, and how many octets are stored.
+    pub(crate) fn evict_all(&mut self) -> (u64, u64) {
+        let (mut hosts, mut octets) = (0, 0);
+        while let Some((_, _, bytes)) = self.scheduler.evict() {
+            hosts += 1;
+            octets += bytes.len() as u64;
+        }
+        (hosts, octets)
+    }
+
+    /// Runs until all work is done, or nobody does it: what is left then.
+    ///
+    /// # Errors
+    /// Why it does not go on.
+    pub(crate) fn run(&mut self) -> Result<(), String> {
+        let most = 200_000 + 100 * u64::from(self.plan.hosts) * u64::from(self.plan.urls);
+        while self.tally.polls < most {
+            self.churn();
+            self.tally.polls += 1;
+            match self.scheduler.poll(self.now) {
+                Poll::Issue(permit) => self.send(permit),
+                Poll::SleepUntil(at) if at <= self.now => {
+                    return Err(format!("sleep until the past: {at}"));
+                }
+                Poll::SleepUntil(at) => self.step(Some(at))?,
+                Poll::Idle if self.is_over() => {
+                    return match self.scheduler.in_flight() {
+                        0 => Ok(()),
+                        left => Err(format!("{left} in flight, and all is over")),
+                    };
+                }
+                Poll::Idle => self.step(None)?,
+            }
+        }
+        Err(format!(
+            "not done at {}, {} urls left",
+            self.now, self.all_left
+        ))
+    }
+
+    /// Urls that still wait.
+    pub(crate) fn left(&self) -> u64 {
+        self.all_left
+    }
+
+    fn is_over(&self) -> bool {
+        self.ends.is_empty() && self.finds.is_empty() && self.all_left == 0
+    }
+
+    /// Goes on to the next moment at which anything happens.
+    fn step(&mut self, wake: Option<Tick>) -> Result<(), String> {
+        let end = self.ends.peek().map(|Reverse((end, _))| *end);
+        let find = self.finds.peek().map(|Reverse((at, _))| *at);
+        let next = [wake, end, find].into_iter().flatten().min();
+        let Some(next) = next else {
+            return Err(format!("{} urls left, and nobody does it", self.all_left));
+        };
+        self.now = self.now.max(next);
+        while let Some(Reverse((at, number))) = self.finds.peek().copied()
+            && at <= self.now
+        {
+            self.finds.pop();
+            let found = 1 + self.dice.below(self.plan.urls);
+            self.put_back(number, found);
+            let host = number / 2;
+            let text = origin_text(host, self.hosts[host as usize], number % 2 == 1);
+            if let Ok(origin) = Origin::parse(&text) {
+                self.tell(&origin, number);
+            }
+        }
+        while let Some(Reverse((end, index))) = self.ends.peek().copied()
+            && end <= self.now
+        {
+            self.ends.pop();
+            self.free.push(index);
+            if let Some(flight) = self.flying[index as usize].take() {
+                self.end(end, flight);
+            }
+        }
+        Ok(())
+    }
+
+    fn put_back(&mut self, origin: u32, urls: u32) {
+        let host = (origin / 2) as usize;
+        // The other origin may have urls that wait for its robots.txt.
+        if self.left[origin as usize] == 0 {
+            self.free_since[host] = self.free_since[host].max(self.now);
+        }
+        self.left[origin as usize] += urls;
+        self.all_left += u64::from(urls);
+    }
+
+    /// Says how many urls wait, as an engine does; an evicted host comes back first.
+    fn tell(&mut self, origin: &Origin, number: u32) {
+        if self.evicted.contains_key(&(number / 2)) {
+            self.bring_back(number / 2, &origin.host_key());
+        }
+        let urls = self.left[number as usize];
+        self.scheduler.waiting(self.now, origin, urls.into());
+    }
+
+    fn bring_back(&mut self, host: u32, key: &HostKey) {
+        if let Some(bytes) = self.evicted.remove(&host) {
+            self.scheduler
+                .restore(self.now, key, &bytes, Restart::AfterKill);
+        }
+    }
+
+    fn send(&mut self, permit: Permit) {
+        let host = host_number(permit.host().as_str());
+        let what = match permit.purpose() {
+            Purpose::Page { origin } => What::Page(origin_number(origin)),
+            Purpose::Robots { origin } => What::Robots(origin_number(origin)),
+            Purpose::Hop { .. } => What::Hop,
+        };
+        if let (What::Page(number), Purpose::Page { origin }) = (what, permit.purpose()) {
+            let origin = origin.clone();
+            if self.left[number as usize] == 0 {
+                self.scheduler.waiting(self.now, &origin, 0);
+                self.scheduler.give_back(self.now, permit);
+                return;
+            }
+            if self.dice.percent(3) {
+                self.scheduler.give_back(self.now, permit);
+                return;
+            }
+            self.left[number as usize] -= 1;
+            self.all_left -= 1;
+            if self.dice.percent(50) {
+                self.tell(&origin, number);
+            }
+        }
+        let plan = self.hosts[host as usize];
+        let sent = self.check.start(self.now, host, plan.site, what);
+        self.note(&permit, host);
+        let took = Duration::from_millis(plan.latency_ms.into()) + self.dice.millis(20);
+        let flight = Flight {
+            spent: permit.spend(),
+            sent,
+            took,
+            kind: self.draw_kind(),
+        };
+        let index = match self.free.pop() {
+            Some(index) => index,
+            None => {
+                self.flying.push(None);
+                u32::try_from(self.flying.len() - 1).unwrap_or(u32::MAX)
+            }
+        };
+        self.flying[index as usize] = Some(flight);
+        self.ends.push(Reverse((self.now + took, index)));
+    }
+
+    fn note(&mut self, permit: &Permit, host: u32) {
+        self.tally.requests += 1;
+        let free_since = self.free_since[host as usize];
+        if !permit.gap().is_zero() {
+            // Where it was free later than its last request ended, the gap is no measure.
+            let late = self.now.since(free_since).saturating_sub(permit.gap());
+            self.tally.asked += permit.gap();
+            self.tally.late += late;
+            self.tally.latest = self.tally.latest.max(late);
+        }
+        if self.plan.logged {
+            let (gap, why) = (permit.gap(), permit.why());
+            let purpose = permit.purpose();
+            // Writing to a string does not fail.
+            let _ = writeln!(self.log, "{} h{host} {purpose:?} {gap:?} {why}", self.now);
+        }
+    }
+
+    fn draw_kind(&mut self) -> SignalKind {
+        if self.dice.below(1000) >= self.plan.trouble {
+            return SignalKind::Answered;
+        }
+        match self.dice.below(4) {
+            0 => SignalKind::UrlFailed,
+            1 => SignalKind::NoConnection,
+            2 => SignalKind::AskedToWait { retry_after: None },
+            _ => SignalKind::AskedToWait {
+                retry_after: Some(self.dice.millis(90_000)),
+            },
+        }
+    }
+
+    fn draw_limit(&mut self, host: u32, kind: SignalKind) -> Option<RateLimit> {
+        let failed = matches!(kind, SignalKind::UrlFailed | SignalKind::NoConnection);
+        if failed || !self.hosts[host as usize].limited || self.dice.percent(50) {
+            return None;
+        }
+        let reset = Duration::from_secs(u64::from(1 + self.dice.below(30)));
+        Some(match self.dice.below(8) {
+            0 => RateLimit {
+                wait: Some(reset),
+                ..RateLimit::default()
+            },
+            left => RateLimit {
+                gap: Some(reset / left),
+                lasts: reset,
+                wait: None,
+            },
+        })
+    }
+
+    fn end(&mut self, end: Tick, flight: Flight) {
+        let Flight {
+            spent,
+            sent,
+            took,
+            kind,
+        } = flight;
+        let host = sent.host;
+        let reached = kind != SignalKind::NoConnection;
+        let address = reached.then(|| self.hosts[host as usize].address);
+        let signal = Signal {
+            end,
+            response_time: took,
+            address: address.map(|address| address.to_be_bytes().into()),
+            kind,
+            rate_limit: self.draw_limit(host, kind),
+            // Of so few urls that some fail twice.
+            url: Some(self.dice.below(50).into()),
+        };
+        self.check.end(&sent, address, &signal);
+        let purpose = spent.purpose().clone();
+        let _ = self.scheduler.done(self.now, spent, signal);
+        self.tally.asked += took;
+        let free_since = &mut self.free_since[host as usize];
+        *free_since = (*free_since).max(end);
+        match kind {
+            SignalKind::Answered => {}
+            SignalKind::AskedToWait { .. } => self.tally.waits_asked += 1,
+            SignalKind::UrlFailed | SignalKind::NoConnection => self.tally.failures += 1,
+        }
+        self.follow(purpose, sent.what, kind == SignalKind::Answered);
+    }
+
+    fn follow(&mut self, purpose: Purpose, what: What, answered: bool) {
+        match purpose {
+            Purpose::Page { .. } if answered => self.tally.pages += 1,
+            Purpose::Page { origin } => {
+                if let What::Page(number) = what {
+                    self.put_back(number, 1);
+                    self.tell(&origin, number);
+                }
+            }
+            Purpose::Robots { origin } if answered && self.dice.percent(20) => {
+                let to = self.dice.below(self.plan.hosts);
+                let text = origin_text(to, self.hosts[to as usize], false);
+                if let Ok(target) = Origin::parse(&text) {
+                    let key = target.host_key();
+                    self.bring_back(to, &key);
+                    let free_since = &mut self.free_since[to as usize];
+                    *free_since = (*free_since).max(self.now);
+                    self.scheduler
+                        .ask(self.now, &key, Purpose::Hop { of: origin });
+                }
+            }
+            Purpose::Robots { origin } | Purpose::Hop { of: origin } => {
+                self.tally.robots += 1;
+                self.judge(&origin, answered);
+            }
+        }
+    }
+
+    fn judge(&mut self, origin: &Origin, answered: bool) {
+        let number = origin_number(origin);
+        let host = (number / 2) as usize;
+        let asks = self.hosts[host].asks;
+        let state = match answered {
+            true => RobotsState::InForce {
+                asks: self.asks[usize::from(asks)].told(),
+                until: self.now + Duration::from_secs(5) + self.dice.millis(300_000),
+            },
+            false => RobotsState::Unreachable {
+                retry_at: self.now + self.dice.millis(60_000),
+            },
+        };
+        let free_since = match state {
+            RobotsState::Unreachable { retry_at } => retry_at,
+            _ => self.now,
+        };
+        self.free_since[host] = self.free_since[host].max(free_since);
+        self.check.robots(number, asks, &state);
+        self.scheduler.robots(self.now, origin, state);
+    }
+
+    fn churn(&mut self) {
+        if self.plan.churn == 0 {
+            return;
+        }
+        if self.dice.percent(self.plan.churn)
+            && let Some((key, _, bytes)) = self.scheduler.evict()
+        {
+            let host = host_number(key.as_str());
+            self.tally.evictions += 1;
+            self.check.forget_robots(host);
+            self.evicted.insert(host, bytes);
+        }
+        if self.dice.below(10_000) < self.plan.churn {
+            self.kill();
+        }
+    }
+
+    /// The process dies, and another goes on from what is stored.
+    fn kill(&mut self) {
+        self.tally.kills += 1;
+        let flights: Vec<_> = self.flying.drain(..).flatten().collect();
+        let sent: Vec<_> = flights.iter().map(|flight| flight.sent).collect();
+        self.check.killed(self.now, &sent);
+        self.ends.clear();
+        self.free.clear();
+        for sent in &sent {
+            if let What::Page(number) = sent.what {
+                self.put_back(number, 1);
+            }
+        }
+        let mut stored = std::mem::take(&mut self.evicted);
+        let origins = self.origins();
+        for (origin, number) in &origins {
+            if let Some((_, bytes)) = self.scheduler.snapshot(&origin.host_key()) {
+                stored.insert(number / 2, bytes);
+            }
+        }
+        self.scheduler = Scheduler::new(self.plan.politeness(), self.plan.seed);
+        for (origin, number) in &origins {
+            if let Some(bytes) = stored.remove(&(number / 2)) {
+                let key = origin.host_key();
+                self.scheduler
+                    .restore(self.now, &key, &bytes, Restart::AfterKill);
+            }
+            self.tell(origin, *number);
+        }
+        if self.plan.logged {
+            let _ = writeln!(self.log, "{} killed", self.now);
+        }
+    }
+
+    fn origins(&self) -> Vec<(Origin, u32)> {
+        let hosts = self.hosts.iter().zip(0u32..);
+        let origins = hosts.flat_map(|(plan, host)| {
+            (0..=u32::from(plan.second_origin)).filter_map(move |second| {
+                let text = origin_text(host, *plan, second == 1);
+                Some((Origin::parse(&text).ok()?, host * 2 + second))
+            })
+        });
+        origins.collect()
+    }
+}

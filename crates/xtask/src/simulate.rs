@@ -1,0 +1,236 @@
+//! The scheduler in a drawn web of any size, in virtual time.
+//!
+//! Hosts with drawn response times share addresses and sites; requests fail, hosts ask for
+//! rest with and without Retry-After, send rate-limit fields, and have robots.txt files
+//! with crawl delays, request rates and visit times. Every request is checked by the
+//! arithmetic that the scheduler's own tests use, and the table shows what came of it.
+//!
+//! Large webs are for optimised builds: `cargo run --release -p xtask -- simulate --hosts
+//! 1000000 --urls 20000000`.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::{Result, bail};
+use crawl_scheduler::{Hours, Override, Politeness};
+
+use self::world::{Plan, START, World};
+
+#[allow(dead_code, reason = "small worlds use what large ones do not")]
+#[path = "../../scheduler/tests/world/mod.rs"]
+mod world;
+
+/// How large a web.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Hosts of the web
+    #[arg(long, value_name = "N", default_value_t = 2_000)]
+    hosts: u32,
+    /// Urls of all hosts together, about
+    #[arg(long, value_name = "N", default_value_t = 40_000)]
+    urls: u64,
+    /// What everything is drawn from; another one each time, if it is not given
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Of a thousand requests, so many fail or are told to wait
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    trouble: u32,
+    /// Of a hundred steps, so many see an idle host evicted; of ten thousand, so many kill
+    /// the process
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    churn: u32,
+}
+
+/// Of a hundred hosts, so many have urls under a second origin.
+const SECOND_ORIGINS: u32 = 10;
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let seed = args.seed.unwrap_or_else(fresh_seed);
+    eprintln!("seed {seed}");
+    let outcome = simulate(plan(args, seed));
+    io::stdout().write_all(outcome.table.as_bytes())?;
+    match outcome.breach {
+        None => Ok(()),
+        Some(breach) => bail!("{breach}\nsame again: --seed {seed}"),
+    }
+}
+
+fn plan(args: &Args, seed: u64) -> Plan {
+    let hosts = args.hosts.max(1);
+    let origins = u64::from(hosts) * u64::from(100 + SECOND_ORIGINS) / 100;
+    let night = Hours::new(22 * 60, 6 * 60);
+    let overrides = vec![
+        (
+            "s0.example".to_owned(),
+            Override {
+                delay: Some(Duration::from_secs(3)),
+                quiet: Some(vec![night]),
+                ..Override::default()
+            },
+        ),
+        (
+            "h1.s1.example".to_owned(),
+            Override {
+                delay: Some(Duration::from_millis(200)),
+                per_host: Some(2),
+                ..Override::default()
+            },
+        ),
+    ];
+    Plan {
+        seed,
+        hosts,
+        addresses: hosts.div_ceil(4),
+        sites: hosts.div_ceil(3),
+        // Each origin is found twice, with a drawn number that is half of the most.
+        urls: u32::try_from((args.urls / origins.max(1)).saturating_sub(1)).unwrap_or(u32::MAX),
+        second_origins: SECOND_ORIGINS,
+        asking: 20,
+        limited: 3,
+        trouble: args.trouble,
+        churn: args.churn,
+        logged: false,
+        politeness: Politeness {
+            // Room for all: what holds a host up is its own doing or its neighbours'.
+            concurrency: u32::MAX,
+            site_delay: Duration::from_millis(20),
+            ..Politeness::default()
+        },
+        overrides,
+    }
+}
+
+struct Outcome {
+    table: String,
+    /// What went wrong.
+    breach: Option<String>,
+}
+
+fn simulate(plan: Plan) -> Outcome {
+    let hosts = u64::from(plan.hosts);
+    let mut world = World::new(plan);
+    let before = resident_octets();
+    let begun = world.begin();
+    let loaded = resident_octets();
+    let started = Instant::now();
+    let done = begun.and_then(|()| world.run());
+    let took = started.elapsed();
+    let most = resident_octets();
+    let tally = world.tally;
+    let virtual_time = world.now.since(START);
+    let (idle, stored) = world.evict_all();
+    let useful = tally.asked.as_secs_f64();
+    let share = 100.0 * useful / (useful + tally.late.as_secs_f64()).max(1e-9);
+    let per_host =
+        |octets: Option<u64>| octets.map_or_else(|| "?".to_owned(), |n| group(n / hosts));
+    let rows = [
+        ("hosts", group(hosts)),
+        ("requests", group(tally.requests)),
+        ("  for pages, answered", group(tally.pages)),
+        ("  for robots.txt", group(tally.robots)),
+        ("  failed", group(tally.failures)),
+        ("  answered by 429 or 503", group(tally.waits_asked)),
+        (
+            "evictions, kills",
+            format!("{}, {}", group(tally.evictions), tally.kills),
+        ),
+        ("rules broken", group(world.check.breaches)),
+        ("urls never asked for", group(world.left())),
+        ("utilisation", format!("{share:.3} %")),
+        (
+            "longest wait beyond a gap",
+            format!("{:.3} s", tally.latest.as_secs_f64()),
+        ),
+        (
+            "virtual time",
+            format!("{:.0} s", virtual_time.as_secs_f64()),
+        ),
+        ("real time", format!("{:.1} s", took.as_secs_f64())),
+        (
+            "decisions a second, with the check",
+            group((tally.requests as f64 / took.as_secs_f64().max(1e-9)) as u64),
+        ),
+        (
+            "octets in memory per host",
+            per_host(
+                loaded
+                    .zip(before)
+                    .map(|(loaded, before)| loaded.saturating_sub(before)),
+            ),
+        ),
+        (
+            "octets on disk per evicted host",
+            group(stored / idle.max(1)),
+        ),
+        (
+            "octets in memory at the end, with the web",
+            most.map_or_else(|| "?".to_owned(), group),
+        ),
+    ];
+    let mut table = String::new();
+    for (name, value) in rows {
+        // Writing to a string does not fail.
+        let _ = writeln!(table, "{name:<42}{value:>16}");
+    }
+    let mut breach = world.check.first_breaches.join("\n");
+    if let Err(why) = done {
+        breach += &why;
+    }
+    Outcome {
+        table,
+        breach: (!breach.is_empty()).then_some(breach),
+    }
+}
+
+/// With a space between thousands.
+fn group(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn fresh_seed() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(1, |since| since.as_micros() as u64)
+}
+
+/// Memory of this process; `None` where the system does not say.
+fn resident_octets() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Args, group, plan, simulate};
+
+    #[test]
+    fn ours_small_webs_break_no_rule() {
+        for seed in 0..3 {
+            let args = Args {
+                hosts: 40,
+                urls: 800,
+                seed: None,
+                trouble: 40,
+                churn: 3,
+            };
+            let outcome = simulate(plan(&args, seed));
+            assert_eq!(outcome.breach, None, "{seed}: {}", outcome.table);
+        }
+    }
+
+    #[test]
+    fn ours_thousands_stand_apart() {
+        assert_eq!(group(0), "0");
+        assert_eq!(group(1_234_567), "1 234 567");
+    }
+}
