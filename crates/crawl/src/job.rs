@@ -24,7 +24,7 @@ use crate::robots::profile_of;
 use crate::screen::{Screen, closing, exit_code, show, start_log};
 use crate::settings::{
     Checked, ForbiddenName, NAME_AND_VERSION, PurposeName, ScopeName, Settings, check,
-    contact_mail, first_start, hours, record, user_agent,
+    contact_mail, first_start, host_locks_file, hours, record, user_agent,
 };
 use crate::units::Span;
 use crate::{records, signals};
@@ -140,6 +140,7 @@ fn config(settings: &Settings, checked: &Checked) -> Config {
         sitemaps: scope.sitemaps.is_on(),
         politeness: politeness(settings, checked),
         own_site: settings.politeness.own_site.is_on(),
+        host_locks: host_locks_file(),
         wait_unreachable: settings.politeness.wait_unreachable.get(),
         warc: settings.output.warc.is_on(),
         links: settings.output.links.is_on(),

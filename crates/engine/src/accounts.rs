@@ -97,6 +97,11 @@ impl Accounts {
         }
     }
 
+    /// Leases of a host that may still become pages.
+    pub(crate) fn leases(&self, host: &HostKey) -> u64 {
+        self.account(host).leases
+    }
+
     pub(crate) fn settled(&mut self, host: &HostKey) {
         self.by_host.entry(host.clone()).or_default().pages += 1;
     }

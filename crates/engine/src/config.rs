@@ -49,6 +49,9 @@ pub struct Config {
     /// Whether the operator answers for all hosts of the crawl. Where not, hosts outside
     /// loopback and private ranges are asked every 200 ms at most, one request at a time.
     pub own_site: bool,
+    /// The file in which all crawls of a user lock the hosts that they ask; none: no other
+    /// crawl is minded.
+    pub host_locks: Option<PathBuf>,
     /// Where only resting hosts are left, the longest wait for the next try.
     pub wait_unreachable: Duration,
     /// Limits of one exchange, names, addresses and headers.

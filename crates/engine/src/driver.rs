@@ -20,6 +20,7 @@ use crate::directory::{self, Directory};
 use crate::error::EngineError;
 use crate::finish;
 use crate::item::{Effect, Event, HostState, Job};
+use crate::locks::HostLocks;
 use crate::readers::{Readers, Work};
 use crate::request_log;
 use crate::ring::{Next, Ring};
@@ -100,6 +101,14 @@ impl Driver {
             now,
             now.as_micros(),
         );
+        if let Some(path) = &config.host_locks {
+            match HostLocks::open(path) {
+                Ok(locks) => ring.share_hosts(locks),
+                Err(why) => {
+                    tracing::warn!(path = %path.display(), %why, "other crawls are not minded");
+                }
+            }
+        }
         let rest = if cut_off {
             Restart::AfterPowerLoss
         } else {

@@ -88,5 +88,6 @@ fn paused_words(why: PausedBy) -> String {
         PausedBy::VisitTime => "its robots.txt names another visit time".to_owned(),
         PausedBy::RateLimit => "its rate limit is used up".to_owned(),
         PausedBy::QuietHours => "it has quiet hours".to_owned(),
+        PausedBy::OtherCrawl => "another crawl is asking it".to_owned(),
     }
 }

@@ -81,6 +81,9 @@ impl Ring {
             self.frontier.pending(origin)
         };
         self.scheduler.waiting(now, origin, left);
+        if left == 0 && self.accounts.leases(&host) == 0 {
+            self.locks.free(&host);
+        }
         Ok(None)
     }
 

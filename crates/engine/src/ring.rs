@@ -14,6 +14,7 @@ use crate::accounts::Accounts;
 use crate::config::{Config, Phase, Progress, Stop};
 use crate::error::EngineError;
 use crate::item::{Committed, Effect, Event, HostState, Item, Job, Totals};
+use crate::locks::HostLocks;
 use crate::origins::Origins;
 use crate::request_log;
 use crate::summary::{Ended, SeedFailure};
@@ -21,6 +22,9 @@ use crate::summary::{Ended, SeedFailure};
 /// Octets of bodies on their way to the disk at which no more permits are asked for.
 /// Beside them there is what is in flight.
 const UNSETTLED_OCTETS_MAX: u64 = 256 << 20;
+
+/// How long a host is left alone that another crawl is asking, before it is tried again.
+const OTHER_CRAWL_WAIT: Duration = Duration::from_secs(10);
 
 /// The state of a crawl between two events. Nothing in it waits or sleeps.
 pub struct Ring {
@@ -30,6 +34,7 @@ pub struct Ring {
     pub(crate) origins: Origins,
     pub(crate) scope: Arc<Scope>,
     pub(crate) accounts: Accounts,
+    pub(crate) locks: HostLocks,
     /// Hosts that asked us to wait and answered nothing else since.
     pub(crate) silent_hosts: HashSet<HostKey>,
     pub(crate) totals: Totals,
@@ -75,6 +80,7 @@ impl Ring {
         Ring {
             scheduler: Scheduler::new(config.politeness.clone(), seed),
             origins: Origins::new(&config),
+            locks: HostLocks::none(),
             accounts: Accounts::new(&config.budgets, &config.politeness.sites),
             config,
             frontier,
@@ -96,6 +102,11 @@ impl Ring {
             unusable: BTreeMap::new(),
             seeds_failed: Vec::new(),
         }
+    }
+
+    /// Minds other crawls of the same user from now on.
+    pub fn share_hosts(&mut self, locks: HostLocks) {
+        self.locks = locks;
     }
 
     /// Whether the run was told to end without saving.
@@ -207,6 +218,12 @@ impl Ring {
     }
 
     fn issue(&mut self, now: Tick, permit: Permit, out: &mut Vec<Effect>) {
+        if !self.locks.hold(permit.host()) {
+            let host = permit.host().clone();
+            self.scheduler.give_back(now, permit);
+            let later = now + OTHER_CRAWL_WAIT;
+            return self.scheduler.leave_to_others(now, &host, later);
+        }
         let job = match permit.purpose().clone() {
             Purpose::Page { origin } => self.next_page(now, &origin, out),
             Purpose::Robots { origin } => {

@@ -57,6 +57,8 @@ pub enum GapReason {
     QuietHours,
     /// A pause ended not long ago: the gap is long at first and halves with each answer.
     SlowRestart,
+    /// Another crawl was asking the host.
+    OtherCrawl,
 }
 
 impl GapReason {
@@ -77,6 +79,7 @@ impl GapReason {
             GapReason::RateLimit => "rate-limit",
             GapReason::QuietHours => "quiet-hours",
             GapReason::SlowRestart => "slow-restart",
+            GapReason::OtherCrawl => "other-crawl",
         }
     }
 }

@@ -53,6 +53,8 @@ pub enum PausedBy {
     RateLimit,
     /// The operator's quiet hours last until then.
     QuietHours,
+    /// Another crawl is asking it.
+    OtherCrawl,
 }
 
 impl Scheduler {
@@ -111,6 +113,7 @@ impl Scheduler {
             GapReason::RetryAfter => PausedBy::RetryAfter,
             GapReason::Wait => PausedBy::Wait,
             GapReason::QuietHours => PausedBy::QuietHours,
+            GapReason::OtherCrawl => PausedBy::OtherCrawl,
             GapReason::RateLimit if until == trouble.limit.wait_until => PausedBy::RateLimit,
             _ => return None,
         };

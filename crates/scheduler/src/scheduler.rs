@@ -10,7 +10,7 @@ use crate::dice::Dice;
 use crate::gate::{GateKey, Gates};
 use crate::host::{Host, NO_GATE, Place};
 use crate::origin::{OriginEntry, RobotsState};
-use crate::permit::{Charge, Permit, Poll, Purpose, Spent};
+use crate::permit::{Charge, GapReason, Permit, Poll, Purpose, Spent};
 use crate::place::{FEW_ORIGINS, Turn, Who};
 use crate::politeness::Politeness;
 use crate::rate::Rate;
@@ -244,6 +244,16 @@ impl Scheduler {
             self.hosts[id].asks += 1;
             self.asks.entry(id).or_default().push_front(grant.purpose);
         }
+        self.refresh(id);
+    }
+
+    /// Nothing is asked of a host before `until`, though it did not say so itself: another
+    /// crawl is asking it.
+    pub fn leave_to_others(&mut self, now: Tick, host: &HostKey, until: Tick) {
+        self.advance(now);
+        let id = self.host_number(host);
+        let trouble = self.hosts[id].trouble_mut();
+        trouble.hold(until, GapReason::OtherCrawl);
         self.refresh(id);
     }
 

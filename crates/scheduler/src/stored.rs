@@ -147,7 +147,7 @@ impl Stored {
     }
 }
 
-const REASONS: [GapReason; 13] = [
+const REASONS: [GapReason; 14] = [
     GapReason::First,
     GapReason::Delay,
     GapReason::DelayFactor,
@@ -161,6 +161,7 @@ const REASONS: [GapReason; 13] = [
     GapReason::RateLimit,
     GapReason::QuietHours,
     GapReason::SlowRestart,
+    GapReason::OtherCrawl,
 ];
 
 impl GapReason {
@@ -242,7 +243,7 @@ mod tests {
         fn ours_bytes_round_trip(
             numbers in proptest::array::uniform5(any::<u64>()),
             levels in any::<(u8, u8, u32, u32)>(),
-            slots in proptest::collection::vec((any::<u64>(), any::<u64>(), 0..13usize), 0..5),
+            slots in proptest::collection::vec((any::<u64>(), any::<u64>(), 0..REASONS.len()), 0..5),
             limit in any::<(u64, u64, u64, u8)>(),
             failed_urls in proptest::collection::vec(any::<u32>(), 0..5),
             address in proptest::option::of(any::<std::net::IpAddr>()),
@@ -259,7 +260,7 @@ mod tests {
                 address,
                 trouble: Trouble {
                     hold_until: Tick::from_micros(numbers[2]),
-                    hold_why: REASONS[(numbers[3] % 13) as usize],
+                    hold_why: REASONS[numbers[3] as usize % REASONS.len()],
                     hold_level: levels.0,
                     trip_until: Tick::from_micros(numbers[4]),
                     trip_level: levels.1,

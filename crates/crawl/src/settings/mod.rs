@@ -21,4 +21,4 @@ pub(crate) use listing::{
     NAME_AND_VERSION, default_of, defaults_listing, effective, first_start, record,
 };
 pub(crate) use sites::hours;
-pub(crate) use sources::{Surroundings, gather, user_contact};
+pub(crate) use sources::{Surroundings, gather, host_locks_file, user_contact};

@@ -20,15 +20,26 @@ pub(crate) struct Surroundings {
 impl Surroundings {
     /// Reads the environment of this process.
     pub(crate) fn of_process() -> Surroundings {
-        let absolute = |name| {
-            let path = std::env::var_os(name).map(PathBuf::from);
-            path.filter(|path| path.is_absolute())
-        };
-        let home = || Some(absolute("HOME")?.join(".config"));
+        let home = || Some(folder("HOME")?.join(".config"));
         Surroundings {
-            config_home: absolute("XDG_CONFIG_HOME").or_else(home),
+            config_home: folder("XDG_CONFIG_HOME").or_else(home),
         }
     }
+}
+
+/// The file in which the user's crawls lock hosts against each other: in the folder for what
+/// lives as long as a session, or else among the user's caches.
+pub(crate) fn host_locks_file() -> Option<PathBuf> {
+    let cache = || folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
+    let folder = folder("XDG_RUNTIME_DIR").or_else(cache)?;
+    Some(folder.join("crawl").join("hosts.lock"))
+}
+
+/// A folder that the environment names (XDG Base Directory Specification: relative ones
+/// are not valid).
+fn folder(variable: &str) -> Option<PathBuf> {
+    let path = std::env::var_os(variable).map(PathBuf::from);
+    path.filter(|path| path.is_absolute())
 }
 
 /// Lays all sources over each other. `flags` holds the command line and the environment.

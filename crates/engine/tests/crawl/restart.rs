@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crawl_engine::{Ended, EngineError, Stop};
+use crawl_engine::{Ended, EngineError, HostLocks, Stop};
 use crawl_testweb::{Reach, TestWeb};
+use crawl_weburl::HostKey;
 
 use crate::support::{Crawl, expected};
 
@@ -117,4 +118,25 @@ fn a_row_file_shorter_than_committed_is_a_clear_error() {
     std::fs::write(&path, &text[..text.len() / 2]).unwrap();
     let error = crawl.run().unwrap_err();
     assert!(error.to_string().contains("pages.jsonl"), "{error}");
+}
+
+#[test]
+fn two_crawls_of_one_user_ask_a_host_one_after_the_other() {
+    let web = TestWeb::builder().seed(6).pages(8).start();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("hosts.lock");
+    let mut other = HostLocks::open(&path).unwrap();
+    assert!(other.hold(&HostKey::parse(web.authority(0)).unwrap()));
+    let mut crawl = Crawl::of(&web);
+    crawl.config.host_locks = Some(path);
+    let summary = crawl.run().unwrap();
+    let Ended::Unreachable(hosts) = &summary.ended else {
+        panic!("{:?}", summary.ended)
+    };
+    assert_eq!(hosts[0].why, "another crawl is asking it");
+    assert_eq!(web.log().len(), 0);
+    drop(other);
+    let summary = crawl.run().unwrap();
+    assert_eq!(summary.ended, Ended::Finished);
+    assert!(summary.pages >= 8);
 }

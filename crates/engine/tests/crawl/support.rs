@@ -61,6 +61,7 @@ impl Crawl {
                 ..Politeness::default()
             },
             own_site: false,
+            host_locks: None,
             wait_unreachable: Duration::ZERO,
             fetch,
             warc: true,
