@@ -9,6 +9,8 @@
 
 use std::borrow::Cow;
 
+use super::glance::{Glance, ODD, SPECIAL, marks};
+
 /// Stands for `*` in a normal pattern; no normal path holds it.
 pub(super) const WILD: u8 = 0;
 
@@ -30,22 +32,10 @@ pub(super) enum Specials {
     Literal,
 }
 
-impl Shape {
-    /// That of a pattern that is its own normal form.
-    #[inline]
-    pub(super) fn plain(pattern: &[u8]) -> Shape {
-        Shape {
-            wild: false,
-            anchored: false,
-            octets: octets(pattern.len()),
-        }
-    }
-}
-
-/// Whether a pattern is its own normal form.
+/// Whether a pattern with these marks is its own normal form.
 #[inline]
-pub(super) fn is_normal(value: &[u8]) -> bool {
-    value.iter().all(|&b| CLASS[b as usize] == Class::Plain)
+pub(super) fn is_normal(marks: u64) -> bool {
+    marks & (ODD | SPECIAL) == 0
 }
 
 /// Appends `value` in normal form to `out`.
@@ -88,17 +78,35 @@ pub(super) fn push_pattern(value: &[u8], specials: Specials, out: &mut Vec<u8>) 
     }
 }
 
-/// A path in normal form. Without `/` at its start it gets one; a fragment is cut.
-#[inline]
-pub(super) fn normal_path(path: &str) -> Cow<'_, [u8]> {
-    let octets = path.as_bytes();
-    let ready = octets.first() == Some(&b'/')
-        && octets
-            .iter()
-            .all(|&b| matches!(CLASS[b as usize], Class::Plain | Class::Special));
-    match ready {
-        true => Cow::Borrowed(octets),
-        false => Cow::Owned(odd_path(octets)),
+/// A path in normal form.
+#[derive(Clone, Debug)]
+pub(super) struct Path<'a> {
+    pub(super) octets: Cow<'a, [u8]>,
+    pub(super) glance: Glance,
+}
+
+impl Path<'_> {
+    /// Without `/` at its start the path gets one; a fragment is cut.
+    #[inline]
+    pub(super) fn of(path: &str) -> Path<'_> {
+        let octets = path.as_bytes();
+        let marks = marks(octets);
+        match octets.first() == Some(&b'/') && marks & ODD == 0 {
+            true => Path {
+                glance: Glance::of(octets, marks),
+                octets: Cow::Borrowed(octets),
+            },
+            false => Path::odd(octets),
+        }
+    }
+
+    #[cold]
+    fn odd(octets: &[u8]) -> Path<'static> {
+        let octets = odd_path(octets);
+        Path {
+            glance: Glance::of(&octets, marks(&octets)),
+            octets: Cow::Owned(octets),
+        }
     }
 }
 
@@ -229,13 +237,13 @@ fn is_unreserved(octet: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Shape, Specials, matches, normal_path, push_pattern};
+    use super::{Path, Shape, Specials, matches, push_pattern};
 
     fn check(pattern: &str, path: &str, expect: bool) {
         let mut octets = Vec::new();
         let shape = push_pattern(pattern.as_bytes(), Specials::Meant, &mut octets);
         assert_eq!(
-            matches(&octets, shape, &normal_path(path)),
+            matches(&octets, shape, &Path::of(path).octets),
             expect,
             "{pattern} {path}"
         );
