@@ -137,11 +137,14 @@ impl Robots {
     /// 2.2.2).
     #[must_use]
     pub fn judge(&self, path_and_query: &str) -> Verdict<'_> {
-        let path = Path::of(path_and_query);
         let profile = match self.profile {
             Profile::Strictest => Profile::Rfc9309,
             profile => profile,
         };
+        if self.rule_count() == 0 && self.others.is_empty() {
+            return self.reading.verdict(None, profile);
+        }
+        let path = Path::of(path_and_query);
         let verdict = self.reading.judge(&path, profile);
         if verdict.is_allowed() {
             let mut others = self
@@ -253,6 +256,10 @@ impl Reading {
             b"/robots.txt" => None,
             _ => self.rules.decide(path),
         };
+        self.verdict(entry, profile)
+    }
+
+    fn verdict(&self, entry: Option<&Entry>, profile: Profile) -> Verdict<'_> {
         let group = match entry {
             Some(entry) => self.rules.group(entry),
             None => self.rules.first_group(),

@@ -26,7 +26,8 @@ pub(super) const ODD: u64 = 1 << 63;
 /// In a set of marks: `*` or `$` was there.
 pub(super) const SPECIAL: u64 = 1 << 62;
 
-const HEAD: usize = size_of::<u64>();
+/// So many octets of a pattern are compared at a glance.
+pub(super) const HEAD: usize = size_of::<u64>();
 
 /// The set of octets that occur in `text`, with [`ODD`] and [`SPECIAL`].
 #[inline]

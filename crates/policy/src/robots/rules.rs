@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::glance::{Demand, marks};
+use super::glance::{Demand, HEAD, marks};
 use super::index::{Index, Indexed, TooMuchWork};
 use super::pattern::{self, Path, Shape, Specials, WILD};
 
@@ -263,12 +263,16 @@ impl Rules {
         for entry in &self.entries {
             if entry.demand.may_match(path.glance) && entry.weight > most {
                 tried += 1;
-                if pattern::matches(self.pattern(entry), entry.shape(), &path.octets) {
+                if entry.is_short_prefix() || self.matches(entry, &path.octets) {
                     (best, most) = (Some(entry), entry.weight);
                 }
             }
         }
         (best, tried)
+    }
+
+    fn matches(&self, entry: &Entry, path: &[u8]) -> bool {
+        pattern::matches(self.pattern(entry), entry.shape(), path)
     }
 
     fn new_index(&self) -> Index {
@@ -333,6 +337,11 @@ const INDEX_BASE: usize = 1024;
 impl Entry {
     pub(super) fn allows(&self) -> bool {
         self.weight.allows()
+    }
+
+    /// Whether a path that may match by its first octets does.
+    fn is_short_prefix(&self) -> bool {
+        !self.wild && !self.anchored && self.pattern.len as usize <= HEAD
     }
 
     fn shape(&self) -> Shape {
