@@ -137,7 +137,7 @@ impl Index {
             active.retain(|tree| tails.trees[tree as usize].heaviest >= weight);
         }
         if !active.is_empty() {
-            let patience = self.weights.len() + PATIENCE * path.len();
+            let patience = self.patience(path.len());
             tails.scan(path, &mut active, patience, |rule| {
                 self.weigh(&mut best, rule);
             })?;
@@ -167,6 +167,12 @@ impl Index {
         }
     }
 
+    /// How many finds of parts a path may bring: as many as cost what it costs to look at the
+    /// rules one by one, where each part is sought along the whole path.
+    fn patience(&self, path_octets: usize) -> usize {
+        8 * path_octets + self.weights.len() * (1 + path_octets / 64)
+    }
+
     fn weigh(&self, best: &mut u32, rule: u32) {
         if rule == NONE {
             return;
@@ -179,9 +185,6 @@ impl Index {
         size_of::<Index>() + size_of_val(&*self.weights) + self.heads.memory_octets() + tails
     }
 }
-
-/// How many finds of parts an octet of the path may bring, besides one for each rule.
-const PATIENCE: usize = 8;
 
 impl Tails {
     fn scan(

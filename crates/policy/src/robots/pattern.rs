@@ -9,6 +9,8 @@
 
 use std::borrow::Cow;
 
+use memchr::{memchr, memmem};
+
 use super::glance::{Glance, ODD, SPECIAL, marks};
 
 /// Stands for `*` in a normal pattern; no normal path holds it.
@@ -174,6 +176,11 @@ pub(super) fn matches(pattern: &[u8], shape: Shape, path: &[u8]) -> bool {
 }
 
 fn matches_wild(pattern: &[u8], anchored: bool, path: &[u8]) -> bool {
+    // Most that end in `$` are out by their last octet.
+    let end = pattern.last();
+    if anchored && end != Some(&WILD) && end != path.last() {
+        return false;
+    }
     let mut parts = pattern.split(|&b| b == WILD);
     let Some(mut rest) = path.strip_prefix(parts.next().unwrap_or_default()) else {
         return false;
@@ -191,17 +198,22 @@ fn matches_wild(pattern: &[u8], anchored: bool, path: &[u8]) -> bool {
     !anchored || rest.ends_with(last)
 }
 
-/// Short haystacks are searched plainly: making a searcher would cost more than using it.
-pub(super) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    const SHORT: usize = 64;
-    if haystack.len() > SHORT {
-        return memchr::memmem::find(haystack, needle);
-    }
+/// The first places are tried plainly: making a searcher would cost more than they do.
+fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    const PLAINLY: usize = 8;
     let Some(&first) = needle.first() else {
         return Some(0);
     };
-    let last_start = haystack.len().checked_sub(needle.len())?;
-    (0..=last_start).find(|&at| haystack[at] == first && haystack[at..].starts_with(needle))
+    let places = haystack.len().checked_sub(needle.len())? + 1;
+    let mut from = 0;
+    for _ in 0..PLAINLY {
+        let at = from + memchr(first, &haystack[from..places])?;
+        if haystack[at..].starts_with(needle) {
+            return Some(at);
+        }
+        from = at + 1;
+    }
+    memmem::find(&haystack[from..], needle).map(|at| from + at)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -241,7 +241,7 @@ impl Rules {
             }
         }
         let (decided, tried) = self.decide_plainly(path);
-        let spent = self.entries.len() + tried * (8 + path.octets.len() / 4);
+        let spent = self.entries.len() + tried * (8 + path.octets.len() / 16);
         let before = self.spent.load(Ordering::Relaxed);
         let spent = before.saturating_add(narrow(spent));
         self.spent.store(spent, Ordering::Relaxed);
