@@ -324,10 +324,13 @@ impl Rules {
             + index
     }
 
+    /// A pattern brings two nodes at most to the trie of heads; parts have one for each octet.
     fn index_bound(&self) -> usize {
-        let octets = |entry: &Entry| entry.pattern.len as usize;
-        let patterns: usize = self.entries.iter().map(octets).sum();
-        INDEX_BASE + 100 * self.entries.len() + 38 * patterns
+        let octets = |entry: &Entry| match (entry.wild, entry.pattern.len as usize) {
+            (true, octets) => 100 + 38 * octets,
+            (false, octets) => 64 + octets,
+        };
+        INDEX_BASE + self.entries.iter().map(octets).sum::<usize>()
     }
 }
 
