@@ -14,7 +14,7 @@ use std::hint::black_box;
 use std::path::Path;
 
 use crawl_policy::{ProductToken, Profile, Robots};
-use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 const AGENT: &str = "ExampleBot";
 const PATHS: usize = 20;
@@ -91,20 +91,38 @@ fn synthetic(seed: usize) -> String {
     text + "\nSitemap: https://www.example.org/sitemap.xml\n"
 }
 
-/// Reading a file for one question, over the whole corpus.
-fn one_shot(c: &mut Criterion, corpus: &[File]) {
-    let mut group = c.benchmark_group("one_shot");
+/// The corpus as a whole and by the size of its files.
+fn classes(corpus: &[File]) -> Vec<(&'static str, Vec<&File>)> {
+    let class = |name, from: usize, to: usize| {
+        let within = |file: &&File| (from..to).contains(&file.text.len());
+        (name, corpus.iter().filter(within).collect::<Vec<_>>())
+    };
+    let classes = vec![
+        class("all", 0, usize::MAX),
+        class("small", 0, 1024),
+        class("middle", 1024, 8 * 1024),
+        class("large", 8 * 1024, usize::MAX),
+    ];
+    let filled = classes.into_iter().filter(|(_, files)| !files.is_empty());
+    filled.collect()
+}
+
+/// Reading a file for one question.
+fn one_shot(c: &mut Criterion, class: &str, corpus: &[&File]) {
+    let mut group = c.benchmark_group(format!("one_shot/{class}"));
     let octets = corpus.iter().map(|file| file.text.len() as u64).sum();
     group.throughput(Throughput::Bytes(octets));
+    let agent = ProductToken::new(AGENT).expect("invariant: a token");
     group.bench_function("crawl-policy", |b| {
         b.iter(|| {
-            let allowed = |file: &&File| parse(&file.text).judge(&file.paths[0]).is_allowed();
+            let read = |file: &File| Robots::parse(file.text.as_bytes(), &agent, Profile::Rfc9309);
+            let allowed = |file: &&&File| read(file).judge(&file.paths[0]).is_allowed();
             black_box(corpus.iter().filter(allowed).count())
         });
     });
     group.bench_function("robotxt", |b| {
         b.iter(|| {
-            let allowed = |file: &&File| {
+            let allowed = |file: &&&File| {
                 robotxt::Robots::parse(file.text.as_bytes(), AGENT).is_allowed(&file.paths[0])
             };
             black_box(corpus.iter().filter(allowed).count())
@@ -112,7 +130,7 @@ fn one_shot(c: &mut Criterion, corpus: &[File]) {
     });
     group.bench_function("texting_robots", |b| {
         b.iter(|| {
-            let allowed = |file: &&File| {
+            let allowed = |file: &&&File| {
                 texting_robots::Robot::new(AGENT, file.text.as_bytes())
                     .is_ok_and(|robot| robot.allowed(&file.paths[0]))
             };
@@ -121,12 +139,8 @@ fn one_shot(c: &mut Criterion, corpus: &[File]) {
     });
     group.bench_function("robotstxt", |b| {
         b.iter(|| {
-            black_box(
-                corpus
-                    .iter()
-                    .filter(|f| robotstxt_allows(f, &f.paths[0]))
-                    .count(),
-            )
+            let allowed = |file: &&&File| robotstxt_allows(file, &file.paths[0]);
+            black_box(corpus.iter().filter(allowed).count())
         });
     });
     group.finish();
@@ -141,11 +155,13 @@ fn robotstxt_allows(file: &File, path: &str) -> bool {
     .unwrap_or(false)
 }
 
-/// Asking files that have been read.
-fn compiled(c: &mut Criterion, corpus: &[File]) {
-    let mut group = c.benchmark_group("compiled");
+/// Asking files that have been read, each of them twenty times before it is the next one's
+/// turn.
+fn compiled(c: &mut Criterion, class: &str, corpus: &[&File]) {
+    let mut group = c.benchmark_group(format!("compiled/{class}"));
     group.throughput(Throughput::Elements((corpus.len() * PATHS) as u64));
     let ours: Vec<_> = corpus.iter().map(|file| parse(&file.text)).collect();
+    report_memory(class, corpus, &ours);
     group.bench_function("crawl-policy", |b| {
         b.iter(|| {
             count(corpus, &ours, |robots, path| {
@@ -172,18 +188,23 @@ fn compiled(c: &mut Criterion, corpus: &[File]) {
         });
     });
     group.finish();
-    let octets: usize = ours.iter().map(Robots::memory_octets).sum();
+    report_memory(class, corpus, &ours);
+}
+
+/// Before a file is asked, what an index may take is counted; afterwards what it does take.
+fn report_memory(class: &str, corpus: &[&File], robots: &[Robots]) {
+    let octets: usize = robots.iter().map(Robots::memory_octets).sum();
     let read: usize = corpus.iter().map(|file| file.text.len()).sum();
-    let most = ours.iter().map(Robots::memory_octets).max();
+    let most = robots.iter().map(Robots::memory_octets).max();
     eprintln!(
-        "memory: {} octets a compiled file, {:.2} per octet read, at most {}",
-        octets / ours.len().max(1),
+        "memory, {class}: {} octets a compiled file, {:.2} per octet read, at most {}",
+        octets / robots.len().max(1),
         octets as f64 / read as f64,
         most.unwrap_or_default(),
     );
 }
 
-fn count<R>(corpus: &[File], robots: &[R], allows: impl Fn(&R, &str) -> bool) -> usize {
+fn count<R>(corpus: &[&File], robots: &[R], allows: impl Fn(&R, &str) -> bool) -> usize {
     let pairs = corpus.iter().zip(robots);
     pairs
         .map(|(file, robots)| {
@@ -211,7 +232,6 @@ fn sizes(c: &mut Criterion) {
             let text = (0..count).map(rule).collect::<String>();
             let robots = parse(&("User-agent: *\n".to_owned() + &text));
             let path = "/d25000/some/page/of/a/site.html?with=12345&more=words";
-            let _ = (robots.judge(path), robots.judge(path));
             group.bench_function(BenchmarkId::new(name, count), |b| {
                 b.iter(|| robots.judge(black_box(path)).is_allowed());
             });
@@ -220,82 +240,69 @@ fn sizes(c: &mut Criterion) {
     group.finish();
 }
 
-/// Half a megabyte of malice, read and asked three times with a path of 2000 octets.
-fn hostile(c: &mut Criterion) {
-    let mut group = c.benchmark_group("hostile");
-    group.sample_size(10);
-    let path = "/".to_owned() + &"a".repeat(1999);
+/// Half a megabyte of malice.
+fn malice() -> Vec<(&'static str, String)> {
+    let lines = |count: usize, rule: &dyn Fn(usize) -> String| {
+        let mut text = "User-agent: *\n".to_owned();
+        for n in 1..=count {
+            let _ = writeln!(text, "Disallow: /{}", rule(n));
+        }
+        text.truncate(500 * 1024);
+        text
+    };
+    let a = |n: usize| "a".repeat(n);
     let long = "*a".repeat(8000);
-    for (name, rules) in [
-        (
-            "stars",
-            (0..31)
-                .map(|n| format!("Disallow: /{long}{n}\n"))
-                .collect::<String>(),
-        ),
-        (
-            "short",
-            format!("Disallow: /{}b\n", "a*".repeat(20)).repeat(10_000),
-        ),
-        (
-            "rules",
-            (0..25_000)
-                .map(|n| format!("Disallow: /*{n:05}x\n"))
-                .collect(),
-        ),
-        (
-            "runs",
-            (1..1000)
-                .map(|n| format!("Disallow: /*{}b\n", "a".repeat(n)))
-                .collect(),
-        ),
-        (
-            "stairs",
-            (1..1000)
-                .map(|n| format!("Disallow: /*{}*b\n", "a".repeat(n)))
-                .collect(),
-        ),
+    vec![
+        ("stars", lines(31, &|n| format!("{long}{n}"))),
+        ("short", lines(10_000, &|_| "a*".repeat(20) + "b")),
+        ("rules", lines(25_000, &|n| format!("*{n:05}x"))),
+        ("runs", lines(999, &|n| format!("*{}b", a(n)))),
+        ("stairs", lines(999, &|n| format!("*{}*b", a(n)))),
+        ("walls", lines(999, &|n| format!("*b*z*{}", a(n)))),
         (
             "pairs",
-            (0..25_000)
-                .map(|n| {
-                    format!(
-                        "Disallow: /*{}*{}c\n",
-                        "a".repeat(n % 150 + 1),
-                        "a".repeat(n / 150)
-                    )
-                })
-                .collect(),
+            lines(25_000, &|n| format!("*{}*{}c", a(n % 150 + 1), a(n / 150))),
         ),
-    ] {
-        let mut text = "User-agent: *\n".to_owned() + &rules;
-        text.truncate(500 * 1024);
-        group.bench_function(BenchmarkId::new(name, "crawl-policy"), |b| {
-            b.iter_batched(
-                || (),
-                |()| {
-                    let robots = parse(&text);
-                    (0..3).filter(|_| robots.judge(&path).is_allowed()).count()
-                },
-                BatchSize::PerIteration,
-            );
+    ]
+}
+
+/// Malice read and asked three times, and asked alone, with a path of 2000 octets that holds
+/// whatever octets the rules do.
+fn hostile(c: &mut Criterion) {
+    let path = "/0123456789xzcb".to_owned() + &"a".repeat(1985);
+    for (name, text) in malice() {
+        let mut group = c.benchmark_group(format!("hostile/{name}"));
+        group.sample_size(10);
+        group.bench_function("crawl-policy", |b| {
+            b.iter(|| {
+                let robots = parse(&text);
+                (0..3).filter(|_| robots.judge(&path).is_allowed()).count()
+            });
         });
-        group.bench_function(BenchmarkId::new(name, "robotxt"), |b| {
+        group.bench_function("robotxt", |b| {
             b.iter(|| {
                 let robots = robotxt::Robots::parse(text.as_bytes(), AGENT);
                 (0..3).filter(|_| robots.is_allowed(&path)).count()
             });
         });
+        let ours = parse(&text);
+        group.bench_function("asked/crawl-policy", |b| {
+            b.iter(|| ours.judge(&path).is_allowed());
+        });
+        let theirs = robotxt::Robots::parse(text.as_bytes(), AGENT);
+        group.bench_function("asked/robotxt", |b| b.iter(|| theirs.is_allowed(&path)));
+        group.finish();
     }
-    group.finish();
 }
 
 fn all(c: &mut Criterion) {
     let corpus = corpus();
     // One engine panics on some files; its reports would drown the figures.
     std::panic::set_hook(Box::new(|_| {}));
-    one_shot(c, &corpus);
-    compiled(c, &corpus);
+    for (class, files) in classes(&corpus) {
+        one_shot(c, class, &files);
+        compiled(c, class, &files);
+    }
     sizes(c);
     hostile(c);
 }

@@ -2,6 +2,7 @@
 
 mod active;
 mod dialects;
+mod glance;
 mod index;
 mod lines;
 mod lint;
@@ -27,8 +28,9 @@ pub(crate) use records::{Preference, PreferenceKind};
 
 use lines::Body;
 use oddity::note;
-use pattern::Specials;
+use pattern::{Path, Specials};
 use rfc9309::{IndexPages, Reading};
+use rules::Entry;
 
 /// A robots.txt, compiled for one agent under one [`Profile`].
 ///
@@ -135,11 +137,14 @@ impl Robots {
     /// 2.2.2).
     #[must_use]
     pub fn judge(&self, path_and_query: &str) -> Verdict<'_> {
-        let path = pattern::normal_path(path_and_query);
         let profile = match self.profile {
             Profile::Strictest => Profile::Rfc9309,
             profile => profile,
         };
+        if self.rule_count() == 0 && self.others.is_empty() {
+            return self.reading.verdict(None, profile);
+        }
+        let path = Path::of(path_and_query);
         let verdict = self.reading.judge(&path, profile);
         if verdict.is_allowed() {
             let mut others = self
@@ -210,7 +215,7 @@ impl Robots {
     /// The lines about the use of a path that speak for the agent: those with the longest
     /// path that matches, its groups' before the file's.
     pub(crate) fn preferences(&self, kind: PreferenceKind, path: &str) -> Vec<&Preference> {
-        let path = pattern::normal_path(path);
+        let path = Path::of(path).octets;
         let reading = &self.reading;
         for lines in [&reading.group.preferences, &reading.file.preferences] {
             let of_kind = lines.iter().filter(|line| line.kind == kind);
@@ -246,17 +251,21 @@ impl Robots {
 }
 
 impl Reading {
-    fn judge(&self, path: &[u8], profile: Profile) -> Verdict<'_> {
-        let entry = match path {
+    fn judge(&self, path: &Path<'_>, profile: Profile) -> Verdict<'_> {
+        let entry = match &*path.octets {
             b"/robots.txt" => None,
-            path => self.rules.decide(path),
+            _ => self.rules.decide(path),
         };
+        self.verdict(entry, profile)
+    }
+
+    fn verdict(&self, entry: Option<&Entry>, profile: Profile) -> Verdict<'_> {
         let group = match entry {
             Some(entry) => self.rules.group(entry),
             None => self.rules.first_group(),
         };
         Verdict {
-            access: match entry.is_none_or(|entry| entry.allow) {
+            access: match entry.is_none_or(Entry::allows) {
                 true => Access::Allowed,
                 false => Access::Disallowed,
             },
@@ -294,7 +303,7 @@ fn matching_octets(pattern: &str, path: &[u8]) -> Option<u32> {
 
 /// Whether a path pattern as of RFC 9309 matches a path.
 pub(crate) fn path_matches(pattern: &str, path_and_query: &str) -> bool {
-    matching_octets(pattern, &pattern::normal_path(path_and_query)).is_some()
+    matching_octets(pattern, &Path::of(path_and_query).octets).is_some()
 }
 
 fn note_body(body: &Body<'_>, oddities: &mut Vec<Oddity>) {

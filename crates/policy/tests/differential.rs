@@ -1,12 +1,51 @@
-//! Against another reader of robots.txt, on random files that use only what both take from
-//! RFC 9309: paths begin with a slash, reserved octets are not escaped, no other record stands
-//! in a group's header, names have nothing behind them, no index page is allowed.
-#![allow(missing_docs, clippy::unwrap_used)]
+//! Against two oracles, on random files: a slow, plain reading written apart from the crate's
+//! own, and another crate. `--nocapture` shows how much was compared.
+#![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
+
+#[path = "checks/reference.rs"]
+mod reference;
+
+use std::cell::Cell;
 
 use crawl_policy::{ProductToken, Profile, Robots};
 use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
 
-fn line() -> impl Strategy<Value = String> {
+/// How much was compared. Any difference fails the test, and is then shown with its file.
+#[derive(Default)]
+struct Counts {
+    files: Cell<u64>,
+    checks: Cell<u64>,
+    refusals: Cell<u64>,
+}
+
+impl Counts {
+    fn count(&self, cell: impl Fn(&Counts) -> &Cell<u64>) {
+        cell(self).set(cell(self).get() + 1);
+    }
+
+    fn report(&self, oracle: &str, excluded: &str) {
+        let [files, checks, refusals] = [&self.files, &self.checks, &self.refusals].map(Cell::get);
+        assert!(
+            checks > files && refusals * 20 > checks,
+            "too little is compared"
+        );
+        println!(
+            "{oracle}: {files} files, {checks} checks, {refusals} of them refusals, 0 differences; left out: {excluded}"
+        );
+    }
+}
+
+fn runner() -> TestRunner {
+    TestRunner::new(Config {
+        cases: 2000,
+        failure_persistence: None,
+        ..Config::default()
+    })
+}
+
+/// What both readers take from RFC 9309.
+fn common_line() -> impl Strategy<Value = String> {
     prop_oneof![
         3 => "User-agent: (ourbot|other|\\*)\n",
         9 => "(Disallow|Allow|disallow|Dissallow): (/[abx]{0,3}([*][ab.]{0,2}){0,2}[$]?|)\n",
@@ -15,19 +54,99 @@ fn line() -> impl Strategy<Value = String> {
     ]
 }
 
-proptest! {
-    #[test]
-    fn ours_and_another_reader_agree(
-        lines in prop::collection::vec(line(), 0..24),
-        paths in prop::collection::vec("/[abx.]{0,5}(%C3%BC|~|)[ab]{0,3}(\\?[ab]{0,2})?", 1..8),
-    ) {
-        let file = lines.concat();
-        let agent = ProductToken::new("ourbot").unwrap();
+/// And what only the reference reads as we do.
+fn any_line() -> impl Strategy<Value = String> {
+    prop_oneof![
+        8 => common_line(),
+        2 => "(User-agent|useragent): ?(ourbot/2|bot2x|ourbot other|\\* x|)\r?\n",
+        3 => "(Dis|dis|)allow ?: ?/?[ab*%]{0,5}(/index.html|%2[aAfF4]|\\$| x)\\$? ?\r?\n",
+        1 => "(Crawl-delay|Host|x): ?[0-9a-z]{0,3}\r\n",
+        1 => "[ -~]{0,12}\n",
+    ]
+}
+
+/// Rules so many that an index is made; none matches a path that is asked.
+fn ballast() -> String {
+    let rules: String = (0..150)
+        .map(|n| format!("Disallow: /q{n}*{n}z\n"))
+        .collect();
+    format!("User-agent: *\nUser-agent: ourbot\n{rules}")
+}
+
+/// So many questions pay for an index.
+const OFTEN: usize = 120;
+
+#[test]
+fn ours_and_the_reference_agree() {
+    let (counts, agent) = (Counts::default(), ProductToken::new("ourbot").unwrap());
+    let lines = prop::collection::vec(any_line(), 0..24);
+    let path = "/[abx.]{0,5}(%C3%BC|~|%2a|/index.html|)[ab]{0,3}(\\?[ab]{0,2}|#x)?";
+    let cases = (
+        lines,
+        prop::collection::vec(path, 1..8),
+        prop::bool::weighted(0.1),
+    );
+    let compare = |(lines, paths, many): (Vec<String>, Vec<String>, bool)| {
+        let file = match many {
+            true => lines.concat() + "\n" + &ballast(),
+            false => lines.concat(),
+        };
         let robots = Robots::parse(file.as_bytes(), &agent, Profile::Rfc9309);
-        let other = robotxt::Robots::parse(file.as_bytes(), "ourbot");
+        counts.count(|counts| &counts.files);
+        for _ in 0..if many { OFTEN } else { 0 } {
+            let _ = robots.judge("/a");
+        }
         for path in &paths {
             let verdict = robots.judge(path);
-            prop_assert_eq!(verdict.is_allowed(), other.is_allowed(path), "{} {:?}\n{}", path, verdict, file);
+            let found = (verdict.is_allowed(), verdict.rule.map(|rule| rule.line));
+            let expect = reference::judge(file.as_bytes(), &agent, path);
+            prop_assert_eq!(found, expect, "{}\n{}", path, file);
+            counts.count(|counts| &counts.checks);
+            if !found.0 {
+                counts.count(|counts| &counts.refusals);
+            }
         }
-    }
+        Ok(())
+    };
+    runner().run(&cases, compare).unwrap();
+    counts.report(
+        "the reference, verdict and line",
+        "UTF-16, which it does not bridge",
+    );
+}
+
+#[test]
+fn ours_and_another_crate_agree() {
+    let (counts, agent) = (Counts::default(), ProductToken::new("ourbot").unwrap());
+    let lines = prop::collection::vec(common_line(), 0..24);
+    let path = "/[abx.]{0,5}(%C3%BC|~|)[ab]{0,3}(\\?[ab]{0,2})?";
+    let cases = (lines, prop::collection::vec(path, 1..8));
+    let compare = |(lines, paths): (Vec<String>, Vec<String>)| {
+        let file = lines.concat();
+        let robots = Robots::parse(file.as_bytes(), &agent, Profile::Rfc9309);
+        let other = robotxt::Robots::parse(file.as_bytes(), "ourbot");
+        counts.count(|counts| &counts.files);
+        for path in &paths {
+            let verdict = robots.judge(path);
+            let allowed = other.is_allowed(path);
+            prop_assert_eq!(
+                verdict.is_allowed(),
+                allowed,
+                "{} {:?}\n{}",
+                path,
+                verdict,
+                file
+            );
+            counts.count(|counts| &counts.checks);
+            if !allowed {
+                counts.count(|counts| &counts.refusals);
+            }
+        }
+        Ok(())
+    };
+    runner().run(&cases, compare).unwrap();
+    counts.report(
+        "robotxt, verdict",
+        "what it reads otherwise: paths without a slash (it adds one), escaped reserved octets (it knows no literal `*` and `$`), other records in a group's header (they end it), names with a version (only whole names count), index pages (they allow no folder)",
+    );
 }

@@ -10,28 +10,31 @@
 use std::collections::HashMap;
 
 use super::active::{Active, Live};
-use super::pattern::{Shape, WILD};
-use super::rules::outweighs;
+use super::pattern::WILD;
+use super::rules::Weight;
 use super::trie::{NONE, Trie};
 
 /// What the index knows of a rule.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Indexed<'a> {
     pub(super) pattern: &'a [u8],
-    pub(super) shape: Shape,
-    pub(super) allow: bool,
+    pub(super) anchored: bool,
+    pub(super) weight: Weight,
 }
 
 #[derive(Debug)]
 pub(super) struct Index {
-    /// Weights of the rules, by their number.
-    weights: Box<[(u32, bool)]>,
+    /// By the rules' numbers.
+    weights: Box<[Weight]>,
     /// What stands before the first wildcard.
-    heads: Trie,
-    /// By node of `heads`.
-    ends: Box<[Ends]>,
+    heads: Trie<Ends>,
     tails: Option<Box<Tails>>,
 }
+
+/// The parts of the rules lie so badly in a path that looking at the rules one by one is
+/// quicker.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TooMuchWork;
 
 /// What a node of the trie of heads means. Numbers of rules, or [`NONE`].
 #[derive(Clone, Copy, Debug)]
@@ -44,22 +47,22 @@ struct Ends {
     tree: u32,
 }
 
+impl Default for Ends {
+    fn default() -> Ends {
+        Ends {
+            open: NONE,
+            exact: NONE,
+            tree: NONE,
+        }
+    }
+}
+
 /// The parts behind wildcards.
 #[derive(Debug)]
 struct Tails {
-    parts: Trie,
-    /// By node of `parts`: the longest proper suffix that is a node too.
-    fails: Box<[u32]>,
-    /// By node of `parts`: the part that ends here, or [`NONE`].
-    part: Box<[u32]>,
-    /// By node of `parts`: the next node on the way of fails where a part ends, or [`NONE`].
-    shorter: Box<[u32]>,
-    /// By node of `parts`: itself where a part ends there, else as `shorter`.
-    ends: Box<[u32]>,
+    parts: Trie<Links>,
     /// Octets with which a part begins.
-    starts: Box<[bool; 256]>,
-    /// The automaton as a table, where that is small.
-    table: Option<Table>,
+    starts: [bool; 256],
     /// By part: its length, and where its steps begin; one more at the end.
     spans: Box<[(u32, u32)]>,
     /// By part, then by tree.
@@ -68,26 +71,31 @@ struct Tails {
     trees: Box<[Tree]>,
 }
 
-/// One look-up for an octet, instead of a search among children and ways back.
-#[derive(Debug)]
-struct Table {
-    /// By octet: its column. Octets that stand in no part share the first.
-    column: Box<[u8; 256]>,
-    columns: usize,
-    /// By node and column: the row of the node that follows, and [`FOUND`].
-    next: Box<[u16]>,
+/// What a node of the trie of parts means.
+#[derive(Clone, Copy, Debug)]
+struct Links {
+    /// The longest proper suffix that is a node too.
+    fail: u32,
+    /// The part that ends here, or [`NONE`].
+    part: u32,
+    /// The next node on the way of fails where a part ends, or [`NONE`].
+    shorter: u32,
 }
 
-/// A part ends at the node that follows.
-const FOUND: u16 = 0x8000;
-
-/// A larger table would cost more memory than the files it speaks for.
-const MAX_TABLE: usize = 4096;
+impl Default for Links {
+    fn default() -> Links {
+        Links {
+            fail: 0,
+            part: NONE,
+            shorter: NONE,
+        }
+    }
+}
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Tree {
     /// The weight that no rule in it exceeds.
-    heaviest: u32,
+    heaviest: Weight,
     /// How many steps lead on from it.
     steps: u32,
 }
@@ -110,28 +118,31 @@ impl Index {
     }
 
     /// The number of the rule that decides over a normal path.
-    pub(super) fn decide(&self, path: &[u8]) -> Option<u32> {
+    pub(super) fn decide(&self, path: &[u8]) -> Result<Option<u32>, TooMuchWork> {
         let best = match &self.tails {
             None => self.walk(path, |_, _| {}),
-            Some(tails) => self.decide_with(tails, path),
+            Some(tails) => self.decide_with(tails, path)?,
         };
-        (best != NONE).then_some(best)
+        Ok((best != NONE).then_some(best))
     }
 
-    fn decide_with(&self, tails: &Tails, path: &[u8]) -> u32 {
+    fn decide_with(&self, tails: &Tails, path: &[u8]) -> Result<u32, TooMuchWork> {
         let mut active = Active::default();
         let mut best = self.walk(path, |tree, at| {
             let steps = tails.trees[tree as usize].steps;
             active.push(tree, narrow(at), steps, tails.trees.len());
         });
         if best != NONE {
-            let weight = self.weights[best as usize].0;
+            let weight = self.weights[best as usize];
             active.retain(|tree| tails.trees[tree as usize].heaviest >= weight);
         }
         if !active.is_empty() {
-            tails.scan(path, &mut active, |rule| self.weigh(&mut best, rule));
+            let patience = self.patience(path.len());
+            tails.scan(path, &mut active, patience, |rule| {
+                self.weigh(&mut best, rule);
+            })?;
         }
-        best
+        Ok(best)
     }
 
     /// The weightiest rule without wildcards; each tree that the path gets to is reported.
@@ -139,7 +150,7 @@ impl Index {
     fn walk(&self, path: &[u8], mut reached: impl FnMut(u32, usize)) -> u32 {
         let (mut node, mut depth) = (0, 0);
         loop {
-            let ends = self.ends[node as usize];
+            let ends = self.heads.at(node);
             if ends.tree != NONE {
                 reached(ends.tree, depth);
             }
@@ -156,6 +167,12 @@ impl Index {
         }
     }
 
+    /// How many finds of parts a path may bring: as many as cost what it costs to look at the
+    /// rules one by one, where each part is sought along the whole path.
+    fn patience(&self, path_octets: usize) -> usize {
+        8 * path_octets + self.weights.len() * (1 + path_octets / 64)
+    }
+
     fn weigh(&self, best: &mut u32, rule: u32) {
         if rule == NONE {
             return;
@@ -165,38 +182,37 @@ impl Index {
 
     pub(super) fn memory_octets(&self) -> usize {
         let tails = self.tails.as_ref().map_or(0, |tails| tails.memory_octets());
-        size_of::<Index>()
-            + size_of_val(&*self.weights)
-            + size_of_val(&*self.ends)
-            + self.heads.memory_octets()
-            + tails
+        size_of::<Index>() + size_of_val(&*self.weights) + self.heads.memory_octets() + tails
     }
 }
 
 impl Tails {
-    fn scan(&self, path: &[u8], active: &mut Active, mut matched: impl FnMut(u32)) {
+    fn scan(
+        &self,
+        path: &[u8],
+        active: &mut Active,
+        mut patience: usize,
+        mut matched: impl FnMut(u32),
+    ) -> Result<(), TooMuchWork> {
         let first = active.first() as usize;
-        let (mut node, mut row) = (0, 0);
+        let mut node = 0;
         for (at, &octet) in path.iter().enumerate().skip(first) {
-            match &self.table {
-                Some(table) => {
-                    let next = table.next[row + table.column[octet as usize] as usize];
-                    row = (next & !FOUND) as usize;
-                    if next & FOUND == 0 {
-                        continue;
-                    }
-                    node = narrow(row / table.columns);
-                }
-                None if node == 0 && !self.starts[octet as usize] => continue,
-                None => node = self.follow(node, octet),
+            if node == 0 && !self.starts[octet as usize] {
+                continue;
             }
-            let mut end = self.ends[node as usize];
+            node = self.follow(node, octet);
+            let mut end = match self.parts.at(node).part {
+                NONE => self.parts.at(node).shorter,
+                _ => node,
+            };
             while end != NONE {
-                let part = self.part[end as usize];
-                self.found(part, at + 1, path.len(), active, &mut matched);
-                end = self.shorter[end as usize];
+                let links = self.parts.at(end);
+                let looked = self.found(links.part, at + 1, path.len(), active, &mut matched);
+                patience = patience.checked_sub(looked).ok_or(TooMuchWork)?;
+                end = links.shorter;
             }
         }
+        Ok(())
     }
 
     fn follow(&self, mut node: u32, octet: u8) -> u32 {
@@ -204,13 +220,13 @@ impl Tails {
             match self.parts.child(node, octet) {
                 Some(child) => return child,
                 None if node == 0 => return 0,
-                None => node = self.fails[node as usize],
+                None => node = self.parts.at(node).fail,
             }
         }
     }
 
     /// A part ends before octet `end`: takes each step over it whose tree was reached before
-    /// the part begins.
+    /// the part begins. How many steps or trees were looked at is returned.
     fn found(
         &self,
         part: u32,
@@ -218,7 +234,7 @@ impl Tails {
         path_end: usize,
         active: &mut Active,
         matched: &mut impl FnMut(u32),
-    ) {
+    ) -> usize {
         let (octets, first) = self.spans[part as usize];
         let begin = narrow(end) - octets;
         let steps = &self.steps[first as usize..self.spans[part as usize + 1].1 as usize];
@@ -242,8 +258,9 @@ impl Tails {
                     take(step, active);
                 }
             }
-            return;
+            return 1 + steps.len();
         }
+        let looked = 1 + active.live();
         let mut n = 0;
         while let Some(Live { tree, at, .. }) = active.get(n) {
             let step = match at <= begin {
@@ -256,20 +273,12 @@ impl Tails {
                 n += 1;
             }
         }
+        looked
     }
 
     fn memory_octets(&self) -> usize {
         size_of::<Tails>()
             + self.parts.memory_octets()
-            + size_of_val(&*self.fails)
-            + size_of_val(&*self.part)
-            + size_of_val(&*self.shorter)
-            + size_of_val(&*self.ends)
-            + size_of_val(&*self.starts)
-            + self
-                .table
-                .as_ref()
-                .map_or(0, |table| 256 + 2 * table.next.len())
             + size_of_val(&*self.spans)
             + size_of_val(&*self.steps)
             + size_of_val(&*self.trees)
@@ -278,7 +287,7 @@ impl Tails {
 
 #[derive(Default)]
 struct Builder<'a> {
-    weights: Vec<(u32, bool)>,
+    weights: Vec<Weight>,
     /// Head, and what ends there.
     heads: Vec<(&'a [u8], End)>,
     /// Part by its octets, in order of appearance.
@@ -300,20 +309,18 @@ enum End {
 impl<'a> Builder<'a> {
     fn build(mut self, rules: impl Iterator<Item = Indexed<'a>>) -> Index {
         for (number, rule) in (0..).zip(rules) {
-            self.weights.push((rule.shape.octets, rule.allow));
+            self.weights.push(rule.weight);
             self.add(number, &rule);
         }
         for (head, tree) in std::mem::take(&mut self.roots) {
             self.heads.push((head, End::Tree(tree)));
         }
         self.heads.sort_by_key(|(head, _)| *head);
-        let (heads, nodes) = Trie::compressed(&mut self.heads.iter().map(|(head, _)| *head));
-        let ends = self.ends(&heads, &nodes);
+        let heads = self.heads();
         Index {
             tails: (!self.parts.is_empty()).then(|| Box::new(self.tails())),
             weights: self.weights.into(),
             heads,
-            ends,
         }
     }
 
@@ -321,7 +328,7 @@ impl<'a> Builder<'a> {
         // A wildcard at the end changes nothing in what matches, nor does `$` behind it.
         let (pattern, anchored) = match rule.pattern {
             [pattern @ .., WILD] => (pattern, false),
-            pattern => (pattern, rule.shape.anchored),
+            pattern => (pattern, rule.anchored),
         };
         let mut parts = pattern.split(|&b| b == WILD);
         let head = parts.next().unwrap_or_default();
@@ -338,7 +345,7 @@ impl<'a> Builder<'a> {
         self.reserve_tree(tree);
         while let Some(part) = parts.next() {
             let heaviest = &mut self.trees[tree as usize].heaviest;
-            *heaviest = rule.shape.octets.max(*heaviest);
+            *heaviest = rule.weight.max(*heaviest);
             let at = self.step(tree, part);
             if parts.peek().is_some() {
                 if self.steps[at].1.next == NONE {
@@ -380,16 +387,11 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// `nodes` holds the node of each head, in their order.
-    fn ends(&self, trie: &Trie, nodes: &[u32]) -> Box<[Ends]> {
-        let none = Ends {
-            open: NONE,
-            exact: NONE,
-            tree: NONE,
-        };
-        let mut ends = vec![none; trie.len()];
-        for (&(_, end), &node) in self.heads.iter().zip(nodes) {
-            let ends = &mut ends[node as usize];
+    fn heads(&self) -> Trie<Ends> {
+        let mut keys = self.heads.iter().map(|(head, _)| *head);
+        let (mut trie, nodes) = Trie::<Ends>::compressed(&mut keys);
+        for (&(_, end), &node) in self.heads.iter().zip(&nodes) {
+            let ends = trie.at_mut(node);
             match end {
                 End::Open(rule) => ends.open = heavier(&self.weights, ends.open, rule),
                 End::Exact(rule) => ends.exact = heavier(&self.weights, ends.exact, rule),
@@ -397,29 +399,28 @@ impl<'a> Builder<'a> {
             }
         }
         // Parents come before their children.
-        for node in 0..trie.len() {
-            let open = ends[node].open;
+        for node in 0..narrow(trie.len()) {
+            let open = trie.at(node).open;
             if open != NONE {
-                for child in trie.children(narrow(node)) {
-                    let slot = &mut ends[child as usize].open;
-                    *slot = heavier(&self.weights, *slot, open);
+                for child in trie.children(node) {
+                    let ends = trie.at_mut(child);
+                    ends.open = heavier(&self.weights, ends.open, open);
                 }
             }
         }
-        ends.into()
+        trie
     }
 
     fn tails(&mut self) -> Tails {
         let mut parts: Vec<_> = std::mem::take(&mut self.parts).into_iter().collect();
         parts.sort_unstable();
-        let (trie, nodes) = Trie::plain(&mut parts.iter().map(|(octets, _)| *octets));
-        let mut part = vec![NONE; trie.len()];
-        let mut starts = Box::new([false; 256]);
+        let (mut trie, nodes) = Trie::<Links>::plain(&mut parts.iter().map(|(octets, _)| *octets));
+        let mut starts = [false; 256];
         // Parts are numbered anew, in their order; steps follow.
         let mut renamed = vec![0; parts.len()];
         let mut spans = Vec::with_capacity(parts.len() + 1);
         for (number, ((octets, old), node)) in parts.iter().zip(&nodes).enumerate() {
-            part[*node as usize] = narrow(number);
+            trie.at_mut(*node).part = narrow(number);
             renamed[*old as usize] = narrow(number);
             spans.push((narrow(octets.len()), 0));
             if let Some(&first) = octets.first() {
@@ -436,19 +437,9 @@ impl<'a> Builder<'a> {
         }
         self.steps
             .sort_unstable_by_key(|(part, step)| (*part, step.tree));
-        let (fails, shorter) = fails(&trie, &part);
-        let ends = (0..).zip(&part).map(|(node, &part)| match part {
-            NONE => shorter[node as usize],
-            _ => node,
-        });
-        let ends: Box<[u32]> = ends.collect();
+        link(&mut trie);
         Tails {
-            table: Table::new(&trie, &fails, &ends),
-            ends,
             parts: trie,
-            fails,
-            part: part.into(),
-            shorter,
             starts,
             spans: spans.into(),
             steps: self.steps.iter().map(|(_, step)| *step).collect(),
@@ -457,47 +448,8 @@ impl<'a> Builder<'a> {
     }
 }
 
-impl Table {
-    fn new(trie: &Trie, fails: &[u32], ends: &[u32]) -> Option<Table> {
-        let mut column = Box::new([0; 256]);
-        let mut columns = 1;
-        for node in 1..narrow(trie.len().min(MAX_TABLE)) {
-            let known = &mut column[trie.first_octet(node) as usize];
-            if *known == 0 {
-                *known = u8::try_from(columns).ok()?;
-                columns += 1;
-            }
-        }
-        if trie.len() * columns > MAX_TABLE {
-            return None;
-        }
-        let mut next: Vec<u16> = vec![0; trie.len() * columns];
-        for (node, &fail) in fails.iter().enumerate() {
-            let row = node * columns;
-            // The way back is shorter, so its row is done.
-            let fail = fail as usize * columns;
-            next.copy_within(fail..fail + columns, row);
-            for child in trie.children(narrow(node)) {
-                let column = column[trie.first_octet(child) as usize] as usize;
-                let found = match ends[child as usize] {
-                    NONE => 0,
-                    _ => FOUND,
-                };
-                next[row + column] = u16::try_from(child as usize * columns).ok()? | found;
-            }
-        }
-        Some(Table {
-            column,
-            columns,
-            next: next.into(),
-        })
-    }
-}
-
-/// The two ways back of the automaton. Nodes are in order of depth.
-fn fails(trie: &Trie, part: &[u32]) -> (Box<[u32]>, Box<[u32]>) {
-    let mut fails = vec![0; trie.len()];
-    let mut shorter = vec![NONE; trie.len()];
+/// Sets the two ways back of the automaton. Nodes are in order of depth.
+fn link(trie: &mut Trie<Links>) {
     for node in 0..narrow(trie.len()) {
         for child in trie.children(node) {
             let octet = trie.first_octet(child);
@@ -506,29 +458,33 @@ fn fails(trie: &Trie, part: &[u32]) -> (Box<[u32]>, Box<[u32]>) {
                 if back == 0 {
                     break 0;
                 }
-                back = fails[back as usize];
+                back = trie.at(back).fail;
                 if let Some(found) = trie.child(back, octet) {
                     break found;
                 }
             };
-            fails[child as usize] = fail;
-            shorter[child as usize] = match part[fail as usize] {
-                NONE => shorter[fail as usize],
+            let shorter = match *trie.at(fail) {
+                Links {
+                    part: NONE,
+                    shorter,
+                    ..
+                } => shorter,
                 _ => fail,
             };
+            let links = trie.at_mut(child);
+            (links.fail, links.shorter) = (fail, shorter);
         }
     }
-    (fails.into(), shorter.into())
 }
 
 /// The rule of more weight; of equal ones the earlier.
 #[inline]
-fn heavier(weights: &[(u32, bool)], one: u32, other: u32) -> u32 {
+fn heavier(weights: &[Weight], one: u32, other: u32) -> u32 {
     if one == NONE {
         return other;
     }
     let (first, second) = (one.min(other), one.max(other));
-    match outweighs(weights[second as usize], weights[first as usize]) {
+    match weights[second as usize] > weights[first as usize] {
         true => second,
         false => first,
     }

@@ -9,6 +9,10 @@
 
 use std::borrow::Cow;
 
+use memchr::{memchr, memmem};
+
+use super::glance::{Glance, ODD, SPECIAL, marks};
+
 /// Stands for `*` in a normal pattern; no normal path holds it.
 pub(super) const WILD: u8 = 0;
 
@@ -30,22 +34,10 @@ pub(super) enum Specials {
     Literal,
 }
 
-impl Shape {
-    /// That of a pattern that is its own normal form.
-    #[inline]
-    pub(super) fn plain(pattern: &[u8]) -> Shape {
-        Shape {
-            wild: false,
-            anchored: false,
-            octets: octets(pattern.len()),
-        }
-    }
-}
-
-/// Whether a pattern is its own normal form.
+/// Whether a pattern with these marks is its own normal form.
 #[inline]
-pub(super) fn is_normal(value: &[u8]) -> bool {
-    value.iter().all(|&b| CLASS[b as usize] == Class::Plain)
+pub(super) fn is_normal(marks: u64) -> bool {
+    marks & (ODD | SPECIAL) == 0
 }
 
 /// Appends `value` in normal form to `out`.
@@ -88,17 +80,35 @@ pub(super) fn push_pattern(value: &[u8], specials: Specials, out: &mut Vec<u8>) 
     }
 }
 
-/// A path in normal form. Without `/` at its start it gets one; a fragment is cut.
-#[inline]
-pub(super) fn normal_path(path: &str) -> Cow<'_, [u8]> {
-    let octets = path.as_bytes();
-    let ready = octets.first() == Some(&b'/')
-        && octets
-            .iter()
-            .all(|&b| matches!(CLASS[b as usize], Class::Plain | Class::Special));
-    match ready {
-        true => Cow::Borrowed(octets),
-        false => Cow::Owned(odd_path(octets)),
+/// A path in normal form.
+#[derive(Clone, Debug)]
+pub(super) struct Path<'a> {
+    pub(super) octets: Cow<'a, [u8]>,
+    pub(super) glance: Glance,
+}
+
+impl Path<'_> {
+    /// Without `/` at its start the path gets one; a fragment is cut.
+    #[inline]
+    pub(super) fn of(path: &str) -> Path<'_> {
+        let octets = path.as_bytes();
+        let marks = marks(octets);
+        match octets.first() == Some(&b'/') && marks & ODD == 0 {
+            true => Path {
+                glance: Glance::of(octets, marks),
+                octets: Cow::Borrowed(octets),
+            },
+            false => Path::odd(octets),
+        }
+    }
+
+    #[cold]
+    fn odd(octets: &[u8]) -> Path<'static> {
+        let octets = odd_path(octets);
+        Path {
+            glance: Glance::of(&octets, marks(&octets)),
+            octets: Cow::Owned(octets),
+        }
     }
 }
 
@@ -166,6 +176,11 @@ pub(super) fn matches(pattern: &[u8], shape: Shape, path: &[u8]) -> bool {
 }
 
 fn matches_wild(pattern: &[u8], anchored: bool, path: &[u8]) -> bool {
+    // Most that end in `$` are out by their last octet.
+    let end = pattern.last();
+    if anchored && end != Some(&WILD) && end != path.last() {
+        return false;
+    }
     let mut parts = pattern.split(|&b| b == WILD);
     let Some(mut rest) = path.strip_prefix(parts.next().unwrap_or_default()) else {
         return false;
@@ -183,17 +198,22 @@ fn matches_wild(pattern: &[u8], anchored: bool, path: &[u8]) -> bool {
     !anchored || rest.ends_with(last)
 }
 
-/// Short haystacks are searched plainly: making a searcher would cost more than using it.
-pub(super) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    const SHORT: usize = 64;
-    if haystack.len() > SHORT {
-        return memchr::memmem::find(haystack, needle);
-    }
+/// The first places are tried plainly: making a searcher would cost more than they do.
+fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    const PLAINLY: usize = 8;
     let Some(&first) = needle.first() else {
         return Some(0);
     };
-    let last_start = haystack.len().checked_sub(needle.len())?;
-    (0..=last_start).find(|&at| haystack[at] == first && haystack[at..].starts_with(needle))
+    let places = haystack.len().checked_sub(needle.len())? + 1;
+    let mut from = 0;
+    for _ in 0..PLAINLY {
+        let at = from + memchr(first, &haystack[from..places])?;
+        if haystack[at..].starts_with(needle) {
+            return Some(at);
+        }
+        from = at + 1;
+    }
+    memmem::find(&haystack[from..], needle).map(|at| from + at)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -229,13 +249,13 @@ fn is_unreserved(octet: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Shape, Specials, matches, normal_path, push_pattern};
+    use super::{Path, Shape, Specials, matches, push_pattern};
 
     fn check(pattern: &str, path: &str, expect: bool) {
         let mut octets = Vec::new();
         let shape = push_pattern(pattern.as_bytes(), Specials::Meant, &mut octets);
         assert_eq!(
-            matches(&octets, shape, &normal_path(path)),
+            matches(&octets, shape, &Path::of(path).octets),
             expect,
             "{pattern} {path}"
         );

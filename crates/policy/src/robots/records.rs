@@ -1,6 +1,7 @@
 //! The records besides allow and disallow (RFC 9309 section 2.2.4): kept with their line,
 //! never in the way of a group.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use super::lines::Key;
@@ -134,7 +135,7 @@ impl GroupRecords {
 
     /// Takes a record of a group that speaks for the agent; false where the value is bad.
     pub(super) fn take(&mut self, key: Key, value: &[u8], line: u32) -> bool {
-        let text = String::from_utf8_lossy(value);
+        let text = text(value);
         match key {
             Key::CrawlDelay => match seconds(&text) {
                 // Of several delays the longest is kept: it keeps the others too.
@@ -167,7 +168,7 @@ impl GroupRecords {
 impl FileRecords {
     /// Takes a record that no group owns; false where the value is bad.
     pub(super) fn take(&mut self, key: Key, value: &[u8], line: u32) -> bool {
-        let text = String::from_utf8_lossy(value).into_owned();
+        let text = text(value).into_owned();
         if text.is_empty() {
             return false;
         }
@@ -191,6 +192,14 @@ impl FileRecords {
             }
         }
         true
+    }
+}
+
+/// What is no UTF-8 is shown as U+FFFD. The check alone is much quicker than the repair.
+fn text(value: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(value) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(value),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::agent::ProductToken;
 
-use super::lines::{Key, Line, Lines, field, forgiving_key, spelling};
+use super::lines::{Key, Line, Lines, field, forgiving_key, plain_rule, spelling};
 use super::oddity::{Oddity, What, note};
 use super::pattern::Specials;
 use super::records::{FileRecords, GroupRecords};
@@ -66,6 +66,9 @@ impl Reader<'_> {
     fn line(&mut self, line: &Line<'_>) {
         if line.nul {
             self.note(line, What::Nul);
+        }
+        if let Some((allow, value)) = plain_rule(line.text) {
+            return self.rule(line, allow, value);
         }
         let Some(field) = field(line.text) else {
             if !line.text.is_empty() {

@@ -2,24 +2,44 @@
 
 use std::ops::Range;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::index::{Index, Indexed};
-use super::pattern::{self, Shape, Specials};
+use super::glance::{Demand, HEAD, marks};
+use super::index::{Index, Indexed, TooMuchWork};
+use super::pattern::{self, Path, Shape, Specials, WILD};
 
-/// One rule.
+/// One rule. What tells that it does not match comes first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
-    text: Span,
+    demand: Demand,
+    weight: Weight,
     pattern: Span,
-    pub(super) octets: u32,
+    text: Span,
     pub(super) line: u32,
     group: u16,
-    pub(super) allow: bool,
     wild: bool,
     anchored: bool,
     // The pattern is a part of the text as it stands; else it lies in `patterns`.
     in_text: bool,
+}
+
+/// Of two rules that match, the one of more weight decides (RFC 9309 section 2.2.2): that
+/// with more octets, of equal ones that which allows. No rule has the weight zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Weight(u32);
+
+impl Weight {
+    fn new(octets: u32, allow: bool) -> Weight {
+        Weight(octets << 1 | u32::from(allow))
+    }
+
+    fn allows(self) -> bool {
+        self.0 & 1 == 1
+    }
+
+    fn octets(self) -> u32 {
+        self.0 >> 1
+    }
 }
 
 /// A group whose rules are among those kept.
@@ -66,13 +86,17 @@ pub(super) struct Rules {
     texts: String,
     // Patterns whose normal form is not what is written.
     patterns: Vec<u8>,
-    // A file that is asked once is searched plainly; an index would cost more than it saves.
-    asked: AtomicBool,
-    index: OnceLock<Index>,
+    // What has been spent on searching without an index, in rules looked at.
+    spent: AtomicU32,
+    index: OnceLock<Box<Index>>,
 }
 
-/// Up to so many rules are tried one by one: no index is as quick.
-const FEW: usize = 4;
+/// Up to so many rules are looked at one by one: no index is as quick.
+const FEW: usize = 128;
+
+/// An index is made once so much has been spent on each rule without it. Making one costs
+/// about as much, so at worst the work is doubled; most files are never asked so often.
+const INDEX_COST: u32 = 100;
 
 impl Rules {
     pub(super) fn clear(&mut self) {
@@ -102,43 +126,51 @@ impl Rules {
         if value.is_empty() {
             return;
         }
-        let in_text = pattern::is_normal(value);
-        let (pattern, shape) = match in_text {
-            true => (Span::of(value, body), Shape::plain(value)),
-            false => self.push_pattern(value, specials),
-        };
-        self.entries.push(Entry {
+        let marks = marks(value);
+        let in_text = pattern::is_normal(marks);
+        let group = u16::try_from(self.headers.len().saturating_sub(1)).unwrap_or(u16::MAX);
+        let entry = Entry {
+            demand: Demand::of(value, marks),
+            weight: Weight::new(narrow(value.len()), allow),
+            pattern: Span::of(value, body),
             text: Span::of(written, body),
-            pattern,
-            octets: shape.octets,
             line,
-            group: u16::try_from(self.headers.len().saturating_sub(1)).unwrap_or(u16::MAX),
-            allow,
-            wild: shape.wild,
-            anchored: shape.anchored,
+            group,
+            wild: false,
+            anchored: false,
             in_text,
-        });
+        };
+        match in_text {
+            true => self.entries.push(entry),
+            false => self.push_odd(value, specials, entry),
+        }
     }
 
     /// Adds a rule that follows from the one pushed last and stands on the same line.
     pub(super) fn push_derived(&mut self, value: &[u8], specials: Specials) {
-        let (pattern, shape) = self.push_pattern(value, specials);
         if let Some(&last) = self.entries.last() {
-            self.entries.push(Entry {
-                pattern,
-                octets: shape.octets,
-                wild: shape.wild,
-                anchored: shape.anchored,
-                in_text: false,
-                ..last
-            });
+            self.push_odd(value, specials, last);
         }
     }
 
-    fn push_pattern(&mut self, value: &[u8], specials: Specials) -> (Span, Shape) {
+    /// Adds a rule like `entry`, but for its pattern, which is brought to normal form.
+    fn push_odd(&mut self, value: &[u8], specials: Specials, entry: Entry) {
         let begin = self.patterns.len();
         let shape = pattern::push_pattern(value, specials, &mut self.patterns);
-        (Span::new(begin, self.patterns.len()), shape)
+        let pattern = &self.patterns[begin..];
+        let head = match shape.wild {
+            true => pattern.split(|&b| b == WILD).next().unwrap_or_default(),
+            false => pattern,
+        };
+        self.entries.push(Entry {
+            demand: Demand::of(head, marks(pattern)),
+            weight: Weight::new(shape.octets, entry.weight.allows()),
+            pattern: Span::new(begin, self.patterns.len()),
+            wild: shape.wild,
+            anchored: shape.anchored,
+            in_text: false,
+            ..entry
+        });
     }
 
     /// Adds the rules of another group of the same body behind these.
@@ -196,40 +228,58 @@ impl Rules {
         }
     }
 
-    /// The rule that decides over a normal path: the longest match, allow where lengths are
-    /// equal, the earlier line where kinds are equal too.
-    pub(super) fn decide(&self, path: &[u8]) -> Option<&Entry> {
+    /// The rule that decides over a path: the longest match, allow where lengths are equal,
+    /// the earlier line where kinds are equal too.
+    pub(super) fn decide(&self, path: &Path<'_>) -> Option<&Entry> {
         if self.entries.len() <= FEW {
-            return self.decide_plainly(path);
+            return self.decide_plainly(path).0;
         }
-        let index = match self.index.get() {
-            Some(index) => index,
-            None if self.asked.swap(true, Ordering::Relaxed) => {
-                self.index.get_or_init(|| self.new_index())
+        if let Some(index) = self.index() {
+            match index.decide(&path.octets) {
+                Ok(number) => return self.entries.get(number? as usize),
+                Err(TooMuchWork) => return self.decide_plainly(path).0,
             }
-            None => return self.decide_plainly(path),
-        };
-        self.entries.get(index.decide(path)? as usize)
+        }
+        let (decided, tried) = self.decide_plainly(path);
+        let spent = self.entries.len() + tried * (8 + path.octets.len() / 16);
+        let before = self.spent.load(Ordering::Relaxed);
+        let spent = before.saturating_add(narrow(spent));
+        self.spent.store(spent, Ordering::Relaxed);
+        decided
     }
 
-    /// The same, rule by rule.
-    pub(super) fn decide_plainly(&self, path: &[u8]) -> Option<&Entry> {
-        let mut best: Option<&Entry> = None;
+    fn index(&self) -> Option<&Index> {
+        if let Some(index) = self.index.get() {
+            return Some(index);
+        }
+        let enough = INDEX_COST.saturating_mul(narrow(self.entries.len()));
+        let spent = self.spent.load(Ordering::Relaxed);
+        (spent >= enough).then(|| &**self.index.get_or_init(|| Box::new(self.new_index())))
+    }
+
+    /// The same, rule by rule; and how many patterns had to be tried.
+    fn decide_plainly(&self, path: &Path<'_>) -> (Option<&Entry>, usize) {
+        let (mut best, mut most, mut tried) = (None, Weight::default(), 0);
         for entry in &self.entries {
-            if best.is_none_or(|best| outweighs(entry.weight(), best.weight()))
-                && pattern::matches(self.pattern(entry), entry.shape(), path)
-            {
-                best = Some(entry);
+            if entry.demand.may_match(path.glance) && entry.weight > most {
+                tried += 1;
+                if entry.is_short_prefix() || self.matches(entry, &path.octets) {
+                    (best, most) = (Some(entry), entry.weight);
+                }
             }
         }
-        best
+        (best, tried)
+    }
+
+    fn matches(&self, entry: &Entry, path: &[u8]) -> bool {
+        pattern::matches(self.pattern(entry), entry.shape(), path)
     }
 
     fn new_index(&self) -> Index {
         Index::new(self.entries.iter().map(|entry| Indexed {
             pattern: self.pattern(entry),
-            shape: entry.shape(),
-            allow: entry.allow,
+            anchored: entry.anchored,
+            weight: entry.weight,
         }))
     }
 
@@ -265,11 +315,7 @@ impl Rules {
         let index = match self.index.get() {
             Some(index) => index.memory_octets(),
             None if self.entries.len() <= FEW => 0,
-            None => {
-                let octets = |entry: &Entry| entry.pattern.len as usize;
-                let patterns: usize = self.entries.iter().map(octets).sum();
-                INDEX_BASE + 100 * self.entries.len() + 38 * patterns
-            }
+            None => self.index_bound(),
         };
         self.entries.capacity() * size_of::<Entry>()
             + self.headers.capacity() * size_of::<Header>()
@@ -277,30 +323,37 @@ impl Rules {
             + self.patterns.capacity()
             + index
     }
+
+    /// A pattern brings two nodes at most to the trie of heads; parts have one for each octet.
+    fn index_bound(&self) -> usize {
+        let octets = |entry: &Entry| match (entry.wild, entry.pattern.len as usize) {
+            (true, octets) => 100 + 38 * octets,
+            (false, octets) => 64 + octets,
+        };
+        INDEX_BASE + self.entries.iter().map(octets).sum::<usize>()
+    }
 }
 
 /// What an index takes whatever its rules, in octets.
-const INDEX_BASE: usize = 10 * 1024;
+const INDEX_BASE: usize = 1024;
 
 impl Entry {
-    fn weight(&self) -> (u32, bool) {
-        (self.octets, self.allow)
+    pub(super) fn allows(&self) -> bool {
+        self.weight.allows()
+    }
+
+    /// Whether a path that may match by its first octets does.
+    fn is_short_prefix(&self) -> bool {
+        !self.wild && !self.anchored && self.pattern.len as usize <= HEAD
     }
 
     fn shape(&self) -> Shape {
         Shape {
             wild: self.wild,
             anchored: self.anchored,
-            octets: self.octets,
+            octets: self.weight.octets(),
         }
     }
-}
-
-/// Whether a rule would decide where both match (RFC 9309 section 2.2.2). Rules are given by
-/// the octets of their pattern and whether they allow.
-#[inline]
-pub(super) fn outweighs(rule: (u32, bool), best: (u32, bool)) -> bool {
-    rule > best
 }
 
 /// Appends `text`; what is no UTF-8 in it is shown as U+FFFD.
@@ -321,8 +374,7 @@ fn narrow(n: usize) -> u32 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{FEW, Rules, Specials};
-    use crate::robots::pattern::normal_path;
+    use super::{FEW, INDEX_COST, Path, Rules, Specials};
 
     fn rules(file: &str) -> Rules {
         let mut rules = Rules::default();
@@ -342,18 +394,42 @@ mod tests {
 
     fn same_by_index(file: &str, path: &str) {
         let rules = rules(file);
-        let path = normal_path(path);
-        let plainly = rules.decide_plainly(&path).map(|entry| entry.line);
-        let bound = rules.memory_octets();
-        for _ in 0..3 {
-            assert_eq!(rules.decide(&path).map(|entry| entry.line), plainly);
+        let path = Path::of(path);
+        let plainly = rules.decide_plainly(&path).0.map(|entry| entry.line);
+        let index = rules.new_index();
+        if let Ok(number) = index.decide(&path.octets) {
+            let entry = number.and_then(|number| rules.entries.get(number as usize));
+            assert_eq!(entry.map(|entry| entry.line), plainly);
         }
-        assert_eq!(rules.index.get().is_some(), rules.entries.len() > FEW);
-        assert!(
-            rules.memory_octets() <= bound,
-            "{} > {bound}",
-            rules.memory_octets()
-        );
+        assert!(index.memory_octets() <= rules.index_bound());
+    }
+
+    #[test]
+    fn an_index_is_made_where_it_pays() {
+        let many = |count: usize| {
+            let file: String = (0..count).map(|n| format!("-/{n}*a\n")).collect();
+            let rules = rules(&file);
+            let bound = rules.memory_octets();
+            for _ in 0..2 * INDEX_COST {
+                let entry = rules.decide(&Path::of("/100/a"));
+                assert_eq!(entry.map(|entry| entry.line), (count > 100).then_some(101));
+            }
+            assert!(rules.memory_octets() <= bound);
+            rules.index.get().is_some()
+        };
+        assert!(!many(FEW));
+        assert!(many(FEW + 1));
+    }
+
+    #[test]
+    fn parts_that_end_everywhere_are_too_much_work() {
+        let file: String = (1..500)
+            .map(|n| format!("-/*{}*b\n", "a".repeat(n)))
+            .collect();
+        let rules = rules(&file);
+        let path = "/".to_owned() + &"a".repeat(900);
+        assert!(rules.new_index().decide(path.as_bytes()).is_err());
+        assert!(rules.decide(&Path::of(&path)).is_none());
     }
 
     #[test]
