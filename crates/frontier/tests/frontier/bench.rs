@@ -28,11 +28,13 @@ pub(crate) struct OnDisk {
 pub(crate) struct InMemory(Option<MemoryFrontier>);
 
 impl OnDisk {
-    /// Heads are as small as can be, so that few URLs are enough to go beyond them.
+    /// Heads and gathered records are as few as can be, so that few URLs are enough to go
+    /// beyond them.
     pub(crate) fn new() -> OnDisk {
         let options = Options {
             cache_octets: 1 << 20,
             head_entries: 0,
+            gather: 4,
             durability: Durability::ProcessDeath,
         };
         let dir = begun();

@@ -102,7 +102,7 @@ fn a_newer_layout_is_named() {
             why,
             OpenError::Version {
                 found: 7,
-                known: 1,
+                known: 2,
                 ..
             }
         ),
@@ -207,7 +207,7 @@ fn records_that_do_not_decode_are_named() {
         }
     };
     garble("queue");
-    garble("seen");
+    garble("fresh");
     drop(db);
 
     let frontier = reopen(dir).unwrap();
