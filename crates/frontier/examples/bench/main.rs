@@ -38,6 +38,7 @@ struct Plan {
 struct Row {
     links: u64,
     whole: Duration,
+    processor: f64,
     last_tenth: f64,
     slowest_commit: Duration,
     lease_us: [f64; 2],
@@ -124,7 +125,8 @@ fn admit(
             last_tenth = (links - links_then) as f64 / (now - then).as_secs_f64();
             (tenth, tenth_began) = (tenth + 1, (links, now));
             eprintln!(
-                "{known:>11} known {last_tenth:>9.0} links/s {:>6} MiB, slowest commit {} ms",
+                "{known:>11} known {last_tenth:>9.0} links/s {:>5.1} CPU us/link {:>6} MiB, slowest commit {} ms",
+                machine::processor_seconds() * 1e6 / links as f64,
                 machine::memory_mib(),
                 slowest.as_millis(),
             );
@@ -133,6 +135,7 @@ fn admit(
     Ok(Row {
         links,
         whole: start.elapsed(),
+        processor: machine::processor_seconds(),
         last_tenth,
         slowest_commit: slowest,
         lease_us: [0.0; 2],
@@ -177,16 +180,17 @@ fn lease_and_settle(
 
 fn print(plan: &Plan, row: &Row) {
     println!(
-        "| URLs | hosts | pages a commit | links/s | last tenth | peak MiB | octets/URL | lease us (p99) | settle us | slowest commit ms | open s | origins s |"
+        "| URLs | hosts | pages a commit | links/s | last tenth | CPU us/link | peak MiB | octets/URL | lease us (p99) | settle us | slowest commit ms | open s | origins s |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     println!(
-        "| {} | {} | {} ({LINKS} links each) | {:.0} | {:.0} | {} | {:.1} | {:.1} ({:.0}) | {:.1} | {} | {:.2} | {:.2} |",
+        "| {} | {} | {} ({LINKS} links each) | {:.0} | {:.0} | {:.1} | {} | {:.1} | {:.1} ({:.0}) | {:.1} | {} | {:.2} | {:.2} |",
         row.known,
         plan.hosts,
         plan.pages_per_commit,
         row.links as f64 / row.whole.as_secs_f64(),
         row.last_tenth,
+        row.processor * 1e6 / row.links as f64,
         machine::peak_memory_mib(),
         row.octets as f64 / row.known as f64,
         row.lease_us[0],

@@ -153,43 +153,58 @@ impl<'a> Block<'a> {
     }
 
     /// All entries in their order; `row` is the rank under which the block stands.
-    pub(super) fn entries(&self, origin: &Origin, row: Rank) -> Option<Vec<(Rank, Queued)>> {
-        let vias = self.vias.iter().map(|via| match via.starts_with('/') {
-            true => near_url(origin.as_str(), via),
-            false => canonicalize(None, via).ok(),
-        });
-        let vias: Vec<CanonicalUrl> = vias.collect::<Option<_>>()?;
-        let entries = self.entries.iter();
-        entries.map(|(place, entry)| read(origin, row, *place, entry, &vias)).collect()
+    pub(super) fn entries<'b>(
+        &'b self,
+        origin: &'b Origin,
+        row: Rank,
+    ) -> impl Iterator<Item = Entry<'b>> {
+        self.entries.iter().map(move |(place, octets)| Entry {
+            rank: Rank { seq: row.seq | u64::from(*place), ..row },
+            origin,
+            vias: &self.vias,
+            octets,
+        })
     }
 
     /// The entry of that rank, if it is there and can be read.
     pub(super) fn entry(&self, origin: &Origin, rank: Rank) -> Option<Queued> {
-        let entries = self.entries(origin, row_of(rank))?.into_iter();
-        let mut found = entries.filter(|(other, _)| *other == rank);
-        found.next().map(|(_, queued)| queued)
+        let mut entries = self.entries(origin, row_of(rank));
+        entries.find(|entry| entry.rank == rank)?.read()
     }
 }
 
-fn read(
-    origin: &Origin,
-    row: Rank,
-    place: u8,
-    entry: &[u8],
-    vias: &[CanonicalUrl],
-) -> Option<(Rank, Queued)> {
-    let rank = Rank { seq: row.seq | u64::from(place), ..row };
-    let mut from = Cursor(entry);
-    let via = match from.octet()? {
-        0 => None,
-        number => Some(vias.get(usize::from(number) - 1)?.clone()),
-    };
-    let (_, mut place) = from.place()?;
-    place.seq = rank.seq;
-    let attempt = from.number32()?;
-    let url = near_url(origin.as_str(), std::str::from_utf8(from.0).ok()?)?;
-    let queued = Queued { place, attempt, url, via };
-    (place.rank() == rank && queued.url.origin() == *origin).then_some((rank, queued))
+/// An entry that is not parsed yet.
+pub(super) struct Entry<'b> {
+    pub(super) rank: Rank,
+    origin: &'b Origin,
+    vias: &'b [Cow<'b, str>],
+    octets: &'b [u8],
+}
+
+impl Entry<'_> {
+    /// None where the octets say something else than the rank and the origin do.
+    pub(super) fn read(&self) -> Option<Queued> {
+        let mut from = Cursor(self.octets);
+        let via = match from.octet()? {
+            0 => None,
+            number => Some(self.via(number)?),
+        };
+        let (_, mut place) = from.place()?;
+        place.seq = self.rank.seq;
+        let attempt = from.number32()?;
+        let url = near_url(self.origin.as_str(), std::str::from_utf8(from.0).ok()?)?;
+        let queued = Queued { place, attempt, url, via };
+        let agrees = place.rank() == self.rank && queued.url.origin() == *self.origin;
+        agrees.then_some(queued)
+    }
+
+    fn via(&self, number: u8) -> Option<CanonicalUrl> {
+        let via = self.vias.get(usize::from(number) - 1)?;
+        match via.starts_with('/') {
+            true => near_url(self.origin.as_str(), via),
+            false => canonicalize(None, via).ok(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -244,15 +259,18 @@ mod tests {
             let octets = block.encode();
             let block = Block::parse(&octets).unwrap();
             prop_assert_eq!(block.is_empty(), expected.is_empty());
-            let entries = block.entries(&origin, row()).unwrap();
-            prop_assert_eq!(entries, expected.into_iter().collect::<Vec<_>>());
+            let entries = block.entries(&origin, row());
+            let entries: Vec<_> = entries.map(|entry| entry.read().unwrap()).collect();
+            prop_assert_eq!(entries, expected.into_values().collect::<Vec<_>>());
         }
 
         #[test]
         fn foreign_octets_never_panic(octets: Vec<u8>) {
             let origin = queued("/", None, 0, false).url.origin();
             if let Some(block) = Block::parse(&octets) {
-                let _ = block.entries(&origin, row());
+                for entry in block.entries(&origin, row()) {
+                    let _ = entry.read();
+                }
                 prop_assert_eq!(block.encode(), octets);
             }
         }
@@ -266,8 +284,8 @@ mod tests {
             block.put(&queued("/a", Some(&via(n)), n % 60, false));
         }
         let origin = queued("/", None, 0, false).url.origin();
-        let entries = block.entries(&origin, row()).unwrap();
-        for (at, (_, queued)) in entries.iter().enumerate() {
+        for (at, entry) in block.entries(&origin, row()).enumerate() {
+            let queued = entry.read().unwrap();
             let newest = (0..1000).rev().find(|n| n % 60 == at).unwrap();
             assert_eq!(queued.via.as_ref().unwrap().as_str(), via(newest));
         }
@@ -279,7 +297,7 @@ mod tests {
         let mut block = Block::default();
         block.put(&queued("/a", None, 5, true));
         let origin = queued("/", None, 0, false).url.origin();
-        assert!(block.entries(&origin, row()).is_none());
+        assert!(block.entries(&origin, row()).all(|entry| entry.read().is_none()));
         let other = canonicalize(None, "http://b.example/").unwrap().origin();
         let retried = Place { retried: true, ..queued("/a", None, 5, false).place };
         assert!(block.entry(&origin, retried.rank()).is_some());

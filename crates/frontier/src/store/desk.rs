@@ -1,6 +1,7 @@
 //! Where leases are given out: what is queued, leased and at the head, in memory.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
 use crawl_weburl::Origin;
 use foldhash::{HashMap, HashMapExt};
@@ -148,7 +149,8 @@ impl Desk {
                 First::Entry(rank, queued) => (rank, queued),
                 First::Nothing => return Ok(None),
                 First::Unknown(after) => {
-                    let (entries, last) = read_behind(tables, origin, line, after, self.heads.wanted())?;
+                    let wanted = self.heads.wanted(origin);
+                    let (entries, last) = read_behind(tables, origin, line, after, wanted)?;
                     self.heads.refill(origin, entries, last);
                     continue;
                 }
@@ -266,15 +268,17 @@ fn read_behind(
     wanted: usize,
 ) -> Result<(Entries, Option<Rank>), FrontierError> {
     let mut entries = Vec::with_capacity(wanted);
-    for block in tables.queue_after(&tables.snapshot(), origin, line.id, after) {
-        for (rank, queued) in block? {
-            if !line.leased.contains(&rank) {
-                entries.push((rank, queued));
-            }
-            if entries.len() == wanted {
-                return Ok((entries, Some(rank)));
-            }
+    let mut last = None;
+    let queue = (origin, line.id);
+    let walk = tables.walk_queue(&tables.snapshot(), queue, after, |rank, read| {
+        if !line.leased.contains(&rank) {
+            entries.push((rank, read()?));
         }
-    }
-    Ok((entries, None))
+        if entries.len() < wanted {
+            return Ok(ControlFlow::Continue(()));
+        }
+        last = Some(rank);
+        Ok(ControlFlow::Break(()))
+    });
+    walk.map(|_| (entries, last))
 }

@@ -18,7 +18,7 @@ pub(super) struct Heads<V> {
     weight: usize,
     /// The most that `weight` may be.
     limit: usize,
-    /// How many entries a head is filled with at a time. One that grew by admissions to
+    /// How many entries a head is filled with at a time, at most. One that grew by admissions to
     /// four times this is cut back to it.
     refill: usize,
     uses: u64,
@@ -28,6 +28,7 @@ pub(super) struct Heads<V> {
 struct Head<V> {
     entries: BTreeMap<Rank, V>,
     covered: Covered,
+    refills: u32,
     used: u64,
 }
 
@@ -75,9 +76,11 @@ impl<V> Heads<V> {
         }
     }
 
-    /// How many entries to read for [`Heads::refill`].
-    pub(super) fn wanted(&self) -> usize {
-        self.refill
+    /// How many entries to read for [`Heads::refill`]: two of a queue that was not leased
+    /// from lately, and each time four times as many while it goes on.
+    pub(super) fn wanted(&self, origin: &Origin) -> usize {
+        let refills = self.heads.get(origin).map_or(0, |head| head.refills.min(8));
+        (2 << (2 * refills)).min(self.refill)
     }
 
     /// Takes the first entry of an origin's queue.
@@ -112,11 +115,13 @@ impl<V> Heads<V> {
             Head {
                 entries: BTreeMap::new(),
                 covered: Covered::Nothing,
+                refills: 0,
                 used: uses,
             }
         });
         let before = head.entries.len();
         head.used = uses;
+        head.refills = head.refills.saturating_add(1);
         head.entries.extend(entries);
         head.covered = last.map_or(Covered::All, Covered::UpTo);
         debug_assert_eq!(head.entries.len(), before + count);
@@ -207,7 +212,7 @@ mod tests {
     #[test]
     fn ours_heads_are_bounded_and_the_oldest_go_first() {
         let mut heads: Heads<()> = Heads::new(2560);
-        let wanted = heads.wanted() as u64;
+        let wanted = heads.refill as u64;
         for n in 0..1000 {
             let entries = (0..wanted).map(|seq| (rank(seq), ()));
             assert!(matches!(heads.take_first(&origin(n)), First::Unknown(None)));
@@ -228,8 +233,10 @@ mod tests {
     #[test]
     fn ours_a_head_that_grows_is_cut_and_covers_less() {
         let mut heads: Heads<()> = Heads::new(65_536);
-        assert_eq!(heads.wanted(), 64);
-        heads.refill(&origin(0), Vec::new(), None);
+        for wanted in [2, 8, 32, 64, 64] {
+            assert_eq!(heads.wanted(&origin(0)), wanted);
+            heads.refill(&origin(0), Vec::new(), None);
+        }
         for seq in 0..=256 {
             heads.offer(&origin(0), rank(seq), ());
         }

@@ -313,21 +313,20 @@ impl Frontier for FjallFrontier {
         let queues = self.desk().queues();
         let snapshot = tables.snapshot();
         for (origin, id, leased) in queues {
-            for block in tables.queue_after(&snapshot, &origin, id, None) {
-                for (rank, queued) in block? {
-                    if leased.contains(&rank) {
-                        continue;
-                    }
-                    let waiting = Waiting {
-                        url: &queued.url,
-                        depth: queued.place.depth,
-                        via: queued.via.as_ref(),
-                        exclusion: None,
-                    };
-                    if visit(waiting).is_break() {
-                        return Ok(());
-                    }
+            let walk = tables.walk_queue(&snapshot, (&origin, id), None, |rank, read| {
+                if leased.contains(&rank) {
+                    return Ok(ControlFlow::Continue(()));
                 }
+                let queued = read()?;
+                Ok(visit(Waiting {
+                    url: &queued.url,
+                    depth: queued.place.depth,
+                    via: queued.via.as_ref(),
+                    exclusion: None,
+                }))
+            });
+            if walk?.is_break() {
+                break;
             }
         }
         Ok(())

@@ -13,11 +13,11 @@
 //!
 //! Origins get their numbers in the order they are met, so two never share a queue.
 
-use std::ops::{Bound, RangeInclusive};
+use std::ops::{ControlFlow, RangeInclusive};
 use std::path::PathBuf;
 
 use crawl_weburl::{CanonicalUrl, Origin};
-use fjall::{Database, Iter, Keyspace, PersistMode, Readable, Snapshot, UserValue};
+use fjall::{Database, Keyspace, PersistMode, Readable, Snapshot, UserValue};
 
 use super::block::{Block, row_of};
 use super::codec::{Note, RANK_OCTETS, decode_line};
@@ -29,6 +29,9 @@ use crate::state::{Deferred, Place, Queued, Rank};
 
 /// Commits whose records are removed at a time.
 const FORGET_STEP: usize = 1000;
+
+/// Whether to walk on.
+pub(super) type Walk = Result<ControlFlow<()>, FrontierError>;
 
 pub(super) struct Tables {
     pub(super) dir: PathBuf,
@@ -148,30 +151,35 @@ impl Tables {
             .ok_or_else(|| self.corrupt(&format!("note {number}")))
     }
 
-    /// An origin's queue behind a rank, block by block.
-    pub(super) fn queue_after(
+    /// Walks an origin's queue behind a rank until `visit` breaks. What it does not read is
+    /// not parsed.
+    pub(super) fn walk_queue(
         &self,
         from: &Snapshot,
-        origin: &Origin,
-        id: u64,
+        (origin, id): (&Origin, u64),
         after: Option<Rank>,
-    ) -> impl Iterator<Item = Result<Vec<(Rank, Queued)>, FrontierError>> {
+        mut visit: impl FnMut(Rank, &dyn Fn() -> Result<Queued, FrontierError>) -> Walk,
+    ) -> Walk {
         let start = match after {
-            None => Bound::Included(id.to_be_bytes().to_vec()),
-            Some(rank) => Bound::Included(queue_key(id, row_of(rank)).to_vec()),
+            None => id.to_be_bytes().to_vec(),
+            Some(rank) => queue_key(id, row_of(rank)).to_vec(),
         };
-        let end = Bound::Excluded(id.saturating_add(1).to_be_bytes().to_vec());
-        let rows: Iter = from.range(&self.queue, (start, end));
-        rows.map(move |row| {
+        let end = id.saturating_add(1).to_be_bytes().to_vec();
+        let damaged = || self.corrupt(&format!("queued URLs of {origin}"));
+        for row in from.range(&self.queue, start..end) {
             let (key, value) = row.into_inner().map_err(|why| self.failed(why))?;
             let row = key.get(8..).and_then(Rank::from_octets);
             let row = row.ok_or_else(|| self.corrupt("a key in queue"))?;
-            let block = Block::parse(&value).and_then(|block| block.entries(origin, row));
-            let mut entries =
-                block.ok_or_else(|| self.corrupt(&format!("queued URLs of {origin}")))?;
-            entries.retain(|(rank, _)| after.is_none_or(|after| *rank > after));
-            Ok(entries)
-        })
+            let block = Block::parse(&value).ok_or_else(damaged)?;
+            for entry in block.entries(origin, row) {
+                let behind = after.is_none_or(|after| entry.rank > after);
+                let read = || entry.read().ok_or_else(damaged);
+                if behind && visit(entry.rank, &read)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(()))
     }
 
     pub(super) fn failed(&self, why: fjall::Error) -> FrontierError {

@@ -207,7 +207,6 @@ fn records_that_do_not_decode_are_named() {
         }
     };
     garble("queue");
-    garble("fresh");
     drop(db);
 
     let frontier = reopen(dir).unwrap();
@@ -215,9 +214,13 @@ fn records_that_do_not_decode_are_named() {
     assert!(matches!(lease, Err(FrontierError::Corrupt { .. })));
     let known = frontier.known(&crate::bench::url("/a"));
     assert!(matches!(known, Err(FrontierError::Corrupt { .. })));
-    let mut transaction = frontier.begin().unwrap();
-    let admitted = transaction.admit(link("/a", 1));
-    assert!(matches!(admitted, Err(FrontierError::Corrupt { .. })));
+    drop(frontier);
+
+    let db = fjall::Database::builder(dir.join("store")).open().unwrap();
+    let fresh = db.keyspace("fresh", Default::default).unwrap();
+    fresh.insert(1_u64.to_be_bytes(), b"x").unwrap();
+    drop((fresh, db));
+    assert!(matches!(refusal(dir), OpenError::Corrupt { .. }));
 }
 
 #[test]
