@@ -3,7 +3,7 @@
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 
-use crawl_weburl::CanonicalUrl;
+use crawl_weburl::{CanonicalUrl, Origin};
 use siphasher::sip128::SipHasher13;
 
 /// The low bits of a fingerprint, which the whole URL decides.
@@ -57,6 +57,11 @@ impl FingerprintKey {
         let origin = &text[..text.len() - url.path_and_query().len()];
         let place = self.hash(origin) >> URL_BITS << URL_BITS;
         Fingerprint(place | (self.hash(text) & ((1 << URL_BITS) - 1)))
+    }
+
+    /// The key of an origin's record.
+    pub(crate) fn origin(&self, origin: &Origin) -> [u8; 16] {
+        self.hash(origin.as_str()).to_be_bytes()
     }
 
     fn hash(&self, text: &str) -> u128 {

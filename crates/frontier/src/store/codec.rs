@@ -69,13 +69,16 @@ impl Totals {
     }
 }
 
-pub(super) const RANK_OCTETS: usize = 14;
+/// Sequence numbers have 40 bits.
+pub(super) const RANK_OCTETS: usize = 11;
 
 /// No crawl counts as far; whoever reads such a number reads damage. Below it, sums and
 /// steps can't overflow.
 const IMPLAUSIBLE: u64 = 1 << 56;
 /// What a word has room for.
 const MAX_NOTE: u64 = 1 << 40;
+/// What a queue's key has room for.
+const MAX_ORIGIN: u64 = 1 << 40;
 
 const RETRIED: u8 = 8;
 const SEED: u8 = 16;
@@ -171,7 +174,7 @@ impl Rank {
         out[0] = self.round;
         out[1] = self.priority;
         out[2..6].copy_from_slice(&self.depth.to_be_bytes());
-        out[6..].copy_from_slice(&self.seq.to_be_bytes());
+        out[6..].copy_from_slice(&self.seq.to_be_bytes()[3..]);
         out
     }
 
@@ -181,7 +184,7 @@ impl Rank {
             round: octets[0],
             priority: octets[1],
             depth: u32::from_be_bytes(octets[2..6].try_into().ok()?),
-            seq: u64::from_be_bytes(octets[6..].try_into().ok()?),
+            seq: octets[6..].iter().fold(0, |seq, octet| seq << 8 | u64::from(*octet)),
         })
     }
 }
@@ -253,9 +256,10 @@ impl Sequence {
         };
         let totals = &sequence.totals;
         let counts = [totals.pending, totals.deferred, totals.fetched, totals.failed];
-        let numbers = [sequence.commit, sequence.origin, totals.excluded];
+        let numbers = [sequence.commit, totals.excluded];
         let plausible = counts.iter().chain(&numbers).all(|number| *number < IMPLAUSIBLE)
             && sequence.block < MAX_BLOCK
+            && sequence.origin < MAX_ORIGIN
             && sequence.note < MAX_NOTE;
         from.end(sequence).filter(|_| plausible)
     }
@@ -292,21 +296,23 @@ impl Roll {
     }
 }
 
-/// Two numbers, as the `origins` table holds them: an origin's own, and how many URLs
-/// it has queued.
-pub(super) fn encode_line(id: u64, queued: u64) -> Vec<u8> {
-    let mut out = Vec::with_capacity(8);
+/// As the `origins` table holds it: an origin's own number, how many URLs it has queued,
+/// and its text.
+pub(super) fn encode_line(id: u64, queued: u64, origin: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(8 + origin.len());
     put_number(&mut out, id);
     put_number(&mut out, queued);
+    out.extend_from_slice(origin.as_bytes());
     out
 }
 
-/// The numbers that [`encode_line`] wrote.
-pub(super) fn decode_line(octets: &[u8]) -> Option<(u64, u64)> {
+/// What [`encode_line`] wrote.
+pub(super) fn decode_line(octets: &[u8]) -> Option<(u64, u64, &str)> {
     let mut from = Cursor(octets);
-    let line = (from.number()?, from.number()?);
-    from.end(line)
-        .filter(|&(id, queued)| id < IMPLAUSIBLE && queued < IMPLAUSIBLE)
+    let (id, queued) = (from.number()?, from.number()?);
+    let plausible = id < MAX_ORIGIN && queued < IMPLAUSIBLE;
+    let origin = std::str::from_utf8(from.0).ok()?;
+    plausible.then_some((id, queued, origin))
 }
 
 #[cfg(test)]
@@ -400,7 +406,8 @@ mod tests {
             let totals = Totals { pending, fetched, ..Totals::default() };
             let sequence = Sequence { commit, block, origin: block, note: block, totals };
             prop_assert_eq!(Sequence::decode(&sequence.encode()), Some(sequence));
-            prop_assert_eq!(decode_line(&encode_line(commit, pending)), Some((commit, pending)));
+            let line = encode_line(block, pending, "http://a.example");
+            prop_assert_eq!(decode_line(&line), Some((block, pending, "http://a.example")));
         }
 
         #[test]

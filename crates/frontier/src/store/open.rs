@@ -302,16 +302,14 @@ fn load_lines(tables: &Tables, sequence: &Sequence) -> Result<Vec<(Origin, u64, 
     let mut lines = Vec::new();
     let mut pending = 0_u64;
     for row in tables.origins.iter() {
-        let (key, value) = row.into_inner().map_err(|why| store_error(dir, why))?;
-        let line = decode_line(&value).filter(|&(id, _)| id <= sequence.origin);
-        let (id, queued) = line.ok_or_else(|| corrupt(dir, "the record of an origin".into()))?;
+        let value = row.value().map_err(|why| store_error(dir, why))?;
+        let line = decode_line(&value).filter(|line| line.0 <= sequence.origin);
+        let (id, queued, text) = line.ok_or_else(|| corrupt(dir, "the record of an origin".into()))?;
         if queued == 0 {
             continue;
         }
-        let origin = std::str::from_utf8(&key)
-            .ok()
-            .and_then(|text| Origin::parse(text).ok())
-            .ok_or_else(|| corrupt(dir, "the name of an origin".into()))?;
+        let origin = Origin::parse(text).ok();
+        let origin = origin.ok_or_else(|| corrupt(dir, "the name of an origin".into()))?;
         pending = pending.saturating_add(queued);
         lines.push((origin, id, queued));
     }

@@ -3,7 +3,7 @@
 //! | table | key | value |
 //! |---|---|---|
 //! | `meta` | name | layout, fingerprint key, counters, runs, file lengths, the caller's own |
-//! | `origins` | origin | its number, URLs queued |
+//! | `origins` | hash of the origin | its number, URLs queued, its text |
 //! | `fresh` | number of a commit | its records for the sieve, until a run holds them |
 //! | `queue` | origin number, round, priority, depth, sequence | a block of entries |
 //! | `notes` | number | why URLs failed or were excluded |
@@ -70,12 +70,13 @@ impl Tables {
         from: &Snapshot,
         origin: &Origin,
     ) -> Result<Option<(u64, u64)>, FrontierError> {
-        self.get(from, &self.origins, origin.as_str().as_bytes())?
-            .map(|octets| {
-                let corrupt = || self.corrupt(&format!("the record of origin {origin}"));
-                decode_line(&octets).ok_or_else(corrupt)
-            })
-            .transpose()
+        let Some(octets) = self.get(from, &self.origins, &self.key.origin(origin))? else {
+            return Ok(None);
+        };
+        match decode_line(&octets) {
+            Some((id, queued, text)) if text == origin.as_str() => Ok(Some((id, queued))),
+            _ => Err(self.corrupt(&format!("the record of origin {origin}"))),
+        }
     }
 
     /// The octets of the block that holds an entry, if it is in the queue.
@@ -161,14 +162,14 @@ impl Tables {
         mut visit: impl FnMut(Rank, &dyn Fn() -> Result<Queued, FrontierError>) -> Walk,
     ) -> Walk {
         let start = match after {
-            None => id.to_be_bytes().to_vec(),
+            None => queue_start(id).to_vec(),
             Some(rank) => queue_key(id, row_of(rank)).to_vec(),
         };
-        let end = id.saturating_add(1).to_be_bytes().to_vec();
+        let end = queue_start(id + 1).to_vec();
         let damaged = || self.corrupt(&format!("queued URLs of {origin}"));
         for row in from.range(&self.queue, start..end) {
             let (key, value) = row.into_inner().map_err(|why| self.failed(why))?;
-            let row = key.get(8..).and_then(Rank::from_octets);
+            let row = key.get(ID_OCTETS..).and_then(Rank::from_octets);
             let row = row.ok_or_else(|| self.corrupt("a key in queue"))?;
             let block = Block::parse(&value).ok_or_else(damaged)?;
             for entry in block.entries(origin, row) {
@@ -233,10 +234,19 @@ impl Ledger for Tables {
     }
 }
 
-pub(super) fn queue_key(id: u64, rank: Rank) -> [u8; 8 + RANK_OCTETS] {
-    let mut out = [0; 8 + RANK_OCTETS];
-    out[..8].copy_from_slice(&id.to_be_bytes());
-    out[8..].copy_from_slice(&rank.octets());
+/// Origins have numbers of 40 bits. A key of the queue is 16 octets then, which the store
+/// holds in place.
+const ID_OCTETS: usize = 5;
+
+fn queue_start(id: u64) -> [u8; ID_OCTETS] {
+    let [_, _, _, octets @ ..] = id.to_be_bytes();
+    octets
+}
+
+pub(super) fn queue_key(id: u64, rank: Rank) -> [u8; ID_OCTETS + RANK_OCTETS] {
+    let mut out = [0; ID_OCTETS + RANK_OCTETS];
+    out[..ID_OCTETS].copy_from_slice(&queue_start(id));
+    out[ID_OCTETS..].copy_from_slice(&rank.octets());
     out
 }
 

@@ -1,7 +1,5 @@
 //! What a transaction writes when it is committed.
 
-use std::collections::BTreeMap;
-
 use crawl_weburl::Origin;
 use fjall::OwnedWriteBatch;
 use foldhash::{HashMap, HashMapExt};
@@ -47,14 +45,19 @@ impl FjallTransaction<'_> {
             merge: Merge::default(),
         };
         let mut changes = self.changes.take();
-        for (origin, edit) in by_origin(&changes) {
+        let (edits, places) = by_origin(&changes);
+        for (origin, edit) in edits {
             let change = self.write_queue(&mut writing.batch, origin, edit, &mut changes)?;
             writing.merge.queues.push(change);
         }
         for change in &changes {
             self.write_state(&mut writing, change);
         }
-        self.write_moves(&mut writing.merge, changes);
+        for (change, place) in changes.into_iter().zip(places) {
+            if let Some(place) = place {
+                writing.merge.queues[place].moves.push(moved(change));
+            }
+        }
         self.write_kept(&mut writing);
         writing.merge.settled = self.settled.iter().copied().collect();
         writing.merge.totals = self.sequence.totals;
@@ -74,8 +77,9 @@ impl FjallTransaction<'_> {
         let came = edit.arrivals.len() as u64;
         self.write_arrivals(batch, id, edit.arrivals, changes)?;
         let queued = (before + came).saturating_sub(went);
-        let value = encode_line(id, queued);
-        batch.insert(&self.frontier.tables.origins, origin.as_str(), value);
+        let tables = &self.frontier.tables;
+        let value = encode_line(id, queued, origin.as_str());
+        batch.insert(&tables.origins, tables.key.origin(&origin), value);
         Ok(QueueChange {
             origin,
             id,
@@ -174,28 +178,6 @@ impl FjallTransaction<'_> {
         }
     }
 
-    /// Tells the desk which entries came, went or moved. `merge.queues` are those of
-    /// `changes`, in the order in which they are met.
-    fn write_moves(&self, merge: &mut Merge, changes: Vec<Change>) {
-        let mut places: HashMap<Origin, usize> = HashMap::with_capacity(merge.queues.len());
-        for (at, queue) in merge.queues.iter().enumerate() {
-            places.insert(queue.origin.clone(), at);
-        }
-        for change in changes {
-            let old = rank_before(&change);
-            let new = match change.now {
-                Standpoint::Pending(queued) => Some(queued),
-                _ => None,
-            };
-            if let Some(at) = places.get(&change.origin)
-                && (old.is_some() || new.is_some())
-            {
-                let fingerprint = change.key;
-                merge.queues[*at].moves.push(Move { fingerprint, old, new });
-            }
-        }
-    }
-
     fn write_kept(&mut self, writing: &mut Writing) {
         let tables = &self.frontier.tables;
         let batch = &mut writing.batch;
@@ -244,9 +226,24 @@ fn rank_before(change: &Change) -> Option<Rank> {
     }
 }
 
-/// The changes that touch a queue, by origin.
-fn by_origin(changes: &[Change]) -> BTreeMap<Origin, QueueEdit> {
-    let mut queues: BTreeMap<Origin, QueueEdit> = BTreeMap::new();
+/// What the desk must learn of an entry that came, went or moved.
+fn moved(change: Change) -> Move {
+    Move {
+        fingerprint: change.key,
+        old: rank_before(&change),
+        new: match change.now {
+            Standpoint::Pending(queued) => Some(queued),
+            _ => None,
+        },
+    }
+}
+
+/// What changes in each queue; and for each change the place of its queue among these,
+/// if it touches one.
+fn by_origin(changes: &[Change]) -> (Vec<(Origin, QueueEdit)>, Vec<Option<usize>>) {
+    let mut edits: Vec<(Origin, QueueEdit)> = Vec::new();
+    let mut known: HashMap<&Origin, usize> = HashMap::new();
+    let mut places = Vec::with_capacity(changes.len());
     for (at, change) in changes.iter().enumerate() {
         let old = rank_before(change);
         let new = match &change.now {
@@ -254,11 +251,17 @@ fn by_origin(changes: &[Change]) -> BTreeMap<Origin, QueueEdit> {
             _ => None,
         };
         if old.is_none() && new.is_none() {
+            places.push(None);
             continue;
         }
-        let edit = queues.entry(change.origin.clone()).or_default();
+        let place = *known.entry(&change.origin).or_insert_with(|| {
+            edits.push((change.origin.clone(), QueueEdit::default()));
+            edits.len() - 1
+        });
+        places.push(Some(place));
+        let edit = &mut edits[place].1;
         edit.edits.extend(old.map(|rank| (rank, at)));
         edit.arrivals.extend(new.filter(|_| new != old).map(|rank| (rank, at)));
     }
-    queues
+    (edits, places)
 }

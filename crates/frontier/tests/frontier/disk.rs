@@ -232,7 +232,7 @@ fn counters_that_do_not_agree_are_damage() {
     let db = fjall::Database::builder(dir.join("store")).open().unwrap();
     let origins = db.keyspace("origins", Default::default).unwrap();
     let key = origins.first_key_value().unwrap().key().unwrap();
-    origins.insert(key, [1, 2]).unwrap();
+    origins.insert(key, b"\x01\x02http://a.example").unwrap();
     drop((origins, db));
     let why = refusal(dir).to_string();
     assert!(
