@@ -8,8 +8,9 @@
 //! and knows nothing of politeness; what the scheduler and the robots copies need to
 //! survive a death is kept here as opaque bytes.
 //!
-//! [`Frontier`] and [`Transaction`] are the contract. [`FjallFrontier`] keeps it on disk;
-//! [`MemoryFrontier`] keeps it in memory, for simulations and as the model in tests.
+//! [`Frontier`] and [`Transaction`] are the contract, and [`conformance`] is its test.
+//! [`FjallFrontier`] keeps it on disk; [`MemoryFrontier`] keeps it in memory, for
+//! simulations and as the model in tests.
 //!
 //! ```
 //! use crawl_frontier::{Admission, Admitted, Frontier, MemoryFrontier, Outcome};
@@ -38,6 +39,7 @@
 //! ```
 
 mod admission;
+pub mod conformance;
 mod error;
 mod exclusion;
 mod fingerprint;

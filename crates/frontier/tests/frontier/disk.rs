@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use crawl_frontier::{FjallFrontier, Frontier, FrontierError, OpenError, Options, Outcome};
 use tempfile::TempDir;
 
-use crate::bench::{Bench, OnDisk, admit, lease, link, order, settle};
+use crawl_frontier::conformance::Bench;
+use crawl_frontier::conformance::deeds::{admit, lease, link, order, origin, settle, url};
+
+use crate::bench::OnDisk;
 
 fn journal(dir: &Path) -> PathBuf {
     let entries = fs::read_dir(dir.join("store")).unwrap();
@@ -48,7 +51,7 @@ fn refusal(dir: &Path) -> OpenError {
 
 #[test]
 fn one_process_at_a_time() {
-    let mut bench = OnDisk::new();
+    let mut bench = OnDisk::quiet();
     let dir = bench.dir.path().to_owned();
     assert!(matches!(refusal(&dir), OpenError::InUse { path } if path == dir));
     bench.frontier = None;
@@ -89,7 +92,7 @@ fn a_store_of_something_else_is_refused() {
 
 #[test]
 fn a_newer_layout_is_named() {
-    let mut bench = OnDisk::new();
+    let mut bench = OnDisk::quiet();
     bench.frontier = None;
     let dir = bench.dir.path();
     let db = fjall::Database::builder(dir.join("store")).open().unwrap();
@@ -123,7 +126,7 @@ fn a_death_while_beginning_leaves_nothing_in_the_way() {
 
 #[test]
 fn a_kill_between_commits_loses_nothing() {
-    let bench = OnDisk::new();
+    let bench = OnDisk::quiet();
     let dir = bench.dir.path();
     let frontier = bench.frontier();
     admit(frontier, (0..5).map(|n| link(&format!("/{n}"), 1)));
@@ -142,7 +145,7 @@ fn a_kill_between_commits_loses_nothing() {
 
 #[test]
 fn a_torn_tail_shows_the_commit_before() {
-    let bench = OnDisk::new();
+    let bench = OnDisk::quiet();
     let dir = bench.dir.path();
     let length = || fs::metadata(journal(dir)).unwrap().len();
     let mut ends = vec![length()];
@@ -172,7 +175,7 @@ fn a_torn_tail_shows_the_commit_before() {
 
 #[test]
 fn a_flipped_byte_is_damage_or_an_earlier_commit_and_never_a_panic() {
-    let bench = OnDisk::new();
+    let bench = OnDisk::quiet();
     let dir = bench.dir.path();
     let begin = fs::metadata(journal(dir)).unwrap().len();
     for n in 0..3 {
@@ -194,7 +197,7 @@ fn a_flipped_byte_is_damage_or_an_earlier_commit_and_never_a_panic() {
 
 #[test]
 fn records_that_do_not_decode_are_named() {
-    let mut bench = OnDisk::new();
+    let mut bench = OnDisk::quiet();
     admit(bench.frontier(), [link("/a", 1), link("/b", 1)]);
     bench.frontier = None;
     let dir = bench.dir.path();
@@ -210,9 +213,9 @@ fn records_that_do_not_decode_are_named() {
     drop(db);
 
     let frontier = reopen(dir).unwrap();
-    let lease = frontier.lease(&crate::bench::origin());
+    let lease = frontier.lease(&origin());
     assert!(matches!(lease, Err(FrontierError::Corrupt { .. })));
-    let known = frontier.known(&crate::bench::url("/a"));
+    let known = frontier.known(&url("/a"));
     assert!(matches!(known, Err(FrontierError::Corrupt { .. })));
     drop(frontier);
 
@@ -225,7 +228,7 @@ fn records_that_do_not_decode_are_named() {
 
 #[test]
 fn counters_that_do_not_agree_are_damage() {
-    let mut bench = OnDisk::new();
+    let mut bench = OnDisk::quiet();
     admit(bench.frontier(), [link("/a", 1)]);
     bench.frontier = None;
     let dir = bench.dir.path();
