@@ -110,7 +110,10 @@ mod tests {
         assert_ne!(key.fingerprint(&url), key.fingerprint(&other));
         let place = |url| key.fingerprint(url).as_u128() >> URL_BITS;
         assert_eq!(place(&url), place(&other));
-        assert_ne!(key.fingerprint(&url).as_u128() << 32, key.fingerprint(&other).as_u128() << 32);
+        assert_ne!(
+            key.fingerprint(&url).as_u128() << 32,
+            key.fingerprint(&other).as_u128() << 32
+        );
         assert_ne!(FingerprintKey::random(), FingerprintKey::random());
     }
 }

@@ -5,6 +5,7 @@
 //! needs root.
 #![expect(clippy::print_stderr, reason = "a program for the command line")]
 
+mod bench;
 mod boundaries;
 mod debian;
 mod docker;
@@ -42,6 +43,9 @@ enum Command {
     },
     /// Check that no room of the house sees what it must not see
     Boundaries,
+    /// Measure what is too slow to measure in a test
+    #[command(subcommand)]
+    Bench(bench::Bench),
 }
 
 fn main() -> ExitCode {
@@ -53,6 +57,7 @@ fn main() -> ExitCode {
         }
         Command::Test { quick, steps, .. } => gate::run(&workspace, quick, &steps),
         Command::Boundaries => boundaries::check(&workspace),
+        Command::Bench(bench) => bench::bench(&workspace, &bench),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,

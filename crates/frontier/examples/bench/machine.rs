@@ -27,7 +27,10 @@ pub(crate) fn processor_seconds() -> f64 {
     let behind_name = stat.rsplit(')').next().unwrap_or_default();
     let fields = behind_name.split_whitespace().skip(11).take(2);
     // In hundredths of a second, whatever the machine.
-    fields.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
+    fields
+        .filter_map(|ticks| ticks.parse::<f64>().ok())
+        .sum::<f64>()
+        / 100.0
 }
 
 /// Octets that the files below a directory take on disk.

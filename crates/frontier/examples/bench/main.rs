@@ -7,7 +7,11 @@
 //! Until URLS are known, pages of random hosts are leased, settled and their 50 links
 //! admitted (80 % of the own host, half of them known), PAGES to a transaction, each
 //! transaction synced. `cargo xtask bench frontier` runs this with a look at the disk first.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for the command line")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program for the command line"
+)]
 
 mod machine;
 mod web;
@@ -73,12 +77,19 @@ fn plan() -> Result<Plan, Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let dir = args.next().ok_or("usage: bench DIR URLS [HOSTS [PAGES]]")?;
     let urls: u64 = args.next().ok_or("how many URLs?")?.parse()?;
-    let hosts = args.next().map_or(Ok((urls / 100).max(100) as u32), |text| text.parse())?;
+    let hosts = args
+        .next()
+        .map_or(Ok((urls / 100).max(100) as u32), |text| text.parse())?;
     let pages_per_commit = args.next().map_or(Ok(64), |text| text.parse())?;
     if Path::new(&dir).exists() {
         return Err(format!("`{dir}` exists already").into());
     }
-    Ok(Plan { dir: dir.into(), urls, hosts, pages_per_commit })
+    Ok(Plan {
+        dir: dir.into(),
+        urls,
+        hosts,
+        pages_per_commit,
+    })
 }
 
 /// Admits links until enough URLs are known. The web is made by a thread of its own, as
@@ -91,7 +102,10 @@ fn fill(plan: &Plan, frontier: &FjallFrontier, web: &mut Web) -> Result<Row, Box
         let (sender, pages) = sync_channel::<Vec<Page>>(AHEAD);
         let count = plan.pages_per_commit;
         scope.spawn(move || {
-            while sender.send((0..count).map(|_| web.page()).collect()).is_ok() {}
+            while sender
+                .send((0..count).map(|_| web.page()).collect())
+                .is_ok()
+            {}
         });
         admit(plan, frontier, pages)
     })

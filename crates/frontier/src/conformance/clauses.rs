@@ -4,9 +4,7 @@ use std::ops::ControlFlow;
 
 use crawl_weburl::HostKey;
 
-use super::deeds::{
-    admit, deferred, drain, excluded, lease, link, order, origin, settle, url,
-};
+use super::deeds::{admit, deferred, drain, excluded, lease, link, order, origin, settle, url};
 use super::{Bench, InMemory};
 use crate::{
     Admission, Admitted, Counts, Exclusion, FrontierError, KnownState, Outcome, Reason, UrlKind,

@@ -2,9 +2,7 @@
 
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
-use crate::{
-    Admission, Committed, Exclusion, Frontier, Lease, Outcome, Reason, Standing,
-};
+use crate::{Admission, Committed, Exclusion, Frontier, Lease, Outcome, Reason, Standing};
 
 /// A URL; a path alone is of the default origin, `http://a.example`.
 #[must_use]

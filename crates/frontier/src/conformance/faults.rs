@@ -116,7 +116,8 @@ impl DiskFile for FaultyFile {
     fn sync(&mut self) -> io::Result<()> {
         self.disk.step()?;
         let synced = self.written;
-        self.disk.note(&self.path, |written| written.synced = synced);
+        self.disk
+            .note(&self.path, |written| written.synced = synced);
         Ok(())
     }
 }

@@ -65,7 +65,9 @@ impl Filter {
         let (lines, rest) = octets.as_chunks::<LINE_OCTETS>();
         let line = |octets: &[u8; LINE_OCTETS]| {
             let mut words = octets.as_chunks::<8>().0.iter();
-            Line(std::array::from_fn(|_| words.next().map_or(0, |word| u64::from_le_bytes(*word))))
+            Line(std::array::from_fn(|_| {
+                words.next().map_or(0, |word| u64::from_le_bytes(*word))
+            }))
         };
         (rest.is_empty() && !lines.is_empty()).then(|| Filter {
             lines: lines.iter().map(line).collect(),
@@ -109,6 +111,10 @@ mod tests {
     fn ours_cut_filters_are_none() {
         assert!(Filter::read(&[]).is_none());
         assert!(Filter::read(&[0; 65]).is_none());
-        assert!(!Filter::read(&[0; 64]).unwrap().may_hold(Fingerprint::from_octets([7; 16])));
+        assert!(
+            !Filter::read(&[0; 64])
+                .unwrap()
+                .may_hold(Fingerprint::from_octets([7; 16]))
+        );
     }
 }

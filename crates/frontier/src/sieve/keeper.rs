@@ -70,7 +70,10 @@ impl Keeper {
             gather,
             roll: Mutex::new(roll),
             view: RwLock::new(view),
-            duty: Mutex::new(Duty { grown: true, ..Duty::default() }),
+            duty: Mutex::new(Duty {
+                grown: true,
+                ..Duty::default()
+            }),
             changed: Condvar::new(),
         }
     }
@@ -117,7 +120,13 @@ impl Keeper {
                     Failure::Told(said) => {
                         let again = io::Error::other(said.clone());
                         let path = self.dir.clone();
-                        (self.ledger.run_failed(RunError::Io { path, source: again }), said)
+                        (
+                            self.ledger.run_failed(RunError::Io {
+                                path,
+                                source: again,
+                            }),
+                            said,
+                        )
                     }
                 };
                 duty.failed = Some(Failure::Told(said));
@@ -134,7 +143,8 @@ impl Keeper {
     ) -> Result<(), E> {
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
         write()?;
-        view.fresh.extend(records.iter().map(|record| (record.key, record.word)));
+        view.fresh
+            .extend(records.iter().map(|record| (record.key, record.word)));
         if view.fresh.len() < self.gather || view.frozen.is_some() {
             return Ok(());
         }
@@ -152,7 +162,9 @@ impl Keeper {
     }
 
     fn wait<'d>(&self, duty: MutexGuard<'d, Duty>) -> MutexGuard<'d, Duty> {
-        self.changed.wait(duty).unwrap_or_else(PoisonError::into_inner)
+        self.changed
+            .wait(duty)
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A thread's end is told to the next transaction where it is a failure.
@@ -192,11 +204,19 @@ impl Keeper {
     fn write_table(&self, frozen: &Frozen) -> Result<(), FrontierError> {
         let id = self.take_id();
         let mut records: Vec<Record> = Vec::with_capacity(frozen.table.len());
-        records.extend(frozen.table.iter().map(|(&key, &word)| Record { key, word }));
+        records.extend(
+            frozen
+                .table
+                .iter()
+                .map(|(&key, &word)| Record { key, word }),
+        );
         records.sort_unstable_by_key(|record| record.key);
         let most = records.len() as u64;
         let written = self.write_run(id, most, |writer| {
-            records.iter().try_for_each(|record| writer.push(*record)).map(|()| true)
+            records
+                .iter()
+                .try_for_each(|record| writer.push(*record))
+                .map(|()| true)
         });
         let Some(run) = written? else {
             return Ok(());
@@ -297,7 +317,9 @@ impl Keeper {
             Ok(Some(run)) => Ok(Some(Arc::new(run))),
             ended => {
                 let _ = self.disk.remove(&path);
-                ended.map(|_| None).map_err(|why| self.ledger.run_failed(why))
+                ended
+                    .map(|_| None)
+                    .map_err(|why| self.ledger.run_failed(why))
             }
         }
     }

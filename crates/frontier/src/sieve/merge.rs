@@ -38,7 +38,9 @@ pub(crate) struct Merge {
 impl Merge {
     pub(crate) fn new(runs: &[Arc<Run>]) -> Result<Merge, RunError> {
         let scans = runs.iter().map(|run| Scan::new(Arc::clone(run)));
-        Ok(Merge { scans: scans.collect::<Result<_, _>>()? })
+        Ok(Merge {
+            scans: scans.collect::<Result<_, _>>()?,
+        })
     }
 
     pub(crate) fn next(&mut self) -> Result<Option<Record>, RunError> {

@@ -101,7 +101,11 @@ impl View {
         if let Some(word) = self.fresh.get(&key) {
             return Ok(Some(*word));
         }
-        if let Some(word) = self.frozen.as_ref().and_then(|frozen| frozen.table.get(&key)) {
+        if let Some(word) = self
+            .frozen
+            .as_ref()
+            .and_then(|frozen| frozen.table.get(&key))
+        {
             return Ok(Some(*word));
         }
         for run in &self.runs {
@@ -121,7 +125,12 @@ impl Sieve {
         roll: Roll,
         fresh: impl Iterator<Item = Record>,
     ) -> Result<Sieve, RunError> {
-        let Setting { dir, disk, ledger, gather } = setting;
+        let Setting {
+            dir,
+            disk,
+            ledger,
+            gather,
+        } = setting;
         remove_strangers(&dir, &*disk, &roll).map_err(|source| RunError::Io {
             path: dir.clone(),
             source,
@@ -136,7 +145,8 @@ impl Sieve {
             runs: runs.collect::<Result<_, _>>()?,
         };
         let keeper = Arc::new(Keeper::new(dir.clone(), disk, ledger, gather, roll, view));
-        let threads = Keeper::start(&keeper).map_err(|source| RunError::Io { path: dir, source })?;
+        let threads =
+            Keeper::start(&keeper).map_err(|source| RunError::Io { path: dir, source })?;
         Ok(Sieve { keeper, threads })
     }
 
@@ -195,5 +205,6 @@ fn remove_strangers(dir: &Path, disk: &dyn Disk, roll: &Roll) -> io::Result<()> 
 
 /// The lock of a view; a panic elsewhere leaves it whole, as it changes in one step.
 fn read(view: &RwLock<View>) -> RwLockReadGuard<'_, View> {
-    view.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+    view.read()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }

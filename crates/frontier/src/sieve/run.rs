@@ -165,18 +165,27 @@ impl Run {
     pub(crate) fn open(path: &Path, entry: RunEntry) -> Result<Run, RunError> {
         let io = |source: io::Error| match source.kind() {
             io::ErrorKind::NotFound => damaged(path, "the file is missing".into()),
-            _ => RunError::Io { path: path.to_owned(), source },
+            _ => RunError::Io {
+                path: path.to_owned(),
+                source,
+            },
         };
         let file = File::open(path).map_err(io)?;
         let length = file.metadata().map_err(io)?.len();
         let mut octets = [0; FOOTER_OCTETS];
         let Some(footer_at) = length.checked_sub(FOOTER_OCTETS as u64) else {
-            return Err(damaged(path, format!("the file ends after {length} octets")));
+            return Err(damaged(
+                path,
+                format!("the file ends after {length} octets"),
+            ));
         };
         read_at(&file, &mut octets, footer_at).map_err(io)?;
         let footer = Footer::read(&octets).filter(|footer| footer.entry() == entry);
         let footer = footer.ok_or_else(|| {
-            damaged(path, "its end is not what was written: cut, changed or another's".into())
+            damaged(
+                path,
+                "its end is not what was written: cut, changed or another's".into(),
+            )
         })?;
         let blocks_octets = footer.blocks() * BLOCK_OCTETS as u64;
         if blocks_octets + footer.map_octets() != footer_at {
@@ -188,7 +197,11 @@ impl Run {
             return Err(damaged(path, "its index or filter was changed".into()));
         }
         let (firsts, lines) = map.split_at(footer.blocks() as usize * KEY_OCTETS);
-        let firsts = firsts.as_chunks().0.iter().map(|key| Fingerprint::from_octets(*key));
+        let firsts = firsts
+            .as_chunks()
+            .0
+            .iter()
+            .map(|key| Fingerprint::from_octets(*key));
         let filter = Filter::read(lines);
         Ok(Run {
             path: path.to_owned(),
@@ -228,7 +241,10 @@ impl Run {
 
     /// Reads and checks the blocks from `number` on that fill `octets`.
     pub(crate) fn read_blocks(&self, number: usize, octets: &mut [u8]) -> Result<(), RunError> {
-        let io = |source| RunError::Io { path: self.path.clone(), source };
+        let io = |source| RunError::Io {
+            path: self.path.clone(),
+            source,
+        };
         read_at(&self.file, octets, (number * BLOCK_OCTETS) as u64).map_err(io)?;
         for (block, number) in octets.as_chunks::<BLOCK_OCTETS>().0.iter().zip(number..) {
             if !is_sealed(block, self.entry.id, number as u64) {
@@ -240,7 +256,9 @@ impl Run {
 
     pub(crate) fn records_in(&self, block: usize) -> usize {
         let before = block * BLOCK_RECORDS;
-        (self.entry.records as usize).saturating_sub(before).min(BLOCK_RECORDS)
+        (self.entry.records as usize)
+            .saturating_sub(before)
+            .min(BLOCK_RECORDS)
     }
 }
 
@@ -251,10 +269,15 @@ pub(crate) fn records(block: &Block, count: usize) -> &[[u8; RECORD_OCTETS]] {
 
 fn find(block: &Block, count: usize, key: Fingerprint) -> Option<Word> {
     let records = records(block, count);
-    let at = records.binary_search_by(|record| Record::read(record).key.cmp(&key)).ok()?;
+    let at = records
+        .binary_search_by(|record| Record::read(record).key.cmp(&key))
+        .ok()?;
     Some(Record::read(&records[at]).word)
 }
 
 fn damaged(path: &Path, what: String) -> RunError {
-    RunError::Damaged { path: path.to_owned(), what }
+    RunError::Damaged {
+        path: path.to_owned(),
+        what,
+    }
 }

@@ -25,7 +25,10 @@ pub(crate) fn key(n: u64) -> Fingerprint {
 }
 
 fn record(n: u64, value: u8) -> Record {
-    Record { key: key(n), word: [value; 12] }
+    Record {
+        key: key(n),
+        word: [value; 12],
+    }
 }
 
 /// What a store keeps for the sieve.
@@ -45,12 +48,19 @@ impl Ledger for MemoryLedger {
     }
 
     fn forget(&self, commits: RangeInclusive<u64>) -> Result<(), FrontierError> {
-        self.0.lock().unwrap().fresh.retain(|commit, _| !commits.contains(commit));
+        self.0
+            .lock()
+            .unwrap()
+            .fresh
+            .retain(|commit, _| !commits.contains(commit));
         Ok(())
     }
 
     fn run_failed(&self, why: RunError) -> FrontierError {
-        FrontierError::Store { dir: PathBuf::new(), source: Box::new(why) }
+        FrontierError::Store {
+            dir: PathBuf::new(),
+            source: Box::new(why),
+        }
     }
 }
 
@@ -76,7 +86,16 @@ impl Bench {
         let (dir, ledger) = (self.dir.path().to_owned(), Arc::clone(&self.ledger) as _);
         let roll = kept.roll.clone();
         drop(kept);
-        Sieve::open(Setting { dir, disk, ledger, gather }, roll, fresh.into_iter())
+        Sieve::open(
+            Setting {
+                dir,
+                disk,
+                ledger,
+                gather,
+            },
+            roll,
+            fresh.into_iter(),
+        )
     }
 
     fn commit(&mut self, sieve: &Sieve, records: &[Record]) -> Result<(), FrontierError> {
@@ -84,7 +103,12 @@ impl Bench {
         self.commit += 1;
         let commit = self.commit;
         sieve.commit(commit, records, || {
-            self.ledger.0.lock().unwrap().fresh.insert(commit, records.to_vec());
+            self.ledger
+                .0
+                .lock()
+                .unwrap()
+                .fresh
+                .insert(commit, records.to_vec());
             Ok::<(), FrontierError>(())
         })
     }
@@ -136,7 +160,13 @@ fn a_run_that_was_cut_is_named() {
         assert!(why.contains("00000001.run"), "{why}");
     }
     fs::remove_file(&path).unwrap();
-    assert!(bench.get(1).unwrap_err().to_string().ends_with("the file is missing"));
+    assert!(
+        bench
+            .get(1)
+            .unwrap_err()
+            .to_string()
+            .ends_with("the file is missing")
+    );
 }
 
 #[test]
@@ -181,7 +211,9 @@ fn files_that_are_not_listed_are_removed_and_foreign_ones_stay() {
 #[test]
 fn ours_a_full_disk_is_told_to_each_transaction_to_come() {
     let mut bench = Bench::new();
-    let sieve = bench.open(Arc::new(FaultyDisk::failing_after(3)), 10).unwrap();
+    let sieve = bench
+        .open(Arc::new(FaultyDisk::failing_after(3)), 10)
+        .unwrap();
     let mut told = Vec::new();
     for n in 0..10_000 {
         if let Err(why) = bench.commit(&sieve, &[record(n, 1)]) {
@@ -193,7 +225,9 @@ fn ours_a_full_disk_is_told_to_each_transaction_to_come() {
         let FrontierError::Store { source, .. } = why else {
             panic!("{why}");
         };
-        let source = source.source().and_then(|why| why.downcast_ref::<io::Error>());
+        let source = source
+            .source()
+            .and_then(|why| why.downcast_ref::<io::Error>());
         assert!(source.is_some());
     }
 }

@@ -39,7 +39,10 @@ impl<'d> RunWriter<'d> {
         id: u64,
         most: u64,
     ) -> Result<RunWriter<'d>, RunError> {
-        let io = |source| RunError::Io { path: path.to_owned(), source };
+        let io = |source| RunError::Io {
+            path: path.to_owned(),
+            source,
+        };
         Ok(RunWriter {
             disk,
             path: path.to_owned(),
@@ -126,6 +129,9 @@ impl<'d> RunWriter<'d> {
     }
 
     fn io(&self, source: std::io::Error) -> RunError {
-        RunError::Io { path: self.path.clone(), source }
+        RunError::Io {
+            path: self.path.clone(),
+            source,
+        }
     }
 }

@@ -52,7 +52,10 @@ pub(super) struct Block<'a> {
 impl<'a> Block<'a> {
     pub(super) fn parse(octets: &'a [u8]) -> Option<Block<'a>> {
         let mut from = Cursor(octets);
-        let mut block = Block { octets: octets.len(), ..Block::default() };
+        let mut block = Block {
+            octets: octets.len(),
+            ..Block::default()
+        };
         for _ in 0..from.octet()? {
             block.vias.push(Cow::Borrowed(from.text()?));
         }
@@ -64,7 +67,9 @@ impl<'a> Block<'a> {
                 return None;
             }
             behind = place + 1;
-            block.entries.push((place, Cow::Borrowed(from.octets(length)?)));
+            block
+                .entries
+                .push((place, Cow::Borrowed(from.octets(length)?)));
         }
         Some(block)
     }
@@ -148,7 +153,9 @@ impl<'a> Block<'a> {
             });
             *number = at as u8 + 1;
         }
-        let vias = kept.iter().filter_map(|old| self.vias.get(usize::from(*old) - 1));
+        let vias = kept
+            .iter()
+            .filter_map(|old| self.vias.get(usize::from(*old) - 1));
         self.vias = vias.cloned().collect();
     }
 
@@ -159,7 +166,10 @@ impl<'a> Block<'a> {
         row: Rank,
     ) -> impl Iterator<Item = Entry<'b>> {
         self.entries.iter().map(move |(place, octets)| Entry {
-            rank: Rank { seq: row.seq | u64::from(*place), ..row },
+            rank: Rank {
+                seq: row.seq | u64::from(*place),
+                ..row
+            },
             origin,
             vias: &self.vias,
             octets,
@@ -193,7 +203,12 @@ impl Entry<'_> {
         place.seq = self.rank.seq;
         let attempt = from.number32()?;
         let url = near_url(self.origin.as_str(), std::str::from_utf8(from.0).ok()?)?;
-        let queued = Queued { place, attempt, url, via };
+        let queued = Queued {
+            place,
+            attempt,
+            url,
+            via,
+        };
         let agrees = place.rank() == self.rank && queued.url.origin() == *self.origin;
         agrees.then_some(queued)
     }
@@ -230,7 +245,11 @@ mod tests {
     }
 
     fn some_queued() -> impl Strategy<Value = Queued> {
-        let vias = ["http://a.example/v", "http://a.example/w?x", "https://b.example/v"];
+        let vias = [
+            "http://a.example/v",
+            "http://a.example/w?x",
+            "https://b.example/v",
+        ];
         let via = prop::option::of(prop::sample::select(vias.to_vec()));
         ("/[a-z]{0,6}(\\?[a-z]{0,2})?", via, 0..BLOCK_ENTRIES)
             .prop_map(|(path, via, place)| queued(&path, via, place, false))
@@ -297,11 +316,21 @@ mod tests {
         let mut block = Block::default();
         block.put(&queued("/a", None, 5, true));
         let origin = queued("/", None, 0, false).url.origin();
-        assert!(block.entries(&origin, row()).all(|entry| entry.read().is_none()));
+        assert!(
+            block
+                .entries(&origin, row())
+                .all(|entry| entry.read().is_none())
+        );
         let other = canonicalize(None, "http://b.example/").unwrap().origin();
-        let retried = Place { retried: true, ..queued("/a", None, 5, false).place };
+        let retried = Place {
+            retried: true,
+            ..queued("/a", None, 5, false).place
+        };
         assert!(block.entry(&origin, retried.rank()).is_some());
-        assert!(block.entry(&other, retried.rank()).is_some(), "the origin is the key's");
+        assert!(
+            block.entry(&other, retried.rank()).is_some(),
+            "the origin is the key's"
+        );
     }
 
     #[test]
@@ -309,7 +338,12 @@ mod tests {
         let mut block = Block::default();
         for place in 0..20 {
             let path = format!("/articles/{place:05}/title");
-            block.put(&queued(&path, Some("http://a.example/articles/index"), place, false));
+            block.put(&queued(
+                &path,
+                Some("http://a.example/articles/index"),
+                place,
+                false,
+            ));
         }
         assert!(block.encode().len() < 20 * 35, "{}", block.encode().len());
         assert!(!block.is_full());

@@ -27,9 +27,15 @@ pub(super) struct Change {
 pub(super) enum Standpoint {
     Pending(Queued),
     Deferred(Deferred),
-    Fetched { depth: u32, status: u16 },
+    Fetched {
+        depth: u32,
+        status: u16,
+    },
     /// Failed or excluded.
-    Noted { depth: u32, note: Note },
+    Noted {
+        depth: u32,
+        note: Note,
+    },
 }
 
 impl Standpoint {

@@ -97,7 +97,11 @@ impl State {
                 ];
                 let flags = flags.iter().filter(|(_, set)| *set).map(|(flag, _)| flag);
                 let kind = 1 | flags.sum::<u8>();
-                ([kind, place.priority, place.redirects], place.depth, place.seq)
+                (
+                    [kind, place.priority, place.redirects],
+                    place.depth,
+                    place.seq,
+                )
             }
             State::Deferred { depth, redirects } => ([2, 0, redirects], depth, 0),
             State::Fetched { depth, status } => {
@@ -117,7 +121,9 @@ impl State {
     pub(super) fn from_word(word: Word) -> Option<State> {
         let [kind, a, b, d0, d1, d2, d3, number @ ..] = word;
         let depth = u32::from_be_bytes([d0, d1, d2, d3]);
-        let number = number.iter().fold(0, |sum, octet| sum << 8 | u64::from(*octet));
+        let number = number
+            .iter()
+            .fold(0, |sum, octet| sum << 8 | u64::from(*octet));
         let state = match kind & 7 {
             1 => State::Pending(Place {
                 retried: kind & RETRIED != 0,
@@ -131,10 +137,22 @@ impl State {
                 },
                 seq: number,
             }),
-            2 => State::Deferred { depth, redirects: b },
-            3 => State::Fetched { depth, status: u16::from_be_bytes([a, b]) },
-            4 => State::Failed { depth, note: number },
-            5 => State::Excluded { depth, note: number },
+            2 => State::Deferred {
+                depth,
+                redirects: b,
+            },
+            3 => State::Fetched {
+                depth,
+                status: u16::from_be_bytes([a, b]),
+            },
+            4 => State::Failed {
+                depth,
+                note: number,
+            },
+            5 => State::Excluded {
+                depth,
+                note: number,
+            },
             _ => return None,
         };
         (state.word() == word).then_some(state)
@@ -184,7 +202,9 @@ impl Rank {
             round: octets[0],
             priority: octets[1],
             depth: u32::from_be_bytes(octets[2..6].try_into().ok()?),
-            seq: octets[6..].iter().fold(0, |seq, octet| seq << 8 | u64::from(*octet)),
+            seq: octets[6..]
+                .iter()
+                .fold(0, |seq, octet| seq << 8 | u64::from(*octet)),
         })
     }
 }
@@ -255,9 +275,17 @@ impl Sequence {
             },
         };
         let totals = &sequence.totals;
-        let counts = [totals.pending, totals.deferred, totals.fetched, totals.failed];
+        let counts = [
+            totals.pending,
+            totals.deferred,
+            totals.fetched,
+            totals.failed,
+        ];
         let numbers = [sequence.commit, totals.excluded];
-        let plausible = counts.iter().chain(&numbers).all(|number| *number < IMPLAUSIBLE)
+        let plausible = counts
+            .iter()
+            .chain(&numbers)
+            .all(|number| *number < IMPLAUSIBLE)
             && sequence.block < MAX_BLOCK
             && sequence.origin < MAX_ORIGIN
             && sequence.note < MAX_NOTE;

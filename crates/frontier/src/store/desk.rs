@@ -250,7 +250,8 @@ impl Desk {
             Some(line) => line.queued = queued,
             None => {
                 let leased = BTreeSet::new();
-                self.lines.insert(origin.clone(), Line { id, queued, leased });
+                self.lines
+                    .insert(origin.clone(), Line { id, queued, leased });
             }
         }
     }

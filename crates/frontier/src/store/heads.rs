@@ -103,12 +103,7 @@ impl<V> Heads<V> {
 
     /// Adds what was read behind the covered part: entries up to `last`, or to the end
     /// of the queue where there is no `last`.
-    pub(super) fn refill(
-        &mut self,
-        origin: &Origin,
-        entries: Vec<(Rank, V)>,
-        last: Option<Rank>,
-    ) {
+    pub(super) fn refill(&mut self, origin: &Origin, entries: Vec<(Rank, V)>, last: Option<Rank>) {
         let (uses, count) = (self.uses, entries.len());
         let head = self.heads.entry(origin.clone()).or_insert_with(|| {
             self.weight += 1;

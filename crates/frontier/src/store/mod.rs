@@ -140,8 +140,12 @@ impl FjallFrontier {
         cache: &mut BlockCache,
     ) -> Result<Option<State>, FrontierError> {
         use crate::sieve::Ledger as _;
-        let word = view.get(key, cache).map_err(|why| self.tables.run_failed(why))?;
-        let state = word.map(|word| State::from_word(word).ok_or(word)).transpose();
+        let word = view
+            .get(key, cache)
+            .map_err(|why| self.tables.run_failed(why))?;
+        let state = word
+            .map(|word| State::from_word(word).ok_or(word))
+            .transpose();
         state.map_err(|word| self.tables.corrupt(&format!("the record {word:02x?}")))
     }
 
@@ -228,7 +232,9 @@ impl Frontier for FjallFrontier {
         let snapshot = tables.snapshot();
         let state = self.state(&view, key, &mut BlockCache::new(0))?;
         drop(view);
-        state.map(|state| self.tell(&snapshot, key, url, state)).transpose()
+        state
+            .map(|state| self.tell(&snapshot, key, url, state))
+            .transpose()
     }
 
     fn robots(&self, origin: &Origin) -> Result<Option<Vec<u8>>, FrontierError> {

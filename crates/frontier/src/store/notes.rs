@@ -18,7 +18,11 @@ impl Notes {
     /// The number of a note. A new one is the next after `last` and goes into `new`.
     pub(super) fn number(&self, note: &Note, last: &mut u64, new: &mut Vec<(Vec<u8>, u64)>) -> u64 {
         let octets = note.encode();
-        let fresh = || new.iter().find(|(known, _)| *known == octets).map(|(_, number)| *number);
+        let fresh = || {
+            new.iter()
+                .find(|(known, _)| *known == octets)
+                .map(|(_, number)| *number)
+        };
         if let Some(number) = self.numbers.get(&octets).copied().or_else(fresh) {
             return number;
         }

@@ -304,7 +304,8 @@ fn load_lines(tables: &Tables, sequence: &Sequence) -> Result<Vec<(Origin, u64, 
     for row in tables.origins.iter() {
         let value = row.value().map_err(|why| store_error(dir, why))?;
         let line = decode_line(&value).filter(|line| line.0 <= sequence.origin);
-        let (id, queued, text) = line.ok_or_else(|| corrupt(dir, "the record of an origin".into()))?;
+        let (id, queued, text) =
+            line.ok_or_else(|| corrupt(dir, "the record of an origin".into()))?;
         if queued == 0 {
             continue;
         }

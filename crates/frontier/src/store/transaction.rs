@@ -101,7 +101,12 @@ impl<'f> FjallTransaction<'f> {
                 note: Note::Exclusion(capped_exclusion(why)),
             },
         };
-        self.changes.put(Change { key, origin, before: was, now });
+        self.changes.put(Change {
+            key,
+            origin,
+            before: was,
+            now,
+        });
     }
 
     fn improve(
@@ -123,7 +128,12 @@ impl<'f> FjallTransaction<'f> {
         }
         let before = Some(State::Pending(old));
         let now = Standpoint::Pending(queued);
-        self.changes.put(Change { key, origin, before, now });
+        self.changes.put(Change {
+            key,
+            origin,
+            before,
+            now,
+        });
         Ok(())
     }
 
@@ -151,7 +161,12 @@ impl<'f> FjallTransaction<'f> {
             Outcome::Failed { why } => noted(Note::Why(capped(why))),
             Outcome::Excluded(exclusion) => noted(Note::Exclusion(capped_exclusion(exclusion))),
         };
-        self.changes.put(Change { key, origin, before, now });
+        self.changes.put(Change {
+            key,
+            origin,
+            before,
+            now,
+        });
         Ok(())
     }
 
@@ -190,7 +205,9 @@ impl<'f> FjallTransaction<'f> {
         admissions: &[Admission],
     ) -> Result<Vec<(Fingerprint, Option<State>)>, FrontierError> {
         let key = &self.frontier.tables.key;
-        let keys = admissions.iter().map(|admission| (key.fingerprint(&admission.url), None));
+        let keys = admissions
+            .iter()
+            .map(|admission| (key.fingerprint(&admission.url), None));
         let mut found: Vec<_> = keys.collect();
         let mut order: Vec<usize> = (0..found.len()).collect();
         order.sort_unstable_by_key(|at| found[*at].0);
@@ -262,7 +279,12 @@ impl Transaction for FjallTransaction<'_> {
     fn commit(mut self: Box<Self>) -> Result<Committed, FrontierError> {
         let frontier = self.frontier;
         let tables = &frontier.tables;
-        let Writing { batch, records, notes, merge } = self.write()?;
+        let Writing {
+            batch,
+            records,
+            notes,
+            merge,
+        } = self.write()?;
         let sequence = self.sequence;
         // The desk is not locked here: a commit may take long, and a lease may not wait.
         frontier.sieve.commit(sequence.commit, &records, || {

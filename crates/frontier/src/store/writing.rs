@@ -148,8 +148,15 @@ impl FjallTransaction<'_> {
                     place += 1;
                 }
             }
-            let row = Rank { seq: seq_of(number, 0), ..kind };
-            batch.insert(&self.frontier.tables.queue, queue_key(id, row), block.encode());
+            let row = Rank {
+                seq: seq_of(number, 0),
+                ..kind
+            };
+            batch.insert(
+                &self.frontier.tables.queue,
+                queue_key(id, row),
+                block.encode(),
+            );
         }
         Ok(())
     }
@@ -165,14 +172,19 @@ impl FjallTransaction<'_> {
             }
             other => other.state(),
         };
-        writing.records.push(Record { key: change.key, word: state.word() });
+        writing.records.push(Record {
+            key: change.key,
+            word: state.word(),
+        });
         if let Some(before) = &change.before {
             self.sequence.totals.leave(before);
         }
         self.sequence.totals.enter(&state);
         let key = change.key.octets();
         if let Standpoint::Deferred(deferred) = &change.now {
-            writing.batch.insert(&tables.deferred, key, deferred.encode());
+            writing
+                .batch
+                .insert(&tables.deferred, key, deferred.encode());
         } else if let Some(State::Deferred { .. }) = change.before {
             writing.batch.remove(&tables.deferred, key);
         }
@@ -261,7 +273,8 @@ fn by_origin(changes: &[Change]) -> (Vec<(Origin, QueueEdit)>, Vec<Option<usize>
         places.push(Some(place));
         let edit = &mut edits[place].1;
         edit.edits.extend(old.map(|rank| (rank, at)));
-        edit.arrivals.extend(new.filter(|_| new != old).map(|rank| (rank, at)));
+        edit.arrivals
+            .extend(new.filter(|_| new != old).map(|rank| (rank, at)));
     }
     (edits, places)
 }

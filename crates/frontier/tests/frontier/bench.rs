@@ -107,4 +107,3 @@ fn read(root: &Path, dir: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
         }
     }
 }
-

@@ -38,10 +38,17 @@ fn path(lease: Option<&Lease>) -> Option<&str> {
 fn half(frontier: &FjallFrontier, deeds: impl FnOnce(&mut dyn Transaction)) -> Merge {
     let mut transaction = FjallTransaction::new(frontier, frontier.writer.lock().unwrap());
     deeds(&mut transaction);
-    let Writing { batch, records, merge, .. } = transaction.write().unwrap();
+    let Writing {
+        batch,
+        records,
+        merge,
+        ..
+    } = transaction.write().unwrap();
     let sequence = transaction.sequence;
     let sieve = &frontier.sieve;
-    sieve.commit(sequence.commit, &records, || batch.commit()).unwrap();
+    sieve
+        .commit(sequence.commit, &records, || batch.commit())
+        .unwrap();
     transaction.writer.sequence = sequence;
     transaction.settled.clear();
     merge
