@@ -50,6 +50,7 @@ struct Row {
     octets: u64,
     known: u64,
     open: Duration,
+    open_processor: f64,
     origins: Duration,
 }
 
@@ -62,9 +63,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     row.known = frontier.counts().known;
     drop(frontier);
     row.octets = machine::disk_octets(&plan.dir)?;
-    let start = Instant::now();
+    let (start, before) = (Instant::now(), machine::processor_seconds());
     let frontier = FjallFrontier::open(&plan.dir, &Options::default())?;
     row.open = start.elapsed();
+    row.open_processor = machine::processor_seconds() - before;
     let start = Instant::now();
     let origins = frontier.origins().len();
     row.origins = start.elapsed();
@@ -157,6 +159,7 @@ fn admit(
         octets: 0,
         known: 0,
         open: Duration::ZERO,
+        open_processor: 0.0,
         origins: Duration::ZERO,
     })
 }
@@ -194,11 +197,11 @@ fn lease_and_settle(
 
 fn print(plan: &Plan, row: &Row) {
     println!(
-        "| URLs | hosts | pages a commit | links/s | last tenth | CPU us/link | peak MiB | octets/URL | lease us (p99) | settle us | slowest commit ms | open s | origins s |"
+        "| URLs | hosts | pages a commit | links/s | last tenth | CPU us/link | peak MiB | octets/URL | lease us (p99) | settle us | slowest commit ms | open s (CPU s) | origins s |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     println!(
-        "| {} | {} | {} ({LINKS} links each) | {:.0} | {:.0} | {:.1} | {} | {:.1} | {:.1} ({:.0}) | {:.1} | {} | {:.2} | {:.2} |",
+        "| {} | {} | {} ({LINKS} links each) | {:.0} | {:.0} | {:.1} | {} | {:.1} | {:.1} ({:.0}) | {:.1} | {} | {:.2} ({:.2}) | {:.2} |",
         row.known,
         plan.hosts,
         plan.pages_per_commit,
@@ -212,6 +215,7 @@ fn print(plan: &Plan, row: &Row) {
         row.settle_us,
         row.slowest_commit.as_millis(),
         row.open.as_secs_f64(),
+        row.open_processor,
         row.origins.as_secs_f64(),
     );
 }

@@ -1,6 +1,7 @@
 //! Keeping the sieve: one thread writes full tables as runs, another merges runs.
 
 use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::thread::{self, JoinHandle};
@@ -79,13 +80,13 @@ impl Keeper {
     }
 
     pub(super) fn start(keeper: &Arc<Keeper>) -> io::Result<Vec<JoinHandle<()>>> {
-        let start = |name: &str, work: fn(&Keeper)| {
+        let start = |name: &str, work: fn(&Keeper) -> Result<(), FrontierError>| {
             let keeper = Arc::clone(keeper);
             let thread = thread::Builder::new().name(name.to_owned());
-            thread.spawn(move || work(&keeper))
+            thread.spawn(move || keeper.end(|| work(&keeper)))
         };
-        let writing = start("sieve-write", |keeper| keeper.end(keeper.write_tables()))?;
-        match start("sieve-merge", |keeper| keeper.end(keeper.merge_runs())) {
+        let writing = start("sieve-write", Keeper::write_tables)?;
+        match start("sieve-merge", Keeper::merge_runs) {
             Ok(merging) => Ok(vec![writing, merging]),
             Err(why) => {
                 keeper.stop();
@@ -167,8 +168,13 @@ impl Keeper {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A thread's end is told to the next transaction where it is a failure.
-    fn end(&self, ended: Result<(), FrontierError>) {
+    /// Does a thread's work. An end that is a failure, or a panic, is told to the next
+    /// transaction, which would wait for the thread otherwise.
+    fn end(&self, work: impl FnOnce() -> Result<(), FrontierError>) {
+        let ended = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+            let (path, source) = (self.dir.clone(), io::Error::other("a thread panicked"));
+            Err(self.ledger.run_failed(RunError::Io { path, source }))
+        });
         if let Err(why) = ended {
             tracing::error!(error = %why, "the sieve can't be written");
             let mut duty = self.duty();

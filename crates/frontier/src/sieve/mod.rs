@@ -180,7 +180,7 @@ impl Drop for Sieve {
     fn drop(&mut self) {
         self.keeper.stop();
         for thread in self.threads.drain(..) {
-            // One that panicked has said so, and its run is not in the list.
+            // A panic was caught, and its run is not in the list.
             let _ = thread.join();
         }
     }
@@ -192,7 +192,10 @@ fn run_path(dir: &Path, id: u64) -> PathBuf {
 
 /// Removes what a death left of a run that is not, or no longer, in the list.
 fn remove_strangers(dir: &Path, disk: &dyn Disk, roll: &Roll) -> io::Result<()> {
-    fs::create_dir_all(dir)?;
+    if !dir.try_exists()? {
+        fs::create_dir_all(dir)?;
+        disk.sync_dir(dir.parent().unwrap_or(dir))?;
+    }
     let listed: BTreeSet<PathBuf> = roll.runs.iter().map(|run| run_path(dir, run.id)).collect();
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();

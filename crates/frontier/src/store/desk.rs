@@ -65,13 +65,9 @@ impl Line {
 }
 
 impl Desk {
-    pub(super) fn new(
-        lines: impl IntoIterator<Item = (Origin, u64, u64)>,
-        totals: Totals,
-        limit: usize,
-    ) -> Desk {
+    pub(super) fn new(lines: Vec<(Origin, u64, u64)>, totals: Totals, limit: usize) -> Desk {
         let mut desk = Desk {
-            lines: HashMap::new(),
+            lines: HashMap::with_capacity(lines.len()),
             leased: HashMap::new(),
             heads: Heads::new(limit),
             totals,
@@ -95,25 +91,21 @@ impl Desk {
         self.lines.get(origin).map_or(0, Line::pending)
     }
 
+    /// The origins with pending URLs, in no order.
     pub(super) fn origins(&self) -> Vec<(Origin, u64)> {
-        let mut origins: Vec<_> = self
-            .lines
-            .iter()
+        let lines = self.lines.iter();
+        lines
             .map(|(origin, line)| (origin.clone(), line.pending()))
             .filter(|&(_, pending)| pending > 0)
-            .collect();
-        origins.sort_unstable();
-        origins
+            .collect()
     }
 
-    /// Each origin with queued URLs: its number and the ranks that are leased.
+    /// Each origin with queued URLs, its number and the ranks that are leased, in no order.
     pub(super) fn queues(&self) -> Vec<(Origin, u64, BTreeSet<Rank>)> {
         let lines = self.lines.iter();
-        let mut queues: Vec<_> = lines
+        lines
             .map(|(origin, line)| (origin.clone(), line.id, line.leased.clone()))
-            .collect();
-        queues.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        queues
+            .collect()
     }
 
     pub(super) fn counts(&self) -> Counts {

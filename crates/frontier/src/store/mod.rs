@@ -210,7 +210,10 @@ impl Frontier for FjallFrontier {
     }
 
     fn origins(&self) -> Vec<(Origin, u64)> {
-        self.desk().origins()
+        // Sorted when the desk is free again: a million take a moment.
+        let mut origins = self.desk().origins();
+        origins.sort_unstable();
+        origins
     }
 
     fn counts(&self) -> Counts {
@@ -316,7 +319,8 @@ impl Frontier for FjallFrontier {
         visit: &mut dyn FnMut(Waiting<'_>) -> ControlFlow<()>,
     ) -> Result<(), FrontierError> {
         let tables = &self.tables;
-        let queues = self.desk().queues();
+        let mut queues = self.desk().queues();
+        queues.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         let snapshot = tables.snapshot();
         for (origin, id, leased) in queues {
             let walk = tables.walk_queue(&snapshot, (&origin, id), None, |rank, read| {

@@ -89,7 +89,11 @@ fn refuse_foreign(dir: &Path) -> Result<(), OpenError> {
     }
     for entry in fs::read_dir(dir).map_err(io)? {
         let name = entry.map_err(io)?.file_name();
-        if name != LOCK && name != STORE_NEW && name != KNOWN {
+        if name == KNOWN {
+            // It is made after the store.
+            return Err(corrupt(dir, format!("`{STORE}` is missing")));
+        }
+        if name != LOCK && name != STORE_NEW {
             return Err(foreign(dir, &format!("`{}`", name.display())));
         }
     }

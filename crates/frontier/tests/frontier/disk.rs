@@ -91,26 +91,80 @@ fn a_store_of_something_else_is_refused() {
 }
 
 #[test]
-fn a_newer_layout_is_named() {
+fn another_layout_is_named() {
+    for layout in [1_u32, 7] {
+        let mut bench = OnDisk::quiet();
+        bench.frontier = None;
+        let dir = bench.dir.path();
+        let db = fjall::Database::builder(dir.join("store")).open().unwrap();
+        let meta = db.keyspace("meta", Default::default).unwrap();
+        meta.insert("layout", layout.to_be_bytes()).unwrap();
+        drop((meta, db));
+        let why = refusal(dir).to_string();
+        let said = format!("has layout {layout}, this program reads layout 2");
+        assert!(why.ends_with(&said), "{why}");
+    }
+}
+
+#[test]
+fn what_is_known_without_its_store_is_damage() {
     let mut bench = OnDisk::quiet();
     bench.frontier = None;
-    let dir = bench.dir.path();
-    let db = fjall::Database::builder(dir.join("store")).open().unwrap();
-    let meta = db.keyspace("meta", Default::default).unwrap();
-    meta.insert("layout", 7_u32.to_be_bytes()).unwrap();
-    drop((meta, db));
-    let why = refusal(dir);
+    fs::remove_dir_all(bench.dir.path().join("store")).unwrap();
+    let why = refusal(bench.dir.path());
     assert!(
-        matches!(
-            why,
-            OpenError::Version {
-                found: 7,
-                known: 2,
-                ..
-            }
-        ),
+        matches!(&why, OpenError::Corrupt { what, .. } if what == "`store` is missing"),
         "{why}"
     );
+}
+
+/// Four runs' worth of URLs, written and merged as it happens, and closed.
+fn with_runs() -> OnDisk {
+    let mut bench = OnDisk::new();
+    for n in 0..40 {
+        admit(bench.frontier(), [link(&format!("/{n}"), 1)]);
+    }
+    bench.frontier = None;
+    bench
+}
+
+fn runs(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir.join("known")).unwrap();
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
+#[test]
+fn a_damaged_run_is_named_and_never_a_panic() {
+    let bench = with_runs();
+    let dir = bench.dir.path();
+    // What a thread was at when it was told to stop is removed by opening again.
+    drop(reopen(dir).unwrap());
+    let paths = runs(dir);
+    assert!(!paths.is_empty());
+    for path in paths {
+        let whole = fs::read(&path).unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        fs::write(&path, &whole[..whole.len() - 1]).unwrap();
+        let why = refusal(dir);
+        assert!(
+            matches!(&why, OpenError::Corrupt { what, .. } if what.contains(name)),
+            "{why}"
+        );
+        let mut flipped = whole.clone();
+        flipped[0] ^= 1;
+        fs::write(&path, flipped).unwrap();
+        // The block is not read before a URL in it is asked for.
+        let frontier = reopen(dir).unwrap();
+        let known = (0..40).map(|n| frontier.known(&url(&format!("/{n}"))));
+        let broken: Vec<_> = known.filter_map(Result::err).collect();
+        assert!(!broken.is_empty());
+        for why in broken {
+            assert!(matches!(&why, FrontierError::Corrupt { what, .. } if what.contains(name)));
+        }
+        drop(frontier);
+        fs::write(&path, whole).unwrap();
+    }
+    assert_eq!(order(&reopen(dir).unwrap()).split_whitespace().count(), 40);
 }
 
 #[test]
