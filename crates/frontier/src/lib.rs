@@ -8,8 +8,9 @@
 //! and knows nothing of politeness; what the scheduler and the robots copies need to
 //! survive a death is kept here as opaque bytes.
 //!
-//! [`Frontier`] and [`Transaction`] are the contract. [`FjallFrontier`] keeps it on disk;
-//! [`MemoryFrontier`] keeps it in memory, for simulations and as the model in tests.
+//! [`Frontier`] and [`Transaction`] are the contract, and [`conformance`] is its test.
+//! [`FjallFrontier`] keeps it on disk; [`MemoryFrontier`] keeps it in memory, for
+//! simulations and as the model in tests.
 //!
 //! ```
 //! use crawl_frontier::{Admission, Admitted, Frontier, MemoryFrontier, Outcome};
@@ -38,6 +39,7 @@
 //! ```
 
 mod admission;
+pub mod conformance;
 mod error;
 mod exclusion;
 mod fingerprint;
@@ -45,6 +47,7 @@ mod frontier;
 mod known;
 mod lease;
 mod memory;
+mod sieve;
 mod state;
 mod store;
 mod transaction;
@@ -57,5 +60,6 @@ pub use frontier::Frontier;
 pub use known::{Counts, Known, KnownState, Waiting};
 pub use lease::{Lease, Outcome};
 pub use memory::MemoryFrontier;
+pub use sieve::{Disk, DiskFile, SystemDisk};
 pub use store::{Durability, FjallFrontier, Options};
 pub use transaction::{Committed, Transaction};

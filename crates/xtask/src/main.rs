@@ -5,6 +5,7 @@
 //! needs root.
 #![expect(clippy::print_stderr, reason = "a program for the command line")]
 
+mod bench;
 mod boundaries;
 mod debian;
 mod docker;
@@ -45,6 +46,9 @@ enum Command {
     Boundaries,
     /// Drive the scheduler through a drawn web in virtual time, and check every request
     Simulate(simulate::Args),
+    /// Measure what is too slow to measure in a test
+    #[command(subcommand)]
+    Bench(bench::Bench),
 }
 
 fn main() -> ExitCode {
@@ -57,6 +61,7 @@ fn main() -> ExitCode {
         Command::Test { quick, steps, .. } => gate::run(&workspace, quick, &steps),
         Command::Boundaries => boundaries::check(&workspace),
         Command::Simulate(args) => simulate::run(&args),
+        Command::Bench(bench) => bench::bench(&workspace, &bench),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,

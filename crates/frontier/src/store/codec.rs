@@ -1,29 +1,40 @@
 //! Records as octets. Every decoder gives none for octets that no encoder wrote, and
 //! reads to the end.
 
-use crawl_weburl::{Origin, canonicalize};
+use crawl_weburl::canonicalize;
 
-use super::octets::{
-    Cursor, near_url, put_exclusion, put_number, put_place, put_text, put_via, via_flags,
-};
+use super::block::MAX_BLOCK;
+use super::octets::{Cursor, put_exclusion, put_number, put_text, put_via, via_flags};
+use crate::admission::UrlKind;
 use crate::exclusion::Exclusion;
-use crate::state::{Deferred, Place, Queued, Rank};
+use crate::sieve::{Roll, RunEntry, WORD_OCTETS, Word};
+use crate::state::{Deferred, Place, Rank};
 
-/// What the `seen` table says of a URL.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What the sieve says of a URL. Texts are kept elsewhere, under a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Pending(Place),
     Deferred { depth: u32, redirects: u8 },
     Fetched { depth: u32, status: u16 },
-    Failed { depth: u32, why: String },
-    Excluded { depth: u32, exclusion: Exclusion },
+    Failed { depth: u32, note: u64 },
+    Excluded { depth: u32, note: u64 },
+}
+
+/// A text of the `notes` table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Note {
+    Why(String),
+    Exclusion(Exclusion),
 }
 
 /// Counters that go on over a death.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sequence {
-    pub(super) next_seq: u64,
-    pub(super) next_origin: u64,
+    /// The last of each that was given out.
+    pub(super) commit: u64,
+    pub(super) block: u64,
+    pub(super) origin: u64,
+    pub(super) note: u64,
     pub(super) totals: Totals,
 }
 
@@ -58,71 +69,120 @@ impl Totals {
     }
 }
 
-pub(super) const RANK_OCTETS: usize = 14;
+/// Sequence numbers have 40 bits.
+pub(super) const RANK_OCTETS: usize = 11;
 
 /// No crawl counts as far; whoever reads such a number reads damage. Below it, sums and
 /// steps can't overflow.
 const IMPLAUSIBLE: u64 = 1 << 56;
+/// What a word has room for.
+const MAX_NOTE: u64 = 1 << 40;
+/// What a queue's key has room for.
+const MAX_ORIGIN: u64 = 1 << 40;
+
+const RETRIED: u8 = 8;
+const SEED: u8 = 16;
+const SITEMAP: u8 = 32;
 
 impl State {
-    pub(super) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(16);
-        match self {
+    /// Kind and flags, two octets that the kind gives a meaning, the depth, and a number
+    /// of 40 bits.
+    pub(super) fn word(self) -> Word {
+        let (head, depth, number) = match self {
             State::Pending(place) => {
+                let flags = [
+                    (RETRIED, place.retried),
+                    (SEED, place.is_seed),
+                    (SITEMAP, place.kind == UrlKind::Sitemap),
+                ];
+                let flags = flags.iter().filter(|(_, set)| *set).map(|(flag, _)| flag);
+                let kind = 1 | flags.sum::<u8>();
+                (
+                    [kind, place.priority, place.redirects],
+                    place.depth,
+                    place.seq,
+                )
+            }
+            State::Deferred { depth, redirects } => ([2, 0, redirects], depth, 0),
+            State::Fetched { depth, status } => {
+                let [high, low] = status.to_be_bytes();
+                ([3, high, low], depth, 0)
+            }
+            State::Failed { depth, note } => ([4, 0, 0], depth, note),
+            State::Excluded { depth, note } => ([5, 0, 0], depth, note),
+        };
+        let mut word = [0; WORD_OCTETS];
+        word[..3].copy_from_slice(&head);
+        word[3..7].copy_from_slice(&depth.to_be_bytes());
+        word[7..].copy_from_slice(&number.to_be_bytes()[3..]);
+        word
+    }
+
+    pub(super) fn from_word(word: Word) -> Option<State> {
+        let [kind, a, b, d0, d1, d2, d3, number @ ..] = word;
+        let depth = u32::from_be_bytes([d0, d1, d2, d3]);
+        let number = number
+            .iter()
+            .fold(0, |sum, octet| sum << 8 | u64::from(*octet));
+        let state = match kind & 7 {
+            1 => State::Pending(Place {
+                retried: kind & RETRIED != 0,
+                priority: a,
+                depth,
+                redirects: b,
+                is_seed: kind & SEED != 0,
+                kind: match kind & SITEMAP {
+                    0 => UrlKind::Page,
+                    _ => UrlKind::Sitemap,
+                },
+                seq: number,
+            }),
+            2 => State::Deferred {
+                depth,
+                redirects: b,
+            },
+            3 => State::Fetched {
+                depth,
+                status: u16::from_be_bytes([a, b]),
+            },
+            4 => State::Failed {
+                depth,
+                note: number,
+            },
+            5 => State::Excluded {
+                depth,
+                note: number,
+            },
+            _ => return None,
+        };
+        (state.word() == word).then_some(state)
+    }
+}
+
+impl Note {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(32);
+        match self {
+            Note::Why(why) => {
                 out.push(1);
-                put_place(&mut out, place, 0);
-                put_number(&mut out, place.seq);
-            }
-            &State::Deferred { depth, redirects } => {
-                out.extend([2, redirects]);
-                put_number(&mut out, depth.into());
-            }
-            &State::Fetched { depth, status } => {
-                out.push(3);
-                out.extend(status.to_be_bytes());
-                put_number(&mut out, depth.into());
-            }
-            State::Failed { depth, why } => {
-                out.push(4);
-                put_number(&mut out, (*depth).into());
                 put_text(&mut out, why);
             }
-            State::Excluded { depth, exclusion } => {
-                out.push(5);
-                put_number(&mut out, (*depth).into());
+            Note::Exclusion(exclusion) => {
+                out.push(2);
                 put_exclusion(&mut out, exclusion);
             }
         }
         out
     }
 
-    pub(super) fn decode(octets: &[u8]) -> Option<State> {
+    pub(super) fn decode(octets: &[u8]) -> Option<Note> {
         let mut from = Cursor(octets);
-        let state = match from.octet()? {
-            1 => {
-                let (_, mut place) = from.place()?;
-                place.seq = from.number()?;
-                State::Pending(place)
-            }
-            2 => State::Deferred {
-                redirects: from.octet()?,
-                depth: from.number32()?,
-            },
-            3 => State::Fetched {
-                status: u16::from_be_bytes(from.octets(2)?.try_into().ok()?),
-                depth: from.number32()?,
-            },
-            4 => State::Failed {
-                depth: from.number32()?,
-                why: from.text()?.to_owned(),
-            },
-            5 => State::Excluded {
-                depth: from.number32()?,
-                exclusion: from.exclusion()?,
-            },
+        let note = match from.octet()? {
+            1 => Note::Why(from.text()?.to_owned()),
+            2 => Note::Exclusion(from.exclusion()?),
             _ => return None,
         };
-        from.end(state)
+        from.end(note)
     }
 }
 
@@ -132,7 +192,7 @@ impl Rank {
         out[0] = self.round;
         out[1] = self.priority;
         out[2..6].copy_from_slice(&self.depth.to_be_bytes());
-        out[6..].copy_from_slice(&self.seq.to_be_bytes());
+        out[6..].copy_from_slice(&self.seq.to_be_bytes()[3..]);
         out
     }
 
@@ -142,43 +202,10 @@ impl Rank {
             round: octets[0],
             priority: octets[1],
             depth: u32::from_be_bytes(octets[2..6].try_into().ok()?),
-            seq: u64::from_be_bytes(octets[6..].try_into().ok()?),
+            seq: octets[6..]
+                .iter()
+                .fold(0, |seq, octet| seq << 8 | u64::from(*octet)),
         })
-    }
-}
-
-impl Queued {
-    /// The origin stands in the key by its number and is left out.
-    pub(super) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(64);
-        put_place(
-            &mut out,
-            &self.place,
-            via_flags(&self.url, self.via.as_ref()),
-        );
-        put_number(&mut out, self.attempt.into());
-        put_text(&mut out, self.url.path_and_query());
-        put_via(&mut out, &self.url, self.via.as_ref());
-        out
-    }
-
-    pub(super) fn decode(origin: &Origin, rank: Rank, octets: &[u8]) -> Option<Queued> {
-        let mut from = Cursor(octets);
-        let (flags, mut place) = from.place()?;
-        place.seq = rank.seq;
-        let attempt = from.number32()?;
-        let url = near_url(origin.as_str(), from.text()?)?;
-        let via = from.via(flags, &url)?;
-        let queued = Queued {
-            place,
-            attempt,
-            url,
-            via,
-        };
-        if place.rank() != rank || queued.url.origin() != *origin {
-            return None;
-        }
-        from.end(queued)
     }
 }
 
@@ -217,8 +244,10 @@ impl Sequence {
         let mut out = Vec::with_capacity(32);
         let totals = &self.totals;
         for number in [
-            self.next_seq,
-            self.next_origin,
+            self.commit,
+            self.block,
+            self.origin,
+            self.note,
             totals.pending,
             totals.deferred,
             totals.fetched,
@@ -233,8 +262,10 @@ impl Sequence {
     pub(super) fn decode(octets: &[u8]) -> Option<Sequence> {
         let mut from = Cursor(octets);
         let sequence = Sequence {
-            next_seq: from.number()?,
-            next_origin: from.number()?,
+            commit: from.number()?,
+            block: from.number()?,
+            origin: from.number()?,
+            note: from.number()?,
             totals: Totals {
                 pending: from.number()?,
                 deferred: from.number()?,
@@ -243,47 +274,84 @@ impl Sequence {
                 excluded: from.number()?,
             },
         };
-        let Totals {
-            pending,
-            deferred,
-            fetched,
-            failed,
-            excluded,
-        } = sequence.totals;
-        let numbers = [pending, deferred, fetched, failed, excluded];
-        let plausible = |number: &u64| *number < IMPLAUSIBLE;
-        let plausible = numbers.iter().all(plausible)
-            && plausible(&sequence.next_seq)
-            && plausible(&sequence.next_origin);
+        let totals = &sequence.totals;
+        let counts = [
+            totals.pending,
+            totals.deferred,
+            totals.fetched,
+            totals.failed,
+        ];
+        let numbers = [sequence.commit, totals.excluded];
+        let plausible = counts
+            .iter()
+            .chain(&numbers)
+            .all(|number| *number < IMPLAUSIBLE)
+            && sequence.block < MAX_BLOCK
+            && sequence.origin < MAX_ORIGIN
+            && sequence.note < MAX_NOTE;
         from.end(sequence).filter(|_| plausible)
     }
 }
 
-/// Two numbers, as the `origins` table holds them: an origin's own, and how many URLs
-/// it has queued.
-pub(super) fn encode_line(id: u64, queued: u64) -> Vec<u8> {
-    let mut out = Vec::with_capacity(8);
+impl Roll {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(16 + 24 * self.runs.len());
+        put_number(&mut out, self.commit);
+        put_number(&mut out, self.next_run);
+        for run in &self.runs {
+            put_number(&mut out, run.id);
+            put_number(&mut out, run.records);
+            out.extend(run.checksum.to_be_bytes());
+        }
+        out
+    }
+
+    pub(super) fn decode(octets: &[u8]) -> Option<Roll> {
+        let mut from = Cursor(octets);
+        let mut roll = Roll {
+            commit: from.number()?,
+            next_run: from.number()?,
+            runs: Vec::new(),
+        };
+        while !from.0.is_empty() {
+            roll.runs.push(RunEntry {
+                id: from.number()?,
+                records: from.number().filter(|records| *records < IMPLAUSIBLE)?,
+                checksum: u64::from_be_bytes(from.octets(8)?.try_into().ok()?),
+            });
+        }
+        Some(roll)
+    }
+}
+
+/// As the `origins` table holds it: an origin's own number, how many URLs it has queued,
+/// and its text.
+pub(super) fn encode_line(id: u64, queued: u64, origin: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(8 + origin.len());
     put_number(&mut out, id);
     put_number(&mut out, queued);
+    out.extend_from_slice(origin.as_bytes());
     out
 }
 
-/// The numbers that [`encode_line`] wrote.
-pub(super) fn decode_line(octets: &[u8]) -> Option<(u64, u64)> {
+/// What [`encode_line`] wrote.
+pub(super) fn decode_line(octets: &[u8]) -> Option<(u64, u64, &str)> {
     let mut from = Cursor(octets);
-    let line = (from.number()?, from.number()?);
-    from.end(line)
-        .filter(|&(id, queued)| id < IMPLAUSIBLE && queued < IMPLAUSIBLE)
+    let (id, queued) = (from.number()?, from.number()?);
+    let plausible = id < MAX_ORIGIN && queued < IMPLAUSIBLE;
+    let origin = std::str::from_utf8(from.0).ok()?;
+    plausible.then_some((id, queued, origin))
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::{IMPLAUSIBLE, Sequence, State, Totals, decode_line, encode_line};
+    use super::{IMPLAUSIBLE, MAX_NOTE, Note, Sequence, State, Totals, decode_line, encode_line};
     use crate::admission::UrlKind;
     use crate::exclusion::{Exclusion, Reason};
-    use crate::state::{Deferred, Place, Queued, Rank};
+    use crate::sieve::{Roll, RunEntry};
+    use crate::state::{Deferred, Place, Rank};
     use crawl_weburl::{CanonicalUrl, canonicalize};
 
     fn url() -> impl Strategy<Value = CanonicalUrl> {
@@ -292,8 +360,8 @@ mod tests {
     }
 
     fn place() -> impl Strategy<Value = Place> {
-        any::<(bool, u8, u32, u8, bool, bool, u64)>().prop_map(
-            |(retried, priority, depth, redirects, is_seed, sitemap, seq)| Place {
+        (any::<(bool, u8, u32, u8, bool, bool)>(), 0..MAX_NOTE).prop_map(
+            |((retried, priority, depth, redirects, is_seed, sitemap), seq)| Place {
                 retried,
                 priority,
                 depth,
@@ -320,25 +388,34 @@ mod tests {
             place().prop_map(State::Pending),
             any::<(u32, u8)>().prop_map(|(depth, redirects)| State::Deferred { depth, redirects }),
             any::<(u32, u16)>().prop_map(|(depth, status)| State::Fetched { depth, status }),
-            any::<(u32, String)>().prop_map(|(depth, why)| State::Failed { depth, why }),
-            (any::<u32>(), exclusion())
-                .prop_map(|(depth, exclusion)| State::Excluded { depth, exclusion }),
+            (any::<u32>(), 0..MAX_NOTE).prop_map(|(depth, note)| State::Failed { depth, note }),
+            (any::<u32>(), 0..MAX_NOTE).prop_map(|(depth, note)| State::Excluded { depth, note }),
         ]
     }
 
     proptest! {
         #[test]
         fn states_lead_back(state in state()) {
-            prop_assert_eq!(State::decode(&state.encode()), Some(state));
+            prop_assert_eq!(State::from_word(state.word()), Some(state));
         }
 
         #[test]
-        fn queued_lead_back(place in place(), attempt: u32, url in url(), via in prop::option::of(url())) {
-            let queued = Queued { place, attempt, url, via };
-            let rank = Rank::from_octets(&place.rank().octets()).unwrap();
-            prop_assert_eq!(rank, place.rank());
-            let origin = queued.url.origin();
-            prop_assert_eq!(Queued::decode(&origin, rank, &queued.encode()), Some(queued));
+        fn notes_lead_back(why: String, exclusion in exclusion()) {
+            for note in [Note::Why(why), Note::Exclusion(exclusion)] {
+                prop_assert_eq!(Note::decode(&note.encode()), Some(note));
+            }
+        }
+
+        #[test]
+        fn rolls_lead_back(commit: u64, next_run: u64, runs: Vec<(u64, u64)>) {
+            let run = |(records, checksum)| RunEntry {
+                id: checksum / 2,
+                records: records % IMPLAUSIBLE,
+                checksum,
+            };
+            let runs = runs.into_iter().map(run).collect();
+            let roll = Roll { commit, next_run, runs };
+            prop_assert_eq!(Roll::decode(&roll.encode()), Some(roll));
         }
 
         #[test]
@@ -349,30 +426,32 @@ mod tests {
 
         #[test]
         fn numbers_lead_back(
-            next_seq in 0..IMPLAUSIBLE,
-            next_origin in 0..IMPLAUSIBLE,
+            commit in 0..IMPLAUSIBLE,
+            block in 0..super::MAX_BLOCK,
             pending in 0..IMPLAUSIBLE,
             fetched in 0..IMPLAUSIBLE,
         ) {
             let totals = Totals { pending, fetched, ..Totals::default() };
-            let sequence = Sequence { next_seq, next_origin, totals };
+            let sequence = Sequence { commit, block, origin: block, note: block, totals };
             prop_assert_eq!(Sequence::decode(&sequence.encode()), Some(sequence));
-            prop_assert_eq!(decode_line(&encode_line(next_seq, pending)), Some((next_seq, pending)));
+            let line = encode_line(block, pending, "http://a.example");
+            prop_assert_eq!(decode_line(&line), Some((block, pending, "http://a.example")));
         }
 
         #[test]
         fn ranks_sort_as_their_octets(a in place(), b in place()) {
             let (a, b) = (a.rank(), b.rank());
             prop_assert_eq!(a.cmp(&b), a.octets().cmp(&b.octets()));
+            prop_assert_eq!(Rank::from_octets(&a.octets()), Some(a));
         }
 
         #[test]
-        fn foreign_octets_never_panic(octets: Vec<u8>, rank in place()) {
-            let origin = canonicalize(None, "http://a.example/").unwrap().origin();
-            let _ = State::decode(&octets);
-            let _ = Queued::decode(&origin, rank.rank(), &octets);
+        fn foreign_octets_never_panic(octets: Vec<u8>, word: [u8; 12]) {
+            let _ = State::from_word(word);
+            let _ = Note::decode(&octets);
             let _ = Deferred::decode(&octets);
             let _ = Sequence::decode(&octets);
+            let _ = Roll::decode(&octets);
             let _ = decode_line(&octets);
         }
     }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use crawl_weburl::Origin;
 use foldhash::{HashMap, HashMapExt};
 
-use super::tables::QueueValue;
 use crate::state::Rank;
 
 /// The share of the limit that one head is filled with at a time. Of the default limit
@@ -13,44 +12,43 @@ use crate::state::Rank;
 const SHARE: usize = 1024;
 
 /// The first entries of the queues that were leased from lately.
-pub(super) struct Heads {
-    heads: HashMap<Origin, Head>,
+pub(super) struct Heads<V> {
+    heads: HashMap<Origin, Head<V>>,
     /// Entries held, and one for each head.
     weight: usize,
     /// The most that `weight` may be.
     limit: usize,
-    /// How many entries a head is filled with at a time. One that grew by admissions to
+    /// How many entries a head is filled with at a time, at most. One that grew by admissions to
     /// four times this is cut back to it.
     refill: usize,
     uses: u64,
 }
 
 /// Invariant: holds every entry of its queue up to `covered` that is not leased.
-#[derive(Default)]
-struct Head {
-    entries: BTreeMap<Rank, QueueValue>,
+struct Head<V> {
+    entries: BTreeMap<Rank, V>,
     covered: Covered,
+    refills: u32,
     used: u64,
 }
 
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Covered {
-    #[default]
     Nothing,
     UpTo(Rank),
     All,
 }
 
 /// What a head has to give.
-pub(super) enum First {
-    Entry(Rank, QueueValue),
+pub(super) enum First<V> {
+    Entry(Rank, V),
     /// Nothing up to this rank; what is behind it stands on disk.
     Unknown(Option<Rank>),
     /// The queue has nothing that is not leased.
     Nothing,
 }
 
-impl Head {
+impl<V> Head<V> {
     fn covers(&self, rank: Rank) -> bool {
         match self.covered {
             Covered::Nothing => false,
@@ -64,9 +62,9 @@ impl Head {
     }
 }
 
-impl Heads {
+impl<V> Heads<V> {
     /// Holds at most about `limit` entries.
-    pub(super) fn new(limit: usize) -> Heads {
+    pub(super) fn new(limit: usize) -> Heads<V> {
         let refill = (limit / SHARE).clamp(2, 64);
         Heads {
             heads: HashMap::new(),
@@ -78,13 +76,15 @@ impl Heads {
         }
     }
 
-    /// How many entries to read for [`Heads::refill`].
-    pub(super) fn wanted(&self) -> usize {
-        self.refill
+    /// How many entries to read for [`Heads::refill`]: two of a queue that was not leased
+    /// from lately, and each time four times as many while it goes on.
+    pub(super) fn wanted(&self, origin: &Origin) -> usize {
+        let refills = self.heads.get(origin).map_or(0, |head| head.refills.min(8));
+        (2 << (2 * refills)).min(self.refill)
     }
 
     /// Takes the first entry of an origin's queue.
-    pub(super) fn take_first(&mut self, origin: &Origin) -> First {
+    pub(super) fn take_first(&mut self, origin: &Origin) -> First<V> {
         self.uses += 1;
         let Some(head) = self.heads.get_mut(origin) else {
             return First::Unknown(None);
@@ -103,19 +103,20 @@ impl Heads {
 
     /// Adds what was read behind the covered part: entries up to `last`, or to the end
     /// of the queue where there is no `last`.
-    pub(super) fn refill(
-        &mut self,
-        origin: &Origin,
-        entries: Vec<(Rank, QueueValue)>,
-        last: Option<Rank>,
-    ) {
+    pub(super) fn refill(&mut self, origin: &Origin, entries: Vec<(Rank, V)>, last: Option<Rank>) {
         let (uses, count) = (self.uses, entries.len());
         let head = self.heads.entry(origin.clone()).or_insert_with(|| {
             self.weight += 1;
-            Head::default()
+            Head {
+                entries: BTreeMap::new(),
+                covered: Covered::Nothing,
+                refills: 0,
+                used: uses,
+            }
         });
         let before = head.entries.len();
         head.used = uses;
+        head.refills = head.refills.saturating_add(1);
         head.entries.extend(entries);
         head.covered = last.map_or(Covered::All, Covered::UpTo);
         debug_assert_eq!(head.entries.len(), before + count);
@@ -124,7 +125,7 @@ impl Heads {
     }
 
     /// A queue has an entry that is not leased; kept where the head covers its rank.
-    pub(super) fn offer(&mut self, origin: &Origin, rank: Rank, value: QueueValue) {
+    pub(super) fn offer(&mut self, origin: &Origin, rank: Rank, value: V) {
         let Some(head) = self.heads.get_mut(origin) else {
             return;
         };
@@ -205,10 +206,10 @@ mod tests {
 
     #[test]
     fn ours_heads_are_bounded_and_the_oldest_go_first() {
-        let mut heads = Heads::new(2560);
-        let wanted = heads.wanted() as u64;
+        let mut heads: Heads<()> = Heads::new(2560);
+        let wanted = heads.refill as u64;
         for n in 0..1000 {
-            let entries = (0..wanted).map(|seq| (rank(seq), Box::default()));
+            let entries = (0..wanted).map(|seq| (rank(seq), ()));
             assert!(matches!(heads.take_first(&origin(n)), First::Unknown(None)));
             heads.refill(&origin(n), entries.collect(), None);
             assert!(heads.weight <= heads.limit);
@@ -226,11 +227,13 @@ mod tests {
 
     #[test]
     fn ours_a_head_that_grows_is_cut_and_covers_less() {
-        let mut heads = Heads::new(65_536);
-        assert_eq!(heads.wanted(), 64);
-        heads.refill(&origin(0), Vec::new(), None);
+        let mut heads: Heads<()> = Heads::new(65_536);
+        for wanted in [2, 8, 32, 64, 64] {
+            assert_eq!(heads.wanted(&origin(0)), wanted);
+            heads.refill(&origin(0), Vec::new(), None);
+        }
         for seq in 0..=256 {
-            heads.offer(&origin(0), rank(seq), Box::default());
+            heads.offer(&origin(0), rank(seq), ());
         }
         for seq in 0..64 {
             let First::Entry(first, _) = heads.take_first(&origin(0)) else {

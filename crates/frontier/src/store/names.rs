@@ -6,6 +6,8 @@ pub(super) const LAYOUT: &str = "layout";
 pub(super) const FINGERPRINT_KEY: &str = "fingerprint-key";
 /// Counters that go on over a death.
 pub(super) const SEQUENCE: &str = "sequence";
+/// The list of the sieve's runs.
+pub(super) const RUNS: &str = "runs";
 /// Before the name of a file: its committed length.
 pub(super) const MARK: &str = "mark/";
 /// Before a name of the caller's own.

@@ -71,7 +71,7 @@ pub(super) fn put_via(out: &mut Vec<u8>, url: &CanonicalUrl, via: Option<&Canoni
 }
 
 /// Scheme, host and port as they stand in the URL.
-fn before_path(url: &CanonicalUrl) -> &str {
+pub(super) fn before_path(url: &CanonicalUrl) -> &str {
     let text = url.as_str();
     &text[..text.len() - url.path_and_query().len()]
 }

@@ -1,57 +1,67 @@
 //! Opening: the lock, the layout, and beginning anew.
 //!
 //! ```text
-//! DIR/lock        held by the process that has the frontier open
-//! DIR/store/      the fjall store
-//! DIR/store.new/  a store that is being made; renamed when whole
+//! DIR/lock           held by the process that has the frontier open
+//! DIR/store/         the fjall store
+//! DIR/store.new/     a store that is being made; renamed when whole
+//! DIR/known/ID.run   what is known of the URLs: sorted runs, listed in the store
 //! ```
 
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use crawl_weburl::Origin;
-use fjall::config::FilterPolicy;
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable as _};
 
 use super::codec::{Sequence, decode_line};
 use super::desk::Desk;
 use super::tables::{Tables, damage};
-use super::{Durability, FjallFrontier, Options, names};
+use super::{Durability, FjallFrontier, Options, Writer, names};
 use crate::error::OpenError;
 use crate::fingerprint::FingerprintKey;
+use crate::sieve::{BlockCache, Disk, Record, Roll, RunError, Setting, Sieve};
 
 /// The layout that this program writes and reads.
-const LAYOUT: u32 = 1;
+const LAYOUT: u32 = 2;
 
 const LOCK: &str = "lock";
 const STORE: &str = "store";
 const STORE_NEW: &str = "store.new";
+const KNOWN: &str = "known";
 
 /// The store keeps its journal until the tables hold what is in it; this bounds what is
-/// read again on opening, about a second's worth.
-const JOURNAL_OCTETS: u64 = 256 << 20;
+/// read again on opening. It is the least that the store takes.
+const JOURNAL_OCTETS: u64 = 64 << 20;
 
 /// Two: one flushes while the other compacts. More would take the cores of the crawl.
 const WORKERS: usize = 2;
 
-/// Each table, and how much it gathers in memory before it writes a sorted run. `seen`
-/// takes most of the writing, at random keys: the more it gathers, the less is rewritten
-/// later. All of them full are 150 MiB, and twice that while runs are on their way to
-/// disk; the store makes a commit wait where four runs of a table are.
-const TABLES: [(&str, u64); 7] = [
+/// Each table, and how much it gathers in memory before it writes a sorted run: more
+/// where more is written, and at random keys. All of them full are 100 MiB, and twice
+/// that while runs are on their way to disk; the store makes a commit wait where four
+/// runs of a table are.
+const TABLES: [(&str, u64); 8] = [
     ("meta", 4 << 20),
-    ("origins", 8 << 20),
-    ("seen", 64 << 20),
+    ("origins", 16 << 20),
+    ("fresh", 16 << 20),
     ("queue", 32 << 20),
+    ("notes", 4 << 20),
     ("deferred", 16 << 20),
     ("hosts", 8 << 20),
-    ("robots", 16 << 20),
+    ("robots", 8 << 20),
 ];
 
-pub(super) fn open(dir: &Path, options: &Options) -> Result<FjallFrontier, OpenError> {
+/// The sieve's share of the memory for blocks is one in so many.
+const SIEVE_SHARE: u64 = 4;
+
+pub(super) fn open(
+    dir: &Path,
+    options: &Options,
+    disk: Arc<dyn Disk>,
+) -> Result<FjallFrontier, OpenError> {
     let io = |source| OpenError::Io {
         path: dir.to_owned(),
         source,
@@ -64,7 +74,7 @@ pub(super) fn open(dir: &Path, options: &Options) -> Result<FjallFrontier, OpenE
     }
     guarded(dir, || {
         let db = database(dir, &dir.join(STORE), options)?;
-        load(dir, db, options, lock)
+        load(dir, db, options, disk, lock)
     })
 }
 
@@ -79,6 +89,10 @@ fn refuse_foreign(dir: &Path) -> Result<(), OpenError> {
     }
     for entry in fs::read_dir(dir).map_err(io)? {
         let name = entry.map_err(io)?.file_name();
+        if name == KNOWN {
+            // It is made after the store.
+            return Err(corrupt(dir, format!("`{STORE}` is missing")));
+        }
         if name != LOCK && name != STORE_NEW {
             return Err(foreign(dir, &format!("`{}`", name.display())));
         }
@@ -136,6 +150,7 @@ fn begin(dir: &Path, options: &Options) -> Result<(), OpenError> {
         batch.insert(&meta, names::LAYOUT, LAYOUT.to_be_bytes());
         batch.insert(&meta, names::FINGERPRINT_KEY, key.octets());
         batch.insert(&meta, names::SEQUENCE, Sequence::default().encode());
+        batch.insert(&meta, names::RUNS, Roll::default().encode());
         batch.commit().map_err(store)?;
         db.persist(PersistMode::SyncAll).map_err(store)
     })?;
@@ -147,9 +162,8 @@ fn begin(dir: &Path, options: &Options) -> Result<(), OpenError> {
 fn table_options(name: &str, memory: u64) -> KeyspaceCreateOptions {
     let options = KeyspaceCreateOptions::default().max_memtable_size(memory);
     match name {
-        // Read by range, and by key only what is there: a filter would say nothing new.
-        "queue" => options.filter_policy(FilterPolicy::disabled()),
-        "meta" | "deferred" => options.expect_point_read_hits(true),
+        // What is looked up is mostly there: the last level needs no filter.
+        "meta" | "deferred" | "notes" | "queue" => options.expect_point_read_hits(true),
         _ => options,
     }
 }
@@ -158,7 +172,7 @@ fn database(dir: &Path, store: &Path, options: &Options) -> Result<Database, Ope
     // The store's own default hands a commit to the system and no further; each commit
     // of ours asks for what the options say.
     Database::builder(store)
-        .cache_size(options.cache_octets)
+        .cache_size(options.cache_octets - options.cache_octets / SIEVE_SHARE)
         .max_journaling_size(JOURNAL_OCTETS)
         .worker_threads(WORKERS)
         .open()
@@ -169,29 +183,70 @@ fn load(
     dir: &Path,
     db: Database,
     options: &Options,
+    disk: Arc<dyn Disk>,
     lock: File,
 ) -> Result<FjallFrontier, OpenError> {
-    let tables = open_tables(dir, db)?;
-    let store = |why| store_error(dir, why);
-    let sequence = tables.meta.get(names::SEQUENCE).map_err(store)?;
-    let sequence = sequence.and_then(|octets| Sequence::decode(&octets));
-    let sequence = sequence.ok_or_else(|| corrupt(dir, "the counters".into()))?;
+    let persist = match options.durability {
+        Durability::PowerCut => PersistMode::SyncData,
+        Durability::ProcessDeath => PersistMode::Buffer,
+    };
+    let tables = Arc::new(open_tables(dir, db, persist)?);
+    let sequence = meta_value(&tables, names::SEQUENCE, "the counters", Sequence::decode)?;
     let lines = load_lines(&tables, &sequence)?;
-    let waiting = lines.len();
-    tracing::debug!(dir = %dir.display(), origins_waiting = waiting, "frontier opened");
+    let sieve = load_sieve(&tables, options, disk)?;
+    tracing::debug!(dir = %dir.display(), origins_waiting = lines.len(), "frontier opened");
     Ok(FjallFrontier {
+        sieve,
         tables,
-        writer: Mutex::new(sequence),
-        desk: Mutex::new(Desk::new(&lines, sequence.totals, options.head_entries)),
-        persist: match options.durability {
-            Durability::PowerCut => PersistMode::SyncData,
-            Durability::ProcessDeath => PersistMode::Buffer,
-        },
+        writer: Mutex::new(Writer {
+            sequence,
+            cache: BlockCache::new(options.cache_octets / SIEVE_SHARE),
+            notes: Default::default(),
+        }),
+        desk: Mutex::new(Desk::new(lines, sequence.totals, options.head_entries)),
         _lock: lock,
     })
 }
 
-fn open_tables(dir: &Path, db: Database) -> Result<Tables, OpenError> {
+fn meta_value<T>(
+    tables: &Tables,
+    name: &str,
+    what: &str,
+    decode: fn(&[u8]) -> Option<T>,
+) -> Result<T, OpenError> {
+    let octets = tables.meta.get(name);
+    let octets = octets.map_err(|why| store_error(&tables.dir, why))?;
+    let value = octets.and_then(|octets| decode(&octets));
+    value.ok_or_else(|| corrupt(&tables.dir, what.into()))
+}
+
+/// Opens the runs, and takes up the records of commits that no run holds.
+fn load_sieve(
+    tables: &Arc<Tables>,
+    options: &Options,
+    disk: Arc<dyn Disk>,
+) -> Result<Sieve, OpenError> {
+    let roll = meta_value(tables, names::RUNS, "the list of runs", Roll::decode)?;
+    let mut fresh: Vec<Record> = Vec::new();
+    let after = roll.commit.saturating_add(1).to_be_bytes();
+    for row in tables.snapshot().range(&tables.fresh, after..) {
+        let value = row.value().map_err(|why| store_error(&tables.dir, why))?;
+        let records = Record::all(&value);
+        fresh.extend(records.ok_or_else(|| corrupt(&tables.dir, "a commit's records".into()))?);
+    }
+    let setting = Setting {
+        dir: tables.dir.join(KNOWN),
+        disk,
+        ledger: Arc::clone(tables) as _,
+        gather: options.gather.max(1),
+    };
+    Sieve::open(setting, roll, fresh.into_iter()).map_err(|why| match why {
+        RunError::Io { path, source } => OpenError::Io { path, source },
+        RunError::Damaged { .. } => corrupt(&tables.dir, why.to_string()),
+    })
+}
+
+fn open_tables(dir: &Path, db: Database, persist: PersistMode) -> Result<Tables, OpenError> {
     let found = db.list_keyspace_names();
     let missing = |name: &str| found.iter().all(|found| &**found != name);
     if missing("meta") {
@@ -214,9 +269,11 @@ fn open_tables(dir: &Path, db: Database) -> Result<Tables, OpenError> {
     Ok(Tables {
         dir: dir.to_owned(),
         key: FingerprintKey::new(key),
+        persist,
         origins: table("origins")?,
-        seen: table("seen")?,
+        fresh: table("fresh")?,
         queue: table("queue")?,
+        notes: table("notes")?,
         deferred: table("deferred")?,
         hosts: table("hosts")?,
         robots: table("robots")?,
@@ -249,16 +306,15 @@ fn load_lines(tables: &Tables, sequence: &Sequence) -> Result<Vec<(Origin, u64, 
     let mut lines = Vec::new();
     let mut pending = 0_u64;
     for row in tables.origins.iter() {
-        let (key, value) = row.into_inner().map_err(|why| store_error(dir, why))?;
-        let line = decode_line(&value).filter(|&(id, _)| id <= sequence.next_origin);
-        let (id, queued) = line.ok_or_else(|| corrupt(dir, "the record of an origin".into()))?;
+        let value = row.value().map_err(|why| store_error(dir, why))?;
+        let line = decode_line(&value).filter(|line| line.0 <= sequence.origin);
+        let (id, queued, text) =
+            line.ok_or_else(|| corrupt(dir, "the record of an origin".into()))?;
         if queued == 0 {
             continue;
         }
-        let origin = std::str::from_utf8(&key)
-            .ok()
-            .and_then(|text| Origin::parse(text).ok())
-            .ok_or_else(|| corrupt(dir, "the name of an origin".into()))?;
+        let origin = Origin::parse(text).ok();
+        let origin = origin.ok_or_else(|| corrupt(dir, "the name of an origin".into()))?;
         pending = pending.saturating_add(queued);
         lines.push((origin, id, queued));
     }

@@ -1,71 +1,54 @@
-//! The tables on disk and how they are read.
+//! The tables of the store and how they are read.
 //!
 //! | table | key | value |
 //! |---|---|---|
-//! | `meta` | name | layout, fingerprint key, counters, file lengths, the caller's own |
-//! | `origins` | origin | its number, URLs queued |
-//! | `seen` | 64-bit hash of the origin, fingerprint | state, depth, status or exclusion |
-//! | `queue` | origin number, round, priority, depth, sequence | URL, via, attempt, .. |
-//! | `deferred` | as `seen` | URL, via, depth, exclusion |
+//! | `meta` | name | layout, fingerprint key, counters, runs, file lengths, the caller's own |
+//! | `origins` | hash of the origin | its number, URLs queued, its text |
+//! | `fresh` | number of a commit | its records for the sieve, until a run holds them |
+//! | `queue` | origin number, round, priority, depth, sequence | a block of entries |
+//! | `notes` | number | why URLs failed or were excluded |
+//! | `deferred` | fingerprint | URL, via, depth, exclusion |
 //! | `hosts` | host | wake time, bytes |
 //! | `robots` | origin | bytes |
 //!
-//! Origins get their numbers in the order they are met, so two never share a queue. In
-//! `seen` the hash only brings the URLs of one origin together, so that the links of a
-//! page touch few blocks; the fingerprint alone tells URLs apart, and two origins of
-//! equal hash do no harm.
+//! Origins get their numbers in the order they are met, so two never share a queue.
 
-use std::ops::Bound;
+use std::ops::{ControlFlow, RangeInclusive};
 use std::path::PathBuf;
 
 use crawl_weburl::{CanonicalUrl, Origin};
-use fjall::{Database, Iter, Keyspace, Readable, Snapshot, UserValue};
+use fjall::{Database, Keyspace, PersistMode, Readable, Snapshot, UserValue};
 
-use super::codec::{RANK_OCTETS, State, decode_line};
+use super::block::{Block, row_of};
+use super::codec::{Note, RANK_OCTETS, decode_line};
+use super::names;
 use crate::error::FrontierError;
 use crate::fingerprint::{Fingerprint, FingerprintKey};
+use crate::sieve::{Ledger, Roll, RunError};
 use crate::state::{Deferred, Place, Queued, Rank};
 
-/// The key of a URL in `seen` and `deferred`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct SeenKey {
-    place: u64,
-    pub(super) fingerprint: Fingerprint,
-}
+/// Commits whose records are removed at a time.
+const FORGET_STEP: usize = 1000;
 
-/// The value of a pending URL as it stands in `queue`.
-pub(super) type QueueValue = Box<[u8]>;
+/// Whether to walk on.
+pub(super) type Walk = Result<ControlFlow<()>, FrontierError>;
 
 pub(super) struct Tables {
     pub(super) dir: PathBuf,
     pub(super) key: FingerprintKey,
+    pub(super) persist: PersistMode,
     pub(super) db: Database,
     pub(super) meta: Keyspace,
     pub(super) origins: Keyspace,
-    pub(super) seen: Keyspace,
+    pub(super) fresh: Keyspace,
     pub(super) queue: Keyspace,
+    pub(super) notes: Keyspace,
     pub(super) deferred: Keyspace,
     pub(super) hosts: Keyspace,
     pub(super) robots: Keyspace,
 }
 
-impl SeenKey {
-    pub(super) fn octets(self) -> [u8; 24] {
-        let mut out = [0; 24];
-        out[..8].copy_from_slice(&self.place.to_be_bytes());
-        out[8..].copy_from_slice(&self.fingerprint.as_u128().to_be_bytes());
-        out
-    }
-}
-
 impl Tables {
-    pub(super) fn seen_key(&self, url: &CanonicalUrl) -> SeenKey {
-        SeenKey {
-            place: self.key.place(url),
-            fingerprint: self.key.fingerprint(url),
-        }
-    }
-
     /// A view that no commit changes. A plain read may see half of a commit that is
     /// being applied, so whoever does not hold the writer's lock reads through this.
     pub(super) fn snapshot(&self) -> Snapshot {
@@ -81,49 +64,43 @@ impl Tables {
         from.get(table, key).map_err(|why| self.failed(why))
     }
 
-    pub(super) fn state(
-        &self,
-        from: &Snapshot,
-        key: SeenKey,
-    ) -> Result<Option<State>, FrontierError> {
-        self.get(from, &self.seen, &key.octets())?
-            .map(|octets| State::decode(&octets).ok_or_else(|| self.corrupt("a record in seen")))
-            .transpose()
-    }
-
     /// An origin's number and how many URLs it has queued.
     pub(super) fn line(
         &self,
         from: &Snapshot,
         origin: &Origin,
     ) -> Result<Option<(u64, u64)>, FrontierError> {
-        self.get(from, &self.origins, origin.as_str().as_bytes())?
-            .map(|octets| {
-                let corrupt = || self.corrupt(&format!("the record of origin {origin}"));
-                decode_line(&octets).ok_or_else(corrupt)
-            })
-            .transpose()
+        let Some(octets) = self.get(from, &self.origins, &self.key.origin(origin))? else {
+            return Ok(None);
+        };
+        match decode_line(&octets) {
+            Some((id, queued, text)) if text == origin.as_str() => Ok(Some((id, queued))),
+            _ => Err(self.corrupt(&format!("the record of origin {origin}"))),
+        }
     }
 
-    /// The queue's entry at a rank, as stored.
-    pub(super) fn queue_value(
+    /// The octets of the block that holds an entry, if it is in the queue.
+    pub(super) fn block(
         &self,
         from: &Snapshot,
         id: u64,
         rank: Rank,
-    ) -> Result<Option<QueueValue>, FrontierError> {
-        let value = self.get(from, &self.queue, &queue_key(id, rank))?;
-        Ok(value.map(|octets| octets.as_ref().into()))
+    ) -> Result<Option<UserValue>, FrontierError> {
+        self.get(from, &self.queue, &queue_key(id, row_of(rank)))
     }
 
-    pub(super) fn queued(
+    /// The queue's entry at a rank.
+    pub(super) fn entry(
         &self,
+        from: &Snapshot,
         origin: &Origin,
+        id: u64,
         rank: Rank,
-        value: &[u8],
-    ) -> Result<Queued, FrontierError> {
-        Queued::decode(origin, rank, value)
-            .ok_or_else(|| self.corrupt(&format!("a queued URL of {origin}")))
+    ) -> Result<Option<Queued>, FrontierError> {
+        let Some(octets) = self.block(from, id, rank)? else {
+            return Ok(None);
+        };
+        Ok(Block::parse(&octets).and_then(|block| block.entry(origin, rank)))
     }
 
     /// The whole entry of a URL that is pending at `place`.
@@ -134,12 +111,13 @@ impl Tables {
         place: Place,
     ) -> Result<Queued, FrontierError> {
         let origin = url.origin();
-        let value = match self.line(from, &origin)? {
-            Some((id, _)) => self.queue_value(from, id, place.rank())?,
+        let entry = match self.line(from, &origin)? {
+            Some((id, _)) => self.entry(from, &origin, id, place.rank())?,
             None => None,
         };
-        let value = value.ok_or_else(|| self.corrupt(&format!("`{url}` is not in its queue")))?;
-        self.queued(&origin, place.rank(), &value)
+        entry
+            .filter(|queued| queued.url == *url)
+            .ok_or_else(|| self.corrupt(&format!("`{url}` is not in its queue")))
     }
 
     /// The wake time and bytes kept for a host.
@@ -157,7 +135,7 @@ impl Tables {
     pub(super) fn deferred(
         &self,
         from: &Snapshot,
-        key: SeenKey,
+        key: Fingerprint,
     ) -> Result<Option<Deferred>, FrontierError> {
         self.get(from, &self.deferred, &key.octets())?
             .map(|octets| self.decode_deferred(&octets))
@@ -168,26 +146,41 @@ impl Tables {
         Deferred::decode(octets).ok_or_else(|| self.corrupt("a deferred URL"))
     }
 
-    /// An origin's queue behind a rank.
-    pub(super) fn queue_after(
+    pub(super) fn note(&self, from: &Snapshot, number: u64) -> Result<Note, FrontierError> {
+        self.get(from, &self.notes, &number.to_be_bytes())?
+            .and_then(|octets| Note::decode(&octets))
+            .ok_or_else(|| self.corrupt(&format!("note {number}")))
+    }
+
+    /// Walks an origin's queue behind a rank until `visit` breaks. What it does not read is
+    /// not parsed.
+    pub(super) fn walk_queue(
         &self,
         from: &Snapshot,
-        id: u64,
+        (origin, id): (&Origin, u64),
         after: Option<Rank>,
-    ) -> impl Iterator<Item = Result<(Rank, QueueValue), FrontierError>> {
+        mut visit: impl FnMut(Rank, &dyn Fn() -> Result<Queued, FrontierError>) -> Walk,
+    ) -> Walk {
         let start = match after {
-            None => Bound::Included(id.to_be_bytes().to_vec()),
-            Some(rank) => Bound::Excluded(queue_key(id, rank).to_vec()),
+            None => queue_start(id).to_vec(),
+            Some(rank) => queue_key(id, row_of(rank)).to_vec(),
         };
-        let end = Bound::Excluded(id.saturating_add(1).to_be_bytes().to_vec());
-        let rows: Iter = from.range(&self.queue, (start, end));
-        rows.map(|row| {
+        let end = queue_start(id + 1).to_vec();
+        let damaged = || self.corrupt(&format!("queued URLs of {origin}"));
+        for row in from.range(&self.queue, start..end) {
             let (key, value) = row.into_inner().map_err(|why| self.failed(why))?;
-            let rank = key.get(8..).and_then(Rank::from_octets);
-            let rank = rank.ok_or_else(|| self.corrupt("a key in queue"))?;
-            // Copied: a slice of the store's block would keep the whole block.
-            Ok((rank, value.as_ref().into()))
-        })
+            let row = key.get(ID_OCTETS..).and_then(Rank::from_octets);
+            let row = row.ok_or_else(|| self.corrupt("a key in queue"))?;
+            let block = Block::parse(&value).ok_or_else(damaged)?;
+            for entry in block.entries(origin, row) {
+                let behind = after.is_none_or(|after| entry.rank > after);
+                let read = || entry.read().ok_or_else(damaged);
+                if behind && visit(entry.rank, &read)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(()))
     }
 
     pub(super) fn failed(&self, why: fjall::Error) -> FrontierError {
@@ -208,10 +201,52 @@ impl Tables {
     }
 }
 
-pub(super) fn queue_key(id: u64, rank: Rank) -> [u8; 8 + RANK_OCTETS] {
-    let mut out = [0; 8 + RANK_OCTETS];
-    out[..8].copy_from_slice(&id.to_be_bytes());
-    out[8..].copy_from_slice(&rank.octets());
+impl Ledger for Tables {
+    fn keep(&self, roll: &Roll) -> Result<(), FrontierError> {
+        let mut batch = self.db.batch().durability(Some(self.persist));
+        batch.insert(&self.meta, names::RUNS, roll.encode());
+        batch.commit().map_err(|why| self.failed(why))
+    }
+
+    fn forget(&self, commits: RangeInclusive<u64>) -> Result<(), FrontierError> {
+        let held = self.snapshot();
+        let (from, to) = (commits.start().to_be_bytes(), commits.end().to_be_bytes());
+        let mut rows = held.range(&self.fresh, from..=to).peekable();
+        while rows.peek().is_some() {
+            // Not synced: what comes back after a power cut is passed over.
+            let mut batch = self.db.batch();
+            for row in rows.by_ref().take(FORGET_STEP) {
+                batch.remove(&self.fresh, row.key().map_err(|why| self.failed(why))?);
+            }
+            batch.commit().map_err(|why| self.failed(why))?;
+        }
+        Ok(())
+    }
+
+    fn run_failed(&self, why: RunError) -> FrontierError {
+        match why {
+            RunError::Damaged { .. } => self.corrupt(&why.to_string()),
+            RunError::Io { .. } => FrontierError::Store {
+                dir: self.dir.clone(),
+                source: Box::new(why),
+            },
+        }
+    }
+}
+
+/// Origins have numbers of 40 bits. A key of the queue is 16 octets then, which the store
+/// holds in place.
+const ID_OCTETS: usize = 5;
+
+fn queue_start(id: u64) -> [u8; ID_OCTETS] {
+    let [_, _, _, octets @ ..] = id.to_be_bytes();
+    octets
+}
+
+pub(super) fn queue_key(id: u64, rank: Rank) -> [u8; ID_OCTETS + RANK_OCTETS] {
+    let mut out = [0; ID_OCTETS + RANK_OCTETS];
+    out[..ID_OCTETS].copy_from_slice(&queue_start(id));
+    out[ID_OCTETS..].copy_from_slice(&rank.octets());
     out
 }
 

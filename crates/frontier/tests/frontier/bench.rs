@@ -1,53 +1,53 @@
-//! Frontiers on the bench: each can die and start again.
+//! The frontier on disk, on the bench: it can die and start again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use crawl_frontier::{
-    Admission, Committed, Durability, Exclusion, FjallFrontier, Frontier, Lease, MemoryFrontier,
-    Options, Outcome, Reason, Standing,
-};
-use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
+use crawl_frontier::conformance::{Bench, FaultyDisk};
+use crawl_frontier::{Durability, FjallFrontier, Frontier, OpenError, Options};
 use tempfile::TempDir;
-
-/// A frontier that survives its own death.
-pub(crate) trait Bench {
-    /// The frontier of this life.
-    fn frontier(&self) -> &dyn Frontier;
-    /// The process dies, whatever is leased, and starts again. No transaction is open.
-    fn die(&mut self);
-}
 
 pub(crate) struct OnDisk {
     pub(crate) frontier: Option<FjallFrontier>,
     pub(crate) options: Options,
     pub(crate) dir: TempDir,
+    disk: FaultyDisk,
+    /// After how many operations the disks of the lives to come fail; then none does.
+    faults: Vec<u64>,
 }
 
-pub(crate) struct InMemory(Option<MemoryFrontier>);
-
 impl OnDisk {
-    /// Heads are as small as can be, so that few URLs are enough to go beyond them.
     pub(crate) fn new() -> OnDisk {
+        OnDisk::failing(Vec::new())
+    }
+
+    /// Writes at commits alone, so that the directory can be copied between them.
+    pub(crate) fn quiet() -> OnDisk {
+        let mut bench = OnDisk::new();
+        bench.options.gather = 1000;
+        bench.die();
+        bench
+    }
+
+    /// Heads and gathered records are as few as can be, so that few URLs are enough to go
+    /// beyond them.
+    pub(crate) fn failing(faults: Vec<u64>) -> OnDisk {
         let options = Options {
             cache_octets: 1 << 20,
             head_entries: 0,
+            gather: 4,
             durability: Durability::ProcessDeath,
         };
-        let dir = begun();
-        let frontier = Some(FjallFrontier::open(dir.path(), &options).unwrap());
-        OnDisk {
-            frontier,
+        let mut bench = OnDisk {
+            frontier: None,
             options,
-            dir,
-        }
-    }
-}
-
-impl InMemory {
-    pub(crate) fn new() -> InMemory {
-        InMemory(Some(MemoryFrontier::new()))
+            dir: begun(),
+            disk: FaultyDisk::failing_after(u64::MAX),
+            faults,
+        };
+        bench.die();
+        bench
     }
 }
 
@@ -56,32 +56,21 @@ impl Bench for OnDisk {
         self.frontier.as_ref().unwrap()
     }
 
+    /// The power is cut too, for all that is written past the store.
     fn die(&mut self) {
         self.frontier = None;
-        self.frontier = Some(FjallFrontier::open(self.dir.path(), &self.options).unwrap());
+        loop {
+            self.disk.cut_power();
+            self.disk = FaultyDisk::failing_after(self.faults.pop().unwrap_or(u64::MAX));
+            let disk = Arc::new(self.disk.clone());
+            match FjallFrontier::open_on(self.dir.path(), &self.options, disk) {
+                Ok(frontier) => break self.frontier = Some(frontier),
+                // What an earlier life left can't be removed.
+                Err(OpenError::Io { .. }) if !self.faults.is_empty() => {}
+                Err(why) => panic!("{why}"),
+            }
+        }
     }
-}
-
-impl Bench for InMemory {
-    fn frontier(&self) -> &dyn Frontier {
-        self.0.as_ref().unwrap()
-    }
-
-    fn die(&mut self) {
-        self.0 = self.0.take().map(MemoryFrontier::restarted);
-    }
-}
-
-pub(crate) fn url(text: &str) -> CanonicalUrl {
-    canonicalize(
-        Some(&canonicalize(None, "http://a.example/").unwrap()),
-        text,
-    )
-    .unwrap()
-}
-
-pub(crate) fn origin() -> Origin {
-    url("/").origin()
 }
 
 /// A frontier that was begun and never used. Beginning one takes hundreds of syncs, so it
@@ -117,68 +106,4 @@ fn read(root: &Path, dir: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
             files.push((name, fs::read(path).unwrap()));
         }
     }
-}
-
-/// A pending link of the default origin.
-pub(crate) fn link(path: &str, depth: u32) -> Admission {
-    Admission::link(url(path), depth, url("/"))
-}
-
-pub(crate) fn deferred(path: &str, depth: u32, reason: Reason) -> Admission {
-    Admission {
-        standing: Standing::Deferred(Exclusion::of(reason)),
-        ..link(path, depth)
-    }
-}
-
-pub(crate) fn excluded(path: &str, depth: u32) -> Admission {
-    Admission {
-        standing: Standing::Excluded(Exclusion::of(Reason::Scope)),
-        ..link(path, depth)
-    }
-}
-
-pub(crate) fn admit(
-    frontier: &dyn Frontier,
-    admissions: impl IntoIterator<Item = Admission>,
-) -> Committed {
-    let mut transaction = frontier.begin().unwrap();
-    for admission in admissions {
-        transaction.admit(admission).unwrap();
-    }
-    transaction.commit().unwrap()
-}
-
-pub(crate) fn lease(frontier: &dyn Frontier) -> Lease {
-    frontier.lease(&origin()).unwrap().expect("a pending URL")
-}
-
-pub(crate) fn settle(frontier: &dyn Frontier, lease: Lease, outcome: Outcome) {
-    let mut transaction = frontier.begin().unwrap();
-    transaction.settle(lease, outcome).unwrap();
-    transaction.commit().unwrap();
-}
-
-/// Leases all that is pending at the default origin and gives it back: the order.
-pub(crate) fn order(frontier: &dyn Frontier) -> String {
-    let mut leases = Vec::new();
-    while let Some(lease) = frontier.lease(&origin()).unwrap() {
-        leases.push(lease);
-    }
-    let paths: Vec<_> = leases.iter().map(|lease| lease.url.path()).collect();
-    let order = paths.join(" ");
-    for lease in leases {
-        frontier.release(lease);
-    }
-    order
-}
-
-/// Settles all that is pending at the default origin, one by one: what is done, in order.
-pub(crate) fn drain(frontier: &dyn Frontier) -> String {
-    let mut paths = Vec::new();
-    while let Some(lease) = frontier.lease(&origin()).unwrap() {
-        paths.push(lease.url.path().to_owned());
-        settle(frontier, lease, Outcome::Fetched { status: 200 });
-    }
-    paths.join(" ")
 }

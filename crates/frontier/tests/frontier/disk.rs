@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use crawl_frontier::{FjallFrontier, Frontier, FrontierError, OpenError, Options, Outcome};
 use tempfile::TempDir;
 
-use crate::bench::{Bench, OnDisk, admit, lease, link, order, settle};
+use crawl_frontier::conformance::Bench;
+use crawl_frontier::conformance::deeds::{admit, lease, link, order, origin, settle, url};
+
+use crate::bench::OnDisk;
 
 fn journal(dir: &Path) -> PathBuf {
     let entries = fs::read_dir(dir.join("store")).unwrap();
@@ -48,7 +51,7 @@ fn refusal(dir: &Path) -> OpenError {
 
 #[test]
 fn one_process_at_a_time() {
-    let mut bench = OnDisk::new();
+    let mut bench = OnDisk::quiet();
     let dir = bench.dir.path().to_owned();
     assert!(matches!(refusal(&dir), OpenError::InUse { path } if path == dir));
     bench.frontier = None;
@@ -88,26 +91,80 @@ fn a_store_of_something_else_is_refused() {
 }
 
 #[test]
-fn a_newer_layout_is_named() {
-    let mut bench = OnDisk::new();
+fn another_layout_is_named() {
+    for layout in [1_u32, 7] {
+        let mut bench = OnDisk::quiet();
+        bench.frontier = None;
+        let dir = bench.dir.path();
+        let db = fjall::Database::builder(dir.join("store")).open().unwrap();
+        let meta = db.keyspace("meta", Default::default).unwrap();
+        meta.insert("layout", layout.to_be_bytes()).unwrap();
+        drop((meta, db));
+        let why = refusal(dir).to_string();
+        let said = format!("has layout {layout}, this program reads layout 2");
+        assert!(why.ends_with(&said), "{why}");
+    }
+}
+
+#[test]
+fn what_is_known_without_its_store_is_damage() {
+    let mut bench = OnDisk::quiet();
     bench.frontier = None;
-    let dir = bench.dir.path();
-    let db = fjall::Database::builder(dir.join("store")).open().unwrap();
-    let meta = db.keyspace("meta", Default::default).unwrap();
-    meta.insert("layout", 7_u32.to_be_bytes()).unwrap();
-    drop((meta, db));
-    let why = refusal(dir);
+    fs::remove_dir_all(bench.dir.path().join("store")).unwrap();
+    let why = refusal(bench.dir.path());
     assert!(
-        matches!(
-            why,
-            OpenError::Version {
-                found: 7,
-                known: 1,
-                ..
-            }
-        ),
+        matches!(&why, OpenError::Corrupt { what, .. } if what == "`store` is missing"),
         "{why}"
     );
+}
+
+/// Four runs' worth of URLs, written and merged as it happens, and closed.
+fn with_runs() -> OnDisk {
+    let mut bench = OnDisk::new();
+    for n in 0..40 {
+        admit(bench.frontier(), [link(&format!("/{n}"), 1)]);
+    }
+    bench.frontier = None;
+    bench
+}
+
+fn runs(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir.join("known")).unwrap();
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
+#[test]
+fn a_damaged_run_is_named_and_never_a_panic() {
+    let bench = with_runs();
+    let dir = bench.dir.path();
+    // What a thread was at when it was told to stop is removed by opening again.
+    drop(reopen(dir).unwrap());
+    let paths = runs(dir);
+    assert!(!paths.is_empty());
+    for path in paths {
+        let whole = fs::read(&path).unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        fs::write(&path, &whole[..whole.len() - 1]).unwrap();
+        let why = refusal(dir);
+        assert!(
+            matches!(&why, OpenError::Corrupt { what, .. } if what.contains(name)),
+            "{why}"
+        );
+        let mut flipped = whole.clone();
+        flipped[0] ^= 1;
+        fs::write(&path, flipped).unwrap();
+        // The block is not read before a URL in it is asked for.
+        let frontier = reopen(dir).unwrap();
+        let known = (0..40).map(|n| frontier.known(&url(&format!("/{n}"))));
+        let broken: Vec<_> = known.filter_map(Result::err).collect();
+        assert!(!broken.is_empty());
+        for why in broken {
+            assert!(matches!(&why, FrontierError::Corrupt { what, .. } if what.contains(name)));
+        }
+        drop(frontier);
+        fs::write(&path, whole).unwrap();
+    }
+    assert_eq!(order(&reopen(dir).unwrap()).split_whitespace().count(), 40);
 }
 
 #[test]
@@ -123,7 +180,7 @@ fn a_death_while_beginning_leaves_nothing_in_the_way() {
 
 #[test]
 fn a_kill_between_commits_loses_nothing() {
-    let bench = OnDisk::new();
+    let bench = OnDisk::quiet();
     let dir = bench.dir.path();
     let frontier = bench.frontier();
     admit(frontier, (0..5).map(|n| link(&format!("/{n}"), 1)));
@@ -142,7 +199,7 @@ fn a_kill_between_commits_loses_nothing() {
 
 #[test]
 fn a_torn_tail_shows_the_commit_before() {
-    let bench = OnDisk::new();
+    let bench = OnDisk::quiet();
     let dir = bench.dir.path();
     let length = || fs::metadata(journal(dir)).unwrap().len();
     let mut ends = vec![length()];
@@ -172,7 +229,7 @@ fn a_torn_tail_shows_the_commit_before() {
 
 #[test]
 fn a_flipped_byte_is_damage_or_an_earlier_commit_and_never_a_panic() {
-    let bench = OnDisk::new();
+    let bench = OnDisk::quiet();
     let dir = bench.dir.path();
     let begin = fs::metadata(journal(dir)).unwrap().len();
     for n in 0..3 {
@@ -194,7 +251,7 @@ fn a_flipped_byte_is_damage_or_an_earlier_commit_and_never_a_panic() {
 
 #[test]
 fn records_that_do_not_decode_are_named() {
-    let mut bench = OnDisk::new();
+    let mut bench = OnDisk::quiet();
     admit(bench.frontier(), [link("/a", 1), link("/b", 1)]);
     bench.frontier = None;
     let dir = bench.dir.path();
@@ -207,29 +264,32 @@ fn records_that_do_not_decode_are_named() {
         }
     };
     garble("queue");
-    garble("seen");
     drop(db);
 
     let frontier = reopen(dir).unwrap();
-    let lease = frontier.lease(&crate::bench::origin());
+    let lease = frontier.lease(&origin());
     assert!(matches!(lease, Err(FrontierError::Corrupt { .. })));
-    let known = frontier.known(&crate::bench::url("/a"));
+    let known = frontier.known(&url("/a"));
     assert!(matches!(known, Err(FrontierError::Corrupt { .. })));
-    let mut transaction = frontier.begin().unwrap();
-    let admitted = transaction.admit(link("/a", 1));
-    assert!(matches!(admitted, Err(FrontierError::Corrupt { .. })));
+    drop(frontier);
+
+    let db = fjall::Database::builder(dir.join("store")).open().unwrap();
+    let fresh = db.keyspace("fresh", Default::default).unwrap();
+    fresh.insert(1_u64.to_be_bytes(), b"x").unwrap();
+    drop((fresh, db));
+    assert!(matches!(refusal(dir), OpenError::Corrupt { .. }));
 }
 
 #[test]
 fn counters_that_do_not_agree_are_damage() {
-    let mut bench = OnDisk::new();
+    let mut bench = OnDisk::quiet();
     admit(bench.frontier(), [link("/a", 1)]);
     bench.frontier = None;
     let dir = bench.dir.path();
     let db = fjall::Database::builder(dir.join("store")).open().unwrap();
     let origins = db.keyspace("origins", Default::default).unwrap();
     let key = origins.first_key_value().unwrap().key().unwrap();
-    origins.insert(key, [1, 2]).unwrap();
+    origins.insert(key, b"\x01\x02http://a.example").unwrap();
     drop((origins, db));
     let why = refusal(dir).to_string();
     assert!(

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails says so by a panic")]
 
 mod bench;
-mod conformance;
+mod conforms;
 mod disk;
 mod model;
 mod threads;

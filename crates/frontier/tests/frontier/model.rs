@@ -8,7 +8,10 @@ use crawl_frontier::{
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use proptest::prelude::*;
 
-use crate::bench::{Bench, InMemory, OnDisk, url};
+use crawl_frontier::conformance::deeds::url;
+use crawl_frontier::conformance::{Bench, InMemory};
+
+use crate::bench::OnDisk;
 
 const ORIGINS: usize = 2;
 const PATHS: usize = 10;
@@ -175,15 +178,18 @@ fn release(model: &dyn Frontier, disk: &dyn Frontier, pair: Option<Pair>) {
     }
 }
 
+/// Says whether the disk still works.
 fn transact(
     model: &dyn Frontier,
     disk: &dyn Frontier,
     deeds: Vec<Deed>,
     commit: bool,
     held: &mut Vec<Pair>,
-) {
+) -> bool {
     let mut on_model = model.begin().unwrap();
-    let mut on_disk = disk.begin().unwrap();
+    let Ok(mut on_disk) = disk.begin() else {
+        return false;
+    };
     for deed in deeds {
         match deed {
             Deed::Lease(n) => lease(model, disk, n, held),
@@ -207,6 +213,7 @@ fn transact(
     if commit {
         assert_eq!(on_model.commit().unwrap(), on_disk.commit().unwrap());
     }
+    true
 }
 
 fn keep(transaction: &mut dyn Transaction, what: u8) {
@@ -217,27 +224,45 @@ fn keep(transaction: &mut dyn Transaction, what: u8) {
     transaction.keep_meta("m", &[what]);
 }
 
+/// Runs the steps on both; where the disk fails, both die. Says how often it did.
+fn run(steps: Vec<Step>, faults: Vec<u64>) -> usize {
+    let (mut model, mut disk) = (InMemory::default(), OnDisk::failing(faults));
+    let (mut held, mut failures) = (Vec::new(), 0);
+    for step in steps {
+        let mut dies = false;
+        match step {
+            Step::Transact { deeds, commit } => {
+                let works = transact(model.frontier(), disk.frontier(), deeds, commit, &mut held);
+                failures += usize::from(!works);
+                dies = !works;
+            }
+            Step::Lease(n) => lease(model.frontier(), disk.frontier(), n, &mut held),
+            Step::Release(n) => release(model.frontier(), disk.frontier(), take(&mut held, n)),
+            Step::Die => dies = true,
+        }
+        if dies {
+            held.clear();
+            model.die();
+            disk.die();
+        }
+        assert_eq!(view(model.frontier()), view(disk.frontier()));
+    }
+    failures
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
     fn the_disk_does_what_memory_does(steps in prop::collection::vec(a_step(), 1..60)) {
-        let (mut model, mut disk) = (InMemory::new(), OnDisk::new());
-        let mut held = Vec::new();
-        for step in steps {
-            match step {
-                Step::Transact { deeds, commit } => {
-                    transact(model.frontier(), disk.frontier(), deeds, commit, &mut held);
-                }
-                Step::Lease(n) => lease(model.frontier(), disk.frontier(), n, &mut held),
-                Step::Release(n) => release(model.frontier(), disk.frontier(), take(&mut held, n)),
-                Step::Die => {
-                    held.clear();
-                    model.die();
-                    disk.die();
-                }
-            }
-            prop_assert_eq!(view(model.frontier()), view(disk.frontier()));
-        }
+        prop_assert_eq!(run(steps, Vec::new()), 0);
+    }
+
+    #[test]
+    fn a_disk_that_fails_loses_no_commit(
+        steps in prop::collection::vec(a_step(), 20..80),
+        faults in prop::collection::vec(0_u64..40, 10..30),
+    ) {
+        run(steps, faults);
     }
 }

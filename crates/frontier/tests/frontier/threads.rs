@@ -6,7 +6,10 @@ use std::sync::mpsc;
 use crawl_frontier::{Frontier, Lease, Outcome};
 use crawl_weburl::Origin;
 
-use crate::bench::{Bench, InMemory, OnDisk, admit, link, url};
+use crawl_frontier::conformance::deeds::{admit, link, url};
+use crawl_frontier::conformance::{Bench, InMemory};
+
+use crate::bench::OnDisk;
 
 const ORIGINS: u64 = 4;
 const URLS: u64 = 300;
@@ -81,7 +84,7 @@ fn run(frontier: &dyn Frontier) {
 
 #[test]
 fn every_url_is_settled_once_in_memory() {
-    run(InMemory::new().frontier());
+    run(InMemory::default().frontier());
 }
 
 #[test]

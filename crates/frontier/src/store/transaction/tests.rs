@@ -3,7 +3,8 @@
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use tempfile::TempDir;
 
-use super::{FjallTransaction, Merge};
+use super::{FjallTransaction, Writing};
+use crate::store::desk::Merge;
 use crate::{Admission, FjallFrontier, Frontier, Lease, Options, Outcome, Transaction};
 
 fn url(path: &str) -> CanonicalUrl {
@@ -37,10 +38,18 @@ fn path(lease: Option<&Lease>) -> Option<&str> {
 fn half(frontier: &FjallFrontier, deeds: impl FnOnce(&mut dyn Transaction)) -> Merge {
     let mut transaction = FjallTransaction::new(frontier, frontier.writer.lock().unwrap());
     deeds(&mut transaction);
-    let mut batch = frontier.tables.db.batch();
-    let merge = transaction.write(&mut batch).unwrap();
-    batch.commit().unwrap();
-    *transaction.committed = transaction.sequence;
+    let Writing {
+        batch,
+        records,
+        merge,
+        ..
+    } = transaction.write().unwrap();
+    let sequence = transaction.sequence;
+    let sieve = &frontier.sieve;
+    sieve
+        .commit(sequence.commit, &records, || batch.commit())
+        .unwrap();
+    transaction.writer.sequence = sequence;
     transaction.settled.clear();
     merge
 }

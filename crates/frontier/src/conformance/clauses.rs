@@ -1,46 +1,22 @@
-//! The clauses of the contract, for any frontier.
+//! The clauses, each with a frontier of its own.
 
 use std::ops::ControlFlow;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crawl_frontier::{
-    Admission, Admitted, Counts, Exclusion, FrontierError, KnownState, Outcome, Reason, UrlKind,
-};
 use crawl_weburl::HostKey;
 
-use crate::bench::{
-    Bench, InMemory, OnDisk, admit, deferred, drain, excluded, lease, link, order, origin, settle,
-    url,
+use super::deeds::{admit, deferred, drain, excluded, lease, link, order, origin, settle, url};
+use super::{Bench, InMemory};
+use crate::{
+    Admission, Admitted, Counts, Exclusion, FrontierError, KnownState, Outcome, Reason, UrlKind,
+    Waiting,
 };
 
 /// A clause's name and what it demands.
-type Clause = (&'static str, fn(&mut dyn Bench));
-
-/// Holds each clause against a frontier of its own, and names those that are broken.
-pub(crate) fn run(make: &dyn Fn() -> Box<dyn Bench>) {
-    let broken =
-        |(_, clause): &&Clause| catch_unwind(AssertUnwindSafe(|| clause(&mut *make()))).is_err();
-    let broken: Vec<_> = CLAUSES
-        .iter()
-        .filter(broken)
-        .map(|(name, _)| name)
-        .collect();
-    assert!(broken.is_empty(), "broken: {broken:?}");
-}
-
-#[test]
-fn the_frontier_in_memory_conforms() {
-    run(&|| Box::new(InMemory::new()));
-}
-
-#[test]
-fn the_frontier_on_disk_conforms() {
-    run(&|| Box::new(OnDisk::new()));
-}
+pub(super) type Clause = (&'static str, fn(&mut dyn Bench));
 
 macro_rules! clauses {
     ($(fn $name:ident($bench:ident) $body:block)*) => {
-        const CLAUSES: &[Clause] = &[$((stringify!($name), $name)),*];
+        pub(super) const CLAUSES: &[Clause] = &[$((stringify!($name), $name)),*];
         $(fn $name($bench: &mut dyn Bench) $body)*
     };
 }
@@ -307,7 +283,7 @@ clauses! {
         bench.die();
         assert_eq!(lease(bench.frontier()).depth, 2);
         let mut seen = 0;
-        let mut visit = |_: crawl_frontier::Waiting<'_>| { seen += 1; ControlFlow::Continue(()) };
+        let mut visit = |_: Waiting<'_>| { seen += 1; ControlFlow::Continue(()) };
         bench.frontier().each_deferred(&mut visit).unwrap();
         assert_eq!(seen, 0);
     }
@@ -355,7 +331,7 @@ clauses! {
     }
 
     fn a_lease_of_another_frontier_is_refused(bench) {
-        let other = InMemory::new();
+        let other = InMemory::default();
         admit(other.frontier(), [link("/a", 0)]);
         admit(bench.frontier(), [link("/a", 0)]);
         let foreign = lease(other.frontier());

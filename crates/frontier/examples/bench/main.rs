@@ -1,0 +1,221 @@
+//! Fills a frontier on disk as a crawl does, and prints what that cost: one table row.
+//!
+//! ```text
+//! cargo run --release --package crawl-frontier --example bench -- DIR URLS [HOSTS [PAGES]]
+//! ```
+//!
+//! Until URLS are known, pages of random hosts are leased, settled and their 50 links
+//! admitted (80 % of the own host, half of them known), PAGES to a transaction, each
+//! transaction synced. `cargo xtask bench frontier` runs this with a look at the disk first.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program for the command line"
+)]
+
+mod machine;
+mod web;
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::{Duration, Instant};
+
+use crawl_frontier::{FjallFrontier, Frontier, Lease, Options, Outcome};
+
+use crate::web::{LINKS, Page, Web};
+
+/// Pages that are leased and settled to tell how long that takes.
+const LEASES: usize = 20_000;
+/// Transactions that are ready before they are wanted.
+const AHEAD: usize = 4;
+const SEEDS: u32 = 1000;
+
+struct Plan {
+    dir: PathBuf,
+    urls: u64,
+    hosts: u32,
+    pages_per_commit: usize,
+}
+
+/// What was measured.
+struct Row {
+    links: u64,
+    whole: Duration,
+    processor: f64,
+    last_tenth: f64,
+    slowest_commit: Duration,
+    lease_us: [f64; 2],
+    settle_us: f64,
+    octets: u64,
+    known: u64,
+    open: Duration,
+    open_processor: f64,
+    origins: Duration,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let plan = plan()?;
+    let mut web = Web::new(plan.hosts, 7);
+    let frontier = FjallFrontier::open(&plan.dir, &Options::default())?;
+    let mut row = fill(&plan, &frontier, &mut web)?;
+    (row.lease_us, row.settle_us) = lease_and_settle(&plan, &frontier, &mut web)?;
+    row.known = frontier.counts().known;
+    drop(frontier);
+    row.octets = machine::disk_octets(&plan.dir)?;
+    let (start, before) = (Instant::now(), machine::processor_seconds());
+    let frontier = FjallFrontier::open(&plan.dir, &Options::default())?;
+    row.open = start.elapsed();
+    row.open_processor = machine::processor_seconds() - before;
+    let start = Instant::now();
+    let origins = frontier.origins().len();
+    row.origins = start.elapsed();
+    eprintln!("{origins} origins wait");
+    print(&plan, &row);
+    Ok(())
+}
+
+fn plan() -> Result<Plan, Box<dyn Error>> {
+    let mut args = std::env::args().skip(1);
+    let dir = args.next().ok_or("usage: bench DIR URLS [HOSTS [PAGES]]")?;
+    let urls: u64 = args.next().ok_or("how many URLs?")?.parse()?;
+    let hosts = args
+        .next()
+        .map_or(Ok((urls / 100).max(100) as u32), |text| text.parse())?;
+    let pages_per_commit = args.next().map_or(Ok(64), |text| text.parse())?;
+    if Path::new(&dir).exists() {
+        return Err(format!("`{dir}` exists already").into());
+    }
+    Ok(Plan {
+        dir: dir.into(),
+        urls,
+        hosts,
+        pages_per_commit,
+    })
+}
+
+/// Admits links until enough URLs are known. The web is made by a thread of its own, as
+/// a crawler's readers are.
+fn fill(plan: &Plan, frontier: &FjallFrontier, web: &mut Web) -> Result<Row, Box<dyn Error>> {
+    let mut transaction = frontier.begin()?;
+    transaction.admit_all(web.seeds(SEEDS))?;
+    transaction.commit()?;
+    std::thread::scope(|scope| {
+        let (sender, pages) = sync_channel::<Vec<Page>>(AHEAD);
+        let count = plan.pages_per_commit;
+        scope.spawn(move || {
+            while sender
+                .send((0..count).map(|_| web.page()).collect())
+                .is_ok()
+            {}
+        });
+        admit(plan, frontier, pages)
+    })
+}
+
+fn admit(
+    plan: &Plan,
+    frontier: &FjallFrontier,
+    pages: Receiver<Vec<Page>>,
+) -> Result<Row, Box<dyn Error>> {
+    let start = Instant::now();
+    let (mut links, mut slowest) = (0, Duration::ZERO);
+    let (mut tenth, mut tenth_began) = (0, (0, Duration::ZERO));
+    let mut last_tenth = 0.0;
+    while tenth < 10 {
+        let began = Instant::now();
+        let mut transaction = frontier.begin()?;
+        for page in pages.recv()? {
+            if let Some(lease) = frontier.lease(&page.origin)? {
+                transaction.settle(lease, Outcome::Fetched { status: 200 })?;
+            }
+            links += page.links.len() as u64;
+            transaction.admit_all(page.links)?;
+        }
+        transaction.commit()?;
+        slowest = slowest.max(began.elapsed());
+        let known = frontier.counts().known;
+        if known * 10 >= plan.urls * (tenth + 1) {
+            let now = start.elapsed();
+            let (links_then, then) = tenth_began;
+            last_tenth = (links - links_then) as f64 / (now - then).as_secs_f64();
+            (tenth, tenth_began) = (tenth + 1, (links, now));
+            eprintln!(
+                "{known:>11} known {last_tenth:>9.0} links/s {:>5.1} CPU us/link {:>6} MiB, slowest commit {} ms",
+                machine::processor_seconds() * 1e6 / links as f64,
+                machine::memory_mib(),
+                slowest.as_millis(),
+            );
+        }
+    }
+    Ok(Row {
+        links,
+        whole: start.elapsed(),
+        processor: machine::processor_seconds(),
+        last_tenth,
+        slowest_commit: slowest,
+        lease_us: [0.0; 2],
+        settle_us: 0.0,
+        octets: 0,
+        known: 0,
+        open: Duration::ZERO,
+        open_processor: 0.0,
+        origins: Duration::ZERO,
+    })
+}
+
+/// How long a lease of a random host takes (median, 99th of a hundred), and a settle with
+/// its share of the commit, in microseconds.
+fn lease_and_settle(
+    plan: &Plan,
+    frontier: &FjallFrontier,
+    web: &mut Web,
+) -> Result<([f64; 2], f64), Box<dyn Error>> {
+    let mut leases: Vec<Lease> = Vec::with_capacity(LEASES);
+    let mut times = Vec::with_capacity(LEASES);
+    while leases.len() < LEASES {
+        let origin = web.origin();
+        let start = Instant::now();
+        let lease = frontier.lease(&origin)?;
+        times.push(start.elapsed());
+        leases.extend(lease);
+    }
+    times.sort_unstable();
+    let at = |share: usize| times[times.len() * share / 100].as_secs_f64() * 1e6;
+    let start = Instant::now();
+    let mut leases = leases.into_iter().peekable();
+    while leases.peek().is_some() {
+        let mut transaction = frontier.begin()?;
+        for lease in leases.by_ref().take(plan.pages_per_commit) {
+            transaction.settle(lease, Outcome::Fetched { status: 200 })?;
+        }
+        transaction.commit()?;
+    }
+    let settle = start.elapsed().as_secs_f64() * 1e6 / LEASES as f64;
+    Ok(([at(50), at(99)], settle))
+}
+
+fn print(plan: &Plan, row: &Row) {
+    println!(
+        "| URLs | hosts | pages a commit | links/s | last tenth | CPU us/link | peak MiB | octets/URL | lease us (p99) | settle us | slowest commit ms | open s (CPU s) | origins s |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
+    println!(
+        "| {} | {} | {} ({LINKS} links each) | {:.0} | {:.0} | {:.1} | {} | {:.1} | {:.1} ({:.0}) | {:.1} | {} | {:.2} ({:.2}) | {:.2} |",
+        row.known,
+        plan.hosts,
+        plan.pages_per_commit,
+        row.links as f64 / row.whole.as_secs_f64(),
+        row.last_tenth,
+        row.processor * 1e6 / row.links as f64,
+        machine::peak_memory_mib(),
+        row.octets as f64 / row.known as f64,
+        row.lease_us[0],
+        row.lease_us[1],
+        row.settle_us,
+        row.slowest_commit.as_millis(),
+        row.open.as_secs_f64(),
+        row.open_processor,
+        row.origins.as_secs_f64(),
+    );
+}

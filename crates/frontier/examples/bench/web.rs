@@ -1,0 +1,142 @@
+//! A web computed from a seed: pages with their links, half of which were met before.
+
+use crawl_frontier::Admission;
+use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
+
+/// Links of a page: to URLs of its own host and to those of others, each half known.
+const OWN: u32 = 40;
+const ELSEWHERE: u32 = 10;
+/// Links of a page.
+pub(crate) const LINKS: usize = (OWN + ELSEWHERE) as usize;
+
+/// One page: where it lies, and what it links to.
+pub(crate) struct Page {
+    pub(crate) origin: Origin,
+    pub(crate) links: Vec<Admission>,
+}
+
+/// Hosts that are met one after the other, each with URLs numbered from 0 in the order
+/// in which they are met.
+pub(crate) struct Web {
+    hosts: Vec<Host>,
+    /// The hosts that were met.
+    met: Vec<u32>,
+    random: Random,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Host {
+    /// URLs that were linked to.
+    urls: u32,
+    /// Pages that were taken.
+    pages: u32,
+}
+
+impl Web {
+    pub(crate) fn new(hosts: u32, seed: u64) -> Web {
+        Web {
+            hosts: vec![Host::default(); hosts as usize],
+            met: Vec::new(),
+            random: Random(seed),
+        }
+    }
+
+    /// The first URL of each of `count` hosts.
+    pub(crate) fn seeds(&mut self, count: u32) -> Vec<Admission> {
+        (0..count.min(self.hosts.len() as u32))
+            .map(|host| Admission::seed(self.new_url(host).0))
+            .collect()
+    }
+
+    /// A page of a host that has URLs left.
+    pub(crate) fn page(&mut self) -> Page {
+        let (host, number) = self.host_with_work();
+        let via = url(host, number);
+        let depth = depth(number) + 1;
+        let mut links = Vec::with_capacity(LINKS);
+        for n in 0..OWN {
+            let (url, _) = match n % 2 {
+                0 => self.new_url(host),
+                _ => self.known_url(host),
+            };
+            links.push(Admission::link(url, depth, via.clone()));
+        }
+        for n in 0..ELSEWHERE {
+            let other = self.random.below(self.hosts.len() as u32);
+            let (url, depth) = match n % 2 == 0 || self.hosts[other as usize].urls == 0 {
+                true => self.new_url(other),
+                false => self.known_url(other),
+            };
+            links.push(Admission::link(url, depth, via.clone()));
+        }
+        Page {
+            origin: via.origin(),
+            links,
+        }
+    }
+
+    /// The origin of a random host that was met.
+    pub(crate) fn origin(&mut self) -> Origin {
+        let at = self.random.below(self.met.len() as u32) as usize;
+        url(self.met[at], 0).origin()
+    }
+
+    fn host_with_work(&mut self) -> (u32, u32) {
+        loop {
+            let at = self.random.below(self.met.len() as u32) as usize;
+            let number = self.met[at];
+            let host = &mut self.hosts[number as usize];
+            if host.pages < host.urls {
+                host.pages += 1;
+                return (number, host.pages - 1);
+            }
+        }
+    }
+
+    fn new_url(&mut self, number: u32) -> (CanonicalUrl, u32) {
+        let host = &mut self.hosts[number as usize];
+        if host.urls == 0 {
+            self.met.push(number);
+        }
+        host.urls += 1;
+        (url(number, host.urls - 1), depth(host.urls - 1))
+    }
+
+    fn known_url(&mut self, host: u32) -> (CanonicalUrl, u32) {
+        let number = self.random.below(self.hosts[host as usize].urls);
+        (url(host, number), depth(number))
+    }
+}
+
+fn url(host: u32, number: u32) -> CanonicalUrl {
+    let mixed = Random(u64::from(number) << 32 | u64::from(host)).next() % 1_000_000;
+    let text = format!("https://www.host-{host}.example/articles/{mixed:06}/title-of-{number}");
+    canonicalize(None, &text).expect("a URL")
+}
+
+/// The links of a page lie one deeper than the page.
+fn depth(mut number: u32) -> u32 {
+    let mut depth = 1;
+    while number > 0 {
+        number = (number - 1) / (OWN / 2);
+        depth += 1;
+    }
+    depth
+}
+
+/// `SplitMix64`.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, bound: u32) -> u32 {
+        (((self.next() >> 32) * u64::from(bound)) >> 32) as u32
+    }
+}

@@ -1,0 +1,123 @@
+//! A disk that fails, and forgets what was not synced.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::sieve::{Disk, DiskFile};
+
+/// A [`Disk`] that does so many operations and no more: the next one is left half done,
+/// and it and all that follow fail.
+#[derive(Clone, Debug)]
+pub struct FaultyDisk(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    left: u64,
+    files: BTreeMap<PathBuf, Written>,
+}
+
+/// How much of a file a power cut leaves.
+#[derive(Clone, Copy, Debug, Default)]
+struct Written {
+    named: bool,
+    synced: u64,
+}
+
+impl FaultyDisk {
+    /// A disk that fails after so many operations.
+    #[must_use]
+    pub fn failing_after(operations: u64) -> FaultyDisk {
+        FaultyDisk(Arc::new(Mutex::new(State {
+            left: operations,
+            files: BTreeMap::new(),
+        })))
+    }
+
+    /// Takes away what was written through this disk and not synced, names of files too.
+    pub fn cut_power(&self) {
+        for (path, written) in &self.state().files {
+            if !written.named {
+                let _ = fs::remove_file(path);
+            } else if let Ok(file) = File::options().write(true).open(path) {
+                file.set_len(written.synced).unwrap();
+            }
+        }
+    }
+
+    /// Counts an operation; fails where it is one too many.
+    fn step(&self) -> io::Result<()> {
+        let mut state = self.state();
+        match state.left.checked_sub(1) {
+            Some(left) => {
+                state.left = left;
+                Ok(())
+            }
+            None => Err(io::ErrorKind::StorageFull.into()),
+        }
+    }
+
+    fn note(&self, path: &Path, change: impl FnOnce(&mut Written)) {
+        change(self.state().files.entry(path.to_owned()).or_default());
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct FaultyFile {
+    disk: FaultyDisk,
+    path: PathBuf,
+    file: File,
+    written: u64,
+}
+
+impl Disk for FaultyDisk {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        self.step()?;
+        let file = File::create(path)?;
+        self.note(path, |written| *written = Written::default());
+        Ok(Box::new(FaultyFile {
+            disk: self.clone(),
+            path: path.to_owned(),
+            file,
+            written: 0,
+        }))
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.step()?;
+        for (path, written) in &mut self.state().files {
+            written.named |= path.parent() == Some(dir);
+        }
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.step()?;
+        self.state().files.remove(path);
+        fs::remove_file(path)
+    }
+}
+
+impl DiskFile for FaultyFile {
+    fn write(&mut self, octets: &[u8]) -> io::Result<()> {
+        if let Err(full) = self.disk.step() {
+            self.file.write_all(&octets[..octets.len() / 2])?;
+            return Err(full);
+        }
+        self.written += octets.len() as u64;
+        self.file.write_all(octets)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.disk.step()?;
+        let synced = self.written;
+        self.disk
+            .note(&self.path, |written| written.synced = synced);
+        Ok(())
+    }
+}

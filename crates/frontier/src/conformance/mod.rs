@@ -1,0 +1,63 @@
+//! The contract as a test: any [`Frontier`] can be held against it.
+//!
+//! An implementation's test makes a [`Bench`] and calls [`check`], which panics with the
+//! names of the clauses that are broken. [`FaultyDisk`] is for those that write files.
+//!
+//! ```
+//! use crawl_frontier::conformance::{InMemory, check};
+//!
+//! check(&|| Box::new(InMemory::default()));
+//! ```
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "a clause that is broken says so by a panic"
+)]
+
+mod clauses;
+pub mod deeds;
+mod faults;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use self::clauses::CLAUSES;
+pub use self::faults::FaultyDisk;
+use crate::frontier::Frontier;
+use crate::memory::MemoryFrontier;
+
+/// A frontier that survives its own death.
+pub trait Bench {
+    /// The frontier of this life.
+    fn frontier(&self) -> &dyn Frontier;
+
+    /// The process dies, whatever is leased, and starts again. No transaction is open.
+    fn die(&mut self);
+}
+
+/// Holds each clause against a frontier of its own.
+///
+/// # Panics
+/// Where clauses are broken: names them.
+pub fn check(make: &dyn Fn() -> Box<dyn Bench>) {
+    let is_broken = |clause: fn(&mut dyn Bench)| {
+        let clause = AssertUnwindSafe(|| clause(&mut *make()));
+        catch_unwind(clause).is_err()
+    };
+    let broken = CLAUSES.iter().filter(|(_, clause)| is_broken(*clause));
+    let broken: Vec<_> = broken.map(|(name, _)| name).collect();
+    assert!(broken.is_empty(), "broken: {broken:?}");
+}
+
+/// The frontier in memory, on the bench: the model that others are held against.
+#[derive(Debug, Default)]
+pub struct InMemory(MemoryFrontier);
+
+impl Bench for InMemory {
+    fn frontier(&self) -> &dyn Frontier {
+        &self.0
+    }
+
+    fn die(&mut self) {
+        self.0 = std::mem::take(&mut self.0).restarted();
+    }
+}

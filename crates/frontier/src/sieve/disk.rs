@@ -1,0 +1,92 @@
+//! The disk, as far as the sieve writes to it: a seam where tests make it fail.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Where the sorted runs are written. [`SystemDisk`] is the one that is there; tests
+/// bring one that is full, or whose power is cut.
+pub trait Disk: Send + Sync {
+    /// Begins a file; one of the same name is replaced.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
+
+    /// Returns when the names in a directory are on disk.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+}
+
+/// A file that is being written, from its beginning on.
+pub trait DiskFile: Send {
+    /// Appends all the octets.
+    ///
+    /// # Errors
+    /// What the system says; some of the octets may have been written.
+    fn write(&mut self, octets: &[u8]) -> io::Result<()>;
+
+    /// Returns when what was written is on disk.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+/// The disk that the system has.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemDisk;
+
+impl Disk for SystemDisk {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        Ok(Box::new(File::create(path)?))
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        File::open(dir)?.sync_all()
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)
+    }
+}
+
+impl DiskFile for File {
+    fn write(&mut self, octets: &[u8]) -> io::Result<()> {
+        self.write_all(octets)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
+
+/// Reads octets from a place in a file, without moving its cursor.
+pub(crate) fn read_at(file: &File, octets: &mut [u8], offset: u64) -> io::Result<()> {
+    #[cfg(unix)]
+    return std::os::unix::fs::FileExt::read_exact_at(file, octets, offset);
+    #[cfg(windows)]
+    return read_at_windows(file, octets, offset);
+}
+
+#[cfg(windows)]
+fn read_at_windows(file: &File, mut octets: &mut [u8], mut offset: u64) -> io::Result<()> {
+    while !octets.is_empty() {
+        match std::os::windows::fs::FileExt::seek_read(file, octets, offset)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            count => {
+                octets = &mut octets[count..];
+                offset += count as u64;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,120 @@
+//! A Bloom filter in lines of 64 octets: one look at memory tells that a key is absent.
+
+use crate::fingerprint::Fingerprint;
+
+/// Bits for each key. With ten, and seven of them set, about one absent key in eighty
+/// passes.
+const BITS_PER_KEY: u64 = 10;
+/// Bits set for each key, all in one line.
+const SET: u32 = 7;
+
+pub(crate) const LINE_OCTETS: usize = 64;
+const LINE_BITS: u64 = 8 * LINE_OCTETS as u64;
+/// A bit's number in its line.
+const BIT_NUMBER_BITS: u32 = LINE_BITS.trailing_zeros();
+
+#[derive(Clone, Copy, Default)]
+#[repr(align(64))]
+struct Line([u64; 8]);
+
+/// Tells for sure that a key was never set.
+pub(crate) struct Filter {
+    lines: Vec<Line>,
+}
+
+impl Filter {
+    /// An empty filter with room for so many keys.
+    pub(crate) fn for_keys(keys: u64) -> Filter {
+        let lines = (keys * BITS_PER_KEY).div_ceil(LINE_BITS).max(1);
+        Filter {
+            lines: vec![Line::default(); lines as usize],
+        }
+    }
+
+    pub(crate) fn set(&mut self, key: Fingerprint) {
+        let at = self.line(key);
+        for (word, bit) in bits(key) {
+            self.lines[at].0[word] |= bit;
+        }
+    }
+
+    pub(crate) fn may_hold(&self, key: Fingerprint) -> bool {
+        let line = &self.lines[self.line(key)].0;
+        bits(key).all(|(word, bit)| line[word] & bit != 0)
+    }
+
+    /// By the low bits: the high ones are shared by the URLs of an origin.
+    fn line(&self, key: Fingerprint) -> usize {
+        let low = key.as_u128() as u64;
+        ((u128::from(low) * self.lines.len() as u128) >> 64) as usize
+    }
+
+    pub(crate) fn lines(&self) -> u64 {
+        self.lines.len() as u64
+    }
+
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        out.reserve(self.lines.len() * LINE_OCTETS);
+        for word in self.lines.iter().flat_map(|line| line.0) {
+            out.extend(word.to_le_bytes());
+        }
+    }
+
+    /// The filter that [`Filter::put`] wrote; none where the octets are no whole lines.
+    pub(crate) fn read(octets: &[u8]) -> Option<Filter> {
+        let (lines, rest) = octets.as_chunks::<LINE_OCTETS>();
+        let line = |octets: &[u8; LINE_OCTETS]| {
+            let mut words = octets.as_chunks::<8>().0.iter();
+            Line(std::array::from_fn(|_| {
+                words.next().map_or(0, |word| u64::from_le_bytes(*word))
+            }))
+        };
+        (rest.is_empty() && !lines.is_empty()).then(|| Filter {
+            lines: lines.iter().map(line).collect(),
+        })
+    }
+}
+
+/// The bits of a key in its line, as word and mask. They come from the middle of the
+/// fingerprint, which takes no part in the choice of the line but for its lower half.
+fn bits(key: Fingerprint) -> impl Iterator<Item = (usize, u64)> {
+    let middle = (key.as_u128() >> 32) as u64;
+    let mut rest = middle.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (0..SET).map(move |_| {
+        let bit = rest % LINE_BITS;
+        rest >>= BIT_NUMBER_BITS;
+        ((bit / 64) as usize, 1 << (bit % 64))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Filter;
+    use crate::fingerprint::Fingerprint;
+    use crate::sieve::tests::key;
+
+    #[test]
+    fn what_was_set_is_held_and_little_else_is() {
+        let mut filter = Filter::for_keys(10_000);
+        for n in 0..10_000 {
+            filter.set(key(n));
+        }
+        let mut octets = Vec::new();
+        filter.put(&mut octets);
+        let read = Filter::read(&octets).unwrap();
+        assert!((0..10_000).all(|n| read.may_hold(key(n))));
+        let wrong = (10_000..110_000).filter(|&n| read.may_hold(key(n))).count();
+        assert!(wrong < 2_500, "{wrong} of 100000 pass");
+    }
+
+    #[test]
+    fn ours_cut_filters_are_none() {
+        assert!(Filter::read(&[]).is_none());
+        assert!(Filter::read(&[0; 65]).is_none());
+        assert!(
+            !Filter::read(&[0; 64])
+                .unwrap()
+                .may_hold(Fingerprint::from_octets([7; 16]))
+        );
+    }
+}

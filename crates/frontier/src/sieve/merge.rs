@@ -1,0 +1,141 @@
+//! Several runs become one.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::record::Record;
+use super::run::{BLOCK_OCTETS, Run, RunError, records};
+
+/// As many runs of about one size become one of the next: each record is written once
+/// for each power of this that the sieve has grown by.
+const FAN: usize = 4;
+/// Blocks read at a time.
+const READ_BLOCKS: usize = 64;
+
+/// Which runs to merge, given how many records each has, the newest first; `unit` is
+/// what the smallest have.
+///
+/// Only neighbours in age are merged, as the newest record of a key is the one that
+/// counts. The newest such group goes first: it is the smallest.
+pub(crate) fn ripe(sizes: &[u64], unit: u64) -> Option<Range<usize>> {
+    let tier = |size: u64| (size / unit.max(1)).max(1).ilog(FAN as u64);
+    let groups = sizes.windows(FAN).enumerate();
+    groups
+        .filter(|(_, group)| {
+            let tiers = group.iter().map(|size| tier(*size));
+            tiers.clone().max() == tiers.min()
+        })
+        .map(|(at, _)| at..at + FAN)
+        .next()
+}
+
+/// The records of runs in the order of their keys; of equal keys the newest alone.
+pub(crate) struct Merge {
+    /// The newest first.
+    scans: Vec<Scan>,
+}
+
+impl Merge {
+    pub(crate) fn new(runs: &[Arc<Run>]) -> Result<Merge, RunError> {
+        let scans = runs.iter().map(|run| Scan::new(Arc::clone(run)));
+        Ok(Merge {
+            scans: scans.collect::<Result<_, _>>()?,
+        })
+    }
+
+    pub(crate) fn next(&mut self) -> Result<Option<Record>, RunError> {
+        let mut least: Option<Record> = None;
+        for scan in &self.scans {
+            if let Some(head) = scan.head
+                && least.is_none_or(|least| head.key < least.key)
+            {
+                least = Some(head);
+            }
+        }
+        if let Some(least) = least {
+            for scan in &mut self.scans {
+                if scan.head.is_some_and(|head| head.key == least.key) {
+                    scan.step()?;
+                }
+            }
+        }
+        Ok(least)
+    }
+}
+
+/// A walk over one run.
+struct Scan {
+    run: Arc<Run>,
+    head: Option<Record>,
+    /// Blocks that were read, and the number of the first.
+    octets: Vec<u8>,
+    first: usize,
+    /// The next record: its block, and its place in it.
+    block: usize,
+    at: usize,
+}
+
+impl Scan {
+    fn new(run: Arc<Run>) -> Result<Scan, RunError> {
+        let mut scan = Scan {
+            run,
+            head: None,
+            octets: Vec::new(),
+            first: 0,
+            block: 0,
+            at: 0,
+        };
+        scan.step()?;
+        Ok(scan)
+    }
+
+    fn step(&mut self) -> Result<(), RunError> {
+        if self.at == self.run.records_in(self.block) {
+            (self.block, self.at) = (self.block + 1, 0);
+        }
+        if self.block >= self.run.blocks() {
+            self.head = None;
+            return Ok(());
+        }
+        if self.block >= self.first + self.octets.len() / BLOCK_OCTETS {
+            let count = READ_BLOCKS.min(self.run.blocks() - self.block);
+            self.octets.resize(count * BLOCK_OCTETS, 0);
+            self.run.read_blocks(self.block, &mut self.octets)?;
+            self.first = self.block;
+        }
+        let block = &self.octets.as_chunks().0[self.block - self.first];
+        let count = self.run.records_in(self.block);
+        self.head = Some(Record::read(&records(block, count)[self.at]));
+        self.at += 1;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ripe;
+
+    #[test]
+    fn ours_four_neighbours_of_a_size_are_merged() {
+        assert_eq!(ripe(&[], 10), None);
+        assert_eq!(ripe(&[10, 11, 12], 10), None);
+        assert_eq!(ripe(&[10, 19, 12, 39], 10), Some(0..4));
+        assert_eq!(ripe(&[10, 10, 10, 40, 10], 10), None);
+        assert_eq!(ripe(&[10, 45, 46, 47, 159, 640], 10), Some(1..5));
+    }
+
+    #[test]
+    fn ours_a_growing_sieve_has_few_runs_and_rewrites_little() {
+        let (mut sizes, mut rewritten) = (Vec::new(), 0);
+        for _ in 0..1000 {
+            sizes.insert(0, 10_u64);
+            while let Some(group) = ripe(&sizes, 10) {
+                let merged = sizes.drain(group.clone()).sum();
+                sizes.insert(group.start, merged);
+                rewritten += merged;
+            }
+            assert!(sizes.len() <= 15, "{sizes:?}");
+        }
+        assert!(rewritten < 4 * 10_000, "{rewritten}");
+    }
+}

@@ -1,0 +1,283 @@
+//! A run: records sorted by key in a file that never changes.
+//!
+//! ```text
+//! blocks   4,096 octets each: up to 146 records of 28, zeros, xxh3 of the octets before
+//! index    16 octets for each block: its first key
+//! filter   64 octets for each line
+//! footer   64 octets: see `Footer`
+//! ```
+//!
+//! The checksum of a block is seeded with the run's number and the block's, so that a
+//! block in another's place is found out as well. Index and filter are held in memory.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+use super::cache::BlockCache;
+use super::disk::read_at;
+use super::filter::{Filter, LINE_OCTETS};
+use super::record::{KEY_OCTETS, RECORD_OCTETS, Record, Word};
+use crate::fingerprint::Fingerprint;
+
+pub(crate) const BLOCK_OCTETS: usize = 4096;
+pub(crate) const BLOCK_RECORDS: usize = (BLOCK_OCTETS - 8) / RECORD_OCTETS;
+const FOOTER_OCTETS: usize = 64;
+const MAGIC: [u8; 8] = *b"crawlrun";
+const VERSION: u64 = 1;
+
+/// The octets of one block.
+pub(crate) type Block = [u8; BLOCK_OCTETS];
+
+/// What the list of runs says of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RunEntry {
+    pub(crate) id: u64,
+    pub(crate) records: u64,
+    /// The footer's own checksum: the very file that was written.
+    pub(crate) checksum: u64,
+}
+
+/// Why a run can't be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RunError {
+    #[error("can't read or write `{}`", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("`{}`: {what}", path.display())]
+    Damaged { path: PathBuf, what: String },
+}
+
+/// The end of a run's file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Footer {
+    pub(crate) id: u64,
+    pub(crate) records: u64,
+    pub(crate) lines: u64,
+    /// xxh3 of index and filter, in this order.
+    pub(crate) checksum: u64,
+}
+
+impl Footer {
+    fn blocks(&self) -> u64 {
+        self.records.div_ceil(BLOCK_RECORDS as u64)
+    }
+
+    /// Index and filter.
+    fn map_octets(&self) -> u64 {
+        self.blocks() * KEY_OCTETS as u64 + self.lines * LINE_OCTETS as u64
+    }
+
+    /// Magic, version, number, records, lines, checksum of index and filter, zeros, and
+    /// the checksum of all these.
+    pub(crate) fn octets(&self) -> [u8; FOOTER_OCTETS] {
+        let mut out = [0; FOOTER_OCTETS];
+        out[..8].copy_from_slice(&MAGIC);
+        let numbers = [VERSION, self.id, self.records, self.lines, self.checksum];
+        for (slot, number) in out[8..].chunks_exact_mut(8).zip(numbers) {
+            slot.copy_from_slice(&number.to_le_bytes());
+        }
+        let checksum = xxh3_64(&out[..FOOTER_OCTETS - 8]);
+        out[FOOTER_OCTETS - 8..].copy_from_slice(&checksum.to_le_bytes());
+        out
+    }
+
+    pub(crate) fn entry(&self) -> RunEntry {
+        let octets = self.octets();
+        RunEntry {
+            id: self.id,
+            records: self.records,
+            checksum: number_at(&octets, FOOTER_OCTETS - 8),
+        }
+    }
+
+    fn read(octets: &[u8; FOOTER_OCTETS]) -> Option<Footer> {
+        let footer = Footer {
+            id: number_at(octets, 16),
+            records: number_at(octets, 24),
+            lines: number_at(octets, 32),
+            checksum: number_at(octets, 40),
+        };
+        (footer.octets() == *octets).then_some(footer)
+    }
+}
+
+fn number_at(octets: &[u8], at: usize) -> u64 {
+    let mut number = [0; 8];
+    number.copy_from_slice(&octets[at..at + 8]);
+    u64::from_le_bytes(number)
+}
+
+/// Fills the end of a block with its checksum.
+pub(crate) fn seal(block: &mut Block, run: u64, number: u64) {
+    let checksum = block_checksum(block, run, number);
+    block[BLOCK_OCTETS - 8..].copy_from_slice(&checksum.to_le_bytes());
+}
+
+fn is_sealed(block: &Block, run: u64, number: u64) -> bool {
+    number_at(block, BLOCK_OCTETS - 8) == block_checksum(block, run, number)
+}
+
+fn block_checksum(block: &Block, run: u64, number: u64) -> u64 {
+    xxh3_64_with_seed(&block[..BLOCK_OCTETS - 8], run << 32 ^ number)
+}
+
+/// An opened run.
+pub(crate) struct Run {
+    path: PathBuf,
+    file: File,
+    pub(crate) entry: RunEntry,
+    index: Index,
+    filter: Filter,
+}
+
+/// The first key of each block, and where keys of the same first 16 bits begin.
+struct Index {
+    firsts: Vec<Fingerprint>,
+    starts: Vec<u32>,
+}
+
+impl Index {
+    fn new(firsts: Vec<Fingerprint>) -> Index {
+        let mut starts = Vec::with_capacity((1 << 16) + 1);
+        let mut at = 0;
+        for top in 0..=1_u32 << 16 {
+            while at < firsts.len() && ((firsts[at].as_u128() >> 112) as u32) < top {
+                at += 1;
+            }
+            starts.push(at as u32);
+        }
+        Index { firsts, starts }
+    }
+
+    /// The block that holds `key` if any does.
+    fn block(&self, key: Fingerprint) -> Option<usize> {
+        let top = (key.as_u128() >> 112) as usize;
+        let (from, to) = (self.starts[top] as usize, self.starts[top + 1] as usize);
+        let behind = from + self.firsts[from..to].partition_point(|first| *first <= key);
+        behind.checked_sub(1)
+    }
+}
+
+impl Run {
+    /// Opens the file that the list of runs speaks of.
+    pub(crate) fn open(path: &Path, entry: RunEntry) -> Result<Run, RunError> {
+        let io = |source: io::Error| match source.kind() {
+            io::ErrorKind::NotFound => damaged(path, "the file is missing".into()),
+            _ => RunError::Io {
+                path: path.to_owned(),
+                source,
+            },
+        };
+        let file = File::open(path).map_err(io)?;
+        let length = file.metadata().map_err(io)?.len();
+        let mut octets = [0; FOOTER_OCTETS];
+        let Some(footer_at) = length.checked_sub(FOOTER_OCTETS as u64) else {
+            return Err(damaged(
+                path,
+                format!("the file ends after {length} octets"),
+            ));
+        };
+        read_at(&file, &mut octets, footer_at).map_err(io)?;
+        let footer = Footer::read(&octets).filter(|footer| footer.entry() == entry);
+        let footer = footer.ok_or_else(|| {
+            damaged(
+                path,
+                "its end is not what was written: cut, changed or another's".into(),
+            )
+        })?;
+        let blocks_octets = footer.blocks() * BLOCK_OCTETS as u64;
+        if blocks_octets + footer.map_octets() != footer_at {
+            return Err(damaged(path, format!("the file has {length} octets")));
+        }
+        let mut map = vec![0; footer.map_octets() as usize];
+        read_at(&file, &mut map, blocks_octets).map_err(io)?;
+        if xxh3_64(&map) != footer.checksum {
+            return Err(damaged(path, "its index or filter was changed".into()));
+        }
+        let (firsts, lines) = map.split_at(footer.blocks() as usize * KEY_OCTETS);
+        let firsts = firsts
+            .as_chunks()
+            .0
+            .iter()
+            .map(|key| Fingerprint::from_octets(*key));
+        let filter = Filter::read(lines);
+        Ok(Run {
+            path: path.to_owned(),
+            file,
+            entry,
+            index: Index::new(firsts.collect()),
+            filter: filter.ok_or_else(|| damaged(path, "it has no filter".into()))?,
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn blocks(&self) -> usize {
+        self.index.firsts.len()
+    }
+
+    pub(crate) fn get(
+        &self,
+        key: Fingerprint,
+        cache: &mut BlockCache,
+    ) -> Result<Option<Word>, RunError> {
+        if !self.filter.may_hold(key) {
+            return Ok(None);
+        }
+        let Some(number) = self.index.block(key) else {
+            return Ok(None);
+        };
+        let block = cache.block(self.entry.id, number, |block| self.read(number, block))?;
+        Ok(find(block, self.records_in(number), key))
+    }
+
+    fn read(&self, number: usize, block: &mut Block) -> Result<(), RunError> {
+        self.read_blocks(number, block.as_mut_slice())
+    }
+
+    /// Reads and checks the blocks from `number` on that fill `octets`.
+    pub(crate) fn read_blocks(&self, number: usize, octets: &mut [u8]) -> Result<(), RunError> {
+        let io = |source| RunError::Io {
+            path: self.path.clone(),
+            source,
+        };
+        read_at(&self.file, octets, (number * BLOCK_OCTETS) as u64).map_err(io)?;
+        for (block, number) in octets.as_chunks::<BLOCK_OCTETS>().0.iter().zip(number..) {
+            if !is_sealed(block, self.entry.id, number as u64) {
+                return Err(damaged(&self.path, format!("block {number} was changed")));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn records_in(&self, block: usize) -> usize {
+        let before = block * BLOCK_RECORDS;
+        (self.entry.records as usize)
+            .saturating_sub(before)
+            .min(BLOCK_RECORDS)
+    }
+}
+
+/// The records of a block.
+pub(crate) fn records(block: &Block, count: usize) -> &[[u8; RECORD_OCTETS]] {
+    &block.as_chunks().0[..count]
+}
+
+fn find(block: &Block, count: usize, key: Fingerprint) -> Option<Word> {
+    let records = records(block, count);
+    let at = records
+        .binary_search_by(|record| Record::read(record).key.cmp(&key))
+        .ok()?;
+    Some(Record::read(&records[at]).word)
+}
+
+fn damaged(path: &Path, what: String) -> RunError {
+    RunError::Damaged {
+        path: path.to_owned(),
+        what,
+    }
+}

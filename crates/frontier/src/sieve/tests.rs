@@ -1,0 +1,275 @@
+//! The sieve by itself, over a ledger in memory and a disk that fails.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::{BlockCache, Disk, Ledger, Record, Roll, RunError, Setting, Sieve, SystemDisk};
+use crate::conformance::FaultyDisk;
+use crate::error::FrontierError;
+use crate::fingerprint::Fingerprint;
+
+/// A key that looks like a fingerprint: fifty to an origin.
+pub(crate) fn key(n: u64) -> Fingerprint {
+    let high = (n / 50).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 << 32;
+    let low = (n + 1).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let low = (low ^ (low >> 31)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    let middle = (low >> 7).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32;
+    Fingerprint::from_octets((u128::from(high | middle) << 64 | u128::from(low)).to_be_bytes())
+}
+
+fn record(n: u64, value: u8) -> Record {
+    Record {
+        key: key(n),
+        word: [value; 12],
+    }
+}
+
+/// What a store keeps for the sieve.
+#[derive(Default)]
+struct Kept {
+    roll: Roll,
+    fresh: BTreeMap<u64, Vec<Record>>,
+}
+
+#[derive(Default)]
+struct MemoryLedger(Mutex<Kept>);
+
+impl Ledger for MemoryLedger {
+    fn keep(&self, roll: &Roll) -> Result<(), FrontierError> {
+        self.0.lock().unwrap().roll = roll.clone();
+        Ok(())
+    }
+
+    fn forget(&self, commits: RangeInclusive<u64>) -> Result<(), FrontierError> {
+        self.0
+            .lock()
+            .unwrap()
+            .fresh
+            .retain(|commit, _| !commits.contains(commit));
+        Ok(())
+    }
+
+    fn run_failed(&self, why: RunError) -> FrontierError {
+        FrontierError::Store {
+            dir: PathBuf::new(),
+            source: Box::new(why),
+        }
+    }
+}
+
+struct Bench {
+    dir: TempDir,
+    ledger: Arc<MemoryLedger>,
+    commit: u64,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        Bench {
+            dir: TempDir::new().unwrap(),
+            ledger: Arc::default(),
+            commit: 0,
+        }
+    }
+
+    fn open(&self, disk: Arc<dyn Disk>, gather: usize) -> Result<Sieve, RunError> {
+        let kept = self.ledger.0.lock().unwrap();
+        let fresh = kept.fresh.range(kept.roll.commit + 1..);
+        let fresh: Vec<_> = fresh.flat_map(|(_, records)| records.clone()).collect();
+        let (dir, ledger) = (self.dir.path().to_owned(), Arc::clone(&self.ledger) as _);
+        let roll = kept.roll.clone();
+        drop(kept);
+        Sieve::open(
+            Setting {
+                dir,
+                disk,
+                ledger,
+                gather,
+            },
+            roll,
+            fresh.into_iter(),
+        )
+    }
+
+    fn commit(&mut self, sieve: &Sieve, records: &[Record]) -> Result<(), FrontierError> {
+        sieve.make_room()?;
+        self.commit += 1;
+        let commit = self.commit;
+        sieve.commit(commit, records, || {
+            self.ledger
+                .0
+                .lock()
+                .unwrap()
+                .fresh
+                .insert(commit, records.to_vec());
+            Ok::<(), FrontierError>(())
+        })
+    }
+
+    /// A sieve of one run, closed.
+    fn one_run(records: u64) -> (Bench, PathBuf) {
+        let mut bench = Bench::new();
+        let sieve = bench.open(Arc::new(SystemDisk), records as usize).unwrap();
+        let all: Vec<_> = (0..records).map(|n| record(n, n as u8)).collect();
+        bench.commit(&sieve, &all).unwrap();
+        while sieve.view().frozen.is_some() {
+            std::thread::yield_now();
+        }
+        drop(sieve);
+        let path = bench.dir.path().join("00000001.run");
+        assert!(path.exists());
+        (bench, path)
+    }
+
+    fn get(&self, n: u64) -> Result<Option<u8>, RunError> {
+        let sieve = self.open(Arc::new(SystemDisk), 1000)?;
+        let found = sieve.view().get(key(n), &mut BlockCache::new(0))?;
+        Ok(found.map(|word| word[0]))
+    }
+}
+
+fn runs(dir: &Path) -> usize {
+    fs::read_dir(dir).unwrap().count()
+}
+
+#[test]
+fn a_run_gives_back_what_it_was_given_and_nothing_else() {
+    let (bench, _) = Bench::one_run(1000);
+    let sieve = bench.open(Arc::new(SystemDisk), 1000).unwrap();
+    let mut cache = BlockCache::new(1 << 16);
+    for n in 0..3000 {
+        let expected = (n < 1000).then_some([n as u8; 12]);
+        assert_eq!(sieve.view().get(key(n), &mut cache).unwrap(), expected);
+    }
+}
+
+#[test]
+fn a_run_that_was_cut_is_named() {
+    let (bench, path) = Bench::one_run(1000);
+    let whole = fs::read(&path).unwrap();
+    for length in [0, 1, 63, 64, 4096, whole.len() / 2, whole.len() - 1] {
+        fs::write(&path, &whole[..length]).unwrap();
+        let why = bench.get(1).unwrap_err().to_string();
+        assert!(why.contains("00000001.run"), "{why}");
+    }
+    fs::remove_file(&path).unwrap();
+    assert!(
+        bench
+            .get(1)
+            .unwrap_err()
+            .to_string()
+            .ends_with("the file is missing")
+    );
+}
+
+#[test]
+fn no_flipped_byte_of_a_run_is_taken_for_what_was_written() {
+    let (bench, path) = Bench::one_run(300);
+    let whole = fs::read(&path).unwrap();
+    for at in (0..whole.len()).step_by(29) {
+        let mut octets = whole.clone();
+        octets[at] ^= 1 << (at % 8);
+        fs::write(&path, octets).unwrap();
+        let read = || -> Result<(), RunError> {
+            for n in (0..300).step_by(7) {
+                assert_eq!(bench.get(n)?, Some(n as u8), "octet {at}");
+            }
+            Ok(())
+        };
+        if let Err(why) = read() {
+            assert!(matches!(why, RunError::Damaged { .. }), "octet {at}: {why}");
+        } else {
+            panic!("octet {at} was not missed");
+        }
+    }
+}
+
+#[test]
+fn another_run_in_its_place_is_named() {
+    let (bench, path) = Bench::one_run(1000);
+    let (_other, theirs) = Bench::one_run(999);
+    fs::copy(theirs, path).unwrap();
+    assert!(matches!(bench.get(1), Err(RunError::Damaged { .. })));
+}
+
+#[test]
+fn files_that_are_not_listed_are_removed_and_foreign_ones_stay() {
+    let (bench, path) = Bench::one_run(1000);
+    fs::write(path.with_file_name("00000007.run"), "half a run").unwrap();
+    fs::write(path.with_file_name("notes.txt"), "").unwrap();
+    assert_eq!(bench.get(7).unwrap(), Some(7));
+    assert_eq!(runs(bench.dir.path()), 2);
+}
+
+#[test]
+fn ours_a_full_disk_is_told_to_each_transaction_to_come() {
+    let mut bench = Bench::new();
+    let sieve = bench
+        .open(Arc::new(FaultyDisk::failing_after(3)), 10)
+        .unwrap();
+    let mut told = Vec::new();
+    for n in 0..10_000 {
+        if let Err(why) = bench.commit(&sieve, &[record(n, 1)]) {
+            told.push(why);
+        }
+    }
+    assert!(told.len() > 9000);
+    for why in [&told[0], &told[9000]] {
+        let FrontierError::Store { source, .. } = why else {
+            panic!("{why}");
+        };
+        let source = source
+            .source()
+            .and_then(|why| why.downcast_ref::<io::Error>());
+        assert!(source.is_some());
+    }
+}
+
+/// Commits of a life, and after how many operations its disk fails.
+type Life = (Vec<Vec<(u64, u8)>>, u64);
+
+fn a_life() -> impl Strategy<Value = Life> {
+    let commit = prop::collection::vec((0_u64..60, any::<u8>()), 0..12);
+    (prop::collection::vec(commit, 0..30), 0_u64..120)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn what_was_committed_is_there_after_each_death(lives in prop::collection::vec(a_life(), 1..8)) {
+        let mut bench = Bench::new();
+        let mut model = BTreeMap::new();
+        for (commits, operations) in lives {
+            let disk = FaultyDisk::failing_after(operations);
+            // It may fail while it removes what the last life left.
+            if let Ok(sieve) = bench.open(Arc::new(disk.clone()), 5) {
+                for commit in commits {
+                    let records: Vec<_> = commit.iter().map(|&(n, value)| record(n, value)).collect();
+                    if bench.commit(&sieve, &records).is_err() {
+                        break;
+                    }
+                    model.extend(commit);
+                    let view = sieve.view();
+                    for n in 0..60 {
+                        let found = view.get(key(n), &mut BlockCache::new(0)).unwrap();
+                        prop_assert_eq!(found.map(|word| word[0]), model.get(&n).copied());
+                    }
+                }
+            }
+            disk.cut_power();
+            let sieve = bench.open(Arc::new(SystemDisk), 1000).unwrap();
+            for n in 0..60 {
+                let found = sieve.view().get(key(n), &mut BlockCache::new(0)).unwrap();
+                prop_assert_eq!(found.map(|word| word[0]), model.get(&n).copied());
+            }
+        }
+    }
+}

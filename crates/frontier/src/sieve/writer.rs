@@ -1,0 +1,137 @@
+//! Writing a run.
+
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::disk::{Disk, DiskFile};
+use super::filter::Filter;
+use super::record::{KEY_OCTETS, RECORD_OCTETS, Record};
+use super::run::{BLOCK_OCTETS, BLOCK_RECORDS, Block, Footer, RunEntry, RunError, seal};
+
+/// Octets that are written at a time.
+const WRITE_OCTETS: usize = 64 * BLOCK_OCTETS;
+/// Octets after which what was written is brought to disk: so the sync of a commit never
+/// waits for a gigabyte of a run's.
+const SYNC_OCTETS: u64 = 8 << 20;
+
+/// Writes records that come in the order of their keys, each key once.
+pub(crate) struct RunWriter<'d> {
+    disk: &'d dyn Disk,
+    path: PathBuf,
+    file: Box<dyn DiskFile>,
+    id: u64,
+    records: u64,
+    firsts: Vec<u8>,
+    filter: Filter,
+    block: Box<Block>,
+    /// Records in `block`.
+    held: usize,
+    pending: Vec<u8>,
+    unsynced: u64,
+}
+
+impl<'d> RunWriter<'d> {
+    /// Begins a run of at most `most` records.
+    pub(crate) fn create(
+        disk: &'d dyn Disk,
+        path: &Path,
+        id: u64,
+        most: u64,
+    ) -> Result<RunWriter<'d>, RunError> {
+        let io = |source| RunError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        Ok(RunWriter {
+            disk,
+            path: path.to_owned(),
+            file: disk.create(path).map_err(io)?,
+            id,
+            records: 0,
+            firsts: Vec::with_capacity(most.div_ceil(BLOCK_RECORDS as u64) as usize * KEY_OCTETS),
+            filter: Filter::for_keys(most),
+            block: Box::new([0; BLOCK_OCTETS]),
+            held: 0,
+            pending: Vec::with_capacity(WRITE_OCTETS),
+            unsynced: 0,
+        })
+    }
+
+    pub(crate) fn push(&mut self, record: Record) -> Result<(), RunError> {
+        if self.held == 0 {
+            self.firsts.extend(record.key.octets());
+        }
+        let at = self.held * RECORD_OCTETS;
+        self.block[at..at + KEY_OCTETS].copy_from_slice(&record.key.octets());
+        self.block[at + KEY_OCTETS..at + RECORD_OCTETS].copy_from_slice(&record.word);
+        self.filter.set(record.key);
+        self.held += 1;
+        self.records += 1;
+        if self.held == BLOCK_RECORDS {
+            self.end_block()?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is left, and returns when the file and its name are on disk.
+    pub(crate) fn finish(mut self) -> Result<RunEntry, RunError> {
+        if self.held > 0 {
+            self.end_block()?;
+        }
+        let mut map = std::mem::take(&mut self.firsts);
+        self.filter.put(&mut map);
+        let footer = Footer {
+            id: self.id,
+            records: self.records,
+            lines: self.filter.lines(),
+            checksum: xxh3_64(&map),
+        };
+        self.write_pending()?;
+        for part in map.chunks(SYNC_OCTETS as usize) {
+            self.write(part)?;
+        }
+        self.write(&footer.octets())?;
+        let dir = self.path.parent().unwrap_or(Path::new("."));
+        let synced = self.file.sync().and_then(|()| self.disk.sync_dir(dir));
+        synced.map_err(|source| self.io(source))?;
+        Ok(footer.entry())
+    }
+
+    fn end_block(&mut self) -> Result<(), RunError> {
+        let number = (self.records - 1) / BLOCK_RECORDS as u64;
+        self.block[self.held * RECORD_OCTETS..].fill(0);
+        seal(&mut self.block, self.id, number);
+        self.pending.extend_from_slice(self.block.as_slice());
+        self.held = 0;
+        if self.pending.len() >= WRITE_OCTETS {
+            self.write_pending()?;
+        }
+        Ok(())
+    }
+
+    fn write_pending(&mut self) -> Result<(), RunError> {
+        let mut pending = std::mem::take(&mut self.pending);
+        self.write(&pending)?;
+        pending.clear();
+        self.pending = pending;
+        Ok(())
+    }
+
+    fn write(&mut self, octets: &[u8]) -> Result<(), RunError> {
+        let mut written = self.file.write(octets);
+        self.unsynced += octets.len() as u64;
+        if self.unsynced >= SYNC_OCTETS {
+            self.unsynced = 0;
+            written = written.and_then(|()| self.file.sync());
+        }
+        written.map_err(|source| self.io(source))
+    }
+
+    fn io(&self, source: std::io::Error) -> RunError {
+        RunError::Io {
+            path: self.path.clone(),
+            source,
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! Queue entries that stand in one row: URLs that were admitted together at one origin,
+//! of one priority and depth. Mostly they are links of one page, so what they share is
+//! written once, and a page costs one row where each link would cost one.
+//!
+//! An entry's sequence number is its block's number and its place in the block, so the
+//! row is found from the entry's rank alone. An entry that goes leaves a gap; the last
+//! one takes the row with it.
+
+use std::borrow::Cow;
+
+use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
+
+use super::octets::{Cursor, before_path, near_url, put_number, put_place, put_text};
+use crate::state::{Queued, Rank};
+
+/// The low bits of a sequence number, which are the place in the block.
+const PLACE_BITS: u32 = 6;
+/// Entries in a block, at most.
+pub(super) const BLOCK_ENTRIES: usize = 1 << PLACE_BITS;
+/// A block takes no entry more once it has so many octets.
+const FULL_OCTETS: usize = 4096;
+
+/// The numbers of blocks go no further, so that a sequence number has 40 bits.
+pub(super) const MAX_BLOCK: u64 = 1 << (40 - PLACE_BITS);
+
+/// The rank under which the row of a block stands, given one of its entries'.
+pub(super) fn row_of(rank: Rank) -> Rank {
+    let seq = rank.seq >> PLACE_BITS << PLACE_BITS;
+    Rank { seq, ..rank }
+}
+
+/// The sequence number of an entry.
+pub(super) fn seq_of(block: u64, place: usize) -> u64 {
+    block << PLACE_BITS | place as u64
+}
+
+fn place_of(seq: u64) -> u8 {
+    (seq & (BLOCK_ENTRIES as u64 - 1)) as u8
+}
+
+/// A block as its octets have it; its URLs are parsed only when asked for.
+#[derive(Debug, Default)]
+pub(super) struct Block<'a> {
+    /// The pages that name the entries: whole, or from the path on where the origin is
+    /// the queue's.
+    vias: Vec<Cow<'a, str>>,
+    /// In the order of their places.
+    entries: Vec<(u8, Cow<'a, [u8]>)>,
+    octets: usize,
+}
+
+impl<'a> Block<'a> {
+    pub(super) fn parse(octets: &'a [u8]) -> Option<Block<'a>> {
+        let mut from = Cursor(octets);
+        let mut block = Block {
+            octets: octets.len(),
+            ..Block::default()
+        };
+        for _ in 0..from.octet()? {
+            block.vias.push(Cow::Borrowed(from.text()?));
+        }
+        let mut behind = 0;
+        while !from.0.is_empty() {
+            let place = from.octet()?;
+            let length = from.number()?.try_into().ok()?;
+            if place < behind || usize::from(place) >= BLOCK_ENTRIES {
+                return None;
+            }
+            behind = place + 1;
+            block
+                .entries
+                .push((place, Cow::Borrowed(from.octets(length)?)));
+        }
+        Some(block)
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.octets + 16);
+        out.push(self.vias.len() as u8);
+        for via in &self.vias {
+            put_text(&mut out, via);
+        }
+        for (place, entry) in &self.entries {
+            out.push(*place);
+            put_number(&mut out, entry.len() as u64);
+            out.extend_from_slice(entry);
+        }
+        out
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.entries.len() >= BLOCK_ENTRIES || self.octets >= FULL_OCTETS
+    }
+
+    /// Takes an entry in; one that stood at its place is replaced.
+    pub(super) fn put(&mut self, queued: &Queued) {
+        let via = self.via_number(&queued.url, queued.via.as_ref());
+        let mut entry = Vec::with_capacity(64);
+        entry.push(via);
+        put_place(&mut entry, &queued.place, 0);
+        put_number(&mut entry, queued.attempt.into());
+        entry.extend_from_slice(queued.url.path_and_query().as_bytes());
+        self.octets += entry.len() + 3;
+        let place = place_of(queued.place.seq);
+        match self.entries.binary_search_by_key(&place, |entry| entry.0) {
+            Ok(at) => self.entries[at].1 = Cow::Owned(entry),
+            Err(at) => self.entries.insert(at, (place, Cow::Owned(entry))),
+        }
+    }
+
+    /// Whether it was there.
+    pub(super) fn remove(&mut self, rank: Rank) -> bool {
+        let place = place_of(rank.seq);
+        let at = self.entries.binary_search_by_key(&place, |entry| entry.0);
+        at.map(|at| self.entries.remove(at)).is_ok()
+    }
+
+    /// The number that stands for a page that names an entry; 0 for none.
+    fn via_number(&mut self, url: &CanonicalUrl, via: Option<&CanonicalUrl>) -> u8 {
+        let Some(via) = via else {
+            return 0;
+        };
+        let text = match before_path(via) == before_path(url) {
+            true => via.path_and_query(),
+            false => via.as_str(),
+        };
+        if let Some(at) = self.vias.iter().position(|known| *known == text) {
+            return at as u8 + 1;
+        }
+        if self.vias.len() > BLOCK_ENTRIES {
+            self.forget_unused_vias();
+        }
+        self.octets += text.len() + 2;
+        self.vias.push(Cow::Owned(text.to_owned()));
+        self.vias.len() as u8
+    }
+
+    /// Entries that go leave their vias; at most one for each entry is in use.
+    fn forget_unused_vias(&mut self) {
+        let mut kept = Vec::with_capacity(BLOCK_ENTRIES);
+        for (_, entry) in &mut self.entries {
+            let Some(number) = entry.to_mut().first_mut().filter(|number| **number > 0) else {
+                continue;
+            };
+            let known = kept.iter().position(|old| *old == *number);
+            let at = known.unwrap_or_else(|| {
+                kept.push(*number);
+                kept.len() - 1
+            });
+            *number = at as u8 + 1;
+        }
+        let vias = kept
+            .iter()
+            .filter_map(|old| self.vias.get(usize::from(*old) - 1));
+        self.vias = vias.cloned().collect();
+    }
+
+    /// All entries in their order; `row` is the rank under which the block stands.
+    pub(super) fn entries<'b>(
+        &'b self,
+        origin: &'b Origin,
+        row: Rank,
+    ) -> impl Iterator<Item = Entry<'b>> {
+        self.entries.iter().map(move |(place, octets)| Entry {
+            rank: Rank {
+                seq: row.seq | u64::from(*place),
+                ..row
+            },
+            origin,
+            vias: &self.vias,
+            octets,
+        })
+    }
+
+    /// The entry of that rank, if it is there and can be read.
+    pub(super) fn entry(&self, origin: &Origin, rank: Rank) -> Option<Queued> {
+        let mut entries = self.entries(origin, row_of(rank));
+        entries.find(|entry| entry.rank == rank)?.read()
+    }
+}
+
+/// An entry that is not parsed yet.
+pub(super) struct Entry<'b> {
+    pub(super) rank: Rank,
+    origin: &'b Origin,
+    vias: &'b [Cow<'b, str>],
+    octets: &'b [u8],
+}
+
+impl Entry<'_> {
+    /// None where the octets say something else than the rank and the origin do.
+    pub(super) fn read(&self) -> Option<Queued> {
+        let mut from = Cursor(self.octets);
+        let via = match from.octet()? {
+            0 => None,
+            number => Some(self.via(number)?),
+        };
+        let (_, mut place) = from.place()?;
+        place.seq = self.rank.seq;
+        let attempt = from.number32()?;
+        let url = near_url(self.origin.as_str(), std::str::from_utf8(from.0).ok()?)?;
+        let queued = Queued {
+            place,
+            attempt,
+            url,
+            via,
+        };
+        let agrees = place.rank() == self.rank && queued.url.origin() == *self.origin;
+        agrees.then_some(queued)
+    }
+
+    fn via(&self, number: u8) -> Option<CanonicalUrl> {
+        let via = self.vias.get(usize::from(number) - 1)?;
+        match via.starts_with('/') {
+            true => near_url(self.origin.as_str(), via),
+            false => canonicalize(None, via).ok(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_weburl::canonicalize;
+    use proptest::prelude::*;
+
+    use super::{BLOCK_ENTRIES, Block, row_of, seq_of};
+    use crate::admission::Admission;
+    use crate::state::{Place, Queued, Rank};
+
+    fn queued(path: &str, via: Option<&str>, place: usize, retried: bool) -> Queued {
+        let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
+        let mut admission = Admission::link(url.clone(), 3, url);
+        admission.via = via.map(|via| canonicalize(None, via).unwrap());
+        let mut queued = Queued::new(admission, seq_of(77, place));
+        queued.place.retried = retried;
+        queued
+    }
+
+    fn row() -> Rank {
+        row_of(queued("/", None, 5, false).place.rank())
+    }
+
+    fn some_queued() -> impl Strategy<Value = Queued> {
+        let vias = [
+            "http://a.example/v",
+            "http://a.example/w?x",
+            "https://b.example/v",
+        ];
+        let via = prop::option::of(prop::sample::select(vias.to_vec()));
+        ("/[a-z]{0,6}(\\?[a-z]{0,2})?", via, 0..BLOCK_ENTRIES)
+            .prop_map(|(path, via, place)| queued(&path, via, place, false))
+    }
+
+    proptest! {
+        #[test]
+        fn entries_come_back_in_their_order(
+            puts in prop::collection::vec(some_queued(), 0..20),
+            gone in prop::collection::vec(0..BLOCK_ENTRIES, 0..20),
+        ) {
+            let mut expected = std::collections::BTreeMap::new();
+            let mut octets = Block::default().encode();
+            for queued in puts {
+                let mut block = Block::parse(&octets).unwrap();
+                block.put(&queued);
+                octets = block.encode();
+                expected.insert(queued.place.rank(), queued);
+            }
+            let mut block = Block::parse(&octets).unwrap();
+            for place in gone {
+                let rank = Rank { seq: seq_of(77, place), ..row() };
+                prop_assert_eq!(block.remove(rank), expected.remove(&rank).is_some());
+            }
+            let origin = queued("/", None, 0, false).url.origin();
+            let octets = block.encode();
+            let block = Block::parse(&octets).unwrap();
+            prop_assert_eq!(block.is_empty(), expected.is_empty());
+            let entries = block.entries(&origin, row());
+            let entries: Vec<_> = entries.map(|entry| entry.read().unwrap()).collect();
+            prop_assert_eq!(entries, expected.into_values().collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn foreign_octets_never_panic(octets: Vec<u8>) {
+            let origin = queued("/", None, 0, false).url.origin();
+            if let Some(block) = Block::parse(&octets) {
+                for entry in block.entries(&origin, row()) {
+                    let _ = entry.read();
+                }
+                prop_assert_eq!(block.encode(), octets);
+            }
+        }
+    }
+
+    #[test]
+    fn ours_vias_of_entries_that_went_are_forgotten() {
+        let mut block = Block::default();
+        let via = |n: usize| format!("http://a.example/via/{n}");
+        for n in 0..1000 {
+            block.put(&queued("/a", Some(&via(n)), n % 60, false));
+        }
+        let origin = queued("/", None, 0, false).url.origin();
+        for (at, entry) in block.entries(&origin, row()).enumerate() {
+            let queued = entry.read().unwrap();
+            let newest = (0..1000).rev().find(|n| n % 60 == at).unwrap();
+            assert_eq!(queued.via.as_ref().unwrap().as_str(), via(newest));
+        }
+        assert!(block.vias.len() <= 2 * BLOCK_ENTRIES);
+    }
+
+    #[test]
+    fn an_entry_that_belongs_elsewhere_is_none() {
+        let mut block = Block::default();
+        block.put(&queued("/a", None, 5, true));
+        let origin = queued("/", None, 0, false).url.origin();
+        assert!(
+            block
+                .entries(&origin, row())
+                .all(|entry| entry.read().is_none())
+        );
+        let other = canonicalize(None, "http://b.example/").unwrap().origin();
+        let retried = Place {
+            retried: true,
+            ..queued("/a", None, 5, false).place
+        };
+        assert!(block.entry(&origin, retried.rank()).is_some());
+        assert!(
+            block.entry(&other, retried.rank()).is_some(),
+            "the origin is the key's"
+        );
+    }
+
+    #[test]
+    fn ours_links_of_one_page_share_their_via() {
+        let mut block = Block::default();
+        for place in 0..20 {
+            let path = format!("/articles/{place:05}/title");
+            block.put(&queued(
+                &path,
+                Some("http://a.example/articles/index"),
+                place,
+                false,
+            ));
+        }
+        assert!(block.encode().len() < 20 * 35, "{}", block.encode().len());
+        assert!(!block.is_full());
+    }
+}

@@ -1,0 +1,86 @@
+//! What a transaction has done so far, URL by URL.
+
+use crawl_weburl::Origin;
+use foldhash::HashMap;
+
+use super::codec::{Note, State};
+use crate::fingerprint::Fingerprint;
+use crate::state::{Deferred, Queued};
+
+/// In the order in which the URLs were first changed.
+#[derive(Default)]
+pub(super) struct Changes {
+    list: Vec<Change>,
+    places: HashMap<Fingerprint, usize>,
+}
+
+/// What becomes of one URL.
+pub(super) struct Change {
+    pub(super) key: Fingerprint,
+    pub(super) origin: Origin,
+    /// As committed.
+    pub(super) before: Option<State>,
+    pub(super) now: Standpoint,
+}
+
+/// A state with all that is kept beside it.
+pub(super) enum Standpoint {
+    Pending(Queued),
+    Deferred(Deferred),
+    Fetched {
+        depth: u32,
+        status: u16,
+    },
+    /// Failed or excluded.
+    Noted {
+        depth: u32,
+        note: Note,
+    },
+}
+
+impl Standpoint {
+    /// The number of a note is not known before the commit.
+    pub(super) fn state(&self) -> State {
+        match *self {
+            Standpoint::Pending(ref queued) => State::Pending(queued.place),
+            Standpoint::Deferred(ref deferred) => State::Deferred {
+                depth: deferred.depth,
+                redirects: deferred.redirects,
+            },
+            Standpoint::Fetched { depth, status } => State::Fetched { depth, status },
+            Standpoint::Noted { depth, ref note } => note.state(depth, 0),
+        }
+    }
+}
+
+impl Note {
+    pub(super) fn state(&self, depth: u32, note: u64) -> State {
+        match self {
+            Note::Why(_) => State::Failed { depth, note },
+            Note::Exclusion(_) => State::Excluded { depth, note },
+        }
+    }
+}
+
+impl Changes {
+    pub(super) fn get(&self, key: Fingerprint) -> Option<&Change> {
+        self.places.get(&key).map(|at| &self.list[*at])
+    }
+
+    /// `change.before` is what this transaction saw before; of a URL that it changed
+    /// already, what is committed stays noted.
+    pub(super) fn put(&mut self, change: Change) {
+        match self.places.get(&change.key) {
+            Some(at) => self.list[*at].now = change.now,
+            None => {
+                self.places.insert(change.key, self.list.len());
+                self.list.push(change);
+            }
+        }
+    }
+
+    pub(super) fn take(&mut self) -> Vec<Change> {
+        self.places.clear();
+        std::mem::take(&mut self.list)
+    }
+}

@@ -1,0 +1,280 @@
+//! What a transaction writes when it is committed.
+
+use crawl_weburl::Origin;
+use fjall::OwnedWriteBatch;
+use foldhash::{HashMap, HashMapExt};
+
+use super::block::{Block, MAX_BLOCK, row_of, seq_of};
+use super::changes::{Change, Standpoint};
+use super::codec::{State, encode_line};
+use super::desk::{Merge, Move, QueueChange};
+use super::names;
+use super::tables::queue_key;
+use super::transaction::FjallTransaction;
+use crate::error::FrontierError;
+use crate::sieve::Record;
+use crate::state::{Queued, Rank};
+
+/// A transaction's changes, ready to be committed.
+pub(super) struct Writing {
+    pub(super) batch: OwnedWriteBatch,
+    /// For the sieve; the batch holds them too.
+    pub(super) records: Vec<Record>,
+    /// Notes that the batch adds.
+    pub(super) notes: Vec<(Vec<u8>, u64)>,
+    /// What the desk must learn.
+    pub(super) merge: Merge,
+}
+
+/// What changes in one origin's queue, as places in the list of changes.
+#[derive(Default)]
+struct QueueEdit {
+    /// Entries that go, or stay at their rank and say something else.
+    edits: Vec<(Rank, usize)>,
+    /// Entries that come, or come to another rank.
+    arrivals: Vec<(Rank, usize)>,
+}
+
+impl FjallTransaction<'_> {
+    pub(super) fn write(&mut self) -> Result<Writing, FrontierError> {
+        let tables = &self.frontier.tables;
+        let mut writing = Writing {
+            batch: tables.db.batch().durability(Some(tables.persist)),
+            records: Vec::new(),
+            notes: Vec::new(),
+            merge: Merge::default(),
+        };
+        let mut changes = self.changes.take();
+        let (edits, places) = by_origin(&changes);
+        for (origin, edit) in edits {
+            let change = self.write_queue(&mut writing.batch, origin, edit, &mut changes)?;
+            writing.merge.queues.push(change);
+        }
+        for change in &changes {
+            self.write_state(&mut writing, change);
+        }
+        for (change, place) in changes.into_iter().zip(places) {
+            if let Some(place) = place {
+                writing.merge.queues[place].moves.push(moved(change));
+            }
+        }
+        self.write_kept(&mut writing);
+        writing.merge.settled = self.settled.iter().copied().collect();
+        writing.merge.totals = self.sequence.totals;
+        Ok(writing)
+    }
+
+    /// Writes an origin's blocks. Entries that come get the numbers that stay.
+    fn write_queue(
+        &mut self,
+        batch: &mut OwnedWriteBatch,
+        origin: Origin,
+        edit: QueueEdit,
+        changes: &mut [Change],
+    ) -> Result<QueueChange, FrontierError> {
+        let (id, before) = self.line_or_new(&origin)?;
+        let went = self.write_edits(batch, id, edit.edits, changes)?;
+        let came = edit.arrivals.len() as u64;
+        self.write_arrivals(batch, id, edit.arrivals, changes)?;
+        let queued = (before + came).saturating_sub(went);
+        let tables = &self.frontier.tables;
+        let value = encode_line(id, queued, origin.as_str());
+        batch.insert(&tables.origins, tables.key.origin(&origin), value);
+        Ok(QueueChange {
+            origin,
+            id,
+            queued,
+            moves: Vec::new(),
+        })
+    }
+
+    /// Rewrites the blocks of entries that go or stay otherwise; says how many went.
+    fn write_edits(
+        &self,
+        batch: &mut OwnedWriteBatch,
+        id: u64,
+        mut edits: Vec<(Rank, usize)>,
+        changes: &[Change],
+    ) -> Result<u64, FrontierError> {
+        let tables = &self.frontier.tables;
+        edits.sort_unstable();
+        let mut went = 0;
+        for edits in edits.chunk_by(|a, b| row_of(a.0) == row_of(b.0)) {
+            let row = row_of(edits[0].0);
+            let octets = tables.block(&self.base, id, row)?.unwrap_or_default();
+            let missing = || tables.corrupt(&format!("block {} of queue {id}", row.seq));
+            let mut block = Block::parse(&octets).ok_or_else(missing)?;
+            for &(rank, at) in edits {
+                match &changes[at].now {
+                    Standpoint::Pending(queued) if queued.place.rank() == rank => block.put(queued),
+                    _ if !block.remove(rank) => return Err(missing()),
+                    _ => went += 1,
+                }
+            }
+            match block.is_empty() {
+                true => batch.remove(&tables.queue, queue_key(id, row)),
+                false => batch.insert(&tables.queue, queue_key(id, row), block.encode()),
+            }
+        }
+        Ok(went)
+    }
+
+    /// Puts the entries that come into blocks of their own, each of one priority and
+    /// depth.
+    fn write_arrivals(
+        &mut self,
+        batch: &mut OwnedWriteBatch,
+        id: u64,
+        mut arrivals: Vec<(Rank, usize)>,
+        changes: &mut [Change],
+    ) -> Result<(), FrontierError> {
+        arrivals.sort_unstable();
+        let alike = |a: Rank, b: Rank| Rank { seq: 0, ..a } == Rank { seq: 0, ..b };
+        let mut arrivals = arrivals.into_iter().peekable();
+        while let Some(&(kind, _)) = arrivals.peek() {
+            self.sequence.block += 1;
+            if self.sequence.block >= MAX_BLOCK {
+                return Err(self.frontier.tables.corrupt("the number of the last block"));
+            }
+            let number = self.sequence.block;
+            let mut block = Block::default();
+            let mut place = 0;
+            while !block.is_full()
+                && let Some((_, at)) = arrivals.next_if(|(rank, _)| alike(*rank, kind))
+            {
+                if let Standpoint::Pending(queued) = &mut changes[at].now {
+                    queued.place.seq = seq_of(number, place);
+                    block.put(queued);
+                    place += 1;
+                }
+            }
+            let row = Rank {
+                seq: seq_of(number, 0),
+                ..kind
+            };
+            batch.insert(
+                &self.frontier.tables.queue,
+                queue_key(id, row),
+                block.encode(),
+            );
+        }
+        Ok(())
+    }
+
+    /// Writes what is kept under a URL's own key, and counts it.
+    fn write_state(&mut self, writing: &mut Writing, change: &Change) {
+        let tables = &self.frontier.tables;
+        let state = match &change.now {
+            Standpoint::Noted { depth, note } => {
+                let last = &mut self.sequence.note;
+                let number = self.writer.notes.number(note, last, &mut writing.notes);
+                note.state(*depth, number)
+            }
+            other => other.state(),
+        };
+        writing.records.push(Record {
+            key: change.key,
+            word: state.word(),
+        });
+        if let Some(before) = &change.before {
+            self.sequence.totals.leave(before);
+        }
+        self.sequence.totals.enter(&state);
+        let key = change.key.octets();
+        if let Standpoint::Deferred(deferred) = &change.now {
+            writing
+                .batch
+                .insert(&tables.deferred, key, deferred.encode());
+        } else if let Some(State::Deferred { .. }) = change.before {
+            writing.batch.remove(&tables.deferred, key);
+        }
+    }
+
+    fn write_kept(&mut self, writing: &mut Writing) {
+        let tables = &self.frontier.tables;
+        let batch = &mut writing.batch;
+        for (host, value) in std::mem::take(&mut self.hosts) {
+            batch.insert(&tables.hosts, host.as_str(), value);
+        }
+        for (origin, value) in std::mem::take(&mut self.robots) {
+            batch.insert(&tables.robots, origin.as_str(), value);
+        }
+        for (name, value) in std::mem::take(&mut self.meta) {
+            batch.insert(&tables.meta, name, value);
+        }
+        for (octets, number) in &writing.notes {
+            batch.insert(&tables.notes, number.to_be_bytes(), octets.as_slice());
+        }
+        if writing.records.is_empty() {
+            return;
+        }
+        self.sequence.commit += 1;
+        let mut fresh = Vec::with_capacity(writing.records.len() * 32);
+        for record in &writing.records {
+            record.put(&mut fresh);
+        }
+        batch.insert(&tables.fresh, self.sequence.commit.to_be_bytes(), fresh);
+        batch.insert(&tables.meta, names::SEQUENCE, self.sequence.encode());
+    }
+
+    fn line_or_new(&mut self, origin: &Origin) -> Result<(u64, u64), FrontierError> {
+        let line = self.frontier.desk().line(origin);
+        if let Some(line) = line {
+            return Ok(line);
+        }
+        let line = self.frontier.tables.line(&self.base, origin)?;
+        Ok(line.unwrap_or_else(|| {
+            self.sequence.origin += 1;
+            (self.sequence.origin, 0)
+        }))
+    }
+}
+
+/// Where a URL stood in its queue.
+fn rank_before(change: &Change) -> Option<Rank> {
+    match change.before {
+        Some(State::Pending(place)) => Some(place.rank()),
+        _ => None,
+    }
+}
+
+/// What the desk must learn of an entry that came, went or moved.
+fn moved(change: Change) -> Move {
+    Move {
+        fingerprint: change.key,
+        old: rank_before(&change),
+        new: match change.now {
+            Standpoint::Pending(queued) => Some(queued),
+            _ => None,
+        },
+    }
+}
+
+/// What changes in each queue; and for each change the place of its queue among these,
+/// if it touches one.
+fn by_origin(changes: &[Change]) -> (Vec<(Origin, QueueEdit)>, Vec<Option<usize>>) {
+    let mut edits: Vec<(Origin, QueueEdit)> = Vec::new();
+    let mut known: HashMap<&Origin, usize> = HashMap::new();
+    let mut places = Vec::with_capacity(changes.len());
+    for (at, change) in changes.iter().enumerate() {
+        let old = rank_before(change);
+        let new = match &change.now {
+            Standpoint::Pending(Queued { place, .. }) => Some(place.rank()),
+            _ => None,
+        };
+        if old.is_none() && new.is_none() {
+            places.push(None);
+            continue;
+        }
+        let place = *known.entry(&change.origin).or_insert_with(|| {
+            edits.push((change.origin.clone(), QueueEdit::default()));
+            edits.len() - 1
+        });
+        places.push(Some(place));
+        let edit = &mut edits[place].1;
+        edit.edits.extend(old.map(|rank| (rank, at)));
+        edit.arrivals
+            .extend(new.filter(|_| new != old).map(|rank| (rank, at)));
+    }
+    (edits, places)
+}

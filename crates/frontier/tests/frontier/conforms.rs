@@ -1,0 +1,15 @@
+//! Both frontiers keep the contract.
+
+use crawl_frontier::conformance::{InMemory, check};
+
+use crate::bench::OnDisk;
+
+#[test]
+fn the_frontier_in_memory_conforms() {
+    check(&|| Box::new(InMemory::default()));
+}
+
+#[test]
+fn the_frontier_on_disk_conforms() {
+    check(&|| Box::new(OnDisk::new()));
+}

@@ -1,0 +1,109 @@
+//! Benchmarks that are run by hand: they take long, and much disk.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+
+use crate::workspace::{Workspace, output, run};
+
+/// Octets that a known URL takes while runs are merged: twice what is left in the end.
+const OCTETS_PER_URL: u64 = 150;
+/// What a small frontier takes.
+const OCTETS_AT_LEAST: u64 = 1 << 30;
+
+#[derive(Subcommand)]
+pub(crate) enum Bench {
+    /// Fill a frontier on disk as a crawl does; prints a table row
+    Frontier(FrontierArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct FrontierArgs {
+    /// Admit links until so many URLs are known
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    urls: u64,
+    /// Over so many hosts [default: a hundredth of the URLs]
+    #[arg(long, value_name = "N")]
+    hosts: Option<u32>,
+    /// Commit after so many pages of 50 links
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pages_per_commit: usize,
+    /// Where the frontier is made, and removed again [default: below target/]
+    #[arg(long)]
+    dir: Option<PathBuf>,
+}
+
+pub(crate) fn bench(workspace: &Workspace, bench: &Bench) -> Result<()> {
+    match bench {
+        Bench::Frontier(args) => frontier(workspace, args),
+    }
+}
+
+fn frontier(workspace: &Workspace, args: &FrontierArgs) -> Result<()> {
+    let dir = args.dir.clone();
+    let dir = dir.unwrap_or_else(|| workspace.target.join("bench-frontier"));
+    if dir.exists() {
+        bail!("{} exists already; remove it first", dir.display());
+    }
+    fs::create_dir_all(&dir)?;
+    let filled = enough_disk(workspace, &dir, args.urls).and_then(|()| {
+        let hosts = args
+            .hosts
+            .unwrap_or((args.urls / 100).clamp(100, 1 << 24) as u32);
+        let numbers = [args.urls, hosts.into(), args.pages_per_commit as u64];
+        let cargo = [
+            "run",
+            "--release",
+            "--package",
+            "crawl-frontier",
+            "--example",
+            "bench",
+            "--",
+        ];
+        let mut command = workspace.cargo(&cargo);
+        command
+            .arg(dir.join("state"))
+            .args(numbers.map(|number| number.to_string()));
+        run(&mut command)
+    });
+    fs::remove_dir_all(&dir)?;
+    filled
+}
+
+/// A disk that runs full would tell nothing of the frontier.
+fn enough_disk(workspace: &Workspace, dir: &Path, urls: u64) -> Result<()> {
+    let printed = output(workspace.program("df").arg("-kP").arg(dir))?;
+    let free = free_octets(&printed).with_context(|| format!("df said: {printed}"))?;
+    let wanted = urls.saturating_mul(OCTETS_PER_URL).max(OCTETS_AT_LEAST);
+    if free < wanted {
+        let gib = |octets: u64| octets as f64 / f64::from(1 << 30);
+        bail!(
+            "{urls} URLs take up to {:.1} GiB, and {:.1} GiB are free in {}; another disk: --dir",
+            gib(wanted),
+            gib(free),
+            dir.display()
+        );
+    }
+    Ok(())
+}
+
+/// What `df -kP` says is free, in its fourth column.
+fn free_octets(printed: &str) -> Option<u64> {
+    let kib = printed.lines().nth(1)?.split_whitespace().nth(3)?;
+    kib.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::free_octets;
+
+    #[test]
+    fn what_is_free_is_read_from_df() {
+        let printed = "Filesystem 1024-blocks Used Available Capacity Mounted on\n\
+            /dev/vda 263999488 53477376 41943040 57% /\n";
+        assert_eq!(free_octets(printed), Some(40 << 30));
+        assert_eq!(free_octets("df: nothing\n"), None);
+    }
+}
