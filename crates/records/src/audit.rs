@@ -163,12 +163,15 @@ pub fn audit(dir: &Path) -> Result<Audit, RecordsError> {
         each(pages(dir)?, "pages.jsonl", flaws, |row, line| {
             trial.page_row(&row, line)
         })?;
-        each(excluded(dir)?, "excluded.jsonl", flaws, |row, line| {
-            match row.reason.as_str() {
+        each(
+            excluded(dir)?,
+            "excluded.jsonl",
+            flaws,
+            |row, line| match row.reason.as_str() {
                 "robots" => trial.excluded_row(&row, line),
                 _ => Ok(()),
-            }
-        })?;
+            },
+        )?;
     }
     let damaged = trial.copies.as_ref().map_or(0, Copies::damaged);
     if damaged > 0 {

@@ -65,7 +65,10 @@ impl Compiled {
         uses.sort_unstable();
         let middle = uses.get(uses.len() / 2).copied().unwrap_or(u64::MAX);
         self.copies.retain(|_, (used, _)| *used > middle);
-        let octets = self.copies.values().map(|(_, robots)| robots.memory_octets());
+        let octets = self
+            .copies
+            .values()
+            .map(|(_, robots)| robots.memory_octets());
         self.octets = octets.sum();
     }
 }

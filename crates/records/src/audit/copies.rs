@@ -137,7 +137,11 @@ impl Copies {
     }
 
     pub(super) fn note_page(&mut self, origin: usize, answer: usize) {
-        if let Some(answer) = self.answers.get_mut(origin).and_then(|all| all.get_mut(answer)) {
+        if let Some(answer) = self
+            .answers
+            .get_mut(origin)
+            .and_then(|all| all.get_mut(answer))
+        {
             answer.page_followed = true;
         }
     }
@@ -266,7 +270,12 @@ impl Copies {
                 answer.state = State::None;
                 answer.good = Good::None;
             }
-            (Said::NotModified, Good::Copy { place, lasts: old, .. }) => {
+            (
+                Said::NotModified,
+                Good::Copy {
+                    place, lasts: old, ..
+                },
+            ) => {
                 // RFC 9111 section 4.3.4: what the 304 does not say stays as it was.
                 let says = exchange.is_some_and(|found| says_life(&found.fields));
                 let lasts = if says { lasts } else { old.min(terms.most) };
@@ -354,7 +363,11 @@ impl Asks {
                 None => {}
             }
         }
-        let visits: Vec<Hours> = robots.visit_times().iter().map(|visit| visit.hours).collect();
+        let visits: Vec<Hours> = robots
+            .visit_times()
+            .iter()
+            .map(|visit| visit.hours)
+            .collect();
         let silent = gap.0 == 0 && rates.is_empty() && visits.is_empty();
         (!silent).then_some(Asks { gap, rates, visits })
     }
@@ -364,7 +377,10 @@ impl Asks {
         let within = |hours: &Hours| hours.contain(minute(from)) && hours.contain(minute(to));
         let rates = self.rates.iter().filter(|(_, hours, _)| within(hours));
         let rates = rates.map(|(gap, _, line)| (*gap, "Request-rate", *line));
-        rates.fold(self.gap, |most, rate| if rate.0 > most.0 { rate } else { most })
+        rates.fold(
+            self.gap,
+            |most, rate| if rate.0 > most.0 { rate } else { most },
+        )
     }
 
     /// Whether a visit is welcome at some moment of a span of time.

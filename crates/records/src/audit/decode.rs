@@ -108,7 +108,12 @@ mod tests {
         gzip.write_all(TEXT).unwrap();
         let gzip = gzip.finish().unwrap();
         check("gzip", &gzip, false, Some(TEXT));
-        check("identity, X-GZIP", &[&gzip[..], b"\0\0"].concat(), false, Some(TEXT));
+        check(
+            "identity, X-GZIP",
+            &[&gzip[..], b"\0\0"].concat(),
+            false,
+            Some(TEXT),
+        );
         check("gzip", &gzip[..gzip.len() - 9], false, None);
         check("gzip", TEXT, false, None);
         check("", TEXT, false, Some(TEXT));

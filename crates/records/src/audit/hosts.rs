@@ -148,7 +148,12 @@ impl Trial<'_> {
     /// Judges what waits.
     pub(super) fn judge_rest(&mut self) -> Result<(), RecordsError> {
         for host in 0..self.hosts.all.len() {
-            while self.hosts.all.get(host).is_some_and(|host| !host.ahead.is_empty()) {
+            while self
+                .hosts
+                .all
+                .get(host)
+                .is_some_and(|host| !host.ahead.is_empty())
+            {
                 self.judge_next(host)?;
             }
         }
@@ -237,7 +242,9 @@ impl Trial<'_> {
             return self.findings.undecided(EARLIER_RUN);
         }
         if per_host > 1 && sent.start < host.judged {
-            return self.findings.undecided("requests in flight for longer than the timeout");
+            return self
+                .findings
+                .undecided("requests in flight for longer than the timeout");
         }
         self.findings.checked("gaps");
         let rows = [(Requests, first.line), (Requests, sent.line)];
@@ -304,7 +311,9 @@ impl Trial<'_> {
         }
         let elsewhere = host.terms.per_host > 1 || !answer.at_home;
         if elsewhere && sent.start < answer.known_at + SETTLING_MS {
-            return self.findings.undecided("rules that were answered just then");
+            return self
+                .findings
+                .undecided("rules that were answered just then");
         }
         self.findings.checked("robots_gaps");
         let kept_words = kept.map_or("none, one was in flight".to_owned(), |kept| {
@@ -337,13 +346,18 @@ impl Trial<'_> {
         let Some((place, owed)) = owed.max_by_key(|(_, owed)| owed.until) else {
             return;
         };
-        let (owed, several) = (*owed, host.terms.per_host > 1);
+        let owed = *owed;
+        let several = host.terms.per_host > 1 || !self.terms.held_at(sent.start);
         if several && sent.start < owed.since + SETTLING_MS {
-            return self.findings.undecided("waits that were answered just then");
+            return self
+                .findings
+                .undecided("waits that were answered just then");
         }
         host.owed.swap_remove(place);
         if several && !owed.is_firm {
-            return self.findings.undecided("waits that another answer may have taken back");
+            return self
+                .findings
+                .undecided("waits that another answer may have taken back");
         }
         let asked = owed.until - owed.since;
         let kept = sent.start - owed.since;

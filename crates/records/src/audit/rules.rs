@@ -42,9 +42,13 @@ impl Trial<'_> {
         let last = origin.and_then(|origin| Some((origin, copies.last_at(origin, sent.start)?)));
         let Some((origin, last)) = last else {
             self.findings.checked("page_requests");
-            let what = format!("{} was asked for before robots.txt had answered", url.as_str());
+            let what = format!(
+                "{} was asked for before robots.txt had answered",
+                url.as_str()
+            );
             let rows = [(Requests, sent.line)];
-            self.findings.breach("robots-first", &key, what, None, &rows);
+            self.findings
+                .breach("robots-first", &key, what, None, &rows);
             return Ok(());
         };
         let answer = &copies.answers(origin)[last];
@@ -86,6 +90,9 @@ impl Trial<'_> {
         };
         let (place, until) = match answer.force(terms) {
             Force::Unknown => return Ok(Judged::Undecided(NOT_ARCHIVED)),
+            Force::Unreachable if !terms.held_at(sent.start) => {
+                return Ok(Judged::Undecided(EARLIER_RUN));
+            }
             Force::Unreachable => {
                 let what = format!("{url} was asked for while robots.txt could not be had");
                 return Ok(Judged::Broke("unreachable", what));
@@ -122,7 +129,10 @@ impl Trial<'_> {
             let what = format!("{url} was asked for where robots.txt answered {status}");
             Judged::Broke("barred", what)
         } else if !verdict.is_allowed() {
-            let what = format!("{url} was asked for, and robots.txt bars it: {}", words(&verdict));
+            let what = format!(
+                "{url} was asked for, and robots.txt bars it: {}",
+                words(&verdict)
+            );
             Judged::Broke("barred", what)
         } else if is_page && !is_welcome {
             let what = format!("{url} was asked for outside of the Visit-time");
@@ -148,11 +158,17 @@ impl Trial<'_> {
         let origin = copies.number(&url.origin());
         let last = origin.and_then(|origin| Some((origin, copies.last_at(origin, started)?)));
         let Some((origin, last)) = last else {
-            return Ok(self.findings.undecided("rows of pages.jsonl without a robots.txt before"));
+            return Ok(self
+                .findings
+                .undecided("rows of pages.jsonl without a robots.txt before"));
         };
         let is_said = |verdict: &Verdict<'_>| {
             let rule = verdict.rule.map(|rule| (rule.text, rule.line));
-            let access = if verdict.is_allowed() { "allowed" } else { "disallowed" };
+            let access = if verdict.is_allowed() {
+                "allowed"
+            } else {
+                "disallowed"
+            };
             said.verdict == access
                 && said.rule.as_deref() == rule.map(|(text, _)| text)
                 && said.line == rule.map(|(_, line)| line)
@@ -172,7 +188,9 @@ impl Trial<'_> {
             && let Some(robots) = self.rules_of(origin, before)?
             && is_said(&robots.judge(url.path_and_query()))
         {
-            return Ok(self.findings.undecided("rules that were answered just then"));
+            return Ok(self
+                .findings
+                .undecided("rules that were answered just then"));
         }
         if !self.terms.held_at(started) {
             return Ok(self.findings.undecided(EARLIER_RUN));
@@ -187,17 +205,26 @@ impl Trial<'_> {
         let what = format!(
             "the row of {url} says {}, by {told}, where robots.txt has {}, by {}",
             said.verdict,
-            if verdict.is_allowed() { "allowed" } else { "disallowed" },
+            if verdict.is_allowed() {
+                "allowed"
+            } else {
+                "disallowed"
+            },
             words(&verdict)
         );
         let rows = [(Requests, answered), (Pages, line)];
-        self.findings.breach("page-row", url.host_key().as_str(), what, None, &rows);
+        self.findings
+            .breach("page-row", url.host_key().as_str(), what, None, &rows);
         Ok(())
     }
 
     /// Holds a row of `excluded.jsonl` whose reason is robots.txt against the copies that
     /// the crawl had.
-    pub(super) fn excluded_row(&mut self, row: &ExcludedRow, line: u64) -> Result<(), RecordsError> {
+    pub(super) fn excluded_row(
+        &mut self,
+        row: &ExcludedRow,
+        line: u64,
+    ) -> Result<(), RecordsError> {
         let (Ok(url), Some(copies)) = (canonicalize(None, &row.url), &self.copies) else {
             return Ok(());
         };
@@ -234,7 +261,8 @@ impl Trial<'_> {
         self.findings.checked("excluded_rows");
         let what = format!("{url} is listed as barred by robots.txt, and no copy of it says so");
         let rows = [(Excluded, line)];
-        self.findings.breach("excluded-row", url.host_key().as_str(), what, None, &rows);
+        self.findings
+            .breach("excluded-row", url.host_key().as_str(), what, None, &rows);
         Ok(())
     }
 
@@ -248,7 +276,9 @@ impl Trial<'_> {
         origin: usize,
         index: usize,
     ) -> Result<Option<Rc<Robots>>, RecordsError> {
-        let force = self.answer(origin, index).map(|answer| answer.force(self.terms));
+        let force = self
+            .answer(origin, index)
+            .map(|answer| answer.force(self.terms));
         match (&mut self.copies, force) {
             (Some(copies), Some(Force::Rules { place, .. })) => copies.robots(place).map(Some),
             _ => Ok(None),

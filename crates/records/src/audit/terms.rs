@@ -187,7 +187,9 @@ fn span(value: &Value) -> Result<u64, String> {
     let mut rest = if text == "0" { "0s" } else { text };
     let mut millis = 0.0;
     while !rest.is_empty() {
-        let unit_at = rest.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(bad)?;
+        let unit_at = rest
+            .find(|c: char| c.is_ascii_alphabetic())
+            .ok_or_else(bad)?;
         let (number, after) = rest.split_at(unit_at);
         let next = after.find(|c: char| !c.is_ascii_alphabetic());
         let (unit, after) = after.split_at(next.unwrap_or(after.len()));
@@ -249,7 +251,9 @@ mod tests {
 
     #[test]
     fn what_earlier_runs_were_held_to_is_not_known() {
-        let one = terms("[crawl]\nstarted = \"1970-01-01T00:01:00Z\"\nlast-started = \"1970-01-01T00:01:00Z\"\n");
+        let one = terms(
+            "[crawl]\nstarted = \"1970-01-01T00:01:00Z\"\nlast-started = \"1970-01-01T00:01:00Z\"\n",
+        );
         assert!(one.held_at(0) && !one.restarted_after(0));
         let two = "[crawl]\nstarted = \"1970-01-01T00:01:00Z\"\nlast-started = \"1970-01-01T00:02:00Z\"\n";
         let unknown = terms(two);

@@ -9,12 +9,20 @@ use super::{Audit, Breach, Cited};
 /// What each kind of check is called, in the order in which they are told.
 const CHECKED: [(&str, &str, &str); 7] = [
     ("requests", "requests", "rows of requests.jsonl"),
-    ("gaps", "gaps", "of at least what was asked for"),
-    ("robots_gaps", "pace", "gaps that robots.txt asks for"),
-    ("waits", "waits", "that an answer asked for"),
+    ("gaps", "gaps", "between requests of a host"),
+    ("robots_gaps", "pace", "gaps for which robots.txt asks"),
+    ("waits", "waits", "for which an answer asked"),
     ("page_requests", "pages", "requests held against robots.txt"),
-    ("page_rows", "rows", "of pages.jsonl held against robots.txt"),
-    ("excluded_rows", "barred", "rows of excluded.jsonl held against robots.txt"),
+    (
+        "page_rows",
+        "rows",
+        "of pages.jsonl held against robots.txt",
+    ),
+    (
+        "excluded_rows",
+        "barred",
+        "rows of excluded.jsonl held against robots.txt",
+    ),
 ];
 
 /// Lines for a person.
@@ -43,7 +51,11 @@ impl fmt::Display for Audit {
             count => {
                 let rules = self.by_rule.iter();
                 let rules = rules.map(|(rule, count)| format!("{rule} {count}"));
-                writeln!(f, "breaches   {count}: {}", rules.collect::<Vec<_>>().join(", "))?;
+                writeln!(
+                    f,
+                    "breaches   {count}: {}",
+                    rules.collect::<Vec<_>>().join(", ")
+                )?;
             }
         }
         for breach in &self.breaches {
@@ -81,7 +93,11 @@ impl fmt::Display for Cited {
             (None, None) => "no answer".to_owned(),
         };
         let (start, end) = (at(row.start), at(row.end));
-        write!(f, ": {} {}, {start} to {end} ({came})", row.purpose, row.url)?;
+        write!(
+            f,
+            ": {} {}, {start} to {end} ({came})",
+            row.purpose, row.url
+        )?;
         write!(f, ", gap asked {} ms by {}", row.gap_asked, row.why)?;
         match row.wait_asked {
             Some(wait) => write!(f, ", wait asked {wait} ms"),
