@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crawl_testweb::{Answer, Mix, TestWeb};
+use crawl_testweb::{Answer, Mix, Script, TestWeb};
 use serde_json::Value;
 
 use crate::harness::{Cmd, Dir, Ran, setup};
@@ -168,7 +168,11 @@ fn waits_and_files_beside_robots_txt() {
         .hosts(1)
         .pages(3)
         .mix(Mix::plain())
-        .script(0, "/", vec![busy, Answer::html("<a href=/a>a</a>")])
+        .script(
+            0,
+            "/",
+            Script::always(busy).then(Answer::html("<a href=/a>a</a>")),
+        )
         .script(0, "/.well-known/tdmrep.json", Answer::of(404))
         .start();
     let purpose = ["--delay", "20ms", "--purpose", "train-ai"];
