@@ -11,6 +11,7 @@ mod exchange;
 mod findings;
 mod hosts;
 mod life;
+mod rowfiles;
 mod rules;
 mod terms;
 mod text;
@@ -34,6 +35,8 @@ const ROUNDING_MS: u64 = 1;
 /// Where two things happen at once (several requests in flight, an hour that ends), the one
 /// may not know of the other for so long.
 const SETTLING_MS: u64 = 1000;
+const JUST_THEN: &str = "rules that were answered just then";
+const NOT_ARCHIVED: &str = "an answer to a request for robots.txt that is not archived";
 const EARLIER_RUN: &str = "an earlier run whose configuration is not known";
 
 /// What an audit found.

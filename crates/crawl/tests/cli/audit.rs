@@ -91,7 +91,7 @@ fn clean_crawl_and_doctored_records() {
     let ran = cmd.run(&["audit", "c"]);
     assert_eq!(ran.code, 4, "{}", ran.stdout);
     assert!(
-        ran.stdout.contains("says allowed, by line 77")
+        ran.stdout.contains("says allowed by line 77")
             && ran.stdout.contains("    pages.jsonl line 3\n")
             && ran.stdout.contains("    requests.jsonl line 1: robots "),
         "{}",

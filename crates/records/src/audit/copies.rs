@@ -244,28 +244,9 @@ impl Copies {
         let end = row.end;
         // Without its fields an answer holds for as long as any may.
         let lasts = exchange.map_or(terms.most, |found| life(&found.fields, end, terms));
-        let mut answer = Answer {
-            end,
-            known_at: end,
-            line,
-            at_home: true,
-            state: State::Unknown,
-            until: end.saturating_add(lasts),
-            status: row.status,
-            good: Good::Unknown,
-            tries,
-            asks: None,
-            page_followed: false,
-        };
+        let mut answer = Answer::unknown(row, line, end.saturating_add(lasts), tries);
         match (said, held) {
-            (Said::Rules(place), _) => {
-                answer.state = State::Rules;
-                answer.good = Good::Copy {
-                    place,
-                    at: end,
-                    lasts,
-                };
-            }
+            (Said::Rules(place), _) => answer.hold(place, lasts),
             (Said::None, _) => {
                 answer.state = State::None;
                 answer.good = Good::None;
@@ -279,13 +260,7 @@ impl Copies {
                 // RFC 9111 section 4.3.4: what the 304 does not say stays as it was.
                 let says = exchange.is_some_and(|found| says_life(&found.fields));
                 let lasts = if says { lasts } else { old.min(terms.most) };
-                answer.state = State::Rules;
-                answer.until = end.saturating_add(lasts);
-                answer.good = Good::Copy {
-                    place,
-                    at: end,
-                    lasts,
-                };
+                answer.hold(place, lasts);
             }
             (Said::Unreachable, held) => {
                 let doubled = terms.retry.saturating_mul(1 << (tries - 1).min(16));
@@ -309,6 +284,30 @@ impl Copies {
 }
 
 impl Answer {
+    fn unknown(row: &RequestRow, line: u64, until: u64, tries: u32) -> Answer {
+        Answer {
+            end: row.end,
+            known_at: row.end,
+            line,
+            at_home: true,
+            state: State::Unknown,
+            until,
+            status: row.status,
+            good: Good::Unknown,
+            tries,
+            asks: None,
+            page_followed: false,
+        }
+    }
+
+    /// There is a file, new or confirmed.
+    fn hold(&mut self, place: Place, lasts: u64) {
+        let at = self.end;
+        self.state = State::Rules;
+        self.until = at.saturating_add(lasts);
+        self.good = Good::Copy { place, at, lasts };
+    }
+
     /// What binds from its end on.
     pub(super) fn force(&self, terms: &Terms) -> Force {
         match (self.state, self.good) {

@@ -37,7 +37,7 @@ pub(super) fn decode(fields: &Fields, body: &[u8], is_cut: bool) -> Option<Vec<u
     }
     for name in names.iter().rev() {
         let (out, end) = undo(name, &octets);
-        if end.is_err() && !(is_cut && !out.is_empty()) {
+        if end.is_err() && (!is_cut || out.is_empty()) {
             return None;
         }
         octets = out;

@@ -25,6 +25,16 @@ impl Source {
     }
 }
 
+/// What something came to by the rules.
+#[derive(Debug)]
+pub(super) enum Judged {
+    Kept,
+    /// It may have broken a rule: what is missing to tell.
+    Undecided(&'static str),
+    /// It broke this rule, in words.
+    Broke(&'static str, String),
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) checked: BTreeMap<String, u64>,
@@ -44,6 +54,24 @@ impl Findings {
         count(&mut self.undecided, why);
     }
 
+    /// Counts what was judged; `what` is the kind of check.
+    pub(super) fn settle(
+        &mut self,
+        what: &str,
+        host: &str,
+        judged: Judged,
+        rows: &[(Source, u64)],
+    ) {
+        match judged {
+            Judged::Kept => self.checked(what),
+            Judged::Undecided(why) => self.undecided(why),
+            Judged::Broke(rule, words) => {
+                self.checked(what);
+                self.breach(rule, host, words, None, rows);
+            }
+        }
+    }
+
     pub(super) fn breach(
         &mut self,
         rule: &str,
@@ -54,6 +82,9 @@ impl Findings {
     ) {
         count(&mut self.by_rule, rule);
         if self.breaches.len() < MAX_TOLD {
+            let mut rows = rows.to_vec();
+            // The answer that names a pace may itself be the request before.
+            rows.dedup();
             self.breaches.push(Breach {
                 rule: rule.to_owned(),
                 host: host.to_owned(),

@@ -6,10 +6,11 @@ use std::collections::{BinaryHeap, HashMap};
 use crawl_archive::rows::RequestRow;
 use crawl_weburl::{Origin, canonicalize};
 
+use super::copies::Force;
 use super::findings::Source::Requests;
 use super::life::LONGEST_WAIT;
 use super::terms::HostTerms;
-use super::{EARLIER_RUN, ROUNDING_MS, SETTLING_MS, Trial};
+use super::{EARLIER_RUN, JUST_THEN, ROUNDING_MS, SETTLING_MS, Trial};
 use crate::error::RecordsError;
 
 /// A host's requests so far. Memory: some 300 octets, and 200 for each request that waits
@@ -70,6 +71,18 @@ struct Owed {
     line: u64,
     /// It can't be taken back by another answer.
     is_firm: bool,
+}
+
+/// A gap that a robots.txt asks for.
+struct PaceAsked {
+    /// Milliseconds, what asks for it and its line.
+    gap: (u64, &'static str, u32),
+    /// The line of the answer in `requests.jsonl`, and when it was known.
+    line: u64,
+    known_at: u64,
+    at_home: bool,
+    /// Whether it is that of the request's own origin.
+    is_own: bool,
 }
 
 /// All hosts, by key.
@@ -269,63 +282,68 @@ impl Trial<'_> {
     /// What the host's robots.txt asks of the pace: one at a time, and a gap after the one
     /// that ended last.
     fn pace(&mut self, number: usize, sent: &Sent, own: Option<usize>) {
-        let (Some(copies), Some(host)) = (&self.copies, self.hosts.all.get(number)) else {
+        let Some(host) = self.hosts.all.get(number) else {
             return;
         };
-        let Some(latest) = host.latest else {
+        let (Some(latest), Some(asked)) = (host.latest, self.pace_asked(host, sent, own)) else {
             return;
         };
-        let mut asked = None;
-        for &origin in &host.origins {
-            let answers = copies.answers(origin);
-            let known = answers.partition_point(|answer| answer.known_at <= sent.start);
-            let Some(answer) = known.checked_sub(1).and_then(|last| answers.get(last)) else {
-                continue;
-            };
-            let super::copies::Force::Rules { until, .. } = answer.force(self.terms) else {
-                continue;
-            };
-            let is_own = sent.purpose == Purpose::Page && own == Some(origin);
-            let Some(asks) = answer.asks().filter(|_| is_own || sent.start < until) else {
-                continue;
-            };
-            let gap = asks.gap_within(sent.start.saturating_sub(SETTLING_MS), sent.start);
-            if asked.is_none_or(|(most, ..): ((u64, _, _), _, _)| gap.0 > most.0) {
-                asked = Some((gap, answer, own == Some(origin)));
-            }
-        }
-        let Some(((asked, by, by_line), answer, is_own)) = asked.filter(|asked| asked.0.0 > 0)
-        else {
-            return;
-        };
+        let (gap, by, by_line) = asked.gap;
         let kept = sent.start.checked_sub(latest.end);
-        if kept.is_some_and(|kept| kept + ROUNDING_MS >= asked) {
+        if kept.is_some_and(|kept| kept + ROUNDING_MS >= gap) {
             return self.findings.checked("robots_gaps");
         }
         if !self.terms.held_at(sent.start) {
             return self.findings.undecided(EARLIER_RUN);
         }
-        if !is_own && self.terms.restarted_after(answer.end) {
+        if !asked.is_own && self.terms.restarted_after(asked.known_at) {
             let why = "a pace that another origin of the host asked for before a restart";
             return self.findings.undecided(why);
         }
-        let elsewhere = host.terms.per_host > 1 || !answer.at_home;
-        if elsewhere && sent.start < answer.known_at + SETTLING_MS {
-            return self
-                .findings
-                .undecided("rules that were answered just then");
+        let elsewhere = host.terms.per_host > 1 || !asked.at_home;
+        if elsewhere && sent.start < asked.known_at + SETTLING_MS {
+            return self.findings.undecided(JUST_THEN);
         }
         self.findings.checked("robots_gaps");
-        let kept_words = kept.map_or("none, one was in flight".to_owned(), |kept| {
+        let seen = kept.map_or("none, as one was in flight".to_owned(), |kept| {
             format!("{kept} ms")
         });
-        self.findings.breach(
-            "pace",
-            &host.key,
-            format!("a gap of {kept_words} where {by} on line {by_line} of robots.txt asks for {asked} ms"),
-            Some((asked, kept.unwrap_or(0))),
-            &[(Requests, latest.line), (Requests, sent.line), (Requests, answer.line)],
-        );
+        let what =
+            format!("a gap of {seen} where {by} on line {by_line} of robots.txt asks for {gap} ms");
+        let rows = [
+            (Requests, asked.line),
+            (Requests, latest.line),
+            (Requests, sent.line),
+        ];
+        let times = Some((gap, kept.unwrap_or(0)));
+        self.findings.breach("pace", &host.key, what, times, &rows);
+    }
+
+    /// The longest gap that the copies in force ask for.
+    fn pace_asked(&self, host: &Host, sent: &Sent, own: Option<usize>) -> Option<PaceAsked> {
+        let copies = self.copies.as_ref()?;
+        let asked = host.origins.iter().filter_map(|&origin| {
+            let answers = copies.answers(origin);
+            let known = answers.partition_point(|answer| answer.known_at <= sent.start);
+            let answer = answers.get(known.checked_sub(1)?)?;
+            let Force::Rules { until, .. } = answer.force(self.terms) else {
+                return None;
+            };
+            let is_own = own == Some(origin);
+            // The page that follows an old copy goes by its pace too.
+            let binds = sent.start < until || (is_own && sent.purpose == Purpose::Page);
+            let asks = answer.asks().filter(|_| binds)?;
+            Some(PaceAsked {
+                gap: asks.gap_within(sent.start.saturating_sub(SETTLING_MS), sent.start),
+                line: answer.line,
+                known_at: answer.known_at,
+                at_home: answer.at_home,
+                is_own,
+            })
+        });
+        asked
+            .filter(|asked| asked.gap.0 > 0)
+            .max_by_key(|asked| asked.gap.0)
     }
 
     /// Waits that earlier answers asked for.

@@ -121,18 +121,15 @@ impl Sent {
     }
 }
 
+/// A line of a robots.txt and its text.
+type Rule = (u32, &'static str);
+
 /// Rows of `pages.jsonl` and `excluded.jsonl` beside the log.
 #[derive(Default)]
 struct More {
     toml: &'static str,
-    /// When, path, verdict, line, rule.
-    pages: &'static [(
-        u64,
-        &'static str,
-        &'static str,
-        Option<u32>,
-        Option<&'static str>,
-    )],
+    /// When, path, verdict, rule.
+    pages: &'static [(u64, &'static str, &'static str, Option<Rule>)],
     /// Path, line, rule.
     excluded: &'static [(&'static str, u32, &'static str)],
     no_archive: bool,
@@ -147,12 +144,13 @@ fn write(dir: &Path, sent: &[Sent], more: &More) {
     };
     let log = rows(sent.iter().map(Sent::row).collect());
     fs::write(dir.join("requests.jsonl"), log).unwrap();
-    let pages = more.pages.iter().map(|(at, path, verdict, line, rule)| {
+    let pages = more.pages.iter().map(|(at, path, verdict, rule)| {
         let at = Timestamp::from_micros((DAY + at) * 1000).rfc3339_millis();
         serde_json::json!({"url": format!("http://e.example{path}"), "status": 200,
             "fetched_at": at, "ms": 1, "bytes": 0, "content_type": null, "digest": null,
             "depth": 0, "via": null, "title": null,
-            "robots": {"verdict": verdict, "line": line, "rule": rule}, "usage": null,
+            "robots": {"verdict": verdict, "line": rule.map(|rule| rule.0),
+                "rule": rule.map(|rule| rule.1)}, "usage": null,
             "warc": null, "withheld": null, "error": null})
         .to_string()
     });
@@ -220,7 +218,7 @@ fn all_kept() {
         page((2199, 2300), "/a?b"),
     ];
     let more = More {
-        pages: &[(1100, "/", "allowed", None, None)],
+        pages: &[(1100, "/", "allowed", None)],
         excluded: &[("/p/q", 2, "Disallow: /p")],
         ..More::default()
     };
@@ -460,15 +458,15 @@ fn rfc9309_2_4_no_older_than_its_life() {
     check(
         &log(60_000, 62_000),
         expect![[r#"
-        2 gaps, 2 pages
-        stale: http://e.example/b was asked for by a copy of robots.txt that was 61900 ms old, and holds for 10000 ms (requests.jsonl 1, requests.jsonl 3)"#]],
+            2 gaps, 2 pages
+            stale: http://e.example/b was asked for by a copy of robots.txt that was 61900 ms old and holds for 10000 ms (requests.jsonl 1, requests.jsonl 3)"#]],
     );
     check(&log(5000, 10_050), expect!["2 gaps, 2 pages"]);
     check(
         &log(5000, 20_000),
         expect![[r#"
-        2 gaps, 2 pages
-        stale: http://e.example/b was asked for by a copy of robots.txt that was 19900 ms old, and holds for 10000 ms (requests.jsonl 1, requests.jsonl 3)"#]],
+            2 gaps, 2 pages
+            stale: http://e.example/b was asked for by a copy of robots.txt that was 19900 ms old and holds for 10000 ms (requests.jsonl 1, requests.jsonl 3)"#]],
     );
     // A 304 without fields holds for as long as the file did.
     let confirmed = |start| {
@@ -492,15 +490,15 @@ fn ours_the_pace_of_robots_txt() {
     check(
         &log(delay, 3100),
         expect![[r#"
-        1 gaps, 1 pages
-        pace: a gap of 3000 ms where Crawl-delay on line 2 of robots.txt asks for 5000 ms (requests.jsonl 1, requests.jsonl 2, requests.jsonl 1)"#]],
+            1 gaps, 1 pages
+            pace: a gap of 3000 ms where Crawl-delay on line 2 of robots.txt asks for 5000 ms (requests.jsonl 1, requests.jsonl 2)"#]],
     );
     let rate = "User-agent: *\nRequest-rate: 1/8s 0000-0100\nRequest-rate: 1/20s 1200-1300\n";
     check(
         &log(rate, 6100),
         expect![[r#"
-        1 gaps, 1 pages
-        pace: a gap of 6000 ms where Request-rate on line 2 of robots.txt asks for 8000 ms (requests.jsonl 1, requests.jsonl 2, requests.jsonl 1)"#]],
+            1 gaps, 1 pages
+            pace: a gap of 6000 ms where Request-rate on line 2 of robots.txt asks for 8000 ms (requests.jsonl 1, requests.jsonl 2)"#]],
     );
     check(&log(rate, 8100), expect!["1 gaps, 1 pages"]);
     let visit = "User-agent: *\nVisit-time: 0010-0020\n";
@@ -527,21 +525,21 @@ fn rows_say_what_robots_txt_says() {
         ..More::default()
     };
     let good = more(
-        &[(1100, "/p/a", "allowed", Some(2), Some("Allow: /p/a"))],
+        &[(1100, "/p/a", "allowed", Some((2, "Allow: /p/a")))],
         &[("/p", 3, "Disallow: /p")],
     );
     check_with(&sent(), good, expect!["1 gaps, 1 pages"]);
     let bad = more(
-        &[(1100, "/p/a", "allowed", Some(3), Some("Allow: /p/a"))],
+        &[(1100, "/p/a", "allowed", Some((3, "Allow: /p/a")))],
         &[("/q", 3, "Disallow: /p")],
     );
     check_with(
         &sent(),
         bad,
         expect![[r#"
-        1 gaps, 1 pages
-        page-row: the row of http://e.example/p/a says allowed, by `Allow: /p/a` on line 3, where robots.txt has allowed, by `Allow: /p/a` on line 2 (requests.jsonl 1, pages.jsonl 1)
-        excluded-row: http://e.example/q is listed as barred by robots.txt, and no copy of it says so (excluded.jsonl 1)"#]],
+            1 gaps, 1 pages
+            page-row: the row of http://e.example/p/a says allowed by `Allow: /p/a` on line 3, where robots.txt has allowed by `Allow: /p/a` on line 2 (requests.jsonl 1, pages.jsonl 1)
+            excluded-row: http://e.example/q is listed as barred by robots.txt, and no copy of it says so (excluded.jsonl 1)"#]],
     );
 }
 
