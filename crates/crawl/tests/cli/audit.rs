@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crawl_archive::WarcReader;
 use crawl_testweb::{Answer, Mix, Script, TestWeb};
 use serde_json::Value;
 
@@ -101,7 +102,7 @@ fn clean_crawl_and_doctored_records() {
 
 #[test]
 fn many_in_flight_and_rules_that_are_asked_for_again() {
-    let (_dir, cmd) = setup("audit-flight");
+    let (dir, cmd) = setup("audit-flight");
     let robots = "User-agent: *\nDisallow: /private\n";
     let web = TestWeb::builder()
         .seed(5)
@@ -133,6 +134,18 @@ fn many_in_flight_and_rules_that_are_asked_for_again() {
     crawl(&cmd, &web.url(0, "/"), &many);
     let found = clean(&cmd);
     assert_eq!(found["hosts"], 3);
+    // A hop's record names the origin that it was sent for.
+    let archive = dir.file("c/archive").read_dir().unwrap();
+    let files = archive.map(|entry| entry.unwrap().path());
+    let mut files = files.filter(|path| path.extension().is_some_and(|end| end == "gz"));
+    let mut records = WarcReader::open(&files.next().unwrap()).unwrap();
+    let hop = records.find_map(|record| {
+        let record = record.unwrap();
+        let is_hop = record.kind() == "metadata" && record.url() == Some(&web.url(1, "/r2"));
+        is_hop.then(|| String::from_utf8(record.block).unwrap())
+    });
+    let of = format!("of: http://{}\r\n", web.authority(1));
+    assert!(hop.is_some_and(|hop| hop.contains(&of)));
 }
 
 #[test]

@@ -87,3 +87,44 @@ fn seconds(text: &str) -> Option<u64> {
     let is_number = !text.is_empty() && text.bytes().all(|octet| octet.is_ascii_digit());
     is_number.then(|| text.parse::<u64>().unwrap_or(u64::MAX).saturating_mul(1000))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{LONGEST_WAIT, life, retry_after};
+    use crate::audit::exchange::Fields;
+    use crate::audit::terms::Terms;
+
+    /// 1994-11-15 08:12:31 UTC.
+    const NOW: u64 = 784_887_151_000;
+
+    fn check(fields: &[(&str, &str)], seconds: u64) {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("crawl.toml"), "").unwrap();
+        let terms = Terms::read(dir.path()).unwrap();
+        let found = life(&Fields::of(fields), NOW, &terms);
+        assert_eq!(found, seconds * 1000, "{fields:?}");
+    }
+
+    #[test]
+    fn rfc9111_5_2_2_1_max_age_and_5_3_expires() {
+        check(&[], 86_400);
+        check(&[("cache-control", "public, Max-Age=\"600\"")], 600);
+        check(&[("cache-control", "max-age=600"), ("age", "100")], 500);
+        check(&[("cache-control", "max-age=9999999")], 86_400);
+        check(&[("cache-control", "no-cache, max-age=600")], 60);
+        check(&[("cache-control", "max-age=x")], 60);
+        check(&[("expires", "Tue, 15 Nov 1994 08:12:41 GMT")], 10);
+        let date = ("date", "Tue, 15 Nov 1994 05:00:00 GMT");
+        check(&[date, ("expires", "Tue, 15 Nov 1994 05:00:30 GMT")], 30);
+        check(&[("expires", "0")], 60);
+    }
+
+    #[test]
+    fn rfc9110_10_2_3_retry_after() {
+        let check = |value: &str| retry_after(&Fields::of(&[("retry-after", value)]), NOW);
+        assert_eq!(check("120"), 120_000);
+        assert_eq!(check("Tue, 15 Nov 1994 08:13:31 GMT"), 60_000);
+        assert_eq!(check("99999999"), LONGEST_WAIT);
+        assert_eq!(check("soon"), 0);
+    }
+}
