@@ -12,8 +12,8 @@ use crate::settings::{Layer, ProfileName, default_of};
 /// With --seed it crawls: robots.txt first, one request at a time per host, and a
 /// directory of records that other tools read. Exit codes: 0 finished; 1 no seed could
 /// be fetched, or pages failed under --fail-on-error; 2 the command line or the
-/// configuration is wrong; 3 the disk or the state failed; 130 interrupted, and the
-/// same command goes on from there.
+/// configuration is wrong; 3 the disk or the state failed; 4 `crawl audit` found a breach;
+/// 130 interrupted, and the same command goes on from there.
 #[derive(Debug, Parser)]
 #[command(
     name = "crawl",
@@ -57,6 +57,8 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Why a URL was, was not, or is not yet fetched
     Explain(ExplainArgs),
+    /// Whether a crawl kept gaps, waits and robots rules, by its records
+    Audit(AuditArgs),
     /// Print a completion script for a shell
     Completions {
         /// Which shell
@@ -159,6 +161,21 @@ pub(crate) struct ExplainArgs {
     /// The URL in question
     #[arg(value_name = "URL")]
     pub(crate) url: String,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Whether a crawl kept gaps, waits and robots rules, by its records
+///
+/// Derives anew from requests.jsonl, crawl.toml and the archived robots.txt exchanges what
+/// each host was owed, and names the rows that show a breach. Exit code 0: all was kept; 4:
+/// something was not; 2: DIR holds no crawl; 3: a file can't be read.
+#[derive(Debug, Args)]
+pub(crate) struct AuditArgs {
+    /// The crawl's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,

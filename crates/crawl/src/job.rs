@@ -24,7 +24,7 @@ use crate::robots::profile_of;
 use crate::screen::{Screen, closing, exit_code, show, start_log};
 use crate::settings::{
     Checked, ForbiddenName, NAME_AND_VERSION, PurposeName, ScopeName, Settings, check,
-    contact_mail, first_start, host_locks_file, hours, record, user_agent,
+    contact_mail, first_start, host_locks_file, hours, record, rules_since, user_agent,
 };
 use crate::units::Span;
 use crate::{records, signals};
@@ -206,12 +206,14 @@ fn fetch_config(settings: &Settings, checked: &Checked, user_agent: &str) -> Fet
 /// What goes to crawl.toml. A crawl that goes on keeps the time of its first start.
 fn config_text(settings: &Settings, output: &Path) -> String {
     let now = jiff::Timestamp::now();
-    let now = format!("{now:.0}");
+    let (now, to_the_milli) = (format!("{now:.0}"), format!("{now:.3}"));
     let older = fs::read_to_string(output.join("crawl.toml")).ok();
     let first = older.as_deref().and_then(first_start);
     let mut settings = settings.clone();
     settings.output.output = output.display().to_string();
-    record(&settings, first.as_deref().unwrap_or(&now), &now)
+    let since = older.and_then(|older| rules_since(&older, &settings));
+    let since = since.unwrap_or(to_the_milli);
+    record(&settings, first.as_deref().unwrap_or(&now), &now, &since)
 }
 
 /// The seeds in the text of a crawl.toml; none where it can't be read.

@@ -53,6 +53,7 @@ fn run(cli: Cli) -> Result<u8, Refusal> {
         Some(Command::Config(args)) => config(args),
         Some(Command::Report(args)) => records::report(&args),
         Some(Command::Explain(args)) => records::explain(&args),
+        Some(Command::Audit(args)) => records::audit(&args),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut args::command(), "crawl", &mut script);

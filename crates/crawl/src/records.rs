@@ -1,4 +1,4 @@
-//! `crawl report` and `crawl explain`: what the records of a crawl say.
+//! `crawl report`, `crawl explain` and `crawl audit`: what the records of a crawl say.
 
 use std::fs;
 
@@ -6,8 +6,8 @@ use crawl_records::RecordsError;
 use crawl_weburl::canonicalize;
 use serde::Serialize;
 
-use crate::args::{ExplainArgs, ReportArgs};
-use crate::refusal::{FINISHED, Refusal};
+use crate::args::{AuditArgs, ExplainArgs, ReportArgs};
+use crate::refusal::{BREACH, FINISHED, Refusal};
 use crate::screen::print;
 
 /// Runs `crawl report`.
@@ -35,6 +35,19 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<u8, Refusal> {
         true => print_json(&explanation),
         false => print(explanation.to_string().as_bytes()),
     }
+}
+
+/// Runs `crawl audit`.
+pub(crate) fn audit(args: &AuditArgs) -> Result<u8, Refusal> {
+    let audit = crawl_records::audit(&args.dir).map_err(refusal)?;
+    let printed = match args.json {
+        true => print_json(&audit),
+        false => print(audit.to_string().as_bytes()),
+    };
+    Ok(match audit.breach_count() {
+        0 => printed?,
+        _ => printed.map(|_| BREACH)?,
+    })
 }
 
 /// What is said where records can't be read.

@@ -11,6 +11,8 @@ pub(crate) const NOTHING_DONE: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
 /// The disk or the state failed.
 pub(crate) const DISK: u8 = 3;
+/// `crawl audit` found a breach.
+pub(crate) const BREACH: u8 = 4;
 /// Interrupted; the same command goes on from there.
 pub(crate) const INTERRUPTED: u8 = 130;
 

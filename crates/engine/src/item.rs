@@ -216,6 +216,8 @@ pub struct PageItem {
 /// A robots.txt exchange, or a decision about an origin's rules.
 #[derive(Debug, Default)]
 pub struct RobotsItem {
+    /// Whose rules were asked for: a hop may have led elsewhere.
+    pub of: Option<Origin>,
     /// The origin and its copy as bytes, where the copy changed.
     pub copy: Option<(Origin, Vec<u8>)>,
     /// The exchange, encoded for the archive by the driver's reader threads.

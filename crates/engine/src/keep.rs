@@ -52,8 +52,11 @@ impl Keeper {
     /// Encodes a request for robots.txt.
     pub(crate) fn robots(&mut self, mut item: RobotsItem) -> RobotsItem {
         if let Some(exchange) = item.exchange.take() {
+            // A hop's own URL does not tell whose rules it was sent for.
+            let of = item.of.as_ref().map(|of| ("of", of.as_str()));
+            let more: Vec<_> = [("purpose", "robots")].into_iter().chain(of).collect();
             let about = About {
-                more: &[("purpose", "robots")],
+                more: &more,
                 ..About::default()
             };
             item.capture = self.encode(&exchange, &exchange.body, about);

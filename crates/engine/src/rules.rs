@@ -51,6 +51,7 @@ impl Ring {
     ) -> Result<(), FrontierError> {
         let answer = RobotsAnswer::of(request, &result, hop);
         let mut item = RobotsItem {
+            of: Some(of.clone()),
             host: Some(self.host_state(&request.url.host_key())),
             ..RobotsItem::default()
         };
@@ -103,6 +104,7 @@ impl Ring {
         out: &mut Vec<Effect>,
     ) -> Result<(), FrontierError> {
         let mut item = RobotsItem {
+            of: Some(of.clone()),
             host: Some(self.host_state(&of.host_key())),
             ..RobotsItem::default()
         };

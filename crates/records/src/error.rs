@@ -31,6 +31,14 @@ pub enum RecordsError {
         /// What is wrong with it.
         source: serde_json::Error,
     },
+    /// `crawl.toml` says something that can't be read.
+    #[error("`{}`: {what}", path.display())]
+    Config {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
 }
 
 impl RecordsError {

@@ -1,10 +1,11 @@
-//! Reads the directory of a crawl back: rows, a report, and why one URL is as it is.
+//! Reads the directory of a crawl back: rows, a report, why one URL is as it is, and whether
+//! all rules were kept.
 //!
 //! [`pages`], [`requests`], [`excluded`] and [`links`] go through the row files one row at
 //! a time; [`report()`] sums them up as a [`Report`], and [`write_report`] leaves it as
 //! `report.json` in the directory; [`explain()`] gathers what the records and the stored
-//! state say of one URL. The crate never fetches anything and writes
-//! no file of the crawl but `report.json`.
+//! state say of one URL; [`audit()`] holds the crawl against the rules that it was to keep.
+//! The crate never fetches anything and writes no file of the crawl but the report.
 //!
 //! ```
 //! use crawl_records::{pages, report};
@@ -20,6 +21,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod audit;
 mod error;
 mod explain;
 mod hosts;
@@ -28,6 +30,7 @@ mod report;
 mod rows;
 mod text;
 
+pub use audit::{Audit, Breach, Cited, audit};
 pub use error::RecordsError;
 pub use explain::{Explanation, StateRead, explain};
 pub use hosts::{Gaps, HostReport, RobotsReport, Waits};

@@ -82,6 +82,11 @@ impl<T: DeserializeOwned> Rows<T> {
         self.torn
     }
 
+    /// The line of the row that came last, from 1.
+    pub(crate) fn line(&self) -> u64 {
+        self.number
+    }
+
     /// The next row among the lines that hold `octets`; others are skipped unread.
     pub(crate) fn next_with(&mut self, octets: &[u8]) -> Option<Result<T, RecordsError>> {
         loop {

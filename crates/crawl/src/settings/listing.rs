@@ -72,13 +72,13 @@ pub(crate) fn effective(settings: &Settings) -> String {
     toml::to_string(&without_secrets(settings)).unwrap_or_default()
 }
 
-/// What goes to a crawl's crawl.toml: the settings in force, versions, and when the
-/// crawl was first started and started last (RFC 3339).
-pub(crate) fn record(settings: &Settings, first_start: &str, start: &str) -> String {
+/// What goes to a crawl's crawl.toml: the settings in force, versions, when the crawl was
+/// first started and started last, and since when its manners are those (RFC 3339).
+pub(crate) fn record(settings: &Settings, first_start: &str, start: &str, since: &str) -> String {
     format!(
         "# The configuration that was in force. `crawl --output` with this directory goes on.\n\
          {}\n[{NOTES}]\nversion = \"{}\"\nwarc = \"1.1\"\n\
-         started = \"{first_start}\"\nlast-started = \"{start}\"\n",
+         started = \"{first_start}\"\nlast-started = \"{start}\"\nrules-since = \"{since}\"\n",
         effective(settings),
         env!("CARGO_PKG_VERSION"),
     )
@@ -89,6 +89,21 @@ pub(crate) fn first_start(text: &str) -> Option<String> {
     let table: Table = text.parse().ok()?;
     let started: jiff::Timestamp = table.get(NOTES)?.get("started")?.as_str()?.parse().ok()?;
     Some(started.to_string())
+}
+
+/// Since when the manners of a crawl are these, by its crawl.toml; `None` where they were
+/// others, or that is not told. What a crawl did is held against them by `crawl audit`.
+pub(crate) fn rules_since(text: &str, settings: &Settings) -> Option<String> {
+    let older: Table = text.parse().ok()?;
+    let now = table_of(settings);
+    let same = |table: &str| older.get(table) == now.get(table);
+    let key = |of: &Table, table: &str, key: &str| of.get(table)?.get(key).cloned();
+    let same_key = |table: &str, name: &str| key(&older, table, name) == key(&now, table, name);
+    let unchanged = ["politeness", "exclusion", "site"].into_iter().all(same)
+        && same_key("operator", "agent")
+        && same_key("fetch", "timeout");
+    let since = older.get(NOTES)?.get("rules-since")?.as_str()?;
+    unchanged.then(|| since.to_owned())
 }
 
 /// Serialising can't fail: all keys are strings and all values scalars or lists.
@@ -125,7 +140,7 @@ fn heading(flags: &Command, fields: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::file::parse;
-    use super::{defaults_listing, effective, record};
+    use super::{defaults_listing, effective, record, rules_since};
     use crate::settings::groups::{Layer, Settings, TABLES};
 
     #[test]
@@ -156,8 +171,19 @@ mod tests {
     fn what_is_recorded_is_read_back() {
         let text = "seed = [\"http://e.example/\"]\n[scope]\nmax-pages = 7\ninclude = [\"a\", \"b\"]\n[fetch]\nresolve = [\"e.example:80:127.0.0.1\"]\nmax-body = \"5MiB\"\n[politeness]\nmax-rate = 2.5\ndelay = \"1m30s\"\n[display]\nverbose = 2\n";
         let settings = parse(text, "x").unwrap().settle();
-        let recorded = record(&settings, "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z");
+        let since = "2026-01-01T00:00:00.5Z";
+        let recorded = record(
+            &settings,
+            "2026-01-01T00:00:00Z",
+            "2026-01-02T00:00:00Z",
+            since,
+        );
         assert_eq!(parse(&recorded, "y").unwrap().settle(), settings);
+        assert_eq!(rules_since(&recorded, &settings).as_deref(), Some(since));
+        let other = parse("[politeness]\ndelay = \"2s\"\n", "x")
+            .unwrap()
+            .settle();
+        assert_eq!(rules_since(&recorded, &other), None);
         let first = super::first_start(&recorded);
         assert_eq!(first.as_deref(), Some("2026-01-01T00:00:00Z"));
     }

@@ -18,7 +18,7 @@ pub(crate) use groups::{
     ForbiddenName, Layer, ProfileName, ProgressMode, PurposeName, ScopeName, Settings,
 };
 pub(crate) use listing::{
-    NAME_AND_VERSION, default_of, defaults_listing, effective, first_start, record,
+    NAME_AND_VERSION, default_of, defaults_listing, effective, first_start, record, rules_since,
 };
 pub(crate) use sites::hours;
 pub(crate) use sources::{Surroundings, gather, host_locks_file, user_contact};

@@ -58,6 +58,7 @@ fn help_names_every_group_and_default() {
         "config",
         "report",
         "explain",
+        "audit",
         "completions",
         "man",
     ] {

@@ -5,6 +5,7 @@
     reason = "a helper that fails fails its test"
 )]
 
+mod audit;
 mod config;
 mod flags;
 mod harness;

@@ -1,0 +1,266 @@
+//! `crawl audit`: crawls of all kinds are clean, and a doctored record is not.
+
+use std::time::Duration;
+
+use crawl_archive::WarcReader;
+use crawl_testweb::{Answer, Mix, Script, TestWeb};
+use serde_json::Value;
+
+use crate::harness::{Cmd, Dir, Ran, setup};
+
+const QUICK: [&str; 6] = ["--output", "c", "--delay-factor", "0", "--progress", "off"];
+
+fn crawl(cmd: &Cmd, seed: &str, more: &[&str]) -> Ran {
+    let ran = cmd.run(&[&["--seed", seed], &QUICK[..], more].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    ran
+}
+
+/// Audits `c` and gives what was found; nothing may be broken or undecided.
+fn clean(cmd: &Cmd) -> Value {
+    let ran = cmd.run(&["audit", "c", "--json"]);
+    let found: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let held = found["breaches"].as_array().is_some_and(Vec::is_empty);
+    assert!(ran.code == 0 && held, "{}", ran.stdout);
+    assert_eq!(found["undecided"], serde_json::json!({}), "{}", ran.stdout);
+    assert_eq!(found["flaws"], serde_json::json!([]), "{}", ran.stdout);
+    found
+}
+
+fn rewrite(dir: &Dir, file: &str, change: impl Fn(usize, &mut Value)) {
+    let mut rows = dir.rows(file);
+    for (index, row) in rows.iter_mut().enumerate() {
+        change(index, row);
+    }
+    let rows = rows.iter().map(|row| format!("{row}\n"));
+    dir.write(file, &rows.collect::<String>());
+}
+
+#[test]
+fn clean_crawl_and_doctored_records() {
+    let (dir, cmd) = setup("audit");
+    let web = TestWeb::builder().seed(7).hosts(1).pages(8).start();
+    crawl(&cmd, &web.url(0, "/"), &["--delay", "50ms"]);
+    let found = clean(&cmd);
+    let requests = dir.rows("c/requests.jsonl");
+    assert_eq!(found["checked"]["requests"], requests.len());
+    assert_eq!(found["checked"]["gaps"], requests.len() - 1);
+    assert!(found["checked"]["page_rows"].as_u64() > Some(5), "{found}");
+    assert!(
+        found["checked"]["excluded_rows"].as_u64() > Some(0),
+        "{found}"
+    );
+    let text = cmd.run(&["audit", "c"]).ok();
+    assert!(text.ends_with("breaches   none\n"), "{text}");
+
+    // A start that came too early.
+    rewrite(&dir, "c/requests.jsonl", |index, row| {
+        if index == 3 {
+            row["start"] = Value::from(row["start"].as_u64().unwrap() - 40);
+        }
+    });
+    let ran = cmd.run(&["audit", "c"]);
+    assert_eq!(ran.code, 4, "{}", ran.stdout);
+    for line in [3, 4] {
+        let url = requests[line - 1]["url"].as_str().unwrap();
+        let cited = ran
+            .stdout
+            .lines()
+            .find(|text| text.contains(&format!("requests.jsonl line {line}: ")));
+        assert!(
+            cited.is_some_and(|cited| cited.contains(url)),
+            "{}",
+            ran.stdout
+        );
+    }
+    assert!(
+        ran.stdout.contains("breaches   1: gap 1\n"),
+        "{}",
+        ran.stdout
+    );
+    rewrite(&dir, "c/requests.jsonl", |index, row| {
+        *row = requests[index].clone();
+    });
+    clean(&cmd);
+
+    // A rule that robots.txt does not have.
+    rewrite(&dir, "c/pages.jsonl", |index, row| {
+        if index == 2 {
+            row["robots"]["line"] = Value::from(77);
+        }
+    });
+    let ran = cmd.run(&["audit", "c"]);
+    assert_eq!(ran.code, 4, "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("says allowed by line 77")
+            && ran.stdout.contains("    pages.jsonl line 3\n")
+            && ran.stdout.contains("    requests.jsonl line 1: robots "),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn many_in_flight_and_rules_that_are_asked_for_again() {
+    let (dir, cmd) = setup("audit-flight");
+    let robots = "User-agent: *\nDisallow: /private\n";
+    let web = TestWeb::builder()
+        .seed(5)
+        .hosts(3)
+        .pages(40)
+        .latency(Duration::from_millis(5))
+        .script(
+            0,
+            "/robots.txt",
+            Answer::text(robots).header("cache-control", "max-age=1"),
+        )
+        .script(
+            1,
+            "/robots.txt",
+            Answer::redirect(301, "/r1").header("x", "y"),
+        )
+        .script(1, "/r1", Answer::redirect(302, "/r2"))
+        .script(1, "/r2", Answer::text(robots).gzip())
+        .start();
+    let many = [
+        "--delay",
+        "30ms",
+        "--per-host",
+        "3",
+        "--scope",
+        "any",
+        "--allow-private",
+    ];
+    crawl(&cmd, &web.url(0, "/"), &many);
+    let found = clean(&cmd);
+    assert_eq!(found["hosts"], 3);
+    // A hop's record names the origin that it was sent for.
+    let archive = dir.file("c/archive").read_dir().unwrap();
+    let files = archive.map(|entry| entry.unwrap().path());
+    let mut files = files.filter(|path| path.extension().is_some_and(|end| end == "gz"));
+    let mut records = WarcReader::open(&files.next().unwrap()).unwrap();
+    let hop = records.find_map(|record| {
+        let record = record.unwrap();
+        let is_hop = record.kind() == "metadata" && record.url() == Some(&web.url(1, "/r2"));
+        is_hop.then(|| String::from_utf8(record.block).unwrap())
+    });
+    let of = format!("of: http://{}\r\n", web.authority(1));
+    assert!(hop.is_some_and(|hop| hop.contains(&of)));
+}
+
+#[test]
+fn what_robots_txt_asks_of_the_pace() {
+    let (_dir, cmd) = setup("audit-pace");
+    let web = TestWeb::builder()
+        .hosts(1)
+        .pages(4)
+        .mix(Mix::plain())
+        .script(
+            0,
+            "/robots.txt",
+            Answer::text("User-agent: *\nCrawl-delay: 0.2\n"),
+        )
+        .start();
+    crawl(
+        &cmd,
+        &web.url(0, "/"),
+        &["--delay", "0s", "--per-host", "2"],
+    );
+    let found = clean(&cmd);
+    assert!(
+        found["checked"]["robots_gaps"].as_u64() > Some(3),
+        "{found}"
+    );
+}
+
+#[test]
+fn waits_and_files_beside_robots_txt() {
+    let (_dir, cmd) = setup("audit-waits");
+    let busy = Answer::of(503).header("retry-after", "1");
+    let web = TestWeb::builder()
+        .hosts(1)
+        .pages(3)
+        .mix(Mix::plain())
+        .script(
+            0,
+            "/",
+            Script::always(busy).then(Answer::html("<a href=/a>a</a>")),
+        )
+        .script(0, "/.well-known/tdmrep.json", Answer::of(404))
+        .start();
+    let purpose = ["--delay", "20ms", "--purpose", "train-ai"];
+    crawl(&cmd, &web.url(0, "/"), &purpose);
+    assert_eq!(clean(&cmd)["checked"]["waits"], 1);
+}
+
+#[test]
+fn killed_and_started_again() {
+    let (dir, cmd) = setup("audit-kill");
+    let web = TestWeb::builder()
+        .seed(5)
+        .hosts(2)
+        .pages(30)
+        .latency(Duration::from_millis(10))
+        .start();
+    let seed = web.url(0, "/");
+    let flags = ["--delay", "20ms", "--scope", "any", "--allow-private"];
+    let all = [&["--seed", &seed], &QUICK[..], &flags].concat();
+    for seen in [5, 25] {
+        let mut child = cmd.command(&all).spawn().unwrap();
+        assert!(web.wait_for(Duration::from_secs(60), |log| log.len() > seen));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // What was killed may leave ends that the next run cuts off.
+        let ran = cmd.run(&["audit", "c"]);
+        assert_eq!(ran.code, 0, "{}", ran.stdout);
+    }
+    crawl(&cmd, &seed, &flags);
+    let ran = cmd.run(&["audit", "c"]);
+    assert_eq!(ran.code, 0, "{}", ran.stdout);
+
+    // Under another delay the earlier runs can't be held against it.
+    assert_eq!(cmd.run(&["--output", "c", "--delay", "5s"]).code, 0);
+    let ran = cmd.run(&["audit", "c"]);
+    assert_eq!(ran.code, 0, "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("an earlier run whose configuration"),
+        "{}",
+        ran.stdout
+    );
+    assert!(dir.read("c/crawl.toml").contains("\nrules-since = "));
+}
+
+#[test]
+fn without_an_archive_gaps_and_waits_alone() {
+    let (_dir, cmd) = setup("audit-off");
+    let web = TestWeb::builder().hosts(1).pages(3).start();
+    crawl(
+        &cmd,
+        &web.url(0, "/"),
+        &["--delay", "20ms", "--warc", "off"],
+    );
+    let text = cmd.run(&["audit", "c"]).ok();
+    assert!(
+        text.contains("(--warc off); gaps and waits only\n"),
+        "{text}"
+    );
+    assert!(!text.contains("pages.jsonl"), "{text}");
+}
+
+#[test]
+fn directories_that_can_not_be_audited() {
+    let (dir, cmd) = setup("audit-none");
+    dir.write("empty/x", "");
+    let ran = cmd.run(&["audit", "empty"]);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("holds no crawl"), "{}", ran.stderr);
+    dir.write("c/crawl.toml", "");
+    dir.write("c/requests.jsonl", "{}\n");
+    let ran = cmd.run(&["audit", "c"]);
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("requests.jsonl` line 1: "),
+        "{}",
+        ran.stderr
+    );
+}

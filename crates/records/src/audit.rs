@@ -1,0 +1,242 @@
+//! Whether a crawl kept its rules, derived anew from what it wrote down.
+//!
+//! Nothing here is the scheduler's or the fetcher's own code: gaps and waits come from the
+//! rows of `requests.jsonl`, rules from the archived answers to requests for robots.txt, and
+//! what was asked of the crawl from `crawl.toml`.
+
+mod cache;
+mod copies;
+mod decode;
+mod exchange;
+mod findings;
+mod hosts;
+mod life;
+mod rowfiles;
+mod rules;
+mod terms;
+mod text;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+
+use crawl_archive::rows::RequestRow;
+use serde::{Deserialize, Serialize};
+
+use crate::error::RecordsError;
+use crate::rows::{Rows, excluded, pages, requests};
+use copies::Copies;
+use exchange::Exchanges;
+use findings::{Findings, Source};
+use hosts::Hosts;
+use terms::Terms;
+
+/// Rows hold whole milliseconds.
+const ROUNDING_MS: u64 = 1;
+/// Where two things happen at once (several requests in flight, an hour that ends), the one
+/// may not know of the other for so long.
+const SETTLING_MS: u64 = 1000;
+const JUST_THEN: &str = "rules that were answered just then";
+const NOT_ARCHIVED: &str = "an answer to a request for robots.txt that is not archived";
+const EARLIER_RUN: &str = "an earlier run whose configuration is not known";
+
+/// What an audit found.
+///
+/// Field names stay; a later version of the program may add fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Audit {
+    /// The layout of this object: 1.
+    pub format: u32,
+    /// Hosts that were asked.
+    pub hosts: u64,
+    /// What was held against the rules, by kind: `requests` (rows of `requests.jsonl`),
+    /// `gaps`, `waits`, `robots_gaps` (where robots.txt asks for a pace), `page_requests`
+    /// (against robots.txt: asked first, in force, allowed, welcome at that hour),
+    /// `page_rows`, `excluded_rows` (what rows say of robots.txt).
+    pub checked: BTreeMap<String, u64>,
+    /// Why the rules of robots.txt were not checked, where they were not.
+    pub rules_unchecked: Option<String>,
+    /// What may have broken a rule, by what is missing to tell.
+    pub undecided: BTreeMap<String, u64>,
+    /// Breaches by rule: `gap`, `in-flight`, `pace`, `wait`, `robots-first`, `unreachable`,
+    /// `stale`, `barred`, `visit-time`, `page-row`, `excluded-row`.
+    pub by_rule: BTreeMap<String, u64>,
+    /// The first twenty breaches.
+    pub breaches: Vec<Breach>,
+    /// What is wrong with the files: torn last lines, damaged records. None is a breach.
+    pub flaws: Vec<String>,
+}
+
+/// A rule that was broken.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Breach {
+    /// Which one, as in [`Audit::by_rule`].
+    pub rule: String,
+    /// The host that was asked.
+    pub host: String,
+    /// What happened, in words.
+    pub what: String,
+    /// What was asked for, in milliseconds, where it is a time.
+    pub asked_ms: Option<u64>,
+    /// What was kept of it, in milliseconds.
+    pub kept_ms: Option<u64>,
+    /// The rows that show it, the earlier ones first.
+    pub rows: Vec<Cited>,
+}
+
+/// A row that shows something.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cited {
+    /// The row file.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u64,
+    /// The row itself, where it is one of `requests.jsonl`.
+    pub request: Option<RequestRow>,
+}
+
+impl Audit {
+    /// How many breaches there are.
+    #[must_use]
+    pub fn breach_count(&self) -> u64 {
+        self.by_rule.values().sum()
+    }
+}
+
+impl Cited {
+    fn of((source, line): (Source, u64)) -> Cited {
+        Cited {
+            file: source.name().to_owned(),
+            line,
+            request: None,
+        }
+    }
+}
+
+/// An audit under way.
+struct Trial<'a> {
+    terms: &'a Terms,
+    /// None where there is no archive.
+    copies: Option<Copies>,
+    hosts: Hosts,
+    findings: Findings,
+}
+
+/// Holds the crawl that lies in `dir` against the rules that it was to keep.
+///
+/// Goes through each row file from end to end, once or twice, and reads of the archive the
+/// answers to requests for robots.txt alone. Memory: some 1,500 octets for each host with
+/// its robots.txt, 200 for each further request for one, and 64 MiB of compiled rules.
+///
+/// # Errors
+/// [`RecordsError::NoCrawl`] where `dir` holds no crawl; [`RecordsError::Row`] for a whole
+/// line that is no row, since what can't be read can't be held against anything;
+/// [`RecordsError::Config`] and errors of the file system.
+pub fn audit(dir: &Path) -> Result<Audit, RecordsError> {
+    let is_crawl = dir.join("crawl.toml").is_file() || dir.join("requests.jsonl").is_file();
+    if !is_crawl {
+        return Err(RecordsError::NoCrawl {
+            dir: dir.to_owned(),
+        });
+    }
+    let terms = Terms::read(dir)?;
+    let mut audit = Audit {
+        format: 1,
+        ..Audit::default()
+    };
+    let exchanges = find_exchanges(dir)?;
+    if exchanges.is_none() {
+        let why = match terms.archives {
+            true => "there is no archive",
+            false => "the crawl kept no archive (--warc off)",
+        };
+        audit.rules_unchecked = Some(why.to_owned());
+    }
+    let mut trial = Trial {
+        copies: exchanges.map(|exchanges| Copies::new(exchanges, &terms)),
+        terms: &terms,
+        hosts: Hosts::default(),
+        findings: Findings::default(),
+    };
+    let flaws = &mut audit.flaws;
+    each(requests(dir)?, "requests.jsonl", flaws, |row, line| {
+        trial.request(&row, line)
+    })?;
+    trial.judge_rest()?;
+    if trial.copies.is_some() {
+        each(pages(dir)?, "pages.jsonl", flaws, |row, line| {
+            trial.page_row(&row, line)
+        })?;
+        each(
+            excluded(dir)?,
+            "excluded.jsonl",
+            flaws,
+            |row, line| match row.reason.as_str() {
+                "robots" => trial.excluded_row(&row, line),
+                _ => Ok(()),
+            },
+        )?;
+    }
+    let damaged = trial.copies.as_ref().map_or(0, Copies::damaged);
+    if damaged > 0 {
+        flaws.push(format!("{damaged} records of the archive can't be read"));
+    }
+    audit.hosts = trial.hosts.all.len() as u64;
+    let findings = trial.findings;
+    audit.checked = findings.checked;
+    audit.undecided = findings.undecided;
+    audit.by_rule = findings.by_rule;
+    audit.breaches = findings.breaches;
+    cite(dir, &mut audit.breaches)?;
+    Ok(audit)
+}
+
+/// The archived exchanges for robots.txt; nothing where there is no archive.
+fn find_exchanges(dir: &Path) -> Result<Option<Exchanges>, RecordsError> {
+    let mut wanted = HashSet::new();
+    for row in requests(dir)? {
+        let row = row?;
+        if matches!(row.purpose.as_str(), "robots" | "hop") && row.status.is_some() {
+            wanted.insert(exchange::key(&row.url, row.start));
+        }
+    }
+    Exchanges::find(dir, &wanted)
+}
+
+/// Goes through the rows with their lines.
+fn each<T: serde::de::DeserializeOwned>(
+    mut rows: Rows<T>,
+    file: &str,
+    flaws: &mut Vec<String>,
+    mut visit: impl FnMut(T, u64) -> Result<(), RecordsError>,
+) -> Result<(), RecordsError> {
+    while let Some(row) = rows.next() {
+        visit(row?, rows.line())?;
+    }
+    if rows.is_torn() {
+        flaws.push(format!("the last line of `{file}` is torn"));
+    }
+    Ok(())
+}
+
+/// Fills in the requests that breaches speak of.
+fn cite(dir: &Path, breaches: &mut [Breach]) -> Result<(), RecordsError> {
+    let mut cited: HashMap<u64, Vec<&mut Cited>> = HashMap::new();
+    let rows = breaches.iter_mut().flat_map(|breach| &mut breach.rows);
+    for row in rows.filter(|row| row.file == Source::Requests.name()) {
+        cited.entry(row.line).or_default().push(row);
+    }
+    if cited.is_empty() {
+        return Ok(());
+    }
+    let mut rows = requests(dir)?;
+    while let Some(row) = rows.next() {
+        let row = row?;
+        for cited in cited.remove(&rows.line()).unwrap_or_default() {
+            cited.request = Some(row.clone());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

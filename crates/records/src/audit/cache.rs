@@ -1,0 +1,74 @@
+//! Compiled copies of robots.txt in bounded memory; what falls out is read again.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use crawl_policy::{ProductToken, Profile, Robots};
+
+use super::exchange::Place;
+use crate::error::RecordsError;
+
+/// Octets that compiled copies may take.
+const MAX_OCTETS: usize = 64 * 1024 * 1024;
+
+pub(super) struct Compiled {
+    agent: ProductToken,
+    profile: Profile,
+    none: Rc<Robots>,
+    /// Each with the count of uses at its last one.
+    copies: HashMap<Place, (u64, Rc<Robots>)>,
+    octets: usize,
+    uses: u64,
+}
+
+impl Compiled {
+    pub(super) fn new(agent: ProductToken, profile: Profile) -> Compiled {
+        Compiled {
+            agent,
+            profile,
+            none: Rc::new(Robots::allow_all()),
+            copies: HashMap::new(),
+            octets: 0,
+            uses: 0,
+        }
+    }
+
+    /// What holds where there is no file.
+    pub(super) fn none(&self) -> Rc<Robots> {
+        Rc::clone(&self.none)
+    }
+
+    /// The file at a place, which `read` gives where it is not at hand.
+    pub(super) fn get(
+        &mut self,
+        place: Place,
+        read: impl FnOnce() -> Result<Vec<u8>, RecordsError>,
+    ) -> Result<Rc<Robots>, RecordsError> {
+        self.uses += 1;
+        if let Some((used, robots)) = self.copies.get_mut(&place) {
+            *used = self.uses;
+            return Ok(Rc::clone(robots));
+        }
+        let robots = Rc::new(Robots::parse(&read()?, &self.agent, self.profile));
+        self.octets += robots.memory_octets();
+        if self.octets > MAX_OCTETS {
+            self.forget_half();
+            self.octets += robots.memory_octets();
+        }
+        self.copies.insert(place, (self.uses, Rc::clone(&robots)));
+        Ok(robots)
+    }
+
+    /// Drops the half that was used longest ago.
+    fn forget_half(&mut self) {
+        let mut uses: Vec<u64> = self.copies.values().map(|(used, _)| *used).collect();
+        uses.sort_unstable();
+        let middle = uses.get(uses.len() / 2).copied().unwrap_or(u64::MAX);
+        self.copies.retain(|_, (used, _)| *used > middle);
+        let octets = self
+            .copies
+            .values()
+            .map(|(_, robots)| robots.memory_octets());
+        self.octets = octets.sum();
+    }
+}

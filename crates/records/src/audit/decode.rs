@@ -1,0 +1,144 @@
+//! The body of an archived robots.txt without its content codings.
+
+use std::io::{self, BufRead, Read};
+
+use flate2::bufread::{DeflateDecoder, GzDecoder, ZlibDecoder};
+
+use super::exchange::Fields;
+
+/// Octets of a robots.txt that are decoded; twice what is read as rules.
+const MAX_OCTETS: u64 = 2 * crawl_policy::MAX_ROBOTS_OCTETS as u64;
+/// More codings are none.
+const MAX_CODINGS: usize = 4;
+/// Windows of zstd frames as RFC 9659 bounds them: 8 MiB.
+const ZSTD_WINDOW_LOG: u32 = 23;
+
+/// Takes the codings off; nothing where they can't be undone. Of a body that was cut what
+/// can be had is enough.
+pub(super) fn decode(fields: &Fields, body: &[u8], is_cut: bool) -> Option<Vec<u8>> {
+    let names = fields.all("content-encoding").map(|value| {
+        let value = String::from_utf8_lossy(value).to_ascii_lowercase();
+        let names = value.split(',').map(|name| name.trim().to_owned());
+        names.collect::<Vec<_>>()
+    });
+    let mut names: Vec<String> = names.flatten().collect();
+    names.retain(|name| {
+        !matches!(
+            name.as_str(),
+            "" | "identity" | "none" | "utf-8" | "utf8" | "7bit" | "8bit" | "binary"
+        )
+    });
+    if names.len() > MAX_CODINGS {
+        return None;
+    }
+    let mut octets = body.to_vec();
+    if octets.is_empty() {
+        return Some(octets);
+    }
+    for name in names.iter().rev() {
+        let (out, end) = undo(name, &octets);
+        if end.is_err() && (!is_cut || out.is_empty()) {
+            return None;
+        }
+        octets = out;
+    }
+    Some(octets)
+}
+
+/// What one coding hides, up to the limit, and how that ended.
+fn undo(name: &str, octets: &[u8]) -> (Vec<u8>, io::Result<()>) {
+    let mut out = Vec::new();
+    let end = match name {
+        "gzip" | "x-gzip" => gunzip(octets, &mut out),
+        "deflate" | "x-deflate" if is_zlib(octets) => fill(ZlibDecoder::new(octets), &mut out),
+        "deflate" | "x-deflate" => fill(DeflateDecoder::new(octets), &mut out),
+        "br" => fill(brotli::Decompressor::new(octets, 4096), &mut out),
+        "zstd" => zstd::stream::read::Decoder::with_buffer(octets).and_then(|mut decoder| {
+            decoder.window_log_max(ZSTD_WINDOW_LOG)?;
+            fill(decoder, &mut out)
+        }),
+        _ => Err(io::ErrorKind::Unsupported.into()),
+    };
+    (out, end)
+}
+
+/// Members one after the other; what follows them and is none is padding.
+fn gunzip(mut octets: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
+    loop {
+        let mut member = GzDecoder::new(&mut octets);
+        fill(&mut member, out)?;
+        if out.len() as u64 >= MAX_OCTETS || octets.fill_buf()?.first() != Some(&0x1f) {
+            return Ok(());
+        }
+    }
+}
+
+fn fill(from: impl Read, out: &mut Vec<u8>) -> io::Result<()> {
+    let room = MAX_OCTETS.saturating_sub(out.len() as u64);
+    from.take(room).read_to_end(out).map(|_| ())
+}
+
+/// RFC 1950 section 2.2.
+fn is_zlib(octets: &[u8]) -> bool {
+    match octets {
+        [cmf, flg, ..] => cmf & 0x0f == 8 && (u16::from(*cmf) << 8 | u16::from(*flg)) % 31 == 0,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
+
+    use super::{Fields, decode};
+
+    const TEXT: &[u8] = b"User-agent: *\nDisallow: /p\n";
+
+    fn check(coding: &str, body: &[u8], is_cut: bool, found: Option<&[u8]>) {
+        let fields = Fields::of(&[("content-encoding", coding)]);
+        assert_eq!(decode(&fields, body, is_cut).as_deref(), found, "{coding}");
+    }
+
+    #[test]
+    fn rfc9110_8_4_codings_are_undone() {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+        gzip.write_all(TEXT).unwrap();
+        let gzip = gzip.finish().unwrap();
+        check("gzip", &gzip, false, Some(TEXT));
+        check(
+            "identity, X-GZIP",
+            &[&gzip[..], b"\0\0"].concat(),
+            false,
+            Some(TEXT),
+        );
+        check("gzip", &gzip[..gzip.len() - 9], false, None);
+        check("gzip", TEXT, false, None);
+        check("", TEXT, false, Some(TEXT));
+        check("rot13", TEXT, false, None);
+        let mut zlib = ZlibEncoder::new(Vec::new(), Compression::fast());
+        zlib.write_all(TEXT).unwrap();
+        check("deflate", &zlib.finish().unwrap(), false, Some(TEXT));
+        let mut raw = DeflateEncoder::new(Vec::new(), Compression::fast());
+        raw.write_all(TEXT).unwrap();
+        check("deflate", &raw.finish().unwrap(), false, Some(TEXT));
+        let zstd = zstd::encode_all(TEXT, 1).unwrap();
+        check("zstd", &zstd, false, Some(TEXT));
+        let mut twice = GzEncoder::new(Vec::new(), Compression::fast());
+        twice.write_all(&zstd).unwrap();
+        check("zstd, gzip", &twice.finish().unwrap(), false, Some(TEXT));
+    }
+
+    #[test]
+    fn of_a_body_that_was_cut_the_beginning_serves() {
+        let long = TEXT.repeat(4000);
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::none());
+        gzip.write_all(&long).unwrap();
+        let gzip = gzip.finish().unwrap();
+        let fields = Fields::of(&[("content-encoding", "gzip")]);
+        let found = decode(&fields, &gzip[..gzip.len() / 2], true).unwrap();
+        assert!(found.len() > 1000 && long.starts_with(&found));
+    }
+}

@@ -1,0 +1,287 @@
+//! The archived exchanges for robots.txt: where they lie, and one read back.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::{BufRead as _, BufReader, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use crawl_archive::{CAPTURES, FOLDER, ReadError, Record, Timestamp, WarcReader};
+use crawl_weburl::Origin;
+use serde::Deserialize;
+
+use super::decode::decode;
+use crate::error::RecordsError;
+
+/// Where an exchange lies in the archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Place {
+    file: u32,
+    offset: u64,
+}
+
+/// The exchanges that are wanted, by URL and second of their start. Memory: some 60 octets
+/// for each.
+#[derive(Debug)]
+pub(super) struct Exchanges {
+    folder: PathBuf,
+    files: Vec<String>,
+    places: HashMap<u64, Vec<Place>>,
+    /// Records that can't be read: a run that was cut off may leave one at the end.
+    pub(super) damaged: u64,
+}
+
+/// One exchange for a robots.txt, or for a hop on the way to one.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    pub(super) place: Place,
+    pub(super) fields: Fields,
+    /// Whether the request was conditional.
+    pub(super) conditional: bool,
+    /// The file without its codings; nothing where they can't be undone.
+    pub(super) body: Option<Vec<u8>>,
+    /// Whose rules it was sent for, where that stands with it.
+    pub(super) of: Option<Origin>,
+}
+
+/// Fields of an answer, names in lower case.
+#[derive(Debug, Default)]
+pub(super) struct Fields(Vec<(String, Vec<u8>)>);
+
+impl Fields {
+    #[cfg(test)]
+    pub(super) fn of(fields: &[(&str, &str)]) -> Fields {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), value.as_bytes().to_vec());
+        Fields(fields.iter().map(owned).collect())
+    }
+
+    pub(super) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
+        let named = self.0.iter().filter(move |(known, _)| known == name);
+        named.map(|(_, value)| value.as_slice())
+    }
+
+    pub(super) fn first(&self, name: &str) -> Option<&[u8]> {
+        self.0
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_slice())
+    }
+}
+
+/// What an exchange is found by: its URL, and the second in which it began.
+pub(super) fn key(url: &str, start_ms: u64) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    url.hash(&mut hasher);
+    (start_ms / 1000).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// A line of the log of captures, as far as it matters here.
+#[derive(Deserialize)]
+struct Captured {
+    url: String,
+    filename: String,
+    offset: String,
+}
+
+impl Exchanges {
+    /// Finds the exchanges with these keys; nothing where there is no archive. The log of
+    /// captures tells where they lie; where it is missing the WARC files are gone through.
+    pub(super) fn find(
+        dir: &Path,
+        wanted: &HashSet<u64>,
+    ) -> Result<Option<Exchanges>, RecordsError> {
+        let folder = dir.join(FOLDER);
+        if !folder.is_dir() {
+            return Ok(None);
+        }
+        let mut found = Exchanges {
+            folder,
+            files: Vec::new(),
+            places: HashMap::new(),
+            damaged: 0,
+        };
+        let captures = found.folder.join(CAPTURES);
+        match File::open(&captures) {
+            Ok(log) => found
+                .read_log(BufReader::with_capacity(1 << 16, log), wanted)
+                .map_err(RecordsError::io(captures))?,
+            Err(why) if why.kind() == ErrorKind::NotFound => found.read_files(wanted)?,
+            Err(why) => return Err(RecordsError::io(captures)(why)),
+        }
+        Ok(Some(found))
+    }
+
+    fn read_log(&mut self, mut log: BufReader<File>, wanted: &HashSet<u64>) -> std::io::Result<()> {
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            log.read_until(b'\n', &mut line)?;
+            // A line without its end was never committed.
+            if line.last() != Some(&b'\n') {
+                return Ok(());
+            }
+            let Some((key, at)) = read_line(&line, wanted) else {
+                continue;
+            };
+            let file = self.number(&at.filename);
+            if let Ok(offset) = at.offset.parse() {
+                let places = self.places.entry(key).or_default();
+                places.push(Place { file, offset });
+            }
+        }
+    }
+
+    fn read_files(&mut self, wanted: &HashSet<u64>) -> Result<(), RecordsError> {
+        let entries = fs::read_dir(&self.folder).map_err(RecordsError::io(&self.folder))?;
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let mut names: Vec<String> = names.filter(|name| name.ends_with(".warc.gz")).collect();
+        names.sort();
+        for name in names {
+            let path = self.folder.join(&name);
+            let file = self.number(&name);
+            for record in WarcReader::open(&path).map_err(unreadable)? {
+                let record = match record {
+                    Ok(record) => record,
+                    Err(why @ ReadError::Io { .. }) => return Err(unreadable(why)),
+                    Err(_) => {
+                        self.damaged += 1;
+                        break;
+                    }
+                };
+                let begun = record.date().map(Timestamp::as_millis);
+                if let ("response", Some(url), Some(begun)) = (record.kind(), record.url(), begun)
+                    && wanted.contains(&key(url, begun))
+                {
+                    let places = self.places.entry(key(url, begun)).or_default();
+                    places.push(Place {
+                        file,
+                        offset: record.offset,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn number(&mut self, name: &str) -> u32 {
+        let known = self.files.iter().rposition(|file| file == name);
+        let number = known.unwrap_or_else(|| {
+            self.files.push(name.to_owned());
+            self.files.len() - 1
+        });
+        u32::try_from(number).unwrap_or(u32::MAX)
+    }
+
+    /// The exchange of a URL that began in that millisecond.
+    pub(super) fn read(
+        &mut self,
+        url: &str,
+        start_ms: u64,
+    ) -> Result<Option<Exchange>, RecordsError> {
+        let places = self.places.get(&key(url, start_ms));
+        for place in places.cloned().unwrap_or_default() {
+            let exchange = self.read_at(place, |record| {
+                record.url() == Some(url)
+                    && record.date().map(Timestamp::as_millis) == Some(start_ms)
+            });
+            match exchange {
+                Ok(None) => {}
+                Ok(found) => return Ok(found),
+                Err(why @ ReadError::Io { .. }) => return Err(unreadable(why)),
+                Err(_) => self.damaged += 1,
+            }
+        }
+        Ok(None)
+    }
+
+    /// The file of an exchange that was read before.
+    pub(super) fn body(&self, place: Place) -> Result<Vec<u8>, RecordsError> {
+        match self.read_at(place, |_| true) {
+            Ok(exchange) => Ok(exchange.and_then(|found| found.body).unwrap_or_default()),
+            Err(why) => Err(unreadable(why)),
+        }
+    }
+
+    /// Response, request and metadata stand one behind the other.
+    fn read_at(
+        &self,
+        place: Place,
+        is_wanted: impl Fn(&Record) -> bool,
+    ) -> Result<Option<Exchange>, ReadError> {
+        let name = self.files.get(place.file as usize);
+        let path = self.folder.join(name.map_or("", String::as_str));
+        let mut records = WarcReader::open_at(&path, place.offset)?;
+        let Some(response) = records.next().transpose()?.filter(is_wanted) else {
+            return Ok(None);
+        };
+        let id = response.field("WARC-Record-ID").unwrap_or_default();
+        let mut beside = || -> Result<Option<Record>, ReadError> {
+            let record = records.next().transpose()?;
+            Ok(record.filter(|record| record.field("WARC-Concurrent-To") == Some(id)))
+        };
+        let request = beside()?;
+        let metadata = beside()?;
+        let Some(http) = response.http() else {
+            return Ok(None);
+        };
+        let fields = http.fields.iter().map(|(name, value)| {
+            let name = String::from_utf8_lossy(name).to_ascii_lowercase();
+            (name, value.to_vec())
+        });
+        let fields = Fields(fields.collect());
+        let is_cut = response.field("WARC-Truncated").is_some();
+        let conditional = request.as_ref().and_then(Record::http).is_some_and(|sent| {
+            sent.field("if-none-match").is_some() || sent.field("if-modified-since").is_some()
+        });
+        Ok(Some(Exchange {
+            place,
+            body: decode(&fields, http.body, is_cut),
+            fields,
+            conditional,
+            of: metadata.as_ref().and_then(whose),
+        }))
+    }
+}
+
+/// The key of a line and where it points, if it is wanted.
+fn read_line(line: &[u8], wanted: &HashSet<u64>) -> Option<(u64, Captured)> {
+    let mut words = line.splitn(3, |octet| *octet == b' ').skip(1);
+    let begun = Timestamp::parse(&rfc3339(words.next()?)?)?;
+    let captured: Captured = serde_json::from_slice(words.next()?).ok()?;
+    let key = key(&captured.url, begun.as_millis());
+    wanted.contains(&key).then_some((key, captured))
+}
+
+/// `20261120235959` as `2026-11-20T23:59:59Z`.
+fn rfc3339(digits: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(digits).ok()?;
+    let part = |from, to| text.get(from..to);
+    Some(format!(
+        "{}-{}-{}T{}:{}:{}Z",
+        part(0, 4)?,
+        part(4, 6)?,
+        part(6, 8)?,
+        part(8, 10)?,
+        part(10, 12)?,
+        part(12, 14)?
+    ))
+}
+
+/// The field `of` of a metadata record.
+fn whose(metadata: &Record) -> Option<Origin> {
+    let text = String::from_utf8_lossy(&metadata.block);
+    let of = text.lines().find_map(|line| line.strip_prefix("of: "))?;
+    Origin::parse(of.trim()).ok()
+}
+
+fn unreadable(why: ReadError) -> RecordsError {
+    match why {
+        ReadError::Io { file, source } => RecordsError::Io { path: file, source },
+        ReadError::Torn { file, source, .. } => RecordsError::Io { path: file, source },
+        why => RecordsError::Io {
+            path: PathBuf::from(FOLDER),
+            source: std::io::Error::new(ErrorKind::InvalidData, why.to_string()),
+        },
+    }
+}

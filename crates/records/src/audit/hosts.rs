@@ -1,0 +1,413 @@
+//! Gaps, waits and requests in flight, host by host, from the rows alone.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use crawl_archive::rows::RequestRow;
+use crawl_weburl::{Origin, canonicalize};
+
+use super::copies::Force;
+use super::findings::Source::Requests;
+use super::life::LONGEST_WAIT;
+use super::terms::HostTerms;
+use super::{EARLIER_RUN, JUST_THEN, ROUNDING_MS, SETTLING_MS, Trial};
+use crate::error::RecordsError;
+
+/// A host's requests so far. Memory: some 1,000 octets, and 200 for each request that waits
+/// to be judged: one, or with several in flight those of the last minute.
+#[derive(Debug)]
+pub(super) struct Host {
+    pub(super) key: String,
+    pub(super) terms: HostTerms,
+    /// Numbers of the origins whose robots.txt is known, with pages or without.
+    pub(super) origins: Vec<usize>,
+    /// Rows stand in the order of their ends; these wait until no earlier start can follow.
+    ahead: BinaryHeap<Reverse<Sent>>,
+    /// The latest request in each place; at most `per_host`.
+    places: Vec<Ended>,
+    /// The request that ended last of all.
+    latest: Option<Ended>,
+    /// The latest start that was judged.
+    judged: u64,
+    owed: Vec<Owed>,
+}
+
+/// A request as it is judged.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Sent {
+    pub(super) start: u64,
+    pub(super) line: u64,
+    end: u64,
+    gap_asked: u64,
+    wait_asked: Option<u64>,
+    /// The answer itself asks to come back, by its status.
+    is_asking: bool,
+    pub(super) purpose: Purpose,
+    /// Its URL, where rules bind it.
+    pub(super) url: Option<Box<str>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Purpose {
+    /// A page or a sitemap.
+    Page,
+    /// What pages wait for besides robots.txt.
+    TdmRep,
+    /// robots.txt or a hop of it, which may always be asked for.
+    Robots,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ended {
+    end: u64,
+    line: u64,
+}
+
+/// A wait that was asked for.
+#[derive(Clone, Copy, Debug)]
+struct Owed {
+    since: u64,
+    until: u64,
+    line: u64,
+    /// It can't be taken back by another answer.
+    is_firm: bool,
+}
+
+/// A gap that a robots.txt asks for.
+struct PaceAsked {
+    /// Milliseconds, what asks for it and its line.
+    gap: (u64, &'static str, u32),
+    /// The line of the answer in `requests.jsonl`, and when it was known.
+    line: u64,
+    known_at: u64,
+    at_home: bool,
+    /// Whether it is that of the request's own origin.
+    is_own: bool,
+}
+
+/// All hosts, by key.
+#[derive(Debug, Default)]
+pub(super) struct Hosts {
+    numbers: HashMap<String, usize>,
+    pub(super) all: Vec<Host>,
+}
+
+impl Hosts {
+    pub(super) fn number(&mut self, key: &str, terms: impl FnOnce() -> HostTerms) -> usize {
+        if let Some(number) = self.numbers.get(key) {
+            return *number;
+        }
+        let number = self.all.len();
+        self.numbers.insert(key.to_owned(), number);
+        self.all.push(Host {
+            key: key.to_owned(),
+            terms: terms(),
+            origins: Vec::new(),
+            ahead: BinaryHeap::new(),
+            places: Vec::new(),
+            latest: None,
+            judged: 0,
+            owed: Vec::new(),
+        });
+        number
+    }
+}
+
+impl Sent {
+    fn of(row: &RequestRow, line: u64) -> Sent {
+        let purpose = match row.purpose.as_str() {
+            "page" | "sitemap" => Purpose::Page,
+            "tdmrep" => Purpose::TdmRep,
+            _ => Purpose::Robots,
+        };
+        Sent {
+            start: row.start,
+            line,
+            end: row.end,
+            gap_asked: row.gap_asked,
+            wait_asked: row.wait_asked,
+            is_asking: matches!(row.status, Some(429 | 503)),
+            purpose,
+            url: (purpose != Purpose::Robots).then(|| row.url.as_str().into()),
+        }
+    }
+}
+
+impl Trial<'_> {
+    /// Takes a row of `requests.jsonl`.
+    pub(super) fn request(&mut self, row: &RequestRow, line: u64) -> Result<(), RecordsError> {
+        self.findings.checked("requests");
+        let terms = self.terms;
+        let host = self.hosts.number(&row.host, || terms.of_host(&row.host));
+        self.rules(row, line)?;
+        let Some(known) = self.hosts.all.get_mut(host) else {
+            return Ok(());
+        };
+        known.ahead.push(Reverse(Sent::of(row, line)));
+        // What is not read yet ended about now or later, so it began after this.
+        let begun = row.end.saturating_sub(terms.timeout + SETTLING_MS);
+        let one = known.terms.per_host == 1;
+        let waits = |host: &Host| match host.ahead.peek() {
+            Some(_) if one => host.ahead.len() > 1,
+            Some(Reverse(first)) => first.start < begun,
+            None => false,
+        };
+        while self.hosts.all.get(host).is_some_and(waits) {
+            self.judge_next(host)?;
+        }
+        Ok(())
+    }
+
+    /// Judges what waits.
+    pub(super) fn judge_rest(&mut self) -> Result<(), RecordsError> {
+        for host in 0..self.hosts.all.len() {
+            while self
+                .hosts
+                .all
+                .get(host)
+                .is_some_and(|host| !host.ahead.is_empty())
+            {
+                self.judge_next(host)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Learns from a request for a robots.txt, and what belongs to it.
+    fn rules(&mut self, row: &RequestRow, line: u64) -> Result<(), RecordsError> {
+        let Some(copies) = &mut self.copies else {
+            return Ok(());
+        };
+        match row.purpose.as_str() {
+            "robots" | "hop" => {
+                for origin in copies.take(row, line, self.terms)? {
+                    let (terms, key) = (self.terms, origin.host_key());
+                    let host = self
+                        .hosts
+                        .number(key.as_str(), || terms.of_host(key.as_str()));
+                    let known = self.hosts.all.get_mut(host);
+                    if let (Some(host), Some(number)) = (known, copies.number(&origin))
+                        && !host.origins.contains(&number)
+                    {
+                        host.origins.push(number);
+                    }
+                }
+            }
+            "tdmrep" => {
+                if let Ok(origin) = Origin::parse(&row.url) {
+                    copies.all_known(&origin, row.end);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn judge_next(&mut self, host: usize) -> Result<(), RecordsError> {
+        let known = self.hosts.all.get_mut(host);
+        let Some(Reverse(sent)) = known.and_then(|host| host.ahead.pop()) else {
+            return Ok(());
+        };
+        let url = sent.url.as_deref().map(|url| canonicalize(None, url));
+        let url = url.and_then(Result::ok);
+        let origin = url.as_ref().map(crawl_weburl::CanonicalUrl::origin);
+        let origin = origin.and_then(|origin| self.copies.as_ref()?.number(&origin));
+        self.gap(host, &sent);
+        self.pace(host, &sent, origin);
+        self.wait(host, &sent);
+        if let Some(url) = &url {
+            self.bound(host, &sent, url)?;
+        }
+        if let Some(host) = self.hosts.all.get_mut(host) {
+            host.note(&sent);
+        }
+        Ok(())
+    }
+
+    /// The least gap, the one that its own row names, and the number in flight.
+    fn gap(&mut self, number: usize, sent: &Sent) {
+        let Some(host) = self.hosts.all.get_mut(number) else {
+            return;
+        };
+        let HostTerms { delay, per_host } = host.terms;
+        let (asked, by) = match sent.gap_asked >= delay {
+            true => (sent.gap_asked, "as its own row has it"),
+            false => (delay, "the least delay"),
+        };
+        if host.places.len() < per_host {
+            return;
+        }
+        let free = |ended: &Ended| ended.end.saturating_add(asked) <= sent.start + ROUNDING_MS;
+        // Of the places that would do, the one that leaves most room to those that follow.
+        let places = host.places.iter().enumerate();
+        let best = places.filter(|(_, ended)| free(ended) && ended.end <= sent.start);
+        if let Some((place, _)) = best.max_by_key(|(_, ended)| ended.end) {
+            host.places.swap_remove(place);
+            return self.findings.checked("gaps");
+        }
+        let first = host.places.iter().enumerate();
+        let Some((place, first)) = first.min_by_key(|(_, ended)| ended.end) else {
+            return;
+        };
+        let first = *first;
+        host.places.swap_remove(place);
+        if !self.terms.held_at(sent.start) {
+            return self.findings.undecided(EARLIER_RUN);
+        }
+        if per_host > 1 && sent.start < host.judged {
+            return self
+                .findings
+                .undecided("requests in flight for longer than the timeout");
+        }
+        self.findings.checked("gaps");
+        let rows = [(Requests, first.line), (Requests, sent.line)];
+        match sent.start.checked_sub(first.end) {
+            None => self.findings.breach(
+                "in-flight",
+                &host.key,
+                format!("more than {per_host} in flight: one began before another had ended"),
+                None,
+                &rows,
+            ),
+            Some(kept) => self.findings.breach(
+                "gap",
+                &host.key,
+                format!("a gap of {kept} ms where {asked} ms were asked for, {by}"),
+                Some((asked, kept)),
+                &rows,
+            ),
+        }
+    }
+
+    /// What the host's robots.txt asks of the pace: one at a time, and a gap after the one
+    /// that ended last.
+    fn pace(&mut self, number: usize, sent: &Sent, own: Option<usize>) {
+        let Some(host) = self.hosts.all.get(number) else {
+            return;
+        };
+        let (Some(latest), Some(asked)) = (host.latest, self.pace_asked(host, sent, own)) else {
+            return;
+        };
+        let (gap, by, by_line) = asked.gap;
+        let kept = sent.start.checked_sub(latest.end);
+        if kept.is_some_and(|kept| kept + ROUNDING_MS >= gap) {
+            return self.findings.checked("robots_gaps");
+        }
+        if !self.terms.held_at(sent.start) {
+            return self.findings.undecided(EARLIER_RUN);
+        }
+        if !asked.is_own && self.terms.restarted_after(asked.known_at) {
+            let why = "a pace that another origin of the host asked for before a restart";
+            return self.findings.undecided(why);
+        }
+        let elsewhere = host.terms.per_host > 1 || !asked.at_home;
+        if elsewhere && sent.start < asked.known_at + SETTLING_MS {
+            return self.findings.undecided(JUST_THEN);
+        }
+        self.findings.checked("robots_gaps");
+        let seen = kept.map_or("none, as one was in flight".to_owned(), |kept| {
+            format!("{kept} ms")
+        });
+        let what =
+            format!("a gap of {seen} where {by} on line {by_line} of robots.txt asks for {gap} ms");
+        let rows = [
+            (Requests, asked.line),
+            (Requests, latest.line),
+            (Requests, sent.line),
+        ];
+        let times = Some((gap, kept.unwrap_or(0)));
+        self.findings.breach("pace", &host.key, what, times, &rows);
+    }
+
+    /// The longest gap that the copies in force ask for.
+    fn pace_asked(&self, host: &Host, sent: &Sent, own: Option<usize>) -> Option<PaceAsked> {
+        let copies = self.copies.as_ref()?;
+        let asked = host.origins.iter().filter_map(|&origin| {
+            let answers = copies.answers(origin);
+            let known = answers.partition_point(|answer| answer.known_at <= sent.start);
+            let answer = answers.get(known.checked_sub(1)?)?;
+            let Force::Rules { until, .. } = answer.force(self.terms) else {
+                return None;
+            };
+            let is_own = own == Some(origin);
+            // The page that follows an old copy goes by its pace too.
+            let binds = sent.start < until || (is_own && sent.purpose == Purpose::Page);
+            let asks = answer.asks().filter(|_| binds)?;
+            Some(PaceAsked {
+                gap: asks.gap_within(sent.start.saturating_sub(SETTLING_MS), sent.start),
+                line: answer.line,
+                known_at: answer.known_at,
+                at_home: answer.at_home,
+                is_own,
+            })
+        });
+        asked
+            .filter(|asked| asked.gap.0 > 0)
+            .max_by_key(|asked| asked.gap.0)
+    }
+
+    /// Waits that earlier answers asked for.
+    fn wait(&mut self, number: usize, sent: &Sent) {
+        let Some(host) = self.hosts.all.get_mut(number) else {
+            return;
+        };
+        host.owed.retain(|owed| {
+            let kept = owed.until <= sent.start + ROUNDING_MS;
+            if kept {
+                self.findings.checked("waits");
+            }
+            !kept
+        });
+        // What began before the answer had ended could not know.
+        let owed = host.owed.iter().enumerate();
+        let owed = owed.filter(|(_, owed)| owed.since <= sent.start);
+        let Some((place, owed)) = owed.max_by_key(|(_, owed)| owed.until) else {
+            return;
+        };
+        let owed = *owed;
+        let several = host.terms.per_host > 1 || !self.terms.held_at(sent.start);
+        if several && sent.start < owed.since + SETTLING_MS {
+            return self
+                .findings
+                .undecided("waits that were answered just then");
+        }
+        host.owed.swap_remove(place);
+        if several && !owed.is_firm {
+            return self
+                .findings
+                .undecided("waits that another answer may have taken back");
+        }
+        let asked = owed.until - owed.since;
+        let kept = sent.start - owed.since;
+        self.findings.checked("waits");
+        self.findings.breach(
+            "wait",
+            &host.key,
+            format!("asked again after {kept} ms where the answer asked for {asked} ms"),
+            Some((asked, kept)),
+            &[(Requests, owed.line), (Requests, sent.line)],
+        );
+    }
+}
+
+impl Host {
+    fn note(&mut self, sent: &Sent) {
+        let ended = Ended {
+            end: sent.end,
+            line: sent.line,
+        };
+        self.judged = self.judged.max(sent.start);
+        self.places.push(ended);
+        if self.latest.is_none_or(|latest| latest.end <= sent.end) {
+            self.latest = Some(ended);
+        }
+        if let Some(wait) = sent.wait_asked {
+            self.owed.push(Owed {
+                since: sent.end,
+                until: sent.end.saturating_add(wait.min(LONGEST_WAIT)),
+                line: sent.line,
+                is_firm: sent.is_asking,
+            });
+        }
+    }
+}

@@ -1,0 +1,488 @@
+//! Small crawls, some of them doctored.
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "an expectation is written where it is used"
+)]
+
+mod made;
+
+use std::fmt::Write as _;
+use std::fs;
+
+use expect_test::{Expect, expect};
+
+use super::audit;
+use crate::error::RecordsError;
+use made::{More, Sent, page, robots, write};
+
+/// What is undecided and what is broken, with the lines that show it.
+fn check_with(sent: &[Sent], more: More, expect: Expect) {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), sent, &more);
+    let audit = audit(dir.path()).unwrap();
+    let mut told = String::new();
+    let gaps = audit.checked.get("gaps").copied().unwrap_or(0);
+    let pages = audit.checked.get("page_requests").copied().unwrap_or(0);
+    let _ = write!(told, "{gaps} gaps, {pages} pages");
+    for (why, count) in &audit.undecided {
+        let _ = write!(told, "\n{count} undecided: {why}");
+    }
+    for breach in &audit.breaches {
+        let lines = breach
+            .rows
+            .iter()
+            .map(|row| format!("{} {}", row.file, row.line));
+        let lines: Vec<String> = lines.collect();
+        let _ = write!(
+            told,
+            "\n{}: {} ({})",
+            breach.rule,
+            breach.what,
+            lines.join(", ")
+        );
+    }
+    expect.assert_eq(&told);
+}
+
+fn check(sent: &[Sent], expect: Expect) {
+    check_with(sent, More::default(), expect);
+}
+
+const BARS_P: &str = "User-agent: *\nDisallow: /p\n";
+
+#[test]
+fn all_kept() {
+    let sent = [
+        robots((0, 100), 200, BARS_P),
+        page((1100, 1200), "/"),
+        page((2199, 2300), "/a?b"),
+    ];
+    let more = More {
+        pages: &[(1100, "/", "allowed", None)],
+        excluded: &[("/p/q", 2, "Disallow: /p")],
+        ..More::default()
+    };
+    check_with(&sent, more, expect!["2 gaps, 2 pages"]);
+    check(&sent, expect!["2 gaps, 2 pages"]);
+}
+
+#[test]
+fn face_gap_from_end_to_start() {
+    let log = |start, gap_asked| {
+        [
+            robots((0, 100), 404, ""),
+            Sent {
+                gap_asked,
+                ..page((start, start + 10), "/")
+            },
+        ]
+    };
+    check(&log(1099, 1000), expect!["1 gaps, 1 pages"]);
+    check(
+        &log(1098, 1000),
+        expect![[r#"
+        1 gaps, 1 pages
+        gap: a gap of 998 ms where 1000 ms were asked for, as its own row has it (requests.jsonl 1, requests.jsonl 2)"#]],
+    );
+    check(
+        &log(2000, 3000),
+        expect![[r#"
+        1 gaps, 1 pages
+        gap: a gap of 1900 ms where 3000 ms were asked for, as its own row has it (requests.jsonl 1, requests.jsonl 2)"#]],
+    );
+    let two = More {
+        toml: "[politeness]\ndelay = \"2s\"\n[site.\"e.example\"]\ndelay = \"500ms\"\n",
+        ..More::default()
+    };
+    check_with(&log(700, 0), two, expect!["1 gaps, 1 pages"]);
+}
+
+#[test]
+fn face_one_in_flight_per_host() {
+    let sent = || {
+        [
+            robots((0, 100), 404, ""),
+            page((1500, 1600), "/b"),
+            page((1100, 5000), "/a"),
+        ]
+    };
+    check(
+        &sent(),
+        expect![[r#"
+        2 gaps, 2 pages
+        in-flight: more than 1 in flight: one began before another had ended (requests.jsonl 3, requests.jsonl 2)"#]],
+    );
+    let two = More {
+        toml: "[politeness]\nper-host = 2\n",
+        ..More::default()
+    };
+    check_with(&sent(), two, expect!["1 gaps, 2 pages"]);
+}
+
+#[test]
+fn rfc9110_10_2_3_retry_after() {
+    let asks = || Sent {
+        wait_asked: Some(60_000),
+        status: 503,
+        ..page((1100, 1200), "/")
+    };
+    let log = |start| {
+        [
+            robots((0, 100), 404, ""),
+            asks(),
+            page((start, start + 10), "/"),
+        ]
+    };
+    check(&log(61_200), expect!["2 gaps, 2 pages"]);
+    check(
+        &log(31_200),
+        expect![[r#"
+        2 gaps, 2 pages
+        wait: asked again after 30000 ms where the answer asked for 60000 ms (requests.jsonl 2, requests.jsonl 3)"#]],
+    );
+}
+
+#[test]
+fn rfc9309_robots_first() {
+    check(
+        &[page((0, 10), "/"), robots((1010, 1020), 404, "")],
+        expect![[r#"
+            1 gaps, 1 pages
+            robots-first: http://e.example/ was asked for before robots.txt had answered (requests.jsonl 1)"#]],
+    );
+    // The robots.txt of another origin says nothing.
+    check(
+        &[
+            robots((0, 10), 404, ""),
+            page((1010, 1020), "https://e.example/"),
+        ],
+        expect![[r#"
+            1 gaps, 1 pages
+            robots-first: https://e.example/ was asked for before robots.txt had answered (requests.jsonl 2)"#]],
+    );
+}
+
+#[test]
+fn rfc9309_2_2_2_what_is_barred() {
+    check(
+        &[robots((0, 100), 200, BARS_P), page((1100, 1200), "/p/q")],
+        expect![[r#"
+            1 gaps, 1 pages
+            barred: http://e.example/p/q was asked for, and robots.txt bars it: `Disallow: /p` on line 2 (requests.jsonl 1, requests.jsonl 2)"#]],
+    );
+    let forbids = More {
+        toml: "[exclusion]\nrobots-forbidden = \"deny\"\n",
+        ..More::default()
+    };
+    check_with(
+        &[robots((0, 100), 403, ""), page((1100, 1200), "/")],
+        forbids,
+        expect![[r#"
+            1 gaps, 1 pages
+            barred: http://e.example/ was asked for where robots.txt answered 403 (requests.jsonl 1, requests.jsonl 2)"#]],
+    );
+    let agent = More {
+        toml: "[operator]\nagent = \"other\"\n",
+        ..More::default()
+    };
+    check_with(
+        &[
+            robots(
+                (0, 100),
+                200,
+                "User-agent: other\nDisallow: /\nUser-agent: *\nAllow: /\n",
+            ),
+            page((1100, 1200), "/"),
+        ],
+        agent,
+        expect![[r#"
+            1 gaps, 1 pages
+            barred: http://e.example/ was asked for, and robots.txt bars it: `Disallow: /` on line 2 (requests.jsonl 1, requests.jsonl 2)"#]],
+    );
+}
+
+#[test]
+fn rfc9309_2_3_1_4_unreachable() {
+    let log = |status| [robots((0, 100), status, ""), page((1100, 1200), "/")];
+    check(
+        &log(500),
+        expect![[r#"
+        1 gaps, 1 pages
+        unreachable: http://e.example/ was asked for while robots.txt could not be had (requests.jsonl 1, requests.jsonl 2)"#]],
+    );
+    check(
+        &log(429),
+        expect![[r#"
+        1 gaps, 1 pages
+        unreachable: http://e.example/ was asked for while robots.txt could not be had (requests.jsonl 1, requests.jsonl 2)"#]],
+    );
+    check(
+        &log(0),
+        expect![[r#"
+        1 gaps, 1 pages
+        unreachable: http://e.example/ was asked for while robots.txt could not be had (requests.jsonl 1, requests.jsonl 2)"#]],
+    );
+    // The last good copy serves for 30 days.
+    let again = |day: u64, status| {
+        let at = day * 86_400_000;
+        let robots = robots((at, at + 100), status, "");
+        [robots, page((at + 1100, at + 1200), "/p")]
+    };
+    let log = |day| {
+        let mut log = vec![robots((0, 100), 200, BARS_P)];
+        log.extend(again(day, 503));
+        log
+    };
+    check(
+        &log(29),
+        expect![[r#"
+        2 gaps, 1 pages
+        barred: http://e.example/p was asked for, and robots.txt bars it: `Disallow: /p` on line 2 (requests.jsonl 2, requests.jsonl 3)"#]],
+    );
+    check(
+        &log(31),
+        expect![[r#"
+        2 gaps, 1 pages
+        unreachable: http://e.example/p was asked for while robots.txt could not be had (requests.jsonl 2, requests.jsonl 3)"#]],
+    );
+}
+
+#[test]
+fn rfc9309_2_3_1_2_hops_are_the_first_origins() {
+    let moved = Sent {
+        fields: &[("location", "http://other.example/r")],
+        ..robots((0, 100), 301, "")
+    };
+    let hop = |status| Sent {
+        purpose: "hop",
+        path: "http://other.example/r",
+        ..robots((200, 300), status, "User-agent: *\nDisallow: /p")
+    };
+    check(
+        &[
+            moved,
+            hop(200),
+            page((1100, 1200), "/"),
+            page((2200, 2300), "/p"),
+        ],
+        expect![[r#"
+            2 gaps, 2 pages
+            barred: http://e.example/p was asked for, and robots.txt bars it: `Disallow: /p` on line 2 (requests.jsonl 2, requests.jsonl 4)"#]],
+    );
+    let moved = Sent {
+        fields: &[("location", "http://other.example/r")],
+        ..robots((0, 100), 301, "")
+    };
+    check(
+        &[moved, hop(0), page((1100, 1200), "/")],
+        expect![[r#"
+        1 gaps, 1 pages
+        unreachable: http://e.example/ was asked for while robots.txt could not be had (requests.jsonl 2, requests.jsonl 3)"#]],
+    );
+}
+
+#[test]
+fn rfc9309_2_4_no_older_than_its_life() {
+    let short = || Sent {
+        fields: &[("cache-control", "max-age=10")],
+        ..robots((0, 100), 200, BARS_P)
+    };
+    // One page may always follow the answer.
+    let log = |first, second| {
+        [
+            short(),
+            page((first, first + 10), "/a"),
+            page((second, second + 10), "/b"),
+        ]
+    };
+    check(
+        &log(60_000, 62_000),
+        expect![[r#"
+            2 gaps, 2 pages
+            stale: http://e.example/b was asked for by a copy of robots.txt that was 61900 ms old and holds for 10000 ms (requests.jsonl 1, requests.jsonl 3)"#]],
+    );
+    check(&log(5000, 10_050), expect!["2 gaps, 2 pages"]);
+    check(
+        &log(5000, 20_000),
+        expect![[r#"
+            2 gaps, 2 pages
+            stale: http://e.example/b was asked for by a copy of robots.txt that was 19900 ms old and holds for 10000 ms (requests.jsonl 1, requests.jsonl 3)"#]],
+    );
+    // A 304 without fields holds for as long as the file did.
+    let confirmed = |start| {
+        let again = robots((start, start + 100), 304, "");
+        let page = page((start + 9000, start + 9100), "/p");
+        [short(), again, page]
+    };
+    check(
+        &confirmed(12_000),
+        expect![[r#"
+        2 gaps, 1 pages
+        barred: http://e.example/p was asked for, and robots.txt bars it: `Disallow: /p` on line 2 (requests.jsonl 2, requests.jsonl 3)"#]],
+    );
+}
+
+#[test]
+fn ours_the_pace_of_robots_txt() {
+    let log = |body, start| [robots((0, 100), 200, body), page((start, start + 10), "/")];
+    let delay = "User-agent: *\nCrawl-delay: 5\n";
+    check(&log(delay, 5099), expect!["1 gaps, 1 pages"]);
+    check(
+        &log(delay, 3100),
+        expect![[r#"
+            1 gaps, 1 pages
+            pace: a gap of 3000 ms where Crawl-delay on line 2 of robots.txt asks for 5000 ms (requests.jsonl 1, requests.jsonl 2)"#]],
+    );
+    let rate = "User-agent: *\nRequest-rate: 1/8s 0000-0100\nRequest-rate: 1/20s 1200-1300\n";
+    check(
+        &log(rate, 6100),
+        expect![[r#"
+            1 gaps, 1 pages
+            pace: a gap of 6000 ms where Request-rate on line 2 of robots.txt asks for 8000 ms (requests.jsonl 1, requests.jsonl 2)"#]],
+    );
+    check(&log(rate, 8100), expect!["1 gaps, 1 pages"]);
+    let visit = "User-agent: *\nVisit-time: 0010-0020\n";
+    check(
+        &log(visit, 2000),
+        expect![[r#"
+        1 gaps, 1 pages
+        visit-time: http://e.example/ was asked for outside of the Visit-time (requests.jsonl 1, requests.jsonl 2)"#]],
+    );
+    check(&log(visit, 21 * 60_000 + 500), expect!["1 gaps, 1 pages"]);
+}
+
+#[test]
+fn rows_say_what_robots_txt_says() {
+    let sent = || {
+        [
+            robots((0, 100), 200, "User-agent: *\nAllow: /p/a\nDisallow: /p\n"),
+            page((1100, 1200), "/p/a"),
+        ]
+    };
+    let more = |pages, excluded| More {
+        pages,
+        excluded,
+        ..More::default()
+    };
+    let good = more(
+        &[(1100, "/p/a", "allowed", Some((2, "Allow: /p/a")))],
+        &[("/p", 3, "Disallow: /p")],
+    );
+    check_with(&sent(), good, expect!["1 gaps, 1 pages"]);
+    let bad = more(
+        &[(1100, "/p/a", "allowed", Some((3, "Allow: /p/a")))],
+        &[("/q", 3, "Disallow: /p")],
+    );
+    check_with(
+        &sent(),
+        bad,
+        expect![[r#"
+            1 gaps, 1 pages
+            page-row: the row of http://e.example/p/a says allowed by `Allow: /p/a` on line 3, where robots.txt has allowed by `Allow: /p/a` on line 2 (requests.jsonl 1, pages.jsonl 1)
+            excluded-row: http://e.example/q is listed as barred by robots.txt, and no copy of it says so (excluded.jsonl 1)"#]],
+    );
+}
+
+#[test]
+fn what_can_not_be_told_is_counted() {
+    let sent = || [robots((0, 100), 200, BARS_P), page((500, 600), "/p")];
+    let none = More {
+        no_archive: true,
+        toml: "[output]\nwarc = \"off\"\n",
+        ..More::default()
+    };
+    check_with(
+        &sent(),
+        none,
+        expect![[r#"
+        1 gaps, 0 pages
+        gap: a gap of 400 ms where 1000 ms were asked for, as its own row has it (requests.jsonl 1, requests.jsonl 2)"#]],
+    );
+    let earlier = More {
+        toml: "[crawl]\nstarted = \"2026-11-19T23:00:00Z\"\nlast-started = \"2026-11-20T12:00:00Z\"\n",
+        ..More::default()
+    };
+    check_with(
+        &sent(),
+        earlier,
+        expect![[r#"
+        0 gaps, 0 pages
+        2 undecided: an earlier run whose configuration is not known"#]],
+    );
+    // A run that was killed: the answer is in the log, and not in the archive.
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &[], &More::default());
+    let log = sent()
+        .iter()
+        .map(|sent| sent.row() + "\n")
+        .collect::<String>();
+    fs::write(dir.path().join("requests.jsonl"), log + "{\"url\":").unwrap();
+    let found = audit(dir.path()).unwrap();
+    expect![[r#"
+        hosts      1
+        requests   2 rows of requests.jsonl
+        gaps       1 between requests of a host
+        pace       0 gaps for which robots.txt asks
+        waits      0 for which an answer asked
+        pages      0 requests held against robots.txt
+        rows       0 of pages.jsonl held against robots.txt
+        barred     0 rows of excluded.jsonl held against robots.txt
+        undecided  1: an answer to a request for robots.txt that is not archived
+        flaw       the last line of `requests.jsonl` is torn
+        breaches   1: gap 1
+          gap: e.example: a gap of 400 ms where 1000 ms were asked for, as its own row has it
+            requests.jsonl line 1: robots http://e.example/robots.txt, 2026-11-20T00:00:00.000Z to 2026-11-20T00:00:00.100Z (200), gap asked 0 ms by delay
+            requests.jsonl line 2: page http://e.example/p, 2026-11-20T00:00:00.500Z to 2026-11-20T00:00:00.600Z (200), gap asked 1000 ms by delay
+    "#]].assert_eq(&found.to_string());
+}
+
+#[test]
+fn log_of_captures_is_no_need() {
+    let dir = tempfile::tempdir().unwrap();
+    let sent = [robots((0, 100), 200, BARS_P), page((1100, 1200), "/p")];
+    write(dir.path(), &sent, &More::default());
+    let with = audit(dir.path()).unwrap();
+    fs::remove_file(dir.path().join("archive/captures.cdxj")).unwrap();
+    assert_eq!(audit(dir.path()).unwrap(), with);
+    expect![[r#"
+        hosts      1
+        requests   2 rows of requests.jsonl
+        gaps       1 between requests of a host
+        pace       0 gaps for which robots.txt asks
+        waits      0 for which an answer asked
+        pages      1 requests held against robots.txt
+        rows       0 of pages.jsonl held against robots.txt
+        barred     0 rows of excluded.jsonl held against robots.txt
+        breaches   1: barred 1
+          barred: e.example: http://e.example/p was asked for, and robots.txt bars it: `Disallow: /p` on line 2
+            requests.jsonl line 1: robots http://e.example/robots.txt, 2026-11-20T00:00:00.000Z to 2026-11-20T00:00:00.100Z (200), gap asked 0 ms by delay
+            requests.jsonl line 2: page http://e.example/p, 2026-11-20T00:00:01.100Z to 2026-11-20T00:00:01.200Z (200), gap asked 1000 ms by delay
+    "#]].assert_eq(&with.to_string());
+}
+
+#[test]
+fn twenty_breaches_are_told() {
+    let pages = (0..30).map(|n| page((n * 100, n * 100 + 10), "/"));
+    let dir = tempfile::tempdir().unwrap();
+    let sent: Vec<Sent> = pages.collect();
+    write(dir.path(), &sent, &More::default());
+    let found = audit(dir.path()).unwrap();
+    assert_eq!((found.breaches.len(), found.breach_count()), (20, 59));
+    assert!(found.to_string().ends_with("\n  and 39 more\n"));
+}
+
+#[test]
+fn what_can_not_be_read_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let check = |wanted: fn(&RecordsError) -> bool| {
+        let why = audit(dir.path()).unwrap_err();
+        assert!(wanted(&why), "{why}");
+    };
+    check(|why| matches!(why, RecordsError::NoCrawl { .. }));
+    fs::write(dir.path().join("requests.jsonl"), "{}\n").unwrap();
+    check(|why| matches!(why, RecordsError::Io { .. }));
+    fs::write(dir.path().join("crawl.toml"), "[politeness]\ndelay = 5\n").unwrap();
+    check(|why| matches!(why, RecordsError::Config { .. }));
+    fs::write(dir.path().join("crawl.toml"), "").unwrap();
+    check(|why| matches!(why, RecordsError::Row { line: 1, .. }));
+}
