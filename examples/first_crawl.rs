@@ -96,6 +96,7 @@ async fn crawl(seed: &str, output: &Path) -> Result<Summary, Box<dyn Error>> {
             ..Politeness::default()
         },
         own_site: true,
+        hosts_in_memory: 1_000,
         host_locks: None,
         wait_unreachable: Duration::from_secs(1),
         fetch: FetchConfig {

@@ -140,6 +140,8 @@ fn config(settings: &Settings, checked: &Checked) -> Config {
         sitemaps: scope.sitemaps.is_on(),
         politeness: politeness(settings, checked),
         own_site: settings.politeness.own_site.is_on(),
+        hosts_in_memory: usize::try_from(settings.politeness.hosts_in_memory.0)
+            .unwrap_or(usize::MAX),
         host_locks: host_locks_file(),
         wait_unreachable: settings.politeness.wait_unreachable.get(),
         warc: settings.output.warc.is_on(),

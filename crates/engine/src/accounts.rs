@@ -48,24 +48,30 @@ impl Accounts {
         }
     }
 
-    /// Takes up what earlier runs spent; gives back what follows in the host's octets.
+    /// Takes up what was spent before; gives back what follows in the host's octets.
     pub(crate) fn restore<'a>(&mut self, host: &HostKey, stored: &'a [u8]) -> &'a [u8] {
-        let Some((numbers, rest)) = stored.split_first_chunk::<STORED>() else {
+        let Some((account, rest)) = Accounts::read(stored) else {
             return &[];
         };
-        let number = |at: usize| {
-            let octets = numbers[8 * at..].first_chunk::<8>();
-            octets.map_or(0, |octets| u64::from_le_bytes(*octets))
+        let known = self.by_host.entry(host.clone()).or_default();
+        *known = Account {
+            leases: known.leases,
+            since: known.since,
+            ..account
         };
-        let account = Account {
-            pages: number(0),
-            octets: number(1),
-            served: Duration::from_micros(number(2)),
-            ..Account::default()
-        };
-        self.served += account.served;
-        self.by_host.insert(host.clone(), account);
         rest
+    }
+
+    /// Earlier runs had servers spend so long on their requests.
+    pub(crate) fn add_served(&mut self, stored: &[u8]) {
+        self.served += Accounts::read(stored).map_or(Duration::ZERO, |(account, _)| account.served);
+    }
+
+    /// A host left memory. Where hosts have budgets its account stays.
+    pub(crate) fn forget(&mut self, host: &HostKey) {
+        if self.budgets.per_host.is_unlimited() && self.budgets.per_site.is_empty() {
+            self.by_host.remove(host);
+        }
     }
 
     /// The durable form of a host's account.
@@ -140,6 +146,21 @@ impl Accounts {
     /// Time that servers spent on our requests, over all hosts and runs.
     pub(crate) fn served(&self) -> Duration {
         self.served
+    }
+
+    fn read(stored: &[u8]) -> Option<(Account, &[u8])> {
+        let (numbers, rest) = stored.split_first_chunk::<STORED>()?;
+        let number = |at: usize| {
+            let octets = numbers[8 * at..].first_chunk::<8>();
+            octets.map_or(0, |octets| u64::from_le_bytes(*octets))
+        };
+        let account = Account {
+            pages: number(0),
+            octets: number(1),
+            served: Duration::from_micros(number(2)),
+            ..Account::default()
+        };
+        Some((account, rest))
     }
 
     fn account(&self, host: &HostKey) -> Account {

@@ -49,6 +49,8 @@ pub struct Config {
     /// Whether the operator answers for all hosts of the crawl. Where not, hosts outside
     /// loopback and private ranges are asked every 200 ms at most, one request at a time.
     pub own_site: bool,
+    /// Hosts in memory at which idle ones are let go; what is known of them is on disk.
+    pub hosts_in_memory: usize,
     /// The file in which all crawls of a user lock the hosts that they ask; none: no other
     /// crawl is minded.
     pub host_locks: Option<PathBuf>,
@@ -117,6 +119,23 @@ pub struct HostBudget {
     pub max_server_time: Option<Duration>,
     /// From this run's first request on.
     pub max_time: Option<Duration>,
+}
+
+impl HostBudget {
+    /// Whether it limits nothing.
+    #[must_use]
+    pub fn is_unlimited(&self) -> bool {
+        let HostBudget {
+            max_pages,
+            max_bytes,
+            max_server_time,
+            max_time,
+        } = self;
+        max_pages.is_none()
+            && max_bytes.is_none()
+            && max_server_time.is_none()
+            && max_time.is_none()
+    }
 }
 
 /// How the crawl is steered and watched from outside.

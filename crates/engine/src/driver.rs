@@ -19,7 +19,7 @@ use crate::config::{Config, Controls, Phase, Stop};
 use crate::directory::{self, Directory};
 use crate::error::EngineError;
 use crate::finish;
-use crate::item::{Effect, Event, HostState, Job};
+use crate::item::{Effect, Event, Job};
 use crate::locks::HostLocks;
 use crate::readers::{Readers, Work};
 use crate::request_log;
@@ -114,23 +114,12 @@ impl Driver {
         } else {
             Restart::AfterKill
         };
-        for (host, wake, bytes) in frontier.hosts()? {
-            ring.restore_host(
-                now,
-                &HostState {
-                    host,
-                    wake,
-                    bytes,
-                    sequence: 0,
-                },
-                rest,
-            );
-        }
+        ring.restore(rest)?;
         for row in requests.tail::<RequestRow>(LOG_TAIL_ROWS)?.rows {
-            ring.note_past_request(now, &row);
+            ring.note_past_request(now, &row)?;
         }
         if cut_off {
-            ring.note_unknown_requests(now);
+            ring.note_unknown_requests(now)?;
         }
         // Unbounded, as what is in it is bounded: the ring hands out no more than it counts.
         let (event_sender, events) = async_mpsc::unbounded_channel();

@@ -19,6 +19,7 @@ mod driver;
 mod ending;
 mod error;
 mod finish;
+mod hosts;
 mod item;
 mod keep;
 mod locks;

@@ -12,7 +12,7 @@ use crawl_fetcher::{Exchange, Failure, Request};
 use crawl_frontier::{Frontier, FrontierError};
 use crawl_policy::usage::Purpose;
 use crawl_policy::{Oddity, ProductToken, Profile, What};
-use crawl_scheduler::{Politeness, RobotsState, Tick};
+use crawl_scheduler::{Politeness, RobotsAsks, RobotsState, Tick};
 use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, Origin, classify};
 
 use crate::config::{Config, Forbidden};
@@ -94,16 +94,18 @@ impl Origins {
         }
     }
 
-    /// What an earlier run left, where this run meets the origin for the first time.
+    /// Whether this run knows the origin already.
+    pub(crate) fn is_met(&self, origin: &Origin) -> bool {
+        self.met.contains_key(origin)
+    }
+
+    /// What an earlier run left of an origin that this run meets for the first time.
     pub(crate) fn meet(
         &mut self,
         now: Tick,
         origin: &Origin,
         frontier: &dyn Frontier,
     ) -> Result<Option<RobotsState>, FrontierError> {
-        if self.met.contains_key(origin) {
-            return Ok(None);
-        }
         self.met.insert(origin.clone(), Met::default());
         let Some(compiled) = self.load(origin, frontier)? else {
             return Ok(None);
@@ -208,6 +210,29 @@ impl Origins {
 
     pub(crate) fn set_errand(&mut self, of: &Origin, errand: Errand) {
         self.met.entry(of.clone()).or_default().errand = Some(errand);
+    }
+
+    /// The origin's host leaves memory: it is met anew when its URLs wait again.
+    pub(crate) fn forget(&mut self, of: &Origin) {
+        self.met.remove(of);
+    }
+
+    /// What an origin that this run has not met asks of our pace, by a copy that still holds.
+    pub(crate) fn asks_of(
+        &self,
+        now: Tick,
+        origin: &Origin,
+        frontier: &dyn Frontier,
+    ) -> Result<Option<RobotsAsks>, FrontierError> {
+        if self.is_met(origin) {
+            return Ok(None);
+        }
+        let compiled = self.load(origin, frontier)?;
+        let state = compiled.map(|compiled| self.state(now, &compiled, None));
+        Ok(match state {
+            Some(RobotsState::InForce { asks, .. }) => Some(asks),
+            _ => None,
+        })
     }
 
     /// We may not connect to the origin.

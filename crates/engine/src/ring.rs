@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crawl_fetcher::{Exchange, Failure};
-use crawl_frontier::Frontier;
+use crawl_frontier::{Frontier, FrontierError};
 use crawl_policy::scope::{Scope, ScopeVerdict};
 use crawl_scheduler::{Permit, Poll, Purpose, Scheduler, Signal, Spent, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
@@ -13,6 +13,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use crate::accounts::Accounts;
 use crate::config::{Config, Phase, Progress, Stop};
 use crate::error::EngineError;
+use crate::hosts::Hosts;
 use crate::item::{Committed, Effect, Event, HostState, Item, Job, Totals};
 use crate::locks::HostLocks;
 use crate::origins::Origins;
@@ -34,6 +35,7 @@ pub struct Ring {
     pub(crate) origins: Origins,
     pub(crate) scope: Arc<Scope>,
     pub(crate) accounts: Accounts,
+    pub(crate) hosts: Hosts,
     pub(crate) locks: HostLocks,
     /// Hosts that asked us to wait and answered nothing else since.
     pub(crate) silent_hosts: HashSet<HostKey>,
@@ -80,6 +82,7 @@ impl Ring {
         Ring {
             scheduler: Scheduler::new(config.politeness.clone(), seed),
             origins: Origins::new(&config),
+            hosts: Hosts::new(&config),
             locks: HostLocks::none(),
             accounts: Accounts::new(&config.budgets, &config.politeness.sites),
             config,
@@ -159,6 +162,7 @@ impl Ring {
                 Poll::Idle => break,
             }
         }
+        self.let_hosts_go(now);
         if self.in_flight == 0 && self.unsettled == 0 && self.ending.is_none() {
             self.ending = self.natural_end(now);
         }
@@ -305,17 +309,30 @@ impl Ring {
     /// Tells the scheduler what an origin has to do, and what is known of its rules
     /// where this run meets the origin for the first time.
     pub(crate) fn wake(&mut self, now: Tick, origin: &Origin, urls: u64) {
+        if let Err(error) = self.try_wake(now, origin, urls) {
+            self.fail(error);
+        }
+    }
+
+    fn try_wake(&mut self, now: Tick, origin: &Origin, urls: u64) -> Result<(), FrontierError> {
         let host = origin.host_key();
+        self.recall(now, &host)?;
         let urls = match self.accounts.is_full(now, &host) {
             true => 0,
             false => urls,
         };
+        let state = match self.origins.is_met(origin) {
+            true => None,
+            false => {
+                self.heed_siblings(now, origin)?;
+                self.origins.meet(now, origin, &*self.frontier)?
+            }
+        };
         self.scheduler.waiting(now, origin, urls);
-        match self.origins.meet(now, origin, &*self.frontier) {
-            Ok(Some(state)) => self.scheduler.robots(now, origin, state),
-            Ok(None) => {}
-            Err(error) => self.fail(error),
+        if let Some(state) = state {
+            self.scheduler.robots(now, origin, state);
         }
+        Ok(())
     }
 
     pub(crate) fn write(&mut self, item: Item, out: &mut Vec<Effect>) {

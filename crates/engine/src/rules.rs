@@ -83,6 +83,12 @@ impl Ring {
             let address = result.as_ref().ok().and_then(|exchange| exchange.address);
             let address = address.filter(|_| hop == 0).map(|address| address.ip());
             if self.origins.wants_tdmrep(&compiled) {
+                let state = self
+                    .origins
+                    .state(compiled.copy.fetched_at, &compiled, address);
+                if let RobotsState::InForce { asks, .. } = state {
+                    self.scheduler.heed(now, of, &asks);
+                }
                 self.ask_for_tdmrep(now, of, 0);
             } else {
                 self.rules_known(now, of, &compiled, address, &mut item);

@@ -10,22 +10,34 @@ use crawl_policy::scope::ScopeVerdict;
 use crawl_scheduler::{Restart, Tick};
 use crawl_weburl::HostKey;
 
-use crate::item::{Effect, HostState, Item};
+use crate::item::{Effect, Item};
 use crate::read::seed_admission;
 use crate::ring::Ring;
 
 impl Ring {
-    /// Takes up a host's state as an earlier run left it.
-    pub fn restore_host(&mut self, now: Tick, state: &HostState, rest: Restart) {
-        let bytes = self.accounts.restore(&state.host, &state.bytes);
-        self.scheduler.restore(now, &state.host, bytes, rest);
+    /// Takes up what earlier runs left of all hosts; each is read when its turn comes.
+    ///
+    /// # Errors
+    /// [`FrontierError`] where the store fails.
+    pub fn restore(&mut self, rest: Restart) -> Result<(), FrontierError> {
+        self.hosts.restart = rest;
+        if self.config.budgets.max_server_time.is_some() {
+            for (_, _, stored) in self.frontier.hosts()? {
+                self.accounts.add_served(&stored);
+            }
+        }
+        Ok(())
     }
 
     /// Takes up a request of an earlier run, as its log has it: the gap after it is kept.
-    pub fn note_past_request(&mut self, now: Tick, row: &RequestRow) {
+    ///
+    /// # Errors
+    /// [`FrontierError`] where the store fails.
+    pub fn note_past_request(&mut self, now: Tick, row: &RequestRow) -> Result<(), FrontierError> {
         let Ok(host) = HostKey::parse(&row.host) else {
-            return;
+            return Ok(());
         };
+        self.recall(now, &host)?;
         let end = Tick::from_micros(row.end.saturating_mul(1000)).min(now);
         let politeness = &self.config.politeness;
         // What was waited before that request is no measure of the gap after it, unless
@@ -33,21 +45,36 @@ impl Ring {
         let gap = match row.why.as_str() {
             "delay" | "delay-factor" | "crawl-delay" | "request-rate" | "rate-limit"
             | "slow-restart" => Duration::from_millis(row.gap_asked),
-            _ => politeness.delay,
+            _ => self.own_delay(&host),
         };
         let wait = row.wait_asked.map(Duration::from_millis);
         let wait = wait.map(|wait| end + wait.min(politeness.max_retry_after));
         self.scheduler.note_past_request(now, &host, end, gap, wait);
+        Ok(())
     }
 
     /// After a run that was cut off: a host with pending work may have been asked just
     /// then, and nothing says so. Each waits a gap, as if its request ended now.
-    pub fn note_unknown_requests(&mut self, now: Tick) {
-        let gap = self.config.politeness.delay;
+    ///
+    /// # Errors
+    /// [`FrontierError`] where the store fails.
+    pub fn note_unknown_requests(&mut self, now: Tick) -> Result<(), FrontierError> {
         for (origin, _) in self.frontier.origins() {
-            self.scheduler
-                .note_past_request(now, &origin.host_key(), now, gap, None);
+            let host = origin.host_key();
+            self.recall(now, &host)?;
+            let gap = self.own_delay(&host);
+            self.scheduler.note_past_request(now, &host, now, gap, None);
         }
+        Ok(())
+    }
+
+    fn own_delay(&self, host: &HostKey) -> Duration {
+        let politeness = &self.config.politeness;
+        let own = politeness
+            .sites
+            .find(host)
+            .and_then(|(_, terms)| terms.delay);
+        own.unwrap_or(politeness.delay)
     }
 
     /// Begins: seeds are admitted, and what earlier runs left pending is woken.

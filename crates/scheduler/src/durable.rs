@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crawl_weburl::HostKey;
+use crawl_weburl::{HostKey, Origin};
 
 use crate::gate::GateKey;
 use crate::host::{Host, NO_GATE};
@@ -21,6 +21,19 @@ pub enum Restart {
     /// The machine went down: the last writes may be lost, so the host waits a full gap
     /// first.
     AfterPowerLoss,
+}
+
+/// A host that left memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Evicted {
+    /// The host.
+    pub host: HostKey,
+    /// Its origins that were known.
+    pub origins: Vec<Origin>,
+    /// When it may be asked next.
+    pub wake: Tick,
+    /// For [`Scheduler::restore`].
+    pub bytes: Vec<u8>,
 }
 
 impl Scheduler {
@@ -93,11 +106,10 @@ impl Scheduler {
         self.refresh(id);
     }
 
-    /// Takes an idle host out of memory: nothing waits for it, nothing is in flight. Its
-    /// key, when it may be asked next, and the bytes for [`Scheduler::restore`].
+    /// Takes an idle host out of memory: nothing waits for it, nothing is in flight.
     ///
     /// Its robots state is forgotten with it: say it again when its urls wait again.
-    pub fn evict(&mut self) -> Option<(HostKey, Tick, Vec<u8>)> {
+    pub fn evict(&mut self) -> Option<Evicted> {
         while let Some(id) = self.idle.pop_front() {
             let host = &mut self.hosts[id];
             host.resting = false;
@@ -115,7 +127,12 @@ impl Scheduler {
                     self.gates.part(gate, self.now);
                 }
             }
-            return Some((host.key, wake, bytes));
+            return Some(Evicted {
+                host: host.key,
+                origins: host.origins.into_iter().map(|entry| entry.origin).collect(),
+                wake,
+                bytes,
+            });
         }
         None
     }

@@ -71,7 +71,7 @@ mod tick;
 mod trouble;
 
 pub use asks::{RequestRate, RobotsAsks};
-pub use durable::Restart;
+pub use durable::{Evicted, Restart};
 pub use hours::Hours;
 pub use origin::RobotsState;
 pub use overrides::{BadPattern, Override, Overrides};

@@ -114,6 +114,11 @@ impl OriginEntry {
         };
     }
 
+    /// Takes in what is asked of our pace, and nothing else.
+    pub(crate) fn heed(&mut self, asks: &RobotsAsks) {
+        self.asks = OriginAsks::of(asks);
+    }
+
     /// The time has come to ask an unreachable robots.txt again, or for pages again.
     pub(crate) fn retry(&mut self) {
         match (&mut self.asks, self.state) {

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use crawl_weburl::{HostKey, Origin};
 use foldhash::fast::RandomState;
 
+use crate::asks::RobotsAsks;
 use crate::dice::Dice;
 use crate::gate::{GateKey, Gates};
 use crate::host::{Host, NO_GATE, Place};
@@ -109,6 +110,22 @@ impl Scheduler {
         self.touch_origin(id, index, |entry| entry.judged(now, state));
         self.hosts[id].learn_pace();
         self.refresh(id);
+    }
+
+    /// What an origin's robots.txt asks of our pace, where its pages are not to be asked for
+    /// yet: other requests to its host keep to it from now on.
+    pub fn heed(&mut self, now: Tick, origin: &Origin, asks: &RobotsAsks) {
+        self.advance(now);
+        let (id, index) = self.origin_number(origin);
+        self.touch_origin(id, index, |entry| entry.heed(asks));
+        self.hosts[id].learn_pace();
+        self.refresh(id);
+    }
+
+    /// Whether a host is in memory.
+    #[must_use]
+    pub fn knows(&self, host: &HostKey) -> bool {
+        self.by_host.contains_key(host)
     }
 
     /// How much a host matters: 0, as a new one has it, comes first.

@@ -195,6 +195,11 @@ table! { "politeness", "How politely [politeness]", PolitenessLayer, Politeness 
     /// Requests in flight in all
     #[arg(value_name = "N")]
     concurrency: u32 = 256;
+    /// Hosts in memory at which idle ones are let go; they are kept on disk
+    ///
+    /// A host takes about 600 octets. Hosts with work always stay.
+    #[arg(value_name = "N")]
+    hosts_in_memory: Count = Count(500_000);
     /// End when only resting hosts are left, and for longer than this
     ///
     /// Hosts that asked us to wait or can't be reached are named then, and their pages

@@ -397,3 +397,31 @@ fn a_site_of_its_own_table_has_its_own_delay_and_budget() {
     assert_eq!(own.count(), 3);
     assert!(summary.pages > 6);
 }
+
+#[test]
+fn hosts_that_leave_memory_lose_nothing() {
+    let web = TestWeb::builder().hosts(8).seed(9).pages(12).start();
+    let mut crawl = Crawl::of(&web);
+    crawl.config.scope.mode = ScopeMode::Any;
+    crawl.config.fetch.allow_private = true;
+    crawl.config.politeness.delay = Duration::from_millis(5);
+    crawl.config.hosts_in_memory = 0;
+    crawl.run().unwrap();
+    let fetched: BTreeSet<String> = crawl.statuses().into_keys().collect();
+    let wanted = web.truth(Reach::Any).fetched_with_sitemaps();
+    assert!(
+        wanted.is_subset(&fetched),
+        "{:?}",
+        wanted.difference(&fetched)
+    );
+    for host in 0..8 {
+        let log = web.log_of(host);
+        let asked = log.iter().filter(|entry| entry.path == "/robots.txt");
+        assert_eq!(asked.count(), 1, "a copy is known as long as it holds");
+        assert!(
+            gaps(&log).iter().all(|gap| *gap >= 5_000),
+            "{:?}",
+            gaps(&log)
+        );
+    }
+}

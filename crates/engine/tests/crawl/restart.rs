@@ -1,9 +1,10 @@
 //! Going on where the last run ended.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use crawl_engine::{Ended, EngineError, HostLocks, Stop};
-use crawl_testweb::{Reach, TestWeb};
+use crawl_engine::{Ended, EngineError, HostLocks, Stop, Summary};
+use crawl_testweb::{Answer, Reach, TestWeb};
 use crawl_weburl::HostKey;
 
 use crate::support::{Crawl, expected};
@@ -30,7 +31,7 @@ fn interrupted_again_and_again_it_lists_every_page_once() {
         [|_: &_| Stop::Drain, |_: &_| Stop::Now] as [fn(&crawl_engine::Progress) -> Stop; 2]
     {
         let mut crawl = Crawl::of(&web);
-        crawl.config.politeness.delay = std::time::Duration::from_millis(1);
+        crawl.config.politeness.delay = Duration::from_millis(1);
         let mut interrupted = 0;
         loop {
             let summary = crawl.run_until(urgency).unwrap();
@@ -139,4 +140,29 @@ fn two_crawls_of_one_user_ask_a_host_one_after_the_other() {
     let summary = crawl.run().unwrap();
     assert_eq!(summary.ended, Ended::Finished);
     assert!(summary.pages >= 8);
+}
+
+#[test]
+fn an_hour_s_rest_outlives_the_process() {
+    let web = TestWeb::builder()
+        .seed(6)
+        .pages(8)
+        .script(0, "/", Answer::of(503).header("retry-after", "3600"))
+        .start();
+    let crawl = Crawl::of(&web);
+    let rest = |summary: Summary| match summary.ended {
+        Ended::Unreachable(hosts) => (hosts[0].why.clone(), hosts[0].next_try),
+        ended => panic!("{ended:?}"),
+    };
+    let (why, until) = rest(crawl.run().unwrap());
+    assert_eq!(why, "it sent a Retry-After");
+    let asked = web.log().len();
+    for _ in 0..2 {
+        let again = rest(crawl.run_until(|_| Stop::No).unwrap());
+        assert_eq!(again.0, "it sent a Retry-After");
+        // The log of requests has whole milliseconds, the state has microseconds.
+        let moved = again.1.since(until).max(until.since(again.1));
+        assert!(moved < Duration::from_millis(2), "{moved:?}");
+        assert_eq!(web.log().len(), asked, "nothing is asked before");
+    }
 }

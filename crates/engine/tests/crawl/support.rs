@@ -61,6 +61,7 @@ impl Crawl {
                 ..Politeness::default()
             },
             own_site: false,
+            hosts_in_memory: 1_000,
             host_locks: None,
             wait_unreachable: Duration::ZERO,
             fetch,

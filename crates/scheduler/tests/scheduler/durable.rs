@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crawl_scheduler::{GapReason, Politeness, Poll, Restart, Scheduler, SignalKind, Tick};
+use crawl_scheduler::{Evicted, GapReason, Politeness, Poll, Restart, Scheduler, SignalKind, Tick};
 use crawl_weburl::Origin;
 
 use crate::stage::{SECOND, Stage, asked_to_wait};
@@ -145,7 +145,13 @@ fn ours_an_idle_host_leaves_memory_and_comes_back_as_it_was() {
     let busy = stage.open("http://busy.example", 5);
     stage.exchange(asked_to_wait(Some(100)));
     assert_eq!(stage.scheduler.hosts(), 2);
-    let (host, wake, bytes) = stage.scheduler.evict().unwrap();
+    let Evicted {
+        host,
+        origins,
+        wake,
+        bytes,
+    } = stage.scheduler.evict().unwrap();
+    assert_eq!(origins, [origin.clone()]);
     assert_eq!(
         (&host, wake),
         (&origin.host_key(), stage.now + 100 * SECOND)

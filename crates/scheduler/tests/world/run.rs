@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crawl_scheduler::{
-    Permit, Poll, Purpose, RateLimit, Restart, RobotsState, Scheduler, Signal, SignalKind, Spent,
-    Tick,
+    Evicted, Permit, Poll, Purpose, RateLimit, Restart, RobotsState, Scheduler, Signal, SignalKind,
+    Spent, Tick,
 };
 use crawl_weburl::{HostKey, Origin};
 
@@ -110,7 +110,7 @@ impl World {
     /// Takes every idle host out of memory: how many, and how many octets are stored.
     pub(crate) fn evict_all(&mut self) -> (u64, u64) {
         let (mut hosts, mut octets) = (0, 0);
-        while let Some((_, _, bytes)) = self.scheduler.evict() {
+        while let Some(Evicted { bytes, .. }) = self.scheduler.evict() {
             hosts += 1;
             octets += bytes.len() as u64;
         }
@@ -399,7 +399,9 @@ impl World {
             return;
         }
         if self.dice.percent(self.plan.churn)
-            && let Some((key, _, bytes)) = self.scheduler.evict()
+            && let Some(Evicted {
+                host: key, bytes, ..
+            }) = self.scheduler.evict()
         {
             let host = host_number(key.as_str());
             self.tally.evictions += 1;
