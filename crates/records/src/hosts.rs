@@ -54,8 +54,21 @@ pub struct Gaps {
     pub most_asked_ms: Option<u64>,
     /// What asked for that one: `delay`, `crawl-delay` ..
     pub most_asked_by: Option<String>,
+    /// Gaps that the site itself asked for, by what asked: `crawl-delay`, `request-rate`,
+    /// `rate-limit`. Where they are long, fewer pages are fetched in the same time.
+    #[serde(default)]
+    pub by_site: BTreeMap<String, SiteGaps>,
     /// Gaps shorter than what was asked for.
     pub short: u64,
+}
+
+/// Gaps that one rule of a site asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SiteGaps {
+    /// How many.
+    pub count: u64,
+    /// Their sum as asked for, in milliseconds.
+    pub asked_ms: u64,
 }
 
 /// Waits that the host asked for (Retry-After, 429, 503), and what it was given.
@@ -224,6 +237,14 @@ impl Gaps {
         if self.most_asked_ms.is_none_or(|most| sent.gap_asked > most) {
             self.most_asked_ms = Some(sent.gap_asked);
             self.most_asked_by = Some(sent.why.clone());
+        }
+        if matches!(
+            sent.why.as_str(),
+            "crawl-delay" | "request-rate" | "rate-limit"
+        ) {
+            let gaps = self.by_site.entry(sent.why.clone()).or_default();
+            gaps.count += 1;
+            gaps.asked_ms += sent.gap_asked;
         }
         self.short += u64::from(seen + ROUNDING_MS < sent.gap_asked);
     }

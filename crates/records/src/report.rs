@@ -494,6 +494,7 @@ mod tests {
                         "asked_then_ms": 1000,
                         "most_asked_ms": 1000,
                         "most_asked_by": "delay",
+                        "by_site": {},
                         "short": 0
                       },
                       "waits": {
@@ -527,6 +528,7 @@ mod tests {
                         "asked_then_ms": null,
                         "most_asked_ms": null,
                         "most_asked_by": null,
+                        "by_site": {},
                         "short": 0
                       },
                       "waits": {

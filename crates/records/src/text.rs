@@ -1,7 +1,7 @@
 //! The report as text.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Display};
+use std::fmt::{self, Display, Write as _};
 
 use crate::hosts::{HostReport, RobotsReport};
 use crate::report::Report;
@@ -66,13 +66,18 @@ fn host_lines(f: &mut fmt::Formatter<'_>, host: &HostReport) -> fmt::Result {
 /// How a host's gaps were kept, in words.
 pub(crate) fn gaps(host: &HostReport) -> String {
     let gaps = &host.gaps;
-    match (gaps.least_seen_ms, gaps.asked_then_ms) {
-        (Some(seen), Some(asked)) => format!(
-            "least seen {seen} ms where {asked} ms were asked for, {}",
-            kept(gaps.short)
-        ),
-        _ => "none, a single request".to_owned(),
+    let (Some(seen), Some(asked)) = (gaps.least_seen_ms, gaps.asked_then_ms) else {
+        return "none, a single request".to_owned();
+    };
+    let mut words = format!(
+        "least seen {seen} ms where {asked} ms were asked for, {}",
+        kept(gaps.short)
+    );
+    for (rule, gaps) in &gaps.by_site {
+        let (count, seconds) = (gaps.count, gaps.asked_ms / 1000);
+        let _ = write!(words, "; {count} by the site's {rule}, {seconds} s in all");
     }
+    words
 }
 
 /// How a host's waits were kept, in words.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 use crate::workspace::{self, Workspace};
-use crate::{boundaries, debian, docker, tools};
+use crate::{boundaries, debian, docker, simulate, tools};
 
 /// One check, or one thing that checks need.
 struct Step {
@@ -16,7 +16,7 @@ struct Step {
     run: fn(&Workspace) -> Result<()>,
 }
 
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 14] = [
     Step {
         name: "fmt",
         heavy: false,
@@ -56,6 +56,11 @@ const STEPS: [Step; 13] = [
         name: "test-with-servers",
         heavy: true,
         run: test_with_servers,
+    },
+    Step {
+        name: "simulate",
+        heavy: false,
+        run: |_| simulate::small(),
     },
     Step {
         name: "doctest",

@@ -56,6 +56,17 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
 }
 
+/// A small web from a fresh seed, which is printed.
+pub(crate) fn small() -> Result<()> {
+    run(&Args {
+        hosts: 1_000,
+        urls: 20_000,
+        seed: None,
+        trouble: 10,
+        churn: 0,
+    })
+}
+
 fn plan(args: &Args, seed: u64) -> Plan {
     let hosts = args.hosts.max(1);
     let origins = u64::from(hosts) * u64::from(100 + SECOND_ORIGINS) / 100;
