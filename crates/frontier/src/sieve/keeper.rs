@@ -48,11 +48,10 @@ struct Duty {
 }
 
 /// What ended a thread.
-enum Failure {
-    /// Not told to anybody yet.
-    New(FrontierError),
-    /// Told; said again in its words.
-    Told(String),
+struct Failure {
+    /// Until the first transaction was told.
+    why: Option<FrontierError>,
+    said: String,
 }
 
 impl Keeper {
@@ -110,30 +109,17 @@ impl Keeper {
         while full && duty.frozen.is_some() && duty.failed.is_none() {
             duty = self.wait(duty);
         }
-        match duty.failed.take() {
+        match &mut duty.failed {
             None => Ok(()),
-            Some(failure) => {
-                let (why, said) = match failure {
-                    Failure::New(why) => {
-                        let said = why.to_string();
-                        (why, said)
-                    }
-                    Failure::Told(said) => {
-                        let again = io::Error::other(said.clone());
-                        let path = self.dir.clone();
-                        (
-                            self.ledger.run_failed(RunError::Io {
-                                path,
-                                source: again,
-                            }),
-                            said,
-                        )
-                    }
-                };
-                duty.failed = Some(Failure::Told(said));
-                Err(why)
-            }
+            Some(Failure { why, said }) => Err(why.take().unwrap_or_else(|| self.failure(said))),
         }
+    }
+
+    fn failure(&self, said: &str) -> FrontierError {
+        self.ledger.run_failed(RunError::Io {
+            path: self.dir.clone(),
+            source: io::Error::other(said),
+        })
     }
 
     pub(super) fn commit<E>(
@@ -171,15 +157,17 @@ impl Keeper {
     /// Does a thread's work. An end that is a failure, or a panic, is told to the next
     /// transaction, which would wait for the thread otherwise.
     fn end(&self, work: impl FnOnce() -> Result<(), FrontierError>) {
-        let ended = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-            let (path, source) = (self.dir.clone(), io::Error::other("a thread panicked"));
-            Err(self.ledger.run_failed(RunError::Io { path, source }))
-        });
+        let ended = catch_unwind(AssertUnwindSafe(work));
+        let ended = ended.unwrap_or_else(|_| Err(self.failure("a thread panicked")));
         if let Err(why) = ended {
             tracing::error!(error = %why, "the sieve can't be written");
+            let said = why.to_string();
             let mut duty = self.duty();
             duty.stop = true;
-            duty.failed.get_or_insert(Failure::New(why));
+            duty.failed.get_or_insert(Failure {
+                why: Some(why),
+                said,
+            });
             drop(duty);
             self.changed.notify_all();
         }
@@ -200,7 +188,8 @@ impl Keeper {
             drop(duty);
             self.write_table(&frozen)?;
             let mut duty = self.duty();
-            duty.frozen = None;
+            // The next one may wait already.
+            duty.frozen.take_if(|now| Arc::ptr_eq(now, &frozen));
             duty.grown = true;
             drop(duty);
             self.changed.notify_all();

@@ -232,6 +232,24 @@ fn ours_a_full_disk_is_told_to_each_transaction_to_come() {
     }
 }
 
+#[test]
+fn ours_tables_in_memory_are_bounded() {
+    let mut bench = Bench::new();
+    let sieve = bench.open(Arc::new(SystemDisk), 10).unwrap();
+    for n in 0..2000 {
+        bench
+            .commit(
+                &sieve,
+                &[record(3 * n, 1), record(3 * n + 1, 1), record(3 * n + 2, 1)],
+            )
+            .unwrap();
+        let view = sieve.view();
+        assert!(view.fresh.len() <= 2 * 10 + 6, "{}", view.fresh.len());
+        let frozen = view.frozen.as_ref().map_or(0, |frozen| frozen.table.len());
+        assert!(frozen <= 2 * 10 + 6, "{frozen}");
+    }
+}
+
 /// Commits of a life, and after how many operations its disk fails.
 type Life = (Vec<Vec<(u64, u8)>>, u64);
 

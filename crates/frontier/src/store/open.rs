@@ -36,8 +36,9 @@ const KNOWN: &str = "known";
 /// read again on opening. It is the least that the store takes.
 const JOURNAL_OCTETS: u64 = 64 << 20;
 
-/// Two: one flushes while the other compacts. More would take the cores of the crawl.
-const WORKERS: usize = 2;
+/// One. Of several the first only flushes, and while another compacts it spins: it puts
+/// each request to compact back into the queue that it takes it from.
+const WORKERS: usize = 1;
 
 /// Each table, and how much it gathers in memory before it writes a sorted run: more
 /// where more is written, and at random keys. All of them full are 100 MiB, and twice

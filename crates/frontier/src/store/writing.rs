@@ -38,13 +38,13 @@ struct QueueEdit {
 impl FjallTransaction<'_> {
     pub(super) fn write(&mut self) -> Result<Writing, FrontierError> {
         let tables = &self.frontier.tables;
+        let mut changes = self.changes.take();
         let mut writing = Writing {
             batch: tables.db.batch().durability(Some(tables.persist)),
-            records: Vec::new(),
+            records: Vec::with_capacity(changes.len()),
             notes: Vec::new(),
             merge: Merge::default(),
         };
-        let mut changes = self.changes.take();
         let (edits, places) = by_origin(&changes);
         for (origin, edit) in edits {
             let change = self.write_queue(&mut writing.batch, origin, edit, &mut changes)?;
