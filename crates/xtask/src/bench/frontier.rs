@@ -1,10 +1,10 @@
-//! Benchmarks that are run by hand: they take long, and much disk.
+//! How fast a frontier on disk takes in what a crawl finds.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use clap::{Args, Subcommand};
+use clap::Args;
 
 use crate::workspace::{Workspace, output, run};
 
@@ -12,12 +12,6 @@ use crate::workspace::{Workspace, output, run};
 const OCTETS_PER_URL: u64 = 150;
 /// What a small frontier takes.
 const OCTETS_AT_LEAST: u64 = 1 << 30;
-
-#[derive(Subcommand)]
-pub(crate) enum Bench {
-    /// Fill a frontier on disk as a crawl does; prints a table row
-    Frontier(FrontierArgs),
-}
 
 #[derive(Args)]
 pub(crate) struct FrontierArgs {
@@ -35,13 +29,7 @@ pub(crate) struct FrontierArgs {
     dir: Option<PathBuf>,
 }
 
-pub(crate) fn bench(workspace: &Workspace, bench: &Bench) -> Result<()> {
-    match bench {
-        Bench::Frontier(args) => frontier(workspace, args),
-    }
-}
-
-fn frontier(workspace: &Workspace, args: &FrontierArgs) -> Result<()> {
+pub(super) fn fill(workspace: &Workspace, args: &FrontierArgs) -> Result<()> {
     let dir = args.dir.clone();
     let dir = dir.unwrap_or_else(|| workspace.target.join("bench-frontier"));
     if dir.exists() {
