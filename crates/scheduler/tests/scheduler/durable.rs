@@ -151,7 +151,7 @@ fn ours_an_idle_host_leaves_memory_and_comes_back_as_it_was() {
         wake,
         bytes,
     } = stage.scheduler.evict().unwrap();
-    assert_eq!(origins, [origin.clone()]);
+    assert_eq!(origins, std::slice::from_ref(&origin));
     assert_eq!(
         (&host, wake),
         (&origin.host_key(), stage.now + 100 * SECOND)
