@@ -26,14 +26,17 @@ use crate::settings::{
     Checked, ForbiddenName, NAME_AND_VERSION, PurposeName, ScopeName, Settings, check,
     contact_mail, first_start, host_locks_file, hours, record, rules_since, user_agent,
 };
-use crate::units::Span;
+use crate::units::{Span, Switch};
 use crate::{records, signals};
 
 /// Crawls, and says how it went. The exit code, or why there was no crawl.
 pub(crate) fn run(settings: &Settings) -> Result<u8, Refusal> {
     let mut settings = settings.clone();
     let mut checked = check(&settings)?;
-    keep_older_seeds(&mut settings, &mut checked);
+    let older = fs::read_to_string(checked.output.join("crawl.toml")).unwrap_or_default();
+    let older: toml::Table = older.parse().unwrap_or_default();
+    keep_older_seeds(&older, &mut settings, &mut checked);
+    keep_what_is_kept(&older, &settings, &checked)?;
     let settings = &settings;
     let screen = Screen::new(settings);
     start_log(settings, &screen)?;
@@ -56,14 +59,39 @@ pub(crate) fn run(settings: &Settings) -> Result<u8, Refusal> {
 
 /// Seeds of the earlier runs in the directory stay seeds beside new ones: what they left
 /// pending is still theirs.
-fn keep_older_seeds(settings: &mut Settings, checked: &mut Checked) {
-    let older = fs::read_to_string(checked.output.join("crawl.toml")).unwrap_or_default();
-    for seed in older_seeds(&older) {
+fn keep_older_seeds(older: &toml::Table, settings: &mut Settings, checked: &mut Checked) {
+    for seed in older_seeds(older) {
         if !checked.seeds.contains(&seed) {
             settings.seed.push(seed.to_string());
             checked.seeds.push(seed);
         }
     }
+}
+
+/// An archive of a part of the pages, or links of a part, would pass for the whole: what a
+/// crawl keeps is settled when it begins.
+fn keep_what_is_kept(
+    older: &toml::Table,
+    settings: &Settings,
+    checked: &Checked,
+) -> Result<(), Refusal> {
+    let kept = |key: &str| older.get("output")?.get(key)?.as_str()?.parse().ok();
+    for (key, asked) in [
+        ("warc", settings.output.warc),
+        ("links", settings.output.links),
+    ] {
+        let Some(begun) = kept(key).filter(|begun: &Switch| *begun != asked) else {
+            continue;
+        };
+        let output = checked.output.display();
+        return Err(Refusal::usage(format!(
+            "--{key} is {asked}, and the crawl in {output} was begun with {begun}"
+        ))
+        .hint(format!(
+            "leave --{key} as it was, or start anew with another --output"
+        )));
+    }
+    Ok(())
 }
 
 async fn crawl(config: Config, screen: &Screen) -> Result<Result<Summary, EngineError>, Refusal> {
@@ -218,9 +246,8 @@ fn config_text(settings: &Settings, output: &Path) -> String {
     record(&settings, first.as_deref().unwrap_or(&now), &now, &since)
 }
 
-/// The seeds in the text of a crawl.toml; none where it can't be read.
-fn older_seeds(toml: &str) -> Vec<CanonicalUrl> {
-    let table: toml::Table = toml.parse().unwrap_or_default();
+/// The seeds in a crawl.toml.
+fn older_seeds(table: &toml::Table) -> Vec<CanonicalUrl> {
     let seeds = table.get("seed").and_then(toml::Value::as_array);
     let seeds = seeds.into_iter().flatten().filter_map(toml::Value::as_str);
     seeds

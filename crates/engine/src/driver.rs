@@ -114,7 +114,9 @@ impl Driver {
         } else {
             Restart::AfterKill
         };
-        ring.restore(rest)?;
+        if resumed {
+            ring.restore(rest)?;
+        }
         for row in requests.tail::<RequestRow>(LOG_TAIL_ROWS)?.rows {
             ring.note_past_request(now, &row)?;
         }

@@ -13,6 +13,8 @@ use crate::ring::Ring;
 pub(crate) struct Hosts {
     /// Hosts of the seeds, which come before others that are ready as long.
     of_seeds: HashSet<HostKey>,
+    /// Whether this run goes on with an earlier one.
+    pub(crate) is_resumed: bool,
     /// What the last run's end asks of hosts that are met for the first time.
     pub(crate) restart: Restart,
     /// Hosts that left memory and may not be asked yet, by the moment they may. Until then
@@ -25,6 +27,7 @@ impl Hosts {
     pub(crate) fn new(config: &Config) -> Hosts {
         Hosts {
             of_seeds: config.seeds.iter().map(CanonicalUrl::host_key).collect(),
+            is_resumed: false,
             restart: Restart::AfterKill,
             away: HashMap::new(),
             wakes: BTreeSet::new(),

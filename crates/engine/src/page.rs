@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crawl_fetcher::{Exchange, Failure};
-use crawl_frontier::{Exclusion, FrontierError, Lease, Reason};
+use crawl_frontier::{Exclusion, FrontierError, Lease, Reason, UrlKind};
+use crawl_policy::scope::{OutReason, ScopeVerdict};
 use crawl_scheduler::{RobotsState, SignalKind, Tick};
 use crawl_weburl::{HostKey, Origin};
 
@@ -13,6 +14,14 @@ use crate::read::redirect_target;
 use crate::request_log;
 use crate::ring::Ring;
 use crate::usage;
+
+/// May a leased URL be asked for?
+enum Judgement {
+    Allowed(Judged),
+    Refused(Exclusion),
+    /// Its origin's robots.txt comes first.
+    RobotsFirst,
+}
 
 impl Ring {
     /// The next URL of an origin that may be asked for; those that may not are settled
@@ -30,50 +39,23 @@ impl Ring {
             let Some(lease) = self.frontier.lease(origin)? else {
                 break;
             };
-            let refusal = match &standing {
-                Standing::InForce(rules) => {
-                    let path = lease.url.path_and_query();
-                    let verdict = rules.robots.judge(path);
-                    let against = match verdict.is_allowed() {
-                        true => usage::refusal(rules, path, self.config.purpose),
-                        false => Some(request_log::robots_exclusion(&verdict)),
-                    };
-                    let Some(against) = against else {
-                        let judged = Judged {
-                            robots: request_log::robots_verdict(&verdict),
-                            rules: Arc::clone(rules),
-                        };
-                        self.unsettled += 1;
-                        self.leases_out += 1;
-                        self.accounts.leased(&host);
-                        self.scheduler
-                            .waiting(now, origin, self.frontier.pending(origin));
-                        return Ok(Some(Job::Page { lease, judged }));
-                    };
-                    against
+            let exclusion = match self.judge(&standing, &lease) {
+                Judgement::Allowed(judged) => {
+                    self.unsettled += 1;
+                    self.leases_out += 1;
+                    self.accounts.leased(&host);
+                    self.scheduler
+                        .waiting(now, origin, self.frontier.pending(origin));
+                    return Ok(Some(Job::Page { lease, judged }));
                 }
-                Standing::Forbidden(status) => Exclusion {
-                    rule: Some(format!("robots.txt answered {status}")),
-                    ..Exclusion::of(Reason::Robots)
-                },
-                Standing::Refused(why) => Exclusion {
-                    reason: Reason::Address,
-                    rule: Some(why.clone()),
-                    line: None,
-                },
-                Standing::Unknown => {
+                Judgement::Refused(exclusion) => exclusion,
+                Judgement::RobotsFirst => {
                     self.frontier.release(lease);
                     self.scheduler.robots(now, origin, RobotsState::Unknown);
                     return Ok(None);
                 }
             };
-            self.write(
-                Item::Excluded {
-                    lease,
-                    exclusion: refusal,
-                },
-                out,
-            );
+            self.write(Item::Excluded { lease, exclusion }, out);
         }
         let left = if full {
             0
@@ -85,6 +67,60 @@ impl Ring {
             self.locks.free(&host);
         }
         Ok(None)
+    }
+
+    fn judge(&self, standing: &Standing, lease: &Lease) -> Judgement {
+        let refused = |rule: String, reason| {
+            Judgement::Refused(Exclusion {
+                rule: Some(rule),
+                ..Exclusion::of(reason)
+            })
+        };
+        if let Some(exclusion) = self.out_of_scope(lease) {
+            return Judgement::Refused(exclusion);
+        }
+        match standing {
+            Standing::InForce(rules) => {
+                let path = lease.url.path_and_query();
+                let verdict = rules.robots.judge(path);
+                if !verdict.is_allowed() {
+                    return Judgement::Refused(request_log::robots_exclusion(&verdict));
+                }
+                match usage::refusal(rules, path, self.config.purpose) {
+                    Some(exclusion) => Judgement::Refused(exclusion),
+                    None => Judgement::Allowed(Judged {
+                        robots: request_log::robots_verdict(&verdict),
+                        rules: Arc::clone(rules),
+                    }),
+                }
+            }
+            Standing::Forbidden(status) => {
+                refused(format!("robots.txt answered {status}"), Reason::Robots)
+            }
+            Standing::Refused(why) => refused(why.clone(), Reason::Address),
+            Standing::Unknown => Judgement::RobotsFirst,
+        }
+    }
+
+    /// What an earlier run queued may lie out of this one's scope.
+    fn out_of_scope(&self, lease: &Lease) -> Option<Exclusion> {
+        if !self.hosts.is_resumed || lease.is_seed {
+            return None;
+        }
+        let host = lease.url.host_key();
+        if lease.kind == UrlKind::Sitemap && self.may_read_sitemap(&lease.url, &host) {
+            return None;
+        }
+        match self.scope.judge(&lease.url, lease.depth) {
+            ScopeVerdict::In => None,
+            ScopeVerdict::Out { reason, rule } => Some(Exclusion {
+                rule: Some(rule),
+                ..Exclusion::of(match reason {
+                    OutReason::Depth => Reason::Depth,
+                    _ => Reason::Scope,
+                })
+            }),
+        }
     }
 
     pub(crate) fn page_fetched(

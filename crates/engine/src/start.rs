@@ -20,6 +20,7 @@ impl Ring {
     /// # Errors
     /// [`FrontierError`] where the store fails.
     pub fn restore(&mut self, rest: Restart) -> Result<(), FrontierError> {
+        self.hosts.is_resumed = true;
         self.hosts.restart = rest;
         if self.config.budgets.max_server_time.is_some() {
             for (_, _, stored) in self.frontier.hosts()? {

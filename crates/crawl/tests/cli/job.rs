@@ -5,6 +5,7 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use crawl_testweb::{Answer, Reach, TestWeb};
+use expect_test::expect;
 
 use crate::harness::{Dir, Ran, setup};
 
@@ -249,4 +250,23 @@ fn interrupt(child: Child) -> Ran {
     let sent = Command::new("kill").args(["-INT", &id]).status().unwrap();
     assert!(sent.success());
     Ran::of(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn what_a_crawl_keeps_is_settled_when_it_begins() {
+    let web = TestWeb::builder().seed(2).pages(3).start();
+    let (_dir, cmd) = setup("kept");
+    let url = web.url(0, "/");
+    let quick = ["--delay", "0s", "--delay-factor", "0", "-q"];
+    let begin = ["--seed", &url, "--output", "out"];
+    assert_eq!(cmd.run(&[&begin[..], &quick].concat()).code, 0);
+    let other = cmd.run(&["--output", "out", "--warc", "off"]);
+    assert_eq!(other.code, 2);
+    expect![[r#"
+        error: --warc is off, and the crawl in out was begun with on
+        hint: leave --warc as it was, or start anew with another --output
+    "#]]
+    .assert_eq(&other.stderr);
+    assert_eq!(cmd.run(&["--output", "out", "--links", "on"]).code, 2);
+    assert_eq!(cmd.run(&["--output", "out", "--warc", "on", "-q"]).code, 0);
 }

@@ -166,3 +166,24 @@ fn an_hour_s_rest_outlives_the_process() {
         assert_eq!(web.log().len(), asked, "nothing is asked before");
     }
 }
+
+#[test]
+fn what_is_queued_is_judged_by_the_scope_of_the_run() {
+    let web = TestWeb::builder().seed(6).pages(30).start();
+    let mut crawl = Crawl::of(&web);
+    crawl.config.budgets.max_pages = Some(3);
+    crawl.run().unwrap();
+    let before = crawl.statuses();
+    crawl.config.budgets.max_pages = None;
+    crawl.config.scope.exclude = vec!["/p".to_owned()];
+    let summary = crawl.run().unwrap();
+    assert_eq!(summary.ended, Ended::Finished);
+    let after = crawl.statuses();
+    let late = after.keys().filter(|url| !before.contains_key(*url));
+    assert!(
+        late.clone().all(|url| !url.contains("/p")),
+        "{:?}",
+        late.collect::<Vec<_>>()
+    );
+    assert!(crawl.excluded().values().any(|reason| reason == "scope"));
+}
