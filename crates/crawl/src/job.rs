@@ -181,14 +181,14 @@ fn config(settings: &Settings, checked: &Checked) -> Config {
 
 fn robots_times(settings: &Settings) -> RobotsTimes {
     let asked = &settings.exclusion;
-    let times = RobotsTimes::default();
+    let most = asked.robots_max_age.get();
     RobotsTimes {
-        most: asked.robots_max_age.get(),
-        least: times.least.min(asked.robots_max_age.get()),
+        most,
+        least: RobotsTimes::default().least.min(most),
         first_wait: asked.robots_retry.get(),
         longest_wait: asked.robots_retry_most.get(),
+        longest_asked: settings.politeness.max_retry_after.get(),
         last_good: asked.robots_last_good.get(),
-        ..times
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use crawl_scheduler::{Overrides, Tick};
-use crawl_weburl::HostKey;
+use crawl_weburl::{HostKey, Origin};
 
 use crate::config::{Budgets, HostBudget};
 
@@ -19,6 +19,8 @@ pub(crate) struct Accounts {
     by_host: HashMap<HostKey, Account>,
     /// Hosts whose budget is spent, and the name of the budget.
     full: HashMap<HostKey, &'static str>,
+    /// Origins that found their host full while leases were out.
+    turned_away: HashMap<HostKey, Vec<Origin>>,
     /// Time that servers spent on our requests, over all hosts and runs.
     served: Duration,
 }
@@ -44,6 +46,7 @@ impl Accounts {
             sites: sites.clone(),
             by_host: HashMap::new(),
             full: HashMap::new(),
+            turned_away: HashMap::new(),
             served: Duration::ZERO,
         }
     }
@@ -55,9 +58,11 @@ impl Accounts {
         };
         let known = self.by_host.entry(host.clone()).or_default();
         *known = Account {
-            leases: known.leases,
-            since: known.since,
-            ..account
+            // What is known may be newer than what was stored.
+            pages: known.pages.max(account.pages),
+            octets: known.octets.max(account.octets),
+            served: known.served.max(account.served),
+            ..*known
         };
         rest
     }
@@ -97,9 +102,24 @@ impl Accounts {
         self.by_host.entry(host.clone()).or_default().leases += 1;
     }
 
-    pub(crate) fn lease_ended(&mut self, host: &HostKey) {
+    /// A lease became a page, or none. The host's origins that were turned away, whose turn
+    /// it may be now.
+    pub(crate) fn lease_ended(&mut self, host: &HostKey) -> Vec<Origin> {
         if let Some(account) = self.by_host.get_mut(host) {
             account.leases = account.leases.saturating_sub(1);
+        }
+        self.turned_away.remove(host).unwrap_or_default()
+    }
+
+    /// An origin has URLs for which its full host has no room.
+    pub(crate) fn turn_away(&mut self, origin: &Origin) {
+        let host = origin.host_key();
+        // Only what leases fill can have room again.
+        if self.account(&host).leases > 0 {
+            let origins = self.turned_away.entry(host).or_default();
+            if !origins.contains(origin) {
+                origins.push(origin.clone());
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! Which hosts are in memory: those with work, and of the others the latest.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crawl_frontier::FrontierError;
@@ -17,8 +18,9 @@ pub(crate) struct Hosts {
     pub(crate) is_resumed: bool,
     /// What the last run's end asks of hosts that are met for the first time.
     pub(crate) restart: Restart,
-    /// Hosts that left memory and may not be asked yet, by the moment they may. Until then
-    /// their state may be on its way to the disk; afterwards nothing of it is owed.
+    /// States of each host that are on their way to the disk.
+    sent: HashMap<HostKey, u32>,
+    /// Hosts that left memory, each until it may be asked and its state is on disk.
     away: HashMap<HostKey, (Tick, Vec<u8>)>,
     wakes: BTreeSet<(Tick, HostKey)>,
 }
@@ -29,8 +31,30 @@ impl Hosts {
             of_seeds: config.seeds.iter().map(CanonicalUrl::host_key).collect(),
             is_resumed: false,
             restart: Restart::AfterKill,
+            sent: HashMap::new(),
             away: HashMap::new(),
             wakes: BTreeSet::new(),
+        }
+    }
+
+    /// A state of the host was handed to the writer.
+    pub(crate) fn state_sent(&mut self, host: &HostKey) {
+        *self.sent.entry(host.clone()).or_default() += 1;
+    }
+
+    /// States of these hosts are on disk, or newer ones are.
+    pub(crate) fn states_kept(&mut self, now: Tick, hosts: &[HostKey]) {
+        for host in hosts {
+            let Entry::Occupied(mut sent) = self.sent.entry(host.clone()) else {
+                continue;
+            };
+            *sent.get_mut() -= 1;
+            if *sent.get() == 0 {
+                sent.remove();
+                if self.away.get(host).is_some_and(|(wake, _)| *wake <= now) {
+                    self.take(host);
+                }
+            }
         }
     }
 
@@ -40,9 +64,12 @@ impl Hosts {
         Some(bytes)
     }
 
-    fn put(&mut self, host: HostKey, wake: Tick, bytes: Vec<u8>) {
-        self.wakes.insert((wake, host.clone()));
-        self.away.insert(host, (wake, bytes));
+    fn put(&mut self, now: Tick, host: HostKey, wake: Tick, bytes: Vec<u8>) {
+        self.take(&host);
+        if wake > now || self.sent.contains_key(&host) {
+            self.wakes.insert((wake, host.clone()));
+            self.away.insert(host, (wake, bytes));
+        }
     }
 
     fn drop_until(&mut self, now: Tick) {
@@ -51,7 +78,10 @@ impl Hosts {
                 self.wakes.insert((wake, host));
                 return;
             }
-            self.away.remove(&host);
+            // One whose state is still under way is dropped when that is on disk.
+            if !self.sent.contains_key(&host) {
+                self.away.remove(&host);
+            }
         }
     }
 }
@@ -93,9 +123,16 @@ impl Ring {
             let mut stored = self.accounts.stored(&host);
             stored.extend_from_slice(&bytes);
             self.accounts.forget(&host);
-            if wake > now {
-                self.hosts.put(host, wake, stored);
-            }
+            self.silent_hosts.remove(&host);
+            self.locks.free(&host);
+            self.hosts.put(now, host, wake, stored);
+        }
+    }
+
+    /// Another crawl may ask a host that has nothing to do.
+    pub(crate) fn free_if_idle(&mut self, host: &HostKey) {
+        if self.scheduler.is_idle(host) && self.accounts.leases(host) == 0 {
+            self.locks.free(host);
         }
     }
 

@@ -222,6 +222,10 @@ pub struct RobotsItem {
     pub copy: Option<(Origin, Vec<u8>)>,
     /// The exchange, encoded for the archive by the driver's reader threads.
     pub exchange: Option<Exchange>,
+    /// What the exchange was for, as the archive has it.
+    pub purpose: &'static str,
+    /// Octets of its body.
+    pub octets: u64,
     /// Records for the archive.
     pub capture: Option<Encoded>,
     /// Sitemaps that the file names.
@@ -237,8 +241,10 @@ pub struct Committed {
     pub items: u64,
     /// Origins whose queues changed, with what now waits in them.
     pub origins: Vec<(Origin, u64)>,
-    /// Octets of the bodies of its pages.
+    /// Octets of the bodies of its pages and robots.txt files.
     pub octets: u64,
+    /// The host of each state in it.
+    pub hosts: Vec<HostKey>,
     /// Leases among the items that each might have become a row of `pages.jsonl`.
     pub leases: u64,
     /// The crawl's totals as committed.

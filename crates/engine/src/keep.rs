@@ -54,7 +54,7 @@ impl Keeper {
         if let Some(exchange) = item.exchange.take() {
             // A hop's own URL does not tell whose rules it was sent for.
             let of = item.of.as_ref().map(|of| ("of", of.as_str()));
-            let more: Vec<_> = [("purpose", "robots")].into_iter().chain(of).collect();
+            let more: Vec<_> = [("purpose", item.purpose)].into_iter().chain(of).collect();
             let about = About {
                 more: &more,
                 ..About::default()

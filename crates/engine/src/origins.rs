@@ -24,6 +24,9 @@ const CACHE_OCTETS: u64 = 64 * 1024 * 1024;
 /// Files that are no robots.txt and are named at the end, at most.
 const MOST_STRANGE: usize = 20;
 
+/// More requests in flight at a host than this need an operator who answers for it.
+const MOST_PER_HOST: u32 = 4;
+
 /// The least gap at a host that the operator does not answer for.
 const LEAST_GAP: Duration = Duration::from_millis(200);
 
@@ -49,7 +52,7 @@ pub(crate) struct Origins {
     /// Whether the crawl's purpose is one that a `tdmrep.json` can speak of.
     needs_tdmrep: bool,
     own_site: bool,
-    /// Whether the configured delay is below what a host of others is given.
+    /// Whether some host is asked more quickly, or more at once, than a host of others may be.
     is_quick: bool,
     cache: RobotsCache,
     met: HashMap<Origin, Met>,
@@ -86,7 +89,7 @@ impl Origins {
             forbidden: config.robots_forbidden,
             needs_tdmrep: matches!(config.purpose, Some(Purpose::AiInput | Purpose::TrainAi)),
             own_site: config.own_site,
-            is_quick: delays(&config.politeness).any(|delay| delay < LEAST_GAP),
+            is_quick: is_quick(&config.politeness),
             cache: RobotsCache::new(CACHE_OCTETS),
             met: HashMap::new(),
             unreachable: HashMap::new(),
@@ -132,24 +135,27 @@ impl Origins {
         }
         Ok(match self.load(origin, frontier)? {
             None => Standing::Unknown,
-            Some(compiled) => match (self.forbidden, &compiled.copy) {
-                (
-                    Forbidden::Deny,
-                    RobotsCopy {
-                        state: CopyState::None,
-                        status: Some(status @ (401 | 403)),
-                        ..
-                    },
-                ) => Standing::Forbidden(*status),
-                _ => Standing::InForce(compiled),
+            Some(compiled) => match self.closed_by(&compiled.copy) {
+                Some(status) => Standing::Forbidden(status),
+                None => Standing::InForce(compiled),
             },
         })
+    }
+
+    /// The status by which an origin's robots.txt closes it.
+    fn closed_by(&self, copy: &RobotsCopy) -> Option<u16> {
+        let denies = self.forbidden == Forbidden::Deny && copy.state == CopyState::None;
+        copy.status
+            .filter(|status| denies && matches!(status, 401 | 403))
     }
 
     /// Whether an origin's `tdmrep.json` is to be asked for, by rules that are in force.
     pub(crate) fn wants_tdmrep(&self, compiled: &Compiled) -> bool {
         let known = !matches!(compiled.copy.state, CopyState::Unreachable { .. });
-        self.needs_tdmrep && known && compiled.robots.judge(TDMREP_PATH).is_allowed()
+        self.needs_tdmrep
+            && known
+            && self.closed_by(&compiled.copy).is_none()
+            && compiled.robots.judge(TDMREP_PATH).is_allowed()
     }
 
     pub(crate) fn load(
@@ -298,12 +304,17 @@ impl Origins {
     }
 }
 
-/// The delays that the operator asks for, of all hosts and of some.
-fn delays(politeness: &Politeness) -> impl Iterator<Item = Duration> {
-    let sites = politeness.sites.iter();
-    sites
-        .filter_map(|(_, terms)| terms.delay)
+/// Whether the operator asks some host for more than a host of others is asked for.
+fn is_quick(politeness: &Politeness) -> bool {
+    let sites = || politeness.sites.iter().map(|(_, terms)| terms);
+    let delays = sites().filter_map(|terms| terms.delay);
+    let widths = sites().filter_map(|terms| terms.per_host);
+    delays
         .chain([politeness.delay])
+        .any(|delay| delay < LEAST_GAP)
+        || widths
+            .chain([politeness.per_host])
+            .any(|width| width > MOST_PER_HOST)
 }
 
 /// Whether a host may be someone else's: any but those at loopback and private addresses.

@@ -14,6 +14,7 @@ use crate::read::redirect_target;
 use crate::request_log;
 use crate::ring::Ring;
 use crate::usage;
+use crate::writer::is_guess;
 
 /// May a leased URL be asked for?
 enum Judgement {
@@ -35,6 +36,9 @@ impl Ring {
         let standing = self.origins.standing(origin, &*self.frontier)?;
         let host = origin.host_key();
         let full = self.accounts.is_full(now, &host);
+        if full {
+            self.accounts.turn_away(origin);
+        }
         while !full && self.unsettled < self.unsettled_max() {
             let Some(lease) = self.frontier.lease(origin)? else {
                 break;
@@ -63,9 +67,6 @@ impl Ring {
             self.frontier.pending(origin)
         };
         self.scheduler.waiting(now, origin, left);
-        if left == 0 && self.accounts.leases(&host) == 0 {
-            self.locks.free(&host);
-        }
         Ok(None)
     }
 
@@ -104,22 +105,30 @@ impl Ring {
 
     /// What an earlier run queued may lie out of this one's scope.
     fn out_of_scope(&self, lease: &Lease) -> Option<Exclusion> {
-        if !self.hosts.is_resumed || lease.is_seed {
+        if !self.hosts.is_resumed {
             return None;
+        }
+        if lease.is_seed {
+            let rule = self.scope.excluded(&lease.url)?.clone();
+            return Some(Exclusion {
+                rule: Some(rule),
+                ..Exclusion::of(Reason::Scope)
+            });
         }
         let host = lease.url.host_key();
         if lease.kind == UrlKind::Sitemap && self.may_read_sitemap(&lease.url, &host) {
             return None;
         }
         match self.scope.judge(&lease.url, lease.depth) {
-            ScopeVerdict::In => None,
-            ScopeVerdict::Out { reason, rule } => Some(Exclusion {
+            ScopeVerdict::Out {
+                reason: OutReason::Scope,
+                rule,
+            } => Some(Exclusion {
                 rule: Some(rule),
-                ..Exclusion::of(match reason {
-                    OutReason::Depth => Reason::Depth,
-                    _ => Reason::Scope,
-                })
+                ..Exclusion::of(Reason::Scope)
             }),
+            // What is too deep may be wanted again, and settled is for ever.
+            _ => None,
         }
     }
 
@@ -133,7 +142,9 @@ impl Ring {
         out: &mut Vec<Effect>,
     ) {
         let host = lease.url.host_key();
-        self.accounts.lease_ended(&host);
+        for origin in self.accounts.lease_ended(&host) {
+            self.wake(now, &origin, self.frontier.pending(&origin));
+        }
         if kind == SignalKind::NoConnection {
             // The host's matter: the URL waits at the head of its queue, no older.
             let origin = lease.origin.clone();
@@ -150,7 +161,10 @@ impl Ring {
             out.push(Effect::Write(Item::Retry { lease, host }));
             return;
         }
-        self.accounts.settled(&host);
+        let status = result.as_ref().map_or(0, |exchange| exchange.status);
+        if !(is_guess(&lease) && (400..500).contains(&status)) {
+            self.accounts.settled(&host);
+        }
         let host = self.host_state(&host);
         match result {
             Ok(exchange) => {

@@ -22,10 +22,11 @@ use crate::config::Config;
 use crate::item::{HostState, Judged, PageItem, Reading, millis};
 use crate::usage;
 
-/// Order of a sitemap's request among the URLs of its origin, and of what it names.
-/// The /sitemap.xml that nobody named.
+/// Order of requests within an origin: the /sitemap.xml that nobody named.
 pub(crate) const PRIORITY_GUESS: u8 = 63;
+/// Then sitemaps that were named.
 const PRIORITY_SITEMAP: u8 = 64;
+/// Then what they and pages name.
 const PRIORITY_LINK: u8 = 128;
 
 /// Indexes of sitemaps within indexes that are followed.
@@ -93,10 +94,17 @@ impl Reader {
         let said = content
             .usage
             .unwrap_or_else(|| self.usage(&lease, &judged.rules, &exchange, &[]));
+        let withheld = usage::withheld(&said, self.purpose);
+        let (mut title, mut link_rows) = (content.title, content.link_rows);
+        if withheld.is_some() {
+            // They are the page's own words.
+            title = None;
+            link_rows.iter_mut().for_each(|row| row.text = None);
+        }
         let row = PageRow {
-            title: content.title,
+            title,
             usage: usage::row(&said),
-            withheld: usage::withheld(&said, self.purpose),
+            withheld,
             error: content
                 .error
                 .or_else(|| exchange.truncated.map(|_| "body_truncated".to_owned())),
@@ -110,7 +118,7 @@ impl Reader {
             capture: None,
             charset: content.charset,
             links: content.links,
-            link_rows: content.link_rows,
+            link_rows,
             unusable: content.unusable,
             joins_scope,
             exchange: Some(exchange),
@@ -129,12 +137,10 @@ impl Reader {
         if let Some(target) = redirect_target(exchange) {
             return self.redirect(lease, target, scope);
         }
-        if !(200..300).contains(&exchange.status) {
-            return Content::default();
-        }
+        let is_page = (200..300).contains(&exchange.status);
         let content_type = content_type(exchange);
         let content_type = content_type.as_deref();
-        let is_sitemap = lease.kind == UrlKind::Sitemap;
+        let is_sitemap = is_page && lease.kind == UrlKind::Sitemap;
         // What says that it is an image is neither decoded nor looked into.
         if !is_sitemap && content_type.is_some() && !crawl_extractor::is_html(content_type, b"") {
             return Content::default();
@@ -145,14 +151,22 @@ impl Reader {
             self.entries(lease, &sitemap, scope)
         } else if crawl_extractor::is_html(content_type, &decoded.bytes) {
             let page = crawl_extractor::read_html(&decoded.bytes, content_type, &self.limits);
-            Content {
-                usage: Some(self.usage(lease, rules, exchange, &page.metas)),
-                ..self.html(lease, exchange, page, scope)
+            let usage = Some(self.usage(lease, rules, exchange, &page.metas));
+            match is_page {
+                true => Content {
+                    usage,
+                    ..self.html(lease, exchange, page, scope)
+                },
+                // An error page names nothing to follow.
+                false => Content {
+                    usage,
+                    ..Content::default()
+                },
             }
         } else {
             Content::default()
         };
-        content.error = decode_error(&decoded.end);
+        content.error = decode_error(&decoded.end).filter(|_| is_page);
         content
     }
 

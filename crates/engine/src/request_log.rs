@@ -8,6 +8,9 @@ use crawl_scheduler::{Learned, SignalKind, Spent};
 
 use crate::item::{Job, millis};
 
+/// Octets of a rule that a row holds; the store keeps no more either.
+const MAX_RULE: usize = 1024;
+
 /// The row of a request that ended.
 pub(crate) fn row(
     job: &Job,
@@ -78,15 +81,20 @@ pub(crate) fn robots_verdict(verdict: &Verdict<'_>) -> RobotsVerdict {
         }
         .to_owned(),
         line: verdict.rule.as_ref().map(|rule| rule.line),
-        rule: verdict.rule.as_ref().map(|rule| rule.text.to_string()),
+        rule: verdict.rule.as_ref().map(|rule| rule_text(rule.text)),
     }
+}
+
+/// A rule as rows and the state have it: what a site writes is cut to [`MAX_RULE`] octets.
+pub(crate) fn rule_text(text: &str) -> String {
+    text[..text.floor_char_boundary(MAX_RULE)].to_owned()
 }
 
 /// Why robots.txt bars a URL.
 pub(crate) fn robots_exclusion(verdict: &Verdict<'_>) -> Exclusion {
     Exclusion {
         reason: Reason::Robots,
-        rule: verdict.rule.as_ref().map(|rule| rule.text.to_string()),
+        rule: verdict.rule.as_ref().map(|rule| rule_text(rule.text)),
         line: verdict.rule.as_ref().map(|rule| rule.line),
     }
 }

@@ -234,7 +234,7 @@ impl Ring {
                 let url = origin.robots_url();
                 self.robots_job(origin, url, 0).map(Some)
             }
-            Purpose::Hop { of } => self.errand_job(of),
+            Purpose::Hop { of } => self.errand_job(now, of),
         };
         match job {
             Ok(Some(job)) => {
@@ -242,7 +242,14 @@ impl Ring {
                 self.requests += 1;
                 out.push(Effect::Fetch { permit, job });
             }
-            Ok(None) => self.scheduler.give_back(now, permit),
+            Ok(None) => {
+                let (host, purpose) = (permit.host().clone(), permit.purpose().clone());
+                self.scheduler.give_back(now, permit);
+                if let Purpose::Hop { .. } = purpose {
+                    self.scheduler.forget_ask(now, &host, &purpose);
+                }
+                self.free_if_idle(&host);
+            }
             Err(error) => {
                 self.fail(error);
                 self.scheduler.give_back(now, permit);
@@ -263,6 +270,7 @@ impl Ring {
         out: &mut Vec<Effect>,
     ) {
         self.in_flight -= 1;
+        let host = spent.host().clone();
         let signal = signal_of(&result).with_url(job.url().as_str());
         let octets = result.as_ref().map_or(0, |exchange| exchange.body.len());
         let (started, took) = (spent.issued(), signal.response_time);
@@ -288,6 +296,7 @@ impl Ring {
                 }
             }
         }
+        self.free_if_idle(&host);
     }
 
     fn committed(&mut self, now: Tick, committed: Committed) {
@@ -295,6 +304,7 @@ impl Ring {
         self.leases_out -= committed.leases;
         self.unsettled_octets = self.unsettled_octets.saturating_sub(committed.octets);
         self.totals = committed.totals;
+        self.hosts.states_kept(now, &committed.hosts);
         for (origin, _) in committed.origins {
             // As of now, not of the commit: a lease may have been given back meanwhile.
             let urls = self.frontier.pending(&origin);
@@ -318,7 +328,10 @@ impl Ring {
         let host = origin.host_key();
         self.recall(now, &host)?;
         let urls = match self.accounts.is_full(now, &host) {
-            true => 0,
+            true => {
+                self.accounts.turn_away(origin);
+                0
+            }
             false => urls,
         };
         let state = match self.origins.is_met(origin) {
@@ -342,6 +355,7 @@ impl Ring {
 
     pub(crate) fn host_state(&mut self, host: &HostKey) -> HostState {
         self.sequence += 1;
+        self.hosts.state_sent(host);
         let (wake, politeness) = self
             .scheduler
             .snapshot(host)

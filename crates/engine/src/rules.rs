@@ -26,7 +26,11 @@ impl Ring {
     }
 
     /// The job that a permit for what follows a robots.txt is used for.
-    pub(crate) fn errand_job(&mut self, of: Origin) -> Result<Option<Job>, FrontierError> {
+    pub(crate) fn errand_job(
+        &mut self,
+        now: Tick,
+        of: Origin,
+    ) -> Result<Option<Job>, FrontierError> {
         match self.origins.take_errand(&of) {
             Some(Errand::Hop(url, hop)) => self.robots_job(of, url, hop).map(Some),
             Some(Errand::TdmRep(tries)) => Ok(Some(Job::TdmRep {
@@ -34,7 +38,11 @@ impl Ring {
                 of,
                 tries,
             })),
-            None => Ok(None),
+            None => {
+                // Nothing is known to follow: the origin begins anew.
+                self.scheduler.robots(now, &of, RobotsState::Unknown);
+                Ok(None)
+            }
         }
     }
 
@@ -53,13 +61,17 @@ impl Ring {
         let mut item = RobotsItem {
             of: Some(of.clone()),
             host: Some(self.host_state(&request.url.host_key())),
+            purpose: "robots",
             ..RobotsItem::default()
         };
         if let RobotsAnswer::Redirect { to, .. } = &answer {
             self.origins
                 .set_errand(of, Errand::Hop(to.clone(), hop + 1));
+            let host = to.host_key();
+            self.recall(now, &host)?;
+            self.heed_siblings(now, &to.origin())?;
             self.scheduler
-                .ask(now, &to.host_key(), Purpose::Hop { of: of.clone() });
+                .ask(now, &host, Purpose::Hop { of: of.clone() });
         } else if let (
             0,
             Err(
@@ -89,12 +101,19 @@ impl Ring {
                 if let RobotsState::InForce { asks, .. } = state {
                     self.scheduler.heed(now, of, &asks);
                 }
+                // Kept at once: pages must never be judged by the copy before.
+                item.copy = Some((of.clone(), compiled.copy.to_bytes()));
                 self.ask_for_tdmrep(now, of, 0);
             } else {
                 self.rules_known(now, of, &compiled, address, &mut item);
             }
         }
         item.exchange = result.ok();
+        item.octets = item
+            .exchange
+            .as_ref()
+            .map_or(0, |exchange| exchange.body.len() as u64);
+        self.unsettled_octets += item.octets;
         self.write(Item::Robots(item), out);
         Ok(())
     }
@@ -112,6 +131,7 @@ impl Ring {
         let mut item = RobotsItem {
             of: Some(of.clone()),
             host: Some(self.host_state(&of.host_key())),
+            purpose: "tdmrep",
             ..RobotsItem::default()
         };
         let file = TdmFile::of(&result);
@@ -133,6 +153,11 @@ impl Ring {
             self.scheduler.robots(now, of, RobotsState::Unknown);
         }
         item.exchange = result.ok();
+        item.octets = item
+            .exchange
+            .as_ref()
+            .map_or(0, |exchange| exchange.body.len() as u64);
+        self.unsettled_octets += item.octets;
         self.write(Item::Robots(item), out);
         Ok(())
     }

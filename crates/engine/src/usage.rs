@@ -7,6 +7,8 @@ use crawl_frontier::{Exclusion, Reason};
 use crawl_policy::PageDirectives;
 use crawl_policy::usage::{Channel, Ledger, Purpose, Sources, Statement, Vocabulary};
 
+use crate::request_log::rule_text;
+
 /// The headers that speak of use; the directives of `X-Robots-Tag` come separately.
 const HEADERS: [&str; 4] = [
     "content-usage",
@@ -117,12 +119,13 @@ fn said(statement: &Statement) -> UsageStatement {
 
 /// A statement as the rule of a refusal.
 fn words(by: &Statement) -> String {
-    match (by.vocabulary, by.channel) {
+    let words = match (by.vocabulary, by.channel) {
         (Vocabulary::ContentUsage, _) => format!("Content-Usage: {}", by.raw),
         (Vocabulary::ContentSignal, _) => format!("Content-Signal: {}", by.raw),
         (_, Channel::TdmRep) => format!("tdmrep.json: {}", by.raw),
         _ => by.raw.clone(),
-    }
+    };
+    rule_text(&words)
 }
 
 fn line(statement: &Statement) -> Option<u32> {

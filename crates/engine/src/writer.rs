@@ -4,7 +4,7 @@
 //! before the transaction, and their lengths stand in it, so that after any death files
 //! can be cut back to what the state knows.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvError, TryRecvError};
@@ -40,7 +40,7 @@ pub(crate) struct Writer {
     pub(crate) files: Files,
     pub(crate) totals: Totals,
     /// The seeds of all runs and the targets of their redirects: what the scope starts from.
-    scope_seeds: Vec<CanonicalUrl>,
+    scope_seeds: BTreeSet<CanonicalUrl>,
     /// The sequence of the newest state of each host that was kept.
     newest: HashMap<HostKey, u64>,
 }
@@ -56,7 +56,7 @@ impl Writer {
             frontier,
             files,
             totals,
-            scope_seeds,
+            scope_seeds: scope_seeds.into_iter().collect(),
             newest: HashMap::new(),
         }
     }
@@ -97,6 +97,7 @@ impl Writer {
             files: &mut self.files,
             totals: self.totals,
             scope_seeds: &mut self.scope_seeds,
+            scope_grew: false,
             newest: &mut self.newest,
             committed: Committed {
                 items: group.len() as u64,
@@ -117,7 +118,8 @@ struct Group<'a> {
     transaction: Box<dyn Transaction + 'a>,
     files: &'a mut Files,
     totals: Totals,
-    scope_seeds: &'a mut Vec<CanonicalUrl>,
+    scope_seeds: &'a mut BTreeSet<CanonicalUrl>,
+    scope_grew: bool,
     newest: &'a mut HashMap<HostKey, u64>,
     committed: Committed,
 }
@@ -172,13 +174,7 @@ impl Group<'_> {
     }
 
     fn keep_scope_seed(&mut self, url: &CanonicalUrl) {
-        if self.scope_seeds.contains(url) {
-            return;
-        }
-        self.scope_seeds.push(url.clone());
-        let all: Vec<_> = self.scope_seeds.iter().map(CanonicalUrl::as_str).collect();
-        self.transaction
-            .keep_meta(META_SCOPE_SEEDS, all.join("\n").as_bytes());
+        self.scope_grew |= self.scope_seeds.insert(url.clone());
     }
 
     fn page(&mut self, page: PageItem) -> Result<(), EngineError> {
@@ -249,6 +245,7 @@ impl Group<'_> {
     }
 
     fn robots(&mut self, robots: RobotsItem) -> Result<(), EngineError> {
+        self.committed.octets += robots.octets;
         if let Some(capture) = &robots.capture {
             self.keep(capture)?;
         }
@@ -283,6 +280,7 @@ impl Group<'_> {
 
     fn keep_host(&mut self, host: Option<&HostState>) {
         if let Some(host) = host {
+            self.committed.hosts.push(host.host.clone());
             let newest = self.newest.entry(host.host.clone()).or_default();
             if *newest > host.sequence {
                 return;
@@ -295,6 +293,11 @@ impl Group<'_> {
 
     /// Syncs the files, then commits with their lengths.
     fn finish(mut self, before: &Totals) -> Result<Committed, EngineError> {
+        if self.scope_grew {
+            let all: Vec<_> = self.scope_seeds.iter().map(CanonicalUrl::as_str).collect();
+            self.transaction
+                .keep_meta(META_SCOPE_SEEDS, all.join("\n").as_bytes());
+        }
         if let Some(archive) = &mut self.files.archive {
             archive.sync()?;
             for (file, length) in archive.marks() {
@@ -325,7 +328,7 @@ impl Group<'_> {
 
 /// Whether nobody named the URL: /sitemap.xml is asked for as robots.txt is, and where it is
 /// not there no row speaks of it.
-fn is_guess(lease: &Lease) -> bool {
+pub(crate) fn is_guess(lease: &Lease) -> bool {
     lease.priority == PRIORITY_GUESS && lease.kind == UrlKind::Sitemap
 }
 

@@ -425,3 +425,19 @@ fn hosts_that_leave_memory_lose_nothing() {
         );
     }
 }
+
+#[test]
+fn a_sitemap_that_nobody_named_takes_no_page_of_a_budget() {
+    let web = TestWeb::builder()
+        .sitemap(false)
+        .script(0, "/", Answer::html("<a href=/two>2</a>"))
+        .script(0, "/two", Answer::html("<a href=/three>3</a>"))
+        .start();
+    let mut crawl = Crawl::of(&web);
+    crawl.config.budgets.per_host.max_pages = Some(2);
+    crawl.run().unwrap();
+    let pages: Vec<_> = crawl.statuses().into_keys().collect();
+    assert_eq!(pages, [web.url(0, "/"), web.url(0, "/two")]);
+    let asked = |entry: &crawl_testweb::LogEntry| entry.path == "/sitemap.xml";
+    assert!(web.log().iter().any(asked));
+}

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crawl_engine::{Ended, EngineError, HostLocks, Stop, Summary};
-use crawl_testweb::{Answer, Reach, TestWeb};
-use crawl_weburl::HostKey;
+use crawl_testweb::{Answer, LogEntry, Reach, Reply, TestWeb};
+use crawl_weburl::{HostKey, canonicalize};
 
 use crate::support::{Crawl, expected};
 
@@ -186,4 +186,48 @@ fn what_is_queued_is_judged_by_the_scope_of_the_run() {
         late.collect::<Vec<_>>()
     );
     assert!(crawl.excluded().values().any(|reason| reason == "scope"));
+}
+
+#[test]
+fn a_host_with_nothing_to_do_is_free_for_others_while_the_crawl_goes_on() {
+    let web = TestWeb::builder()
+        .hosts(2)
+        .sitemap(false)
+        .script(0, "/", Answer::html("done"))
+        .script(
+            1,
+            "/",
+            Reply::from(Answer::html("slow")).after(Duration::from_secs(2)),
+        )
+        .start();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("hosts.lock");
+    let mut crawl = Crawl::of(&web);
+    crawl.config.sitemaps = false;
+    crawl.config.fetch.allow_private = true;
+    crawl.config.host_locks = Some(path.clone());
+    let slow = canonicalize(None, &web.url(1, "/")).unwrap();
+    crawl.config.seeds.push(slow);
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| crawl.run().unwrap());
+        let page_of = |host: u32| {
+            let seen = web.wait_for(Duration::from_secs(20), |log| {
+                let asked = |entry: &LogEntry| entry.host == host && entry.path == "/";
+                log.iter().any(asked)
+            });
+            assert!(seen);
+        };
+        page_of(0);
+        page_of(1);
+        // The first host's only page is answered, the second's is not.
+        let mut other = HostLocks::open(&path).unwrap();
+        let busy = HostKey::parse(web.authority(1)).unwrap();
+        let done = HostKey::parse(web.authority(0)).unwrap();
+        assert!(!other.hold(&busy));
+        while !other.hold(&done) {
+            assert!(!running.is_finished(), "it is free before the crawl ends");
+            std::thread::yield_now();
+        }
+        running.join().unwrap();
+    });
 }

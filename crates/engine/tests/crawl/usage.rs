@@ -68,6 +68,14 @@ fn what_only_the_page_says_withholds_its_body() {
         ),
         (
             None,
+            Answer {
+                status: 404,
+                ..page("<meta name=robots content=noarchive>")
+            },
+            "<meta name=\"robots\" content=\"noarchive\">",
+        ),
+        (
+            None,
             page("").header("x-robots-tag", "crawl: noarchive"),
             "X-Robots-Tag: crawl: noarchive",
         ),
@@ -93,7 +101,7 @@ fn what_only_the_page_says_withholds_its_body() {
         ),
     ] {
         let web = site()
-            .script(0, "/", Answer::html("<a href=/a>a</a>"))
+            .script(0, "/", Answer::html("<a href=/a>a</a><a href=/b>b</a>"))
             .script(0, "/a", answer)
             .start();
         let crawl = crawl_for(&web, purpose);

@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use super::lines::Key;
 
+/// Lines about the use of pages that are kept of a group, and of a file; the first ones.
+const MAX_PREFERENCES: usize = 1000;
+
 /// A `Sitemap:` line; it speaks for the whole file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sitemap {
@@ -130,7 +133,9 @@ impl GroupRecords {
         }
         self.request_rates.append(&mut other.request_rates);
         self.visit_times.append(&mut other.visit_times);
-        self.preferences.append(&mut other.preferences);
+        for preference in other.preferences {
+            keep(&mut self.preferences, preference);
+        }
     }
 
     /// Takes a record of a group that speaks for the agent; false where the value is bad.
@@ -157,7 +162,7 @@ impl GroupRecords {
             _ => {
                 if let Some(kind) = PreferenceKind::of(key) {
                     let value = text.into_owned();
-                    self.preferences.push(Preference { kind, value, line });
+                    keep(&mut self.preferences, Preference { kind, value, line });
                 }
             }
         }
@@ -187,11 +192,18 @@ impl FileRecords {
             _ => {
                 if let Some(kind) = PreferenceKind::of(key) {
                     let value = text;
-                    self.preferences.push(Preference { kind, value, line });
+                    keep(&mut self.preferences, Preference { kind, value, line });
                 }
             }
         }
         true
+    }
+}
+
+/// Each question about a path goes over all that are kept.
+fn keep(preferences: &mut Vec<Preference>, preference: Preference) {
+    if preferences.len() < MAX_PREFERENCES {
+        preferences.push(preference);
     }
 }
 

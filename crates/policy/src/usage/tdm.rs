@@ -5,6 +5,9 @@ use serde_json::Value;
 use super::{Channel, Purpose, Sources, Stance, Statement, Vocabulary, values};
 use crate::robots::path_matches;
 
+/// Entries of a file that are read: each question may go over all of them.
+const MAX_ENTRIES: usize = 1000;
+
 /// A `/.well-known/tdmrep.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TdmRep {
@@ -36,7 +39,8 @@ pub enum BadTdmRep {
 }
 
 impl TdmRep {
-    /// Reads the file. Entries that lack a location or a reservation of 0 or 1 are skipped.
+    /// Reads the file. Entries that lack a location or a reservation of 0 or 1 are skipped, and
+    /// what goes beyond the first thousand.
     ///
     /// # Errors
     /// [`BadTdmRep`] where the file is no JSON array.
@@ -45,7 +49,7 @@ impl TdmRep {
             serde_json::from_slice(json).map_err(|why| BadTdmRep::Json(why.to_string()))?;
         let entries = value.as_array().ok_or(BadTdmRep::NoArray)?;
         Ok(TdmRep {
-            entries: entries.iter().filter_map(entry).collect(),
+            entries: entries.iter().filter_map(entry).take(MAX_ENTRIES).collect(),
         })
     }
 
@@ -98,8 +102,9 @@ pub(super) fn statements(sources: &Sources<'_>, statements: &mut Vec<Statement>)
         (sources.metas, Channel::Meta),
     ] {
         let policy = values(fields, "tdm-policy").next();
-        // Of several the reserving one holds.
-        if let Some(value) = values(fields, "tdm-reservation").max() {
+        // Of several the reserving one holds, and one that can be read before one that can't.
+        let value = values(fields, "tdm-reservation").max_by_key(|value| reads_reserved(value));
+        if let Some(value) = value {
             push(
                 statements,
                 channel,
