@@ -30,6 +30,8 @@ mod readers;
 mod request_log;
 mod ring;
 mod rules;
+#[cfg(test)]
+mod simulated;
 mod start;
 mod summary;
 mod usage;

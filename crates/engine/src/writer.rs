@@ -90,7 +90,7 @@ impl Writer {
         }
     }
 
-    fn commit(&mut self, group: Vec<Item>) -> Result<Committed, EngineError> {
+    pub(crate) fn commit(&mut self, group: Vec<Item>) -> Result<Committed, EngineError> {
         let frontier = Arc::clone(&self.frontier);
         let mut group_state = Group {
             transaction: frontier.begin()?,

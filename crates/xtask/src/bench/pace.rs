@@ -37,15 +37,18 @@ pub(super) fn crawl(workspace: &Workspace, args: &PaceArgs) -> Result<()> {
     let dir = workspace.target.join("bench-pace");
     let _ = fs::remove_dir_all(&dir);
     let mut command = workspace.cargo(&["run", "--release", "--package", "crawl", "--", "-q"]);
-    for host in 0..args.hosts {
-        command.args(["--seed", &web.url(host, "/")]);
-    }
+    let seeds: Vec<_> = (0..args.hosts).map(|host| web.url(host, "/")).collect();
+    let seeds = seeds.join("\", \"");
+    let config = workspace.target.join("bench-pace.toml");
+    fs::write(&config, format!("seed = [\"{seeds}\"]\n"))?;
+    command.arg("--config").arg(&config);
     let time = format!("{}s", args.seconds);
     command.args(["--sitemaps", "off", "--max-time", &time, "--output"]);
     run(command.arg(&dir))?;
     let log = web.log();
     let table = table(&log, args, latency);
     fs::remove_dir_all(&dir)?;
+    fs::remove_file(&config)?;
     match table {
         Some(table) => Ok(io::stdout().write_all(table.as_bytes())?),
         None => bail!("the crawl was too short: {} requests", log.len()),

@@ -1,0 +1,313 @@
+//! The ring in virtual time: a drawn web of many hosts, whole crawls in a moment, and the
+//! same seed gives the same requests.
+
+use std::collections::{BTreeMap, BinaryHeap};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use crawl_archive::RowFile;
+use crawl_archive::rows::RequestRow;
+use crawl_fetcher::robots::RobotsTimes;
+use crawl_fetcher::{Exchange, FetchConfig};
+use crawl_frontier::{Frontier, MemoryFrontier};
+use crawl_policy::scope::{Scope, ScopeMode};
+use crawl_policy::{ProductToken, Profile};
+use crawl_scheduler::{Politeness, Spent, Tick};
+use crawl_weburl::{CanonicalUrl, canonicalize};
+use http::{HeaderMap, HeaderValue, Version};
+
+use crate::config::{Budgets, Config, Forbidden, ScopeRules};
+use crate::item::{Effect, Event, Item, Job, Totals};
+use crate::keep::Keeper;
+use crate::read::Reader;
+use crate::ring::{Next, Ring};
+use crate::summary::Ended;
+use crate::writer::{Files, Writer};
+
+const HOSTS: u64 = 60;
+const PAGES: u64 = 12;
+/// A moment in 2026.
+const START: Tick = Tick::from_micros(1_795_000_000_000_000);
+
+/// A number that follows from others, evenly spread.
+fn drawn(seed: u64, what: &[u64]) -> u64 {
+    let mix = |sum: u64, part: &u64| {
+        let mixed = (sum ^ part).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        mixed ^ (mixed >> 29)
+    };
+    what.iter().fold(seed ^ 0x5DEE_CE66, mix)
+}
+
+/// A web that is computed from its seed.
+struct Web {
+    seed: u64,
+    /// How often each URL was asked for.
+    asked: BTreeMap<String, u64>,
+}
+
+impl Web {
+    fn robots(&self, host: u64) -> String {
+        let delay = match drawn(self.seed, &[host, 1]) % 4 {
+            0 => "Crawl-delay: 3\n",
+            1 => "Request-rate: 1/2s\n",
+            _ => "",
+        };
+        format!("User-agent: *\nDisallow: /p0\n{delay}")
+    }
+
+    /// Ten links, most to the own host; each page leads to the next, so all are reached.
+    fn page(&self, host: u64, page: u64) -> String {
+        let mut html = format!("<a href=/p{}>next</a>", page % PAGES + 1);
+        for link in 0..9 {
+            let draw = drawn(self.seed, &[host, page, link]);
+            let to = match draw % 5 {
+                0 => (host + draw / 7) % HOSTS,
+                _ => host,
+            };
+            html += &format!(
+                "<a href=http://h{to}.example/p{}>x</a>",
+                draw / 31 % (PAGES + 1)
+            );
+        }
+        format!(
+            "{html}<a href=http://h{}.example/p1>on</a>",
+            (host + 1) % HOSTS
+        )
+    }
+
+    fn answer(&mut self, url: &CanonicalUrl) -> (u16, Option<u64>, String) {
+        let name = url.host();
+        let host = name.trim_start_matches('h').trim_end_matches(".example");
+        let host: u64 = host.parse().unwrap();
+        let tries = self.asked.entry(url.to_string()).or_default();
+        *tries += 1;
+        match url.path_and_query() {
+            "/robots.txt" => (200, None, self.robots(host)),
+            path => match path.strip_prefix("/p").and_then(|page| page.parse().ok()) {
+                Some(page)
+                    if *tries == 1 && drawn(self.seed, &[host, page, 99]).is_multiple_of(20) =>
+                {
+                    (503, Some(90), String::new())
+                }
+                Some(page) => (200, None, self.page(host, page)),
+                None => (404, None, String::new()),
+            },
+        }
+    }
+
+    fn exchange(&mut self, job: &Job, now: Tick) -> Exchange {
+        let url = job.url().clone();
+        let (status, rest, body) = self.answer(&url);
+        let mut headers = HeaderMap::new();
+        headers.insert("content-type", HeaderValue::from_static("text/html"));
+        if let Some(seconds) = rest {
+            headers.insert("retry-after", HeaderValue::from(seconds));
+        }
+        let took = drawn(self.seed, &[now.as_micros(), body.len() as u64]) % 400_000 + 1_000;
+        Exchange {
+            url,
+            request_headers: Vec::new(),
+            started: now,
+            ended: now + Duration::from_micros(took),
+            first_byte: Duration::from_micros(took),
+            address: Some(SocketAddr::from((Ipv4Addr::new(192, 0, 2, 7), 80))),
+            status,
+            version: Version::HTTP_11,
+            headers,
+            body: Bytes::from(body),
+            truncated: None,
+        }
+    }
+}
+
+fn config(dir: &Path) -> Config {
+    Config {
+        seeds: vec![canonicalize(None, "http://h0.example/p1").unwrap()],
+        output: dir.to_owned(),
+        agent: ProductToken::new("crawl").unwrap(),
+        user_agent: "crawl/0.0".to_owned(),
+        contact: None,
+        profile: Profile::Rfc9309,
+        robots_times: RobotsTimes::default(),
+        robots_forbidden: Forbidden::Allow,
+        purpose: None,
+        scope: ScopeRules {
+            mode: ScopeMode::Any,
+            include: Vec::new(),
+            exclude: Vec::new(),
+            max_depth: None,
+        },
+        budgets: Budgets::default(),
+        max_redirects: 10,
+        retries: 3,
+        sitemaps: true,
+        politeness: Politeness {
+            per_address: 16,
+            ..Politeness::default()
+        },
+        own_site: false,
+        hosts_in_memory: 10,
+        host_locks: None,
+        wait_unreachable: Duration::from_secs(3600),
+        fetch: FetchConfig::new("crawl/0.0"),
+        warc: false,
+        links: false,
+        software: String::new(),
+        config_text: String::new(),
+    }
+}
+
+/// An answer under way, the soonest first.
+struct Flight {
+    ends: Tick,
+    number: u64,
+    job: Job,
+    spent: Spent,
+    exchange: Exchange,
+}
+
+impl PartialEq for Flight {
+    fn eq(&self, other: &Flight) -> bool {
+        self.number == other.number
+    }
+}
+impl Eq for Flight {}
+impl PartialOrd for Flight {
+    fn partial_cmp(&self, other: &Flight) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Flight {
+    fn cmp(&self, other: &Flight) -> std::cmp::Ordering {
+        (other.ends, other.number).cmp(&(self.ends, self.number))
+    }
+}
+
+/// A whole crawl; its requests, in order of their ends.
+fn crawl(seed: u64) -> (Vec<RequestRow>, Totals) {
+    let dir = tempfile::tempdir().unwrap();
+    let config = Arc::new(config(dir.path()));
+    let frontier: Arc<dyn Frontier> = Arc::new(MemoryFrontier::new());
+    let mut scope = Scope::new(ScopeMode::Any, &[], &[], None).unwrap();
+    scope.add_seed(&config.seeds[0]);
+    let rows = |name: &str| RowFile::open(&dir.path().join(name), None).unwrap();
+    let files = Files {
+        archive: None,
+        pages: rows("pages.jsonl"),
+        excluded: rows("excluded.jsonl"),
+        links: None,
+    };
+    let shared = Arc::clone(&frontier);
+    let mut writer = Writer::new(shared, files, Totals::default(), Vec::new());
+    let (reader, mut keeper) = (Reader::new(&config), Keeper::new(&config));
+    let mut ring = Ring::new(config, frontier, scope, Totals::default(), START, seed);
+    let mut web = Web {
+        seed,
+        asked: BTreeMap::new(),
+    };
+    let (mut now, mut number) = (START, 0);
+    let (mut effects, mut requests) = (Vec::new(), Vec::new());
+    let mut flights = BinaryHeap::new();
+    ring.begin(now, &mut effects);
+    loop {
+        let mut items = Vec::new();
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Fetch { permit, job } => {
+                    number += 1;
+                    let exchange = web.exchange(&job, now);
+                    flights.push(Flight {
+                        ends: exchange.ended,
+                        number,
+                        job,
+                        spent: permit.spend(),
+                        exchange,
+                    });
+                }
+                Effect::Log(row) => requests.push(row),
+                Effect::Read(reading) => {
+                    items.push(Item::Page(Box::new(keeper.page(reader.read(*reading)))));
+                }
+                Effect::Write(Item::Robots(item)) => items.push(Item::Robots(keeper.robots(item))),
+                Effect::Write(item) => items.push(item),
+            }
+        }
+        if !items.is_empty() {
+            let committed = writer.commit(items).unwrap();
+            ring.handle(now, Event::Committed(committed), &mut effects);
+            continue;
+        }
+        let next = ring.advance(now, &mut effects);
+        if !effects.is_empty() {
+            continue;
+        }
+        let Next::Wait(wake) = next else { break };
+        let first = flights.peek().map(|flight: &Flight| flight.ends);
+        match (first, wake) {
+            (Some(ends), wake) if wake.is_none_or(|wake| ends <= wake) => {
+                now = ends;
+                let flight = flights.pop().unwrap();
+                let event = Event::Fetched {
+                    job: flight.job,
+                    spent: flight.spent,
+                    result: Ok(flight.exchange),
+                };
+                ring.handle(now, event, &mut effects);
+            }
+            (_, Some(wake)) => now = wake,
+            (_, None) => panic!("nothing is under way, and nothing will happen"),
+        }
+    }
+    assert_eq!(ring.outcome().unwrap(), Ended::Finished);
+    (requests, ring.totals())
+}
+
+#[test]
+fn every_page_once_and_every_pace_kept_in_virtual_time() {
+    for seed in 0..2 {
+        let (requests, totals) = crawl(seed);
+        let web = Web {
+            seed,
+            asked: BTreeMap::new(),
+        };
+        // Each host: /p1 to /p12; /p0 is barred, the guessed sitemap has no row.
+        assert_eq!(totals.pages, HOSTS * PAGES, "seed {seed}");
+        assert!(requests.iter().all(|row| !row.url.ends_with("/p0")));
+        let mut last: BTreeMap<&str, &RequestRow> = BTreeMap::new();
+        for row in &requests {
+            let host: u64 = row.host[1..].split('.').next().unwrap().parse().unwrap();
+            let robots = web.robots(host);
+            let pace = match () {
+                () if robots.contains("Crawl-delay") => 3000,
+                () if robots.contains("Request-rate") => 2000,
+                () => 1000,
+            };
+            if let Some(before) = last.insert(&row.host, row) {
+                // What robots.txt asks for is known once it was read.
+                let pace = if before.purpose == "robots" {
+                    1000
+                } else {
+                    pace
+                };
+                let wait = before.wait_asked.unwrap_or_default();
+                assert!(
+                    row.start + 1 >= before.end + wait.max(pace),
+                    "seed {seed}: {before:?} then {row:?}"
+                );
+            } else {
+                assert_eq!(row.purpose, "robots", "seed {seed}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_requests() {
+    let (one, other) = (crawl(7).0, crawl(7).0);
+    assert!(one.len() > 700);
+    assert_eq!(one, other);
+    assert_ne!(crawl(8).0, one);
+}
