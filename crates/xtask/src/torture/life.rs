@@ -47,13 +47,13 @@ pub(super) enum Aim {
 
 impl Aim {
     pub(super) fn draw(dice: &mut Dice) -> Aim {
-        match dice.below(20) {
-            0..4 => Aim::Opening(dice.millis(150)),
-            4..8 => Aim::Time(dice.millis(1200)),
-            8..11 => Aim::Requests(1 + dice.below(60) as usize),
-            11..18 => Aim::Growth {
+        match dice.below(30) {
+            0..6 => Aim::Opening(dice.millis(150)),
+            6..12 => Aim::Time(dice.millis(900)),
+            12..17 => Aim::Requests(1 + dice.below(60) as usize),
+            17..29 => Aim::Growth {
                 file: GROWING[dice.below(5) as usize],
-                times: 1 + dice.below(12),
+                times: 1 + dice.below(8),
                 after: match dice.below(3) {
                     0 => Duration::ZERO,
                     _ => dice.millis(4),

@@ -17,13 +17,15 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 
 use self::check::Tally;
 use self::dice::Dice;
-use self::life::{Aim, End, Program};
+use self::life::{Aim, Death, End, Program};
 use self::web::Web;
 use crate::simulate::fresh_seed;
 use crate::workspace::{Workspace, run as run_program};
@@ -37,6 +39,9 @@ pub(crate) struct Args {
     /// What webs and moments are drawn from; another one each time, if it is not given
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+    /// Torment so many crawls at a time
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    jobs: u32,
     /// Build the program optimised
     #[arg(long)]
     release: bool,
@@ -48,12 +53,23 @@ pub(crate) struct Args {
 /// What became of all crawls.
 #[derive(Default)]
 struct Sum {
+    /// Done, and about to be done.
     kills: u32,
     starts: u32,
     crawls: u32,
     tally: Tally,
     longest_restart: Duration,
     aims: Vec<(&'static str, u32)>,
+    broken: bool,
+}
+
+/// What all crawls share.
+struct Rack<'a> {
+    program: &'a Path,
+    dir: &'a Path,
+    kills: u32,
+    next_web: Mutex<u64>,
+    sum: Mutex<Sum>,
 }
 
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
@@ -63,24 +79,120 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     let dir = args.dir.clone();
     let dir = dir.unwrap_or_else(|| workspace.target.join("torture"));
     let started = Instant::now();
-    let mut sum = Sum::default();
-    // The next web has the next seed.
-    for web in seed.. {
-        if sum.kills >= args.kills && sum.crawls > 0 {
-            break;
-        }
-        let dir = dir.join(web.to_string());
-        torment(&program, &dir, web, args.kills, &mut sum).with_context(|| {
-            format!(
-                "web {web} broke after {} kills in all; its crawl lies in {}\nsame again: --seed {web}",
-                sum.kills,
-                dir.display()
-            )
-        })?;
-        fs::remove_dir_all(&dir)?;
-    }
-    io::stdout().write_all(table(&sum, started.elapsed()).as_bytes())?;
+    let rack = Rack {
+        program: &program,
+        dir: &dir,
+        kills: args.kills,
+        next_web: Mutex::new(seed),
+        sum: Mutex::default(),
+    };
+    thread::scope(|scope| {
+        let jobs: Vec<_> = (0..args.jobs.max(1))
+            .map(|_| scope.spawn(|| rack.turn()))
+            .collect();
+        jobs.into_iter().try_for_each(|job| {
+            job.join()
+                .unwrap_or_else(|_| bail!("the check itself panicked"))
+        })
+    })?;
+    let table = table(&rack.sum(), started.elapsed());
+    io::stdout().write_all(table.as_bytes())?;
     Ok(())
+}
+
+impl Rack<'_> {
+    /// Torments one web after the other until the kills are done.
+    fn turn(&self) -> Result<()> {
+        while let Some(seed) = self.next_web() {
+            let dir = self.dir.join(seed.to_string());
+            let done = self.torment(seed, &dir);
+            if let Err(error) = done {
+                self.sum().broken = true;
+                return Err(error.context(format!(
+                    "a crawl broke; it lies in {}\nsame web again: --seed {seed}",
+                    dir.display()
+                )));
+            }
+            fs::remove_dir_all(&dir)?;
+        }
+        Ok(())
+    }
+
+    /// The next web has the next seed. There is at least one.
+    fn next_web(&self) -> Option<u64> {
+        let mut next = self.next_web.lock().unwrap_or_else(PoisonError::into_inner);
+        let sum = self.sum();
+        let more = (sum.kills < self.kills || sum.starts == 0) && !sum.broken;
+        more.then(|| {
+            *next += 1;
+            *next - 1
+        })
+    }
+
+    fn sum(&self) -> MutexGuard<'_, Sum> {
+        self.sum.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One crawl from its first start to its checked end.
+    fn torment(&self, seed: u64, dir: &Path) -> Result<()> {
+        if dir.exists() {
+            bail!("{} exists already; remove it first", dir.display());
+        }
+        fs::create_dir_all(dir.join("home"))?;
+        let web = Web::draw(seed)?;
+        let program = Program::new(self.program, dir, &web);
+        let mut dice = Dice::of(seed ^ 0x6b69_6c6c);
+        let mut deaths: Vec<Death> = Vec::new();
+        loop {
+            let aim = self.aim(&mut dice);
+            let life = program.live(&web, aim.as_ref())?;
+            let mut sum = self.sum();
+            if !deaths.is_empty() {
+                sum.longest_restart = sum.longest_restart.max(life.until_first_request);
+            }
+            match (life.end, aim) {
+                (End::Killed(death), Some(aim)) => {
+                    deaths.push(death);
+                    sum.note(aim.name());
+                }
+                (_, aim) => {
+                    sum.kills -= u32::from(aim.is_some());
+                    break;
+                }
+            }
+        }
+        let tally = check::finished(&web, &program, &deaths)?;
+        eprintln!(
+            "web {seed}: {} hosts, {} kills, {} pages, {} requests",
+            web.web.hosts(),
+            deaths.len(),
+            tally.pages,
+            tally.requests
+        );
+        let mut sum = self.sum();
+        sum.tally.add(&tally);
+        sum.crawls += 1;
+        Ok(())
+    }
+
+    /// The moment of the next kill, if there is to be one more.
+    fn aim(&self, dice: &mut Dice) -> Option<Aim> {
+        let mut sum = self.sum();
+        sum.starts += 1;
+        (sum.kills < self.kills).then(|| {
+            sum.kills += 1;
+            Aim::draw(dice)
+        })
+    }
+}
+
+impl Sum {
+    fn note(&mut self, name: &'static str) {
+        match self.aims.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => self.aims.push((name, 1)),
+        }
+    }
 }
 
 /// A short run from a fresh seed, which is printed.
@@ -88,6 +200,7 @@ pub(crate) fn small(workspace: &Workspace) -> Result<()> {
     let args = Args {
         kills: 12,
         seed: None,
+        jobs: 2,
         release: false,
         dir: None,
     };
@@ -104,53 +217,6 @@ fn build(workspace: &Workspace, release: bool) -> Result<PathBuf> {
     let program = workspace.target.join(folder).join("crawl");
     ensure!(program.exists(), "{} is missing", program.display());
     Ok(program)
-}
-
-/// One crawl from its first start to its checked end.
-fn torment(program: &Path, dir: &Path, seed: u64, kills: u32, sum: &mut Sum) -> Result<()> {
-    if dir.exists() {
-        bail!("{} exists already; remove it first", dir.display());
-    }
-    fs::create_dir_all(dir.join("home"))?;
-    let web = Web::draw(seed)?;
-    let program = Program::new(program, dir, &web);
-    let mut dice = Dice::of(seed ^ 0x6b69_6c6c);
-    let mut deaths = Vec::new();
-    let mut done = false;
-    while !done {
-        let aim = (sum.kills < kills).then(|| Aim::draw(&mut dice));
-        sum.starts += 1;
-        let life = program.live(&web, aim.as_ref())?;
-        match life.end {
-            End::Killed(death) => {
-                deaths.push(death);
-                sum.kills += 1;
-                note(&mut sum.aims, aim.map_or("", |aim| aim.name()));
-            }
-            End::Finished => done = true,
-        }
-        if deaths.len() > usize::from(!done) {
-            sum.longest_restart = sum.longest_restart.max(life.until_first_request);
-        }
-    }
-    let tally = check::finished(&web, &program, &deaths)?;
-    eprintln!(
-        "web {seed}: {} hosts, {} kills, {} pages, {} requests",
-        web.web.hosts(),
-        deaths.len(),
-        tally.pages,
-        tally.requests
-    );
-    sum.tally.add(&tally);
-    sum.crawls += 1;
-    Ok(())
-}
-
-fn note(aims: &mut Vec<(&'static str, u32)>, name: &'static str) {
-    match aims.iter_mut().find(|(known, _)| *known == name) {
-        Some((_, count)) => *count += 1,
-        None => aims.push((name, 1)),
-    }
 }
 
 fn table(sum: &Sum, took: Duration) -> String {

@@ -40,7 +40,7 @@ impl Web {
         let mut spec = TestWeb::builder()
             .seed(seed)
             .hosts(hosts)
-            .pages(15 + dice.below(45))
+            .pages(20 + dice.below(60))
             .mix(Mix {
                 shunned: 40,
                 ..Mix::default()
@@ -105,8 +105,8 @@ impl Web {
                 .then(busy(503))
                 .then(Reply::usual()),
         ];
-        // Waits are dear in time: not every host asks for both.
-        let most = if dice.below(2) == 0 { 5 } else { 4 };
+        // Waits are dear in time: few hosts ask for three.
+        let most = if dice.below(4) == 0 { 5 } else { 4 };
         for script in at_last.into_iter().take(most) {
             if let Some(path) = dice.take(&mut others) {
                 self.web.script(host, &path, script);
