@@ -144,6 +144,7 @@ fn config(settings: &Settings, checked: &Checked) -> Config {
             .unwrap_or(usize::MAX),
         host_locks: host_locks_file(),
         wait_unreachable: settings.politeness.wait_unreachable.get(),
+        commit_within: settings.output.commit_within.get(),
         warc: settings.output.warc.is_on(),
         links: settings.output.links.is_on(),
         software: NAME_AND_VERSION.to_owned(),
@@ -286,12 +287,17 @@ fn with_causes(error: &dyn Error) -> String {
 fn is_full(error: &(dyn Error + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        if let Some(error) = error.downcast_ref::<std::io::Error>()
-            && matches!(
+        let full = match error.downcast_ref::<std::io::Error>() {
+            Some(error) => matches!(
                 error.kind(),
-                ErrorKind::StorageFull | ErrorKind::QuotaExceeded
-            )
-        {
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge
+            ),
+            None => matches!(
+                error.downcast_ref::<EngineError>(),
+                Some(EngineError::Archive(ArchiveError::Full { .. }))
+            ),
+        };
+        if full {
             return true;
         }
         cause = error.source();

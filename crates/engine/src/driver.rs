@@ -82,6 +82,7 @@ impl Driver {
             frontier,
             files,
             mut requests,
+            journal,
             totals,
             scope_seeds,
             resumed,
@@ -114,6 +115,7 @@ impl Driver {
         } else {
             Restart::AfterKill
         };
+        ring.suspect(journal.deaths());
         ring.restore(rest)?;
         for row in requests.tail::<RequestRow>(LOG_TAIL_ROWS)?.rows {
             ring.note_past_request(now, &row)?;
@@ -144,7 +146,7 @@ impl Driver {
                 }
             })
             .map_err(EngineError::disk(&config.output))?;
-        let readers = Readers::start(config, item_sender, &abandon)
+        let readers = Readers::start(config, item_sender, &abandon, &journal)
             .map_err(EngineError::disk(&config.output))?;
         Ok(Driver {
             config: Arc::clone(config),

@@ -21,6 +21,7 @@ mod error;
 mod finish;
 mod hosts;
 mod item;
+mod journal;
 mod keep;
 mod locks;
 mod origins;
@@ -32,6 +33,7 @@ mod ring;
 mod rules;
 mod start;
 mod summary;
+mod suspects;
 mod usage;
 mod writer;
 

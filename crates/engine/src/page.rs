@@ -43,7 +43,11 @@ impl Ring {
                             robots: request_log::robots_verdict(&verdict),
                             rules: Arc::clone(rules),
                         };
+                        let Some(lease) = self.unless_suspect(now, lease, &judged, out) else {
+                            continue;
+                        };
                         self.unsettled += 1;
+                        self.pages_in_flight += 1;
                         self.leases_out += 1;
                         self.accounts.leased(&host);
                         self.scheduler
