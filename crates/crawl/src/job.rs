@@ -244,6 +244,8 @@ fn refusal(error: &EngineError, output: &Path) -> Refusal {
         EngineError::NothingToDo { .. } => {
             Refusal::usage(message).hint("start a crawl with `crawl --seed URL`")
         }
+        error if is_full(error) => Refusal::disk(message)
+            .hint("free some space on the disk; the same command goes on from there"),
         EngineError::StateMissing { .. }
         | EngineError::Open { .. }
         | EngineError::Archive(ArchiveError::Short { .. } | ArchiveError::ForeignMark { .. }) => {
@@ -257,16 +259,10 @@ fn refusal(error: &EngineError, output: &Path) -> Refusal {
         }
         EngineError::Fetcher(_) => Refusal::usage(message)
             .hint("`crawl config --effective` with the same flags prints what is in force"),
-        error => Refusal::disk(message).hint(match is_full(error) {
-            true => format!(
-                "free some space on the disk; `crawl --output {}` goes on from there",
-                output.display()
-            ),
-            false => format!(
-                "what was fetched stays readable in {}; once the disk is well the same command goes on",
-                output.display()
-            ),
-        }),
+        _ => Refusal::disk(message).hint(format!(
+            "what was fetched stays readable in {}; once the disk is well the same command goes on",
+            output.display()
+        )),
     }
 }
 

@@ -26,6 +26,8 @@ pub(super) struct Tally {
     pub(super) across: u64,
     pub(super) waits: u64,
     pub(super) records: u64,
+    /// Pages that were being read at kill after kill, so that they were taken for what killed.
+    pub(super) given_up: u64,
 }
 
 impl Tally {
@@ -37,6 +39,7 @@ impl Tally {
         self.across += more.across;
         self.waits += more.waits;
         self.records += more.records;
+        self.given_up += more.given_up;
     }
 }
 
@@ -80,7 +83,7 @@ pub(super) fn finished(web: &Web, program: &Program, deaths: &[Death]) -> Result
         links_once(&read(&output.join("links.jsonl"))?, &rows)?;
     }
     let mut breaches = Breaches::default();
-    rows_are_the_truth(web, &rows, &mut breaches);
+    let given_up = rows_are_the_truth(web, &rows, &log, &mut breaches);
     log_is_allowed(web, &log, &mut breaches);
     log_has_its_rows(web, &log, &rows.requests, deaths, &mut breaches);
     let mut tally = pace::check(web, &log, &rows.requests, deaths, &mut breaches);
@@ -90,6 +93,7 @@ pub(super) fn finished(web: &Web, program: &Program, deaths: &[Death]) -> Result
     program.run(&["audit"])?;
     nothing_more(web, program, &output)?;
     let urls: BTreeSet<_> = log.iter().map(|entry| (entry.host, &entry.path)).collect();
+    tally.given_up = given_up;
     tally.pages = rows.pages.len() as u64;
     tally.requests = log.len() as u64;
     tally.repeated = (log.len() - urls.len()) as u64;
@@ -132,7 +136,9 @@ fn links_once(links: &[LinkRow], rows: &Rows) -> Result<()> {
     Ok(())
 }
 
-fn rows_are_the_truth(web: &Web, rows: &Rows, breaches: &mut Breaches) {
+/// Says how many pages were given up for what kills.
+fn rows_are_the_truth(web: &Web, rows: &Rows, log: &[LogEntry], breaches: &mut Breaches) -> u64 {
+    let mut given_up = 0;
     let mut statuses = BTreeMap::new();
     for page in &rows.pages {
         if statuses.insert(page.url.as_str(), page.status).is_some() {
@@ -140,6 +146,7 @@ fn rows_are_the_truth(web: &Web, rows: &Rows, breaches: &mut Breaches) {
         }
         match web.expected.get(&page.url) {
             None => breaches.add(format!("{} is listed, and not to be fetched", page.url)),
+            Some(_) if is_given_up(page, web, log) => given_up += 1,
             Some(status) if *status != page.status => breaches.add(format!(
                 "{} has status {:?}, not {status:?}: {:?}",
                 page.url, page.status, page.error
@@ -166,6 +173,16 @@ fn rows_are_the_truth(web: &Web, rows: &Rows, breaches: &mut Breaches) {
             breaches.add(format!("{url} is barred, and not listed"));
         }
     }
+    given_up
+}
+
+/// Whether a page failed by the journal of what is being read, and was asked for so often that
+/// it may have been in hand at four deaths.
+fn is_given_up(page: &PageRow, web: &Web, log: &[LogEntry]) -> bool {
+    let asked = log
+        .iter()
+        .filter(|entry| web.web.url(entry.host, &entry.path) == page.url);
+    page.error.as_deref() == Some("reader_killed") && asked.count() >= 4
 }
 
 fn log_is_allowed(web: &Web, log: &[LogEntry], breaches: &mut Breaches) {

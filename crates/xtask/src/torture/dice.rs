@@ -30,6 +30,12 @@ impl Dice {
         Duration::from_micros(self.below(most * 1000 + 1))
     }
 
+    /// Text that is hard to compress.
+    pub(super) fn letters(&mut self, count: usize) -> String {
+        let letter = |dice: &mut Dice| char::from(b'a' + dice.below(26) as u8);
+        (0..count).map(|_| letter(self)).collect()
+    }
+
     /// Takes one of many away.
     pub(super) fn take<T>(&mut self, many: &mut Vec<T>) -> Option<T> {
         if many.is_empty() {

@@ -242,6 +242,10 @@ fn table(sum: &Sum, took: Duration) -> String {
         ("gaps checked".to_owned(), tally.gaps.to_string()),
         ("  across a kill".to_owned(), tally.across.to_string()),
         ("waits checked".to_owned(), tally.waits.to_string()),
+        (
+            "given up for what kills".to_owned(),
+            tally.given_up.to_string(),
+        ),
         ("archive records".to_owned(), tally.records.to_string()),
         (
             "longest restart".to_owned(),

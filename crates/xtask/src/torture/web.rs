@@ -112,14 +112,15 @@ impl Web {
                 self.web.script(host, &path, script);
             }
         }
-        let large = Answer::html(&"<p>much of the same</p>\n".repeat(20_000));
+        // What takes long to read would be read at kill after kill, and be taken for what kills.
+        let large = Answer::html(&format!("<p>{}", dice.letters(100_000)));
         let dripping = Answer::html(&"<p>slow</p>".repeat(40));
         let for_good: [(Reply, Option<u16>); 7] = [
             (large.into(), Some(200)),
             (Answer::of(500).into(), Some(500)),
             (Reply::reset(), None),
             (Reply::garbage(), None),
-            (Reply::gzip_bomb(30 << 20), Some(200)),
+            (Reply::gzip_bomb(2 << 20), Some(200)),
             (
                 Reply::drip(dripping, 64, Duration::from_millis(15)),
                 Some(200),
