@@ -166,3 +166,15 @@ fn an_hour_s_rest_outlives_the_process() {
         assert_eq!(web.log().len(), asked, "nothing is asked before");
     }
 }
+
+#[test]
+fn a_crawl_that_may_owe_the_disk_nothing_ends_all_the_same() {
+    let web = TestWeb::builder().seed(7).pages(30).start();
+    let mut crawl = Crawl::of(&web);
+    crawl.config.commit_within = Duration::ZERO;
+    assert_eq!(crawl.run().unwrap().ended, Ended::Finished);
+    assert_eq!(
+        crawl.statuses().into_keys().collect::<BTreeSet<_>>(),
+        expected(&web, Reach::Host)
+    );
+}

@@ -21,6 +21,8 @@ pub(super) struct Tally {
     pub(super) requests: u64,
     /// Requests for a URL that was asked for before.
     pub(super) repeated: u64,
+    /// Answers among them that a kill took away: they would have settled their URL.
+    pub(super) lost: u64,
     pub(super) gaps: u64,
     /// Gaps among them with a kill in between.
     pub(super) across: u64,
@@ -35,6 +37,7 @@ impl Tally {
         self.pages += more.pages;
         self.requests += more.requests;
         self.repeated += more.repeated;
+        self.lost += more.lost;
         self.gaps += more.gaps;
         self.across += more.across;
         self.waits += more.waits;
@@ -97,6 +100,7 @@ pub(super) fn finished(web: &Web, program: &Program, deaths: &[Death]) -> Result
     tally.pages = rows.pages.len() as u64;
     tally.requests = log.len() as u64;
     tally.repeated = (log.len() - urls.len()) as u64;
+    tally.lost = lost(&log);
     Ok(tally)
 }
 
@@ -269,6 +273,18 @@ fn state_is_settled(output: &Path, rows: &Rows, breaches: &mut Breaches) -> Resu
         }
     }
     Ok(())
+}
+
+/// Answers that settle a URL, and after which it was asked for once more.
+fn lost(log: &[LogEntry]) -> u64 {
+    let mut last: BTreeMap<_, Option<u16>> = BTreeMap::new();
+    let mut lost = 0;
+    for entry in log {
+        let before = last.insert((entry.host, &entry.path), entry.status);
+        let settles = |status: u16| status < 500 && status != 429;
+        lost += u64::from(before.flatten().is_some_and(settles));
+    }
+    lost
 }
 
 /// Started again after its end, it asks nobody and changes nothing that is kept.

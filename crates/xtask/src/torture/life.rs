@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -90,8 +90,8 @@ pub(super) enum End {
 
 pub(super) struct Life {
     pub(super) end: End,
-    /// From the start to the first request; zero where there was none.
-    pub(super) until_first_request: Duration,
+    /// From the start until all files were open; none where it did not come to that.
+    pub(super) opening: Option<Duration>,
 }
 
 /// The command that starts the crawl, and goes on with it.
@@ -144,31 +144,35 @@ impl Program {
 
     /// Starts the crawl, or goes on with it, until it ends or is killed.
     pub(super) fn live(&self, web: &Web, aim: Option<&Aim>) -> Result<Life> {
-        let begun = web.web.now_us();
+        let mut opening = Opening::new(self.output().join("state/reading"));
         let mut child = self.command()?.args(&self.args).spawn()?;
-        let watched = self.watch(&mut child, web, aim);
+        let watched = self.watch(&mut child, web, aim, &mut opening);
         if watched.is_err() {
             // It is ours, and nobody waits for it any more.
             let _ = child.kill();
             let _ = child.wait();
         }
-        let log = web.web.log();
-        let first = log.iter().map(|entry| entry.start_us);
-        let first = first.filter(|start| *start > begun).min();
         Ok(Life {
             end: watched?,
-            until_first_request: Duration::from_micros(first.map_or(0, |first| first - begun)),
+            opening: opening.took,
         })
     }
 
-    fn watch(&self, child: &mut Child, web: &Web, aim: Option<&Aim>) -> Result<End> {
-        let started = Instant::now();
+    fn watch(
+        &self,
+        child: &mut Child,
+        web: &Web,
+        aim: Option<&Aim>,
+        opening: &mut Opening,
+    ) -> Result<End> {
+        let started = opening.started;
         let asked = web.web.log().len();
         let mut growth = Growth::default();
         loop {
             if let Some(status) = child.try_wait()? {
                 return self.finished(status);
             }
+            opening.look();
             let now = started.elapsed();
             ensure!(now < PATIENCE, "no end after {} s", now.as_secs());
             let has_come = match aim {
@@ -249,6 +253,35 @@ impl Program {
             .context("started again after its end")?;
         Ok(())
     }
+}
+
+/// The journal of what is being read is made anew when everything else was opened.
+struct Opening {
+    journal: PathBuf,
+    before: Option<SystemTime>,
+    started: Instant,
+    took: Option<Duration>,
+}
+
+impl Opening {
+    fn new(journal: PathBuf) -> Opening {
+        Opening {
+            before: modified(&journal),
+            journal,
+            started: Instant::now(),
+            took: None,
+        }
+    }
+
+    fn look(&mut self) {
+        if self.took.is_none() && modified(&self.journal) != self.before {
+            self.took = Some(self.started.elapsed());
+        }
+    }
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).and_then(|file| file.modified()).ok()
 }
 
 #[derive(Default)]

@@ -148,7 +148,7 @@ impl Rack<'_> {
             let life = program.live(&web, aim.as_ref())?;
             let mut sum = self.sum();
             if !deaths.is_empty() {
-                sum.longest_restart = sum.longest_restart.max(life.until_first_request);
+                sum.longest_restart = sum.longest_restart.max(life.opening.unwrap_or_default());
             }
             match (life.end, aim) {
                 (End::Killed(death), Some(aim)) => {
@@ -239,6 +239,10 @@ fn table(sum: &Sum, took: Duration) -> String {
             "  beyond one per URL".to_owned(),
             tally.repeated.to_string(),
         ),
+        (
+            "  of answers lost to a kill".to_owned(),
+            tally.lost.to_string(),
+        ),
         ("gaps checked".to_owned(), tally.gaps.to_string()),
         ("  across a kill".to_owned(), tally.across.to_string()),
         ("waits checked".to_owned(), tally.waits.to_string()),
@@ -248,7 +252,7 @@ fn table(sum: &Sum, took: Duration) -> String {
         ),
         ("archive records".to_owned(), tally.records.to_string()),
         (
-            "longest restart".to_owned(),
+            "longest opening after a kill".to_owned(),
             format!("{:.3} s", sum.longest_restart.as_secs_f64()),
         ),
         ("time".to_owned(), format!("{:.1} s", took.as_secs_f64())),
