@@ -103,6 +103,7 @@ async fn crawl(seed: &str, output: &Path) -> Result<Summary, Box<dyn Error>> {
             own_hosts: vec![seed.host_key()],
             ..FetchConfig::new(user_agent)
         },
+        commit_within: Duration::from_secs(1),
         warc: true,
         links: false,
         software: "first-crawl/0.1".to_owned(),

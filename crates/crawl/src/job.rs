@@ -172,6 +172,7 @@ fn config(settings: &Settings, checked: &Checked) -> Config {
             .unwrap_or(usize::MAX),
         host_locks: host_locks_file(),
         wait_unreachable: settings.politeness.wait_unreachable.get(),
+        commit_within: settings.output.commit_within.get(),
         warc: settings.output.warc.is_on(),
         links: settings.output.links.is_on(),
         software: NAME_AND_VERSION.to_owned(),
@@ -270,6 +271,8 @@ fn refusal(error: &EngineError, output: &Path) -> Refusal {
         EngineError::NothingToDo { .. } => {
             Refusal::usage(message).hint("start a crawl with `crawl --seed URL`")
         }
+        error if is_full(error) => Refusal::disk(message)
+            .hint("free some space on the disk; the same command goes on from there"),
         EngineError::StateMissing { .. }
         | EngineError::Open { .. }
         | EngineError::Archive(ArchiveError::Short { .. } | ArchiveError::ForeignMark { .. }) => {
@@ -283,16 +286,10 @@ fn refusal(error: &EngineError, output: &Path) -> Refusal {
         }
         EngineError::Fetcher(_) => Refusal::usage(message)
             .hint("`crawl config --effective` with the same flags prints what is in force"),
-        error => Refusal::disk(message).hint(match is_full(error) {
-            true => format!(
-                "free some space on the disk; `crawl --output {}` goes on from there",
-                output.display()
-            ),
-            false => format!(
-                "what was fetched stays readable in {}; once the disk is well the same command goes on",
-                output.display()
-            ),
-        }),
+        _ => Refusal::disk(message).hint(format!(
+            "what was fetched stays readable in {}; once the disk is well the same command goes on",
+            output.display()
+        )),
     }
 }
 
@@ -313,12 +310,17 @@ fn with_causes(error: &dyn Error) -> String {
 fn is_full(error: &(dyn Error + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        if let Some(error) = error.downcast_ref::<std::io::Error>()
-            && matches!(
+        let full = match error.downcast_ref::<std::io::Error>() {
+            Some(error) => matches!(
                 error.kind(),
-                ErrorKind::StorageFull | ErrorKind::QuotaExceeded
-            )
-        {
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge
+            ),
+            None => matches!(
+                error.downcast_ref::<EngineError>(),
+                Some(EngineError::Archive(ArchiveError::Full { .. }))
+            ),
+        };
+        if full {
             return true;
         }
         cause = error.source();

@@ -58,6 +58,9 @@ pub struct Config {
     pub wait_unreachable: Duration,
     /// Limits of one exchange, names, addresses and headers.
     pub fetch: FetchConfig,
+    /// How much a death may cost: what ended is to be on the disk after so long, or no
+    /// further request is sent until it is.
+    pub commit_within: Duration,
     /// Whether exchanges are kept in WARC files.
     pub warc: bool,
     /// Whether `links.jsonl` is written.

@@ -7,12 +7,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crawl_archive::{Archive, ArchiveOptions, LogFile, RowFile, Warcinfo};
-use crawl_frontier::{FjallFrontier, Frontier, FrontierError, OpenError, Options};
+use crawl_frontier::{FjallFrontier, Frontier, FrontierError, KnownState, OpenError, Options};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use crate::config::Config;
 use crate::error::EngineError;
 use crate::item::Totals;
+use crate::journal::Journal;
+use crate::readers;
 use crate::writer::Files;
 
 pub(crate) const META_TOTALS: &str = "totals";
@@ -47,6 +49,8 @@ pub(crate) struct Directory {
     pub(crate) frontier: Arc<dyn Frontier>,
     pub(crate) files: Files,
     pub(crate) requests: LogFile,
+    /// Which URLs the last run may have died of.
+    pub(crate) journal: Journal,
     pub(crate) totals: Totals,
     pub(crate) scope_seeds: Vec<CanonicalUrl>,
     /// Whether an earlier run worked here.
@@ -79,6 +83,7 @@ pub(crate) fn open(config: &Config) -> Result<Directory, EngineError> {
     let scope_seeds = frontier.meta(META_SCOPE_SEEDS)?.unwrap_or_default();
     let scope_seeds = String::from_utf8_lossy(&scope_seeds);
     let cut_off = frontier.meta(META_RUN)?.is_some_and(|run| run != RUN_ENDED);
+    let journal = open_journal(&state, &frontier)?;
     note_run(&frontier, RUN_OPEN)?;
     Ok(Directory {
         scope_seeds: scope_seeds
@@ -88,6 +93,7 @@ pub(crate) fn open(config: &Config) -> Result<Directory, EngineError> {
         frontier: Arc::new(frontier),
         files,
         requests,
+        journal,
         totals,
         resumed,
         cut_off,
@@ -161,6 +167,25 @@ fn open_files(config: &Config, marks: &BTreeMap<String, u64>) -> Result<Files, E
         excluded: rows("excluded.jsonl")?,
         links: links.filter(|_| config.links),
     })
+}
+
+fn open_journal(state: &Path, frontier: &FjallFrontier) -> Result<Journal, EngineError> {
+    let mut failed = None;
+    let is_pending = |url: &CanonicalUrl| match frontier.known(url) {
+        Ok(known) => matches!(
+            known.map(|known| known.state),
+            Some(KnownState::Pending { .. })
+        ),
+        Err(error) => {
+            failed = Some(error);
+            false
+        }
+    };
+    let journal = Journal::open(state, readers::count(), is_pending);
+    match failed {
+        Some(error) => Err(error.into()),
+        None => journal.map_err(EngineError::disk(state)),
+    }
 }
 
 fn archive_options(config: &Config) -> ArchiveOptions {

@@ -82,6 +82,7 @@ impl Driver {
             frontier,
             files,
             mut requests,
+            journal,
             totals,
             scope_seeds,
             resumed,
@@ -114,6 +115,7 @@ impl Driver {
         } else {
             Restart::AfterKill
         };
+        ring.suspect(journal.deaths());
         if resumed {
             ring.restore(rest)?;
         }
@@ -146,7 +148,7 @@ impl Driver {
                 }
             })
             .map_err(EngineError::disk(&config.output))?;
-        let readers = Readers::start(config, item_sender, &abandon)
+        let readers = Readers::start(config, item_sender, &abandon, &journal)
             .map_err(EngineError::disk(&config.output))?;
         Ok(Driver {
             config: Arc::clone(config),

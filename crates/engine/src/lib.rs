@@ -21,6 +21,7 @@ mod error;
 mod finish;
 mod hosts;
 mod item;
+mod journal;
 mod keep;
 mod locks;
 mod origins;
@@ -34,6 +35,7 @@ mod rules;
 mod simulated;
 mod start;
 mod summary;
+mod suspects;
 mod usage;
 mod writer;
 

@@ -45,7 +45,11 @@ impl Ring {
             };
             let exclusion = match self.judge(&standing, &lease) {
                 Judgement::Allowed(judged) => {
+                    let Some(lease) = self.unless_suspect(now, lease, &judged, out) else {
+                        continue;
+                    };
                     self.unsettled += 1;
+                    self.pages_in_flight += 1;
                     self.leases_out += 1;
                     self.accounts.leased(&host);
                     self.scheduler

@@ -516,9 +516,28 @@ impl PageItem {
             error: Some(format!("{}: {}", failure.name(), failure.detail)),
             ..row_without_answer(&lease, judged, failure.started, took)
         };
+        PageItem::without_answer(lease, row, failure.name(), host)
+    }
+
+    /// A page that is not asked for any more, settled for good.
+    pub(crate) fn given_up(
+        lease: Lease,
+        judged: Judged,
+        now: Tick,
+        why: &str,
+        host: HostState,
+    ) -> PageItem {
+        let row = PageRow {
+            error: Some(why.to_owned()),
+            ..row_without_answer(&lease, judged, now, Duration::ZERO)
+        };
+        PageItem::without_answer(lease, row, why, host)
+    }
+
+    fn without_answer(lease: Lease, row: PageRow, why: &str, host: HostState) -> PageItem {
         PageItem {
             outcome: Outcome::Failed {
-                why: failure.name().to_owned(),
+                why: why.to_owned(),
             },
             row,
             exchange: None,

@@ -9,6 +9,7 @@ use std::thread::{self, JoinHandle};
 
 use crate::config::Config;
 use crate::item::{Item, Reading};
+use crate::journal::{Journal, Pen};
 use crate::keep::Keeper;
 use crate::read::Reader;
 
@@ -25,6 +26,11 @@ pub(crate) enum Work {
     Pass(Item),
 }
 
+/// How many reader threads there are: one per processor.
+pub(crate) fn count() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// The reader threads.
 #[derive(Debug)]
 pub(crate) struct Readers {
@@ -38,18 +44,19 @@ impl Readers {
         config: &Config,
         items: Sender<Item>,
         abandon: &Arc<AtomicBool>,
+        journal: &Journal,
     ) -> io::Result<Readers> {
         let (work, receiver) = mpsc::channel();
         // One queue for all, so that one slow page holds up no other.
         let receiver = Arc::new(Mutex::new(receiver));
-        let count = thread::available_parallelism().map_or(1, usize::from);
-        let threads = (0..count).map(|n| {
+        let pens = journal.pens()?.into_iter().enumerate();
+        let threads = pens.map(|(n, mut pen)| {
             let (reader, mut keeper) = (Reader::new(config), Keeper::new(config));
             let (receiver, items, abandon) =
                 (Arc::clone(&receiver), items.clone(), Arc::clone(abandon));
             thread::Builder::new()
                 .name(format!("crawl-reader-{n}"))
-                .spawn(move || serve(&receiver, &items, &abandon, &reader, &mut keeper))
+                .spawn(move || serve(&receiver, &items, &abandon, &reader, &mut keeper, &mut pen))
         });
         Ok(Readers {
             threads: threads.collect::<io::Result<_>>()?,
@@ -78,6 +85,7 @@ fn serve(
     abandon: &AtomicBool,
     reader: &Reader,
     keeper: &mut Keeper,
+    pen: &mut Pen,
 ) {
     loop {
         let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
@@ -89,7 +97,13 @@ fn serve(
         // Parsers are caught in the reader. What panics here would leave the ring waiting
         // for an item that never comes, so it ends the crawl by name.
         let item = catch_unwind(AssertUnwindSafe(|| match work {
-            Work::Read(reading) => Item::Page(Box::new(keeper.page(reader.read(*reading)))),
+            Work::Read(reading) => {
+                let url = reading.lease.url.clone();
+                pen.begin(&url);
+                let page = keeper.page(reader.read(*reading));
+                pen.end(&url);
+                Item::Page(Box::new(page))
+            }
             Work::Pass(Item::Robots(robots)) => Item::Robots(keeper.robots(robots)),
             Work::Pass(item) => item,
         }));

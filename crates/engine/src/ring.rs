@@ -19,6 +19,7 @@ use crate::locks::HostLocks;
 use crate::origins::Origins;
 use crate::request_log;
 use crate::summary::{Ended, SeedFailure};
+use crate::suspects::Suspects;
 
 /// Octets of bodies on their way to the disk at which no more permits are asked for.
 /// Beside them there is what is in flight.
@@ -37,6 +38,7 @@ pub struct Ring {
     pub(crate) accounts: Accounts,
     pub(crate) hosts: Hosts,
     pub(crate) locks: HostLocks,
+    pub(crate) suspects: Suspects,
     /// Hosts that asked us to wait and answered nothing else since.
     pub(crate) silent_hosts: HashSet<HostKey>,
     pub(crate) totals: Totals,
@@ -45,6 +47,10 @@ pub struct Ring {
     pub(crate) in_flight: u32,
     /// Items and jobs handed out whose end was not committed yet.
     pub(crate) unsettled: u64,
+    /// Pages among them that are in flight still: nothing of them is on its way to the disk.
+    pub(crate) pages_in_flight: u64,
+    /// When something was committed last, or began to wait for it.
+    pub(crate) committed_at: Tick,
     /// Octets of bodies among them.
     pub(crate) unsettled_octets: u64,
     /// Leases among them: each may become a row of `pages.jsonl`.
@@ -84,6 +90,7 @@ impl Ring {
             origins: Origins::new(&config),
             hosts: Hosts::new(&config),
             locks: HostLocks::none(),
+            suspects: Suspects::default(),
             accounts: Accounts::new(&config.budgets, &config.politeness.sites),
             config,
             frontier,
@@ -94,6 +101,8 @@ impl Ring {
             started: now,
             in_flight: 0,
             unsettled: 0,
+            pages_in_flight: 0,
+            committed_at: now,
             unsettled_octets: 0,
             leases_out: 0,
             sequence: 0,
@@ -137,6 +146,7 @@ impl Ring {
             self.ending.get_or_insert(Ended::Interrupted);
             return Next::Done;
         }
+        self.note_nothing_waits(now);
         let mut wake = self.deadline();
         if self.ending.is_none() && wake.is_some_and(|deadline| deadline <= now) {
             self.ending = Some(Ended::Budget("max-time"));
@@ -145,6 +155,8 @@ impl Ring {
             && self.unsettled < self.unsettled_max()
             && self.broken.is_none()
             && self.unsettled_octets < UNSETTLED_OCTETS_MAX
+            && !self.is_behind(now)
+            && !self.reads_alone()
         {
             if let Some(budget) = self.spent_budget() {
                 if self.leases_out > 0 {
@@ -164,11 +176,18 @@ impl Ring {
         }
         self.let_hosts_go(now);
         if self.in_flight == 0 && self.unsettled == 0 && self.ending.is_none() {
+            self.end_turn();
             self.ending = self.natural_end(now);
+            let is_over = matches!(self.ending, Some(Ended::Finished | Ended::Budget(_)));
+            if is_over && self.next_turn(now) {
+                self.ending = None;
+                return self.advance(now, out);
+            }
         }
         if self.broken.is_some()
             || (self.ending.is_some() && self.in_flight == 0 && self.unsettled == 0)
         {
+            self.release_suspects();
             return Next::Done;
         }
         Next::Wait(if self.ending.is_some() { None } else { wake })
@@ -257,6 +276,21 @@ impl Ring {
         }
     }
 
+    /// Whether what ended lately waits for the disk for so long that no more is to be added:
+    /// it would be asked for again after a death. A commit that waits while another is under way
+    /// holds
+    /// what came within that one, so each may take half of the time.
+    fn is_behind(&self, now: Tick) -> bool {
+        self.unsettled > self.pages_in_flight
+            && now.since(self.committed_at) > self.config.commit_within / 2
+    }
+
+    fn note_nothing_waits(&mut self, now: Tick) {
+        if self.unsettled == self.pages_in_flight {
+            self.committed_at = now;
+        }
+    }
+
     pub(crate) fn fail(&mut self, error: impl Into<EngineError>) {
         self.broken.get_or_insert(error.into());
     }
@@ -270,6 +304,8 @@ impl Ring {
         out: &mut Vec<Effect>,
     ) {
         self.in_flight -= 1;
+        self.note_nothing_waits(now);
+        self.pages_in_flight -= u64::from(matches!(job, Job::Page { .. }));
         let host = spent.host().clone();
         let signal = signal_of(&result).with_url(job.url().as_str());
         let octets = result.as_ref().map_or(0, |exchange| exchange.body.len());
@@ -301,6 +337,7 @@ impl Ring {
 
     fn committed(&mut self, now: Tick, committed: Committed) {
         self.unsettled -= committed.items;
+        self.committed_at = now;
         self.leases_out -= committed.leases;
         self.unsettled_octets = self.unsettled_octets.saturating_sub(committed.octets);
         self.totals = committed.totals;

@@ -150,6 +150,7 @@ fn config(dir: &Path) -> Config {
         },
         own_site: false,
         hosts_in_memory: 10,
+        commit_within: Duration::from_secs(1),
         host_locks: None,
         wait_unreachable: Duration::from_secs(3600),
         fetch: FetchConfig::new("crawl/0.0"),

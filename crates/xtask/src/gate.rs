@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 use crate::workspace::{self, Workspace};
-use crate::{boundaries, debian, docker, simulate, tools};
+use crate::{boundaries, debian, docker, simulate, tools, torture};
 
 /// One check, or one thing that checks need.
 struct Step {
@@ -16,7 +16,7 @@ struct Step {
     run: fn(&Workspace) -> Result<()>,
 }
 
-const STEPS: [Step; 14] = [
+const STEPS: [Step; 15] = [
     Step {
         name: "fmt",
         heavy: false,
@@ -61,6 +61,11 @@ const STEPS: [Step; 14] = [
         name: "simulate",
         heavy: false,
         run: |_| simulate::small(),
+    },
+    Step {
+        name: "torture",
+        heavy: false,
+        run: torture::small,
     },
     Step {
         name: "doctest",

@@ -13,6 +13,7 @@ mod gate;
 mod rooms;
 mod simulate;
 mod tools;
+mod torture;
 mod workspace;
 
 use std::process::ExitCode;
@@ -46,6 +47,8 @@ enum Command {
     Boundaries,
     /// Drive the scheduler through a drawn web in virtual time, and check every request
     Simulate(simulate::Args),
+    /// Kill crawls again and again, and hold what they leave against the truth
+    Torture(torture::Args),
     /// Measure what is too slow to measure in a test
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         Command::Test { quick, steps, .. } => gate::run(&workspace, quick, &steps),
         Command::Boundaries => boundaries::check(&workspace),
         Command::Simulate(args) => simulate::run(&args),
+        Command::Torture(args) => torture::run(&workspace, &args),
         Command::Bench(bench) => bench::bench(&workspace, &bench),
     });
     match done {

@@ -51,10 +51,16 @@ pub(crate) const SEES: [(&str, &[&str]); 12] = [
         ],
     ),
     ("crawl-testweb", &[]),
-    // Its simulator drives the scheduler.
+    // Its simulator drives the scheduler; its kill test reads what crawls leave.
     (
         "xtask",
-        &["crawl-testweb", "crawl-scheduler", "crawl-weburl"],
+        &[
+            "crawl-testweb",
+            "crawl-scheduler",
+            "crawl-weburl",
+            "crawl-archive",
+            "crawl-frontier",
+        ],
     ),
 ];
 

@@ -207,7 +207,7 @@ fn group(number: u64) -> String {
     text
 }
 
-fn fresh_seed() -> u64 {
+pub(crate) fn fresh_seed() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(1, |since| since.as_micros() as u64)
 }

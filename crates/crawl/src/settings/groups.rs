@@ -300,6 +300,12 @@ table! { "output", "What we keep [output]", OutputLayer, Output {
     /// Write links.jsonl, on or off
     #[arg(value_name = "on|off")]
     links: Switch = Switch::Off;
+    /// Have on the disk what ended so long ago, or wait for it
+    ///
+    /// What a kill can cost: what was fetched in this time is fetched again. While the disk
+    /// is slower, no further request is sent.
+    #[arg(value_name = "DURATION")]
+    commit_within: Span = Span::from_secs(1);
 }}
 
 table! { "display", "What we show [display]", DisplayLayer, Display {

@@ -87,6 +87,7 @@ const FLAGS: &[(&[&str], &str)] = &[
     (&["--warc", "off"], "warc = \"off\""),
     (&["--index", "on"], "index = \"on\""),
     (&["--links", "on"], "links = \"on\""),
+    (&["--commit-within", "250ms"], "commit-within = \"250ms\""),
     (&["--progress", "auto"], "progress = \"auto\""),
     (&["--progress", "bar"], "progress = \"bar\""),
     (&["--progress", "plain"], "progress = \"plain\""),

@@ -7,6 +7,7 @@
 
 mod audit;
 mod config;
+mod damage;
 mod flags;
 mod harness;
 mod help;

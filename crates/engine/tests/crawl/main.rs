@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that can't go on fails there")]
 
 mod failure;
+mod journal;
 mod reach;
 mod restart;
 mod robots;

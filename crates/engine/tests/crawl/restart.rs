@@ -231,3 +231,15 @@ fn a_host_with_nothing_to_do_is_free_for_others_while_the_crawl_goes_on() {
         running.join().unwrap();
     });
 }
+
+#[test]
+fn a_crawl_that_may_owe_the_disk_nothing_ends_all_the_same() {
+    let web = TestWeb::builder().seed(7).pages(30).start();
+    let mut crawl = Crawl::of(&web);
+    crawl.config.commit_within = Duration::ZERO;
+    assert_eq!(crawl.run().unwrap().ended, Ended::Finished);
+    assert_eq!(
+        crawl.statuses().into_keys().collect::<BTreeSet<_>>(),
+        expected(&web, Reach::Host)
+    );
+}

@@ -65,6 +65,7 @@ impl Crawl {
             host_locks: None,
             wait_unreachable: Duration::ZERO,
             fetch,
+            commit_within: Duration::from_secs(1),
             warc: true,
             links: false,
             software: "crawl/0.0".to_owned(),

@@ -1,0 +1,244 @@
+//! Damage to what a crawl left: it is named, and what is readable stays readable.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crawl_testweb::{Mix, TestWeb};
+use expect_test::{Expect, expect};
+use serde_json::Value;
+
+use crate::harness::{Cmd, Dir, setup};
+
+const ON: [&str; 8] = [
+    "--output",
+    "c",
+    "--delay",
+    "0s",
+    "--delay-factor",
+    "0",
+    "--progress",
+    "off",
+];
+
+/// A crawl that a budget ended: some URLs wait.
+fn begun(name: &str, more: &[&str]) -> (Dir, Cmd, TestWeb) {
+    let (dir, cmd) = setup(name);
+    let web = TestWeb::builder().seed(5).pages(12).mix(Mix::plain());
+    let web = web.start();
+    let seed = web.url(0, "/");
+    let budget = ["--seed", &seed, "--max-pages", "6"];
+    let ran = cmd.run(&[&budget, &ON[..], more].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    (dir, cmd, web)
+}
+
+fn go_on<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&ON[..], &["--max-pages", "1000"], more].concat()
+}
+
+fn urls(dir: &Dir) -> Vec<String> {
+    let rows = dir.rows("c/pages.jsonl");
+    rows.iter()
+        .map(|row| row["url"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+fn reported(cmd: &Cmd) -> Value {
+    let report: Value = serde_json::from_str(&cmd.run(&["report", "c", "--json"]).ok()).unwrap();
+    report["pages"]["total"].clone()
+}
+
+/// All files beneath a folder.
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => files(&path, found),
+            false => found.push(path),
+        }
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let (path, to) = entry
+            .map(|entry| (entry.path(), to.join(entry.file_name())))
+            .unwrap();
+        match path.is_dir() {
+            true => copy(&path, &to),
+            false => drop(fs::copy(&path, &to).unwrap()),
+        }
+    }
+}
+
+/// Cuts a committed file to half, or takes it away.
+fn check_committed(file: &str, expect: Expect) {
+    let (dir, cmd, _web) = begun("committed", &[]);
+    let path = match file.ends_with('/') {
+        false => dir.file(&format!("c/{file}")),
+        true => {
+            let mut found = Vec::new();
+            files(&dir.file(&format!("c/{file}")), &mut found);
+            found.retain(|path| path.to_string_lossy().ends_with(".warc.gz"));
+            found.pop().unwrap()
+        }
+    };
+    let octets = fs::read(&path).unwrap();
+    let pages = dir.read("c/pages.jsonl");
+    let name = path.file_name().unwrap().to_string_lossy().into_owned();
+    fs::write(&path, &octets[..octets.len() / 2]).unwrap();
+    let ran = cmd.run(&go_on(&[]));
+    let (whole, half) = (octets.len(), octets.len() / 2);
+    let said = ran.refusal(&dir).replace(&name, "FILE");
+    let said = said
+        .replace(&format!(" {whole} "), " WHOLE ")
+        .replace(&format!(" {half} "), " HALF ");
+    expect.assert_eq(&said);
+    cmd.run(&["report", "c"]).ok();
+
+    fs::remove_file(&path).unwrap();
+    let ran = cmd.run(&go_on(&[]));
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains(", 0 are there\nhint: "),
+        "{}",
+        ran.stderr
+    );
+
+    fs::write(&path, &octets).unwrap();
+    assert_eq!(dir.read("c/pages.jsonl"), pages, "nothing was changed");
+    assert_eq!(
+        cmd.run(&go_on(&[])).code,
+        0,
+        "what was missing was put back"
+    );
+}
+
+#[test]
+fn rows_shorter_than_committed() {
+    check_committed(
+        "pages.jsonl",
+        expect![[r#"
+            3
+            error: c/FILE is shorter than the state says: WHOLE octets were committed, HALF are there
+            hint: what was fetched stays readable in c; start anew with another --output, or put back what is missing"#]],
+    );
+}
+
+#[test]
+fn an_archive_shorter_than_committed() {
+    check_committed(
+        "archive/",
+        expect![[r#"
+            3
+            error: c/archive/FILE is shorter than the state says: WHOLE octets were committed, HALF are there
+            hint: what was fetched stays readable in c; start anew with another --output, or put back what is missing"#]],
+    );
+}
+
+/// Each file of the state, cut and with a bit turned: the crawl goes on to the same end, or
+/// is refused and leaves everything as it was.
+#[test]
+fn a_damaged_state_is_refused_or_harmless() {
+    let (dir, cmd, _web) = begun("state", &[]);
+    fs::rename(dir.file("c"), dir.file("kept")).unwrap();
+    let start = || {
+        let _ = fs::remove_dir_all(dir.file("c"));
+        copy(&dir.file("kept"), &dir.file("c"));
+    };
+    start();
+    let pages = reported(&cmd);
+    assert_eq!(cmd.run(&go_on(&[])).code, 0);
+    let all: BTreeSet<_> = urls(&dir).into_iter().collect();
+    let mut state = Vec::new();
+    files(&dir.file("kept/state"), &mut state);
+    let mut refused = 0;
+    for path in state {
+        let octets = fs::read(&path).unwrap();
+        let place = dir
+            .file("c")
+            .join(path.strip_prefix(dir.file("kept")).unwrap());
+        let mut turned = octets.clone();
+        if octets.len() < 100 {
+            continue;
+        }
+        turned[octets.len() * 2 / 5] ^= 0x10;
+        for damaged in [&octets[..octets.len() / 2], &turned] {
+            start();
+            fs::write(&place, damaged).unwrap();
+            let rows = dir.read("c/pages.jsonl");
+            let ran = cmd.run(&go_on(&[]));
+            let what = format!("{}: {}", place.display(), ran.stderr);
+            assert!(reported(&cmd).is_number(), "{what}");
+            if ran.code == 0 {
+                let found = urls(&dir);
+                assert_eq!(found.len(), all.len(), "{what}");
+                assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), all, "{what}");
+                continue;
+            }
+            refused += 1;
+            assert_eq!(ran.code, 3, "{what}");
+            assert!(ran.stderr.contains("error: `c/state`: "), "{what}");
+            assert!(
+                ran.stderr
+                    .contains("\nhint: what was fetched stays readable in c;"),
+                "{what}"
+            );
+            assert_eq!(dir.read("c/pages.jsonl"), rows, "{what}");
+            assert_eq!(reported(&cmd), pages, "{what}");
+        }
+    }
+    assert!(refused > 2, "{refused} damages were noticed");
+}
+
+/// A device that has no room stands in for a disk that runs full.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_ends_the_crawl_and_the_same_command_goes_on() {
+    // The first is written by the loop, without a commit; the second in the middle of one.
+    for (file, flags) in [
+        ("requests.jsonl", [].as_slice()),
+        ("links.jsonl", &["--links", "on"]),
+    ] {
+        let (dir, cmd, web) = begun("full", &[]);
+        // A crawl that kept links from its beginning, and met none yet.
+        let config = dir.read("c/crawl.toml");
+        let links = file == "links.jsonl";
+        let config = config.replace(
+            "links = \"off\"",
+            if links {
+                "links = \"on\""
+            } else {
+                "links = \"off\""
+            },
+        );
+        dir.write("c/crawl.toml", &config);
+        let path = dir.file(&format!("c/{file}"));
+        let _ = fs::remove_file(&path);
+        std::os::unix::fs::symlink("/dev/full", &path).unwrap();
+        let rows = dir.read("c/pages.jsonl");
+        let ran = cmd.run(&go_on(flags));
+        let said = format!(
+            "3\nerror: no room left to write to c/{file}\n\
+             hint: free some space on the disk; the same command goes on from there"
+        );
+        assert_eq!(ran.refusal(&dir), said);
+        assert!(dir.read("c/pages.jsonl").starts_with(&rows));
+        dir.rows("c/pages.jsonl");
+
+        // Whoever reads from that device never comes to an end.
+        fs::remove_file(&path).unwrap();
+        let ran = cmd.run(&go_on(flags));
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let found = urls(&dir);
+        let all: BTreeSet<_> = found.iter().cloned().collect();
+        assert_eq!(all.len(), found.len(), "each is listed once");
+        let mut truth = web
+            .truth(crawl_testweb::Reach::Host)
+            .fetched_with_sitemaps();
+        truth.insert(web.url(0, "/sitemap.xml"));
+        assert_eq!(all, truth);
+    }
+}

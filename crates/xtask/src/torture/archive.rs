@@ -1,0 +1,135 @@
+//! The archive: whole, each page once, and as rows and index say.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use crawl_archive::rows::PageRow;
+use crawl_archive::{FOLDER, INDEX, Record, WarcReader};
+use serde::Deserialize;
+
+use super::check::Breaches;
+use super::web::Web;
+
+/// What a line of the index says of a record, and a record of itself.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Capture {
+    file: String,
+    offset: u64,
+    length: u64,
+    url: String,
+    digest: Option<String>,
+}
+
+/// The JSON of a line of the index.
+#[derive(Deserialize)]
+struct Line {
+    url: String,
+    digest: Option<String>,
+    length: String,
+    offset: String,
+    filename: String,
+}
+
+/// Says how many records there are.
+pub(super) fn check(
+    output: &Path,
+    web: &Web,
+    pages: &[PageRow],
+    breaches: &mut Breaches,
+) -> Result<u64> {
+    let folder = output.join(FOLDER);
+    let mut records = 0;
+    let mut captures = BTreeSet::new();
+    for entry in fs::read_dir(&folder)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if !name.ends_with(".warc.gz") {
+            continue;
+        }
+        for record in WarcReader::open(&folder.join(&name))? {
+            let record = record?;
+            records += 1;
+            if let Some(field) = record.wrong_digest() {
+                breaches.add(format!("{field} is wrong at {} of {name}", record.offset));
+            }
+            if matches!(record.kind(), "response" | "revisit") {
+                captures.insert(capture(&name, &record));
+            }
+        }
+    }
+    places(&captures, web, pages, breaches);
+    index(&folder.join(INDEX), &captures, breaches)?;
+    Ok(records)
+}
+
+fn capture(file: &str, record: &Record) -> Capture {
+    Capture {
+        file: file.to_owned(),
+        offset: record.offset,
+        length: record.length,
+        url: record.url().unwrap_or_default().to_owned(),
+        digest: record.field("WARC-Payload-Digest").map(str::to_owned),
+    }
+}
+
+/// Each answered page has one record, where its row says; no other record is a page's.
+fn places(captures: &BTreeSet<Capture>, web: &Web, pages: &[PageRow], breaches: &mut Breaches) {
+    let mut by_url: BTreeMap<&str, Vec<&Capture>> = BTreeMap::new();
+    for capture in captures {
+        by_url
+            .entry(capture.url.as_str())
+            .or_default()
+            .push(capture);
+    }
+    for page in pages {
+        let found = by_url.remove(page.url.as_str()).unwrap_or_default();
+        let is_there = match (&page.warc, found.as_slice()) {
+            (None, []) => page.status.is_none(),
+            (Some(place), [only]) => {
+                (&place.file, place.offset, &page.digest) == (&only.file, only.offset, &only.digest)
+            }
+            _ => false,
+        };
+        if !is_there {
+            breaches.add(format!(
+                "{} has {} records, its row says {:?}: {found:?}",
+                page.url,
+                found.len(),
+                page.warc
+            ));
+        }
+    }
+    for url in by_url.into_keys().filter(|url| !web.rules.contains(*url)) {
+        breaches.add(format!("{url} has a record and no row"));
+    }
+}
+
+fn index(path: &Path, captures: &BTreeSet<Capture>, breaches: &mut Breaches) -> Result<()> {
+    let text = fs::read_to_string(path).context("the index")?;
+    let lines: Vec<_> = text.lines().collect();
+    if !lines.is_sorted() {
+        breaches.add("the index is not sorted");
+    }
+    let mut listed = BTreeSet::new();
+    for line in &lines {
+        let json = line.splitn(3, ' ').nth(2).unwrap_or_default();
+        let line: Line = serde_json::from_str(json).with_context(|| (*line).to_owned())?;
+        listed.insert(Capture {
+            file: line.filename,
+            offset: line.offset.parse()?,
+            length: line.length.parse()?,
+            url: line.url,
+            digest: line.digest,
+        });
+    }
+    if listed != *captures || lines.len() != captures.len() {
+        let odd: Vec<_> = listed.symmetric_difference(captures).take(3).collect();
+        breaches.add(format!(
+            "the index has {} lines, the archive {} captures: {odd:?}",
+            lines.len(),
+            captures.len()
+        ));
+    }
+    Ok(())
+}

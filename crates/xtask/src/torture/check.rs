@@ -1,0 +1,323 @@
+//! A finished crawl, held against what its web says.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+use crawl_archive::rows::{ExcludedRow, LinkRow, PageRow, RequestRow};
+use crawl_frontier::{FjallFrontier, Frontier as _, KnownState, Options};
+use crawl_testweb::LogEntry;
+use serde::de::DeserializeOwned;
+
+use super::life::{Death, Program};
+use super::web::Web;
+use super::{archive, pace};
+
+/// How much was checked.
+#[derive(Default)]
+pub(super) struct Tally {
+    pub(super) pages: u64,
+    pub(super) requests: u64,
+    /// Requests for a URL that was asked for before.
+    pub(super) repeated: u64,
+    /// Answers among them that a kill took away: they would have settled their URL.
+    pub(super) lost: u64,
+    pub(super) gaps: u64,
+    /// Gaps among them with a kill in between.
+    pub(super) across: u64,
+    pub(super) waits: u64,
+    pub(super) records: u64,
+    /// Pages that were being read at kill after kill, so that they were taken for what killed.
+    pub(super) given_up: u64,
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, more: &Tally) {
+        self.pages += more.pages;
+        self.requests += more.requests;
+        self.repeated += more.repeated;
+        self.lost += more.lost;
+        self.gaps += more.gaps;
+        self.across += more.across;
+        self.waits += more.waits;
+        self.records += more.records;
+        self.given_up += more.given_up;
+    }
+}
+
+/// What is wrong, each thing in a line.
+#[derive(Default)]
+pub(super) struct Breaches(Vec<String>);
+
+/// Lines of what is wrong that are shown.
+const SHOWN: usize = 20;
+
+impl Breaches {
+    pub(super) fn add(&mut self, what: impl Into<String>) {
+        self.0.push(what.into());
+    }
+
+    fn end(self) -> Result<()> {
+        let count = self.0.len();
+        let shown = self.0.iter().take(SHOWN).map(String::as_str);
+        let shown: Vec<_> = shown.collect();
+        ensure!(count == 0, "{count} breaches:\n{}", shown.join("\n"));
+        Ok(())
+    }
+}
+
+/// The row files of a crawl.
+pub(super) struct Rows {
+    pub(super) pages: Vec<PageRow>,
+    pub(super) excluded: Vec<ExcludedRow>,
+    pub(super) requests: Vec<RequestRow>,
+}
+
+pub(super) fn finished(web: &Web, program: &Program, deaths: &[Death]) -> Result<Tally> {
+    let output = program.output();
+    let log = web.web.log();
+    let rows = Rows {
+        pages: read(&output.join("pages.jsonl"))?,
+        excluded: read(&output.join("excluded.jsonl"))?,
+        requests: read(&output.join("requests.jsonl"))?,
+    };
+    if web.links {
+        links_once(&read(&output.join("links.jsonl"))?, &rows)?;
+    }
+    let mut breaches = Breaches::default();
+    let given_up = rows_are_the_truth(web, &rows, &log, &mut breaches);
+    log_is_allowed(web, &log, &mut breaches);
+    log_has_its_rows(web, &log, &rows.requests, deaths, &mut breaches);
+    let mut tally = pace::check(web, &log, &rows.requests, deaths, &mut breaches);
+    tally.records = archive::check(&output, web, &rows.pages, &mut breaches)?;
+    state_is_settled(&output, &rows, &mut breaches)?;
+    breaches.end()?;
+    program.run(&["audit"])?;
+    nothing_more(web, program, &output)?;
+    let urls: BTreeSet<_> = log.iter().map(|entry| (entry.host, &entry.path)).collect();
+    tally.given_up = given_up;
+    tally.pages = rows.pages.len() as u64;
+    tally.requests = log.len() as u64;
+    tally.repeated = (log.len() - urls.len()) as u64;
+    tally.lost = lost(&log);
+    Ok(tally)
+}
+
+/// Reads rows; a torn line, or one that is no row, is an error.
+fn read<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
+    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    if !text.is_empty() && !text.ends_with('\n') {
+        bail!("{} ends with a torn line", path.display());
+    }
+    let rows = text.lines().enumerate();
+    rows.map(|(at, line)| {
+        serde_json::from_str(line).with_context(|| format!("{}:{}", path.display(), at + 1))
+    })
+    .collect()
+}
+
+/// Rows of links come page by page: a page that comes again was listed twice.
+fn links_once(links: &[LinkRow], rows: &Rows) -> Result<()> {
+    let pages: BTreeSet<_> = rows.pages.iter().map(|page| page.url.as_str()).collect();
+    let mut seen = BTreeSet::new();
+    let mut last = "";
+    for link in links {
+        if link.from != last {
+            ensure!(
+                pages.contains(link.from.as_str()),
+                "links of {}, which has no row",
+                link.from
+            );
+            ensure!(
+                seen.insert(link.from.as_str()),
+                "the links of {} are listed twice",
+                link.from
+            );
+            last = &link.from;
+        }
+    }
+    Ok(())
+}
+
+/// Says how many pages were given up for what kills.
+fn rows_are_the_truth(web: &Web, rows: &Rows, log: &[LogEntry], breaches: &mut Breaches) -> u64 {
+    let mut given_up = 0;
+    let mut statuses = BTreeMap::new();
+    for page in &rows.pages {
+        if statuses.insert(page.url.as_str(), page.status).is_some() {
+            breaches.add(format!("{} is listed twice in pages.jsonl", page.url));
+        }
+        match web.expected.get(&page.url) {
+            None => breaches.add(format!("{} is listed, and not to be fetched", page.url)),
+            Some(_) if is_given_up(page, web, log) => given_up += 1,
+            Some(status) if *status != page.status => breaches.add(format!(
+                "{} has status {:?}, not {status:?}: {:?}",
+                page.url, page.status, page.error
+            )),
+            Some(_) => {}
+        }
+    }
+    for url in web.expected.keys() {
+        if !statuses.contains_key(url.as_str()) {
+            breaches.add(format!("{url} is lost"));
+        }
+    }
+    let mut excluded = BTreeSet::new();
+    for row in &rows.excluded {
+        if !excluded.insert(row.url.as_str()) {
+            breaches.add(format!("{} is listed twice in excluded.jsonl", row.url));
+        }
+        if statuses.contains_key(row.url.as_str()) {
+            breaches.add(format!("{} is listed as fetched and as barred", row.url));
+        }
+    }
+    for url in &web.barred {
+        if !excluded.contains(url.as_str()) {
+            breaches.add(format!("{url} is barred, and not listed"));
+        }
+    }
+    given_up
+}
+
+/// Whether a page failed by the journal of what is being read, and was asked for so often that
+/// it may have been in hand at four deaths.
+fn is_given_up(page: &PageRow, web: &Web, log: &[LogEntry]) -> bool {
+    let asked = log
+        .iter()
+        .filter(|entry| web.web.url(entry.host, &entry.path) == page.url);
+    page.error.as_deref() == Some("reader_killed") && asked.count() >= 4
+}
+
+fn log_is_allowed(web: &Web, log: &[LogEntry], breaches: &mut Breaches) {
+    for entry in log {
+        let url = web.web.url(entry.host, &entry.path);
+        if web.barred.contains(&url) {
+            breaches.add(format!("{url} was asked for, and is barred"));
+        } else if !web.expected.contains_key(&url) && !web.rules.contains(&url) {
+            breaches.add(format!("{url} was asked for, and nobody named it"));
+        }
+    }
+}
+
+/// What was asked for stands in requests.jsonl, but for what was under way at a kill.
+fn log_has_its_rows(
+    web: &Web,
+    log: &[LogEntry],
+    rows: &[RequestRow],
+    deaths: &[Death],
+    breaches: &mut Breaches,
+) {
+    let mut counts: BTreeMap<String, i64> = BTreeMap::new();
+    for entry in log {
+        *counts
+            .entry(web.web.url(entry.host, &entry.path))
+            .or_default() += 1;
+    }
+    for row in rows {
+        *counts.entry(row.url.clone()).or_default() -= 1;
+    }
+    for (url, left) in &counts {
+        if *left < 0 {
+            breaches.add(format!(
+                "{url} has {} rows too many in requests.jsonl",
+                -left
+            ));
+        }
+    }
+    let unknown: i64 = counts.values().filter(|left| **left > 0).sum();
+    // One request may be in flight per host.
+    let most = deaths.len() as i64 * i64::from(web.web.hosts());
+    if unknown > most {
+        breaches.add(format!(
+            "{unknown} requests stand in no row, after {} kills",
+            deaths.len()
+        ));
+    }
+}
+
+fn state_is_settled(output: &Path, rows: &Rows, breaches: &mut Breaches) -> Result<()> {
+    let frontier = FjallFrontier::open(&output.join("state"), &Options::default())?;
+    let counts = frontier.counts();
+    let found = (counts.fetched + counts.failed) as usize;
+    let barred = (counts.excluded + counts.deferred) as usize;
+    if (counts.pending, counts.leased, found, barred)
+        != (0, 0, rows.pages.len(), rows.excluded.len())
+    {
+        breaches.add(format!(
+            "the state counts {counts:?}; there are {} pages and {} barred",
+            rows.pages.len(),
+            rows.excluded.len()
+        ));
+    }
+    for page in &rows.pages {
+        let url = crawl_weburl::canonicalize(None, &page.url)?;
+        let known = frontier.known(&url)?.map(|known| known.state);
+        let agrees = match (&known, page.status) {
+            (Some(KnownState::Fetched { status }), Some(row)) => *status == row,
+            (Some(KnownState::Failed { .. }), None) => true,
+            _ => false,
+        };
+        if !agrees {
+            breaches.add(format!(
+                "the state has {known:?} for {url}, its row {:?}",
+                page.status
+            ));
+        }
+    }
+    for (name, length) in frontier.marks()? {
+        let found = fs::metadata(output.join(&name)).map_or(0, |file| file.len());
+        // Rows that are written at the end are no part of what is committed.
+        if found != length && !(name == "excluded.jsonl" && found > length) {
+            breaches.add(format!("{name} has {found} octets, {length} are committed"));
+        }
+    }
+    Ok(())
+}
+
+/// Answers that settle a URL, and after which it was asked for once more.
+fn lost(log: &[LogEntry]) -> u64 {
+    let mut last: BTreeMap<_, Option<u16>> = BTreeMap::new();
+    let mut lost = 0;
+    for entry in log {
+        let before = last.insert((entry.host, &entry.path), entry.status);
+        let settles = |status: u16| status < 500 && status != 429;
+        lost += u64::from(before.flatten().is_some_and(settles));
+    }
+    lost
+}
+
+/// Started again after its end, it asks nobody and changes nothing that is kept.
+fn nothing_more(web: &Web, program: &Program, output: &Path) -> Result<()> {
+    let (asked, kept) = (web.web.log().len(), kept(output)?);
+    program.once_more()?;
+    let more = web.web.log().len() - asked;
+    ensure!(more == 0, "a finished crawl sent {more} requests");
+    let after = self::kept(output)?;
+    for (name, octets) in &kept {
+        ensure!(
+            after.get(name) == Some(octets),
+            "a finished crawl changed {name} when it was started again"
+        );
+    }
+    ensure!(after.len() == kept.len(), "a finished crawl made a file");
+    Ok(())
+}
+
+/// Rows and archive, by name.
+fn kept(output: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
+    let mut kept = BTreeMap::new();
+    for folder in [output.to_owned(), output.join("archive")] {
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if [".jsonl", ".gz", ".cdxj"]
+                .iter()
+                .any(|end| name.ends_with(end))
+            {
+                kept.insert(name.into_owned(), fs::read(&path)?);
+            }
+        }
+    }
+    Ok(kept)
+}

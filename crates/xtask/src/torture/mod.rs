@@ -1,0 +1,266 @@
+//! Crawls that are killed again and again, and held against the truth.
+//!
+//! The built program crawls a drawn web of several hosts, is killed with SIGKILL at drawn
+//! moments (just begun, well under way, right after a file grew, at its end) and started again
+//! by the same command, until so many kills are done. Whenever a crawl comes to its end, the
+//! web's own log, the rows, the archive and the state are held against what the web says must
+//! be found, and the next web begins.
+
+mod archive;
+mod check;
+mod dice;
+mod life;
+mod pace;
+mod web;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail, ensure};
+
+use self::check::Tally;
+use self::dice::Dice;
+use self::life::{Aim, Death, End, Program};
+use self::web::Web;
+use crate::simulate::fresh_seed;
+use crate::workspace::{Workspace, run as run_program};
+
+/// How much, and of what.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Kill so often
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    kills: u32,
+    /// What webs and moments are drawn from; another one each time, if it is not given
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Torment so many crawls at a time
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    jobs: u32,
+    /// Build the program optimised
+    #[arg(long)]
+    release: bool,
+    /// Where the crawls are made, and removed again if all is well [default: below target/]
+    #[arg(long)]
+    dir: Option<PathBuf>,
+}
+
+/// What became of all crawls.
+#[derive(Default)]
+struct Sum {
+    /// Done, and about to be done.
+    kills: u32,
+    starts: u32,
+    crawls: u32,
+    tally: Tally,
+    longest_restart: Duration,
+    aims: Vec<(&'static str, u32)>,
+    broken: bool,
+}
+
+/// What all crawls share.
+struct Rack<'a> {
+    program: &'a Path,
+    dir: &'a Path,
+    kills: u32,
+    next_web: Mutex<u64>,
+    sum: Mutex<Sum>,
+}
+
+pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
+    let seed = args.seed.unwrap_or_else(fresh_seed);
+    eprintln!("seed {seed}");
+    let program = build(workspace, args.release)?;
+    let dir = args.dir.clone();
+    let dir = dir.unwrap_or_else(|| workspace.target.join("torture"));
+    let started = Instant::now();
+    let rack = Rack {
+        program: &program,
+        dir: &dir,
+        kills: args.kills,
+        next_web: Mutex::new(seed),
+        sum: Mutex::default(),
+    };
+    thread::scope(|scope| {
+        let jobs: Vec<_> = (0..args.jobs.max(1))
+            .map(|_| scope.spawn(|| rack.turn()))
+            .collect();
+        jobs.into_iter().try_for_each(|job| {
+            job.join()
+                .unwrap_or_else(|_| bail!("the check itself panicked"))
+        })
+    })?;
+    let table = table(&rack.sum(), started.elapsed());
+    io::stdout().write_all(table.as_bytes())?;
+    Ok(())
+}
+
+impl Rack<'_> {
+    /// Torments one web after the other until the kills are done.
+    fn turn(&self) -> Result<()> {
+        while let Some(seed) = self.next_web() {
+            let dir = self.dir.join(seed.to_string());
+            let done = self.torment(seed, &dir);
+            if let Err(error) = done {
+                self.sum().broken = true;
+                return Err(error.context(format!(
+                    "a crawl broke; it lies in {}\nsame web again: --seed {seed}",
+                    dir.display()
+                )));
+            }
+            fs::remove_dir_all(&dir)?;
+        }
+        Ok(())
+    }
+
+    /// The next web has the next seed. There is at least one.
+    fn next_web(&self) -> Option<u64> {
+        let mut next = self.next_web.lock().unwrap_or_else(PoisonError::into_inner);
+        let sum = self.sum();
+        let more = (sum.kills < self.kills || sum.starts == 0) && !sum.broken;
+        more.then(|| {
+            *next += 1;
+            *next - 1
+        })
+    }
+
+    fn sum(&self) -> MutexGuard<'_, Sum> {
+        self.sum.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One crawl from its first start to its checked end.
+    fn torment(&self, seed: u64, dir: &Path) -> Result<()> {
+        if dir.exists() {
+            bail!("{} exists already; remove it first", dir.display());
+        }
+        fs::create_dir_all(dir.join("home"))?;
+        let web = Web::draw(seed)?;
+        let program = Program::new(self.program, dir, &web);
+        let mut dice = Dice::of(seed ^ 0x6b69_6c6c);
+        let mut deaths: Vec<Death> = Vec::new();
+        loop {
+            let aim = self.aim(&mut dice);
+            let life = program.live(&web, aim.as_ref())?;
+            let mut sum = self.sum();
+            if !deaths.is_empty() {
+                sum.longest_restart = sum.longest_restart.max(life.opening.unwrap_or_default());
+            }
+            match (life.end, aim) {
+                (End::Killed(death), Some(aim)) => {
+                    deaths.push(death);
+                    sum.note(aim.name());
+                }
+                (_, aim) => {
+                    sum.kills -= u32::from(aim.is_some());
+                    break;
+                }
+            }
+        }
+        let tally = check::finished(&web, &program, &deaths)?;
+        eprintln!(
+            "web {seed}: {} hosts, {} kills, {} pages, {} requests",
+            web.web.hosts(),
+            deaths.len(),
+            tally.pages,
+            tally.requests
+        );
+        let mut sum = self.sum();
+        sum.tally.add(&tally);
+        sum.crawls += 1;
+        Ok(())
+    }
+
+    /// The moment of the next kill, if there is to be one more.
+    fn aim(&self, dice: &mut Dice) -> Option<Aim> {
+        let mut sum = self.sum();
+        sum.starts += 1;
+        (sum.kills < self.kills).then(|| {
+            sum.kills += 1;
+            Aim::draw(dice)
+        })
+    }
+}
+
+impl Sum {
+    fn note(&mut self, name: &'static str) {
+        match self.aims.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => self.aims.push((name, 1)),
+        }
+    }
+}
+
+/// A short run from a fresh seed, which is printed.
+pub(crate) fn small(workspace: &Workspace) -> Result<()> {
+    let args = Args {
+        kills: 12,
+        seed: None,
+        jobs: 2,
+        release: false,
+        dir: None,
+    };
+    run(workspace, &args)
+}
+
+fn build(workspace: &Workspace, release: bool) -> Result<PathBuf> {
+    let mut command = workspace.cargo(&["build", "--locked", "--package", "crawl"]);
+    if release {
+        command.arg("--release");
+    }
+    run_program(&mut command)?;
+    let folder = if release { "release" } else { "debug" };
+    let program = workspace.target.join(folder).join("crawl");
+    ensure!(program.exists(), "{} is missing", program.display());
+    Ok(program)
+}
+
+fn table(sum: &Sum, took: Duration) -> String {
+    let tally = &sum.tally;
+    let mut rows = vec![("kills".to_owned(), sum.kills.to_string())];
+    rows.extend(
+        sum.aims
+            .iter()
+            .map(|(name, count)| (format!("  {name}"), count.to_string())),
+    );
+    rows.extend([
+        (
+            "restarts".to_owned(),
+            sum.starts.saturating_sub(sum.crawls).to_string(),
+        ),
+        ("crawls".to_owned(), sum.crawls.to_string()),
+        ("pages".to_owned(), tally.pages.to_string()),
+        ("requests".to_owned(), tally.requests.to_string()),
+        (
+            "  beyond one per URL".to_owned(),
+            tally.repeated.to_string(),
+        ),
+        (
+            "  of answers lost to a kill".to_owned(),
+            tally.lost.to_string(),
+        ),
+        ("gaps checked".to_owned(), tally.gaps.to_string()),
+        ("  across a kill".to_owned(), tally.across.to_string()),
+        ("waits checked".to_owned(), tally.waits.to_string()),
+        (
+            "given up for what kills".to_owned(),
+            tally.given_up.to_string(),
+        ),
+        ("archive records".to_owned(), tally.records.to_string()),
+        (
+            "longest opening after a kill".to_owned(),
+            format!("{:.3} s", sum.longest_restart.as_secs_f64()),
+        ),
+        ("time".to_owned(), format!("{:.1} s", took.as_secs_f64())),
+    ]);
+    let mut table = String::new();
+    for (name, value) in rows {
+        // Writing to a string does not fail.
+        let _ = writeln!(table, "{name:<32}{value:>12}");
+    }
+    table
+}

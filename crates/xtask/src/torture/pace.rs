@@ -1,0 +1,107 @@
+//! Gaps and waits, by the log of the servers.
+
+use std::collections::BTreeMap;
+
+use crawl_archive::rows::RequestRow;
+use crawl_testweb::LogEntry;
+
+use super::check::{Breaches, Tally};
+use super::life::Death;
+use super::web::Web;
+
+/// Rows have whole milliseconds: a wait that is taken up from one may end so much early.
+/// Microseconds.
+const ROUNDED: u64 = 1000;
+
+pub(super) fn check(
+    web: &Web,
+    log: &[LogEntry],
+    rows: &[RequestRow],
+    deaths: &[Death],
+    breaches: &mut Breaches,
+) -> Tally {
+    let mut hosts: BTreeMap<u32, Vec<&LogEntry>> = BTreeMap::new();
+    for entry in log {
+        hosts.entry(entry.host).or_default().push(entry);
+    }
+    let mut tally = Tally::default();
+    for entries in hosts.values_mut() {
+        entries.sort_by_key(|entry| entry.start_us);
+        for pair in entries.windows(2) {
+            gap(web, pair[0], pair[1], deaths, breaches, &mut tally);
+        }
+    }
+    for row in rows.iter().filter(|row| row.wait_asked.is_some()) {
+        wait(web, row, &hosts, breaches, &mut tally);
+    }
+    tally
+}
+
+/// From the end of one request to the start of the next, or from the kill that cut it off.
+fn gap(
+    web: &Web,
+    first: &LogEntry,
+    next: &LogEntry,
+    deaths: &[Death],
+    breaches: &mut Breaches,
+    tally: &mut Tally,
+) {
+    let ended = first.end_us.unwrap_or(u64::MAX);
+    let cut_off = deaths
+        .iter()
+        .filter(|death| death.after >= first.start_us && death.before < ended)
+        .map(|death| death.before.max(first.start_us))
+        .min();
+    let ended = cut_off.unwrap_or(ended).min(ended);
+    let url = web.web.url(next.host, &next.path);
+    let asked = match web.crawl_delay {
+        // It holds from the moment when it is known.
+        Some(delay) if !web.rules.contains(&url) => delay,
+        _ => web.delay,
+    };
+    tally.gaps += 1;
+    let killed = deaths
+        .iter()
+        .any(|death| death.after >= first.start_us && death.before <= next.start_us);
+    tally.across += u64::from(killed);
+    let kept = i128::from(next.start_us) - i128::from(ended);
+    if kept < asked.as_micros() as i128 {
+        breaches.add(format!(
+            "{url} came {kept} us after {}, not {} us{}",
+            first.path,
+            asked.as_micros(),
+            if killed { ", across a kill" } else { "" }
+        ));
+    }
+}
+
+/// A wait that an answer asked for, and that the crawler took note of.
+fn wait(
+    web: &Web,
+    row: &RequestRow,
+    hosts: &BTreeMap<u32, Vec<&LogEntry>>,
+    breaches: &mut Breaches,
+    tally: &mut Tally,
+) {
+    let all = hosts.values().flatten();
+    let same = all.filter(|entry| web.web.url(entry.host, &entry.path) == row.url);
+    let Some(entry) = same.min_by_key(|entry| (entry.start_us / 1000).abs_diff(row.start)) else {
+        return breaches.add(format!("{} has a row, and was never asked for", row.url));
+    };
+    let next = hosts[&entry.host]
+        .iter()
+        .find(|next| next.start_us > entry.start_us);
+    let (Some(next), Some(end)) = (next, entry.end_us) else {
+        return;
+    };
+    tally.waits += 1;
+    let until = end + row.wait_asked.unwrap_or_default() * 1000;
+    if next.start_us + ROUNDED < until {
+        breaches.add(format!(
+            "{} came {} us before the wait after {} was over",
+            next.path,
+            until - next.start_us,
+            entry.path
+        ));
+    }
+}

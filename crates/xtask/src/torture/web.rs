@@ -1,0 +1,158 @@
+//! A web that is drawn from a seed, and what a crawl of it must leave.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use crawl_testweb::{Answer, Mix, Reach, Reply, Script, TestWeb, Truth};
+
+use super::dice::Dice;
+
+/// Seconds that a busy page asks for.
+const RETRY_AFTER: &str = "1";
+
+/// Where the rules of the host lie whose robots.txt is a redirect.
+const RULES: &str = "/rules.txt";
+
+/// A web under way.
+pub(super) struct Web {
+    pub(super) web: TestWeb,
+    /// The least gap that every host is to be given.
+    pub(super) delay: Duration,
+    /// What every robots.txt asks for in its place.
+    pub(super) crawl_delay: Option<Duration>,
+    /// Each URL that must have a row, and the status in it; none where nothing is answered.
+    pub(super) expected: BTreeMap<String, Option<u16>>,
+    /// URLs that are heard of and must not be asked for.
+    pub(super) barred: BTreeSet<String>,
+    /// URLs that may be asked for and have no row: those of the rules.
+    pub(super) rules: BTreeSet<String>,
+    /// Whether links are listed too.
+    pub(super) links: bool,
+}
+
+impl Web {
+    pub(super) fn draw(seed: u64) -> Result<Web> {
+        let mut dice = Dice::of(seed);
+        let hosts = 2 + dice.below(4) as u32;
+        let delay = Duration::from_millis(8 + dice.below(20));
+        let crawl_delay = (dice.below(3) == 0).then(|| delay + Duration::from_millis(15));
+        let mut spec = TestWeb::builder()
+            .seed(seed)
+            .hosts(hosts)
+            .pages(20 + dice.below(60))
+            .mix(Mix {
+                shunned: 40,
+                ..Mix::default()
+            });
+        for host in 0..hosts {
+            spec = spec.latency_of(host, dice.millis(12));
+        }
+        if let Some(delay) = crawl_delay {
+            spec = spec.crawl_delay(&delay.as_secs_f64().to_string());
+        }
+        let web = spec.try_start().context("the web did not start")?;
+        let truth = web.truth(Reach::Any);
+        let mut drawn = Web {
+            expected: expected(&web, &truth),
+            barred: truth.barred.into_keys().collect(),
+            rules: (0..hosts)
+                .flat_map(|host| [web.url(host, "/robots.txt"), web.url(host, RULES)])
+                .collect(),
+            web,
+            delay,
+            crawl_delay,
+            links: dice.below(2) == 0,
+        };
+        drawn.redirect_rules(1 + dice.below(u64::from(hosts) - 1) as u32);
+        for host in 0..hosts {
+            drawn.misbehave(host, &mut dice);
+        }
+        Ok(drawn)
+    }
+
+    /// The robots.txt of a host becomes a redirect.
+    fn redirect_rules(&self, host: u32) {
+        let mut text = format!(
+            "User-agent: *\nDisallow: /private/\nAllow: /private/open/\nDisallow: /*?action=\n\
+             Sitemap: {}\n",
+            self.web.url(host, "/sitemap.xml")
+        );
+        if let Some(delay) = self.crawl_delay {
+            text += &format!("Crawl-delay: {}\n", delay.as_secs_f64());
+        }
+        self.web
+            .script(host, "/robots.txt", Answer::redirect(302, RULES));
+        self.web.script(host, RULES, Answer::text(&text));
+    }
+
+    /// Some pages of a host answer badly, late or only after a while.
+    fn misbehave(&mut self, host: u32, dice: &mut Dice) {
+        let root = self.web.url(host, "");
+        let paths = self.expected.keys().filter_map(|url| {
+            let path = url.strip_prefix(&root)?;
+            (path != "/sitemap.xml").then(|| path.to_owned())
+        });
+        // What leads nowhere may fail for good; what others hang on must be had in the end.
+        let (mut leaves, mut others): (Vec<_>, Vec<_>) = paths.partition(|path| is_leaf(path));
+        let busy = |status| Answer::of(status).header("retry-after", RETRY_AFTER);
+        let at_last = [
+            Script::always(busy(503)).then(Reply::usual()),
+            Script::always(Answer::of(500)).then(Reply::usual()),
+            Script::always(Reply::reset()).then(Reply::usual()),
+            Script::always(Reply::usual().after(dice.millis(120))),
+            Script::always(busy(429))
+                .then(busy(503))
+                .then(Reply::usual()),
+        ];
+        // Waits are dear in time: few hosts ask for three.
+        let most = if dice.below(4) == 0 { 5 } else { 4 };
+        for script in at_last.into_iter().take(most) {
+            if let Some(path) = dice.take(&mut others) {
+                self.web.script(host, &path, script);
+            }
+        }
+        // What takes long to read would be read at kill after kill, and be taken for what kills.
+        let large = Answer::html(&format!("<p>{}", dice.letters(100_000)));
+        let dripping = Answer::html(&"<p>slow</p>".repeat(40));
+        let for_good: [(Reply, Option<u16>); 7] = [
+            (large.into(), Some(200)),
+            (Answer::of(500).into(), Some(500)),
+            (Reply::reset(), None),
+            (Reply::garbage(), None),
+            (Reply::gzip_bomb(2 << 20), Some(200)),
+            (
+                Reply::drip(dripping, 64, Duration::from_millis(15)),
+                Some(200),
+            ),
+            (Answer::of(410).into(), Some(410)),
+        ];
+        for (reply, status) in for_good {
+            if let Some(path) = dice.take(&mut leaves) {
+                self.web.script(host, &path, reply);
+                self.expected.insert(self.web.url(host, &path), status);
+            }
+        }
+    }
+}
+
+fn expected(web: &TestWeb, truth: &Truth) -> BTreeMap<String, Option<u16>> {
+    let found = truth.fetched.iter();
+    let mut all: BTreeMap<_, _> = found
+        .map(|(url, expected)| (url.clone(), Some(expected.status)))
+        .collect();
+    all.extend(truth.by_sitemap.iter().map(|url| (url.clone(), Some(200))));
+    for host in 0..web.hosts() {
+        if all.contains_key(&web.url(host, "/")) {
+            all.insert(web.url(host, "/sitemap.xml"), Some(200));
+        }
+    }
+    all
+}
+
+/// Whether nothing is found by this path alone.
+fn is_leaf(path: &str) -> bool {
+    ["/orphan/", "/new/", "/private/open/"]
+        .iter()
+        .any(|folder| path.starts_with(folder))
+}
