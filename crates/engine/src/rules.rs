@@ -108,13 +108,7 @@ impl Ring {
                 self.rules_known(now, of, &compiled, address, &mut item);
             }
         }
-        item.exchange = result.ok();
-        item.octets = item
-            .exchange
-            .as_ref()
-            .map_or(0, |exchange| exchange.body.len() as u64);
-        self.unsettled_octets += item.octets;
-        self.write(Item::Robots(item), out);
+        self.write_exchange(item, result, out);
         Ok(())
     }
 
@@ -152,6 +146,17 @@ impl Ring {
             // The copy left memory before the state had it: robots.txt comes first again.
             self.scheduler.robots(now, of, RobotsState::Unknown);
         }
+        self.write_exchange(item, result, out);
+        Ok(())
+    }
+
+    /// Hands an exchange for an origin's rules to the writer, with what it came to.
+    fn write_exchange(
+        &mut self,
+        mut item: RobotsItem,
+        result: Result<Exchange, Failure>,
+        out: &mut Vec<Effect>,
+    ) {
         item.exchange = result.ok();
         item.octets = item
             .exchange
@@ -159,7 +164,6 @@ impl Ring {
             .map_or(0, |exchange| exchange.body.len() as u64);
         self.unsettled_octets += item.octets;
         self.write(Item::Robots(item), out);
-        Ok(())
     }
 
     fn ask_for_tdmrep(&mut self, now: Tick, of: &Origin, tries: u32) {
