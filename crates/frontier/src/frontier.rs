@@ -9,12 +9,13 @@ use crate::error::FrontierError;
 use crate::known::{Counts, Known, Waiting};
 use crate::lease::Lease;
 use crate::transaction::Transaction;
+use crate::visit::Visit;
 
 /// What is known, waiting, leased and settled.
 ///
 /// # What an implementation must keep
 /// 1. **One state.** A URL is unknown, pending, leased, deferred or settled (fetched,
-///    failed, excluded), and never two of these. Settled is for ever.
+///    failed, excluded), and never two of these. Settled is for ever, but for 10.
 /// 2. **One transaction.** What a [`Transaction`] did happens wholly with its commit or
 ///    not at all, and is durable as far as the implementation promises durability when
 ///    `commit` returns. No reader sees half of it.
@@ -36,6 +37,10 @@ use crate::transaction::Transaction;
 ///    state, after a death too, and sum up.
 /// 8. **`lease` and `release` are quick** and never wait for a commit that is under way.
 /// 9. Bytes given to be kept come back as they were given; they are never read here.
+/// 10. **Visits.** A URL that was settled with a [`Visit`] is pending again, as if it were
+///    new, when a transaction asks for what is due, or for that URL: at the depth, priority
+///    and kind and by the way that its last lease had. What was kept of the visit stays
+///    until the URL is settled with another. Being met as a link makes no settled URL pending.
 ///
 /// [`conformance`](crate::conformance) holds an implementation against these clauses.
 ///
@@ -91,6 +96,18 @@ pub trait Frontier: Send + Sync {
     /// # Errors
     /// [`FrontierError`] where the store fails.
     fn known(&self, url: &CanonicalUrl) -> Result<Option<Known>, FrontierError>;
+
+    /// What was last kept of a visit of `url`, by [`Transaction::settle_until`].
+    ///
+    /// # Errors
+    /// [`FrontierError`] where the store fails.
+    fn visit(&self, url: &CanonicalUrl) -> Result<Option<Visit>, FrontierError>;
+
+    /// When the next visit of a settled URL is due, if any is to be visited again.
+    ///
+    /// # Errors
+    /// [`FrontierError`] where the store fails.
+    fn next_due(&self) -> Result<Option<u32>, FrontierError>;
 
     /// The bytes last kept with [`Transaction::keep_robots`].
     ///

@@ -51,6 +51,7 @@ mod sieve;
 mod state;
 mod store;
 mod transaction;
+mod visit;
 
 pub use admission::{Admission, Admitted, Standing, UrlKind};
 pub use error::{FrontierError, OpenError};
@@ -63,3 +64,4 @@ pub use memory::MemoryFrontier;
 pub use sieve::{Disk, DiskFile, SystemDisk};
 pub use store::{Durability, FjallFrontier, Options};
 pub use transaction::{Committed, Transaction};
+pub use visit::Visit;

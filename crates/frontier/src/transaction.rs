@@ -1,10 +1,11 @@
 //! The contract of a frontier: changing.
 
-use crawl_weburl::{HostKey, Origin};
+use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use crate::admission::{Admission, Admitted};
 use crate::error::FrontierError;
 use crate::lease::{Lease, Outcome};
+use crate::visit::Visit;
 
 /// Changes that happen together or not at all.
 ///
@@ -25,6 +26,33 @@ pub trait Transaction {
     /// [`FrontierError::NotLeased`] for a lease that another frontier handed out;
     /// otherwise the store failed.
     fn settle(&mut self, lease: Lease, outcome: Outcome) -> Result<(), FrontierError>;
+
+    /// As [`Transaction::settle`], and keeps what is to be known when the URL is visited
+    /// again. With [`Outcome::Retry`] the visit is passed over: it did not take place.
+    ///
+    /// # Errors
+    /// As [`Transaction::settle`].
+    fn settle_until(
+        &mut self,
+        lease: Lease,
+        outcome: Outcome,
+        visit: Visit,
+    ) -> Result<(), FrontierError>;
+
+    /// Makes settled URLs pending again whose visits are due at `until`, seconds since the Unix
+    /// epoch: the longest due first, `most` at most, in the order of their text those that are due at one
+    /// time. Says how many.
+    ///
+    /// # Errors
+    /// [`FrontierError`] where the store fails.
+    fn visit_due(&mut self, until: u32, most: usize) -> Result<usize, FrontierError>;
+
+    /// Makes a settled URL pending again whose last visit was before `before`, due or not. Says
+    /// whether it did.
+    ///
+    /// # Errors
+    /// [`FrontierError`] where the store fails.
+    fn visit_again(&mut self, url: &CanonicalUrl, before: u32) -> Result<bool, FrontierError>;
 
     /// Admits a URL that was met.
     ///

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
-use crawl_frontier::{FjallFrontier, Frontier, Lease, Options, Outcome};
+use crawl_frontier::{FjallFrontier, Frontier, Lease, Options, Outcome, Visit};
 
 use crate::web::{LINKS, Page, Web};
 
@@ -127,7 +127,11 @@ fn admit(
         let mut transaction = frontier.begin()?;
         for page in pages.recv()? {
             if let Some(lease) = frontier.lease(&page.origin)? {
-                transaction.settle(lease, Outcome::Fetched { status: 200 })?;
+                transaction.settle_until(
+                    lease,
+                    Outcome::Fetched { status: 200 },
+                    a_visit(links),
+                )?;
             }
             links += page.links.len() as u64;
             transaction.admit_all(page.links)?;
@@ -187,12 +191,22 @@ fn lease_and_settle(
     while leases.peek().is_some() {
         let mut transaction = frontier.begin()?;
         for lease in leases.by_ref().take(plan.pages_per_commit) {
-            transaction.settle(lease, Outcome::Fetched { status: 200 })?;
+            transaction.settle_until(lease, Outcome::Fetched { status: 200 }, a_visit(0))?;
         }
         transaction.commit()?;
     }
     let settle = start.elapsed().as_secs_f64() * 1e6 / LEASES as f64;
     Ok(([at(50), at(99)], settle))
+}
+
+/// As a crawl keeps it, with a digest and a validator, due at some time.
+fn a_visit(number: u64) -> Visit {
+    let due = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44;
+    Visit {
+        at: 1_795_000_000,
+        due: 1_795_000_000 + due as u32,
+        bytes: number.to_le_bytes().repeat(8),
+    }
 }
 
 fn print(plan: &Plan, row: &Row) {

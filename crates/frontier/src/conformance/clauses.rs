@@ -4,11 +4,14 @@ use std::ops::ControlFlow;
 
 use crawl_weburl::HostKey;
 
-use super::deeds::{admit, deferred, drain, excluded, lease, link, order, origin, settle, url};
+use super::deeds::{
+    admit, deferred, drain, excluded, lease, link, order, origin, settle, settle_until, url,
+    visit_due,
+};
 use super::{Bench, InMemory};
 use crate::{
     Admission, Admitted, Counts, Exclusion, FrontierError, KnownState, Outcome, Reason, UrlKind,
-    Waiting,
+    Visit, Waiting,
 };
 
 /// A clause's name and what it demands.
@@ -120,6 +123,85 @@ clauses! {
         assert!(frontier.known(&url("/a")).unwrap().is_none());
         assert_eq!(transaction.commit().unwrap().origins, [(origin(), 1)]);
         assert_eq!(order(frontier), "/a");
+    }
+
+    fn a_visit_that_is_due_is_pending_again(bench) {
+        let seed = Admission { kind: UrlKind::Sitemap, ..Admission::seed(url("/")) };
+        admit(bench.frontier(), [seed, link("/a", 2), link("/b", 1)]);
+        for (at, due) in [(10, 100), (11, 50), (12, 101)] {
+            settle_until(bench.frontier(), lease(bench.frontier()), at, due);
+        }
+        bench.die();
+        assert_eq!(bench.frontier().next_due().unwrap(), Some(50));
+        assert_eq!(visit_due(bench.frontier(), 49, 9), 0);
+        assert_eq!(order(bench.frontier()), "");
+        assert_eq!(visit_due(bench.frontier(), 100, 9), 2);
+        assert_eq!(visit_due(bench.frontier(), 100, 9), 0);
+        bench.die();
+        let frontier = bench.frontier();
+        let counts = Counts { known: 3, pending: 2, fetched: 1, ..Counts::default() };
+        assert_eq!((frontier.counts(), frontier.next_due().unwrap()), (counts, Some(101)));
+        let first = lease(frontier);
+        assert_eq!((first.url.path(), first.depth, first.attempt), ("/", 0, 1));
+        assert!(first.is_seed && first.kind == UrlKind::Sitemap && first.via.is_none());
+        let second = lease(frontier);
+        assert_eq!((second.url.path(), second.depth, second.priority), ("/b", 1, 128));
+        assert_eq!(second.via, Some(url("/")));
+        // What was kept stays until there is something else to keep.
+        let kept = Visit { at: 10, due: 100, bytes: b"/".to_vec() };
+        assert_eq!(frontier.visit(&first.url).unwrap(), Some(kept));
+        settle_until(frontier, first, 200, 300);
+        let kept = Visit { at: 200, due: 300, bytes: b"/".to_vec() };
+        assert_eq!(frontier.visit(&url("/")).unwrap(), Some(kept));
+        settle(frontier, second, Outcome::Failed { why: "reset".into() });
+        assert_eq!(visit_due(frontier, u32::MAX, 9), 2);
+        assert_eq!(order(frontier), "/ /a");
+    }
+
+    fn the_longest_due_are_first(bench) {
+        admit(bench.frontier(), (0..4).map(|n| link(&format!("/{n}"), 1)));
+        for due in [40, 20, 30, 20] {
+            settle_until(bench.frontier(), lease(bench.frontier()), 10, due);
+        }
+        assert_eq!(visit_due(bench.frontier(), 50, 3), 3);
+        assert_eq!(order(bench.frontier()), "/1 /3 /2");
+        assert_eq!(visit_due(bench.frontier(), 50, 3), 1);
+        assert_eq!(order(bench.frontier()), "/1 /3 /2 /0");
+    }
+
+    fn one_url_is_visited_again(bench) {
+        let frontier = bench.frontier();
+        admit(frontier, [link("/a", 1), link("/b", 1), link("/c", 1)]);
+        settle_until(frontier, lease(frontier), 10, u32::MAX);
+        settle(frontier, lease(frontier), Outcome::Fetched { status: 200 });
+        let mut transaction = frontier.begin().unwrap();
+        assert!(!transaction.visit_again(&url("/a"), 10).unwrap());
+        assert!(!transaction.visit_again(&url("/b"), u32::MAX).unwrap());
+        assert!(!transaction.visit_again(&url("/c"), u32::MAX).unwrap());
+        assert!(!transaction.visit_again(&url("/d"), u32::MAX).unwrap());
+        assert!(transaction.visit_again(&url("/a"), 11).unwrap());
+        assert!(!transaction.visit_again(&url("/a"), 11).unwrap());
+        transaction.commit().unwrap();
+        assert_eq!(order(frontier), "/c /a");
+        assert_eq!(frontier.next_due().unwrap(), None);
+    }
+
+    fn a_visit_that_is_dropped_was_none(bench) {
+        let frontier = bench.frontier();
+        admit(frontier, [link("/a", 1)]);
+        let visit = Visit { at: 1, due: 2, bytes: Vec::new() };
+        let mut transaction = frontier.begin().unwrap();
+        transaction.settle_until(lease(frontier), Outcome::Retry, visit.clone()).unwrap();
+        assert_eq!(transaction.visit_due(9, 9).unwrap(), 0);
+        transaction.commit().unwrap();
+        assert_eq!(frontier.visit(&url("/a")).unwrap(), None);
+        let mut transaction = frontier.begin().unwrap();
+        let fetched = Outcome::Fetched { status: 200 };
+        transaction.settle_until(lease(frontier), fetched, visit).unwrap();
+        assert_eq!(transaction.visit_due(9, 9).unwrap(), 1);
+        drop(transaction);
+        assert_eq!(frontier.visit(&url("/a")).unwrap(), None);
+        assert_eq!((order(frontier).as_str(), frontier.next_due().unwrap()), ("/a", None));
     }
 
     fn leases_die_and_count_no_attempt(bench) {

@@ -2,7 +2,7 @@
 
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
-use crate::{Admission, Committed, Exclusion, Frontier, Lease, Outcome, Reason, Standing};
+use crate::{Admission, Committed, Exclusion, Frontier, Lease, Outcome, Reason, Standing, Visit};
 
 /// A URL; a path alone is of the default origin, `http://a.example`.
 #[must_use]
@@ -63,6 +63,27 @@ pub fn settle(frontier: &dyn Frontier, lease: Lease, outcome: Outcome) {
     let mut transaction = frontier.begin().unwrap();
     transaction.settle(lease, outcome).unwrap();
     transaction.commit().unwrap();
+}
+
+/// Settles one lease, as fetched at `at`, until `due`.
+pub fn settle_until(frontier: &dyn Frontier, lease: Lease, at: u32, due: u32) {
+    let visit = Visit {
+        at,
+        due,
+        bytes: lease.url.path().into(),
+    };
+    let mut transaction = frontier.begin().unwrap();
+    let outcome = Outcome::Fetched { status: 200 };
+    transaction.settle_until(lease, outcome, visit).unwrap();
+    transaction.commit().unwrap();
+}
+
+/// Makes pending again what is due.
+pub fn visit_due(frontier: &dyn Frontier, until: u32, most: usize) -> usize {
+    let mut transaction = frontier.begin().unwrap();
+    let count = transaction.visit_due(until, most).unwrap();
+    transaction.commit().unwrap();
+    count
 }
 
 /// Leases all that is pending at the default origin and gives it back: the order.

@@ -17,6 +17,7 @@ use crate::known::{Counts, Known, KnownState, Waiting};
 use crate::lease::Lease;
 use crate::state::{Now, Place, Queued, Rank};
 use crate::transaction::Transaction;
+use crate::visit::{Kept, Visit};
 
 /// A [`Frontier`] that lives as long as the process.
 ///
@@ -37,6 +38,7 @@ struct Shared {
     /// The pending URLs in their order; no empty ones.
     queues: BTreeMap<Origin, BTreeMap<Rank, CanonicalUrl>>,
     leased: HashSet<CanonicalUrl>,
+    visits: HashMap<CanonicalUrl, Kept>,
     hosts: BTreeMap<HostKey, (u64, Vec<u8>)>,
     robots: HashMap<Origin, Vec<u8>>,
     marks: BTreeMap<String, u64>,
@@ -245,6 +247,17 @@ impl Frontier for MemoryFrontier {
         let shared = self.shared();
         let leased = shared.leased.contains(url);
         Ok(shared.records.get(url).map(|record| record.known(leased)))
+    }
+
+    fn visit(&self, url: &CanonicalUrl) -> Result<Option<Visit>, FrontierError> {
+        let shared = self.shared();
+        Ok(shared.visits.get(url).map(|kept| kept.visit.clone()))
+    }
+
+    fn next_due(&self) -> Result<Option<u32>, FrontierError> {
+        let shared = self.shared();
+        let settled = shared.visits.values().filter(|kept| kept.is_settled);
+        Ok(settled.map(|kept| kept.visit.due).min())
     }
 
     fn robots(&self, origin: &Origin) -> Result<Option<Vec<u8>>, FrontierError> {

@@ -12,6 +12,7 @@ use crate::error::FrontierError;
 use crate::lease::{Lease, Outcome};
 use crate::state::{Meeting, Now, Place, capped, capped_exclusion, meet};
 use crate::transaction::{Committed, Transaction};
+use crate::visit::{Kept, Visit};
 
 /// The changes wait here until the commit.
 pub(super) struct MemoryTransaction<'f> {
@@ -21,6 +22,7 @@ pub(super) struct MemoryTransaction<'f> {
     next_seq: u64,
     changed: HashMap<CanonicalUrl, Record>,
     settled: HashSet<CanonicalUrl>,
+    visits: HashMap<CanonicalUrl, Kept>,
     hosts: BTreeMap<HostKey, (u64, Vec<u8>)>,
     robots: HashMap<Origin, Vec<u8>>,
     marks: BTreeMap<String, u64>,
@@ -36,6 +38,7 @@ impl<'f> MemoryTransaction<'f> {
             seq,
             changed: HashMap::new(),
             settled: HashSet::new(),
+            visits: HashMap::new(),
             hosts: BTreeMap::new(),
             robots: HashMap::new(),
             marks: BTreeMap::new(),
@@ -66,6 +69,26 @@ impl<'f> MemoryTransaction<'f> {
             record.via = admission.via;
         }
         self.changed.insert(admission.url, record);
+    }
+
+    /// What is kept of a visit, as this transaction sees it.
+    fn kept(&self, url: &CanonicalUrl) -> Option<Kept> {
+        let shared = self.frontier.shared();
+        let kept = self.visits.get(url).or_else(|| shared.visits.get(url));
+        kept.cloned()
+    }
+
+    /// Makes a settled URL pending again.
+    fn revisit(&mut self, mut kept: Kept) {
+        let queued = kept.queued(self.take_seq());
+        let record = Record {
+            state: RecordState::Pending { attempt: 1 },
+            place: queued.place,
+            via: queued.via,
+        };
+        kept.is_settled = false;
+        self.changed.insert(kept.url.clone(), record);
+        self.visits.insert(kept.url.clone(), kept);
     }
 
     /// The record that an admission asks for.
@@ -123,6 +146,47 @@ impl Transaction for MemoryTransaction<'_> {
         Ok(())
     }
 
+    fn settle_until(
+        &mut self,
+        lease: Lease,
+        outcome: Outcome,
+        visit: Visit,
+    ) -> Result<(), FrontierError> {
+        let is_settled = outcome != Outcome::Retry;
+        let kept = Kept::new(&lease, visit);
+        self.settle(lease, outcome)?;
+        if is_settled {
+            self.visits.insert(kept.url.clone(), kept);
+        }
+        Ok(())
+    }
+
+    fn visit_due(&mut self, until: u32, most: usize) -> Result<usize, FrontierError> {
+        let mut urls: BTreeSet<CanonicalUrl> = self.visits.keys().cloned().collect();
+        urls.extend(self.frontier.shared().visits.keys().cloned());
+        let kept = urls.iter().filter_map(|url| self.kept(url));
+        let mut due: Vec<_> = kept
+            .filter(|kept| kept.is_settled && kept.visit.due <= until)
+            .collect();
+        due.sort_by_key(|kept| kept.visit.due);
+        due.truncate(most);
+        let count = due.len();
+        for kept in due {
+            self.revisit(kept);
+        }
+        Ok(count)
+    }
+
+    fn visit_again(&mut self, url: &CanonicalUrl, before: u32) -> Result<bool, FrontierError> {
+        match self.kept(url) {
+            Some(kept) if kept.is_settled && kept.visit.at < before => {
+                self.revisit(kept);
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
     fn admit(&mut self, admission: Admission) -> Result<Admitted, FrontierError> {
         let (record, leased) = self.record(&admission.url);
         let now = record
@@ -176,6 +240,7 @@ impl Transaction for MemoryTransaction<'_> {
                 origins.insert(url.origin());
             }
         }
+        shared.visits.extend(self.visits.drain());
         shared.hosts.append(&mut self.hosts);
         shared.robots.extend(self.robots.drain());
         shared.marks.append(&mut self.marks);

@@ -11,6 +11,7 @@ mod octets;
 mod open;
 mod tables;
 mod transaction;
+mod visits;
 mod writing;
 
 use std::collections::BTreeMap;
@@ -34,6 +35,7 @@ use crate::known::{Counts, Known, KnownState, Waiting};
 use crate::lease::Lease;
 use crate::sieve::{BlockCache, Disk, Sieve, SystemDisk, View};
 use crate::transaction::Transaction;
+use crate::visit::Visit;
 
 /// How a [`FjallFrontier`] uses memory and disk.
 #[derive(Clone, Debug)]
@@ -238,6 +240,16 @@ impl Frontier for FjallFrontier {
         state
             .map(|state| self.tell(&snapshot, key, url, state))
             .transpose()
+    }
+
+    fn visit(&self, url: &CanonicalUrl) -> Result<Option<Visit>, FrontierError> {
+        let tables = &self.tables;
+        let kept = tables.kept(&tables.snapshot(), tables.key.fingerprint(url))?;
+        Ok(kept.filter(|kept| kept.url == *url).map(|kept| kept.visit))
+    }
+
+    fn next_due(&self) -> Result<Option<u32>, FrontierError> {
+        self.tables.next_due(&self.tables.snapshot())
     }
 
     fn robots(&self, origin: &Origin) -> Result<Option<Vec<u8>>, FrontierError> {

@@ -15,6 +15,8 @@ const SITEMAP: u8 = 4;
 const VIA: u8 = 8;
 /// `via` is of the same origin and stands as path and query only.
 const VIA_NEAR: u8 = 16;
+/// What is kept of a visit counts: its URL is settled until it is due.
+pub(super) const VISIT_DUE: u8 = 32;
 
 pub(super) fn put_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {

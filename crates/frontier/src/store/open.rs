@@ -25,7 +25,7 @@ use crate::fingerprint::FingerprintKey;
 use crate::sieve::{BlockCache, Disk, Record, Roll, RunError, Setting, Sieve};
 
 /// The layout that this program writes and reads.
-const LAYOUT: u32 = 2;
+const LAYOUT: u32 = 3;
 
 const LOCK: &str = "lock";
 const STORE: &str = "store";
@@ -41,10 +41,10 @@ const JOURNAL_OCTETS: u64 = 64 << 20;
 const WORKERS: usize = 1;
 
 /// Each table, and how much it gathers in memory before it writes a sorted run: more
-/// where more is written, and at random keys. All of them full are 100 MiB, and twice
+/// where more is written, and at random keys. All of them full are 124 MiB, and twice
 /// that while runs are on their way to disk; the store makes a commit wait where four
 /// runs of a table are.
-const TABLES: [(&str, u64); 8] = [
+const TABLES: [(&str, u64); 10] = [
     ("meta", 4 << 20),
     ("origins", 16 << 20),
     ("fresh", 16 << 20),
@@ -53,6 +53,8 @@ const TABLES: [(&str, u64); 8] = [
     ("deferred", 16 << 20),
     ("hosts", 8 << 20),
     ("robots", 8 << 20),
+    ("visits", 16 << 20),
+    ("due", 8 << 20),
 ];
 
 /// The sieve's share of the memory for blocks is one in so many.
@@ -278,6 +280,8 @@ fn open_tables(dir: &Path, db: Database, persist: PersistMode) -> Result<Tables,
         deferred: table("deferred")?,
         hosts: table("hosts")?,
         robots: table("robots")?,
+        visits: table("visits")?,
+        due: table("due")?,
         meta,
         db,
     })

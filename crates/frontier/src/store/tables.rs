@@ -10,6 +10,8 @@
 //! | `deferred` | fingerprint | URL, via, depth, exclusion |
 //! | `hosts` | host | wake time, bytes |
 //! | `robots` | origin | bytes |
+//! | `visits` | fingerprint | what is kept of a URL's last visit |
+//! | `due` | due time, fingerprint | nothing |
 //!
 //! Origins get their numbers in the order they are met, so two never share a queue.
 
@@ -46,6 +48,8 @@ pub(super) struct Tables {
     pub(super) deferred: Keyspace,
     pub(super) hosts: Keyspace,
     pub(super) robots: Keyspace,
+    pub(super) visits: Keyspace,
+    pub(super) due: Keyspace,
 }
 
 impl Tables {

@@ -5,7 +5,7 @@ use std::sync::MutexGuard;
 
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use fjall::Snapshot;
-use foldhash::{HashSet, HashSetExt};
+use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 use super::changes::{Change, Changes, Standpoint};
 use super::codec::{Note, Sequence, State};
@@ -17,6 +17,7 @@ use crate::fingerprint::Fingerprint;
 use crate::lease::{Lease, Outcome};
 use crate::state::{Deferred, Meeting, Now, Place, Queued, capped, capped_exclusion, meet};
 use crate::transaction::{Committed, Transaction};
+use crate::visit::{Kept, Visit};
 
 /// The changes wait here until the commit writes them as one batch.
 pub(super) struct FjallTransaction<'f> {
@@ -28,6 +29,7 @@ pub(super) struct FjallTransaction<'f> {
     pub(super) base: Snapshot,
     pub(super) changes: Changes,
     pub(super) settled: HashSet<Fingerprint>,
+    pub(super) visits: HashMap<Fingerprint, Kept>,
     /// Orders what enters a queue; at the commit, blocks give the numbers that stay.
     turn: u64,
     pub(super) hosts: BTreeMap<HostKey, Vec<u8>>,
@@ -47,6 +49,7 @@ impl<'f> FjallTransaction<'f> {
             base: frontier.tables.snapshot(),
             changes: Changes::default(),
             settled: HashSet::new(),
+            visits: HashMap::new(),
             turn: 0,
             hosts: BTreeMap::new(),
             robots: BTreeMap::new(),
@@ -55,7 +58,7 @@ impl<'f> FjallTransaction<'f> {
     }
 
     /// A URL's state as this transaction sees it.
-    fn state(&mut self, key: Fingerprint) -> Result<Option<State>, FrontierError> {
+    pub(super) fn state(&mut self, key: Fingerprint) -> Result<Option<State>, FrontierError> {
         match self.changes.get(key) {
             Some(change) => Ok(Some(change.now.state())),
             None => {
@@ -83,7 +86,7 @@ impl<'f> FjallTransaction<'f> {
     }
 
     /// Behind whatever is queued: no block has such a number.
-    fn take_turn(&mut self) -> u64 {
+    pub(super) fn take_turn(&mut self) -> u64 {
         self.turn += 1;
         (1 << 62) + self.turn
     }
@@ -239,6 +242,35 @@ impl Transaction for FjallTransaction<'_> {
             Err(_) => self.frontier.desk().give_back(&self.frontier.tables, key),
         }
         ended
+    }
+
+    fn settle_until(
+        &mut self,
+        lease: Lease,
+        outcome: Outcome,
+        visit: Visit,
+    ) -> Result<(), FrontierError> {
+        let is_settled = outcome != Outcome::Retry;
+        let key = self.frontier.tables.key.fingerprint(&lease.url);
+        let kept = Kept::new(&lease, visit);
+        self.settle(lease, outcome)?;
+        if is_settled {
+            self.visits.insert(key, kept);
+        }
+        Ok(())
+    }
+
+    fn visit_due(&mut self, until: u32, most: usize) -> Result<usize, FrontierError> {
+        let due = self.due(until, most)?;
+        let count = due.len();
+        for (key, kept) in due {
+            self.revisit(key, kept)?;
+        }
+        Ok(count)
+    }
+
+    fn visit_again(&mut self, url: &CanonicalUrl, before: u32) -> Result<bool, FrontierError> {
+        self.revisit_older(url, before)
     }
 
     fn admit(&mut self, admission: Admission) -> Result<Admitted, FrontierError> {

@@ -101,7 +101,7 @@ fn another_layout_is_named() {
         meta.insert("layout", layout.to_be_bytes()).unwrap();
         drop((meta, db));
         let why = refusal(dir).to_string();
-        let said = format!("has layout {layout}, this program reads layout 2");
+        let said = format!("has layout {layout}, this program reads layout 3");
         assert!(why.ends_with(&said), "{why}");
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use crawl_frontier::{
-    Admission, Exclusion, Frontier, Lease, Outcome, Reason, Standing, Transaction, UrlKind,
+    Admission, Exclusion, Frontier, Lease, Outcome, Reason, Standing, Transaction, UrlKind, Visit,
 };
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use proptest::prelude::*;
@@ -29,6 +29,9 @@ enum Step {
 enum Deed {
     Admit(Vec<Admission>),
     Settle(usize, Outcome),
+    SettleUntil(usize, Outcome, Visit),
+    VisitDue(u32, usize),
+    VisitAgain(CanonicalUrl, u32),
     Lease(usize),
     Release(usize),
     Keep(u8),
@@ -90,10 +93,19 @@ fn an_outcome() -> impl Strategy<Value = Outcome> {
     ]
 }
 
+fn a_visit() -> impl Strategy<Value = Visit> {
+    let bytes = prop::collection::vec(any::<u8>(), 0..4);
+    (0_u32..9, 0_u32..9, bytes).prop_map(|(at, due, bytes)| Visit { at, due, bytes })
+}
+
 fn a_deed() -> impl Strategy<Value = Deed> {
     prop_oneof![
         6 => prop::collection::vec(an_admission(), 1..6).prop_map(Deed::Admit),
         4 => (0_usize..8, an_outcome()).prop_map(|(held, outcome)| Deed::Settle(held, outcome)),
+        4 => (0_usize..8, an_outcome(), a_visit())
+            .prop_map(|(held, outcome, visit)| Deed::SettleUntil(held, outcome, visit)),
+        2 => (0_u32..9, 1_usize..4).prop_map(|(until, most)| Deed::VisitDue(until, most)),
+        1 => (a_url(), 0_u32..9).prop_map(|(url, before)| Deed::VisitAgain(url, before)),
         2 => (0..ORIGINS).prop_map(Deed::Lease),
         1 => (0_usize..8).prop_map(Deed::Release),
         1 => any::<u8>().prop_map(Deed::Keep),
@@ -119,6 +131,7 @@ fn view(frontier: &dyn Frontier) -> String {
     let mut lines = vec![
         format!("{:?}", frontier.counts()),
         format!("{:?}", frontier.origins()),
+        format!("{:?}", frontier.next_due().unwrap()),
         format!("{:?}", frontier.hosts().unwrap()),
         format!("{:?}", frontier.marks().unwrap()),
         format!("{:?}", frontier.meta("m").unwrap()),
@@ -146,7 +159,9 @@ fn view(frontier: &dyn Frontier) -> String {
         ));
         for path in 0..PATHS {
             let url = url(&format!("http://h{n}.example/{path}"));
-            lines.push(format!("{url} {:?}", frontier.known(&url).unwrap()));
+            let known = frontier.known(&url).unwrap();
+            let visit = frontier.visit(&url).unwrap();
+            lines.push(format!("{url} {known:?} {visit:?}"));
         }
     }
     lines.join("\n")
@@ -203,6 +218,21 @@ fn transact(
                     on_model.settle(pair.model, outcome.clone()).unwrap();
                     on_disk.settle(pair.disk, outcome).unwrap();
                 }
+            }
+            Deed::SettleUntil(n, outcome, visit) => {
+                if let Some(pair) = take(held, n) {
+                    let settled = on_model.settle_until(pair.model, outcome.clone(), visit.clone());
+                    settled.unwrap();
+                    on_disk.settle_until(pair.disk, outcome, visit).unwrap();
+                }
+            }
+            Deed::VisitDue(until, most) => {
+                let expected = on_model.visit_due(until, most).unwrap();
+                assert_eq!(on_disk.visit_due(until, most).unwrap(), expected);
+            }
+            Deed::VisitAgain(url, before) => {
+                let expected = on_model.visit_again(&url, before).unwrap();
+                assert_eq!(on_disk.visit_again(&url, before).unwrap(), expected);
             }
             Deed::Keep(what) => {
                 keep(&mut *on_model, what);

@@ -1,0 +1,254 @@
+//! What is kept of visits, and when the next are due.
+//!
+//! | table | key | value |
+//! |---|---|---|
+//! | `visits` | fingerprint | URL, place, via, times, the caller's bytes |
+//! | `due` | due time, fingerprint | nothing |
+//!
+//! A row of `due` stands for each URL that is settled until a visit, so its key is known from the
+//! row of `visits`. It goes when the URL is pending again.
+
+use fjall::{OwnedWriteBatch, Readable as _, Snapshot};
+
+use crawl_weburl::{CanonicalUrl, canonicalize};
+
+use super::changes::{Change, Standpoint};
+use super::codec::State;
+use super::octets::{Cursor, VISIT_DUE, put_number, put_place, put_text, put_via, via_flags};
+use super::tables::Tables;
+use super::transaction::FjallTransaction;
+use crate::error::FrontierError;
+use crate::fingerprint::Fingerprint;
+use crate::visit::{Kept, Visit};
+
+/// Octets of a time in a key. With the fingerprint, what the store holds in place.
+const TIME_OCTETS: usize = 4;
+const DUE_OCTETS: usize = TIME_OCTETS + 16;
+
+impl Kept {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(96 + self.visit.bytes.len());
+        let due = if self.is_settled { VISIT_DUE } else { 0 };
+        let flags = via_flags(&self.url, self.via.as_ref());
+        put_place(&mut out, &self.place, flags | due);
+        put_number(&mut out, self.visit.at.into());
+        put_number(&mut out, self.visit.due.into());
+        put_text(&mut out, self.url.as_str());
+        put_via(&mut out, &self.url, self.via.as_ref());
+        out.extend_from_slice(&self.visit.bytes);
+        out
+    }
+
+    pub(super) fn decode(octets: &[u8]) -> Option<Kept> {
+        let mut from = Cursor(octets);
+        let (flags, place) = from.place()?;
+        let (at, due) = (from.number32()?, from.number32()?);
+        let url = canonicalize(None, from.text()?).ok()?;
+        let via = from.via(flags, &url)?;
+        Some(Kept {
+            url,
+            via,
+            place,
+            visit: Visit {
+                at,
+                due,
+                bytes: from.0.to_vec(),
+            },
+            is_settled: flags & VISIT_DUE != 0,
+        })
+    }
+}
+
+fn due_key(due: u32, key: Fingerprint) -> [u8; DUE_OCTETS] {
+    let mut out = [0; DUE_OCTETS];
+    out[..TIME_OCTETS].copy_from_slice(&due.to_be_bytes());
+    out[TIME_OCTETS..].copy_from_slice(&key.octets());
+    out
+}
+
+impl Tables {
+    /// What is kept of the last visit of a URL.
+    pub(super) fn kept(
+        &self,
+        from: &Snapshot,
+        key: Fingerprint,
+    ) -> Result<Option<Kept>, FrontierError> {
+        let octets = self.get(from, &self.visits, &key.octets())?;
+        let kept = octets.map(|octets| {
+            let kept = Kept::decode(&octets);
+            kept.ok_or_else(|| self.corrupt("what is kept of a visit"))
+        });
+        kept.transpose()
+    }
+
+    /// When the first visit is due.
+    pub(super) fn next_due(&self, from: &Snapshot) -> Result<Option<u32>, FrontierError> {
+        let Some(row) = from.iter(&self.due).next() else {
+            return Ok(None);
+        };
+        let octets = row.key().map_err(|why| self.failed(why))?;
+        Ok(Some(self.read_due(&octets)?.0))
+    }
+
+    fn read_due(&self, octets: &[u8]) -> Result<(u32, Fingerprint), FrontierError> {
+        let read = || {
+            let (time, key) = octets.split_first_chunk::<TIME_OCTETS>()?;
+            let key = Fingerprint::from_octets(key.try_into().ok()?);
+            Some((u32::from_be_bytes(*time), key))
+        };
+        read().ok_or_else(|| self.corrupt("a key in due"))
+    }
+}
+
+impl FjallTransaction<'_> {
+    /// What is kept of a visit, as this transaction sees it.
+    fn kept(&self, key: Fingerprint) -> Result<Option<Kept>, FrontierError> {
+        match self.visits.get(&key) {
+            Some(kept) => Ok(Some(kept.clone())),
+            None => self.frontier.tables.kept(&self.base, key),
+        }
+    }
+
+    /// The visits that are due at `until`, the longest due first.
+    pub(super) fn due(
+        &self,
+        until: u32,
+        most: usize,
+    ) -> Result<Vec<(Fingerprint, Kept)>, FrontierError> {
+        let tables = &self.frontier.tables;
+        let mut due = Vec::new();
+        let is_due = |kept: &Kept| kept.is_settled && kept.visit.due <= until;
+        for (key, kept) in &self.visits {
+            if is_due(kept) {
+                due.push((*key, kept.clone()));
+            }
+        }
+        let end = due_key(until, Fingerprint::MAX);
+        let (mut read, mut last) = (0, None);
+        for row in self.base.range(&tables.due, ..=end) {
+            let octets = row.key().map_err(|why| tables.failed(why))?;
+            let (time, key) = tables.read_due(&octets)?;
+            // All of one time are read: their order is that of their text.
+            if read >= most && last.is_some_and(|last| last != time) {
+                break;
+            }
+            last = Some(time);
+            if self.visits.contains_key(&key) {
+                continue;
+            }
+            read += 1;
+            let kept = tables.kept(&self.base, key)?;
+            let kept = kept.filter(|kept| kept.is_settled && kept.visit.due == time);
+            let missing = || tables.corrupt("a visit that is due is not kept");
+            due.push((key, kept.ok_or_else(missing)?));
+        }
+        due.sort_by(|(_, a), (_, b)| (a.visit.due, &a.url).cmp(&(b.visit.due, &b.url)));
+        due.truncate(most);
+        Ok(due)
+    }
+
+    /// Makes a settled URL pending again.
+    pub(super) fn revisit(
+        &mut self,
+        key: Fingerprint,
+        mut kept: Kept,
+    ) -> Result<(), FrontierError> {
+        let before = self.state(key)?;
+        if !matches!(
+            before,
+            Some(State::Fetched { .. } | State::Failed { .. } | State::Excluded { .. })
+        ) {
+            let tables = &self.frontier.tables;
+            return Err(tables.corrupt(&format!("`{}` is due and not settled", kept.url)));
+        }
+        kept.is_settled = false;
+        let queued = kept.queued(self.take_turn());
+        self.changes.put(Change {
+            key,
+            origin: kept.url.origin(),
+            before,
+            now: Standpoint::Pending(queued),
+        });
+        self.visits.insert(key, kept);
+        Ok(())
+    }
+
+    /// As [`crate::Transaction::visit_again`].
+    pub(super) fn revisit_older(
+        &mut self,
+        url: &CanonicalUrl,
+        before: u32,
+    ) -> Result<bool, FrontierError> {
+        let key = self.frontier.tables.key.fingerprint(url);
+        match self.kept(key)? {
+            Some(kept) if kept.is_settled && kept.url == *url && kept.visit.at < before => {
+                self.revisit(key, kept)?;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    pub(super) fn write_visits(
+        &mut self,
+        batch: &mut OwnedWriteBatch,
+    ) -> Result<(), FrontierError> {
+        let tables = &self.frontier.tables;
+        for (key, kept) in std::mem::take(&mut self.visits) {
+            let old = tables.kept(&self.base, key)?.filter(|old| old.is_settled);
+            let old = old.map(|old| old.visit.due);
+            let new = kept.is_settled.then_some(kept.visit.due);
+            if let Some(due) = old.filter(|_| old != new) {
+                batch.remove(&tables.due, due_key(due, key));
+            }
+            if let Some(due) = new.filter(|_| old != new) {
+                batch.insert(&tables.due, due_key(due, key), []);
+            }
+            batch.insert(&tables.visits, key.octets(), kept.encode());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use crawl_weburl::canonicalize;
+
+    use super::Kept;
+    use crate::admission::UrlKind;
+    use crate::state::Place;
+    use crate::visit::Visit;
+
+    proptest! {
+        #[test]
+        fn visits_lead_back(
+            at: u32, due: u32, bytes: Vec<u8>, is_settled: bool, depth: u32, priority: u8,
+            redirects: u8, is_seed: bool, sitemap: bool, near in prop::option::of(any::<bool>()),
+        ) {
+            let url = |text| canonicalize(None, text).unwrap();
+            let kept = Kept {
+                url: url("http://a.example/x?y"),
+                via: near.map(|near| url(if near { "http://a.example/" } else { "http://b.example/" })),
+                place: Place {
+                    retried: false,
+                    priority,
+                    depth,
+                    redirects,
+                    is_seed,
+                    kind: if sitemap { UrlKind::Sitemap } else { UrlKind::Page },
+                    seq: 0,
+                },
+                visit: Visit { at, due, bytes },
+                is_settled,
+            };
+            prop_assert_eq!(Kept::decode(&kept.encode()), Some(kept));
+        }
+
+        #[test]
+        fn foreign_octets_never_panic(octets: Vec<u8>) {
+            let _ = Kept::decode(&octets);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Visits of settled URLs: what was kept of the last, and when the next is due.
+
+use crawl_weburl::CanonicalUrl;
+
+use crate::lease::Lease;
+use crate::state::{Place, Queued};
+
+/// What is kept of a visit that settled a URL, for the next one.
+///
+/// Times are seconds since the Unix epoch; they are compared here, and never with a clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Visit {
+    /// When it was.
+    pub at: u32,
+    /// From when on the URL is to be visited again.
+    pub due: u32,
+    /// The caller's own, such as validators and digest.
+    pub bytes: Vec<u8>,
+}
+
+/// A visit, and the way by which its URL is pending when it is due again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(crate) url: CanonicalUrl,
+    pub(crate) via: Option<CanonicalUrl>,
+    /// Without a number of its own.
+    pub(crate) place: Place,
+    pub(crate) visit: Visit,
+    /// The URL is settled, and `visit.due` counts. Where not, it is pending or leased, or
+    /// settled for ever.
+    pub(crate) is_settled: bool,
+}
+
+impl Kept {
+    pub(crate) fn new(lease: &Lease, visit: Visit) -> Kept {
+        Kept {
+            url: lease.url.clone(),
+            via: lease.via.clone(),
+            place: Place {
+                retried: false,
+                priority: lease.priority,
+                depth: lease.depth,
+                redirects: lease.redirects,
+                is_seed: lease.is_seed,
+                kind: lease.kind,
+                seq: 0,
+            },
+            visit,
+            is_settled: true,
+        }
+    }
+
+    /// The entry by which its URL is pending again.
+    pub(crate) fn queued(&self, seq: u64) -> Queued {
+        Queued {
+            place: Place { seq, ..self.place },
+            attempt: 1,
+            url: self.url.clone(),
+            via: self.via.clone(),
+        }
+    }
+}
