@@ -25,7 +25,9 @@
 //! assert_eq!(decoded.end, DecodeEnd::Whole);
 //! ```
 
+mod access;
 mod address;
+mod body;
 mod classify;
 mod client;
 mod clock;
@@ -34,16 +36,21 @@ mod decode;
 mod exchange;
 mod failure;
 mod fetch;
+mod names;
 mod rate_limit;
 mod resolver;
 mod retry_after;
 pub mod robots;
+mod room;
+mod stage;
 
+pub use access::{Access, AccessError};
 pub use clock::Clock;
 pub use config::{BadOverride, FetchConfig, ResolveOverride, SetupError, user_agent};
 pub use decode::{DecodeEnd, DecodeLimits, Decoded, Limit, decode, decode_gzip};
-pub use exchange::{Exchange, Request, Truncation, Validators};
+pub use exchange::{Exchange, Request, TlsVersion, Truncation, Validators};
 pub use failure::{Failure, FailureKind, Fault, Phase};
 pub use fetch::Fetcher;
 pub use rate_limit::rate_limit;
 pub use retry_after::retry_after;
+pub use room::Room;
