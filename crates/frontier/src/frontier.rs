@@ -103,11 +103,11 @@ pub trait Frontier: Send + Sync {
     /// [`FrontierError`] where the store fails.
     fn visit(&self, url: &CanonicalUrl) -> Result<Option<Visit>, FrontierError>;
 
-    /// When the next visit of a settled URL is due, if any is to be visited again.
+    /// When the next visit of a settled URL is due that is due after `after`, if there is one.
     ///
     /// # Errors
     /// [`FrontierError`] where the store fails.
-    fn next_due(&self) -> Result<Option<u32>, FrontierError>;
+    fn next_due(&self, after: u32) -> Result<Option<u32>, FrontierError>;
 
     /// The bytes last kept with [`Transaction::keep_robots`].
     ///
