@@ -56,13 +56,13 @@ pub struct Judged {
     /// The rules of its origin then.
     pub rules: Arc<Compiled>,
     /// What its last visit left.
-    pub(crate) past: Option<Past>,
+    pub(crate) past: Option<Box<Past>>,
 }
 
 impl Judged {
     /// What is held of it already, so that the server may answer 304.
     fn validators(&self) -> Validators {
-        let past = self.past.as_ref();
+        let past = self.past.as_deref();
         past.map_or_else(Validators::default, Past::validators)
     }
 }
@@ -188,7 +188,7 @@ pub enum Item {
         /// Why.
         exclusion: Exclusion,
         /// What its last visit left.
-        past: Option<Past>,
+        past: Option<Box<Past>>,
     },
     /// A robots.txt exchange.
     Robots(RobotsItem),
@@ -212,7 +212,7 @@ pub struct PageItem {
     /// The row for `pages.jsonl`; the writer adds the archive's place.
     pub row: PageRow,
     /// What its last visit left.
-    pub(crate) past: Option<Past>,
+    pub(crate) past: Option<Box<Past>>,
     /// What came of this one.
     pub(crate) found: Found,
     /// What the page says of how often it changes.

@@ -43,7 +43,7 @@ impl Keeper {
         };
         let withheld = item.row.withheld.is_some();
         let kept: &[u8] = if withheld { &[] } else { &exchange.body };
-        let known = item.past.as_ref().and_then(Past::page);
+        let known = item.past.as_deref().and_then(Past::page);
         let unmodified = known.filter(|known| exchange.status == 304 && known.is_conditional());
         let mut digest = None;
         let revisit = match (unmodified, known) {

@@ -83,12 +83,12 @@ impl Ring {
     }
 
     /// What the last visit of a URL left; nothing in the first round.
-    fn past(&self, lease: &Lease) -> Result<Option<Past>, FrontierError> {
+    fn past(&self, lease: &Lease) -> Result<Option<Box<Past>>, FrontierError> {
         match self.visits.round.number {
             ..=1 => Ok(None),
             _ => {
                 let visit = self.frontier.visit(&lease.url)?;
-                Ok(visit.as_ref().and_then(Past::read))
+                Ok(visit.as_ref().and_then(Past::read).map(Box::new))
             }
         }
     }

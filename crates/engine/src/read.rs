@@ -570,7 +570,7 @@ impl PageItem {
 
     fn without_answer(
         lease: Lease,
-        past: Option<Past>,
+        past: Option<Box<Past>>,
         row: PageRow,
         why: &str,
         host: HostState,

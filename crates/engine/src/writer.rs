@@ -162,7 +162,13 @@ impl Group<'_> {
                 }
                 let found = Found::Excluded(exclusion.clone());
                 let visits = &self.visits;
-                let visit = visits.after(visits.round.began, lease.kind, past, found, None);
+                let visit = visits.after(
+                    visits.round.began,
+                    lease.kind,
+                    past.map(|past| *past),
+                    found,
+                    None,
+                );
                 let outcome = Outcome::Excluded(exclusion);
                 Ok(self.transaction.settle_until(lease, outcome, visit)?)
             }
@@ -211,9 +217,11 @@ impl Group<'_> {
             host,
             ..
         } = page;
-        let change = Visits::change(past.as_ref(), &found);
+        let change = Visits::change(past.as_deref(), &found);
         let at = seconds(Tick::from_micros(row.fetched_at.as_micros()));
-        let visit = self.visits.after(at, lease.kind, past, found, said);
+        let visit = self
+            .visits
+            .after(at, lease.kind, past.map(|past| *past), found, said);
         self.committed.leases += 1;
         self.committed.octets += row.bytes;
         if is_guess(&lease)
