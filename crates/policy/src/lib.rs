@@ -22,7 +22,7 @@
 //! ```
 
 mod agent;
-mod date;
+pub mod date;
 mod page;
 mod robots;
 pub mod scope;
