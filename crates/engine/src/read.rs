@@ -10,7 +10,9 @@ use crawl_archive::Timestamp;
 use crawl_archive::rows::{LinkRow, PageRow};
 use crawl_extractor::{Element, Limits, LinkKind, Meta, Page, Rel, Sitemap, SitemapKind};
 use crawl_fetcher::robots::Compiled;
-use crawl_fetcher::{DecodeEnd, DecodeLimits, Exchange, Failure, Limit};
+use crawl_fetcher::{
+    DecodeEnd, DecodeLimits, Exchange, Failure, Limit, Obstacle, Room, Truncation, obstacle,
+};
 use crawl_frontier::{Admission, Exclusion, Lease, Outcome, Reason, Standing, UrlKind};
 use crawl_policy::date::unix_seconds;
 use crawl_policy::scope::{OutReason, Scope, ScopeVerdict};
@@ -30,6 +32,9 @@ pub(crate) const PRIORITY_GUESS: u8 = 63;
 const PRIORITY_SITEMAP: u8 = 64;
 /// Then what they and pages name.
 const PRIORITY_LINK: u8 = 128;
+
+/// The error of a body whose content coding does not come to its end.
+const CUT_SHORT: &str = "encoding_cut_short";
 
 /// Indexes of sitemaps within indexes that are followed.
 const MAX_SITEMAP_LEVELS: u8 = 5;
@@ -79,6 +84,16 @@ struct Content {
     modified: Vec<(CanonicalUrl, u32)>,
 }
 
+impl Content {
+    /// Nothing, and why.
+    fn with_error(why: Option<&str>) -> Content {
+        Content {
+            error: why.map(str::to_owned),
+            ..Content::default()
+        }
+    }
+}
+
 impl Reader {
     /// Reads one exchange. A panic in a parser costs this page its links, no more.
     pub(crate) fn read(&self, reading: Reading) -> PageItem {
@@ -114,9 +129,7 @@ impl Reader {
             title,
             usage: usage::row(&said),
             withheld,
-            error: content
-                .error
-                .or_else(|| exchange.truncated.map(|_| "body_truncated".to_owned())),
+            error: row_error(content.error, exchange.truncated),
             ..row_of(&lease, judged, &exchange)
         };
         PageItem {
@@ -134,6 +147,7 @@ impl Reader {
             found: Found::Unknown,
             said: content.said,
             modified: content.modified,
+            room: exchange.room.clone(),
             exchange: Some(exchange),
             lease,
             host,
@@ -151,6 +165,10 @@ impl Reader {
             return self.redirect(lease, target, scope);
         }
         let is_page = (200..300).contains(&exchange.status);
+        let by_headers = obstacle(exchange.status, &exchange.headers, b"");
+        if by_headers.is_some() {
+            return Content::with_error(by_headers.map(Obstacle::name));
+        }
         let content_type = content_type(exchange);
         let content_type = content_type.as_deref();
         let is_sitemap = is_page && lease.kind == UrlKind::Sitemap;
@@ -160,9 +178,14 @@ impl Reader {
         }
         let decoded = crawl_fetcher::decode(&exchange.headers, &exchange.body, &self.decode);
         let sitemap = is_sitemap.then(|| self.sitemap(&decoded.bytes)).flatten();
+        let mut found = None;
         let mut content = if let Some(sitemap) = sitemap {
             self.entries(lease, &sitemap, scope)
         } else if crawl_extractor::is_html(content_type, &decoded.bytes) {
+            found = obstacle(exchange.status, &exchange.headers, &decoded.bytes);
+            if found.is_some_and(|found| !found.has_own_links()) {
+                return Content::with_error(found.map(Obstacle::name));
+            }
             let page = crawl_extractor::read_html(&decoded.bytes, content_type, &self.limits);
             let usage = Some(self.usage(lease, rules, exchange, &page.metas));
             match is_page {
@@ -179,7 +202,8 @@ impl Reader {
         } else {
             Content::default()
         };
-        content.error = decode_error(&decoded.end).filter(|_| is_page);
+        let obstacle = found.map(|found| found.name().to_owned());
+        content.error = decode_error(&decoded.end).filter(|_| is_page).or(obstacle);
         content
     }
 
@@ -456,6 +480,16 @@ fn modified_at(lastmod: &str) -> Option<u32> {
     Some(u32::try_from(at.max(0)).unwrap_or(u32::MAX))
 }
 
+/// What a row says went wrong. A coding that ends too early is no fault of its own where the
+/// body was cut.
+fn row_error(read: Option<String>, cut: Option<Truncation>) -> Option<String> {
+    let cut = cut.map(|cut| cut.name().to_owned());
+    match read {
+        Some(why) if why != CUT_SHORT || cut.is_none() => Some(why),
+        _ => cut,
+    }
+}
+
 /// The name of what kept a body from being decoded whole.
 fn decode_error(end: &DecodeEnd) -> Option<String> {
     match end {
@@ -468,7 +502,7 @@ fn decode_error(end: &DecodeEnd) -> Option<String> {
             limit: Limit::Ratio,
             ..
         } => Some("decompression_bomb".to_owned()),
-        DecodeEnd::Short => Some("encoding_cut_short".to_owned()),
+        DecodeEnd::Short => Some(CUT_SHORT.to_owned()),
         DecodeEnd::Broken { what } => Some(format!("encoding_broken: {what}")),
         DecodeEnd::UnknownCoding { name } => Some(format!("encoding_unknown: {name}")),
     }
@@ -581,6 +615,7 @@ impl PageItem {
             },
             row,
             exchange: None,
+            room: Room::default(),
             capture: None,
             charset: None,
             links: Vec::new(),

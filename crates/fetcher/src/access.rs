@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use crawl_weburl::{AddressClass, CanonicalUrl, classify};
+use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, classify};
 use data_encoding::BASE64;
 use http::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue};
 
@@ -68,12 +68,19 @@ pub enum AccessError {
 }
 
 impl Access {
-    /// Nothing yet, for the host of this name or address, in lower case as URLs have it. On
-    /// loopback a port may follow; without one it is every port.
+    /// Nothing yet, for the host of this name or address. On loopback a port may follow;
+    /// without one it is every port.
     #[must_use]
     pub fn new(host: &str) -> Access {
+        let port = host.rsplit_once(':').map(|(_, port)| port);
+        let has_port = port.is_some_and(|port| port.bytes().all(|b| b.is_ascii_digit()));
+        let key = HostKey::parse(host).ok();
+        let name = key.as_ref().map(|key| match has_port {
+            true => key.as_str(),
+            false => key.host(),
+        });
         Access {
-            host: host.trim_end_matches('.').to_ascii_lowercase(),
+            host: name.unwrap_or(host).to_owned(),
             fields: HeaderMap::new(),
             plain_http: false,
         }
@@ -171,7 +178,9 @@ pub(crate) struct Accesses {
 
 impl Accesses {
     pub(crate) fn new(all: &[Access], proxied: bool) -> Accesses {
-        let pairs = all.iter().map(|access| (access.host.clone(), access.clone()));
+        let pairs = all
+            .iter()
+            .map(|access| (access.host.clone(), access.clone()));
         Accesses {
             by_host: pairs.collect(),
             proxied,
@@ -206,7 +215,9 @@ mod tests {
     use super::*;
 
     fn example() -> Access {
-        let access = Access::new("Example.org").basic_auth("me:pass:word").unwrap();
+        let access = Access::new("Example.org")
+            .basic_auth("me:pass:word")
+            .unwrap();
         let access = access.header("X-Key", "k3y").unwrap();
         let access = access.cookie("a", "1").unwrap();
         access.cookie("b", "2=3").unwrap()
@@ -254,6 +265,7 @@ mod tests {
             ("127.0.0.1:81", "http://127.0.0.1:81/"),
             ("localhost", "http://localhost/"),
             ("[::1]", "http://[::1]:8/"),
+            ("LOCALHOST.", "http://localhost:9/"),
         ] {
             assert_eq!(sent(&access(host), false, url), ["x-key: 1"], "{url}");
             assert_eq!(sent(&access(host), true, url), [""; 0], "{url}");
@@ -282,7 +294,10 @@ mod tests {
         );
         let expect = "the value of `x-a` holds characters that can't stand there";
         assert_eq!(why(new().header("X-A", "s\r\nHost: b")), expect);
-        assert_eq!(why(new().basic_auth("s")), "basic-auth is not USER:PASSWORD");
+        assert_eq!(
+            why(new().basic_auth("s")),
+            "basic-auth is not USER:PASSWORD"
+        );
         assert_eq!(why(new().cookie("a;b", "s")), "`a;b` is no name for it");
         let expect = "the value of `a` holds characters that can't stand there";
         assert_eq!(why(new().cookie("a", "s; b=c")), expect);

@@ -196,10 +196,7 @@ impl FailureKind {
     /// Whether the host's name or address forbids that it is ever asked.
     #[must_use]
     pub fn is_refusal(self) -> bool {
-        matches!(
-            self,
-            FailureKind::AddressRefused | FailureKind::NameTooLong
-        )
+        matches!(self, FailureKind::AddressRefused | FailureKind::NameTooLong)
     }
 
     /// Whether the host could not be connected to, so that no URL of it can be asked for.

@@ -17,9 +17,7 @@ use crate::access::{Accesses, REDACTED};
 use crate::address::{AddressRules, literal, plain};
 use crate::body::{Bounds, Collected, End, collect, not_within};
 use crate::classify::{self, Finding};
-use crate::client::{
-    MAX_HEADER_FIELDS, MAX_HEADER_OCTETS, client, proxy_host, standing_headers,
-};
+use crate::client::{MAX_HEADER_FIELDS, MAX_HEADER_OCTETS, client, proxy_host, standing_headers};
 use crate::clock::Clock;
 use crate::config::{FetchConfig, SetupError};
 use crate::exchange::{Exchange, Request, TlsVersion, Truncation};
@@ -174,6 +172,7 @@ impl Fetcher {
             End::Broken(finding) => {
                 exchange.truncated = Some(Truncation::by(finding.kind));
                 Err(Failure {
+                    ended: exchange.ended,
                     answer: Some(Box::new(exchange)),
                     ..self.failed(started, address, finding)
                 })
@@ -319,7 +318,10 @@ fn too_large(headers: &HeaderMap) -> Option<Finding> {
         .map(|(name, value)| name.as_str().len() + value.len())
         .sum();
     let detail = if headers.len() > MAX_HEADER_FIELDS {
-        format!("{} header fields, more than {MAX_HEADER_FIELDS}", headers.len())
+        format!(
+            "{} header fields, more than {MAX_HEADER_FIELDS}",
+            headers.len()
+        )
     } else if octets > MAX_HEADER_OCTETS as usize {
         format!("{octets} octets of header fields, more than {MAX_HEADER_OCTETS}")
     } else {

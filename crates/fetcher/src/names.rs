@@ -69,7 +69,9 @@ impl Source {
     /// The addresses of a name, in the order they came.
     pub(crate) async fn ask(&self, name: &str) -> Found {
         // Made when it is needed first: only then there is a runtime for certain.
-        let resolver = self.resolver.get_or_init(|| resolver(&self.servers, self.one_try));
+        let resolver = self
+            .resolver
+            .get_or_init(|| resolver(&self.servers, self.one_try));
         match resolver {
             Some(resolver) if is_global(name) || !self.servers.is_empty() => {
                 ask_servers(resolver, name).await
@@ -144,7 +146,9 @@ fn resolver(servers: &[SocketAddr], one_try: Duration) -> Option<TokioResolver> 
 async fn ask_servers(resolver: &TokioResolver, name: &str) -> Found {
     match look_up(resolver, name).await {
         Ok(found) => {
-            let ttl = found.valid_until().saturating_duration_since(Instant::now());
+            let ttl = found
+                .valid_until()
+                .saturating_duration_since(Instant::now());
             let addresses: Vec<IpAddr> = found.iter().collect();
             Found {
                 addresses: match addresses.is_empty() {
@@ -180,10 +184,9 @@ fn meaning(name: &str, error: &NetError) -> (NoAddresses, Option<Duration>) {
             let ttl = none_found.negative_ttl;
             let ttl = ttl.map(|seconds| Duration::from_secs(seconds.into()));
             let why = match none_found.response_code {
-                ResponseCode::NXDomain => none(
-                    FailureKind::NoSuchName,
-                    format!("there is no name {name}"),
-                ),
+                ResponseCode::NXDomain => {
+                    none(FailureKind::NoSuchName, format!("there is no name {name}"))
+                }
                 ResponseCode::NoError => no_address(name),
                 code => none(
                     FailureKind::DnsFailed,

@@ -17,8 +17,8 @@ use crate::names::{Found, Source};
 const MAX_NAMES: u64 = 20_000;
 /// Addresses kept of one name.
 const MAX_ADDRESSES: usize = 16;
-/// Bounds on the life of an answer, whatever its TTL says. The shortest spares name servers;
-/// the longest is that of RFC 8767 section 4 for answers with a TTL beyond sense.
+/// Bounds on the life of an answer, whatever its TTL says: the shortest spares name servers,
+/// the longest is that of caches everywhere.
 const HOLDS_LEAST: Duration = Duration::from_secs(10);
 const HOLDS_MOST: Duration = Duration::from_secs(24 * 60 * 60);
 /// Bounds on the life of a word that there is no address (RFC 2308 section 5: at most hours).
@@ -73,6 +73,10 @@ impl Names {
     /// The addresses that a connection may be made to now.
     async fn look_up(&self, name: &str) -> Result<Vec<SocketAddr>, BoxError> {
         let key = plain(name);
+        // Literal addresses come here on their way to a SOCKS proxy.
+        if let Ok(address) = key.trim_matches(['[', ']']).parse() {
+            return Ok(self.permitted(name, &[address])?);
+        }
         // Requests that need the same name at once share one question.
         let asked = async { Arc::new(Known::of(self.source.ask(name).await)) };
         let known = self.known.get_with_by_ref(key, asked).await;

@@ -117,11 +117,11 @@ mod tests {
 
     use super::*;
 
-    /// Connects after so long, or never.
+    /// Connects at once, or never.
     #[derive(Clone)]
-    struct After(Option<Duration>);
+    struct Connects(bool);
 
-    impl Service<()> for After {
+    impl Service<()> for Connects {
         type Response = ();
         type Error = ();
         type Future = Pin<Box<dyn Future<Output = Result<(), ()>> + Send>>;
@@ -132,37 +132,47 @@ mod tests {
 
         fn call(&mut self, (): ()) -> Self::Future {
             match self.0 {
-                Some(time) => Box::pin(async move {
-                    tokio::time::sleep(time).await;
-                    Ok(())
-                }),
-                None => Box::pin(pending()),
+                true => Box::pin(ready(Ok(()))),
+                false => Box::pin(pending()),
             }
         }
     }
 
-    async fn check(connects: Option<Duration>, answers: Option<Duration>, expect: Result<(), Late>) {
+    const SOON: Duration = Duration::from_millis(10);
+    const LATE: Duration = Duration::from_secs(3600);
+
+    async fn check(
+        (connects, answers): (bool, bool),
+        (first_byte, total): (Duration, Duration),
+        expect: Result<(), Late>,
+    ) {
         let request = async move {
-            let mut connector = NoteConnections.layer(After(connects));
+            let mut connector = NoteConnections.layer(Connects(connects));
             connector.call(()).await.unwrap();
-            match answers {
-                Some(time) => tokio::time::sleep(time).await,
-                None => pending().await,
+            // The waiting task is told that the connection stands before it goes on.
+            tokio::task::yield_now().await;
+            if !answers {
+                pending().await
             }
         };
-        let deadline = Instant::now() + Duration::from_secs(60);
-        let found = in_time(request, Duration::from_secs(30), deadline).await;
-        assert_eq!(found, expect, "{connects:?} {answers:?}");
+        let found = in_time(request, first_byte, Instant::now() + total).await;
+        assert_eq!(found, expect);
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn an_answers_time_begins_when_the_connection_stands() {
-        let seconds = |n| Some(Duration::from_secs(n));
-        check(seconds(29), seconds(29), Ok(())).await;
-        check(seconds(0), seconds(31), Err(Late::FirstByte)).await;
-        check(seconds(20), None, Err(Late::FirstByte)).await;
-        check(seconds(40), seconds(21), Err(Late::Head)).await;
-        check(None, None, Err(Late::Connection)).await;
+        check((true, true), (LATE, LATE), Ok(())).await;
+        check((true, false), (SOON, LATE), Err(Late::FirstByte)).await;
+        check((true, false), (LATE, SOON), Err(Late::Head)).await;
+        check(
+            (false, false),
+            (Duration::ZERO, SOON),
+            Err(Late::Connection),
+        )
+        .await;
+        // A kept connection needs no making.
+        let kept = in_time(pending::<()>(), SOON, Instant::now() + LATE).await;
+        assert_eq!(kept, Err(Late::FirstByte));
         let now = Instant::now();
         assert_eq!(in_time(ready(1), Duration::ZERO, now).await, Ok(1));
     }

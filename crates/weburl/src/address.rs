@@ -57,7 +57,8 @@ fn classify_v6(address: Ipv6Addr) -> AddressClass {
         // Only 2000::/3 is handed out to anyone: what is left are ::, multicast, discard,
         // segment routing, and what has no meaning yet.
         AddressClass::Unusable
-    } else if (first == 0x2001 && (second < 0x200 || second == 0xdb8)) || (first == 0x3fff && second < 0x1000)
+    } else if (first == 0x2001 && (second < 0x200 || second == 0xdb8))
+        || (first == 0x3fff && second < 0x1000)
     {
         // Protocol assignments (RFC 2928), benchmarking and ORCHIDs among them;
         // documentation (RFC 3849, RFC 9637).
@@ -90,7 +91,11 @@ fn within(address: Ipv6Addr) -> Option<AddressClass> {
             let client = [12, 13, 14, 15].map(|place: usize| !octets[place]);
             let client = classify_v4(Ipv4Addr::from(client));
             let server = at([4, 5, 6, 7]);
-            Some(if server == AddressClass::Public { client } else { server })
+            Some(if server == AddressClass::Public {
+                client
+            } else {
+                server
+            })
         }
         _ => None,
     }

@@ -5,6 +5,7 @@
 
 mod failure;
 mod journal;
+mod misbehaviour;
 mod reach;
 mod recrawl;
 mod restart;

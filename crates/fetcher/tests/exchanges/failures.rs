@@ -185,7 +185,10 @@ async fn what_came_of_a_body_that_broke_off_comes_along() {
         assert_eq!(answer.truncated, Some(truncated));
         assert_eq!(truncated.name(), failure.name());
         assert_eq!((answer.status, &answer.body[..]), (200, body.as_bytes()));
-        assert_eq!((answer.started, answer.ended), (failure.started, failure.ended));
+        assert_eq!(
+            (answer.started, answer.ended),
+            (failure.started, failure.ended)
+        );
     }
 }
 
@@ -220,7 +223,10 @@ async fn long_bodies_wait_for_room_and_short_ones_do_not() {
     assert_eq!((third.name(), third.fault), ("no_room", Fault::Operator));
     assert!(third.retry);
     let answer = third.answer.as_ref().unwrap();
-    assert_eq!(answer.truncated, Some(Truncation::Time(FailureKind::NoRoom)));
+    assert_eq!(
+        answer.truncated,
+        Some(Truncation::Time(FailureKind::NoRoom))
+    );
     assert!(answer.body.len() <= 256 << 10, "{}", answer.body.len());
     drop(first);
     let fourth = fetch(&fetcher, &url).await.unwrap();

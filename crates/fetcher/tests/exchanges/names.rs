@@ -177,7 +177,10 @@ async fn each_way_not_to_be_found_has_its_name() {
     .await;
     let fetcher = fetcher(asking(&names));
     for (host, expect) in [
-        ("gone.example", "no_such_name: there is no name gone.example"),
+        (
+            "gone.example",
+            "no_such_name: there is no name gone.example",
+        ),
         ("empty.example", "no_address: empty.example has no address"),
         ("broken.example", "dns_failed"),
         ("refused.example", "dns_failed"),
@@ -185,7 +188,10 @@ async fn each_way_not_to_be_found_has_its_name() {
     ] {
         let failure = failure(&fetcher, host).await;
         assert!(failure.to_string().starts_with(expect), "{failure}");
-        assert!(failure.kind.is_no_connection() && failure.retry, "{failure}");
+        assert!(
+            failure.kind.is_no_connection() && failure.retry,
+            "{failure}"
+        );
     }
     // What is not there is not asked for again at once.
     let asked = names.questions();
