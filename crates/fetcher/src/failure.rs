@@ -140,12 +140,15 @@ impl Failure {
         }
     }
 
-    /// What this failure tells the scheduler: a host that can't be connected to is paused,
-    /// anything else is the URL's matter.
+    /// What this failure tells the scheduler: a host that can't be connected to is paused;
+    /// where memory was short, it is ours; anything else is the URL's matter.
     #[must_use]
     pub fn signal_kind(&self) -> SignalKind {
         if self.kind.is_no_connection() {
             SignalKind::NoConnection
+        } else if self.kind == FailureKind::NoRoom {
+            // The server did its part.
+            SignalKind::Answered
         } else {
             SignalKind::UrlFailed
         }

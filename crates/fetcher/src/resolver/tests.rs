@@ -57,3 +57,29 @@ fn an_answer_holds_for_its_ttl_within_bounds() {
         assert_eq!(found(good, ttl), holds, "{good} {ttl:?}");
     }
 }
+
+/// DNS rebinding: the next connection is judged by what the name leads to then, be it kept
+/// or asked for.
+#[tokio::test]
+async fn a_name_that_led_elsewhere_before_is_refused_once_it_leads_home() {
+    let names = Names::new(Arc::default(), Source::new(&[], Duration::ZERO));
+    let leads_to = async |address: &str| {
+        let addresses = Ok(vec![address.parse().unwrap()]);
+        let ttl = Some(Duration::from_secs(300));
+        let known = Known::of(Found { addresses, ttl });
+        names
+            .known
+            .insert("a.example".to_owned(), Arc::new(known))
+            .await;
+        names
+            .look_up("a.example.")
+            .await
+            .map_err(|why| why.to_string())
+    };
+    let public = leads_to("93.184.215.14").await;
+    assert_eq!(public, Ok(vec!["93.184.215.14:0".parse().unwrap()]));
+    for home in ["127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "fd00::1"] {
+        let refused = leads_to(home).await.unwrap_err();
+        assert!(refused.starts_with("a.example. is at "), "{refused}");
+    }
+}
