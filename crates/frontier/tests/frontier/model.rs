@@ -65,9 +65,10 @@ fn an_admission() -> impl Strategy<Value = Admission> {
         1 => an_exclusion().prop_map(Standing::Excluded),
     ];
     let numbers = (0_u32..4, 0_u8..3, 0_u8..2);
-    let kinds = (prop::bool::weighted(0.1), prop::bool::weighted(0.1));
+    let kind = vec![UrlKind::Page, UrlKind::Sitemap, UrlKind::Resource];
+    let kinds = (prop::bool::weighted(0.1), prop::sample::select(kind));
     (a_url(), prop::option::of(a_url()), standing, numbers, kinds).prop_map(
-        |(url, via, standing, (depth, redirects, priority), (is_seed, sitemap))| Admission {
+        |(url, via, standing, (depth, redirects, priority), (is_seed, kind))| Admission {
             url,
             depth,
             redirects,
@@ -75,11 +76,7 @@ fn an_admission() -> impl Strategy<Value = Admission> {
             priority,
             standing,
             is_seed,
-            kind: if sitemap {
-                UrlKind::Sitemap
-            } else {
-                UrlKind::Page
-            },
+            kind,
         },
     )
 }
