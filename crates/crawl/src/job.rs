@@ -7,8 +7,8 @@ use std::path::Path;
 
 use crawl_archive::ArchiveError;
 use crawl_engine::{
-    Budgets, Config, Controls, EngineError, Forbidden, HostBudget, Progress, Revisits, ScopeRules,
-    Stop, Summary,
+    Budgets, Config, Controls, EngineError, Forbidden, HostBudget, Progress, Resources, Revisits,
+    ScopeRules, Stop, Summary,
 };
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_fetcher::{FetchConfig, ResolveOverride};
@@ -23,8 +23,8 @@ use crate::refusal::{NOTHING_DONE, Refusal};
 use crate::robots::profile_of;
 use crate::screen::{Screen, closing, exit_code, show, start_log};
 use crate::settings::{
-    Checked, ForbiddenName, NAME_AND_VERSION, PurposeName, ScopeName, Settings, check,
-    contact_mail, first_start, host_locks_file, hours, record, rules_since, user_agent,
+    Checked, ForbiddenName, NAME_AND_VERSION, PurposeName, ResourcesName, ScopeName, Settings,
+    check, contact_mail, first_start, host_locks_file, hours, record, rules_since, user_agent,
 };
 use crate::units::{Span, Switch};
 use crate::{records, signals};
@@ -171,6 +171,13 @@ fn config(settings: &Settings, checked: &Checked) -> Config {
         max_redirects: scope.max_redirects,
         retries: settings.fetch.retries,
         sitemaps: scope.sitemaps.is_on(),
+        feeds: scope.feeds.is_on(),
+        forms: scope.forms.is_on(),
+        resources: match scope.resources {
+            ResourcesName::Off => Resources::Off,
+            ResourcesName::Own => Resources::Own,
+            ResourcesName::All => Resources::All,
+        },
         politeness: politeness(settings, checked),
         own_site: settings.politeness.own_site.is_on(),
         hosts_in_memory: usize::try_from(settings.politeness.hosts_in_memory.0)

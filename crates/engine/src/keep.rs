@@ -39,6 +39,7 @@ impl Keeper {
             more: match item.lease.kind {
                 UrlKind::Page => &[],
                 UrlKind::Sitemap => &[("purpose", "sitemap")],
+                UrlKind::Resource => &[("purpose", "resource")],
             },
         };
         let withheld = item.row.withheld.is_some();

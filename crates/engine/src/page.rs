@@ -8,6 +8,7 @@ use crawl_policy::scope::{OutReason, ScopeVerdict};
 use crawl_scheduler::{RobotsState, SignalKind, Tick};
 use crawl_weburl::{HostKey, Origin};
 
+use crate::config::Resources;
 use crate::item::{Effect, Item, Job, Judged, PageItem, Reading};
 use crate::origins::Standing;
 use crate::read::redirect_target;
@@ -143,7 +144,11 @@ impl Ring {
         if lease.kind == UrlKind::Sitemap && self.may_read_sitemap(&lease.url, &host) {
             return None;
         }
+        let is_exempt = lease.kind == UrlKind::Resource
+            && self.config.resources == Resources::All
+            && self.scope.excluded(&lease.url).is_none();
         match self.scope.judge(&lease.url, lease.depth) {
+            _ if is_exempt => None,
             ScopeVerdict::Out {
                 reason: OutReason::Scope,
                 rule,

@@ -5,39 +5,29 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use bytes::Bytes;
 use crawl_archive::Timestamp;
-use crawl_archive::rows::{LinkRow, PageRow};
-use crawl_extractor::{Element, Limits, LinkKind, Meta, Page, Rel, Sitemap, SitemapKind};
+use crawl_archive::rows::PageRow;
+use crawl_extractor::{Document, Limits, Meta, read_html, what_is};
 use crawl_fetcher::robots::Compiled;
 use crawl_fetcher::{
-    DecodeEnd, DecodeLimits, Exchange, Failure, Limit, Obstacle, Room, Truncation, obstacle,
+    DecodeEnd, DecodeLimits, Exchange, Failure, Limit, Obstacle, Room, Truncation, decode, obstacle,
 };
-use crawl_frontier::{Admission, Exclusion, Lease, Outcome, Reason, Standing, UrlKind};
-use crawl_policy::date::unix_seconds;
-use crawl_policy::scope::{OutReason, Scope, ScopeVerdict};
+use crawl_frontier::{Lease, Outcome, UrlKind};
+use crawl_policy::scope::Scope;
 use crawl_policy::usage::{Ledger, Purpose};
-use crawl_policy::{PageDirectives, Place, ProductToken, Profile, Source};
+use crawl_policy::{PageDirectives, ProductToken, Profile};
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 
 use crate::config::Config;
+use crate::documents::Content;
 use crate::item::{HostState, Judged, PageItem, Reading, millis};
+use crate::links::{Follows, Links, page_refusal};
 use crate::usage;
-use crate::visits::{DocumentState, Found, Past, Visits};
-
-/// Order of requests within an origin: the /sitemap.xml that nobody named.
-pub(crate) const PRIORITY_GUESS: u8 = 63;
-/// Then sitemaps that were named.
-const PRIORITY_SITEMAP: u8 = 64;
-/// Then what they and pages name.
-const PRIORITY_LINK: u8 = 128;
+use crate::visits::{Found, Past, Visits};
 
 /// The error of a body whose content coding does not come to its end.
 const CUT_SHORT: &str = "encoding_cut_short";
-
-/// Indexes of sitemaps within indexes that are followed.
-const MAX_SITEMAP_LEVELS: u8 = 5;
 
 /// What reading needs to know of the configuration.
 #[derive(Clone, Debug)]
@@ -46,7 +36,7 @@ pub(crate) struct Reader {
     pub(crate) profile: Profile,
     pub(crate) limits: Limits,
     pub(crate) decode: DecodeLimits,
-    pub(crate) link_rows: bool,
+    pub(crate) follows: Follows,
     pub(crate) max_redirects: u8,
     pub(crate) purpose: Option<Purpose>,
     /// When pages may have been visited in an earlier round: what a sitemap says of their
@@ -61,35 +51,10 @@ impl Reader {
             profile: config.profile,
             limits: Limits::default(),
             decode: DecodeLimits::default(),
-            link_rows: config.links,
+            follows: Follows::new(config),
             max_redirects: config.max_redirects,
             purpose: config.purpose,
             is_revisit: visits.round.number > 1,
-        }
-    }
-}
-
-/// What a page's content came to.
-#[derive(Debug, Default)]
-struct Content {
-    title: Option<String>,
-    charset: Option<&'static str>,
-    /// What the site says about the page's use, METAs included; for a page that has them.
-    usage: Option<Ledger>,
-    error: Option<String>,
-    links: Vec<Admission>,
-    link_rows: Vec<LinkRow>,
-    unusable: HashMap<&'static str, u64>,
-    said: Option<DocumentState>,
-    modified: Vec<(CanonicalUrl, u32)>,
-}
-
-impl Content {
-    /// Nothing, and why.
-    fn with_error(why: Option<&str>) -> Content {
-        Content {
-            error: why.map(str::to_owned),
-            ..Content::default()
         }
     }
 }
@@ -165,75 +130,60 @@ impl Reader {
             return self.redirect(lease, target, scope);
         }
         let is_page = (200..300).contains(&exchange.status);
-        let by_headers = obstacle(exchange.status, &exchange.headers, b"");
-        if by_headers.is_some() {
-            return Content::with_error(by_headers.map(Obstacle::name));
+        let mut in_place = obstacle(exchange.status, &exchange.headers, b"");
+        if in_place.is_some() {
+            return Content::with_error(in_place.map(Obstacle::name));
         }
         let content_type = content_type(exchange);
         let content_type = content_type.as_deref();
         let is_sitemap = is_page && lease.kind == UrlKind::Sitemap;
         // What says that it is an image is neither decoded nor looked into.
-        if !is_sitemap && content_type.is_some() && !crawl_extractor::is_html(content_type, b"") {
-            return Content::default();
-        }
-        let decoded = crawl_fetcher::decode(&exchange.headers, &exchange.body, &self.decode);
-        let sitemap = is_sitemap.then(|| self.sitemap(&decoded.bytes)).flatten();
-        let mut found = None;
-        let mut content = if let Some(sitemap) = sitemap {
-            self.entries(lease, &sitemap, scope)
-        } else if crawl_extractor::is_html(content_type, &decoded.bytes) {
-            found = obstacle(exchange.status, &exchange.headers, &decoded.bytes);
-            if found.is_some_and(|found| !found.has_own_links()) {
-                return Content::with_error(found.map(Obstacle::name));
-            }
-            let page = crawl_extractor::read_html(&decoded.bytes, content_type, &self.limits);
-            let usage = Some(self.usage(lease, rules, exchange, &page.metas));
-            match is_page {
-                true => Content {
-                    usage,
-                    ..self.html(lease, exchange, page, scope)
-                },
-                // An error page names nothing to follow.
-                false => Content {
-                    usage,
-                    ..Content::default()
-                },
-            }
-        } else {
-            Content::default()
+        let is_media = content_type.is_some_and(|_| is_opaque(what_is(content_type, b"")));
+        let decoded = match is_media && !is_sitemap {
+            true => None,
+            false => Some(decode(&exchange.headers, &exchange.body, &self.decode)),
         };
-        let obstacle = found.map(|found| found.name().to_owned());
-        content.error = decode_error(&decoded.end).filter(|_| is_page).or(obstacle);
-        content
-    }
-
-    fn html(&self, lease: &Lease, exchange: &Exchange, page: Page, scope: &Scope) -> Content {
-        let directives = self.directives(exchange, &page.metas);
-        let page_bar = directives.nofollow.map(page_refusal);
-        let base = page.base_url(&lease.url);
-        let mut links = Links::new(lease, scope);
-        for link in &page.links {
-            if link.kind != LinkKind::Page {
-                continue;
+        let octets = decoded.as_ref().map_or(&[][..], |decoded| &decoded.bytes);
+        let document = match decoded {
+            None => Document::Media,
+            Some(_) => what_is(content_type, octets),
+        };
+        let mut links = Links::new(lease, scope, &self.follows);
+        let mut content = Content::default();
+        let sitemap = decoded.as_ref().filter(|_| is_sitemap);
+        let sitemap = sitemap.and_then(|decoded| self.sitemap(&decoded.bytes, content_type));
+        match (sitemap, document) {
+            (Some(sitemap), _) => content = self.entries(&mut links, &sitemap),
+            (None, Document::Html) => {
+                in_place = obstacle(exchange.status, &exchange.headers, octets);
+                if in_place.is_some_and(|found| !found.has_own_links()) {
+                    return Content::with_error(in_place.map(Obstacle::name));
+                }
+                let page = read_html(octets, content_type, &self.limits);
+                let usage = Some(self.usage(lease, rules, exchange, &page.metas));
+                // An error page names nothing to follow.
+                if is_page {
+                    content = self.html(&mut links, exchange, page);
+                }
+                content.usage = usage;
             }
-            let barred = page_bar
-                .clone()
-                .or_else(|| rel_refusal(link.rel, link.element));
-            links.add(canonicalize(Some(&base), &link.href), barred, |from, to| {
-                self.link_rows.then(|| LinkRow {
-                    from: from.to_string(),
-                    to: to.to_string(),
-                    rel: (!link.rel.is_empty()).then(|| link.rel.to_string()),
-                    text: link.text.clone(),
-                })
-            });
+            (None, Document::Feed) if is_page => {
+                content = self.feed(&mut links, octets, content_type)
+            }
+            (None, Document::Css) if is_page => {
+                links.of_style_sheet(octets, content_type, &self.limits)
+            }
+            _ => {}
         }
-        Content {
-            title: page.title,
-            charset: Some(page.charset),
-            said: DocumentState::of(pairs(&page.metas)),
-            ..links.into_content()
+        if is_page {
+            content.error = decoded.and_then(|decoded| decode_error(&decoded.end));
+            let bar = content.bar.take();
+            let said = || self.directives(exchange, &[]).nofollow.map(page_refusal);
+            links.of_headers(exchange, &self.limits, || bar.or_else(said));
         }
+        let in_place = in_place.map(|found| found.name().to_owned());
+        content.error = content.error.or(in_place);
+        links.finish(content)
     }
 
     /// What is said about the use of what came, by the site, the headers and the page.
@@ -250,179 +200,13 @@ impl Reader {
         usage::ledger(rules, path, exchange, &directives, &metas)
     }
 
-    fn directives(&self, exchange: &Exchange, metas: &[Meta]) -> PageDirectives {
+    pub(crate) fn directives(&self, exchange: &Exchange, metas: &[Meta]) -> PageDirectives {
         let headers = exchange.headers.get_all("x-robots-tag").iter();
         let headers: Vec<_> = headers
             .map(|value| String::from_utf8_lossy(value.as_bytes()))
             .collect();
         let headers = headers.iter().map(AsRef::as_ref);
         PageDirectives::read(headers, pairs(metas), &self.agent, self.profile)
-    }
-
-    /// The sitemap that a body is; nothing where it is none, such as a page that
-    /// robots.txt calls one.
-    fn sitemap(&self, decoded: &Bytes) -> Option<Sitemap> {
-        let unpacked = crawl_fetcher::decode_gzip(decoded, &self.decode);
-        let sitemap = crawl_extractor::read_sitemap(&unpacked.bytes, &self.limits);
-        (sitemap.kind != SitemapKind::Unknown).then_some(sitemap)
-    }
-
-    fn entries(&self, lease: &Lease, sitemap: &Sitemap, scope: &Scope) -> Content {
-        let mut links = Links::new(lease, scope);
-        let mut too_deep = None;
-        if sitemap.kind == SitemapKind::Index {
-            links.kind = UrlKind::Sitemap;
-            // The priority tells how many indexes led here.
-            links.priority = lease.priority.clamp(PRIORITY_SITEMAP, PRIORITY_LINK) + 1;
-            too_deep =
-                (links.priority > PRIORITY_SITEMAP + MAX_SITEMAP_LEVELS).then(|| Exclusion {
-                    rule: Some(format!(
-                        "more than {MAX_SITEMAP_LEVELS} levels of sitemap indexes"
-                    )),
-                    ..Exclusion::of(Reason::Trap)
-                });
-        }
-        // A sitemap stands beside its site's root, however deep the index that named it.
-        links.depth = 1;
-        let mut modified = Vec::new();
-        for entry in &sitemap.entries {
-            let url = canonicalize(Some(&lease.url), &entry.loc);
-            if let (true, Ok(url), Some(lastmod)) = (self.is_revisit, &url, &entry.lastmod) {
-                modified.extend(modified_at(lastmod).map(|at| (url.clone(), at)));
-            }
-            links.add(url, too_deep.clone(), |_, _| None);
-        }
-        Content {
-            modified,
-            ..links.into_content()
-        }
-    }
-
-    fn redirect(
-        &self,
-        lease: &Lease,
-        target: Result<CanonicalUrl, Unusable>,
-        scope: &Scope,
-    ) -> Content {
-        let mut links = Links::new(lease, scope);
-        links.depth = lease.depth;
-        links.kind = lease.kind;
-        links.is_seed = lease.is_seed;
-        links.redirects = lease.redirects.saturating_add(1);
-        links.priority = lease.priority;
-        let too_many = (links.redirects > self.max_redirects).then(|| Exclusion {
-            reason: Reason::Redirects,
-            rule: Some(format!("max-redirects {}", self.max_redirects)),
-            line: None,
-        });
-        let error = target
-            .as_ref()
-            .err()
-            .map(|why| format!("redirect_{}", why.name()));
-        links.add(target, too_many, |_, _| None);
-        Content {
-            error,
-            ..links.into_content()
-        }
-    }
-}
-
-/// The links of one page, each URL once.
-struct Links<'a> {
-    from: &'a Lease,
-    scope: &'a Scope,
-    depth: u32,
-    kind: UrlKind,
-    is_seed: bool,
-    redirects: u8,
-    priority: u8,
-    /// Place in `found` of each URL.
-    places: HashMap<CanonicalUrl, usize>,
-    found: Vec<Admission>,
-    rows: Vec<LinkRow>,
-    unusable: HashMap<&'static str, u64>,
-}
-
-impl<'a> Links<'a> {
-    fn new(from: &'a Lease, scope: &'a Scope) -> Links<'a> {
-        Links {
-            from,
-            scope,
-            depth: from.depth.saturating_add(1),
-            kind: UrlKind::Page,
-            is_seed: false,
-            redirects: 0,
-            priority: PRIORITY_LINK,
-            places: HashMap::new(),
-            found: Vec::new(),
-            rows: Vec::new(),
-            unusable: HashMap::new(),
-        }
-    }
-
-    fn add(
-        &mut self,
-        url: Result<CanonicalUrl, Unusable>,
-        barred: Option<Exclusion>,
-        row: impl FnOnce(&CanonicalUrl, &CanonicalUrl) -> Option<LinkRow>,
-    ) {
-        let url = match url {
-            Ok(url) => url,
-            Err(why) => return *self.unusable.entry(why.name()).or_default() += 1,
-        };
-        self.rows.extend(row(&self.from.url, &url));
-        match self.places.get(&url) {
-            // One link that may be followed outweighs others that may not.
-            Some(&place) if barred.is_none() => {
-                self.found[place].standing = self.standing(&url, None);
-            }
-            Some(_) => {}
-            None => {
-                self.places.insert(url.clone(), self.found.len());
-                self.found.push(Admission {
-                    standing: self.standing(&url, barred),
-                    depth: self.depth,
-                    redirects: self.redirects,
-                    via: Some(self.from.url.clone()),
-                    priority: self.priority,
-                    is_seed: self.is_seed,
-                    kind: self.kind,
-                    url,
-                });
-            }
-        }
-    }
-
-    fn standing(&self, url: &CanonicalUrl, barred: Option<Exclusion>) -> Standing {
-        // A host's own sitemaps are read wherever they lie.
-        let own_sitemap =
-            self.kind == UrlKind::Sitemap && url.host_key() == self.from.url.host_key();
-        match self.scope.judge(url, self.depth) {
-            ScopeVerdict::Out { .. } if own_sitemap && self.scope.excluded(url).is_none() => {
-                barred.map_or(Standing::Pending, Standing::Deferred)
-            }
-            ScopeVerdict::Out {
-                reason: OutReason::Depth,
-                rule,
-            } => Standing::Deferred(Exclusion {
-                rule: Some(rule),
-                ..Exclusion::of(Reason::Depth)
-            }),
-            ScopeVerdict::Out { rule, .. } => Standing::Excluded(Exclusion {
-                rule: Some(rule),
-                ..Exclusion::of(Reason::Scope)
-            }),
-            ScopeVerdict::In => barred.map_or(Standing::Pending, Standing::Deferred),
-        }
-    }
-
-    fn into_content(self) -> Content {
-        Content {
-            links: self.found,
-            link_rows: self.rows,
-            unusable: self.unusable,
-            ..Content::default()
-        }
     }
 }
 
@@ -436,48 +220,20 @@ pub(crate) fn redirect_target(exchange: &Exchange) -> Option<Result<CanonicalUrl
     Some(canonicalize(Some(&exchange.url), &location))
 }
 
-fn pairs(metas: &[Meta]) -> impl Iterator<Item = (&str, &str)> {
+pub(crate) fn pairs(metas: &[Meta]) -> impl Iterator<Item = (&str, &str)> {
     metas
         .iter()
         .map(|meta| (meta.name.as_str(), meta.content.as_str()))
 }
 
-/// A page's own word that its links are not to be followed.
-fn page_refusal(source: Source) -> Exclusion {
-    let reason = match source.place {
-        Place::Header => Reason::Header,
-        Place::Meta => Reason::Meta,
-    };
-    Exclusion {
-        rule: Some(source.text),
-        ..Exclusion::of(reason)
-    }
-}
-
-/// The `rel` of a link that says not to follow it, be it by `nofollow` itself or by what
-/// stands for it: `ugc`, `sponsored`. On a `link` element the words speak of something else.
-fn rel_refusal(rel: Rel, element: Element) -> Option<Exclusion> {
-    let words = [Rel::NOFOLLOW, Rel::UGC, Rel::SPONSORED];
-    let refused = element != Element::Link && words.iter().any(|&word| rel.contains(word));
-    let rule = || Exclusion {
-        rule: Some(format!("rel={rel}")),
-        ..Exclusion::of(Reason::Nofollow)
-    };
-    refused.then(rule)
+/// What can hold no link.
+fn is_opaque(document: Document) -> bool {
+    matches!(document, Document::Media | Document::Pdf | Document::Other)
 }
 
 fn content_type(exchange: &Exchange) -> Option<Cow<'_, str>> {
     let value = exchange.headers.get(http::header::CONTENT_TYPE)?;
     Some(String::from_utf8_lossy(value.as_bytes()))
-}
-
-/// A sitemap's `lastmod`, in seconds since the Unix epoch. A day alone means its end: the page may
-/// have changed until then.
-fn modified_at(lastmod: &str) -> Option<u32> {
-    let at = unix_seconds(lastmod)?;
-    let is_day = lastmod.trim().len() == "2026-11-21".len();
-    let at = at + if is_day { 86_400 } else { 0 };
-    Some(u32::try_from(at.max(0)).unwrap_or(u32::MAX))
 }
 
 /// What a row says went wrong. A coding that ends too early is no fault of its own where the
@@ -505,35 +261,6 @@ fn decode_error(end: &DecodeEnd) -> Option<String> {
         DecodeEnd::Short => Some(CUT_SHORT.to_owned()),
         DecodeEnd::Broken { what } => Some(format!("encoding_broken: {what}")),
         DecodeEnd::UnknownCoding { name } => Some(format!("encoding_unknown: {name}")),
-    }
-}
-
-/// A seed, as the frontier takes it.
-pub(crate) fn seed_admission(url: &CanonicalUrl, scope: &Scope) -> Admission {
-    let mut seed = Admission::seed(url.clone());
-    if let ScopeVerdict::Out { rule, .. } = scope.judge(url, 0) {
-        seed.standing = Standing::Excluded(Exclusion {
-            rule: Some(rule),
-            ..Exclusion::of(Reason::Scope)
-        });
-    }
-    seed
-}
-
-/// A sitemap that robots.txt names.
-pub(crate) fn sitemap_admission(url: CanonicalUrl, robots: &CanonicalUrl) -> Admission {
-    Admission {
-        priority: PRIORITY_SITEMAP,
-        kind: UrlKind::Sitemap,
-        ..Admission::link(url, 0, robots.clone())
-    }
-}
-
-/// The sitemap at the place where one is looked for when none is named.
-pub(crate) fn sitemap_guess(url: CanonicalUrl, robots: &CanonicalUrl) -> Admission {
-    Admission {
-        priority: PRIORITY_GUESS,
-        ..sitemap_admission(url, robots)
     }
 }
 

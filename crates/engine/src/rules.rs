@@ -9,8 +9,8 @@ use crawl_scheduler::{Purpose, RobotsAsks, RobotsState, Tick};
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
 use crate::item::{Effect, Item, Job, RobotsItem};
+use crate::links::{sitemap_admission, sitemap_guess};
 use crate::origins::Errand;
-use crate::read::{sitemap_admission, sitemap_guess};
 use crate::ring::Ring;
 
 impl Ring {

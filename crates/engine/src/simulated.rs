@@ -19,7 +19,7 @@ use crawl_scheduler::{Politeness, Spent, Tick};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use http::{HeaderMap, HeaderValue, Version};
 
-use crate::config::{Budgets, Config, Forbidden, ScopeRules};
+use crate::config::{Budgets, Config, Forbidden, Resources, ScopeRules};
 use crate::item::{Effect, Event, Item, Job, Totals};
 use crate::keep::Keeper;
 use crate::read::Reader;
@@ -149,6 +149,9 @@ fn config(dir: &Path) -> Config {
         max_redirects: 10,
         retries: 3,
         sitemaps: true,
+        feeds: true,
+        forms: false,
+        resources: Resources::Off,
         politeness: Politeness {
             per_address: 16,
             ..Politeness::default()

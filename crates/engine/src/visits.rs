@@ -261,7 +261,7 @@ impl Visits {
         let change = Visits::change(past.as_ref(), &found);
         let due = match kind {
             UrlKind::Sitemap => EACH_ROUND,
-            UrlKind::Page => {
+            UrlKind::Page | UrlKind::Resource => {
                 let interval = self.interval(past.as_ref(), change, &found, said);
                 self.round.began.saturating_add(interval)
             }

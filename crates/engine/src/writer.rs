@@ -20,7 +20,7 @@ use crawl_weburl::{CanonicalUrl, HostKey};
 use crate::directory::{META_SCOPE_SEEDS, META_TOTALS};
 use crate::error::EngineError;
 use crate::item::{Committed, HostState, Item, PageItem, RobotsItem, Totals, excluded_row};
-use crate::read::PRIORITY_GUESS;
+use crate::links::PRIORITY_GUESS;
 use crate::rounds::seconds;
 use crate::summary::SeedFailure;
 use crate::visits::{Found, Visits};
@@ -239,7 +239,7 @@ impl Group<'_> {
         self.totals.bytes += row.bytes;
         let failed = row.is_failed();
         // A sitemap that nobody named and that is not there is nobody's failure.
-        if failed && lease.kind == UrlKind::Page {
+        if failed && lease.kind != UrlKind::Sitemap {
             self.totals.failed += 1;
         }
         if lease.is_seed

@@ -40,8 +40,8 @@ pub trait Transaction {
     ) -> Result<(), FrontierError>;
 
     /// Makes settled URLs pending again whose visits are due at `until`, seconds since the Unix
-    /// epoch: the longest due first, `most` at most, in the order of their text those that are due at one
-    /// time. Says how many.
+    /// epoch: the longest due first, `most` at most, and which of those that are due at one time is
+    /// not said. They take their places in the order of due times and text. Says how many.
     ///
     /// # Errors
     /// [`FrontierError`] where the store fails.

@@ -142,6 +142,21 @@ table! { "scope", "Where we go [scope]", ScopeLayer, Scope {
     /// Those named in robots.txt, and /sitemap.xml.
     #[arg(value_name = "on|off")]
     sitemaps: Switch = Switch::On;
+    /// Read feeds that pages name (RSS, Atom, JSON Feed), on or off
+    ///
+    /// What they list is followed like links, within the scope.
+    #[arg(value_name = "on|off")]
+    feeds: Switch = Switch::On;
+    /// Follow what a form is sent to by GET, on or off
+    #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+    forms: Switch = Switch::Off;
+    /// Fetch what pages are shown with, such as images and style sheets: off, own or all
+    ///
+    /// own: what lies in the scope. all, or the flag alone: wherever it lies, so that pages can
+    /// be replayed from the archive; robots.txt and pace are those of its host. They count
+    /// as pages do.
+    #[arg(value_name = "off|own|all", value_enum, hide_possible_values = true, num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    resources: ResourcesName = ResourcesName::Off;
 }}
 
 table! { "politeness", "How politely [politeness]", PolitenessLayer, Politeness {
@@ -477,6 +492,18 @@ pub(crate) enum ScopeName {
     Prefix,
     /// Everything.
     Any,
+}
+
+/// Which parts of pages are fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ResourcesName {
+    /// None.
+    Off,
+    /// Those in the scope.
+    Own,
+    /// All.
+    All,
 }
 
 /// How robots.txt is read.
