@@ -11,6 +11,7 @@ mod tests;
 
 use http::HeaderMap;
 use http::header::{HeaderName, SERVER};
+use memchr::memmem;
 
 use self::scan::Outline;
 
@@ -87,11 +88,35 @@ pub fn obstacle(status: u16, headers: &HeaderMap, body: &[u8]) -> Option<Obstacl
     if status == 511 {
         return Some(Obstacle::LoginPage);
     }
-    if body.is_empty() {
+    let looked_at = &body[..body.len().min(LOOKED_AT)];
+    if !is_likely(status, looked_at) {
         return None;
     }
-    let outline = Outline::of(&body[..body.len().min(LOOKED_AT)]);
+    let outline = Outline::of(looked_at);
     by_markup(status, headers, &outline).or_else(|| login(status, &outline))
+}
+
+/// What an obstacle that answers 200 holds, one of these at least.
+const TELLTALES: [&str; 5] = [
+    "password",
+    "anubis_challenge",
+    "incapsula incident id",
+    "request rejected",
+    "sucuri website firewall",
+];
+
+/// Whether a closer look is worth its time: of ordinary pages hardly any gets one.
+fn is_likely(status: u16, body: &[u8]) -> bool {
+    match status {
+        200 => {
+            let lower = body.to_ascii_lowercase();
+            TELLTALES
+                .iter()
+                .any(|word| memmem::find(&lower, word.as_bytes()).is_some())
+        }
+        201..=299 | 401 | 403 | 405 | 406 | 429 | 503 => !body.is_empty(),
+        _ => false,
+    }
 }
 
 /// Fields that guards send with what they do instead of passing a request on: Cloudflare,
@@ -114,7 +139,7 @@ fn by_headers(headers: &HeaderMap) -> Option<Obstacle> {
 /// A guard's page, by what must stand in it.
 struct Guard {
     is: Obstacle,
-    /// Statuses it comes with; with none it comes with any.
+    /// Statuses it comes with; with none it comes with any of those that are looked at.
     statuses: &'static [u16],
     /// Its title, or the title's beginning where it ends in `*`; empty for any.
     title: &'static str,

@@ -433,6 +433,28 @@ mod tests {
     }
 
     #[test]
+    fn what_stands_in_a_page_s_place_is_an_outcome_of_its_own() {
+        let dir = crawl();
+        let mut pages = Vec::new();
+        for (status, error) in [
+            (200, "login_page"),
+            (403, "challenge"),
+            (200, "block_page"),
+            (200, "short_body"),
+        ] {
+            let mut row = page("http://e.example/", Some(status), 1, None);
+            row["error"] = json!(error);
+            pages.push(row);
+        }
+        lines(dir.path(), "pages.jsonl", &pages, "");
+        let pages = report(dir.path()).unwrap().pages;
+        let outcomes: Vec<_> = pages.by_outcome.iter().collect();
+        let expect = ["block_page", "challenge", "login_page", "ok"].map(str::to_owned);
+        assert!(outcomes.iter().map(|(name, _)| *name).eq(&expect));
+        assert_eq!(pages.failed, 3, "a login page is what the server has");
+    }
+
+    #[test]
     fn crawl_in_words() {
         let dir = crawl();
         let text = report(dir.path()).unwrap().to_string();

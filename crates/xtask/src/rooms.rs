@@ -111,10 +111,11 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
 
 /// Packages that one room alone may name in its manifest, so that they can be replaced there.
 /// `xtask` is exempt: it ships nowhere.
-pub(crate) const OWNED: [(&str, &str); 10] = [
+pub(crate) const OWNED: [(&str, &str); 11] = [
     ("clap", "crawl"),
     ("fjall", "crawl-frontier"),
     ("governor", "crawl-scheduler"),
+    ("hickory-resolver", "crawl-fetcher"),
     ("html5ever", "crawl-extractor"),
     ("indicatif", "crawl"),
     ("moka", "crawl-fetcher"),

@@ -12,6 +12,7 @@ use regex::Regex;
 
 use super::access::accesses;
 use super::groups::Settings;
+use super::reach::{Reach, reach};
 use super::sites;
 use crate::refusal::Refusal;
 use crate::units::{Resolve, Span};
@@ -43,17 +44,6 @@ pub(crate) struct Checked {
     pub(crate) sites: Overrides,
     /// What some hosts are told beyond what every host is.
     pub(crate) access: Vec<Access>,
-}
-
-/// Whose server a URL's host is, as far as can be told without asking for its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// This machine.
-    Loopback,
-    /// Private ranges.
-    Private,
-    /// Someone else's: public addresses, and every name but localhost.
-    Public,
 }
 
 /// Checks the settings of a main job.
@@ -101,36 +91,6 @@ pub(crate) fn check(settings: &Settings) -> Result<Checked, Refusal> {
 fn names_public(resolve: &Resolve) -> bool {
     let public = |address: &IpAddr| classify(*address) == AddressClass::Public;
     resolve.addresses.iter().any(public)
-}
-
-/// Where the host of a URL lies; `resolve` may send a name elsewhere.
-pub(crate) fn reach(url: &CanonicalUrl, resolve: &[Resolve]) -> Reach {
-    let host = url.host().trim_end_matches('.');
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let sent_to = resolve
-        .iter()
-        .find(|entry| entry.host == host && entry.port == url.port());
-    let addresses = match sent_to {
-        Some(entry) => entry.addresses.clone(),
-        None => bare.parse::<IpAddr>().into_iter().collect(),
-    };
-    let classes = addresses.into_iter().map(classify);
-    match classes.max_by_key(|class| rank(*class)) {
-        Some(AddressClass::Loopback) => Reach::Loopback,
-        Some(AddressClass::Private) => Reach::Private,
-        Some(_) => Reach::Public,
-        None if host == "localhost" || host.ends_with(".localhost") => Reach::Loopback,
-        None => Reach::Public,
-    }
-}
-
-/// Of several addresses the furthest counts.
-fn rank(class: AddressClass) -> u8 {
-    match class {
-        AddressClass::Loopback => 0,
-        AddressClass::Private => 1,
-        _ => 2,
-    }
 }
 
 /// The User-Agent header: `NAME/VERSION (+CONTACT)`.

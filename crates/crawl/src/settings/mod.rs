@@ -9,11 +9,12 @@ mod check;
 mod file;
 mod groups;
 mod listing;
+mod reach;
 mod sites;
 mod sources;
 
 pub(crate) use check::{
-    Checked, Reach, check, check_agent, check_contact, contact_mail, no_contact, reach, user_agent,
+    Checked, check, check_agent, check_contact, contact_mail, no_contact, user_agent,
 };
 pub(crate) use groups::{
     ForbiddenName, Layer, ProfileName, ProgressMode, PurposeName, ResourcesName, ScopeName,
@@ -22,5 +23,6 @@ pub(crate) use groups::{
 pub(crate) use listing::{
     NAME_AND_VERSION, default_of, defaults_listing, effective, first_start, record, rules_since,
 };
+pub(crate) use reach::{Reach, reach};
 pub(crate) use sites::hours;
 pub(crate) use sources::{Surroundings, gather, host_locks_file, user_contact};

@@ -1,4 +1,5 @@
 use http::{HeaderMap, HeaderValue};
+use proptest::prelude::*;
 
 use super::{Obstacle, obstacle};
 
@@ -145,4 +146,17 @@ fn ordinary_pages_are_none() {
     let index = format!("<title>Login</title>{login_box}{contents}");
     assert_eq!(told(200, &[], &index), "none", "a page of links");
     assert_eq!(told(404, &[], &form("Login")), "none");
+}
+
+proptest! {
+    #[test]
+    fn any_octets_end_in_a_word(
+        status in 100_u16..1000,
+        parts in prop::collection::vec(prop::sample::select(vec![
+            "<", ">", "'", "\"", "<!--", "-->", "<script>", "</script", "<title>", "</h1>", "<input",
+            " type=", "password", "login", "<a ", "/", "=", " ", "\u{130}", "x",
+        ]), 0..200),
+    ) {
+        let _ = obstacle(status, &HeaderMap::new(), parts.concat().as_bytes());
+    }
 }
