@@ -58,8 +58,8 @@ pub struct Pages {
     pub failed: u64,
     /// Octets of the bodies, as received.
     pub bytes: u64,
-    /// `ok` (2xx), `redirect` (3xx), `client_error` (4xx), `server_error` (5xx),
-    /// `no_answer`, `other`.
+    /// `ok` (2xx), `unmodified` (304 for what is held), `redirect` (3xx), `client_error` (4xx),
+    /// `server_error` (5xx), `no_answer`, `other`.
     pub by_outcome: BTreeMap<String, u64>,
     /// By status code.
     pub by_status: BTreeMap<u16, u64>,
@@ -313,6 +313,7 @@ impl Pages {
         self.failed += u64::from(failed);
         let outcome = match row.status {
             Some(200..=299) => "ok",
+            Some(304) if row.change.as_deref() == Some("same") => "unmodified",
             Some(300..=399) => "redirect",
             Some(400..=499) => "client_error",
             Some(500..=599) => "server_error",
@@ -501,6 +502,15 @@ mod tests {
                     },
                     "by_depth": {
                       "1": 4
+                    },
+                    "rounds": {
+                      "1": {
+                        "rows": 4,
+                        "new": 0,
+                        "changed": 0,
+                        "same": 0,
+                        "gone": 0
+                      }
                     }
                   },
                   "excluded": {
