@@ -78,9 +78,9 @@ fn unknown(first: &[u8]) -> Document {
     }
     match patterns::media(first) {
         Some(Media::Pdf) => Document::Pdf,
-        Some(_) => Document::Media,
         None if patterns::is_binary(first) => Document::Other,
-        None => match json_by_version(first) {
+        Some(media) if media != Media::Text => Document::Media,
+        _ => match json_by_version(first) {
             Document::Feed => Document::Feed,
             _ => Document::Text,
         },

@@ -30,6 +30,8 @@ pub(super) fn root_of(first: &[u8]) -> Option<Root> {
         let end = match rest.as_bytes().first()? {
             b'!' if rest.starts_with("!--") => "-->",
             b'?' => "?>",
+            // A DOCTYPE may hold declarations in brackets.
+            b'!' if rest.find('[') < rest.find('>') && rest.contains('[') => "]>",
             b'!' => ">",
             _ => break,
         };

@@ -1,6 +1,14 @@
 //! What the extractor reads, through its public interface.
 
+mod cases;
 mod charset;
+#[path = "../checks/mod.rs"]
+mod checks;
+mod css;
+mod encoding;
+mod fuzzed;
+mod header;
+mod hostile;
 mod html;
 mod limits;
 mod property;
