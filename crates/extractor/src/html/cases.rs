@@ -195,3 +195,12 @@ fn html5lib_tokens_are_seen_as_tags_and_attributes() {
         "{run} cases; known-tokenizer.txt lacks {unlisted:#?} and has too much: {mended:#?}"
     );
 }
+
+#[test]
+fn two_consumers_of_one_pass_see_the_same() {
+    let mut pump = Pump::new((Recorder::default(), Recorder::default()), 1_000);
+    pump.push("<p class=a>text<br></p><svg><a href=b/></svg>");
+    let (first, second) = pump.finish();
+    assert_eq!(first.0.len(), 6);
+    assert_eq!(first.0, second.0);
+}

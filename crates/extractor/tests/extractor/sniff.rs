@@ -58,7 +58,11 @@ fn ours_xml_and_json_are_told_by_what_they_hold() {
             "<!DOCTYPE sitemapindex [<!ENTITY a '>'>]>\n<sitemapindex>",
             Document::Sitemap,
         ),
-        ("<?xml version='1.0'?><html>", Document::Html),
+        ("<?xml version='1.0'?><html>", Document::Text),
+        (
+            "<!-- x --><html xmlns='http://www.w3.org/1999/xhtml'>",
+            Document::Html,
+        ),
         ("<note>", Document::Text),
         ("", Document::Text),
     ] {

@@ -123,7 +123,7 @@ impl Element<'_> {
                 .is_none_or(|kind| matches!(kind, "" | "text/css"));
             if is_css {
                 css(&self.text, true, &mut |how, address| {
-                    add("style", how, address)
+                    add("style", how, address);
                 });
             }
         }
