@@ -291,6 +291,7 @@ fn refusal(error: &EngineError, output: &Path) -> Refusal {
         error if is_full(error) => Refusal::disk(message)
             .hint("free some space on the disk; the same command goes on from there"),
         EngineError::StateMissing { .. }
+        | EngineError::Round { .. }
         | EngineError::Open { .. }
         | EngineError::Archive(ArchiveError::Short { .. } | ArchiveError::ForeignMark { .. }) => {
             Refusal::disk(message).hint(format!(

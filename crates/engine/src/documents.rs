@@ -36,6 +36,8 @@ pub(crate) struct Content {
     pub(crate) link_rows: Vec<LinkRow>,
     pub(crate) unusable: HashMap<&'static str, u64>,
     pub(crate) said: Option<DocumentState>,
+    /// It lists other pages and their changes.
+    pub(crate) is_list: bool,
     pub(crate) modified: Vec<(CanonicalUrl, u32)>,
 }
 
@@ -99,6 +101,7 @@ impl Reader {
             title: feed.title,
             // It tells what is new: it is read in each round.
             said: Some(DocumentState::Dynamic),
+            is_list: true,
             modified,
             ..Content::default()
         }
@@ -148,6 +151,7 @@ impl Reader {
             }
         }
         Content {
+            is_list: true,
             modified,
             ..Content::default()
         }

@@ -217,6 +217,8 @@ pub struct PageItem {
     pub(crate) found: Found,
     /// What the page says of how often it changes.
     pub(crate) said: Option<DocumentState>,
+    /// Whether it is a list of other pages and their changes: a sitemap, a feed.
+    pub(crate) is_list: bool,
     /// When URLs that it names changed, by its own word, in seconds since the Unix epoch.
     pub(crate) modified: Vec<(CanonicalUrl, u32)>,
     /// The exchange, where there was an answer.
@@ -299,13 +301,14 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// What came since.
+    /// What came since. Changes are those of a round anyway.
     pub(crate) fn since(&self, before: &Totals) -> Totals {
         Totals {
             pages: self.pages.saturating_sub(before.pages),
             failed: self.failed.saturating_sub(before.failed),
             bytes: self.bytes.saturating_sub(before.bytes),
-            ..*self
+            seeds_fetched: self.seeds_fetched.saturating_sub(before.seeds_fetched),
+            changes: self.changes,
         }
     }
 

@@ -74,9 +74,8 @@ impl Keeper {
             _ => digest.unwrap_or_else(|| self.digest.of(&[&exchange.body])),
         };
         let is_archived = item.capture.is_some() && revisit.is_none() && !withheld;
-        let error = item.row.error.as_deref();
-        if !is_no_page(&exchange, error) {
-            item.found = self.found(&exchange, &digest, error.is_none(), is_archived);
+        if !is_no_page(&exchange, item.row.error.as_deref()) {
+            item.found = self.found(&exchange, &digest, is_enough(&item), is_archived);
         }
         item.row.digest = Some(digest);
         item
@@ -93,7 +92,13 @@ impl Keeper {
     }
 
     /// What an answer says of the page, for the next visit.
-    fn found(&self, exchange: &Exchange, digest: &str, is_whole: bool, is_archived: bool) -> Found {
+    fn found(
+        &self,
+        exchange: &Exchange,
+        digest: &str,
+        is_enough: bool,
+        is_archived: bool,
+    ) -> Found {
         let status = exchange.status;
         if let Some(target) = redirect_target(exchange) {
             let target = target.map_or_else(|why| why.name().to_owned(), |url| url.to_string());
@@ -102,8 +107,7 @@ impl Keeper {
         }
         match status {
             200..=299 => {
-                // What could not be read whole is asked for in full again.
-                let validators = match is_whole {
+                let validators = match is_enough {
                     true => Validators::of(&exchange.headers),
                     false => Validators::default(),
                 };
@@ -192,6 +196,15 @@ fn is_no_page(exchange: &Exchange, error: Option<&str>) -> bool {
         .truncated
         .is_some_and(|cut| cut != Truncation::Length);
     broken_off || error.and_then(Obstacle::named).is_some()
+}
+
+/// Whether "as it was" is all that the next visit needs to hear. What could not be read or was
+/// withheld is asked for in full again, and so is what must be read in each round: what names
+/// changes of others, and a page that speaks of its own use.
+fn is_enough(item: &PageItem) -> bool {
+    let usage = item.row.usage.iter().flat_map(|usage| &usage.said);
+    let speaks_of_use = usage.into_iter().any(|said| said.channel == "meta");
+    item.row.error.is_none() && item.row.withheld.is_none() && !item.is_list && !speaks_of_use
 }
 
 fn protocol(version: http::Version) -> Protocol {

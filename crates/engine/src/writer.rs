@@ -23,7 +23,7 @@ use crate::item::{Committed, HostState, Item, PageItem, RobotsItem, Totals, excl
 use crate::links::PRIORITY_GUESS;
 use crate::rounds::seconds;
 use crate::summary::SeedFailure;
-use crate::visits::{Found, Visits};
+use crate::visits::{Change, Found, Visits};
 
 /// Items in one transaction, at most: enough to share the cost of a sync, few enough
 /// for the next group not to wait long for its links to exist.
@@ -225,6 +225,7 @@ impl Group<'_> {
         self.committed.leases += 1;
         self.committed.octets += row.bytes;
         if is_guess(&lease)
+            && change.is_none()
             && row
                 .status
                 .is_some_and(|status| (400..500).contains(&status))
@@ -245,7 +246,7 @@ impl Group<'_> {
         if lease.is_seed
             && row
                 .status
-                .is_some_and(|status| (200..300).contains(&status))
+                .is_some_and(|status| (200..300).contains(&status) || status == 304)
         {
             self.totals.seeds_fetched += 1;
         } else if lease.is_seed && failed {
@@ -268,7 +269,10 @@ impl Group<'_> {
             row.warc = self.keep(capture)?;
         }
         self.files.pages.append(&row)?;
-        if let Some(file) = &mut self.files.links {
+        // The links of a page that is as it was are listed already.
+        if let Some(file) = &mut self.files.links
+            && change != Some(Change::Same)
+        {
             for row in &link_rows {
                 file.append(row)?;
             }
@@ -289,8 +293,8 @@ impl Group<'_> {
         };
         self.admit(links)?;
         for (url, at) in modified {
-            if wanted.contains(&url) {
-                let before = self.visits.changed_since(at);
+            let before = self.visits.changed_since(at);
+            if let Some(before) = before.filter(|_| wanted.contains(&url)) {
                 self.transaction.visit_again(&url, before)?;
             }
         }

@@ -1,5 +1,7 @@
 //! Reading an HTML page: octets to text to tokens to a [`Page`].
 
+#[cfg(test)]
+mod cases;
 pub(crate) mod consumer;
 mod foreign;
 mod guard;

@@ -53,7 +53,11 @@ pub fn what_is(content_type: Option<&str>, first: &[u8]) -> Document {
         "application/pdf" => Document::Pdf,
         "application/rss+xml" | "application/atom+xml" | "application/feed+json" => Document::Feed,
         "image/svg+xml" => Document::Media,
-        xml if is_xml_type(xml) => xml_by_root(first).unwrap_or(Document::Text),
+        xml if is_xml_type(xml) => match root::root_of_xml(first) {
+            // Without its namespace, browsers show it as any XML.
+            Some(Root::Html) => Document::Text,
+            root => by_root(root).unwrap_or(Document::Text),
+        },
         json if is_json_type(json) => json_by_version(first),
         "text/plain" => text_or_binary(first),
         text if text.starts_with("text/") || is_script(text) => Document::Text,
@@ -73,14 +77,14 @@ fn unknown(first: &[u8]) -> Document {
     if patterns::begins_as_html(first) {
         return Document::Html;
     }
-    if let Some(found) = xml_by_root(first) {
+    if let Some(found) = by_root(root::root_of(first)) {
         return found;
     }
     match patterns::media(first) {
         Some(Media::Pdf) => Document::Pdf,
-        Some(_) => Document::Media,
         None if patterns::is_binary(first) => Document::Other,
-        None => match json_by_version(first) {
+        Some(media) if media != Media::Text => Document::Media,
+        _ => match json_by_version(first) {
             Document::Feed => Document::Feed,
             _ => Document::Text,
         },
@@ -96,7 +100,7 @@ fn html_or_else(first: &[u8]) -> Document {
             None => {}
         }
     }
-    match xml_by_root(first) {
+    match by_root(root::root_of(first)) {
         Some(found @ (Document::Feed | Document::Sitemap)) => found,
         _ => Document::Html,
     }
@@ -116,9 +120,9 @@ fn text_or_binary(first: &[u8]) -> Document {
     }
 }
 
-fn xml_by_root(first: &[u8]) -> Option<Document> {
-    Some(match root::root_of(first)? {
-        Root::Html => Document::Html,
+fn by_root(root: Option<Root>) -> Option<Document> {
+    Some(match root? {
+        Root::Html | Root::Xhtml => Document::Html,
         Root::Sitemap => Document::Sitemap,
         Root::Feed => Document::Feed,
         Root::Svg => Document::Media,

@@ -58,9 +58,9 @@ pub struct Pages {
     pub failed: u64,
     /// Octets of the bodies, as received.
     pub bytes: u64,
-    /// `ok` (2xx), `redirect` (3xx), `client_error` (4xx), `server_error` (5xx),
-    /// `no_answer`, `other`; and, whatever their status, `login_page`, `challenge` and
-    /// `block_page`.
+    /// `ok` (2xx), `unmodified` (304 for what is held), `redirect` (3xx), `client_error` (4xx),
+    /// `server_error` (5xx), `no_answer`, `other`; and, whatever their status, `login_page`,
+    /// `challenge` and `block_page`.
     pub by_outcome: BTreeMap<String, u64>,
     /// By status code.
     pub by_status: BTreeMap<u16, u64>,
@@ -322,6 +322,7 @@ impl Pages {
                 row.error.as_deref().unwrap_or_default()
             }
             Some(200..=299) => "ok",
+            Some(304) if row.change.as_deref() == Some("same") => "unmodified",
             Some(300..=399) => "redirect",
             Some(400..=499) => "client_error",
             Some(500..=599) => "server_error",
@@ -532,6 +533,15 @@ mod tests {
                     },
                     "by_depth": {
                       "1": 4
+                    },
+                    "rounds": {
+                      "1": {
+                        "rows": 4,
+                        "new": 0,
+                        "changed": 0,
+                        "same": 0,
+                        "gone": 0
+                      }
                     }
                   },
                   "excluded": {
