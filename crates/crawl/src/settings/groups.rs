@@ -305,7 +305,10 @@ table! { "fetch", "How we fetch [fetch]", FetchLayer, Fetch {
     /// Longest body that is kept; the rest is cut off, and marked as cut
     #[arg(value_name = "SIZE")]
     max_body: Size = Size(10 << 20);
-    /// Memory for long bodies: what is beyond the first 256 KiB of each waits for its share
+    /// Memory for long bodies; where others hold it, they wait
+    ///
+    /// The first 256 KiB of each body count for nothing. What is longer takes room for its
+    /// announced length, or for --max-body, until it is written.
     #[arg(value_name = "SIZE")]
     body_memory: Size = Size(128 << 20);
     /// How often a URL that failed is tried again
