@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use crawl_fetcher::{FetchConfig, Phase, TlsVersion};
+use crawl_fetcher::{Access, FetchConfig, Phase, TlsVersion};
 use crawl_weburl::canonicalize;
 use http::Version;
 use http_body_util::Full;
@@ -66,7 +66,10 @@ async fn answer(
     request: hyper::Request<Incoming>,
 ) -> Result<hyper::Response<Full<Bytes>>, Infallible> {
     let agent = request.headers()["user-agent"].to_str().unwrap();
-    let body = format!("{:?} {} {agent}", request.version(), request.uri().path());
+    let mut body = format!("{:?} {} {agent}", request.version(), request.uri().path());
+    if let Some(credentials) = request.headers().get("authorization") {
+        body.push_str(&format!(" for {}", credentials.to_str().unwrap()));
+    }
     Ok(hyper::Response::new(Full::new(body.into())))
 }
 
@@ -96,6 +99,25 @@ async fn the_server_chooses_the_protocol() {
         assert_eq!(exchange.body, told);
         assert_eq!(exchange.address, Some(address));
         assert_eq!(exchange.tls, Some(TlsVersion::Tls13));
+    }
+}
+
+#[tokio::test]
+async fn credentials_go_over_tls() {
+    for alpn in ["h2", "http/1.1"] {
+        let address = serve(alpn).await;
+        let access = Access::new("a.test").basic_auth("me:pass").unwrap();
+        let fetcher = fetcher(FetchConfig {
+            access: vec![access],
+            ..trusting(address, true)
+        });
+        let url = format!("https://a.test:{}/p", address.port());
+        let url = canonicalize(None, &url).unwrap();
+        let exchange = fetch(&fetcher, &url).await.unwrap();
+        let body = String::from_utf8_lossy(&exchange.body).into_owned();
+        assert!(body.ends_with(" for Basic bWU6cGFzcw=="), "{body}");
+        let recorded = &exchange.request_headers;
+        assert!(recorded.contains(&("Authorization".to_owned(), "[redacted]".to_owned())));
     }
 }
 
