@@ -41,6 +41,16 @@ pub(crate) struct Content {
     pub(crate) modified: Vec<(CanonicalUrl, u32)>,
 }
 
+impl Content {
+    /// Nothing, and why.
+    pub(crate) fn with_error(why: Option<&str>) -> Content {
+        Content {
+            error: why.map(str::to_owned),
+            ..Content::default()
+        }
+    }
+}
+
 impl Reader {
     pub(crate) fn html(&self, links: &mut Links<'_>, exchange: &Exchange, page: Page) -> Content {
         let directives = self.directives(exchange, &page.metas);

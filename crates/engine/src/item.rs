@@ -7,7 +7,7 @@ use std::time::Duration;
 use crawl_archive::Encoded;
 use crawl_archive::rows::{ExcludedRow, LinkRow, PageRow, RequestRow, RobotsVerdict};
 use crawl_fetcher::robots::Compiled;
-use crawl_fetcher::{Exchange, Failure, Request, Validators};
+use crawl_fetcher::{Exchange, Failure, Request, Room, Validators};
 use crawl_frontier::{Admission, Exclusion, Lease, Outcome};
 use crawl_policy::scope::Scope;
 use crawl_scheduler::{Permit, Spent};
@@ -223,6 +223,9 @@ pub struct PageItem {
     pub(crate) modified: Vec<(CanonicalUrl, u32)>,
     /// The exchange, where there was an answer.
     pub exchange: Option<Exchange>,
+    /// The memory of a long body, held until its records are written.
+    #[expect(dead_code, reason = "held for its drop alone")]
+    pub(crate) room: Room,
     /// Records for the archive, encoded from the exchange.
     pub capture: Option<Encoded>,
     /// The charset that the page was read as.

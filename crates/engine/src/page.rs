@@ -190,6 +190,11 @@ impl Ring {
             out.push(Effect::Write(Item::Retry { lease, host }));
             return;
         }
+        // What had come of an answer that broke off is read and kept as far as it goes.
+        let result = result.or_else(|mut failure| match failure.answer.take() {
+            Some(answer) => Ok(*answer),
+            None => Err(failure),
+        });
         let status = result.as_ref().map_or(0, |exchange| exchange.status);
         if !(is_guess(&lease) && (400..500).contains(&status)) {
             self.accounts.settled(&host);

@@ -9,7 +9,9 @@ use crawl_archive::Timestamp;
 use crawl_archive::rows::PageRow;
 use crawl_extractor::{Document, Limits, Meta, read_html, what_is};
 use crawl_fetcher::robots::Compiled;
-use crawl_fetcher::{DecodeEnd, DecodeLimits, Exchange, Failure, Limit, decode};
+use crawl_fetcher::{
+    DecodeEnd, DecodeLimits, Exchange, Failure, Limit, Obstacle, Room, Truncation, decode, obstacle,
+};
 use crawl_frontier::{Lease, Outcome, UrlKind};
 use crawl_policy::scope::Scope;
 use crawl_policy::usage::{Ledger, Purpose};
@@ -23,6 +25,9 @@ use crate::item::{HostState, Judged, PageItem, Reading, millis};
 use crate::links::{Follows, Links, page_refusal};
 use crate::usage;
 use crate::visits::{Found, Past, Visits};
+
+/// The error of a body whose content coding does not come to its end.
+const CUT_SHORT: &str = "encoding_cut_short";
 
 /// What reading needs to know of the configuration.
 #[derive(Clone, Debug)]
@@ -89,9 +94,7 @@ impl Reader {
             title,
             usage: usage::row(&said),
             withheld,
-            error: content
-                .error
-                .or_else(|| exchange.truncated.map(|_| "body_truncated".to_owned())),
+            error: row_error(content.error, exchange.truncated),
             ..row_of(&lease, judged, &exchange)
         };
         PageItem {
@@ -110,6 +113,7 @@ impl Reader {
             said: content.said,
             is_list: content.is_list,
             modified: content.modified,
+            room: exchange.room.clone(),
             exchange: Some(exchange),
             lease,
             host,
@@ -127,6 +131,10 @@ impl Reader {
             return self.redirect(lease, target, scope);
         }
         let is_page = (200..300).contains(&exchange.status);
+        let mut in_place = obstacle(exchange.status, &exchange.headers, b"");
+        if in_place.is_some() {
+            return Content::with_error(in_place.map(Obstacle::name));
+        }
         let content_type = content_type(exchange);
         let content_type = content_type.as_deref();
         let is_sitemap = is_page && lease.kind == UrlKind::Sitemap;
@@ -148,6 +156,10 @@ impl Reader {
         match (sitemap, document) {
             (Some(sitemap), _) => content = self.entries(&mut links, &sitemap),
             (None, Document::Html) => {
+                in_place = obstacle(exchange.status, &exchange.headers, octets);
+                if in_place.is_some_and(|found| !found.has_own_links()) {
+                    return Content::with_error(in_place.map(Obstacle::name));
+                }
                 let page = read_html(octets, content_type, &self.limits);
                 let usage = Some(self.usage(lease, rules, exchange, &page.metas));
                 // An error page names nothing to follow.
@@ -170,6 +182,8 @@ impl Reader {
             let said = || self.directives(exchange, &[]).nofollow.map(page_refusal);
             links.of_headers(exchange, &self.limits, || bar.or_else(said));
         }
+        let in_place = in_place.map(|found| found.name().to_owned());
+        content.error = content.error.or(in_place);
         links.finish(content)
     }
 
@@ -223,6 +237,16 @@ fn content_type(exchange: &Exchange) -> Option<Cow<'_, str>> {
     Some(String::from_utf8_lossy(value.as_bytes()))
 }
 
+/// What a row says went wrong. A coding that ends too early is no fault of its own where the
+/// body was cut.
+fn row_error(read: Option<String>, cut: Option<Truncation>) -> Option<String> {
+    let cut = cut.map(|cut| cut.name().to_owned());
+    match read {
+        Some(why) if why != CUT_SHORT || cut.is_none() => Some(why),
+        _ => cut,
+    }
+}
+
 /// The name of what kept a body from being decoded whole.
 fn decode_error(end: &DecodeEnd) -> Option<String> {
     match end {
@@ -235,7 +259,7 @@ fn decode_error(end: &DecodeEnd) -> Option<String> {
             limit: Limit::Ratio,
             ..
         } => Some("decompression_bomb".to_owned()),
-        DecodeEnd::Short => Some("encoding_cut_short".to_owned()),
+        DecodeEnd::Short => Some(CUT_SHORT.to_owned()),
         DecodeEnd::Broken { what } => Some(format!("encoding_broken: {what}")),
         DecodeEnd::UnknownCoding { name } => Some(format!("encoding_unknown: {name}")),
     }
@@ -319,6 +343,7 @@ impl PageItem {
             },
             row,
             exchange: None,
+            room: Room::default(),
             capture: None,
             charset: None,
             links: Vec::new(),

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use crawl_archive::RowFile;
 use crawl_archive::rows::RequestRow;
 use crawl_fetcher::robots::RobotsTimes;
-use crawl_fetcher::{Exchange, FetchConfig};
+use crawl_fetcher::{Exchange, FetchConfig, Room};
 use crawl_frontier::{Frontier, MemoryFrontier};
 use crawl_policy::scope::{Scope, ScopeMode};
 use crawl_policy::{ProductToken, Profile};
@@ -120,6 +120,8 @@ impl Web {
             headers,
             body: Bytes::from(body),
             truncated: None,
+            tls: None,
+            room: Room::default(),
         }
     }
 }

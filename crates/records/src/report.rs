@@ -59,7 +59,8 @@ pub struct Pages {
     /// Octets of the bodies, as received.
     pub bytes: u64,
     /// `ok` (2xx), `unmodified` (304 for what is held), `redirect` (3xx), `client_error` (4xx),
-    /// `server_error` (5xx), `no_answer`, `other`.
+    /// `server_error` (5xx), `no_answer`, `other`; and, whatever their status, `login_page`,
+    /// `challenge` and `block_page`.
     pub by_outcome: BTreeMap<String, u64>,
     /// By status code.
     pub by_status: BTreeMap<u16, u64>,
@@ -306,12 +307,20 @@ impl About {
     }
 }
 
+/// Whether a row's error says that something else stood in the page's place.
+fn is_obstacle(error: &str) -> bool {
+    matches!(error, "login_page" | "challenge" | "block_page")
+}
+
 impl Pages {
     fn add(&mut self, row: &PageRow, failed: bool) {
         self.total += 1;
         self.bytes += row.bytes;
         self.failed += u64::from(failed);
         let outcome = match row.status {
+            _ if row.error.as_deref().is_some_and(is_obstacle) => {
+                row.error.as_deref().unwrap_or_default()
+            }
             Some(200..=299) => "ok",
             Some(304) if row.change.as_deref() == Some("same") => "unmodified",
             Some(300..=399) => "redirect",

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::sites::Sites;
 use crate::day_hours::DayHours;
+use crate::name_server::NameServer;
 use crate::units::{Count, Factor, Limit, Resolve, Size, Span, Switch};
 
 /// Defines a table of settings as a layer (what one source says: every field may be
@@ -295,9 +296,18 @@ table! { "fetch", "How we fetch [fetch]", FetchLayer, Fetch {
     /// Longest time until a connection stands
     #[arg(value_name = "DURATION")]
     connect_timeout: Span = Span::from_secs(10);
+    /// Longest wait for an answer to begin, from the moment when the connection stands
+    #[arg(value_name = "DURATION")]
+    first_byte_timeout: Span = Span::from_secs(30);
+    /// Longest pause within an answer
+    #[arg(value_name = "DURATION")]
+    idle_timeout: Span = Span::from_secs(20);
     /// Longest body that is kept; the rest is cut off, and marked as cut
     #[arg(value_name = "SIZE")]
     max_body: Size = Size(10 << 20);
+    /// Memory for long bodies: what is beyond the first 256 KiB of each waits for its share
+    #[arg(value_name = "SIZE")]
+    body_memory: Size = Size(128 << 20);
     /// How often a URL that failed is tried again
     #[arg(value_name = "N")]
     retries: u32 = 3;
@@ -309,6 +319,11 @@ table! { "fetch", "How we fetch [fetch]", FetchLayer, Fetch {
     /// Use this address for a host and port, as curl has it (may be repeated)
     #[arg(value_name = "HOST:PORT:ADDR")]
     resolve: Vec<Resolve> = Vec::new();
+    /// Ask this name server instead of the system's (may be repeated)
+    ///
+    /// An address, with a port where it is not 53. The hosts file is not read then.
+    #[arg(value_name = "ADDR")]
+    name_server: Vec<NameServer> = Vec::new();
     /// Follow links into loopback and private ranges
     ///
     /// The host of a seed that you typed is allowed without it.

@@ -4,6 +4,7 @@
 //! A [`Layer`] holds what one source says (command line, file, built in: any part of
 //! it), [`Settings`] what is in force once all layers are laid over each other.
 
+mod access;
 mod check;
 mod file;
 mod groups;

@@ -80,7 +80,22 @@ const FLAGS: &[(&[&str], &str)] = &[
     (&["--revisit-most", "7d"], "revisit-most = \"7d\""),
     (&["--timeout", "30s"], "timeout = \"30s\""),
     (&["--connect-timeout", "3s"], "connect-timeout = \"3s\""),
+    (
+        &["--first-byte-timeout", "9s"],
+        "first-byte-timeout = \"9s\"",
+    ),
+    (&["--idle-timeout", "8s"], "idle-timeout = \"8s\""),
     (&["--max-body", "512KiB"], "max-body = \"512KiB\""),
+    (&["--body-memory", "1GiB"], "body-memory = \"1GiB\""),
+    (
+        &[
+            "--name-server",
+            "127.0.0.1:5353",
+            "--name-server",
+            "[::1]:53",
+        ],
+        "name-server = [\"127.0.0.1:5353\", \"::1\"]",
+    ),
     (&["--retries", "0"], "retries = 0"),
     (
         &["--proxy", "socks5h://127.0.0.1:9050"],

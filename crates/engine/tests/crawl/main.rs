@@ -6,6 +6,7 @@
 mod discovery;
 mod failure;
 mod journal;
+mod misbehaviour;
 mod reach;
 mod recrawl;
 mod restart;
