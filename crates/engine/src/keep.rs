@@ -74,7 +74,8 @@ impl Keeper {
             _ => digest.unwrap_or_else(|| self.digest.of(&[&exchange.body])),
         };
         let is_archived = item.capture.is_some() && revisit.is_none() && !withheld;
-        if !is_no_page(&exchange, item.row.error.as_deref()) {
+        let error = item.row.error.as_deref();
+        if !is_no_page(&exchange, error) {
             item.found = self.found(&exchange, &digest, is_enough(&item), is_archived);
         }
         item.row.digest = Some(digest);
@@ -176,6 +177,15 @@ impl Keeper {
     }
 }
 
+/// Whether "as it was" is all that the next visit needs to hear. What could not be read or was
+/// withheld is asked for in full again, and so is what must be read in each round: what names
+/// changes of others, and a page that speaks of its own use.
+fn is_enough(item: &PageItem) -> bool {
+    let usage = item.row.usage.iter().flat_map(|usage| &usage.said);
+    let speaks_of_use = usage.into_iter().any(|said| said.channel == "meta");
+    item.row.error.is_none() && item.row.withheld.is_none() && !item.is_list && !speaks_of_use
+}
+
 /// The cipher suite is not told by the client.
 fn tls(version: TlsVersion) -> Option<Tls<'static>> {
     let version = match version {
@@ -196,15 +206,6 @@ fn is_no_page(exchange: &Exchange, error: Option<&str>) -> bool {
         .truncated
         .is_some_and(|cut| cut != Truncation::Length);
     broken_off || error.and_then(Obstacle::named).is_some()
-}
-
-/// Whether "as it was" is all that the next visit needs to hear. What could not be read or was
-/// withheld is asked for in full again, and so is what must be read in each round: what names
-/// changes of others, and a page that speaks of its own use.
-fn is_enough(item: &PageItem) -> bool {
-    let usage = item.row.usage.iter().flat_map(|usage| &usage.said);
-    let speaks_of_use = usage.into_iter().any(|said| said.channel == "meta");
-    item.row.error.is_none() && item.row.withheld.is_none() && !item.is_list && !speaks_of_use
 }
 
 fn protocol(version: http::Version) -> Protocol {

@@ -169,10 +169,10 @@ impl Reader {
                 content.usage = usage;
             }
             (None, Document::Feed) if is_page => {
-                content = self.feed(&mut links, octets, content_type)
+                content = self.feed(&mut links, octets, content_type);
             }
             (None, Document::Css) if is_page => {
-                links.of_style_sheet(octets, content_type, &self.limits)
+                links.of_style_sheet(octets, content_type, &self.limits);
             }
             _ => {}
         }
