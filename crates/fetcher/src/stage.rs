@@ -152,7 +152,7 @@ mod tests {
             // The waiting task is told that the connection stands before it goes on.
             tokio::task::yield_now().await;
             if !answers {
-                pending().await;
+                pending::<()>().await;
             }
         };
         let found = in_time(request, first_byte, Instant::now() + total).await;

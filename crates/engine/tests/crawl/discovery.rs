@@ -123,7 +123,7 @@ fn parts_of_pages_are_fetched_where_asked_for() {
     assert_eq!(purposes.count(), 9);
     // Pages go first, and each host is asked for its robots.txt.
     let log = web.log_of(1);
-    assert_eq!(log.last().unwrap().path.ends_with(".txt"), false);
+    assert!(!log.last().unwrap().path.ends_with(".txt"));
     assert!(log.iter().any(|entry| entry.path == "/robots.txt"));
 }
 
