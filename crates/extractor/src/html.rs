@@ -12,7 +12,9 @@ mod reader;
 mod sink;
 mod srcset;
 mod tag;
+mod typed;
 mod walk;
+mod words;
 
 use encoding_rs::CoderResult;
 
