@@ -159,7 +159,9 @@ impl Reader {
             return Content::default();
         }
         let decoded = crawl_fetcher::decode(&exchange.headers, &exchange.body, &self.decode);
-        let sitemap = is_sitemap.then(|| self.sitemap(&decoded.bytes)).flatten();
+        let sitemap = is_sitemap
+            .then(|| self.sitemap(&decoded.bytes, content_type))
+            .flatten();
         let mut content = if let Some(sitemap) = sitemap {
             self.entries(lease, &sitemap, scope)
         } else if crawl_extractor::is_html(content_type, &decoded.bytes) {
@@ -237,9 +239,9 @@ impl Reader {
 
     /// The sitemap that a body is; nothing where it is none, such as a page that
     /// robots.txt calls one.
-    fn sitemap(&self, decoded: &Bytes) -> Option<Sitemap> {
+    fn sitemap(&self, decoded: &Bytes, content_type: Option<&str>) -> Option<Sitemap> {
         let unpacked = crawl_fetcher::decode_gzip(decoded, &self.decode);
-        let sitemap = crawl_extractor::read_sitemap(&unpacked.bytes, &self.limits);
+        let sitemap = crawl_extractor::read_sitemap(&unpacked.bytes, content_type, &self.limits);
         (sitemap.kind != SitemapKind::Unknown).then_some(sitemap)
     }
 
