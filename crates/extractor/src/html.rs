@@ -1,5 +1,7 @@
 //! Reading an HTML page: octets to text to tokens to a [`Page`].
 
+#[cfg(test)]
+mod cases;
 pub(crate) mod consumer;
 mod foreign;
 mod guard;
@@ -10,7 +12,9 @@ mod reader;
 mod sink;
 mod srcset;
 mod tag;
+mod typed;
 mod walk;
+mod words;
 
 use encoding_rs::CoderResult;
 

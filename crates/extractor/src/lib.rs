@@ -65,4 +65,4 @@ pub use rel::Rel;
 pub use sitemap::{
     Alternate, ChangeFreq, News, Sitemap, SitemapEntry, SitemapKind, Video, read_sitemap,
 };
-pub use sniff::{Document, SNIFF_OCTETS, is_html, what_is};
+pub use sniff::{Document, SNIFF_OCTETS, is_html, may_be_read, what_is};

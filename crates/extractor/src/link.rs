@@ -179,8 +179,8 @@ pub(crate) fn kind_of_link(rel: Rel, media_type: Option<&str>) -> LinkKind {
         Some("application/rss+xml" | "application/atom+xml" | "application/feed+json") => {
             LinkKind::Feed
         }
-        // oEmbed and other interfaces for programs; no person reads them.
-        Some(other) if rel.contains(Rel::ALTERNATE) && is_data(other) => LinkKind::Other,
+        // oEmbed, sitemaps and other things for programs; no person reads them.
+        Some(other) if is_data(other) => LinkKind::Other,
         _ => LinkKind::Page,
     }
 }

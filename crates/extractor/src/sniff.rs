@@ -53,7 +53,11 @@ pub fn what_is(content_type: Option<&str>, first: &[u8]) -> Document {
         "application/pdf" => Document::Pdf,
         "application/rss+xml" | "application/atom+xml" | "application/feed+json" => Document::Feed,
         "image/svg+xml" => Document::Media,
-        xml if is_xml_type(xml) => xml_by_root(first).unwrap_or(Document::Text),
+        xml if is_xml_type(xml) => match root::root_of_xml(first) {
+            // Without its namespace, browsers show it as any XML.
+            Some(Root::Html) => Document::Text,
+            root => by_root(root).unwrap_or(Document::Text),
+        },
         json if is_json_type(json) => json_by_version(first),
         "text/plain" => text_or_binary(first),
         text if text.starts_with("text/") || is_script(text) => Document::Text,
@@ -68,19 +72,33 @@ pub fn is_html(content_type: Option<&str>, first: &[u8]) -> bool {
     what_is(content_type, first) == Document::Html
 }
 
+/// Whether a document of that type may be one that is read, so that its octets are worth
+/// decoding: its header says nothing, or HTML, XML, JSON or CSS.
+#[must_use]
+pub fn may_be_read(content_type: Option<&str>) -> bool {
+    let Some(essence) = essence(content_type) else {
+        return true;
+    };
+    let essence = essence.as_str();
+    essence == "text/css"
+        || is_html_type(essence)
+        || is_json_type(essence)
+        || is_xml_type(essence) && essence != "image/svg+xml"
+}
+
 /// A document of which no header speaks.
 fn unknown(first: &[u8]) -> Document {
     if patterns::begins_as_html(first) {
         return Document::Html;
     }
-    if let Some(found) = xml_by_root(first) {
+    if let Some(found) = by_root(root::root_of(first)) {
         return found;
     }
     match patterns::media(first) {
         Some(Media::Pdf) => Document::Pdf,
-        Some(_) => Document::Media,
         None if patterns::is_binary(first) => Document::Other,
-        None => match json_by_version(first) {
+        Some(media) if media != Media::Text => Document::Media,
+        _ => match json_by_version(first) {
             Document::Feed => Document::Feed,
             _ => Document::Text,
         },
@@ -96,7 +114,7 @@ fn html_or_else(first: &[u8]) -> Document {
             None => {}
         }
     }
-    match xml_by_root(first) {
+    match by_root(root::root_of(first)) {
         Some(found @ (Document::Feed | Document::Sitemap)) => found,
         _ => Document::Html,
     }
@@ -116,9 +134,9 @@ fn text_or_binary(first: &[u8]) -> Document {
     }
 }
 
-fn xml_by_root(first: &[u8]) -> Option<Document> {
-    Some(match root::root_of(first)? {
-        Root::Html => Document::Html,
+fn by_root(root: Option<Root>) -> Option<Document> {
+    Some(match root? {
+        Root::Html | Root::Xhtml => Document::Html,
         Root::Sitemap => Document::Sitemap,
         Root::Feed => Document::Feed,
         Root::Svg => Document::Media,

@@ -119,12 +119,7 @@ impl Walk<'_> {
             "priority" => return Some(Field::Priority),
             "link" => self.alternate(tag),
             "image" => self.extension = Some(Extension::Image),
-            "video" => {
-                if self.has_room() {
-                    self.extension = Some(Extension::Video);
-                    self.entry().videos.push(Video::default());
-                }
-            }
+            "video" => self.video(),
             "news" => {
                 self.extension = Some(Extension::News);
                 self.entry().news.get_or_insert_default();
@@ -132,6 +127,13 @@ impl Walk<'_> {
             _ => {}
         }
         None
+    }
+
+    fn video(&mut self) {
+        if self.has_room() {
+            self.extension = Some(Extension::Video);
+            self.entry().videos.push(Video::default());
+        }
     }
 
     /// Takes `xhtml:link`: the same page in another language or form.

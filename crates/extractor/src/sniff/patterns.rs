@@ -116,7 +116,7 @@ fn is_mp4(first: &[u8]) -> bool {
         return false;
     };
     let length = u32::from_be_bytes([a, b, c, d]) as usize;
-    let boxed = length % 4 == 0 && length >= 12 && length <= first.len();
+    let boxed = length.is_multiple_of(4) && length >= 12 && length <= first.len();
     let brands = brands.get(..length.saturating_sub(8)).unwrap_or_default();
     let known = |brand: &[u8]| {
         matches!(

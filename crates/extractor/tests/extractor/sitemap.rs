@@ -25,7 +25,11 @@ fn show(sitemap: &Sitemap) -> String {
 }
 
 fn check(body: &str, expected: &Expect) {
-    expected.assert_eq(&show(&read_sitemap(body.as_bytes(), None, &Limits::default())));
+    expected.assert_eq(&show(&read_sitemap(
+        body.as_bytes(),
+        None,
+        &Limits::default(),
+    )));
 }
 
 #[test]
@@ -201,12 +205,18 @@ fn sitemaps_org_limits() {
 fn ours_other_charsets_by_declaration_or_bom() {
     let latin =
         b"<?xml version='1.0' encoding='iso-8859-1'?><urlset><url><loc>/\xe9</loc></url></urlset>";
-    assert_eq!(read_sitemap(latin, None, &Limits::default()).entries[0].loc, "/é");
+    assert_eq!(
+        read_sitemap(latin, None, &Limits::default()).entries[0].loc,
+        "/é"
+    );
     let wide: Vec<u8> = "\u{feff}<urlset><url><loc>/é</loc></url></urlset>"
         .encode_utf16()
         .flat_map(u16::to_be_bytes)
         .collect();
-    assert_eq!(read_sitemap(&wide, None, &Limits::default()).entries[0].loc, "/é");
+    assert_eq!(
+        read_sitemap(&wide, None, &Limits::default()).entries[0].loc,
+        "/é"
+    );
 }
 
 #[test]
