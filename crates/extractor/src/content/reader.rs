@@ -38,6 +38,8 @@ pub(crate) struct ContentReader {
     id: Option<Box<str>>,
     /// An id met since the last block that a heading may take, though it is not its own.
     near_id: Option<Box<str>>,
+    /// An id met within the block at hand, and how much text stood before it.
+    tail_id: Option<(Box<str>, usize)>,
 }
 
 /// The element whose text comes next.
@@ -66,6 +68,7 @@ impl ContentReader {
             heading: None,
             id: None,
             near_id: None,
+            tail_id: None,
             limits: limits.clone(),
         }
     }
@@ -216,6 +219,8 @@ impl ContentReader {
             self.id.get_or_insert(id);
         } else if self.flow.is_empty() {
             self.near_id = Some(id);
+        } else {
+            self.tail_id = Some((id, self.flow.text.len()));
         }
     }
 
@@ -249,18 +254,20 @@ impl ContentReader {
         if kind.level().is_some() && id.is_none() {
             id = self.near_id.clone();
         }
-        let region = self.regions.region();
-        if self
+        let (region, octets) = (self.regions.region(), self.flow.text.len());
+        let ended = self
             .flow
-            .end_block(kind, region, &mut id, &mut self.oddities, line)
-        {
-            self.near_id = None;
-        } else {
+            .end_block(kind, region, &mut id, &mut self.oddities, line);
+        // An anchor at the very end of a block is of what follows.
+        let tail = self.tail_id.take().filter(|(_, at)| *at == octets);
+        self.near_id = match (ended, tail) {
+            (true, Some((tail, _))) => Some(tail),
+            (true, None) => None,
             // An empty heading leaves its id to the next.
-            self.near_id = id
+            (false, _) => id
                 .filter(|_| kind.level().is_some())
-                .or(self.near_id.take());
-        }
+                .or(self.near_id.take()),
+        };
         self.spans.after_break = false;
     }
 

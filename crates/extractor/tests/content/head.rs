@@ -256,7 +256,7 @@ fn ours_json_ld_basics() {
         JsonLd { types: ["BreadcrumbList"], name: None, description: None, url: None, language: None, authors: [], published: None, modified: None, breadcrumbs: ["One", "Two"] }
         JsonLd { types: ["WebPage"], name: None, description: None, url: None, language: None, authors: [], published: None, modified: None, breadcrumbs: [] }
         JsonLd { types: ["Thing"], name: Some("Inner"), description: None, url: None, language: None, authors: [], published: None, modified: None, breadcrumbs: [] }
-        broken-json-ld line 5 x1
+        broken-json-ld line 6 x1
     "#]]
     .assert_eq(&(shown + &show_oddities(&content)));
 }

@@ -63,7 +63,7 @@ fn ours_megabytes_without_a_block() {
         &content,
         expect![[r#"
             1 blocks, 4194304 octets
-            text-full line 1 x1026
+            text-full line 1 x1027
         "#]],
     );
     check(
@@ -91,8 +91,8 @@ fn ours_100_000_headings_and_more() {
         &read(&"<div>x</div>".repeat(150_000)),
         expect![[r#"
             100000 blocks, 299999 octets
-            blocks-full line 1 x50000
             regions-full line 1 x50001
+            blocks-full line 1 x50000
         "#]],
     );
 }
