@@ -22,6 +22,8 @@ const COMMENTS_BESIDE: u64 = 80;
 const MAIN_LEAST: u64 = 15;
 /// A block with more of it in links is a block of links. In percent.
 const LINKS_MOST: u32 = 60;
+/// A block of links at the end of a `main` that is longer is more than a way on. In half words.
+const SHORT_LINKS: u64 = 24;
 /// A page whose running text is less, and less than a quarter of its links, is a page of links.
 /// In half words.
 const INDEX_MOST: u64 = 120;
@@ -51,48 +53,46 @@ struct PageSums<'a> {
     surrounds: Vec<bool>,
     /// Half words of running text in each region and those within, surroundings left out.
     good: Vec<u64>,
-    /// For each block, the share of links in it or in the list or table that it is of.
-    links: Vec<u32>,
+    /// Half words of all text in each region and those within, surroundings left out.
+    all: Vec<u64>,
+    links: Vec<Links>,
 }
 
 impl<'a> PageSums<'a> {
     fn new(blocks: &'a [RawBlock], regions: &'a [Region]) -> PageSums<'a> {
-        let links = link_shares(blocks, regions);
-        let value = |at: usize| match links[at] > LINKS_MOST {
+        let links = links_of(blocks, regions);
+        let weights: Vec<u64> = blocks.iter().map(|block| u64::from(block.weight)).collect();
+        let running = |(block, links): (&RawBlock, &Links)| match links.many() {
             true => 0,
-            false => u64::from(blocks[at].weight - blocks[at].link_weight.min(blocks[at].weight)),
+            false => u64::from(block.weight.saturating_sub(block.link_weight)),
         };
-        let own = |counts: &dyn Fn(usize) -> bool| {
+        let running: Vec<u64> = blocks.iter().zip(&links).map(running).collect();
+        // Sums over the regions that are not left out.
+        let sum = |values: &[u64], out: &[bool]| {
             let mut sums = vec![0; regions.len()];
-            for (at, block) in blocks.iter().enumerate() {
+            for (block, value) in blocks.iter().zip(values) {
                 let region = block.region as usize;
-                if counts(region) {
-                    sums[region] += value(at);
-                }
+                sums[region] += if out[region] { 0 } else { *value };
             }
             add_up(&mut sums, regions);
             sums
         };
-        let all = own(&|_| true);
-        let (surrounds, comments) = surrounding(regions, &all);
-        let good = own(&|region| !surrounds[region] && !comments[region]);
-        let beside = good.first().copied().unwrap_or(0);
-        let (surrounds, good) = if beside >= COMMENTS_BESIDE {
-            let both = surrounds.iter().zip(&comments);
-            (
-                both.map(|(surrounds, comments)| *surrounds || *comments)
-                    .collect(),
-                good,
-            )
-        } else {
-            let good = own(&|region| !surrounds[region]);
-            (surrounds, good)
-        };
+        let everything = sum(&running, &vec![false; regions.len()]);
+        let (mut surrounds, comments) = surrounding(regions, &everything);
+        let both: Vec<bool> = surrounds
+            .iter()
+            .zip(comments)
+            .map(|(a, b)| *a || b)
+            .collect();
+        if sum(&running, &both)[0] >= COMMENTS_BESIDE {
+            surrounds = both;
+        }
         PageSums {
             blocks,
             regions,
+            good: sum(&running, &surrounds),
+            all: sum(&weights, &surrounds),
             surrounds,
-            good,
             links,
         }
     }
@@ -101,10 +101,14 @@ impl<'a> PageSums<'a> {
     fn root(&self) -> usize {
         let mains = (0..self.regions.len())
             .filter(|&at| self.regions[at].favour == Favour::Main && !self.surrounds[at]);
-        let main = mains.max_by_key(|&at| (self.good[at], std::cmp::Reverse(at)));
-        let main = main.filter(|&at| self.good[at] * 100 >= self.good[0] * MAIN_LEAST);
+        let main = mains.max_by_key(|&at| (self.all[at], std::cmp::Reverse(at)));
+        let main = main.filter(|&at| self.all[at] * 100 >= self.all[0] * MAIN_LEAST);
         let largest = self.largest_children();
         let mut at = main.unwrap_or(0);
+        // What a page of links holds besides them does not say where its text is.
+        if main.is_some() && self.is_index(at, u64::MAX) {
+            return at;
+        }
         while let Some(child) = largest[at] {
             let least = least_share(&self.regions[child], &self.regions[at], main.is_some());
             if self.good[child] * 100 < self.good[at] * least {
@@ -134,8 +138,8 @@ impl<'a> PageSums<'a> {
         largest
     }
 
-    /// The blocks in `root` that are text, and headings, which are looked at later.
-    fn filter(&self, text: &str, root: usize) -> Vec<bool> {
+    /// Which blocks stand in `root`, and not in what surrounds it.
+    fn inside(&self, root: usize) -> Vec<bool> {
         let mut inside = vec![false; self.regions.len()];
         for at in 0..self.regions.len() {
             let parent = self.regions[at].parent as usize;
@@ -145,45 +149,51 @@ impl<'a> PageSums<'a> {
             let region = block.region as usize;
             inside[region] && !self.surrounds[region]
         };
-        let phrase = |block: &RawBlock| is_phrase(&text[block.start..block.end]);
-        let mut main: Vec<bool> = self
-            .blocks
-            .iter()
-            .map(|block| here(block) && !phrase(block))
-            .collect();
-        if !self.is_index(&main) {
-            let strict = !self.regions[root].favour.eq(&Favour::Main);
-            self.drop_links(&mut main, strict);
+        self.blocks.iter().map(here).collect()
+    }
+
+    /// The blocks in `root` that are text, and headings, which are looked at later.
+    fn filter(&self, text: &str, root: usize) -> Vec<bool> {
+        let mut main = self.inside(root);
+        for (block, main) in self.blocks.iter().zip(&mut main) {
+            *main &= !is_phrase(&text[block.start..block.end]);
+        }
+        let told = self.regions[root].favour == Favour::Main;
+        if !self.is_index(root, if told { u64::MAX } else { INDEX_MOST }) {
+            self.drop_links(&mut main, told);
         }
         main
     }
 
-    /// Whether the page is there for its links.
-    fn is_index(&self, main: &[bool]) -> bool {
+    /// Whether a region is there for its links: there is much less running text than links,
+    /// and not more of it than `most` half words.
+    fn is_index(&self, root: usize, most: u64) -> bool {
         let (mut running, mut linked) = (0, 0);
-        for (at, block) in self.blocks.iter().enumerate().filter(|(at, _)| main[*at]) {
+        let inside = self.inside(root);
+        for (at, block) in self.blocks.iter().enumerate().filter(|(at, _)| inside[*at]) {
             if block.kind.level().is_some() {
-            } else if self.links[at] > LINKS_MOST {
+            } else if self.links[at].many() {
                 linked += u64::from(block.weight);
             } else {
                 running += u64::from(block.weight);
             }
         }
-        running < INDEX_MOST && running * 4 < linked
+        running < most && running * 4 < linked
     }
 
-    /// Drops blocks of links: all of them, or, where a `main` says what the main text is, those
-    /// at its ends.
-    fn drop_links(&self, main: &mut [bool], strict: bool) {
+    /// Drops blocks of links: all of them, or, where a `main` told what the main text is, the
+    /// short ones at its ends.
+    fn drop_links(&self, main: &mut [bool], told: bool) {
         let is_text = |at: &usize| {
-            main[*at] && self.links[*at] <= LINKS_MOST && self.blocks[*at].kind.level().is_none()
+            main[*at] && !self.links[*at].many() && self.blocks[*at].kind.level().is_none()
         };
         let first = (0..main.len()).find(is_text).unwrap_or(0);
         let last = (0..main.len()).rev().find(is_text).unwrap_or(0);
         for (at, block) in self.blocks.iter().enumerate() {
-            let middle = !strict && (first..=last).contains(&at);
+            let stays =
+                told && ((first..=last).contains(&at) || self.links[at].weight > SHORT_LINKS);
             let exempt = block.kind.level().is_some() || block.kind == BlockKind::Code;
-            if self.links[at] > LINKS_MOST && !exempt && !middle {
+            if self.links[at].many() && !exempt && !stays {
                 main[at] = false;
             }
         }
@@ -266,8 +276,24 @@ fn surrounding(regions: &[Region], all: &[u64]) -> (Vec<bool>, Vec<bool>) {
     (surrounds, comments)
 }
 
-/// The share of links in each block, in percent; of an item or cell, in its list or table.
-fn link_shares(blocks: &[RawBlock], regions: &[Region]) -> Vec<u32> {
+/// How much a block, or the list or table that it is of, is made of links.
+#[derive(Clone, Copy)]
+struct Links {
+    /// In percent.
+    share: u32,
+    /// Half words of all its text.
+    weight: u64,
+}
+
+impl Links {
+    /// Whether it is there for its links.
+    fn many(self) -> bool {
+        self.share > LINKS_MOST
+    }
+}
+
+/// The links of each block; those of an item or cell are of its list or table.
+fn links_of(blocks: &[RawBlock], regions: &[Region]) -> Vec<Links> {
     let tables = tables(regions);
     let group = |block: &RawBlock| match block.kind {
         BlockKind::ListItem | BlockKind::Term | BlockKind::Definition => {
@@ -276,21 +302,22 @@ fn link_shares(blocks: &[RawBlock], regions: &[Region]) -> Vec<u32> {
         BlockKind::Cell => tables[block.region as usize],
         _ => None,
     };
-    let mut sums = vec![(0u64, 0u64); regions.len()];
+    let own = |block: &RawBlock| (u64::from(block.weight), u64::from(block.link_weight));
+    let mut sums = vec![(0, 0); regions.len()];
     for block in blocks {
         if let Some(group) = group(block) {
-            sums[group].0 += u64::from(block.weight);
-            sums[group].1 += u64::from(block.link_weight);
+            let (weight, links) = own(block);
+            sums[group] = (sums[group].0 + weight, sums[group].1 + links);
         }
     }
-    let share = |block: &RawBlock| {
-        let (weight, links) = group(block).map_or(
-            (u64::from(block.weight), u64::from(block.link_weight)),
-            |group| sums[group],
-        );
-        u32::try_from(links * 100 / weight.max(1)).unwrap_or(100)
+    let links = |block: &RawBlock| {
+        let (weight, links) = group(block).map_or(own(block), |group| sums[group]);
+        Links {
+            share: u32::try_from(links * 100 / weight.max(1)).unwrap_or(100),
+            weight,
+        }
     };
-    blocks.iter().map(share).collect()
+    blocks.iter().map(links).collect()
 }
 
 /// The table that each region is in or is.
