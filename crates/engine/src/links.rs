@@ -128,7 +128,11 @@ impl<'a> Links<'a> {
         let Some(kind) = self.follows.kind(link.kind) else {
             return;
         };
-        let url = canonicalize(Some(base), &link.href);
+        let url = match link.kind {
+            // What is filled in takes the place of the query (HTML Standard 4.10.21.3).
+            LinkKind::Form => canonicalize(Some(base), without_query(&link.href)),
+            _ => canonicalize(Some(base), &link.href),
+        };
         if kind == UrlKind::Resource {
             return self.add(Way::resource(self.from), url, None);
         }
@@ -258,6 +262,10 @@ impl<'a> Links<'a> {
             ..content
         }
     }
+}
+
+fn without_query(href: &str) -> &str {
+    href.split(['?', '#']).next().unwrap_or_default()
 }
 
 /// A page's own word that its links are not to be followed.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crawl_archive::Timestamp;
 use crawl_archive::rows::PageRow;
-use crawl_extractor::{Document, Limits, Meta, read_html, what_is};
+use crawl_extractor::{Document, Limits, Meta, may_be_read, read_html, what_is};
 use crawl_fetcher::robots::Compiled;
 use crawl_fetcher::{
     DecodeEnd, DecodeLimits, Exchange, Failure, Limit, Obstacle, Room, Truncation, decode, obstacle,
@@ -139,11 +139,8 @@ impl Reader {
         let content_type = content_type.as_deref();
         let is_sitemap = is_page && lease.kind == UrlKind::Sitemap;
         // What says that it is an image is neither decoded nor looked into.
-        let is_media = content_type.is_some_and(|_| is_opaque(what_is(content_type, b"")));
-        let decoded = match is_media && !is_sitemap {
-            true => None,
-            false => Some(decode(&exchange.headers, &exchange.body, &self.decode)),
-        };
+        let decoded = (is_sitemap || may_be_read(content_type))
+            .then(|| decode(&exchange.headers, &exchange.body, &self.decode));
         let octets = decoded.as_ref().map_or(&[][..], |decoded| &decoded.bytes);
         let document = match decoded {
             None => Document::Media,
@@ -225,11 +222,6 @@ pub(crate) fn pairs(metas: &[Meta]) -> impl Iterator<Item = (&str, &str)> {
     metas
         .iter()
         .map(|meta| (meta.name.as_str(), meta.content.as_str()))
-}
-
-/// What can hold no link.
-fn is_opaque(document: Document) -> bool {
-    matches!(document, Document::Media | Document::Pdf | Document::Other)
 }
 
 fn content_type(exchange: &Exchange) -> Option<Cow<'_, str>> {

@@ -238,7 +238,8 @@ fn headers_name_links_too() {
 
 #[test]
 fn forms_are_followed_where_asked_for() {
-    let page = "<form action=/search><input name=q></form><form method=post action=/post></form>";
+    let page =
+        "<form action=/search?old=1><input name=q></form><form method=post action=/post></form>";
     let web = bare(1).script(0, "/", Answer::html(page)).start();
     check(&web, &Crawl::of(&web), &[(0, "/")]);
     let mut crawl = Crawl::of(&web);
