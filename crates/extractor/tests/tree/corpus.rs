@@ -16,6 +16,15 @@ struct Sum {
     different: Vec<String>,
 }
 
+impl Sum {
+    fn add(&mut self, other: Sum) {
+        self.pages += other.pages;
+        self.links += other.links;
+        self.others += other.others;
+        self.different.extend(other.different);
+    }
+}
+
 #[test]
 #[ignore = "needs openjdk's and Python's documentation: cargo xtask test sets it up"]
 fn ours_links_of_real_pages_are_those_of_a_tree() {
@@ -23,10 +32,11 @@ fn ours_links_of_real_pages_are_those_of_a_tree() {
     for variable in ["CRAWL_JAVA_DOC", "CRAWL_PYTHON_DOC"] {
         let folder = std::env::var_os(variable)
             .unwrap_or_else(|| panic!("{variable} is not set: cargo xtask test sets it"));
-        let before = (sum.pages, sum.links);
-        pages(Path::new(&folder), &mut |path| compare(path, &mut sum));
-        let (pages, links) = (sum.pages - before.0, sum.links - before.1);
-        eprintln!("{variable}: {pages} pages, {links} links");
+        let mut paths = Vec::new();
+        pages(Path::new(&folder), &mut paths);
+        let folder = compare_all(&paths);
+        eprintln!("{variable}: {} pages, {} links", folder.pages, folder.links);
+        sum.add(folder);
     }
     let different = sum.different.len();
     eprintln!(
@@ -36,6 +46,29 @@ fn ours_links_of_real_pages_are_those_of_a_tree() {
     assert_eq!(sum.different, [""; 0]);
     assert!(sum.pages >= 10_000, "{} pages", sum.pages);
     assert!(sum.links >= 500_000, "{} links", sum.links);
+}
+
+/// Compares pages on as many threads as there are processors.
+fn compare_all(paths: &[PathBuf]) -> Sum {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = paths.len().div_ceil(threads).max(1);
+    let mut sum = Sum::default();
+    std::thread::scope(|scope| {
+        let compare = |share| scope.spawn(move || compare_share(share));
+        let threads: Vec<_> = paths.chunks(share).map(compare).collect();
+        for thread in threads {
+            sum.add(thread.join().unwrap());
+        }
+    });
+    sum
+}
+
+fn compare_share(paths: &[PathBuf]) -> Sum {
+    let mut sum = Sum::default();
+    for path in paths {
+        compare(path, &mut sum);
+    }
+    sum
 }
 
 fn compare(path: &Path, sum: &mut Sum) {
@@ -56,20 +89,19 @@ fn compare(path: &Path, sum: &mut Sum) {
     );
 }
 
-/// Calls `page` for each file of HTML beneath `folder`, in order of their names.
-fn pages(folder: &Path, page: &mut impl FnMut(&Path)) {
+/// The files of HTML beneath `folder`, in order of their names.
+fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
     let entries = std::fs::read_dir(folder).unwrap();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     for path in paths {
-        if path.is_dir() && !path.is_symlink() {
-            pages(&path, page);
-        } else if path
+        let is_html = path
             .extension()
-            .is_some_and(|extension| extension == "html")
-            && path.is_file()
-        {
-            page(&path);
+            .is_some_and(|extension| extension == "html");
+        if path.is_dir() && !path.is_symlink() {
+            pages(&path, found);
+        } else if is_html && path.is_file() {
+            found.push(path);
         }
     }
 }
