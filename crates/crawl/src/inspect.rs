@@ -1,6 +1,10 @@
 //! `crawl inspect`: what the extractor reads in a page or a sitemap, as JSON.
 
-use crawl_extractor::{Limits, Oddity, Page, Sitemap, is_html, read_html, read_sitemap};
+mod text;
+
+use crawl_extractor::{
+    Content, ContentLimits, Given, Limits, Oddity, Page, Sitemap, is_html, read_page, read_sitemap,
+};
 use crawl_policy::{PageDirectives, ProductToken, Profile};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use serde_json::{Value, json};
@@ -9,6 +13,7 @@ use crate::args::InspectArgs;
 use crate::refusal::Refusal;
 use crate::robots::read_file;
 use crate::screen::print;
+use text::text_object;
 
 /// A file is read up to here.
 const MAX_FILE_OCTETS: u64 = 64 << 20;
@@ -23,7 +28,14 @@ pub(crate) fn run(args: &InspectArgs) -> Result<u8, Refusal> {
     let content_type = args.content_type.as_deref();
     let limits = Limits::default();
     let object = match is_html(content_type, &body) {
-        true => page_object(&base, &read_html(&body, content_type, &limits)),
+        true => {
+            let given = Given {
+                content_type,
+                ..Given::default()
+            };
+            let (page, content) = read_page(&body, &given, &limits, &ContentLimits::default());
+            page_object(&base, &page, &content)
+        }
         false => sitemap_object(&base, &read_sitemap(&body, content_type, &limits)),
     };
     let mut text = serde_json::to_string_pretty(&object).unwrap_or_default();
@@ -31,7 +43,7 @@ pub(crate) fn run(args: &InspectArgs) -> Result<u8, Refusal> {
     print(text.as_bytes())
 }
 
-fn page_object(url: &CanonicalUrl, page: &Page) -> Value {
+fn page_object(url: &CanonicalUrl, page: &Page, content: &Content) -> Value {
     let base = page.base_url(url);
     let links = page.links.iter().map(|link| {
         let target = canonicalize(Some(&base), &link.href);
@@ -60,6 +72,7 @@ fn page_object(url: &CanonicalUrl, page: &Page) -> Value {
         "directives": directives_object(page),
         "links": links.collect::<Vec<_>>(),
         "metas": metas.collect::<Vec<_>>(),
+        "text": text_object(content),
         "oddities": oddities(&page.oddities),
     })
 }

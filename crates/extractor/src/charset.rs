@@ -76,7 +76,7 @@ fn undeclared(body: &[u8]) -> (&'static Encoding, CharsetSource) {
         (encoding, CharsetSource::LateMeta)
     } else {
         match detect(body) {
-            encoding if encoding == UTF_8 => (UTF_8, CharsetSource::ValidUtf8),
+            encoding if encoding == UTF_8 && is_utf8(body) => (UTF_8, CharsetSource::ValidUtf8),
             encoding => (encoding, CharsetSource::Detected),
         }
     }

@@ -12,7 +12,9 @@ mod reader;
 mod sink;
 mod srcset;
 mod tag;
+mod typed;
 mod walk;
+mod words;
 
 use encoding_rs::CoderResult;
 
@@ -35,7 +37,36 @@ const DECODED_OCTETS: usize = 64 * 1024;
 #[must_use]
 pub fn read_html(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Page {
     let charset = charset::of_html(body, content_type);
-    let (reader, undecodable) = pass(body, &charset, PageReader::new(limits), limits);
+    let (reader, undecodable) = pass(body, &charset, PageReader::new(limits), limits.attributes);
+    finish(reader, &charset, undecodable)
+}
+
+/// What [`read_html`] reads, while the same tags and text go to `other`.
+pub(crate) fn read_beside<C: Consumer>(
+    body: &[u8],
+    content_type: Option<&str>,
+    limits: &Limits,
+    other: C,
+) -> (Page, C) {
+    let charset = charset::of_html(body, content_type);
+    let both = (PageReader::new(limits), other);
+    let ((reader, other), undecodable) = pass(body, &charset, both, limits.attributes);
+    (finish(reader, &charset, undecodable), other)
+}
+
+/// Gives all tags and text of a page to `consumer`, tags with `attributes` at most, give or
+/// take those that stand in one piece of text.
+pub(crate) fn pass_over<C: Consumer>(
+    body: &[u8],
+    content_type: Option<&str>,
+    attributes: usize,
+    consumer: C,
+) -> C {
+    let charset = charset::of_html(body, content_type);
+    pass(body, &charset, consumer, attributes).0
+}
+
+fn finish(reader: PageReader, charset: &Charset, undecodable: bool) -> Page {
     let mut page = reader.finish();
     page.charset = charset.encoding.name();
     page.charset_source = charset.source;
@@ -50,8 +81,8 @@ pub fn read_html(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Pa
 
 /// Makes the one pass over a page: all its tags and text go to `consumer`. Gives it back,
 /// and whether octets were met that are no text.
-fn pass<C: Consumer>(body: &[u8], charset: &Charset, consumer: C, limits: &Limits) -> (C, bool) {
-    let mut pump = Pump::new(consumer, limits.attributes);
+fn pass<C: Consumer>(body: &[u8], charset: &Charset, consumer: C, attributes: usize) -> (C, bool) {
+    let mut pump = Pump::new(consumer, attributes);
     let mut decoder = charset.encoding.new_decoder_without_bom_handling();
     let mut text = String::with_capacity(DECODED_OCTETS);
     let mut rest = &body[charset.skip..];

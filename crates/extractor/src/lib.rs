@@ -28,6 +28,7 @@
 
 mod base;
 mod charset;
+mod content;
 mod content_type;
 mod css;
 mod detect;
@@ -46,6 +47,13 @@ mod text;
 mod xml;
 
 pub use charset::CharsetSource;
+pub use content::{
+    Block, BlockKind, Canonical, Content, ContentLimits, ContentOddity, ContentWhat, DateKind,
+    DateSource, Declared, DeclaredBy, Detected, Given, JsonLd, Language, Moment, OpenGraph,
+    PageDate, Precision, Section, read_content, read_page,
+};
+#[cfg(feature = "pdf")]
+pub use content::{PdfError, PdfText, pdf_text};
 pub use css::{Css, read_css};
 pub use feed::{Feed, FeedEntry, FeedKind, FeedUrl, read_feed};
 pub use html::read_html;
@@ -57,4 +65,4 @@ pub use rel::Rel;
 pub use sitemap::{
     Alternate, ChangeFreq, News, Sitemap, SitemapEntry, SitemapKind, Video, read_sitemap,
 };
-pub use sniff::{Document, SNIFF_OCTETS, is_html, what_is};
+pub use sniff::{Document, SNIFF_OCTETS, is_html, may_be_read, what_is};

@@ -72,6 +72,20 @@ pub fn is_html(content_type: Option<&str>, first: &[u8]) -> bool {
     what_is(content_type, first) == Document::Html
 }
 
+/// Whether a document of that type may be one that is read, so that its octets are worth
+/// decoding: its header says nothing, or HTML, XML, JSON or CSS.
+#[must_use]
+pub fn may_be_read(content_type: Option<&str>) -> bool {
+    let Some(essence) = essence(content_type) else {
+        return true;
+    };
+    let essence = essence.as_str();
+    essence == "text/css"
+        || is_html_type(essence)
+        || is_json_type(essence)
+        || is_xml_type(essence) && essence != "image/svg+xml"
+}
+
 /// A document of which no header speaks.
 fn unknown(first: &[u8]) -> Document {
     if patterns::begins_as_html(first) {

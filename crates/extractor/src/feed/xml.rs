@@ -74,7 +74,9 @@ impl Walk<'_> {
             return self.root(tag);
         }
         let core = matches!(tag.space, Space::None | Space::Atom);
-        if self.entry.is_none() && core && matches!(tag.name(), "item" | "entry") {
+        if core && matches!(tag.name(), "item" | "entry") {
+            // One that was never ended ends where the next begins.
+            self.finish_entry();
             if self.feed.entries.len() >= self.limits.feed_entries {
                 self.xml.note(What::EntriesFull);
                 return false;

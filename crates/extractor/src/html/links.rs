@@ -6,10 +6,11 @@ use super::consumer::{At, Space};
 use super::holders::{Holds, holders};
 use super::srcset;
 use super::tag::Attributes;
+use super::typed::{below, kind_of_object, typed};
+use super::words::separates_words;
 use crate::css;
 use crate::limits::{Limits, Oddity, What, note};
 use crate::link::{Element, Link, LinkKind, Links, kind_of_link};
-use crate::rel::Rel;
 use crate::text::{Collapsed, trim};
 
 /// Files that one tag names beside a code base; each carries it along.
@@ -394,75 +395,4 @@ impl LinkReader {
             }
         }
     }
-}
-
-/// A link with the types and the media type that its tag gives it.
-fn typed(link: Link, attributes: Attributes<'_>) -> Link {
-    let rel = attributes.get("rel").map(Rel::parse).unwrap_or_default();
-    // Parameters and absurd lengths say nothing about the kind.
-    let media_type = attributes.get("type").map(media_type);
-    Link {
-        rel,
-        media_type: media_type.filter(|value| !value.is_empty() && value.len() <= 255),
-        ..link
-    }
-}
-
-/// A media type without its parameters.
-fn media_type(value: &str) -> String {
-    trim(value.split(';').next().unwrap_or_default()).to_ascii_lowercase()
-}
-
-/// An object that is a page is a frame.
-fn kind_of_object(attributes: Attributes<'_>) -> LinkKind {
-    match attributes.get("type").map(media_type).as_deref() {
-        Some("text/html" | "application/xhtml+xml") => LinkKind::Page,
-        _ => LinkKind::Resource,
-    }
-}
-
-/// `file` within the folder `base`, unless it says itself where it lies.
-fn below(base: &str, file: &str) -> String {
-    let scheme = file.split(['/', '?', '#']).next().unwrap_or_default();
-    if base.is_empty() || file.starts_with('/') || scheme.contains(':') {
-        return file.to_owned();
-    }
-    let slash = if base.ends_with('/') { "" } else { "/" };
-    format!("{base}{slash}{file}")
-}
-
-/// Elements that begin a new line, or a new cell: the words around them are two.
-fn separates_words(name: &LocalName) -> bool {
-    matches!(
-        *name,
-        local_name!("br")
-            | local_name!("p")
-            | local_name!("div")
-            | local_name!("li")
-            | local_name!("ul")
-            | local_name!("ol")
-            | local_name!("dl")
-            | local_name!("dt")
-            | local_name!("dd")
-            | local_name!("td")
-            | local_name!("th")
-            | local_name!("tr")
-            | local_name!("table")
-            | local_name!("h1")
-            | local_name!("h2")
-            | local_name!("h3")
-            | local_name!("h4")
-            | local_name!("h5")
-            | local_name!("h6")
-            | local_name!("hr")
-            | local_name!("section")
-            | local_name!("article")
-            | local_name!("header")
-            | local_name!("footer")
-            | local_name!("blockquote")
-            | local_name!("pre")
-            | local_name!("figure")
-            | local_name!("figcaption")
-            | local_name!("option")
-    )
 }

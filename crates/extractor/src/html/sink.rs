@@ -23,10 +23,11 @@ pub(super) struct Sink<C> {
 
 impl<C: Consumer> Sink<C> {
     pub(super) fn new(consumer: C) -> Sink<C> {
+        let walk = Walk::new(consumer);
         Sink {
             queue: BufferQueue::default(),
-            walk: RefCell::new(Walk::new(consumer)),
-            wants_text: Cell::new(false),
+            wants_text: Cell::new(walk.wants_text()),
+            walk: RefCell::new(walk),
             piece_end: Cell::new(0),
             left_at_last_token: Cell::new(None),
         }

@@ -6,10 +6,10 @@ use crawl_extractor::{Limits, What, link_header, read_css, read_feed, read_html,
 
 use crate::read;
 
-/// Text of 256 KiB and of 1 MiB made of `part`.
+/// Text of 128 KiB and of 512 KiB made of `part`.
 fn sizes(part: &str) -> impl Iterator<Item = String> {
     let part = part.to_owned();
-    [1 << 18, 1 << 20]
+    [1 << 17, 1 << 19]
         .into_iter()
         .map(move |octets| part.repeat(octets / part.len()))
 }

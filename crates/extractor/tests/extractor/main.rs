@@ -12,6 +12,7 @@ mod header;
 mod hostile;
 mod html;
 mod limits;
+mod links;
 mod property;
 mod sitemap;
 mod sniff;

@@ -1,6 +1,6 @@
 //! What documents are.
 
-use crawl_extractor::{Document, is_html, what_is};
+use crawl_extractor::{Document, is_html, may_be_read, what_is};
 
 fn check(content_type: Option<&str>, first: &[u8], expected: Document) {
     assert_eq!(
@@ -182,4 +182,31 @@ fn ours_media_that_claim_to_be_html_or_text_are_media() {
         .collect();
     check(Some("text/html"), &wide, Document::Html);
     check(Some("text/plain"), b"\0\x01\x02 octets", Document::Other);
+}
+
+#[test]
+fn ours_types_that_may_hold_links_are_decoded() {
+    for content_type in [
+        None,
+        Some(""),
+        Some("*/*"),
+        Some("text/html; charset=x"),
+        Some("application/xhtml+xml"),
+        Some("application/rss+xml"),
+        Some("text/xml"),
+        Some("application/json"),
+        Some("application/feed+json"),
+        Some("text/css"),
+    ] {
+        assert!(may_be_read(content_type), "{content_type:?}");
+    }
+    for content_type in [
+        "image/svg+xml",
+        "image/png",
+        "text/plain",
+        "application/pdf",
+        "x/y",
+    ] {
+        assert!(!may_be_read(Some(content_type)), "{content_type}");
+    }
 }

@@ -1,0 +1,97 @@
+//! What a page is about, as JSON.
+
+use crawl_extractor::{Block, Content, JsonLd, PageDate};
+use serde_json::{Value, json};
+
+/// The `text` of a page: what it says of itself, its structure, and its main text.
+pub(super) fn text_object(content: &Content) -> Value {
+    let graph = &content.open_graph;
+    let headings = content.headings().map(|(level, block)| {
+        json!({
+            "level": level,
+            "id": block.id,
+            "text": content.text_of(block),
+            "main": block.main,
+        })
+    });
+    let canonical = content.canonical.as_ref().map(|canonical| {
+        json!({
+            "href": canonical.href,
+            "source": if canonical.by_open_graph { "og:url" } else { "link" },
+        })
+    });
+    json!({
+        "title": content.title,
+        "headings": headings.collect::<Vec<_>>(),
+        "description": content.description,
+        "keywords": content.keywords,
+        "canonical": canonical,
+        "language": language_object(content),
+        "dates": {
+            "published": content.published().map(date_object),
+            "modified": content.modified().map(date_object),
+            "all": content.dates.iter().map(date_object).collect::<Vec<_>>(),
+        },
+        "open_graph": {
+            "title": graph.title,
+            "type": graph.kind,
+            "description": graph.description,
+            "url": graph.url,
+            "image": graph.image,
+            "locale": graph.locale,
+            "site_name": graph.site_name,
+        },
+        "json_ld": content.json_ld.iter().map(item_object).collect::<Vec<_>>(),
+        "main_text": content.main_text(),
+        "blocks": content.main_blocks().map(|block| block_object(content, block)).collect::<Vec<_>>(),
+        "visible_octets": content.visible_text().len(),
+        "oddities": content.oddities.iter().map(|oddity| {
+            json!({"what": oddity.what.name(), "line": oddity.line, "count": oddity.count})
+        }).collect::<Vec<_>>(),
+    })
+}
+
+fn language_object(content: &Content) -> Value {
+    let language = &content.language;
+    let declared = language.declared.as_ref();
+    json!({
+        "code": language.code(),
+        "declared": declared.map(|declared| json!({"tag": declared.tag, "source": declared.by.name()})),
+        "detected": language.detected.map(|detected| {
+            json!({"code": detected.code, "confidence": detected.confidence})
+        }),
+    })
+}
+
+fn date_object(date: &PageDate) -> Value {
+    json!({
+        "kind": format!("{:?}", date.kind).to_ascii_lowercase(),
+        "at": date.moment.to_string(),
+        "precision": format!("{:?}", date.moment.precision).to_ascii_lowercase(),
+        "source": date.source.name(),
+        "name": date.name,
+    })
+}
+
+fn item_object(item: &JsonLd) -> Value {
+    json!({
+        "types": item.types,
+        "name": item.name,
+        "description": item.description,
+        "url": item.url,
+        "language": item.language,
+        "authors": item.authors,
+        "published": item.published,
+        "modified": item.modified,
+        "breadcrumbs": item.breadcrumbs,
+    })
+}
+
+fn block_object(content: &Content, block: &Block) -> Value {
+    json!({
+        "kind": block.kind.name(),
+        "level": block.kind.level(),
+        "id": block.id,
+        "text": content.text_of(block),
+    })
+}

@@ -1,0 +1,86 @@
+//! What a page is about: its main text, its structure, and what it says of itself.
+//!
+//! [`read_content`] reads octets that are a page; a [`ContentReader`] is the same for one who
+//! makes the pass over the page anyway. The main text is told from what surrounds it by
+//! [`main_text`], on blocks and the regions they stand in, without a tree.
+
+mod dates;
+mod elements;
+mod flow;
+mod head;
+mod hints;
+mod json_ld;
+mod language;
+mod limits;
+mod main_text;
+mod model;
+mod moment;
+#[cfg(feature = "pdf")]
+mod pdf;
+mod phrases;
+mod reader;
+mod regions;
+mod spans;
+mod weight;
+
+use crate::html::read_beside;
+use crate::limits::Limits;
+use crate::page::Page;
+
+pub use dates::{DateKind, DateSource, PageDate};
+pub use head::{Canonical, OpenGraph};
+pub use json_ld::JsonLd;
+pub use language::{Declared, DeclaredBy, Detected, Language};
+pub use limits::{ContentLimits, ContentOddity, ContentWhat};
+pub use model::{Block, BlockKind, Content, Section};
+pub use moment::{Moment, Precision};
+#[cfg(feature = "pdf")]
+pub use pdf::{PdfError, PdfText, pdf_text};
+use reader::ContentReader;
+
+/// What came along with a page, and helps to read it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Given<'a> {
+    /// The value of its `Content-Type` header.
+    pub content_type: Option<&'a str>,
+    /// The value of its `Content-Language` header.
+    pub content_language: Option<&'a str>,
+    /// When the page was fetched, in seconds since 1970-01-01T00:00:00Z: dates more than two
+    /// days later are not believed. Without it, none is too late.
+    pub fetched_at: Option<i64>,
+}
+
+/// What the page in `body` is about; content codings are undone already.
+///
+/// Never fails; any octets give a value. The time is linear in `body`; memory is bounded by
+/// `limits` and one construct that is not closed yet, which the tokenizer holds whole.
+///
+/// ```
+/// use crawl_extractor::{ContentLimits, Given, read_content};
+///
+/// let html = b"<html lang=en><title>Tea</title><nav><a href=/>Home</a></nav>\
+///     <main><h1 id=tea>Tea</h1><p>Water the leaves, wait, and pour.</main>";
+/// let content = read_content(html, &Given::default(), &ContentLimits::default());
+/// assert_eq!(content.title.as_deref(), Some("Tea"));
+/// assert_eq!(content.main_text(), "Tea\nWater the leaves, wait, and pour.");
+/// assert_eq!(content.visible_text(), "Home\nTea\nWater the leaves, wait, and pour.");
+/// assert_eq!(content.sections()[0].id, Some("tea"));
+/// ```
+#[must_use]
+pub fn read_content(body: &[u8], given: &Given<'_>, limits: &ContentLimits) -> Content {
+    let reader = ContentReader::new(limits);
+    crate::html::pass_over(body, given.content_type, limits.attributes, reader).finish(given)
+}
+
+/// What [`read_html`](crate::read_html) and [`read_content`] read, in one pass over the page.
+#[must_use]
+pub fn read_page(
+    body: &[u8],
+    given: &Given<'_>,
+    limits: &Limits,
+    content_limits: &ContentLimits,
+) -> (Page, Content) {
+    let reader = ContentReader::new(content_limits);
+    let (page, reader) = read_beside(body, given.content_type, limits, reader);
+    (page, reader.finish(given))
+}

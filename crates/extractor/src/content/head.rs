@@ -1,0 +1,183 @@
+//! What a page's head says of it.
+
+use super::dates::{DateSource, Dates, kind_of_meta};
+use super::language::{DeclaredBy, Language};
+use super::limits::{ContentLimits, ContentWhat, Oddities};
+use crate::text::{Collapsed, trim};
+
+/// Where a page says that it stands itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Canonical {
+    /// The address as written, without white space at its ends; it may be relative.
+    pub href: String,
+    /// It is that of `og:url`, since the page has no `rel=canonical`.
+    pub by_open_graph: bool,
+}
+
+/// OpenGraph basics (ogp.me): of each property the first one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OpenGraph {
+    /// `og:title`
+    pub title: Option<String>,
+    /// `og:type`
+    pub kind: Option<String>,
+    /// `og:description`
+    pub description: Option<String>,
+    /// `og:url`, as written.
+    pub url: Option<String>,
+    /// `og:image`, as written.
+    pub image: Option<String>,
+    /// `og:locale`
+    pub locale: Option<String>,
+    /// `og:site_name`
+    pub site_name: Option<String>,
+}
+
+/// Gathers what `meta` and `link` elements say.
+pub(super) struct Head {
+    pub(super) description: Option<String>,
+    pub(super) twitter_description: Option<String>,
+    pub(super) keywords: Vec<String>,
+    pub(super) canonical: Option<String>,
+    pub(super) open_graph: OpenGraph,
+    pub(super) language: Language,
+    pub(super) dates: Dates,
+    limits: (usize, usize),
+}
+
+impl Head {
+    pub(super) fn new(limits: &ContentLimits) -> Head {
+        Head {
+            description: None,
+            twitter_description: None,
+            keywords: Vec::new(),
+            canonical: None,
+            open_graph: OpenGraph::default(),
+            language: Language::default(),
+            dates: Dates::new(limits),
+            limits: (limits.field_octets, limits.keywords),
+        }
+    }
+
+    /// Takes a `meta` element by what it names and its content.
+    pub(super) fn meta(&mut self, meta: Meta<'_>, line: u64, oddities: &mut Oddities) {
+        if meta
+            .equiv
+            .is_some_and(|equiv| trim(equiv).eq_ignore_ascii_case("content-language"))
+        {
+            self.language
+                .declare(meta.content, DeclaredBy::Meta, line, oddities);
+        }
+        for names in [meta.name, meta.property].into_iter().flatten() {
+            // Some metas bear several properties, as RDFa lets them.
+            for name in names.split_ascii_whitespace().take(4) {
+                self.named(name, meta.content, line, oddities);
+            }
+        }
+    }
+
+    /// Takes the address of a `rel=canonical`.
+    pub(super) fn canonical(&mut self, href: &str, line: u64, oddities: &mut Oddities) {
+        let href = trim(href);
+        if href.is_empty() || href.len() > self.limits.0 {
+            return;
+        }
+        match &self.canonical {
+            None => self.canonical = Some(href.to_owned()),
+            Some(first) if first != href => oddities.note(ContentWhat::SeveralCanonicals, line),
+            Some(_) => {}
+        }
+    }
+
+    /// Where the page says that it stands.
+    pub(super) fn take_canonical(&mut self) -> Option<Canonical> {
+        let linked = self.canonical.take().map(|href| Canonical {
+            href,
+            by_open_graph: false,
+        });
+        linked.or_else(|| {
+            let href = self.open_graph.url.clone()?;
+            Some(Canonical {
+                href,
+                by_open_graph: true,
+            })
+        })
+    }
+
+    fn named(&mut self, name: &str, content: &str, line: u64, oddities: &mut Oddities) {
+        let mut lower = [0; 64];
+        let Some(lower) = lower.get_mut(..name.len()) else {
+            return;
+        };
+        lower.copy_from_slice(name.as_bytes());
+        lower.make_ascii_lowercase();
+        let name = std::str::from_utf8(lower).unwrap_or_default();
+        if let Some(kind) = kind_of_meta(name) {
+            let origin = (DateSource::Meta, name);
+            self.dates.add(kind, content, origin, line, oddities);
+        }
+        let graph = &mut self.open_graph;
+        let slot = match name {
+            "description" => &mut self.description,
+            "twitter:description" => &mut self.twitter_description,
+            "og:title" => &mut graph.title,
+            "og:type" => &mut graph.kind,
+            "og:description" => &mut graph.description,
+            "og:url" => &mut graph.url,
+            "og:image" | "og:image:url" => &mut graph.image,
+            "og:locale" => {
+                self.language
+                    .declare(content, DeclaredBy::OpenGraph, line, oddities);
+                &mut graph.locale
+            }
+            "og:site_name" => &mut graph.site_name,
+            "keywords" => {
+                return self.keywords(content, [',', ';', '、', '，', '،'], line, oddities);
+            }
+            "article:tag" => return self.keywords(content, ['\0'; 5], line, oddities),
+            _ => return,
+        };
+        if slot.is_none() {
+            *slot = field(content, self.limits.0, line, oddities);
+        }
+    }
+
+    fn keywords(
+        &mut self,
+        content: &str,
+        separators: [char; 5],
+        line: u64,
+        oddities: &mut Oddities,
+    ) {
+        for word in content.split(separators) {
+            if self.keywords.len() >= self.limits.1 {
+                return oddities.note(ContentWhat::KeywordsFull, line);
+            }
+            let word = field(word, self.limits.0, line, oddities);
+            self.keywords
+                .extend(word.filter(|word| !self.keywords.contains(word)));
+        }
+    }
+}
+
+/// A `meta` element with a content.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Meta<'a> {
+    pub(super) name: Option<&'a str>,
+    pub(super) property: Option<&'a str>,
+    pub(super) equiv: Option<&'a str>,
+    pub(super) content: &'a str,
+}
+
+/// `text` with its white space collapsed, cut at `limit`; none where empty.
+fn field(text: &str, limit: usize, line: u64, oddities: &mut Oddities) -> Option<String> {
+    let mut collapsed = Collapsed::new(limit);
+    collapsed.push(text);
+    let (text, cut) = collapsed.take();
+    if cut {
+        oddities.note(ContentWhat::FieldCut, line);
+    }
+    text
+}

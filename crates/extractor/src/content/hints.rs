@@ -1,0 +1,221 @@
+//! What an element's attributes say about the text in it.
+
+use html5ever::tokenizer::Tag;
+
+use super::elements::Part;
+
+/// Octets of one `class` or `id` that are looked at.
+const NAME_OCTETS: usize = 512;
+
+/// What the attributes of a tag say that matters here.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Traits<'a> {
+    pub(super) id: Option<&'a str>,
+    pub(super) class: Option<&'a str>,
+    pub(super) role: Option<&'a str>,
+    pub(super) itemprop: Option<&'a str>,
+    pub(super) level: Option<&'a str>,
+    pub(super) hidden: bool,
+}
+
+impl<'a> Traits<'a> {
+    pub(super) fn of(tag: &'a Tag, limit: usize) -> Traits<'a> {
+        let mut traits = Traits::default();
+        for attribute in tag.attrs.iter().take(limit) {
+            let value = &*attribute.value;
+            match &*attribute.name.local {
+                "id" => traits.id = Some(value),
+                "class" => traits.class = Some(value),
+                "role" => traits.role = value.split_ascii_whitespace().next(),
+                "itemprop" => traits.itemprop = Some(value),
+                "aria-level" => traits.level = Some(value),
+                "hidden" => traits.hidden = true,
+                "style" => traits.hidden |= hides(value),
+                _ => {}
+            }
+        }
+        traits
+    }
+
+    /// The words of the class and id.
+    pub(super) fn words(self) -> impl Iterator<Item = &'a str> {
+        [self.class, self.id]
+            .into_iter()
+            .flatten()
+            .flat_map(|value| {
+                let value = &value[..value.floor_char_boundary(NAME_OCTETS)];
+                value.split(|c: char| !c.is_ascii_alphanumeric())
+            })
+            .filter(|word| !word.is_empty())
+    }
+}
+
+/// How far what surrounds the main text is told by an element itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Surround {
+    /// Not at all.
+    #[default]
+    No,
+    /// A form: some sites put the whole page into one.
+    Form,
+    /// By its class or id, which may mean anything.
+    Named,
+    /// What readers wrote below.
+    Comments,
+    /// By its class or id, beyond doubt: a notice about cookies, say.
+    Certain,
+    /// By what the element is, or its role.
+    Element,
+}
+
+/// How far the main text is told by an element itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Favour {
+    #[default]
+    No,
+    /// A part of a text: never the whole.
+    Part,
+    /// By its class or id.
+    Named,
+    /// `article`.
+    Article,
+    /// `itemprop=articleBody`.
+    Body,
+    /// `main`.
+    Main,
+}
+
+/// What an element says about its text. `within`: it stands in a `main` or `article`.
+pub(super) fn judge(part: Part, traits: &Traits<'_>, within: bool) -> (Surround, Favour) {
+    if let Some(role) = traits.role.and_then(by_role) {
+        return role;
+    }
+    if traits
+        .itemprop
+        .is_some_and(|value| value.eq_ignore_ascii_case("articleBody"))
+    {
+        return (Surround::No, Favour::Body);
+    }
+    match part {
+        Part::Page => (Surround::No, Favour::No),
+        Part::Main => (Surround::No, Favour::Main),
+        Part::Nav | Part::Footer | Part::Control | Part::Dialog => (Surround::Element, Favour::No),
+        Part::Aside if within && is_note(traits) => (Surround::No, Favour::Part),
+        Part::Aside => (Surround::Element, Favour::No),
+        Part::Header if !within => (Surround::Element, Favour::No),
+        Part::Form => (by_name(traits).0.max(Surround::Form), Favour::No),
+        _ => {
+            let (surround, favour) = by_name(traits);
+            let favour = match part {
+                Part::Article => favour.max(Favour::Article),
+                Part::Plain | Part::Cell | Part::Table => favour,
+                _ => Favour::Part,
+            };
+            (surround, favour)
+        }
+    }
+}
+
+fn by_role(role: &str) -> Option<(Surround, Favour)> {
+    const SURROUND: [&str; 14] = [
+        "navigation",
+        "banner",
+        "contentinfo",
+        "complementary",
+        "search",
+        "menu",
+        "menubar",
+        "toolbar",
+        "tablist",
+        "dialog",
+        "alertdialog",
+        "alert",
+        "button",
+        "directory",
+    ];
+    let is = |name: &&str| role.eq_ignore_ascii_case(name);
+    if role.eq_ignore_ascii_case("main") {
+        Some((Surround::No, Favour::Main))
+    } else if role.eq_ignore_ascii_case("article") {
+        Some((Surround::No, Favour::Article))
+    } else {
+        SURROUND
+            .iter()
+            .any(|name| is(name))
+            .then_some((Surround::Element, Favour::No))
+    }
+}
+
+fn by_name(traits: &Traits<'_>) -> (Surround, Favour) {
+    let (mut surround, mut favour) = (Surround::No, Favour::No);
+    for word in traits.words() {
+        let mut lower = [0; 16];
+        let Some(lower) = lower.get_mut(..word.len()) else {
+            continue;
+        };
+        lower.copy_from_slice(word.as_bytes());
+        lower.make_ascii_lowercase();
+        let (s, f) = of_word(std::str::from_utf8(lower).unwrap_or_default());
+        (surround, favour) = (surround.max(s), favour.max(f));
+    }
+    (surround, favour)
+}
+
+fn of_word(word: &str) -> (Surround, Favour) {
+    let surround = match word {
+        "nav" | "navbar" | "navi" | "navigation" | "menu" | "menubar" | "submenu" | "topbar"
+        | "breadcrumb" | "breadcrumbs" | "sidebar" | "sidenav" | "sphinxsidebar" | "rail"
+        | "footer" | "colophon" | "masthead" | "toc" | "related" | "recommended" | "recirc"
+        | "share" | "sharing" | "social" | "promo" | "advert" | "advertisement" | "ads" | "ad"
+        | "sponsor" | "sponsored" | "newsletter" | "subscribe" | "signup" | "pagination"
+        | "pager" | "pagenav" | "prevnext" | "skip" | "skiplink" | "widget" | "widgets"
+        | "trending" | "popular" | "mostread" | "tagcloud" | "blogroll" | "toolbar"
+        | "copyright" | "tags" | "byline" | "postmeta" | "userinfo" => Surround::Named,
+        "comments" | "comment" | "commentlist" | "disqus" | "responses" => Surround::Comments,
+        "cookie" | "cookies" | "consent" | "gdpr" | "modal" | "popup" | "overlay" | "lightbox"
+        | "paywall" => Surround::Certain,
+        _ => Surround::No,
+    };
+    let favour = match word {
+        "section" => Favour::Part,
+        "content" | "article" | "entry" | "post" | "story" | "prose" | "markdown" | "hentry"
+        | "maincontent" | "mainbody" | "bodytext" | "articlebody" | "documentwrapper" => {
+            Favour::Named
+        }
+        _ => Favour::No,
+    };
+    (surround, favour)
+}
+
+/// Whether an `aside` is a remark that belongs to the text.
+fn is_note(traits: &Traits<'_>) -> bool {
+    const NOTES: [&str; 9] = [
+        "note",
+        "admonition",
+        "warning",
+        "tip",
+        "callout",
+        "important",
+        "caution",
+        "info",
+        "example",
+    ];
+    let mut words = traits.words();
+    words.any(|word| NOTES.iter().any(|note| word.eq_ignore_ascii_case(note)))
+}
+
+/// Whether a `style` attribute hides its element.
+fn hides(style: &str) -> bool {
+    style.split(';').take(32).any(|declaration| {
+        let (name, value) = declaration.split_once(':').unwrap_or_default();
+        let is = |value: &str, known: &str| {
+            let value = value.trim();
+            value
+                .get(..known.len())
+                .is_some_and(|head| head.eq_ignore_ascii_case(known))
+        };
+        let name = name.trim();
+        (name.eq_ignore_ascii_case("display") && is(value, "none"))
+            || (name.eq_ignore_ascii_case("visibility") && is(value, "hidden"))
+    })
+}

@@ -1,0 +1,225 @@
+//! JSON-LD basics: what things a page says that it is about.
+
+use serde_json::{Map, Value};
+
+use super::limits::{ContentLimits, ContentWhat, Oddities};
+use crate::text::Collapsed;
+
+/// Names of one item: types, authors, steps of a breadcrumb.
+const NAMES: usize = 32;
+
+/// An item of a page's JSON-LD, as far as schema.org's names for it are understood. Nested
+/// items are not listed, save those in a `@graph` or `mainEntity`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct JsonLd {
+    /// Its `@type`, one or more, without the address of the vocabulary.
+    pub types: Vec<String>,
+    /// `headline`, or else `name`.
+    pub name: Option<String>,
+    /// `description`
+    pub description: Option<String>,
+    /// `url`, as written.
+    pub url: Option<String>,
+    /// `inLanguage`
+    pub language: Option<String>,
+    /// Names of its authors.
+    pub authors: Vec<String>,
+    /// `datePublished`, as written.
+    pub published: Option<String>,
+    /// `dateModified`, as written.
+    pub modified: Option<String>,
+    /// The names in a `BreadcrumbList`, outermost first.
+    pub breadcrumbs: Vec<String>,
+}
+
+impl JsonLd {
+    /// Whether its dates are those of a text.
+    pub(super) fn is_text(&self) -> bool {
+        let ends = |kind: &String| {
+            [
+                "Article", "Posting", "Page", "Report", "Work", "Book", "Question", "Recipe",
+                "Review",
+            ]
+            .iter()
+            .any(|end| kind.ends_with(end))
+        };
+        self.types.iter().any(ends)
+    }
+}
+
+/// Gathers the items of a page's scripts.
+pub(super) struct JsonLdReader {
+    pub(super) items: Vec<JsonLd>,
+    script: String,
+    too_long: bool,
+    scripts: usize,
+    limits: [usize; 4],
+}
+
+impl JsonLdReader {
+    pub(super) fn new(limits: &ContentLimits) -> JsonLdReader {
+        JsonLdReader {
+            items: Vec::new(),
+            script: String::new(),
+            too_long: false,
+            scripts: 0,
+            limits: [
+                limits.json_ld_octets,
+                limits.json_ld_scripts,
+                limits.json_ld_items,
+                limits.field_octets,
+            ],
+        }
+    }
+
+    /// Takes a part of the script that is open.
+    pub(super) fn text(&mut self, text: &str) {
+        if self.script.len() + text.len() > self.limits[0] {
+            self.too_long = true;
+        } else if !self.too_long {
+            self.script.push_str(text);
+        }
+    }
+
+    /// Reads the script, which is whole now.
+    pub(super) fn end_script(&mut self, line: u64, oddities: &mut Oddities) {
+        let script = std::mem::take(&mut self.script);
+        if std::mem::take(&mut self.too_long) {
+            return oddities.note(ContentWhat::JsonLdTooLong, line);
+        }
+        let script = unwrapped(&script);
+        if script.is_empty() {
+            return;
+        }
+        self.scripts += 1;
+        if self.scripts > self.limits[1] {
+            return oddities.note(ContentWhat::JsonLdFull, line);
+        }
+        match serde_json::from_str::<Value>(script) {
+            Ok(value) => self.items_of(&value, line, oddities),
+            Err(_) => oddities.note(ContentWhat::BrokenJsonLd, line),
+        }
+    }
+
+    fn items_of(&mut self, value: &Value, line: u64, oddities: &mut Oddities) {
+        let mut waiting = vec![value];
+        while let Some(value) = waiting.pop() {
+            match value {
+                Value::Array(list) => waiting.extend(list.iter().rev()),
+                Value::Object(object) => {
+                    waiting.extend(
+                        ["mainEntity", "@graph"]
+                            .iter()
+                            .filter_map(|name| object.get(*name)),
+                    );
+                    if !object.contains_key("@type") {
+                        continue;
+                    }
+                    if self.items.len() >= self.limits[2] {
+                        return oddities.note(ContentWhat::JsonLdFull, line);
+                    }
+                    self.items.push(self.item(object));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn item(&self, object: &Map<String, Value>) -> JsonLd {
+        let text = |name: &str| object.get(name).and_then(|value| self.text_of(value));
+        let types = names(object.get("@type"), |value| self.text_of(value));
+        let types: Vec<String> = types
+            .into_iter()
+            .map(|name| local_name(&name).to_owned())
+            .collect();
+        let breadcrumbs = match types.iter().any(|name| name == "BreadcrumbList") {
+            true => self.breadcrumbs(object.get("itemListElement")),
+            false => Vec::new(),
+        };
+        JsonLd {
+            types,
+            name: text("headline").or_else(|| text("name")),
+            description: text("description"),
+            url: text("url").or_else(|| text("@id").filter(|id| id.starts_with("http"))),
+            language: text("inLanguage"),
+            authors: names(object.get("author"), |value| self.name_of(value)),
+            published: text("datePublished").or_else(|| text("dateCreated")),
+            modified: text("dateModified"),
+            breadcrumbs,
+        }
+    }
+
+    fn breadcrumbs(&self, list: Option<&Value>) -> Vec<String> {
+        let list = list
+            .and_then(Value::as_array)
+            .map_or(&[][..], Vec::as_slice);
+        let step = |value: &Value| {
+            let place = value.get("position");
+            let place = place.and_then(|place| match place {
+                Value::String(text) => text.trim().parse::<f64>().ok(),
+                other => other.as_f64(),
+            });
+            let name = self
+                .name_of(value)
+                .or_else(|| self.name_of(value.get("item")?))?;
+            Some((place.unwrap_or(0.0), name))
+        };
+        let mut steps: Vec<(f64, String)> = list.iter().take(NAMES).filter_map(step).collect();
+        steps.sort_by(|a, b| a.0.total_cmp(&b.0));
+        steps.into_iter().map(|(_, name)| name).collect()
+    }
+
+    /// The name of a thing that is a string or an item.
+    fn name_of(&self, value: &Value) -> Option<String> {
+        match value {
+            Value::Object(object) => object.get("name").and_then(|name| self.text_of(name)),
+            other => self.text_of(other),
+        }
+    }
+
+    /// A string, one in `@value`, or the first of several.
+    fn text_of(&self, value: &Value) -> Option<String> {
+        let value = match value {
+            Value::Array(list) => list.first()?,
+            other => other,
+        };
+        let text = match value {
+            Value::Object(object) => object.get("@value")?.as_str()?,
+            other => other.as_str()?,
+        };
+        let mut collapsed = Collapsed::new(self.limits[3]);
+        collapsed.push(text);
+        collapsed.take().0
+    }
+}
+
+fn names(value: Option<&Value>, name: impl Fn(&Value) -> Option<String>) -> Vec<String> {
+    match value {
+        None => Vec::new(),
+        Some(Value::Array(list)) => list.iter().take(NAMES).filter_map(name).collect(),
+        Some(other) => name(other).into_iter().collect(),
+    }
+}
+
+/// `Article` of `http://schema.org/Article` and `schema:Article`.
+fn local_name(name: &str) -> &str {
+    name.rsplit(['/', '#', ':']).next().unwrap_or(name)
+}
+
+/// The script without the comment or CDATA section that some put around it.
+fn unwrapped(script: &str) -> &str {
+    let script =
+        script.trim_matches(|c: char| c.is_whitespace() || matches!(c, '\u{feff}' | '\0' | ';'));
+    for (start, end) in [
+        ("<!--", "-->"),
+        ("//<![CDATA[", "//]]>"),
+        ("/*<![CDATA[*/", "/*]]>*/"),
+        ("<![CDATA[", "]]>"),
+    ] {
+        if let Some(inner) = script.strip_prefix(start) {
+            return inner.strip_suffix(end).unwrap_or(inner).trim();
+        }
+    }
+    script
+}

@@ -1,0 +1,293 @@
+//! Which language a page is written in: what it declares, and what its words look like.
+
+use super::limits::{ContentLimits, ContentWhat, Oddities};
+use super::weight::Weigher;
+
+/// Shorter texts are in no language: half words.
+const LEAST_WEIGHT: u32 = 24;
+/// A guess below is none.
+const LEAST_CONFIDENCE: f64 = 0.5;
+/// A guess that outweighs what a page declares.
+const CLEAR: f64 = 0.9;
+
+/// The language of a page.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Language {
+    /// What it declares; of several the strongest.
+    pub declared: Option<Declared>,
+    /// What its text looks like. None where the text is short, or could be several.
+    pub detected: Option<Detected>,
+}
+
+/// A declared language.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Declared {
+    /// The language tag (BCP 47) as written, with `-` where `_` stood.
+    pub tag: String,
+    /// What declared it.
+    pub by: DeclaredBy,
+}
+
+/// What declared a language, strongest first (HTML Standard 3.2.6.2; the last is OpenGraph's).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum DeclaredBy {
+    /// `lang` of the `html` element; where it has none, of the `body`.
+    Lang,
+    /// `xml:lang` of them.
+    XmlLang,
+    /// `meta http-equiv=content-language`
+    Meta,
+    /// The `Content-Language` header.
+    Header,
+    /// `og:locale`
+    OpenGraph,
+}
+
+/// A language that was told by the text.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Detected {
+    /// ISO 639-1, or 639-3 where that has none.
+    pub code: &'static str,
+    /// 0.5 to 1.
+    pub confidence: f64,
+}
+
+impl DeclaredBy {
+    /// A short fixed name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            DeclaredBy::XmlLang => "xml:lang",
+            DeclaredBy::Lang => "lang",
+            DeclaredBy::Meta => "meta",
+            DeclaredBy::Header => "header",
+            DeclaredBy::OpenGraph => "og:locale",
+        }
+    }
+}
+
+impl Declared {
+    /// The first subtag in lower case.
+    fn primary(&self) -> String {
+        let primary = self.tag.split('-').next().unwrap_or_default();
+        primary.to_ascii_lowercase()
+    }
+}
+
+impl Language {
+    /// The language without region or script, in lower case. It is the declared one, unless
+    /// that could have been told and the text is clearly in another: many a template declares
+    /// English whatever is written in it.
+    #[must_use]
+    pub fn code(&self) -> Option<String> {
+        let declared = self.declared.as_ref().map(Declared::primary);
+        let Some(detected) = self.detected else {
+            return declared;
+        };
+        let wins = |declared: &String| detected.confidence >= CLEAR && can_be_told(declared);
+        let declared = declared.filter(|declared| !wins(declared));
+        Some(declared.unwrap_or_else(|| detected.code.to_owned()))
+    }
+
+    /// Takes a declaration; `several`: it may be a list, and one of more than one language
+    /// declares none.
+    pub(super) fn declare(
+        &mut self,
+        value: &str,
+        by: DeclaredBy,
+        line: u64,
+        oddities: &mut Oddities,
+    ) {
+        let value = value.trim();
+        let list = matches!(by, DeclaredBy::Meta | DeclaredBy::Header) && value.contains(',');
+        if value.is_empty() || list {
+            return;
+        }
+        if !is_tag(value) {
+            return oddities.note(ContentWhat::BadLanguageTag, line);
+        }
+        if self.declared.as_ref().is_none_or(|known| by < known.by) {
+            self.declared = Some(Declared {
+                tag: value.replace('_', "-"),
+                by,
+            });
+        }
+    }
+}
+
+/// Tells the language of `text`, the first part of it.
+pub(super) fn detect<'a>(
+    text: impl Iterator<Item = &'a str>,
+    limits: &ContentLimits,
+) -> Option<Detected> {
+    let mut sample = String::new();
+    let mut weigher = Weigher::default();
+    let mut weight = 0;
+    for part in text {
+        let room = limits.language_octets.saturating_sub(sample.len());
+        let part = &part[..part.floor_char_boundary(room)];
+        weight += part.chars().map(|c| weigher.add(c)).sum::<u32>();
+        sample.push_str(part);
+        sample.push(' ');
+        if sample.len() >= limits.language_octets {
+            break;
+        }
+    }
+    if weight < LEAST_WEIGHT {
+        return None;
+    }
+    let info = whatlang::detect(&sample)?;
+    let confidence = info.confidence();
+    let enough = confidence >= LEAST_CONFIDENCE;
+    enough.then(|| Detected {
+        code: two_letters(info.lang().code()),
+        confidence,
+    })
+}
+
+/// The form of RFC 5646 section 2.1, with `_` allowed, loosely: subtags of 1 to 8 letters and
+/// digits, the first of 2 to 8 letters, or `x` or `i` before others.
+fn is_tag(value: &str) -> bool {
+    let mut subtags = value.split(['-', '_']);
+    let first = subtags.next().unwrap_or_default();
+    let known =
+        first.bytes().all(|octet| octet.is_ascii_alphabetic()) && (2..=8).contains(&first.len());
+    let grandfathered = matches!(first, "x" | "X" | "i" | "I") && value.len() > 2;
+    let mut rest = subtags.take(8);
+    value.len() <= 64
+        && (known || grandfathered)
+        && rest.all(|subtag| {
+            (1..=8).contains(&subtag.len())
+                && subtag.bytes().all(|octet| octet.is_ascii_alphanumeric())
+        })
+}
+
+/// Whether a language is one of those that can be told by their text.
+fn can_be_told(code: &str) -> bool {
+    CODES
+        .iter()
+        .any(|(three, two)| code == *two || code == *three)
+}
+
+/// ISO 639-1 for 639-3.
+fn two_letters(code: &'static str) -> &'static str {
+    let found = CODES.iter().find(|(three, _)| *three == code);
+    found.map_or(code, |(_, two)| two)
+}
+
+/// ISO 639-3 and 639-1 of the languages that can be told.
+const CODES: &[(&str, &str)] = &[
+    ("afr", "af"),
+    ("aka", "ak"),
+    ("amh", "am"),
+    ("ara", "ar"),
+    ("aze", "az"),
+    ("bel", "be"),
+    ("ben", "bn"),
+    ("bul", "bg"),
+    ("cat", "ca"),
+    ("ces", "cs"),
+    ("cmn", "zh"),
+    ("cym", "cy"),
+    ("dan", "da"),
+    ("deu", "de"),
+    ("ell", "el"),
+    ("eng", "en"),
+    ("epo", "eo"),
+    ("est", "et"),
+    ("fin", "fi"),
+    ("fra", "fr"),
+    ("guj", "gu"),
+    ("heb", "he"),
+    ("hin", "hi"),
+    ("hrv", "hr"),
+    ("hun", "hu"),
+    ("hye", "hy"),
+    ("ind", "id"),
+    ("ita", "it"),
+    ("jav", "jv"),
+    ("jpn", "ja"),
+    ("kan", "kn"),
+    ("kat", "ka"),
+    ("khm", "km"),
+    ("kor", "ko"),
+    ("lat", "la"),
+    ("lav", "lv"),
+    ("lit", "lt"),
+    ("mal", "ml"),
+    ("mar", "mr"),
+    ("mkd", "mk"),
+    ("mya", "my"),
+    ("nep", "ne"),
+    ("nld", "nl"),
+    ("nob", "nb"),
+    ("ori", "or"),
+    ("pan", "pa"),
+    ("pes", "fa"),
+    ("pol", "pl"),
+    ("por", "pt"),
+    ("ron", "ro"),
+    ("rus", "ru"),
+    ("sin", "si"),
+    ("slk", "sk"),
+    ("slv", "sl"),
+    ("sna", "sn"),
+    ("spa", "es"),
+    ("srp", "sr"),
+    ("swe", "sv"),
+    ("tam", "ta"),
+    ("tel", "te"),
+    ("tgl", "tl"),
+    ("tha", "th"),
+    ("tuk", "tk"),
+    ("tur", "tr"),
+    ("ukr", "uk"),
+    ("urd", "ur"),
+    ("uzb", "uz"),
+    ("vie", "vi"),
+    ("yid", "yi"),
+    ("zul", "zu"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_language_that_can_be_told_has_a_short_code() {
+        for lang in whatlang::Lang::all() {
+            assert_eq!(two_letters(lang.code()).len(), 2, "{lang:?}");
+        }
+    }
+
+    #[test]
+    fn rfc5646_2_1_the_form_of_a_tag() {
+        for good in [
+            "en",
+            "en-GB",
+            "zh-Hant-TW",
+            "de_AT",
+            "x-klingon",
+            "sr-Latn",
+            "es-419",
+        ] {
+            assert!(is_tag(good), "{good}");
+        }
+        for bad in [
+            "e",
+            "english language",
+            "en-",
+            "en--GB",
+            "123",
+            "x-",
+            "de;at",
+            "<?php",
+        ] {
+            assert!(!is_tag(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! How much of a page's content is kept at most, and what is said when there was more.
+
+/// The most that is kept of one page. Reaching a limit is never an error: what is beyond it is
+/// left out, and the matching [`ContentWhat`] stands in the oddities.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ContentLimits {
+    /// Octets of the visible text.
+    pub text_octets: usize,
+    /// Blocks of text. What is beyond joins the last one.
+    pub blocks: usize,
+    /// Regions (elements that hold blocks). Text beyond counts to the region around it.
+    pub regions: usize,
+    /// Elements open at a time that are minded; deeper ones count to the one around them.
+    pub depth: usize,
+    /// Octets of the title, of the description, and of each other field of the head and of
+    /// JSON-LD.
+    pub field_octets: usize,
+    /// Keywords.
+    pub keywords: usize,
+    /// Octets of an id; a longer one is none.
+    pub id_octets: usize,
+    /// Octets of one JSON-LD script; a longer one is not read.
+    pub json_ld_octets: usize,
+    /// JSON-LD scripts.
+    pub json_ld_scripts: usize,
+    /// Items kept of all JSON-LD scripts together.
+    pub json_ld_items: usize,
+    /// Dates.
+    pub dates: usize,
+    /// Octets of the main text that its language is told by.
+    pub language_octets: usize,
+    /// Attributes of one tag.
+    pub attributes: usize,
+}
+
+impl Default for ContentLimits {
+    fn default() -> Self {
+        ContentLimits {
+            text_octets: 4 * 1024 * 1024,
+            blocks: 100_000,
+            regions: 100_000,
+            depth: 512,
+            field_octets: 4 * 1024,
+            keywords: 100,
+            id_octets: 512,
+            json_ld_octets: 256 * 1024,
+            json_ld_scripts: 16,
+            json_ld_items: 64,
+            dates: 32,
+            language_octets: 8 * 1024,
+            attributes: 1_000,
+        }
+    }
+}
+
+/// Something in a page's content that was wrong, or that was left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContentOddity {
+    /// What it was. A page's oddities hold each kind once.
+    pub what: ContentWhat,
+    /// The line where it was first met; the first line is 1. Where the matter is the whole
+    /// page's, 1.
+    pub line: u64,
+    /// How often it was met.
+    pub count: u64,
+}
+
+/// The kinds of [`ContentOddity`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum ContentWhat {
+    /// Text was cut at [`ContentLimits::text_octets`].
+    TextFull,
+    /// More blocks than [`ContentLimits::blocks`].
+    BlocksFull,
+    /// More regions than [`ContentLimits::regions`].
+    RegionsFull,
+    /// Elements nested deeper than [`ContentLimits::depth`].
+    TooDeep,
+    /// A field was cut at [`ContentLimits::field_octets`].
+    FieldCut,
+    /// More keywords than [`ContentLimits::keywords`].
+    KeywordsFull,
+    /// An id longer than [`ContentLimits::id_octets`].
+    IdTooLong,
+    /// A tag with more attributes than [`ContentLimits::attributes`].
+    TagCut,
+    /// More than one `rel=canonical`, and they differ.
+    SeveralCanonicals,
+    /// A `rel=canonical` in the body, where anybody's text may hold it; it was not taken.
+    CanonicalInBody,
+    /// A declared language that is no language tag (RFC 5646 section 2.1).
+    BadLanguageTag,
+    /// A JSON-LD script longer than [`ContentLimits::json_ld_octets`].
+    JsonLdTooLong,
+    /// JSON-LD that is no JSON, or nested deeper than 127 levels.
+    BrokenJsonLd,
+    /// More scripts or items than [`ContentLimits::json_ld_scripts`] and
+    /// [`ContentLimits::json_ld_items`].
+    JsonLdFull,
+    /// A date in no form that is known.
+    UnreadableDate,
+    /// A date that can't be: before the year 1500, the epoch itself, or later than the fetch.
+    ImplausibleDate,
+    /// The page says it was modified before it was published.
+    ModifiedBeforePublished,
+    /// More dates than [`ContentLimits::dates`].
+    DatesFull,
+}
+
+impl ContentWhat {
+    /// A short fixed name, for counting.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            ContentWhat::TextFull => "text-full",
+            ContentWhat::BlocksFull => "blocks-full",
+            ContentWhat::RegionsFull => "regions-full",
+            ContentWhat::TooDeep => "too-deep",
+            ContentWhat::FieldCut => "field-cut",
+            ContentWhat::KeywordsFull => "keywords-full",
+            ContentWhat::IdTooLong => "id-too-long",
+            ContentWhat::TagCut => "tag-cut",
+            ContentWhat::SeveralCanonicals => "several-canonicals",
+            ContentWhat::CanonicalInBody => "canonical-in-body",
+            ContentWhat::BadLanguageTag => "bad-language-tag",
+            ContentWhat::JsonLdTooLong => "json-ld-too-long",
+            ContentWhat::BrokenJsonLd => "broken-json-ld",
+            ContentWhat::JsonLdFull => "json-ld-full",
+            ContentWhat::UnreadableDate => "unreadable-date",
+            ContentWhat::ImplausibleDate => "implausible-date",
+            ContentWhat::ModifiedBeforePublished => "modified-before-published",
+            ContentWhat::DatesFull => "dates-full",
+        }
+    }
+}
+
+/// The oddities of a page, each kind once, so that they stay few on any input.
+#[derive(Debug, Default)]
+pub(super) struct Oddities {
+    list: Vec<ContentOddity>,
+}
+
+impl Oddities {
+    pub(super) fn note(&mut self, what: ContentWhat, line: u64) {
+        match self.list.iter_mut().find(|oddity| oddity.what == what) {
+            Some(oddity) => oddity.count += 1,
+            None => self.list.push(ContentOddity {
+                what,
+                line,
+                count: 1,
+            }),
+        }
+    }
+
+    pub(super) fn into_list(self) -> Vec<ContentOddity> {
+        self.list
+    }
+}

@@ -1,0 +1,210 @@
+//! The elements that are open, and the regions of a page that they make.
+//!
+//! A region is an element that holds blocks. They are kept in a flat list, each with the one
+//! around it, so that sums over them need one walk backwards, and nothing recurses.
+
+use html5ever::LocalName;
+
+use super::elements::Part;
+use super::hints::{Favour, Surround, Traits, judge};
+use super::limits::{ContentLimits, ContentWhat, Oddities};
+use super::model::BlockKind;
+
+/// An element that holds blocks.
+#[derive(Debug)]
+pub(super) struct Region {
+    /// The region around it; the first region is its own.
+    pub(super) parent: u32,
+    pub(super) part: Part,
+    pub(super) surround: Surround,
+    pub(super) favour: Favour,
+}
+
+/// An open element.
+struct Open {
+    name: LocalName,
+    part: Part,
+    region: u32,
+    /// What text in it is.
+    kind: BlockKind,
+    hidden: bool,
+    /// It stands in a `main` or `article`.
+    within: bool,
+}
+
+/// The open elements and all regions.
+pub(super) struct Regions {
+    pub(super) all: Vec<Region>,
+    open: Vec<Open>,
+    /// Elements open beyond the limit.
+    beyond: u32,
+    limits: (usize, usize),
+}
+
+impl Regions {
+    pub(super) fn new(limits: &ContentLimits) -> Regions {
+        let page = Region {
+            parent: 0,
+            part: Part::Page,
+            surround: Surround::No,
+            favour: Favour::No,
+        };
+        Regions {
+            all: vec![page],
+            open: Vec::new(),
+            beyond: 0,
+            limits: (limits.regions.max(1), limits.depth),
+        }
+    }
+
+    /// The region that text stands in.
+    pub(super) fn region(&self) -> u32 {
+        self.open.last().map_or(0, |open| open.region)
+    }
+
+    /// What text is that stands here.
+    pub(super) fn kind(&self) -> BlockKind {
+        self.open
+            .last()
+            .map_or(BlockKind::Paragraph, |open| open.kind)
+    }
+
+    /// Whether what stands here is hidden.
+    pub(super) fn is_hidden(&self) -> bool {
+        self.open.last().is_some_and(|open| open.hidden)
+    }
+
+    /// Whether what stands here is in a `main` or `article`, and in nothing in it that
+    /// surrounds text.
+    pub(super) fn is_favoured(&self) -> bool {
+        let surround = self.all[self.region() as usize].surround;
+        surround == Surround::No && self.open.last().is_some_and(|open| open.within)
+    }
+
+    /// How many elements are open.
+    pub(super) fn depth(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Opens an element. Items, rows, cells and terms end those before them.
+    pub(super) fn start(
+        &mut self,
+        name: &LocalName,
+        part: Part,
+        traits: &Traits<'_>,
+        line: u64,
+        oddities: &mut Oddities,
+    ) {
+        self.end_implied(part);
+        if self.open.len() >= self.limits.1 {
+            self.beyond = self.beyond.saturating_add(1);
+            return oddities.note(ContentWhat::TooDeep, line);
+        }
+        let around = self.open.last();
+        let within = around.is_some_and(|open| open.within);
+        let hidden = traits.hidden || around.is_some_and(|open| open.hidden);
+        let (surround, favour) = judge(part, traits, within);
+        let kind = kind_in(part, self.kind());
+        let region = match part.is_region() || surround > Surround::No {
+            true => self.add(part, surround, favour, line, oddities),
+            false => self.region(),
+        };
+        self.open.push(Open {
+            name: name.clone(),
+            part,
+            region,
+            kind,
+            hidden,
+            within: within || matches!(favour, Favour::Main | Favour::Article | Favour::Body),
+        });
+    }
+
+    /// Closes the innermost element of that name, and what is open in it. An end tag within a
+    /// cell never closes what stands around the table.
+    pub(super) fn end(&mut self, name: &LocalName, part: Part) {
+        if self.beyond > 0 {
+            self.beyond -= 1;
+            return;
+        }
+        let stops = |open: &Open| match part {
+            Part::Item => open.part == Part::List,
+            Part::Table | Part::Row | Part::Page => false,
+            Part::Cell => open.part == Part::Table,
+            _ => matches!(open.part, Part::Cell | Part::Table) && open.part != part,
+        };
+        self.close(|open| open.name == *name, stops);
+    }
+
+    fn end_implied(&mut self, part: Part) {
+        match part {
+            Part::Item => self.close(|open| open.part == part, |open| is_holder(open.part)),
+            Part::Term | Part::Definition => self.close(
+                |open| matches!(open.part, Part::Term | Part::Definition),
+                |open| is_holder(open.part),
+            ),
+            Part::Row => self.close(|open| open.part == part, |open| open.part == Part::Table),
+            Part::Cell => {
+                let ends = |open: &Open| matches!(open.part, Part::Row | Part::Table);
+                self.close(|open| open.part == part, ends);
+            }
+            _ => {}
+        }
+    }
+
+    /// Closes down to the innermost element that `is` it, unless one that `stops` is met first.
+    fn close(&mut self, is: impl Fn(&Open) -> bool, stops: impl Fn(&Open) -> bool) {
+        for at in (0..self.open.len()).rev() {
+            if is(&self.open[at]) {
+                return self.open.truncate(at);
+            }
+            if stops(&self.open[at]) {
+                return;
+            }
+        }
+    }
+
+    fn add(
+        &mut self,
+        part: Part,
+        surround: Surround,
+        favour: Favour,
+        line: u64,
+        oddities: &mut Oddities,
+    ) -> u32 {
+        let parent = self.region();
+        if self.all.len() >= self.limits.0 {
+            oddities.note(ContentWhat::RegionsFull, line);
+            return parent;
+        }
+        self.all.push(Region {
+            parent,
+            part,
+            surround,
+            favour,
+        });
+        u32::try_from(self.all.len() - 1).unwrap_or(parent)
+    }
+}
+
+/// Elements whose items and terms are their own.
+fn is_holder(part: Part) -> bool {
+    matches!(
+        part,
+        Part::List | Part::Terms | Part::Table | Part::Cell | Part::Nav | Part::Article
+    )
+}
+
+/// What text is in an element, where it was `around` outside of it.
+fn kind_in(part: Part, around: BlockKind) -> BlockKind {
+    match part {
+        Part::Item => BlockKind::ListItem,
+        Part::Term => BlockKind::Term,
+        Part::Definition => BlockKind::Definition,
+        Part::Cell => BlockKind::Cell,
+        Part::Caption => BlockKind::Caption,
+        Part::Quote => BlockKind::Quote,
+        Part::Pre => BlockKind::Code,
+        Part::Article | Part::Main | Part::Section => BlockKind::Paragraph,
+        _ => around,
+    }
+}

@@ -1,0 +1,140 @@
+//! Elements within a line of text that change what is done with it.
+
+use html5ever::LocalName;
+use html5ever::tokenizer::Tag;
+
+use super::dates::{DateKind, DateSource};
+use super::hints::Traits;
+
+/// A date as text is no longer.
+const TIME_OCTETS: usize = 80;
+
+/// What is open within a line of text.
+#[derive(Debug, Default)]
+pub(super) struct Spans {
+    /// A link is open.
+    pub(super) in_link: bool,
+    /// The last thing was the end of a link.
+    pub(super) after_link: bool,
+    /// The last thing was a line break.
+    pub(super) after_break: bool,
+    /// The element whose text is a date.
+    pub(super) time: Option<TimeText>,
+    hidden: Option<Hidden>,
+}
+
+/// A hidden element that is no container.
+#[derive(Debug)]
+struct Hidden {
+    name: LocalName,
+    /// Elements of that name open in it, with itself.
+    open: u32,
+    /// Containers that were open around it.
+    depth: usize,
+}
+
+/// Text that is a date.
+#[derive(Debug)]
+pub(super) struct TimeText {
+    pub(super) kind: DateKind,
+    pub(super) source: DateSource,
+    pub(super) name: &'static str,
+    pub(super) name_of_element: LocalName,
+    pub(super) text: String,
+}
+
+impl TimeText {
+    pub(super) fn new(
+        kind: DateKind,
+        source: DateSource,
+        name: &'static str,
+        name_of_element: &LocalName,
+    ) -> TimeText {
+        TimeText {
+            kind,
+            source,
+            name,
+            name_of_element: name_of_element.clone(),
+            text: String::new(),
+        }
+    }
+
+    pub(super) fn push(&mut self, text: &str) {
+        if self.text.len() <= TIME_OCTETS {
+            self.text
+                .push_str(&text[..text.floor_char_boundary(TIME_OCTETS + 1)]);
+        }
+    }
+}
+
+impl Spans {
+    /// Whether text here is hidden.
+    pub(super) fn is_hidden(&self) -> bool {
+        self.hidden.is_some()
+    }
+
+    /// A hidden element begins; `depth` containers are open.
+    pub(super) fn hide(&mut self, name: &LocalName, depth: usize) {
+        match &mut self.hidden {
+            None => {
+                self.hidden = Some(Hidden {
+                    name: name.clone(),
+                    open: 1,
+                    depth,
+                });
+            }
+            Some(_) => self.open_again(name),
+        }
+    }
+
+    /// An element begins; in a hidden one of the same name its end is not that one's.
+    pub(super) fn open_again(&mut self, name: &LocalName) {
+        if let Some(hidden) = self.hidden.as_mut().filter(|hidden| hidden.name == *name) {
+            hidden.open = hidden.open.saturating_add(1);
+        }
+    }
+
+    /// An element ends.
+    pub(super) fn end(&mut self, name: &LocalName) {
+        if let Some(hidden) = self.hidden.as_mut().filter(|hidden| hidden.name == *name) {
+            hidden.open -= 1;
+            if hidden.open == 0 {
+                self.hidden = None;
+            }
+        }
+    }
+
+    /// A block begins. It ends a hidden `p` or heading, whose end tags may be left out or are
+    /// lost, but no hidden `span` around it.
+    pub(super) fn end_hidden_at_block(&mut self, block: &LocalName) {
+        let ends = |hidden: &mut Hidden| {
+            matches!(
+                &*hidden.name,
+                "p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "summary" | "option"
+            ) && !matches!(&**block, "thead" | "tbody" | "tfoot")
+        };
+        self.hidden.take_if(ends);
+    }
+
+    /// Containers were closed: `depth` are open still.
+    pub(super) fn end_hidden_above(&mut self, depth: usize) {
+        self.hidden.take_if(|hidden| hidden.depth > depth);
+    }
+
+    /// An element of a drawing or formula begins. Titles and descriptions of drawings, and
+    /// annotations of formulas, are not seen.
+    pub(super) fn start_foreign(&mut self, tag: &Tag, depth: usize) {
+        let unseen = matches!(
+            &*tag.name,
+            "title" | "desc" | "metadata" | "annotation" | "annotation-xml" | "defs" | "symbol"
+        );
+        if tag.self_closing {
+            return;
+        }
+        if unseen || Traits::of(tag, 64).hidden {
+            self.hide(&tag.name, depth);
+        } else {
+            self.open_again(&tag.name);
+        }
+    }
+}

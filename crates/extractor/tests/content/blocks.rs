@@ -1,0 +1,203 @@
+//! How text becomes blocks, headings and sections.
+
+use std::fmt::Write as _;
+
+use expect_test::{Expect, expect};
+
+use crate::read;
+
+/// Blocks, one a line: `*` where main, kind, `#id`, text.
+fn check(html: &str, expected: Expect) {
+    let content = read(html);
+    let mut shown = String::new();
+    for block in &content.blocks {
+        let mark = if block.main { '*' } else { '-' };
+        let _ = write!(shown, "{mark} {}", block.kind.name());
+        if let Some(level) = block.kind.level() {
+            let _ = write!(shown, "{level}");
+        }
+        if let Some(id) = &block.id {
+            let _ = write!(shown, " #{id}");
+        }
+        let _ = writeln!(shown, " {:?}", content.text_of(block));
+    }
+    expected.assert_eq(&shown);
+}
+
+#[test]
+fn ours_kinds_of_blocks() {
+    check(
+        "<main><h1>One</h1><p>Two <b>and</b> more<ul><li>Three<li><p>Four</ul>\
+         <dl><dt id=t>Five<dd>Six</dl><table><caption>Seven</caption><tr><th>Eight<td>Nine</table>\
+         <blockquote>Ten</blockquote><figure><figcaption>Eleven</figcaption></figure>\
+         <pre>\nlet  x;\n  y\n</pre>Twelve</main>",
+        expect![[r#"
+            * heading1 "One"
+            * paragraph "Two and more"
+            * list_item "Three"
+            * list_item "Four"
+            * term #t "Five"
+            * definition "Six"
+            * caption "Seven"
+            * cell "Eight"
+            * cell "Nine"
+            * quote "Ten"
+            * caption "Eleven"
+            * code "let  x;\n  y"
+            * paragraph "Twelve"
+        "#]],
+    );
+}
+
+#[test]
+fn ours_ids_of_headings() {
+    check(
+        "<main><h1 id=own>Own</h1>a\
+         <h2><a name=within></a>Within</h2>b\
+         <a id=before></a><h2>Before</h2>c\
+         <section id=opened><h2>Opened</h2>d</section>\
+         <div class=section id=old><h2>Old way</h2>e</div>\
+         <div id=grid><h2>None</h2>f</div>\
+         <h2><span id=span>Span</span></h2>g<p id=far>h<h2>Not far</h2>i</main>",
+        expect![[r##"
+            * heading1 #own "Own"
+            * paragraph "a"
+            * heading2 #within "Within"
+            * paragraph "b"
+            * heading2 #before "Before"
+            * paragraph "c"
+            * heading2 #opened "Opened"
+            * paragraph "d"
+            * heading2 #old "Old way"
+            * paragraph "e"
+            * heading2 "None"
+            * paragraph "f"
+            * heading2 #span "Span"
+            * paragraph "g"
+            * paragraph #far "h"
+            * heading2 "Not far"
+            * paragraph "i"
+        "##]],
+    );
+}
+
+#[test]
+fn ours_headings_by_role_and_without_an_end() {
+    check(
+        "<main><div role=heading aria-level=3>Role</div><p>a<h2>Open<p>b<h3><div>Block</div></h3><p>c</main>",
+        expect![[r#"
+            * heading3 "Role"
+            * paragraph "a"
+            * heading2 "Open"
+            * paragraph "b"
+            * heading3 "Block"
+            * paragraph "c"
+        "#]],
+    );
+}
+
+#[test]
+fn ours_white_space_is_one_space_and_invisible_characters_go() {
+    check(
+        "<p> a\n\t b&nbsp;&nbsp;c\u{3000}d </p><p>Dampf&shy;schiff zero&#8203;width \u{feff}x\u{2060}y a\0b</p>\
+         <p>می\u{200c}خواهم</p><p>e\u{301} \u{fb01}</p>",
+        expect![[r#"
+            * paragraph "a b c d"
+            * paragraph "Dampfschiff zerowidth xy ab"
+            * paragraph "می\u{200c}خواهم"
+            * paragraph "e\u{301} ﬁ"
+        "#]],
+    );
+}
+
+#[test]
+fn ours_line_breaks_part_words_and_two_part_paragraphs() {
+    check(
+        "<p>a<br>b<br><br>c<br> <br>d<p>e<pre>f<br>g</pre>",
+        expect![[r#"
+            * paragraph "a b"
+            * paragraph "c"
+            * paragraph "d"
+            * paragraph "e"
+            * code "f\ng"
+        "#]],
+    );
+}
+
+#[test]
+fn ours_hidden_text_is_no_text() {
+    check(
+        "<p>a<span hidden>b<span>c</span>d</span>e<p hidden>f<p>g<div style='color:red; DISPLAY : none'>h<p>i</div>\
+         <div style='display:block'>j</div><ul><li hidden>k<li>l</ul><template>m</template>\
+         <svg><title>n</title><text>o</text></svg><math><mi>p</mi><annotation>q</annotation></math>\
+         <textarea>r</textarea><script>s</script><noscript>t</noscript><iframe>u</iframe>",
+        expect![[r#"
+            * paragraph "ae"
+            * paragraph "g"
+            * paragraph "j"
+            * list_item "l"
+            * paragraph "opt"
+        "#]],
+    );
+}
+
+#[test]
+fn ours_cells_and_items_end_those_before_them() {
+    check(
+        "<main><table><tr><td>a<td>b<table><tr><td>c</table>d<tr><td>e</table>f</div></td></main>",
+        expect![[r#"
+            * cell "a"
+            * cell "b"
+            * cell "c"
+            * cell "d"
+            * cell "e"
+            * paragraph "f"
+        "#]],
+    );
+}
+
+#[test]
+fn ours_sections_have_their_heading_and_its_id() {
+    let content = read(
+        "<nav><a href=/>Home</a></nav><main><p>Before<h2 id=a>A</h2><p>one<p>two<h3 id=b>B</h3><pre>x</pre></main>",
+    );
+    let mut shown = String::new();
+    for section in content.sections() {
+        let texts: Vec<&str> = section
+            .blocks
+            .iter()
+            .map(|block| content.text_of(block))
+            .collect();
+        let _ = writeln!(
+            shown,
+            "{} {:?} {:?} {texts:?}",
+            section.level, section.heading, section.id
+        );
+    }
+    expect![[r#"
+        0 None None ["Before"]
+        2 Some("A") Some("a") ["one", "two"]
+        3 Some("B") Some("b") ["x"]
+    "#]]
+    .assert_eq(&shown);
+    assert_eq!(content.visible_text(), "Home\nBefore\nA\none\ntwo\nB\nx");
+    assert_eq!(content.main_text(), "Before\nA\none\ntwo\nB\nx");
+}
+
+#[test]
+fn ours_one_pass_reads_the_same() {
+    let html = "<title>T</title><a href=x>l</a><main><p>Text</main>";
+    let given = crawl_extractor::Given::default();
+    let (limits, content_limits) = Default::default();
+    let (page, content) =
+        crawl_extractor::read_page(html.as_bytes(), &given, &limits, &content_limits);
+    assert_eq!(
+        content,
+        crawl_extractor::read_content(html.as_bytes(), &given, &content_limits)
+    );
+    assert_eq!(
+        page.links,
+        crawl_extractor::read_html(html.as_bytes(), None, &limits).links
+    );
+    assert_eq!(page.links.len(), 1);
+}
