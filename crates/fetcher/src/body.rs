@@ -55,7 +55,12 @@ pub(crate) async fn collect(mut response: Response, bounds: Bounds<'_>) -> Colle
     let mut kept = Kept::new(limit, announced.unwrap_or(0));
     let mut room = None;
     let end = loop {
-        let patience = bounds.deadline.min(Instant::now() + bounds.idle);
+        let now = Instant::now();
+        if now >= bounds.deadline {
+            // Octets that are there already would be taken before any timer is asked.
+            break End::Broken(bounds.late(bounds.deadline));
+        }
+        let patience = bounds.deadline.min(now + bounds.idle);
         let chunk = match timeout_at(patience, response.chunk()).await {
             Err(_) => break End::Broken(bounds.late(patience)),
             Ok(Ok(Some(chunk))) if chunk.is_empty() => continue,

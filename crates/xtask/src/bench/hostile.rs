@@ -25,6 +25,9 @@ pub(crate) struct HostileArgs {
     /// The whole time of an exchange, in seconds
     #[arg(long, value_name = "N", default_value_t = 20)]
     timeout: u64,
+    /// Measure the program of the dev profile, which is built sooner
+    #[arg(long)]
+    dev: bool,
 }
 
 /// The kinds that hold memory: without end, bombs, drips, silence.
@@ -54,7 +57,11 @@ pub(super) fn crawl(workspace: &Workspace, args: &HostileArgs) -> Result<()> {
         web.script(host, "/robots.txt", Answer::of(404));
         web.script(host, "/", kind.reply.clone());
     }
-    run(&mut workspace.cargo(&["build", "--release", "--package", "crawl"]))?;
+    let (profile, folder) = match args.dev {
+        true => ("dev", "debug"),
+        false => ("release", "release"),
+    };
+    run(&mut workspace.cargo(&["build", "--profile", profile, "--package", "crawl"]))?;
     let dir = workspace.target.join("bench-hostile");
     let config = workspace.target.join("bench-hostile.toml");
     let _ = fs::remove_dir_all(&dir);
@@ -62,7 +69,7 @@ pub(super) fn crawl(workspace: &Workspace, args: &HostileArgs) -> Result<()> {
     fs::write(&config, format!("seed = [\"{}\"]\n", seeds.join("\", \"")))?;
     let started = Instant::now();
     let child = workspace
-        .program(workspace.target.join("release").join("crawl"))
+        .program(workspace.target.join(folder).join("crawl"))
         .arg("--config")
         .arg(&config)
         .args(["-q", "--sitemaps", "off", "--retries", "0", "--delay", "0s"])
