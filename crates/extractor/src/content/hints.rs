@@ -141,7 +141,7 @@ fn by_role(role: &str) -> Option<(Surround, Favour)> {
     } else {
         SURROUND
             .iter()
-            .any(|name| is(name))
+            .any(is)
             .then_some((Surround::Element, Favour::No))
     }
 }

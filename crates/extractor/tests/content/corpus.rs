@@ -1,5 +1,11 @@
 //! The main text of whole pages, word by word beside what it should be.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "the pages lie in files beside the test"
+)]
+
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -104,7 +110,9 @@ fn check(prepare: impl Fn(&str) -> String, expected: Expect) {
 
 #[test]
 fn ours_main_text_of_the_corpus() {
-    check(str::to_owned, expect![[r#"
+    check(
+        str::to_owned,
+        expect![[r#"
         blog-index 98.3 100.0
         blog-post 97.0 100.0
         docs-javadoc 100.0 97.0
@@ -113,12 +121,15 @@ fn ours_main_text_of_the_corpus() {
         news-article 96.7 100.0
         qa 95.6 100.0
         mean 99.3 99.5
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn ours_main_text_of_pages_that_say_nothing_of_their_parts() {
-    check(laid_bare, expect![[r#"
+    check(
+        laid_bare,
+        expect![[r#"
         blog-index 98.3 100.0
         blog-post 78.5 100.0
         docs-javadoc 100.0 96.0
@@ -130,5 +141,6 @@ fn ours_main_text_of_pages_that_say_nothing_of_their_parts() {
         product 79.4 100.0
         qa 95.6 100.0
         mean 96.4 97.4
-    "#]]);
+    "#]],
+    );
 }
