@@ -6,6 +6,8 @@ mod corpus;
 mod head;
 mod hostile;
 mod moments;
+#[cfg(feature = "pdf")]
+mod pdf;
 
 use std::fmt::Write as _;
 
