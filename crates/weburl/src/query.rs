@@ -57,3 +57,26 @@ pub(crate) fn spliced(url: &CanonicalUrl, range: Range<usize>, with: &str) -> Op
     );
     canonicalize(None, &text).ok()
 }
+
+impl CanonicalUrl {
+    /// Names and values of its parameters, in order and as written.
+    pub fn parameters(&self) -> impl Iterator<Item = (&str, &str)> {
+        parts(self).map(|part| (name_of(part), value_of(part)))
+    }
+
+    /// The URL without the parameters of some names; nothing where it has none of them.
+    #[must_use]
+    pub fn without_parameters(
+        &self,
+        mut is_unwanted: impl FnMut(&str) -> bool,
+    ) -> Option<CanonicalUrl> {
+        let named = |part: &str| !part.is_empty();
+        let mut found = false;
+        let url = retain(self, |part| {
+            let unwanted = named(part) && is_unwanted(name_of(part));
+            found |= unwanted;
+            !unwanted
+        });
+        url.filter(|_| found)
+    }
+}

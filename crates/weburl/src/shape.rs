@@ -17,7 +17,8 @@ const MOST_LETTERS: usize = 12;
 
 /// A URL without its variable parts.
 ///
-/// Digits become `#`, ids drawn at random `~`, the last name of the path `*` (with its ending);
+/// Digits become `#`, ids drawn at random `~`, the last name of the path `*` (with its ending), but
+/// for a program's that is told parameters;
 /// path segments that come again become `(a|b)+`, and of the query the sorted names stay.
 ///
 /// ```
@@ -73,7 +74,8 @@ impl Shape {
             segments.pop();
         }
         let again = Repeats::of(&segments);
-        let mut pattern = again.pattern(&segments);
+        let is_program = url.as_url().query().is_some();
+        let mut pattern = again.pattern(&segments, is_program);
         if is_folder && !segments.is_empty() {
             pattern.push('/');
         }
@@ -93,6 +95,12 @@ impl Shape {
             names,
             signs,
         }
+    }
+
+    /// Whether some segment of its path comes again.
+    #[must_use]
+    pub fn has_repeats(&self) -> bool {
+        self.pattern.contains(")+")
     }
 
     /// The pattern whatever its parameters: what shows the same things in other selections.
@@ -136,7 +144,7 @@ impl Repeats {
         }
     }
 
-    fn pattern(&self, segments: &[&str]) -> String {
+    fn pattern(&self, segments: &[&str], is_program: bool) -> String {
         let mut pattern = String::new();
         for (at, segment) in segments.iter().enumerate() {
             if at == self.stretch.start && !self.stretch.is_empty() {
@@ -147,7 +155,8 @@ impl Repeats {
             }
             if !self.stretch.contains(&at) {
                 pattern.push('/');
-                pattern.push_str(&slot(segment, at + 1 == segments.len()));
+                let is_name = at + 1 == segments.len() && !is_program;
+                pattern.push_str(&slot(segment, is_name));
             }
         }
         if pattern.is_empty() {
@@ -157,14 +166,14 @@ impl Repeats {
     }
 }
 
-/// What stands for a segment; the last one is abstracted most.
-fn slot(segment: &str, is_last: bool) -> String {
+/// What stands for a segment; the page's own name is abstracted most.
+fn slot(segment: &str, is_name: bool) -> String {
     let bare = segment.split(';').next().unwrap_or(segment);
     if is_token(bare) || bare.starts_with("(S(") {
         return "~".to_owned();
     }
     let hashed = hashed(bare);
-    if !is_last {
+    if !is_name {
         return hashed;
     }
     let (stem, ending) = match bare.rsplit_once('.') {
@@ -322,8 +331,8 @@ mod tests {
             expect!["/api/java.base/java/util/*.html"],
         );
         check("/user/17/posts/3", expect!["/user/#/posts/#"]);
-        check("/x?b=1&a=2&b=3", expect!["/*?a&b query"]);
-        check("/x?", expect!["/*?"]);
+        check("/x?b=1&a=2&b=3", expect!["/x?a&b query"]);
+        check("/x?", expect!["/x?"]);
     }
 
     #[test]
@@ -333,18 +342,18 @@ mod tests {
             "/blog/2031/05/07/title-of-it",
             expect!["/blog/#/#/#/* date"],
         );
-        check("/cal?month=2031-05", expect!["/*?month date query"]);
+        check("/cal?month=2031-05", expect!["/cal?month date query"]);
         check("/events/2031-05-07", expect!["/events/#-#-# date"]);
         check("/events/20310507", expect!["/events/# date"]);
         check("/release/2031", expect!["/release/#"]);
         check("/v/3.11.2/x", expect!["/v/#.#.#/*"]);
-        check("/cal?year=1&week=52", expect!["/*?week&year date query"]);
+        check("/cal?year=1&week=52", expect!["/cal?week&year date query"]);
     }
 
     #[test]
     fn ours_tokens() {
         check("/s/8f3a91c0d4e75b26/docs/3", expect!["/s/~/docs/# token"]);
-        check("/x?sid=8f3a91c0d4e75b26", expect!["/*?sid token query"]);
+        check("/x?sid=8f3a91c0d4e75b26", expect!["/x?sid token query"]);
         check("/x;jsessionid=8f3a91c0d4e75b26/y", expect!["/x/* token"]);
         check(
             "/docs/internationalization2/x",
