@@ -10,7 +10,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use crawl_archive::rows::{ExcludedRow, PageRow};
-use crawl_engine::{Budgets, Config, Controls, Forbidden, Progress, ScopeRules, Stop, Summary};
+use crawl_engine::{
+    Budgets, Config, Controls, Forbidden, Progress, Revisits, ScopeRules, Stop, Summary,
+};
 use crawl_fetcher::FetchConfig;
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_policy::scope::ScopeMode;
@@ -87,6 +89,8 @@ async fn crawl(seed: &str, output: &Path) -> Result<Summary, Box<dyn Error>> {
             max_depth: None,
         },
         budgets: Budgets::default(),
+        recrawl: false,
+        revisits: Revisits::default(),
         max_redirects: 10,
         retries: 3,
         sitemaps: true,

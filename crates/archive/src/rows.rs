@@ -35,8 +35,20 @@ pub struct PageRow {
     pub warc: Option<WarcPlace>,
     /// The site's words for which the body is not in the archive; null where it is.
     pub withheld: Option<String>,
+    /// Which passage through the crawl's pages it belongs to, from 1; each URL has a row in a
+    /// round at most.
+    #[serde(default = "first_round")]
+    pub round: u32,
+    /// How the page stands against its last visit: `new`, `changed`, `same` or `gone`; null where
+    /// that is not known.
+    #[serde(default)]
+    pub change: Option<String>,
     /// Why there was no answer, or why the answer could not be read.
     pub error: Option<String>,
+}
+
+fn first_round() -> u32 {
+    1
 }
 
 impl PageRow {
@@ -211,10 +223,12 @@ mod tests {
                     offset: 512,
                 }),
                 withheld: None,
+                round: 1,
+                change: Some("new".into()),
                 error: None,
             },
             expect![[
-                r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","digest":"sha1:X","depth":1,"via":null,"title":" ","robots":{"verdict":"allowed","line":3,"rule":"Allow: /"},"usage":{"search":null,"ai-input":null,"train-ai":"refused","archive":null,"said":[{"vocabulary":"content-usage","channel":"robots","line":4,"raw":"train-ai=n"}]},"warc":{"file":"crawl-e-20261120235959-00000.warc.gz","offset":512},"withheld":null,"error":null}"#
+                r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","digest":"sha1:X","depth":1,"via":null,"title":" ","robots":{"verdict":"allowed","line":3,"rule":"Allow: /"},"usage":{"search":null,"ai-input":null,"train-ai":"refused","archive":null,"said":[{"vocabulary":"content-usage","channel":"robots","line":4,"raw":"train-ai=n"}]},"warc":{"file":"crawl-e-20261120235959-00000.warc.gz","offset":512},"withheld":null,"round":1,"change":"new","error":null}"#
             ]],
         );
     }

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use crawl_archive::ArchiveError;
 use crawl_engine::{
-    Budgets, Config, Controls, EngineError, Forbidden, HostBudget, Progress, ScopeRules, Stop,
-    Summary,
+    Budgets, Config, Controls, EngineError, Forbidden, HostBudget, Progress, Revisits, ScopeRules,
+    Stop, Summary,
 };
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_fetcher::{FetchConfig, ResolveOverride};
@@ -162,6 +162,11 @@ fn config(settings: &Settings, checked: &Checked) -> Config {
                 .map(|(name, terms)| (name.clone(), terms.budget()))
                 .collect(),
             max_time: scope.max_time.0.map(Span::get),
+        },
+        recrawl: settings.recrawl.recrawl.is_on(),
+        revisits: Revisits {
+            least: settings.recrawl.revisit_least.get(),
+            most: settings.recrawl.revisit_most.get(),
         },
         max_redirects: scope.max_redirects,
         retries: settings.fetch.retries,

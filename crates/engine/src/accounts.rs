@@ -8,8 +8,8 @@ use crawl_weburl::{HostKey, Origin};
 
 use crate::config::{Budgets, HostBudget};
 
-/// The durable form: pages, octets, microseconds, eight octets each.
-const STORED: usize = 24;
+/// The durable form: the round, pages, octets, microseconds, eight octets each.
+const STORED: usize = 32;
 
 /// The accounts of all hosts that this crawl knows.
 pub(crate) struct Accounts {
@@ -21,17 +21,19 @@ pub(crate) struct Accounts {
     full: HashMap<HostKey, &'static str>,
     /// Origins that found their host full while leases were out.
     turned_away: HashMap<HostKey, Vec<Origin>>,
-    /// Time that servers spent on our requests, over all hosts and runs.
+    /// Time that servers spent on our requests, over all hosts and the runs of this round.
     served: Duration,
+    /// What was spent in another round counts no more.
+    round: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
-    /// Settled, over all runs.
+    /// Settled, over the runs of this round.
     pages: u64,
-    /// Octets of bodies, over all runs.
+    /// Octets of bodies, over the runs of this round.
     octets: u64,
-    /// Sum of response times, over all runs.
+    /// Sum of response times, over the runs of this round.
     served: Duration,
     /// Leases that may still become pages.
     leases: u64,
@@ -48,12 +50,17 @@ impl Accounts {
             full: HashMap::new(),
             turned_away: HashMap::new(),
             served: Duration::ZERO,
+            round: 1,
         }
+    }
+
+    pub(crate) fn enter_round(&mut self, round: u32) {
+        self.round = round;
     }
 
     /// Takes up what was spent before; gives back what follows in the host's octets.
     pub(crate) fn restore<'a>(&mut self, host: &HostKey, stored: &'a [u8]) -> &'a [u8] {
-        let Some((account, rest)) = Accounts::read(stored) else {
+        let Some((account, rest)) = self.read(stored) else {
             return &[];
         };
         let known = self.by_host.entry(host.clone()).or_default();
@@ -69,7 +76,8 @@ impl Accounts {
 
     /// Earlier runs had servers spend so long on their requests.
     pub(crate) fn add_served(&mut self, stored: &[u8]) {
-        self.served += Accounts::read(stored).map_or(Duration::ZERO, |(account, _)| account.served);
+        let served = self.read(stored).map(|(account, _)| account.served);
+        self.served += served.unwrap_or_default();
     }
 
     /// A host left memory. Where hosts have budgets its account stays.
@@ -83,7 +91,7 @@ impl Accounts {
     pub(crate) fn stored(&self, host: &HostKey) -> Vec<u8> {
         let account = self.account(host);
         let served = u64::try_from(account.served.as_micros()).unwrap_or(u64::MAX);
-        [account.pages, account.octets, served]
+        [self.round.into(), account.pages, account.octets, served]
             .into_iter()
             .flat_map(u64::to_le_bytes)
             .collect()
@@ -163,22 +171,25 @@ impl Accounts {
         self.full.values().min().copied()
     }
 
-    /// Time that servers spent on our requests, over all hosts and runs.
+    /// Time that servers spent on our requests, over all hosts and the runs of this round.
     pub(crate) fn served(&self) -> Duration {
         self.served
     }
 
-    fn read(stored: &[u8]) -> Option<(Account, &[u8])> {
+    fn read<'a>(&self, stored: &'a [u8]) -> Option<(Account, &'a [u8])> {
         let (numbers, rest) = stored.split_first_chunk::<STORED>()?;
         let number = |at: usize| {
             let octets = numbers[8 * at..].first_chunk::<8>();
             octets.map_or(0, |octets| u64::from_le_bytes(*octets))
         };
-        let account = Account {
-            pages: number(0),
-            octets: number(1),
-            served: Duration::from_micros(number(2)),
-            ..Account::default()
+        let account = match number(0) == u64::from(self.round) {
+            true => Account {
+                pages: number(1),
+                octets: number(2),
+                served: Duration::from_micros(number(3)),
+                ..Account::default()
+            },
+            false => Account::default(),
         };
         Some((account, rest))
     }

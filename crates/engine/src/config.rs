@@ -13,6 +13,8 @@ use crawl_scheduler::Politeness;
 use crawl_weburl::CanonicalUrl;
 use tokio::sync::watch;
 
+use crate::visits::Revisits;
+
 /// A crawl's whole configuration. The engine adds no default to it.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -38,6 +40,10 @@ pub struct Config {
     pub scope: ScopeRules,
     /// When enough is enough.
     pub budgets: Budgets,
+    /// Whether a finished crawl begins another round: what is due is visited again.
+    pub recrawl: bool,
+    /// How often pages are due.
+    pub revisits: Revisits,
     /// Longest chain of redirects that is followed.
     pub max_redirects: u8,
     /// How often a URL whose exchange failed is tried again.
@@ -97,11 +103,11 @@ pub struct ScopeRules {
 /// Limits of a whole crawl; `None` is unlimited.
 #[derive(Clone, Debug, Default)]
 pub struct Budgets {
-    /// Rows of `pages.jsonl`, over all runs.
+    /// Rows of `pages.jsonl`, over all runs of a round.
     pub max_pages: Option<u64>,
-    /// Octets of bodies as they came, over all runs.
+    /// Octets of bodies as they came, over all runs of a round.
     pub max_bytes: Option<u64>,
-    /// Time that servers spent on our requests, over all runs.
+    /// Time that servers spent on our requests, over all runs of a round.
     pub max_server_time: Option<Duration>,
     /// Length of this run.
     pub max_time: Option<Duration>,
@@ -114,11 +120,11 @@ pub struct Budgets {
 /// Limits of a host; `None` is unlimited.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HostBudget {
-    /// Rows of `pages.jsonl`, over all runs.
+    /// Rows of `pages.jsonl`, over all runs of a round.
     pub max_pages: Option<u64>,
-    /// Octets of bodies as they came, robots.txt too, over all runs.
+    /// Octets of bodies as they came, robots.txt too, over all runs of a round.
     pub max_bytes: Option<u64>,
-    /// Sum of the response times, over all runs.
+    /// Sum of the response times, over all runs of a round.
     pub max_server_time: Option<Duration>,
     /// From this run's first request on.
     pub max_time: Option<Duration>,
@@ -179,9 +185,9 @@ pub enum Phase {
 pub struct Progress {
     /// What the crawl is doing.
     pub phase: Phase,
-    /// Rows of `pages.jsonl`, over all runs.
+    /// Rows of `pages.jsonl`, over all runs of the round.
     pub pages: u64,
-    /// Pages without an answer or with a status of 400 and above, over all runs.
+    /// Pages without an answer or with a status of 400 and above, over all runs of the round.
     pub failed: u64,
     /// URLs that were known and not asked for.
     pub excluded: u64,
@@ -193,7 +199,7 @@ pub struct Progress {
     pub hosts_waiting: u32,
     /// Hosts that asked for a rest or can't be reached.
     pub hosts_resting: u32,
-    /// Octets of bodies, over all runs.
+    /// Octets of bodies, over all runs of the round.
     pub bytes: u64,
     /// Pages of this run per second of this run.
     pub pages_per_second: f64,

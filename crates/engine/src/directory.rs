@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crawl_archive::{Archive, ArchiveOptions, LogFile, RowFile, Warcinfo};
 use crawl_frontier::{FjallFrontier, Frontier, FrontierError, KnownState, OpenError, Options};
+use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use crate::config::Config;
@@ -15,6 +16,8 @@ use crate::error::EngineError;
 use crate::item::Totals;
 use crate::journal::Journal;
 use crate::readers;
+use crate::rounds;
+use crate::visits::Visits;
 use crate::writer::Files;
 
 pub(crate) const META_TOTALS: &str = "totals";
@@ -52,6 +55,8 @@ pub(crate) struct Directory {
     /// Which URLs the last run may have died of.
     pub(crate) journal: Journal,
     pub(crate) totals: Totals,
+    /// The round that this run works in.
+    pub(crate) visits: Visits,
     pub(crate) scope_seeds: Vec<CanonicalUrl>,
     /// Whether an earlier run worked here.
     pub(crate) resumed: bool,
@@ -61,7 +66,7 @@ pub(crate) struct Directory {
 
 /// Opens the output directory: takes its lock, cuts files back to what the state
 /// knows, and writes `crawl.toml`.
-pub(crate) fn open(config: &Config) -> Result<Directory, EngineError> {
+pub(crate) fn open(config: &Config, now: Tick) -> Result<Directory, EngineError> {
     let dir = &config.output;
     let resumed = examine(dir)?;
     if !resumed && config.seeds.is_empty() {
@@ -76,7 +81,7 @@ pub(crate) fn open(config: &Config) -> Result<Directory, EngineError> {
     replace(&toml, &dir.join(TOML_BESIDE), config.config_text.as_bytes())
         .map_err(EngineError::disk(&toml))?;
     let requests = LogFile::open(&dir.join("requests.jsonl"))?;
-    let totals = frontier
+    let mut totals = frontier
         .meta(META_TOTALS)?
         .and_then(|bytes| Totals::from_bytes(&bytes))
         .unwrap_or_default();
@@ -85,6 +90,7 @@ pub(crate) fn open(config: &Config) -> Result<Directory, EngineError> {
     let cut_off = frontier.meta(META_RUN)?.is_some_and(|run| run != RUN_ENDED);
     let journal = open_journal(&state, &frontier)?;
     note_run(&frontier, RUN_OPEN)?;
+    let visits = rounds::take_up(&frontier, config, now, &mut totals)?;
     Ok(Directory {
         scope_seeds: scope_seeds
             .lines()
@@ -95,6 +101,7 @@ pub(crate) fn open(config: &Config) -> Result<Directory, EngineError> {
         requests,
         journal,
         totals,
+        visits,
         resumed,
         cut_off,
     })

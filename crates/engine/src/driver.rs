@@ -46,7 +46,7 @@ pub async fn run(config: Config, mut controls: Controls) -> Result<Summary, Engi
     let clock = Clock::start();
     let fetcher = Arc::new(Fetcher::new(config.fetch.clone(), clock)?);
     let config = Arc::new(config);
-    let directory = directory::open(&config)?;
+    let directory = directory::open(&config, clock.now())?;
     let mut driver = Driver::start(&config, clock, fetcher, directory)?;
     let looped = driver.turn(&mut controls).await;
     controls
@@ -84,6 +84,7 @@ impl Driver {
             mut requests,
             journal,
             totals,
+            visits,
             scope_seeds,
             resumed,
             cut_off,
@@ -102,6 +103,7 @@ impl Driver {
             now,
             now.as_micros(),
         );
+        ring.enter_round(visits);
         if let Some(path) = &config.host_locks {
             match HostLocks::open(path) {
                 Ok(locks) => ring.share_hosts(locks),
@@ -130,7 +132,7 @@ impl Driver {
         let (item_sender, items) = mpsc::channel();
         let abandon = Arc::new(AtomicBool::new(false));
         let given_up = Arc::clone(&abandon);
-        let writer = Writer::new(frontier, files, totals, scope_seeds);
+        let writer = Writer::new(frontier, files, totals, visits, scope_seeds);
         let writer = std::thread::Builder::new()
             .name("crawl-writer".to_owned())
             .spawn(move || {
@@ -148,7 +150,7 @@ impl Driver {
                 }
             })
             .map_err(EngineError::disk(&config.output))?;
-        let readers = Readers::start(config, item_sender, &abandon, &journal)
+        let readers = Readers::start(config, &visits, item_sender, &abandon, &journal)
             .map_err(EngineError::disk(&config.output))?;
         Ok(Driver {
             config: Arc::clone(config),

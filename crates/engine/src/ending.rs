@@ -24,15 +24,13 @@ impl Ring {
     /// The name of a budget of the whole crawl that leaves room for no further page.
     pub(crate) fn spent_budget(&self) -> Option<&'static str> {
         let budgets = &self.config.budgets;
+        let of_round = self.totals.since(&self.visits.round.before);
         if budgets
             .max_pages
-            .is_some_and(|max| self.totals.pages + self.leases_out >= max)
+            .is_some_and(|max| of_round.pages + self.leases_out >= max)
         {
             Some("max-pages")
-        } else if budgets
-            .max_bytes
-            .is_some_and(|max| self.totals.bytes >= max)
-        {
+        } else if budgets.max_bytes.is_some_and(|max| of_round.bytes >= max) {
             Some("max-bytes")
         } else if budgets
             .max_server_time

@@ -13,7 +13,9 @@ use crate::directory;
 use crate::error::EngineError;
 use crate::item::excluded_row;
 use crate::ring::Ring;
+use crate::rounds;
 use crate::summary::{Ended, SeedFailure, Summary};
+use crate::visits::EACH_ROUND;
 use crate::writer::Writer;
 
 /// Rows of `excluded.jsonl` by reason.
@@ -32,6 +34,7 @@ pub(crate) fn write_derived(
     let Writer {
         frontier,
         mut files,
+        visits,
         ..
     } = writer;
     let excluded = &mut files.excluded;
@@ -48,6 +51,9 @@ pub(crate) fn write_derived(
     excluded.sync()?;
     if let Some(archive) = &mut files.archive {
         archive.write_index()?;
+    }
+    if *ended != Ended::Interrupted {
+        rounds::note_over(&*frontier, &visits.round)?;
     }
     directory::note_end(&*frontier)?;
     count_by_reason(config)
@@ -101,19 +107,23 @@ pub(crate) fn summary(
     excluded: ExcludedCounts,
 ) -> Summary {
     let totals = ring.totals();
+    let of_round = totals.since(&ring.visits.round.before);
     let mut seeds_failed = std::mem::take(&mut ring.seeds_failed);
     if totals.seeds_fetched == 0 && seeds_failed.is_empty() {
         seeds_failed = unfetched_seeds(config, &*ring.frontier);
     }
     Summary {
         ended,
-        pages: totals.pages,
+        pages: of_round.pages,
         pages_of_run: totals.pages - ring.totals_at_start.pages,
-        failed: totals.failed,
+        failed: of_round.failed,
         pending: ring.frontier.counts().pending,
+        round: ring.visits.round.number,
+        changes: totals.changes,
+        next_due: ring.frontier.next_due(EACH_ROUND).ok().flatten(),
         requests: ring.requests,
         robots_requests: ring.robots_requests,
-        bytes: totals.bytes,
+        bytes: of_round.bytes,
         excluded,
         unusable: std::mem::take(&mut ring.unusable),
         seeds_fetched: totals.seeds_fetched,

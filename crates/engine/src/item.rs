@@ -7,7 +7,7 @@ use std::time::Duration;
 use crawl_archive::Encoded;
 use crawl_archive::rows::{ExcludedRow, LinkRow, PageRow, RequestRow, RobotsVerdict};
 use crawl_fetcher::robots::Compiled;
-use crawl_fetcher::{Exchange, Failure, Request};
+use crawl_fetcher::{Exchange, Failure, Request, Validators};
 use crawl_frontier::{Admission, Exclusion, Lease, Outcome};
 use crawl_policy::scope::Scope;
 use crawl_scheduler::{Permit, Spent};
@@ -15,7 +15,8 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use crate::config::Stop;
 use crate::error::EngineError;
-use crate::summary::SeedFailure;
+use crate::summary::{Changes, SeedFailure};
+use crate::visits::{DocumentState, Found, Past};
 
 /// What a permit is used for.
 #[derive(Debug)]
@@ -54,6 +55,16 @@ pub struct Judged {
     pub robots: RobotsVerdict,
     /// The rules of its origin then.
     pub rules: Arc<Compiled>,
+    /// What its last visit left.
+    pub(crate) past: Option<Box<Past>>,
+}
+
+impl Judged {
+    /// What is held of it already, so that the server may answer 304.
+    fn validators(&self) -> Validators {
+        let past = self.past.as_deref();
+        past.map_or_else(Validators::default, Past::validators)
+    }
 }
 
 impl Job {
@@ -61,7 +72,10 @@ impl Job {
     #[must_use]
     pub fn request(&self) -> Request {
         match self {
-            Job::Page { lease, .. } => Request::page(lease.url.clone()),
+            Job::Page { lease, judged } => Request {
+                validators: judged.validators(),
+                ..Request::page(lease.url.clone())
+            },
             Job::Robots { request, .. } | Job::TdmRep { request, .. } => request.clone(),
         }
     }
@@ -173,6 +187,8 @@ pub enum Item {
         lease: Lease,
         /// Why.
         exclusion: Exclusion,
+        /// What its last visit left.
+        past: Option<Box<Past>>,
     },
     /// A robots.txt exchange.
     Robots(RobotsItem),
@@ -195,6 +211,14 @@ pub struct PageItem {
     pub outcome: Outcome,
     /// The row for `pages.jsonl`; the writer adds the archive's place.
     pub row: PageRow,
+    /// What its last visit left.
+    pub(crate) past: Option<Box<Past>>,
+    /// What came of this one.
+    pub(crate) found: Found,
+    /// What the page says of how often it changes.
+    pub(crate) said: Option<DocumentState>,
+    /// When URLs that it names changed, by its own word, in seconds since the Unix epoch.
+    pub(crate) modified: Vec<(CanonicalUrl, u32)>,
     /// The exchange, where there was an answer.
     pub exchange: Option<Exchange>,
     /// Records for the archive, encoded from the exchange.
@@ -266,6 +290,29 @@ pub struct Totals {
     pub bytes: u64,
     /// Seeds, or what they were redirected to, that answered with a page.
     pub seeds_fetched: u64,
+    /// How the pages of this round stand against their last visits.
+    #[serde(default)]
+    pub changes: Changes,
+}
+
+impl Totals {
+    /// What came since.
+    pub(crate) fn since(&self, before: &Totals) -> Totals {
+        Totals {
+            pages: self.pages.saturating_sub(before.pages),
+            failed: self.failed.saturating_sub(before.failed),
+            bytes: self.bytes.saturating_sub(before.bytes),
+            ..*self
+        }
+    }
+
+    /// As the next round begins with.
+    pub(crate) fn without_changes(self) -> Totals {
+        Totals {
+            changes: Changes::default(),
+            ..self
+        }
+    }
 }
 
 /// A row that `excluded.jsonl` gets.

@@ -1,14 +1,16 @@
 //! From an exchange to archive records. Runs on reader threads.
 
 use crawl_archive::{
-    About, Capture, DigestAlgorithm, Encoded, Encoder, Protocol, RecordIds, Request, Timestamp,
-    Truncated,
+    About, Capture, DigestAlgorithm, Encoded, Encoder, Original, Protocol, RecordIds, Request,
+    Revisit, Timestamp, Truncated,
 };
-use crawl_fetcher::{Exchange, Truncation};
-use crawl_frontier::UrlKind;
+use crawl_fetcher::{Exchange, Truncation, Validators};
+use crawl_frontier::{Outcome, UrlKind};
 
 use crate::config::Config;
 use crate::item::{PageItem, RobotsItem, millis};
+use crate::read::redirect_target;
+use crate::visits::{Found, KnownPage, Past};
 
 /// Encodes exchanges for the archive, where there is one; else takes digests alone.
 pub(crate) struct Keeper {
@@ -41,12 +43,76 @@ impl Keeper {
         };
         let withheld = item.row.withheld.is_some();
         let kept: &[u8] = if withheld { &[] } else { &exchange.body };
-        item.capture = self.encode(&exchange, kept, about);
-        item.row.digest = Some(match &item.capture {
+        let known = item.past.as_deref().and_then(Past::page);
+        let unmodified = known.filter(|known| exchange.status == 304 && known.is_conditional());
+        let mut digest = None;
+        let revisit = match (unmodified, known) {
+            (Some(unmodified), _) => self
+                .original(&exchange, unmodified)
+                .map(Revisit::NotModified),
+            (None, Some(known)) if exchange.status == known.status && !withheld => {
+                let found = digest.insert(self.digest.of(&[&exchange.body]));
+                let same = (*found == known.digest).then_some(known);
+                same.and_then(|known| self.original(&exchange, known))
+                    .map(Revisit::IdenticalPayload)
+            }
+            _ => None,
+        };
+        item.capture = self.encode(&exchange, kept, revisit, about);
+        if let Some(unmodified) = unmodified {
+            // The URL is what it was; the row has the answer.
+            item.outcome = Outcome::Fetched {
+                status: unmodified.status,
+            };
+            item.row.digest = Some(unmodified.digest.clone());
+            item.found = Found::Same;
+            return item;
+        }
+        let digest = match &item.capture {
             Some(capture) if !withheld => capture.digest().to_owned(),
-            _ => self.digest.of(&[&exchange.body]),
-        });
+            _ => digest.unwrap_or_else(|| self.digest.of(&[&exchange.body])),
+        };
+        let is_archived = item.capture.is_some() && revisit.is_none() && !withheld;
+        item.found = self.found(&exchange, &digest, item.row.error.is_none(), is_archived);
+        item.row.digest = Some(digest);
         item
+    }
+
+    /// The record that holds what is as it was.
+    fn original<'a>(&self, exchange: &'a Exchange, known: &KnownPage) -> Option<Original<'a>> {
+        self.encoder.as_ref()?;
+        Some(Original {
+            record_id: None,
+            url: exchange.url.as_str(),
+            date: Timestamp::from_micros(known.archived?),
+        })
+    }
+
+    /// What an answer says of the page, for the next visit.
+    fn found(&self, exchange: &Exchange, digest: &str, is_whole: bool, is_archived: bool) -> Found {
+        let status = exchange.status;
+        if let Some(target) = redirect_target(exchange) {
+            let target = target.map_or_else(|why| why.name().to_owned(), |url| url.to_string());
+            let digest = self.digest.of(&[target.as_bytes()]);
+            return Found::Page(KnownPage::new(status, digest, Validators::default()));
+        }
+        match status {
+            200..=299 => {
+                // What could not be read whole is asked for in full again.
+                let validators = match is_whole {
+                    true => Validators::of(&exchange.headers),
+                    false => Validators::default(),
+                };
+                let page = KnownPage::new(status, digest.to_owned(), validators);
+                let started = exchange.started.as_micros();
+                Found::Page(KnownPage {
+                    archived: is_archived.then_some(started),
+                    ..page
+                })
+            }
+            404 | 410 => Found::Nothing,
+            _ => Found::Unknown,
+        }
     }
 
     /// Encodes a request for robots.txt.
@@ -59,13 +125,19 @@ impl Keeper {
                 more: &more,
                 ..About::default()
             };
-            item.capture = self.encode(&exchange, &exchange.body, about);
+            item.capture = self.encode(&exchange, &exchange.body, None, about);
         }
         item
     }
 
     /// `kept` is the body, or nothing where it is withheld.
-    fn encode(&mut self, exchange: &Exchange, kept: &[u8], about: About<'_>) -> Option<Encoded> {
+    fn encode(
+        &mut self,
+        exchange: &Exchange,
+        kept: &[u8],
+        revisit: Option<Revisit<'_>>,
+        about: About<'_>,
+    ) -> Option<Encoded> {
         let encoder = self.encoder.as_mut()?;
         let capture = Capture {
             url: &exchange.url,
@@ -87,7 +159,7 @@ impl Keeper {
                 Some(Truncation::Length) => Some(Truncated::Length),
                 None => None,
             },
-            revisit: None,
+            revisit,
             about,
         };
         Some(encoder.encode(&capture, &RecordIds::random()))

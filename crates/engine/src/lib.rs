@@ -30,6 +30,7 @@ mod read;
 mod readers;
 mod request_log;
 mod ring;
+mod rounds;
 mod rules;
 #[cfg(test)]
 mod simulated;
@@ -37,6 +38,7 @@ mod start;
 mod summary;
 mod suspects;
 mod usage;
+mod visits;
 mod writer;
 
 pub use config::{
@@ -47,4 +49,5 @@ pub use error::EngineError;
 pub use item::{Effect, Event, Item, Job, Judged};
 pub use locks::HostLocks;
 pub use ring::{Next, Ring};
-pub use summary::{Ended, SeedFailure, Summary, UnreachableHost};
+pub use summary::{Changes, Ended, SeedFailure, Summary, UnreachableHost};
+pub use visits::{Past, Revisits};

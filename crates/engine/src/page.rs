@@ -14,6 +14,7 @@ use crate::read::redirect_target;
 use crate::request_log;
 use crate::ring::Ring;
 use crate::usage;
+use crate::visits::Past;
 use crate::writer::is_guess;
 
 /// May a leased URL be asked for?
@@ -43,8 +44,10 @@ impl Ring {
             let Some(lease) = self.frontier.lease(origin)? else {
                 break;
             };
+            let past = self.past(&lease)?;
             let exclusion = match self.judge(&standing, &lease) {
                 Judgement::Allowed(judged) => {
+                    let judged = Judged { past, ..judged };
                     let Some(lease) = self.unless_suspect(now, lease, &judged, out) else {
                         continue;
                     };
@@ -63,7 +66,12 @@ impl Ring {
                     return Ok(None);
                 }
             };
-            self.write(Item::Excluded { lease, exclusion }, out);
+            let item = Item::Excluded {
+                lease,
+                exclusion,
+                past,
+            };
+            self.write(item, out);
         }
         let left = if full {
             0
@@ -72,6 +80,17 @@ impl Ring {
         };
         self.scheduler.waiting(now, origin, left);
         Ok(None)
+    }
+
+    /// What the last visit of a URL left; nothing in the first round.
+    fn past(&self, lease: &Lease) -> Result<Option<Box<Past>>, FrontierError> {
+        match self.visits.round.number {
+            ..=1 => Ok(None),
+            _ => {
+                let visit = self.frontier.visit(&lease.url)?;
+                Ok(visit.as_ref().and_then(Past::read).map(Box::new))
+            }
+        }
     }
 
     fn judge(&self, standing: &Standing, lease: &Lease) -> Judgement {
@@ -96,6 +115,7 @@ impl Ring {
                     None => Judgement::Allowed(Judged {
                         robots: request_log::robots_verdict(&verdict),
                         rules: Arc::clone(rules),
+                        past: None,
                     }),
                 }
             }

@@ -12,6 +12,7 @@ use crawl_extractor::{Element, Limits, LinkKind, Meta, Page, Rel, Sitemap, Sitem
 use crawl_fetcher::robots::Compiled;
 use crawl_fetcher::{DecodeEnd, DecodeLimits, Exchange, Failure, Limit};
 use crawl_frontier::{Admission, Exclusion, Lease, Outcome, Reason, Standing, UrlKind};
+use crawl_policy::date::unix_seconds;
 use crawl_policy::scope::{OutReason, Scope, ScopeVerdict};
 use crawl_policy::usage::{Ledger, Purpose};
 use crawl_policy::{PageDirectives, Place, ProductToken, Profile, Source};
@@ -21,6 +22,7 @@ use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 use crate::config::Config;
 use crate::item::{HostState, Judged, PageItem, Reading, millis};
 use crate::usage;
+use crate::visits::{DocumentState, Found, Past, Visits};
 
 /// Order of requests within an origin: the /sitemap.xml that nobody named.
 pub(crate) const PRIORITY_GUESS: u8 = 63;
@@ -42,10 +44,13 @@ pub(crate) struct Reader {
     pub(crate) link_rows: bool,
     pub(crate) max_redirects: u8,
     pub(crate) purpose: Option<Purpose>,
+    /// When pages may have been visited in an earlier round: what a sitemap says of their
+    /// changes counts.
+    pub(crate) is_revisit: bool,
 }
 
 impl Reader {
-    pub(crate) fn new(config: &Config) -> Reader {
+    pub(crate) fn new(config: &Config, visits: &Visits) -> Reader {
         Reader {
             agent: config.agent.clone(),
             profile: config.profile,
@@ -54,6 +59,7 @@ impl Reader {
             link_rows: config.links,
             max_redirects: config.max_redirects,
             purpose: config.purpose,
+            is_revisit: visits.round.number > 1,
         }
     }
 }
@@ -69,6 +75,8 @@ struct Content {
     links: Vec<Admission>,
     link_rows: Vec<LinkRow>,
     unusable: HashMap<&'static str, u64>,
+    said: Option<DocumentState>,
+    modified: Vec<(CanonicalUrl, u32)>,
 }
 
 impl Reader {
@@ -76,11 +84,12 @@ impl Reader {
     pub(crate) fn read(&self, reading: Reading) -> PageItem {
         let Reading {
             lease,
-            judged,
+            mut judged,
             exchange,
             scope,
             host,
         } = reading;
+        let past = judged.past.take();
         let read = || self.content(&lease, &judged.rules, &exchange, &scope);
         let content = catch_unwind(AssertUnwindSafe(read));
         let content = content.unwrap_or_else(|_| Content {
@@ -121,6 +130,10 @@ impl Reader {
             link_rows,
             unusable: content.unusable,
             joins_scope,
+            past,
+            found: Found::Unknown,
+            said: content.said,
+            modified: content.modified,
             exchange: Some(exchange),
             lease,
             host,
@@ -194,6 +207,7 @@ impl Reader {
         Content {
             title: page.title,
             charset: Some(page.charset),
+            said: DocumentState::of(pairs(&page.metas)),
             ..links.into_content()
         }
     }
@@ -246,11 +260,18 @@ impl Reader {
         }
         // A sitemap stands beside its site's root, however deep the index that named it.
         links.depth = 1;
+        let mut modified = Vec::new();
         for entry in &sitemap.entries {
             let url = canonicalize(Some(&lease.url), &entry.loc);
+            if let (true, Ok(url), Some(lastmod)) = (self.is_revisit, &url, &entry.lastmod) {
+                modified.extend(modified_at(lastmod).map(|at| (url.clone(), at)));
+            }
             links.add(url, too_deep.clone(), |_, _| None);
         }
-        links.into_content()
+        Content {
+            modified,
+            ..links.into_content()
+        }
     }
 
     fn redirect(
@@ -426,6 +447,15 @@ fn content_type(exchange: &Exchange) -> Option<Cow<'_, str>> {
     Some(String::from_utf8_lossy(value.as_bytes()))
 }
 
+/// A sitemap's `lastmod`, in seconds since the Unix epoch. A day alone means its end: the page may
+/// have changed until then.
+fn modified_at(lastmod: &str) -> Option<u32> {
+    let at = unix_seconds(lastmod)?;
+    let is_day = lastmod.trim().len() == "2026-11-21".len();
+    let at = at + if is_day { 86_400 } else { 0 };
+    Some(u32::try_from(at.max(0)).unwrap_or(u32::MAX))
+}
+
 /// The name of what kept a body from being decoded whole.
 fn decode_error(end: &DecodeEnd) -> Option<String> {
     match end {
@@ -499,6 +529,8 @@ fn row_without_answer(lease: &Lease, judged: Judged, started: Tick, took: Durati
         usage: None,
         warc: None,
         withheld: None,
+        round: 1,
+        change: None,
         error: None,
     }
 }
@@ -507,34 +539,42 @@ impl PageItem {
     /// A page that never answered, settled for good.
     pub(crate) fn failed(
         lease: Lease,
-        judged: Judged,
+        mut judged: Judged,
         failure: &Failure,
         host: HostState,
     ) -> PageItem {
+        let past = judged.past.take();
         let took = failure.ended.since(failure.started);
         let row = PageRow {
             error: Some(format!("{}: {}", failure.name(), failure.detail)),
             ..row_without_answer(&lease, judged, failure.started, took)
         };
-        PageItem::without_answer(lease, row, failure.name(), host)
+        PageItem::without_answer(lease, past, row, failure.name(), host)
     }
 
     /// A page that is not asked for any more, settled for good.
     pub(crate) fn given_up(
         lease: Lease,
-        judged: Judged,
+        mut judged: Judged,
         now: Tick,
         why: &str,
         host: HostState,
     ) -> PageItem {
+        let past = judged.past.take();
         let row = PageRow {
             error: Some(why.to_owned()),
             ..row_without_answer(&lease, judged, now, Duration::ZERO)
         };
-        PageItem::without_answer(lease, row, why, host)
+        PageItem::without_answer(lease, past, row, why, host)
     }
 
-    fn without_answer(lease: Lease, row: PageRow, why: &str, host: HostState) -> PageItem {
+    fn without_answer(
+        lease: Lease,
+        past: Option<Box<Past>>,
+        row: PageRow,
+        why: &str,
+        host: HostState,
+    ) -> PageItem {
         PageItem {
             outcome: Outcome::Failed {
                 why: why.to_owned(),
@@ -547,6 +587,10 @@ impl PageItem {
             link_rows: Vec::new(),
             unusable: HashMap::new(),
             joins_scope: None,
+            past,
+            found: Found::Unknown,
+            said: None,
+            modified: Vec::new(),
             lease,
             host,
         }

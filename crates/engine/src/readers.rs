@@ -12,6 +12,7 @@ use crate::item::{Item, Reading};
 use crate::journal::{Journal, Pen};
 use crate::keep::Keeper;
 use crate::read::Reader;
+use crate::visits::Visits;
 
 /// Something on its way to the writer.
 #[expect(
@@ -42,6 +43,7 @@ pub(crate) struct Readers {
 impl Readers {
     pub(crate) fn start(
         config: &Config,
+        visits: &Visits,
         items: Sender<Item>,
         abandon: &Arc<AtomicBool>,
         journal: &Journal,
@@ -51,7 +53,7 @@ impl Readers {
         let receiver = Arc::new(Mutex::new(receiver));
         let pens = journal.pens()?.into_iter().enumerate();
         let threads = pens.map(|(n, mut pen)| {
-            let (reader, mut keeper) = (Reader::new(config), Keeper::new(config));
+            let (reader, mut keeper) = (Reader::new(config, visits), Keeper::new(config));
             let (receiver, items, abandon) =
                 (Arc::clone(&receiver), items.clone(), Arc::clone(abandon));
             thread::Builder::new()

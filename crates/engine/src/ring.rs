@@ -18,8 +18,10 @@ use crate::item::{Committed, Effect, Event, HostState, Item, Job, Totals};
 use crate::locks::HostLocks;
 use crate::origins::Origins;
 use crate::request_log;
+use crate::rounds;
 use crate::summary::{Ended, SeedFailure};
 use crate::suspects::Suspects;
+use crate::visits::{Round, Visits};
 
 /// Octets of bodies on their way to the disk at which no more permits are asked for.
 /// Beside them there is what is in flight.
@@ -36,6 +38,7 @@ pub struct Ring {
     pub(crate) origins: Origins,
     pub(crate) scope: Arc<Scope>,
     pub(crate) accounts: Accounts,
+    pub(crate) visits: Visits,
     pub(crate) hosts: Hosts,
     pub(crate) locks: HostLocks,
     pub(crate) suspects: Suspects,
@@ -92,6 +95,10 @@ impl Ring {
             locks: HostLocks::none(),
             suspects: Suspects::default(),
             accounts: Accounts::new(&config.budgets, &config.politeness.sites),
+            visits: Visits {
+                round: Round::first(rounds::seconds(now)),
+                revisits: config.revisits,
+            },
             config,
             frontier,
             scope: Arc::new(scope),
@@ -114,6 +121,12 @@ impl Ring {
             unusable: BTreeMap::new(),
             seeds_failed: Vec::new(),
         }
+    }
+
+    /// Works in this round from now on.
+    pub(crate) fn enter_round(&mut self, visits: Visits) {
+        self.visits = visits;
+        self.accounts.enter_round(visits.round.number);
     }
 
     /// Minds other crawls of the same user from now on.
@@ -210,6 +223,7 @@ impl Ring {
         let counts = self.frontier.counts();
         let resting = self.scheduler.resting(now);
         let elapsed = now.since(self.started);
+        let of_round = self.totals.since(&self.visits.round.before);
         let fresh = self.totals.pages - self.totals_at_start.pages;
         let rate = fresh as f64 / elapsed.as_secs_f64().max(0.001);
         let left = (fresh > 0 && rate > 0.0)
@@ -220,14 +234,14 @@ impl Ring {
             } else {
                 Phase::Crawling
             },
-            pages: self.totals.pages,
-            failed: self.totals.failed,
+            pages: of_round.pages,
+            failed: of_round.failed,
             excluded: counts.excluded + counts.deferred,
             pending: counts.pending,
             in_flight: self.in_flight,
             hosts_waiting: resting.waiting_hosts,
             hosts_resting: u32::try_from(resting.paused.len()).unwrap_or(u32::MAX),
-            bytes: self.totals.bytes,
+            bytes: of_round.bytes,
             pages_per_second: rate,
             elapsed,
             left,

@@ -25,6 +25,7 @@ use crate::keep::Keeper;
 use crate::read::Reader;
 use crate::ring::{Next, Ring};
 use crate::summary::Ended;
+use crate::visits::{Revisits, Round, Visits};
 use crate::writer::{Files, Writer};
 
 const HOSTS: u64 = 60;
@@ -141,6 +142,8 @@ fn config(dir: &Path) -> Config {
             max_depth: None,
         },
         budgets: Budgets::default(),
+        recrawl: false,
+        revisits: Revisits::default(),
         max_redirects: 10,
         retries: 3,
         sitemaps: true,
@@ -202,8 +205,12 @@ fn crawl(seed: u64) -> (Vec<RequestRow>, Totals) {
         links: None,
     };
     let shared = Arc::clone(&frontier);
-    let mut writer = Writer::new(shared, files, Totals::default(), Vec::new());
-    let (reader, mut keeper) = (Reader::new(&config), Keeper::new(&config));
+    let visits = Visits {
+        round: Round::first(0),
+        revisits: config.revisits,
+    };
+    let mut writer = Writer::new(shared, files, Totals::default(), visits, Vec::new());
+    let (reader, mut keeper) = (Reader::new(&config, &visits), Keeper::new(&config));
     let mut ring = Ring::new(config, frontier, scope, Totals::default(), START, seed);
     let mut web = Web {
         seed,

@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, HostKey};
+use serde::{Deserialize, Serialize};
+
+use crate::visits::Change;
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,24 +43,55 @@ pub struct SeedFailure {
     pub why: String,
 }
 
+/// How the pages of a round stand against their last visits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changes {
+    /// Pages where there were none before.
+    pub new: u64,
+    /// Pages that are others.
+    pub changed: u64,
+    /// Pages that are as they were.
+    pub same: u64,
+    /// Pages that are no more.
+    pub gone: u64,
+}
+
+impl Changes {
+    pub(crate) fn add(&mut self, change: Change) {
+        let count = match change {
+            Change::New => &mut self.new,
+            Change::Changed => &mut self.changed,
+            Change::Same => &mut self.same,
+            Change::Gone => &mut self.gone,
+        };
+        *count += 1;
+    }
+}
+
 /// What a run comes to, for its last words.
 #[derive(Clone, Debug)]
 pub struct Summary {
     /// How it ended.
     pub ended: Ended,
-    /// Rows of `pages.jsonl`, over all runs.
+    /// Rows of `pages.jsonl`, over all runs of the round.
     pub pages: u64,
     /// Rows written by this run.
     pub pages_of_run: u64,
-    /// Rows without an answer or with a status of 400 and above, over all runs.
+    /// Rows without an answer or with a status of 400 and above, over all runs of the round.
     pub failed: u64,
     /// URLs that are pending.
     pub pending: u64,
+    /// The number of the round, from 1.
+    pub round: u32,
+    /// How the pages of the round stand against their last visits.
+    pub changes: Changes,
+    /// When the first page of the next round is due, in seconds since the Unix epoch.
+    pub next_due: Option<u32>,
     /// Requests sent by this run, robots.txt and retries among them.
     pub requests: u64,
     /// Requests among them for robots.txt.
     pub robots_requests: u64,
-    /// Octets of bodies, over all runs.
+    /// Octets of bodies, over all runs of the round.
     pub bytes: u64,
     /// Rows of `excluded.jsonl` by reason.
     pub excluded: BTreeMap<String, u64>,

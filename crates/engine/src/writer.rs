@@ -4,7 +4,7 @@
 //! before the transaction, and their lengths stand in it, so that after any death files
 //! can be cut back to what the state knows.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvError, TryRecvError};
@@ -14,13 +14,16 @@ use crawl_archive::{Archive, Encoded, RowFile};
 use crawl_frontier::{
     Admission, Admitted, Exclusion, Frontier, Lease, Outcome, Standing, Transaction, UrlKind,
 };
+use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, HostKey};
 
 use crate::directory::{META_SCOPE_SEEDS, META_TOTALS};
 use crate::error::EngineError;
 use crate::item::{Committed, HostState, Item, PageItem, RobotsItem, Totals, excluded_row};
 use crate::read::PRIORITY_GUESS;
+use crate::rounds::seconds;
 use crate::summary::SeedFailure;
+use crate::visits::{Found, Visits};
 
 /// Items in one transaction, at most: enough to share the cost of a sync, few enough
 /// for the next group not to wait long for its links to exist.
@@ -39,6 +42,7 @@ pub(crate) struct Writer {
     pub(crate) frontier: Arc<dyn Frontier>,
     pub(crate) files: Files,
     pub(crate) totals: Totals,
+    pub(crate) visits: Visits,
     /// The seeds of all runs and the targets of their redirects: what the scope starts from.
     scope_seeds: BTreeSet<CanonicalUrl>,
     /// The sequence of the newest state of each host that was kept.
@@ -50,12 +54,14 @@ impl Writer {
         frontier: Arc<dyn Frontier>,
         files: Files,
         totals: Totals,
+        visits: Visits,
         scope_seeds: Vec<CanonicalUrl>,
     ) -> Writer {
         Writer {
             frontier,
             files,
             totals,
+            visits,
             scope_seeds: scope_seeds.into_iter().collect(),
             newest: HashMap::new(),
         }
@@ -96,6 +102,7 @@ impl Writer {
             transaction: frontier.begin()?,
             files: &mut self.files,
             totals: self.totals,
+            visits: self.visits,
             scope_seeds: &mut self.scope_seeds,
             scope_grew: false,
             newest: &mut self.newest,
@@ -118,6 +125,7 @@ struct Group<'a> {
     transaction: Box<dyn Transaction + 'a>,
     files: &'a mut Files,
     totals: Totals,
+    visits: Visits,
     scope_seeds: &'a mut BTreeSet<CanonicalUrl>,
     scope_grew: bool,
     newest: &'a mut HashMap<HostKey, u64>,
@@ -133,8 +141,15 @@ impl Group<'_> {
                 self.keep_host(host.as_ref());
                 Ok(self.transaction.settle(lease, Outcome::Retry)?)
             }
-            Item::Excluded { lease, exclusion } => {
-                if !is_guess(&lease) {
+            Item::Excluded {
+                lease,
+                exclusion,
+                past,
+            } => {
+                let is_listed = past
+                    .as_ref()
+                    .is_some_and(|past| past.was_excluded_by(&exclusion));
+                if !is_guess(&lease) && !is_listed {
                     let row = excluded_row(&lease.url, &exclusion, lease.via.as_ref());
                     self.files.excluded.append(&row)?;
                 }
@@ -145,9 +160,17 @@ impl Group<'_> {
                         why,
                     });
                 }
-                Ok(self
-                    .transaction
-                    .settle(lease, Outcome::Excluded(exclusion))?)
+                let found = Found::Excluded(exclusion.clone());
+                let visits = &self.visits;
+                let visit = visits.after(
+                    visits.round.began,
+                    lease.kind,
+                    past.map(|past| *past),
+                    found,
+                    None,
+                );
+                let outcome = Outcome::Excluded(exclusion);
+                Ok(self.transaction.settle_until(lease, outcome, visit)?)
             }
             Item::Robots(robots) => self.robots(robots),
             Item::Seeds(seeds) => self.seeds(seeds),
@@ -187,9 +210,18 @@ impl Group<'_> {
             link_rows,
             unusable,
             joins_scope,
+            past,
+            found,
+            said,
+            modified,
             host,
             ..
         } = page;
+        let change = Visits::change(past.as_deref(), &found);
+        let at = seconds(Tick::from_micros(row.fetched_at.as_micros()));
+        let visit = self
+            .visits
+            .after(at, lease.kind, past.map(|past| *past), found, said);
         self.committed.leases += 1;
         self.committed.octets += row.bytes;
         if is_guess(&lease)
@@ -201,7 +233,7 @@ impl Group<'_> {
                 self.keep(capture)?;
             }
             self.keep_host(Some(&host));
-            return Ok(self.transaction.settle(lease, outcome)?);
+            return Ok(self.transaction.settle_until(lease, outcome, visit)?);
         }
         self.totals.pages += 1;
         self.totals.bytes += row.bytes;
@@ -227,6 +259,11 @@ impl Group<'_> {
         for (why, count) in unusable {
             *self.committed.unusable.entry(why).or_default() += count;
         }
+        row.round = self.visits.round.number;
+        row.change = change.map(|change| change.name().to_owned());
+        if let Some(change) = change {
+            self.totals.changes.add(change);
+        }
         if let Some(capture) = &capture {
             row.warc = self.keep(capture)?;
         }
@@ -240,8 +277,24 @@ impl Group<'_> {
         if let Some(target) = joins_scope {
             self.keep_scope_seed(&target);
         }
-        self.transaction.settle(lease, outcome)?;
-        self.admit(links)
+        self.transaction.settle_until(lease, outcome, visit)?;
+        let wanted = |admission: &Admission| admission.standing == Standing::Pending;
+        let wanted: HashSet<_> = match modified.is_empty() {
+            true => HashSet::new(),
+            false => links
+                .iter()
+                .filter(|link| wanted(link))
+                .map(|link| link.url.clone())
+                .collect(),
+        };
+        self.admit(links)?;
+        for (url, at) in modified {
+            if wanted.contains(&url) {
+                let before = self.visits.changed_since(at);
+                self.transaction.visit_again(&url, before)?;
+            }
+        }
+        Ok(())
     }
 
     fn robots(&mut self, robots: RobotsItem) -> Result<(), EngineError> {

@@ -38,9 +38,10 @@ use crate::visit::Visit;
 /// 8. **`lease` and `release` are quick** and never wait for a commit that is under way.
 /// 9. Bytes given to be kept come back as they were given; they are never read here.
 /// 10. **Visits.** A URL that was settled with a [`Visit`] is pending again, as if it were
-///    new, when a transaction asks for what is due, or for that URL: at the depth, priority
-///    and kind and by the way that its last lease had. What was kept of the visit stays
-///    until the URL is settled with another. Being met as a link makes no settled URL pending.
+///     new, when a transaction asks for what is due, or for that URL: at the depth, priority
+///     and kind and by the way that its last lease had. What was kept of the visit stays
+///     until the URL is settled with another. Being met as a link makes no settled URL
+///     pending.
 ///
 /// [`conformance`](crate::conformance) holds an implementation against these clauses.
 ///
@@ -103,11 +104,11 @@ pub trait Frontier: Send + Sync {
     /// [`FrontierError`] where the store fails.
     fn visit(&self, url: &CanonicalUrl) -> Result<Option<Visit>, FrontierError>;
 
-    /// When the next visit of a settled URL is due, if any is to be visited again.
+    /// When the next visit of a settled URL is due that is due after `after`, if there is one.
     ///
     /// # Errors
     /// [`FrontierError`] where the store fails.
-    fn next_due(&self) -> Result<Option<u32>, FrontierError>;
+    fn next_due(&self, after: u32) -> Result<Option<u32>, FrontierError>;
 
     /// The bytes last kept with [`Transaction::keep_robots`].
     ///

@@ -1,7 +1,8 @@
 //! Dates as pages write them: RFC 822, RFC 850, asctime, ISO 8601.
 
 /// Seconds since 1970-01-01T00:00:00Z; none where `text` is no date.
-pub(crate) fn unix_seconds(text: &str) -> Option<i64> {
+#[must_use]
+pub fn unix_seconds(text: &str) -> Option<i64> {
     iso(text.trim()).or_else(|| mail(text.trim()))
 }
 

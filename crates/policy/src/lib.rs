@@ -24,7 +24,7 @@
 
 mod actions;
 mod agent;
-mod date;
+pub mod date;
 mod page;
 mod robots;
 pub mod scope;

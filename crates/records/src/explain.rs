@@ -4,9 +4,11 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::path::Path;
 
+use crawl_archive::Timestamp;
 use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
 use crawl_frontier::{
-    Exclusion, FjallFrontier, Frontier as _, Known, KnownState, OpenError, Options,
+    Exclusion, FjallFrontier, Frontier as _, FrontierError, Known, KnownState, OpenError, Options,
+    Visit,
 };
 use crawl_weburl::CanonicalUrl;
 use serde::Serialize;
@@ -24,8 +26,12 @@ pub struct Explanation {
     pub url: String,
     /// `fetched`, `failed`, `excluded`, `deferred`, `pending` or `unknown`.
     pub state: &'static str,
-    /// Its row in `pages.jsonl`.
+    /// Its row in `pages.jsonl`, of the last round where it has several.
     pub page: Option<PageRow>,
+    /// Its rows in `pages.jsonl`.
+    pub visits: u64,
+    /// From when on it is visited again by `--recrawl`, RFC 3339.
+    pub due: Option<String>,
     /// Its row in `excluded.jsonl`, where it has one and no page.
     pub excluded: Option<ExcludedRow>,
     /// The latest requests that were sent for it.
@@ -80,10 +86,10 @@ pub fn explain(dir: &Path, url: &CanonicalUrl) -> Result<Explanation, RecordsErr
     let mut rows = pages(dir)?;
     while let Some(row) = rows.next_with(&needle) {
         // A row that mentions the URL otherwise, or is no row, is not about it.
-        found.page = row
-            .ok()
-            .filter(|row| row.url == url.as_str())
-            .or(found.page);
+        if let Some(row) = row.ok().filter(|row| row.url == url.as_str()) {
+            found.visits += 1;
+            found.page = Some(row);
+        }
     }
     let mut rows = excluded(dir)?;
     while let Some(row) = rows.next_with(&needle) {
@@ -94,9 +100,9 @@ pub fn explain(dir: &Path, url: &CanonicalUrl) -> Result<Explanation, RecordsErr
     }
     found.read_requests(dir, url, &needle)?;
     match known(dir, url) {
-        Ok(known) => {
+        Ok((known, visit)) => {
             found.state_read = StateRead::Read;
-            found.take_state(known);
+            found.take_state(known, visit);
         }
         Err(why) => found.state_read = why,
     }
@@ -104,7 +110,10 @@ pub fn explain(dir: &Path, url: &CanonicalUrl) -> Result<Explanation, RecordsErr
     Ok(found)
 }
 
-fn known(dir: &Path, url: &CanonicalUrl) -> Result<Option<Known>, StateRead> {
+/// What the state has of a URL, and of its last visit.
+type Stored = (Option<Known>, Option<Visit>);
+
+fn known(dir: &Path, url: &CanonicalUrl) -> Result<Stored, StateRead> {
     let state = dir.join("state");
     // Opening an empty directory would begin a frontier there.
     let entries = state.read_dir().ok().and_then(|mut entries| entries.next());
@@ -115,9 +124,11 @@ fn known(dir: &Path, url: &CanonicalUrl) -> Result<Option<Known>, StateRead> {
         OpenError::InUse { .. } => StateRead::InUse,
         why => StateRead::Broken(why.to_string()),
     })?;
-    frontier
-        .known(url)
-        .map_err(|why| StateRead::Broken(why.to_string()))
+    let broken = |why: FrontierError| StateRead::Broken(why.to_string());
+    Ok((
+        frontier.known(url).map_err(broken)?,
+        frontier.visit(url).map_err(broken)?,
+    ))
 }
 
 impl Explanation {
@@ -126,6 +137,8 @@ impl Explanation {
             url: url.to_string(),
             state: "unknown",
             page: None,
+            visits: 0,
+            due: None,
             excluded: None,
             requests: Vec::new(),
             requests_sent: 0,
@@ -167,10 +180,18 @@ impl Explanation {
         Ok(())
     }
 
-    fn take_state(&mut self, known: Option<Known>) {
+    fn take_state(&mut self, known: Option<Known>, visit: Option<Visit>) {
         let Some(known) = known else {
             return;
         };
+        let waits = matches!(
+            known.state,
+            KnownState::Pending { .. } | KnownState::Leased { .. }
+        );
+        self.due = visit.filter(|_| !waits).map(|visit| {
+            let due = Timestamp::from_micros(u64::from(visit.due) * 1_000_000);
+            due.rfc3339_millis()
+        });
         self.depth = Some(known.depth);
         self.via = known.via.map(|via| via.to_string());
         let exclusion = |exclusion: Exclusion| {
@@ -240,6 +261,9 @@ impl fmt::Display for Explanation {
                 (None, Some(error)) => writeln!(f, "  error: {error}")?,
                 (None, None) => {}
             }
+            if let Some(change) = &page.change {
+                writeln!(f, "  round {}: {change}", page.round)?;
+            }
             if let Some(robots) = &page.robots {
                 rule(
                     f,
@@ -272,6 +296,12 @@ impl fmt::Display for Explanation {
         }
         if let Some(depth) = self.depth {
             writeln!(f, "  depth: {depth}")?;
+        }
+        if self.visits > 1 {
+            writeln!(f, "  visits: {}", self.visits)?;
+        }
+        if let Some(due) = &self.due {
+            writeln!(f, "  visited again by --recrawl from {due} on")?;
         }
         writeln!(f, "  requests sent for it: {}", self.requests_sent)?;
         for request in &self.requests {
@@ -306,7 +336,7 @@ fn rule(
 }
 
 fn request_line(request: &RequestRow) -> String {
-    let at = crawl_archive::Timestamp::from_micros(request.start.saturating_mul(1000));
+    let at = Timestamp::from_micros(request.start.saturating_mul(1000));
     let came = match (request.status, &request.failure) {
         (Some(status), _) => status.to_string(),
         (None, Some(failure)) => failure.clone(),

@@ -56,6 +56,9 @@ impl Report {
         table(page, "Pages by status", &self.pages.by_status)?;
         table(page, "Pages by type", &self.pages.by_type)?;
         table(page, "Pages by depth", &self.pages.by_depth)?;
+        if self.pages.rounds.len() > 1 {
+            table(page, "Rounds", &self.pages.rounds)?;
+        }
         table(page, "Excluded by reason", &self.excluded.by_reason)?;
         table(page, "Requests by purpose", &self.requests.by_purpose)?;
         table(
@@ -104,7 +107,11 @@ impl Report {
     }
 }
 
-fn table<K: Display>(page: &mut String, title: &str, counts: &BTreeMap<K, u64>) -> fmt::Result {
+fn table<K: Display, V: Display>(
+    page: &mut String,
+    title: &str,
+    counts: &BTreeMap<K, V>,
+) -> fmt::Result {
     if counts.is_empty() {
         return Ok(());
     }

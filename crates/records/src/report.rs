@@ -67,6 +67,50 @@ pub struct Pages {
     pub by_type: BTreeMap<String, u64>,
     /// By links followed from a seed.
     pub by_depth: BTreeMap<u32, u64>,
+    /// The rounds of the crawl by their number: 1, and one more for each `--recrawl`.
+    #[serde(default)]
+    pub rounds: BTreeMap<u32, Round>,
+}
+
+/// The rows of one round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Round {
+    /// All of its rows.
+    pub rows: u64,
+    /// Pages where there were none before.
+    pub new: u64,
+    /// Pages that are others than at their last visit.
+    pub changed: u64,
+    /// Pages that are as they were.
+    pub same: u64,
+    /// Pages that are no more.
+    pub gone: u64,
+}
+
+impl Round {
+    fn add(&mut self, row: &PageRow) {
+        self.rows += 1;
+        match row.change.as_deref() {
+            Some("new") => self.new += 1,
+            Some("changed") => self.changed += 1,
+            Some("same") => self.same += 1,
+            Some("gone") => self.gone += 1,
+            _ => {}
+        }
+    }
+}
+
+impl std::fmt::Display for Round {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Round {
+            new,
+            changed,
+            same,
+            gone,
+            ..
+        } = self;
+        write!(f, "{new} new, {changed} changed, {same} same, {gone} gone")
+    }
 }
 
 /// The rows of `excluded.jsonl`, counted.
@@ -287,6 +331,7 @@ impl Pages {
             *self.by_type.entry(kind).or_default() += 1;
         }
         *self.by_depth.entry(row.depth).or_default() += 1;
+        self.rounds.entry(row.round).or_default().add(row);
     }
 }
 

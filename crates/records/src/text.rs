@@ -23,6 +23,11 @@ impl Display for Report {
         list(f, &pages.by_outcome)?;
         writeln!(f, "statuses  {}", counted(&pages.by_status))?;
         writeln!(f, "failed    {}", pages.failed)?;
+        if pages.rounds.len() > 1 {
+            for (number, round) in &pages.rounds {
+                writeln!(f, "round {number:<4}{round}")?;
+            }
+        }
         writeln!(f, "excluded  {}", self.excluded.total)?;
         list(f, &self.excluded.by_reason)?;
         writeln!(f, "requests  {}", self.requests.total)?;

@@ -35,6 +35,9 @@ pub(crate) fn closing(summary: &Summary, exe: &str) -> String {
             false => fetched,
         },
     );
+    if summary.round > 1 {
+        line("round", round(summary));
+    }
     line("barred", barred(summary));
     line("failed", grouped(summary.failed));
     if summary.pending > 0 {
@@ -60,6 +63,27 @@ pub(crate) fn closing(summary: &Summary, exe: &str) -> String {
         );
     }
     text
+}
+
+/// What a later round found, and when the next finds something due.
+fn round(summary: &Summary) -> String {
+    let changes = &summary.changes;
+    let counts = [
+        (changes.new, "new"),
+        (changes.changed, "changed"),
+        (changes.same, "same"),
+        (changes.gone, "gone"),
+    ];
+    let counts = counts.map(|(count, name)| format!("{} {name}", grouped(count)));
+    let due = summary
+        .next_due
+        .map(|due| jiff::Timestamp::from_second(due.into()));
+    let due = match due {
+        Some(Ok(due)) if due > jiff::Timestamp::now() => format!("; next page due from {due:.0}"),
+        Some(_) => "; more is due now".to_owned(),
+        None => String::new(),
+    };
+    format!("{}: {}{due}", summary.round, counts.join(", "))
 }
 
 /// Hosts that were waited for in vain, and seeds that failed.
@@ -167,7 +191,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
-    use crawl_engine::{Ended, SeedFailure, Summary, UnreachableHost};
+    use crawl_engine::{Changes, Ended, SeedFailure, Summary, UnreachableHost};
     use crawl_scheduler::Tick;
     use crawl_weburl::{HostKey, canonicalize};
     use expect_test::{Expect, expect};
@@ -181,6 +205,9 @@ mod tests {
             pages_of_run: 1234,
             failed: 2,
             pending: 0,
+            round: 1,
+            changes: Changes::default(),
+            next_due: None,
             requests: 1300,
             robots_requests: 1,
             bytes: 12_345_678,
@@ -213,6 +240,29 @@ mod tests {
               took:     21m41s, 1,300 requests, 1 of them for robots.txt
               lies in:  crawl-e.example
         "#]],
+        );
+        let mut round = summary(Ended::Finished);
+        round.resumed = true;
+        round.round = 3;
+        round.changes = Changes {
+            new: 3,
+            changed: 51,
+            same: 1178,
+            gone: 2,
+        };
+        round.next_due = Some(4_000_000_000);
+        check(
+            &round,
+            0,
+            expect![[r#"
+                finished
+                  fetched:  1,234 pages, 12.3 MB (1,234 pages in this run)
+                  round:    3: 3 new, 51 changed, 1,178 same, 2 gone; next page due from 2096-10-02T07:06:40Z
+                  barred:   1,045 (robots 40, scope 1,005)
+                  failed:   2
+                  took:     21m41s, 1,300 requests, 1 of them for robots.txt
+                  lies in:  crawl-e.example
+            "#]],
         );
         let mut nothing_left = summary(Ended::Finished);
         nothing_left.resumed = true;

@@ -238,6 +238,7 @@ fn check_numbers(settings: &Settings) -> Result<(), Refusal> {
         );
     }
     check_robots_times(settings)?;
+    check_revisits(settings)?;
     let jitter = politeness.jitter.0;
     if jitter > MOST_JITTER {
         return Err(
@@ -284,6 +285,20 @@ fn check_robots_times(settings: &Settings) -> Result<(), Refusal> {
             "--robots-retry {first} is more than --robots-retry-most {most}"
         ))
         .hint("the first wait is the shortest one")),
+        false => Ok(()),
+    }
+}
+
+fn check_revisits(settings: &Settings) -> Result<(), Refusal> {
+    let (least, most) = (
+        settings.recrawl.revisit_least,
+        settings.recrawl.revisit_most,
+    );
+    match least.get() > most.get() {
+        true => Err(Refusal::usage(format!(
+            "--revisit-least {least} is more than --revisit-most {most}"
+        ))
+        .hint("between them lies how often a page is visited again")),
         false => Ok(()),
     }
 }

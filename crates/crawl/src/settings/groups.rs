@@ -96,8 +96,8 @@ table! { "scope", "Where we go [scope]", ScopeLayer, Scope {
     max_depth: Limit<Count> = Limit::UNLIMITED;
     /// End after so many pages
     ///
-    /// Counts the rows of pages.jsonl, over all runs of this crawl; robots.txt files
-    /// and what was barred do not count.
+    /// Counts the rows of pages.jsonl, over all runs of this crawl (of this round, with
+    /// --recrawl); robots.txt files and what was barred do not count.
     #[arg(value_name = "N")]
     max_pages: Limit<Count> = Limit::UNLIMITED;
     /// At most so many pages from one host
@@ -256,6 +256,23 @@ table! { "exclusion", "What we keep away from [exclusion]", ExclusionLayer, Excl
     robots_last_good: Span = Span::from_secs(30 * 24 * 60 * 60);
 }}
 
+table! { "recrawl", "What we visit again [recrawl]", RecrawlLayer, Recrawl {
+    /// Begin another round once the last is over: visit again what is due
+    ///
+    /// A page is due in the round after its first visit; then the later the longer it
+    /// stays as it is, and the sooner if it changed. Requests carry ETag and Last-Modified of
+    /// what is held. Where DIR holds no crawl, one begins. A round that was interrupted is
+    /// finished first. Never taken over from crawl.toml.
+    #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+    recrawl: Switch = Switch::Off;
+    /// Visit no page again sooner than this
+    #[arg(value_name = "DURATION")]
+    revisit_least: Span = Span::ZERO;
+    /// Visit each page again after this, however seldom it changes
+    #[arg(value_name = "DURATION")]
+    revisit_most: Span = Span::from_secs(30 * 24 * 60 * 60);
+}}
+
 table! { "fetch", "How we fetch [fetch]", FetchLayer, Fetch {
     /// Longest time for a whole exchange
     #[arg(value_name = "DURATION")]
@@ -345,6 +362,8 @@ pub(crate) struct Layer {
     #[command(flatten)]
     pub(crate) exclusion: ExclusionLayer,
     #[command(flatten)]
+    pub(crate) recrawl: RecrawlLayer,
+    #[command(flatten)]
     pub(crate) fetch: FetchLayer,
     #[command(flatten)]
     pub(crate) output: OutputLayer,
@@ -364,6 +383,7 @@ pub(crate) struct Settings {
     pub(crate) scope: Scope,
     pub(crate) politeness: Politeness,
     pub(crate) exclusion: Exclusion,
+    pub(crate) recrawl: Recrawl,
     pub(crate) fetch: Fetch,
     pub(crate) output: Output,
     pub(crate) display: Display,
@@ -376,6 +396,7 @@ pub(crate) const TABLES: &[(&str, &[&str])] = &[
     (ScopeLayer::TABLE, ScopeLayer::FIELDS),
     (PolitenessLayer::TABLE, PolitenessLayer::FIELDS),
     (ExclusionLayer::TABLE, ExclusionLayer::FIELDS),
+    (RecrawlLayer::TABLE, RecrawlLayer::FIELDS),
     (FetchLayer::TABLE, FetchLayer::FIELDS),
     (OutputLayer::TABLE, OutputLayer::FIELDS),
     (DisplayLayer::TABLE, DisplayLayer::FIELDS),
@@ -390,6 +411,7 @@ impl Layer {
             scope: self.scope.over(beneath.scope),
             politeness: self.politeness.over(beneath.politeness),
             exclusion: self.exclusion.over(beneath.exclusion),
+            recrawl: self.recrawl.over(beneath.recrawl),
             fetch: self.fetch.over(beneath.fetch),
             output: self.output.over(beneath.output),
             display: self.display.over(beneath.display),
@@ -405,6 +427,7 @@ impl Layer {
             scope: self.scope.settle(),
             politeness: self.politeness.settle(),
             exclusion: self.exclusion.settle(),
+            recrawl: self.recrawl.settle(),
             fetch: self.fetch.settle(),
             output: self.output.settle(),
             display: self.display.settle(),

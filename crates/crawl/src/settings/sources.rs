@@ -71,6 +71,8 @@ fn of_crawl(output: &Path) -> Result<Layer, Refusal> {
             let mut layer = file::read(&path)?;
             // The directory may have been moved since.
             layer.output.output = None;
+            // A crawl that is gone on with begins a round only where that is asked for.
+            layer.recrawl.recrawl = None;
             Ok(layer)
         }
         _ => Err(Refusal::usage(format!(

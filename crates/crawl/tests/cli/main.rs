@@ -14,5 +14,6 @@ mod help;
 mod inspect;
 mod job;
 mod records;
+mod recrawl;
 mod refusals;
 mod robots;

@@ -6,6 +6,7 @@
 mod failure;
 mod journal;
 mod reach;
+mod recrawl;
 mod restart;
 mod robots;
 mod support;

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
 use crawl_engine::{
-    Budgets, Config, Controls, EngineError, Forbidden, Progress, ScopeRules, Stop, Summary,
+    Budgets, Config, Controls, EngineError, Forbidden, Progress, Revisits, ScopeRules, Stop,
+    Summary,
 };
 use crawl_fetcher::FetchConfig;
 use crawl_fetcher::robots::RobotsTimes;
@@ -52,6 +53,8 @@ impl Crawl {
                 max_depth: None,
             },
             budgets: Budgets::default(),
+            recrawl: false,
+            revisits: Revisits::default(),
             max_redirects: 10,
             retries: 2,
             sitemaps: true,

@@ -132,7 +132,9 @@ clauses! {
             settle_until(bench.frontier(), lease(bench.frontier()), at, due);
         }
         bench.die();
-        assert_eq!(bench.frontier().next_due().unwrap(), Some(50));
+        assert_eq!(bench.frontier().next_due(0).unwrap(), Some(50));
+        assert_eq!(bench.frontier().next_due(50).unwrap(), Some(100));
+        assert_eq!(bench.frontier().next_due(101).unwrap(), None);
         assert_eq!(visit_due(bench.frontier(), 49, 9), 0);
         assert_eq!(order(bench.frontier()), "");
         assert_eq!(visit_due(bench.frontier(), 100, 9), 2);
@@ -140,7 +142,7 @@ clauses! {
         bench.die();
         let frontier = bench.frontier();
         let counts = Counts { known: 3, pending: 2, fetched: 1, ..Counts::default() };
-        assert_eq!((frontier.counts(), frontier.next_due().unwrap()), (counts, Some(101)));
+        assert_eq!((frontier.counts(), frontier.next_due(0).unwrap()), (counts, Some(101)));
         let first = lease(frontier);
         assert_eq!((first.url.path(), first.depth, first.attempt), ("/", 0, 1));
         assert!(first.is_seed && first.kind == UrlKind::Sitemap && first.via.is_none());
@@ -183,7 +185,7 @@ clauses! {
         assert!(!transaction.visit_again(&url("/a"), 11).unwrap());
         transaction.commit().unwrap();
         assert_eq!(order(frontier), "/c /a");
-        assert_eq!(frontier.next_due().unwrap(), None);
+        assert_eq!(frontier.next_due(0).unwrap(), None);
     }
 
     fn a_visit_that_is_dropped_was_none(bench) {
@@ -201,7 +203,7 @@ clauses! {
         assert_eq!(transaction.visit_due(9, 9).unwrap(), 1);
         drop(transaction);
         assert_eq!(frontier.visit(&url("/a")).unwrap(), None);
-        assert_eq!((order(frontier).as_str(), frontier.next_due().unwrap()), ("/a", None));
+        assert_eq!((order(frontier).as_str(), frontier.next_due(0).unwrap()), ("/a", None));
     }
 
     fn leases_die_and_count_no_attempt(bench) {

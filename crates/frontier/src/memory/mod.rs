@@ -254,10 +254,11 @@ impl Frontier for MemoryFrontier {
         Ok(shared.visits.get(url).map(|kept| kept.visit.clone()))
     }
 
-    fn next_due(&self) -> Result<Option<u32>, FrontierError> {
+    fn next_due(&self, after: u32) -> Result<Option<u32>, FrontierError> {
         let shared = self.shared();
         let settled = shared.visits.values().filter(|kept| kept.is_settled);
-        Ok(settled.map(|kept| kept.visit.due).min())
+        let due = settled.map(|kept| kept.visit.due);
+        Ok(due.filter(|due| *due > after).min())
     }
 
     fn robots(&self, origin: &Origin) -> Result<Option<Vec<u8>>, FrontierError> {

@@ -248,8 +248,8 @@ impl Frontier for FjallFrontier {
         Ok(kept.filter(|kept| kept.url == *url).map(|kept| kept.visit))
     }
 
-    fn next_due(&self) -> Result<Option<u32>, FrontierError> {
-        self.tables.next_due(&self.tables.snapshot())
+    fn next_due(&self, after: u32) -> Result<Option<u32>, FrontierError> {
+        self.tables.next_due(&self.tables.snapshot(), after)
     }
 
     fn robots(&self, origin: &Origin) -> Result<Option<Vec<u8>>, FrontierError> {

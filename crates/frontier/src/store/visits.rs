@@ -81,9 +81,16 @@ impl Tables {
         kept.transpose()
     }
 
-    /// When the first visit is due.
-    pub(super) fn next_due(&self, from: &Snapshot) -> Result<Option<u32>, FrontierError> {
-        let Some(row) = from.iter(&self.due).next() else {
+    /// When the first visit is due that is due after `after`.
+    pub(super) fn next_due(
+        &self,
+        from: &Snapshot,
+        after: u32,
+    ) -> Result<Option<u32>, FrontierError> {
+        let Some(start) = after.checked_add(1) else {
+            return Ok(None);
+        };
+        let Some(row) = from.range(&self.due, start.to_be_bytes()..).next() else {
             return Ok(None);
         };
         let octets = row.key().map_err(|why| self.failed(why))?;

@@ -131,7 +131,10 @@ fn view(frontier: &dyn Frontier) -> String {
     let mut lines = vec![
         format!("{:?}", frontier.counts()),
         format!("{:?}", frontier.origins()),
-        format!("{:?}", frontier.next_due().unwrap()),
+        format!(
+            "{:?}",
+            [0, 4].map(|after| frontier.next_due(after).unwrap())
+        ),
         format!("{:?}", frontier.hosts().unwrap()),
         format!("{:?}", frontier.marks().unwrap()),
         format!("{:?}", frontier.meta("m").unwrap()),

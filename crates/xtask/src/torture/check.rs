@@ -30,6 +30,8 @@ pub(super) struct Tally {
     pub(super) records: u64,
     /// Pages that were being read at kill after kill, so that they were taken for what killed.
     pub(super) given_up: u64,
+    /// Pages of later rounds.
+    pub(super) visited_again: u64,
 }
 
 impl Tally {
@@ -43,6 +45,7 @@ impl Tally {
         self.waits += more.waits;
         self.records += more.records;
         self.given_up += more.given_up;
+        self.visited_again += more.visited_again;
     }
 }
 
@@ -102,6 +105,61 @@ pub(super) fn finished(web: &Web, program: &Program, deaths: &[Death]) -> Result
     tally.repeated = (log.len() - urls.len()) as u64;
     tally.lost = lost(&log);
     Ok(tally)
+}
+
+/// A crawl that visited everything again: each round has each page once. A kill after the end
+/// of a round is no part of it, so there may be more rounds than two. Says how many pages they
+/// have.
+pub(super) fn rounds(web: &Web, program: &Program, deaths: &[Death]) -> Result<u64> {
+    let output = program.output();
+    let log = web.web.log();
+    let pages: Vec<PageRow> = read(&output.join("pages.jsonl"))?;
+    let requests: Vec<RequestRow> = read(&output.join("requests.jsonl"))?;
+    let mut breaches = Breaches::default();
+    log_is_allowed(web, &log, &mut breaches);
+    log_has_its_rows(web, &log, &requests, deaths, &mut breaches);
+    pace::check(web, &log, &requests, deaths, &mut breaches);
+    let last = pages.iter().map(|page| page.round).max().unwrap_or(1);
+    let again = pages.iter().filter(|page| page.round > 1).count();
+    let mut seen = BTreeSet::new();
+    for page in &pages {
+        if !seen.insert((page.round, page.url.as_str())) {
+            breaches.add(format!("{} has two rows in round {}", page.url, page.round));
+        }
+        let expected = web.expected.get(&page.url).copied().flatten();
+        let is_known = page.status == expected || page.status == Some(304);
+        if page.round > 1 && !is_known && !is_given_up(page, web, &log) {
+            let (url, round, status) = (&page.url, page.round, page.status);
+            breaches.add(format!("{url} has status {status:?} in round {round}"));
+        }
+    }
+    for (round, url) in
+        (1..=last).flat_map(|round| web.expected.keys().map(move |url| (round, url)))
+    {
+        if !seen.contains(&(round, url.as_str())) {
+            breaches.add(format!("{url} is lost in round {round}"));
+        }
+    }
+    let frontier = FjallFrontier::open(&output.join("state"), &Options::default())?;
+    let counts = frontier.counts();
+    drop(frontier);
+    let known: BTreeSet<_> = pages.iter().map(|page| page.url.as_str()).collect();
+    if (
+        counts.pending + counts.leased,
+        counts.fetched + counts.failed,
+    ) != (0, known.len() as u64)
+    {
+        breaches.add(format!(
+            "the state counts {counts:?} of {} pages",
+            known.len()
+        ));
+    }
+    if last < 2 {
+        breaches.add("nothing was visited again");
+    }
+    breaches.end()?;
+    program.run(&["audit"])?;
+    Ok(again as u64)
 }
 
 /// Reads rows; a torn line, or one that is no row, is an error.

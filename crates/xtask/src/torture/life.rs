@@ -120,6 +120,18 @@ impl Program {
         }
     }
 
+    /// The same, and when the crawl is done it visits everything again.
+    pub(super) fn recrawling(&self) -> Program {
+        let mut args = self.args.clone();
+        let more = "--recrawl --revisit-most 0s";
+        args.extend(more.split(' ').map(str::to_owned));
+        Program {
+            program: self.program.clone(),
+            dir: self.dir.clone(),
+            args,
+        }
+    }
+
     /// The crawl's directory.
     pub(super) fn output(&self) -> PathBuf {
         self.dir.join("crawl")

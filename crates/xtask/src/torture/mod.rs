@@ -4,7 +4,7 @@
 //! moments (just begun, well under way, right after a file grew, at its end) and started again
 //! by the same command, until so many kills are done. Whenever a crawl comes to its end, the
 //! web's own log, the rows, the archive and the state are held against what the web says must
-//! be found, and the next web begins.
+//! be found. Half of the crawls then visit everything again, under kills as well. Then the next web begins.
 
 mod archive;
 mod check;
@@ -143,25 +143,13 @@ impl Rack<'_> {
         let program = Program::new(self.program, dir, &web);
         let mut dice = Dice::of(seed ^ 0x6b69_6c6c);
         let mut deaths: Vec<Death> = Vec::new();
-        loop {
-            let aim = self.aim(&mut dice);
-            let life = program.live(&web, aim.as_ref())?;
-            let mut sum = self.sum();
-            if !deaths.is_empty() {
-                sum.longest_restart = sum.longest_restart.max(life.opening.unwrap_or_default());
-            }
-            match (life.end, aim) {
-                (End::Killed(death), Some(aim)) => {
-                    deaths.push(death);
-                    sum.note(aim.name());
-                }
-                (_, aim) => {
-                    sum.kills -= u32::from(aim.is_some());
-                    break;
-                }
-            }
+        self.lives(&program, &web, &mut dice, &mut deaths)?;
+        let mut tally = check::finished(&web, &program, &deaths)?;
+        if dice.below(2) == 0 {
+            let again = program.recrawling();
+            self.lives(&again, &web, &mut dice, &mut deaths)?;
+            tally.visited_again = check::rounds(&web, &again, &deaths)?;
         }
-        let tally = check::finished(&web, &program, &deaths)?;
         eprintln!(
             "web {seed}: {} hosts, {} kills, {} pages, {} requests",
             web.web.hosts(),
@@ -173,6 +161,34 @@ impl Rack<'_> {
         sum.tally.add(&tally);
         sum.crawls += 1;
         Ok(())
+    }
+
+    /// Starts a program until it comes to its end.
+    fn lives(
+        &self,
+        program: &Program,
+        web: &Web,
+        dice: &mut Dice,
+        deaths: &mut Vec<Death>,
+    ) -> Result<()> {
+        loop {
+            let aim = self.aim(dice);
+            let life = program.live(web, aim.as_ref())?;
+            let mut sum = self.sum();
+            if !deaths.is_empty() {
+                sum.longest_restart = sum.longest_restart.max(life.opening.unwrap_or_default());
+            }
+            match (life.end, aim) {
+                (End::Killed(death), Some(aim)) => {
+                    deaths.push(death);
+                    sum.note(aim.name());
+                }
+                (_, aim) => {
+                    sum.kills -= u32::from(aim.is_some());
+                    return Ok(());
+                }
+            }
+        }
     }
 
     /// The moment of the next kill, if there is to be one more.
@@ -234,6 +250,10 @@ fn table(sum: &Sum, took: Duration) -> String {
         ),
         ("crawls".to_owned(), sum.crawls.to_string()),
         ("pages".to_owned(), tally.pages.to_string()),
+        (
+            "  visited again".to_owned(),
+            tally.visited_again.to_string(),
+        ),
         ("requests".to_owned(), tally.requests.to_string()),
         (
             "  beyond one per URL".to_owned(),

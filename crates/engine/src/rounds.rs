@@ -1,0 +1,94 @@
+//! The round that a run works in: the last one, or the next.
+
+use crawl_frontier::{Frontier, FrontierError};
+use crawl_scheduler::Tick;
+
+use crate::config::Config;
+use crate::directory::META_TOTALS;
+use crate::item::Totals;
+use crate::visits::{Round, Visits};
+
+/// The crawl's round, as JSON.
+const META_ROUND: &str = "round";
+
+/// URLs that one transaction makes pending.
+const OPENED_AT_ONCE: usize = 10_000;
+
+/// Takes up the last round, or begins the next one where the configuration asks for it and
+/// the last is over; `totals` are then those that the next one begins with.
+pub(crate) fn take_up(
+    frontier: &dyn Frontier,
+    config: &Config,
+    now: Tick,
+    totals: &mut Totals,
+) -> Result<Visits, FrontierError> {
+    let now = seconds(now);
+    let known = frontier.meta(META_ROUND)?;
+    let known = known.and_then(|bytes| serde_json::from_slice::<Round>(&bytes).ok());
+    let mut round = match known {
+        Some(last) if config.recrawl && last.is_over => {
+            *totals = totals.without_changes();
+            let next = last.next(now, *totals);
+            keep(frontier, &next, Some(totals))?;
+            next
+        }
+        Some(last) => last,
+        None => {
+            let first = Round::first(now);
+            keep(frontier, &first, None)?;
+            first
+        }
+    };
+    if !round.is_open {
+        open(frontier, &round)?;
+        round.is_open = true;
+        keep(frontier, &round, None)?;
+    }
+    Ok(Visits {
+        round,
+        revisits: config.revisits,
+    })
+}
+
+/// Makes pending what is due. A death on the way leaves the rest due.
+fn open(frontier: &dyn Frontier, round: &Round) -> Result<(), FrontierError> {
+    let mut opened = 0;
+    loop {
+        let mut transaction = frontier.begin()?;
+        let count = transaction.visit_due(round.began, OPENED_AT_ONCE)?;
+        transaction.commit()?;
+        opened += count;
+        if count < OPENED_AT_ONCE {
+            tracing::debug!(round = round.number, due = opened, "round begun");
+            return Ok(());
+        }
+    }
+}
+
+/// Notes that nothing more is to be done in a round.
+pub(crate) fn note_over(frontier: &dyn Frontier, round: &Round) -> Result<(), FrontierError> {
+    let over = Round {
+        is_over: true,
+        ..*round
+    };
+    keep(frontier, &over, None)
+}
+
+fn keep(
+    frontier: &dyn Frontier,
+    round: &Round,
+    totals: Option<&Totals>,
+) -> Result<(), FrontierError> {
+    let mut transaction = frontier.begin()?;
+    let bytes = serde_json::to_vec(round).unwrap_or_default();
+    transaction.keep_meta(META_ROUND, &bytes);
+    if let Some(totals) = totals {
+        transaction.keep_meta(META_TOTALS, &totals.to_bytes());
+    }
+    transaction.commit().map(|_| ())
+}
+
+/// Whole seconds since the Unix epoch, as visits have them.
+pub(crate) fn seconds(tick: Tick) -> u32 {
+    u32::try_from(tick.as_micros() / 1_000_000).unwrap_or(u32::MAX)
+}

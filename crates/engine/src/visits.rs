@@ -1,0 +1,478 @@
+//! Visits and rounds: what a page's last visit left, what came of this one, and when the
+//! next is due. Knows no clock and no I/O.
+//!
+//! A crawl's first round visits what it finds. `--recrawl` begins another one: what is due is
+//! pending again, and a URL is visited once in a round however many runs that takes.
+
+use std::time::Duration;
+
+use crawl_fetcher::Validators;
+use crawl_frontier::{Exclusion, UrlKind, Visit};
+use serde::{Deserialize, Serialize};
+
+use crate::item::Totals;
+
+/// When something is due that is due in each round.
+pub(crate) const EACH_ROUND: u32 = 0;
+
+/// How often pages are visited again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Revisits {
+    /// No page is due sooner than this after its last visit.
+    pub least: Duration,
+    /// Each page is due after this, however seldom it changes.
+    pub most: Duration,
+}
+
+impl Default for Revisits {
+    /// At once, and 30 days.
+    fn default() -> Revisits {
+        Revisits {
+            least: Duration::ZERO,
+            most: Duration::from_secs(30 * 24 * 60 * 60),
+        }
+    }
+}
+
+/// A passage through the crawl's pages; durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Round {
+    /// From 1.
+    pub(crate) number: u32,
+    /// When it began, in seconds since the Unix epoch.
+    pub(crate) began: u32,
+    /// Whether all that was due then is pending, or was visited.
+    pub(crate) is_open: bool,
+    /// Whether a run ended that had nothing more to do in it.
+    pub(crate) is_over: bool,
+    /// Sums as they were when it began.
+    pub(crate) before: Totals,
+}
+
+impl Round {
+    pub(crate) fn first(now: u32) -> Round {
+        Round {
+            number: 1,
+            began: now,
+            is_open: true,
+            is_over: false,
+            before: Totals::default(),
+        }
+    }
+
+    /// The round behind this one.
+    pub(crate) fn next(&self, now: u32, totals: Totals) -> Round {
+        Round {
+            number: self.number.saturating_add(1),
+            // A clock that was set back makes no visit younger than it is.
+            began: now.max(self.began.saturating_add(1)),
+            is_open: false,
+            is_over: false,
+            before: totals,
+        }
+    }
+}
+
+/// How a page stands against its last visit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// There was no page before.
+    New,
+    /// The page is another.
+    Changed,
+    /// The page is as it was, by its digest or by the server's word.
+    Same,
+    /// There was a page, and the server says that there is none.
+    Gone,
+}
+
+impl Change {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Change::New => "new",
+            Change::Changed => "changed",
+            Change::Same => "same",
+            Change::Gone => "gone",
+        }
+    }
+}
+
+/// What a page says of how often it changes: META DOCUMENT-STATE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DocumentState {
+    /// `Static`: it never does.
+    Static,
+    /// `Dynamic`: each visit may find another page.
+    Dynamic,
+}
+
+impl DocumentState {
+    /// What the METAs of a page say; the first that says something counts.
+    pub(crate) fn of<'a>(
+        metas: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Option<DocumentState> {
+        let mut metas = metas.into_iter();
+        metas.find_map(|(name, content)| {
+            let content = content.trim();
+            if !name.eq_ignore_ascii_case("document-state") {
+                None
+            } else if content.eq_ignore_ascii_case("static") {
+                Some(DocumentState::Static)
+            } else if content.eq_ignore_ascii_case("dynamic") {
+                Some(DocumentState::Dynamic)
+            } else {
+                None
+            }
+        })
+    }
+}
+
+/// What a visit leaves for the next one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Past {
+    // Names are short: one is kept for each URL.
+    /// When its round began, in seconds since the Unix epoch.
+    #[serde(rename = "r")]
+    round_began: u32,
+    /// The page that was there last.
+    #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
+    page: Option<KnownPage>,
+    /// Why the URL was not asked for, if it was not.
+    #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
+    excluded: Option<String>,
+}
+
+/// A page as it was when it was fetched last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KnownPage {
+    #[serde(rename = "s")]
+    pub(crate) status: u16,
+    /// Of the payload; of the target for a redirect.
+    #[serde(rename = "d")]
+    pub(crate) digest: String,
+    #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) etag: Option<String>,
+    #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) last_modified: Option<String>,
+    /// The `WARC-Date` of the record that holds its payload, in microseconds since the Unix epoch.
+    #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) archived: Option<u64>,
+}
+
+/// A validator that is longer is not sent back.
+const VALIDATOR_OCTETS_MAX: usize = 512;
+
+impl KnownPage {
+    /// Whether a request for it asks only for what is not this.
+    pub(crate) fn is_conditional(&self) -> bool {
+        self.etag.is_some() || self.last_modified.is_some()
+    }
+
+    pub(crate) fn new(status: u16, digest: String, validators: Validators) -> KnownPage {
+        let short = |text: &String| text.len() <= VALIDATOR_OCTETS_MAX;
+        KnownPage {
+            status,
+            digest,
+            etag: validators.etag.filter(short),
+            last_modified: validators.last_modified.filter(short),
+            archived: None,
+        }
+    }
+}
+
+impl Past {
+    pub(crate) fn read(visit: &Visit) -> Option<Past> {
+        serde_json::from_slice(&visit.bytes).ok()
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    pub(crate) fn page(&self) -> Option<&KnownPage> {
+        self.page.as_ref()
+    }
+
+    /// Whether the URL was excluded for the same reason then.
+    pub(crate) fn was_excluded_by(&self, exclusion: &Exclusion) -> bool {
+        self.excluded.as_deref() == Some(&exclusion.to_string())
+    }
+
+    /// What makes a request conditional.
+    pub(crate) fn validators(&self) -> Validators {
+        self.page
+            .as_ref()
+            .map_or_else(Validators::default, |page| Validators {
+                etag: page.etag.clone(),
+                last_modified: page.last_modified.clone(),
+            })
+    }
+}
+
+/// What came of a visit.
+#[derive(Clone, Debug)]
+pub(crate) enum Found {
+    /// The page is as it was.
+    Same,
+    /// A page, or a redirect.
+    Page(KnownPage),
+    /// 404 or 410.
+    Nothing,
+    /// Something that says nothing of the page: a failure, a refusal.
+    Unknown,
+    /// It was not asked for.
+    Excluded(Exclusion),
+}
+
+/// What a round knows of visits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Visits {
+    pub(crate) round: Round,
+    pub(crate) revisits: Revisits,
+}
+
+impl Visits {
+    /// How what was found stands against what was there; none where nothing is known.
+    pub(crate) fn change(past: Option<&Past>, found: &Found) -> Option<Change> {
+        let before = past.and_then(|past| past.page.as_ref());
+        match (found, before) {
+            (Found::Same, _) => Some(Change::Same),
+            (Found::Page(_), None) => Some(Change::New),
+            (Found::Page(page), Some(before))
+                if (page.status, &page.digest) == (before.status, &before.digest) =>
+            {
+                Some(Change::Same)
+            }
+            (Found::Page(_), Some(_)) => Some(Change::Changed),
+            (Found::Nothing, Some(_)) => Some(Change::Gone),
+            (Found::Nothing, None) | (Found::Unknown | Found::Excluded(_), _) => None,
+        }
+    }
+
+    /// What is kept of a visit at `at`, in seconds since the Unix epoch, and when the next is due.
+    pub(crate) fn after(
+        &self,
+        at: u32,
+        kind: UrlKind,
+        past: Option<Past>,
+        found: Found,
+        said: Option<DocumentState>,
+    ) -> Visit {
+        let change = Visits::change(past.as_ref(), &found);
+        let due = match kind {
+            UrlKind::Sitemap => EACH_ROUND,
+            UrlKind::Page => {
+                let interval = self.interval(past.as_ref(), change, &found, said);
+                self.round.began.saturating_add(interval)
+            }
+        };
+        let before = past.and_then(|past| past.page);
+        let mut excluded = None;
+        let page = match found {
+            Found::Same | Found::Unknown => before,
+            // What is archived stays the original of what is as it was.
+            Found::Page(page) => Some(KnownPage {
+                archived: before
+                    .filter(|_| change == Some(Change::Same))
+                    .and_then(|before| before.archived)
+                    .or(page.archived),
+                ..page
+            }),
+            Found::Nothing => None,
+            Found::Excluded(exclusion) => {
+                excluded = Some(exclusion.to_string());
+                before
+            }
+        };
+        let past = Past {
+            round_began: self.round.began,
+            page,
+            excluded,
+        };
+        Visit {
+            at,
+            due,
+            bytes: past.bytes(),
+        }
+    }
+
+    /// How long after this round's beginning the next visit is due, in seconds.
+    ///
+    /// A page that is as it was is left alone for half as long again as it was just now, one that
+    /// changed for half as long. One that was visited once is due in the next round: nothing is known
+    /// of how often it changes. So is what could not be had. What names other URLs and their
+    /// changes (sitemaps) is due in each round.
+    fn interval(
+        &self,
+        past: Option<&Past>,
+        change: Option<Change>,
+        found: &Found,
+        said: Option<DocumentState>,
+    ) -> u32 {
+        let seconds = |time: Duration| u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
+        let least = seconds(self.revisits.least);
+        let most = seconds(self.revisits.most).max(least);
+        let elapsed = past.map_or(0, |past| self.round.began.saturating_sub(past.round_began));
+        let was_as_it_is = change == Some(Change::Same) || matches!(found, Found::Nothing);
+        let wanted = match (change, said) {
+            (Some(Change::Same), Some(DocumentState::Static)) => most,
+            (_, Some(DocumentState::Dynamic)) => 0,
+            _ if was_as_it_is => elapsed.saturating_add(elapsed / 2),
+            (Some(Change::Changed), _) => elapsed / 2,
+            _ => 0,
+        };
+        wanted.clamp(least, most)
+    }
+
+    /// Before when a page must have been visited last to be visited again in this round, where
+    /// its site says that it changed at `modified`.
+    pub(crate) fn changed_since(&self, modified: u32) -> u32 {
+        modified.min(self.round.began)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crawl_frontier::Reason;
+
+    const DAY: u32 = 86_400;
+
+    fn visits(began: u32) -> Visits {
+        Visits {
+            round: Round {
+                number: 2,
+                began,
+                ..Round::first(began)
+            },
+            revisits: Revisits::default(),
+        }
+    }
+
+    fn page(digest: &str) -> Found {
+        Found::Page(KnownPage::new(200, digest.into(), Validators::default()))
+    }
+
+    /// Visits a page in rounds a day apart, as its content is in each; the days on which it was
+    /// visited.
+    fn days(content: impl Fn(u32) -> u32, said: Option<DocumentState>) -> Vec<u32> {
+        let mut visited = Vec::new();
+        let (mut due, mut past) = (0, None);
+        for day in 0..60 {
+            let began = DAY * (day + 1);
+            if due > began {
+                continue;
+            }
+            visited.push(day);
+            let found = page(&content(day).to_string());
+            let visit = visits(began).after(began + 60, UrlKind::Page, past, found, said);
+            due = visit.due;
+            past = Past::read(&visit);
+        }
+        visited
+    }
+
+    #[test]
+    fn intervals_follow_what_changes() {
+        let still = days(|_| 0, None);
+        assert_eq!(still, [0, 1, 3, 6, 11, 19, 31, 49]);
+        assert_eq!(days(|_| 0, Some(DocumentState::Static)), [0, 1, 31]);
+        let all: Vec<u32> = (0..60).collect();
+        assert_eq!(days(|_| 0, Some(DocumentState::Dynamic)), all);
+        assert_eq!(days(|day| day, None), all);
+        // What has been still for long and changes is looked at sooner again.
+        let woken = days(|day| day.max(11), None);
+        assert_eq!(woken[..9], [0, 1, 3, 6, 11, 19, 23, 25, 26]);
+    }
+
+    #[test]
+    fn intervals_keep_their_bounds() {
+        let revisits = Revisits {
+            least: Duration::from_secs(3600),
+            most: Duration::from_secs(7200),
+        };
+        let visits = Visits {
+            revisits,
+            ..visits(DAY)
+        };
+        let first = visits.after(DAY, UrlKind::Page, None, page("a"), None);
+        assert_eq!(first.due, DAY + 3600);
+        let later = Visits {
+            round: Round::first(9 * DAY),
+            ..visits
+        };
+        let second = later.after(9 * DAY, UrlKind::Page, Past::read(&first), page("a"), None);
+        assert_eq!(second.due, 9 * DAY + 7200);
+        let sitemap = later.after(
+            9 * DAY,
+            UrlKind::Sitemap,
+            Past::read(&first),
+            page("a"),
+            None,
+        );
+        assert_eq!(sitemap.due, EACH_ROUND);
+    }
+
+    #[test]
+    fn what_was_found_is_held_against_what_was_there() {
+        let visits = visits(DAY);
+        let after = |past: Option<Past>, found: Found| {
+            let change = Visits::change(past.as_ref(), &found);
+            let visit = visits.after(1, UrlKind::Page, past, found, None);
+            (change.map(Change::name), Past::read(&visit))
+        };
+        let (change, past) = after(None, page("a"));
+        assert_eq!(change, Some("new"));
+        let (change, past) = after(past, page("a"));
+        assert_eq!(change, Some("same"));
+        let (change, past) = after(past, Found::Same);
+        assert_eq!(change, Some("same"));
+        let (change, past) = after(past, Found::Unknown);
+        assert_eq!(change, None);
+        let barred = Exclusion::of(Reason::Robots);
+        let (change, past) = after(past, Found::Excluded(barred.clone()));
+        assert_eq!(change, None);
+        assert!(past.as_ref().unwrap().was_excluded_by(&barred));
+        let (change, past) = after(past, page("b"));
+        assert_eq!(change, Some("changed"));
+        let (change, past) = after(past, Found::Nothing);
+        assert_eq!(change, Some("gone"));
+        let (change, past) = after(past, Found::Nothing);
+        assert_eq!(change, None);
+        assert_eq!(after(past, page("b")).0, Some("new"));
+    }
+
+    #[test]
+    fn the_record_of_what_is_as_it_was_stays_the_original() {
+        let visits = visits(DAY);
+        let found = |digest: &str, archived| {
+            let page = KnownPage::new(200, digest.into(), Validators::default());
+            Found::Page(KnownPage { archived, ..page })
+        };
+        let after = |past, found| {
+            let visit = visits.after(1, UrlKind::Page, past, found, None);
+            Past::read(&visit)
+        };
+        let archived = |past: &Option<Past>| past.as_ref().unwrap().page().unwrap().archived;
+        let past = after(None, found("a", Some(7)));
+        let past = after(past, found("a", None));
+        assert_eq!(archived(&past), Some(7));
+        let past = after(past, Found::Same);
+        assert_eq!(archived(&past), Some(7));
+        assert_eq!(archived(&after(past, found("b", Some(9)))), Some(9));
+    }
+
+    #[test]
+    fn document_states_are_read() {
+        let of = |name, content| DocumentState::of([("x", "static"), (name, content)]);
+        assert_eq!(
+            of("Document-State", " STATIC "),
+            Some(DocumentState::Static)
+        );
+        assert_eq!(
+            of("document-state", "dynamic"),
+            Some(DocumentState::Dynamic)
+        );
+        assert_eq!(of("document-state", "cosmic"), None);
+    }
+}

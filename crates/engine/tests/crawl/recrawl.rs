@@ -1,0 +1,359 @@
+//! Visiting again what is due.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crawl_archive::rows::PageRow;
+use crawl_engine::{Changes, Ended, Revisits, Stop, Summary};
+use crawl_testweb::{Answer, LogEntry, Mix, Reach, TestWeb};
+
+use crate::support::{Crawl, expected};
+
+/// A crawl that visits everything again in each round.
+fn eager(web: &TestWeb) -> Crawl {
+    let mut crawl = Crawl::of(web);
+    crawl.config.revisits = Revisits {
+        least: Duration::ZERO,
+        most: Duration::ZERO,
+    };
+    crawl
+}
+
+fn again(crawl: &mut Crawl) -> Summary {
+    crawl.config.recrawl = true;
+    crawl.run().unwrap()
+}
+
+/// What a round found of each URL; a URL with two rows in it fails the test.
+fn changes(crawl: &Crawl, round: u32) -> BTreeMap<String, Option<String>> {
+    let mut changes = BTreeMap::new();
+    for row in crawl.pages() {
+        if row.round == round {
+            let before = changes.insert(row.url.clone(), row.change);
+            assert_eq!(before, None, "{} has two rows in round {round}", row.url);
+        }
+    }
+    changes
+}
+
+fn row(crawl: &Crawl, round: u32, url: &str) -> PageRow {
+    let mut rows = crawl.pages().into_iter();
+    let found = rows.find(|row| row.round == round && row.url == url);
+    found.unwrap_or_else(|| panic!("{url} has no row in round {round}"))
+}
+
+fn asked(log: &[LogEntry]) -> BTreeSet<&str> {
+    log.iter().map(|entry| entry.path.as_str()).collect()
+}
+
+#[test]
+fn what_is_as_it_was_is_not_sent_again() {
+    let web = TestWeb::builder().seed(11).pages(40).gzip(false).start();
+    let mut crawl = eager(&web);
+    crawl.run().unwrap();
+    let first = crawl.pages();
+    let excluded = crawl.excluded();
+    assert!(first.iter().all(|row| row.round == 1));
+    web.take_log();
+    let summary = again(&mut crawl);
+    assert_eq!((summary.ended, summary.round), (Ended::Finished, 2));
+    let second = changes(&crawl, 2);
+    assert_eq!(
+        second.keys().cloned().collect::<BTreeSet<_>>(),
+        expected(&web, Reach::Host)
+    );
+    // Redirects, broken links and the sitemap carry no validators; each says the same.
+    let (mut unmodified, mut others) = (0, 0);
+    for before in &first {
+        let after = row(&crawl, 2, &before.url);
+        match after.status {
+            Some(304) => {
+                assert_eq!(after.change.as_deref(), Some("same"));
+                assert_eq!(after.digest, before.digest, "{}", before.url);
+                unmodified += 1;
+            }
+            status => {
+                assert_eq!(status, before.status);
+                let change = status.filter(|status| *status < 400).map(|_| "same");
+                assert_eq!(after.change.as_deref(), change, "{}", before.url);
+                others += 1;
+            }
+        }
+    }
+    assert!(unmodified > 40 && others > 0, "{unmodified}, {others}");
+    assert_eq!(summary.changes.same, unmodified + others - failed(&first));
+    for entry in web.log() {
+        let conditional = entry
+            .headers
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case("if-none-match"));
+        assert_eq!(conditional, entry.status == Some(304), "{}", entry.path);
+    }
+    // Who is barred again is not listed again.
+    assert_eq!(crawl.excluded(), excluded);
+    assert!(crawl.archive_holds(
+        "WARC-Profile: http://netpreserve.org/warc/1.1/revisit/server-not-modified"
+    ));
+    assert!(crawl.archive_holds(
+        "WARC-Profile: http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+    ));
+}
+
+fn failed(rows: &[PageRow]) -> u64 {
+    let failed = rows.iter().filter(|row| row.status >= Some(400));
+    failed.count() as u64
+}
+
+#[test]
+fn without_the_word_a_finished_crawl_stays_finished() {
+    let web = TestWeb::builder().seed(11).pages(10).start();
+    let mut crawl = eager(&web);
+    crawl.run().unwrap();
+    again(&mut crawl);
+    let rows = crawl.pages().len();
+    web.take_log();
+    crawl.config.recrawl = false;
+    let summary = crawl.run().unwrap();
+    assert_eq!((summary.round, summary.requests), (2, 0));
+    assert_eq!((web.log().len(), crawl.pages().len()), (0, rows));
+}
+
+fn page(links: &str) -> Answer {
+    Answer::html(&format!("<title>a page</title>{links}"))
+}
+
+/// A web of the pages that are told, and a root that links to them.
+fn small(pages: &[&str]) -> TestWeb {
+    let links: Vec<_> = pages
+        .iter()
+        .map(|path| format!("<a href=\"{path}\">x</a>"))
+        .collect();
+    let mut spec = TestWeb::builder()
+        .pages(1)
+        .mix(Mix::plain())
+        .sitemap(false)
+        .script(0, "/sitemap.xml", Answer::of(404))
+        .script(0, "/robots.txt", Answer::of(404))
+        .script(0, "/", page(&links.concat()));
+    for path in pages {
+        spec = spec.script(0, path, page(path));
+    }
+    spec.start()
+}
+
+#[test]
+fn what_changed_is_told_apart() {
+    let web = small(&["/same", "/changed", "/gone", "/broken", "/back"]);
+    web.script(0, "/back", Answer::of(404));
+    let mut crawl = eager(&web);
+    crawl.config.retries = 0;
+    crawl.run().unwrap();
+    let url = |path| web.url(0, path);
+    assert_eq!(row(&crawl, 1, &url("/same")).change.as_deref(), Some("new"));
+    assert_eq!(row(&crawl, 1, &url("/back")).change, None);
+
+    web.script(0, "/changed", page("<a href=\"/found\">x</a>"));
+    web.script(0, "/found", page("found"));
+    web.script(0, "/gone", Answer::of(410));
+    web.script(0, "/broken", Answer::of(500));
+    web.script(0, "/back", page("back"));
+    let summary = again(&mut crawl);
+    let second = changes(&crawl, 2);
+    let expected = [
+        ("/", Some("same")),
+        ("/back", Some("new")),
+        ("/broken", None),
+        ("/changed", Some("changed")),
+        ("/found", Some("new")),
+        ("/gone", Some("gone")),
+        ("/same", Some("same")),
+    ];
+    let expected = expected.map(|(path, change)| (url(path), change.map(str::to_owned)));
+    assert_eq!(second, BTreeMap::from(expected));
+    let counts = Changes {
+        new: 2,
+        changed: 1,
+        same: 2,
+        gone: 1,
+    };
+    assert_eq!(
+        (summary.changes, summary.pages, summary.failed),
+        (counts, 7, 2)
+    );
+
+    // What failed once is held against what was there before it failed.
+    web.script(0, "/broken", page("/broken"));
+    web.script(0, "/gone", page("another"));
+    again(&mut crawl);
+    let third = changes(&crawl, 3);
+    assert_eq!(third[&url("/broken")].as_deref(), Some("same"));
+    assert_eq!(third[&url("/gone")].as_deref(), Some("new"));
+    assert_eq!(third[&url("/changed")].as_deref(), Some("same"));
+}
+
+#[test]
+fn what_is_not_due_is_left_alone() {
+    let web = small(&["/still", "/busy"]);
+    let mut crawl = Crawl::of(&web);
+    crawl.config.revisits = Revisits {
+        least: Duration::from_secs(3600),
+        most: Duration::from_secs(7200),
+    };
+    crawl.run().unwrap();
+    web.take_log();
+    let summary = again(&mut crawl);
+    // Sitemaps are due in each round, and looked for where there was none.
+    assert_eq!(asked(&web.log()), BTreeSet::from(["/sitemap.xml"]));
+    assert_eq!(summary.requests, 1);
+    let began = summary.next_due.unwrap();
+    assert_eq!(summary.changes, Changes::default());
+    // Two bounds that say nothing of time: each round visits what was visited once.
+    let mut crawl = Crawl::of(&web);
+    crawl.run().unwrap();
+    let summary = again(&mut crawl);
+    assert_eq!(summary.changes.same, 3);
+    assert!(summary.next_due.unwrap() < began);
+}
+
+#[test]
+fn a_round_that_is_cut_off_is_finished_first() {
+    let web = TestWeb::builder().seed(5).pages(120).start();
+    let mut crawl = eager(&web);
+    crawl.run().unwrap();
+    crawl.config.recrawl = true;
+    crawl.config.politeness.delay = Duration::from_millis(1);
+    let mut cut = 0;
+    loop {
+        let urgency: fn(&crawl_engine::Progress) -> Stop = match cut % 2 {
+            0 => |progress| {
+                if progress.pages > 3 {
+                    Stop::Now
+                } else {
+                    Stop::No
+                }
+            },
+            _ => |progress| {
+                if progress.pages > 3 {
+                    Stop::Drain
+                } else {
+                    Stop::No
+                }
+            },
+        };
+        let summary = match cut < 20 {
+            true => crawl.run_until(urgency).unwrap(),
+            false => crawl.run().unwrap(),
+        };
+        assert_eq!(summary.round, 2);
+        if summary.ended == Ended::Finished {
+            break;
+        }
+        cut += 1;
+    }
+    assert!(cut > 0);
+    let second = changes(&crawl, 2);
+    assert_eq!(
+        second.into_keys().collect::<BTreeSet<_>>(),
+        expected(&web, Reach::Host)
+    );
+    assert_eq!(again(&mut crawl).round, 3);
+}
+
+#[test]
+fn a_sitemap_says_what_changed() {
+    let sitemap = |day: &str| {
+        let entry = |path: &str, lastmod: &str| {
+            format!("<url><loc>{path}</loc><lastmod>{lastmod}</lastmod></url>")
+        };
+        let entries = [
+            entry("/old", "2001-02-03T04:05:06Z"),
+            entry("/new", day),
+            entry("/odd", "yesterday"),
+        ];
+        let xml = format!("<urlset>{}</urlset>", entries.concat());
+        Answer::of(200)
+            .header("content-type", "application/xml")
+            .body(xml)
+    };
+    let web = small(&["/old", "/new", "/odd"]);
+    web.script(0, "/sitemap.xml", sitemap("2001-02-03"));
+    let mut crawl = Crawl::of(&web);
+    crawl.config.revisits.least = Duration::from_secs(3600);
+    crawl.run().unwrap();
+    web.take_log();
+    again(&mut crawl);
+    assert_eq!(asked(&web.take_log()), BTreeSet::from(["/sitemap.xml"]));
+    web.script(0, "/sitemap.xml", sitemap("2999-01-01"));
+    again(&mut crawl);
+    assert_eq!(
+        asked(&web.take_log()),
+        BTreeSet::from(["/new", "/sitemap.xml"])
+    );
+    assert_eq!(changes(&crawl, 3).len(), 2);
+}
+
+#[test]
+fn rules_that_changed_bind_what_was_fetched() {
+    let web = small(&["/a", "/b"]);
+    let mut crawl = eager(&web);
+    crawl.run().unwrap();
+    crawl.config.scope.exclude = vec!["/b$".to_owned()];
+    for round in [2, 3] {
+        again(&mut crawl);
+        assert!(!changes(&crawl, round).contains_key(&web.url(0, "/b")));
+        // Barred for the same reason again, it is not listed again.
+        assert_eq!(crawl.excluded()[&web.url(0, "/b")], "scope");
+    }
+    crawl.config.scope.exclude.clear();
+    again(&mut crawl);
+    let last = changes(&crawl, 4);
+    assert_eq!(last[&web.url(0, "/b")].as_deref(), Some("same"));
+}
+
+#[test]
+fn budgets_are_those_of_a_round() {
+    let web = small(&["/a", "/b", "/c"]);
+    let mut crawl = eager(&web);
+    crawl.config.budgets.max_pages = Some(4);
+    crawl.config.budgets.per_host.max_pages = Some(4);
+    assert_eq!(crawl.run().unwrap().pages, 4);
+    let summary = again(&mut crawl);
+    assert_eq!((summary.pages, changes(&crawl, 2).len()), (4, 4));
+    // An end by a budget is an end of the round.
+    crawl.config.budgets.max_pages = Some(2);
+    assert_eq!(again(&mut crawl).ended, Ended::Budget("max-pages"));
+    let summary = again(&mut crawl);
+    assert_eq!((summary.round, changes(&crawl, 4).len()), (4, 2));
+}
+
+#[test]
+fn a_304_that_was_not_asked_for_says_nothing() {
+    let web = small(&["/a"]);
+    web.script(0, "/a", Answer::of(304));
+    let mut crawl = eager(&web);
+    crawl.run().unwrap();
+    assert_eq!(row(&crawl, 1, &web.url(0, "/a")).change, None);
+    again(&mut crawl);
+    assert_eq!(row(&crawl, 2, &web.url(0, "/a")).change, None);
+}
+
+#[test]
+fn a_page_that_was_cut_is_asked_for_in_full() {
+    let whole = page(&"0123456789".repeat(9)).header("etag", "\"1\"");
+    let web = small(&["/a"]);
+    web.script(0, "/a", whole);
+    let mut crawl = eager(&web);
+    crawl.config.fetch.max_body = 60;
+    crawl.run().unwrap();
+    assert_eq!(
+        row(&crawl, 1, &web.url(0, "/a")).error.as_deref(),
+        Some("body_truncated")
+    );
+    web.take_log();
+    again(&mut crawl);
+    let conditional = |entry: &LogEntry| {
+        let mut names = entry.headers.iter().map(|(name, _)| name.to_lowercase());
+        names.any(|name| name == "if-none-match")
+    };
+    assert!(!web.log().iter().any(conditional));
+}
