@@ -10,8 +10,8 @@
 //! of pages in a row, on the way to it, that said nothing new; who keeps queues keeps it with
 //! the URL, and puts URLs of higher levels behind.
 //!
-//! All memory is bounded (see the constants), and nothing here is durable: after a start what is
-//! put aside stays so, and the rest is learned anew from the next pages.
+//! All memory is bounded (see the constants). What is parked can be stored and restored
+//! ([`Traps::stored`]); the rest is learned anew from the next pages.
 
 mod gist;
 mod hash;
@@ -20,6 +20,7 @@ mod names;
 mod novelty;
 mod recent;
 mod simhash;
+mod stored;
 mod template;
 
 use std::collections::{BTreeMap, HashMap};
@@ -150,12 +151,15 @@ struct Parked {
 #[derive(Debug)]
 pub struct Traps {
     naming: Naming,
+    parks: bool,
     hosts: HashMap<HostKey, Host>,
     /// The hosts by when they were last looked at.
     by_age: BTreeMap<u64, HostKey>,
     octets: usize,
     clock: u64,
     parked: HashMap<u64, Parked>,
+    /// Whether what is parked is other than it was when it was last stored.
+    has_changed: bool,
     mirrors: Mirrors,
 }
 
@@ -186,16 +190,19 @@ fn key_of_via(via: &CanonicalUrl) -> u64 {
 }
 
 impl Traps {
-    /// Nothing known yet.
+    /// Nothing known yet. Spellings are learned as `naming` says; without `parks` nothing is put
+    /// behind and nothing is put aside.
     #[must_use]
-    pub fn new(naming: Naming) -> Traps {
+    pub fn new(naming: Naming, parks: bool) -> Traps {
         Traps {
             naming,
+            parks,
             hosts: HashMap::new(),
             by_age: BTreeMap::new(),
             octets: 0,
             clock: 0,
             parked: HashMap::new(),
+            has_changed: false,
             mirrors: Mirrors::default(),
         }
     }
@@ -233,6 +240,7 @@ impl Traps {
             account.take(url, &shape, level, found);
             if matches!(found, Yield::New) && self.parked.remove(&place).is_some() {
                 has_turned = true;
+                self.has_changed = true;
                 if let Some(account) = self.host(&key).templates.get_mut(place) {
                     account.had_been_misjudged();
                 }
@@ -246,8 +254,8 @@ impl Traps {
             _ => (one_more, true),
         };
         Opinion {
-            level,
-            is_barren,
+            level: if self.parks { level } else { 0 },
+            is_barren: is_barren && self.parks,
             has_turned,
         }
     }
@@ -315,7 +323,7 @@ impl Traps {
         if let Some(parked) = self.parked_place(url, via, level) {
             return Course::Park(self.parked[&parked].rule.clone());
         }
-        if let Some((twin, why)) = self.mirrors.twin(url) {
+        if let Some((twin, why)) = self.mirrors.twin(url).filter(|_| self.parks) {
             return Course::Mirror(twin, why);
         }
         let shape = Shape::of(url);
@@ -325,7 +333,7 @@ impl Traps {
             let account = host.and_then(|host| host.templates.get(place));
             account.is_some_and(Template::is_watched)
         };
-        match level == 0 && places.any(is_watched) {
+        match self.parks && level == 0 && places.any(is_watched) {
             true => Course::Later(1),
             false => Course::Fetch,
         }
@@ -335,8 +343,8 @@ impl Traps {
     /// like one of a kind that may not end, or was found on pages that said nothing new.
     #[must_use]
     pub fn needs_care(&self, url: &CanonicalUrl, level: u8) -> bool {
-        if level > 0 {
-            return true;
+        if level > 0 || !self.parks {
+            return level > 0;
         }
         let shape = Shape::of(url);
         if !shape.signs.any() {
@@ -351,10 +359,12 @@ impl Traps {
         !places.any(|place| host.templates.get(place).is_some_and(Template::is_proven))
     }
 
-    /// Whether anything is parked.
+    /// Whether [`Traps::standing`] may say anything but [`Course::Fetch`] of a host's URLs, their
+    /// place in a queue and mirrors aside.
     #[must_use]
-    pub fn has_parked(&self) -> bool {
-        !self.parked.is_empty()
+    pub fn knows_of(&self, host: &HostKey) -> bool {
+        let learned = |host: &Host| host.names.has_rules();
+        !self.parked.is_empty() || self.hosts.get(host).is_some_and(learned)
     }
 
     /// Compares a page's text with what its host said before. A page that is visited again
@@ -447,6 +457,7 @@ impl Traps {
             next_probe: FIRST_PROBE,
         };
         self.parked.insert(place, parked);
+        self.has_changed = true;
         true
     }
 

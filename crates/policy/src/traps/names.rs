@@ -110,6 +110,11 @@ impl Names {
         self.pages.get(hash::of(url.as_str().as_bytes())).is_some()
     }
 
+    /// Whether any two pages were compared.
+    pub(super) fn has_rules(&self) -> bool {
+        !self.rules.is_empty()
+    }
+
     /// Memory held, about.
     pub(super) fn octets(&self) -> usize {
         const PAGE: usize = 64;

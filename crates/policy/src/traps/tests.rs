@@ -36,7 +36,7 @@ impl Crawled {
 }
 
 fn crawl(most: usize, site: Site<'_>) -> Crawled {
-    let mut traps = Traps::new(Naming::default());
+    let mut traps = Traps::new(Naming::default(), true);
     let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
     // Level, depth, turn; by URL what names it and the redirects before.
     let mut queue = BTreeSet::from([(0_u8, 0_u32, 0_usize, url("/"))]);
@@ -384,7 +384,7 @@ fn ours_near_duplicates_alone_park_nothing() {
 
 #[test]
 fn what_is_parked_comes_back_when_it_brings_something_after_all() {
-    let mut traps = Traps::new(Naming::default());
+    let mut traps = Traps::new(Naming::default(), true);
     let url = |n: u32| {
         canonicalize(
             None,
@@ -414,10 +414,40 @@ fn what_is_parked_comes_back_when_it_brings_something_after_all() {
         .unwrap();
     assert_eq!(probe, 5 + 127, "the 128th is asked for");
     assert!(matches!(traps.course(&url(999), None, 1), Course::Park(_)));
+    // A start in between changes nothing.
+    let stored = traps.stored().unwrap();
+    assert_eq!(traps.stored(), None);
+    let mut started = Traps::new(Naming::default(), true);
+    started.restore(&stored);
+    assert_eq!(
+        started.standing(&url(999), None, 1),
+        traps.standing(&url(999), None, 1)
+    );
+    started.restore(b"nonsense\n\t\t");
+    started.restore(b"parked 1\nnonsense\n\t\t");
     let (opinion, _) = visit(&mut traps, probe, &prose("a concert", 30));
     assert!(opinion.has_turned && !opinion.is_barren);
     assert_eq!(traps.standing(&url(999), None, 1), Course::Fetch);
     // Next time it takes twice as much.
     let again: Vec<bool> = (200..208).map(|n| visit(&mut traps, n, empty).1).collect();
     assert_eq!(again.iter().position(|parked| *parked), Some(5));
+}
+
+#[test]
+fn told_not_to_it_parks_nothing_and_puts_nothing_behind() {
+    let mut traps = Traps::new(Naming::default(), false);
+    for n in 0..50 {
+        let url = |n: u32| canonicalize(None, &format!("http://a.example/cal/2031/{n}")).unwrap();
+        let at = url(n);
+        let gist = Gist::of_html(b"Nothing is planned for this month", &at);
+        let visit = Visit {
+            url: &at,
+            level: 0,
+            answer: Answer::Text(&gist),
+        };
+        let opinion = traps.observe(&visit);
+        assert_eq!((opinion.level, opinion.is_barren), (0, false));
+        assert_eq!(traps.course(&url(n + 1), None, 0), Course::Fetch);
+        assert!(!traps.needs_care(&url(n + 1), 0));
+    }
 }
