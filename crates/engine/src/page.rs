@@ -13,6 +13,7 @@ use crate::origins::Standing;
 use crate::read::redirect_target;
 use crate::request_log;
 use crate::ring::Ring;
+use crate::traps::Turn;
 use crate::usage;
 use crate::visits::Past;
 use crate::writer::is_guess;
@@ -48,12 +49,26 @@ impl Ring {
             let exclusion = match self.judge(&standing, &lease) {
                 Judgement::Allowed(judged) => {
                     let judged = Judged { past, ..judged };
+                    let lease = match self.turn(lease, &judged)? {
+                        Turn::Fetch(lease) => lease,
+                        Turn::Wait(lease) => {
+                            // The commit that is waited for wakes the origin.
+                            self.frontier.release(lease);
+                            self.scheduler.waiting(now, origin, 0);
+                            return Ok(None);
+                        }
+                        Turn::Settle(item) => {
+                            self.write(item, out);
+                            continue;
+                        }
+                    };
                     let Some(lease) = self.unless_suspect(now, lease, &judged, out) else {
                         continue;
                     };
                     self.unsettled += 1;
                     self.pages_in_flight += 1;
                     self.leases_out += 1;
+                    self.traps.leased(origin);
                     self.accounts.leased(&host);
                     self.scheduler
                         .waiting(now, origin, self.frontier.pending(origin));
@@ -175,6 +190,7 @@ impl Ring {
             self.frontier.release(lease);
             self.unsettled -= 1;
             self.leases_out -= 1;
+            self.traps.ended(&origin);
             self.wake(now, &origin, self.frontier.pending(&origin));
             let state = self.host_state(&host);
             return self.write(Item::Host(state), out);

@@ -14,13 +14,15 @@ use crawl_fetcher::{DecodeEnd, DecodeLimits, Exchange, Failure, Limit};
 use crawl_frontier::{Admission, Exclusion, Lease, Outcome, Reason, Standing, UrlKind};
 use crawl_policy::date::unix_seconds;
 use crawl_policy::scope::{OutReason, Scope, ScopeVerdict};
+use crawl_policy::traps::Gist;
 use crawl_policy::usage::{Ledger, Purpose};
-use crawl_policy::{PageDirectives, Place, ProductToken, Profile, Source};
+use crawl_policy::{PageDirectives, Place, ProductToken, Profile, Robots, Source};
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 
 use crate::config::Config;
 use crate::item::{HostState, Judged, PageItem, Reading, millis};
+use crate::traps::{Came, PRIORITY_ACTION, TrapRules};
 use crate::usage;
 use crate::visits::{DocumentState, Found, Past, Visits};
 
@@ -29,7 +31,7 @@ pub(crate) const PRIORITY_GUESS: u8 = 63;
 /// Then sitemaps that were named.
 const PRIORITY_SITEMAP: u8 = 64;
 /// Then what they and pages name.
-const PRIORITY_LINK: u8 = 128;
+pub(crate) const PRIORITY_LINK: u8 = 128;
 
 /// Indexes of sitemaps within indexes that are followed.
 const MAX_SITEMAP_LEVELS: u8 = 5;
@@ -44,6 +46,7 @@ pub(crate) struct Reader {
     pub(crate) link_rows: bool,
     pub(crate) max_redirects: u8,
     pub(crate) purpose: Option<Purpose>,
+    pub(crate) traps: TrapRules,
     /// When pages may have been visited in an earlier round: what a sitemap says of their
     /// changes counts.
     pub(crate) is_revisit: bool,
@@ -59,6 +62,7 @@ impl Reader {
             link_rows: config.links,
             max_redirects: config.max_redirects,
             purpose: config.purpose,
+            traps: config.traps,
             is_revisit: visits.round.number > 1,
         }
     }
@@ -75,6 +79,7 @@ struct Content {
     links: Vec<Admission>,
     link_rows: Vec<LinkRow>,
     unusable: HashMap<&'static str, u64>,
+    came: Came,
     said: Option<DocumentState>,
     modified: Vec<(CanonicalUrl, u32)>,
 }
@@ -133,6 +138,7 @@ impl Reader {
             past,
             found: Found::Unknown,
             said: content.said,
+            came: content.came,
             modified: content.modified,
             exchange: Some(exchange),
             lease,
@@ -148,27 +154,35 @@ impl Reader {
         scope: &Scope,
     ) -> Content {
         if let Some(target) = redirect_target(exchange) {
-            return self.redirect(lease, target, scope);
+            return self.redirect(lease, rules, target, scope);
         }
         let is_page = (200..300).contains(&exchange.status);
         let content_type = content_type(exchange);
         let content_type = content_type.as_deref();
         let is_sitemap = is_page && lease.kind == UrlKind::Sitemap;
         // What says that it is an image is neither decoded nor looked into.
+        let came = match is_page && lease.kind == UrlKind::Page {
+            true => Came::Other,
+            false => Came::Nothing,
+        };
         if !is_sitemap && content_type.is_some() && !crawl_extractor::is_html(content_type, b"") {
-            return Content::default();
+            return Content {
+                came,
+                ..Content::default()
+            };
         }
         let decoded = crawl_fetcher::decode(&exchange.headers, &exchange.body, &self.decode);
         let sitemap = is_sitemap.then(|| self.sitemap(&decoded.bytes)).flatten();
         let mut content = if let Some(sitemap) = sitemap {
-            self.entries(lease, &sitemap, scope)
+            self.entries(lease, rules, &sitemap, scope)
         } else if crawl_extractor::is_html(content_type, &decoded.bytes) {
             let page = crawl_extractor::read_html(&decoded.bytes, content_type, &self.limits);
             let usage = Some(self.usage(lease, rules, exchange, &page.metas));
             match is_page {
                 true => Content {
                     usage,
-                    ..self.html(lease, exchange, page, scope)
+                    came: self.gist(lease, &decoded.bytes),
+                    ..self.html(lease, rules, exchange, page, scope)
                 },
                 // An error page names nothing to follow.
                 false => Content {
@@ -177,17 +191,36 @@ impl Reader {
                 },
             }
         } else {
-            Content::default()
+            Content {
+                came,
+                ..Content::default()
+            }
         };
         content.error = decode_error(&decoded.end).filter(|_| is_page);
         content
     }
 
-    fn html(&self, lease: &Lease, exchange: &Exchange, page: Page, scope: &Scope) -> Content {
+    /// What a page says, for comparing it with others of its host.
+    fn gist(&self, lease: &Lease, octets: &[u8]) -> Came {
+        let learns = self.traps.traps || self.traps.naming.learns();
+        match learns && lease.kind == UrlKind::Page {
+            true => Came::Text(Box::new(Gist::of_html(octets, &lease.url))),
+            false => Came::Nothing,
+        }
+    }
+
+    fn html(
+        &self,
+        lease: &Lease,
+        rules: &Compiled,
+        exchange: &Exchange,
+        page: Page,
+        scope: &Scope,
+    ) -> Content {
         let directives = self.directives(exchange, &page.metas);
         let page_bar = directives.nofollow.map(page_refusal);
         let base = page.base_url(&lease.url);
-        let mut links = Links::new(lease, scope);
+        let mut links = Links::new(lease, scope, self.naming(rules));
         for link in &page.links {
             if link.kind != LinkKind::Page {
                 continue;
@@ -243,8 +276,21 @@ impl Reader {
         (sitemap.kind != SitemapKind::Unknown).then_some(sitemap)
     }
 
-    fn entries(&self, lease: &Lease, sitemap: &Sitemap, scope: &Scope) -> Content {
-        let mut links = Links::new(lease, scope);
+    fn naming<'a>(&self, rules: &'a Compiled) -> LinkNaming<'a> {
+        LinkNaming {
+            rules: self.traps,
+            robots: &rules.robots,
+        }
+    }
+
+    fn entries(
+        &self,
+        lease: &Lease,
+        rules: &Compiled,
+        sitemap: &Sitemap,
+        scope: &Scope,
+    ) -> Content {
+        let mut links = Links::new(lease, scope, self.naming(rules));
         let mut too_deep = None;
         if sitemap.kind == SitemapKind::Index {
             links.kind = UrlKind::Sitemap;
@@ -277,10 +323,12 @@ impl Reader {
     fn redirect(
         &self,
         lease: &Lease,
+        rules: &Compiled,
         target: Result<CanonicalUrl, Unusable>,
         scope: &Scope,
     ) -> Content {
-        let mut links = Links::new(lease, scope);
+        let came = target.clone().map_or(Came::Nothing, Came::Redirect);
+        let mut links = Links::new(lease, scope, self.naming(rules));
         links.depth = lease.depth;
         links.kind = lease.kind;
         links.is_seed = lease.is_seed;
@@ -298,13 +346,22 @@ impl Reader {
         links.add(target, too_many, |_, _| None);
         Content {
             error,
+            came,
             ..links.into_content()
         }
     }
 }
 
+/// By what a page's links are named.
+struct LinkNaming<'a> {
+    rules: TrapRules,
+    /// The rules of the page's own origin.
+    robots: &'a Robots,
+}
+
 /// The links of one page, each URL once.
 struct Links<'a> {
+    naming: LinkNaming<'a>,
     from: &'a Lease,
     scope: &'a Scope,
     depth: u32,
@@ -320,8 +377,9 @@ struct Links<'a> {
 }
 
 impl<'a> Links<'a> {
-    fn new(from: &'a Lease, scope: &'a Scope) -> Links<'a> {
+    fn new(from: &'a Lease, scope: &'a Scope, naming: LinkNaming<'a>) -> Links<'a> {
         Links {
+            naming,
             from,
             scope,
             depth: from.depth.saturating_add(1),
@@ -347,6 +405,7 @@ impl<'a> Links<'a> {
             Err(why) => return *self.unusable.entry(why.name()).or_default() += 1,
         };
         self.rows.extend(row(&self.from.url, &url));
+        let (url, priority, barred) = self.named(url, barred);
         match self.places.get(&url) {
             // One link that may be followed outweighs others that may not.
             Some(&place) if barred.is_none() => {
@@ -360,12 +419,31 @@ impl<'a> Links<'a> {
                     depth: self.depth,
                     redirects: self.redirects,
                     via: Some(self.from.url.clone()),
-                    priority: self.priority,
+                    priority,
                     is_seed: self.is_seed,
                     kind: self.kind,
                     url,
                 });
             }
+        }
+    }
+
+    /// The URL that a link asks for, its place in the queue, and what bars it. A redirect insists
+    /// on its target as it is, and a sitemap is what its name says.
+    fn named(
+        &self,
+        url: CanonicalUrl,
+        barred: Option<Exclusion>,
+    ) -> (CanonicalUrl, u8, Option<Exclusion>) {
+        if self.kind != UrlKind::Page || self.redirects > 0 {
+            return (url, self.priority, barred);
+        }
+        let LinkNaming { rules, robots } = &self.naming;
+        let is_own = url.as_url().query().is_some() && url.origin() == self.from.origin;
+        let url = rules.named(url, is_own.then_some(*robots));
+        match rules.action(&url) {
+            Some(refusal) => (url, PRIORITY_ACTION, barred.or(refusal)),
+            None => (url, self.priority, barred),
         }
     }
 
@@ -591,6 +669,7 @@ impl PageItem {
             found: Found::Unknown,
             said: None,
             modified: Vec::new(),
+            came: Came::Nothing,
             lease,
             host,
         }

@@ -155,6 +155,14 @@ impl Naming {
         empty: When::Off,
     };
 
+    /// Whether any step wants evidence.
+    #[must_use]
+    pub fn learns(&self) -> bool {
+        Step::ALL
+            .into_iter()
+            .any(|step| self.when(step) == When::Evidence)
+    }
+
     /// When a step is taken.
     #[must_use]
     pub fn when(&self, step: Step) -> When {

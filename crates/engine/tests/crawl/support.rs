@@ -8,7 +8,7 @@ use std::time::Duration;
 use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
 use crawl_engine::{
     Budgets, Config, Controls, EngineError, Forbidden, Progress, Revisits, ScopeRules, Stop,
-    Summary,
+    Summary, TrapRules,
 };
 use crawl_fetcher::FetchConfig;
 use crawl_fetcher::robots::RobotsTimes;
@@ -55,6 +55,7 @@ impl Crawl {
             budgets: Budgets::default(),
             recrawl: false,
             revisits: Revisits::default(),
+            traps: TrapRules::default(),
             max_redirects: 10,
             retries: 2,
             sitemaps: true,
