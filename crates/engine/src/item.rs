@@ -198,13 +198,8 @@ pub enum Item {
         /// Why.
         exclusion: Exclusion,
     },
-    /// A URL goes back to another place in its queue.
-    Later {
-        /// The lease of the URL.
-        lease: Lease,
-        /// The place.
-        priority: u8,
-    },
+    /// URLs go back to other places in their queue, in this order: each lease, and its priority.
+    Later(Vec<(Lease, u8)>),
     /// A URL is settled, and its page asked for under another.
     SameAs {
         /// The lease of the URL.
@@ -224,6 +219,16 @@ pub enum Item {
     Broken(String),
     /// A host's state, changed by a request that settled nothing.
     Host(HostState),
+}
+
+impl Item {
+    /// How many URLs or decisions wait for the disk in it.
+    pub(crate) fn weight(&self) -> u64 {
+        match self {
+            Item::Later(leases) => leases.len() as u64,
+            _ => 1,
+        }
+    }
 }
 
 /// A settled page.

@@ -35,13 +35,29 @@ impl Ring {
         origin: &Origin,
         out: &mut Vec<Effect>,
     ) -> Result<Option<Job>, FrontierError> {
+        let mut later = Vec::new();
+        let job = self.first_page(now, origin, &mut later, out);
+        if !later.is_empty() {
+            // As one item: items overtake each other, and these keep their order.
+            self.write(Item::Later(later), out);
+        }
+        job
+    }
+
+    fn first_page(
+        &mut self,
+        now: Tick,
+        origin: &Origin,
+        later: &mut Vec<(Lease, u8)>,
+        out: &mut Vec<Effect>,
+    ) -> Result<Option<Job>, FrontierError> {
         let standing = self.origins.standing(origin, &*self.frontier)?;
         let host = origin.host_key();
         let full = self.accounts.is_full(now, &host);
         if full {
             self.accounts.turn_away(origin);
         }
-        while !full && self.unsettled < self.unsettled_max() {
+        while !full && self.unsettled + (later.len() as u64) < self.unsettled_max() {
             let Some(lease) = self.frontier.lease(origin)? else {
                 break;
             };
@@ -56,6 +72,10 @@ impl Ring {
                             self.frontier.release(lease);
                             self.scheduler.waiting(now, origin, 0);
                             return Ok(None);
+                        }
+                        Turn::Later(lease, priority) => {
+                            later.push((lease, priority));
+                            continue;
                         }
                         Turn::Settle(item) => {
                             self.write(item, out);

@@ -412,7 +412,7 @@ impl Ring {
     }
 
     pub(crate) fn write(&mut self, item: Item, out: &mut Vec<Effect>) {
-        self.unsettled += 1;
+        self.unsettled += item.weight();
         out.push(Effect::Write(item));
     }
 

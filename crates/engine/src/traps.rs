@@ -222,6 +222,8 @@ pub(crate) enum Turn {
     Fetch(Lease),
     /// It waits until what is under way at its origin is read.
     Wait(Lease),
+    /// It goes behind others of its queue.
+    Later(Lease, u8),
     /// The writer has it.
     Settle(Item),
 }
@@ -284,17 +286,19 @@ impl Ring {
         }
         let mut traps = self.traps.shared.lock();
         let at = level(lease.priority);
-        if self.traps.out.contains_key(&lease.origin) && traps.needs_care(&lease.url, at) {
+        let is_late = lease.priority > PRIORITY_LINK;
+        if self.traps.out.contains_key(&lease.origin)
+            && (is_late || traps.needs_care(&lease.url, at))
+        {
             return Ok(Turn::Wait(lease));
         }
         let course = traps.course(&lease.url, lease.via.as_ref(), at);
         drop(traps);
         Ok(match course {
             Course::Fetch => Turn::Fetch(lease),
-            Course::Later(level) => Turn::Settle(Item::Later {
-                priority: priority(level).max(lease.priority),
-                lease,
-            }),
+            // What comes after all else is late already.
+            Course::Later(_) if is_late => Turn::Fetch(lease),
+            Course::Later(level) => Turn::Later(lease, priority(level)),
             Course::Park(rule) => Turn::Settle(Item::PutAside {
                 lease,
                 exclusion: put_aside(Reason::Trap, rule),

@@ -120,7 +120,7 @@ impl Writer {
             newest: &mut self.newest,
             traps: self.traps.as_ref(),
             committed: Committed {
-                items: group.len() as u64,
+                items: group.iter().map(Item::weight).sum(),
                 ..Committed::default()
             },
         };
@@ -164,11 +164,14 @@ impl Group<'_> {
             Item::PutAside { lease, exclusion } => Ok(self
                 .transaction
                 .settle(lease, Outcome::Deferred(exclusion))?),
-            Item::Later { lease, priority } => {
-                let again = admission_of(&lease, lease.url.clone(), priority);
-                let aside = Outcome::Deferred(Exclusion::of(Reason::Trap));
-                self.transaction.settle(lease, aside)?;
-                self.admit(vec![again]).map(drop)
+            Item::Later(leases) => {
+                let mut again = Vec::with_capacity(leases.len());
+                for (lease, priority) in leases {
+                    again.push(admission_of(&lease, lease.url.clone(), priority));
+                    let aside = Outcome::Deferred(Exclusion::of(Reason::Trap));
+                    self.transaction.settle(lease, aside)?;
+                }
+                self.admit(again).map(drop)
             }
             Item::SameAs {
                 lease,

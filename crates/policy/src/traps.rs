@@ -40,7 +40,7 @@ use self::template::{Template, Yield};
 pub const MAX_LEVEL: u8 = 60;
 
 /// Octets that all hosts may take, about; those that were left alone for longest go. A host takes
-/// 4 KiB with its first page and half a MiB at most.
+/// some KiB with its first page and half a MiB at most.
 const MOST_OCTETS: usize = 128 << 20;
 /// Templates of one host, the latest.
 const MOST_TEMPLATES: usize = 512;
@@ -140,7 +140,7 @@ struct Parked {
     rule: String,
     /// URLs without such looks are parked only where they were found on pages that said nothing.
     by_looks: bool,
-    /// The parameters that brought nothing, for selections of them.
+    /// The parameters that never brought anything: what has one of them brings nothing.
     names: Option<Vec<String>>,
     /// URLs that were put aside, and the number of the next that is asked for.
     put_aside: u64,
@@ -180,8 +180,9 @@ impl Default for Host {
 /// The places where accounts of a URL are kept: its template, and its family where it has one.
 fn keys(host: &HostKey, shape: &Shape) -> (u64, Option<u64>) {
     let template = hash::of_all(&[host.as_str(), &shape.pattern]);
-    let family = hash::of_all(&[host.as_str(), shape.family(), "family"]);
-    (template, shape.signs.query.then_some(family))
+    let family = shape.family();
+    let family = family.map(|family| hash::of_all(&[host.as_str(), family, "family"]));
+    (template, family)
 }
 
 /// The place of pages that were found on one.
@@ -229,11 +230,8 @@ impl Traps {
         let mut has_turned = false;
         for place in std::iter::once(template).chain(family) {
             let host = self.host(&key);
-            let pattern = if place == template {
-                &shape.pattern
-            } else {
-                shape.family()
-            };
+            let whole = Some(place) != family;
+            let pattern = shape.family().filter(|_| !whole).unwrap_or(&shape.pattern);
             let account = host
                 .templates
                 .entry(place, || Template::new(pattern, shape.signs));
@@ -285,7 +283,9 @@ impl Traps {
             };
             account.breed(count);
             if let Some(trap) = account.verdict() {
-                let names = (Some(place) == family).then(|| account.names.clone());
+                let of_selections =
+                    Some(place) == family && shape.family().is_some_and(|f| f.ends_with('?'));
+                let names = of_selections.then(|| account.idle_names());
                 let by_looks = !matches!(trap, Trap::SoftMissing | Trap::Endless);
                 let rule = account.evidence(trap);
                 parks |= self.park(place, rule, by_looks, names);
@@ -422,7 +422,13 @@ impl Traps {
         let Text {
             pages, bred, level, ..
         } = text;
-        let (trap, of) = (Trap::SoftMissing, visit.url);
+        let trap = match () {
+            () if shape.has_repeats() => Trap::RepeatedPath,
+            () if shape.signs.date => Trap::Calendar,
+            () if shape.signs.token => Trap::SessionIds,
+            () => Trap::SoftMissing,
+        };
+        let of = visit.url;
         let rule = format!(
             "{trap} {}: {pages} pages said the same, {level} in a row found on each other; \
              {bred} more first met on them; such as {of}",
@@ -475,7 +481,7 @@ impl Traps {
         let (template, family) = keys(&url.host_key(), &shape);
         let speaks = |place: &u64| {
             self.parked.get(place).is_some_and(|parked| {
-                let of_names = |names: &Vec<String>| shape.names.iter().all(|n| names.contains(n));
+                let of_names = |names: &Vec<String>| shape.names.iter().any(|n| names.contains(n));
                 (parked.by_looks || level > 0) && parked.names.as_ref().is_none_or(of_names)
             })
         };

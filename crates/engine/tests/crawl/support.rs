@@ -152,6 +152,11 @@ impl Crawl {
         reasons
     }
 
+    /// The rows of all that was barred.
+    pub(crate) fn excluded_rows(&self) -> Vec<ExcludedRow> {
+        self.rows("excluded.jsonl")
+    }
+
     /// The row of a URL that must have been barred.
     pub(crate) fn excluded_row(&self, url: &str) -> ExcludedRow {
         let mut rows = self.rows::<ExcludedRow>("excluded.jsonl").into_iter();

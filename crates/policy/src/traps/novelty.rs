@@ -1,32 +1,29 @@
 //! How much of a page was said before on its host.
 
+use std::collections::VecDeque;
+
 use super::gist::{Gist, SHINGLE};
 
-/// Octets of a filter at first.
+/// Octets of the first filter; each further one has twice as many.
 const FIRST_OCTETS: usize = 2 << 10;
-/// Octets of a filter at most: it holds 32,768 shingles, and each page of a host is compared with
-/// that many words at least, and twice as many at most, of those before it.
+/// Octets of a filter at most: it holds 32,768 shingles.
 const MOST_OCTETS: usize = 64 << 10;
-/// Bits for each shingle in a filter: of those that were never seen one in forty is taken for seen.
+/// Octets of all filters of a host: each page is compared with some 64,000 words of those
+/// before it at least, or with all.
+const ALL_OCTETS: usize = 3 * MOST_OCTETS;
+/// Bits for each shingle in a filter: of those that were never seen one in fifty or so is taken for
+/// seen by one of them.
 const BITS_A_SHINGLE: usize = 16;
+const BITS_SET: usize = 3;
 /// An image says as much as so many words.
 const WORDS_AN_IMAGE: usize = 6;
 
-/// What was said lately on one host: two filters, of which the older one is dropped when
-/// the younger is full.
-#[derive(Debug)]
+/// What was said lately on one host: filters, of which the oldest is dropped when they take too
+/// much room.
+#[derive(Debug, Default)]
 pub(super) struct Novelty {
-    young: Filter,
-    old: Filter,
-}
-
-impl Default for Novelty {
-    fn default() -> Novelty {
-        Novelty {
-            young: Filter::new(FIRST_OCTETS),
-            old: Filter::new(0),
-        }
-    }
+    /// The latest is the last.
+    filters: VecDeque<Filter>,
 }
 
 impl Novelty {
@@ -62,19 +59,25 @@ impl Novelty {
 
     /// Memory held.
     pub(super) fn octets(&self) -> usize {
-        (self.young.bits.len() + self.old.bits.len()) * 8
+        self.filters.iter().map(Filter::octets).sum()
     }
 
     fn is_known(&self, hash: u32) -> bool {
-        self.young.contains(hash) || self.old.contains(hash)
+        self.filters.iter().any(|filter| filter.contains(hash))
     }
 
     fn insert(&mut self, hash: u32) {
-        if self.young.held * BITS_A_SHINGLE >= self.young.bits.len() * 64 {
-            let octets = (self.young.bits.len() * 16).min(MOST_OCTETS);
-            self.old = std::mem::replace(&mut self.young, Filter::new(octets));
+        if self.filters.back().is_none_or(Filter::is_full) {
+            let last = self.filters.back().map_or(FIRST_OCTETS / 2, Filter::octets);
+            self.filters
+                .push_back(Filter::new((2 * last).min(MOST_OCTETS)));
+            while self.octets() > ALL_OCTETS {
+                self.filters.pop_front();
+            }
         }
-        self.young.insert(hash);
+        if let Some(latest) = self.filters.back_mut() {
+            latest.insert(hash);
+        }
     }
 }
 
@@ -83,7 +86,7 @@ fn words_in(run: usize) -> usize {
     run.saturating_sub(SHINGLE - 1).max(1)
 }
 
-/// A Bloom filter with two bits a hash.
+/// A Bloom filter.
 #[derive(Debug)]
 struct Filter {
     bits: Vec<u64>,
@@ -98,20 +101,32 @@ impl Filter {
         }
     }
 
-    fn places(&self, hash: u32) -> [(usize, u64); 2] {
-        let spread = u64::from(hash).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        [spread >> 40, spread >> 8 & 0xFF_FFFF].map(|place| {
-            let bit = place as usize % (self.bits.len() * 64);
+    fn octets(&self) -> usize {
+        self.bits.len() * 8
+    }
+
+    fn is_full(&self) -> bool {
+        self.held * BITS_A_SHINGLE >= self.bits.len() * 64
+    }
+
+    /// Bits of a hash: 21 of its spread ones each. A filter has fewer than 2^21 bits, and a
+    /// power of two of them.
+    fn places(&self, hash: u32) -> [(usize, u64); BITS_SET] {
+        let spread = u64::from(hash)
+            .wrapping_add(1)
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let spread = spread ^ (spread >> 29);
+        let mask = self.bits.len() * 64 - 1;
+        [0, 21, 42].map(|shift| {
+            let bit = (spread >> shift) as usize & mask;
             (bit / 64, 1 << (bit % 64))
         })
     }
 
     fn contains(&self, hash: u32) -> bool {
-        !self.bits.is_empty()
-            && self
-                .places(hash)
-                .iter()
-                .all(|(word, bit)| self.bits[*word] & bit != 0)
+        self.places(hash)
+            .iter()
+            .all(|(word, bit)| self.bits[*word] & bit != 0)
     }
 
     fn insert(&mut self, hash: u32) {
@@ -128,7 +143,7 @@ impl Filter {
 mod tests {
     use crawl_weburl::canonicalize;
 
-    use super::{MOST_OCTETS, Novelty, SHINGLE, WORDS_AN_IMAGE};
+    use super::{ALL_OCTETS, Novelty, SHINGLE, WORDS_AN_IMAGE};
     use crate::traps::Gist;
 
     fn gist(text: &str) -> Gist {
@@ -166,11 +181,11 @@ mod tests {
         };
         novelty.meet(&words(0));
         assert!(novelty.meet(&words(0)) < 30);
-        for n in 1..60 {
-            // One in forty of what was never said passes for said.
+        for n in 1..80 {
+            // Some of what was never said passes for said.
             assert!(novelty.meet(&words(n * 3000)) > 2000);
         }
         assert!(novelty.meet(&words(0)) > 2000);
-        assert_eq!(novelty.octets(), 2 * MOST_OCTETS);
+        assert_eq!(novelty.octets(), ALL_OCTETS);
     }
 }

@@ -14,8 +14,6 @@ const PLAIN_LEVEL: u8 = 8;
 const MOST_CHANCES: u8 = 6;
 /// Names of parameters that are kept.
 const MOST_NAMES: usize = 64;
-/// Selections of parameters that are told apart.
-const MOST_SELECTIONS: usize = 8;
 /// URLs that are named as evidence.
 const EXAMPLES: usize = 2;
 /// An example is cut to this. Octets.
@@ -110,9 +108,9 @@ pub(super) struct Template {
     /// What the last of them said, and how many in a row said that.
     said: u64,
     same: u32,
-    /// Names of parameters, and selections of them, that brought nothing new.
-    pub(super) names: Vec<String>,
-    selections: Vec<String>,
+    /// Names of parameters of pages that brought nothing new, and of those that did.
+    names: Vec<String>,
+    fresh_names: Vec<String>,
     examples: Vec<String>,
     /// How often it was parked and then brought something new.
     chances: u8,
@@ -133,7 +131,7 @@ impl Template {
             said: 0,
             same: 0,
             names: Vec::new(),
-            selections: Vec::new(),
+            fresh_names: Vec::new(),
             examples: Vec::new(),
             chances: 0,
         }
@@ -145,6 +143,7 @@ impl Template {
         let said = match found {
             Yield::New => {
                 self.fresh = self.fresh.saturating_add(1);
+                note(&mut self.fresh_names, &shape.names);
                 return self.begin_row();
             }
             Yield::Nothing { said, is_near } => {
@@ -167,14 +166,7 @@ impl Template {
         self.signs.repeats |= shape.signs.repeats;
         self.signs.date |= shape.signs.date;
         self.signs.token |= shape.signs.token;
-        for name in &shape.names {
-            if self.names.len() < MOST_NAMES && !self.names.contains(name) {
-                self.names.push(name.clone());
-            }
-        }
-        if self.selections.len() < MOST_SELECTIONS && !self.selections.contains(&shape.pattern) {
-            self.selections.push(shape.pattern.clone());
-        }
+        note(&mut self.names, &shape.names);
         if self.examples.len() < EXAMPLES {
             let text = url.as_str();
             let end = text.floor_char_boundary(EXAMPLE_OCTETS.min(text.len()));
@@ -201,14 +193,13 @@ impl Template {
         self.bred = 0;
         self.same = 0;
         self.names.clear();
-        self.selections.clear();
         self.examples.clear();
     }
 
-    /// Whether its URLs go behind others: the last page brought nothing new, and they look as
-    /// those do that never end.
+    /// Whether its URLs go behind others: the last pages brought nothing new; one is enough where
+    /// they look as those do that never end.
     pub(super) fn is_watched(&self) -> bool {
-        self.row > 0 && (self.signs.any() || self.row >= ROW)
+        self.row > 1 || (self.row > 0 && self.signs.any())
     }
 
     /// Whether its pages are worth being asked for several at a time.
@@ -239,6 +230,12 @@ impl Template {
         }
     }
 
+    /// The parameters that came with nothing new, and never with something.
+    pub(super) fn idle_names(&self) -> Vec<String> {
+        let idle = |name: &&String| !self.fresh_names.contains(*name);
+        self.names.iter().filter(idle).cloned().collect()
+    }
+
     /// The kind that never ends which it looks like.
     fn looks(&self) -> Option<Trap> {
         if self.onwards == self.row {
@@ -249,7 +246,7 @@ impl Template {
             Some(Trap::Calendar)
         } else if self.signs.token {
             Some(Trap::SessionIds)
-        } else if self.selections.len() > 1 || self.names.len() > 1 {
+        } else if self.signs.query {
             Some(Trap::Facets)
         } else if self.same >= ROW {
             Some(Trap::SoftMissing)
@@ -274,5 +271,14 @@ impl Template {
             "{trap} {pattern}: {fetched} fetched, {fresh} with something new, none of the last {row}; \
              {near} near-duplicates; {bred} more first met on those {row}; such as {examples}"
         )
+    }
+}
+
+/// Takes names in that are not there yet.
+fn note(known: &mut Vec<String>, names: &[String]) {
+    for name in names {
+        if known.len() < MOST_NAMES && !known.contains(name) {
+            known.push(name.clone());
+        }
     }
 }

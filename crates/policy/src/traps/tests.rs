@@ -205,7 +205,7 @@ fn ours_paths_that_grow_end() {
         },
         expect![[r#"
             5 fetched
-            soft-404 /maze/(left)+/: 4 pages said the same, 1 in a row found on each other; 6 more first met on them"#]],
+            repeated-path /maze/(left)+/: 4 pages said the same, 1 in a row found on each other; 6 more first met on them"#]],
     );
 }
 
@@ -243,7 +243,7 @@ fn ours_session_ids_in_paths_end() {
     assert_eq!(over.fetched_in("/p"), 20);
     expect![[r#"
         4 in sessions
-        session-ids /s/~/p#: 3 fetched, 0 with something new, none of the last 3; 1 near-duplicates; 6 more first met on those 3"#]].assert_eq(&format!(
+        session-ids /s/~/*: 3 fetched, 0 with something new, none of the last 3; 1 near-duplicates; 6 more first met on those 3"#]].assert_eq(&format!(
         "{} in sessions\n{}",
         over.fetched_in("/s/"),
         over.rules()
@@ -291,7 +291,7 @@ fn ours_selections_of_the_same_things_end() {
             ))
         },
         expect![[r#"
-            7 fetched
+            9 fetched
             facets /shop?: 4 fetched, 1 with something new, none of the last 3; 0 near-duplicates; 15 more first met on those 3"#]],
     );
 }
