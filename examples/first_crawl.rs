@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use crawl_archive::rows::{ExcludedRow, PageRow};
 use crawl_engine::{
-    Budgets, Config, Controls, Forbidden, Progress, Revisits, ScopeRules, Stop, Summary,
+    Budgets, Config, Controls, Forbidden, Progress, Resources, Revisits, ScopeRules, Stop, Summary,
+    TrapRules,
 };
 use crawl_fetcher::FetchConfig;
 use crawl_fetcher::robots::RobotsTimes;
@@ -91,9 +92,13 @@ async fn crawl(seed: &str, output: &Path) -> Result<Summary, Box<dyn Error>> {
         budgets: Budgets::default(),
         recrawl: false,
         revisits: Revisits::default(),
+        traps: TrapRules::default(),
         max_redirects: 10,
         retries: 3,
         sitemaps: true,
+        feeds: true,
+        forms: false,
+        resources: Resources::Off,
         // Our own server on our own machine: a twentieth of a second will do.
         politeness: Politeness {
             delay: Duration::from_millis(50),

@@ -51,17 +51,22 @@ fn first_round() -> u32 {
     1
 }
 
+/// Errors of pages that were read as far as they are read.
+const READ_ALL_THE_SAME: [&str; 4] = [
+    "body_truncated",
+    "decoded_too_large",
+    "decompression_bomb",
+    "login_page",
+];
+
 impl PageRow {
     /// Whether what the server has could not be had: no answer, a status of 400 and above,
-    /// or a body that could not be read. One that was cut at a limit was read that far.
+    /// or a body that could not be read whole. One that was cut at a limit was read that far;
+    /// one that broke off may have more.
     #[must_use]
     pub fn is_failed(&self) -> bool {
-        let unread = |error: &String| {
-            error.starts_with("encoding_")
-                || error.starts_with("reader_")
-                || error.starts_with("redirect_")
-        };
-        self.status.is_none_or(|status| status >= 400) || self.error.as_ref().is_some_and(unread)
+        let unread = |error: &str| !READ_ALL_THE_SAME.contains(&error);
+        self.status.is_none_or(|status| status >= 400) || self.error.as_deref().is_some_and(unread)
     }
 }
 

@@ -12,8 +12,6 @@ use crate::screen::print;
 
 /// A file is read up to here.
 const MAX_FILE_OCTETS: u64 = 64 << 20;
-/// What `is_html` looks at.
-const FIRST_OCTETS: usize = 1_445;
 
 /// Runs the command.
 pub(crate) fn run(args: &InspectArgs) -> Result<u8, Refusal> {
@@ -23,11 +21,10 @@ pub(crate) fn run(args: &InspectArgs) -> Result<u8, Refusal> {
     })?;
     let body = read_file(&args.file, MAX_FILE_OCTETS)?;
     let content_type = args.content_type.as_deref();
-    let first = &body[..body.len().min(FIRST_OCTETS)];
     let limits = Limits::default();
-    let object = match is_html(content_type, first) {
+    let object = match is_html(content_type, &body) {
         true => page_object(&base, &read_html(&body, content_type, &limits)),
-        false => sitemap_object(&base, &read_sitemap(&body, &limits)),
+        false => sitemap_object(&base, &read_sitemap(&body, content_type, &limits)),
     };
     let mut text = serde_json::to_string_pretty(&object).unwrap_or_default();
     text.push('\n');
@@ -43,6 +40,7 @@ fn page_object(url: &CanonicalUrl, page: &Page) -> Value {
             "url": target.as_ref().map(CanonicalUrl::as_str).ok(),
             "unusable": target.as_ref().err().map(ToString::to_string),
             "element": link.element.name(),
+            "attribute": link.attribute,
             "kind": format!("{:?}", link.kind).to_ascii_lowercase(),
             "rel": link.rel.to_string().split_ascii_whitespace().collect::<Vec<_>>(),
             "text": link.text,

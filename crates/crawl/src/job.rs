@@ -7,15 +7,15 @@ use std::path::Path;
 
 use crawl_archive::ArchiveError;
 use crawl_engine::{
-    Budgets, Config, Controls, EngineError, Forbidden, HostBudget, Progress, Revisits, ScopeRules,
-    Stop, Summary,
+    Budgets, Config, Controls, EngineError, Forbidden, HostBudget, Progress, Resources, Revisits,
+    ScopeRules, Stop, Summary, TrapRules,
 };
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_fetcher::{FetchConfig, ResolveOverride};
 use crawl_policy::scope::ScopeMode;
 use crawl_policy::usage::Purpose;
 use crawl_scheduler::Politeness;
-use crawl_weburl::{CanonicalUrl, canonicalize};
+use crawl_weburl::{CanonicalUrl, Naming, When, canonicalize};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
@@ -23,8 +23,9 @@ use crate::refusal::{NOTHING_DONE, Refusal};
 use crate::robots::profile_of;
 use crate::screen::{Screen, closing, exit_code, show, start_log};
 use crate::settings::{
-    Checked, ForbiddenName, NAME_AND_VERSION, PurposeName, ScopeName, Settings, check,
-    contact_mail, first_start, host_locks_file, hours, record, rules_since, user_agent,
+    Checked, ForbiddenName, NAME_AND_VERSION, PurposeName, ResourcesName, ScopeName, Settings,
+    WhenName, check, contact_mail, first_start, host_locks_file, hours, record, rules_since,
+    user_agent,
 };
 use crate::units::{Span, Switch};
 use crate::{records, signals};
@@ -168,9 +169,17 @@ fn config(settings: &Settings, checked: &Checked) -> Config {
             least: settings.recrawl.revisit_least.get(),
             most: settings.recrawl.revisit_most.get(),
         },
+        traps: trap_rules(settings),
         max_redirects: scope.max_redirects,
         retries: settings.fetch.retries,
         sitemaps: scope.sitemaps.is_on(),
+        feeds: scope.feeds.is_on(),
+        forms: scope.forms.is_on(),
+        resources: match scope.resources {
+            ResourcesName::Off => Resources::Off,
+            ResourcesName::Own => Resources::Own,
+            ResourcesName::All => Resources::All,
+        },
         politeness: politeness(settings, checked),
         own_site: settings.politeness.own_site.is_on(),
         hosts_in_memory: usize::try_from(settings.politeness.hosts_in_memory.0)
@@ -182,6 +191,27 @@ fn config(settings: &Settings, checked: &Checked) -> Config {
         links: settings.output.links.is_on(),
         software: NAME_AND_VERSION.to_owned(),
         config_text: config_text(settings, &checked.output),
+    }
+}
+
+fn trap_rules(settings: &Settings) -> TrapRules {
+    let names = &settings.names;
+    let when = |name| match name {
+        WhenName::Off => When::Off,
+        WhenName::Evidence => When::Evidence,
+        WhenName::On => When::On,
+    };
+    TrapRules {
+        traps: names.traps.is_on(),
+        skip_actions: names.skip_actions.is_on(),
+        clean_params: names.clean_params.is_on(),
+        naming: Naming {
+            default_documents: when(names.default_documents),
+            tracking: when(names.tracking_parameters),
+            session_ids: when(names.session_ids),
+            order: when(names.parameter_order),
+            empty: when(names.empty_parameters),
+        },
     }
 }
 
@@ -229,7 +259,12 @@ fn fetch_config(settings: &Settings, checked: &Checked, user_agent: &str) -> Fet
         from: contact_mail(checked.contact.as_deref()),
         timeout: fetch.timeout.get(),
         connect_timeout: fetch.connect_timeout.get(),
+        first_byte_timeout: fetch.first_byte_timeout.get(),
+        idle_timeout: fetch.idle_timeout.get(),
         max_body: fetch.max_body.0,
+        body_memory: fetch.body_memory.0,
+        name_servers: fetch.name_server.iter().map(|server| server.0).collect(),
+        access: checked.access.clone(),
         proxy: (!fetch.proxy.is_empty()).then(|| fetch.proxy.clone()),
         resolve: resolve.collect(),
         allow_private: fetch.allow_private.is_on(),
@@ -279,6 +314,7 @@ fn refusal(error: &EngineError, output: &Path) -> Refusal {
         error if is_full(error) => Refusal::disk(message)
             .hint("free some space on the disk; the same command goes on from there"),
         EngineError::StateMissing { .. }
+        | EngineError::Round { .. }
         | EngineError::Open { .. }
         | EngineError::Archive(ArchiveError::Short { .. } | ArchiveError::ForeignMark { .. }) => {
             Refusal::disk(message).hint(format!(

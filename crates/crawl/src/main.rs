@@ -9,6 +9,7 @@ mod args;
 mod day_hours;
 mod inspect;
 mod job;
+mod name_server;
 mod records;
 mod refusal;
 mod robots;

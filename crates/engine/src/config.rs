@@ -53,6 +53,12 @@ pub struct Config {
     pub retries: u32,
     /// Whether sitemaps are read.
     pub sitemaps: bool,
+    /// Whether feeds that pages name are read.
+    pub feeds: bool,
+    /// Whether what a form is sent to by GET is followed like a link.
+    pub forms: bool,
+    /// Which parts of pages are fetched, such as images and style sheets.
+    pub resources: Resources,
     /// Gaps, rates and limits.
     pub politeness: Politeness,
     /// Whether the operator answers for all hosts of the crawl. Where not, hosts outside
@@ -78,6 +84,18 @@ pub struct Config {
     pub software: String,
     /// What is written to `crawl.toml`.
     pub config_text: String,
+}
+
+/// Which parts of pages are fetched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Resources {
+    /// None.
+    #[default]
+    Off,
+    /// Those in scope.
+    Own,
+    /// All, on whatever host, so that a page can be replayed; robots.txt and pace are those of that host.
+    All,
 }
 
 /// What a robots.txt that answers 401 or 403 means.

@@ -65,8 +65,13 @@ pub(crate) struct Directory {
 }
 
 /// Opens the output directory: takes its lock, cuts files back to what the state
-/// knows, and writes `crawl.toml`.
-pub(crate) fn open(config: &Config, now: Tick) -> Result<Directory, EngineError> {
+/// knows, writes `crawl.toml`, and makes pending what a round that begins is to visit, unless
+/// the user stops that.
+pub(crate) fn open(
+    config: &Config,
+    now: Tick,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Directory, EngineError> {
     let dir = &config.output;
     let resumed = examine(dir)?;
     if !resumed && config.seeds.is_empty() {
@@ -90,7 +95,7 @@ pub(crate) fn open(config: &Config, now: Tick) -> Result<Directory, EngineError>
     let cut_off = frontier.meta(META_RUN)?.is_some_and(|run| run != RUN_ENDED);
     let journal = open_journal(&state, &frontier)?;
     note_run(&frontier, RUN_OPEN)?;
-    let visits = rounds::take_up(&frontier, config, now, &mut totals)?;
+    let visits = rounds::take_up(&frontier, config, now, &mut totals, is_stopped)?;
     Ok(Directory {
         scope_seeds: scope_seeds
             .lines()

@@ -47,7 +47,9 @@ pub async fn run(config: Config, mut controls: Controls) -> Result<Summary, Engi
     let clock = Clock::start();
     let fetcher = Arc::new(Fetcher::new(config.fetch.clone(), clock)?);
     let config = Arc::new(config);
-    let directory = directory::open(&config, clock.now())?;
+    let directory = directory::open(&config, clock.now(), &|| {
+        *controls.stop.borrow() != Stop::No
+    })?;
     let mut driver = Driver::start(&config, clock, fetcher, directory)?;
     let looped = driver.turn(&mut controls).await;
     controls

@@ -55,6 +55,12 @@ pub enum EngineError {
     /// The archive or a row file failed.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
+    /// What is stored of the crawl's round can't be read.
+    #[error("the stored round of the crawl can't be read: {why}")]
+    Round {
+        /// Why.
+        why: serde_json::Error,
+    },
     /// The stored state could not be opened.
     #[error("`{}`: {source}", dir.display())]
     Open {

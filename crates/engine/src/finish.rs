@@ -15,7 +15,6 @@ use crate::item::excluded_row;
 use crate::ring::Ring;
 use crate::rounds;
 use crate::summary::{Ended, SeedFailure, Summary};
-use crate::visits::EACH_ROUND;
 use crate::writer::Writer;
 
 /// Rows of `excluded.jsonl` by reason.
@@ -120,13 +119,22 @@ pub(crate) fn summary(
         pending: ring.frontier.counts().pending,
         round: ring.visits.round.number,
         changes: totals.changes,
-        next_due: ring.frontier.next_due(EACH_ROUND).ok().flatten(),
+        next_due: ring
+            .frontier
+            .next_due(ring.visits.round.began)
+            .ok()
+            .flatten(),
         requests: ring.requests,
         robots_requests: ring.robots_requests,
         bytes: of_round.bytes,
         excluded,
         unusable: std::mem::take(&mut ring.unusable),
-        seeds_fetched: totals.seeds_fetched,
+        seeds_fetched: match of_round.seeds_fetched {
+            // In a later round a seed may not have been due.
+            0 if ring.visits.round.number > 1 && of_round.pages > of_round.failed => 1,
+            0 if of_round.pages == 0 => totals.seeds_fetched,
+            fetched => fetched,
+        },
         seeds_failed,
         strange_robots: std::mem::take(&mut ring.origins.strange),
         elapsed,

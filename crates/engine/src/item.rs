@@ -7,7 +7,7 @@ use std::time::Duration;
 use crawl_archive::Encoded;
 use crawl_archive::rows::{ExcludedRow, LinkRow, PageRow, RequestRow, RobotsVerdict};
 use crawl_fetcher::robots::Compiled;
-use crawl_fetcher::{Exchange, Failure, Request, Validators};
+use crawl_fetcher::{Exchange, Failure, Request, Room, Validators};
 use crawl_frontier::{Admission, Exclusion, Lease, Outcome};
 use crawl_policy::scope::Scope;
 use crawl_scheduler::{Permit, Spent};
@@ -246,12 +246,17 @@ pub struct PageItem {
     pub(crate) found: Found,
     /// What the page says of how often it changes.
     pub(crate) said: Option<DocumentState>,
+    /// Whether it is a list of other pages and their changes: a sitemap, a feed.
+    pub(crate) is_list: bool,
     /// When URLs that it names changed, by its own word, in seconds since the Unix epoch.
     pub(crate) modified: Vec<(CanonicalUrl, u32)>,
     /// What came, as far as traps go.
     pub(crate) came: Came,
     /// The exchange, where there was an answer.
     pub exchange: Option<Exchange>,
+    /// The memory of a long body, held until its records are written.
+    #[expect(dead_code, reason = "held for its drop alone")]
+    pub(crate) room: Room,
     /// Records for the archive, encoded from the exchange.
     pub capture: Option<Encoded>,
     /// The charset that the page was read as.
@@ -331,13 +336,14 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// What came since.
+    /// What came since. Changes are those of a round anyway.
     pub(crate) fn since(&self, before: &Totals) -> Totals {
         Totals {
             pages: self.pages.saturating_sub(before.pages),
             failed: self.failed.saturating_sub(before.failed),
             bytes: self.bytes.saturating_sub(before.bytes),
-            ..*self
+            seeds_fetched: self.seeds_fetched.saturating_sub(before.seeds_fetched),
+            changes: self.changes,
         }
     }
 

@@ -2,9 +2,9 @@
 
 use crawl_archive::{
     About, Capture, DigestAlgorithm, Encoded, Encoder, Original, Protocol, RecordIds, Request,
-    Revisit, Timestamp, Truncated,
+    Revisit, Timestamp, Tls, Truncated,
 };
-use crawl_fetcher::{Exchange, Truncation, Validators};
+use crawl_fetcher::{Exchange, Obstacle, TlsVersion, Truncation, Validators};
 use crawl_frontier::{Outcome, UrlKind};
 
 use crate::config::Config;
@@ -39,6 +39,7 @@ impl Keeper {
             more: match item.lease.kind {
                 UrlKind::Page => &[],
                 UrlKind::Sitemap => &[("purpose", "sitemap")],
+                UrlKind::Resource => &[("purpose", "resource")],
             },
         };
         let withheld = item.row.withheld.is_some();
@@ -73,7 +74,10 @@ impl Keeper {
             _ => digest.unwrap_or_else(|| self.digest.of(&[&exchange.body])),
         };
         let is_archived = item.capture.is_some() && revisit.is_none() && !withheld;
-        item.found = self.found(&exchange, &digest, item.row.error.is_none(), is_archived);
+        let error = item.row.error.as_deref();
+        if !is_no_page(&exchange, error) {
+            item.found = self.found(&exchange, &digest, is_enough(&item), is_archived);
+        }
         item.row.digest = Some(digest);
         item
     }
@@ -89,7 +93,13 @@ impl Keeper {
     }
 
     /// What an answer says of the page, for the next visit.
-    fn found(&self, exchange: &Exchange, digest: &str, is_whole: bool, is_archived: bool) -> Found {
+    fn found(
+        &self,
+        exchange: &Exchange,
+        digest: &str,
+        is_enough: bool,
+        is_archived: bool,
+    ) -> Found {
         let status = exchange.status;
         if let Some(target) = redirect_target(exchange) {
             let target = target.map_or_else(|why| why.name().to_owned(), |url| url.to_string());
@@ -98,8 +108,7 @@ impl Keeper {
         }
         match status {
             200..=299 => {
-                // What could not be read whole is asked for in full again.
-                let validators = match is_whole {
+                let validators = match is_enough {
                     true => Validators::of(&exchange.headers),
                     false => Validators::default(),
                 };
@@ -145,7 +154,7 @@ impl Keeper {
             millis: millis(exchange.took()),
             address: exchange.address.map(|address| address.ip()),
             protocol: protocol(exchange.version),
-            tls: None,
+            tls: exchange.tls.and_then(tls),
             request: Request {
                 method: "GET",
                 headers: &exchange.request_headers,
@@ -157,6 +166,8 @@ impl Keeper {
             truncated: match exchange.truncated {
                 _ if kept.len() < exchange.body.len() => Some(Truncated::Withheld),
                 Some(Truncation::Length) => Some(Truncated::Length),
+                Some(Truncation::Time(_)) => Some(Truncated::Time),
+                Some(Truncation::Disconnect(_)) => Some(Truncated::Disconnect),
                 None => None,
             },
             revisit,
@@ -164,6 +175,37 @@ impl Keeper {
         };
         Some(encoder.encode(&capture, &RecordIds::random()))
     }
+}
+
+/// Whether "as it was" is all that the next visit needs to hear. What could not be read or was
+/// withheld is asked for in full again, and so is what must be read in each round: what names
+/// changes of others, and a page that speaks of its own use.
+fn is_enough(item: &PageItem) -> bool {
+    let usage = item.row.usage.iter().flat_map(|usage| &usage.said);
+    let speaks_of_use = usage.into_iter().any(|said| said.channel == "meta");
+    item.row.error.is_none() && item.row.withheld.is_none() && !item.is_list && !speaks_of_use
+}
+
+/// The cipher suite is not told by the client.
+fn tls(version: TlsVersion) -> Option<Tls<'static>> {
+    let version = match version {
+        TlsVersion::Tls12 => crawl_archive::TlsVersion::Tls12,
+        TlsVersion::Tls13 => crawl_archive::TlsVersion::Tls13,
+        _ => return None,
+    };
+    Some(Tls {
+        version,
+        cipher_suite: None,
+    })
+}
+
+/// Whether what came is not the page: something stands in its place, or a part is missing
+/// that another time may be there.
+fn is_no_page(exchange: &Exchange, error: Option<&str>) -> bool {
+    let broken_off = exchange
+        .truncated
+        .is_some_and(|cut| cut != Truncation::Length);
+    broken_off || error.and_then(Obstacle::named).is_some()
 }
 
 fn protocol(version: http::Version) -> Protocol {

@@ -15,6 +15,7 @@
 mod accounts;
 mod config;
 mod directory;
+mod documents;
 mod driver;
 mod ending;
 mod error;
@@ -23,6 +24,7 @@ mod hosts;
 mod item;
 mod journal;
 mod keep;
+mod links;
 mod locks;
 mod origins;
 mod page;
@@ -43,7 +45,7 @@ mod visits;
 mod writer;
 
 pub use config::{
-    Budgets, Config, Controls, Forbidden, HostBudget, Phase, Progress, ScopeRules, Stop,
+    Budgets, Config, Controls, Forbidden, HostBudget, Phase, Progress, Resources, ScopeRules, Stop,
 };
 pub use driver::run;
 pub use error::EngineError;

@@ -8,6 +8,7 @@ use crawl_policy::scope::{OutReason, ScopeVerdict};
 use crawl_scheduler::{RobotsState, SignalKind, Tick};
 use crawl_weburl::{HostKey, Origin};
 
+use crate::config::Resources;
 use crate::item::{Effect, Item, Job, Judged, PageItem, Reading};
 use crate::origins::Standing;
 use crate::read::redirect_target;
@@ -178,7 +179,11 @@ impl Ring {
         if lease.kind == UrlKind::Sitemap && self.may_read_sitemap(&lease.url, &host) {
             return None;
         }
+        let is_exempt = lease.kind == UrlKind::Resource
+            && self.config.resources == Resources::All
+            && self.scope.excluded(&lease.url).is_none();
         match self.scope.judge(&lease.url, lease.depth) {
+            _ if is_exempt => None,
             ScopeVerdict::Out {
                 reason: OutReason::Scope,
                 rule,
@@ -221,6 +226,11 @@ impl Ring {
             out.push(Effect::Write(Item::Retry { lease, host }));
             return;
         }
+        // What had come of an answer that broke off is read and kept as far as it goes.
+        let result = result.or_else(|mut failure| match failure.answer.take() {
+            Some(answer) => Ok(*answer),
+            None => Err(failure),
+        });
         let status = result.as_ref().map_or(0, |exchange| exchange.status);
         if !(is_guess(&lease) && (400..500).contains(&status)) {
             self.accounts.settled(&host);

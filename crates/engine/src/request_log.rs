@@ -64,6 +64,7 @@ pub(crate) fn purpose(job: &Job) -> &'static str {
         Job::Page { lease, .. } => match lease.kind {
             UrlKind::Page => "page",
             UrlKind::Sitemap => "sitemap",
+            UrlKind::Resource => "resource",
         },
         Job::Robots { hop: 0, .. } => "robots",
         Job::Robots { .. } => "hop",

@@ -331,7 +331,10 @@ impl Ring {
         self.pages_in_flight -= u64::from(matches!(job, Job::Page { .. }));
         let host = spent.host().clone();
         let signal = signal_of(&result).with_url(job.url().as_str());
-        let octets = result.as_ref().map_or(0, |exchange| exchange.body.len());
+        let octets = match &result {
+            Ok(exchange) => exchange.body.len(),
+            Err(failure) => failure.answer.as_ref().map_or(0, |part| part.body.len()),
+        };
         let (started, took) = (spent.issued(), signal.response_time);
         self.accounts
             .asked(spent.host(), started, took, octets as u64);

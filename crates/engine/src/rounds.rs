@@ -5,6 +5,7 @@ use crawl_scheduler::Tick;
 
 use crate::config::Config;
 use crate::directory::META_TOTALS;
+use crate::error::EngineError;
 use crate::item::Totals;
 use crate::visits::{Round, Visits};
 
@@ -21,16 +22,29 @@ pub(crate) fn take_up(
     config: &Config,
     now: Tick,
     totals: &mut Totals,
-) -> Result<Visits, FrontierError> {
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Visits, EngineError> {
     let now = seconds(now);
     let known = frontier.meta(META_ROUND)?;
-    let known = known.and_then(|bytes| serde_json::from_slice::<Round>(&bytes).ok());
+    let known = known.map(|bytes| serde_json::from_slice::<Round>(&bytes));
+    let known = known
+        .transpose()
+        .map_err(|why| EngineError::Round { why })?;
     let mut round = match known {
         Some(last) if config.recrawl && last.is_over => {
             *totals = totals.without_changes();
             let next = last.next(now, *totals);
             keep(frontier, &next, Some(totals))?;
             next
+        }
+        // It is gone on with: whatever cuts this run off, it is finished before the next.
+        Some(last) if last.is_over && has_work(frontier, config)? => {
+            let again = Round {
+                is_over: false,
+                ..last
+            };
+            keep(frontier, &again, None)?;
+            again
         }
         Some(last) => last,
         None => {
@@ -39,8 +53,7 @@ pub(crate) fn take_up(
             first
         }
     };
-    if !round.is_open {
-        open(frontier, &round)?;
+    if !round.is_open && open(frontier, &round, is_stopped)? {
         round.is_open = true;
         keep(frontier, &round, None)?;
     }
@@ -50,19 +63,38 @@ pub(crate) fn take_up(
     })
 }
 
-/// Makes pending what is due. A death on the way leaves the rest due.
-fn open(frontier: &dyn Frontier, round: &Round) -> Result<(), FrontierError> {
+fn has_work(frontier: &dyn Frontier, config: &Config) -> Result<bool, FrontierError> {
+    if frontier.counts().pending > 0 {
+        return Ok(true);
+    }
+    for seed in &config.seeds {
+        if frontier.known(seed)?.is_none() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Makes pending what is due, and says whether that is all. A death on the way leaves the rest
+/// due, as a stop does.
+fn open(
+    frontier: &dyn Frontier,
+    round: &Round,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<bool, FrontierError> {
     let mut opened = 0;
-    loop {
+    while !is_stopped() {
         let mut transaction = frontier.begin()?;
         let count = transaction.visit_due(round.began, OPENED_AT_ONCE)?;
         transaction.commit()?;
         opened += count;
         if count < OPENED_AT_ONCE {
             tracing::debug!(round = round.number, due = opened, "round begun");
-            return Ok(());
+            return Ok(true);
         }
+        tracing::info!(round = round.number, due = opened, "round begins");
     }
+    Ok(false)
 }
 
 /// Notes that nothing more is to be done in a round.

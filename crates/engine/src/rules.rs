@@ -3,14 +3,14 @@
 use std::net::IpAddr;
 
 use crawl_fetcher::robots::{Compiled, CopyState, RobotsAnswer, TDMREP_PATH, TdmFile};
-use crawl_fetcher::{Exchange, Failure, FailureKind, Request, Validators};
+use crawl_fetcher::{Exchange, Failure, Request, Validators};
 use crawl_frontier::{Admission, FrontierError};
 use crawl_scheduler::{Purpose, RobotsAsks, RobotsState, Tick};
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
 use crate::item::{Effect, Item, Job, RobotsItem};
+use crate::links::{sitemap_admission, sitemap_guess};
 use crate::origins::Errand;
-use crate::read::{sitemap_admission, sitemap_guess};
 use crate::ring::Ring;
 
 impl Ring {
@@ -72,15 +72,8 @@ impl Ring {
             self.heed_siblings(now, &to.origin())?;
             self.scheduler
                 .ask(now, &host, Purpose::Hop { of: of.clone() });
-        } else if let (
-            0,
-            Err(
-                failure @ Failure {
-                    kind: FailureKind::AddressRefused,
-                    ..
-                },
-            ),
-        ) = (hop, &result)
+        } else if let (0, Err(failure @ Failure { kind, .. })) = (hop, &result)
+            && kind.is_refusal()
         {
             // Rules that may not be asked for can't be known, and need not be: each URL
             // of the origin is settled as refused when its turn comes.

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use crawl_archive::RowFile;
 use crawl_archive::rows::RequestRow;
 use crawl_fetcher::robots::RobotsTimes;
-use crawl_fetcher::{Exchange, FetchConfig};
+use crawl_fetcher::{Exchange, FetchConfig, Room};
 use crawl_frontier::{Frontier, MemoryFrontier};
 use crawl_policy::scope::{Scope, ScopeMode};
 use crawl_policy::{ProductToken, Profile};
@@ -19,7 +19,7 @@ use crawl_scheduler::{Politeness, Spent, Tick};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use http::{HeaderMap, HeaderValue, Version};
 
-use crate::config::{Budgets, Config, Forbidden, ScopeRules};
+use crate::config::{Budgets, Config, Forbidden, Resources, ScopeRules};
 use crate::item::{Effect, Event, Item, Job, Totals};
 use crate::keep::Keeper;
 use crate::read::Reader;
@@ -121,6 +121,8 @@ impl Web {
             headers,
             body: Bytes::from(body),
             truncated: None,
+            tls: None,
+            room: Room::default(),
         }
     }
 }
@@ -149,6 +151,9 @@ fn config(dir: &Path) -> Config {
         max_redirects: 10,
         retries: 3,
         sitemaps: true,
+        feeds: true,
+        forms: false,
+        resources: Resources::Off,
         politeness: Politeness {
             per_address: 16,
             ..Politeness::default()

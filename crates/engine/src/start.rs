@@ -11,7 +11,7 @@ use crawl_scheduler::{Restart, Tick};
 use crawl_weburl::HostKey;
 
 use crate::item::{Effect, Item};
-use crate::read::seed_admission;
+use crate::links::seed_admission;
 use crate::ring::Ring;
 
 impl Ring {

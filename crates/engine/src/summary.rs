@@ -85,7 +85,7 @@ pub struct Summary {
     pub round: u32,
     /// How the pages of the round stand against their last visits.
     pub changes: Changes,
-    /// When the first page of the next round is due, in seconds since the Unix epoch.
+    /// When the first page is due that is not due in the next round anyway, in seconds since the Unix epoch.
     pub next_due: Option<u32>,
     /// Requests sent by this run, robots.txt and retries among them.
     pub requests: u64,
@@ -97,7 +97,8 @@ pub struct Summary {
     pub excluded: BTreeMap<String, u64>,
     /// Links that name nothing a crawler can ask for, by reason, in this run.
     pub unusable: BTreeMap<&'static str, u64>,
-    /// Seeds that were fetched, over all runs.
+    /// Seeds that were fetched, over all runs of the round; in a later round, in which a seed may
+    /// not be due, pages stand for seeds.
     pub seeds_fetched: u64,
     /// Seeds that were not, in this run.
     pub seeds_failed: Vec<SeedFailure>,

@@ -9,6 +9,7 @@ use crawl_weburl::CanonicalUrl;
 use crate::item::{Effect, Item, Judged, PageItem};
 use crate::journal::{Treatment, treatment};
 use crate::ring::Ring;
+use crate::visits::Found;
 
 /// How the row and the state name a URL that was given up.
 pub(crate) const READER_KILLED: &str = "reader_killed";
@@ -67,7 +68,8 @@ impl Ring {
                 let host = lease.url.host_key();
                 self.accounts.settled(&host);
                 let state = self.host_state(&host);
-                let item = PageItem::given_up(lease, judged.clone(), now, READER_KILLED, state);
+                let mut item = PageItem::given_up(lease, judged.clone(), now, READER_KILLED, state);
+                item.found = Found::Deadly;
                 self.leases_out += 1;
                 self.write(Item::Page(Box::new(item)), out);
             }

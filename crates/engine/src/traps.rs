@@ -21,11 +21,8 @@ use crawl_policy::traps::{Answer, Course, Gist, MAX_LEVEL, Trap, Traps, Visit};
 use crawl_weburl::{CanonicalUrl, Naming, Origin};
 
 use crate::item::{Effect, Item, Judged};
-use crate::read::PRIORITY_LINK;
+use crate::links::{PRIORITY_ACTION, PRIORITY_LAST_LINK, PRIORITY_LINK, PRIORITY_RESOURCE};
 use crate::ring::Ring;
-
-/// What looks like an action comes after all else.
-pub(crate) const PRIORITY_ACTION: u8 = 240;
 
 /// The name that what is parked is kept under.
 pub(crate) const META_TRAPS: &str = "traps";
@@ -74,6 +71,11 @@ impl TrapRules {
         }
     }
 
+    /// Whether anything is learned from what pages say.
+    pub(crate) fn watches(&self) -> bool {
+        self.traps || self.naming.learns()
+    }
+
     /// What becomes of a link that looks like an action, besides its priority.
     pub(crate) fn action(&self, url: &CanonicalUrl) -> Option<Option<Exclusion>> {
         let action = action(url)?;
@@ -120,14 +122,19 @@ impl Shared {
 
 /// The level that stands in a priority.
 pub(crate) fn level(priority: u8) -> u8 {
-    match priority.checked_sub(PRIORITY_LINK) {
+    match priority.checked_sub(PRIORITY_LAST_LINK) {
         Some(level) if level <= MAX_LEVEL => level,
         _ => 0,
     }
 }
 
+/// A level has a place behind all other links, and before what pages are shown with.
 fn priority(level: u8) -> u8 {
-    PRIORITY_LINK + level.min(MAX_LEVEL)
+    const { assert!(PRIORITY_LAST_LINK + MAX_LEVEL < PRIORITY_RESOURCE) }
+    match level {
+        0 => PRIORITY_LINK,
+        level => PRIORITY_LAST_LINK + level.min(MAX_LEVEL),
+    }
 }
 
 fn put_aside(reason: Reason, rule: String) -> Exclusion {
@@ -153,17 +160,9 @@ pub(crate) fn weigh(
 ) -> Verdict {
     let mut traps = shared.lock();
     let opinion = traps.observe(&visit(lease, came));
-    let is_redirect = matches!(came, Came::Redirect(_));
-    let was = level(lease.priority);
     for link in links.iter_mut().filter(|link| link.kind == UrlKind::Page) {
-        // A redirect has the place of what it leads from.
-        let own = if is_redirect {
-            priority(was)
-        } else {
-            PRIORITY_LINK
-        };
-        if link.priority == own && opinion.level > 0 {
-            link.priority = priority(opinion.level);
+        if opinion.level > 0 {
+            link.priority = link.priority.max(priority(opinion.level));
         }
         if link.standing != Standing::Pending || !traps.knows_of(&link.url.host_key()) {
             continue;
@@ -286,7 +285,7 @@ impl Ring {
         }
         let mut traps = self.traps.shared.lock();
         let at = level(lease.priority);
-        let is_late = lease.priority > PRIORITY_LINK;
+        let is_late = lease.priority > PRIORITY_LAST_LINK;
         if self.traps.out.contains_key(&lease.origin)
             && (is_late || traps.needs_care(&lease.url, at))
         {

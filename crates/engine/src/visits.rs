@@ -47,6 +47,8 @@ pub(crate) struct Round {
     pub(crate) is_over: bool,
     /// Sums as they were when it began.
     pub(crate) before: Totals,
+    /// When the first round began: no page was visited before.
+    pub(crate) first_began: u32,
 }
 
 impl Round {
@@ -57,6 +59,7 @@ impl Round {
             is_open: true,
             is_over: false,
             before: Totals::default(),
+            first_began: now,
         }
     }
 
@@ -69,6 +72,7 @@ impl Round {
             is_open: false,
             is_over: false,
             before: totals,
+            first_began: self.first_began,
         }
     }
 }
@@ -98,11 +102,13 @@ impl Change {
 }
 
 /// What a page says of how often it changes: META DOCUMENT-STATE.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum DocumentState {
     /// `Static`: it never does.
+    #[serde(rename = "s")]
     Static,
     /// `Dynamic`: each visit may find another page.
+    #[serde(rename = "d")]
     Dynamic,
 }
 
@@ -131,12 +137,16 @@ impl DocumentState {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Past {
     // Names are short: one is kept for each URL.
-    /// When its round began, in seconds since the Unix epoch.
+    /// When the round began in which something was learnt of the page last, in seconds since the
+    /// Unix epoch.
     #[serde(rename = "r")]
     round_began: u32,
     /// The page that was there last.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     page: Option<KnownPage>,
+    /// What that page said of how often it changes.
+    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    said: Option<DocumentState>,
     /// Why the URL was not asked for, if it was not.
     #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
     excluded: Option<String>,
@@ -193,9 +203,9 @@ impl Past {
         self.page.as_ref()
     }
 
-    /// Whether the URL was excluded for the same reason then.
+    /// Whether the URL was excluded for the same reason then, by the same rule.
     pub(crate) fn was_excluded_by(&self, exclusion: &Exclusion) -> bool {
-        self.excluded.as_deref() == Some(&exclusion.to_string())
+        self.excluded.as_deref() == Some(&reason_and_rule(exclusion))
     }
 
     /// What makes a request conditional.
@@ -206,6 +216,14 @@ impl Past {
                 etag: page.etag.clone(),
                 last_modified: page.last_modified.clone(),
             })
+    }
+}
+
+/// Lines move when others are put before them, and rules stay.
+fn reason_and_rule(exclusion: &Exclusion) -> String {
+    match &exclusion.rule {
+        Some(rule) => format!("{}: {rule}", exclusion.reason),
+        None => exclusion.reason.to_string(),
     }
 }
 
@@ -220,6 +238,8 @@ pub(crate) enum Found {
     Nothing,
     /// Something that says nothing of the page: a failure, a refusal.
     Unknown,
+    /// The process died of it, time and again.
+    Deadly,
     /// It was not asked for.
     Excluded(Exclusion),
 }
@@ -245,7 +265,9 @@ impl Visits {
             }
             (Found::Page(_), Some(_)) => Some(Change::Changed),
             (Found::Nothing, Some(_)) => Some(Change::Gone),
-            (Found::Nothing, None) | (Found::Unknown | Found::Excluded(_), _) => None,
+            (Found::Nothing, None) | (Found::Unknown | Found::Deadly | Found::Excluded(_), _) => {
+                None
+            }
         }
     }
 
@@ -259,9 +281,18 @@ impl Visits {
         said: Option<DocumentState>,
     ) -> Visit {
         let change = Visits::change(past.as_ref(), &found);
+        let learnt = !matches!(found, Found::Unknown | Found::Deadly | Found::Excluded(_));
+        let said = match (&found, &past) {
+            (Found::Page(_), _) | (_, None) => said,
+            (_, Some(past)) => past.said,
+        };
+        let round_began = match &past {
+            Some(past) if !learnt => past.round_began,
+            _ => self.round.began,
+        };
         let due = match kind {
             UrlKind::Sitemap => EACH_ROUND,
-            UrlKind::Page => {
+            UrlKind::Page | UrlKind::Resource => {
                 let interval = self.interval(past.as_ref(), change, &found, said);
                 self.round.began.saturating_add(interval)
             }
@@ -269,7 +300,7 @@ impl Visits {
         let before = past.and_then(|past| past.page);
         let mut excluded = None;
         let page = match found {
-            Found::Same | Found::Unknown => before,
+            Found::Same | Found::Unknown | Found::Deadly => before,
             // What is archived stays the original of what is as it was.
             Found::Page(page) => Some(KnownPage {
                 archived: before
@@ -280,17 +311,19 @@ impl Visits {
             }),
             Found::Nothing => None,
             Found::Excluded(exclusion) => {
-                excluded = Some(exclusion.to_string());
+                excluded = Some(reason_and_rule(&exclusion));
                 before
             }
         };
         let past = Past {
-            round_began: self.round.began,
+            round_began,
             page,
+            said,
             excluded,
         };
         Visit {
-            at,
+            // A clock that was set back takes no visit out of its round.
+            at: at.max(self.round.began),
             due,
             bytes: past.bytes(),
         }
@@ -309,12 +342,12 @@ impl Visits {
         found: &Found,
         said: Option<DocumentState>,
     ) -> u32 {
-        let seconds = |time: Duration| u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
         let least = seconds(self.revisits.least);
         let most = seconds(self.revisits.most).max(least);
         let elapsed = past.map_or(0, |past| self.round.began.saturating_sub(past.round_began));
         let was_as_it_is = change == Some(Change::Same) || matches!(found, Found::Nothing);
         let wanted = match (change, said) {
+            _ if matches!(found, Found::Deadly) => most,
             (Some(Change::Same), Some(DocumentState::Static)) => most,
             (_, Some(DocumentState::Dynamic)) => 0,
             _ if was_as_it_is => elapsed.saturating_add(elapsed / 2),
@@ -325,10 +358,16 @@ impl Visits {
     }
 
     /// Before when a page must have been visited last to be visited again in this round, where
-    /// its site says that it changed at `modified`.
-    pub(crate) fn changed_since(&self, modified: u32) -> u32 {
-        modified.min(self.round.began)
+    /// its site says that it changed at `modified`. None where no page was.
+    pub(crate) fn changed_since(&self, modified: u32) -> Option<u32> {
+        let least = seconds(self.revisits.least);
+        let before = modified.min(self.round.began.saturating_sub(least));
+        (before > self.round.first_began).then_some(before)
     }
+}
+
+fn seconds(time: Duration) -> u32 {
+    u32::try_from(time.as_secs()).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -460,6 +499,46 @@ mod tests {
         let past = after(past, Found::Same);
         assert_eq!(archived(&past), Some(7));
         assert_eq!(archived(&after(past, found("b", Some(9)))), Some(9));
+    }
+
+    #[test]
+    fn what_a_page_said_outlives_an_answer_without_it() {
+        let said = Some(DocumentState::Static);
+        let first = visits(DAY).after(DAY, UrlKind::Page, None, page("a"), said);
+        let second = visits(2 * DAY).after(0, UrlKind::Page, Past::read(&first), Found::Same, None);
+        assert_eq!(second.due, 2 * DAY + 30 * DAY);
+        // It is of its round, whatever the clock said.
+        assert_eq!(second.at, 2 * DAY);
+        let third = visits(3 * DAY).after(0, UrlKind::Page, Past::read(&second), page("b"), None);
+        assert_eq!(third.due, 3 * DAY + DAY / 2);
+    }
+
+    #[test]
+    fn a_failure_forgets_no_interval() {
+        let past = |day: u32, past: Option<Past>, found| {
+            let visit = visits(day * DAY).after(0, UrlKind::Page, past, found, None);
+            (visit.due, Past::read(&visit))
+        };
+        let (_, first) = past(1, None, page("a"));
+        let (due, failed) = past(11, first, Found::Unknown);
+        assert_eq!(due, 11 * DAY);
+        let again = past(12, failed.clone(), Found::Same).0;
+        assert_eq!(again, 12 * DAY + 11 * DAY + 11 * DAY / 2);
+        assert_eq!(past(12, failed, Found::Deadly).0, 42 * DAY);
+    }
+
+    #[test]
+    fn a_rule_that_moved_is_the_same() {
+        let barred = |line| Exclusion {
+            reason: Reason::Robots,
+            rule: Some("Disallow: /".into()),
+            line: Some(line),
+        };
+        let found = Found::Excluded(barred(1));
+        let visit = visits(DAY).after(1, UrlKind::Page, None, found, None);
+        let past = Past::read(&visit).unwrap();
+        assert!(past.was_excluded_by(&barred(2)));
+        assert!(!past.was_excluded_by(&Exclusion::of(Reason::Robots)));
     }
 
     #[test]

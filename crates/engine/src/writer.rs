@@ -21,11 +21,11 @@ use crawl_weburl::{CanonicalUrl, HostKey};
 use crate::directory::{META_SCOPE_SEEDS, META_TOTALS};
 use crate::error::EngineError;
 use crate::item::{Committed, HostState, Item, PageItem, RobotsItem, Totals, excluded_row};
-use crate::read::PRIORITY_GUESS;
+use crate::links::PRIORITY_GUESS;
 use crate::rounds::seconds;
 use crate::summary::SeedFailure;
 use crate::traps::{self, Came, META_TRAPS, Shared, admission_of};
-use crate::visits::{Found, Past, Visits};
+use crate::visits::{Change, Found, Past, Visits};
 
 /// Items in one transaction, at most: enough to share the cost of a sync, few enough
 /// for the next group not to wait long for its links to exist.
@@ -270,6 +270,7 @@ impl Group<'_> {
         self.committed.ended.push(lease.origin.clone());
         self.committed.octets += row.bytes;
         if is_guess(&lease)
+            && change.is_none()
             && row
                 .status
                 .is_some_and(|status| (400..500).contains(&status))
@@ -284,13 +285,13 @@ impl Group<'_> {
         self.totals.bytes += row.bytes;
         let failed = row.is_failed();
         // A sitemap that nobody named and that is not there is nobody's failure.
-        if failed && lease.kind == UrlKind::Page {
+        if failed && lease.kind != UrlKind::Sitemap {
             self.totals.failed += 1;
         }
         if lease.is_seed
             && row
                 .status
-                .is_some_and(|status| (200..300).contains(&status))
+                .is_some_and(|status| (200..300).contains(&status) || status == 304)
         {
             self.totals.seeds_fetched += 1;
         } else if lease.is_seed && failed {
@@ -313,7 +314,10 @@ impl Group<'_> {
             row.warc = self.keep(capture)?;
         }
         self.files.pages.append(&row)?;
-        if let Some(file) = &mut self.files.links {
+        // The links of a page that is as it was are listed already.
+        if let Some(file) = &mut self.files.links
+            && change != Some(Change::Same)
+        {
             for row in &link_rows {
                 file.append(row)?;
             }
@@ -333,8 +337,8 @@ impl Group<'_> {
         };
         self.links(lease, (outcome, visit), &came, links)?;
         for (url, at) in modified {
-            if wanted.contains(&url) {
-                let before = self.visits.changed_since(at);
+            let before = self.visits.changed_since(at);
+            if let Some(before) = before.filter(|_| wanted.contains(&url)) {
                 self.transaction.visit_again(&url, before)?;
             }
         }

@@ -1,14 +1,15 @@
 //! Which charset a document is written in.
 
-use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
 use crate::content_type::charset_parameter;
-use crate::prescan::prescan;
+use crate::detect::{detect, utf_16_without_mark};
+use crate::prescan::{css_charset, prescan, xml_encoding};
 
 /// How far the HTML Standard looks for a `meta` that names the charset.
 const PRESCAN_OCTETS: usize = 1024;
-/// How far we look before we take windows-1252. Browsers find such a `meta` while
-/// parsing and begin anew; this has the same effect.
+/// How far we look before we guess. Browsers find such a `meta` while parsing and begin
+/// anew; this has the same effect.
 const LATE_PRESCAN_OCTETS: usize = 64 * 1024;
 
 /// What named a page's charset, strongest first.
@@ -28,8 +29,8 @@ pub enum CharsetSource {
     /// A `meta` element after the first 1,024 octets, within 64 KiB (HTML Standard
     /// 13.2.3.4).
     LateMeta,
-    /// Nothing said anything: windows-1252.
-    Default,
+    /// Nothing said anything: what the octets look like most.
+    Detected,
 }
 
 /// The charset of a document, and how it is known.
@@ -47,38 +48,82 @@ pub(crate) struct Charset {
 pub(crate) fn of_html(body: &[u8], content_type: Option<&str>) -> Charset {
     let label = content_type.and_then(charset_parameter);
     let declared = label.and_then(|label| Encoding::for_label(label.as_bytes()));
-    let unknown = label.is_some() && declared.is_none();
     let (encoding, source, skip) = if let Some((encoding, skip)) = Encoding::for_bom(body) {
         (encoding, CharsetSource::Bom, skip)
     } else if let Some(encoding) = declared {
         (encoding, CharsetSource::Header, 0)
-    } else if let Some(encoding) = prescan(head(body, PRESCAN_OCTETS)) {
-        (encoding, CharsetSource::Meta, 0)
-    } else if is_utf8(body) {
-        (UTF_8, CharsetSource::ValidUtf8, 0)
-    } else if let Some(encoding) = prescan(head(body, LATE_PRESCAN_OCTETS)) {
-        (encoding, CharsetSource::LateMeta, 0)
     } else {
-        (WINDOWS_1252, CharsetSource::Default, 0)
+        let (encoding, source) = undeclared(body);
+        (encoding, source, 0)
     };
     Charset {
         encoding,
         source,
         skip,
-        unknown,
+        unknown: label.is_some() && declared.is_none(),
     }
 }
 
-/// The charset of a sitemap: byte order mark, XML declaration, else UTF-8 (sitemaps.org
-/// allows nothing else).
-pub(crate) fn of_sitemap(body: &[u8]) -> (&'static Encoding, usize) {
-    let declared = || {
-        (
-            crate::prescan::xml_encoding(head(body, PRESCAN_OCTETS)).unwrap_or(UTF_8),
-            0,
-        )
+/// The charset of a page of which only its octets speak.
+fn undeclared(body: &[u8]) -> (&'static Encoding, CharsetSource) {
+    if let Some(encoding) = prescan(head(body, PRESCAN_OCTETS)) {
+        (encoding, CharsetSource::Meta)
+    } else if let Some(encoding) = utf_16_without_mark(head(body, PRESCAN_OCTETS)) {
+        (encoding, CharsetSource::Detected)
+    } else if is_utf8(body) && !body.contains(&ESCAPE) {
+        (UTF_8, CharsetSource::ValidUtf8)
+    } else if let Some(encoding) = prescan(head(body, LATE_PRESCAN_OCTETS)) {
+        (encoding, CharsetSource::LateMeta)
+    } else {
+        match detect(body) {
+            encoding if encoding == UTF_8 => (UTF_8, CharsetSource::ValidUtf8),
+            encoding => (encoding, CharsetSource::Detected),
+        }
+    }
+}
+
+/// With it, ISO-2022-JP switches between its sets; the octets are ASCII, and so UTF-8 too.
+const ESCAPE: u8 = 0x1b;
+
+/// The charset of an XML document and the length of its byte order mark: that mark, then
+/// the header (RFC 7303 section 3), then the XML declaration, else UTF-8.
+pub(crate) fn of_xml(body: &[u8], content_type: Option<&str>) -> (&'static Encoding, usize) {
+    let header = || {
+        let label = content_type.and_then(charset_parameter)?;
+        Encoding::for_label(label.as_bytes())
     };
-    Encoding::for_bom(body).unwrap_or_else(declared)
+    let head = head(body, PRESCAN_OCTETS);
+    Encoding::for_bom(body).unwrap_or_else(|| {
+        let declared = || xml_encoding(head).or_else(|| utf_16_without_mark(head));
+        (header().or_else(declared).unwrap_or(UTF_8), 0)
+    })
+}
+
+/// The charset of a style sheet and the length of its byte order mark: CSS Syntax Level 3,
+/// section 3.2, without a page that refers to it.
+pub(crate) fn of_css(body: &[u8], content_type: Option<&str>) -> (&'static Encoding, usize) {
+    let header = || {
+        let label = content_type.and_then(charset_parameter)?;
+        Encoding::for_label(label.as_bytes())
+    };
+    Encoding::for_bom(body).unwrap_or_else(|| {
+        let encoding = header().or_else(|| css_charset(head(body, PRESCAN_OCTETS)));
+        (encoding.unwrap_or(UTF_8), 0)
+    })
+}
+
+/// The charset of JSON: UTF-8 (RFC 8259 section 8.1), or UTF-16 by its byte order mark.
+pub(crate) fn of_json(body: &[u8]) -> (&'static Encoding, usize) {
+    Encoding::for_bom(body).unwrap_or((UTF_8, 0))
+}
+
+/// UTF-16 that a document names within itself can't be, or that name could not be read.
+pub(crate) fn readable_as_ascii(encoding: &'static Encoding) -> &'static Encoding {
+    if encoding == UTF_16LE || encoding == UTF_16BE {
+        UTF_8
+    } else {
+        encoding
+    }
 }
 
 fn head(body: &[u8], octets: usize) -> &[u8] {

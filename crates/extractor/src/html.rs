@@ -1,17 +1,27 @@
 //! Reading an HTML page: octets to text to tokens to a [`Page`].
 
-mod feed;
+#[cfg(test)]
+mod cases;
+pub(crate) mod consumer;
 mod foreign;
 mod guard;
+mod holders;
+mod links;
+mod pump;
 mod reader;
 mod sink;
+mod srcset;
+mod tag;
+mod walk;
 
 use encoding_rs::CoderResult;
 
-use crate::charset;
+use crate::charset::{self, Charset};
 use crate::limits::{Limits, What, note};
 use crate::page::Page;
-use feed::Feed;
+use consumer::Consumer;
+use pump::Pump;
+use reader::PageReader;
 
 /// Text decoded at a time. The whole page never stands in memory a second time.
 const DECODED_OCTETS: usize = 64 * 1024;
@@ -21,26 +31,12 @@ const DECODED_OCTETS: usize = 64 * 1024;
 ///
 /// Never fails; any octets give a page. The time is linear in `body`, the memory is that
 /// of the result and a few hundred KiB, and one construct that is not closed yet (a comment,
-/// a value, a name), which the tokenizer holds whole.
+/// a value, a name, a style sheet), which is held whole.
 #[must_use]
 pub fn read_html(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Page {
     let charset = charset::of_html(body, content_type);
-    let mut feed = Feed::new(limits);
-    let mut decoder = charset.encoding.new_decoder_without_bom_handling();
-    let mut text = String::with_capacity(DECODED_OCTETS);
-    let mut rest = &body[charset.skip..];
-    let mut undecodable = false;
-    loop {
-        let (result, read, replaced) = decoder.decode_to_string(rest, &mut text, true);
-        undecodable |= replaced;
-        rest = &rest[read..];
-        feed.push(&text);
-        text.clear();
-        if result == CoderResult::InputEmpty {
-            break;
-        }
-    }
-    let mut page = feed.finish();
+    let (reader, undecodable) = pass(body, &charset, PageReader::new(limits), limits);
+    let mut page = reader.finish();
     page.charset = charset.encoding.name();
     page.charset_source = charset.source;
     if charset.unknown {
@@ -50,4 +46,25 @@ pub fn read_html(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Pa
         note(&mut page.oddities, What::UndecodableOctets, 1);
     }
     page
+}
+
+/// Makes the one pass over a page: all its tags and text go to `consumer`. Gives it back,
+/// and whether octets were met that are no text.
+fn pass<C: Consumer>(body: &[u8], charset: &Charset, consumer: C, limits: &Limits) -> (C, bool) {
+    let mut pump = Pump::new(consumer, limits.attributes);
+    let mut decoder = charset.encoding.new_decoder_without_bom_handling();
+    let mut text = String::with_capacity(DECODED_OCTETS);
+    let mut rest = &body[charset.skip..];
+    let mut undecodable = false;
+    loop {
+        let (result, read, replaced) = decoder.decode_to_string(rest, &mut text, true);
+        undecodable |= replaced;
+        rest = &rest[read..];
+        pump.push(&text);
+        text.clear();
+        if result == CoderResult::InputEmpty {
+            break;
+        }
+    }
+    (pump.finish(), undecodable)
 }

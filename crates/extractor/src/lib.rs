@@ -1,15 +1,17 @@
-//! What a page says: links, base, charset, directives, title; and what a sitemap lists.
+//! What documents say: the links, base, charset, directives and title of a page; what a
+//! sitemap or a feed lists; what a style sheet loads.
 //!
-//! [`read_html`] turns the octets of a page into a [`Page`], [`read_sitemap`] those of a
-//! sitemap into a [`Sitemap`]. Neither ever fails: whatever the octets are, a value comes
-//! back, with an [`Oddity`] for each thing that was wrong or was left out. Time is linear
-//! in the input, memory is bounded by [`Limits`], and nothing recurses. The crate never
-//! does I/O, reads no clock, runs no script and resolves no link: an `href` is handed on
-//! as it stands in the page, without the white space around it.
+//! [`what_is`] tells what octets are, [`read_html`] turns those of a page into a [`Page`],
+//! [`read_sitemap`], [`read_feed`] and [`read_css`] do the same for theirs, and
+//! [`link_header`] reads the links in a header. None ever fails: whatever the octets are, a
+//! value comes back, with an [`Oddity`] for each thing that was wrong or was left out. Time is
+//! linear in the input, memory is bounded by [`Limits`], and nothing recurses. The crate never
+//! does I/O, reads no clock, runs no script and resolves no link: an address is handed on as
+//! it stands in the document, without the white space around it.
 //!
-//! HTML is read as a crawler without script sees it: `noscript` is markup, comments,
-//! scripts, styles and `template` are not. Names of the tokenizer beneath never appear
-//! in the interface.
+//! HTML is read as a crawler without script sees it: `noscript` is markup; comments, scripts
+//! and `template` are not, and a `style` holds what its CSS loads. Names of the tokenizer
+//! beneath never appear in the interface.
 //!
 //! ```
 //! use crawl_extractor::{Element, Limits, Rel, read_html};
@@ -24,21 +26,35 @@
 //! assert!(link.rel.contains(Rel::NOFOLLOW));
 //! ```
 
+mod base;
 mod charset;
 mod content_type;
+mod css;
+mod detect;
+mod feed;
 mod html;
 mod limits;
+mod link;
+mod link_header;
 mod page;
 mod prescan;
 mod refresh;
 mod rel;
 mod sitemap;
+mod sniff;
 mod text;
+mod xml;
 
 pub use charset::CharsetSource;
-pub use content_type::is_html;
+pub use css::{Css, read_css};
+pub use feed::{Feed, FeedEntry, FeedKind, FeedUrl, read_feed};
 pub use html::read_html;
 pub use limits::{Limits, Oddity, What};
-pub use page::{Element, Link, LinkKind, Meta, Page};
+pub use link::{Element, Link, LinkKind};
+pub use link_header::{link_header, refresh_header};
+pub use page::{Meta, Page};
 pub use rel::Rel;
-pub use sitemap::{ChangeFreq, Sitemap, SitemapEntry, SitemapKind, read_sitemap};
+pub use sitemap::{
+    Alternate, ChangeFreq, News, Sitemap, SitemapEntry, SitemapKind, Video, read_sitemap,
+};
+pub use sniff::{Document, SNIFF_OCTETS, is_html, what_is};

@@ -1,14 +1,16 @@
-//! How much of a page or sitemap is read at most, and what is said when there was more.
+//! How much of a document is read at most, and what is said when there was more.
 
 /// The most that is read of one document. Reaching a limit is never an error: what is
 /// beyond it is left out, and the matching [`What`] stands in the oddities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Links kept of one page.
+    /// Links kept of one page, resources apart.
     pub links: usize,
-    /// Octets of one `href`, `src` or `loc`, after decoding. A longer one is dropped
-    /// whole, since a part of a URL is another URL.
+    /// Links to resources kept of one page or style sheet.
+    pub resources: usize,
+    /// Octets of one address, after decoding. A longer one is dropped whole, since a part
+    /// of a URL is another URL.
     pub href_octets: usize,
     /// Octets of a link's text.
     pub text_octets: usize,
@@ -20,24 +22,37 @@ pub struct Limits {
     pub meta_octets: usize,
     /// Attributes of one tag.
     pub attributes: usize,
+    /// Octets of one style sheet, be it a document or a `style` element.
+    pub css_octets: usize,
     /// Entries of one sitemap (sitemaps.org: 50,000).
     pub sitemap_entries: usize,
     /// Octets of one sitemap, uncompressed (sitemaps.org: 52,428,800).
     pub sitemap_octets: usize,
+    /// Alternates, images and videos of one sitemap, all its entries together.
+    pub sitemap_links: usize,
+    /// Entries of one feed.
+    pub feed_entries: usize,
+    /// Octets of one feed, uncompressed.
+    pub feed_octets: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Limits {
             links: 100_000,
+            resources: 100_000,
             href_octets: 2 * crawl_weburl::MAX_URL_OCTETS,
             text_octets: 1024,
             title_octets: 4 * 1024,
             metas: 1_000,
             meta_octets: 8 * 1024,
             attributes: 1_000,
+            css_octets: 16 * 1024 * 1024,
             sitemap_entries: 50_000,
             sitemap_octets: 50 * 1024 * 1024,
+            sitemap_links: 500_000,
+            feed_entries: 10_000,
+            feed_octets: 16 * 1024 * 1024,
         }
     }
 }
@@ -60,6 +75,8 @@ pub struct Oddity {
 pub enum What {
     /// More links than [`Limits::links`].
     LinksFull,
+    /// More links to resources than [`Limits::resources`].
+    ResourcesFull,
     /// An address longer than [`Limits::href_octets`].
     HrefTooLong,
     /// A link's text was cut at [`Limits::text_octets`].
@@ -77,14 +94,26 @@ pub enum What {
     UnknownCharset,
     /// Octets that are no text in the charset used.
     UndecodableOctets,
-    /// More entries than [`Limits::sitemap_entries`].
+    /// CSS longer than [`Limits::css_octets`]; what is beyond was not read.
+    CssTooLong,
+    /// More entries than [`Limits::sitemap_entries`] or [`Limits::feed_entries`].
     EntriesFull,
     /// A sitemap longer than [`Limits::sitemap_octets`].
     SitemapTooLong,
+    /// More alternates, images and videos than [`Limits::sitemap_links`].
+    SitemapLinksFull,
     /// The document is no sitemap, whatever it was named.
     NotASitemap,
+    /// A feed longer than [`Limits::feed_octets`].
+    FeedTooLong,
+    /// The document is no feed, whatever it was named.
+    NotAFeed,
     /// XML that is not well-formed; nothing after it was read.
     BrokenXml,
+    /// An XML end tag that fits no open element, or one further out; it was mended.
+    MismatchedTag,
+    /// JSON that is none, or another shape than a feed's; nothing after it was read.
+    BrokenJson,
     /// An XML entity that nobody declared; it was kept as written.
     UnknownEntity,
     /// A line of a text sitemap that is no URL.
@@ -99,6 +128,7 @@ impl What {
     pub fn name(self) -> &'static str {
         match self {
             What::LinksFull => "links-full",
+            What::ResourcesFull => "resources-full",
             What::HrefTooLong => "href-too-long",
             What::TextCut => "text-cut",
             What::TitleCut => "title-cut",
@@ -107,10 +137,16 @@ impl What {
             What::AttributesFull => "attributes-full",
             What::UnknownCharset => "unknown-charset",
             What::UndecodableOctets => "undecodable-octets",
+            What::CssTooLong => "css-too-long",
             What::EntriesFull => "entries-full",
             What::SitemapTooLong => "sitemap-too-long",
+            What::SitemapLinksFull => "sitemap-links-full",
             What::NotASitemap => "not-a-sitemap",
+            What::FeedTooLong => "feed-too-long",
+            What::NotAFeed => "not-a-feed",
             What::BrokenXml => "broken-xml",
+            What::MismatchedTag => "mismatched-tag",
+            What::BrokenJson => "broken-json",
             What::UnknownEntity => "unknown-entity",
             What::NotAUrl => "not-a-url",
             What::EndsEarly => "ends-early",

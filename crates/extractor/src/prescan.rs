@@ -1,7 +1,8 @@
 //! Prescan a byte stream to determine its encoding (HTML Standard 13.2.3.2).
 
-use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
+use encoding_rs::{Encoding, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 
+use crate::charset::readable_as_ascii;
 use crate::text::is_space;
 
 /// The encoding that a `meta` element or an XML declaration in `octets` names. UTF-16
@@ -57,12 +58,15 @@ fn bare_utf_16(octets: &[u8]) -> Option<&'static Encoding> {
     }
 }
 
-fn readable_as_ascii(encoding: &'static Encoding) -> &'static Encoding {
-    if encoding == UTF_16LE || encoding == UTF_16BE {
-        UTF_8
-    } else {
-        encoding
-    }
+/// The encoding that an `@charset` at the very start names (CSS Syntax Level 3, section
+/// 3.2); its form is fixed to the octet.
+pub(crate) fn css_charset(octets: &[u8]) -> Option<&'static Encoding> {
+    let rest = octets.strip_prefix(b"@charset \"")?;
+    let end = rest.iter().position(|&octet| octet == b'"')?;
+    let encoding = Encoding::for_label(&rest[..end]);
+    encoding
+        .filter(|_| rest.get(end + 1) == Some(&b';'))
+        .map(readable_as_ascii)
 }
 
 /// The octets ended in the middle of something.

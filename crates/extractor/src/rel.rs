@@ -6,7 +6,7 @@ use std::ops::BitOr;
 /// A set of link types, as `rel` names them. Types that stand in no list here are
 /// forgotten. Letter case does not matter.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Rel(u32);
+pub struct Rel(u64);
 
 macro_rules! link_types {
     ($($(#[$doc:meta])* $constant:ident = $bit:literal, $name:literal;)*) => {
@@ -82,6 +82,30 @@ link_types! {
     NOREFERRER = 30, "noreferrer";
     /// On another site.
     EXTERNAL = 31, "external";
+    /// A chapter (HTML 4).
+    CHAPTER = 32, "chapter";
+    /// A section (HTML 4).
+    SECTION = 33, "section";
+    /// A section within a section (HTML 4).
+    SUBSECTION = 34, "subsection";
+    /// An appendix (HTML 4).
+    APPENDIX = 35, "appendix";
+    /// A glossary (HTML 4).
+    GLOSSARY = 36, "glossary";
+    /// The top of a collection.
+    TOP = 37, "top";
+    /// The site's first page.
+    HOME = 38, "home";
+    /// A list of older pages.
+    ARCHIVES = 39, "archives";
+    /// A list of the site's pages.
+    SITEMAP = 40, "sitemap";
+    /// The terms of use.
+    TERMS_OF_SERVICE = 41, "terms-of-service";
+    /// What the site does with its readers' data.
+    PRIVACY_POLICY = 42, "privacy-policy";
+    /// A page that may be shown next.
+    PRERENDER = 43, "prerender";
 }
 
 /// Old spellings of the same types.
@@ -93,6 +117,52 @@ const ALIASES: &[(&str, Rel)] = &[
 ];
 
 impl Rel {
+    /// The types of what a browser loads to show the page.
+    pub(crate) const RESOURCES: Rel = union(&[
+        Rel::STYLESHEET,
+        Rel::ICON,
+        Rel::APPLE_TOUCH_ICON,
+        Rel::MASK_ICON,
+        Rel::PRELOAD,
+        Rel::MODULEPRELOAD,
+        Rel::PREFETCH,
+        Rel::MANIFEST,
+    ]);
+
+    /// The types of what a person could follow.
+    pub(crate) const PAGES: Rel = union(&[
+        Rel::CANONICAL,
+        Rel::ALTERNATE,
+        Rel::NEXT,
+        Rel::PREV,
+        Rel::FIRST,
+        Rel::LAST,
+        Rel::UP,
+        Rel::CONTENTS,
+        Rel::INDEX,
+        Rel::START,
+        Rel::HELP,
+        Rel::LICENSE,
+        Rel::AUTHOR,
+        Rel::BOOKMARK,
+        Rel::TAG,
+        Rel::SHORTLINK,
+        Rel::AMPHTML,
+        Rel::ME,
+        Rel::CHAPTER,
+        Rel::SECTION,
+        Rel::SUBSECTION,
+        Rel::APPENDIX,
+        Rel::GLOSSARY,
+        Rel::TOP,
+        Rel::HOME,
+        Rel::ARCHIVES,
+        Rel::SITEMAP,
+        Rel::TERMS_OF_SERVICE,
+        Rel::PRIVACY_POLICY,
+        Rel::PRERENDER,
+    ]);
+
     /// The set of the types named in `value`, a list separated by white space.
     #[must_use]
     pub fn parse(value: &str) -> Rel {
@@ -122,6 +192,15 @@ impl Rel {
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
+}
+
+const fn union(sets: &[Rel]) -> Rel {
+    let (mut all, mut at) = (0, 0);
+    while at < sets.len() {
+        all |= sets[at].0;
+        at += 1;
+    }
+    Rel(all)
 }
 
 impl BitOr for Rel {

@@ -47,6 +47,46 @@ pub struct SitemapEntry {
     pub changefreq: Option<ChangeFreq>,
     /// How it ranks among the URLs of the same site, 0 to 1.
     pub priority: Option<f32>,
+    /// The same page in other languages or forms (`xhtml:link`). They are pages.
+    pub alternates: Vec<Alternate>,
+    /// Addresses of images on the page (`image:loc`). They are resources.
+    pub images: Vec<String>,
+    /// Videos on the page.
+    pub videos: Vec<Video>,
+    /// What is said of the page as news.
+    pub news: Option<News>,
+}
+
+/// The same page in another language or form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Alternate {
+    /// Its address as written, without white space at its ends; never empty.
+    pub href: String,
+    /// Its language, as written.
+    pub hreflang: Option<String>,
+}
+
+/// A video on a page: addresses as written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Video {
+    /// The video itself.
+    pub content: Option<String>,
+    /// A page that plays it.
+    pub player: Option<String>,
+    /// An image that stands for it.
+    pub thumbnail: Option<String>,
+}
+
+/// What is said of a page as news.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct News {
+    /// When it was published, as written (W3C datetime, where the owner keeps to it).
+    pub published: Option<String>,
+    /// Its title, white space collapsed.
+    pub title: Option<String>,
 }
 
 impl SitemapEntry {
@@ -56,6 +96,10 @@ impl SitemapEntry {
             lastmod: None,
             changefreq: None,
             priority: None,
+            alternates: Vec::new(),
+            images: Vec::new(),
+            videos: Vec::new(),
+            news: None,
         }
     }
 }
@@ -91,15 +135,15 @@ impl FromStr for ChangeFreq {
     }
 }
 
-/// What the sitemap in `body` lists; compression is undone already.
+/// What the sitemap in `body` lists; compression is undone already. `content_type` is the
+/// value of its header.
 ///
 /// Never fails: of broken XML, what stands before the break is kept. A document that
 /// begins with `<` is read as XML, any other as one URL a line. Prefixes of XML names and
-/// namespaces are ignored; entries of the image, video and news extensions are not taken
-/// for pages.
+/// namespaces are ignored; what the extensions name is kept apart from the pages.
 #[must_use]
-pub fn read_sitemap(body: &[u8], limits: &Limits) -> Sitemap {
-    let (encoding, skip) = charset::of_sitemap(body);
+pub fn read_sitemap(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Sitemap {
+    let (encoding, skip) = charset::of_xml(body, content_type);
     let body = &body[skip..];
     let too_long = body.len() > limits.sitemap_octets;
     let body = &body[..body.len().min(limits.sitemap_octets)];

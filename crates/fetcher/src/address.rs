@@ -105,7 +105,7 @@ fn refused(name: &str, address: IpAddr, class: AddressClass) -> AddressRefused {
     }
 }
 
-fn is_localhost(name: &str) -> bool {
+pub(crate) fn is_localhost(name: &str) -> bool {
     plain(name) == "localhost" || plain(name).ends_with(".localhost")
 }
 

@@ -5,6 +5,7 @@ use std::io;
 
 use crate::address::AddressRefused;
 use crate::failure::{FailureKind, Phase};
+use crate::resolver::NoAddresses;
 
 /// What an error of the client means.
 #[derive(Debug)]
@@ -14,6 +15,18 @@ pub(crate) struct Finding {
     /// Whether trying again can help, as far as the kind does not tell.
     pub(crate) lasting: bool,
     pub(crate) detail: String,
+}
+
+impl Finding {
+    /// Of a kind that tells whether trying again can help.
+    pub(crate) fn new(kind: FailureKind, phase: Phase, detail: String) -> Finding {
+        Finding {
+            kind,
+            phase,
+            lasting: false,
+            detail,
+        }
+    }
 }
 
 /// Classifies what `execute` gave: no connection, or no head of an answer.
@@ -27,6 +40,8 @@ pub(crate) fn before_head(error: &reqwest::Error, proxied: bool) -> Finding {
             lasting: true,
             detail: refused.to_string(),
         };
+    } else if let Some(why) = find::<NoAddresses>(&causes) {
+        return Finding::new(why.kind, Phase::Dns, why.detail.clone());
     } else if error.is_builder() {
         (FailureKind::BadUrl, Phase::Request)
     } else if error.is_connect() {

@@ -7,16 +7,21 @@ use reqwest::dns::Resolve;
 use reqwest::{Certificate, Client, ClientBuilder, Proxy};
 
 use crate::config::{FetchConfig, SetupError};
+use crate::stage::NoteConnections;
 
 /// What the crawler reads, and anything else rather than nothing.
 const ACCEPTED: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 /// The codings that [`decode`](crate::decode()) takes off.
 const ACCEPTED_CODINGS: &str = "gzip, deflate, br, zstd";
-/// Header fields of an HTTP/1.1 answer. The octets of its head are bounded by the client's
-/// read buffer: a head of 408 KiB fits, one of twice that never does.
-const MAX_HEADER_FIELDS: usize = 256;
-/// Octets of an HTTP/2 answer's header list.
-const MAX_HEADER_OCTETS: u32 = 256 << 10;
+/// Fields of an answer's head. Of HTTP/1.1 the client reads no more than 408 KiB before it
+/// has a whole head.
+pub(crate) const MAX_HEADER_FIELDS: usize = 256;
+/// Octets of an answer's header list, names and values.
+pub(crate) const MAX_HEADER_OCTETS: u32 = 256 << 10;
+/// Octets that an HTTP/2 server may send ahead of our reading, for one body and for all of a
+/// connection. With the client's own numbers a server could fill 5 MiB that nobody reads.
+const MAX_STREAM_AHEAD: u32 = 256 << 10;
+const MAX_CONNECTION_AHEAD: u32 = 512 << 10;
 /// Idle connections to one host: as many as are commonly in flight.
 const MAX_IDLE_PER_HOST: usize = 2;
 /// So that a dead peer is noticed while a slow answer is waited for.
@@ -78,6 +83,10 @@ fn builder(
         .http1_allow_obsolete_multiline_headers_in_responses(true)
         .http1_allow_spaces_after_header_name_in_responses(true)
         .http2_max_header_list_size(MAX_HEADER_OCTETS)
+        .http2_initial_stream_window_size(MAX_STREAM_AHEAD)
+        .http2_initial_connection_window_size(MAX_CONNECTION_AHEAD)
+        .tls_info(true)
+        .connector_layer(NoteConnections)
         .dns_resolver(resolver);
     if let Some(proxy) = &config.proxy {
         let wrong = |source| SetupError::Proxy {

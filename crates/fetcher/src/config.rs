@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use crawl_weburl::HostKey;
 
+use crate::access::Access;
+
 /// How exchanges are made. [`FetchConfig::new`] has the defaults.
 #[derive(Clone, Debug)]
 pub struct FetchConfig {
@@ -17,11 +19,18 @@ pub struct FetchConfig {
     pub timeout: Duration,
     /// For the name, the connection and the TLS handshake together.
     pub connect_timeout: Duration,
+    /// From the moment when the connection stands to the whole head of an answer.
+    pub first_byte_timeout: Duration,
+    /// Between two octets of the body.
+    pub idle_timeout: Duration,
     /// How long an idle connection is kept. The number of idle connections in all is
     /// bounded by this and the rate of requests; per host it is two.
     pub keep_alive: Duration,
     /// Kept octets of a body, as it is encoded; what is longer is cut there.
     pub max_body: u64,
+    /// Memory for long bodies, octets: what goes beyond the first 256 KiB of each waits for
+    /// its share of this, and holds it until the exchange is dropped.
+    pub body_memory: u64,
     /// A proxy for every request: `http://`, `https://`, `socks5://` (names are looked up
     /// here) or `socks5h://` (names are looked up by the proxy). With an HTTP or `socks5h`
     /// proxy only URLs with a literal address can be judged before they are asked for.
@@ -29,6 +38,10 @@ pub struct FetchConfig {
     /// Addresses that stand in for a lookup, as the operator typed them. They are not
     /// judged: who types an address wants it.
     pub resolve: Vec<ResolveOverride>,
+    /// Name servers that are asked instead of the system's; the hosts file is not read then.
+    pub name_servers: Vec<SocketAddr>,
+    /// What single hosts are told beyond what every host is.
+    pub access: Vec<Access>,
     /// Loopback and private addresses are asked like any other. Addresses that can belong
     /// to no single server stay refused.
     pub allow_private: bool,
@@ -42,8 +55,9 @@ pub struct FetchConfig {
 }
 
 impl FetchConfig {
-    /// The defaults: 60 s for an exchange, 10 s of them for connecting, bodies of 10 MiB,
-    /// idle connections kept 5 s, everything public and nothing private.
+    /// The defaults: 60 s for an exchange, 10 s of them for connecting, 30 s for the head of
+    /// an answer, 20 s between two octets; bodies of 10 MiB, 128 MiB of memory for the long
+    /// ones; idle connections kept 5 s, everything public and nothing private.
     #[must_use]
     pub fn new(user_agent: impl Into<String>) -> FetchConfig {
         FetchConfig {
@@ -51,10 +65,15 @@ impl FetchConfig {
             from: None,
             timeout: Duration::from_secs(60),
             connect_timeout: Duration::from_secs(10),
+            first_byte_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(20),
             keep_alive: Duration::from_secs(5),
             max_body: 10 << 20,
+            body_memory: 128 << 20,
             proxy: None,
             resolve: Vec::new(),
+            name_servers: Vec::new(),
+            access: Vec::new(),
             allow_private: false,
             allow_public: true,
             own_hosts: Vec::new(),

@@ -9,9 +9,11 @@ use crawl_weburl::CanonicalUrl;
 use http::header::{ETAG, HeaderMap, LAST_MODIFIED};
 use http::{StatusCode, Version};
 
+use crate::failure::FailureKind;
 use crate::rate_limit::rate_limit;
 use crate::retry_after::retry_after;
 use crate::robots::MAX_ROBOTS_OCTETS;
+use crate::room::Room;
 
 /// One GET.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +86,8 @@ impl Validators {
 pub struct Exchange {
     /// What was asked for.
     pub url: CanonicalUrl,
-    /// The fields that were sent, as HTTP/1.1 writes them.
+    /// The fields that were sent, as HTTP/1.1 writes them. The values of those that the
+    /// operator gave for this host alone stand here as `[redacted]`.
     pub request_headers: Vec<(String, String)>,
     /// When the exchange began, before the name was looked up.
     pub started: Tick,
@@ -98,12 +101,16 @@ pub struct Exchange {
     pub status: u16,
     /// The protocol of the answer.
     pub version: Version,
+    /// The version of TLS beneath it, where there was one.
+    pub tls: Option<TlsVersion>,
     /// The answer's fields.
     pub headers: HeaderMap,
     /// The body as it was encoded, without transfer coding.
     pub body: Bytes,
     /// Why the body is not whole.
     pub truncated: Option<Truncation>,
+    /// The memory that a long body was given: free for others once the last clone is dropped.
+    pub room: Room,
 }
 
 /// Why a body is not whole.
@@ -111,6 +118,41 @@ pub struct Exchange {
 pub enum Truncation {
     /// It is longer than was kept.
     Length,
+    /// Time ran out: which.
+    Time(FailureKind),
+    /// The server ended it, or broke its framing: how.
+    Disconnect(FailureKind),
+}
+
+impl Truncation {
+    /// The cut that a failure in the body makes.
+    pub(crate) fn by(kind: FailureKind) -> Truncation {
+        match kind {
+            FailureKind::Timeout | FailureKind::IdleTimeout | FailureKind::NoRoom => {
+                Truncation::Time(kind)
+            }
+            _ => Truncation::Disconnect(kind),
+        }
+    }
+
+    /// A short fixed name, for rows and counters: `body_truncated`, or that of the failure.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Truncation::Length => "body_truncated",
+            Truncation::Time(kind) | Truncation::Disconnect(kind) => kind.name(),
+        }
+    }
+}
+
+/// Versions of TLS that are spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TlsVersion {
+    /// TLS 1.2.
+    Tls12,
+    /// TLS 1.3.
+    Tls13,
 }
 
 impl Exchange {

@@ -6,8 +6,10 @@ use std::net::SocketAddr;
 
 use crawl_scheduler::{Signal, SignalKind, Tick};
 
-/// Why there is no [`Exchange`](crate::Exchange).
-#[derive(Clone, Debug, PartialEq, Eq)]
+use crate::exchange::Exchange;
+
+/// Why there is no [`Exchange`], or no whole one.
+#[derive(Clone, Debug)]
 pub struct Failure {
     /// What happened.
     pub kind: FailureKind,
@@ -25,6 +27,9 @@ pub struct Failure {
     pub address: Option<SocketAddr>,
     /// What the layers below said, from the outermost to the cause.
     pub detail: String,
+    /// What had come until then, where that is a head at least: the body's beginning, cut
+    /// where the failure says. Worth keeping where the URL is not asked for again.
+    pub answer: Option<Box<Exchange>>,
 }
 
 /// The kinds of failure. Each has a [name](FailureKind::name) for rows and counters.
@@ -37,7 +42,15 @@ pub enum FailureKind {
     BadUrl,
     /// An address that the operator did not allow.
     AddressRefused,
-    /// The name has no address, or nobody could be asked.
+    /// The host's name is longer than names may be, or is none. Nobody was asked.
+    NameTooLong,
+    /// There is no such name (NXDOMAIN).
+    NoSuchName,
+    /// The name exists and has no address.
+    NoAddress,
+    /// No name server answered in time.
+    DnsTimeout,
+    /// The name servers failed or refused to answer, or none could be asked.
     DnsFailed,
     /// The host refused the connection.
     ConnectRefused,
@@ -55,6 +68,12 @@ pub enum FailureKind {
     TlsFailed,
     /// The time for the whole exchange was over.
     Timeout,
+    /// The connection stood, and no whole head of an answer came within the time for it.
+    FirstByteTimeout,
+    /// No octet of the body came for too long.
+    IdleTimeout,
+    /// The time was over while a long body waited for memory that others held.
+    NoRoom,
     /// The connection was cut.
     Reset,
     /// The connection was closed before an answer began or its head was whole.
@@ -121,12 +140,15 @@ impl Failure {
         }
     }
 
-    /// What this failure tells the scheduler: a host that can't be connected to is paused,
-    /// anything else is the URL's matter.
+    /// What this failure tells the scheduler: a host that can't be connected to is paused;
+    /// where memory was short, it is ours; anything else is the URL's matter.
     #[must_use]
     pub fn signal_kind(&self) -> SignalKind {
         if self.kind.is_no_connection() {
             SignalKind::NoConnection
+        } else if self.kind == FailureKind::NoRoom {
+            // The server did its part.
+            SignalKind::Answered
         } else {
             SignalKind::UrlFailed
         }
@@ -149,6 +171,10 @@ impl FailureKind {
             FailureKind::WrongPermit => "wrong_permit",
             FailureKind::BadUrl => "bad_url",
             FailureKind::AddressRefused => "address_refused",
+            FailureKind::NameTooLong => "name_too_long",
+            FailureKind::NoSuchName => "no_such_name",
+            FailureKind::NoAddress => "no_address",
+            FailureKind::DnsTimeout => "dns_timeout",
             FailureKind::DnsFailed => "dns_failed",
             FailureKind::ConnectRefused => "connect_refused",
             FailureKind::ConnectUnreachable => "connect_unreachable",
@@ -158,6 +184,9 @@ impl FailureKind {
             FailureKind::ProxyFailed => "proxy_failed",
             FailureKind::TlsFailed => "tls_failed",
             FailureKind::Timeout => "timeout",
+            FailureKind::FirstByteTimeout => "first_byte_timeout",
+            FailureKind::IdleTimeout => "idle_timeout",
+            FailureKind::NoRoom => "no_room",
             FailureKind::Reset => "reset",
             FailureKind::EmptyAnswer => "empty_answer",
             FailureKind::BadResponse => "bad_response",
@@ -167,12 +196,21 @@ impl FailureKind {
         }
     }
 
+    /// Whether the host's name or address forbids that it is ever asked.
+    #[must_use]
+    pub fn is_refusal(self) -> bool {
+        matches!(self, FailureKind::AddressRefused | FailureKind::NameTooLong)
+    }
+
     /// Whether the host could not be connected to, so that no URL of it can be asked for.
     #[must_use]
     pub fn is_no_connection(self) -> bool {
         matches!(
             self,
-            FailureKind::DnsFailed
+            FailureKind::NoSuchName
+                | FailureKind::NoAddress
+                | FailureKind::DnsTimeout
+                | FailureKind::DnsFailed
                 | FailureKind::ConnectRefused
                 | FailureKind::ConnectUnreachable
                 | FailureKind::ConnectTimeout
@@ -185,7 +223,9 @@ impl FailureKind {
 
     pub(crate) fn fault(self) -> Fault {
         match self {
-            FailureKind::WrongPermit | FailureKind::ProxyFailed => Fault::Operator,
+            FailureKind::WrongPermit | FailureKind::ProxyFailed | FailureKind::NoRoom => {
+                Fault::Operator
+            }
             _ if self.is_no_connection() => Fault::Host,
             _ => Fault::Url,
         }
@@ -197,6 +237,7 @@ impl FailureKind {
             FailureKind::WrongPermit
                 | FailureKind::BadUrl
                 | FailureKind::AddressRefused
+                | FailureKind::NameTooLong
                 | FailureKind::HeadersTooLarge
         )
     }

@@ -4,26 +4,28 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use crawl_scheduler::{Permit, Spent, Tick};
 use crawl_weburl::CanonicalUrl;
-use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH};
-use http::header::{HeaderName, TRANSFER_ENCODING};
-use http::{Method, Version};
+use http::Method;
+use http::header::{HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH};
+use reqwest::tls::TlsInfo;
 use reqwest::{Client, Response};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
+use crate::access::{Accesses, REDACTED};
 use crate::address::{AddressRules, literal, plain};
+use crate::body::{Bounds, Collected, End, collect, not_within};
 use crate::classify::{self, Finding};
-use crate::client::{client, proxy_host, standing_headers};
+use crate::client::{MAX_HEADER_FIELDS, MAX_HEADER_OCTETS, client, proxy_host, standing_headers};
 use crate::clock::Clock;
 use crate::config::{FetchConfig, SetupError};
-use crate::exchange::{Exchange, Request, Truncation};
+use crate::exchange::{Exchange, Request, TlsVersion, Truncation};
 use crate::failure::{Failure, FailureKind, Phase};
+use crate::names::{Source, unusable};
 use crate::resolver::{Fixed, Names};
-
-/// Memory that an announced length may claim before the octets come.
-const MAX_RESERVED: u64 = 1 << 20;
+use crate::room::{Room, Rooms};
+use crate::stage::{Late, in_time};
 
 /// Makes exchanges. Cheap to share by reference; holds the connections that are kept.
 pub struct Fetcher {
@@ -31,6 +33,8 @@ pub struct Fetcher {
     clock: Clock,
     rules: Arc<AddressRules>,
     names: Names,
+    rooms: Rooms,
+    accesses: Accesses,
     headers: HeaderMap,
     client: Client,
     /// By host and port: a client whose resolver has the override's answer.
@@ -49,7 +53,10 @@ impl Fetcher {
             &config.own_hosts,
             proxy_host(&config).as_deref(),
         ));
-        let names = Names::new(Arc::clone(&rules), clock);
+        let names = Names::new(
+            Arc::clone(&rules),
+            Source::new(&config.name_servers, config.connect_timeout),
+        );
         let mut overridden = HashMap::new();
         for known in &config.resolve {
             let fixed = Fixed {
@@ -64,6 +71,8 @@ impl Fetcher {
             headers: standing_headers(&config)?,
             client: client(&config, names.clone())?,
             overridden,
+            rooms: Rooms::new(config.body_memory),
+            accesses: Accesses::new(&config.access, config.proxy.is_some()),
             names,
             rules,
             clock,
@@ -78,13 +87,10 @@ impl Fetcher {
     }
 
     /// Why this URL is never asked for, where that can be told without looking its name up:
-    /// it names an address of this machine or of a private network.
+    /// it names an address of this machine or of a private network, or is too long for a name.
     #[must_use]
     pub fn refusal(&self, url: &CanonicalUrl) -> Option<String> {
-        if self.is_overridden(url) {
-            return None;
-        }
-        self.rules.judge_url(url).err().map(|why| why.to_string())
+        self.barred(url).map(|finding| finding.detail)
     }
 
     /// Asks once. The permit is spent whatever comes of it; no error of the server, the
@@ -102,7 +108,7 @@ impl Fetcher {
         } else {
             let detail = format!("the permit is for {}, not {}", spent.host(), request.url);
             let kind = FailureKind::WrongPermit;
-            Err(self.failed(started, None, own_finding(kind, Phase::Request, detail)))
+            Err(self.failed(started, None, Finding::new(kind, Phase::Request, detail)))
         };
         note(&request.url, &result);
         (spent, result)
@@ -110,45 +116,80 @@ impl Fetcher {
 
     async fn exchange(&self, request: &Request, started: Tick) -> Result<Exchange, Failure> {
         let url = &request.url;
-        let fail = |address, finding| self.failed(started, address, finding);
-        if let Some(why) = self.refusal(url) {
-            return Err(fail(None, refusal(why)));
+        if let Some(finding) = self.barred(url) {
+            return Err(self.failed(started, None, finding));
         }
         let headers = self.request_headers(request);
+        let own = self.accesses.fields(url);
         let mut asked = reqwest::Request::new(Method::GET, url.as_url().clone());
-        *asked.headers_mut() = headers.clone();
+        *asked.headers_mut() = with_own(&headers, own);
         let deadline = Instant::now() + self.config.timeout;
-        let response = match timeout_at(deadline, self.client(url).execute(asked)).await {
-            Err(_) => return Err(fail(None, self.too_late(Phase::FirstByte))),
-            Ok(Err(error)) => return Err(fail(None, self.no_head(url, &error))),
-            Ok(Ok(response)) => response,
+        let head = self.client(url).execute(asked);
+        let head = match in_time(head, self.config.first_byte_timeout, deadline).await {
+            Err(late) => Err(self.too_late(late)),
+            Ok(Err(error)) => Err(self.no_head(url, &error).await),
+            Ok(Ok(response)) => Ok(response),
         };
+        let response = head.map_err(|finding| self.failed(started, None, finding))?;
         let first_byte = self.clock.now().since(started);
         let address = self
             .peer(url, &response)
-            .map_err(|why| fail(None, refusal(why)))?;
-        let status = response.status().as_u16();
-        let version = response.version();
-        let answer_headers = response.headers().clone();
-        let limit = request.max_body.unwrap_or(self.config.max_body);
-        let (body, truncated) = match timeout_at(deadline, collect(response, limit)).await {
-            Err(_) => return Err(fail(address, self.too_late(Phase::Body))),
-            Ok(Err(error)) => return Err(fail(address, classify::in_body(&error))),
-            Ok(Ok(collected)) => collected,
-        };
-        Ok(Exchange {
+            .map_err(|why| self.failed(started, None, refusal(why)))?;
+        if let Some(finding) = too_large(response.headers()) {
+            return Err(self.failed(started, address, finding));
+        }
+        let mut exchange = Exchange {
             url: url.clone(),
-            request_headers: as_sent(url, &headers),
+            request_headers: as_sent(url, &headers, own),
             started,
-            ended: self.clock.now(),
+            ended: started,
             first_byte,
             address,
-            status,
-            version,
-            headers: answer_headers,
-            body,
-            truncated,
-        })
+            status: response.status().as_u16(),
+            version: response.version(),
+            tls: tls_version(&response),
+            headers: response.headers().clone(),
+            body: Bytes::new(),
+            truncated: None,
+            room: Room::default(),
+        };
+        let bounds = Bounds {
+            octets: request.max_body.unwrap_or(self.config.max_body),
+            idle: self.config.idle_timeout,
+            deadline,
+            total: self.config.timeout,
+            rooms: &self.rooms,
+        };
+        let Collected { body, room, end } = collect(response, bounds).await;
+        exchange.ended = self.clock.now();
+        (exchange.body, exchange.room) = (body, room);
+        match end {
+            End::Whole => Ok(exchange),
+            End::Cut => {
+                exchange.truncated = Some(Truncation::Length);
+                Ok(exchange)
+            }
+            End::Broken(finding) => {
+                exchange.truncated = Some(Truncation::by(finding.kind));
+                Err(Failure {
+                    ended: exchange.ended,
+                    answer: Some(Box::new(exchange)),
+                    ..self.failed(started, address, finding)
+                })
+            }
+        }
+    }
+
+    /// What can be told of a URL without asking anyone.
+    fn barred(&self, url: &CanonicalUrl) -> Option<Finding> {
+        if self.is_overridden(url) {
+            return None;
+        }
+        if let Some(why) = unusable(url.host()).filter(|_| literal(url).is_none()) {
+            return Some(Finding::new(FailureKind::NameTooLong, Phase::Dns, why));
+        }
+        let judged = self.rules.judge_url(url);
+        judged.err().map(|why| refusal(why.to_string()))
     }
 
     fn client(&self, url: &CanonicalUrl) -> &Client {
@@ -195,18 +236,27 @@ impl Fetcher {
         Ok(address)
     }
 
-    fn no_head(&self, url: &CanonicalUrl, error: &reqwest::Error) -> Finding {
+    async fn no_head(&self, url: &CanonicalUrl, error: &reqwest::Error) -> Finding {
         let finding = classify::before_head(error, self.config.proxy.is_some());
-        if finding.kind.is_no_connection() {
-            self.names.forget(url.host());
+        // What name servers said holds for as long as they said; where an address did not
+        // serve, they may say another by now.
+        if finding.kind.is_no_connection() && finding.phase != Phase::Dns {
+            self.names.forget(url.host()).await;
         }
         finding
     }
 
-    fn too_late(&self, phase: Phase) -> Finding {
-        let seconds = self.config.timeout.as_secs_f64();
-        let detail = format!("not done within {seconds} s");
-        own_finding(FailureKind::Timeout, phase, detail)
+    fn too_late(&self, late: Late) -> Finding {
+        let total = not_within(self.config.timeout);
+        match late {
+            Late::Connection => Finding::new(FailureKind::Timeout, Phase::Connect, total),
+            Late::Head => Finding::new(FailureKind::Timeout, Phase::FirstByte, total),
+            Late::FirstByte => {
+                let seconds = self.config.first_byte_timeout.as_secs_f64();
+                let detail = format!("no answer within {seconds} s");
+                Finding::new(FailureKind::FirstByteTimeout, Phase::FirstByte, detail)
+            }
+        }
     }
 
     fn failed(&self, started: Tick, address: Option<SocketAddr>, finding: Finding) -> Failure {
@@ -219,6 +269,7 @@ impl Fetcher {
             ended: self.clock.now(),
             address,
             detail: finding.detail,
+            answer: None,
         }
     }
 }
@@ -231,72 +282,65 @@ impl std::fmt::Debug for Fetcher {
     }
 }
 
-/// Reads the body up to `limit` octets. A body that comes in one piece is not copied.
-async fn collect(
-    mut response: Response,
-    limit: u64,
-) -> Result<(Bytes, Option<Truncation>), reqwest::Error> {
-    let until_close = ends_with_connection(&response);
-    let announced = response.content_length().unwrap_or(0);
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let mut first = Bytes::new();
-    let mut rest = BytesMut::new();
-    loop {
-        let chunk = match response.chunk().await {
-            Ok(Some(chunk)) if chunk.is_empty() => continue,
-            Ok(Some(chunk)) => chunk,
-            Ok(None) => break,
-            // With no length announced the close is the end, and many servers close a TLS
-            // connection without the word for it.
-            Err(error) if until_close && classify::is_silent_close(&error) => break,
-            Err(error) => return Err(error),
-        };
-        let held = first.len() + rest.len();
-        let room = limit - held;
-        let kept = chunk.slice(..chunk.len().min(room));
-        if held == 0 {
-            first = kept;
-        } else {
-            if rest.is_empty() {
-                let wanted = announced.min(MAX_RESERVED).min(limit as u64);
-                rest.reserve(usize::try_from(wanted).unwrap_or(0).max(2 * first.len()));
-                rest.extend_from_slice(&first);
-                first = Bytes::new();
-            }
-            rest.extend_from_slice(&kept);
-        }
-        if chunk.len() > room {
-            return Ok((whole(first, rest), Some(Truncation::Length)));
-        }
+/// The fields that are sent: those of every request, and those of this host alone.
+fn with_own(headers: &HeaderMap, own: Option<&HeaderMap>) -> HeaderMap {
+    let mut all = headers.clone();
+    for (name, value) in own.into_iter().flatten() {
+        all.insert(name, value.clone());
     }
-    Ok((whole(first, rest), None))
+    all
 }
 
-fn whole(first: Bytes, rest: BytesMut) -> Bytes {
-    if rest.is_empty() {
-        first
-    } else {
-        rest.freeze()
-    }
-}
-
-/// RFC 9112 section 6.3, the last rule.
-fn ends_with_connection(response: &Response) -> bool {
-    let headers = response.headers();
-    response.version() <= Version::HTTP_11
-        && !headers.contains_key(CONTENT_LENGTH)
-        && !headers.contains_key(TRANSFER_ENCODING)
-}
-
-/// The fields as HTTP/1.1 writes them on the wire.
-fn as_sent(url: &CanonicalUrl, headers: &HeaderMap) -> Vec<(String, String)> {
+/// The fields as HTTP/1.1 writes them on the wire, without the values of this host's own.
+fn as_sent(
+    url: &CanonicalUrl,
+    headers: &HeaderMap,
+    own: Option<&HeaderMap>,
+) -> Vec<(String, String)> {
     let authority = url.as_url().authority();
     let mut sent = vec![("Host".to_owned(), authority.to_owned())];
     for (name, value) in headers {
-        let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
-        sent.push((title_case(name.as_str()), value));
+        if own.is_none_or(|own| !own.contains_key(name)) {
+            let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+            sent.push((title_case(name.as_str()), value));
+        }
     }
+    let names = own.into_iter().flat_map(HeaderMap::keys);
+    sent.extend(names.map(|name| (title_case(name.as_str()), REDACTED.to_owned())));
     sent
+}
+
+/// The client bounds the fields of HTTP/1.1 and the octets of HTTP/2; here each holds for
+/// both.
+fn too_large(headers: &HeaderMap) -> Option<Finding> {
+    let octets: usize = headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len())
+        .sum();
+    let detail = if headers.len() > MAX_HEADER_FIELDS {
+        format!(
+            "{} header fields, more than {MAX_HEADER_FIELDS}",
+            headers.len()
+        )
+    } else if octets > MAX_HEADER_OCTETS as usize {
+        format!("{octets} octets of header fields, more than {MAX_HEADER_OCTETS}")
+    } else {
+        return None;
+    };
+    Some(Finding::new(
+        FailureKind::HeadersTooLarge,
+        Phase::FirstByte,
+        detail,
+    ))
+}
+
+fn tls_version(response: &Response) -> Option<TlsVersion> {
+    let version = response.extensions().get::<TlsInfo>()?.version()?;
+    if version == reqwest::tls::Version::TLS_1_3 {
+        Some(TlsVersion::Tls13)
+    } else {
+        (version == reqwest::tls::Version::TLS_1_2).then_some(TlsVersion::Tls12)
+    }
 }
 
 fn title_case(name: &str) -> String {
@@ -310,16 +354,7 @@ fn title_case(name: &str) -> String {
 }
 
 fn refusal(why: String) -> Finding {
-    own_finding(FailureKind::AddressRefused, Phase::Address, why)
-}
-
-fn own_finding(kind: FailureKind, phase: Phase, detail: String) -> Finding {
-    Finding {
-        kind,
-        phase,
-        lasting: false,
-        detail,
-    }
+    Finding::new(FailureKind::AddressRefused, Phase::Address, why)
 }
 
 fn note(url: &CanonicalUrl, result: &Result<Exchange, Failure>) {

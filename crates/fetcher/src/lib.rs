@@ -6,7 +6,8 @@
 //! headers, body, and the decoded form of the body ([`decode()`]). Addresses that are not
 //! anyone's public server are refused before a connection is made, unless the operator
 //! allowed them. [`robots`] says what an answer to a request for robots.txt means, how long
-//! it holds, and keeps copies.
+//! it holds, and keeps copies. [`obstacle()`] tells login pages, challenges and block pages
+//! from pages.
 //!
 //! The crate never decides when to ask (that is the permit), never follows a redirect,
 //! keeps no cookie, sends no referer, reads no proxy from the environment and never asks
@@ -25,7 +26,9 @@
 //! assert_eq!(decoded.end, DecodeEnd::Whole);
 //! ```
 
+mod access;
 mod address;
+mod body;
 mod classify;
 mod client;
 mod clock;
@@ -34,16 +37,23 @@ mod decode;
 mod exchange;
 mod failure;
 mod fetch;
+mod names;
+mod obstacle;
 mod rate_limit;
 mod resolver;
 mod retry_after;
 pub mod robots;
+mod room;
+mod stage;
 
+pub use access::{Access, AccessError};
 pub use clock::Clock;
 pub use config::{BadOverride, FetchConfig, ResolveOverride, SetupError, user_agent};
 pub use decode::{DecodeEnd, DecodeLimits, Decoded, Limit, decode, decode_gzip};
-pub use exchange::{Exchange, Request, Truncation, Validators};
+pub use exchange::{Exchange, Request, TlsVersion, Truncation, Validators};
 pub use failure::{Failure, FailureKind, Fault, Phase};
 pub use fetch::Fetcher;
+pub use obstacle::{Obstacle, obstacle};
 pub use rate_limit::rate_limit;
 pub use retry_after::retry_after;
+pub use room::Room;

@@ -1,78 +1,101 @@
-//! Names to addresses: looked up by the system, judged, and kept for a while.
+//! Names to addresses: asked for once per TTL, and judged before each connection.
 
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crawl_scheduler::Tick;
-use moka::sync::Cache;
+use moka::Expiry;
+use moka::future::Cache;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::address::{AddressRefused, AddressRules, plain};
-use crate::clock::Clock;
+pub(crate) use crate::names::NoAddresses;
+use crate::names::{Found, Source};
 
-/// How long a looked-up name holds. The system's resolver tells no TTL.
-const HOLDS: Duration = Duration::from_secs(5 * 60);
-/// Names kept. An entry is some 200 octets; a name that fell out is looked up again.
+/// Names kept, found or not. An entry is some 200 octets; a name that fell out is asked for
+/// again.
 const MAX_NAMES: u64 = 20_000;
 /// Addresses kept of one name.
 const MAX_ADDRESSES: usize = 16;
+/// Bounds on the life of an answer, whatever its TTL says: the shortest spares name servers,
+/// the longest is that of caches everywhere.
+const HOLDS_LEAST: Duration = Duration::from_secs(10);
+const HOLDS_MOST: Duration = Duration::from_secs(24 * 60 * 60);
+/// Bounds on the life of a word that there is no address (RFC 2308 section 5: at most hours).
+const NONE_HOLDS_MOST: Duration = Duration::from_secs(60 * 60);
+/// How long a failure to find out holds (RFC 2308 section 7: at most five minutes).
+const FAILURE_HOLDS: Duration = Duration::from_secs(10);
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The resolver of all connections.
 #[derive(Clone)]
 pub(crate) struct Names {
     rules: Arc<AddressRules>,
-    clock: Clock,
+    source: Arc<Source>,
     known: Cache<String, Arc<Known>>,
 }
 
+/// What is kept of a name.
 #[derive(Debug)]
 struct Known {
-    addresses: Vec<IpAddr>,
-    until: Tick,
+    addresses: Result<Vec<IpAddr>, NoAddresses>,
+    holds: Duration,
+}
+
+/// Each entry holds as long as it says.
+struct AsSaid;
+
+impl Expiry<String, Arc<Known>> for AsSaid {
+    fn expire_after_create(&self, _: &String, known: &Arc<Known>, _: Instant) -> Option<Duration> {
+        Some(known.holds)
+    }
 }
 
 impl Names {
-    pub(crate) fn new(rules: Arc<AddressRules>, clock: Clock) -> Names {
+    /// Names that `source` is asked for.
+    pub(crate) fn new(rules: Arc<AddressRules>, source: Source) -> Names {
+        let known = Cache::builder()
+            .max_capacity(MAX_NAMES)
+            .expire_after(AsSaid);
         Names {
             rules,
-            clock,
-            known: Cache::new(MAX_NAMES),
+            source: Arc::new(source),
+            known: known.build(),
         }
     }
 
-    /// A connection failed: the name is looked up anew before the next one.
-    pub(crate) fn forget(&self, name: &str) {
-        self.known.invalidate(plain(name));
+    /// A connection failed: the name is asked for anew before the next one.
+    pub(crate) async fn forget(&self, name: &str) {
+        self.known.invalidate(plain(name)).await;
     }
 
-    async fn look_up(&self, name: &str) -> io::Result<Arc<Known>> {
+    /// The addresses that a connection may be made to now.
+    async fn look_up(&self, name: &str) -> Result<Vec<SocketAddr>, BoxError> {
         let key = plain(name);
-        if let Some(known) = self.known.get(key)
-            && self.clock.now() < known.until
-        {
-            return Ok(known);
+        // Literal addresses come here on their way to a SOCKS proxy.
+        if let Ok(address) = key.trim_matches(['[', ']']).parse() {
+            return Ok(self.permitted(name, &[address])?);
         }
-        let found = tokio::net::lookup_host((name, 0)).await?;
-        let mut addresses: Vec<IpAddr> = Vec::new();
-        for address in found.map(|socket| socket.ip()) {
-            if addresses.len() < MAX_ADDRESSES && !addresses.contains(&address) {
-                addresses.push(address);
-            }
+        // Requests that need the same name at once share one question.
+        let asked = async { Arc::new(Known::of(self.source.ask(name).await)) };
+        let known = self.known.get_with_by_ref(key, asked).await;
+        match &known.addresses {
+            Ok(addresses) => Ok(self.permitted(name, addresses)?),
+            Err(why) => Err(why.clone().into()),
         }
-        let until = self.clock.now() + HOLDS;
-        let known = Arc::new(Known { addresses, until });
-        self.known.insert(key.to_owned(), Arc::clone(&known));
-        Ok(known)
     }
 
     /// The addresses that may be connected to. One refused address does not spoil a name
     /// that has others; where all are refused the first says why.
-    fn permitted(&self, name: &str, known: &Known) -> Result<Vec<SocketAddr>, AddressRefused> {
-        let mut permitted = Vec::with_capacity(known.addresses.len());
+    fn permitted(
+        &self,
+        name: &str,
+        addresses: &[IpAddr],
+    ) -> Result<Vec<SocketAddr>, AddressRefused> {
+        let mut permitted = Vec::with_capacity(addresses.len());
         let mut refused = None;
-        for address in &known.addresses {
+        for address in addresses {
             match self.rules.judge_lookup(name, *address) {
                 // Port 0 stands for the URL's.
                 Ok(()) => permitted.push(SocketAddr::new(*address, 0)),
@@ -86,18 +109,32 @@ impl Names {
     }
 }
 
+impl Known {
+    fn of(found: Found) -> Known {
+        let holds = match (&found.addresses, found.ttl) {
+            (Ok(_), ttl) => ttl.unwrap_or_default().clamp(HOLDS_LEAST, HOLDS_MOST),
+            (Err(_), Some(ttl)) => ttl.clamp(HOLDS_LEAST, NONE_HOLDS_MOST),
+            (Err(_), None) => FAILURE_HOLDS,
+        };
+        let addresses = found.addresses.map(|all| {
+            let mut once: Vec<IpAddr> = Vec::new();
+            for address in all {
+                if once.len() < MAX_ADDRESSES && !once.contains(&address) {
+                    once.push(address);
+                }
+            }
+            once
+        });
+        Known { addresses, holds }
+    }
+}
+
 impl Resolve for Names {
     fn resolve(&self, name: Name) -> Resolving {
         let names = self.clone();
         Box::pin(async move {
-            let known = names.look_up(name.as_str()).await?;
-            let permitted = names.permitted(name.as_str(), &known)?;
-            if permitted.is_empty() {
-                return Err(
-                    io::Error::new(io::ErrorKind::NotFound, "the name has no address").into(),
-                );
-            }
-            Ok(Box::new(permitted.into_iter()) as Addrs)
+            let sockets = names.look_up(name.as_str()).await?;
+            Ok(Box::new(sockets.into_iter()) as Addrs)
         })
     }
 }
@@ -121,34 +158,4 @@ impl Resolve for Fixed {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(addresses: &[&str], expect: Result<&[&str], &str>) {
-        let names = Names::new(Arc::default(), Clock::start());
-        let known = Known {
-            addresses: addresses.iter().map(|a| a.parse().unwrap()).collect(),
-            until: names.clock.now(),
-        };
-        let found = names.permitted("a.example", &known);
-        let found = found.map_err(|why| why.to_string());
-        let expect = expect.map(|sockets| sockets.iter().map(|s| s.parse().unwrap()).collect());
-        assert_eq!(found, expect.map_err(str::to_owned));
-    }
-
-    #[test]
-    fn a_name_that_leads_home_is_refused() {
-        check(
-            &["10.0.0.1", "127.0.0.1"],
-            Err("a.example is at 10.0.0.1, an address of a private network"),
-        );
-    }
-
-    #[test]
-    fn ours_of_several_addresses_the_public_ones_are_asked() {
-        check(
-            &["127.0.0.1", "93.184.215.14", "2606:2800:220:1::1"],
-            Ok(&["93.184.215.14:0", "[2606:2800:220:1::1]:0"]),
-        );
-    }
-}
+mod tests;

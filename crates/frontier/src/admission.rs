@@ -70,9 +70,11 @@ pub enum Standing {
     Excluded(Exclusion),
 }
 
-/// What a URL's answer will be read as.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+/// What a URL's answer will be read as. One that is wanted as several is the greatest of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum UrlKind {
+    /// Part of a page, without which it can't be shown: an image, a style sheet.
+    Resource,
     /// A page, or whatever a link leads to.
     #[default]
     Page,

@@ -28,8 +28,8 @@ use crate::visit::Visit;
 ///    same rule.
 /// 5. **Least depth.** A pending URL that is admitted as pending again by a nearer way
 ///    (fewer links, then fewer redirects) takes that way's depth, redirects and via, and
-///    its place; it also takes the lower priority, becomes a seed when named as one, and
-///    a sitemap when named as one. While it is leased nothing changes.
+///    its place; it also takes the lower priority and the greater kind, and becomes a seed
+///    when named as one. While it is leased nothing changes.
 /// 6. **Put aside is not settled.** A deferred URL that is admitted as pending becomes
 ///    pending by that way. Deferred again by a nearer way it takes that way and its
 ///    exclusion. Admitted as excluded it stays deferred.

@@ -164,9 +164,7 @@ fn improve(old: Place, admission: &Admission, nearer: bool) -> Meeting {
     let mut place = old;
     place.priority = old.priority.min(admission.priority);
     place.is_seed |= admission.is_seed;
-    if admission.kind == UrlKind::Sitemap {
-        place.kind = UrlKind::Sitemap;
-    }
+    place.kind = old.kind.max(admission.kind);
     if nearer {
         place.depth = admission.depth;
         place.redirects = admission.redirects;

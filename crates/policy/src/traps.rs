@@ -37,7 +37,7 @@ pub use self::template::Trap;
 use self::template::{Template, Yield};
 
 /// A level is counted up to this.
-pub const MAX_LEVEL: u8 = 60;
+pub const MAX_LEVEL: u8 = 30;
 
 /// Octets that all hosts may take, about; those that were left alone for longest go. A host takes
 /// some KiB with its first page and half a MiB at most.

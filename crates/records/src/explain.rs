@@ -30,7 +30,7 @@ pub struct Explanation {
     pub page: Option<PageRow>,
     /// Its rows in `pages.jsonl`.
     pub visits: u64,
-    /// From when on it is visited again by `--recrawl`, RFC 3339.
+    /// From when on it is visited again by `--recrawl`, RFC 3339; or `each round`.
     pub due: Option<String>,
     /// Its row in `excluded.jsonl`, where it has one and no page.
     pub excluded: Option<ExcludedRow>,
@@ -188,9 +188,9 @@ impl Explanation {
             known.state,
             KnownState::Pending { .. } | KnownState::Leased { .. }
         );
-        self.due = visit.filter(|_| !waits).map(|visit| {
-            let due = Timestamp::from_micros(u64::from(visit.due) * 1_000_000);
-            due.rfc3339_millis()
+        self.due = visit.filter(|_| !waits).map(|visit| match visit.due {
+            0 => "each round".to_owned(),
+            due => Timestamp::from_micros(u64::from(due) * 1_000_000).rfc3339_millis(),
         });
         self.depth = Some(known.depth);
         self.via = known.via.map(|via| via.to_string());
@@ -285,7 +285,7 @@ impl fmt::Display for Explanation {
         }
         if let Some((reason, text, line)) = &self.exclusion {
             rule(f, &format!("reason: {reason}"), text, *line)?;
-        } else if let Some(row) = &self.excluded {
+        } else if let Some(row) = self.excluded.as_ref().filter(|_| self.state == "excluded") {
             rule(f, &format!("reason: {}", row.reason), &row.rule, row.line)?;
         }
         if let Some(attempt) = self.next_attempt.filter(|attempt| *attempt > 1) {
@@ -301,7 +301,7 @@ impl fmt::Display for Explanation {
             writeln!(f, "  visits: {}", self.visits)?;
         }
         if let Some(due) = &self.due {
-            writeln!(f, "  visited again by --recrawl from {due} on")?;
+            writeln!(f, "  visited again by --recrawl: {due}")?;
         }
         writeln!(f, "  requests sent for it: {}", self.requests_sent)?;
         for request in &self.requests {

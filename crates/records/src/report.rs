@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use crawl_archive::rows::{PageRow, RequestRow};
+use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
 use serde::{Deserialize, Serialize};
 
 use crate::error::RecordsError;
@@ -58,8 +58,9 @@ pub struct Pages {
     pub failed: u64,
     /// Octets of the bodies, as received.
     pub bytes: u64,
-    /// `ok` (2xx), `redirect` (3xx), `client_error` (4xx), `server_error` (5xx),
-    /// `no_answer`, `other`.
+    /// `ok` (2xx), `unmodified` (304 for what is held), `redirect` (3xx), `client_error` (4xx),
+    /// `server_error` (5xx), `no_answer`, `other`; and, whatever their status, `login_page`,
+    /// `challenge` and `block_page`.
     pub by_outcome: BTreeMap<String, u64>,
     /// By status code.
     pub by_status: BTreeMap<u16, u64>,
@@ -120,6 +121,10 @@ pub struct Excluded {
     pub total: u64,
     /// `robots`, `meta`, `scope` ..
     pub by_reason: BTreeMap<String, u64>,
+    /// Rows of traps, actions and duplicates by their rule, which holds the evidence; the first
+    /// thousand rules.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub put_aside: BTreeMap<String, u64>,
 }
 
 /// The rows of `requests.jsonl`, counted.
@@ -144,6 +149,8 @@ pub struct Requests {
 /// Content types that are told apart; the rest is `other`. A server chooses them, so
 /// their number must be bounded.
 const MAX_TYPES: usize = 1000;
+/// Rules that are told apart; their texts hold URLs.
+const MAX_RULES: usize = 1000;
 /// Flaws that are named one by one.
 const MAX_FLAWS: usize = 100;
 
@@ -232,6 +239,7 @@ impl Report {
         for row in rows.by_ref() {
             if let Some(row) = self.sound(row)? {
                 self.excluded.total += 1;
+                self.excluded.note_rule(&row);
                 *self.excluded.by_reason.entry(row.reason).or_default() += 1;
                 hosts.excluded(&row.url);
             }
@@ -306,13 +314,22 @@ impl About {
     }
 }
 
+/// Whether a row's error says that something else stood in the page's place.
+fn is_obstacle(error: &str) -> bool {
+    matches!(error, "login_page" | "challenge" | "block_page")
+}
+
 impl Pages {
     fn add(&mut self, row: &PageRow, failed: bool) {
         self.total += 1;
         self.bytes += row.bytes;
         self.failed += u64::from(failed);
         let outcome = match row.status {
+            _ if row.error.as_deref().is_some_and(is_obstacle) => {
+                row.error.as_deref().unwrap_or_default()
+            }
             Some(200..=299) => "ok",
+            Some(304) if row.change.as_deref() == Some("same") => "unmodified",
             Some(300..=399) => "redirect",
             Some(400..=499) => "client_error",
             Some(500..=599) => "server_error",
@@ -332,6 +349,19 @@ impl Pages {
         }
         *self.by_depth.entry(row.depth).or_default() += 1;
         self.rounds.entry(row.round).or_default().add(row);
+    }
+}
+
+impl Excluded {
+    fn note_rule(&mut self, row: &ExcludedRow) {
+        let Some(rule) = &row.rule else {
+            return;
+        };
+        let told = matches!(row.reason.as_str(), "trap" | "action" | "duplicate");
+        let room = self.put_aside.len() < MAX_RULES || self.put_aside.contains_key(rule);
+        if told && room {
+            *self.put_aside.entry(rule.clone()).or_default() += 1;
+        }
     }
 }
 
@@ -501,6 +531,15 @@ mod tests {
                     },
                     "by_depth": {
                       "1": 4
+                    },
+                    "rounds": {
+                      "1": {
+                        "rows": 4,
+                        "new": 0,
+                        "changed": 0,
+                        "same": 0,
+                        "gone": 0
+                      }
                     }
                   },
                   "excluded": {

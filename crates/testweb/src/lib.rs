@@ -35,6 +35,7 @@ mod dice;
 mod directory;
 mod href;
 mod log;
+mod misbehaviour;
 mod outbox;
 mod reply;
 mod request;
@@ -47,6 +48,7 @@ mod truth;
 mod web;
 
 pub use log::{LogEntry, gaps, peak_in_flight};
+pub use misbehaviour::{Misbehaviour, misbehaviours};
 pub use reply::{Answer, Reply, Script, Step};
 pub use request::Request;
 pub use shape::Mix;

@@ -99,6 +99,10 @@ impl<'a> Outbox<'a> {
                     self.last_us = Some(self.log.now_us());
                     gone?;
                 }
+                Step::HalfClose => {
+                    self.last_us = Some(self.log.now_us());
+                    self.stream.shutdown().await?;
+                }
                 Step::Reset => {
                     self.last_us = Some(self.log.now_us());
                     self.stream.set_zero_linger()?;

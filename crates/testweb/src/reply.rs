@@ -104,6 +104,8 @@ pub enum Step {
     Wait(Duration),
     /// Send nothing until the client goes away.
     Silence,
+    /// Close this side of the connection; the client may go on sending.
+    HalfClose,
     /// Reset the connection (RST).
     Reset,
 }

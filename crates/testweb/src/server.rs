@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
@@ -61,6 +61,7 @@ async fn connection(shared: Arc<Shared>, mut stream: TcpStream, host: u32, peer:
     let _ = match shared.door(host) {
         Door::Open => converse(&shared, &mut stream, host, connection, peer).await,
         Door::Silent => until_closed(&mut stream).await,
+        Door::Greets => greet(&mut stream).await,
         Door::Refused | Door::Resets => stream.set_zero_linger(),
     };
 }
@@ -104,6 +105,11 @@ async fn converse(
             return Ok(());
         }
     }
+}
+
+async fn greet(stream: &mut TcpStream) -> io::Result<()> {
+    stream.write_all(b"220 mail.test ESMTP\r\n").await?;
+    until_closed(stream).await
 }
 
 pub(crate) async fn until_closed(stream: &mut TcpStream) -> io::Result<()> {

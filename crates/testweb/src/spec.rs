@@ -36,6 +36,8 @@ pub enum Door {
     Resets,
     /// It takes the connection and never says a word.
     Silent,
+    /// It greets first and in plain, as mail servers do, and hears nothing.
+    Greets,
 }
 
 pub(crate) type Handler = Arc<dyn Fn(&Request) -> Option<Reply> + Send + Sync>;

@@ -10,36 +10,39 @@ pub enum AddressClass {
     Public,
     /// This machine (127.0.0.0/8, ::1).
     Loopback,
-    /// Private or shared ranges (RFC 1918, RFC 4193, RFC 6598), link-local ones
-    /// (where cloud metadata services answer) and site-local ones.
+    /// Private or shared ranges (RFC 1918, RFC 4193, RFC 6598), link-local ones, site-local
+    /// ones, and the single addresses at which clouds tell their machines about themselves.
     Private,
-    /// No single server: unspecified, multicast, broadcast, documentation, reserved.
+    /// No single server: unspecified, multicast, broadcast, documentation, benchmarking,
+    /// reserved.
     Unusable,
 }
 
-/// Classifies an address. IPv4 addresses that are carried in IPv6 ones (mapped,
-/// compatible, 6to4, NAT64) are judged by the IPv4 address within.
+/// Classifies an address by the IANA registries of special-purpose addresses (RFC 6890).
+/// IPv4 addresses that are carried in IPv6 ones (mapped, compatible, translated, 6to4, NAT64,
+/// Teredo) are judged by the IPv4 address within.
 #[must_use]
 pub fn classify(address: IpAddr) -> AddressClass {
     match address {
         IpAddr::V4(v4) => classify_v4(v4),
-        IpAddr::V6(v6) => match embedded_v4(v6) {
-            Some(v4) => classify_v4(v4),
-            None => classify_v6(v6),
-        },
+        IpAddr::V6(v6) => within(v6).unwrap_or_else(|| classify_v6(v6)),
     }
 }
 
 fn classify_v4(address: Ipv4Addr) -> AddressClass {
-    let [a, b, c, _] = address.octets();
-    match (a, b, c) {
+    let [a, b, c, d] = address.octets();
+    match (a, b, c, d) {
         (127, ..) => AddressClass::Loopback,
-        (10, ..) | (172, 16..=31, _) | (192, 168, _) => AddressClass::Private,
-        (169, 254, _) | (100, 64..=127, _) => AddressClass::Private,
+        (10, ..) | (172, 16..=31, ..) | (192, 168, ..) => AddressClass::Private,
+        (169, 254, ..) | (100, 64..=127, ..) => AddressClass::Private,
+        // The one metadata address outside of every private range (Azure's).
+        (168, 63, 129, 16) => AddressClass::Private,
         (0, ..) | (224..=255, ..) => AddressClass::Unusable,
-        (192, 0, 0 | 2) | (198, 18 | 19, _) | (198, 51, 100) | (203, 0, 113) => {
+        (192, 0, 0 | 2, _) | (198, 18 | 19, ..) | (198, 51, 100, _) | (203, 0, 113, _) => {
             AddressClass::Unusable
         }
+        // Relays of 6to4 (RFC 7526), which are no more.
+        (192, 88, 99, _) => AddressClass::Unusable,
         _ => AddressClass::Public,
     }
 }
@@ -50,69 +53,163 @@ fn classify_v6(address: Ipv6Addr) -> AddressClass {
         AddressClass::Loopback
     } else if first & 0xfe00 == 0xfc00 || first & 0xff80 == 0xfe80 {
         AddressClass::Private
-    } else if address.is_unspecified()
-        || first & 0xff00 == 0xff00
-        || (first, second) == (0x2001, 0xdb8)
+    } else if first & 0xe000 != 0x2000 {
+        // Only 2000::/3 is handed out to anyone: what is left are ::, multicast, discard,
+        // segment routing, and what has no meaning yet.
+        AddressClass::Unusable
+    } else if (first == 0x2001 && (second < 0x200 || second == 0xdb8))
+        || (first == 0x3fff && second < 0x1000)
     {
+        // Protocol assignments (RFC 2928), benchmarking and ORCHIDs among them;
+        // documentation (RFC 3849, RFC 9637).
         AddressClass::Unusable
     } else {
         AddressClass::Public
     }
 }
 
-fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
-    let segments = address.segments();
-    let from = |high: u16, low: u16| {
-        let [a, b] = high.to_be_bytes();
-        let [c, d] = low.to_be_bytes();
-        Some(Ipv4Addr::new(a, b, c, d))
-    };
-    match segments {
-        [0, 0, 0, 0, 0, 0xffff, high, low] | [0, 0, 0, 0, 0xffff, 0, high, low] => from(high, low),
-        // RFC 6052 and RFC 8215 (local use) NAT64 prefixes.
-        [0x64, 0xff9b, 0 | 1, .., high, low] => from(high, low),
-        [0x2002, high, low, ..] => from(high, low),
-        [0, 0, 0, 0, 0, 0, high, low] if high != 0 => from(high, low),
+/// What the IPv4 addresses in an IPv6 one are; nothing where it carries none.
+fn within(address: Ipv6Addr) -> Option<AddressClass> {
+    let octets = address.octets();
+    let at = |places: [usize; 4]| classify_v4(Ipv4Addr::from(places.map(|place| octets[place])));
+    let last = || at([12, 13, 14, 15]);
+    match address.segments() {
+        [0, 0, 0, 0, 0, 0xffff, ..] | [0, 0, 0, 0, 0xffff, 0, ..] => Some(last()),
+        [0, 0, 0, 0, 0, 0, high, _] if high != 0 => Some(last()),
+        [0x64, 0xff9b, 0, 0, 0, 0, ..] => Some(last()),
+        // The prefix of NAT64 in a network of one's own (RFC 8215) may have any of the
+        // lengths of RFC 6052 section 2.2. Which one can't be seen, so each reading that
+        // would lead home counts.
+        [0x64, 0xff9b, 1, ..] => {
+            let shorter = [[6, 7, 9, 10], [7, 9, 10, 11], [9, 10, 11, 12]];
+            let home = shorter.map(at).into_iter().find(is_home);
+            Some(home.unwrap_or_else(last))
+        }
+        [0x2002, ..] => Some(at([2, 3, 4, 5])),
+        // Teredo (RFC 4380 section 4): a server, and a client with all bits turned.
+        [0x2001, 0, ..] => {
+            let client = [12, 13, 14, 15].map(|place: usize| !octets[place]);
+            let client = classify_v4(Ipv4Addr::from(client));
+            let server = at([4, 5, 6, 7]);
+            Some(if server == AddressClass::Public {
+                client
+            } else {
+                server
+            })
+        }
         _ => None,
     }
 }
 
+fn is_home(class: &AddressClass) -> bool {
+    matches!(class, AddressClass::Loopback | AddressClass::Private)
+}
+
 #[cfg(test)]
 mod tests {
+    use super::AddressClass::{Loopback, Private, Public, Unusable};
     use super::{AddressClass, classify};
 
-    #[test]
-    fn each_range_has_its_class() {
-        let cases = [
-            ("127.0.0.1", AddressClass::Loopback),
-            ("127.255.3.4", AddressClass::Loopback),
-            ("::1", AddressClass::Loopback),
-            ("::ffff:127.0.0.1", AddressClass::Loopback),
-            ("64:ff9b::7f00:1", AddressClass::Loopback),
-            ("10.1.2.3", AddressClass::Private),
-            ("172.16.0.1", AddressClass::Private),
-            ("172.32.0.1", AddressClass::Public),
-            ("192.168.1.1", AddressClass::Private),
-            ("169.254.169.254", AddressClass::Private),
-            ("64:ff9b::a9fe:a9fe", AddressClass::Private),
-            ("64:ff9b:1::a9fe:a9fe", AddressClass::Private),
-            ("2002:a9fe:a9fe::1", AddressClass::Private),
-            ("100.64.0.1", AddressClass::Private),
-            ("fd00::1", AddressClass::Private),
-            ("fe80::1", AddressClass::Private),
-            ("fec0::1", AddressClass::Private),
-            ("0.0.0.0", AddressClass::Unusable),
-            ("::", AddressClass::Unusable),
-            ("224.0.0.1", AddressClass::Unusable),
-            ("255.255.255.255", AddressClass::Unusable),
-            ("ff02::1", AddressClass::Unusable),
-            ("192.0.2.1", AddressClass::Unusable),
-            ("2001:db8::1", AddressClass::Unusable),
-            ("93.184.215.14", AddressClass::Public),
-            ("2606:2800:220:1::1", AddressClass::Public),
-        ];
+    fn check(cases: &[(&str, AddressClass)]) {
         for (address, class) in cases {
-            assert_eq!(classify(address.parse().unwrap()), class, "{address}");
+            assert_eq!(classify(address.parse().unwrap()), *class, "{address}");
         }
+    }
+
+    #[test]
+    fn each_ipv4_range_has_its_class() {
+        check(&[
+            ("127.0.0.1", Loopback),
+            ("127.255.3.4", Loopback),
+            ("10.1.2.3", Private),
+            ("172.15.255.255", Public),
+            ("172.16.0.1", Private),
+            ("172.31.255.255", Private),
+            ("172.32.0.1", Public),
+            ("192.168.1.1", Private),
+            ("169.254.169.254", Private),
+            ("100.63.0.1", Public),
+            ("100.64.0.1", Private),
+            ("100.100.100.200", Private),
+            ("168.63.129.16", Private),
+            ("168.63.129.17", Public),
+            ("0.0.0.0", Unusable),
+            ("0.1.2.3", Unusable),
+            ("192.0.0.192", Unusable),
+            ("192.0.2.1", Unusable),
+            ("192.88.99.1", Unusable),
+            ("198.18.0.1", Unusable),
+            ("198.19.255.255", Unusable),
+            ("198.51.100.1", Unusable),
+            ("203.0.113.1", Unusable),
+            ("224.0.0.1", Unusable),
+            ("240.0.0.1", Unusable),
+            ("255.255.255.255", Unusable),
+            ("93.184.215.14", Public),
+        ]);
+    }
+
+    #[test]
+    fn each_ipv6_range_has_its_class() {
+        check(&[
+            ("::1", Loopback),
+            ("fd00::1", Private),
+            ("fd00:ec2::254", Private),
+            ("fc00::1", Private),
+            ("fe80::1", Private),
+            ("fec0::1", Private),
+            ("::", Unusable),
+            ("::2", Unusable),
+            ("100::1", Unusable),
+            ("100:0:0:1::1", Unusable),
+            ("2001:2::1", Unusable),
+            ("2001:10::1", Unusable),
+            ("2001:20::1", Unusable),
+            ("2001:db8::1", Unusable),
+            ("3fff::1", Unusable),
+            ("3fff:fff:ffff::1", Unusable),
+            ("4000::1", Unusable),
+            ("5f00::1", Unusable),
+            ("ff02::1", Unusable),
+            ("2001:200::1", Public),
+            ("2606:2800:220:1::1", Public),
+        ]);
+    }
+
+    #[test]
+    fn an_ipv4_address_within_counts() {
+        check(&[
+            ("::ffff:127.0.0.1", Loopback),
+            ("::ffff:93.184.215.14", Public),
+            ("::ffff:0:10.0.0.1", Private),
+            ("::10.0.0.1", Private),
+            ("::127.0.0.1", Loopback),
+            ("64:ff9b::7f00:1", Loopback),
+            ("64:ff9b::a9fe:a9fe", Private),
+            ("64:ff9b::93.184.215.14", Public),
+            ("64:ff9b:0:1::93.184.215.14", Unusable),
+            ("2002:a9fe:a9fe::1", Private),
+            ("2002:7f00:1::", Loopback),
+            ("2002:5db8:d70e::1", Public),
+            // A server in a private range; a client in one (10.0.0.1, turned).
+            ("2001:0:a00:1:0:0:a247:28f1", Private),
+            ("2001:0:4136:e378:8000:63bf:f5ff:fffe", Private),
+            ("2001:0:4136:e378:8000:63bf:a247:28f1", Public),
+        ]);
+    }
+
+    #[test]
+    fn rfc6052_2_2_any_length_of_a_nat64_prefix_of_ones_own() {
+        check(&[
+            ("64:ff9b:1::a9fe:a9fe", Private),
+            ("64:ff9b:1:fffe::7f00:1", Loopback),
+            ("64:ff9b:1:fffe::93.184.215.14", Public),
+            // 10.0.0.1 behind prefixes of 48, 56 and 64 bits.
+            ("64:ff9b:1:a00:0:100::", Private),
+            ("64:ff9b:1:a:0:1::", Private),
+            ("64:ff9b:1:0:a:0:100:0", Private),
+            // The same, with a public address in the last four octets.
+            ("64:ff9b:1:a00:0:100:5db8:d70e", Private),
+        ]);
     }
 }

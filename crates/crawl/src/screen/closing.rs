@@ -80,7 +80,7 @@ fn round(summary: &Summary) -> String {
         .map(|due| jiff::Timestamp::from_second(due.into()));
     let due = match due {
         Some(Ok(due)) if due > jiff::Timestamp::now() => format!("; next page due from {due:.0}"),
-        Some(_) => "; more is due now".to_owned(),
+        Some(_) => "; more pages are due".to_owned(),
         None => String::new(),
     };
     format!("{}: {}{due}", summary.round, counts.join(", "))

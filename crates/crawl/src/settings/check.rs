@@ -4,11 +4,13 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crawl_fetcher::Access;
 use crawl_policy::ProductToken;
 use crawl_scheduler::Overrides;
 use crawl_weburl::{AddressClass, CanonicalUrl, canonicalize, classify};
 use regex::Regex;
 
+use super::access::accesses;
 use super::groups::Settings;
 use super::sites;
 use crate::refusal::Refusal;
@@ -39,6 +41,8 @@ pub(crate) struct Checked {
     pub(crate) contact: Option<String>,
     /// Other politeness for some hosts.
     pub(crate) sites: Overrides,
+    /// What some hosts are told beyond what every host is.
+    pub(crate) access: Vec<Access>,
 }
 
 /// Whose server a URL's host is, as far as can be told without asking for its name.
@@ -61,6 +65,7 @@ pub(crate) fn check(settings: &Settings) -> Result<Checked, Refusal> {
     check_numbers(settings)?;
     check_proxy(&settings.fetch.proxy)?;
     let sites = sites::overrides(&settings.site)?;
+    let access = accesses(&settings.site)?;
     if settings.output.index.is_on() {
         return Err(Refusal::usage("this version builds no search index")
             .hint("leave --index off, which is the default"));
@@ -88,6 +93,7 @@ pub(crate) fn check(settings: &Settings) -> Result<Checked, Refusal> {
         agent,
         contact,
         sites,
+        access,
     })
 }
 
@@ -229,6 +235,12 @@ fn check_numbers(settings: &Settings) -> Result<(), Refusal> {
         ("concurrency", politeness.concurrency == 0),
         ("timeout", fetch.timeout.get().is_zero()),
         ("connect-timeout", fetch.connect_timeout.get().is_zero()),
+        (
+            "first-byte-timeout",
+            fetch.first_byte_timeout.get().is_zero(),
+        ),
+        ("idle-timeout", fetch.idle_timeout.get().is_zero()),
+        ("body-memory", fetch.body_memory.0 == 0),
         ("max-body", fetch.max_body.0 == 0),
     ];
     if let Some((flag, _)) = zero.iter().find(|(_, is_zero)| *is_zero) {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::sites::Sites;
 use crate::day_hours::DayHours;
+use crate::name_server::NameServer;
 use crate::units::{Count, Factor, Limit, Resolve, Size, Span, Switch};
 
 /// Defines a table of settings as a layer (what one source says: every field may be
@@ -141,6 +142,21 @@ table! { "scope", "Where we go [scope]", ScopeLayer, Scope {
     /// Those named in robots.txt, and /sitemap.xml.
     #[arg(value_name = "on|off")]
     sitemaps: Switch = Switch::On;
+    /// Read feeds that pages name (RSS, Atom, JSON Feed), on or off
+    ///
+    /// What they list is followed like links, within the scope.
+    #[arg(value_name = "on|off")]
+    feeds: Switch = Switch::On;
+    /// Follow what a form is sent to by GET, on or off
+    #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+    forms: Switch = Switch::Off;
+    /// Fetch what pages are shown with, such as images and style sheets: off, own or all
+    ///
+    /// own: what lies in the scope. all, or the flag alone: wherever it lies, so that pages can
+    /// be replayed from the archive; robots.txt and pace are those of its host. They count
+    /// as pages do.
+    #[arg(value_name = "off|own|all", value_enum, hide_possible_values = true, num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    resources: ResourcesName = ResourcesName::Off;
 }}
 
 table! { "politeness", "How politely [politeness]", PolitenessLayer, Politeness {
@@ -256,6 +272,46 @@ table! { "exclusion", "What we keep away from [exclusion]", ExclusionLayer, Excl
     robots_last_good: Span = Span::from_secs(30 * 24 * 60 * 60);
 }}
 
+table! { "names", "What we ask for once, or not at all [names]", NamesLayer, Names {
+    /// Put spaces of URLs aside that bring nothing new, on or off
+    ///
+    /// Calendars, session ids, selections, paths and redirects without an end. What is put
+    /// aside stands in excluded.jsonl with the evidence, and some of it is looked at again.
+    #[arg(value_name = "on|off")]
+    traps: Switch = Switch::On;
+    /// Never ask for URLs that look like actions: logout, vote, delete, action=edit
+    ///
+    /// Without it they come after all others. A program under /cgi-bin/ that is told
+    /// something is one too.
+    #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+    skip_actions: Switch = Switch::Off;
+    /// Leave parameters out of links that only tell where a reader came from
+    ///
+    /// utm_source, fbclid, gclid and their like. off, evidence or on; evidence is: where
+    /// pages of the host were the same with and without.
+    #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
+    tracking_parameters: WhenName = WhenName::On;
+    /// Take /a/index.html for /a/: off, evidence or on
+    #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
+    default_documents: WhenName = WhenName::Evidence;
+    /// Leave session ids out of links: off, evidence or on
+    ///
+    /// PHPSESSID, jsessionid, sid and their like in queries and paths.
+    #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
+    session_ids: WhenName = WhenName::Evidence;
+    /// Put parameters in order: off, evidence or on
+    #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
+    parameter_order: WhenName = WhenName::Evidence;
+    /// Leave parameters without a value out: off, evidence or on
+    #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
+    empty_parameters: WhenName = WhenName::Evidence;
+    /// Leave parameters out that the site's robots.txt says change nothing, on or off
+    ///
+    /// By its Clean-param lines.
+    #[arg(value_name = "on|off")]
+    clean_params: Switch = Switch::On;
+}}
+
 table! { "recrawl", "What we visit again [recrawl]", RecrawlLayer, Recrawl {
     /// Begin another round once the last is over: visit again what is due
     ///
@@ -280,9 +336,18 @@ table! { "fetch", "How we fetch [fetch]", FetchLayer, Fetch {
     /// Longest time until a connection stands
     #[arg(value_name = "DURATION")]
     connect_timeout: Span = Span::from_secs(10);
+    /// Longest wait for an answer to begin, from the moment when the connection stands
+    #[arg(value_name = "DURATION")]
+    first_byte_timeout: Span = Span::from_secs(30);
+    /// Longest pause within an answer
+    #[arg(value_name = "DURATION")]
+    idle_timeout: Span = Span::from_secs(20);
     /// Longest body that is kept; the rest is cut off, and marked as cut
     #[arg(value_name = "SIZE")]
     max_body: Size = Size(10 << 20);
+    /// Memory for long bodies: what is beyond the first 256 KiB of each waits for its share
+    #[arg(value_name = "SIZE")]
+    body_memory: Size = Size(128 << 20);
     /// How often a URL that failed is tried again
     #[arg(value_name = "N")]
     retries: u32 = 3;
@@ -294,6 +359,11 @@ table! { "fetch", "How we fetch [fetch]", FetchLayer, Fetch {
     /// Use this address for a host and port, as curl has it (may be repeated)
     #[arg(value_name = "HOST:PORT:ADDR")]
     resolve: Vec<Resolve> = Vec::new();
+    /// Ask this name server instead of the system's (may be repeated)
+    ///
+    /// An address, with a port where it is not 53. The hosts file is not read then.
+    #[arg(value_name = "ADDR")]
+    name_server: Vec<NameServer> = Vec::new();
     /// Follow links into loopback and private ranges
     ///
     /// The host of a seed that you typed is allowed without it.
@@ -362,6 +432,8 @@ pub(crate) struct Layer {
     #[command(flatten)]
     pub(crate) exclusion: ExclusionLayer,
     #[command(flatten)]
+    pub(crate) names: NamesLayer,
+    #[command(flatten)]
     pub(crate) recrawl: RecrawlLayer,
     #[command(flatten)]
     pub(crate) fetch: FetchLayer,
@@ -383,6 +455,7 @@ pub(crate) struct Settings {
     pub(crate) scope: Scope,
     pub(crate) politeness: Politeness,
     pub(crate) exclusion: Exclusion,
+    pub(crate) names: Names,
     pub(crate) recrawl: Recrawl,
     pub(crate) fetch: Fetch,
     pub(crate) output: Output,
@@ -396,6 +469,7 @@ pub(crate) const TABLES: &[(&str, &[&str])] = &[
     (ScopeLayer::TABLE, ScopeLayer::FIELDS),
     (PolitenessLayer::TABLE, PolitenessLayer::FIELDS),
     (ExclusionLayer::TABLE, ExclusionLayer::FIELDS),
+    (NamesLayer::TABLE, NamesLayer::FIELDS),
     (RecrawlLayer::TABLE, RecrawlLayer::FIELDS),
     (FetchLayer::TABLE, FetchLayer::FIELDS),
     (OutputLayer::TABLE, OutputLayer::FIELDS),
@@ -411,6 +485,7 @@ impl Layer {
             scope: self.scope.over(beneath.scope),
             politeness: self.politeness.over(beneath.politeness),
             exclusion: self.exclusion.over(beneath.exclusion),
+            names: self.names.over(beneath.names),
             recrawl: self.recrawl.over(beneath.recrawl),
             fetch: self.fetch.over(beneath.fetch),
             output: self.output.over(beneath.output),
@@ -427,6 +502,7 @@ impl Layer {
             scope: self.scope.settle(),
             politeness: self.politeness.settle(),
             exclusion: self.exclusion.settle(),
+            names: self.names.settle(),
             recrawl: self.recrawl.settle(),
             fetch: self.fetch.settle(),
             output: self.output.settle(),
@@ -462,6 +538,18 @@ pub(crate) enum ScopeName {
     Prefix,
     /// Everything.
     Any,
+}
+
+/// Which parts of pages are fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ResourcesName {
+    /// None.
+    Off,
+    /// Those in the scope.
+    Own,
+    /// All.
+    All,
 }
 
 /// How robots.txt is read.
@@ -502,6 +590,18 @@ pub(crate) enum ForbiddenName {
     Allow,
     /// The site is closed.
     Deny,
+}
+
+/// On which grounds two spellings of a URL are taken for one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum WhenName {
+    /// Never.
+    Off,
+    /// Where pages of the host were the same under both.
+    Evidence,
+    /// Always.
+    On,
 }
 
 /// How progress is shown.

@@ -27,6 +27,14 @@ const SITE_EXAMPLE: &str = "
 # max-bytes = \"1GiB\"
 # max-server-time = \"1h\"
 # max-time = \"12h\"
+#
+# These go to the very host of the table, over https alone unless it is on loopback, and
+# are written nowhere. env:NAME takes the value of an environment variable; what is given
+# here itself is not kept in crawl.toml.
+# basic-auth = \"env:EXAMPLE_LOGIN\"                  # its value: USER:PASSWORD
+# headers = { X-Api-Key = \"env:EXAMPLE_KEY\" }
+# cookies = { session = \"env:EXAMPLE_SESSION\" }
+# plain-http = \"on\"                                 # send them over http too
 ";
 
 /// Every key with its default and what it means.
@@ -95,7 +103,7 @@ pub(crate) fn first_start(text: &str) -> Option<String> {
 /// others, or that is not told. What a crawl did is held against them by `crawl audit`.
 pub(crate) fn rules_since(text: &str, settings: &Settings) -> Option<String> {
     let older: Table = text.parse().ok()?;
-    let now = table_of(settings);
+    let now = table_of(&without_secrets(settings));
     let same = |table: &str| older.get(table) == now.get(table);
     let key = |of: &Table, table: &str, key: &str| of.get(table)?.get(key).cloned();
     let same_key = |table: &str, name: &str| key(&older, table, name) == key(&now, table, name);
@@ -116,6 +124,9 @@ fn without_secrets(settings: &Settings) -> Settings {
     let proxy = &mut settings.fetch.proxy;
     if let (Some(scheme), Some(at)) = (proxy.find("://"), proxy.rfind('@')) {
         proxy.replace_range(scheme + 3..=at, "");
+    }
+    for terms in settings.site.values_mut() {
+        terms.access.drop_literals();
     }
     settings
 }

@@ -4,6 +4,7 @@
 //! A [`Layer`] holds what one source says (command line, file, built in: any part of
 //! it), [`Settings`] what is in force once all layers are laid over each other.
 
+mod access;
 mod check;
 mod file;
 mod groups;
@@ -15,7 +16,8 @@ pub(crate) use check::{
     Checked, Reach, check, check_agent, check_contact, contact_mail, no_contact, reach, user_agent,
 };
 pub(crate) use groups::{
-    ForbiddenName, Layer, ProfileName, ProgressMode, PurposeName, ScopeName, Settings,
+    ForbiddenName, Layer, ProfileName, ProgressMode, PurposeName, ResourcesName, ScopeName,
+    Settings, WhenName,
 };
 pub(crate) use listing::{
     NAME_AND_VERSION, default_of, defaults_listing, effective, first_start, record, rules_since,

@@ -6,6 +6,7 @@ use crawl_engine::HostBudget;
 use crawl_scheduler::{Hours, Override, Overrides};
 use serde::{Deserialize, Serialize};
 
+use super::access::{self, AccessTerms};
 use crate::day_hours::DayHours;
 use crate::refusal::Refusal;
 use crate::units::{Count, Factor, Size, Span};
@@ -25,6 +26,10 @@ pub(super) const FIELDS: &[&str] = &[
     "max_bytes",
     "max_server_time",
     "max_time",
+    access::FIELDS[0],
+    access::FIELDS[1],
+    access::FIELDS[2],
+    access::FIELDS[3],
 ];
 
 /// By host name (which stands for its subdomains too) or address.
@@ -55,6 +60,9 @@ pub(crate) struct SiteTerms {
     max_server_time: Option<Span>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_time: Option<Span>,
+    /// For this very host alone, not for its subdomains.
+    #[serde(flatten)]
+    pub(super) access: AccessTerms,
 }
 
 impl SiteTerms {

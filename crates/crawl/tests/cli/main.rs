@@ -5,6 +5,7 @@
     reason = "a helper that fails fails its test"
 )]
 
+mod access;
 mod audit;
 mod config;
 mod damage;

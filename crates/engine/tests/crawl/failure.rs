@@ -111,7 +111,7 @@ fn what_fails_once_is_tried_again_and_what_fails_always_is_listed() {
     assert_eq!(summary.ended, Ended::Finished);
     let statuses = crawl.statuses();
     assert_eq!(statuses[&web.url(0, "/")], Some(200));
-    assert_eq!(statuses[&web.url(0, "/bad")], None);
+    assert_eq!(statuses[&web.url(0, "/bad")], Some(200));
     assert_eq!(statuses[&web.url(0, "/error")], Some(500));
     for path in ["/bad", "/error"] {
         let asked = web.log().iter().filter(|entry| entry.path == path).count();
@@ -122,7 +122,10 @@ fn what_fails_once_is_tried_again_and_what_fails_always_is_listed() {
         .into_iter()
         .find(|page| page.url.ends_with("/bad"))
         .unwrap();
-    assert!(bad.error.unwrap().starts_with("short_body"));
+    assert_eq!(bad.error.as_deref(), Some("short_body"));
+    assert!(bad.is_failed());
+    assert!(bad.warc.is_some(), "what came of it is kept");
+    assert!(crawl.archive_holds("WARC-Truncated: disconnect"));
 }
 
 #[test]

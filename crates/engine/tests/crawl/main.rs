@@ -3,8 +3,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on fails there")]
 
+mod discovery;
 mod failure;
 mod journal;
+mod misbehaviour;
 mod reach;
 mod recrawl;
 mod restart;

@@ -260,6 +260,54 @@ fn a_round_that_is_cut_off_is_finished_first() {
 }
 
 #[test]
+fn work_that_was_added_to_a_round_is_finished_before_the_next() {
+    let web = TestWeb::builder().seed(5).pages(40).start();
+    let mut crawl = eager(&web);
+    crawl.config.budgets.max_pages = Some(5);
+    crawl.run().unwrap();
+    crawl.config.budgets.max_pages = None;
+    crawl.config.politeness.delay = Duration::from_millis(1);
+    let cut = crawl.run_until(|progress| match progress.pages > 10 {
+        true => Stop::Drain,
+        false => Stop::No,
+    });
+    assert_eq!(cut.unwrap().ended, Ended::Interrupted);
+    let summary = again(&mut crawl);
+    assert_eq!((summary.ended, summary.round), (Ended::Finished, 1));
+    assert_eq!(again(&mut crawl).round, 2);
+}
+
+#[test]
+fn what_speaks_of_its_own_use_is_asked_for_in_full() {
+    let web = small(&["/a"]);
+    let page = page("<meta name=robots content=noai>").header("etag", "\"1\"");
+    web.script(0, "/a", page.clone());
+    let mut crawl = eager(&web);
+    crawl.run().unwrap();
+    let before = row(&crawl, 1, &web.url(0, "/a")).usage;
+    assert!(before.is_some());
+    again(&mut crawl);
+    let after = row(&crawl, 2, &web.url(0, "/a"));
+    assert_eq!(
+        (after.status, after.change.as_deref()),
+        (Some(200), Some("same"))
+    );
+    assert_eq!(after.usage, before);
+}
+
+#[test]
+fn a_seed_that_fails_in_a_later_round_is_told() {
+    let web = small(&[]);
+    let mut crawl = eager(&web);
+    crawl.config.retries = 0;
+    assert_eq!(crawl.run().unwrap().seeds_fetched, 1);
+    assert_eq!(again(&mut crawl).seeds_fetched, 1);
+    web.script(0, "/", Answer::of(500));
+    let summary = again(&mut crawl);
+    assert_eq!((summary.seeds_fetched, summary.seeds_failed.len()), (0, 1));
+}
+
+#[test]
 fn a_sitemap_says_what_changed() {
     let sitemap = |day: &str| {
         let entry = |path: &str, lastmod: &str| {
@@ -283,13 +331,17 @@ fn a_sitemap_says_what_changed() {
     web.take_log();
     again(&mut crawl);
     assert_eq!(asked(&web.take_log()), BTreeSet::from(["/sitemap.xml"]));
+    // Whatever it says, no page is visited sooner than that.
     web.script(0, "/sitemap.xml", sitemap("2999-01-01"));
+    again(&mut crawl);
+    assert_eq!(asked(&web.take_log()), BTreeSet::from(["/sitemap.xml"]));
+    crawl.config.revisits.least = Duration::ZERO;
     again(&mut crawl);
     assert_eq!(
         asked(&web.take_log()),
         BTreeSet::from(["/new", "/sitemap.xml"])
     );
-    assert_eq!(changes(&crawl, 3).len(), 2);
+    assert_eq!(changes(&crawl, 4).len(), 2);
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
 use crawl_engine::{
-    Budgets, Config, Controls, EngineError, Forbidden, Progress, Revisits, ScopeRules, Stop,
-    Summary, TrapRules,
+    Budgets, Config, Controls, EngineError, Forbidden, Progress, Resources, Revisits, ScopeRules,
+    Stop, Summary, TrapRules,
 };
 use crawl_fetcher::FetchConfig;
 use crawl_fetcher::robots::RobotsTimes;
@@ -59,6 +59,9 @@ impl Crawl {
             max_redirects: 10,
             retries: 2,
             sitemaps: true,
+            feeds: true,
+            forms: false,
+            resources: Resources::Off,
             politeness: Politeness {
                 delay: Duration::ZERO,
                 delay_factor: 0.0,

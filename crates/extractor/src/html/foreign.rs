@@ -6,6 +6,8 @@
 use html5ever::tokenizer::Tag;
 use html5ever::{LocalName, local_name};
 
+use super::consumer::Space;
+
 /// Deeper nesting of foreign and HTML parts is not followed.
 const MAX_DEPTH: usize = 256;
 
@@ -38,32 +40,47 @@ impl Foreign {
         !matches!(self.open.last(), Some(Part::Mute(_)))
     }
 
-    /// Takes a start tag; true where it is a foreign element's, and not HTML.
-    pub(super) fn start(&mut self, tag: &Tag) -> bool {
+    /// What text that stands here belongs to.
+    pub(super) fn space(&self) -> Space {
+        match self.open.last() {
+            None | Some(Part::Html(_)) => Space::Html,
+            Some(Part::Svg | Part::Mute(_)) => Space::Svg,
+            Some(Part::Math) => Space::Math,
+        }
+    }
+
+    /// Takes a start tag; says what its element belongs to.
+    pub(super) fn start(&mut self, tag: &Tag) -> Space {
         if self.is_foreign() {
             if breaks_out(tag) {
                 self.leave();
-                return false;
+                return Space::Html;
             }
+            let space = self.space_within(tag);
             self.start_within(tag);
-            return true;
+            return space;
         }
         match tag.name {
-            local_name!("svg") => self.push(Part::Svg, tag),
-            local_name!("math") => self.push(Part::Math, tag),
-            _ => return false,
+            local_name!("svg") => {
+                self.push(Part::Svg, tag);
+                Space::Svg
+            }
+            local_name!("math") => {
+                self.push(Part::Math, tag);
+                Space::Math
+            }
+            _ => Space::Html,
         }
-        true
     }
 
-    /// Takes an end tag; true where it is a foreign element's, and not HTML.
-    pub(super) fn end(&mut self, name: &LocalName) -> bool {
-        let foreign = self.is_foreign();
+    /// Takes an end tag; says what its element belongs to.
+    pub(super) fn end(&mut self, name: &LocalName) -> Space {
+        let around = self.space();
         if *name == local_name!("svg") && matches!(self.open.last(), Some(Part::Mute(_))) {
             self.open.pop();
         }
         let Some(part) = self.open.last() else {
-            return false;
+            return Space::Html;
         };
         let ends = match part {
             Part::Svg => *name == local_name!("svg"),
@@ -75,11 +92,27 @@ impl Foreign {
                 0 => drop(self.open.pop()),
                 _ => self.beyond -= 1,
             }
-        } else if foreign && matches!(*name, local_name!("p") | local_name!("br")) {
-            self.leave();
-            return false;
+            // What an integration point belongs to is what stands around it.
+            return if around == Space::Html {
+                self.space()
+            } else {
+                around
+            };
         }
-        foreign || ends
+        if around != Space::Html && matches!(*name, local_name!("p") | local_name!("br")) {
+            self.leave();
+            return Space::Html;
+        }
+        around
+    }
+
+    /// What an element that starts within foreign content belongs to.
+    fn space_within(&self, tag: &Tag) -> Space {
+        // A drawing may stand in the `annotation-xml` of a formula.
+        if tag.name == local_name!("svg") {
+            return Space::Svg;
+        }
+        self.space()
     }
 
     fn start_within(&mut self, tag: &Tag) {

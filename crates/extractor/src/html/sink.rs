@@ -6,28 +6,26 @@ use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::states::RawKind;
 use html5ever::tokenizer::{BufferQueue, TagKind, Token, TokenSink, TokenSinkResult};
 
-use super::reader::{Mode, Reader};
-use crate::limits::Limits;
-use crate::page::Page;
+use super::consumer::Consumer;
+use super::walk::{Mode, Walk};
 
-/// Hands tags and text on to a [`Reader`], and keeps count of what the tokenizer has
-/// taken.
-pub(super) struct Sink {
+/// Hands tags and text on to a [`Walk`], and keeps count of what the tokenizer has taken.
+pub(super) struct Sink<C> {
     /// Text that the tokenizer has not taken yet.
     pub(super) queue: BufferQueue,
-    reader: RefCell<Reader>,
-    /// Whether the reader wants text now. Most text is wanted by nobody.
+    walk: RefCell<Walk<C>>,
+    /// Whether the consumer wants text now. Most text is wanted by nobody.
     wants_text: Cell<bool>,
     /// Address just behind the piece at hand, to know its rest when it is seen.
     piece_end: Cell<usize>,
     left_at_last_token: Cell<Option<usize>>,
 }
 
-impl Sink {
-    pub(super) fn new(limits: &Limits) -> Sink {
+impl<C: Consumer> Sink<C> {
+    pub(super) fn new(consumer: C) -> Sink<C> {
         Sink {
             queue: BufferQueue::default(),
-            reader: RefCell::new(Reader::new(limits.clone())),
+            walk: RefCell::new(Walk::new(consumer)),
             wants_text: Cell::new(false),
             piece_end: Cell::new(0),
             left_at_last_token: Cell::new(None),
@@ -50,12 +48,12 @@ impl Sink {
 
     /// The tag at hand goes on without its last attributes.
     pub(super) fn tag_was_cut(&self) {
-        self.reader.borrow_mut().tag_was_cut = true;
+        self.walk.borrow_mut().consumer.tag_was_cut();
     }
 
-    /// What was read.
-    pub(super) fn into_page(self) -> Page {
-        self.reader.into_inner().finish()
+    /// The consumer, which has seen the whole page.
+    pub(super) fn into_consumer(self) -> C {
+        self.walk.into_inner().consumer
     }
 
     fn octets_left(&self) -> usize {
@@ -82,7 +80,7 @@ impl Sink {
     }
 }
 
-impl TokenSink for Sink {
+impl<C: Consumer> TokenSink for Sink<C> {
     type Handle = ();
 
     fn process_token(&self, token: Token, line: u64) -> TokenSinkResult<()> {
@@ -92,15 +90,18 @@ impl TokenSink for Sink {
         self.left_at_last_token.set(Some(self.octets_left()));
         match token {
             Token::CharacterTokens(text) if self.wants_text.get() => {
-                self.reader.borrow_mut().text(&text);
+                self.walk.borrow_mut().text(&text);
             }
             Token::TagToken(tag) => {
-                let mut reader = self.reader.borrow_mut();
+                let mut walk = self.walk.borrow_mut();
                 let mode = match tag.kind {
-                    TagKind::StartTag => reader.start_tag(&tag, line),
-                    TagKind::EndTag => reader.end_tag(&tag, line),
+                    TagKind::StartTag => walk.start_tag(&tag, line),
+                    TagKind::EndTag => {
+                        walk.end_tag(&tag, line);
+                        Mode::Markup
+                    }
                 };
-                self.wants_text.set(reader.wants_text());
+                self.wants_text.set(walk.wants_text());
                 return result(mode);
             }
             _ => {}
@@ -109,7 +110,7 @@ impl TokenSink for Sink {
     }
 
     fn adjusted_current_node_present_but_not_in_html_namespace(&self) -> bool {
-        self.reader.borrow().is_foreign()
+        self.walk.borrow().is_foreign()
     }
 }
 

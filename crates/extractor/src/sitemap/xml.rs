@@ -1,202 +1,279 @@
-//! A sitemap in XML.
+//! A sitemap in XML, with the extensions for languages, images, videos and news.
 
-use quick_xml::Reader;
-use quick_xml::escape::resolve_predefined_entity;
-use quick_xml::events::{BytesRef, BytesStart, Event};
+use super::{Alternate, News, Sitemap, SitemapEntry, SitemapKind, Video};
+use crate::limits::{Limits, What};
+use crate::text::{Collapsed, trim};
+use crate::xml::{Step, Tag, Xml};
 
-use super::{Sitemap, SitemapEntry, SitemapKind};
-use crate::limits::{Limits, What, note};
-use crate::text::trim;
-
-/// `lastmod`, `changefreq` and `priority` are short; a longer one is none.
+/// `lastmod`, `changefreq`, `priority` and dates are short; a longer one is none.
 const HINT_OCTETS: usize = 128;
 
 pub(super) fn read(text: &str, limits: &Limits, sitemap: &mut Sitemap) {
-    let mut reader = Reader::from_str(text);
-    // `&` without a name is common in addresses, and means itself.
-    reader.config_mut().allow_dangling_amp = true;
-    let mut state = State {
+    let mut walk = Walk {
+        xml: Xml::new(text, limits),
         limits,
         sitemap,
-        depth: 0,
         entry: None,
+        extension: None,
         field: None,
         value: String::new(),
+        extras: 0,
     };
-    let stop = loop {
-        match reader.read_event() {
-            Ok(Event::Eof) if state.depth == 0 => break None,
-            Ok(Event::Eof) => break Some(What::EndsEarly),
-            Ok(event) => match state.take(&event) {
-                Ok(()) => {}
-                Err(Stop::End) => break None,
-                Err(Stop::Because(what)) => break Some(what),
-                Err(Stop::Note(what)) => {
-                    state.note(what, || line_at(text, reader.buffer_position()));
+    let mut known = true;
+    while let Some(step) = walk.xml.next() {
+        match step {
+            Step::Start(tag) => {
+                known = walk.start(&tag);
+                if !known {
+                    break;
                 }
-            },
-            Err(_) => break Some(What::BrokenXml),
+            }
+            Step::Text(text) => walk.text(&text),
+            Step::End => {
+                if !walk.end() {
+                    break;
+                }
+            }
         }
-    };
-    state.finish_entry();
-    if let Some(what) = stop {
-        state.note(what, || line_at(text, reader.buffer_position()));
     }
-    if sitemap.kind == SitemapKind::Unknown && stop != Some(What::NotASitemap) {
-        note(&mut sitemap.oddities, What::NotASitemap, 1);
+    walk.finish_entry();
+    let kind = walk.sitemap.kind;
+    if kind == SitemapKind::Unknown || !known {
+        walk.xml.note(What::NotASitemap);
     }
+    let oddities = std::mem::take(&mut walk.xml.oddities);
+    sitemap.oddities.extend(oddities);
 }
 
-/// What an event brought besides progress.
-enum Stop {
-    /// The root element has ended.
-    End,
-    /// Reading ends here, and why.
-    Because(What),
-    /// Reading goes on.
-    Note(What),
-}
-
+/// What the text at hand says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Field {
     Loc,
     LastMod,
     ChangeFreq,
     Priority,
+    Image,
+    VideoContent,
+    VideoPlayer,
+    VideoThumbnail,
+    NewsDate,
+    NewsTitle,
 }
 
-struct State<'a> {
+/// The element of an extension that is open, two levels below the root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extension {
+    Image,
+    Video,
+    News,
+}
+
+struct Walk<'a> {
+    xml: Xml<'a>,
     limits: &'a Limits,
     sitemap: &'a mut Sitemap,
-    /// Elements open: 1 in the root, 2 in an entry, 3 in a field of it. Deeper ones are
-    /// extensions, whose `loc` is not a page's.
-    depth: usize,
     entry: Option<SitemapEntry>,
-    field: Option<Field>,
+    extension: Option<Extension>,
+    field: Option<(Field, usize)>,
     value: String,
+    /// Alternates, images and videos kept.
+    extras: usize,
 }
 
-impl State<'_> {
-    fn take(&mut self, event: &Event<'_>) -> Result<(), Stop> {
-        match event {
-            Event::Start(tag) => {
-                self.depth += 1;
-                self.start(tag)
-            }
-            Event::Empty(tag) if self.depth == 0 => {
-                self.depth = 1;
-                self.start(tag)?;
-                Err(Stop::End)
-            }
-            Event::End(_) => self.end(),
-            Event::Text(text) => self.push(text),
-            Event::CData(text) => self.push(text),
-            Event::GeneralRef(reference) => self.reference(reference),
-            _ => Ok(()),
-        }
-    }
-
-    fn start(&mut self, tag: &BytesStart<'_>) -> Result<(), Stop> {
-        let name = tag.local_name();
-        let name: &str = name.as_ref();
-        match self.depth {
+impl Walk<'_> {
+    /// Takes a start tag; false where the document is no sitemap. Elements open: 1 in the
+    /// root, 2 in an entry, 3 in a field of it, 4 in a field of an extension.
+    fn start(&mut self, tag: &Tag<'_>) -> bool {
+        let depth = self.xml.depth();
+        let name = tag.name();
+        let field = match depth {
             1 => {
                 self.sitemap.kind = match name {
                     "urlset" => SitemapKind::UrlSet,
                     "sitemapindex" => SitemapKind::Index,
-                    _ => return Err(Stop::Because(What::NotASitemap)),
+                    _ => return false,
                 };
+                return true;
             }
             2 => {
                 let entry = matches!(name, "url" | "sitemap");
                 self.entry = entry.then(|| SitemapEntry::new(String::new()));
+                return true;
             }
-            3 if self.entry.is_some() => {
-                self.value.clear();
-                self.field = match name {
-                    "loc" => Some(Field::Loc),
-                    "lastmod" => Some(Field::LastMod),
-                    "changefreq" => Some(Field::ChangeFreq),
-                    "priority" => Some(Field::Priority),
-                    _ => None,
-                };
+            _ if self.entry.is_none() => return true,
+            3 => self.start_field(tag),
+            4 => field_of(self.extension, name),
+            _ => return true,
+        };
+        self.value.clear();
+        self.field = field.map(|field| (field, depth));
+        true
+    }
+
+    fn start_field(&mut self, tag: &Tag<'_>) -> Option<Field> {
+        self.extension = None;
+        match tag.name() {
+            "loc" => return Some(Field::Loc),
+            "lastmod" => return Some(Field::LastMod),
+            "changefreq" => return Some(Field::ChangeFreq),
+            "priority" => return Some(Field::Priority),
+            "link" => self.alternate(tag),
+            "image" => self.extension = Some(Extension::Image),
+            "video" => self.video(),
+            "news" => {
+                self.extension = Some(Extension::News);
+                self.entry().news.get_or_insert_default();
             }
             _ => {}
         }
-        Ok(())
+        None
     }
 
-    fn end(&mut self) -> Result<(), Stop> {
-        let ended = self.depth;
-        self.depth = self.depth.saturating_sub(1);
+    fn video(&mut self) {
+        if self.has_room() {
+            self.extension = Some(Extension::Video);
+            self.entry().videos.push(Video::default());
+        }
+    }
+
+    /// Takes `xhtml:link`: the same page in another language or form.
+    fn alternate(&mut self, tag: &Tag<'_>) {
+        let rel = tag.attribute("rel").unwrap_or_default();
+        let alternate = rel
+            .split_ascii_whitespace()
+            .any(|rel| rel.eq_ignore_ascii_case("alternate"));
+        let Some(href) = tag.attribute("href").filter(|_| alternate) else {
+            return;
+        };
+        if let Some(href) = self.address(&href)
+            && self.has_room()
+        {
+            let hreflang = tag.short_attribute("hreflang", HINT_OCTETS);
+            let alternate = Alternate { href, hreflang };
+            self.entry().alternates.push(alternate);
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        // One octet more than is taken tells that it was too long.
+        let open = self
+            .field
+            .is_some_and(|(_, depth)| depth == self.xml.depth());
+        if open && self.value.len() <= self.limits.href_octets {
+            self.value.push_str(text);
+        }
+    }
+
+    /// Takes the end of an element; false where there is no room for more entries.
+    fn end(&mut self) -> bool {
+        let ended = self.xml.depth() + 1;
+        if self.field.is_some_and(|(_, depth)| depth == ended) {
+            self.finish_field();
+        }
         match ended {
-            3 => self.finish_field(),
+            3 => self.extension = None,
             2 if self.sitemap.entries.len() >= self.limits.sitemap_entries => {
                 let more = self.entry.take().is_some_and(|entry| !entry.loc.is_empty());
                 if more {
-                    Err(Stop::Because(What::EntriesFull))
-                } else {
-                    Ok(())
+                    self.xml.note(What::EntriesFull);
+                    return false;
                 }
             }
-            2 => {
-                self.finish_entry();
-                Ok(())
-            }
-            0 | 1 => Err(Stop::End),
-            _ => Ok(()),
+            2 => self.finish_entry(),
+            _ => {}
         }
+        true
     }
 
-    fn push(&mut self, text: &str) -> Result<(), Stop> {
-        // One octet more than is taken tells that it was too long.
-        if self.field.is_some() && self.depth == 3 && self.value.len() <= self.limits.href_octets {
-            self.value.push_str(text);
-        }
-        Ok(())
-    }
-
-    fn reference(&mut self, reference: &BytesRef<'_>) -> Result<(), Stop> {
-        if let Ok(Some(character)) = reference.resolve_char_ref() {
-            return self.push(character.encode_utf8(&mut [0; 4]));
-        }
-        if let Some(text) = resolve_predefined_entity(reference) {
-            return self.push(text);
-        }
-        self.push("&")?;
-        self.push(reference)?;
-        self.push(";")?;
-        Err(Stop::Note(What::UnknownEntity))
-    }
-
-    fn finish_field(&mut self) -> Result<(), Stop> {
-        let (Some(field), Some(entry)) = (self.field.take(), self.entry.as_mut()) else {
-            return Ok(());
+    fn finish_field(&mut self) {
+        let Some((field, _)) = self.field.take() else {
+            return;
         };
-        let value = trim(&self.value);
-        let hint = Some(value).filter(|value| !value.is_empty() && value.len() <= HINT_OCTETS);
+        let value = std::mem::take(&mut self.value);
         match field {
-            Field::Loc if value.len() > self.limits.href_octets => {
-                return Err(Stop::Note(What::HrefTooLong));
+            Field::Loc
+            | Field::Image
+            | Field::VideoContent
+            | Field::VideoPlayer
+            | Field::VideoThumbnail => {
+                if let Some(address) = self.address(&value) {
+                    self.take_address(field, address);
+                }
             }
+            Field::NewsTitle => {
+                let mut title = Collapsed::new(self.limits.title_octets);
+                title.push(&value);
+                let title = title.take().0;
+                self.entry().news.get_or_insert_default().title = title;
+            }
+            Field::LastMod | Field::ChangeFreq | Field::Priority | Field::NewsDate => {
+                let value = trim(&value);
+                if !value.is_empty() && value.len() <= HINT_OCTETS {
+                    self.take_hint(field, value);
+                }
+            }
+        }
+        self.value = value;
+    }
+
+    fn take_address(&mut self, field: Field, address: String) {
+        if field == Field::Image && !self.has_room() {
+            return;
+        }
+        let entry = self.entry();
+        let video = entry.videos.last_mut();
+        let place = match (field, video) {
             // The first one counts.
-            Field::Loc if entry.loc.is_empty() => entry.loc.push_str(value),
-            Field::Loc => {}
-            Field::LastMod => entry.lastmod = hint.map(str::to_owned),
-            Field::ChangeFreq => entry.changefreq = hint.and_then(|hint| hint.parse().ok()),
+            (Field::Loc, _) if entry.loc.is_empty() => {
+                entry.loc = address;
+                return;
+            }
+            (Field::Image, _) => return entry.images.push(address),
+            (Field::VideoContent, Some(video)) => &mut video.content,
+            (Field::VideoPlayer, Some(video)) => &mut video.player,
+            (Field::VideoThumbnail, Some(video)) => &mut video.thumbnail,
+            _ => return,
+        };
+        place.get_or_insert(address);
+    }
+
+    fn take_hint(&mut self, field: Field, value: &str) {
+        let entry = self.entry();
+        match field {
+            Field::LastMod => entry.lastmod = Some(value.to_owned()),
+            Field::ChangeFreq => entry.changefreq = value.parse().ok(),
             Field::Priority => {
-                let number = hint.and_then(|hint| hint.parse::<f32>().ok());
+                let number = value.parse::<f32>().ok();
                 entry.priority = number.filter(|number| (0.0..=1.0).contains(number));
             }
+            _ => entry.news.get_or_insert_with(News::default).published = Some(value.to_owned()),
         }
-        Ok(())
     }
 
-    /// Notes `what`; its line is asked for only once, since finding it takes a walk.
-    fn note(&mut self, what: What, line: impl Fn() -> u64) {
-        let oddities = &mut self.sitemap.oddities;
-        let known = oddities.iter().any(|oddity| oddity.what == what);
-        note(oddities, what, if known { 0 } else { line() });
+    /// An address as it is kept; nothing where it is empty or too long.
+    fn address(&mut self, value: &str) -> Option<String> {
+        let value = trim(value);
+        if value.len() > self.limits.href_octets {
+            self.xml.note(What::HrefTooLong);
+            return None;
+        }
+        (!value.is_empty()).then(|| value.to_owned())
+    }
+
+    /// Counts one more of what extensions bring, if there is room.
+    fn has_room(&mut self) -> bool {
+        let room = self.extras < self.limits.sitemap_links;
+        if room {
+            self.extras += 1;
+        } else {
+            self.xml.note(What::SitemapLinksFull);
+        }
+        room
+    }
+
+    fn entry(&mut self) -> &mut SitemapEntry {
+        self.entry
+            .get_or_insert_with(|| SitemapEntry::new(String::new()))
     }
 
     /// Keeps the entry at hand, if it has an address.
@@ -208,14 +285,14 @@ impl State<'_> {
     }
 }
 
-/// The line of the octet at `position`.
-fn line_at(text: &str, position: u64) -> u64 {
-    let before = usize::try_from(position)
-        .unwrap_or(usize::MAX)
-        .min(text.len());
-    let newlines = text.as_bytes()[..before]
-        .iter()
-        .filter(|&&octet| octet == b'\n')
-        .count();
-    1 + newlines as u64
+fn field_of(extension: Option<Extension>, name: &str) -> Option<Field> {
+    Some(match (extension?, name) {
+        (Extension::Image, "loc") => Field::Image,
+        (Extension::Video, "content_loc") => Field::VideoContent,
+        (Extension::Video, "player_loc") => Field::VideoPlayer,
+        (Extension::Video, "thumbnail_loc") => Field::VideoThumbnail,
+        (Extension::News, "publication_date") => Field::NewsDate,
+        (Extension::News, "title") => Field::NewsTitle,
+        _ => return None,
+    })
 }

@@ -120,7 +120,7 @@ fn ours_without_a_word_valid_utf_8_is_utf_8_and_the_rest_windows_1252() {
     let page = page(Some("text/html"), b"<title>\x80 \xe9</title>");
     assert_eq!(
         (page.charset, page.charset_source),
-        ("windows-1252", CharsetSource::Default)
+        ("windows-1252", CharsetSource::Detected)
     );
     assert_eq!(page.title.as_deref(), Some("€ é"));
 }

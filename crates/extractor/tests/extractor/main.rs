@@ -1,6 +1,15 @@
 //! What the extractor reads, through its public interface.
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+mod cases;
 mod charset;
+#[path = "../checks/mod.rs"]
+mod checks;
+mod css;
+mod encoding;
+mod fuzzed;
+mod header;
+mod hostile;
 mod html;
 mod limits;
 mod property;

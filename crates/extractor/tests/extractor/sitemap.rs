@@ -25,7 +25,11 @@ fn show(sitemap: &Sitemap) -> String {
 }
 
 fn check(body: &str, expected: &Expect) {
-    expected.assert_eq(&show(&read_sitemap(body.as_bytes(), &Limits::default())));
+    expected.assert_eq(&show(&read_sitemap(
+        body.as_bytes(),
+        None,
+        &Limits::default(),
+    )));
 }
 
 #[test]
@@ -81,7 +85,7 @@ fn ours_broken_xml_keeps_what_stands_before() {
             UrlSet
             "http://e.org/1"
             "http://e.org/2"
-            broken-xml line 3 x1
+            mismatched-tag line 3 x1
         "#]],
     );
     check(
@@ -165,18 +169,18 @@ fn sitemaps_org_plain_text() {
 fn sitemaps_org_limits() {
     let entry = "<url><loc>http://e.org/</loc></url>";
     let many = format!("<urlset>{}</urlset>", entry.repeat(50_001));
-    let sitemap = read_sitemap(many.as_bytes(), &Limits::default());
+    let sitemap = read_sitemap(many.as_bytes(), None, &Limits::default());
     assert_eq!(sitemap.entries.len(), 50_000);
     assert_eq!(show_oddities(&sitemap.oddities), "entries-full line 1 x1\n");
 
     let full = format!("<urlset>{}<url/></urlset>", entry.repeat(50_000));
     assert_eq!(
-        read_sitemap(full.as_bytes(), &Limits::default()).oddities,
+        read_sitemap(full.as_bytes(), None, &Limits::default()).oddities,
         []
     );
 
     let lines = "http://e.org/\n".repeat(50_001);
-    let sitemap = read_sitemap(lines.as_bytes(), &Limits::default());
+    let sitemap = read_sitemap(lines.as_bytes(), None, &Limits::default());
     assert_eq!(sitemap.entries.len(), 50_000);
     assert_eq!(
         show_oddities(&sitemap.oddities),
@@ -186,10 +190,10 @@ fn sitemaps_org_limits() {
     let mut limits = Limits::default();
     limits.sitemap_octets = "<urlset>".len() + entry.len() + 20;
     limits.href_octets = 13;
-    let sitemap = read_sitemap(many.as_bytes(), &limits);
+    let sitemap = read_sitemap(many.as_bytes(), None, &limits);
     assert_eq!(sitemap.entries.len(), 1);
     limits.href_octets = 12;
-    let sitemap = read_sitemap(many.as_bytes(), &limits);
+    let sitemap = read_sitemap(many.as_bytes(), None, &limits);
     assert_eq!(sitemap.entries.len(), 0);
     assert_eq!(
         show_oddities(&sitemap.oddities),
@@ -201,12 +205,18 @@ fn sitemaps_org_limits() {
 fn ours_other_charsets_by_declaration_or_bom() {
     let latin =
         b"<?xml version='1.0' encoding='iso-8859-1'?><urlset><url><loc>/\xe9</loc></url></urlset>";
-    assert_eq!(read_sitemap(latin, &Limits::default()).entries[0].loc, "/é");
+    assert_eq!(
+        read_sitemap(latin, None, &Limits::default()).entries[0].loc,
+        "/é"
+    );
     let wide: Vec<u8> = "\u{feff}<urlset><url><loc>/é</loc></url></urlset>"
         .encode_utf16()
         .flat_map(u16::to_be_bytes)
         .collect();
-    assert_eq!(read_sitemap(&wide, &Limits::default()).entries[0].loc, "/é");
+    assert_eq!(
+        read_sitemap(&wide, None, &Limits::default()).entries[0].loc,
+        "/é"
+    );
 }
 
 #[test]
@@ -216,7 +226,7 @@ fn ours_deep_and_hostile_xml_takes_no_stack() {
         "<urlset><url><loc>".to_owned() + &"&x;".repeat(300_000),
         "<!DOCTYPE x [<!ENTITY a 'aa'>]><urlset><url><loc>&a;</loc></url></urlset>".to_owned(),
     ] {
-        let sitemap = read_sitemap(body.as_bytes(), &Limits::default());
+        let sitemap = read_sitemap(body.as_bytes(), None, &Limits::default());
         assert!(sitemap.entries.len() <= 1);
     }
 }

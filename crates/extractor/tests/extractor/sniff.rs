@@ -1,15 +1,90 @@
-//! Which bodies are HTML.
+//! What documents are.
 
-use crawl_extractor::is_html;
+use crawl_extractor::{Document, is_html, what_is};
+
+fn check(content_type: Option<&str>, first: &[u8], expected: Document) {
+    assert_eq!(
+        what_is(content_type, first),
+        expected,
+        "{content_type:?} {}",
+        String::from_utf8_lossy(first)
+    );
+}
 
 #[test]
 fn ours_a_type_decides_when_there_is_one() {
     assert!(is_html(Some("text/html"), b""));
-    assert!(is_html(Some(" TEXT/HTML ; charset=x"), b"%PDF"));
+    assert!(is_html(Some(" TEXT/HTML ; charset=x"), b"text"));
     assert!(is_html(Some("application/xhtml+xml"), b""));
     assert!(!is_html(Some("text/plain"), b"<html>"));
     assert!(!is_html(Some("application/xml"), b"<html>"));
     assert!(!is_html(Some("text/htmlx"), b"<html>"));
+    for (content_type, expected) in [
+        ("text/css; charset=utf-8", Document::Css),
+        ("application/pdf", Document::Pdf),
+        ("application/rss+xml", Document::Feed),
+        ("application/atom+xml;type=feed", Document::Feed),
+        ("Application/Feed+JSON", Document::Feed),
+        ("image/svg+xml", Document::Media),
+        ("image/png", Document::Media),
+        ("application/zip", Document::Media),
+        ("text/javascript", Document::Text),
+        ("application/octet-stream", Document::Other),
+        ("text/plain", Document::Text),
+    ] {
+        check(Some(content_type), b"<html>", expected);
+    }
+}
+
+#[test]
+fn ours_xml_and_json_are_told_by_what_they_hold() {
+    for (body, expected) in [
+        (
+            "<?xml version='1.0'?><!-- x --><rss version='2.0'>",
+            Document::Feed,
+        ),
+        ("<feed xmlns='http://www.w3.org/2005/Atom'>", Document::Feed),
+        (
+            "<a:feed xmlns:a='http://www.w3.org/2005/Atom'>",
+            Document::Feed,
+        ),
+        ("<rdf:RDF xmlns='http://purl.org/rss/1.0/'>", Document::Feed),
+        (
+            "<rdf:RDF xmlns='http://xmlns.com/foaf/0.1/'>",
+            Document::Text,
+        ),
+        ("<urlset>", Document::Sitemap),
+        (
+            "<!DOCTYPE sitemapindex [<!ENTITY a '>'>]>\n<sitemapindex>",
+            Document::Sitemap,
+        ),
+        ("<?xml version='1.0'?><html>", Document::Text),
+        (
+            "<!-- x --><html xmlns='http://www.w3.org/1999/xhtml'>",
+            Document::Html,
+        ),
+        ("<note>", Document::Text),
+        ("", Document::Text),
+    ] {
+        check(Some("text/xml"), body.as_bytes(), expected);
+        check(Some("application/x+xml"), body.as_bytes(), expected);
+    }
+    check(
+        Some("application/json"),
+        b" {\"version\": \"https://jsonfeed.org/version/1\"",
+        Document::Feed,
+    );
+    check(
+        Some("application/json"),
+        b"{\"version\": \"1\"}",
+        Document::Text,
+    );
+    check(
+        Some("text/html"),
+        b"\n<?xml version='1.0'?><rss>",
+        Document::Feed,
+    );
+    check(Some("text/html"), b"<!-- x --><urlset>", Document::Sitemap);
 }
 
 #[test]
@@ -34,27 +109,77 @@ fn mime_sniffing_7_1_beginnings_of_html() {
         "<p>",
         "<!--",
         "\u{feff}<p>",
-        "<?xml version='1.0'?>\n<!-- x --><HTML xmlns='x'>",
+        "<?xml version='1.0'?>\n<!-- x --><html xmlns='x'>",
     ] {
-        assert!(is_html(None, beginning.as_bytes()), "{beginning}");
-        assert!(is_html(Some(""), beginning.as_bytes()), "{beginning}");
-        assert!(
-            is_html(Some("unknown/unknown"), beginning.as_bytes()),
-            "{beginning}"
-        );
+        let text = format!("\u{feff}{}", beginning.trim_start_matches('\u{feff}'));
+        let wide: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        for content_type in [None, Some(""), Some("unknown/unknown"), Some("x")] {
+            check(content_type, beginning.as_bytes(), Document::Html);
+            check(content_type, &wide, Document::Html);
+        }
     }
-    for other in [
-        "",
-        " ",
-        "<",
-        "<html",
-        "<ht",
-        "<abc>",
-        "text <p>",
-        "<?xml?><rss>",
-        "%PDF-1",
-        "\0\0",
+    for other in ["", " ", "<", "<html", "<ht", "<abc>", "text <p>"] {
+        check(None, other.as_bytes(), Document::Text);
+    }
+}
+
+#[test]
+fn mime_sniffing_6_and_7_what_octets_are_without_a_type() {
+    for (first, expected) in [
+        (&b"%PDF-1.7"[..], Document::Pdf),
+        (b"%!PS-Adobe-3", Document::Text),
+        (b"\xfe\xff\0a\0b", Document::Text),
+        (b"\xef\xbb\xbftext", Document::Text),
+        (b"\x89PNG\r\n\x1a\n", Document::Media),
+        (b"GIF89a", Document::Media),
+        (b"\xff\xd8\xff\xe0", Document::Media),
+        (b"RIFF\x10\x20\x30\x40WEBPVP8 ", Document::Media),
+        (b"RIFF\x10\x20\x30\x40WAVEfmt ", Document::Media),
+        (b"\0\0\0\x14ftypisom\0\0\x02\0mp41", Document::Media),
+        (b"OggS\0", Document::Media),
+        (b"\x1a\x45\xdf\xa3", Document::Media),
+        (b"wOF2", Document::Media),
+        (b"PK\x03\x04", Document::Media),
+        (b"\x1f\x8b\x08", Document::Media),
+        (b"Rar!\x1a\x07\0", Document::Media),
+        (b"\0\0\0\x14ftypzzzz\0\0\x02\0zzzz", Document::Other),
+        (b"some\0octets", Document::Other),
+        (b"just text", Document::Text),
+        (
+            b"{\"version\":\"https:\\/\\/jsonfeed.org\\/version\\/1\"}",
+            Document::Feed,
+        ),
+        (b"<rss>", Document::Feed),
     ] {
-        assert!(!is_html(None, other.as_bytes()), "{other}");
+        check(None, first, expected);
     }
+}
+
+#[test]
+fn ours_media_that_claim_to_be_html_or_text_are_media() {
+    for (first, expected) in [
+        (&b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..], Document::Media),
+        (b"GIF89a\x01\0\x01\0", Document::Media),
+        (b"\xff\xd8\xff\xe0\0\x10JFIF", Document::Media),
+        (b"PK\x03\x04\x14\0", Document::Media),
+        (b"%PDF-1.7\n\x01", Document::Pdf),
+    ] {
+        check(Some("text/html"), first, expected);
+        check(Some("text/plain; charset=utf-8"), first, expected);
+    }
+    // Letters alone prove nothing: a page may begin with them.
+    for first in [
+        "BM is a name <a href=x>",
+        "GIF89a is a format",
+        "OTTO <p>",
+        "%PDF-1 is how",
+    ] {
+        check(Some("text/html"), first.as_bytes(), Document::Html);
+    }
+    let wide: Vec<u8> = "<p>text"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    check(Some("text/html"), &wide, Document::Html);
+    check(Some("text/plain"), b"\0\x01\x02 octets", Document::Other);
 }

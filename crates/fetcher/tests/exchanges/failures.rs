@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crawl_fetcher::{Failure, Fault, FetchConfig, Phase, Request};
+use crawl_fetcher::{Failure, FailureKind, Fault, FetchConfig, Phase, Request, Truncation};
 use crawl_scheduler::SignalKind;
 use crawl_weburl::canonicalize;
 use tokio::net::TcpListener;
@@ -66,6 +66,15 @@ async fn before_the_head() {
 #[tokio::test]
 async fn a_head_has_its_bounds() {
     let expect = "headers_too_large in FirstByte, fault Url, never again, url failed";
+    let within = format!("HTTP/1.1 200 OK\r\nA: {}\r\n\r\n", "b".repeat(300_000));
+    let server = Server::answering(within).await;
+    let url = server.url("/");
+    let failure = fetch(&fetcher(config(&url)), &url).await.unwrap_err();
+    assert_eq!(told(&failure), expect);
+    assert_eq!(
+        failure.detail,
+        "300001 octets of header fields, more than 262144"
+    );
     let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "A: b\r\n".repeat(300));
     check(vec![send(many)], expect).await;
     let big = format!("HTTP/1.1 200 OK\r\nA: {}\r\n\r\n", "b".repeat(1_000_000));
@@ -100,21 +109,128 @@ async fn in_the_body() {
 
 #[tokio::test]
 async fn in_time() {
-    for (script, phase) in [
-        (vec![Act::Stall], Phase::FirstByte),
-        (vec![send(HEAD), Act::Stall], Phase::Body),
+    let short = Duration::from_millis(300);
+    let long = Duration::from_secs(30);
+    for (limits, script, expect) in [
+        (
+            [short, long, long],
+            vec![Act::Stall],
+            "timeout in FirstByte: not done within 0.3 s",
+        ),
+        (
+            [short, long, long],
+            vec![send(HEAD), Act::Stall],
+            "timeout in Body: not done within 0.3 s",
+        ),
+        (
+            [long, short, long],
+            vec![Act::Stall],
+            "first_byte_timeout in FirstByte: no answer within 0.3 s",
+        ),
+        (
+            [long, short, long],
+            vec![send("HTTP/1.1 200 OK\r\nA: b\r\n"), Act::Stall],
+            "first_byte_timeout in FirstByte: no answer within 0.3 s",
+        ),
+        (
+            [long, long, short],
+            vec![send(HEAD), Act::Stall],
+            "idle_timeout in Body: no octet of the body for 0.3 s",
+        ),
+    ] {
+        let server = Server::start(move |_| script.clone()).await;
+        let url = server.url("/");
+        let [timeout, first_byte_timeout, idle_timeout] = limits;
+        let config = FetchConfig {
+            timeout,
+            first_byte_timeout,
+            idle_timeout,
+            ..config(&url)
+        };
+        let failure = fetch(&fetcher(config), &url).await.unwrap_err();
+        let (name, phase) = (failure.name(), failure.phase);
+        assert_eq!(format!("{name} in {phase:?}: {}", failure.detail), expect);
+        assert!(told(&failure).ends_with("fault Url, again, url failed"));
+        assert_eq!(failure.answer.is_some(), phase == Phase::Body);
+    }
+}
+
+#[tokio::test]
+async fn what_came_of_a_body_that_broke_off_comes_along() {
+    for (script, truncated, body) in [
+        (
+            vec![send(HEAD), Act::Close],
+            Truncation::Disconnect(FailureKind::ShortBody),
+            "short",
+        ),
+        (
+            vec![send(format!("{CHUNKED}5\r\nhello\r\nxyz\r\n"))],
+            Truncation::Disconnect(FailureKind::BadBody),
+            "hello",
+        ),
+        (
+            vec![send(HEAD), Act::Stall],
+            Truncation::Time(FailureKind::IdleTimeout),
+            "short",
+        ),
     ] {
         let server = Server::start(move |_| script.clone()).await;
         let url = server.url("/");
         let config = FetchConfig {
-            timeout: Duration::from_secs(1),
+            idle_timeout: Duration::from_millis(200),
             ..config(&url)
         };
         let failure = fetch(&fetcher(config), &url).await.unwrap_err();
-        let expect = format!("timeout in {phase:?}, fault Url, again, url failed");
-        assert_eq!(told(&failure), expect);
-        assert_eq!(failure.to_string(), "timeout: not done within 1 s");
+        let answer = failure.answer.as_ref().unwrap();
+        assert_eq!(answer.truncated, Some(truncated));
+        assert_eq!(truncated.name(), failure.name());
+        assert_eq!((answer.status, &answer.body[..]), (200, body.as_bytes()));
+        assert_eq!(
+            (answer.started, answer.ended),
+            (failure.started, failure.ended)
+        );
     }
+}
+
+#[tokio::test]
+async fn long_bodies_wait_for_room_and_short_ones_do_not() {
+    let server = Server::start(|number| {
+        let (length, octets) = match number {
+            0 | 2 => (400 << 10, 300 << 10),
+            _ => (5, 5),
+        };
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
+        let mut script = vec![send(head), Act::Send(vec![b'x'; octets])];
+        if length > octets {
+            script.push(Act::Stall);
+        }
+        script
+    })
+    .await;
+    let url = server.url("/");
+    let config = FetchConfig {
+        body_memory: 500 << 10,
+        idle_timeout: Duration::from_millis(200),
+        timeout: Duration::from_secs(1),
+        ..config(&url)
+    };
+    let fetcher = fetcher(config);
+    let first = fetch(&fetcher, &url).await.unwrap_err();
+    assert_eq!(first.name(), "idle_timeout");
+    let short = fetch(&fetcher, &url).await.unwrap();
+    assert_eq!(short.body, "xxxxx");
+    let third = fetch(&fetcher, &url).await.unwrap_err();
+    assert_eq!((third.name(), third.fault), ("no_room", Fault::Operator));
+    assert!(third.retry);
+    let answer = third.answer.as_ref().unwrap();
+    assert_eq!(
+        answer.truncated,
+        Some(Truncation::Time(FailureKind::NoRoom))
+    );
+    assert!(answer.body.len() <= 256 << 10, "{}", answer.body.len());
+    drop(first);
+    let fourth = fetch(&fetcher, &url).await.unwrap();
+    assert_eq!(fourth.body, "xxxxx");
 }
 
 #[tokio::test]
@@ -132,10 +248,12 @@ async fn no_connection() {
 
     // A label of 64 octets is no name, so nobody has to be asked.
     let url = canonicalize(None, &format!("http://{}.test/", "a".repeat(64))).unwrap();
-    let failure = fetch(&fetcher(config(&url)), &url).await.unwrap_err();
+    let fetcher = fetcher(config(&url));
+    assert!(fetcher.refusal(&url).is_some());
+    let failure = fetch(&fetcher, &url).await.unwrap_err();
     assert_eq!(
         told(&failure),
-        "dns_failed in Dns, fault Host, again, no connection"
+        "name_too_long in Dns, fault Url, never again, url failed"
     );
 }
 

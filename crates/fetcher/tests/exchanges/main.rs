@@ -5,9 +5,11 @@
     reason = "helpers of tests are tests, which the lint does not see"
 )]
 
+mod access;
 mod addresses;
 mod answers;
 mod failures;
+mod names;
 mod proxy;
 mod support;
 mod tls;

@@ -2,6 +2,7 @@
 
 use crawl_fetcher::{Clock, Fault, FetchConfig, Fetcher};
 use crawl_weburl::canonicalize;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use crate::support::{Server, fetch, fetcher};
@@ -33,6 +34,55 @@ async fn a_request_goes_by_way_of_the_proxy() {
         fetch(&fetcher, &url).await.unwrap_err().name(),
         "address_refused"
     );
+}
+
+/// A SOCKS5 proxy (RFC 1928) that answers in place of the server; gives what it was asked
+/// to connect to.
+async fn socks(listener: TcpListener) -> Vec<u8> {
+    let (mut stream, _) = listener.accept().await.unwrap();
+    let mut greeting = [0; 3];
+    stream.read_exact(&mut greeting).await.unwrap();
+    assert_eq!(greeting, [5, 1, 0]);
+    stream.write_all(&[5, 0]).await.unwrap();
+    let mut command = [0; 5];
+    stream.read_exact(&mut command).await.unwrap();
+    assert_eq!(command[..3], [5, 1, 0]);
+    let (mut target, left) = match command[3] {
+        3 => (Vec::new(), usize::from(command[4])),
+        _ => (vec![command[4]], 3),
+    };
+    let mut rest = vec![0; left + 2];
+    stream.read_exact(&mut rest).await.unwrap();
+    target.extend_from_slice(&rest[..left]);
+    stream
+        .write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0])
+        .await
+        .unwrap();
+    let mut head = [0; 16];
+    stream.read_exact(&mut head).await.unwrap();
+    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
+    stream.write_all(answer).await.unwrap();
+    target
+}
+
+#[tokio::test]
+async fn socks_proxies_look_names_up_or_do_not() {
+    for (scheme, host, expect) in [
+        ("socks5h", "site.example", b"site.example".to_vec()),
+        ("socks5", "127.0.0.1", vec![127, 0, 0, 1]),
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let asked = tokio::spawn(socks(listener));
+        let fetcher = fetcher(FetchConfig {
+            allow_private: true,
+            ..through(&format!("{scheme}://{address}"))
+        });
+        let url = canonicalize(None, &format!("http://{host}:81/")).unwrap();
+        let exchange = fetch(&fetcher, &url).await.unwrap();
+        assert_eq!((&exchange.body[..], exchange.address), (&b"ok"[..], None));
+        assert_eq!(asked.await.unwrap(), expect);
+    }
 }
 
 #[tokio::test]

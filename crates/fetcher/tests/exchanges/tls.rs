@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use crawl_fetcher::{FetchConfig, Phase};
+use crawl_fetcher::{FetchConfig, Phase, TlsVersion};
 use crawl_weburl::canonicalize;
 use http::Version;
 use http_body_util::Full;
@@ -95,6 +95,7 @@ async fn the_server_chooses_the_protocol() {
         assert_eq!(exchange.version, version);
         assert_eq!(exchange.body, told);
         assert_eq!(exchange.address, Some(address));
+        assert_eq!(exchange.tls, Some(TlsVersion::Tls13));
     }
 }
 

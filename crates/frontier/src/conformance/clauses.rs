@@ -188,13 +188,17 @@ clauses! {
 
     fn the_longest_due_are_first(bench) {
         admit(bench.frontier(), (0..4).map(|n| link(&format!("/{n}"), 1)));
-        for due in [40, 20, 30, 20] {
+        for due in [40, 20, 30, 10] {
             settle_until(bench.frontier(), lease(bench.frontier()), 10, due);
         }
         assert_eq!(visit_due(bench.frontier(), 50, 3), 3);
-        assert_eq!(order(bench.frontier()), "/1 /3 /2");
+        assert_eq!(order(bench.frontier()), "/3 /1 /2");
         assert_eq!(visit_due(bench.frontier(), 50, 3), 1);
-        assert_eq!(order(bench.frontier()), "/1 /3 /2 /0");
+        assert_eq!(order(bench.frontier()), "/3 /1 /2 /0");
+        // One that is due earlier than all that were.
+        settle_until(bench.frontier(), lease(bench.frontier()), 50, 1);
+        assert_eq!(visit_due(bench.frontier(), 50, 9), 1);
+        assert_eq!(order(bench.frontier()), "/1 /2 /0 /3");
     }
 
     fn one_url_is_visited_again(bench) {

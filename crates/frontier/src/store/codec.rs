@@ -83,6 +83,7 @@ const MAX_ORIGIN: u64 = 1 << 40;
 const RETRIED: u8 = 8;
 const SEED: u8 = 16;
 const SITEMAP: u8 = 32;
+const RESOURCE: u8 = 64;
 
 impl State {
     /// Kind and flags, two octets that the kind gives a meaning, the depth, and a number
@@ -94,6 +95,7 @@ impl State {
                     (RETRIED, place.retried),
                     (SEED, place.is_seed),
                     (SITEMAP, place.kind == UrlKind::Sitemap),
+                    (RESOURCE, place.kind == UrlKind::Resource),
                 ];
                 let flags = flags.iter().filter(|(_, set)| *set).map(|(flag, _)| flag);
                 let kind = 1 | flags.sum::<u8>();
@@ -131,9 +133,10 @@ impl State {
                 depth,
                 redirects: b,
                 is_seed: kind & SEED != 0,
-                kind: match kind & SITEMAP {
-                    0 => UrlKind::Page,
-                    _ => UrlKind::Sitemap,
+                kind: match (kind & SITEMAP != 0, kind & RESOURCE != 0) {
+                    (true, _) => UrlKind::Sitemap,
+                    (_, true) => UrlKind::Resource,
+                    _ => UrlKind::Page,
                 },
                 seq: number,
             }),
@@ -360,18 +363,16 @@ mod tests {
     }
 
     fn place() -> impl Strategy<Value = Place> {
-        (any::<(bool, u8, u32, u8, bool, bool)>(), 0..MAX_NOTE).prop_map(
-            |((retried, priority, depth, redirects, is_seed, sitemap), seq)| Place {
+        let kinds = vec![UrlKind::Resource, UrlKind::Page, UrlKind::Sitemap];
+        let kind = prop::sample::select(kinds);
+        (any::<(bool, u8, u32, u8, bool)>(), kind, 0..MAX_NOTE).prop_map(
+            |((retried, priority, depth, redirects, is_seed), kind, seq)| Place {
                 retried,
                 priority,
                 depth,
                 redirects,
                 is_seed,
-                kind: if sitemap {
-                    UrlKind::Sitemap
-                } else {
-                    UrlKind::Page
-                },
+                kind,
                 seq,
             },
         )

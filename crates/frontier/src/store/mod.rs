@@ -28,6 +28,7 @@ use self::desk::Desk;
 use self::notes::Notes;
 use self::tables::Tables;
 use self::transaction::FjallTransaction;
+use self::visits::DueKey;
 use crate::error::{FrontierError, OpenError};
 use crate::fingerprint::{Fingerprint, FingerprintKey};
 use crate::frontier::Frontier;
@@ -102,6 +103,9 @@ struct Writer {
     sequence: Sequence,
     cache: BlockCache,
     notes: Notes,
+    /// Nothing is due before it. What was due leaves tombstones, which would be walked over
+    /// again and again.
+    due_from: DueKey,
 }
 
 impl FjallFrontier {

@@ -17,6 +17,7 @@ const VIA: u8 = 8;
 const VIA_NEAR: u8 = 16;
 /// What is kept of a visit counts: its URL is settled until it is due.
 pub(super) const VISIT_DUE: u8 = 32;
+const RESOURCE: u8 = 64;
 
 pub(super) fn put_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
@@ -37,6 +38,7 @@ pub(super) fn put_place(out: &mut Vec<u8>, place: &Place, mut flags: u8) {
         (RETRIED, place.retried),
         (SEED, place.is_seed),
         (SITEMAP, place.kind == UrlKind::Sitemap),
+        (RESOURCE, place.kind == UrlKind::Resource),
     ] {
         flags |= if set { flag } else { 0 };
     }
@@ -124,9 +126,11 @@ impl<'a> Cursor<'a> {
     /// All of a place but `seq`, and the flags beside it.
     pub(super) fn place(&mut self) -> Option<(u8, Place)> {
         let flags = self.octet()?;
-        let kind = match flags & SITEMAP {
-            0 => UrlKind::Page,
-            _ => UrlKind::Sitemap,
+        let kind = match (flags & SITEMAP != 0, flags & RESOURCE != 0) {
+            (true, true) => return None,
+            (true, _) => UrlKind::Sitemap,
+            (_, true) => UrlKind::Resource,
+            _ => UrlKind::Page,
         };
         let place = Place {
             retried: flags & RETRIED != 0,

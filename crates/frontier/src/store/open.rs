@@ -205,6 +205,7 @@ fn load(
             sequence,
             cache: BlockCache::new(options.cache_octets / SIEVE_SHARE),
             notes: Default::default(),
+            due_from: Default::default(),
         }),
         desk: Mutex::new(Desk::new(lines, sequence.totals, options.head_entries)),
         _lock: lock,

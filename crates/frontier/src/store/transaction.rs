@@ -9,6 +9,7 @@ use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 use super::changes::{Change, Changes, Standpoint};
 use super::codec::{Note, Sequence, State};
+use super::visits::DueKey;
 use super::writing::Writing;
 use super::{FjallFrontier, Writer, names};
 use crate::admission::{Admission, Admitted, Standing};
@@ -30,6 +31,8 @@ pub(super) struct FjallTransaction<'f> {
     pub(super) changes: Changes,
     pub(super) settled: HashSet<Fingerprint>,
     pub(super) visits: HashMap<Fingerprint, Kept>,
+    /// As in [`Writer`], once this transaction is committed.
+    pub(super) due_from: DueKey,
     /// Orders what enters a queue; at the commit, blocks give the numbers that stay.
     turn: u64,
     pub(super) hosts: BTreeMap<HostKey, Vec<u8>>,
@@ -45,6 +48,7 @@ impl<'f> FjallTransaction<'f> {
         FjallTransaction {
             frontier,
             sequence: writer.sequence,
+            due_from: writer.due_from,
             writer,
             base: frontier.tables.snapshot(),
             changes: Changes::default(),
@@ -326,6 +330,7 @@ impl Transaction for FjallTransaction<'_> {
             batch.commit().map_err(|why| tables.failed(why))
         })?;
         self.writer.sequence = sequence;
+        self.writer.due_from = self.due_from;
         self.writer.notes.keep(notes);
         self.settled.clear();
         let mut origins = frontier.desk().merge(merge);

@@ -25,6 +25,9 @@ use crate::visit::{Kept, Visit};
 const TIME_OCTETS: usize = 4;
 const DUE_OCTETS: usize = TIME_OCTETS + 16;
 
+/// A key of `due`.
+pub(super) type DueKey = [u8; DUE_OCTETS];
+
 impl Kept {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(96 + self.visit.bytes.len());
@@ -59,7 +62,7 @@ impl Kept {
     }
 }
 
-fn due_key(due: u32, key: Fingerprint) -> [u8; DUE_OCTETS] {
+fn due_key(due: u32, key: Fingerprint) -> DueKey {
     let mut out = [0; DUE_OCTETS];
     out[..TIME_OCTETS].copy_from_slice(&due.to_be_bytes());
     out[TIME_OCTETS..].copy_from_slice(&key.octets());
@@ -116,41 +119,43 @@ impl FjallTransaction<'_> {
         }
     }
 
-    /// The visits that are due at `until`, the longest due first.
+    /// The visits that are due at `until`, the longest due first; none but these are before
+    /// `due_from` afterwards.
     pub(super) fn due(
-        &self,
+        &mut self,
         until: u32,
         most: usize,
     ) -> Result<Vec<(Fingerprint, Kept)>, FrontierError> {
         let tables = &self.frontier.tables;
         let mut due = Vec::new();
+        let mut read = self.due_from;
         let is_due = |kept: &Kept| kept.is_settled && kept.visit.due <= until;
         for (key, kept) in &self.visits {
             if is_due(kept) {
                 due.push((*key, kept.clone()));
             }
         }
+        due.truncate(most);
         let end = due_key(until, Fingerprint::MAX);
-        let (mut read, mut last) = (0, None);
-        for row in self.base.range(&tables.due, ..=end) {
-            let octets = row.key().map_err(|why| tables.failed(why))?;
-            let (time, key) = tables.read_due(&octets)?;
-            // All of one time are read: their order is that of their text.
-            if read >= most && last.is_some_and(|last| last != time) {
+        let range = self.due_from..=end;
+        let rows = (!range.is_empty()).then(|| self.base.range(&tables.due, range));
+        for row in rows.into_iter().flatten() {
+            if due.len() >= most {
                 break;
             }
-            last = Some(time);
+            let octets = row.key().map_err(|why| tables.failed(why))?;
+            let (time, key) = tables.read_due(&octets)?;
+            read = due_key(time, key);
             if self.visits.contains_key(&key) {
                 continue;
             }
-            read += 1;
             let kept = tables.kept(&self.base, key)?;
             let kept = kept.filter(|kept| kept.is_settled && kept.visit.due == time);
             let missing = || tables.corrupt("a visit that is due is not kept");
             due.push((key, kept.ok_or_else(missing)?));
         }
+        self.due_from = read;
         due.sort_by(|(_, a), (_, b)| (a.visit.due, &a.url).cmp(&(b.visit.due, &b.url)));
-        due.truncate(most);
         Ok(due)
     }
 
@@ -208,8 +213,12 @@ impl FjallTransaction<'_> {
             if let Some(due) = old.filter(|_| old != new) {
                 batch.remove(&tables.due, due_key(due, key));
             }
-            if let Some(due) = new.filter(|_| old != new) {
-                batch.insert(&tables.due, due_key(due, key), []);
+            if let Some(due) = new {
+                let due = due_key(due, key);
+                self.due_from = self.due_from.min(due);
+                if old != new {
+                    batch.insert(&tables.due, due, []);
+                }
             }
             batch.insert(&tables.visits, key.octets(), kept.encode());
         }

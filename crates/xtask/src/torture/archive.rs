@@ -1,4 +1,4 @@
-//! The archive: whole, each page once, and as rows and index say.
+//! The archive: whole, each page once in a round, and as rows and index say.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -42,6 +42,7 @@ pub(super) fn check(
     let folder = output.join(FOLDER);
     let mut records = 0;
     let mut captures = BTreeSet::new();
+    let (mut originals, mut referred) = (BTreeSet::new(), BTreeSet::new());
     for entry in fs::read_dir(&folder)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
         if !name.ends_with(".warc.gz") {
@@ -53,10 +54,21 @@ pub(super) fn check(
             if let Some(field) = record.wrong_digest() {
                 breaches.add(format!("{field} is wrong at {} of {name}", record.offset));
             }
+            let dated = |field| Some((record.url()?.to_owned(), record.field(field)?.to_owned()));
+            match record.kind() {
+                "response" => originals.extend(dated("WARC-Date")),
+                "revisit" => referred.extend(dated("WARC-Refers-To-Date")),
+                _ => {}
+            }
             if matches!(record.kind(), "response" | "revisit") {
                 captures.insert(capture(&name, &record));
             }
         }
+    }
+    for (url, date) in referred.difference(&originals) {
+        breaches.add(format!(
+            "a revisit of {url} refers to {date}, of which there is no record"
+        ));
     }
     places(&captures, web, pages, breaches);
     index(&folder.join(INDEX), &captures, breaches)?;
@@ -73,7 +85,7 @@ fn capture(file: &str, record: &Record) -> Capture {
     }
 }
 
-/// Each answered page has one record, where its row says; no other record is a page's.
+/// Each answered row has one record, where it says; no other record is a page's.
 fn places(captures: &BTreeSet<Capture>, web: &Web, pages: &[PageRow], breaches: &mut Breaches) {
     let mut by_url: BTreeMap<&str, Vec<&Capture>> = BTreeMap::new();
     for capture in captures {
@@ -83,26 +95,31 @@ fn places(captures: &BTreeSet<Capture>, web: &Web, pages: &[PageRow], breaches: 
             .push(capture);
     }
     for page in pages {
-        let found = by_url.remove(page.url.as_str()).unwrap_or_default();
-        let is_there = match (&page.warc, found.as_slice()) {
-            (None, []) => page.status.is_none(),
-            (Some(place), [only]) => {
-                (&place.file, place.offset, &page.digest) == (&only.file, only.offset, &only.digest)
-            }
-            _ => false,
-        };
-        if !is_there {
+        let found = by_url.get_mut(page.url.as_str());
+        let found = found.map(|found| {
+            let at = found.iter().position(|capture| is_of(page, capture));
+            at.map(|at| found.swap_remove(at))
+        });
+        if found.flatten().is_some() != page.status.is_some() {
+            let (url, warc) = (&page.url, &page.warc);
             breaches.add(format!(
-                "{} has {} records, its row says {:?}: {found:?}",
-                page.url,
-                found.len(),
-                page.warc
+                "the record of {url} is not where its row says: {warc:?}"
             ));
         }
     }
-    for url in by_url.into_keys().filter(|url| !web.rules.contains(*url)) {
-        breaches.add(format!("{url} has a record and no row"));
+    for (url, left) in by_url {
+        if !left.is_empty() && !web.rules.contains(url) {
+            breaches.add(format!("{url} has {} records without a row", left.len()));
+        }
     }
+}
+
+fn is_of(page: &PageRow, capture: &Capture) -> bool {
+    // A record of an answer without a payload names no digest.
+    let same_digest = page.status == Some(304) || page.digest == capture.digest;
+    let place = page.warc.as_ref();
+    same_digest
+        && place.is_some_and(|place| (&place.file, place.offset) == (&capture.file, capture.offset))
 }
 
 fn index(path: &Path, captures: &BTreeSet<Capture>, breaches: &mut Breaches) -> Result<()> {

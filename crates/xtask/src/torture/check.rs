@@ -119,6 +119,7 @@ pub(super) fn rounds(web: &Web, program: &Program, deaths: &[Death]) -> Result<u
     log_is_allowed(web, &log, &mut breaches);
     log_has_its_rows(web, &log, &requests, deaths, &mut breaches);
     pace::check(web, &log, &requests, deaths, &mut breaches);
+    archive::check(&output, web, &pages, &mut breaches)?;
     let last = pages.iter().map(|page| page.round).max().unwrap_or(1);
     let again = pages.iter().filter(|page| page.round > 1).count();
     let mut seen = BTreeSet::new();

@@ -6,6 +6,7 @@ use http::{HeaderMap, HeaderValue, Version};
 use super::*;
 use crate::exchange::{Truncation, Validators};
 use crate::failure::{FailureKind, Fault, Phase};
+use crate::room::Room;
 
 fn request() -> Request {
     let url = canonicalize(None, "http://a.example/robots.txt").unwrap();
@@ -26,9 +27,11 @@ fn exchange(status: u16, headers: &[(&'static str, &'static str)], body: &[u8]) 
         address: None,
         status,
         version: Version::HTTP_11,
+        tls: None,
         headers: map,
         body: Bytes::copy_from_slice(body),
         truncated: None,
+        room: Room::default(),
     }
 }
 
@@ -42,6 +45,7 @@ fn failure(kind: FailureKind) -> Failure {
         ended: Tick::from_micros(1),
         address: None,
         detail: String::new(),
+        answer: None,
     }
 }
 

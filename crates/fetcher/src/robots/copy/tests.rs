@@ -2,6 +2,7 @@ use http::{HeaderValue, Version};
 
 use super::*;
 use crate::failure::{FailureKind, Fault, Phase};
+use crate::room::Room;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -31,9 +32,11 @@ fn result(
         address: None,
         status,
         version: Version::HTTP_11,
+        tls: None,
         headers: map,
         body: Bytes::new(),
         truncated: None,
+        room: Room::default(),
     })
 }
 
@@ -208,6 +211,7 @@ fn a_failure_is_dated_by_its_end() {
         ended: at(HOUR),
         address: None,
         detail: String::new(),
+        answer: None,
     };
     let answer = RobotsAnswer::Unreachable {
         why: "timeout".to_owned(),

@@ -1,35 +1,36 @@
-//! Feeding the tokenizer.
+//! Giving the tokenizer its text.
 
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::{Tokenizer, TokenizerOpts};
 
+use super::consumer::Consumer;
 use super::guard::{Seen, TagGuard};
 use super::sink::Sink;
-use crate::limits::Limits;
-use crate::page::Page;
 
 /// Text given to the tokenizer at a time. Small, since a tag within one piece is not
 /// guarded: a piece holds at most some 1,300 different attributes.
 const PIECE_OCTETS: usize = 4 * 1024;
 
 /// A tokenizer at work, guarded against tags of too many attributes.
-pub(super) struct Feed {
-    tokenizer: Tokenizer<Sink>,
+pub(super) struct Pump<C: Consumer> {
+    tokenizer: Tokenizer<Sink<C>>,
     guard: TagGuard,
     /// The rest of the tag at hand is left out, up to its `>`.
     skipping: bool,
 }
 
-impl Feed {
-    pub(super) fn new(limits: &Limits) -> Feed {
+impl<C: Consumer> Pump<C> {
+    /// A pump whose consumer sees `attributes` of a tag at most, give or take those that
+    /// stand in one piece of text.
+    pub(super) fn new(consumer: C, attributes: usize) -> Pump<C> {
         // A byte order mark is gone already; the option would take one from each piece.
         let options = TokenizerOpts {
             discard_bom: false,
             ..TokenizerOpts::default()
         };
-        Feed {
-            tokenizer: Tokenizer::new(Sink::new(limits), options),
-            guard: TagGuard::new(limits.attributes),
+        Pump {
+            tokenizer: Tokenizer::new(Sink::new(consumer), options),
+            guard: TagGuard::new(attributes),
             skipping: false,
         }
     }
@@ -56,10 +57,10 @@ impl Feed {
         }
     }
 
-    /// What was read.
-    pub(super) fn finish(self) -> Page {
+    /// The consumer, which has seen all.
+    pub(super) fn finish(self) -> C {
         self.tokenizer.end();
-        self.tokenizer.sink.into_page()
+        self.tokenizer.sink.into_consumer()
     }
 
     fn push_piece(&mut self, piece: &str) {

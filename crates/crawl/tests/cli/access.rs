@@ -1,0 +1,149 @@
+//! Credentials, cookies and fields for single hosts: who gets them, and that no output does.
+
+use std::fs;
+use std::path::Path;
+
+use crawl_archive::WarcReader;
+use crawl_testweb::{Answer, LogEntry, TestWeb};
+
+use crate::harness::{Dir, setup};
+
+const PASSWORD: &str = "s3cret-word";
+/// The credentials as the request has them.
+const BASIC: &str = "Basic bWU6czNjcmV0LXdvcmQ=";
+const KEY: &str = "k3y-of-the-file";
+const COOKIE: &str = "c00kie-value";
+
+fn config(host: &str, more: &str) -> String {
+    format!(
+        "[site.\"{host}\"]\nbasic-auth = \"env:LOGIN\"\n{more}\n\
+         [site.\"{host}\".headers]\nX-Key = \"{KEY}\"\n\
+         [site.\"{host}\".cookies]\nsession = \"env:SESSION\"\n"
+    )
+}
+
+/// Everything in a directory, archives unpacked.
+fn all_text(dir: &Path) -> String {
+    let mut text = String::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            text.push_str(&all_text(&path));
+        } else if path.extension().is_some_and(|end| end == "gz") {
+            for record in WarcReader::open(&path).unwrap() {
+                text.push_str(&String::from_utf8_lossy(&record.unwrap().block));
+            }
+        } else {
+            text.push_str(&String::from_utf8_lossy(&fs::read(&path).unwrap()));
+        }
+    }
+    text
+}
+
+fn told(entry: &LogEntry) -> [Option<&str>; 3] {
+    ["authorization", "x-key", "cookie"].map(|name| entry.header(name))
+}
+
+fn run(dir: &Dir, cmd: &crate::harness::Cmd, args: &[&str]) -> String {
+    let quick = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
+    let args: Vec<&str> = args.iter().copied().chain(quick).collect();
+    let ran = cmd.run(&args);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let shown = format!("{}{}{}", ran.stdout, ran.stderr, all_text(dir.path()));
+    // The file that it was typed into is the operator's own.
+    shown.replace(&dir.read("c.toml"), "")
+}
+
+#[test]
+fn secrets_go_to_their_host_and_to_no_output() {
+    let (dir, mut cmd) = setup("access");
+    cmd.env("LOGIN", &format!("me:{PASSWORD}"));
+    cmd.env("SESSION", COOKIE);
+    let web = TestWeb::builder().hosts(2).pages(3).sitemap(false).start();
+    web.script(0, "/", Answer::html("<a href=/away>x</a><a href=/p>y</a>"));
+    web.script(0, "/away", Answer::redirect(302, &web.url(1, "/")));
+    let host = web.address(0).ip().to_string();
+    dir.write("c.toml", &config(&host, ""));
+    let seed = web.url(0, "/");
+    let args = [
+        "--config",
+        "c.toml",
+        "--seed",
+        &seed,
+        "--output",
+        "c",
+        "--log",
+        "log",
+        "-vv",
+        "--scope",
+        "any",
+        "--allow-private",
+    ];
+    let shown = run(&dir, &cmd, &args);
+    for secret in [PASSWORD, BASIC, KEY, COOKIE] {
+        assert!(!shown.contains(secret), "{secret} is written");
+    }
+    assert!(shown.contains("Authorization: [redacted]"));
+    let all = [Some(BASIC), Some(KEY), Some("session=c00kie-value")];
+    for entry in web.take_log() {
+        let expect = if entry.host == 0 { all } else { [None; 3] };
+        assert_eq!(told(&entry), expect, "{}", entry.path);
+    }
+
+    // What stands in the environment is known to the next run; what was typed is not.
+    let kept = dir.read("c/crawl.toml");
+    assert!(kept.contains("basic-auth = \"env:LOGIN\"") && !kept.contains("X-Key"));
+    web.script(0, "/", Answer::html("<a href=/more>x</a>"));
+    let more = web.url(0, "/more");
+    let kept_seed = format!(
+        "seed = [\"{more}\"]\n{}",
+        config(&host, "").replace(KEY, "env:SESSION")
+    );
+    dir.write("c.toml", &kept_seed);
+    run(
+        &dir,
+        &cmd,
+        &[
+            "--config",
+            "c.toml",
+            "--output",
+            "c",
+            "--scope",
+            "any",
+            "--allow-private",
+        ],
+    );
+    let log = web.log();
+    let entry = log.iter().find(|entry| entry.path == "/more").unwrap();
+    assert_eq!(told(entry)[1], Some(COOKIE));
+}
+
+#[test]
+fn what_cannot_be_sent_is_refused_by_name() {
+    let (dir, mut cmd) = setup("refused");
+    cmd.env("EMPTY", "no colon");
+    for (keys, message) in [
+        (
+            "basic-auth = \"env:NOWHERE\"",
+            "unusable `basic-auth` in [site.\"a.example\"]: the environment has no text under `NOWHERE`",
+        ),
+        (
+            "basic-auth = \"env:EMPTY\"",
+            "unusable `basic-auth` in [site.\"a.example\"]: basic-auth is not USER:PASSWORD",
+        ),
+        (
+            "headers = { User-Agent = \"Mozilla\" }",
+            "unusable `headers` in [site.\"a.example\"]: `User-Agent` is the crawler's own to send",
+        ),
+        (
+            "cookies = { a = \"b;c\" }",
+            "unusable `cookies` in [site.\"a.example\"]: the value of `a` holds characters that can't stand there",
+        ),
+        ("basic_outh = \"\"", "unknown key `basic_outh`"),
+    ] {
+        dir.write("c.toml", &format!("[site.\"a.example\"]\n{keys}\n"));
+        let ran = cmd.run(&["--config", "c.toml", "--seed", "http://127.0.0.1:9/"]);
+        assert_eq!(ran.code, 2, "{keys}");
+        assert!(ran.stderr.contains(message), "{}", ran.stderr);
+    }
+}

@@ -1,0 +1,252 @@
+//! What each kind of document comes to. Runs on reader threads.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use crawl_archive::rows::LinkRow;
+use crawl_extractor::{Page, Sitemap, SitemapEntry, SitemapKind, read_feed, read_sitemap};
+use crawl_fetcher::{Exchange, decode_gzip};
+use crawl_frontier::{Admission, Exclusion, Lease, Reason, UrlKind};
+use crawl_policy::date::unix_seconds;
+use crawl_policy::scope::Scope;
+use crawl_policy::traps::Gist;
+use crawl_policy::usage::Ledger;
+use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
+
+use crate::links::{Links, PRIORITY_LINK, PRIORITY_SITEMAP, Way, page_refusal};
+use crate::read::{Reader, pairs};
+use crate::traps::Came;
+use crate::visits::DocumentState;
+
+/// Indexes of sitemaps within indexes that are followed.
+const MAX_SITEMAP_LEVELS: u8 = 5;
+
+/// How far a sitemap's `priority` moves its entries, up and down.
+const SITEMAP_REACH: f32 = 32.0;
+
+/// What a document's content came to.
+#[derive(Debug, Default)]
+pub(crate) struct Content {
+    pub(crate) title: Option<String>,
+    pub(crate) charset: Option<&'static str>,
+    /// What the site says about the page's use, METAs included; for a page that has them.
+    pub(crate) usage: Option<Ledger>,
+    /// What the page says of all its links.
+    pub(crate) bar: Option<Exclusion>,
+    pub(crate) error: Option<String>,
+    pub(crate) links: Vec<Admission>,
+    pub(crate) link_rows: Vec<LinkRow>,
+    pub(crate) unusable: HashMap<&'static str, u64>,
+    pub(crate) came: Came,
+    pub(crate) said: Option<DocumentState>,
+    /// It lists other pages and their changes.
+    pub(crate) is_list: bool,
+    pub(crate) modified: Vec<(CanonicalUrl, u32)>,
+}
+
+impl Content {
+    /// Nothing, and why.
+    pub(crate) fn with_error(why: Option<&str>) -> Content {
+        Content {
+            error: why.map(str::to_owned),
+            ..Content::default()
+        }
+    }
+}
+
+impl Reader {
+    pub(crate) fn html(&self, links: &mut Links<'_>, exchange: &Exchange, page: Page) -> Content {
+        let directives = self.directives(exchange, &page.metas);
+        let bar = directives.nofollow.map(page_refusal);
+        let base = page.base_url(&links.from().url);
+        for link in &page.links {
+            links.link(&base, link, bar.as_ref());
+        }
+        Content {
+            title: page.title,
+            charset: Some(page.charset),
+            said: DocumentState::of(pairs(&page.metas)),
+            bar,
+            ..Content::default()
+        }
+    }
+
+    /// The entries of a feed are no further away than the feed itself.
+    pub(crate) fn feed(
+        &self,
+        links: &mut Links<'_>,
+        octets: &[u8],
+        content_type: Option<&str>,
+    ) -> Content {
+        let feed = read_feed(octets, content_type, &self.limits);
+        let from = links.from();
+        let page = Way {
+            depth: from.depth.max(1),
+            ..Way::link(from)
+        };
+        let mut modified = Vec::new();
+        for entry in &feed.entries {
+            if let Some(url) = entry.url.as_ref().map(|url| url.resolve(&from.url)) {
+                let changed = entry.updated.as_deref().or(entry.published.as_deref());
+                self.note_modified(&mut modified, &url, changed);
+                links.add(page, url, None);
+            }
+            if links.wants_resources() {
+                for file in &entry.enclosures {
+                    links.add(Way::resource(from), file.resolve(&from.url), None);
+                }
+            }
+        }
+        for url in feed.home.iter().chain(&feed.next) {
+            links.add(page, url.resolve(&from.url), None);
+        }
+        Content {
+            title: feed.title,
+            // It tells what is new: it is read in each round.
+            said: Some(DocumentState::Dynamic),
+            is_list: true,
+            modified,
+            ..Content::default()
+        }
+    }
+
+    /// The sitemap that a body is; nothing where it is none, such as a page that
+    /// robots.txt calls one.
+    pub(crate) fn sitemap(&self, body: &Bytes, content_type: Option<&str>) -> Option<Sitemap> {
+        let unpacked = decode_gzip(body, &self.decode);
+        let sitemap = read_sitemap(&unpacked.bytes, content_type, &self.limits);
+        (sitemap.kind != SitemapKind::Unknown).then_some(sitemap)
+    }
+
+    pub(crate) fn entries(&self, links: &mut Links<'_>, sitemap: &Sitemap) -> Content {
+        let from = links.from();
+        // A sitemap stands beside its site's root, however deep the index that named it.
+        let mut way = Way {
+            depth: 1,
+            ..Way::link(from)
+        };
+        let mut too_deep = None;
+        if sitemap.kind == SitemapKind::Index {
+            way.kind = UrlKind::Sitemap;
+            // The priority tells how many indexes led here.
+            way.priority = from.priority.clamp(PRIORITY_SITEMAP, PRIORITY_LINK) + 1;
+            too_deep = (way.priority > PRIORITY_SITEMAP + MAX_SITEMAP_LEVELS).then(|| Exclusion {
+                rule: Some(format!(
+                    "more than {MAX_SITEMAP_LEVELS} levels of sitemap indexes"
+                )),
+                ..Exclusion::of(Reason::Trap)
+            });
+        }
+        let mut modified = Vec::new();
+        for entry in &sitemap.entries {
+            let url = canonicalize(Some(&from.url), &entry.loc);
+            self.note_modified(&mut modified, &url, entry.lastmod.as_deref());
+            let way = match way.kind {
+                UrlKind::Sitemap => way,
+                _ => Way {
+                    priority: priority_of(entry),
+                    ..way
+                },
+            };
+            links.add(way, url, too_deep.clone());
+            if way.kind == UrlKind::Page {
+                beside(links, way, entry);
+            }
+        }
+        Content {
+            is_list: true,
+            modified,
+            ..Content::default()
+        }
+    }
+
+    pub(crate) fn redirect(
+        &self,
+        lease: &Lease,
+        target: Result<CanonicalUrl, Unusable>,
+        scope: &Scope,
+    ) -> Content {
+        let way = Way {
+            kind: lease.kind,
+            depth: lease.depth,
+            redirects: lease.redirects.saturating_add(1),
+            priority: lease.priority,
+            is_seed: lease.is_seed,
+        };
+        let too_many = (way.redirects > self.max_redirects).then(|| Exclusion {
+            reason: Reason::Redirects,
+            rule: Some(format!("max-redirects {}", self.max_redirects)),
+            line: None,
+        });
+        let error = target
+            .as_ref()
+            .err()
+            .map(|why| format!("redirect_{}", why.name()));
+        let came = target.clone().map_or(Came::Nothing, Came::Redirect);
+        let mut links = Links::new(lease, scope, &self.follows, None);
+        links.add(way, target, too_many);
+        links.finish(Content {
+            error,
+            came,
+            ..Content::default()
+        })
+    }
+
+    /// What a page says, for comparing it with others of its host.
+    pub(crate) fn gist(&self, lease: &Lease, octets: &[u8]) -> Came {
+        match self.traps.watches() && lease.kind == UrlKind::Page {
+            true => Came::Text(Box::new(Gist::of_html(octets, &lease.url))),
+            false => Came::Nothing,
+        }
+    }
+
+    /// What a document says of when another changed; of use where that was visited before.
+    fn note_modified(
+        &self,
+        modified: &mut Vec<(CanonicalUrl, u32)>,
+        url: &Result<CanonicalUrl, Unusable>,
+        at: Option<&str>,
+    ) {
+        if let (true, Ok(url), Some(at)) = (self.is_revisit, url, at.and_then(modified_at)) {
+            modified.push((url.clone(), at));
+        }
+    }
+}
+
+/// What an entry of a sitemap names beside its page.
+fn beside(links: &mut Links<'_>, page: Way, entry: &SitemapEntry) {
+    let from = links.from();
+    let named = |raw: &str| canonicalize(Some(&from.url), raw);
+    let players = entry
+        .videos
+        .iter()
+        .filter_map(|video| video.player.as_deref());
+    let others = entry.alternates.iter().map(|other| other.href.as_str());
+    for raw in others.chain(players) {
+        links.add(page, named(raw), None);
+    }
+    if links.wants_resources() {
+        let videos = entry.videos.iter();
+        let videos = videos.flat_map(|video| [&video.content, &video.thumbnail]);
+        for raw in entry.images.iter().chain(videos.flatten()) {
+            links.add(Way::resource(from), named(raw), None);
+        }
+    }
+}
+
+/// A page's place, by what its sitemap says of it: 0.5 is as any link.
+fn priority_of(entry: &SitemapEntry) -> u8 {
+    let said = entry.priority.unwrap_or(0.5).clamp(0.0, 1.0);
+    let moved = ((0.5 - said) * 2.0 * SITEMAP_REACH).round();
+    // At most 32 from 128 in both directions.
+    (f32::from(PRIORITY_LINK) + moved) as u8
+}
+
+/// A sitemap's `lastmod`, in seconds since the Unix epoch. A day alone means its end: the page may
+/// have changed until then.
+fn modified_at(lastmod: &str) -> Option<u32> {
+    let at = unix_seconds(lastmod)?;
+    let is_day = lastmod.trim().len() == "2026-11-21".len();
+    let at = at + if is_day { 86_400 } else { 0 };
+    Some(u32::try_from(at.max(0)).unwrap_or(u32::MAX))
+}

@@ -1,0 +1,274 @@
+//! What is found beside links: parts of pages, feeds, headers, forms, what sitemaps add.
+
+use std::collections::BTreeSet;
+
+use crawl_engine::Resources;
+use crawl_testweb::{Answer, Mix, Spec, TestWeb};
+
+use crate::support::Crawl;
+
+/// Hosts with nothing but what scripts put there.
+fn bare(hosts: u32) -> Spec {
+    let mut spec = TestWeb::builder()
+        .hosts(hosts)
+        .pages(1)
+        .mix(Mix::plain())
+        .sitemap(false);
+    for host in 0..hosts {
+        spec = spec.script(host, "/robots.txt", Answer::of(404)).script(
+            host,
+            "/sitemap.xml",
+            Answer::of(404),
+        );
+    }
+    spec
+}
+
+fn css(text: &str) -> Answer {
+    Answer::of(200)
+        .header("content-type", "text/css")
+        .body(text)
+}
+
+fn xml(kind: &str, text: &str) -> Answer {
+    Answer::of(200).header("content-type", kind).body(text)
+}
+
+/// Paths with a row of their own, by host.
+fn found(web: &TestWeb, crawl: &Crawl) -> BTreeSet<(u32, String)> {
+    let place = |url: &str| {
+        let hosts = 0..web.hosts();
+        let mut roots = hosts.map(|host| (host, web.url(host, "")));
+        let (host, root) = roots.find(|(_, root)| url.starts_with(root)).unwrap();
+        (host, url[root.len()..].to_owned())
+    };
+    crawl.statuses().keys().map(|url| place(url)).collect()
+}
+
+fn check(web: &TestWeb, crawl: &Crawl, expected: &[(u32, &str)]) {
+    crawl.run().unwrap();
+    let expected = expected
+        .iter()
+        .map(|(host, path)| (*host, (*path).to_owned()));
+    assert_eq!(found(web, crawl), expected.collect());
+}
+
+fn with_parts() -> TestWeb {
+    let web = bare(2).start();
+    let away = |path| web.url(1, path);
+    let page = format!(
+        "<link rel=stylesheet href=/s.css><script src={}></script><img src=/i.png srcset='/i2.png 2x'>\
+         <a href=/p>p</a><style>body {{ background: url(/b.png) }}</style>",
+        away("/x.js")
+    );
+    web.script(0, "/", Answer::html(&page));
+    web.script(0, "/p", Answer::html("<img src=/p.png>"));
+    web.script(
+        0,
+        "/s.css",
+        css("@import '/t.css'; a { src: url(/f.woff2) }"),
+    );
+    web.script(
+        0,
+        "/t.css",
+        css(&format!("b {{ src: url({}) }}", away("/g.woff2"))),
+    );
+    for path in ["/i.png", "/i2.png", "/b.png", "/p.png", "/f.woff2"] {
+        web.script(0, path, xml("image/png", "x"));
+    }
+    for path in ["/x.js", "/g.woff2"] {
+        web.script(1, path, xml("font/woff2", "x"));
+    }
+    web
+}
+
+#[test]
+fn parts_of_pages_are_fetched_where_asked_for() {
+    let web = with_parts();
+    let mut crawl = Crawl::of(&web);
+    crawl.config.fetch.allow_private = true;
+    check(&web, &crawl, &[(0, "/"), (0, "/p")]);
+
+    let own = [
+        (0, "/"),
+        (0, "/p"),
+        (0, "/s.css"),
+        (0, "/t.css"),
+        (0, "/i.png"),
+        (0, "/i2.png"),
+        (0, "/b.png"),
+        (0, "/p.png"),
+        (0, "/f.woff2"),
+    ];
+    let mut crawl = Crawl::of(&web);
+    crawl.config.fetch.allow_private = true;
+    crawl.config.resources = Resources::Own;
+    // A part is no further away than its page.
+    crawl.config.scope.max_depth = Some(1);
+    check(&web, &crawl, &own);
+    assert_eq!(crawl.excluded()[&web.url(1, "/x.js")], "scope");
+
+    let mut crawl = Crawl::of(&web);
+    crawl.config.fetch.allow_private = true;
+    crawl.config.resources = Resources::All;
+    let all: Vec<_> = own
+        .into_iter()
+        .chain([(1, "/x.js"), (1, "/g.woff2")])
+        .collect();
+    check(&web, &crawl, &all);
+    let purposes = crawl
+        .requests()
+        .into_iter()
+        .filter(|row| row.purpose == "resource");
+    assert_eq!(purposes.count(), 9);
+    // Pages go first, and each host is asked for its robots.txt.
+    let log = web.log_of(1);
+    assert_eq!(log.last().unwrap().path.ends_with(".txt"), false);
+    assert!(log.iter().any(|entry| entry.path == "/robots.txt"));
+}
+
+#[test]
+fn a_part_that_is_excluded_is_left_alone() {
+    let web = with_parts();
+    let mut crawl = Crawl::of(&web);
+    crawl.config.fetch.allow_private = true;
+    crawl.config.resources = Resources::All;
+    crawl.config.scope.exclude = vec![r"\.png$".to_owned(), r"\.js$".to_owned()];
+    let expected = [
+        (0, "/"),
+        (0, "/p"),
+        (0, "/s.css"),
+        (0, "/t.css"),
+        (0, "/f.woff2"),
+        (1, "/g.woff2"),
+    ];
+    check(&web, &crawl, &expected);
+}
+
+const RSS: &str = "<rss version='2.0'><channel><title>News</title><link>/home</link>\
+    <item><link>/one</link></item><item><link>http://elsewhere.example/</link></item></channel></rss>";
+const ATOM: &str = "<feed xmlns='http://www.w3.org/2005/Atom' xml:base='/blog/'><title>Blog</title>\
+    <link rel='next' href='page2.atom'/><entry><link href='two'/></entry></feed>";
+const JSON: &str = r#"{"version": "https://jsonfeed.org/version/1.1", "title": "J", "items": [{"id": "1", "url": "/three"}]}"#;
+
+fn with_feeds() -> TestWeb {
+    let link = |kind: &str, href: &str| {
+        format!("<link rel=alternate type=application/{kind} href={href}>")
+    };
+    let page = [
+        link("rss+xml", "/rss"),
+        link("atom+xml", "/atom"),
+        link("feed+json", "/json"),
+    ];
+    bare(1)
+        .script(0, "/", Answer::html(&page.concat()))
+        .script(0, "/rss", xml("application/rss+xml", RSS))
+        .script(0, "/atom", xml("application/xml", ATOM))
+        .script(0, "/json", xml("application/feed+json", JSON))
+        .script(
+            0,
+            "/blog/page2.atom",
+            xml("text/xml", "<feed xmlns='http://www.w3.org/2005/Atom'/>"),
+        )
+        .start()
+}
+
+#[test]
+fn feeds_lead_to_what_they_list() {
+    let web = with_feeds();
+    let mut crawl = Crawl::of(&web);
+    // The entries of a feed are as near as the feed.
+    crawl.config.scope.max_depth = Some(1);
+    let listed = [
+        (0, "/"),
+        (0, "/rss"),
+        (0, "/atom"),
+        (0, "/json"),
+        (0, "/home"),
+        (0, "/one"),
+        (0, "/blog/two"),
+        (0, "/blog/page2.atom"),
+        (0, "/three"),
+    ];
+    check(&web, &crawl, &listed);
+    assert_eq!(
+        crawl.page(&web.url(0, "/rss")).title.as_deref(),
+        Some("News")
+    );
+    assert_eq!(crawl.excluded()["http://elsewhere.example/"], "scope");
+
+    let mut crawl = Crawl::of(&web);
+    crawl.config.feeds = false;
+    check(&web, &crawl, &[(0, "/")]);
+}
+
+#[test]
+fn headers_name_links_too() {
+    let answer = Answer::of(200)
+        .header("content-type", "application/pdf")
+        .header(
+            "link",
+            "</next>; rel=next, </barred>; rel=\"next nofollow\", </font>; rel=preload",
+        )
+        .header("refresh", "3; url=/later")
+        .body("%PDF-1.7");
+    let web = bare(1)
+        .script(0, "/", answer)
+        .script(
+            0,
+            "/next",
+            Answer::html("n").header("link", "</last>; rel=last"),
+        )
+        .script(
+            0,
+            "/later",
+            Answer::html("<meta name=robots content=nofollow>").header("link", "</no>; rel=next"),
+        )
+        .start();
+    let crawl = Crawl::of(&web);
+    check(
+        &web,
+        &crawl,
+        &[(0, "/"), (0, "/next"), (0, "/later"), (0, "/last")],
+    );
+    let excluded = crawl.excluded();
+    assert_eq!(excluded[&web.url(0, "/barred")], "nofollow");
+    assert_eq!(excluded[&web.url(0, "/no")], "meta");
+}
+
+#[test]
+fn forms_are_followed_where_asked_for() {
+    let page = "<form action=/search><input name=q></form><form method=post action=/post></form>";
+    let web = bare(1).script(0, "/", Answer::html(page)).start();
+    check(&web, &Crawl::of(&web), &[(0, "/")]);
+    let mut crawl = Crawl::of(&web);
+    crawl.config.forms = true;
+    check(&web, &crawl, &[(0, "/"), (0, "/search")]);
+}
+
+#[test]
+fn sitemaps_name_other_forms_and_an_order() {
+    let sitemap = "<urlset xmlns:xhtml='http://www.w3.org/1999/xhtml' xmlns:image='http://www.google.com/schemas/sitemap-image/1.1'>\
+        <url><loc>/low</loc><priority>0.1</priority></url>\
+        <url><loc>/mid</loc><xhtml:link rel='alternate' hreflang='de' href='/de'/></url>\
+        <url><loc>/high</loc><priority>1.0</priority><image:image><image:loc>/i.png</image:loc></image:image></url></urlset>";
+    let web = bare(1)
+        .script(0, "/", Answer::html("root"))
+        .script(0, "/sitemap.xml", xml("application/xml", sitemap))
+        .start();
+    let mut crawl = Crawl::of(&web);
+    crawl.config.resources = Resources::Own;
+    crawl.run().unwrap();
+    let paths: Vec<_> = web.log().into_iter().map(|entry| entry.path).collect();
+    let expected = [
+        "/robots.txt",
+        "/",
+        "/sitemap.xml",
+        "/high",
+        "/mid",
+        "/de",
+        "/low",
+        "/i.png",
+    ];
+    assert_eq!(paths, expected);
+}

@@ -1,0 +1,109 @@
+//! Style sheets: what they load.
+
+mod scan;
+
+use std::borrow::Cow;
+
+use crate::charset;
+use crate::limits::{Limits, Oddity, What, note};
+use crate::link::{Element, Link, LinkKind, Links};
+use scan::{Place, Scan};
+
+/// What a style sheet says.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Css {
+    /// What it loads, in its order: other style sheets (`@import`), images and fonts
+    /// (`url`). All are resources.
+    pub links: Vec<Link>,
+    /// The name, in the Encoding Standard, of the charset that it was read in.
+    pub charset: &'static str,
+    /// What was wrong or left out, each kind once.
+    pub oddities: Vec<Oddity>,
+}
+
+/// What the style sheet in `body` loads. `content_type` is the value of its header; content
+/// codings are undone already.
+///
+/// Never fails. The tokens are those of CSS Syntax Level 3, so what stands in a comment, in
+/// another string or in a name is no address. Addresses are relative to the style sheet.
+#[must_use]
+pub fn read_css(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Css {
+    let (encoding, skip) = charset::of_css(body, content_type);
+    let body = &body[skip..];
+    let mut oddities = Vec::new();
+    if body.len() > limits.css_octets {
+        note(&mut oddities, What::CssTooLong, 1);
+    }
+    let body = &body[..body.len().min(limits.css_octets)];
+    let (text, undecodable) = encoding.decode_without_bom_handling(body);
+    if undecodable {
+        note(&mut oddities, What::UndecodableOctets, 1);
+    }
+    let mut links = Links::default();
+    let mut lines = Lines::of(&text);
+    let mut scan = Scan::new(&text, Place::Sheet);
+    while let Some(found) = scan.next() {
+        match links.room(&found.address, LinkKind::Resource, limits) {
+            Ok(href) => {
+                let kind = LinkKind::Resource;
+                links.push(Link::new(href, Element::StyleSheet, found.how(), kind));
+            }
+            Err(Some(what)) => note(&mut oddities, what, lines.at(scan.position())),
+            Err(None) => {}
+        }
+    }
+    Css {
+        links: links.found,
+        charset: encoding.name(),
+        oddities,
+    }
+}
+
+/// An address that CSS names.
+pub(crate) struct Found<'a> {
+    pub(crate) address: Cow<'a, str>,
+    /// It is another style sheet.
+    pub(crate) is_import: bool,
+}
+
+impl Found<'_> {
+    /// What names it.
+    pub(crate) fn how(&self) -> &'static str {
+        if self.is_import { "@import" } else { "url" }
+    }
+}
+
+/// The addresses in a style sheet.
+pub(crate) fn sheet(text: &str) -> impl Iterator<Item = Found<'_>> {
+    Scan::new(text, Place::Sheet)
+}
+
+/// The addresses in declarations, such as a `style` attribute holds.
+pub(crate) fn declarations(text: &str) -> impl Iterator<Item = Found<'_>> {
+    Scan::new(text, Place::Declarations)
+}
+
+/// Counts lines, going forward only.
+struct Lines<'a> {
+    text: &'a [u8],
+    counted_to: usize,
+    line: u64,
+}
+
+impl<'a> Lines<'a> {
+    fn of(text: &'a str) -> Lines<'a> {
+        Lines {
+            text: text.as_bytes(),
+            counted_to: 0,
+            line: 1,
+        }
+    }
+
+    fn at(&mut self, position: usize) -> u64 {
+        let passed = &self.text[self.counted_to..position];
+        self.line += passed.iter().filter(|&&octet| octet == b'\n').count() as u64;
+        self.counted_to = position;
+        self.line
+    }
+}

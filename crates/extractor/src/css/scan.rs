@@ -1,0 +1,430 @@
+//! The tokens of CSS (CSS Syntax Level 3, section 4), as far as they lead to addresses.
+
+use std::borrow::Cow;
+
+use super::Found;
+use crate::text::is_space;
+
+/// What the text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Sheet,
+    /// What stands between the braces of a rule.
+    Declarations,
+}
+
+/// Walks over CSS once, forwards, and gives the addresses in it.
+pub(super) struct Scan<'a> {
+    text: &'a str,
+    octets: &'a [u8],
+    at: usize,
+    place: Place,
+    /// Blocks and functions that are open, outermost first.
+    open: Vec<Open>,
+    /// The at-rule at hand, and how many blocks were open when it began.
+    rule: Option<(Rule, usize)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Open {
+    Curly,
+    Square,
+    /// Parentheses, or a function whose strings are no addresses.
+    Paren,
+    /// `url(` or `src(` before its string.
+    Url,
+    /// `image-set(`: each string is an address.
+    Images,
+}
+
+/// At-rules in which an address means something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    /// `@import`, before its address.
+    Import,
+    /// `@namespace` and such: what looks like an address is none.
+    Mute,
+}
+
+impl<'a> Scan<'a> {
+    pub(super) fn new(text: &'a str, place: Place) -> Scan<'a> {
+        Scan {
+            text,
+            octets: text.as_bytes(),
+            at: 0,
+            place,
+            open: Vec::new(),
+            rule: None,
+        }
+    }
+
+    /// Octets that were walked over.
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
+    /// Takes one token; gives the address that it is.
+    fn token(&mut self, first: u8) -> Option<Found<'a>> {
+        match first {
+            b'/' if self.peek(1) == Some(b'*') => self.comment(),
+            b'"' | b'\'' => return self.string(first).and_then(|text| self.took_string(text)),
+            b'#' => {
+                self.at += 1;
+                if self.peek(0).is_some_and(is_name) || self.is_escape(0) {
+                    self.name();
+                }
+            }
+            b'@' => {
+                self.at += 1;
+                if self.starts_name(0) {
+                    let name = self.name();
+                    self.at_rule(&name);
+                }
+            }
+            b'<' if self.rest().starts_with(b"<!--") => self.at += 4,
+            b'-' if self.rest().starts_with(b"-->") => self.at += 3,
+            b'0'..=b'9' => self.number(),
+            b'+' | b'-' | b'.' if self.starts_number() => self.number(),
+            _ if self.starts_name(0) => return self.word(),
+            b'(' => self.begin(Open::Paren),
+            b'[' => self.begin(Open::Square),
+            b'{' => {
+                self.end_rule();
+                self.begin(Open::Curly);
+            }
+            b')' => self.end(|open| !matches!(open, Open::Curly | Open::Square)),
+            b']' => self.end(|open| open == Open::Square),
+            b'}' => self.end(|open| open == Open::Curly),
+            b';' => {
+                self.end_rule();
+                self.at += 1;
+            }
+            _ => self.at += 1,
+        }
+        None
+    }
+
+    fn begin(&mut self, open: Open) {
+        self.open.push(open);
+        self.at += 1;
+    }
+
+    /// A closing bracket ends what was opened last, if that is its kind, and else nothing.
+    fn end(&mut self, is_kind: impl Fn(Open) -> bool) {
+        self.at += 1;
+        if self.open.last().copied().is_some_and(is_kind) {
+            self.open.pop();
+            if self.rule.is_some_and(|(_, depth)| depth > self.open.len()) {
+                self.rule = None;
+            }
+        }
+    }
+
+    fn at_rule(&mut self, name: &str) {
+        let is = |known: &str| name.eq_ignore_ascii_case(known);
+        // An `@import` within a block is invalid.
+        let at_top = self.place == Place::Sheet && self.open.is_empty();
+        let rule = if is("import") && at_top {
+            Rule::Import
+        } else if is("import") || is("namespace") || is("charset") {
+            Rule::Mute
+        } else {
+            return;
+        };
+        self.rule = Some((rule, self.open.len()));
+    }
+
+    fn end_rule(&mut self) {
+        if self.rule.is_some_and(|(_, depth)| depth == self.open.len()) {
+            self.rule = None;
+        }
+    }
+
+    /// The address that a string is, where it stands.
+    fn took_string(&mut self, text: Cow<'a, str>) -> Option<Found<'a>> {
+        let import = matches!(self.rule, Some((Rule::Import, depth)) if depth == self.open.len());
+        match self.open.last_mut() {
+            _ if import => {}
+            // Behind its string, `url(` holds modifiers only.
+            Some(open) if *open == Open::Url => *open = Open::Paren,
+            Some(Open::Images) => {}
+            _ => return None,
+        }
+        self.took_address(text)
+    }
+
+    /// The first address of an `@import` is a style sheet; what follows are its conditions.
+    fn took_address(&mut self, address: Cow<'a, str>) -> Option<Found<'a>> {
+        let is_import = match &mut self.rule {
+            None => false,
+            Some((Rule::Mute, _)) => return None,
+            Some((rule, _)) => {
+                *rule = Rule::Mute;
+                true
+            }
+        };
+        Some(Found { address, is_import })
+    }
+
+    /// A name, a function or a URL: "consume an ident-like token".
+    fn word(&mut self) -> Option<Found<'a>> {
+        let name = self.name();
+        if self.peek(0) != Some(b'(') {
+            return None;
+        }
+        let is = |known: &str| name.eq_ignore_ascii_case(known);
+        if !is("url") {
+            self.begin(if is("src") {
+                Open::Url
+            } else if is("image-set") || is("-webkit-image-set") || is("image") {
+                Open::Images
+            } else {
+                Open::Paren
+            });
+            return None;
+        }
+        self.begin(Open::Url);
+        self.skip_space();
+        if matches!(self.peek(0), Some(b'"' | b'\'')) {
+            return None;
+        }
+        self.open.pop();
+        let address = self.bare_url()?;
+        self.took_address(address)
+    }
+
+    /// The rest of a URL without quotes: "consume a url token".
+    fn bare_url(&mut self) -> Option<Cow<'a, str>> {
+        let mut parts = Parts::from(self.at);
+        while let Some(octet) = self.peek(0) {
+            match octet {
+                b')' => break,
+                b'\\' if self.is_escape(0) => self.escape(&mut parts),
+                _ if is_space(octet) => {
+                    let end = self.at;
+                    self.skip_space();
+                    if !matches!(self.peek(0), None | Some(b')')) {
+                        self.skip_bad_url();
+                        return None;
+                    }
+                    self.at += usize::from(self.at < self.octets.len());
+                    return Some(parts.end(self.text, end));
+                }
+                b'"' | b'\'' | b'(' | b'\\' | 0x01..=0x08 | 0x0b | 0x0e..=0x1f | 0x7f => {
+                    self.skip_bad_url();
+                    return None;
+                }
+                _ => self.at += 1,
+            }
+        }
+        let address = parts.end(self.text, self.at);
+        self.at += usize::from(self.at < self.octets.len());
+        Some(address)
+    }
+
+    fn skip_bad_url(&mut self) {
+        while let Some(octet) = self.peek(0) {
+            match octet {
+                b'\\' if self.is_escape(0) => self.escape(&mut Parts::from(self.at)),
+                b')' => {
+                    self.at += 1;
+                    return;
+                }
+                _ => self.at += 1,
+            }
+        }
+    }
+
+    /// A string; nothing where a line ends before it does.
+    fn string(&mut self, quote: u8) -> Option<Cow<'a, str>> {
+        self.at += 1;
+        let mut parts = Parts::from(self.at);
+        while let Some(octet) = self.peek(0) {
+            match octet {
+                _ if octet == quote => {
+                    let text = parts.end(self.text, self.at);
+                    self.at += 1;
+                    return Some(text);
+                }
+                b'\n' | b'\r' | 0x0c => return None,
+                b'\\' => match self.peek(1) {
+                    Some(b'\n' | b'\r' | 0x0c) | None => {
+                        parts.skip(self.text, self.at, "");
+                        self.at += 1;
+                        self.skip_newline();
+                        parts.resume(self.at);
+                    }
+                    Some(_) => self.escape(&mut parts),
+                },
+                _ => self.at += 1,
+            }
+        }
+        Some(parts.end(self.text, self.at))
+    }
+
+    fn name(&mut self) -> Cow<'a, str> {
+        let mut parts = Parts::from(self.at);
+        while let Some(octet) = self.peek(0) {
+            if is_name(octet) {
+                self.at += 1;
+            } else if self.is_escape(0) {
+                self.escape(&mut parts);
+            } else {
+                break;
+            }
+        }
+        parts.end(self.text, self.at)
+    }
+
+    /// A number and its unit, which may look like a name.
+    fn number(&mut self) {
+        self.at += 1;
+        while matches!(self.peek(0), Some(b'0'..=b'9' | b'.')) {
+            self.at += 1;
+        }
+        if self.starts_name(0) {
+            self.name();
+        }
+    }
+
+    fn comment(&mut self) {
+        let body = &self.octets[self.at + 2..];
+        let end = memchr::memmem::find(body, b"*/");
+        self.at = end.map_or(self.octets.len(), |end| self.at + 2 + end + 2);
+    }
+
+    /// "Consume an escaped code point", at its backslash.
+    fn escape(&mut self, parts: &mut Parts) {
+        let start = self.at;
+        self.at += 1;
+        let digits = self.rest().iter().take(6);
+        let digits = digits.take_while(|octet| octet.is_ascii_hexdigit()).count();
+        let mut buffer = [0; 4];
+        let meant = if digits > 0 {
+            let code = u32::from_str_radix(&self.text[self.at..self.at + digits], 16);
+            self.at += digits;
+            if !self.skip_newline() && self.peek(0).is_some_and(is_space) {
+                self.at += 1;
+            }
+            let meant = code.ok().filter(|code| *code != 0).and_then(char::from_u32);
+            meant.unwrap_or(char::REPLACEMENT_CHARACTER)
+        } else {
+            let meant = self.text[self.at..].chars().next();
+            self.at += meant.map_or(0, char::len_utf8);
+            meant.unwrap_or(char::REPLACEMENT_CHARACTER)
+        };
+        parts.skip(self.text, start, meant.encode_utf8(&mut buffer));
+        parts.resume(self.at);
+    }
+
+    /// Skips one end of a line, if there is one.
+    fn skip_newline(&mut self) -> bool {
+        let octets = match self.rest() {
+            [b'\r', b'\n', ..] => 2,
+            [b'\n' | b'\r' | 0x0c, ..] => 1,
+            _ => return false,
+        };
+        self.at += octets;
+        true
+    }
+
+    fn skip_space(&mut self) {
+        while self.peek(0).is_some_and(is_space) {
+            self.at += 1;
+        }
+    }
+
+    /// "Would start an ident sequence."
+    fn starts_name(&self, ahead: usize) -> bool {
+        match self.peek(ahead) {
+            Some(b'-') => {
+                self.peek(ahead + 1)
+                    .is_some_and(|next| next == b'-' || starts_name(next))
+                    || self.is_escape(ahead + 1)
+            }
+            Some(octet) => starts_name(octet) || self.is_escape(ahead),
+            None => false,
+        }
+    }
+
+    /// "Would start a number", behind a sign or with a dot.
+    fn starts_number(&self) -> bool {
+        let digit = |octet: Option<u8>| octet.is_some_and(|octet| octet.is_ascii_digit());
+        match (self.peek(0), self.peek(1)) {
+            (Some(b'.'), next) => digit(next),
+            (_, Some(b'.')) => digit(self.peek(2)),
+            (_, next) => digit(next),
+        }
+    }
+
+    /// Whether a backslash stands there that escapes something.
+    fn is_escape(&self, ahead: usize) -> bool {
+        self.peek(ahead) == Some(b'\\')
+            && !matches!(self.peek(ahead + 1), Some(b'\n' | b'\r' | 0x0c))
+    }
+
+    fn peek(&self, ahead: usize) -> Option<u8> {
+        self.octets.get(self.at + ahead).copied()
+    }
+
+    fn rest(&self) -> &'a [u8] {
+        &self.octets[self.at..]
+    }
+}
+
+impl<'a> Iterator for Scan<'a> {
+    type Item = Found<'a>;
+
+    fn next(&mut self) -> Option<Found<'a>> {
+        while let Some(first) = self.peek(0) {
+            if let Some(found) = self.token(first) {
+                return Some(found);
+            }
+        }
+        None
+    }
+}
+
+/// Text that is taken from its source piece by piece, and as it stands where nothing in it
+/// is escaped.
+struct Parts {
+    done: Option<String>,
+    from: usize,
+}
+
+impl Parts {
+    fn from(at: usize) -> Parts {
+        Parts {
+            done: None,
+            from: at,
+        }
+    }
+
+    /// Takes what stands before `to`, and `instead` of what stands there.
+    fn skip(&mut self, text: &str, to: usize, instead: &str) {
+        let done = self.done.get_or_insert_default();
+        done.push_str(&text[self.from..to]);
+        done.push_str(instead);
+    }
+
+    fn resume(&mut self, at: usize) {
+        self.from = at;
+    }
+
+    fn end(self, text: &str, to: usize) -> Cow<'_, str> {
+        let last = &text[self.from..to];
+        match self.done {
+            None => Cow::Borrowed(last),
+            Some(done) => Cow::Owned(done + last),
+        }
+    }
+}
+
+/// Octets of letters beyond ASCII are all part of names; NUL is read as U+FFFD.
+fn starts_name(octet: u8) -> bool {
+    octet.is_ascii_alphabetic() || octet == b'_' || octet >= 0x80 || octet == 0
+}
+
+fn is_name(octet: u8) -> bool {
+    starts_name(octet) || octet.is_ascii_digit() || octet == b'-'
+}

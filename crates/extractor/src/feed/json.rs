@@ -1,0 +1,263 @@
+//! JSON Feed (jsonfeed.org, version 1.1).
+
+use std::cell::RefCell;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::{ENCLOSURES, Feed, FeedEntry, FeedKind, FeedUrl, NEXT, address, collapsed, hint};
+use crate::limits::{Limits, What, note};
+use crate::text::trim;
+
+pub(super) fn read(text: &str, limits: &Limits, feed: &mut Feed) {
+    let into = Into {
+        feed: RefCell::new(feed),
+        limits,
+    };
+    let mut parser = serde_json::Deserializer::from_str(text);
+    let ended = Whole(&into).deserialize(&mut parser);
+    let feed = into.feed.into_inner();
+    if let Err(error) = ended {
+        let what = match error.is_eof() {
+            true => What::EndsEarly,
+            false => What::BrokenJson,
+        };
+        note(&mut feed.oddities, what, error.line() as u64);
+    }
+    if feed.kind == FeedKind::Unknown {
+        note(&mut feed.oddities, What::NotAFeed, 1);
+        feed.entries.clear();
+    }
+}
+
+/// Where what is read goes at once, so that it stays when the document breaks later.
+struct Into<'a, 'f> {
+    feed: RefCell<&'f mut Feed>,
+    limits: &'a Limits,
+}
+
+impl Into<'_, '_> {
+    fn url(&self, value: &str) -> Option<FeedUrl> {
+        match address(value, self.limits) {
+            Ok(href) => Some(FeedUrl::new(href?.to_owned(), None)),
+            Err(what) => {
+                note(&mut self.feed.borrow_mut().oddities, what, 1);
+                None
+            }
+        }
+    }
+
+    fn item(&self, item: Item) {
+        let url = [&item.url, &item.external_url].into_iter().flatten();
+        let entry = FeedEntry {
+            url: url.filter_map(|url| self.url(url.as_str())).next(),
+            title: collapsed(item.title.as_str(), self.limits.title_octets),
+            published: hint(item.date_published.as_str()),
+            updated: hint(item.date_modified.as_str()),
+            id: Some(trim(item.id.as_str()).to_owned())
+                .filter(|id| !id.is_empty() && id.len() <= self.limits.href_octets),
+            enclosures: item
+                .attachments
+                .0
+                .iter()
+                .filter_map(|attachment| self.url(attachment.url.as_str()))
+                .collect(),
+        };
+        let kept = self.feed.borrow_mut().keep(entry, self.limits);
+        if !kept {
+            note(&mut self.feed.borrow_mut().oddities, What::EntriesFull, 1);
+        }
+    }
+}
+
+/// The document.
+struct Whole<'i, 'a, 'f>(&'i Into<'a, 'f>);
+
+impl<'de> DeserializeSeed<'de> for Whole<'_, '_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Whole<'_, '_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON feed")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let into = self.0;
+        while let Some(name) = map.next_key::<Word>()? {
+            match name.as_str() {
+                "version" => {
+                    let version: Word = map.next_value()?;
+                    if version.as_str().contains("jsonfeed.org/version/") {
+                        into.feed.borrow_mut().kind = FeedKind::Json;
+                    }
+                }
+                "title" => {
+                    let title: Word = map.next_value()?;
+                    let title = collapsed(title.as_str(), into.limits.title_octets);
+                    into.feed.borrow_mut().title = title;
+                }
+                "home_page_url" => {
+                    let home: Word = map.next_value()?;
+                    let home = into.url(home.as_str());
+                    into.feed.borrow_mut().home = home;
+                }
+                "next_url" => {
+                    let next: Word = map.next_value()?;
+                    let next = into.url(next.as_str());
+                    let feed = &mut into.feed.borrow_mut().next;
+                    feed.extend(next);
+                    feed.truncate(NEXT);
+                }
+                "items" => map.next_value_seed(Items(into))?,
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The entries. Each is kept or forgotten before the next is read.
+struct Items<'i, 'a, 'f>(&'i Into<'a, 'f>);
+
+impl<'de> DeserializeSeed<'de> for Items<'_, '_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Items<'_, '_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the entries of a feed")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        while let Some(item) = items.next_element::<Item>()? {
+            self.0.item(item);
+        }
+        Ok(())
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Item {
+    id: Word,
+    url: Option<Word>,
+    external_url: Option<Word>,
+    title: Word,
+    date_published: Word,
+    date_modified: Word,
+    attachments: Attachments,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Attachment {
+    url: Word,
+}
+
+/// The first attachments of an entry.
+#[derive(Default)]
+struct Attachments(Vec<Attachment>);
+
+impl<'de> Deserialize<'de> for Attachments {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Attachments, D::Error> {
+        struct Some;
+        impl<'de> Visitor<'de> for Some {
+            type Value = Attachments;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("attachments")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Attachments, A::Error> {
+                let mut kept = Vec::new();
+                while let Option::Some(attachment) = all.next_element::<Attachment>()? {
+                    if kept.len() < ENCLOSURES {
+                        kept.push(attachment);
+                    }
+                }
+                Ok(Attachments(kept))
+            }
+
+            fn visit_unit<E>(self) -> Result<Attachments, E> {
+                Ok(Attachments::default())
+            }
+        }
+        deserializer.deserialize_any(Some)
+    }
+}
+
+/// A string; a number where a string should stand; empty for all else.
+#[derive(Default)]
+struct Word(String);
+
+impl Word {
+    fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Word {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Word, D::Error> {
+        deserializer.deserialize_any(AnyWord)
+    }
+}
+
+struct AnyWord;
+
+impl<'de> Visitor<'de> for AnyWord {
+    type Value = Word;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Word, E> {
+        Ok(Word(text.to_owned()))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Word, E> {
+        Ok(Word(number.to_string()))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Word, E> {
+        Ok(Word(number.to_string()))
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Word, E> {
+        Ok(Word::default())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Word, E> {
+        Ok(Word::default())
+    }
+
+    fn visit_unit<E>(self) -> Result<Word, E> {
+        Ok(Word::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Word, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Word::default())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Word, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Word::default())
+    }
+}

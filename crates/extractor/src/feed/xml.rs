@@ -1,0 +1,309 @@
+//! Feeds in XML: RSS 2.0, RSS 1.0 and Atom, read by one walk, since feeds mix their words.
+
+use super::{
+    ENCLOSURES, Feed, FeedEntry, FeedKind, FeedUrl, HINT_OCTETS, NEXT, address, collapsed, hint,
+};
+use crate::limits::{Limits, What};
+use crate::text::trim;
+use crate::xml::{Space, Step, Tag, Xml};
+
+pub(super) fn read(text: &str, limits: &Limits, feed: &mut Feed) {
+    let mut walk = Walk {
+        xml: Xml::new(text, limits),
+        limits,
+        feed,
+        entry: None,
+        outlined: None,
+        field: None,
+        value: String::new(),
+    };
+    while let Some(step) = walk.xml.next() {
+        let go_on = match step {
+            Step::Start(tag) => walk.start(&tag),
+            Step::Text(text) => {
+                walk.text(&text);
+                true
+            }
+            Step::End => walk.end(),
+        };
+        if !go_on {
+            break;
+        }
+    }
+    walk.finish_entry();
+    if walk.feed.kind == FeedKind::Unknown {
+        walk.xml.note(What::NotAFeed);
+    }
+    let oddities = std::mem::take(&mut walk.xml.oddities);
+    feed.oddities.extend(oddities);
+}
+
+/// What the text at hand says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Field {
+    Title,
+    /// The address, where it is text: RSS.
+    Link,
+    /// The id of an Atom entry.
+    Id,
+    /// The id of an RSS entry, and whether it is its address too.
+    Guid {
+        is_address: bool,
+    },
+    Published,
+    Updated,
+}
+
+struct Walk<'a> {
+    xml: Xml<'a>,
+    limits: &'a Limits,
+    feed: &'a mut Feed,
+    /// The entry that is open, and the depth of its element.
+    entry: Option<(FeedEntry, usize)>,
+    /// The depth of the element whose children speak of the whole feed.
+    outlined: Option<usize>,
+    field: Option<(Field, usize)>,
+    value: String,
+}
+
+impl Walk<'_> {
+    /// Takes a start tag; false where the document is no feed, or there is no more room.
+    fn start(&mut self, tag: &Tag<'_>) -> bool {
+        let depth = self.xml.depth();
+        if depth == 1 {
+            return self.root(tag);
+        }
+        let core = matches!(tag.space, Space::None | Space::Atom);
+        if self.entry.is_none() && core && matches!(tag.name(), "item" | "entry") {
+            if self.feed.entries.len() >= self.limits.feed_entries {
+                self.xml.note(What::EntriesFull);
+                return false;
+            }
+            let entry = FeedEntry {
+                // An item of RSS 1.0 is named by what it is about.
+                id: tag.short_attribute("rdf:about", self.limits.href_octets),
+                ..FeedEntry::default()
+            };
+            self.entry = Some((entry, depth));
+            return true;
+        }
+        if depth == 2 && core && tag.name() == "channel" {
+            self.outlined = Some(depth);
+            return true;
+        }
+        let around = self
+            .entry
+            .as_ref()
+            .map(|(_, depth)| *depth)
+            .or(self.outlined);
+        if around == Some(depth - 1) {
+            self.child(tag, depth);
+        }
+        true
+    }
+
+    fn root(&mut self, tag: &Tag<'_>) -> bool {
+        self.feed.kind = match (tag.name(), tag.space) {
+            ("rss", _) => FeedKind::Rss2,
+            ("feed", Space::Atom | Space::None) => {
+                self.outlined = Some(1);
+                FeedKind::Atom
+            }
+            ("RDF", Space::Rdf) => FeedKind::Rss1,
+            _ => return false,
+        };
+        true
+    }
+
+    /// Takes a child of an entry or of what speaks of the feed.
+    fn child(&mut self, tag: &Tag<'_>, depth: usize) {
+        let field = match (tag.space, tag.name()) {
+            (Space::None | Space::Atom, "link") if self.is_atom_link(tag) => {
+                self.atom_link(tag);
+                None
+            }
+            (Space::None, "link") => Some(Field::Link),
+            (Space::None | Space::Atom, "title") => Some(Field::Title),
+            (Space::Atom, "id") => Some(Field::Id),
+            (Space::None, "guid") => {
+                let is = tag.short_attribute("isPermaLink", HINT_OCTETS);
+                let is_address = !is.is_some_and(|is| is.eq_ignore_ascii_case("false"));
+                Some(Field::Guid { is_address })
+            }
+            (Space::None, "pubDate") | (Space::Atom, "published" | "issued" | "created") => {
+                Some(Field::Published)
+            }
+            (Space::DublinCore, "date" | "issued" | "created") => Some(Field::Published),
+            (Space::Atom, "updated" | "modified") | (Space::DublinCore, "modified") => {
+                Some(Field::Updated)
+            }
+            (Space::None, "enclosure") => {
+                self.enclosure(tag.attribute("url").as_deref());
+                None
+            }
+            (Space::Atom, "content") => {
+                self.content_elsewhere(tag);
+                None
+            }
+            _ => None,
+        };
+        if let Some(field) = field {
+            self.value.clear();
+            self.field = Some((field, depth));
+        }
+    }
+
+    /// A link of Atom has its address in an attribute, also where it stands in RSS.
+    fn is_atom_link(&self, tag: &Tag<'_>) -> bool {
+        tag.space == Space::Atom || tag.attribute("href").is_some()
+    }
+
+    fn atom_link(&mut self, tag: &Tag<'_>) {
+        let rel = tag.short_attribute("rel", HINT_OCTETS);
+        let rel = rel.as_deref().map_or("alternate", trim);
+        let rel = rel
+            .strip_prefix("http://www.iana.org/assignments/relation/")
+            .unwrap_or(rel);
+        let href = tag.attribute("href");
+        let is = |name: &str| rel.eq_ignore_ascii_case(name);
+        if is("enclosure") {
+            return self.enclosure(href.as_deref());
+        }
+        let Some(url) = href.and_then(|href| self.url(&href)) else {
+            return;
+        };
+        match &mut self.entry {
+            Some((entry, _)) if is("alternate") => {
+                entry.url.get_or_insert(url);
+            }
+            Some(_) => {}
+            None if is("alternate") => {
+                self.feed.home.get_or_insert(url);
+            }
+            None if (is("next") || is("prev-archive")) && self.feed.next.len() < NEXT => {
+                self.feed.next.push(url);
+            }
+            None => {}
+        }
+    }
+
+    fn enclosure(&mut self, href: Option<&str>) {
+        let url = href.and_then(|href| self.url(href));
+        if let (Some((entry, _)), Some(url)) = (&mut self.entry, url)
+            && entry.enclosures.len() < ENCLOSURES
+        {
+            entry.enclosures.push(url);
+        }
+    }
+
+    /// Content of Atom that lies elsewhere, of an entry without another address.
+    fn content_elsewhere(&mut self, tag: &Tag<'_>) {
+        let url = tag.attribute("src").and_then(|src| self.url(&src));
+        if let (Some((entry, _)), Some(url)) = (&mut self.entry, url) {
+            entry.url.get_or_insert(url);
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        // Titles of Atom may be XHTML: the text of the elements within counts too.
+        let within = match self.field {
+            Some((Field::Title, depth)) => self.xml.depth() >= depth,
+            Some((_, depth)) => self.xml.depth() == depth,
+            None => false,
+        };
+        let most = self.limits.href_octets.max(self.limits.title_octets);
+        if within && self.value.len() <= most {
+            self.value.push_str(text);
+        }
+    }
+
+    fn end(&mut self) -> bool {
+        let ended = self.xml.depth() + 1;
+        if self.field.is_some_and(|(_, depth)| depth == ended) {
+            self.finish_field();
+        }
+        if self
+            .entry
+            .as_ref()
+            .is_some_and(|(_, depth)| *depth == ended)
+        {
+            self.finish_entry();
+        }
+        if self.outlined == Some(ended) && ended > 1 {
+            self.outlined = None;
+        }
+        true
+    }
+
+    fn finish_field(&mut self) {
+        let Some((field, _)) = self.field.take() else {
+            return;
+        };
+        let value = std::mem::take(&mut self.value);
+        match (field, &mut self.entry) {
+            (Field::Title, Some((entry, _))) => {
+                let title = collapsed(&value, self.limits.title_octets);
+                entry.title = entry.title.take().or(title);
+            }
+            (Field::Title, None) => {
+                let title = collapsed(&value, self.limits.title_octets);
+                self.feed.title = self.feed.title.take().or(title);
+            }
+            (Field::Published, Some((entry, _))) => {
+                entry.published = entry.published.take().or_else(|| hint(&value));
+            }
+            (Field::Updated, Some((entry, _))) => {
+                entry.updated = entry.updated.take().or_else(|| hint(&value));
+            }
+            (Field::Link, _) => self.link(&value),
+            (Field::Id, _) => self.id(&value, false),
+            (Field::Guid { is_address }, _) => self.id(&value, is_address),
+            (Field::Published | Field::Updated, None) => {}
+        }
+        self.value = value;
+    }
+
+    /// Takes an address that is text; it outweighs an id that is one too.
+    fn link(&mut self, value: &str) {
+        let Some(url) = self.url(value) else { return };
+        match &mut self.entry {
+            Some((entry, _)) => {
+                let from_id = |known: &FeedUrl| entry.id.as_deref() == Some(&known.href);
+                if entry.url.as_ref().is_none_or(from_id) {
+                    entry.url = Some(url);
+                }
+            }
+            None => {
+                self.feed.home.get_or_insert(url);
+            }
+        }
+    }
+
+    fn id(&mut self, value: &str, is_address: bool) {
+        let value = trim(value);
+        if value.is_empty() || value.len() > self.limits.href_octets {
+            return;
+        }
+        let url = is_address.then(|| self.url(value)).flatten();
+        if let Some((entry, _)) = &mut self.entry {
+            entry.id = Some(value.to_owned());
+            entry.url = entry.url.take().or(url);
+        }
+    }
+
+    fn url(&mut self, value: &str) -> Option<FeedUrl> {
+        match address(value, self.limits) {
+            Ok(href) => Some(FeedUrl::new(href?.to_owned(), self.xml.base())),
+            Err(what) => {
+                self.xml.note(what);
+                None
+            }
+        }
+    }
+
+    fn finish_entry(&mut self) {
+        if let Some((entry, _)) = self.entry.take() {
+            self.feed.keep(entry, self.limits);
+        }
+    }
+}

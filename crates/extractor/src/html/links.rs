@@ -1,0 +1,468 @@
+//! Which links the tags of a page hold.
+
+use html5ever::{LocalName, local_name};
+
+use super::consumer::{At, Space};
+use super::holders::{Holds, holders};
+use super::srcset;
+use super::tag::Attributes;
+use crate::css;
+use crate::limits::{Limits, Oddity, What, note};
+use crate::link::{Element, Link, LinkKind, Links, kind_of_link};
+use crate::rel::Rel;
+use crate::text::{Collapsed, trim};
+
+/// Files that one tag names beside a code base; each carries it along.
+const ARCHIVES: usize = 32;
+/// Octets of such a code base.
+const CODEBASE_OCTETS: usize = 1024;
+
+/// Gathers links from the tags of a page.
+pub(super) struct LinkReader {
+    limits: Limits,
+    links: Links,
+    /// The link whose text is being read, by its position in the page's links.
+    anchor: Option<usize>,
+    anchor_text: Collapsed,
+    /// Whether a form is open, and sent by GET.
+    form: Option<bool>,
+}
+
+/// Where a tag's links go, and what they have in common.
+struct Spot<'a> {
+    oddities: &'a mut Vec<Oddity>,
+    line: u64,
+    element: Element,
+}
+
+impl LinkReader {
+    pub(super) fn new(limits: &Limits) -> LinkReader {
+        LinkReader {
+            links: Links::default(),
+            anchor: None,
+            anchor_text: Collapsed::new(limits.text_octets),
+            form: None,
+            limits: limits.clone(),
+        }
+    }
+
+    pub(super) fn into_links(self) -> Vec<Link> {
+        self.links.found
+    }
+
+    /// Takes a start tag that is shown.
+    pub(super) fn start(
+        &mut self,
+        name: &LocalName,
+        attributes: Attributes<'_>,
+        at: At,
+        oddities: &mut Vec<Oddity>,
+    ) {
+        let mut spot = Spot {
+            oddities,
+            line: at.line,
+            element: Element::Any,
+        };
+        if let Some(style) = attributes.get("style").filter(|style| style.contains('(')) {
+            let found = css::declarations(style);
+            self.css(found, "style", &mut spot);
+        }
+        match at.space {
+            Space::Html => self.html(name, attributes, &mut spot),
+            Space::Svg => self.svg(name, attributes, &mut spot),
+            Space::Math => self.math(attributes, &mut spot),
+        }
+    }
+
+    /// Takes an end tag that is shown.
+    pub(super) fn end(&mut self, name: &LocalName, oddities: &mut Vec<Oddity>, line: u64) {
+        match *name {
+            local_name!("a") => self.end_anchor(oddities, line),
+            local_name!("form") => self.form = None,
+            ref name if self.anchor.is_some() && separates_words(name) => {
+                self.anchor_text.separate();
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether text belongs to a link.
+    pub(super) fn wants_text(&self) -> bool {
+        self.anchor.is_some()
+    }
+
+    /// Takes text of the page.
+    pub(super) fn text(&mut self, text: &str) {
+        self.anchor_text.push(text);
+    }
+
+    /// Ends the link whose text is being read, if there is one.
+    pub(super) fn end_anchor(&mut self, oddities: &mut Vec<Oddity>, line: u64) {
+        let Some(position) = self.anchor.take() else {
+            return;
+        };
+        let (text, cut) = self.anchor_text.take();
+        if cut {
+            note(oddities, What::TextCut, line);
+        }
+        self.links.found[position].text = text;
+    }
+
+    /// Takes the text of a `style` element.
+    pub(super) fn style_element(&mut self, text: &str, oddities: &mut Vec<Oddity>, line: u64) {
+        let element = Element::Style;
+        let mut spot = Spot {
+            oddities,
+            line,
+            element,
+        };
+        self.css(css::sheet(text), "", &mut spot);
+    }
+
+    /// Takes the target of a `meta` that refreshes.
+    pub(super) fn refresh(&mut self, target: &str, oddities: &mut Vec<Oddity>, line: u64) {
+        let element = Element::MetaRefresh;
+        let mut spot = Spot {
+            oddities,
+            line,
+            element,
+        };
+        self.add(target, "content", LinkKind::Page, &mut spot);
+    }
+
+    fn html(&mut self, name: &LocalName, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+        if let Some((element, held)) = holders(name) {
+            spot.element = element;
+            for (attribute, value) in attributes.pairs() {
+                let Some(holder) = held.iter().find(|holder| holder.attribute == attribute) else {
+                    continue;
+                };
+                match holder.holds {
+                    Holds::Address if trim(value).is_empty() => {}
+                    Holds::Address => self.add(value, holder.attribute, holder.kind, spot),
+                    Holds::Srcset => self.srcset(value, holder.attribute, spot),
+                }
+            }
+        } else {
+            self.html_by_more(name, attributes, spot);
+        }
+        if self.anchor.is_some() && separates_words(name) {
+            self.anchor_text.separate();
+        }
+    }
+
+    /// Elements whose attributes must be seen together.
+    fn html_by_more(&mut self, name: &LocalName, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+        match *name {
+            local_name!("a") => self.anchor(attributes, &["href"], spot),
+            local_name!("area") => self.area(attributes, spot),
+            local_name!("link") => self.link_element(attributes, spot),
+            local_name!("frame") => self.frame(attributes, Element::Frame, spot),
+            local_name!("iframe") => self.frame(attributes, Element::Iframe, spot),
+            local_name!("embed") => {
+                spot.element = Element::Embed;
+                self.add_if_there(attributes, "src", kind_of_object(attributes), spot);
+            }
+            local_name!("object") => self.object(attributes, spot),
+            local_name!("applet") => self.applet(attributes, spot),
+            local_name!("form") => self.form(attributes, spot),
+            local_name!("button") => {
+                spot.element = Element::Button;
+                self.form_action(attributes, spot);
+            }
+            local_name!("input") => {
+                spot.element = Element::Input;
+                if attributes.says("type", "image") {
+                    self.add_if_there(attributes, "src", LinkKind::Resource, spot);
+                }
+                self.form_action(attributes, spot);
+            }
+            _ => {}
+        }
+    }
+
+    fn svg(&mut self, name: &LocalName, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+        spot.element = match &**name {
+            "a" => {
+                return self.anchor(attributes, &["href", "xlink:href"], spot);
+            }
+            "image" => Element::SvgImage,
+            "use" => Element::SvgUse,
+            "feimage" => Element::SvgFeImage,
+            "script" => Element::Script,
+            _ => return,
+        };
+        for attribute in ["href", "xlink:href"] {
+            self.add_if_there(attributes, attribute, LinkKind::Resource, spot);
+        }
+    }
+
+    /// Any element of MathML may be a link (MathML 3 section 2.1.6).
+    fn math(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+        spot.element = Element::Math;
+        for attribute in ["href", "xlink:href"] {
+            self.add_if_there(attributes, attribute, LinkKind::Page, spot);
+        }
+    }
+
+    /// Takes an `a`, whose address is the first of `names` that it has.
+    fn anchor(&mut self, attributes: Attributes<'_>, names: &[&'static str], spot: &mut Spot<'_>) {
+        // An `a` within an `a` ends the outer one.
+        self.end_anchor(spot.oddities, spot.line);
+        spot.element = Element::A;
+        let held = names
+            .iter()
+            .find_map(|name| Some((*name, attributes.get(name)?)));
+        let Some((name, href)) = held else { return };
+        if let Some(href) = self.room(href, LinkKind::Page, spot) {
+            let link = Link::new(href, Element::A, name, LinkKind::Page);
+            self.anchor = Some(self.links.push(typed(link, attributes)));
+        }
+    }
+
+    fn area(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+        let Some(href) = attributes.get("href") else {
+            return;
+        };
+        let Some(href) = self.room(href, LinkKind::Page, spot) else {
+            return;
+        };
+        let mut alt = Collapsed::new(self.limits.text_octets);
+        alt.push(attributes.get("alt").unwrap_or_default());
+        let (text, cut) = alt.take();
+        if cut {
+            note(spot.oddities, What::TextCut, spot.line);
+        }
+        let link = Link::new(href, Element::Area, "href", LinkKind::Page);
+        let link = typed(link, attributes);
+        self.links.push(Link { text, ..link });
+    }
+
+    fn link_element(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+        spot.element = Element::Link;
+        let link = Link::new(String::new(), Element::Link, "href", LinkKind::Other);
+        let link = typed(link, attributes);
+        let kind = kind_of_link(link.rel, link.media_type.as_deref());
+        let href = attributes.get("href").filter(|href| !trim(href).is_empty());
+        if let Some(href) = href.and_then(|href| self.room(href, kind, spot)) {
+            self.links.push(Link { href, kind, ..link });
+        }
+        if kind == LinkKind::Resource
+            && let Some(value) = attributes.get("imagesrcset")
+        {
+            self.srcset(value, "imagesrcset", spot);
+        }
+    }
+
+    fn frame(&mut self, attributes: Attributes<'_>, element: Element, spot: &mut Spot<'_>) {
+        spot.element = element;
+        // The content of `srcdoc` is shown in the place of what `src` names.
+        if element == Element::Frame || attributes.get("srcdoc").is_none() {
+            self.add_if_there(attributes, "src", LinkKind::Page, spot);
+        }
+        self.add_if_there(attributes, "longdesc", LinkKind::Page, spot);
+    }
+
+    fn object(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+        spot.element = Element::Object;
+        let base = attributes.get("codebase").unwrap_or_default();
+        if let Some(data) = attributes.get("data") {
+            self.add_below(base, data, "data", kind_of_object(attributes), spot);
+        }
+        if let Some(archive) = attributes.get("archive") {
+            let files = archive.split_ascii_whitespace().take(ARCHIVES);
+            for file in files {
+                self.add_below(base, file, "archive", LinkKind::Resource, spot);
+            }
+        }
+    }
+
+    fn applet(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+        spot.element = Element::Applet;
+        let base = attributes.get("codebase").unwrap_or_default();
+        for attribute in ["code", "object"] {
+            if let Some(file) = attributes.get(attribute) {
+                self.add_below(base, file, attribute, LinkKind::Resource, spot);
+            }
+        }
+        if let Some(archive) = attributes.get("archive") {
+            for file in archive.split(',').take(ARCHIVES) {
+                self.add_below(base, file, "archive", LinkKind::Resource, spot);
+            }
+        }
+    }
+
+    fn form(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+        // A form within a form is none.
+        if self.form.is_some() {
+            return;
+        }
+        let method = attributes.get("method").unwrap_or_default();
+        let other = ["post", "dialog"];
+        let get = !other.iter().any(|other| method.eq_ignore_ascii_case(other));
+        self.form = Some(get);
+        spot.element = Element::Form;
+        if get {
+            self.add_if_there(attributes, "action", LinkKind::Form, spot);
+        }
+    }
+
+    /// Where a button sends its form instead.
+    fn form_action(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+        let get = match attributes.get("formmethod") {
+            Some(method) => !["post", "dialog"]
+                .iter()
+                .any(|other| method.eq_ignore_ascii_case(other)),
+            None => self.form.unwrap_or(false),
+        };
+        if get {
+            self.add_if_there(attributes, "formaction", LinkKind::Form, spot);
+        }
+    }
+
+    fn srcset(&mut self, value: &str, attribute: &'static str, spot: &mut Spot<'_>) {
+        for address in srcset::addresses(value) {
+            self.add(address, attribute, LinkKind::Resource, spot);
+        }
+    }
+
+    /// Adds what a piece of CSS names; `attribute` where it stands in one.
+    fn css<'c>(
+        &mut self,
+        found: impl Iterator<Item = css::Found<'c>>,
+        attribute: &'static str,
+        spot: &mut Spot<'_>,
+    ) {
+        for found in found {
+            let how = if attribute.is_empty() {
+                found.how()
+            } else {
+                attribute
+            };
+            self.add(&found.address, how, LinkKind::Resource, spot);
+        }
+    }
+
+    fn add_if_there(
+        &mut self,
+        attributes: Attributes<'_>,
+        name: &'static str,
+        kind: LinkKind,
+        spot: &mut Spot<'_>,
+    ) {
+        let held = attributes.get(name).filter(|value| !trim(value).is_empty());
+        if let Some(value) = held {
+            self.add(value, name, kind, spot);
+        }
+    }
+
+    /// Adds a file that lies below a code base.
+    fn add_below(
+        &mut self,
+        base: &str,
+        file: &str,
+        name: &'static str,
+        kind: LinkKind,
+        spot: &mut Spot<'_>,
+    ) {
+        let (base, file) = (trim(base), trim(file));
+        if file.is_empty() {
+            return;
+        }
+        if base.len() > CODEBASE_OCTETS {
+            return note(spot.oddities, What::HrefTooLong, spot.line);
+        }
+        self.add(&below(base, file), name, kind, spot);
+    }
+
+    fn add(&mut self, href: &str, attribute: &'static str, kind: LinkKind, spot: &mut Spot<'_>) {
+        if let Some(href) = self.room(href, kind, spot) {
+            self.links
+                .push(Link::new(href, spot.element, attribute, kind));
+        }
+    }
+
+    /// The address as it is kept, if it is.
+    fn room(&self, href: &str, kind: LinkKind, spot: &mut Spot<'_>) -> Option<String> {
+        match self.links.room(href, kind, &self.limits) {
+            Ok(href) => Some(href),
+            Err(what) => {
+                if let Some(what) = what {
+                    note(spot.oddities, what, spot.line);
+                }
+                None
+            }
+        }
+    }
+}
+
+/// A link with the types and the media type that its tag gives it.
+fn typed(link: Link, attributes: Attributes<'_>) -> Link {
+    let rel = attributes.get("rel").map(Rel::parse).unwrap_or_default();
+    // Parameters and absurd lengths say nothing about the kind.
+    let media_type = attributes.get("type").map(media_type);
+    Link {
+        rel,
+        media_type: media_type.filter(|value| !value.is_empty() && value.len() <= 255),
+        ..link
+    }
+}
+
+/// A media type without its parameters.
+fn media_type(value: &str) -> String {
+    trim(value.split(';').next().unwrap_or_default()).to_ascii_lowercase()
+}
+
+/// An object that is a page is a frame.
+fn kind_of_object(attributes: Attributes<'_>) -> LinkKind {
+    match attributes.get("type").map(media_type).as_deref() {
+        Some("text/html" | "application/xhtml+xml") => LinkKind::Page,
+        _ => LinkKind::Resource,
+    }
+}
+
+/// `file` within the folder `base`, unless it says itself where it lies.
+fn below(base: &str, file: &str) -> String {
+    let scheme = file.split(['/', '?', '#']).next().unwrap_or_default();
+    if base.is_empty() || file.starts_with('/') || scheme.contains(':') {
+        return file.to_owned();
+    }
+    let slash = if base.ends_with('/') { "" } else { "/" };
+    format!("{base}{slash}{file}")
+}
+
+/// Elements that begin a new line, or a new cell: the words around them are two.
+fn separates_words(name: &LocalName) -> bool {
+    matches!(
+        *name,
+        local_name!("br")
+            | local_name!("p")
+            | local_name!("div")
+            | local_name!("li")
+            | local_name!("ul")
+            | local_name!("ol")
+            | local_name!("dl")
+            | local_name!("dt")
+            | local_name!("dd")
+            | local_name!("td")
+            | local_name!("th")
+            | local_name!("tr")
+            | local_name!("table")
+            | local_name!("h1")
+            | local_name!("h2")
+            | local_name!("h3")
+            | local_name!("h4")
+            | local_name!("h5")
+            | local_name!("h6")
+            | local_name!("hr")
+            | local_name!("section")
+            | local_name!("article")
+            | local_name!("header")
+            | local_name!("footer")
+            | local_name!("blockquote")
+            | local_name!("pre")
+            | local_name!("figure")
+            | local_name!("figcaption")
+            | local_name!("option")
+    )
+}

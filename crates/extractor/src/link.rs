@@ -1,0 +1,248 @@
+//! Links, as documents hold them.
+
+use crate::limits::{Limits, What};
+use crate::rel::Rel;
+use crate::text::trim;
+
+/// A link, as it stands in a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Link {
+    /// The address as written, without white space at its ends; not resolved, so it may
+    /// be relative, empty (this page), or nothing that a crawler can use.
+    pub href: String,
+    /// The element that holds it.
+    pub element: Element,
+    /// The attribute that holds it, in lower case. In CSS, `url` or `@import`; in a header,
+    /// the header's name.
+    pub attribute: &'static str,
+    /// What following it is good for.
+    pub kind: LinkKind,
+    /// Its link types.
+    pub rel: Rel,
+    /// The media type that the document says the target has, in lower case.
+    pub media_type: Option<String>,
+    /// The text of an `a`, white space collapsed; the `alt` of an `area`. `None` where
+    /// empty.
+    pub text: Option<String>,
+}
+
+impl Link {
+    /// A link without types or text.
+    pub(crate) fn new(
+        href: String,
+        element: Element,
+        attribute: &'static str,
+        kind: LinkKind,
+    ) -> Link {
+        Link {
+            href,
+            element,
+            attribute,
+            kind,
+            rel: Rel::default(),
+            media_type: None,
+            text: None,
+        }
+    }
+}
+
+/// What following a link is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum LinkKind {
+    /// A person could follow it, or sees the target as a part of the page (a frame).
+    Page,
+    /// A browser loads it to show the page: a style sheet, a script, an image.
+    Resource,
+    /// A feed of the site's news (RSS, Atom, JSON Feed).
+    Feed,
+    /// Where a form is sent by GET.
+    Form,
+    /// None of these: a hint about a connection, an interface for programs, the source of
+    /// a quotation, an unknown `rel`.
+    Other,
+}
+
+macro_rules! elements {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal;)*) => {
+        /// Where a link stands.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum Element {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Element {
+            /// The element's name in lower case; `meta` for a refresh, `*` for any element's
+            /// `style`, `css` for a style sheet, `http` for a header.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Element::$variant => $name,)*
+                }
+            }
+        }
+    };
+}
+
+elements! {
+    /// `<a href>`, in HTML or SVG.
+    A = "a";
+    /// `<area href>`
+    Area = "area";
+    /// `<link href imagesrcset>`
+    Link = "link";
+    /// `<frame src longdesc>`
+    Frame = "frame";
+    /// `<iframe src longdesc>`
+    Iframe = "iframe";
+    /// `<meta http-equiv=refresh content="..; url=..">`
+    MetaRefresh = "meta";
+    /// `<img src srcset lowsrc longdesc>`
+    Img = "img";
+    /// `<source src srcset>`, of a picture, a video or a sound.
+    Source = "source";
+    /// `<video src poster>`
+    Video = "video";
+    /// `<audio src>`
+    Audio = "audio";
+    /// `<bgsound src>`
+    Bgsound = "bgsound";
+    /// `<track src>`
+    Track = "track";
+    /// `<embed src>`
+    Embed = "embed";
+    /// `<object data archive>`
+    Object = "object";
+    /// `<applet code object archive>`
+    Applet = "applet";
+    /// `<script src>`; in SVG `href` and `xlink:href`.
+    Script = "script";
+    /// `<form action>` with the method GET.
+    Form = "form";
+    /// `<input type=image src>`, `<input formaction>`
+    Input = "input";
+    /// `<button formaction>`
+    Button = "button";
+    /// `<body background>`
+    Body = "body";
+    /// `<table background>`
+    Table = "table";
+    /// `<thead background>`
+    Thead = "thead";
+    /// `<tbody background>`
+    Tbody = "tbody";
+    /// `<tfoot background>`
+    Tfoot = "tfoot";
+    /// `<tr background>`
+    Tr = "tr";
+    /// `<td background>`
+    Td = "td";
+    /// `<th background>`
+    Th = "th";
+    /// `<blockquote cite>`
+    Blockquote = "blockquote";
+    /// `<q cite>`
+    Q = "q";
+    /// `<del cite>`
+    Del = "del";
+    /// `<ins cite>`
+    Ins = "ins";
+    /// The text of a `style` element, in HTML or SVG.
+    Style = "style";
+    /// The `style` attribute of any element.
+    Any = "*";
+    /// `<image href>` of SVG.
+    SvgImage = "image";
+    /// `<use href>` of SVG.
+    SvgUse = "use";
+    /// `<feImage href>` of SVG.
+    SvgFeImage = "feimage";
+    /// The `href` of any element of MathML.
+    Math = "math";
+    /// A style sheet that is a document of its own.
+    StyleSheet = "css";
+    /// A header of the answer: `Link` or `Refresh`.
+    Header = "http";
+}
+
+/// What a `link` element or header is good for, by its types and the media type it declares.
+pub(crate) fn kind_of_link(rel: Rel, media_type: Option<&str>) -> LinkKind {
+    if rel.intersects(Rel::RESOURCES) {
+        return LinkKind::Resource;
+    }
+    if !rel.intersects(Rel::PAGES) {
+        return LinkKind::Other;
+    }
+    match media_type {
+        Some("application/rss+xml" | "application/atom+xml" | "application/feed+json") => {
+            LinkKind::Feed
+        }
+        // oEmbed, sitemaps and other things for programs; no person reads them.
+        Some(other) if is_data(other) => LinkKind::Other,
+        _ => LinkKind::Page,
+    }
+}
+
+fn is_data(media_type: &str) -> bool {
+    let html = media_type.contains("xhtml");
+    !html && (media_type.contains("json") || media_type.contains("xml"))
+}
+
+/// Links as they are gathered, up to the limits.
+#[derive(Debug, Default)]
+pub(crate) struct Links {
+    pub(crate) found: Vec<Link>,
+    /// How many of them are resources.
+    resources: usize,
+}
+
+impl Links {
+    /// The address that `href` is, if there is room for such a link. An address of a resource
+    /// that stands in the document itself (a fragment, a `data:` URL) is none.
+    ///
+    /// # Errors
+    /// The limit that leaves no room; `None` where nothing is lost.
+    pub(crate) fn room(
+        &self,
+        href: &str,
+        kind: LinkKind,
+        limits: &Limits,
+    ) -> Result<String, Option<What>> {
+        let href = trim(href);
+        if kind == LinkKind::Resource {
+            if href.is_empty() || stands_here(href) {
+                return Err(None);
+            }
+            if self.resources >= limits.resources {
+                return Err(Some(What::ResourcesFull));
+            }
+        } else if self.found.len() - self.resources >= limits.links {
+            return Err(Some(What::LinksFull));
+        }
+        if href.len() > limits.href_octets {
+            return Err(Some(What::HrefTooLong));
+        }
+        Ok(href.to_owned())
+    }
+
+    /// Adds a link for which there was room; gives its position.
+    pub(crate) fn push(&mut self, link: Link) -> usize {
+        self.resources += usize::from(link.kind == LinkKind::Resource);
+        self.found.push(link);
+        self.found.len() - 1
+    }
+}
+
+/// Whether a resource is a part of the document, or made by a script.
+fn stands_here(href: &str) -> bool {
+    let scheme = |name: &str| {
+        href.get(..name.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(name))
+    };
+    href.starts_with('#')
+        || ["data:", "blob:", "about:", "javascript:"]
+            .into_iter()
+            .any(scheme)
+}

@@ -1,0 +1,250 @@
+//! XML as it is met on the web: read in one walk, and mended where that is safe.
+//!
+//! Entities that a document declares are never expanded and nothing outside of it is read, so no
+//! few octets become many. End tags that fit nothing are passed over, and one that fits an
+//! element further out ends those within.
+
+mod names;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use quick_xml::Reader;
+use quick_xml::escape::resolve_predefined_entity;
+use quick_xml::events::{BytesRef, BytesStart, Event};
+
+use crate::base::Base;
+use crate::limits::{Limits, Oddity, What, note};
+use names::{Bindings, Space as Namespace, fingerprint};
+
+pub(crate) use names::Space;
+
+/// How many open elements an end tag may end at once.
+const MENDED_LEVELS: usize = 32;
+
+/// One step of a walk over a document.
+pub(crate) enum Step<'a> {
+    /// An element begins. One without content ends in the next step.
+    Start(Tag<'a>),
+    /// Text, or a part of it; references are resolved.
+    Text(Cow<'a, str>),
+    /// The innermost element ends.
+    End,
+}
+
+/// The start tag of an element.
+pub(crate) struct Tag<'a> {
+    tag: BytesStart<'a>,
+    pub(crate) space: Space,
+    attributes: usize,
+}
+
+impl Tag<'_> {
+    /// The name without its prefix.
+    pub(crate) fn name(&self) -> &str {
+        self.tag.local_name().into_inner()
+    }
+
+    /// The value of an attribute, by its name with its prefix.
+    pub(crate) fn attribute(&self, name: &str) -> Option<String> {
+        let mut attributes = self.tag.html_attributes();
+        // Without checks each attribute is looked at once, and not held against all before it.
+        let attributes = attributes.with_checks(false).take(self.attributes);
+        let mut known = attributes.filter_map(Result::ok);
+        let found = known.find(|attribute| attribute.key.into_inner() == name)?;
+        Some(unescaped(&found.value))
+    }
+
+    /// The value of an attribute, unless it is empty or longer than `octets`.
+    pub(crate) fn short_attribute(&self, name: &str, octets: usize) -> Option<String> {
+        let value = self.attribute(name)?;
+        (!value.is_empty() && value.len() <= octets).then_some(value)
+    }
+}
+
+/// A walk over an XML document.
+pub(crate) struct Xml<'a> {
+    text: &'a str,
+    reader: Reader<&'a [u8]>,
+    /// The names of the elements that are open, as fingerprints.
+    open: Vec<u64>,
+    /// Elements that the last end tag ended and that have not been told of.
+    to_end: usize,
+    bindings: Bindings,
+    /// `xml:base` in force: at which depth it was said, and what it comes to.
+    bases: Vec<(usize, Arc<Base>)>,
+    attributes: usize,
+    href_octets: usize,
+    pub(crate) oddities: Vec<Oddity>,
+}
+
+impl<'a> Xml<'a> {
+    pub(crate) fn new(text: &'a str, limits: &Limits) -> Xml<'a> {
+        let mut reader = Reader::from_str(text);
+        let config = reader.config_mut();
+        // `&` without a name is common in addresses, and means itself.
+        config.allow_dangling_amp = true;
+        config.allow_unmatched_ends = true;
+        config.check_end_names = false;
+        config.expand_empty_elements = true;
+        Xml {
+            text,
+            reader,
+            open: Vec::new(),
+            to_end: 0,
+            bindings: Bindings::default(),
+            bases: Vec::new(),
+            attributes: limits.attributes,
+            href_octets: limits.href_octets,
+            oddities: Vec::new(),
+        }
+    }
+
+    /// How many elements are open; behind a start tag, its own is among them.
+    pub(crate) fn depth(&self) -> usize {
+        self.open.len()
+    }
+
+    /// The `xml:base` in force here.
+    pub(crate) fn base(&self) -> Option<&Arc<Base>> {
+        self.bases.last().map(|(_, base)| base)
+    }
+
+    /// The next step; nothing where the document ends, its root does, or it breaks.
+    pub(crate) fn next(&mut self) -> Option<Step<'a>> {
+        loop {
+            if self.to_end > 0 {
+                self.to_end -= 1;
+                return Some(self.end());
+            }
+            match self.reader.read_event() {
+                Ok(Event::Start(tag)) => return Some(Step::Start(self.start(tag))),
+                Ok(Event::End(tag)) => {
+                    self.to_end = self.ended_by(fingerprint(tag.name().into_inner()));
+                    if self.to_end == 0 && self.open.is_empty() {
+                        return None;
+                    }
+                }
+                Ok(Event::Text(text)) => return Some(Step::Text(text.into_inner())),
+                Ok(Event::CData(text)) => return Some(Step::Text(text.into_inner())),
+                Ok(Event::GeneralRef(name)) => return Some(Step::Text(self.reference(&name))),
+                Ok(Event::Eof) => {
+                    if !self.open.is_empty() {
+                        self.note(What::EndsEarly);
+                    }
+                    return None;
+                }
+                Ok(_) => {}
+                Err(_) => {
+                    self.note(What::BrokenXml);
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Notes `what` here; the line is looked for only once, since finding it takes a walk.
+    pub(crate) fn note(&mut self, what: What) {
+        let known = self.oddities.iter().any(|oddity| oddity.what == what);
+        let line = if known { 0 } else { self.line() };
+        note(&mut self.oddities, what, line);
+    }
+
+    fn start(&mut self, tag: BytesStart<'a>) -> Tag<'a> {
+        self.open.push(fingerprint(tag.name().into_inner()));
+        let depth = self.open.len();
+        let mut tag = Tag {
+            tag,
+            space: Namespace::None,
+            attributes: self.attributes,
+        };
+        self.bindings.enter(&tag.tag, depth, self.attributes);
+        tag.space = self.bindings.space_of(tag.tag.name().into_inner());
+        // Few tags have one, and looking for an attribute takes longer.
+        if tag.tag.contains("xml:base")
+            && let Some(href) = tag.short_attribute("xml:base", self.href_octets)
+            && let Some(base) = Base::within(self.base(), href)
+        {
+            self.bases.push((depth, base));
+        }
+        tag
+    }
+
+    fn end(&mut self) -> Step<'a> {
+        let depth = self.open.len();
+        self.bindings.leave(depth);
+        if self.bases.last().is_some_and(|(at, _)| *at == depth) {
+            self.bases.pop();
+        }
+        self.open.pop();
+        Step::End
+    }
+
+    /// How many elements the end tag of that name ends.
+    fn ended_by(&mut self, name: u64) -> usize {
+        let innermost = self.open.iter().rev().take(MENDED_LEVELS);
+        let place = innermost.into_iter().position(|open| *open == name);
+        if place != Some(0) {
+            self.note(What::MismatchedTag);
+        }
+        place.map_or(0, |place| place + 1)
+    }
+
+    fn reference(&mut self, reference: &BytesRef<'a>) -> Cow<'a, str> {
+        if let Ok(Some(character)) = reference.resolve_char_ref() {
+            return Cow::Owned(character.to_string());
+        }
+        if let Some(text) = resolve_predefined_entity(reference) {
+            return Cow::Borrowed(text);
+        }
+        self.note(What::UnknownEntity);
+        Cow::Owned(format!("&{};", &**reference))
+    }
+
+    /// The line where the walk stands.
+    fn line(&self) -> u64 {
+        let position = usize::try_from(self.reader.buffer_position()).unwrap_or(usize::MAX);
+        let passed = &self.text.as_bytes()[..position.min(self.text.len())];
+        1 + memchr::memchr_iter(b'\n', passed).count() as u64
+    }
+}
+
+/// Octets of the longest reference that is looked for in a value.
+const REFERENCE_OCTETS: usize = 12;
+
+/// `value` with its character references and the five entities of XML resolved. What is no
+/// reference means itself.
+pub(crate) fn unescaped(value: &str) -> String {
+    let mut text = String::with_capacity(value.len());
+    let mut rest = value;
+    while let Some(start) = rest.find('&') {
+        text.push_str(&rest[..start]);
+        rest = &rest[start + 1..];
+        let head = &rest.as_bytes()[..rest.len().min(REFERENCE_OCTETS)];
+        let end = memchr::memchr(b';', head);
+        let meant = end.and_then(|end| meaning(&rest[..end]));
+        match (meant, end) {
+            (Some(meant), Some(end)) => {
+                text.push_str(&meant);
+                rest = &rest[end + 1..];
+            }
+            _ => text.push('&'),
+        }
+    }
+    text.push_str(rest);
+    text
+}
+
+/// What stands between `&` and `;`, resolved.
+fn meaning(name: &str) -> Option<Cow<'static, str>> {
+    if let Some(text) = resolve_predefined_entity(name) {
+        return Some(Cow::Borrowed(text));
+    }
+    let code = name.strip_prefix('#')?;
+    let code = match code.strip_prefix(['x', 'X']) {
+        Some(digits) => u32::from_str_radix(digits, 16).ok()?,
+        None => code.parse().ok()?,
+    };
+    let character = char::from_u32(code).filter(|_| code != 0)?;
+    Some(Cow::Owned(character.to_string()))
+}

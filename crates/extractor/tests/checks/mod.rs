@@ -1,0 +1,215 @@
+//! What must hold for any input: the bodies of the fuzz targets, which the test suite runs
+//! on random inputs too.
+
+use crawl_extractor::{
+    CharsetSource, Document, Limits, Link, LinkKind, Oddity, Page, SNIFF_OCTETS, is_html,
+    link_header, read_css, read_feed, read_html, read_sitemap, refresh_header, what_is,
+};
+use crawl_weburl::canonicalize;
+
+/// Any page can be read, and what comes out keeps its bounds; small limits only take away.
+pub(crate) fn html(data: &[u8]) {
+    let (first, rest) = data.split_first().unwrap_or((&0, &[]));
+    let content_type = [
+        "text/html; charset=utf-8",
+        "text/html",
+        "text/html; charset=utf-16le",
+    ];
+    let content_type = content_type.get(usize::from(*first) % 4).copied();
+    let page = read_html(rest, content_type, &Limits::default());
+    links(&page.links, rest.len());
+    oddities(&page.oddities, rest.len());
+    let small = small();
+    let less = read_html(rest, content_type, &small);
+    let resources = less
+        .links
+        .iter()
+        .filter(|link| link.kind == LinkKind::Resource)
+        .count();
+    assert!(resources <= small.resources && less.links.len() - resources <= small.links);
+    assert!(
+        less.links
+            .iter()
+            .all(|link| link.href.len() <= small.href_octets)
+    );
+    assert!(
+        less.links
+            .iter()
+            .all(|link| link.text.as_ref().is_none_or(|text| text.len() <= 3))
+    );
+    assert!(less.metas.len() <= small.metas);
+    same_beyond(&page, rest, content_type);
+}
+
+/// What stands behind a page's end changes nothing before it, and cannot unsay a title.
+fn same_beyond(page: &Page, body: &[u8], content_type: Option<&str>) {
+    // Octets more may change the charset that is guessed.
+    if content_type.is_none_or(|content_type| !content_type.ends_with("utf-8")) {
+        return;
+    }
+    let more = read_html(&[body, b"<p>"].concat(), content_type, &Limits::default());
+    let title = page.title.as_deref().unwrap_or_default();
+    assert!(more.title.unwrap_or_default().starts_with(title));
+    assert!(more.links.len() >= page.links.len().saturating_sub(1));
+}
+
+/// Any style sheet can be read; its links are resources that are named by it.
+pub(crate) fn css(data: &[u8]) {
+    let css = read_css(data, None, &Limits::default());
+    links(&css.links, data.len());
+    oddities(&css.oddities, data.len());
+    assert!(css.links.iter().all(|link| link.kind == LinkKind::Resource));
+    assert!(
+        css.links
+            .iter()
+            .all(|link| matches!(link.attribute, "url" | "@import"))
+    );
+    assert!(
+        read_css(data, Some("text/css; charset=big5"), &small())
+            .links
+            .len()
+            <= 2
+    );
+    // The same rules, within a page.
+    let text = String::from_utf8_lossy(data);
+    if !text.contains('<')
+        && !text.contains('\r')
+        && !text.contains('\0')
+        && !text.contains('\u{feff}')
+    {
+        let page = format!("<style>{text}</style>");
+        let page = read_html(
+            page.as_bytes(),
+            Some("text/html; charset=utf-8"),
+            &Limits::default(),
+        );
+        let alone = read_css(
+            text.as_bytes(),
+            Some("text/css; charset=utf-8"),
+            &Limits::default(),
+        );
+        let hrefs = |links: &[Link]| -> Vec<String> {
+            links.iter().map(|link| link.href.clone()).collect()
+        };
+        assert_eq!(hrefs(&page.links), hrefs(&alone.links));
+    }
+}
+
+/// Any sitemap can be read, and its entries have addresses.
+pub(crate) fn sitemap(data: &[u8]) {
+    let sitemap = read_sitemap(data, None, &Limits::default());
+    oddities(&sitemap.oddities, data.len());
+    assert!(sitemap.entries.iter().all(|entry| !entry.loc.is_empty()));
+    assert!(sitemap.entries.len() <= data.len());
+    let less = read_sitemap(data, Some("text/xml; charset=utf-16be"), &small());
+    assert!(less.entries.len() <= 2);
+    let less = read_sitemap(data, None, &small());
+    let extras = less
+        .entries
+        .iter()
+        .map(|entry| entry.alternates.len() + entry.images.len() + entry.videos.len());
+    assert!(extras.sum::<usize>() <= small().sitemap_links);
+}
+
+/// Any feed can be read, and its entries can be told apart from nothing.
+pub(crate) fn feed(data: &[u8]) {
+    let at = canonicalize(None, "https://example.org/feed").unwrap();
+    let feed = read_feed(data, None, &Limits::default());
+    oddities(&feed.oddities, data.len());
+    for entry in &feed.entries {
+        assert!(entry.url.is_some() || entry.title.is_some() || entry.id.is_some());
+        assert!(entry.enclosures.len() <= 16);
+        let urls = entry.url.iter().chain(&entry.enclosures);
+        for url in urls {
+            assert!(!url.href.is_empty());
+            let _ = url.resolve(&at);
+        }
+    }
+    assert!(
+        read_feed(data, Some("text/xml; charset=gbk"), &small())
+            .entries
+            .len()
+            <= 2
+    );
+}
+
+/// Any header can be read, and what a header lists it says.
+pub(crate) fn header(data: &[u8]) {
+    let value = String::from_utf8_lossy(data);
+    let found = link_header(&value, &Limits::default());
+    assert!(found.len() <= value.matches('<').count());
+    assert!(found.iter().all(|link| value.contains(&link.href)));
+    let twice = link_header(&format!("<first>; rel=next, {value}"), &Limits::default());
+    assert_eq!(twice.first().map(|link| link.href.as_str()), Some("first"));
+    assert!(link_header(&value, &small()).len() <= 4);
+    if let Some(link) = refresh_header(&value, &Limits::default()) {
+        assert!(value.contains(&link.href));
+    }
+}
+
+/// Any octets have a charset, which is one, and are something.
+pub(crate) fn charset(data: &[u8]) {
+    let page = read_html(data, None, &Limits::default());
+    assert!(page.charset_source != CharsetSource::Header);
+    let label = format!("text/html; charset={}", page.charset);
+    let again = read_html(data, Some(&label), &Limits::default());
+    // The name of what was found names it, save where a byte order mark speaks.
+    if page.charset != "replacement" {
+        assert_eq!(again.charset, page.charset);
+        assert_eq!(again.links.len(), page.links.len());
+    }
+    let text = String::from_utf8_lossy(data);
+    let _ = read_html(b"<a href=x>", Some(&text), &Limits::default());
+    for content_type in [
+        None,
+        Some("text/html"),
+        Some("text/plain"),
+        Some(text.as_ref()),
+    ] {
+        let found = what_is(content_type, data);
+        assert_eq!(is_html(content_type, data), found == Document::Html);
+        let head = &data[..data.len().min(SNIFF_OCTETS)];
+        assert_eq!(what_is(content_type, head), found);
+    }
+}
+
+fn links(links: &[Link], octets: usize) {
+    // The shortest tag with a link takes more than this.
+    assert!(links.len() <= octets / 4);
+    for link in links {
+        assert!(!link.href.starts_with([' ', '\n']) && !link.href.ends_with([' ', '\n']));
+        if link.kind == LinkKind::Resource {
+            assert!(!link.href.is_empty() && !link.href.starts_with('#'));
+        }
+    }
+}
+
+fn oddities(found: &[Oddity], octets: usize) {
+    for (place, oddity) in found.iter().enumerate() {
+        assert!(found[..place].iter().all(|other| other.what != oddity.what));
+        assert!((1..=octets as u64 + 1).contains(&oddity.line) && oddity.count > 0);
+        assert!(!oddity.what.name().is_empty());
+    }
+}
+
+fn small() -> Limits {
+    let mut limits = Limits::default();
+    (
+        limits.links,
+        limits.resources,
+        limits.href_octets,
+        limits.text_octets,
+    ) = (2, 2, 8, 3);
+    (
+        limits.title_octets,
+        limits.metas,
+        limits.meta_octets,
+        limits.attributes,
+    ) = (3, 1, 3, 2);
+    (
+        limits.sitemap_entries,
+        limits.sitemap_links,
+        limits.feed_entries,
+    ) = (2, 1, 2);
+    limits
+}

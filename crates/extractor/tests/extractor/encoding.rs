@@ -1,0 +1,55 @@
+//! html5lib's cases of encodings: which charset octets name.
+
+use crawl_extractor::{CharsetSource, Limits, read_html};
+
+const FILES: [&[u8]; 3] = [
+    include_bytes!("../html5lib/encoding/tests1.dat"),
+    include_bytes!("../html5lib/encoding/tests2.dat"),
+    include_bytes!("../html5lib/encoding/test-yahoo-jp.dat"),
+];
+
+/// Each case: the octets, and the charset that they name.
+fn cases(file: &'static [u8]) -> Vec<(&'static [u8], &'static str)> {
+    let mut cases = Vec::new();
+    let mut rest = file;
+    while let Some(start) = rest.strip_prefix(b"#data\n") {
+        let mark = b"\n#encoding\n";
+        let end = start
+            .windows(mark.len())
+            .position(|window| window == mark)
+            .unwrap();
+        let behind = &start[end + mark.len()..];
+        let line = behind
+            .iter()
+            .position(|&octet| octet == b'\n')
+            .unwrap_or(behind.len());
+        cases.push((&start[..end], std::str::from_utf8(&behind[..line]).unwrap()));
+        let next = behind.windows(6).position(|window| window == b"#data\n");
+        rest = next.map_or(&[], |next| &behind[next..]);
+    }
+    cases
+}
+
+#[test]
+fn html5lib_encodings_are_found() {
+    let cases: Vec<_> = FILES.into_iter().flat_map(cases).collect();
+    assert!(cases.len() > 60, "{} cases", cases.len());
+    // Where a script writes the `meta`, it takes one that runs.
+    let scripted = |octets: &[u8]| octets.windows(14).any(|window| window == b"document.write");
+    for (octets, expected) in cases.into_iter().filter(|(octets, _)| !scripted(octets)) {
+        // Octets that are ASCII are UTF-8 to us before a late `meta` is asked.
+        let octets = [octets, b"\xff"].concat();
+        let page = read_html(&octets, None, &Limits::default());
+        let says = matches!(
+            page.charset_source,
+            CharsetSource::Meta | CharsetSource::Bom | CharsetSource::LateMeta
+        );
+        // They take windows-1252 where nothing is named; what we take then is our choice.
+        let found = if says { page.charset } else { "windows-1252" };
+        assert!(
+            found.eq_ignore_ascii_case(expected),
+            "{found}, not {expected}: {}",
+            String::from_utf8_lossy(&octets)
+        );
+    }
+}

@@ -1,0 +1,323 @@
+//! What stands in place of a page: a login form, a challenge, the word that we are blocked.
+//!
+//! Recognised so that a record says what came, and never worked around. Ordinary pages hold
+//! login boxes, captchas beneath their forms, and articles about all of this; so a page is
+//! taken for an obstacle only where a header that its sender documents says so, or where it
+//! shows little else.
+
+mod scan;
+#[cfg(test)]
+mod tests;
+
+use http::HeaderMap;
+use http::header::{HeaderName, SERVER};
+
+use self::scan::Outline;
+
+/// Octets of a body that are looked at: obstacles are short.
+const LOOKED_AT: usize = 64 << 10;
+/// Letters of visible text on a page that is a login form; articles about login forms have
+/// more.
+const LOGIN_TEXT_MOST: usize = 3_000;
+/// Letters of visible text on a page that blocks.
+const BLOCK_TEXT_MOST: usize = 4_000;
+/// Links on a page that is a login form.
+const LOGIN_LINKS_MOST: usize = 60;
+
+/// What stands in place of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Obstacle {
+    /// A form for a name and a password, and little else.
+    LoginPage,
+    /// A test for a person or a browser.
+    Challenge,
+    /// The word of a guard that this request is not served.
+    BlockPage,
+}
+
+impl Obstacle {
+    const ALL: [Obstacle; 3] = [
+        Obstacle::LoginPage,
+        Obstacle::Challenge,
+        Obstacle::BlockPage,
+    ];
+
+    /// A short fixed name, for rows and counters.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Obstacle::LoginPage => "login_page",
+            Obstacle::Challenge => "challenge",
+            Obstacle::BlockPage => "block_page",
+        }
+    }
+
+    /// The obstacle of this [name](Obstacle::name).
+    #[must_use]
+    pub fn named(name: &str) -> Option<Obstacle> {
+        Obstacle::ALL.into_iter().find(|known| known.name() == name)
+    }
+
+    /// Whether links on it are the site's own. Those of a guard's page lead to the guard.
+    #[must_use]
+    pub fn has_own_links(self) -> bool {
+        self == Obstacle::LoginPage
+    }
+}
+
+/// Tells whether an answer is an obstacle. `body` is without its content coding, and HTML or
+/// nothing; its beginning serves. Linear in that.
+///
+/// ```
+/// use crawl_fetcher::{Obstacle, obstacle};
+/// use http::HeaderMap;
+///
+/// let mut headers = HeaderMap::new();
+/// headers.insert("cf-mitigated", "challenge".parse().unwrap());
+/// assert_eq!(obstacle(403, &headers, b""), Some(Obstacle::Challenge));
+/// assert_eq!(obstacle(200, &HeaderMap::new(), b"<h1>Captchas</h1>"), None);
+/// ```
+#[must_use]
+pub fn obstacle(status: u16, headers: &HeaderMap, body: &[u8]) -> Option<Obstacle> {
+    if let Some(said) = by_headers(headers) {
+        return Some(said);
+    }
+    // RFC 6585 section 6: what answers is the network's gate and not the host.
+    if status == 511 {
+        return Some(Obstacle::LoginPage);
+    }
+    if body.is_empty() {
+        return None;
+    }
+    let outline = Outline::of(&body[..body.len().min(LOOKED_AT)]);
+    by_markup(status, headers, &outline).or_else(|| login(status, &outline))
+}
+
+/// Fields that guards send with what they do instead of passing a request on: Cloudflare,
+/// AWS WAF, Vercel.
+fn by_headers(headers: &HeaderMap) -> Option<Obstacle> {
+    let says = |name: &'static str, words: &[&str]| {
+        let value = headers.get(HeaderName::from_static(name));
+        let value = value.and_then(|value| value.to_str().ok());
+        value.is_some_and(|value| words.iter().any(|word| value.eq_ignore_ascii_case(word)))
+    };
+    if says("cf-mitigated", &["challenge"])
+        || says("x-amzn-waf-action", &["challenge", "captcha"])
+        || says("x-vercel-mitigated", &["challenge"])
+    {
+        return Some(Obstacle::Challenge);
+    }
+    says("x-vercel-mitigated", &["deny"]).then_some(Obstacle::BlockPage)
+}
+
+/// A guard's page, by what must stand in it.
+struct Guard {
+    is: Obstacle,
+    /// Statuses it comes with; with none it comes with any.
+    statuses: &'static [u16],
+    /// Its title, or the title's beginning where it ends in `*`; empty for any.
+    title: &'static str,
+    /// Each of these stands in its markup, in lower case.
+    marks: &'static [&'static str],
+}
+
+const GUARDS: &[Guard] = &[
+    // Cloudflare.
+    Guard {
+        is: Obstacle::Challenge,
+        statuses: &[403, 429, 503],
+        title: "just a moment...",
+        marks: &["/cdn-cgi/challenge-platform/"],
+    },
+    Guard {
+        is: Obstacle::BlockPage,
+        statuses: &[403, 429, 503],
+        title: "attention required! | cloudflare",
+        marks: &["cf-error-details"],
+    },
+    Guard {
+        is: Obstacle::BlockPage,
+        statuses: &[403, 429],
+        title: "access denied | *",
+        marks: &["cf-error-details"],
+    },
+    // Anubis, which answers 200 as it is set up by default.
+    Guard {
+        is: Obstacle::Challenge,
+        statuses: &[],
+        title: "",
+        marks: &["<script id=\"anubis_challenge\""],
+    },
+    // DataDome.
+    Guard {
+        is: Obstacle::Challenge,
+        statuses: &[403, 405],
+        title: "",
+        marks: &["captcha-delivery.com/"],
+    },
+    // HUMAN, once PerimeterX.
+    Guard {
+        is: Obstacle::Challenge,
+        statuses: &[403, 429],
+        title: "",
+        marks: &["_pxappid", "px-captcha"],
+    },
+    // AWS WAF.
+    Guard {
+        is: Obstacle::Challenge,
+        statuses: &[202, 405],
+        title: "",
+        marks: &["awswafintegration", "gokuprops"],
+    },
+    // Sucuri.
+    Guard {
+        is: Obstacle::BlockPage,
+        statuses: &[],
+        title: "sucuri website firewall - access denied",
+        marks: &[],
+    },
+    // Imperva.
+    Guard {
+        is: Obstacle::BlockPage,
+        statuses: &[],
+        title: "",
+        marks: &["_incapsula_resource", "incapsula incident id"],
+    },
+    // Akamai.
+    Guard {
+        is: Obstacle::BlockPage,
+        statuses: &[403],
+        title: "access denied",
+        marks: &["errors.edgesuite.net"],
+    },
+    // F5, which answers 200.
+    Guard {
+        is: Obstacle::BlockPage,
+        statuses: &[],
+        title: "request rejected",
+        marks: &["the requested url was rejected", "support id"],
+    },
+    // Wordfence.
+    Guard {
+        is: Obstacle::BlockPage,
+        statuses: &[403, 503],
+        title: "",
+        marks: &["generated by wordfence", "your access to this s"],
+    },
+    // ModSecurity as hosting companies have it.
+    Guard {
+        is: Obstacle::BlockPage,
+        statuses: &[403, 406],
+        title: "not acceptable!",
+        marks: &["mod_security"],
+    },
+];
+
+fn by_markup(status: u16, headers: &HeaderMap, outline: &Outline) -> Option<Obstacle> {
+    if outline.letters > BLOCK_TEXT_MOST {
+        return None;
+    }
+    let server = headers.get(SERVER).and_then(|value| value.to_str().ok());
+    if status == 403 && server == Some("ddos-guard") && outline.title == "ddos-guard" {
+        return Some(Obstacle::Challenge);
+    }
+    let guard = GUARDS.iter().find(|guard| {
+        (guard.statuses.is_empty() || guard.statuses.contains(&status))
+            && is_title(guard.title, &outline.title)
+            && guard.marks.iter().all(|mark| outline.markup.contains(mark))
+    });
+    guard.map(|guard| guard.is)
+}
+
+fn is_title(wanted: &str, title: &str) -> bool {
+    match wanted.strip_suffix('*') {
+        Some(beginning) => title.starts_with(beginning),
+        None => wanted.is_empty() || wanted == title,
+    }
+}
+
+/// What a page that asks who is there calls itself.
+const LOGIN_WORDS: &[&str] = &[
+    "login",
+    "log in",
+    "log-in",
+    "logon",
+    "log on",
+    "sign in",
+    "signin",
+    "sign-in",
+    "sign on",
+    "anmelden",
+    "anmeldung",
+    "einloggen",
+    "connexion",
+    "se connecter",
+    "identification",
+    "iniciar sesión",
+    "inicio de sesión",
+    "acceder",
+    "entrar",
+    "iniciar sessão",
+    "accedi",
+    "inloggen",
+    "logga in",
+    "logg inn",
+    "log ind",
+    "kirjaudu sisään",
+    "zaloguj się",
+    "logowanie",
+    "přihlášení",
+    "bejelentkezés",
+    "giriş yap",
+    "вход",
+    "войти",
+    "ログイン",
+    "サインイン",
+    "登录",
+    "登入",
+    "로그인",
+];
+
+/// One field for a password (more are asked for where one is chosen), little text, few links,
+/// and a title or first heading that is the word for it and no more.
+fn login(status: u16, outline: &Outline) -> Option<Obstacle> {
+    let is_form = outline.passwords == 1
+        && outline.letters <= LOGIN_TEXT_MOST
+        && outline.links <= LOGIN_LINKS_MOST;
+    let answers = matches!(status, 200..=299 | 401 | 403);
+    let names = [&outline.title, &outline.heading];
+    let named = || names.into_iter().any(|name| is_login_name(name));
+    (is_form && answers && named()).then_some(Obstacle::LoginPage)
+}
+
+/// Whether a title, in lower case, is the word for a login, beside the name of the site.
+fn is_login_name(title: &str) -> bool {
+    let separators = [
+        '|', '-', '\u{2013}', '\u{2014}', '\u{b7}', '\u{bb}', '\u{ab}', ':', '/',
+    ];
+    let whole = std::iter::once(title);
+    let parts = title.split(" - ").chain(title.split(separators));
+    whole.chain(parts).any(|part| {
+        let part = part.trim().trim_end_matches(['.', '!', '\u{2026}']);
+        let first = [
+            "please ",
+            "member ",
+            "user ",
+            "customer ",
+            "account ",
+            "admin ",
+        ];
+        let part = first
+            .into_iter()
+            .find_map(|word| part.strip_prefix(word))
+            .unwrap_or(part);
+        LOGIN_WORDS.iter().any(|word| {
+            part.strip_prefix(word).is_some_and(|rest| {
+                matches!(rest, "" | " page" | " required")
+                    || rest.starts_with(" to ")
+                    || rest.starts_with(" bei ")
+            })
+        })
+    })
+}

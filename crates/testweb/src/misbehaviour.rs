@@ -1,0 +1,388 @@
+//! Ways to misbehave, each with a name.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use flate2::Compression;
+use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
+
+use crate::reply::{Answer, Reply, Step, gzip};
+
+/// Decoded octets of the bombs.
+const BOMB_OCTETS: usize = 64 << 20;
+/// So long a drip waits between two pieces.
+const DRIP: Duration = Duration::from_millis(100);
+/// Pieces of a drip: twenty seconds of them.
+const DRIPS: usize = 200;
+
+/// One way to misbehave: what it is in words, and what the server does with a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misbehaviour {
+    /// `sends nothing`, `closes without an answer`, ...
+    pub name: &'static str,
+    /// What is done.
+    pub reply: Reply,
+}
+
+/// All ways to misbehave within one exchange, in an order that tells a story: before the
+/// head, in the head, in the framing of the body, in its coding, in what it says.
+///
+/// ```
+/// let names: Vec<_> = crawl_testweb::misbehaviours().iter().map(|kind| kind.name).collect();
+/// assert!(names.len() >= 50 && names.contains(&"sends nothing"));
+/// ```
+#[must_use]
+pub fn misbehaviours() -> Vec<Misbehaviour> {
+    let groups = [no_answer(), heads(), bodies(), codings(), contents()];
+    let all = groups.into_iter().flatten();
+    all.map(|(name, reply)| Misbehaviour { name, reply })
+        .collect()
+}
+
+type Kinds = Vec<(&'static str, Reply)>;
+
+fn no_answer() -> Kinds {
+    vec![
+        ("sends nothing", Reply::silence()),
+        ("closes without an answer", Reply::close()),
+        (
+            "closes its half and goes on reading",
+            raw([Step::HalfClose, Step::Silence]),
+        ),
+        ("resets without an answer", Reply::reset()),
+        (
+            "sends half a status line, then nothing",
+            raw([text("HTTP/1.1 20"), Step::Silence]),
+        ),
+        (
+            "sends half a head, then closes",
+            raw([text("HTTP/1.1 200 OK\r\nconte")]),
+        ),
+        (
+            "sends a body and no head (HTTP/0.9)",
+            raw([text("<title>Old</title>\r\n")]),
+        ),
+        (
+            "speaks another protocol",
+            raw([text("220 mail.example ESMTP\r\n")]),
+        ),
+        (
+            "sends a TLS alert in plain",
+            raw([bytes(b"\x15\x03\x01\x00\x02\x02\x46")]),
+        ),
+        (
+            "sends frames of HTTP/2 unasked",
+            raw([bytes(
+                b"\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x04\x08\x00\x00\x00\x00",
+            )]),
+        ),
+        ("sends garbage", Reply::garbage()),
+    ]
+}
+
+fn heads() -> Kinds {
+    let ok = "content-type: text/html\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok";
+    let head = |lines: &str| raw([text(&format!("HTTP/1.1 200 OK\r\n{lines}{ok}"))]);
+    let status = |line: &str| raw([text(&format!("{line}\r\n{ok}"))]);
+    let mut dripped = vec![text("HTTP/1.1 200 OK\r\n")];
+    for _ in 0..DRIPS {
+        dripped.extend([Step::Wait(DRIP), text("x-more: y\r\n")]);
+    }
+    vec![
+        ("status 999", status("HTTP/1.1 999 Beyond")),
+        ("status 1000", status("HTTP/1.1 1000 Beyond")),
+        ("a status that is no number", status("HTTP/1.1 2x0 OK")),
+        ("a version that there is not", status("HTTP/9.9 200 OK")),
+        ("a head one line at a time, without end", raw(dripped)),
+        ("header lines without end", Reply::endless_headers()),
+        ("20,000 header lines", head(&"x-more: y\r\n".repeat(20_000))),
+        (
+            "a header line of a megabyte",
+            head(&format!("x-huge: {}\r\n", "z".repeat(1 << 20))),
+        ),
+        (
+            "a header line without end",
+            raw([
+                text("HTTP/1.1 200 OK\r\nx-huge: "),
+                Step::Endless(vec![b'z'; 16 << 10]),
+            ]),
+        ),
+        ("a header line without a colon", head("no colon here\r\n")),
+        ("a header line with a NUL in it", head("x-nul: a\0b\r\n")),
+        ("a folded header line", head("x-fold: a\r\n  b\r\n")),
+        (
+            "line ends without CR",
+            raw([text(&format!(
+                "HTTP/1.1 200 OK\n{}",
+                ok.replace("\r\n", "\n")
+            ))]),
+        ),
+        (
+            "100 Continue without end",
+            raw([Step::Endless(
+                "HTTP/1.1 100 Continue\r\n\r\n".repeat(500).into(),
+            )]),
+        ),
+        (
+            "100 Continue, then nothing",
+            raw([text("HTTP/1.1 100 Continue\r\n\r\n"), Step::Silence]),
+        ),
+        (
+            "103 Early Hints before the answer",
+            raw([text(&format!(
+                "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\n{ok}"
+            ))]),
+        ),
+        (
+            "101 Switching Protocols unasked",
+            raw([
+                text(
+                    "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
+                ),
+                Step::Silence,
+            ]),
+        ),
+    ]
+}
+
+fn bodies() -> Kinds {
+    let framed = |lines: &str, body: &str| {
+        text(&format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n{lines}\r\n{body}"
+        ))
+    };
+    let chunked = |body: &str| framed("transfer-encoding: chunked\r\n", body);
+    let html = Answer::html("<title>A page</title><p>with some text in it");
+    let flood = vec![b'e'; 16 << 10];
+    vec![
+        (
+            "two lengths that differ",
+            raw([framed("content-length: 2\r\ncontent-length: 3\r\n", "okk")]),
+        ),
+        (
+            "a negative length",
+            raw([framed("content-length: -1\r\n", "ok")]),
+        ),
+        (
+            "a length that is no number",
+            raw([framed("content-length: two\r\n", "ok")]),
+        ),
+        (
+            "a length beyond 64 bits",
+            raw([framed("content-length: 99999999999999999999\r\n", "ok")]),
+        ),
+        (
+            "a length and chunks",
+            raw([framed(
+                "content-length: 2\r\ntransfer-encoding: chunked\r\n",
+                "5\r\nhello\r\n0\r\n\r\n",
+            )]),
+        ),
+        (
+            "a length of 10 GB, two octets, then nothing",
+            raw([
+                framed("content-length: 10000000000\r\n", "ok"),
+                Step::Silence,
+            ]),
+        ),
+        (
+            "a body shorter than announced",
+            Reply::short_body(&html, 10),
+        ),
+        ("a reset in the body", Reply::reset_in_body(&html)),
+        ("half a body, then nothing", Reply::stall_in_body(&html)),
+        (
+            "a body one octet at a time",
+            Reply::drip(Answer::html(&"d".repeat(DRIPS)), 1, DRIP),
+        ),
+        ("a body without end", Reply::endless_body()),
+        (
+            "chunks without end",
+            raw([
+                chunked(""),
+                Step::Endless(b"8\r\nchunks!\n\r\n".repeat(1000)),
+            ]),
+        ),
+        ("a chunk whose size is no number", Reply::bad_chunk()),
+        (
+            "a chunk whose size is beyond 64 bits",
+            raw([chunked("fffffffffffffffff\r\nhello")]),
+        ),
+        (
+            "a chunk longer than it says",
+            raw([chunked("2\r\nhello\r\n0\r\n\r\n")]),
+        ),
+        (
+            "a chunk extension without end",
+            raw([chunked("5;"), Step::Endless(flood.clone())]),
+        ),
+        (
+            "trailers without end",
+            raw([
+                chunked("5\r\nhello\r\n0\r\n"),
+                Step::Endless(b"x-trailer: y\r\n".repeat(1000)),
+            ]),
+        ),
+        (
+            "chunks without the last one, then nothing",
+            raw([chunked("5\r\nhello\r\n"), Step::Silence]),
+        ),
+        (
+            "chunks without the last one, then closes",
+            raw([chunked("5\r\nhello\r\n")]),
+        ),
+        (
+            "a body after 204",
+            raw([text(
+                "HTTP/1.1 204 No Content\r\ncontent-length: 5\r\n\r\nhello",
+            )]),
+        ),
+        (
+            "a body after 304",
+            raw([text(
+                "HTTP/1.1 304 Not Modified\r\ncontent-length: 5\r\n\r\nhello",
+            )]),
+        ),
+        (
+            "an answer, then octets that nobody asked for",
+            raw([
+                framed(
+                    "content-length: 2\r\n",
+                    "okHTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nbad",
+                ),
+                Step::Silence,
+            ]),
+        ),
+    ]
+}
+
+fn codings() -> Kinds {
+    let coded = |coding: &str, body: Vec<u8>| {
+        let answer = Answer::of(200).header("content-type", "text/html");
+        answer.header("content-encoding", coding).body(body)
+    };
+    let page = b"<title>A page</title>".repeat(50);
+    let packed = gzip(&[&page]);
+    let half = packed[..packed.len() / 2].to_vec();
+    vec![
+        (
+            "gzip that unpacks a thousandfold",
+            coded("gzip", gzip_bomb(BOMB_OCTETS)).into(),
+        ),
+        (
+            "brotli that unpacks a thousandfold",
+            coded("br", brotli_bomb(BOMB_OCTETS)).into(),
+        ),
+        (
+            "zstd that unpacks a thousandfold",
+            coded("zstd", zstd_bomb(BOMB_OCTETS)).into(),
+        ),
+        (
+            "gzip within gzip that unpacks a millionfold",
+            coded("gzip, gzip", gzip(&[&gzip_bomb(BOMB_OCTETS)])).into(),
+        ),
+        ("gzip twice", coded("gzip, gzip", gzip(&[&packed])).into()),
+        (
+            "five codings",
+            coded("gzip, gzip, gzip, gzip, gzip", packed.clone()).into(),
+        ),
+        (
+            "deflate with its wrapper",
+            coded("deflate", zlib(&page)).into(),
+        ),
+        (
+            "deflate without its wrapper",
+            coded("deflate", deflate(&page)).into(),
+        ),
+        (
+            "plain text that says gzip",
+            coded("gzip", page.clone()).into(),
+        ),
+        ("gzip that says brotli", coded("br", packed.clone()).into()),
+        ("half of a gzip", coded("gzip", half).into()),
+        ("a coding that nobody knows", coded("x-secret", page).into()),
+    ]
+}
+
+fn contents() -> Kinds {
+    let loops = "<meta http-equiv=refresh content=\"0; url=/\"><title>Again</title>";
+    let login = "<title>Sign in</title><form><input name=u><input type=password name=p></form>";
+    let blocked = "<title>Request Rejected</title>The requested URL was rejected. Please consult \
+        with your administrator. Your support ID is: 1 <a href=/back>Go back</a>";
+    let challenge = Answer::of(403).header("cf-mitigated", "challenge");
+    vec![
+        ("a redirect to itself", Answer::redirect(302, "/").into()),
+        ("a redirect without a target", Answer::of(301).into()),
+        (
+            "a redirect to what is no URL",
+            Answer::redirect(301, "http://[/").into(),
+        ),
+        (
+            "a redirect to javascript:",
+            Answer::redirect(302, "javascript:go()").into(),
+        ),
+        ("a page that refreshes itself", Answer::html(loops).into()),
+        (
+            "a login form in place of a page",
+            Answer::html(login).into(),
+        ),
+        (
+            "a challenge in place of a page",
+            challenge.body("<a href=/never>x</a>").into(),
+        ),
+        ("the word that we are blocked", Answer::html(blocked).into()),
+    ]
+}
+
+fn raw(steps: impl Into<Vec<Step>>) -> Reply {
+    Reply::raw(steps)
+}
+
+fn text(text: &str) -> Step {
+    bytes(text.as_bytes())
+}
+
+fn bytes(octets: &[u8]) -> Step {
+    Step::Send(octets.to_vec())
+}
+
+/// Blanks, a thousandth of them on the wire.
+fn gzip_bomb(octets: usize) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    blanks(&mut encoder, octets);
+    encoder.finish().expect(TAKES_ALL)
+}
+
+fn brotli_bomb(octets: usize) -> Vec<u8> {
+    let mut encoder = brotli::CompressorWriter::new(Vec::new(), 1 << 16, 1, 22);
+    blanks(&mut encoder, octets);
+    encoder.into_inner()
+}
+
+fn zstd_bomb(octets: usize) -> Vec<u8> {
+    let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).expect(TAKES_ALL);
+    blanks(&mut encoder, octets);
+    encoder.finish().expect(TAKES_ALL)
+}
+
+fn zlib(octets: &[u8]) -> Vec<u8> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(octets).expect(TAKES_ALL);
+    encoder.finish().expect(TAKES_ALL)
+}
+
+fn deflate(octets: &[u8]) -> Vec<u8> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(octets).expect(TAKES_ALL);
+    encoder.finish().expect(TAKES_ALL)
+}
+
+fn blanks(into: &mut impl std::io::Write, octets: usize) {
+    let block = vec![b' '; 1 << 16];
+    for _ in 0..octets >> 16 {
+        into.write_all(&block).expect(TAKES_ALL);
+    }
+    into.flush().expect(TAKES_ALL);
+}
+
+const TAKES_ALL: &str = "invariant: a Vec takes every write";

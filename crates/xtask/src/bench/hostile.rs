@@ -1,0 +1,154 @@
+//! What many hostile servers at once cost: the peak of the crawler's memory, and its time.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use crawl_testweb::{Answer, Misbehaviour, TestWeb, misbehaviours};
+
+use crate::workspace::{Workspace, run};
+
+/// How often the crawler's peak is read. It never falls, so only the last moment counts.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+#[derive(Args)]
+pub(crate) struct HostileArgs {
+    /// Hosts, each at an address of its own
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    hosts: u32,
+    /// Of one kind alone, by its name [default: those that cost most, in turn]
+    #[arg(long, value_name = "NAME")]
+    kind: Option<String>,
+    /// The whole time of an exchange, in seconds
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    timeout: u64,
+}
+
+/// The kinds that hold memory: without end, bombs, drips, silence.
+const COSTLY: [&str; 16] = [
+    "a body without end",
+    "chunks without end",
+    "gzip that unpacks a thousandfold",
+    "brotli that unpacks a thousandfold",
+    "zstd that unpacks a thousandfold",
+    "gzip within gzip that unpacks a millionfold",
+    "header lines without end",
+    "a header line without end",
+    "a head one line at a time, without end",
+    "a body one octet at a time",
+    "a chunk extension without end",
+    "trailers without end",
+    "100 Continue without end",
+    "sends nothing",
+    "half a body, then nothing",
+    "a length of 10 GB, two octets, then nothing",
+];
+
+pub(super) fn crawl(workspace: &Workspace, args: &HostileArgs) -> Result<()> {
+    let kinds = wanted(args)?;
+    let web = TestWeb::builder().hosts(args.hosts).sitemap(false).start();
+    for (host, kind) in (0..args.hosts).zip(kinds.iter().cycle()) {
+        web.script(host, "/robots.txt", Answer::of(404));
+        web.script(host, "/", kind.reply.clone());
+    }
+    run(&mut workspace.cargo(&["build", "--release", "--package", "crawl"]))?;
+    let dir = workspace.target.join("bench-hostile");
+    let config = workspace.target.join("bench-hostile.toml");
+    let _ = fs::remove_dir_all(&dir);
+    let seeds: Vec<_> = (0..args.hosts).map(|host| web.url(host, "/")).collect();
+    fs::write(&config, format!("seed = [\"{}\"]\n", seeds.join("\", \"")))?;
+    let started = Instant::now();
+    let child = workspace
+        .program(workspace.target.join("release").join("crawl"))
+        .arg("--config")
+        .arg(&config)
+        .args(["-q", "--sitemaps", "off", "--retries", "0", "--delay", "0s"])
+        .args(["--timeout", &format!("{}s", args.timeout)])
+        .arg("--output")
+        .arg(&dir)
+        .stdin(Stdio::null())
+        .spawn()
+        .context("can't start the crawler")?;
+    let peak = peak_until_end(child)?;
+    let took = started.elapsed();
+    let held = longest_ms(&fs::read_to_string(dir.join("requests.jsonl"))?);
+    fs::remove_dir_all(&dir)?;
+    fs::remove_file(&config)?;
+    let table = format!(
+        "| hosts | kinds | peak of memory | longest request | the crawl took |\n\
+         |---|---|---|---|---|\n| {} | {} | {} MiB | {:.1} s | {:.1} s |\n",
+        args.hosts,
+        kinds.len(),
+        peak >> 10,
+        held as f64 / 1000.0,
+        took.as_secs_f64(),
+    );
+    Ok(io::stdout().write_all(table.as_bytes())?)
+}
+
+fn wanted(args: &HostileArgs) -> Result<Vec<Misbehaviour>> {
+    let mut kinds = misbehaviours();
+    kinds.retain(|kind| match &args.kind {
+        Some(name) => kind.name == name,
+        None => COSTLY.contains(&kind.name),
+    });
+    match kinds.is_empty() {
+        true => bail!("there is no such kind; docs/misbehaviour.md names them"),
+        false => Ok(kinds),
+    }
+}
+
+/// The most memory that the process ever held, KiB, by the system's own account (Linux).
+fn peak_until_end(mut child: Child) -> Result<u64> {
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    while child.try_wait()?.is_none() {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        peak = peak_kib(&text).unwrap_or(0).max(peak);
+        std::thread::sleep(LOOK_EVERY);
+    }
+    match peak {
+        0 => bail!("the system does not tell the peak of a process"),
+        peak => Ok(peak),
+    }
+}
+
+fn peak_kib(status: &str) -> Option<u64> {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+fn longest_ms(rows: &str) -> u64 {
+    let took = |row: &str| {
+        let row: serde_json::Value = serde_json::from_str(row).ok()?;
+        row["end"].as_u64()?.checked_sub(row["start"].as_u64()?)
+    };
+    rows.lines().filter_map(took).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{COSTLY, longest_ms, misbehaviours, peak_kib};
+
+    #[test]
+    fn each_costly_kind_exists() {
+        let names: Vec<_> = misbehaviours().iter().map(|kind| kind.name).collect();
+        for kind in COSTLY {
+            assert!(names.contains(&kind), "{kind}");
+        }
+    }
+
+    #[test]
+    fn what_the_system_and_the_records_say_is_read() {
+        let status = "Name:\tcrawl\nVmPeak:\t  99 kB\nVmHWM:\t  1234 kB\nThreads:\t5\n";
+        assert_eq!(peak_kib(status), Some(1234));
+        assert_eq!(peak_kib("Name:\tcrawl\n"), None);
+        let rows = "{\"start\":10,\"end\":15}\n{\"start\":10,\"end\":40}\n{}\n";
+        assert_eq!(longest_ms(rows), 30);
+    }
+}
