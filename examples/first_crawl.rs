@@ -12,6 +12,7 @@ use std::time::Duration;
 use crawl_archive::rows::{ExcludedRow, PageRow};
 use crawl_engine::{
     Budgets, Config, Controls, Forbidden, Progress, Resources, Revisits, ScopeRules, Stop, Summary,
+    TrapRules,
 };
 use crawl_fetcher::FetchConfig;
 use crawl_fetcher::robots::RobotsTimes;
@@ -91,6 +92,7 @@ async fn crawl(seed: &str, output: &Path) -> Result<Summary, Box<dyn Error>> {
         budgets: Budgets::default(),
         recrawl: false,
         revisits: Revisits::default(),
+        traps: TrapRules::default(),
         max_redirects: 10,
         retries: 3,
         sitemaps: true,

@@ -8,14 +8,14 @@ use std::path::Path;
 use crawl_archive::ArchiveError;
 use crawl_engine::{
     Budgets, Config, Controls, EngineError, Forbidden, HostBudget, Progress, Resources, Revisits,
-    ScopeRules, Stop, Summary,
+    ScopeRules, Stop, Summary, TrapRules,
 };
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_fetcher::{FetchConfig, ResolveOverride};
 use crawl_policy::scope::ScopeMode;
 use crawl_policy::usage::Purpose;
 use crawl_scheduler::Politeness;
-use crawl_weburl::{CanonicalUrl, canonicalize};
+use crawl_weburl::{CanonicalUrl, Naming, When, canonicalize};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
@@ -24,7 +24,8 @@ use crate::robots::profile_of;
 use crate::screen::{Screen, closing, exit_code, show, start_log};
 use crate::settings::{
     Checked, ForbiddenName, NAME_AND_VERSION, PurposeName, ResourcesName, ScopeName, Settings,
-    check, contact_mail, first_start, host_locks_file, hours, record, rules_since, user_agent,
+    WhenName, check, contact_mail, first_start, host_locks_file, hours, record, rules_since,
+    user_agent,
 };
 use crate::units::{Span, Switch};
 use crate::{records, signals};
@@ -168,6 +169,7 @@ fn config(settings: &Settings, checked: &Checked) -> Config {
             least: settings.recrawl.revisit_least.get(),
             most: settings.recrawl.revisit_most.get(),
         },
+        traps: trap_rules(settings),
         max_redirects: scope.max_redirects,
         retries: settings.fetch.retries,
         sitemaps: scope.sitemaps.is_on(),
@@ -189,6 +191,27 @@ fn config(settings: &Settings, checked: &Checked) -> Config {
         links: settings.output.links.is_on(),
         software: NAME_AND_VERSION.to_owned(),
         config_text: config_text(settings, &checked.output),
+    }
+}
+
+fn trap_rules(settings: &Settings) -> TrapRules {
+    let names = &settings.names;
+    let when = |name| match name {
+        WhenName::Off => When::Off,
+        WhenName::Evidence => When::Evidence,
+        WhenName::On => When::On,
+    };
+    TrapRules {
+        traps: names.traps.is_on(),
+        skip_actions: names.skip_actions.is_on(),
+        clean_params: names.clean_params.is_on(),
+        naming: Naming {
+            default_documents: when(names.default_documents),
+            tracking: when(names.tracking_parameters),
+            session_ids: when(names.session_ids),
+            order: when(names.parameter_order),
+            empty: when(names.empty_parameters),
+        },
     }
 }
 

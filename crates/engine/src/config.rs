@@ -13,6 +13,7 @@ use crawl_scheduler::Politeness;
 use crawl_weburl::CanonicalUrl;
 use tokio::sync::watch;
 
+use crate::traps::TrapRules;
 use crate::visits::Revisits;
 
 /// A crawl's whole configuration. The engine adds no default to it.
@@ -44,6 +45,8 @@ pub struct Config {
     pub recrawl: bool,
     /// How often pages are due.
     pub revisits: Revisits,
+    /// Which URLs are taken for others, and which are not asked for though they may be.
+    pub traps: TrapRules,
     /// Longest chain of redirects that is followed.
     pub max_redirects: u8,
     /// How often a URL whose exchange failed is tried again.

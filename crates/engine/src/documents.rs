@@ -9,11 +9,13 @@ use crawl_fetcher::{Exchange, decode_gzip};
 use crawl_frontier::{Admission, Exclusion, Lease, Reason, UrlKind};
 use crawl_policy::date::unix_seconds;
 use crawl_policy::scope::Scope;
+use crawl_policy::traps::Gist;
 use crawl_policy::usage::Ledger;
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 
 use crate::links::{Links, PRIORITY_LINK, PRIORITY_SITEMAP, Way, page_refusal};
 use crate::read::{Reader, pairs};
+use crate::traps::Came;
 use crate::visits::DocumentState;
 
 /// Indexes of sitemaps within indexes that are followed.
@@ -35,6 +37,7 @@ pub(crate) struct Content {
     pub(crate) links: Vec<Admission>,
     pub(crate) link_rows: Vec<LinkRow>,
     pub(crate) unusable: HashMap<&'static str, u64>,
+    pub(crate) came: Came,
     pub(crate) said: Option<DocumentState>,
     /// It lists other pages and their changes.
     pub(crate) is_list: bool,
@@ -179,12 +182,22 @@ impl Reader {
             .as_ref()
             .err()
             .map(|why| format!("redirect_{}", why.name()));
-        let mut links = Links::new(lease, scope, &self.follows);
+        let came = target.clone().map_or(Came::Nothing, Came::Redirect);
+        let mut links = Links::new(lease, scope, &self.follows, None);
         links.add(way, target, too_many);
         links.finish(Content {
             error,
+            came,
             ..Content::default()
         })
+    }
+
+    /// What a page says, for comparing it with others of its host.
+    pub(crate) fn gist(&self, lease: &Lease, octets: &[u8]) -> Came {
+        match self.traps.watches() && lease.kind == UrlKind::Page {
+            true => Came::Text(Box::new(Gist::of_html(octets, &lease.url))),
+            false => Came::Nothing,
+        }
     }
 
     /// What a document says of when another changed; of use where that was visited before.

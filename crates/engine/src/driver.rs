@@ -25,6 +25,7 @@ use crate::readers::{Readers, Work};
 use crate::request_log;
 use crate::ring::{Next, Ring};
 use crate::summary::{Ended, Summary};
+use crate::traps::{META_TRAPS, Shared};
 use crate::writer::Writer;
 
 /// How often the progress is told anew.
@@ -106,6 +107,8 @@ impl Driver {
             now.as_micros(),
         );
         ring.enter_round(visits);
+        let traps = Shared::new(&config.traps, frontier.meta(META_TRAPS)?.as_deref());
+        ring.share_traps(traps.clone());
         if let Some(path) = &config.host_locks {
             match HostLocks::open(path) {
                 Ok(locks) => ring.share_hosts(locks),
@@ -134,7 +137,7 @@ impl Driver {
         let (item_sender, items) = mpsc::channel();
         let abandon = Arc::new(AtomicBool::new(false));
         let given_up = Arc::clone(&abandon);
-        let writer = Writer::new(frontier, files, totals, visits, scope_seeds);
+        let writer = Writer::new(frontier, files, totals, visits, scope_seeds).watching(traps);
         let writer = std::thread::Builder::new()
             .name("crawl-writer".to_owned())
             .spawn(move || {

@@ -16,6 +16,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use crate::config::Stop;
 use crate::error::EngineError;
 use crate::summary::{Changes, SeedFailure};
+use crate::traps::Came;
 use crate::visits::{DocumentState, Found, Past};
 
 /// What a permit is used for.
@@ -190,6 +191,24 @@ pub enum Item {
         /// What its last visit left.
         past: Option<Box<Past>>,
     },
+    /// A URL is put aside without having been asked for.
+    PutAside {
+        /// The lease of the URL.
+        lease: Lease,
+        /// Why.
+        exclusion: Exclusion,
+    },
+    /// URLs go back to other places in their queue, in this order: each lease, and its priority.
+    Later(Vec<(Lease, u8)>),
+    /// A URL is settled, and its page asked for under another.
+    SameAs {
+        /// The lease of the URL.
+        lease: Lease,
+        /// The other.
+        url: CanonicalUrl,
+        /// Why.
+        exclusion: Exclusion,
+    },
     /// A robots.txt exchange.
     Robots(RobotsItem),
     /// URLs to start from.
@@ -200,6 +219,16 @@ pub enum Item {
     Broken(String),
     /// A host's state, changed by a request that settled nothing.
     Host(HostState),
+}
+
+impl Item {
+    /// How many URLs or decisions wait for the disk in it.
+    pub(crate) fn weight(&self) -> u64 {
+        match self {
+            Item::Later(leases) => leases.len() as u64,
+            _ => 1,
+        }
+    }
 }
 
 /// A settled page.
@@ -221,6 +250,8 @@ pub struct PageItem {
     pub(crate) is_list: bool,
     /// When URLs that it names changed, by its own word, in seconds since the Unix epoch.
     pub(crate) modified: Vec<(CanonicalUrl, u32)>,
+    /// What came, as far as traps go.
+    pub(crate) came: Came,
     /// The exchange, where there was an answer.
     pub exchange: Option<Exchange>,
     /// The memory of a long body, held until its records are written.
@@ -274,6 +305,10 @@ pub struct Committed {
     pub octets: u64,
     /// The host of each state in it.
     pub hosts: Vec<HostKey>,
+    /// The origin of each lease among the items that was asked for.
+    pub ended: Vec<Origin>,
+    /// What was put aside as a trap is to be judged again.
+    pub has_turned: bool,
     /// Leases among the items that each might have become a row of `pages.jsonl`.
     pub leases: u64,
     /// The crawl's totals as committed.

@@ -9,11 +9,12 @@ use crawl_extractor::{
 use crawl_fetcher::Exchange;
 use crawl_frontier::{Admission, Exclusion, Lease, Reason, Standing, UrlKind};
 use crawl_policy::scope::{OutReason, Scope, ScopeVerdict};
-use crawl_policy::{Place, Source};
+use crawl_policy::{Place, Robots, Source};
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 
 use crate::config::{Config, Resources};
 use crate::documents::Content;
+use crate::traps::TrapRules;
 
 /// Order of requests within an origin: the /sitemap.xml that nobody named.
 pub(crate) const PRIORITY_GUESS: u8 = 63;
@@ -22,8 +23,12 @@ pub(crate) const PRIORITY_SITEMAP: u8 = 64;
 /// Then what they and pages name; a sitemap may move its entries by a quarter of what is before
 /// and behind.
 pub(crate) const PRIORITY_LINK: u8 = 128;
+/// The last of them. What is met on pages that say nothing new comes behind.
+pub(crate) const PRIORITY_LAST_LINK: u8 = PRIORITY_LINK + 32;
 /// Then what pages are shown with.
-const PRIORITY_RESOURCE: u8 = 192;
+pub(crate) const PRIORITY_RESOURCE: u8 = 192;
+/// Then what looks like an action.
+pub(crate) const PRIORITY_ACTION: u8 = 240;
 
 /// Which links are followed, beside those that a person could follow.
 #[derive(Clone, Debug)]
@@ -33,6 +38,7 @@ pub(crate) struct Follows {
     forms: bool,
     /// Whether `links.jsonl` is written.
     rows: bool,
+    traps: TrapRules,
 }
 
 impl Follows {
@@ -42,6 +48,7 @@ impl Follows {
             feeds: config.feeds,
             forms: config.forms,
             rows: config.links,
+            traps: config.traps,
         }
     }
 
@@ -95,6 +102,8 @@ pub(crate) struct Links<'a> {
     from: &'a Lease,
     scope: &'a Scope,
     follows: &'a Follows,
+    /// The rules of the document's own origin.
+    robots: Option<&'a Robots>,
     /// Place in `found` of each URL.
     places: HashMap<CanonicalUrl, usize>,
     found: Vec<Admission>,
@@ -103,11 +112,17 @@ pub(crate) struct Links<'a> {
 }
 
 impl<'a> Links<'a> {
-    pub(crate) fn new(from: &'a Lease, scope: &'a Scope, follows: &'a Follows) -> Links<'a> {
+    pub(crate) fn new(
+        from: &'a Lease,
+        scope: &'a Scope,
+        follows: &'a Follows,
+        robots: Option<&'a Robots>,
+    ) -> Links<'a> {
         Links {
             from,
             scope,
             follows,
+            robots,
             places: HashMap::new(),
             found: Vec::new(),
             rows: Vec::new(),
@@ -197,6 +212,7 @@ impl<'a> Links<'a> {
             Ok(url) => url,
             Err(why) => return *self.unusable.entry(why.name()).or_default() += 1,
         };
+        let (way, url, barred) = self.named(way, url, barred);
         match self.places.get(&url) {
             Some(&place) => {
                 // One link that may be followed outweighs others that may not, and a link
@@ -210,6 +226,30 @@ impl<'a> Links<'a> {
                 self.places.insert(url.clone(), self.found.len());
                 let admission = self.admission(way, url, barred);
                 self.found.push(admission);
+            }
+        }
+    }
+
+    /// The URL that a link asks for, its place in the queue, and what bars it. A redirect insists
+    /// on its target as it is, and a sitemap is what its name says.
+    fn named(
+        &self,
+        way: Way,
+        url: CanonicalUrl,
+        barred: Option<Exclusion>,
+    ) -> (Way, CanonicalUrl, Option<Exclusion>) {
+        if way.kind != UrlKind::Page || way.redirects > 0 {
+            return (way, url, barred);
+        }
+        let rules = &self.follows.traps;
+        let robots = self.robots.filter(|_| url.as_url().query().is_some());
+        let robots = robots.filter(|_| url.origin() == self.from.origin);
+        let url = rules.named(url, robots);
+        match rules.action(&url) {
+            None => (way, url, barred),
+            Some(refusal) => {
+                let priority = PRIORITY_ACTION;
+                (Way { priority, ..way }, url, barred.or(refusal))
             }
         }
     }

@@ -14,6 +14,7 @@ use crate::origins::Standing;
 use crate::read::redirect_target;
 use crate::request_log;
 use crate::ring::Ring;
+use crate::traps::Turn;
 use crate::usage;
 use crate::visits::Past;
 use crate::writer::is_guess;
@@ -35,13 +36,29 @@ impl Ring {
         origin: &Origin,
         out: &mut Vec<Effect>,
     ) -> Result<Option<Job>, FrontierError> {
+        let mut later = Vec::new();
+        let job = self.first_page(now, origin, &mut later, out);
+        if !later.is_empty() {
+            // As one item: items overtake each other, and these keep their order.
+            self.write(Item::Later(later), out);
+        }
+        job
+    }
+
+    fn first_page(
+        &mut self,
+        now: Tick,
+        origin: &Origin,
+        later: &mut Vec<(Lease, u8)>,
+        out: &mut Vec<Effect>,
+    ) -> Result<Option<Job>, FrontierError> {
         let standing = self.origins.standing(origin, &*self.frontier)?;
         let host = origin.host_key();
         let full = self.accounts.is_full(now, &host);
         if full {
             self.accounts.turn_away(origin);
         }
-        while !full && self.unsettled < self.unsettled_max() {
+        while !full && self.unsettled + (later.len() as u64) < self.unsettled_max() {
             let Some(lease) = self.frontier.lease(origin)? else {
                 break;
             };
@@ -49,12 +66,30 @@ impl Ring {
             let exclusion = match self.judge(&standing, &lease) {
                 Judgement::Allowed(judged) => {
                     let judged = Judged { past, ..judged };
+                    let lease = match self.turn(lease, &judged)? {
+                        Turn::Fetch(lease) => lease,
+                        Turn::Wait(lease) => {
+                            // The commit that is waited for wakes the origin.
+                            self.frontier.release(lease);
+                            self.scheduler.waiting(now, origin, 0);
+                            return Ok(None);
+                        }
+                        Turn::Later(lease, priority) => {
+                            later.push((lease, priority));
+                            continue;
+                        }
+                        Turn::Settle(item) => {
+                            self.write(item, out);
+                            continue;
+                        }
+                    };
                     let Some(lease) = self.unless_suspect(now, lease, &judged, out) else {
                         continue;
                     };
                     self.unsettled += 1;
                     self.pages_in_flight += 1;
                     self.leases_out += 1;
+                    self.traps.leased(origin);
                     self.accounts.leased(&host);
                     self.scheduler
                         .waiting(now, origin, self.frontier.pending(origin));
@@ -180,6 +215,7 @@ impl Ring {
             self.frontier.release(lease);
             self.unsettled -= 1;
             self.leases_out -= 1;
+            self.traps.ended(&origin);
             self.wake(now, &origin, self.frontier.pending(&origin));
             let state = self.host_state(&host);
             return self.write(Item::Host(state), out);

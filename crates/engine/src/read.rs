@@ -23,6 +23,7 @@ use crate::config::Config;
 use crate::documents::Content;
 use crate::item::{HostState, Judged, PageItem, Reading, millis};
 use crate::links::{Follows, Links, page_refusal};
+use crate::traps::{Came, TrapRules};
 use crate::usage;
 use crate::visits::{Found, Past, Visits};
 
@@ -39,6 +40,7 @@ pub(crate) struct Reader {
     pub(crate) follows: Follows,
     pub(crate) max_redirects: u8,
     pub(crate) purpose: Option<Purpose>,
+    pub(crate) traps: TrapRules,
     /// When pages may have been visited in an earlier round: what a sitemap says of their
     /// changes counts.
     pub(crate) is_revisit: bool,
@@ -54,6 +56,7 @@ impl Reader {
             follows: Follows::new(config),
             max_redirects: config.max_redirects,
             purpose: config.purpose,
+            traps: config.traps,
             is_revisit: visits.round.number > 1,
         }
     }
@@ -110,6 +113,7 @@ impl Reader {
             joins_scope,
             past,
             found: Found::Unknown,
+            came: content.came,
             said: content.said,
             is_list: content.is_list,
             modified: content.modified,
@@ -146,7 +150,7 @@ impl Reader {
             None => Document::Media,
             Some(_) => what_is(content_type, octets),
         };
-        let mut links = Links::new(lease, scope, &self.follows);
+        let mut links = Links::new(lease, scope, &self.follows, Some(&rules.robots));
         let mut content = Content::default();
         let sitemap = decoded.as_ref().filter(|_| is_sitemap);
         let sitemap = sitemap.and_then(|decoded| self.sitemap(&decoded.bytes, content_type));
@@ -162,6 +166,7 @@ impl Reader {
                 // An error page names nothing to follow.
                 if is_page {
                     content = self.html(&mut links, exchange, page);
+                    content.came = self.gist(lease, octets);
                 }
                 content.usage = usage;
             }
@@ -171,6 +176,7 @@ impl Reader {
             (None, Document::Css) if is_page => {
                 links.of_style_sheet(octets, content_type, &self.limits);
             }
+            _ if is_page && lease.kind == UrlKind::Page => content.came = Came::Other,
             _ => {}
         }
         if is_page {
@@ -334,6 +340,7 @@ impl PageItem {
                 why: why.to_owned(),
             },
             row,
+            came: Came::Nothing,
             exchange: None,
             room: Room::default(),
             capture: None,

@@ -21,6 +21,7 @@ use crate::request_log;
 use crate::rounds;
 use crate::summary::{Ended, SeedFailure};
 use crate::suspects::Suspects;
+use crate::traps::Watch;
 use crate::visits::{Round, Visits};
 
 /// Octets of bodies on their way to the disk at which no more permits are asked for.
@@ -42,6 +43,7 @@ pub struct Ring {
     pub(crate) hosts: Hosts,
     pub(crate) locks: HostLocks,
     pub(crate) suspects: Suspects,
+    pub(crate) traps: Watch,
     /// Hosts that asked us to wait and answered nothing else since.
     pub(crate) silent_hosts: HashSet<HostKey>,
     pub(crate) totals: Totals,
@@ -94,6 +96,7 @@ impl Ring {
             hosts: Hosts::new(&config),
             locks: HostLocks::none(),
             suspects: Suspects::default(),
+            traps: Watch::new(config.traps),
             accounts: Accounts::new(&config.budgets, &config.politeness.sites),
             visits: Visits {
                 round: Round::first(rounds::seconds(now)),
@@ -144,7 +147,13 @@ impl Ring {
     pub fn handle(&mut self, now: Tick, event: Event, out: &mut Vec<Effect>) {
         match event {
             Event::Fetched { job, spent, result } => self.fetched(now, job, spent, result, out),
-            Event::Committed(committed) => self.committed(now, committed),
+            Event::Committed(committed) => {
+                let has_turned = committed.has_turned;
+                self.committed(now, committed);
+                if has_turned && let Err(error) = self.take_back_parked(out) {
+                    self.fail(error);
+                }
+            }
             Event::Stop(stop) => self.stop = self.stop.max(stop),
             Event::Broken(error) => self.fail(error),
         }
@@ -358,6 +367,9 @@ impl Ring {
         self.leases_out -= committed.leases;
         self.unsettled_octets = self.unsettled_octets.saturating_sub(committed.octets);
         self.totals = committed.totals;
+        for origin in &committed.ended {
+            self.traps.ended(origin);
+        }
         self.hosts.states_kept(now, &committed.hosts);
         for (origin, _) in committed.origins {
             // As of now, not of the commit: a lease may have been given back meanwhile.
@@ -403,7 +415,7 @@ impl Ring {
     }
 
     pub(crate) fn write(&mut self, item: Item, out: &mut Vec<Effect>) {
-        self.unsettled += 1;
+        self.unsettled += item.weight();
         out.push(Effect::Write(item));
     }
 

@@ -25,6 +25,7 @@ use crate::keep::Keeper;
 use crate::read::Reader;
 use crate::ring::{Next, Ring};
 use crate::summary::Ended;
+use crate::traps::TrapRules;
 use crate::visits::{Revisits, Round, Visits};
 use crate::writer::{Files, Writer};
 
@@ -146,6 +147,7 @@ fn config(dir: &Path) -> Config {
         budgets: Budgets::default(),
         recrawl: false,
         revisits: Revisits::default(),
+        traps: TrapRules::OFF,
         max_redirects: 10,
         retries: 3,
         sitemaps: true,

@@ -90,7 +90,8 @@ impl Ring {
         if !seeds.is_empty() {
             self.write(Item::Seeds(seeds), out);
         }
-        if let Err(error) = self.take_back_deferred(out) {
+        let taken = self.take_back_deferred(out);
+        if let Err(error) = taken.and_then(|()| self.take_back_parked(out)) {
             self.fail(error);
         }
     }

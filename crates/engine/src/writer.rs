@@ -12,7 +12,8 @@ use std::sync::mpsc::{Receiver, RecvError, TryRecvError};
 use crawl_archive::rows::{ExcludedRow, WarcPlace};
 use crawl_archive::{Archive, Encoded, RowFile};
 use crawl_frontier::{
-    Admission, Admitted, Exclusion, Frontier, Lease, Outcome, Standing, Transaction, UrlKind,
+    Admission, Admitted, Exclusion, Frontier, Lease, Outcome, Reason, Standing, Transaction,
+    UrlKind, Visit,
 };
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, HostKey};
@@ -23,7 +24,8 @@ use crate::item::{Committed, HostState, Item, PageItem, RobotsItem, Totals, excl
 use crate::links::PRIORITY_GUESS;
 use crate::rounds::seconds;
 use crate::summary::SeedFailure;
-use crate::visits::{Change, Found, Visits};
+use crate::traps::{self, Came, META_TRAPS, Shared, admission_of};
+use crate::visits::{Change, Found, Past, Visits};
 
 /// Items in one transaction, at most: enough to share the cost of a sync, few enough
 /// for the next group not to wait long for its links to exist.
@@ -47,6 +49,7 @@ pub(crate) struct Writer {
     scope_seeds: BTreeSet<CanonicalUrl>,
     /// The sequence of the newest state of each host that was kept.
     newest: HashMap<HostKey, u64>,
+    traps: Option<Shared>,
 }
 
 impl Writer {
@@ -64,6 +67,15 @@ impl Writer {
             visits,
             scope_seeds: scope_seeds.into_iter().collect(),
             newest: HashMap::new(),
+            traps: None,
+        }
+    }
+
+    /// Tells of each page that is settled what it came to.
+    pub(crate) fn watching(self, traps: Shared) -> Writer {
+        Writer {
+            traps: Some(traps),
+            ..self
         }
     }
 
@@ -106,8 +118,9 @@ impl Writer {
             scope_seeds: &mut self.scope_seeds,
             scope_grew: false,
             newest: &mut self.newest,
+            traps: self.traps.as_ref(),
             committed: Committed {
-                items: group.len() as u64,
+                items: group.iter().map(Item::weight).sum(),
                 ..Committed::default()
             },
         };
@@ -129,6 +142,7 @@ struct Group<'a> {
     scope_seeds: &'a mut BTreeSet<CanonicalUrl>,
     scope_grew: bool,
     newest: &'a mut HashMap<HostKey, u64>,
+    traps: Option<&'a Shared>,
     committed: Committed,
 }
 
@@ -138,6 +152,7 @@ impl Group<'_> {
             Item::Page(page) => self.page(*page),
             Item::Retry { lease, host } => {
                 self.committed.leases += 1;
+                self.committed.ended.push(lease.origin.clone());
                 self.keep_host(host.as_ref());
                 Ok(self.transaction.settle(lease, Outcome::Retry)?)
             }
@@ -145,42 +160,70 @@ impl Group<'_> {
                 lease,
                 exclusion,
                 past,
+            } => self.excluded(lease, exclusion, past),
+            Item::PutAside { lease, exclusion } => Ok(self
+                .transaction
+                .settle(lease, Outcome::Deferred(exclusion))?),
+            Item::Later(leases) => {
+                let mut again = Vec::with_capacity(leases.len());
+                for (lease, priority) in leases {
+                    again.push(admission_of(&lease, lease.url.clone(), priority));
+                    let aside = Outcome::Deferred(Exclusion::of(Reason::Trap));
+                    self.transaction.settle(lease, aside)?;
+                }
+                self.admit(again).map(drop)
+            }
+            Item::SameAs {
+                lease,
+                url,
+                exclusion,
             } => {
-                let is_listed = past
-                    .as_ref()
-                    .is_some_and(|past| past.was_excluded_by(&exclusion));
-                if !is_guess(&lease) && !is_listed {
-                    let row = excluded_row(&lease.url, &exclusion, lease.via.as_ref());
-                    self.files.excluded.append(&row)?;
-                }
-                if lease.is_seed {
-                    let why = excluded_words(&exclusion);
-                    self.committed.seeds_failed.push(SeedFailure {
-                        url: lease.url.clone(),
-                        why,
-                    });
-                }
-                let found = Found::Excluded(exclusion.clone());
-                let visits = &self.visits;
-                let visit = visits.after(
-                    visits.round.began,
-                    lease.kind,
-                    past.map(|past| *past),
-                    found,
-                    None,
-                );
-                let outcome = Outcome::Excluded(exclusion);
-                Ok(self.transaction.settle_until(lease, outcome, visit)?)
+                let other = admission_of(&lease, url, lease.priority);
+                self.excluded(lease, exclusion, None)?;
+                self.admit(vec![other]).map(drop)
             }
             Item::Robots(robots) => self.robots(robots),
             Item::Seeds(seeds) => self.seeds(seeds),
-            Item::Admit(admissions) => self.admit(admissions),
+            Item::Admit(admissions) => self.admit(admissions).map(drop),
             Item::Broken(what) => Err(EngineError::Thread { what }),
             Item::Host(host) => {
                 self.keep_host(Some(&host));
                 Ok(())
             }
         }
+    }
+
+    fn excluded(
+        &mut self,
+        lease: Lease,
+        exclusion: Exclusion,
+        past: Option<Box<Past>>,
+    ) -> Result<(), EngineError> {
+        let is_listed = past
+            .as_ref()
+            .is_some_and(|past| past.was_excluded_by(&exclusion));
+        if !is_guess(&lease) && !is_listed {
+            let row = excluded_row(&lease.url, &exclusion, lease.via.as_ref());
+            self.files.excluded.append(&row)?;
+        }
+        if lease.is_seed {
+            let why = excluded_words(&exclusion);
+            self.committed.seeds_failed.push(SeedFailure {
+                url: lease.url.clone(),
+                why,
+            });
+        }
+        let found = Found::Excluded(exclusion.clone());
+        let visits = &self.visits;
+        let visit = visits.after(
+            visits.round.began,
+            lease.kind,
+            past.map(|past| *past),
+            found,
+            None,
+        );
+        let outcome = Outcome::Excluded(exclusion);
+        Ok(self.transaction.settle_until(lease, outcome, visit)?)
     }
 
     fn seeds(&mut self, seeds: Vec<Admission>) -> Result<(), EngineError> {
@@ -193,7 +236,7 @@ impl Group<'_> {
                 self.committed.seeds_failed.push(SeedFailure { url, why });
             }
         }
-        self.admit(seeds)
+        self.admit(seeds).map(drop)
     }
 
     fn keep_scope_seed(&mut self, url: &CanonicalUrl) {
@@ -214,6 +257,7 @@ impl Group<'_> {
             found,
             said,
             modified,
+            came,
             host,
             ..
         } = page;
@@ -223,6 +267,7 @@ impl Group<'_> {
             .visits
             .after(at, lease.kind, past.map(|past| *past), found, said);
         self.committed.leases += 1;
+        self.committed.ended.push(lease.origin.clone());
         self.committed.octets += row.bytes;
         if is_guess(&lease)
             && change.is_none()
@@ -281,7 +326,6 @@ impl Group<'_> {
         if let Some(target) = joins_scope {
             self.keep_scope_seed(&target);
         }
-        self.transaction.settle_until(lease, outcome, visit)?;
         let wanted = |admission: &Admission| admission.standing == Standing::Pending;
         let wanted: HashSet<_> = match modified.is_empty() {
             true => HashSet::new(),
@@ -291,7 +335,7 @@ impl Group<'_> {
                 .map(|link| link.url.clone())
                 .collect(),
         };
-        self.admit(links)?;
+        self.links(lease, (outcome, visit), &came, links)?;
         for (url, at) in modified {
             let before = self.visits.changed_since(at);
             if let Some(before) = before.filter(|_| wanted.contains(&url)) {
@@ -310,18 +354,47 @@ impl Group<'_> {
             self.transaction.keep_robots(origin, copy);
         }
         self.keep_host(robots.host.as_ref());
-        self.admit(robots.sitemaps)
+        self.admit(robots.sitemaps).map(drop)
     }
 
-    fn admit(&mut self, admissions: Vec<Admission>) -> Result<(), EngineError> {
+    /// What became of each.
+    fn admit(&mut self, admissions: Vec<Admission>) -> Result<Vec<Admitted>, EngineError> {
         let rows: Vec<_> = admissions.iter().map(listed_at_once).collect();
         let admitted = self.transaction.admit_all(admissions)?;
-        for (row, admitted) in rows.into_iter().zip(admitted) {
+        for (row, admitted) in rows.into_iter().zip(&admitted) {
             if let (Some(row), Admitted::New) = (row, admitted) {
                 self.files.excluded.append(&row)?;
             }
         }
-        Ok(())
+        Ok(admitted)
+    }
+
+    /// Admits the links of a page, and tells what is known of traps what it brought.
+    fn links(
+        &mut self,
+        lease: Lease,
+        settled: (Outcome, Visit),
+        came: &Came,
+        mut links: Vec<Admission>,
+    ) -> Result<(), EngineError> {
+        let (outcome, visit) = settled;
+        let Some(traps) = self.traps else {
+            self.transaction.settle_until(lease, outcome, visit)?;
+            return self.admit(links).map(drop);
+        };
+        let verdict = traps::weigh(traps, &lease, came, &mut links);
+        self.committed.has_turned |= verdict.has_turned;
+        let met: Vec<CanonicalUrl> = match verdict.is_barren {
+            true => links.iter().map(|link| link.url.clone()).collect(),
+            false => Vec::new(),
+        };
+        let admitted = self.admit(links)?;
+        if verdict.is_barren {
+            let new = met.iter().zip(admitted);
+            let new = new.filter(|(_, admitted)| *admitted == Admitted::New);
+            traps::bred(traps, &lease, came, new.map(|(url, _)| url));
+        }
+        Ok(self.transaction.settle_until(lease, outcome, visit)?)
     }
 
     fn keep(&mut self, capture: &Encoded) -> Result<Option<WarcPlace>, EngineError> {
@@ -373,6 +446,9 @@ impl Group<'_> {
         if self.totals != *before {
             self.transaction
                 .keep_meta(META_TOTALS, &self.totals.to_bytes());
+        }
+        if let Some(parked) = self.traps.and_then(|traps| traps.lock().stored()) {
+            self.transaction.keep_meta(META_TRAPS, &parked);
         }
         let origins = self.transaction.commit()?.origins;
         Ok(Committed {

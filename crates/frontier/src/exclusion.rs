@@ -98,7 +98,7 @@ reasons! {
     Depth = 6, "depth";
     /// A budget was used up before its turn came.
     Budget = 7, "budget";
-    /// It looks like one of endlessly many.
+    /// It is one of endlessly many that bring nothing new.
     Trap = 8, "trap";
     /// Too many redirects in a row lead to it.
     Redirects = 9, "redirects";
@@ -108,6 +108,10 @@ reasons! {
     Address = 11, "address";
     /// Its site does not want it used for what the crawl is for.
     Usage = 12, "usage";
+    /// It looks as if asking for it did something.
+    Action = 13, "action";
+    /// Its page is asked for under another URL.
+    Duplicate = 14, "duplicate";
 }
 
 impl fmt::Display for Reason {

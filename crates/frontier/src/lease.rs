@@ -72,6 +72,8 @@ pub enum Outcome {
     },
     /// It was not asked for, or its answer may not be used.
     Excluded(Exclusion),
+    /// It was put aside: not asked for, but met again another way it is pending.
+    Deferred(Exclusion),
     /// To be tried again, behind the other URLs of its origin.
     Retry,
 }

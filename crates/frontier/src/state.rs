@@ -117,6 +117,17 @@ impl Queued {
         self.place.seq = seq;
         self
     }
+
+    /// What stays of it when it is put aside.
+    pub(crate) fn deferred(self, exclusion: Exclusion) -> Deferred {
+        Deferred {
+            url: self.url,
+            via: self.via,
+            depth: self.place.depth,
+            redirects: self.place.redirects,
+            exclusion: capped_exclusion(exclusion),
+        }
+    }
 }
 
 impl Deferred {

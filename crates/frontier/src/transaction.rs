@@ -20,7 +20,7 @@ use crate::visit::Visit;
 /// [`Frontier`](crate::Frontier) says what the changes mean.
 pub trait Transaction {
     /// Ends a lease. [`Outcome::Retry`] makes its URL pending again with the next
-    /// attempt number, every other outcome settles it.
+    /// attempt number, [`Outcome::Deferred`] puts it aside, every other outcome settles it.
     ///
     /// # Errors
     /// [`FrontierError::NotLeased`] for a lease that another frontier handed out;
@@ -28,7 +28,8 @@ pub trait Transaction {
     fn settle(&mut self, lease: Lease, outcome: Outcome) -> Result<(), FrontierError>;
 
     /// As [`Transaction::settle`], and keeps what is to be known when the URL is visited
-    /// again. With [`Outcome::Retry`] the visit is passed over: it did not take place.
+    /// again. With [`Outcome::Retry`] and [`Outcome::Deferred`] the visit is passed over: it did not
+    /// take place.
     ///
     /// # Errors
     /// As [`Transaction::settle`].

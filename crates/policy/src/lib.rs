@@ -1,9 +1,10 @@
 //! May we? The rules that bind a crawler, read and judged; each answer names its rule.
 //!
-//! Four kinds of rules meet here. [`Robots`] is a robots.txt compiled for one agent under
+//! Five kinds of rules meet here. [`Robots`] is a robots.txt compiled for one agent under
 //! one [`Profile`]; [`PageDirectives`] is what a page and its headers ask of robots;
 //! [`usage`] is what a site says about the use of its pages; [`scope::Scope`] is what the
-//! operator wants crawled. Reading foreign text never fails: a value comes back, with its
+//! operator wants crawled; [`traps`] says which URLs bring nothing new, and [`action`] which might
+//! do something. Reading foreign text never fails: a value comes back, with its
 //! oddities. The crate does no I/O, knows no HTTP and reads no clock.
 //!
 //! ```
@@ -21,16 +22,19 @@
 //! assert_eq!(robots.crawl_delay().unwrap().0.as_millis(), 2500);
 //! ```
 
+mod actions;
 mod agent;
 pub mod date;
 mod page;
 mod robots;
 pub mod scope;
+pub mod traps;
 pub mod usage;
 
+pub use actions::{Action, action};
 pub use agent::{BadToken, ProductToken, Profile, UnknownProfile};
 pub use page::{PageDirectives, PageLabels, Place, Source, Valued, link_refusal};
 pub use robots::{
-    Access, CleanParam, Group, Hours, MAX_ROBOTS_OCTETS, Oddity, RequestRate, Robots, Rule,
-    Sitemap, Verdict, VisitTime, What, lint, request_path,
+    Access, CleanParam, Cleaned, Group, Hours, MAX_ROBOTS_OCTETS, Oddity, RequestRate, Robots,
+    Rule, Sitemap, Verdict, VisitTime, What, lint, request_path,
 };

@@ -1,6 +1,7 @@
 //! A robots.txt, compiled for one agent under one profile.
 
 mod active;
+mod clean;
 mod dialects;
 mod glance;
 mod index;
@@ -18,6 +19,7 @@ use std::time::Duration;
 
 use crate::agent::{ProductToken, Profile};
 
+pub use clean::Cleaned;
 pub use lines::MAX_ROBOTS_OCTETS;
 pub use lint::lint;
 pub use oddity::{Oddity, What};

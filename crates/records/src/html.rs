@@ -60,6 +60,13 @@ impl Report {
             table(page, "Rounds", &self.pages.rounds)?;
         }
         table(page, "Excluded by reason", &self.excluded.by_reason)?;
+        if !self.excluded.put_aside.is_empty() {
+            table(
+                page,
+                "Put aside, with the evidence",
+                &self.excluded.put_aside,
+            )?;
+        }
         table(page, "Requests by purpose", &self.requests.by_purpose)?;
         table(
             page,

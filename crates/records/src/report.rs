@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use crawl_archive::rows::{PageRow, RequestRow};
+use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
 use serde::{Deserialize, Serialize};
 
 use crate::error::RecordsError;
@@ -121,6 +121,10 @@ pub struct Excluded {
     pub total: u64,
     /// `robots`, `meta`, `scope` ..
     pub by_reason: BTreeMap<String, u64>,
+    /// Rows of traps, actions and duplicates by their rule, which holds the evidence; the first
+    /// thousand rules.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub put_aside: BTreeMap<String, u64>,
 }
 
 /// The rows of `requests.jsonl`, counted.
@@ -145,6 +149,8 @@ pub struct Requests {
 /// Content types that are told apart; the rest is `other`. A server chooses them, so
 /// their number must be bounded.
 const MAX_TYPES: usize = 1000;
+/// Rules that are told apart; their texts hold URLs.
+const MAX_RULES: usize = 1000;
 /// Flaws that are named one by one.
 const MAX_FLAWS: usize = 100;
 
@@ -233,6 +239,7 @@ impl Report {
         for row in rows.by_ref() {
             if let Some(row) = self.sound(row)? {
                 self.excluded.total += 1;
+                self.excluded.note_rule(&row);
                 *self.excluded.by_reason.entry(row.reason).or_default() += 1;
                 hosts.excluded(&row.url);
             }
@@ -342,6 +349,19 @@ impl Pages {
         }
         *self.by_depth.entry(row.depth).or_default() += 1;
         self.rounds.entry(row.round).or_default().add(row);
+    }
+}
+
+impl Excluded {
+    fn note_rule(&mut self, row: &ExcludedRow) {
+        let Some(rule) = &row.rule else {
+            return;
+        };
+        let told = matches!(row.reason.as_str(), "trap" | "action" | "duplicate");
+        let room = self.put_aside.len() < MAX_RULES || self.put_aside.contains_key(rule);
+        if told && room {
+            *self.put_aside.entry(rule.clone()).or_default() += 1;
+        }
     }
 }
 

@@ -30,6 +30,7 @@ impl Display for Report {
         }
         writeln!(f, "excluded  {}", self.excluded.total)?;
         list(f, &self.excluded.by_reason)?;
+        list(f, &self.excluded.put_aside)?;
         writeln!(f, "requests  {}", self.requests.total)?;
         list(f, &self.requests.by_purpose)?;
         list(f, &self.requests.by_failure)?;

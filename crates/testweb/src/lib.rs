@@ -43,6 +43,7 @@ mod server;
 mod shape;
 mod site;
 mod spec;
+mod traps;
 mod truth;
 mod web;
 
@@ -52,5 +53,6 @@ pub use reply::{Answer, Reply, Script, Step};
 pub use request::Request;
 pub use shape::Mix;
 pub use spec::{Door, Ports, Spec};
+pub use traps::{TRAPS, TrapWeb};
 pub use truth::{Barred, Expected, Reach, Truth};
 pub use web::TestWeb;

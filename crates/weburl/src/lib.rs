@@ -3,8 +3,9 @@
 //! The crate turns a string as found (a seed, a link, a sitemap entry, a redirect
 //! target) into a [`CanonicalUrl`], or says in an [`Unusable`] why it can't. From a
 //! canonical URL follow its [`Origin`] (what a robots.txt speaks for), its [`HostKey`]
-//! (what a gap is kept for) and its [`Site`] (registrable domain). It never does I/O
-//! and never resolves a name.
+//! (what a gap is kept for) and its [`Site`] (registrable domain). [`Naming`] knows which other
+//! spellings may name the same page, and [`Shape`] what a URL is made from. The crate never does
+//! I/O and never resolves a name.
 //!
 //! ```
 //! use crawl_weburl::canonicalize;
@@ -20,7 +21,12 @@
 mod address;
 mod canonical;
 mod keys;
+mod naming;
+mod query;
+mod shape;
 
 pub use address::{AddressClass, classify};
 pub use canonical::{CanonicalUrl, MAX_URL_OCTETS, Unusable, canonicalize};
 pub use keys::{HostKey, Origin, Site};
+pub use naming::{Naming, SessionId, Spelling, Step, When};
+pub use shape::{Shape, Signs};

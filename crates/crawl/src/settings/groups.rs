@@ -272,6 +272,46 @@ table! { "exclusion", "What we keep away from [exclusion]", ExclusionLayer, Excl
     robots_last_good: Span = Span::from_secs(30 * 24 * 60 * 60);
 }}
 
+table! { "names", "What we ask for once, or not at all [names]", NamesLayer, Names {
+    /// Put spaces of URLs aside that bring nothing new, on or off
+    ///
+    /// Calendars, session ids, selections, paths and redirects without an end. What is put
+    /// aside stands in excluded.jsonl with the evidence, and some of it is looked at again.
+    #[arg(value_name = "on|off")]
+    traps: Switch = Switch::On;
+    /// Never ask for URLs that look like actions: logout, vote, delete, action=edit
+    ///
+    /// Without it they come after all others. A program under /cgi-bin/ that is told
+    /// something is one too.
+    #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+    skip_actions: Switch = Switch::Off;
+    /// Leave parameters out of links that only tell where a reader came from
+    ///
+    /// utm_source, fbclid, gclid and their like. off, evidence or on; evidence is: where
+    /// pages of the host were the same with and without.
+    #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
+    tracking_parameters: WhenName = WhenName::On;
+    /// Take /a/index.html for /a/: off, evidence or on
+    #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
+    default_documents: WhenName = WhenName::Evidence;
+    /// Leave session ids out of links: off, evidence or on
+    ///
+    /// PHPSESSID, jsessionid, sid and their like in queries and paths.
+    #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
+    session_ids: WhenName = WhenName::Evidence;
+    /// Put parameters in order: off, evidence or on
+    #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
+    parameter_order: WhenName = WhenName::Evidence;
+    /// Leave parameters without a value out: off, evidence or on
+    #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
+    empty_parameters: WhenName = WhenName::Evidence;
+    /// Leave parameters out that the site's robots.txt says change nothing, on or off
+    ///
+    /// By its Clean-param lines.
+    #[arg(value_name = "on|off")]
+    clean_params: Switch = Switch::On;
+}}
+
 table! { "recrawl", "What we visit again [recrawl]", RecrawlLayer, Recrawl {
     /// Begin another round once the last is over: visit again what is due
     ///
@@ -395,6 +435,8 @@ pub(crate) struct Layer {
     #[command(flatten)]
     pub(crate) exclusion: ExclusionLayer,
     #[command(flatten)]
+    pub(crate) names: NamesLayer,
+    #[command(flatten)]
     pub(crate) recrawl: RecrawlLayer,
     #[command(flatten)]
     pub(crate) fetch: FetchLayer,
@@ -416,6 +458,7 @@ pub(crate) struct Settings {
     pub(crate) scope: Scope,
     pub(crate) politeness: Politeness,
     pub(crate) exclusion: Exclusion,
+    pub(crate) names: Names,
     pub(crate) recrawl: Recrawl,
     pub(crate) fetch: Fetch,
     pub(crate) output: Output,
@@ -429,6 +472,7 @@ pub(crate) const TABLES: &[(&str, &[&str])] = &[
     (ScopeLayer::TABLE, ScopeLayer::FIELDS),
     (PolitenessLayer::TABLE, PolitenessLayer::FIELDS),
     (ExclusionLayer::TABLE, ExclusionLayer::FIELDS),
+    (NamesLayer::TABLE, NamesLayer::FIELDS),
     (RecrawlLayer::TABLE, RecrawlLayer::FIELDS),
     (FetchLayer::TABLE, FetchLayer::FIELDS),
     (OutputLayer::TABLE, OutputLayer::FIELDS),
@@ -444,6 +488,7 @@ impl Layer {
             scope: self.scope.over(beneath.scope),
             politeness: self.politeness.over(beneath.politeness),
             exclusion: self.exclusion.over(beneath.exclusion),
+            names: self.names.over(beneath.names),
             recrawl: self.recrawl.over(beneath.recrawl),
             fetch: self.fetch.over(beneath.fetch),
             output: self.output.over(beneath.output),
@@ -460,6 +505,7 @@ impl Layer {
             scope: self.scope.settle(),
             politeness: self.politeness.settle(),
             exclusion: self.exclusion.settle(),
+            names: self.names.settle(),
             recrawl: self.recrawl.settle(),
             fetch: self.fetch.settle(),
             output: self.output.settle(),
@@ -547,6 +593,18 @@ pub(crate) enum ForbiddenName {
     Allow,
     /// The site is closed.
     Deny,
+}
+
+/// On which grounds two spellings of a URL are taken for one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum WhenName {
+    /// Never.
+    Off,
+    /// Where pages of the host were the same under both.
+    Evidence,
+    /// Always.
+    On,
 }
 
 /// How progress is shown.

@@ -18,7 +18,7 @@ pub(crate) use check::{
 };
 pub(crate) use groups::{
     ForbiddenName, Layer, ProfileName, ProgressMode, PurposeName, ResourcesName, ScopeName,
-    Settings,
+    Settings, WhenName,
 };
 pub(crate) use listing::{
     NAME_AND_VERSION, default_of, defaults_listing, effective, first_start, record, rules_since,

@@ -12,4 +12,5 @@ mod recrawl;
 mod restart;
 mod robots;
 mod support;
+mod traps;
 mod usage;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
 use crawl_engine::{
     Budgets, Config, Controls, EngineError, Forbidden, Progress, Resources, Revisits, ScopeRules,
-    Stop, Summary,
+    Stop, Summary, TrapRules,
 };
 use crawl_fetcher::FetchConfig;
 use crawl_fetcher::robots::RobotsTimes;
@@ -55,6 +55,7 @@ impl Crawl {
             budgets: Budgets::default(),
             recrawl: false,
             revisits: Revisits::default(),
+            traps: TrapRules::default(),
             max_redirects: 10,
             retries: 2,
             sitemaps: true,
@@ -152,6 +153,11 @@ impl Crawl {
             assert_eq!(before, None, "{} is listed twice", row.url);
         }
         reasons
+    }
+
+    /// The rows of all that was barred.
+    pub(crate) fn excluded_rows(&self) -> Vec<ExcludedRow> {
+        self.rows("excluded.jsonl")
     }
 
     /// The row of a URL that must have been barred.

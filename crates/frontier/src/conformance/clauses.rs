@@ -77,6 +77,32 @@ clauses! {
         assert_eq!(bench.frontier().origins(), []);
     }
 
+    fn a_lease_may_be_put_aside(bench) {
+        let far = Admission { priority: 9, ..link("/a", 3) };
+        admit(bench.frontier(), [far, link("/b", 1)]);
+        let trap = Exclusion { rule: Some("calendar".into()), ..Exclusion::of(Reason::Trap) };
+        settle(bench.frontier(), lease(bench.frontier()), Outcome::Deferred(trap.clone()));
+        bench.die();
+        let known = bench.frontier().known(&url("/a")).unwrap().unwrap();
+        assert_eq!((known.state, known.depth), (KnownState::Deferred(trap.clone()), 3));
+        assert_eq!(known.via, Some(url("/")));
+        let counts = Counts { known: 2, pending: 1, deferred: 1, ..Counts::default() };
+        assert_eq!(bench.frontier().counts(), counts);
+        assert_eq!(order(bench.frontier()), "/b");
+        let later = Admission { priority: 200, ..link("/a", 3) };
+        admit(bench.frontier(), [later]);
+        assert_eq!(order(bench.frontier()), "/b /a");
+        // Put aside and taken back at once, it goes behind.
+        let first = lease(bench.frontier());
+        let mut transaction = bench.frontier().begin().unwrap();
+        transaction.settle(first, Outcome::Deferred(trap)).unwrap();
+        let last = Admission { priority: 201, ..link("/b", 1) };
+        assert_eq!(transaction.admit(last).unwrap(), Admitted::Revived);
+        transaction.commit().unwrap();
+        bench.die();
+        assert_eq!(order(bench.frontier()), "/a /b");
+    }
+
     fn a_url_is_admitted_once(bench) {
         let mut transaction = bench.frontier().begin().unwrap();
         assert_eq!(transaction.admit(link("/a", 1)).unwrap(), Admitted::New);

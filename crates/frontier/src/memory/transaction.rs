@@ -135,6 +135,7 @@ impl Transaction for MemoryTransaction<'_> {
             Outcome::Fetched { status } => RecordState::Fetched { status },
             Outcome::Failed { why } => RecordState::Failed { why: capped(why) },
             Outcome::Excluded(why) => RecordState::Excluded(capped_exclusion(why)),
+            Outcome::Deferred(why) => RecordState::Deferred(capped_exclusion(why)),
             Outcome::Retry => {
                 record.place.retried = true;
                 record.place.seq = self.take_seq();
@@ -152,7 +153,7 @@ impl Transaction for MemoryTransaction<'_> {
         outcome: Outcome,
         visit: Visit,
     ) -> Result<(), FrontierError> {
-        let is_settled = outcome != Outcome::Retry;
+        let is_settled = !matches!(outcome, Outcome::Retry | Outcome::Deferred(_));
         let kept = Kept::new(&lease, visit);
         self.settle(lease, outcome)?;
         if is_settled {

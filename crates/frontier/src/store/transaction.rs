@@ -167,6 +167,9 @@ impl<'f> FjallTransaction<'f> {
             Outcome::Fetched { status } => Standpoint::Fetched { depth, status },
             Outcome::Failed { why } => noted(Note::Why(capped(why))),
             Outcome::Excluded(exclusion) => noted(Note::Exclusion(capped_exclusion(exclusion))),
+            Outcome::Deferred(exclusion) => {
+                Standpoint::Deferred(self.queued(key, url, place)?.deferred(exclusion))
+            }
         };
         self.changes.put(Change {
             key,
@@ -254,7 +257,7 @@ impl Transaction for FjallTransaction<'_> {
         outcome: Outcome,
         visit: Visit,
     ) -> Result<(), FrontierError> {
-        let is_settled = outcome != Outcome::Retry;
+        let is_settled = !matches!(outcome, Outcome::Retry | Outcome::Deferred(_));
         let key = self.frontier.tables.key.fingerprint(&lease.url);
         let kept = Kept::new(&lease, visit);
         self.settle(lease, outcome)?;

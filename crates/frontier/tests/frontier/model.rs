@@ -87,6 +87,7 @@ fn an_outcome() -> impl Strategy<Value = Outcome> {
         3 => (200_u16..600).prop_map(|status| Outcome::Fetched { status }),
         1 => "[a-z]{0,4}".prop_map(|why| Outcome::Failed { why }),
         1 => an_exclusion().prop_map(Outcome::Excluded),
+        1 => an_exclusion().prop_map(Outcome::Deferred),
     ]
 }
 

@@ -1,0 +1,278 @@
+//! Webs without an end, and the pages between them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crawl_archive::rows::ExcludedRow;
+use crawl_engine::{Ended, TrapRules};
+use crawl_testweb::{Answer, TRAPS, TestWeb, TrapWeb};
+
+use crate::support::Crawl;
+
+/// A crawl that asks for nothing while something waits for the disk: what it does follows from
+/// what it was answered alone.
+fn steady(web: &TestWeb) -> Crawl {
+    let mut crawl = Crawl::of(web);
+    crawl.config.commit_within = Duration::ZERO;
+    crawl.config.sitemaps = false;
+    crawl
+}
+
+/// Requests for each trap.
+fn in_traps(web: &TestWeb, traps: TrapWeb) -> BTreeMap<&'static str, u64> {
+    let mut counts = BTreeMap::new();
+    for entry in web.log() {
+        if let Some(trap) = traps.trap_of(&entry.path) {
+            *counts.entry(trap).or_default() += 1;
+        }
+    }
+    counts
+}
+
+fn paths(crawl: &Crawl) -> BTreeSet<String> {
+    let path = |url: &str| format!("/{}", url.splitn(4, '/').nth(3).unwrap());
+    crawl.statuses().keys().map(|url| path(url)).collect()
+}
+
+#[test]
+fn ours_six_traps_cost_less_than_a_tenth_and_all_that_is_real_is_found() {
+    for seed in 1..=6 {
+        let traps = TrapWeb::new(seed);
+        let web = traps.start();
+        let crawl = steady(&web);
+        let summary = crawl.run().unwrap();
+        assert_eq!(summary.ended, Ended::Finished);
+        let real = traps.real();
+        let found = paths(&crawl);
+        let missing: Vec<_> = real.difference(&found).collect();
+        assert_eq!(missing, [""; 0], "seed {seed}");
+        let spent = in_traps(&web, traps);
+        let all = web.log().len() as u64;
+        assert!(
+            10 * spent.values().sum::<u64>() < all,
+            "seed {seed}: {spent:?} of {all}"
+        );
+        assert_eq!(
+            spent.keys().count(),
+            TRAPS.len(),
+            "each trap was met: {spent:?}"
+        );
+        // Each is named, by the name of its kind and with its evidence.
+        let rows = crawl.excluded_rows();
+        let mut named = BTreeSet::new();
+        for row in rows.iter().filter(|row| row.reason == "trap") {
+            let path = format!("/{}", row.url.splitn(4, '/').nth(3).unwrap());
+            let trap = traps.trap_of(&path);
+            assert!(trap.is_some(), "seed {seed}: {row:?}");
+            let rule = row.rule.as_deref().unwrap();
+            assert!(
+                rule.contains("; such as http://") && rule.contains(" first met on "),
+                "{rule}"
+            );
+            named.insert((trap.unwrap(), rule.split(' ').next().unwrap()));
+        }
+        let wanted = [
+            ("calendar", "calendar"),
+            ("facets", "facets"),
+            ("missing", "soft-404"),
+            ("path", "repeated-path"),
+            ("redirects", "redirects"),
+            ("session", "session-ids"),
+        ];
+        for pair in wanted {
+            assert!(
+                named.contains(&pair),
+                "seed {seed}: {pair:?} not in {named:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn ours_without_the_watch_the_same_web_has_no_end() {
+    let traps = TrapWeb::new(1);
+    let web = traps.start();
+    let mut crawl = steady(&web);
+    crawl.config.traps = TrapRules::OFF;
+    crawl.config.budgets.max_pages = Some(600);
+    assert_eq!(crawl.run().unwrap().ended, Ended::Budget("max-pages"));
+    assert!(in_traps(&web, traps).values().sum::<u64>() > 300);
+    // Turned on, it goes on from there and comes to an end.
+    crawl.config.traps = TrapRules::default();
+    crawl.config.budgets.max_pages = Some(2_000);
+    assert_eq!(crawl.run().unwrap().ended, Ended::Finished);
+    let found = paths(&crawl);
+    assert_eq!(traps.real().difference(&found).count(), 0);
+}
+
+#[test]
+fn ours_the_same_web_costs_the_same_again() {
+    let requests = || {
+        let traps = TrapWeb::new(4);
+        let web = traps.start();
+        steady(&web).run().unwrap();
+        in_traps(&web, traps)
+    };
+    assert_eq!(requests(), requests());
+}
+
+#[test]
+fn ours_what_is_parked_stays_so_after_a_start() {
+    let traps = TrapWeb::new(5);
+    let web = traps.start();
+    let crawl = steady(&web);
+    crawl.run().unwrap();
+    let (rows, requests) = (crawl.excluded_rows(), web.log().len());
+    assert_eq!(crawl.run().unwrap().ended, Ended::Finished);
+    assert_eq!(crawl.excluded_rows(), rows);
+    assert_eq!(web.log().len(), requests);
+}
+
+#[test]
+fn ours_actions_come_last_or_not_at_all() {
+    let page = |links: &[&str]| {
+        let links: Vec<String> = links
+            .iter()
+            .map(|to| format!("<a href='{to}'>x</a>"))
+            .collect();
+        Answer::html(&links.concat())
+    };
+    let web = TestWeb::builder()
+        .sitemap(false)
+        .robots(0, "User-agent: *\nDisallow:\n")
+        .script(0, "/", page(&["/logout", "/wiki?action=edit", "/a"]))
+        .script(0, "/a", page(&["/cgi-bin/count?x=1", "/b"]))
+        .script(0, "/b", Answer::html("b"))
+        .script(0, "/logout", Answer::html("bye"))
+        .script(0, "/wiki?action=edit", Answer::html("edit"))
+        .script(0, "/cgi-bin/count?x=1", Answer::html("1"))
+        .start();
+    let crawl = steady(&web);
+    crawl.run().unwrap();
+    let log: Vec<String> = web.take_log().into_iter().map(|entry| entry.path).collect();
+    let plain = ["/robots.txt", "/", "/a", "/b"];
+    let actions = ["/logout", "/wiki?action=edit", "/cgi-bin/count?x=1"];
+    assert_eq!(log, [&plain[..], &actions].concat());
+
+    let mut crawl = steady(&web);
+    crawl.config.traps.skip_actions = true;
+    crawl.run().unwrap();
+    let log: Vec<String> = web.take_log().into_iter().map(|entry| entry.path).collect();
+    assert_eq!(log, plain);
+    let barred: BTreeMap<String, String> = crawl
+        .excluded_rows()
+        .into_iter()
+        .map(|row| (row.url, format!("{}: {}", row.reason, row.rule.unwrap())))
+        .collect();
+    assert_eq!(
+        barred[&web.url(0, "/logout")],
+        "action: path ends in logout"
+    );
+    assert_eq!(
+        barred[&web.url(0, "/wiki?action=edit")],
+        "action: parameter action=edit"
+    );
+    assert_eq!(
+        barred[&web.url(0, "/cgi-bin/count?x=1")],
+        "action: cgi-bin with a query"
+    );
+    // They are wanted after all: the next start takes them back.
+    crawl.config.traps.skip_actions = false;
+    crawl.run().unwrap();
+    assert_eq!(web.take_log().len(), actions.len());
+    assert!(crawl.excluded_rows().is_empty());
+}
+
+/// The URLs that were asked for of a page with these links, and the rows of what was barred.
+fn named(robots: &str, links: &[&str]) -> (Vec<String>, Vec<ExcludedRow>) {
+    let html: String = links
+        .iter()
+        .map(|to| format!("<a href='{to}'>x</a>"))
+        .collect();
+    let web = TestWeb::builder()
+        .sitemap(false)
+        .script(0, "/robots.txt", Answer::text(robots))
+        .script(0, "/", Answer::html(&html))
+        .start();
+    let mut crawl = steady(&web);
+    crawl.config.links = true;
+    crawl.run().unwrap();
+    let log = web
+        .log()
+        .into_iter()
+        .map(|entry| entry.path)
+        .skip(2)
+        .collect();
+    let linked = std::fs::read_to_string(crawl.output("links.jsonl")).unwrap();
+    for link in links {
+        assert!(
+            linked.contains(&web.url(0, link)),
+            "{link} as it was linked"
+        );
+    }
+    (log, crawl.excluded_rows())
+}
+
+#[test]
+fn ours_tracking_parameters_and_clean_params_name_nothing() {
+    let robots = "User-agent: *\nDisallow:\nClean-param: ref /list\n";
+    let links = [
+        "/x?utm_source=a&id=1",
+        "/x?id=1&fbclid=q",
+        "/x?id=1",
+        "/list?ref=1&p=2",
+        "/list?p=2",
+        "/other?ref=1",
+    ];
+    let (asked, barred) = named(robots, &links);
+    assert_eq!(asked, ["/x?id=1", "/list?p=2", "/other?ref=1"]);
+    assert!(barred.is_empty());
+}
+
+#[test]
+fn ours_a_redirect_to_a_tracked_url_is_followed_as_it_is() {
+    let web = TestWeb::builder()
+        .sitemap(false)
+        .script(
+            0,
+            "/robots.txt",
+            Answer::text("User-agent: *\nDisallow:\nClean-param: s\n"),
+        )
+        .script(0, "/", Answer::redirect(302, "/?s=1"))
+        .script(0, "/?s=1", Answer::redirect(302, "/?utm_id=2"))
+        .script(0, "/?utm_id=2", Answer::html("here at last"))
+        .start();
+    let crawl = steady(&web);
+    crawl.run().unwrap();
+    assert_eq!(crawl.page(&web.url(0, "/?utm_id=2")).status, Some(200));
+}
+
+#[test]
+fn ours_default_documents_are_one_with_their_folder_once_that_is_seen() {
+    let text = |of: &str| {
+        let words: Vec<String> = (0..30).map(|n| format!("{of}{n}x")).collect();
+        words.join(" ")
+    };
+    let mut home = String::new();
+    let mut web = TestWeb::builder().sitemap(false);
+    for name in ["one", "two", "three"] {
+        home += &format!("<a href='/{name}/'>x</a><a href='/{name}/index.html'>x</a>");
+        for path in [format!("/{name}/"), format!("/{name}/index.html")] {
+            web = web.script(0, &path, Answer::html(&text(name)));
+        }
+    }
+    let last = format!("{home}<a href='/late'>x</a>");
+    let late = "<a href='/four/'>x</a><a href='/four/index.html'>x</a>";
+    let web = web
+        .script(0, "/", Answer::html(&last))
+        .script(0, "/late", Answer::html(late))
+        .script(0, "/four/", Answer::html(&text("four")))
+        .start();
+    let mut crawl = steady(&web);
+    crawl.config.budgets.max_pages = Some(8);
+    crawl.run().unwrap();
+    crawl.config.budgets.max_pages = None;
+    crawl.run().unwrap();
+    let log: Vec<String> = web.log().into_iter().map(|entry| entry.path).collect();
+    assert!(log.contains(&"/four/".to_owned()), "{log:?}");
+}

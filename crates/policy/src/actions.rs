@@ -1,0 +1,167 @@
+//! URLs that look as if asking for them did something.
+//!
+//! The standard of 1994 was made to keep robots from "scripts with side effects (such as
+//! voting)". GET is safe by RFC 9110 section 9.2.1, but not every site knows that.
+
+use std::fmt;
+
+use crawl_weburl::CanonicalUrl;
+
+/// Last names of paths that stand for a deed, in lower case.
+const DEEDS: [&str; 30] = [
+    "add-to-cart",
+    "add_to_cart",
+    "addtocart",
+    "approve",
+    "basket-add",
+    "cart-add",
+    "delete",
+    "destroy",
+    "downvote",
+    "like",
+    "log-off",
+    "log-out",
+    "log_out",
+    "logoff",
+    "logout",
+    "purge",
+    "remove",
+    "report-abuse",
+    "rollback",
+    "sign-off",
+    "sign-out",
+    "sign_out",
+    "signoff",
+    "signout",
+    "subscribe",
+    "trash",
+    "unlike",
+    "unsubscribe",
+    "upvote",
+    "vote",
+];
+
+/// Parameters whose value says what is to be done.
+const VERBS: [&str; 9] = [
+    "action", "act", "do", "op", "cmd", "command", "task", "method", "func",
+];
+
+/// Such values, in lower case, beside those of paths.
+const VALUES: [&str; 16] = [
+    "add", "addcart", "buy_now", "create", "edit", "insert", "logout", "markread", "move", "new",
+    "post", "reply", "save", "submit", "update", "watch",
+];
+
+/// Endings of programs. A file of another kind that is called `delete.html` tells of a deed.
+const PROGRAMS: [&str; 11] = [
+    "php", "cgi", "pl", "asp", "aspx", "jsp", "jspx", "do", "action", "cfm", "py",
+];
+
+/// Why a URL looks as if asking for it did something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// The last name of its path.
+    Path(String),
+    /// A parameter, as written.
+    Parameter(String),
+    /// A program under cgi-bin that is told something.
+    Cgi,
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Action::Path(name) => write!(f, "path ends in {name}"),
+            Action::Parameter(text) => write!(f, "parameter {text}"),
+            Action::Cgi => f.write_str("cgi-bin with a query"),
+        }
+    }
+}
+
+/// Whether a URL looks as if asking for it did something, and by what.
+///
+/// ```
+/// use crawl_policy::action;
+/// use crawl_weburl::canonicalize;
+///
+/// let url = |text| canonicalize(None, text).unwrap();
+/// let found = action(&url("http://a.example/wiki/Home?action=edit")).unwrap();
+/// assert_eq!(found.to_string(), "parameter action=edit");
+/// assert_eq!(action(&url("http://a.example/sql/delete.html")), None);
+/// ```
+#[must_use]
+pub fn action(url: &CanonicalUrl) -> Option<Action> {
+    let has_query = url.as_url().query().is_some_and(|query| !query.is_empty());
+    let path = url.path();
+    if has_query && (path.starts_with("/cgi-bin/") || path.contains("/cgi-bin/")) {
+        return Some(Action::Cgi);
+    }
+    let last = path
+        .trim_end_matches('/')
+        .rsplit('/')
+        .next()
+        .unwrap_or_default();
+    let stem = match last.rsplit_once('.') {
+        Some((stem, ending)) if PROGRAMS.contains(&ending.to_ascii_lowercase().as_str()) => stem,
+        _ => last,
+    };
+    if DEEDS.contains(&stem.to_ascii_lowercase().as_str()) {
+        return Some(Action::Path(last.to_owned()));
+    }
+    url.parameters().find_map(|(name, value)| {
+        let (lower, told) = (name.to_ascii_lowercase(), value.to_ascii_lowercase());
+        let is_deed = DEEDS.contains(&told.as_str()) || VALUES.contains(&told.as_str());
+        let verb = VERBS.contains(&lower.as_str()) && is_deed;
+        // `?delete=7`, `?add-to-cart=7`; a search for votes has another name for it.
+        let deed = DEEDS.contains(&lower.as_str());
+        (verb || deed).then(|| Action::Parameter(format!("{name}={value}")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_weburl::canonicalize;
+    use expect_test::{Expect, expect};
+
+    use super::action;
+
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "expectations are written in place"
+    )]
+    fn check(path: &str, expect: Expect) {
+        let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
+        let found = action(&url).map_or("-".to_owned(), |action| action.to_string());
+        expect.assert_eq(&found);
+    }
+
+    #[test]
+    fn ours_deeds() {
+        check("/account/logout", expect!["path ends in logout"]);
+        check("/account/Logout.php", expect!["path ends in Logout.php"]);
+        check("/poll/3/vote/", expect!["path ends in vote"]);
+        check("/item?add-to-cart=7", expect!["parameter add-to-cart=7"]);
+        check(
+            "/index.php?title=X&action=edit",
+            expect!["parameter action=edit"],
+        );
+        check("/index.php?op=vote&id=3", expect!["parameter op=vote"]);
+        check("/cgi-bin/search.pl?q=x", expect!["cgi-bin with a query"]);
+    }
+
+    #[test]
+    fn ours_pages_about_deeds_are_none() {
+        for path in [
+            "/sql/delete.html",
+            "/docs/vote.txt",
+            "/delete/how-to",
+            "/cgi-bin/counter",
+            "/search?q=vote",
+            "/index.php?action=view",
+            "/index.php?title=Vote",
+            "/news/logout-bug-fixed",
+        ] {
+            check(path, expect!["-"]);
+        }
+    }
+}

@@ -1,0 +1,536 @@
+//! Is there any end to it? Spaces of URLs that bring nothing new, recognised by what came of
+//! the pages that were fetched.
+//!
+//! A trap is known by several signs together: pages that say nothing new, found on pages that
+//! said nothing new, each of which leads to more of its kind, with URLs that look as those of
+//! calendars, sessions or selections do. One sign alone slows nothing and parks nothing.
+//!
+//! [`Traps::observe`] is told of each page, [`Traps::bred`] which URLs were met on it first, and
+//! [`Traps::course`] says of a URL whether its turn has come. The **level** of a URL is the number
+//! of pages in a row, on the way to it, that said nothing new; who keeps queues keeps it with
+//! the URL, and puts URLs of higher levels behind.
+//!
+//! All memory is bounded (see the constants). What is parked can be stored and restored
+//! ([`Traps::stored`]); the rest is learned anew from the next pages.
+
+mod gist;
+mod hash;
+mod mirrors;
+mod names;
+mod novelty;
+mod recent;
+mod simhash;
+mod stored;
+mod template;
+
+use std::collections::{BTreeMap, HashMap};
+
+use crawl_weburl::{CanonicalUrl, HostKey, Naming, Shape};
+
+pub use self::gist::Gist;
+use self::mirrors::Mirrors;
+use self::names::Names;
+use self::novelty::Novelty;
+use self::recent::Recent;
+use self::simhash::Near;
+pub use self::template::Trap;
+use self::template::{Template, Yield};
+
+/// A level is counted up to this.
+pub const MAX_LEVEL: u8 = 30;
+
+/// Octets that all hosts may take, about; those that were left alone for longest go. A host takes
+/// some KiB with its first page and half a MiB at most.
+const MOST_OCTETS: usize = 128 << 20;
+/// Templates of one host, the latest.
+const MOST_TEMPLATES: usize = 512;
+/// Texts of one host, the latest.
+const MOST_TEXTS: usize = 1024;
+/// Pages with one text that are known by name.
+const MOST_MEMBERS: usize = 16;
+/// What is parked, over all hosts.
+const MOST_PARKED: usize = 16_384;
+/// A page says something new if it has more new words than this, and more than one in
+/// `WORDS_A_NEW_ONE`.
+const LEAST_NEW_WORDS: usize = 5;
+const WORDS_A_NEW_ONE: usize = 12;
+/// Of what is parked, the 128th URL is asked for all the same, then the 512th, the 2,048th ..
+const FIRST_PROBE: u64 = 128;
+const PROBE_FACTOR: u64 = 4;
+/// Pages with the same text, each found on another of them.
+const TEXT_ROW: u32 = 3;
+const TEXT_LEVEL: u8 = 2;
+
+/// A page that was fetched.
+#[derive(Clone, Copy, Debug)]
+pub struct Visit<'a> {
+    /// Its URL.
+    pub url: &'a CanonicalUrl,
+    /// Its level.
+    pub level: u8,
+    /// What came.
+    pub answer: Answer<'a>,
+}
+
+/// What came of a page.
+#[derive(Clone, Copy, Debug)]
+pub enum Answer<'a> {
+    /// A page of text.
+    Text(&'a Gist),
+    /// A redirect, and how many of them in a row led here.
+    Redirect(&'a CanonicalUrl, u8),
+    /// Something else that is kept: an image, a document.
+    Other,
+    /// An error, or nothing.
+    Nothing,
+}
+
+/// What was thought of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opinion {
+    /// The level of what is met on it first.
+    pub level: u8,
+    /// It said nothing new.
+    pub is_barren: bool,
+    /// It was asked for to see whether what is parked still brings nothing new, and it did bring
+    /// something: what is parked is to be judged again.
+    pub has_turned: bool,
+}
+
+/// What is to be done with a URL whose turn it would be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Course {
+    /// It is asked for.
+    Fetch,
+    /// It goes behind others, at this level.
+    Later(u8),
+    /// It is put aside; the rule that says so, with its evidence.
+    Park(String),
+    /// Its page is asked for under another spelling, and why.
+    SameAs(CanonicalUrl, String),
+    /// Its origin mirrors another. If the twin is known, it is put aside, and why.
+    Mirror(CanonicalUrl, String),
+}
+
+/// What is remembered of one host.
+#[derive(Debug)]
+struct Host {
+    novelty: Novelty,
+    near: Near,
+    templates: Recent<Template>,
+    texts: Recent<Text>,
+    names: Names,
+    /// When it was last looked at, and its octets then.
+    seen: u64,
+    octets: usize,
+}
+
+/// Pages that said the same.
+#[derive(Debug, Default)]
+struct Text {
+    pages: u32,
+    level: u8,
+    bred: u32,
+    members: Vec<u64>,
+}
+
+/// Something that is parked.
+#[derive(Clone, Debug)]
+struct Parked {
+    rule: String,
+    /// URLs without such looks are parked only where they were found on pages that said nothing.
+    by_looks: bool,
+    /// The parameters that never brought anything: what has one of them brings nothing.
+    names: Option<Vec<String>>,
+    /// URLs that were put aside, and the number of the next that is asked for.
+    put_aside: u64,
+    next_probe: u64,
+}
+
+/// What is known of traps, mirrors and spellings.
+#[derive(Debug)]
+pub struct Traps {
+    naming: Naming,
+    parks: bool,
+    hosts: HashMap<HostKey, Host>,
+    /// The hosts by when they were last looked at.
+    by_age: BTreeMap<u64, HostKey>,
+    octets: usize,
+    clock: u64,
+    parked: HashMap<u64, Parked>,
+    /// Whether what is parked is other than it was when it was last stored.
+    has_changed: bool,
+    mirrors: Mirrors,
+}
+
+impl Default for Host {
+    fn default() -> Host {
+        Host {
+            novelty: Novelty::default(),
+            near: Near::default(),
+            templates: Recent::new(MOST_TEMPLATES),
+            texts: Recent::new(MOST_TEXTS),
+            names: Names::default(),
+            seen: 0,
+            octets: 0,
+        }
+    }
+}
+
+/// The places where accounts of a URL are kept: its template, and its family where it has one.
+fn keys(host: &HostKey, shape: &Shape) -> (u64, Option<u64>) {
+    let template = hash::of_all(&[host.as_str(), &shape.pattern]);
+    let family = shape.family();
+    let family = family.map(|family| hash::of_all(&[host.as_str(), family, "family"]));
+    (template, family)
+}
+
+/// The place of pages that were found on one.
+fn key_of_via(via: &CanonicalUrl) -> u64 {
+    hash::of_all(&[via.as_str(), "via"])
+}
+
+impl Traps {
+    /// Nothing known yet. Spellings are learned as `naming` says; without `parks` nothing is put
+    /// behind and nothing is put aside.
+    #[must_use]
+    pub fn new(naming: Naming, parks: bool) -> Traps {
+        Traps {
+            naming,
+            parks,
+            hosts: HashMap::new(),
+            by_age: BTreeMap::new(),
+            octets: 0,
+            clock: 0,
+            parked: HashMap::new(),
+            has_changed: false,
+            mirrors: Mirrors::default(),
+        }
+    }
+
+    /// Takes a page in that was fetched.
+    pub fn observe(&mut self, visit: &Visit<'_>) -> Opinion {
+        let Visit { url, level, answer } = *visit;
+        let shape = Shape::of(url);
+        let key = url.host_key();
+        let found = match answer {
+            Answer::Nothing => None,
+            Answer::Other => Some(Yield::New),
+            Answer::Redirect(to, _) => self.redirected(url, &shape, to),
+            Answer::Text(gist) => self.read(url, gist),
+        };
+        let Some(found) = found else {
+            return Opinion {
+                level,
+                is_barren: false,
+                has_turned: false,
+            };
+        };
+        let (template, family) = keys(&key, &shape);
+        let mut has_turned = false;
+        for place in std::iter::once(template).chain(family) {
+            let host = self.host(&key);
+            let whole = Some(place) != family;
+            let pattern = shape.family().filter(|_| !whole).unwrap_or(&shape.pattern);
+            let account = host
+                .templates
+                .entry(place, || Template::new(pattern, shape.signs));
+            account.take(url, &shape, level, found);
+            if matches!(found, Yield::New) && self.parked.remove(&place).is_some() {
+                has_turned = true;
+                self.has_changed = true;
+                if let Some(account) = self.host(&key).templates.get_mut(place) {
+                    account.had_been_misjudged();
+                }
+            }
+        }
+        let one_more = (level + 1).min(MAX_LEVEL);
+        let (level, is_barren) = match (found, answer) {
+            (Yield::New, _) => (0, false),
+            // A redirect or two are nothing.
+            (Yield::Onwards, Answer::Redirect(_, 0)) => (level, true),
+            _ => (one_more, true),
+        };
+        Opinion {
+            level: if self.parks { level } else { 0 },
+            is_barren: is_barren && self.parks,
+            has_turned,
+        }
+    }
+
+    /// Those URLs were met first on a page that said nothing new. Whether that was enough of its
+    /// kind, which then is parked.
+    pub fn bred<'a>(
+        &mut self,
+        visit: &Visit<'_>,
+        new: impl Iterator<Item = &'a CanonicalUrl>,
+    ) -> bool {
+        let host = visit.url.host_key();
+        let shape = Shape::of(visit.url);
+        let (template, family) = keys(&host, &shape);
+        let (mut of_template, mut of_family, mut of_host) = (0, 0, 0);
+        for url in new.filter(|url| url.host_key() == host) {
+            let (own, wide) = keys(&host, &Shape::of(url));
+            of_host += 1;
+            of_template += u32::from(own == template);
+            of_family += u32::from(wide.is_some() && wide == family);
+        }
+        let counts = std::iter::once((template, of_template));
+        let mut parks = false;
+        for (place, count) in counts.chain(family.map(|family| (family, of_family))) {
+            let Some(account) = self.host(&host).templates.get_mut(place) else {
+                continue;
+            };
+            account.breed(count);
+            if let Some(trap) = account.verdict() {
+                let of_selections =
+                    Some(place) == family && shape.family().is_some_and(|f| f.ends_with('?'));
+                let names = of_selections.then(|| account.idle_names());
+                let by_looks = !matches!(trap, Trap::SoftMissing | Trap::Endless);
+                let rule = account.evidence(trap);
+                parks |= self.park(place, rule, by_looks, names);
+            }
+        }
+        parks | self.text_bred(visit, &shape, of_host)
+    }
+
+    /// What is to be done with a URL of this level whose turn it would be. Asked once for each
+    /// turn: of what is parked it lets some through.
+    pub fn course(&mut self, url: &CanonicalUrl, via: Option<&CanonicalUrl>, level: u8) -> Course {
+        let course = self.standing(url, via, level);
+        if let Course::Park(_) = &course
+            && let Some(place) = self.parked_place(url, via, level)
+            && let Some(parked) = self.parked.get_mut(&place)
+        {
+            parked.put_aside += 1;
+            if parked.put_aside >= parked.next_probe {
+                parked.next_probe = parked.next_probe.saturating_mul(PROBE_FACTOR);
+                return Course::Fetch;
+            }
+        }
+        course
+    }
+
+    /// The same, but nothing is let through.
+    #[must_use]
+    pub fn standing(&self, url: &CanonicalUrl, via: Option<&CanonicalUrl>, level: u8) -> Course {
+        let key = url.host_key();
+        let host = self.hosts.get(&key);
+        let other = host.and_then(|host| host.names.same_as(&self.naming, url));
+        if let Some((other, why)) = other {
+            return Course::SameAs(other, why);
+        }
+        if let Some(parked) = self.parked_place(url, via, level) {
+            return Course::Park(self.parked[&parked].rule.clone());
+        }
+        if let Some((twin, why)) = self.mirrors.twin(url).filter(|_| self.parks) {
+            return Course::Mirror(twin, why);
+        }
+        let shape = Shape::of(url);
+        let (template, family) = keys(&key, &shape);
+        let mut places = std::iter::once(template).chain(family);
+        let is_watched = |place| {
+            let account = host.and_then(|host| host.templates.get(place));
+            account.is_some_and(Template::is_watched)
+        };
+        match self.parks && level == 0 && places.any(is_watched) {
+            true => Course::Later(1),
+            false => Course::Fetch,
+        }
+    }
+
+    /// Whether a URL is asked for only when what came before it from its host was read: it looks
+    /// like one of a kind that may not end, or was found on pages that said nothing new.
+    #[must_use]
+    pub fn needs_care(&self, url: &CanonicalUrl, level: u8) -> bool {
+        if level > 0 || !self.parks {
+            return level > 0;
+        }
+        let shape = Shape::of(url);
+        if !shape.signs.any() {
+            return false;
+        }
+        let key = url.host_key();
+        let (template, family) = keys(&key, &shape);
+        let Some(host) = self.hosts.get(&key) else {
+            return true;
+        };
+        let mut places = std::iter::once(template).chain(family);
+        !places.any(|place| host.templates.get(place).is_some_and(Template::is_proven))
+    }
+
+    /// Whether [`Traps::standing`] may say anything but [`Course::Fetch`] of a host's URLs, their
+    /// place in a queue and mirrors aside.
+    #[must_use]
+    pub fn knows_of(&self, host: &HostKey) -> bool {
+        let learned = |host: &Host| host.names.has_rules();
+        !self.parked.is_empty() || self.hosts.get(host).is_some_and(learned)
+    }
+
+    /// Compares a page's text with what its host said before. A page that is visited again
+    /// tells nothing.
+    fn read(&mut self, url: &CanonicalUrl, gist: &Gist) -> Option<Yield> {
+        let naming = self.naming;
+        let host = self.host(&url.host_key());
+        if host.names.has_met(url) {
+            return None;
+        }
+        host.names.learn(&naming, url, gist.words, gist.text);
+        let new_words = host.novelty.meet(gist);
+        let is_near = host.near.meet(gist.simhash);
+        let pages = host.texts.entry(gist.said, Text::default);
+        pages.pages = pages.pages.saturating_add(1);
+        let enough = LEAST_NEW_WORDS.max(gist.words as usize / WORDS_A_NEW_ONE);
+        let is_new = pages.pages == 1 && new_words > enough;
+        self.mirrors.learn(url, gist);
+        Some(match is_new {
+            true => Yield::New,
+            false => Yield::Nothing {
+                said: gist.said,
+                is_near,
+            },
+        })
+    }
+
+    /// A redirect is nothing new where it leads to another URL of its own template.
+    fn redirected(&self, url: &CanonicalUrl, shape: &Shape, to: &CanonicalUrl) -> Option<Yield> {
+        let onwards = to != url
+            && to.host_key() == url.host_key()
+            && to.path_and_query() != url.path_and_query()
+            && Shape::of(to).pattern == shape.pattern;
+        onwards.then_some(Yield::Onwards)
+    }
+
+    /// A text that comes again and again, each time found on a page with that text.
+    fn text_bred(&mut self, visit: &Visit<'_>, shape: &Shape, new: u32) -> bool {
+        let Answer::Text(gist) = visit.answer else {
+            return false;
+        };
+        let Some(text) = self.host(&visit.url.host_key()).texts.get_mut(gist.said) else {
+            return false;
+        };
+        text.level = text.level.max(visit.level);
+        text.bred = text.bred.saturating_add(new);
+        if new > 0 && text.members.len() < MOST_MEMBERS {
+            text.members.push(key_of_via(visit.url));
+        }
+        let looks = shape.signs.any() || shape.has_repeats();
+        let enough = if looks { 1 } else { TEXT_LEVEL };
+        if text.pages < TEXT_ROW || text.level < enough || text.bred < text.pages {
+            return false;
+        }
+        let Text {
+            pages, bred, level, ..
+        } = text;
+        let trap = match () {
+            () if shape.has_repeats() => Trap::RepeatedPath,
+            () if shape.signs.date => Trap::Calendar,
+            () if shape.signs.token => Trap::SessionIds,
+            () => Trap::SoftMissing,
+        };
+        let of = visit.url;
+        let rule = format!(
+            "{trap} {}: {pages} pages said the same, {level} in a row found on each other; \
+             {bred} more first met on them; such as {of}",
+            shape.pattern
+        );
+        let members = text.members.clone();
+        members.into_iter().fold(false, |parks, member| {
+            self.park(member, rule.clone(), true, None) | parks
+        })
+    }
+
+    fn park(
+        &mut self,
+        place: u64,
+        rule: String,
+        by_looks: bool,
+        names: Option<Vec<String>>,
+    ) -> bool {
+        if let Some(parked) = self.parked.get_mut(&place) {
+            // One more selection that brings nothing; the evidence stays as it was.
+            parked.names = parked.names.take().and(names);
+            return false;
+        }
+        if self.parked.len() >= MOST_PARKED {
+            return false;
+        }
+        let parked = Parked {
+            rule,
+            by_looks,
+            names,
+            put_aside: 0,
+            next_probe: FIRST_PROBE,
+        };
+        self.parked.insert(place, parked);
+        self.has_changed = true;
+        true
+    }
+
+    /// Under which place a URL is parked.
+    fn parked_place(
+        &self,
+        url: &CanonicalUrl,
+        via: Option<&CanonicalUrl>,
+        level: u8,
+    ) -> Option<u64> {
+        if self.parked.is_empty() {
+            return None;
+        }
+        let shape = Shape::of(url);
+        let (template, family) = keys(&url.host_key(), &shape);
+        let speaks = |place: &u64| {
+            self.parked.get(place).is_some_and(|parked| {
+                let of_names = |names: &Vec<String>| shape.names.iter().any(|n| names.contains(n));
+                (parked.by_looks || level > 0) && parked.names.as_ref().is_none_or(of_names)
+            })
+        };
+        let of_via = via.map(key_of_via);
+        std::iter::once(template)
+            .chain(family)
+            .chain(of_via)
+            .find(speaks)
+    }
+
+    /// What is remembered of a host.
+    fn host(&mut self, key: &HostKey) -> &mut Host {
+        self.clock += 1;
+        let clock = self.clock;
+        if !self.hosts.contains_key(key) {
+            self.make_room();
+        }
+        let host = self.hosts.entry(key.clone()).or_default();
+        let octets = host.weigh();
+        self.octets = self.octets + octets - std::mem::replace(&mut host.octets, octets);
+        self.by_age
+            .remove(&std::mem::replace(&mut host.seen, clock));
+        self.by_age.insert(clock, key.clone());
+        host
+    }
+
+    fn make_room(&mut self) {
+        while self.octets > MOST_OCTETS
+            && let Some((_, oldest)) = self.by_age.pop_first()
+        {
+            let gone = self.hosts.remove(&oldest);
+            self.octets -= gone.map_or(0, |host| host.octets);
+        }
+    }
+}
+
+impl Host {
+    /// Memory held, about.
+    fn weigh(&self) -> usize {
+        const TEMPLATE: usize = 600;
+        const TEXT: usize = 80;
+        self.novelty.octets()
+            + self.near.octets()
+            + self.names.octets()
+            + TEMPLATE * self.templates.len()
+            + TEXT * self.texts.len()
+            + size_of::<Host>()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,356 @@
+//! What a page says, in a few numbers: enough to tell whether another says the same.
+
+use crawl_weburl::CanonicalUrl;
+use memchr::memchr;
+
+use super::hash::{mix, of};
+use super::simhash::Votes;
+
+/// Words of a page that count, the first ones.
+const MAX_WORDS: usize = 4096;
+/// Images of a page that count, the first ones.
+const MAX_IMAGES: usize = 64;
+/// Words that are looked at together: one word changed is five of them.
+pub(super) const SHINGLE: usize = 5;
+/// Words of a URL that are not counted where the page repeats them.
+const MAX_OWN_WORDS: usize = 32;
+/// A shorter word of a URL is too common to be its own.
+const LEAST_OWN_WORD: usize = 3;
+/// What stands for days, years, and words of the URL itself, however many in a row.
+const PLACEHOLDER: u64 = 1;
+
+/// What a page says, in a few numbers.
+///
+/// The text is what stands between the tags, without scripts and styles, in lower case. Days and
+/// years, names of months and weekdays, and words of the page's own URL are all one to it: a
+/// calendar's pages differ by nothing else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gist {
+    /// Its words, at most 4,096.
+    pub words: u32,
+    /// The hash of the text as it stands.
+    pub text: u64,
+    /// The hash of what it says, dates and its own name aside.
+    pub said: u64,
+    /// Texts that are nearly the same differ in few of these bits.
+    pub simhash: u64,
+    /// Hashes of each five words in a row.
+    pub(super) shingles: Box<[u32]>,
+    /// Hashes of its images.
+    pub(super) images: Box<[u32]>,
+}
+
+impl Gist {
+    /// Reads a page, its content coding undone. Any octets give a gist, in linear time.
+    #[must_use]
+    pub fn of_html(octets: &[u8], url: &CanonicalUrl) -> Gist {
+        let mut reading = Reading::new(url);
+        let mut rest = octets;
+        while let Some(at) = memchr(b'<', rest) {
+            reading.text(&rest[..at]);
+            if reading.words.len() >= MAX_WORDS {
+                return reading.finish();
+            }
+            rest = reading.tag(&rest[at..]);
+        }
+        reading.text(rest);
+        reading.finish()
+    }
+}
+
+struct Reading {
+    own: Vec<u64>,
+    text: u64,
+    words: Vec<u64>,
+    images: Vec<u32>,
+}
+
+impl Reading {
+    fn new(url: &CanonicalUrl) -> Reading {
+        let words = url
+            .path_and_query()
+            .as_bytes()
+            .split(|octet| !is_word(*octet));
+        let long = words.filter(|word| word.len() >= LEAST_OWN_WORD);
+        Reading {
+            own: long.take(MAX_OWN_WORDS).map(word_hash).collect(),
+            text: 0,
+            words: Vec::new(),
+            images: Vec::new(),
+        }
+    }
+
+    fn text(&mut self, octets: &[u8]) {
+        let mut rest = octets;
+        while self.words.len() < MAX_WORDS {
+            let Some(start) = rest
+                .iter()
+                .position(|octet| is_word(*octet) || *octet == b'&')
+            else {
+                return;
+            };
+            rest = &rest[start..];
+            if rest[0] == b'&' {
+                rest = &rest[reference_octets(rest)..];
+                continue;
+            }
+            let end = rest
+                .iter()
+                .position(|octet| !is_word(*octet))
+                .unwrap_or(rest.len());
+            self.word(&rest[..end]);
+            rest = &rest[end..];
+        }
+    }
+
+    fn word(&mut self, word: &[u8]) {
+        let hash = word_hash(word);
+        self.text = mix(self.text, hash);
+        if !is_of_a_date(word) && !self.own.contains(&hash) {
+            self.words.push(hash);
+        } else if self.words.last() != Some(&PLACEHOLDER) {
+            self.words.push(PLACEHOLDER);
+        }
+    }
+
+    /// Passes over the tag or comment that `rest` begins with, and over what is no text
+    /// behind it.
+    fn tag<'a>(&mut self, rest: &'a [u8]) -> &'a [u8] {
+        if rest.starts_with(b"<!--") {
+            return behind(rest, 4, b"-->");
+        }
+        let name = rest[1..]
+            .iter()
+            .position(|octet| !octet.is_ascii_alphanumeric());
+        let name = &rest[1..1 + name.unwrap_or(rest.len() - 1)];
+        let end = memchr(b'>', rest).map_or(rest.len(), |at| at + 1);
+        if name.eq_ignore_ascii_case(b"img") && self.images.len() < MAX_IMAGES {
+            self.images.push(of(&rest[..end]) as u32);
+        }
+        for raw in [&b"script"[..], b"style", b"template"] {
+            if name.eq_ignore_ascii_case(raw) {
+                return behind_element(&rest[end..], raw);
+            }
+        }
+        // A `<` that begins no tag is text.
+        match rest.get(1) {
+            Some(next) if next.is_ascii_alphabetic() || matches!(next, b'/' | b'!' | b'?') => {
+                &rest[end..]
+            }
+            _ => &rest[1..],
+        }
+    }
+
+    fn finish(self) -> Gist {
+        let said = self.words.iter().fold(0, |hash, word| mix(hash, *word));
+        let mut votes = Votes::default();
+        let shingle = |words: &[u64]| words.iter().fold(0, |hash, word| mix(hash, *word));
+        let whole = self
+            .words
+            .chunks(SHINGLE)
+            .take(usize::from(self.words.len() < SHINGLE));
+        let shingles = self.words.windows(SHINGLE).chain(whole).map(shingle);
+        let shingles: Box<[u32]> = shingles
+            .map(|hash| {
+                votes.add(hash);
+                hash as u32
+            })
+            .collect();
+        Gist {
+            words: u32::try_from(self.words.len()).unwrap_or(u32::MAX),
+            text: self.text,
+            said: self
+                .images
+                .iter()
+                .fold(said, |hash, image| mix(hash, u64::from(*image))),
+            simhash: votes.result(),
+            shingles,
+            images: self.images.into(),
+        }
+    }
+}
+
+/// Letters and digits of ASCII; beyond it all octets are parts of words.
+fn is_word(octet: u8) -> bool {
+    octet.is_ascii_alphanumeric() || octet >= 0x80
+}
+
+fn word_hash(word: &[u8]) -> u64 {
+    match word.iter().any(u8::is_ascii_uppercase) {
+        true => of(&word.to_ascii_lowercase()),
+        false => of(word),
+    }
+}
+
+/// Octets of a character reference (`&amp;`), or of the ampersand alone.
+fn reference_octets(text: &[u8]) -> usize {
+    const MOST: usize = 10;
+    let near = &text[..text.len().min(MOST)];
+    let name = |octet: &u8| octet.is_ascii_alphanumeric() || *octet == b'#';
+    match memchr(b';', near) {
+        Some(end) if near[1..end].iter().all(name) => end + 1,
+        _ => 1,
+    }
+}
+
+/// A day, an hour, a year, a month's or a weekday's name.
+fn is_of_a_date(word: &[u8]) -> bool {
+    const NAMES: [&[u8]; 19] = [
+        b"january",
+        b"february",
+        b"march",
+        b"april",
+        b"may",
+        b"june",
+        b"july",
+        b"august",
+        b"september",
+        b"october",
+        b"november",
+        b"december",
+        b"monday",
+        b"tuesday",
+        b"wednesday",
+        b"thursday",
+        b"friday",
+        b"saturday",
+        b"sunday",
+    ];
+    if word.iter().all(u8::is_ascii_digit) {
+        let year = word.len() == 4 && matches!(&word[..2], b"19" | b"20" | b"21");
+        return word.len() <= 2 || year;
+    }
+    let short =
+        |name: &[u8]| word.len() == 3 && name.len() >= 3 && word.eq_ignore_ascii_case(&name[..3]);
+    (3..=9).contains(&word.len())
+        && NAMES
+            .iter()
+            .any(|name| word.eq_ignore_ascii_case(name) || short(name))
+}
+
+/// What stands behind an end mark, looked for from `from` on.
+fn behind<'a>(rest: &'a [u8], from: usize, end: &[u8]) -> &'a [u8] {
+    match memchr::memmem::find(&rest[from..], end) {
+        Some(at) => &rest[from + at + end.len()..],
+        None => &[],
+    }
+}
+
+/// What stands behind an element whose content is no text.
+fn behind_element<'a>(rest: &'a [u8], name: &[u8]) -> &'a [u8] {
+    let mut rest = rest;
+    while let Some(at) = memchr::memmem::find(rest, b"</") {
+        rest = &rest[at + 2..];
+        let found = rest.get(..name.len());
+        if found.is_some_and(|found| found.eq_ignore_ascii_case(name)) {
+            let end = memchr(b'>', rest).map_or(rest.len(), |at| at + 1);
+            return &rest[end..];
+        }
+    }
+    &[]
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_weburl::canonicalize;
+    use proptest::prelude::*;
+
+    use super::{Gist, MAX_WORDS};
+
+    fn gist_at(html: &str, url: &str) -> Gist {
+        Gist::of_html(html.as_bytes(), &canonicalize(None, url).unwrap())
+    }
+
+    fn gist(html: &str) -> Gist {
+        gist_at(html, "http://a.example/")
+    }
+
+    #[test]
+    fn ours_markup_scripts_and_comments_are_no_text() {
+        let plain = gist("Hello wide world");
+        for html in [
+            "<p>Hello<b> wide</b>\nWORLD</p>",
+            "<script>if (a</b>c) x</script>Hello wide<!-- <p> no --> world",
+            "<STYLE>p{}</style >Hello&nbsp;wide &amp; world",
+            "Hello wide world<script>never closed",
+            "Hello wide world<!-- never closed",
+        ] {
+            assert_eq!(gist(html).text, plain.text, "{html}");
+            assert_eq!(gist(html).words, 3, "{html}");
+        }
+        assert_eq!(gist("1 < 2 and more").words, gist("1 2 and more").words);
+    }
+
+    #[test]
+    fn ours_a_calendar_says_the_same_each_month() {
+        let page = |month: &str, year: u32, days: u32| {
+            let days: String = (1..=days).map(|day| format!("<td>{day}</td>")).collect();
+            gist(&format!(
+                "<title>{month} {year}</title><h1>No events in {month}</h1>{days}"
+            ))
+        };
+        let (one, other) = (page("February", 2031, 28), page("Mar", 2032, 31));
+        assert_eq!(one.said, other.said);
+        assert_ne!(one.text, other.text);
+        assert_ne!(
+            one.said,
+            gist("<title>March 2031</title><h1>A concert in March</h1>").said
+        );
+    }
+
+    #[test]
+    fn ours_a_page_that_repeats_its_url_says_nothing_by_it() {
+        let lost = |name: &str| {
+            gist_at(
+                &format!("<h1>Nothing at {name}</h1>"),
+                &format!("http://a.example/x/{name}"),
+            )
+        };
+        assert_eq!(lost("lantern").said, lost("Harbour").said);
+        assert_ne!(
+            lost("lantern").said,
+            gist("<h1>Something at lantern</h1>").said
+        );
+    }
+
+    #[test]
+    fn ours_images_are_something_that_is_said() {
+        assert_ne!(
+            gist("Next <img src=1.jpg>").said,
+            gist("Next <img src=2.jpg>").said
+        );
+    }
+
+    #[test]
+    fn near_texts_have_near_simhashes() {
+        let words: Vec<String> = (0..400_u32)
+            .map(|n| format!("w{}", n * 7919 % 1009))
+            .collect();
+        let text = words.join(" ");
+        let near = text.replacen(&words[200], "changed", 1);
+        let far: Vec<&str> = words.iter().rev().map(String::as_str).collect();
+        let distance = |other: &str| (gist(&text).simhash ^ gist(other).simhash).count_ones();
+        assert!(distance(&near) <= 6, "{}", distance(&near));
+        assert!(distance(&far.join(" ")) > 12);
+    }
+
+    #[test]
+    fn ours_the_first_words_of_a_long_page_count() {
+        let long = "word ".repeat(3 * MAX_WORDS);
+        assert_eq!(gist(&long).words as usize, MAX_WORDS);
+    }
+
+    proptest! {
+        #[test]
+        fn any_octets_give_a_gist(octets in prop::collection::vec(any::<u8>(), 0..300)) {
+            let url = canonicalize(None, "http://a.example/").unwrap();
+            let gist = Gist::of_html(&octets, &url);
+            prop_assert!(gist.words as usize <= octets.len());
+        }
+
+        #[test]
+        fn any_markup_gives_a_gist(html in "(<|</|<!--|-->|script|style|>|img|&amp;|&|a| ){0,60}") {
+            let _ = gist(&html);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Origins that serve the same pages under the same paths as another.
+
+use std::collections::HashMap;
+
+use crawl_weburl::{CanonicalUrl, Origin};
+
+use super::gist::Gist;
+use super::hash;
+use super::recent::Recent;
+
+/// Pages that must have been the same under both, none of them different.
+const PAIRS: u32 = 8;
+/// Paths that are remembered, the latest.
+const MOST_PATHS: usize = 16_384;
+/// Origins that are compared at one path.
+const MOST_ORIGINS: usize = 4;
+/// Pairs of origins that are compared.
+const MOST_PAIRS: usize = 1024;
+/// A page with fewer words is like too many others.
+const LEAST_WORDS: u32 = 20;
+/// Simhashes of one page fetched twice differ in so many bits at most.
+const NEAR_BITS: u32 = 3;
+
+#[derive(Debug)]
+struct Known {
+    origin: Origin,
+    text: u64,
+    simhash: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Pair {
+    same: u32,
+    different: u32,
+}
+
+/// What is known of mirrors.
+#[derive(Debug)]
+pub(super) struct Mirrors {
+    /// By the hash of path and query.
+    paths: Recent<Vec<Known>>,
+    /// The mirror, and the origin that was met first at the path where they were first the same.
+    pairs: HashMap<Origin, HashMap<Origin, Pair>>,
+    compared: usize,
+}
+
+impl Default for Mirrors {
+    fn default() -> Mirrors {
+        Mirrors {
+            paths: Recent::new(MOST_PATHS),
+            pairs: HashMap::new(),
+            compared: 0,
+        }
+    }
+}
+
+impl Mirrors {
+    /// A page was fetched.
+    pub(super) fn learn(&mut self, url: &CanonicalUrl, gist: &Gist) {
+        if gist.words < LEAST_WORDS {
+            return;
+        }
+        let key = hash::of(url.path_and_query().as_bytes());
+        let origin = url.origin();
+        let here = self.paths.entry(key, Vec::new);
+        if here.iter().any(|known| known.origin == origin) {
+            return;
+        }
+        for known in here.iter() {
+            let bits = (known.simhash ^ gist.simhash).count_ones();
+            let same = known.text == gist.text || bits <= NEAR_BITS;
+            let of_mirror = self.pairs.get_mut(&origin);
+            match of_mirror.and_then(|pairs| pairs.get_mut(&known.origin)) {
+                Some(pair) if same => pair.same = pair.same.saturating_add(1),
+                Some(pair) => pair.different = pair.different.saturating_add(1),
+                None if same && self.compared < MOST_PAIRS => {
+                    self.compared += 1;
+                    let pairs = self.pairs.entry(origin.clone()).or_default();
+                    pairs.insert(
+                        known.origin.clone(),
+                        Pair {
+                            same: 1,
+                            different: 0,
+                        },
+                    );
+                }
+                None => {}
+            }
+        }
+        if here.len() < MOST_ORIGINS {
+            here.push(Known {
+                origin,
+                text: gist.text,
+                simhash: gist.simhash,
+            });
+        }
+    }
+
+    /// The URL that gives the same page, if its origin mirrors another, and why.
+    pub(super) fn twin(&self, url: &CanonicalUrl) -> Option<(CanonicalUrl, String)> {
+        if self.pairs.is_empty() {
+            return None;
+        }
+        let pairs = self.pairs.get(&url.origin())?;
+        let is_mirror = |pair: &Pair| pair.same >= PAIRS && pair.different == 0;
+        let of = pairs.iter().filter(|(_, pair)| is_mirror(pair));
+        let (of, pair) = of.min_by_key(|(of, _)| of.as_str())?;
+        let same = pair.same;
+        let why = format!("mirror of {of}: {same} of {same} pages were the same");
+        Some((of.url(url.path_and_query()), why))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_weburl::canonicalize;
+    use expect_test::{Expect, expect};
+
+    use super::{Gist, Mirrors};
+
+    /// Fetches pages `0..pages` of two origins, the second with other texts from `differs` on.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "expectations are written in place"
+    )]
+    fn check(pages: u32, differs: u32, expect: Expect) {
+        let mut mirrors = Mirrors::default();
+        for (origin, other) in [
+            ("http://a.example", u32::MAX),
+            ("http://b.example", differs),
+        ] {
+            for n in 0..pages {
+                let url = canonicalize(None, &format!("{origin}/p{n}")).unwrap();
+                let word = if n < other { "one" } else { "two" };
+                let text: Vec<String> = (0..40).map(|k| format!("{word}{n}x{k}")).collect();
+                mirrors.learn(&url, &Gist::of_html(text.join(" ").as_bytes(), &url));
+            }
+        }
+        let url = |text| canonicalize(None, text).unwrap();
+        assert_eq!(mirrors.twin(&url("http://a.example/x")), None);
+        let twin = mirrors.twin(&url("http://b.example/x?y"));
+        expect.assert_eq(&twin.map_or("none".to_owned(), |(url, why)| format!("{url}: {why}")));
+    }
+
+    #[test]
+    fn ours_an_origin_whose_pages_are_all_another_s_is_its_mirror() {
+        check(
+            9,
+            9,
+            expect!["http://a.example/x?y: mirror of http://a.example: 9 of 9 pages were the same"],
+        );
+        check(7, 9, expect!["none"]);
+        check(20, 19, expect!["none"]);
+    }
+}

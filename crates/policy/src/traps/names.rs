@@ -1,0 +1,332 @@
+//! Which spellings of a host's URLs name the same page, learned from what was fetched.
+
+use crawl_weburl::{CanonicalUrl, Naming, SessionId, Spelling, Step};
+
+use super::hash;
+use super::recent::Recent;
+
+/// Pairs of pages that must have been the same, none of them different.
+const PAIRS: u32 = 3;
+/// Pages of a host that are remembered, the latest.
+const MOST_PAGES: usize = 2048;
+/// Kinds of spellings that lead to one URL.
+const MOST_KINDS: usize = 8;
+/// Rules of one host.
+const MOST_RULES: usize = 64;
+/// A page with fewer words is like too many others.
+const LEAST_WORDS: u32 = 8;
+
+/// How other spellings are brought to one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Form {
+    /// By the step: the plain spelling gave the same page.
+    Plain,
+    /// By putting this id in place of any: other ids gave the same page, and the URL without one
+    /// was not seen.
+    OneId(String),
+}
+
+/// A step that may be taken with one kind of a host's URLs.
+#[derive(Clone, Debug)]
+struct Rule {
+    step: Step,
+    about: String,
+    form: Form,
+    same: u32,
+    different: u32,
+}
+
+/// What one page was, for comparing.
+#[derive(Clone, Copy, Debug)]
+struct Page {
+    url: u64,
+    /// None of a page with few words.
+    text: Option<u64>,
+}
+
+/// A page whose URL some step would change.
+#[derive(Debug)]
+struct Variant {
+    page: Page,
+    step: Step,
+    about: String,
+    id: Option<String>,
+}
+
+/// What is known of the spellings of one host.
+#[derive(Debug)]
+pub(super) struct Names {
+    /// By the hash of the URL.
+    pages: Recent<Page>,
+    /// By the hash of the URL that a step leads to: the first page of each spelling.
+    variants: Recent<Vec<Variant>>,
+    rules: Vec<Rule>,
+}
+
+impl Default for Names {
+    fn default() -> Names {
+        Names {
+            pages: Recent::new(MOST_PAGES),
+            variants: Recent::new(MOST_PAGES),
+            rules: Vec::new(),
+        }
+    }
+}
+
+impl Names {
+    /// A page with this text was fetched.
+    pub(super) fn learn(&mut self, naming: &Naming, url: &CanonicalUrl, words: u32, text: u64) {
+        let page = Page {
+            url: hash::of(url.as_str().as_bytes()),
+            text: Some(text).filter(|_| words >= LEAST_WORDS),
+        };
+        *self.pages.entry(page.url, || page) = page;
+        if page.text.is_none() {
+            return;
+        }
+        if let Some(variants) = self.variants.get(page.url) {
+            // The plain spelling comes after the others.
+            let met: Vec<_> = variants
+                .iter()
+                .map(|known| {
+                    (
+                        known.step,
+                        known.about.clone(),
+                        known.page.text == page.text,
+                    )
+                })
+                .collect();
+            for (step, about, same) in met {
+                self.note(step, &about, Form::Plain, same);
+            }
+        }
+        for spelling in naming.candidates(url) {
+            self.learn_spelling(page, url, spelling);
+        }
+    }
+
+    /// Whether this URL was fetched lately.
+    pub(super) fn has_met(&self, url: &CanonicalUrl) -> bool {
+        self.pages.get(hash::of(url.as_str().as_bytes())).is_some()
+    }
+
+    /// Whether any two pages were compared.
+    pub(super) fn has_rules(&self) -> bool {
+        !self.rules.is_empty()
+    }
+
+    /// Memory held, about.
+    pub(super) fn octets(&self) -> usize {
+        const PAGE: usize = 64;
+        const VARIANT: usize = 160;
+        PAGE * self.pages.len() + VARIANT * (self.variants.len() + self.rules.len())
+    }
+
+    fn learn_spelling(&mut self, page: Page, url: &CanonicalUrl, spelling: Spelling) {
+        let Spelling {
+            url: plain,
+            step,
+            about,
+        } = spelling;
+        let key = hash::of(plain.as_str().as_bytes());
+        if let Some(known) = self.pages.get(key).filter(|known| known.text.is_some()) {
+            let same = known.text == page.text;
+            self.note(step, &about, Form::Plain, same);
+        }
+        let id = SessionId::find(url).filter(|_| step == Step::SessionId);
+        let id = id.map(|found| found.id);
+        let variants = self.variants.entry(key, Vec::new);
+        let of_kind = |known: &&Variant| known.step == step && known.about == about;
+        match variants.iter().find(of_kind) {
+            None if variants.len() < MOST_KINDS => variants.push(Variant {
+                page,
+                step,
+                about,
+                id,
+            }),
+            Some(known) if known.page.url != page.url && known.id != id => {
+                let same = known.page.text == page.text;
+                if let Some(first) = known.id.clone() {
+                    self.note(step, &about, Form::OneId(first), same);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn note(&mut self, step: Step, about: &str, form: Form, same: bool) {
+        let is_id = |form: &Form| matches!(form, Form::OneId(_));
+        let of_kind = |rule: &Rule| {
+            rule.step == step && rule.about == about && is_id(&rule.form) == is_id(&form)
+        };
+        let at = match self.rules.iter().position(of_kind) {
+            Some(at) => at,
+            None if self.rules.len() < MOST_RULES => {
+                self.rules.push(Rule {
+                    step,
+                    about: about.to_owned(),
+                    form,
+                    same: 0,
+                    different: 0,
+                });
+                self.rules.len() - 1
+            }
+            None => return,
+        };
+        let rule = &mut self.rules[at];
+        match same {
+            true => rule.same = rule.same.saturating_add(1),
+            false => rule.different = rule.different.saturating_add(1),
+        }
+    }
+
+    /// The spelling under which a URL's page is asked for, and why; nothing where it is its own.
+    pub(super) fn same_as(
+        &self,
+        naming: &Naming,
+        url: &CanonicalUrl,
+    ) -> Option<(CanonicalUrl, String)> {
+        if self.rules.is_empty() {
+            return None;
+        }
+        let mut found: Option<(CanonicalUrl, String)> = None;
+        for spelling in naming.candidates(url) {
+            let now = found.as_ref().map_or(url, |(url, _)| url);
+            if let Some(rule) = self.rule(&spelling)
+                && let Some(other) = rule.apply(now)
+                && other != *now
+            {
+                let why = found.map_or_else(|| rule.evidence(&other), |(_, why)| why);
+                found = Some((other, why));
+            }
+        }
+        found
+    }
+
+    /// The rule in force for a spelling; the plain form before the others.
+    fn rule(&self, spelling: &Spelling) -> Option<&Rule> {
+        let in_force = self.rules.iter().filter(|rule| {
+            rule.step == spelling.step
+                && rule.about == spelling.about
+                && rule.same >= PAIRS
+                && rule.different == 0
+        });
+        in_force.min_by_key(|rule| rule.form != Form::Plain)
+    }
+}
+
+impl Rule {
+    fn apply(&self, url: &CanonicalUrl) -> Option<CanonicalUrl> {
+        match &self.form {
+            Form::Plain => self.step.take(url).map(|spelling| spelling.url),
+            Form::OneId(id) => SessionId::find(url)?.replaced(url, id),
+        }
+    }
+
+    fn evidence(&self, other: &CanonicalUrl) -> String {
+        let Rule {
+            step, about, same, ..
+        } = self;
+        let (step, about) = (step.name(), about.as_str());
+        let what = if about.is_empty() {
+            step.to_owned()
+        } else {
+            format!("{step} {about}")
+        };
+        format!("{what}: {same} of {same} pairs of pages were the same; asked for as {other}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_weburl::{Naming, canonicalize};
+    use expect_test::{Expect, expect};
+
+    use super::Names;
+
+    /// Fetches pages, `PATH TEXT`, and says under which spelling another is asked for.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "expectations are written in place"
+    )]
+    fn check(pages: &[(&str, u64)], link: &str, expect: Expect) {
+        let naming = Naming::default();
+        let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
+        let mut names = Names::default();
+        for (path, text) in pages {
+            names.learn(&naming, &url(path), 20, *text);
+        }
+        let found = names.same_as(&naming, &url(link));
+        expect.assert_eq(&found.map_or("its own".to_owned(), |(_, why)| why));
+    }
+
+    #[test]
+    fn ours_three_pairs_without_an_exception() {
+        let three = [
+            ("/a/", 1),
+            ("/a/index.html", 1),
+            ("/b/index.html", 2),
+            ("/b/", 2),
+            ("/c/", 3),
+        ];
+        check(&three, "/x/index.html", expect!["its own"]);
+        let more = [&three[..], &[("/c/index.html", 3)]].concat();
+        check(
+            &more,
+            "/x/index.html",
+            expect![
+                "default-document index.html: 3 of 3 pairs of pages were the same; asked for as http://a.example/x/"
+            ],
+        );
+        check(&more, "/x/index.htm", expect!["its own"]);
+        let one_differs = [&more[..], &[("/d/", 4), ("/d/index.html", 5)]].concat();
+        check(&one_differs, "/x/index.html", expect!["its own"]);
+    }
+
+    #[test]
+    fn ours_other_ids_are_replaced_by_the_first_one() {
+        let id = |n: u8| format!("0a1b2c3d4e5f6a7{n}");
+        let page = |path: &str, n: u8| format!("{path}?sid={}", id(n));
+        let pages: Vec<(String, u64)> = (1..5)
+            .flat_map(|n| {
+                [
+                    (page(&format!("/p{n}"), 0), n),
+                    (page(&format!("/p{n}"), 1), n),
+                ]
+            })
+            .collect();
+        let pages: Vec<(&str, u64)> = pages
+            .iter()
+            .map(|(url, text)| (url.as_str(), *text))
+            .collect();
+        check(
+            &pages,
+            &page("/x", 9),
+            expect![
+                "session-id sid: 4 of 4 pairs of pages were the same; asked for as http://a.example/x?sid=0a1b2c3d4e5f6a70"
+            ],
+        );
+        check(&pages, &page("/x", 0), expect!["its own"]);
+        check(&pages[..4], &page("/x", 9), expect!["its own"]);
+    }
+
+    #[test]
+    fn ours_order_is_learned_path_by_path() {
+        let pages = [
+            ("/list?a=1&b=1", 1),
+            ("/list?b=1&a=1", 1),
+            ("/list?a=1&b=2", 2),
+            ("/list?b=2&a=1", 2),
+            ("/list?a=1&b=3", 3),
+            ("/list?b=3&a=1", 3),
+        ];
+        check(
+            &pages,
+            "/list?b=7&a=1",
+            expect![
+                "parameter-order /list: 3 of 3 pairs of pages were the same; asked for as http://a.example/list?a=1&b=7"
+            ],
+        );
+        check(&pages, "/other?b=7&a=1", expect!["its own"]);
+    }
+}

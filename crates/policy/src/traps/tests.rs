@@ -1,0 +1,453 @@
+//! Small sites, crawled page by page as an engine would.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crawl_weburl::{CanonicalUrl, Naming, canonicalize};
+use expect_test::{Expect, expect};
+
+use super::{Answer, Course, Gist, Traps, Visit};
+
+/// What a site answers at a path: a page, a redirect (`-> PATH`), or nothing.
+type Site<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// A crawl that is over.
+struct Crawled {
+    fetched: Vec<String>,
+    rules: BTreeMap<String, String>,
+}
+
+impl Crawled {
+    fn fetched_in(&self, prefix: &str) -> usize {
+        self.fetched
+            .iter()
+            .filter(|path| path.starts_with(prefix))
+            .count()
+    }
+
+    /// The rules by which URLs were put aside, without the examples.
+    fn rules(&self) -> String {
+        let rules = self
+            .rules
+            .values()
+            .map(|rule| rule.split("; such").next().unwrap());
+        let rules: BTreeSet<&str> = rules.collect();
+        rules.into_iter().collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn crawl(most: usize, site: Site<'_>) -> Crawled {
+    let mut traps = Traps::new(Naming::default(), true);
+    let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
+    // Level, depth, turn; by URL what names it and the redirects before.
+    let mut queue = BTreeSet::from([(0_u8, 0_u32, 0_usize, url("/"))]);
+    let mut known: BTreeMap<CanonicalUrl, (Option<CanonicalUrl>, u8)> = BTreeMap::new();
+    known.insert(url("/"), (None, 0));
+    let mut over = Crawled {
+        fetched: Vec::new(),
+        rules: BTreeMap::new(),
+    };
+    let mut turn = 0;
+    while let Some((level, depth, _, at)) = queue.pop_first() {
+        let (via, redirects) = known[&at].clone();
+        let path = at.path_and_query().to_owned();
+        turn += 1;
+        match traps.course(&at, via.as_ref(), level) {
+            Course::Fetch => {}
+            Course::Later(level) => {
+                queue.insert((level, depth, turn, at));
+                continue;
+            }
+            Course::Park(rule) | Course::SameAs(_, rule) | Course::Mirror(_, rule) => {
+                over.rules.insert(path, rule);
+                continue;
+            }
+        }
+        over.fetched.push(path.clone());
+        assert!(over.fetched.len() <= most, "{:#?}", over.fetched);
+        let html = site(&path);
+        let (gist, to);
+        let answer = match &html {
+            None => Answer::Nothing,
+            Some(html) => match html.strip_prefix("-> ") {
+                Some(target) => {
+                    to = url(target);
+                    Answer::Redirect(&to, redirects)
+                }
+                None => {
+                    gist = Gist::of_html(html.as_bytes(), &at);
+                    Answer::Text(&gist)
+                }
+            },
+        };
+        let visit = Visit {
+            url: &at,
+            level,
+            answer,
+        };
+        let opinion = traps.observe(&visit);
+        let html = html.unwrap_or_default();
+        let (redirects, links): (u8, Vec<&str>) = match html.strip_prefix("-> ") {
+            Some(target) => (redirects + 1, vec![target]),
+            None => (
+                0,
+                html.split("href='")
+                    .skip(1)
+                    .map(|rest| rest.split('\'').next().unwrap())
+                    .collect(),
+            ),
+        };
+        let mut new = Vec::new();
+        for link in links {
+            let link = canonicalize(Some(&at), link).unwrap();
+            if known.contains_key(&link) {
+                continue;
+            }
+            known.insert(link.clone(), (Some(at.clone()), redirects));
+            turn += 1;
+            queue.insert((opinion.level, depth + 1, turn, link.clone()));
+            new.push(link);
+        }
+        if opinion.is_barren {
+            traps.bred(&visit, new.iter());
+        }
+    }
+    over
+}
+
+/// Words that no other page has.
+fn prose(of: &str, words: usize) -> String {
+    let mut state = super::hash::of(of.as_bytes());
+    let mut text = String::new();
+    for _ in 0..words {
+        state = super::hash::mix(state, 7);
+        let letters = (0..6).map(|n| char::from(b'a' + (state >> (n * 8)) as u8 % 26));
+        text.extend(letters);
+        text.push(' ');
+    }
+    text
+}
+
+fn link(to: &str) -> String {
+    format!("<a href='{to}'>on</a> ")
+}
+
+fn home(links: &[&str]) -> String {
+    let links: String = links.iter().map(|to| link(to)).collect();
+    format!("<h1>{}</h1>{links}", prose("home", 60))
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "expectations are written in place"
+)]
+fn check(most: usize, site: Site<'_>, expect: Expect) {
+    let over = crawl(most, site);
+    expect.assert_eq(&format!("{} fetched\n{}", over.fetched.len(), over.rules()));
+}
+
+#[test]
+fn ours_a_calendar_of_empty_months_ends() {
+    check(
+        8,
+        &|path| {
+            let Some(month) = path.strip_prefix("/cal/") else {
+                return Some(home(&["/cal/2026/6"]));
+            };
+            let (year, month) = month.split_once('/')?;
+            let months = year.parse::<u32>().ok()? * 12 + month.parse::<u32>().ok()? - 1;
+            let at = |months: u32| link(&format!("/cal/{}/{}", months / 12, months % 12 + 1));
+            let days: String = (1..=31).map(|day| format!("<td>{day}</td>")).collect();
+            Some(format!(
+                "<title>Events in {month} {year}</title>{days} Nothing is planned for this month. \
+             Our events are free. {} {}",
+                at(months - 1),
+                at(months + 1)
+            ))
+        },
+        expect![[r#"
+        5 fetched
+        calendar /cal/#/#: 4 fetched, 1 with something new, none of the last 3; 3 near-duplicates; 3 more first met on those 3"#]],
+    );
+}
+
+#[test]
+fn ours_a_calendar_with_events_does_not() {
+    let over = crawl(200, &|path| {
+        let Some(month) = path.strip_prefix("/cal/2026-") else {
+            return Some(home(&["/cal/2026-01"]));
+        };
+        let next: u32 = month.parse::<u32>().ok()? + 1;
+        let on = if next > 12 {
+            String::new()
+        } else {
+            link(&format!("/cal/2026-{next:02}"))
+        };
+        Some(format!(
+            "<title>Events in {month}</title>{} {on}",
+            prose(path, 20)
+        ))
+    });
+    assert_eq!((over.fetched_in("/cal/"), over.rules.len()), (12, 0));
+}
+
+#[test]
+fn ours_paths_that_grow_end() {
+    check(
+        8,
+        &|path| match path {
+            "/" => Some(home(&["/maze/"])),
+            _ => Some(format!(
+                "<h1>{}</h1>{}{}",
+                prose("maze", 40),
+                link("left/"),
+                link("right/")
+            )),
+        },
+        expect![[r#"
+            5 fetched
+            repeated-path /maze/(left)+/: 4 pages said the same, 1 in a row found on each other; 6 more first met on them"#]],
+    );
+}
+
+#[test]
+fn ours_session_ids_in_paths_end() {
+    let real = |n: &str| format!("<p>{}</p>", prose(&format!("page{n}"), 50));
+    let over = crawl(40, &|path| {
+        let sid = super::hash::of(path.as_bytes());
+        match path {
+            "/" => Some(home(
+                &(0..20)
+                    .map(|n| format!("/p{n}"))
+                    .collect::<Vec<_>>()
+                    .iter()
+                    .map(String::as_str)
+                    .collect::<Vec<_>>(),
+            )),
+            _ => {
+                let n = path.rsplit_once("/p")?.1;
+                let next = n.parse::<u32>().ok()? % 20 + 1;
+                let plain = if path.starts_with("/s/") {
+                    String::new()
+                } else {
+                    link(&format!("/p{}", next % 20))
+                };
+                Some(format!(
+                    "{}{plain}{}{}",
+                    real(n),
+                    link(&format!("/s/{sid:016x}/p{n}")),
+                    link(&format!("/s/{:016x}/p{}", !sid, next % 20))
+                ))
+            }
+        }
+    });
+    assert_eq!(over.fetched_in("/p"), 20);
+    expect![[r#"
+        4 in sessions
+        session-ids /s/~/*: 3 fetched, 0 with something new, none of the last 3; 1 near-duplicates; 6 more first met on those 3"#]].assert_eq(&format!(
+        "{} in sessions\n{}",
+        over.fetched_in("/s/"),
+        over.rules()
+    ));
+}
+
+#[test]
+fn ours_selections_of_the_same_things_end() {
+    check(
+        12,
+        &|path| {
+            let things: Vec<String> = (0..12).map(|n| prose(&format!("thing{n}"), 12)).collect();
+            let Some(chosen) = path.strip_prefix("/shop") else {
+                return Some(home(&["/shop"]));
+            };
+            let chosen = chosen.trim_start_matches('?');
+            let shown: String = things
+                .iter()
+                .enumerate()
+                .filter(|(n, _)| {
+                    super::hash::of(format!("{chosen}{n}").as_bytes()) % 3 > 0 || chosen.is_empty()
+                })
+                .map(|(_, text)| format!("<li>{text}</li>"))
+                .collect();
+            let further = [
+                "color=red",
+                "color=blue",
+                "size=m",
+                "size=l",
+                "brand=x",
+                "brand=y",
+            ];
+            let links = further
+                .iter()
+                .filter(|more| !chosen.contains(**more))
+                .map(|more| {
+                    link(&format!(
+                        "/shop?{}",
+                        [chosen, more].join("&").trim_start_matches('&')
+                    ))
+                });
+            Some(format!(
+                "<title>Shop</title>{shown}{}",
+                links.collect::<String>()
+            ))
+        },
+        expect![[r#"
+            9 fetched
+            facets /shop?: 4 fetched, 1 with something new, none of the last 3; 0 near-duplicates; 15 more first met on those 3"#]],
+    );
+}
+
+#[test]
+fn ours_redirects_without_an_end_end() {
+    check(
+        8,
+        &|path| match path.strip_prefix("/go/") {
+            None => Some(home(&["/go/1"])),
+            Some(n) => Some(format!("-> /go/{}", n.parse::<u32>().ok()? + 1)),
+        },
+        expect![[r#"
+            4 fetched
+            redirects /go/#: 3 fetched, 0 with something new, none of the last 3; 0 near-duplicates; 3 more first met on those 3"#]],
+    );
+}
+
+#[test]
+fn ours_pages_that_cannot_exist_end() {
+    check(
+        12,
+        &|path| match path {
+            "/" => Some(home(&["/lost/amber"])),
+            _ => {
+                let name = |n: u64| prose(&format!("{path}{n}"), 1).trim().to_owned();
+                Some(format!(
+                    "<h1>Sorry</h1> There is nothing at {path}. Try {}{}",
+                    link(&name(1)),
+                    link(&name(2))
+                ))
+            }
+        },
+        expect![[r#"
+            5 fetched
+            soft-404 /lost/*: 4 fetched, 1 with something new, none of the last 3; 3 near-duplicates; 6 more first met on those 3"#]],
+    );
+}
+
+#[test]
+fn ours_a_series_of_pictures_is_no_trap() {
+    let over = crawl(200, &|path| {
+        let Some(n) = path.strip_prefix("/photo/") else {
+            return Some(home(&["/photo/1"]));
+        };
+        let n: u32 = n.parse().ok()?;
+        let next = if n < 60 {
+            link(&format!("/photo/{}", n + 1))
+        } else {
+            String::new()
+        };
+        Some(format!("Photo {n} of 60 <img src=/i/{n}.jpg> next {next}"))
+    });
+    assert_eq!((over.fetched_in("/photo/"), over.rules.len()), (60, 0));
+}
+
+#[test]
+fn ours_stubs_that_lead_to_real_pages_are_no_trap() {
+    let over = crawl(200, &|path| {
+        if path == "/" {
+            let stubs: Vec<String> = (0..40).map(|n| format!("/old/{n}")).collect();
+            return Some(home(&stubs.iter().map(String::as_str).collect::<Vec<_>>()));
+        }
+        match path.strip_prefix("/old/") {
+            Some(n) => Some(format!(
+                "This page has moved. {}",
+                link(&format!("/new/{n}"))
+            )),
+            None => Some(prose(path, 30)),
+        }
+    });
+    assert_eq!((over.fetched.len(), over.rules.len()), (81, 0));
+}
+
+#[test]
+fn ours_near_duplicates_alone_park_nothing() {
+    let over = crawl(400, &|path| {
+        if path == "/" {
+            let pages: Vec<String> = (0..150).map(|n| format!("/item?id={n}")).collect();
+            return Some(home(&pages.iter().map(String::as_str).collect::<Vec<_>>()));
+        }
+        Some(format!(
+            "<h1>Item</h1>{} {}",
+            prose("all alike", 80),
+            link("/")
+        ))
+    });
+    assert_eq!((over.fetched.len(), over.rules.len()), (151, 0));
+}
+
+#[test]
+fn what_is_parked_comes_back_when_it_brings_something_after_all() {
+    let mut traps = Traps::new(Naming::default(), true);
+    let url = |n: u32| {
+        canonicalize(
+            None,
+            &format!("http://a.example/cal/{}/{}", 1990 + n / 12, n % 12 + 1),
+        )
+        .unwrap()
+    };
+    let visit = |traps: &mut Traps, n: u32, text: &str| {
+        let (at, next) = (url(n), url(n + 1));
+        let gist = Gist::of_html(text.as_bytes(), &at);
+        let visit = Visit {
+            url: &at,
+            level: 1,
+            answer: Answer::Text(&gist),
+        };
+        let opinion = traps.observe(&visit);
+        (
+            opinion,
+            opinion.is_barren && traps.bred(&visit, [&next].into_iter()),
+        )
+    };
+    let empty = "Nothing is planned for this month, come back another time";
+    let parked: Vec<bool> = (0..4).map(|n| visit(&mut traps, n, empty).1).collect();
+    assert_eq!(parked, [false, false, false, true]);
+    let probe = (5..)
+        .find(|n| traps.course(&url(*n), None, 1) == Course::Fetch)
+        .unwrap();
+    assert_eq!(probe, 5 + 127, "the 128th is asked for");
+    assert!(matches!(traps.course(&url(999), None, 1), Course::Park(_)));
+    // A start in between changes nothing.
+    let stored = traps.stored().unwrap();
+    assert_eq!(traps.stored(), None);
+    let mut started = Traps::new(Naming::default(), true);
+    started.restore(&stored);
+    assert_eq!(
+        started.standing(&url(999), None, 1),
+        traps.standing(&url(999), None, 1)
+    );
+    started.restore(b"nonsense\n\t\t");
+    started.restore(b"parked 1\nnonsense\n\t\t");
+    let (opinion, _) = visit(&mut traps, probe, &prose("a concert", 30));
+    assert!(opinion.has_turned && !opinion.is_barren);
+    assert_eq!(traps.standing(&url(999), None, 1), Course::Fetch);
+    // Next time it takes twice as much.
+    let again: Vec<bool> = (200..208).map(|n| visit(&mut traps, n, empty).1).collect();
+    assert_eq!(again.iter().position(|parked| *parked), Some(5));
+}
+
+#[test]
+fn told_not_to_it_parks_nothing_and_puts_nothing_behind() {
+    let mut traps = Traps::new(Naming::default(), false);
+    for n in 0..50 {
+        let url = |n: u32| canonicalize(None, &format!("http://a.example/cal/2031/{n}")).unwrap();
+        let at = url(n);
+        let gist = Gist::of_html(b"Nothing is planned for this month", &at);
+        let visit = Visit {
+            url: &at,
+            level: 0,
+            answer: Answer::Text(&gist),
+        };
+        let opinion = traps.observe(&visit);
+        assert_eq!((opinion.level, opinion.is_barren), (0, false));
+        assert_eq!(traps.course(&url(n + 1), None, 0), Course::Fetch);
+        assert!(!traps.needs_care(&url(n + 1), 0));
+    }
+}

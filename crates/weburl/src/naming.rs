@@ -1,0 +1,269 @@
+//! Beyond the standard: other spellings of a URL that name the same page, as a rule.
+//!
+//! The WHATWG form never changes what a URL names. The steps here might: `?b&a` is
+//! not `?a&b` by any standard. So each is taken on its own, [`When`] says on which grounds, and
+//! a step without evidence is off unless the operator says otherwise.
+
+mod session;
+mod tracking;
+
+pub use self::session::SessionId;
+use crate::canonical::CanonicalUrl;
+use crate::query::{name_of, parts, retain, value_of, with_query};
+
+/// One way in which two URLs may be two spellings of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Step {
+    /// `/a/index.html` for `/a/`.
+    DefaultDocument,
+    /// Parameters that tell where a reader came from: `utm_source`, `fbclid`.
+    Tracking,
+    /// Parameters and path parts that tell which reader it is: `PHPSESSID`, `;jsessionid`.
+    SessionId,
+    /// Parameters in another order.
+    Order,
+    /// Parameters without a value, and a question mark that nothing follows.
+    Empty,
+}
+
+/// On which grounds a step is taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum When {
+    /// Never.
+    #[default]
+    Off,
+    /// Where pages of the host had the same text under both spellings.
+    Evidence,
+    /// Always.
+    On,
+}
+
+/// Which steps are taken when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Naming {
+    /// [`Step::DefaultDocument`].
+    pub default_documents: When,
+    /// [`Step::Tracking`].
+    pub tracking: When,
+    /// [`Step::SessionId`].
+    pub session_ids: When,
+    /// [`Step::Order`].
+    pub order: When,
+    /// [`Step::Empty`].
+    pub empty: When,
+}
+
+/// Another spelling of a URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spelling {
+    /// The shorter or ordered form.
+    pub url: CanonicalUrl,
+    /// The step that leads to it.
+    pub step: Step,
+    /// What the step is about, so that evidence counts for that alone: the file's name, the
+    /// parameter's name, the path whose parameters were put in order.
+    pub about: String,
+}
+
+/// Names that servers give to the page of a folder.
+const DEFAULT_DOCUMENTS: [&str; 13] = [
+    "index.html",
+    "index.htm",
+    "index.php",
+    "index.xhtml",
+    "index.shtml",
+    "index.asp",
+    "index.aspx",
+    "index.jsp",
+    "index.cgi",
+    "default.html",
+    "default.htm",
+    "default.asp",
+    "default.aspx",
+];
+
+impl Default for Naming {
+    /// Tracking parameters go, since no server serves by them; all else wants evidence.
+    fn default() -> Naming {
+        Naming {
+            default_documents: When::Evidence,
+            tracking: When::On,
+            session_ids: When::Evidence,
+            order: When::Evidence,
+            empty: When::Evidence,
+        }
+    }
+}
+
+impl Step {
+    /// All steps, in the order in which they are taken.
+    pub const ALL: [Step; 5] = [
+        Step::Tracking,
+        Step::SessionId,
+        Step::DefaultDocument,
+        Step::Empty,
+        Step::Order,
+    ];
+
+    /// A short fixed name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Step::DefaultDocument => "default-document",
+            Step::Tracking => "tracking-parameter",
+            Step::SessionId => "session-id",
+            Step::Order => "parameter-order",
+            Step::Empty => "empty-parameter",
+        }
+    }
+
+    /// The step that bears a name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Step> {
+        Step::ALL.into_iter().find(|step| step.name() == name)
+    }
+
+    /// The spelling that this step alone leads to; nothing where the URL has it already.
+    #[must_use]
+    pub fn take(self, url: &CanonicalUrl) -> Option<Spelling> {
+        let (url, about) = match self {
+            Step::DefaultDocument => without_default_document(url)?,
+            Step::Tracking => without_tracking(url)?,
+            Step::SessionId => {
+                let found = SessionId::find(url)?;
+                (found.removed(url)?, found.name)
+            }
+            Step::Order => (ordered(url)?, url.path().to_owned()),
+            Step::Empty => (without_empty(url)?, String::new()),
+        };
+        Some(Spelling {
+            url,
+            step: self,
+            about,
+        })
+    }
+}
+
+impl Naming {
+    /// No step at all.
+    pub const OFF: Naming = Naming {
+        default_documents: When::Off,
+        tracking: When::Off,
+        session_ids: When::Off,
+        order: When::Off,
+        empty: When::Off,
+    };
+
+    /// Whether any step wants evidence.
+    #[must_use]
+    pub fn learns(&self) -> bool {
+        Step::ALL
+            .into_iter()
+            .any(|step| self.when(step) == When::Evidence)
+    }
+
+    /// When a step is taken.
+    #[must_use]
+    pub fn when(&self, step: Step) -> When {
+        match step {
+            Step::DefaultDocument => self.default_documents,
+            Step::Tracking => self.tracking,
+            Step::SessionId => self.session_ids,
+            Step::Order => self.order,
+            Step::Empty => self.empty,
+        }
+    }
+
+    /// The URL by all steps that are always taken; nothing where it has that form already.
+    ///
+    /// ```
+    /// use crawl_weburl::{Naming, canonicalize};
+    ///
+    /// let link = canonicalize(None, "http://a.example/x?utm_source=mail&id=3").unwrap();
+    /// let named = Naming::default().apply(&link).unwrap();
+    /// assert_eq!(named.as_str(), "http://a.example/x?id=3");
+    /// assert_eq!(Naming::default().apply(&named), None);
+    /// ```
+    #[must_use]
+    pub fn apply(&self, url: &CanonicalUrl) -> Option<CanonicalUrl> {
+        if !may_have_spellings(url) {
+            return None;
+        }
+        let mut named: Option<CanonicalUrl> = None;
+        for step in Step::ALL {
+            if self.when(step) == When::On {
+                let taken = step.take(named.as_ref().unwrap_or(url));
+                named = taken.map(|spelling| spelling.url).or(named);
+            }
+        }
+        named
+    }
+
+    /// The spellings that steps lead to which want evidence, one for each step.
+    #[must_use]
+    pub fn candidates(&self, url: &CanonicalUrl) -> Vec<Spelling> {
+        if !may_have_spellings(url) {
+            return Vec::new();
+        }
+        let wanting = |step: &Step| self.when(*step) == When::Evidence;
+        let steps = Step::ALL.into_iter().filter(wanting);
+        steps.filter_map(|step| step.take(url)).collect()
+    }
+}
+
+/// A quick look: most URLs have one spelling only.
+fn may_have_spellings(url: &CanonicalUrl) -> bool {
+    let text = url.path_and_query();
+    let leaf = url.path().rsplit('/').next().unwrap_or_default();
+    text.bytes()
+        .any(|octet| matches!(octet, b'?' | b';' | b'('))
+        || is_default_document(leaf)
+}
+
+fn is_default_document(leaf: &str) -> bool {
+    DEFAULT_DOCUMENTS
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(leaf))
+}
+
+/// Only without a query: `index.php?id=3` is a program and its argument.
+fn without_default_document(url: &CanonicalUrl) -> Option<(CanonicalUrl, String)> {
+    let leaf = url.path().rsplit('/').next()?;
+    if url.as_url().query().is_some() || !is_default_document(leaf) {
+        return None;
+    }
+    let folder = url.as_str().strip_suffix(leaf)?;
+    let folder = crate::canonicalize(None, folder).ok()?;
+    Some((folder, leaf.to_ascii_lowercase()))
+}
+
+fn without_tracking(url: &CanonicalUrl) -> Option<(CanonicalUrl, String)> {
+    let name = parts(url)
+        .map(name_of)
+        .find(|name| tracking::is_one(name))?;
+    let about = name.to_ascii_lowercase();
+    let url = retain(url, |part| !tracking::is_one(name_of(part)))?;
+    Some((url, about))
+}
+
+fn without_empty(url: &CanonicalUrl) -> Option<CanonicalUrl> {
+    retain(url, |part| {
+        let valueless = part.ends_with('=') && value_of(part).is_empty();
+        !part.is_empty() && !valueless
+    })
+}
+
+/// Parameters by name; those of one name keep their order, which may be that of a list.
+fn ordered(url: &CanonicalUrl) -> Option<CanonicalUrl> {
+    let query = url.as_url().query()?;
+    let mut sorted: Vec<&str> = query.split('&').collect();
+    if sorted.is_sorted_by_key(|part| name_of(part)) {
+        return None;
+    }
+    sorted.sort_by_key(|part| name_of(part));
+    with_query(url, &sorted.join("&"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+use expect_test::{Expect, expect};
+use proptest::prelude::*;
+
+use super::{Naming, SessionId, Step, When};
+use crate::canonicalize;
+
+/// What each step makes of a URL.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "expectations are written in place"
+)]
+fn check(url: &str, expect: Expect) {
+    let url = canonicalize(None, url).unwrap();
+    let taken = Step::ALL.into_iter().filter_map(|step| step.take(&url));
+    let lines = taken.map(|s| format!("{} {}: {}", s.step.name(), s.about, s.url.path_and_query()));
+    expect.assert_eq(&lines.collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn ours_default_documents_without_a_query() {
+    check(
+        "http://a.example/x/index.html",
+        expect!["default-document index.html: /x/"],
+    );
+    check(
+        "http://a.example/Default.ASP",
+        expect!["default-document default.asp: /"],
+    );
+    check("http://a.example/index.php?id=3", expect![""]);
+    check("http://a.example/x/my-index.html", expect![""]);
+    check("http://a.example/index.html/x", expect![""]);
+}
+
+#[test]
+fn ours_tracking_parameters() {
+    check(
+        "http://a.example/x?utm_source=m&a=1&fbclid=IwAR0&b",
+        expect![[r#"
+            tracking-parameter utm_source: /x?a=1&b
+            parameter-order /x: /x?a=1&b&fbclid=IwAR0&utm_source=m"#]],
+    );
+    check(
+        "http://a.example/x?gclid=abc",
+        expect!["tracking-parameter gclid: /x"],
+    );
+    check(
+        "http://a.example/x?source=m&ref=b",
+        expect!["parameter-order /x: /x?ref=b&source=m"],
+    );
+}
+
+#[test]
+fn ours_session_ids_in_queries_and_paths() {
+    check(
+        "http://a.example/x?a=1&PHPSESSID=0a1b2c3d4e5f6a7b&c=2",
+        expect![[r#"
+            session-id phpsessid: /x?a=1&c=2
+            parameter-order /x: /x?PHPSESSID=0a1b2c3d4e5f6a7b&a=1&c=2"#]],
+    );
+    check(
+        "http://a.example/x?sid=0a1b2c3d4e5f6a7b",
+        expect!["session-id sid: /x"],
+    );
+    check("http://a.example/x?sid=3", expect![""]);
+    check("http://a.example/x?sid=internationalisation", expect![""]);
+    check(
+        "http://a.example/x;jsessionid=AB12CD34EF56AB78.node1/y;v=2?q=1",
+        expect!["session-id jsessionid: /x/y;v=2?q=1"],
+    );
+    check(
+        "http://a.example/shop/(S(lit3py55t21z5v55vlm25s55))/a.aspx",
+        expect!["session-id (s()): /shop/a.aspx"],
+    );
+    check("http://a.example/wiki/Foo_(S(x))/y", expect![""]);
+}
+
+#[test]
+fn ours_order_and_empty_parameters() {
+    check(
+        "http://a.example/x?b=1&a=2&a=1",
+        expect!["parameter-order /x: /x?a=2&a=1&b=1"],
+    );
+    check("http://a.example/x?a=1&b=2", expect![""]);
+    check("http://a.example/x?", expect!["empty-parameter : /x"]);
+    check(
+        "http://a.example/x?a=&b=1&&c",
+        expect![[r#"
+        empty-parameter : /x?b=1&c
+        parameter-order /x: /x?&a=&b=1&c"#]],
+    );
+    check("http://a.example/x?edit", expect![""]);
+}
+
+#[test]
+fn an_id_is_replaced_where_it_stands() {
+    for url in [
+        "http://a.example/x?a=1&sid=0a1b2c3d4e5f6a7b&c=2",
+        "http://a.example/x;jsessionid=0a1b2c3d4e5f6a7b",
+        "http://a.example/(S(0a1b2c3d4e5f6a7b))/x",
+    ] {
+        let url = canonicalize(None, url).unwrap();
+        let found = SessionId::find(&url).unwrap();
+        let other = found.replaced(&url, "1111111111111111").unwrap();
+        assert_eq!(SessionId::find(&other).unwrap().id, "1111111111111111");
+        assert_eq!(
+            found.removed(&url),
+            SessionId::find(&other).unwrap().removed(&other)
+        );
+    }
+}
+
+#[test]
+fn by_default_only_tracking_parameters_go() {
+    let text = "http://a.example/index.html?b=&utm_id=3&PHPSESSID=0a1b2c3d4e5f6a7b&a=1";
+    let url = canonicalize(None, text).unwrap();
+    let named = Naming::default().apply(&url).unwrap();
+    assert_eq!(
+        named.path_and_query(),
+        "/index.html?b=&PHPSESSID=0a1b2c3d4e5f6a7b&a=1"
+    );
+    assert_eq!(Naming::OFF.apply(&url), None);
+    let all = Naming {
+        default_documents: When::On,
+        tracking: When::On,
+        session_ids: When::On,
+        order: When::On,
+        empty: When::On,
+    };
+    assert_eq!(all.apply(&url).unwrap().path_and_query(), "/index.html?a=1");
+    assert!(all.candidates(&url).is_empty());
+    assert_eq!(Naming::default().candidates(&url).len(), 3);
+}
+
+proptest! {
+    #[test]
+    fn a_step_taken_is_never_taken_again(path in "[a-z;/().=]{0,20}(index.html)?", query in "(\\?[a-zA-Z0-9&=_]{0,60})?") {
+        let url = canonicalize(None, &format!("http://a.example/{path}{query}")).unwrap();
+        for step in Step::ALL {
+            let mut url = url.clone();
+            // Several ids go one by one; each makes the URL shorter.
+            let mut left = url.as_str().len() + 1;
+            while let Some(taken) = step.take(&url) {
+                prop_assert!(taken.url != url && taken.url.origin() == url.origin());
+                prop_assert!(step == Step::SessionId || left > url.as_str().len());
+                left = if step == Step::SessionId { left } else { 0 };
+                url = taken.url;
+            }
+        }
+    }
+}

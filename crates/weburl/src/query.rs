@@ -1,0 +1,82 @@
+//! A URL's query, part by part, as it is written.
+
+use std::ops::Range;
+
+use crate::canonical::{CanonicalUrl, canonicalize};
+
+/// The name of a part `name=value`; the whole part where it has no value.
+pub(crate) fn name_of(part: &str) -> &str {
+    part.split_once('=').map_or(part, |(name, _)| name)
+}
+
+/// The value of a part; empty where it has none.
+pub(crate) fn value_of(part: &str) -> &str {
+    part.split_once('=').map_or("", |(_, value)| value)
+}
+
+/// The parts of a query, in order, as written.
+pub(crate) fn parts(url: &CanonicalUrl) -> impl Iterator<Item = &str> {
+    url.as_url()
+        .query()
+        .into_iter()
+        .flat_map(|query| query.split('&'))
+}
+
+/// The URL with those parts alone that are wanted; nothing where that changes nothing. A query
+/// without parts leaves no question mark.
+pub(crate) fn retain(
+    url: &CanonicalUrl,
+    mut wanted: impl FnMut(&str) -> bool,
+) -> Option<CanonicalUrl> {
+    let query = url.as_url().query()?;
+    let kept: Vec<&str> = query.split('&').filter(|part| wanted(part)).collect();
+    let kept = kept.join("&");
+    (kept != query || kept.is_empty())
+        .then(|| with_query(url, &kept))
+        .flatten()
+}
+
+/// The URL with another query.
+pub(crate) fn with_query(url: &CanonicalUrl, query: &str) -> Option<CanonicalUrl> {
+    let text = url.as_str();
+    let before = text.split('?').next().unwrap_or(text);
+    let text = match query {
+        "" => before.to_owned(),
+        query => format!("{before}?{query}"),
+    };
+    canonicalize(None, &text).ok()
+}
+
+/// The URL with a stretch of its text replaced.
+pub(crate) fn spliced(url: &CanonicalUrl, range: Range<usize>, with: &str) -> Option<CanonicalUrl> {
+    let text = url.as_str();
+    let text = format!(
+        "{}{with}{}",
+        text.get(..range.start)?,
+        text.get(range.end..)?
+    );
+    canonicalize(None, &text).ok()
+}
+
+impl CanonicalUrl {
+    /// Names and values of its parameters, in order and as written.
+    pub fn parameters(&self) -> impl Iterator<Item = (&str, &str)> {
+        parts(self).map(|part| (name_of(part), value_of(part)))
+    }
+
+    /// The URL without the parameters of some names; nothing where it has none of them.
+    #[must_use]
+    pub fn without_parameters(
+        &self,
+        mut is_unwanted: impl FnMut(&str) -> bool,
+    ) -> Option<CanonicalUrl> {
+        let named = |part: &str| !part.is_empty();
+        let mut found = false;
+        let url = retain(self, |part| {
+            let unwanted = named(part) && is_unwanted(name_of(part));
+            found |= unwanted;
+            !unwanted
+        });
+        url.filter(|_| found)
+    }
+}

@@ -1,0 +1,377 @@
+//! The shape of a URL: what a site's program makes its URLs from.
+
+use std::collections::BTreeMap;
+
+use crate::canonical::CanonicalUrl;
+use crate::naming::SessionId;
+use crate::query::{name_of, parts, value_of};
+
+/// A pattern is cut to this; what is cut off no longer tells two shapes apart. Octets.
+const MAX_PATTERN_OCTETS: usize = 256;
+/// Parameter names that stand in a pattern, the first by name.
+const MAX_NAMES: usize = 12;
+/// A shorter segment is a word or a number, not an id drawn at random.
+const LEAST_TOKEN_OCTETS: usize = 16;
+
+/// A URL without its variable parts.
+///
+/// Digits become `#`, ids drawn at random `~`, a name at the end of the path `*` (with its
+/// ending), but for a program's that is told parameters;
+/// path segments that come again become `(a|b)+`, and of the query the sorted names stay.
+///
+/// ```
+/// use crawl_weburl::{Shape, canonicalize};
+///
+/// let url = canonicalize(None, "http://a.example/blog/2031/05/?view=month&cal=3").unwrap();
+/// let shape = Shape::of(&url);
+/// assert_eq!(shape.pattern, "/blog/#/#/?cal&view");
+/// assert_eq!(shape.family(), Some("/blog/#/#/?"));
+/// assert!(shape.signs.date);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Path and names of parameters, without scheme and host.
+    pub pattern: String,
+    /// The sorted names of its parameters, each once.
+    pub names: Vec<String>,
+    /// What about it is known from URLs that never end.
+    pub signs: Signs,
+}
+
+/// What about a URL is known from URLs that never end. Each alone is common and harmless.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Signs {
+    /// A day, month or year stands in it.
+    pub date: bool,
+    /// An id drawn at random stands in it, or a session's.
+    pub token: bool,
+    /// Some segment of its path stands there three times or more.
+    pub repeats: bool,
+    /// It has parameters.
+    pub query: bool,
+}
+
+impl Signs {
+    /// Whether there is any.
+    #[must_use]
+    pub fn any(self) -> bool {
+        self.date || self.token || self.repeats || self.query
+    }
+}
+
+impl Shape {
+    /// The shape of a URL.
+    #[must_use]
+    pub fn of(url: &CanonicalUrl) -> Shape {
+        let mut names: Vec<String> = parts(url).map(|part| name_of(part).to_owned()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let mut segments: Vec<&str> = url.path().split('/').skip(1).collect();
+        let is_folder = segments.last().is_some_and(|last| last.is_empty());
+        if is_folder {
+            segments.pop();
+        }
+        let again = Repeats::of(&segments);
+        let is_program = url.as_url().query().is_some();
+        let mut pattern = again.pattern(&segments, is_program);
+        if is_folder && !segments.is_empty() {
+            pattern.push('/');
+        }
+        let signs = Signs {
+            date: is_dated(&segments, url),
+            token: has_token(&segments, url),
+            repeats: again.most >= 3,
+            query: url.as_url().query().is_some_and(|query| !query.is_empty()),
+        };
+        if url.as_url().query().is_some() {
+            pattern.push('?');
+            pattern.push_str(&names[..names.len().min(MAX_NAMES)].join("&"));
+        }
+        pattern.truncate(pattern.floor_char_boundary(MAX_PATTERN_OCTETS));
+        Shape {
+            pattern,
+            names,
+            signs,
+        }
+    }
+
+    /// Whether some segment of its path comes again.
+    #[must_use]
+    pub fn has_repeats(&self) -> bool {
+        self.pattern.contains(")+")
+    }
+
+    /// What it has in common with all that shows the same things in other selections, under other
+    /// ids or further down: the pattern up to its parameters, its first id or what comes again.
+    #[must_use]
+    pub fn family(&self) -> Option<&str> {
+        let ends = ["/~", ")+", "?"].into_iter().filter_map(|mark| {
+            let at = self.pattern.find(mark)?;
+            Some(at + mark.len())
+        });
+        ends.min().map(|end| &self.pattern[..end])
+    }
+}
+
+/// Segments that come again in one path.
+struct Repeats {
+    /// How often the most frequent one stands there.
+    most: usize,
+    /// From the first to the last of those that come again.
+    stretch: std::ops::Range<usize>,
+}
+
+impl Repeats {
+    fn of(segments: &[&str]) -> Repeats {
+        let mut places: BTreeMap<&str, (usize, usize, usize)> = BTreeMap::new();
+        let words = |segment: &&str| segment.bytes().any(|octet| octet.is_ascii_alphabetic());
+        for (at, segment) in segments
+            .iter()
+            .enumerate()
+            .filter(|(_, segment)| words(segment))
+        {
+            let (count, _, last) = places.entry(segment).or_insert((0, at, at));
+            *count += 1;
+            *last = at;
+        }
+        let again = || places.values().filter(|(count, ..)| *count > 1);
+        let start = again().map(|(_, first, _)| *first).min();
+        let end = again().map(|(_, _, last)| *last + 1).max();
+        Repeats {
+            most: places.values().map(|(count, ..)| *count).max().unwrap_or(0),
+            stretch: start.unwrap_or(0)..end.unwrap_or(0),
+        }
+    }
+
+    fn pattern(&self, segments: &[&str], is_program: bool) -> String {
+        let mut pattern = String::new();
+        for (at, segment) in segments.iter().enumerate() {
+            if at == self.stretch.start && !self.stretch.is_empty() {
+                let mut distinct = segments[self.stretch.clone()].to_vec();
+                distinct.sort_unstable();
+                distinct.dedup();
+                pattern.push_str(&format!("/({})+", distinct.join("|")));
+            }
+            if !self.stretch.contains(&at) {
+                pattern.push('/');
+                let is_name = at + 1 == segments.len() && !is_program;
+                pattern.push_str(&slot(segment, is_name));
+            }
+        }
+        if pattern.is_empty() {
+            pattern.push('/');
+        }
+        pattern
+    }
+}
+
+/// What stands for a segment; the page's own name is abstracted most.
+fn slot(segment: &str, is_name: bool) -> String {
+    let bare = segment.split(';').next().unwrap_or(segment);
+    if is_token(bare) || bare.starts_with("(S(") {
+        return "~".to_owned();
+    }
+    let hashed = hashed(bare);
+    if !is_name {
+        return hashed;
+    }
+    let (stem, ending) = match bare.rsplit_once('.') {
+        Some((stem, ending)) if !stem.is_empty() && is_ending(ending) => (stem, Some(ending)),
+        _ => (bare, None),
+    };
+    let is_word = |octet: u8| octet.is_ascii_alphabetic() || !octet.is_ascii();
+    match (!stem.bytes().any(is_word), ending) {
+        (true, _) => hashed,
+        (false, Some(ending)) => format!("*.{ending}"),
+        (false, None) => "*".to_owned(),
+    }
+}
+
+/// Each run of digits as one `#`.
+fn hashed(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c.is_ascii_digit() {
+            true if out.ends_with('#') => {}
+            true => out.push('#'),
+            false => out.push(c),
+        }
+    }
+    out
+}
+
+fn is_ending(text: &str) -> bool {
+    (1..=5).contains(&text.len()) && text.bytes().all(|octet| octet.is_ascii_alphanumeric())
+}
+
+/// Drawn at random, by its looks: long, without words, digits all over it.
+fn is_token(text: &str) -> bool {
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    let plain = text.bytes().all(|octet| octet.is_ascii_alphanumeric());
+    let changes = text
+        .as_bytes()
+        .windows(2)
+        .filter(|pair| pair[0].is_ascii_digit() != pair[1].is_ascii_digit());
+    // A date and time are digits alone; a name with a number changes once or twice.
+    text.len() >= LEAST_TOKEN_OCTETS && plain && digits < text.len() && changes.count() >= 4
+}
+
+fn has_token(segments: &[&str], url: &CanonicalUrl) -> bool {
+    segments.iter().any(|segment| is_token(segment))
+        || parts(url).any(|part| is_token(value_of(part)))
+        || SessionId::find(url).is_some()
+}
+
+fn is_dated(segments: &[&str], url: &CanonicalUrl) -> bool {
+    const NAMES: [&str; 9] = [
+        "year",
+        "month",
+        "day",
+        "week",
+        "date",
+        "cal",
+        "yyyy",
+        "mon",
+        "yearmonth",
+    ];
+    let in_query = parts(url).any(|part| {
+        let name = name_of(part).to_ascii_lowercase();
+        let value = value_of(part);
+        let numeric = value.bytes().any(|octet| octet.is_ascii_digit());
+        (numeric && NAMES.contains(&name.as_str())) || is_date(value)
+    });
+    let month_after = |pair: &[&str]| is_year(pair[0]) && is_day_or_month(pair[1]);
+    in_query
+        || segments.iter().any(|segment| is_date(segment))
+        || segments.windows(2).any(month_after)
+}
+
+/// `2031-05`, `2031-05-07`, `20310507`, `203105`.
+fn is_date(text: &str) -> bool {
+    let plain: Vec<&str> = text.split(['-', '_', '.']).collect();
+    match plain.as_slice() {
+        [all] if matches!(all.len(), 6 | 8) && all.is_ascii() => {
+            is_year(&all[..4])
+                && all
+                    .as_bytes()
+                    .chunks(2)
+                    .skip(2)
+                    .all(is_two_digits_of_a_date)
+        }
+        [year, rest @ ..] if (1..=2).contains(&rest.len()) => {
+            is_year(year) && rest.iter().all(|part| is_day_or_month(part))
+        }
+        _ => false,
+    }
+}
+
+fn is_two_digits_of_a_date(octets: &[u8]) -> bool {
+    std::str::from_utf8(octets).is_ok_and(is_day_or_month)
+}
+
+fn is_year(text: &str) -> bool {
+    text.len() == 4
+        && text
+            .parse()
+            .is_ok_and(|year: u16| (1900..2200).contains(&year))
+}
+
+fn is_day_or_month(text: &str) -> bool {
+    let digits = text.bytes().all(|octet| octet.is_ascii_digit());
+    digits
+        && text.len() <= 2
+        && text
+            .parse()
+            .is_ok_and(|number: u8| (1..=31).contains(&number))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use proptest::prelude::*;
+
+    use super::Shape;
+    use crate::canonicalize;
+
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "expectations are written in place"
+    )]
+    fn check(path: &str, expect: Expect) {
+        let shape = Shape::of(&canonicalize(None, &format!("http://a.example{path}")).unwrap());
+        let signs = shape.signs;
+        let named = [
+            ("date", signs.date),
+            ("token", signs.token),
+            ("repeats", signs.repeats),
+            ("query", signs.query),
+        ];
+        let mut found = shape.pattern;
+        for (name, _) in named.into_iter().filter(|(_, is)| *is) {
+            found = format!("{found} {name}");
+        }
+        expect.assert_eq(&found);
+    }
+
+    #[test]
+    fn ours_names_and_numbers() {
+        check("/", expect!["/"]);
+        check("/about", expect!["/*"]);
+        check("/docs/guide.html", expect!["/docs/*.html"]);
+        check("/docs/guide/", expect!["/docs/*/"]);
+        check("/docs/page-12.html", expect!["/docs/*.html"]);
+        check("/docs/10-best-ways-to-write.html", expect!["/docs/*.html"]);
+        check(
+            "/api/java.base/java/util/List.html",
+            expect!["/api/java.base/java/util/*.html"],
+        );
+        check("/user/17/posts/3", expect!["/user/#/posts/#"]);
+        check("/x?b=1&a=2&b=3", expect!["/x?a&b query"]);
+        check("/x?", expect!["/x?"]);
+    }
+
+    #[test]
+    fn ours_dates() {
+        check("/blog/2031/05/", expect!["/blog/#/#/ date"]);
+        check(
+            "/blog/2031/05/07/title-of-it",
+            expect!["/blog/#/#/#/* date"],
+        );
+        check("/cal?month=2031-05", expect!["/cal?month date query"]);
+        check("/events/2031-05-07", expect!["/events/#-#-# date"]);
+        check("/events/20310507", expect!["/events/# date"]);
+        check("/release/2031", expect!["/release/#"]);
+        check("/v/3.11.2/x", expect!["/v/#.#.#/*"]);
+        check("/cal?year=1&week=52", expect!["/cal?week&year date query"]);
+    }
+
+    #[test]
+    fn ours_tokens() {
+        check("/s/8f3a91c0d4e75b26/docs/3", expect!["/s/~/docs/# token"]);
+        check("/x?sid=8f3a91c0d4e75b26", expect!["/x?sid token query"]);
+        check("/x;jsessionid=8f3a91c0d4e75b26/y", expect!["/x/* token"]);
+        check(
+            "/docs/internationalization2/x",
+            expect!["/docs/internationalization#/*"],
+        );
+        check("/archive/20260101120000/x", expect!["/archive/#/*"]);
+    }
+
+    #[test]
+    fn ours_segments_that_come_again() {
+        check("/a/b/a/b/a/b/c", expect!["/(a|b)+/* repeats"]);
+        check("/x/news/news/news/", expect!["/x/(news)+/ repeats"]);
+        check("/docs/docs/", expect!["/(docs)+/"]);
+        check("/1/1/1/", expect!["/#/#/#/"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_url_has_a_shape_of_its_own_host_s_kind(path in "(/[a-z0-9;()%.-]{0,20}){0,12}", query in "(\\?[a-z0-9=&%é]{0,40})?") {
+            let url = canonicalize(None, &format!("http://a.example{path}{query}")).unwrap();
+            let shape = Shape::of(&url);
+            prop_assert!(shape.pattern.starts_with('/') && shape.pattern.len() <= super::MAX_PATTERN_OCTETS);
+            prop_assert!(shape.family().is_none_or(|family| shape.pattern.starts_with(family)));
+        }
+    }
+}
