@@ -216,6 +216,10 @@ pub(crate) struct Watch {
 }
 
 /// What the ring does with a URL that it leased and that may be asked for.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a lease is moved once, and a box would be an allocation more"
+)]
 pub(crate) enum Turn {
     /// It asks for it.
     Fetch(Lease),
