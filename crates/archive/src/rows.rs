@@ -27,6 +27,10 @@ pub struct PageRow {
     pub via: Option<String>,
     /// The title of an HTML page.
     pub title: Option<String>,
+    /// The URL that the page calls its own (`rel=canonical`), where that is another: a hint
+    /// that the content stands there too.
+    #[serde(default)]
+    pub canonical: Option<String>,
     /// What robots.txt said.
     pub robots: Option<RobotsVerdict>,
     /// What the site says about the use of the page; null where it says nothing.
@@ -208,6 +212,7 @@ mod tests {
                 depth: 1,
                 via: None,
                 title: Some("\u{2028}".into()),
+                canonical: None,
                 robots: Some(RobotsVerdict {
                     verdict: "allowed".into(),
                     line: Some(3),
@@ -233,7 +238,7 @@ mod tests {
                 error: None,
             },
             expect![[
-                r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","digest":"sha1:X","depth":1,"via":null,"title":" ","robots":{"verdict":"allowed","line":3,"rule":"Allow: /"},"usage":{"search":null,"ai-input":null,"train-ai":"refused","archive":null,"said":[{"vocabulary":"content-usage","channel":"robots","line":4,"raw":"train-ai=n"}]},"warc":{"file":"crawl-e-20261120235959-00000.warc.gz","offset":512},"withheld":null,"round":1,"change":"new","error":null}"#
+                r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","digest":"sha1:X","depth":1,"via":null,"title":" ","canonical":null,"robots":{"verdict":"allowed","line":3,"rule":"Allow: /"},"usage":{"search":null,"ai-input":null,"train-ai":"refused","archive":null,"said":[{"vocabulary":"content-usage","channel":"robots","line":4,"raw":"train-ai=n"}]},"warc":{"file":"crawl-e-20261120235959-00000.warc.gz","offset":512},"withheld":null,"round":1,"change":"new","error":null}"#
             ]],
         );
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use crawl_archive::rows::LinkRow;
-use crawl_extractor::{Page, Sitemap, SitemapEntry, SitemapKind, read_feed, read_sitemap};
+use crawl_extractor::{Page, Rel, Sitemap, SitemapEntry, SitemapKind, read_feed, read_sitemap};
 use crawl_fetcher::{Exchange, decode_gzip};
 use crawl_frontier::{Admission, Exclusion, Lease, Reason, UrlKind};
 use crawl_policy::date::unix_seconds;
@@ -28,6 +28,8 @@ const SITEMAP_REACH: f32 = 32.0;
 #[derive(Debug, Default)]
 pub(crate) struct Content {
     pub(crate) title: Option<String>,
+    /// What the page calls its own URL, where that is another.
+    pub(crate) canonical: Option<CanonicalUrl>,
     pub(crate) charset: Option<&'static str>,
     /// What the site says about the page's use, METAs included; for a page that has them.
     pub(crate) usage: Option<Ledger>,
@@ -62,7 +64,11 @@ impl Reader {
         for link in &page.links {
             links.link(&base, link, bar.as_ref());
         }
+        let mut canonical = page.links.iter();
+        let canonical = canonical.find(|link| link.rel.contains(Rel::CANONICAL));
+        let canonical = canonical.and_then(|link| canonicalize(Some(&base), &link.href).ok());
         Content {
+            canonical: canonical.filter(|url| *url != links.from().url),
             title: page.title,
             charset: Some(page.charset),
             said: DocumentState::of(pairs(&page.metas)),

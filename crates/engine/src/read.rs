@@ -95,6 +95,7 @@ impl Reader {
         }
         let row = PageRow {
             title,
+            canonical: content.canonical.map(|url| url.to_string()),
             usage: usage::row(&said),
             withheld,
             error: row_error(content.error, exchange.truncated),
@@ -285,6 +286,7 @@ fn row_without_answer(lease: &Lease, judged: Judged, started: Tick, took: Durati
         depth: lease.depth,
         via: lease.via.as_ref().map(ToString::to_string),
         title: None,
+        canonical: None,
         robots: Some(judged.robots),
         usage: None,
         warc: None,

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crawl_archive::rows::PageRow;
+use crawl_archive::rows::{ExcludedRow, PageRow};
+use serde::de::DeserializeOwned;
 use tempfile::TempDir;
 
 use crate::walk::Found;
@@ -56,8 +57,17 @@ impl Crawl {
         read_rows(&self.output().join("pages.jsonl"))
     }
 
+    /// Documentation holds no trap, nothing that acts, and nothing twice.
+    fn nothing_is_put_aside(&self) {
+        let rows: Vec<ExcludedRow> = read_rows(&self.output().join("excluded.jsonl"));
+        let odd = ["trap", "action", "duplicate"];
+        let odd = rows.iter().find(|row| odd.contains(&row.reason.as_str()));
+        assert_eq!(odd, None);
+    }
+
     /// Status and path of the rows, each of them another URL.
     pub(crate) fn found(&self, pages: &[PageRow]) -> Found {
+        self.nothing_is_put_aside();
         let mut found = Found::new();
         for row in pages {
             let path = row.url.strip_prefix(self.seed.trim_end_matches('/'));
@@ -70,7 +80,7 @@ impl Crawl {
     }
 }
 
-fn read_rows(file: &Path) -> Vec<PageRow> {
+fn read_rows<T: DeserializeOwned>(file: &Path) -> Vec<T> {
     let text = fs::read_to_string(file).unwrap();
     text.lines()
         .map(|line| serde_json::from_str(line).unwrap())

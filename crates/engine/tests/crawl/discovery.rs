@@ -237,6 +237,23 @@ fn headers_name_links_too() {
 }
 
 #[test]
+fn a_page_that_calls_itself_otherwise_says_so() {
+    let page = |href: &str| Answer::html(&format!("<link rel=canonical href='{href}'>a"));
+    let web = bare(1)
+        .script(0, "/", Answer::html("<a href=/a>a</a>"))
+        .script(0, "/a", page("/b"))
+        .script(0, "/b", page("/b"))
+        .start();
+    let crawl = Crawl::of(&web);
+    check(&web, &crawl, &[(0, "/"), (0, "/a"), (0, "/b")]);
+    assert_eq!(
+        crawl.page(&web.url(0, "/a")).canonical,
+        Some(web.url(0, "/b"))
+    );
+    assert_eq!(crawl.page(&web.url(0, "/b")).canonical, None);
+}
+
+#[test]
 fn forms_are_followed_where_asked_for() {
     let page =
         "<form action=/search?old=1><input name=q></form><form method=post action=/post></form>";
