@@ -1,0 +1,296 @@
+//! Reports of crawls that are written here.
+
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "an expectation is written where it is used"
+)]
+
+use std::fs;
+use std::path::Path;
+
+use expect_test::{Expect, expect};
+use serde_json::json;
+
+use super::{Report, report, write_report};
+use crate::error::RecordsError;
+
+fn lines(dir: &Path, name: &str, rows: &[serde_json::Value], tail: &str) {
+    let rows: String = rows.iter().map(|row| format!("{row}\n")).collect();
+    fs::write(dir.join(name), rows + tail).unwrap();
+}
+
+fn page(url: &str, status: Option<u16>, bytes: u64, kind: Option<&str>) -> serde_json::Value {
+    json!({"url": url, "status": status, "fetched_at": "2026-11-20T23:59:59.123Z", "ms": 12,
+        "bytes": bytes, "content_type": kind, "digest": null, "depth": 1, "via": null,
+        "title": null, "robots": null, "warc": null, "error": null})
+}
+
+fn request(url: &str, purpose: &str, start: u64, status: Option<u16>) -> serde_json::Value {
+    json!({"url": url, "host": "e.example", "address": "192.0.2.1", "purpose": purpose,
+        "start": start, "end": start + 50, "status": status,
+        "failure": status.is_none().then_some("timeout"), "gap_asked": 1000, "why": "delay",
+        "wait_asked": (status == Some(503)).then_some(60_000)})
+}
+
+fn crawl() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let toml = "seed = [\"http://e.example/\"]\n[politeness]\nper-host = 1\n[crawl]\nversion = \"0.1.0\"\nstarted = \"2026-11-20T23:59:00Z\"\n";
+    fs::write(dir.path().join("crawl.toml"), toml).unwrap();
+    let pages = [
+        page(
+            "http://e.example/",
+            Some(200),
+            100,
+            Some("Text/HTML; charset=utf-8"),
+        ),
+        page("http://e.example/<b>", Some(404), 10, Some("text/html")),
+        page("http://other.example/x", None, 0, None),
+        page("http://e.example/r", Some(301), 0, None),
+    ];
+    lines(dir.path(), "pages.jsonl", &pages, "");
+    let excluded = [
+        json!({"url": "http://e.example/p", "reason": "robots", "rule": "Disallow: /p", "line": 2, "found_on": null}),
+        json!({"no": "row"}),
+    ];
+    lines(dir.path(), "excluded.jsonl", &excluded, "");
+    let requests = [
+        request(
+            "http://e.example/robots.txt",
+            "robots",
+            1_000_000,
+            Some(200),
+        ),
+        request("http://e.example/", "page", 1_001_050, Some(503)),
+        request("http://e.example/", "page", 1_030_000, Some(200)),
+        request("http://e.example/x", "page", 1_032_000, None),
+    ];
+    lines(dir.path(), "requests.jsonl", &requests, "{\"url\":");
+    dir
+}
+
+fn check(found: &str, dir: &Path, expect: Expect) {
+    expect.assert_eq(&found.replace(&dir.display().to_string(), "DIR"));
+}
+
+#[test]
+fn what_stands_in_a_page_s_place_is_an_outcome_of_its_own() {
+    let dir = crawl();
+    let mut pages = Vec::new();
+    for (status, error) in [
+        (200, "login_page"),
+        (403, "challenge"),
+        (200, "block_page"),
+        (200, "short_body"),
+    ] {
+        let mut row = page("http://e.example/", Some(status), 1, None);
+        row["error"] = json!(error);
+        pages.push(row);
+    }
+    lines(dir.path(), "pages.jsonl", &pages, "");
+    let pages = report(dir.path()).unwrap().pages;
+    let outcomes: Vec<_> = pages.by_outcome.iter().collect();
+    let expect = ["block_page", "challenge", "login_page", "ok"].map(str::to_owned);
+    assert!(outcomes.iter().map(|(name, _)| *name).eq(&expect));
+    assert_eq!(pages.failed, 3, "a login page is what the server has");
+}
+
+#[test]
+fn crawl_in_words() {
+    let dir = crawl();
+    let text = report(dir.path()).unwrap().to_string();
+    check(
+        &text,
+        dir.path(),
+        expect![[r#"
+            seed      http://e.example/
+            started   2026-11-20T23:59:00Z
+            pages     4 (110 octets)
+              client_error: 1
+              no_answer: 1
+              ok: 1
+              redirect: 1
+            statuses  200: 1, 301: 1, 404: 1
+            failed    2
+            excluded  1
+              robots: 1
+            requests  4
+              page: 3
+              robots: 1
+              timeout: 1
+            gaps      all kept
+            waits     1 cut short
+            hosts     2
+              e.example: 3 pages, 110 octets, 4 requests, 1 excluded
+                gaps: least seen 1000 ms where 1000 ms were asked for, all kept
+                waits: 1 asked for, the longest 60000 ms, 60000 ms in all; 28900 ms given; 1 cut short
+                http://e.example/robots.txt: rules (200)
+              other.example: 1 pages, 0 octets, 0 requests, 0 excluded
+                gaps: none, a single request
+            flaw      the last line of `requests.jsonl` is torn
+            flaw      `DIR/excluded.jsonl` line 2: missing field `url` at line 1 column 12
+        "#]],
+    );
+}
+
+#[test]
+fn report_json_keeps_its_field_names() {
+    let dir = crawl();
+    let written = write_report(dir.path()).unwrap();
+    let json = fs::read_to_string(dir.path().join("report.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), written);
+    check(
+        &json,
+        dir.path(),
+        expect![[r#"
+            {
+              "format": 1,
+              "crawl": {
+                "seeds": [
+                  "http://e.example/"
+                ],
+                "version": "0.1.0",
+                "started": "2026-11-20T23:59:00Z",
+                "per_host": 1
+              },
+              "pages": {
+                "total": 4,
+                "failed": 2,
+                "bytes": 110,
+                "by_outcome": {
+                  "client_error": 1,
+                  "no_answer": 1,
+                  "ok": 1,
+                  "redirect": 1
+                },
+                "by_status": {
+                  "200": 1,
+                  "301": 1,
+                  "404": 1
+                },
+                "by_type": {
+                  "text/html": 2
+                },
+                "by_depth": {
+                  "1": 4
+                },
+                "rounds": {
+                  "1": {
+                    "rows": 4,
+                    "new": 0,
+                    "changed": 0,
+                    "same": 0,
+                    "gone": 0
+                  }
+                }
+              },
+              "excluded": {
+                "total": 1,
+                "by_reason": {
+                  "robots": 1
+                }
+              },
+              "requests": {
+                "total": 4,
+                "by_purpose": {
+                  "page": 3,
+                  "robots": 1
+                },
+                "by_failure": {
+                  "timeout": 1
+                },
+                "first_start_ms": 1000000,
+                "last_end_ms": 1032050,
+                "short_gaps": 0,
+                "short_waits": 1
+              },
+              "hosts": [
+                {
+                  "host": "e.example",
+                  "pages": 3,
+                  "failed": 1,
+                  "bytes": 110,
+                  "excluded": 1,
+                  "requests": 4,
+                  "robots_requests": 1,
+                  "busy_ms": 200,
+                  "gaps": {
+                    "count": 3,
+                    "least_seen_ms": 1000,
+                    "asked_then_ms": 1000,
+                    "most_asked_ms": 1000,
+                    "most_asked_by": "delay",
+                    "by_site": {},
+                    "short": 0
+                  },
+                  "waits": {
+                    "count": 1,
+                    "longest_asked_ms": 60000,
+                    "asked_ms": 60000,
+                    "given_ms": 28900,
+                    "short": 1
+                  },
+                  "robots": {
+                    "http://e.example": {
+                      "state": "rules",
+                      "status": 200,
+                      "failure": null,
+                      "at_ms": 1000050
+                    }
+                  }
+                },
+                {
+                  "host": "other.example",
+                  "pages": 1,
+                  "failed": 1,
+                  "bytes": 0,
+                  "excluded": 0,
+                  "requests": 0,
+                  "robots_requests": 0,
+                  "busy_ms": 0,
+                  "gaps": {
+                    "count": 0,
+                    "least_seen_ms": null,
+                    "asked_then_ms": null,
+                    "most_asked_ms": null,
+                    "most_asked_by": null,
+                    "by_site": {},
+                    "short": 0
+                  },
+                  "waits": {
+                    "count": 0,
+                    "longest_asked_ms": 0,
+                    "asked_ms": 0,
+                    "given_ms": 0,
+                    "short": 0
+                  },
+                  "robots": {}
+                }
+              ],
+              "flaws": [
+                "the last line of `requests.jsonl` is torn",
+                "`DIR/excluded.jsonl` line 2: missing field `url` at line 1 column 12"
+              ]
+            }
+        "#]],
+    );
+}
+
+#[test]
+fn page_of_the_report_is_escaped() {
+    let dir = crawl();
+    let seed = "seed = [\"http://e.example/<script>alert(1)</script>\"]";
+    fs::write(dir.path().join("crawl.toml"), seed).unwrap();
+    let html = report(dir.path()).unwrap().to_html();
+    assert!(!html.contains("<script"));
+    assert!(html.contains("&lt;script&gt;"));
+    assert!(!html.contains("http-equiv") && !html.contains("src="));
+}
+
+#[test]
+fn directory_without_a_crawl_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    assert!(matches!(
+        report(dir.path()),
+        Err(RecordsError::NoCrawl { .. })
+    ));
+}
