@@ -7,6 +7,7 @@ use crawl_policy::Verdict;
 use crawl_scheduler::{Learned, SignalKind, Spent};
 
 use crate::item::{Job, millis};
+use crate::links::PRIORITY_ACTION;
 
 /// Octets of a rule that a row holds; the store keeps no more either.
 const MAX_RULE: usize = 1024;
@@ -62,6 +63,7 @@ pub(crate) fn with_wait(mut row: RequestRow, learned: &Learned) -> RequestRow {
 pub(crate) fn purpose(job: &Job) -> &'static str {
     match job {
         Job::Page { lease, .. } => match lease.kind {
+            UrlKind::Page if lease.priority == PRIORITY_ACTION => "action",
             UrlKind::Page => "page",
             UrlKind::Sitemap => "sitemap",
             UrlKind::Resource => "resource",

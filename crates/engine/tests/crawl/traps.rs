@@ -153,6 +153,12 @@ fn ours_actions_come_last_or_not_at_all() {
     let plain = ["/robots.txt", "/", "/a", "/b"];
     let actions = ["/logout", "/wiki?action=edit", "/cgi-bin/count?x=1"];
     assert_eq!(log, [&plain[..], &actions].concat());
+    let rows = crawl.requests().into_iter();
+    let listed: Vec<String> = rows
+        .filter(|row| row.purpose == "action")
+        .map(|row| row.url)
+        .collect();
+    assert_eq!(listed, actions.map(|path| web.url(0, path)));
 
     let mut crawl = steady(&web);
     crawl.config.traps.skip_actions = true;

@@ -49,7 +49,7 @@ pub(super) struct Sent {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Purpose {
-    /// A page or a sitemap.
+    /// A page, a sitemap, a part of a page.
     Page,
     /// What pages wait for besides robots.txt.
     TdmRep,
@@ -116,9 +116,10 @@ impl Hosts {
 impl Sent {
     fn of(row: &RequestRow, line: u64) -> Sent {
         let purpose = match row.purpose.as_str() {
-            "page" | "sitemap" => Purpose::Page,
+            "robots" | "hop" => Purpose::Robots,
             "tdmrep" => Purpose::TdmRep,
-            _ => Purpose::Robots,
+            // `page`, `sitemap`, `resource`, `action`: all that robots.txt speaks of.
+            _ => Purpose::Page,
         };
         Sent {
             start: row.start,

@@ -248,6 +248,22 @@ fn rfc9309_2_3_1_4_unreachable() {
 }
 
 #[test]
+fn whatever_is_asked_for_is_held_against_robots_txt() {
+    for purpose in ["sitemap", "resource", "action"] {
+        let barred = Sent {
+            purpose,
+            ..page((1100, 1200), "/p")
+        };
+        check(
+            &[robots((0, 100), 200, BARS_P), barred],
+            expect![[r#"
+                1 gaps, 1 pages
+                barred: http://e.example/p was asked for, and robots.txt bars it: `Disallow: /p` on line 2 (requests.jsonl 1, requests.jsonl 2)"#]],
+        );
+    }
+}
+
+#[test]
 fn rfc9309_2_3_1_2_hops_are_the_first_origins() {
     let moved = Sent {
         fields: &[("location", "http://other.example/r")],
