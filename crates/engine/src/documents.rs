@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use crawl_archive::rows::LinkRow;
-use crawl_extractor::{Page, Rel, Sitemap, SitemapEntry, SitemapKind, read_feed, read_sitemap};
+use crawl_extractor::{
+    ChangeFreq, Page, Rel, Sitemap, SitemapEntry, SitemapKind, read_feed, read_sitemap,
+};
 use crawl_fetcher::{Exchange, decode_gzip};
 use crawl_frontier::{Admission, Exclusion, Lease, Reason, UrlKind};
 use crawl_policy::date::unix_seconds;
@@ -146,7 +148,10 @@ impl Reader {
         let mut modified = Vec::new();
         for entry in &sitemap.entries {
             let url = canonicalize(Some(&from.url), &entry.loc);
-            self.note_modified(&mut modified, &url, entry.lastmod.as_deref());
+            match (&entry.lastmod, entry.changefreq) {
+                (None, Some(often)) => self.note_frequency(&mut modified, &url, often),
+                (lastmod, _) => self.note_modified(&mut modified, &url, lastmod.as_deref()),
+            }
             let way = match way.kind {
                 UrlKind::Sitemap => way,
                 _ => Way {
@@ -213,9 +218,36 @@ impl Reader {
         url: &Result<CanonicalUrl, Unusable>,
         at: Option<&str>,
     ) {
-        if let (true, Ok(url), Some(at)) = (self.is_revisit, url, at.and_then(modified_at)) {
+        if let (Some(_), Ok(url), Some(at)) = (self.revisit, url, at.and_then(modified_at)) {
             modified.push((url.clone(), at));
         }
+    }
+
+    /// What a sitemap says of how often a page changes is as if it said that the page changed so
+    /// long ago.
+    fn note_frequency(
+        &self,
+        modified: &mut Vec<(CanonicalUrl, u32)>,
+        url: &Result<CanonicalUrl, Unusable>,
+        often: ChangeFreq,
+    ) {
+        if let (Some(began), Ok(url), Some(every)) = (self.revisit, url, seconds_of(often)) {
+            modified.push((url.clone(), began.saturating_sub(every)));
+        }
+    }
+}
+
+/// None where it never changes.
+fn seconds_of(often: ChangeFreq) -> Option<u32> {
+    const DAY: u32 = 24 * 60 * 60;
+    match often {
+        ChangeFreq::Always => Some(0),
+        ChangeFreq::Hourly => Some(60 * 60),
+        ChangeFreq::Daily => Some(DAY),
+        ChangeFreq::Weekly => Some(7 * DAY),
+        ChangeFreq::Monthly => Some(30 * DAY),
+        ChangeFreq::Yearly => Some(365 * DAY),
+        ChangeFreq::Never => None,
     }
 }
 

@@ -41,9 +41,9 @@ pub(crate) struct Reader {
     pub(crate) max_redirects: u8,
     pub(crate) purpose: Option<Purpose>,
     pub(crate) traps: TrapRules,
-    /// When pages may have been visited in an earlier round: what a sitemap says of their
-    /// changes counts.
-    pub(crate) is_revisit: bool,
+    /// When this round began, in seconds since the Unix epoch, where pages may have been visited
+    /// in an earlier one: what a sitemap says of their changes counts.
+    pub(crate) revisit: Option<u32>,
 }
 
 impl Reader {
@@ -57,7 +57,7 @@ impl Reader {
             max_redirects: config.max_redirects,
             purpose: config.purpose,
             traps: config.traps,
-            is_revisit: visits.round.number > 1,
+            revisit: (visits.round.number > 1).then_some(visits.round.began),
         }
     }
 }

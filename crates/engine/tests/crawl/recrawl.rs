@@ -317,13 +317,15 @@ fn a_sitemap_says_what_changed() {
             entry("/old", "2001-02-03T04:05:06Z"),
             entry("/new", day),
             entry("/odd", "yesterday"),
+            "<url><loc>/often</loc><changefreq>always</changefreq></url>".to_owned(),
+            "<url><loc>/seldom</loc><changefreq>yearly</changefreq></url>".to_owned(),
         ];
         let xml = format!("<urlset>{}</urlset>", entries.concat());
         Answer::of(200)
             .header("content-type", "application/xml")
             .body(xml)
     };
-    let web = small(&["/old", "/new", "/odd"]);
+    let web = small(&["/old", "/new", "/odd", "/often", "/seldom"]);
     web.script(0, "/sitemap.xml", sitemap("2001-02-03"));
     let mut crawl = Crawl::of(&web);
     crawl.config.revisits.least = Duration::from_secs(3600);
@@ -339,9 +341,9 @@ fn a_sitemap_says_what_changed() {
     again(&mut crawl);
     assert_eq!(
         asked(&web.take_log()),
-        BTreeSet::from(["/new", "/sitemap.xml"])
+        BTreeSet::from(["/new", "/often", "/sitemap.xml"])
     );
-    assert_eq!(changes(&crawl, 4).len(), 2);
+    assert_eq!(changes(&crawl, 4).len(), 3);
 }
 
 #[test]
