@@ -292,4 +292,7 @@ fn the_command_line_speaks_to_a_crawl_whose_path_is_long() {
     );
     assert_eq!(cmd.run(&["control", deep, "resume"]).ok(), "");
     assert_eq!(crawl.end().0, 0);
+    // The audit knows of the delays.
+    let audit = cmd.run(&["audit", deep]);
+    assert_eq!(audit.code, 0, "{}", audit.stdout);
 }
