@@ -186,6 +186,11 @@ impl Driver {
         let mut effects = Vec::new();
         let mut told = Instant::now();
         self.ring.begin(self.clock.now(), &mut effects);
+        // What was said before is heard, however soon the run is over.
+        while let Ok(ask) = controls.commands.try_recv() {
+            let told = Event::Command(ask);
+            self.ring.handle(self.clock.now(), told, &mut effects);
+        }
         self.perform(&mut effects);
         controls
             .progress

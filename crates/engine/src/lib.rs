@@ -50,12 +50,13 @@ mod writer;
 pub use config::{
     Budgets, Config, Controls, Forbidden, HostBudget, Phase, Progress, Resources, ScopeRules, Stop,
 };
-pub use control::{Answer, Ask, Command, Commander, LatestPage, Live, Refused, commands};
+pub use control::{Answer, Ask, Command, Commander, LatestPage, Live, Posted, Refused, commands};
 pub use driver::run;
 pub use error::EngineError;
 pub use item::{Effect, Event, Item, Job, Judged, Ordered};
 pub use locks::HostLocks;
 pub use ring::{Next, Ring};
+pub use rounds::{LastRound, last_round};
 pub use steer::{park_at_rest, unpark_at_rest};
 pub use summary::{Changes, Ended, SeedFailure, Summary, UnreachableHost};
 pub use traps::TrapRules;

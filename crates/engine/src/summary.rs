@@ -118,6 +118,8 @@ pub struct Summary {
     pub strange_robots: Vec<CanonicalUrl>,
     /// Length of this run.
     pub elapsed: Duration,
+    /// Hosts that are parked, in the order of their names.
+    pub parked: Vec<HostKey>,
     /// Where it all lies.
     pub output: PathBuf,
     /// Whether the run went on with an earlier one.

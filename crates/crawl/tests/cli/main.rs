@@ -10,6 +10,7 @@ mod audit;
 mod config;
 mod control;
 mod damage;
+mod every;
 mod flags;
 mod harness;
 mod help;
