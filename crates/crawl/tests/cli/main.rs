@@ -8,7 +8,9 @@
 mod access;
 mod audit;
 mod config;
+mod control;
 mod damage;
+mod every;
 mod flags;
 mod harness;
 mod help;
@@ -18,3 +20,4 @@ mod records;
 mod recrawl;
 mod refusals;
 mod robots;
+mod search;
