@@ -9,6 +9,7 @@ mod document;
 mod error;
 mod excerpt;
 mod excluded;
+pub mod export;
 mod judge;
 mod lexicon;
 mod page;

@@ -4,6 +4,7 @@
 //! queries, and one that it was not.
 
 mod baseline;
+mod bundle;
 mod corpus;
 mod measure;
 mod queries;
@@ -55,6 +56,9 @@ pub(crate) struct SearchArgs {
     /// Print each query that a baseline answers better, and each that is not answered
     #[arg(long)]
     verbose: bool,
+    /// Measure a static bundle too; its JavaScript runs in Node
+    #[arg(long)]
+    bundle: bool,
     /// Measure with these queries only: Python or Git
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
@@ -62,14 +66,13 @@ pub(crate) struct SearchArgs {
 
 pub(super) fn measure(workspace: &Workspace, args: &SearchArgs) -> Result<()> {
     let wanted = |name: &str| args.only.as_deref().is_none_or(|only| only == name);
-    let rounds = if args.check { 0 } else { ROUNDS };
     let mut behind = Vec::new();
     for (name, queries, locate) in DOCUMENTATIONS {
         if !wanted(name) {
             continue;
         }
         let queries = queries::parse(queries)?;
-        let measured = documentation(workspace, name, &locate(workspace)?, queries, rounds)?;
+        let measured = documentation(workspace, name, &locate(workspace)?, queries, args)?;
         let mut text = measured.table();
         if args.verbose {
             text.push_str(&measured.losses());
@@ -94,8 +97,9 @@ fn documentation(
     name: &'static str,
     folder: &Path,
     queries: Vec<Judged>,
-    rounds: usize,
+    args: &SearchArgs,
 ) -> Result<Measured> {
+    let rounds = if args.check { 0 } else { ROUNDS };
     let corpus = corpus::read(folder)?;
     let dir = workspace.target.join("bench-search").join(name);
     if dir.exists() {
@@ -111,7 +115,7 @@ fn documentation(
     };
     let written = Baseline::of(Words::AsWritten, bodies())?;
     let stemmed = Baseline::of(Words::Stemmed, bodies())?;
-    let engines = vec![
+    let mut engines = vec![
         ask("ours", &queries, rounds, |query| search(&ours, query))?,
         ask("BM25", &queries, rounds, |query| written.search(query))?,
         ask("BM25, stemmed", &queries, rounds, |query| {
@@ -119,6 +123,16 @@ fn documentation(
         })?,
     ];
     let octets = ours.stats()?.octets;
+    let mut bundled = None;
+    if args.bundle {
+        let dir = workspace
+            .target
+            .join("bench-search")
+            .join(format!("{name}-bundle"));
+        let asked = bundle::ask(workspace, &ours, &dir, &queries)?;
+        engines.push(asked.engine);
+        bundled = Some((asked.report, asked.loaded));
+    }
     fs::remove_dir_all(&dir)?;
     Ok(Measured {
         name,
@@ -130,6 +144,7 @@ fn documentation(
         index_octets: octets,
         queries,
         engines,
+        bundled,
     })
 }
 

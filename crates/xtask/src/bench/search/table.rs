@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use crawl_index::export::BundleReport;
+
 use super::measure::{Worth, mean, percentile};
 use super::queries::{Grade, Judged, Set};
 
@@ -26,6 +28,8 @@ pub(super) struct Measured {
     pub(super) index_octets: u64,
     pub(super) queries: Vec<Judged>,
     pub(super) engines: Vec<Engine>,
+    /// A static bundle, and for each query the octets and files that it loads.
+    pub(super) bundled: Option<(BundleReport, Vec<(u64, u64)>)>,
 }
 
 impl Measured {
@@ -64,8 +68,8 @@ impl Measured {
         for (n, (engine, worth)) in self.engines.iter().zip(&means).enumerate() {
             let rank = worth.reciprocal_rank;
             let against = match n {
-                0 => format!("{:+.3}, {:.2} times", rank - strong, rank / strong),
-                _ => String::new(),
+                1 | 2 => String::new(),
+                _ => format!("{:+.3}, {:.2} times", rank - strong, rank / strong),
             };
             let _ = writeln!(
                 text,
@@ -136,6 +140,9 @@ impl Measured {
                 percentile(&mut times, 0.99)
             );
         }
+        if let Some((report, loaded)) = &self.bundled {
+            text.push_str(&bundle_costs(report, loaded));
+        }
         text.push('\n');
     }
 
@@ -145,7 +152,7 @@ impl Measured {
         for (n, judged) in self.queries.iter().enumerate() {
             let ranks: Vec<f64> = self.engines.iter().map(|engine| rank(engine, n)).collect();
             let ours = ranks.first().copied().unwrap_or(0.0);
-            let theirs = ranks.iter().skip(1).copied().fold(0.0, f64::max);
+            let theirs = ranks.iter().skip(1).take(2).copied().fold(0.0, f64::max);
             if ours >= 1.0 && ours >= theirs {
                 continue;
             }
@@ -181,6 +188,26 @@ impl Measured {
     }
 }
 
+fn bundle_costs(report: &BundleReport, loaded: &[(u64, u64)]) -> String {
+    let pages = report.pages.max(1);
+    let part = |pick: fn(&(u64, u64)) -> u64, part| {
+        let mut values: Vec<u64> = loaded.iter().map(pick).collect();
+        percentile(&mut values, part)
+    };
+    format!(
+        "bundle: {} octets a page ({} of words, {} of texts), {} files, {} words; a first query loads {} octets in {} files (p50), {} in {} (p99)\n",
+        report.octets / pages,
+        report.word_octets / pages,
+        report.text_octets / pages,
+        report.files,
+        report.words,
+        part(|(octets, _)| *octets, 0.5),
+        part(|(_, files)| *files, 0.5),
+        part(|(octets, _)| *octets, 0.99),
+        part(|(_, files)| *files, 0.99),
+    )
+}
+
 fn rank(engine: &Engine, query: usize) -> f64 {
     engine
         .found
@@ -192,6 +219,7 @@ fn stronger(means: &[Worth]) -> f64 {
     means
         .iter()
         .skip(1)
+        .take(2)
         .map(|worth| worth.reciprocal_rank)
         .fold(0.0, f64::max)
 }
