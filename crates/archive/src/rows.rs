@@ -31,6 +31,10 @@ pub struct PageRow {
     /// that the content stands there too.
     #[serde(default)]
     pub canonical: Option<String>,
+    /// Where the crawl builds a search index: `yes`, or why the page is not in it (`noindex: ..`,
+    /// `canonical: ..`, `soft_404` ..).
+    #[serde(default)]
+    pub indexed: Option<String>,
     /// What robots.txt said.
     pub robots: Option<RobotsVerdict>,
     /// What the site says about the use of the page; null where it says nothing.

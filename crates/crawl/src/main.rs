@@ -7,6 +7,7 @@
 
 mod args;
 mod day_hours;
+mod index;
 mod inspect;
 mod job;
 mod name_server;
@@ -14,6 +15,7 @@ mod records;
 mod refusal;
 mod robots;
 mod screen;
+mod search;
 mod settings;
 mod signals;
 mod units;
@@ -55,6 +57,8 @@ fn run(cli: Cli) -> Result<u8, Refusal> {
         Some(Command::Report(args)) => records::report(&args),
         Some(Command::Explain(args)) => records::explain(&args),
         Some(Command::Audit(args)) => records::audit(&args),
+        Some(Command::Index(args)) => index::run(&args),
+        Some(Command::Search(args)) => search::run(&args),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut args::command(), "crawl", &mut script);

@@ -166,6 +166,7 @@ fn config(dir: &Path) -> Config {
         fetch: FetchConfig::new("crawl/0.0"),
         warc: false,
         links: false,
+        index: false,
         software: String::new(),
         config_text: String::new(),
     }
@@ -210,6 +211,7 @@ fn crawl(seed: u64) -> (Vec<RequestRow>, Totals) {
         pages: rows("pages.jsonl"),
         excluded: rows("excluded.jsonl"),
         links: None,
+        index: None,
     };
     let shared = Arc::clone(&frontier);
     let visits = Visits {

@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvError, TryRecvError};
+use std::sync::mpsc::{Receiver, RecvError, Sender, TryRecvError};
 
 use crawl_archive::rows::{ExcludedRow, WarcPlace};
 use crawl_archive::{Archive, Encoded, RowFile};
@@ -15,6 +15,7 @@ use crawl_frontier::{
     Admission, Admitted, Exclusion, Frontier, Lease, Outcome, Reason, Standing, Transaction,
     UrlKind, Visit,
 };
+use crawl_index::Entry;
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, HostKey};
 
@@ -23,6 +24,7 @@ use crate::error::EngineError;
 use crate::item::{Committed, HostState, Item, PageItem, RobotsItem, Totals, excluded_row};
 use crate::links::PRIORITY_GUESS;
 use crate::rounds::seconds;
+use crate::searchable::left_out;
 use crate::summary::SeedFailure;
 use crate::traps::{self, Came, META_TRAPS, Shared, admission_of};
 use crate::visits::{Change, Found, Past, Visits};
@@ -37,6 +39,8 @@ pub(crate) struct Files {
     pub(crate) pages: RowFile,
     pub(crate) excluded: RowFile,
     pub(crate) links: Option<RowFile>,
+    /// What the search index is told.
+    pub(crate) index: Option<RowFile>,
 }
 
 /// What the writer thread owns.
@@ -50,6 +54,8 @@ pub(crate) struct Writer {
     /// The sequence of the newest state of each host that was kept.
     newest: HashMap<HostKey, u64>,
     traps: Option<Shared>,
+    /// Where the committed length of the index's log is told.
+    indexer: Option<Sender<u64>>,
 }
 
 impl Writer {
@@ -68,6 +74,7 @@ impl Writer {
             scope_seeds: scope_seeds.into_iter().collect(),
             newest: HashMap::new(),
             traps: None,
+            indexer: None,
         }
     }
 
@@ -77,6 +84,16 @@ impl Writer {
             traps: Some(traps),
             ..self
         }
+    }
+
+    /// Tells the index how far its log is committed.
+    pub(crate) fn followed_by(self, indexer: Option<Sender<u64>>) -> Writer {
+        Writer { indexer, ..self }
+    }
+
+    /// The index ends when it has read all that it was told of.
+    pub(crate) fn unfollow(&mut self) {
+        self.indexer = None;
     }
 
     /// Takes items until their senders are gone; gives the files back for the run's end.
@@ -104,6 +121,10 @@ impl Writer {
             }
             if !abandon.load(Ordering::Relaxed) {
                 committed(self.commit(group)?);
+                if let (Some(lengths), Some(log)) = (&self.indexer, &self.files.index) {
+                    // Fails only where the index failed, which the driver learns by itself.
+                    let _ = lengths.send(log.len());
+                }
             }
         }
     }
@@ -213,6 +234,11 @@ impl Group<'_> {
                 why,
             });
         }
+        // Whatever bars a page that was fetched before bars it from a search too.
+        if past.is_some() && lease.kind == UrlKind::Page {
+            let why = exclusion.reason.to_string();
+            self.tell_index(&left_out(&lease.url, why))?;
+        }
         let found = Found::Excluded(exclusion.clone());
         let visits = &self.visits;
         let visit = visits.after(
@@ -224,6 +250,13 @@ impl Group<'_> {
         );
         let outcome = Outcome::Excluded(exclusion);
         Ok(self.transaction.settle_until(lease, outcome, visit)?)
+    }
+
+    fn tell_index(&mut self, entry: &Entry) -> Result<(), EngineError> {
+        if let Some(log) = &mut self.files.index {
+            log.append(entry)?;
+        }
+        Ok(())
     }
 
     fn seeds(&mut self, seeds: Vec<Admission>) -> Result<(), EngineError> {
@@ -249,6 +282,7 @@ impl Group<'_> {
             outcome,
             mut row,
             capture,
+            entry,
             links,
             link_rows,
             unusable,
@@ -314,6 +348,9 @@ impl Group<'_> {
             row.warc = self.keep(capture)?;
         }
         self.files.pages.append(&row)?;
+        if let Some(entry) = &entry {
+            self.tell_index(entry)?;
+        }
         // The links of a page that is as it was are listed already.
         if let Some(file) = &mut self.files.links
             && change != Some(Change::Same)
@@ -438,6 +475,7 @@ impl Group<'_> {
             Some(&mut self.files.pages),
             Some(&mut self.files.excluded),
             self.files.links.as_mut(),
+            self.files.index.as_mut(),
         ];
         for file in rows.into_iter().flatten() {
             file.sync()?;

@@ -6,6 +6,7 @@ use crawl_engine::{Ended, Summary};
 
 use super::progress::roughly;
 use super::{grouped, octets};
+use crate::index;
 use crate::refusal::{FINISHED, INTERRUPTED, NOTHING_DONE};
 
 /// Unreachable hosts and failed seeds that are named; the rest is counted.
@@ -39,6 +40,12 @@ pub(crate) fn closing(summary: &Summary, exe: &str) -> String {
         line("round", round(summary));
     }
     line("barred", barred(summary));
+    if let Some(index) = &summary.indexed {
+        line(
+            "index",
+            index::words(index.pages, index.duplicates, &index.left_out),
+        );
+    }
     line("failed", grouped(summary.failed));
     if summary.pending > 0 {
         line("pending", grouped(summary.pending));
@@ -201,6 +208,7 @@ mod tests {
     fn summary(ended: Ended) -> Summary {
         Summary {
             ended,
+            indexed: None,
             pages: 1234,
             pages_of_run: 1234,
             failed: 2,

@@ -5,6 +5,7 @@
 
 mod discovery;
 mod failure;
+mod indexing;
 mod journal;
 mod misbehaviour;
 mod reach;
