@@ -10,6 +10,7 @@ mod entry;
 mod error;
 mod excerpt;
 mod excluded;
+pub mod export;
 mod judge;
 mod lexicon;
 mod page;
