@@ -11,7 +11,8 @@ fn web() -> TestWeb {
     let text = |title: &str, words: &str| {
         Answer::html(&format!("<title>{title}</title><main><p>{words}</main>"))
     };
-    let links = "<title>Home</title><a href=/tea>first</a><a href=/coffee>second</a><a href=/no>third</a>";
+    let links =
+        "<title>Home</title><a href=/tea>first</a><a href=/coffee>second</a><a href=/no>third</a>";
     TestWeb::builder()
         .pages(1)
         .mix(Mix::plain())
