@@ -12,6 +12,7 @@ use crawl_engine::{
 };
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_fetcher::{FetchConfig, ResolveOverride};
+use crawl_index::IndexError;
 use crawl_policy::scope::ScopeMode;
 use crawl_policy::usage::Purpose;
 use crawl_scheduler::Politeness;
@@ -195,6 +196,7 @@ fn config(settings: &Settings, checked: &Checked) -> Config {
         commit_within: settings.output.commit_within.get(),
         warc: settings.output.warc.is_on(),
         links: settings.output.links.is_on(),
+        index: settings.output.index.is_on(),
         software: NAME_AND_VERSION.to_owned(),
         config_text: config_text(settings, &checked.output),
     }
@@ -317,6 +319,17 @@ pub(crate) fn refusal(error: &EngineError, output: &Path) -> Refusal {
         EngineError::NothingToDo { .. } => {
             Refusal::usage(message).hint("start a crawl with `crawl --seed URL`")
         }
+        EngineError::NoArchive { .. } => Refusal::usage(message).hint(
+            "the crawl was begun with --warc off: start anew with another --output and --index on",
+        ),
+        EngineError::Index(IndexError::InUse { .. }) => Refusal::usage(message)
+            .hint("wait until the other process has ended"),
+        EngineError::Index(
+            IndexError::OtherFormat { .. } | IndexError::Damaged { .. },
+        ) => Refusal::disk(message).hint(format!(
+            "`crawl index {}` builds it anew from the archive; then the same command goes on",
+            output.display()
+        )),
         error if is_full(error) => Refusal::disk(message)
             .hint("free some space on the disk; the same command goes on from there"),
         EngineError::StateMissing { .. }

@@ -8,6 +8,7 @@
 mod args;
 mod control;
 mod day_hours;
+mod index;
 mod inspect;
 mod job;
 mod name_server;
@@ -17,6 +18,7 @@ mod refusal;
 mod robots;
 mod rounds;
 mod screen;
+mod search;
 mod settings;
 mod signals;
 mod units;
@@ -58,6 +60,8 @@ fn run(cli: Cli) -> Result<u8, Refusal> {
         Some(Command::Report(args)) => records::report(&args),
         Some(Command::Explain(args)) => records::explain(&args),
         Some(Command::Audit(args)) => records::audit(&args),
+        Some(Command::Index(args)) => index::run(&args),
+        Some(Command::Search(args)) => search::run(&args),
         Some(Command::Control(args)) => control::run(&args),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();

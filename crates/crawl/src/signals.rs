@@ -1,6 +1,7 @@
 //! SIGINT and SIGTERM: the first drains, the second stops, the third kills.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crawl_engine::Stop;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -18,13 +19,35 @@ pub(crate) fn listen(
     screen: Screen,
     desk: Arc<Desk>,
 ) -> Result<(), Refusal> {
-    let register = |kind| {
-        signal(kind).map_err(|why| Refusal::disk(format!("can't listen for signals: {why}")))
-    };
     let interrupt = register(SignalKind::interrupt())?;
     let terminate = register(SignalKind::terminate())?;
     tokio::spawn(pass_on(interrupt, terminate, stop, screen, desk));
     Ok(())
+}
+
+/// Starts to listen; the first signal is noted, the second kills.
+///
+/// Must be called within a tokio runtime.
+pub(crate) fn note_first(noted: Arc<AtomicBool>) -> Result<(), Refusal> {
+    let mut interrupt = register(SignalKind::interrupt())?;
+    let mut terminate = register(SignalKind::terminate())?;
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                Some(()) = interrupt.recv() => {}
+                Some(()) = terminate.recv() => {}
+                else => return,
+            }
+            if noted.swap(true, Ordering::Relaxed) {
+                std::process::exit(i32::from(INTERRUPTED));
+            }
+        }
+    });
+    Ok(())
+}
+
+fn register(kind: SignalKind) -> Result<Signal, Refusal> {
+    signal(kind).map_err(|why| Refusal::disk(format!("can't listen for signals: {why}")))
 }
 
 async fn pass_on(

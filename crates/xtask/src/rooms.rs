@@ -1,7 +1,7 @@
 //! Which room may see what: the table that `docs/architecture.md` explains.
 
 /// For each package, the rooms that it may depend on directly, tests aside.
-pub(crate) const SEES: [(&str, &[&str]); 12] = [
+pub(crate) const SEES: [(&str, &[&str]); 13] = [
     ("crawl-weburl", &[]),
     ("crawl-policy", &["crawl-weburl"]),
     ("crawl-extractor", &["crawl-weburl"]),
@@ -14,6 +14,10 @@ pub(crate) const SEES: [(&str, &[&str]); 12] = [
     ),
     ("crawl-archive", &["crawl-weburl"]),
     (
+        "crawl-index",
+        &["crawl-weburl", "crawl-policy", "crawl-extractor"],
+    ),
+    (
         "crawl-engine",
         &[
             "crawl-weburl",
@@ -23,6 +27,7 @@ pub(crate) const SEES: [(&str, &[&str]); 12] = [
             "crawl-frontier",
             "crawl-fetcher",
             "crawl-archive",
+            "crawl-index",
         ],
     ),
     // It reads what others wrote, and never fetches.
@@ -46,12 +51,14 @@ pub(crate) const SEES: [(&str, &[&str]); 12] = [
             "crawl-frontier",
             "crawl-fetcher",
             "crawl-archive",
+            "crawl-index",
             "crawl-engine",
             "crawl-records",
         ],
     ),
     ("crawl-testweb", &[]),
-    // Its simulator drives the scheduler; its kill test reads what crawls leave.
+    // Its simulator drives the scheduler; its kill test reads what crawls leave; its
+    // benchmark of search indexes pages without a crawl.
     (
         "xtask",
         &[
@@ -59,7 +66,10 @@ pub(crate) const SEES: [(&str, &[&str]); 12] = [
             "crawl-scheduler",
             "crawl-weburl",
             "crawl-archive",
+            "crawl-extractor",
             "crawl-frontier",
+            "crawl-index",
+            "crawl-policy",
         ],
     ),
 ];
@@ -85,7 +95,12 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
     ),
     // Storage knows no network and no runtime.
     (
-        &["crawl-frontier", "crawl-archive", "crawl-records"],
+        &[
+            "crawl-frontier",
+            "crawl-archive",
+            "crawl-index",
+            "crawl-records",
+        ],
         &["tokio", "mio", "hyper", "reqwest", "rustls", "socket2"],
     ),
     // What and when meet in the engine only.
@@ -101,6 +116,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
             "crawl-frontier",
             "crawl-fetcher",
             "crawl-archive",
+            "crawl-index",
             "crawl-engine",
             "crawl-records",
             "crawl-testweb",
@@ -111,7 +127,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
 
 /// Packages that one room alone may name in its manifest, so that they can be replaced there.
 /// `xtask` is exempt: it ships nowhere.
-pub(crate) const OWNED: [(&str, &str); 11] = [
+pub(crate) const OWNED: [(&str, &str); 12] = [
     ("clap", "crawl"),
     ("fjall", "crawl-frontier"),
     ("governor", "crawl-scheduler"),
@@ -122,5 +138,6 @@ pub(crate) const OWNED: [(&str, &str); 11] = [
     ("psl", "crawl-weburl"),
     ("reqwest", "crawl-fetcher"),
     ("rustls", "crawl-fetcher"),
+    ("tantivy", "crawl-index"),
     ("url", "crawl-weburl"),
 ];

@@ -7,6 +7,7 @@ use crawl_scheduler::Tick;
 
 use super::progress::roughly;
 use super::{grouped, octets};
+use crate::index;
 use crate::refusal::{FINISHED, INTERRUPTED, NOTHING_DONE};
 
 /// Unreachable hosts and failed seeds that are named; the rest is counted.
@@ -40,6 +41,12 @@ pub(crate) fn closing(summary: &Summary, exe: &str) -> String {
         line("round", round(summary));
     }
     line("barred", barred(summary));
+    if let Some(index) = &summary.indexed {
+        line(
+            "index",
+            index::words(index.pages, index.duplicates, &index.left_out),
+        );
+    }
     line("failed", failed(summary, exe));
     if summary.pending > 0 {
         line("pending", grouped(summary.pending));
@@ -236,6 +243,7 @@ mod tests {
     fn summary(ended: Ended) -> Summary {
         Summary {
             ended,
+            indexed: None,
             pages: 1234,
             pages_of_run: 1234,
             failed: 2,

@@ -394,6 +394,9 @@ table! { "output", "What we keep [output]", OutputLayer, Output {
     #[arg(value_name = "on|off")]
     warc: Switch = Switch::On;
     /// Build a search index, on or off
+    ///
+    /// `crawl search` and `crawl serve` ask it, also while the crawl runs. Turned on for a crawl
+    /// that has pages already, it is built from the archive first.
     #[arg(value_name = "on|off")]
     index: Switch = Switch::Off;
     /// Write links.jsonl, on or off

@@ -21,3 +21,4 @@ mod records;
 mod recrawl;
 mod refusals;
 mod robots;
+mod search;
