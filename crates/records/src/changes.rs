@@ -60,7 +60,7 @@ pub fn changes(dir: &Path) -> Result<Changes, RecordsError> {
             _ => {}
         }
     }
-    found.format = 1;
+    (found.format, found.round) = (1, found.round.max(1));
     Ok(found)
 }
 
