@@ -157,6 +157,18 @@ pub(crate) struct ReportArgs {
     /// Write it to this file as a page instead
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub(crate) html: Option<PathBuf>,
+    /// List instead what the last round found new, changed and gone
+    #[arg(long, conflicts_with_all = ["html", "broken"])]
+    pub(crate) changes: bool,
+    /// List instead the broken pages, each with every page where a link to it stands
+    ///
+    /// Broken is a page whose last visit had no answer, or a status of 400 and above; what
+    /// robots.txt bars is not. Links are those of links.jsonl, or of the archived pages.
+    #[arg(long, conflicts_with = "html")]
+    pub(crate) broken: bool,
+    /// Exit with 1 if any page is broken, whatever is printed
+    #[arg(long)]
+    pub(crate) fail_on_broken: bool,
 }
 
 /// Why a URL was, was not, or is not yet fetched

@@ -7,6 +7,7 @@
 
 mod access;
 mod audit;
+mod broken;
 mod config;
 mod control;
 mod damage;
