@@ -7,6 +7,7 @@
 
 mod args;
 mod day_hours;
+mod export;
 mod index;
 mod inspect;
 mod job;
@@ -59,6 +60,7 @@ fn run(cli: Cli) -> Result<u8, Refusal> {
         Some(Command::Audit(args)) => records::audit(&args),
         Some(Command::Index(args)) => index::run(&args),
         Some(Command::Search(args)) => search::run(&args),
+        Some(Command::Export(args)) => export::run(&args),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut args::command(), "crawl", &mut script);

@@ -9,6 +9,7 @@ mod access;
 mod audit;
 mod config;
 mod damage;
+mod export;
 mod flags;
 mod harness;
 mod help;
