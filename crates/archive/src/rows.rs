@@ -154,6 +154,17 @@ pub struct RequestRow {
     pub wait_asked: Option<u64>,
 }
 
+/// A line of `state/delays.jsonl`: an operator set another delay while the crawl ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DelayRow {
+    /// From when on it holds, in milliseconds since the Unix epoch, UTC.
+    pub at: u64,
+    /// The host key that it holds for; null: every host.
+    pub host: Option<String>,
+    /// The least gap, in milliseconds; null: a run began, and `crawl.toml` holds again.
+    pub delay: Option<u64>,
+}
+
 /// A line of `excluded.jsonl`: a URL that was known and not asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExcludedRow {
@@ -217,6 +228,7 @@ mod tests {
                 via: None,
                 title: Some("\u{2028}".into()),
                 canonical: None,
+                indexed: None,
                 robots: Some(RobotsVerdict {
                     verdict: "allowed".into(),
                     line: Some(3),
@@ -241,9 +253,7 @@ mod tests {
                 change: Some("new".into()),
                 error: None,
             },
-            expect![[
-                r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","digest":"sha1:X","depth":1,"via":null,"title":" ","canonical":null,"robots":{"verdict":"allowed","line":3,"rule":"Allow: /"},"usage":{"search":null,"ai-input":null,"train-ai":"refused","archive":null,"said":[{"vocabulary":"content-usage","channel":"robots","line":4,"raw":"train-ai=n"}]},"warc":{"file":"crawl-e-20261120235959-00000.warc.gz","offset":512},"withheld":null,"round":1,"change":"new","error":null}"#
-            ]],
+            expect![[r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","digest":"sha1:X","depth":1,"via":null,"title":" ","canonical":null,"indexed":null,"robots":{"verdict":"allowed","line":3,"rule":"Allow: /"},"usage":{"search":null,"ai-input":null,"train-ai":"refused","archive":null,"said":[{"vocabulary":"content-usage","channel":"robots","line":4,"raw":"train-ai=n"}]},"warc":{"file":"crawl-e-20261120235959-00000.warc.gz","offset":512},"withheld":null,"round":1,"change":"new","error":null}"#]],
         );
     }
 

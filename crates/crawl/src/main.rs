@@ -6,15 +6,18 @@
 //! to stderr. What a library could know is not known here.
 
 mod args;
+mod control;
 mod day_hours;
 mod export;
 mod index;
 mod inspect;
 mod job;
 mod name_server;
+mod period;
 mod records;
 mod refusal;
 mod robots;
+mod rounds;
 mod screen;
 mod search;
 mod settings;
@@ -61,6 +64,7 @@ fn run(cli: Cli) -> Result<u8, Refusal> {
         Some(Command::Index(args)) => index::run(&args),
         Some(Command::Search(args)) => search::run(&args),
         Some(Command::Export(args)) => export::run(&args),
+        Some(Command::Control(args)) => control::run(&args),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut args::command(), "crawl", &mut script);

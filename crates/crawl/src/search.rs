@@ -190,8 +190,8 @@ mod tests {
             results for `tea`
 
             11. Green tea
-                … leaves of green tea 東京都の
-                お茶 are steamed [31mand dried …
+                … leaves of green tea 東京都のお茶
+                are steamed [31mand dried …
                 http://a.example/a/very/long/address/that/is/one/word/and/stays/so.html
 
             11 to 11 of 12 pages

@@ -7,16 +7,21 @@ use crawl_engine::Stop;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
+use crate::control::Desk;
 use crate::refusal::{INTERRUPTED, Refusal};
 use crate::screen::Screen;
 
 /// Starts to listen; what is asked for is sent to `stop`.
 ///
 /// Must be called within a tokio runtime.
-pub(crate) fn listen(stop: watch::Sender<Stop>, screen: Screen) -> Result<(), Refusal> {
+pub(crate) fn listen(
+    stop: watch::Sender<Stop>,
+    screen: Screen,
+    desk: Arc<Desk>,
+) -> Result<(), Refusal> {
     let interrupt = register(SignalKind::interrupt())?;
     let terminate = register(SignalKind::terminate())?;
-    tokio::spawn(pass_on(interrupt, terminate, stop, screen));
+    tokio::spawn(pass_on(interrupt, terminate, stop, screen, desk));
     Ok(())
 }
 
@@ -50,6 +55,7 @@ async fn pass_on(
     mut terminate: Signal,
     stop: watch::Sender<Stop>,
     screen: Screen,
+    desk: Arc<Desk>,
 ) {
     let mut count = 0_u32;
     loop {
@@ -60,6 +66,10 @@ async fn pass_on(
         }
         count += 1;
         match count {
+            1 if desk.rests() => {
+                screen.say("stopping: there is no further round");
+                let _ = stop.send(Stop::Drain);
+            }
             1 => {
                 screen.say("stopping: awaiting the requests in flight; once more stops at once");
                 let _ = stop.send(Stop::Drain);

@@ -141,6 +141,7 @@ pub(crate) fn summary(
         seeds_failed,
         strange_robots: std::mem::take(&mut ring.origins.strange),
         elapsed,
+        parked: ring.scheduler.parked().cloned().collect(),
         output: config.output.clone(),
         resumed,
     }

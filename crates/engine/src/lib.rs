@@ -14,6 +14,8 @@
 
 mod accounts;
 mod config;
+mod control;
+mod delays;
 mod directory;
 mod documents;
 mod driver;
@@ -40,6 +42,7 @@ mod searchable;
 #[cfg(test)]
 mod simulated;
 mod start;
+mod steer;
 mod summary;
 mod suspects;
 mod traps;
@@ -50,13 +53,16 @@ mod writer;
 pub use config::{
     Budgets, Config, Controls, Forbidden, HostBudget, Phase, Progress, Resources, ScopeRules, Stop,
 };
+pub use control::{Answer, Ask, Command, Commander, LatestPage, Live, Posted, Refused, commands};
 pub use driver::run;
 pub use error::EngineError;
 pub use indexing::Indexed;
-pub use item::{Effect, Event, Item, Job, Judged};
+pub use item::{Effect, Event, Item, Job, Judged, Ordered};
 pub use locks::HostLocks;
 pub use reindex::{Reindex, Reindexed, reindex};
 pub use ring::{Next, Ring};
+pub use rounds::{LastRound, last_round};
+pub use steer::{park_at_rest, unpark_at_rest};
 pub use summary::{Changes, Ended, SeedFailure, Summary, UnreachableHost};
 pub use traps::TrapRules;
 pub use visits::{Past, Revisits};

@@ -14,7 +14,7 @@ use crate::settings::{ProgressMode, Settings};
 
 pub(crate) use closing::{closing, exit_code};
 pub(crate) use log::start_log;
-pub(crate) use progress::show;
+pub(crate) use progress::{roughly as lasting, show};
 
 /// stderr, shared by progress, log lines and messages: one that is written never cuts
 /// through the bar. Clones are the same screen.

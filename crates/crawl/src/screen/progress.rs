@@ -83,6 +83,7 @@ fn line(now: &Progress) -> String {
         format!("{} hosts waiting", grouped(waiting)),
     ];
     match (now.phase, now.left) {
+        (Phase::Paused, _) => parts.push("paused".to_owned()),
         (Phase::Draining, _) => parts.push(format!("stopping, {} in flight", now.in_flight)),
         (Phase::Writing, _) => parts.push("writing the index".to_owned()),
         (Phase::Crawling, Some(left)) => parts.push(format!("about {} left", roughly(left))),
@@ -103,6 +104,7 @@ fn object(now: &Progress) -> serde_json::Value {
     json!({
         "phase": match now.phase {
             Phase::Crawling => "crawling",
+            Phase::Paused => "paused",
             Phase::Draining => "draining",
             Phase::Writing => "writing",
         },
@@ -121,7 +123,7 @@ fn object(now: &Progress) -> serde_json::Value {
 }
 
 /// Whole seconds, from an hour on whole minutes.
-pub(super) fn roughly(time: Duration) -> String {
+pub(crate) fn roughly(time: Duration) -> String {
     let seconds = match time.as_secs() {
         seconds if seconds >= 3600 => seconds / 60 * 60,
         seconds => seconds,

@@ -258,6 +258,12 @@ fn check_robots_times(settings: &Settings) -> Result<(), Refusal> {
 }
 
 fn check_revisits(settings: &Settings) -> Result<(), Refusal> {
+    if settings.recrawl.every.0 == Some(Span::ZERO) {
+        return Err(
+            Refusal::usage("--every is 0, and rounds would follow without end")
+                .hint("`--every 1d` begins one a day"),
+        );
+    }
     let (least, most) = (
         settings.recrawl.revisit_least,
         settings.recrawl.revisit_most,

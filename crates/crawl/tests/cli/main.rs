@@ -8,7 +8,9 @@
 mod access;
 mod audit;
 mod config;
+mod control;
 mod damage;
+mod every;
 mod export;
 mod flags;
 mod harness;
@@ -19,3 +21,4 @@ mod records;
 mod recrawl;
 mod refusals;
 mod robots;
+mod search;

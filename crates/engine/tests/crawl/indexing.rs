@@ -207,7 +207,7 @@ fn assert_matches_archive(crawl: &Crawl) {
     };
     let mut told = 0;
     let done = reindex(&crawl.config.output, &rules, &|| false, &mut |read| {
-        told = read
+        told = read;
     })
     .unwrap();
     assert!(done.pages > 0 && told >= done.pages);
