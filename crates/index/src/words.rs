@@ -72,7 +72,9 @@ pub fn words(text: &str, stemmer: &Stemmer) -> Vec<Word> {
             continue;
         }
         let piece = &text[range.clone()];
-        if kind.is_word_like() && piece.chars().all(is_paired) {
+        // The segmenter tells a word that ends with a mark (Devanagari, Tamil) for none.
+        let is_word = kind.is_word_like() || piece.chars().any(char::is_alphanumeric);
+        if is_word && piece.chars().all(is_paired) {
             match &mut ideographs {
                 Some(run) if run.end == range.start => run.end = range.end,
                 other => splitter.ideographs(other.replace(range)),
@@ -80,7 +82,7 @@ pub fn words(text: &str, stemmer: &Stemmer) -> Vec<Word> {
             continue;
         }
         splitter.ideographs(ideographs.take());
-        match kind.is_word_like() {
+        match is_word {
             true => splitter.word(range),
             false if piece.contains('\n') => splitter.position += BLOCK_GAP,
             false => {}
@@ -247,6 +249,9 @@ mod tests {
         );
         check("th", "ภาษาไทย", expect!["0ภาษา 1ไทย"]);
         check("ko", "한국어 검색", expect!["0한국어 1검색"]);
+        check("xx", "नमस्ते दुनिया", expect!["0नमस्ते 1दुनिया"]);
+        check("xx", "தமிழ் மொழி", expect!["0தமிழ் 1மொழி"]);
+        check("xx", "cafe\u{301} au", expect!["0cafe 1au"]);
     }
 
     #[test]
