@@ -64,6 +64,8 @@ pub(crate) enum Command {
     Index(IndexArgs),
     /// Search the index of a crawl
     Search(SearchArgs),
+    /// Write the pages of a crawl's index for other searches, or as one for any file server
+    Export(ExportArgs),
     /// Pause, resume and steer a crawl that runs, or tell its state
     Control(ControlArgs),
     /// Print a completion script for a shell
@@ -238,6 +240,34 @@ pub(crate) struct SearchArgs {
     /// Results that are skipped
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) offset: usize,
+}
+
+/// Write the pages of a crawl's index for other searches, or as one for any file server
+///
+/// docs/export.md has the formats. What is written appears whole or not at all. Pages whose
+/// time is over and duplicates are left out.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The crawl's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// The format: opensearch, meilisearch or static
+    #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true)]
+    pub(crate) to: ExportFormat,
+    /// The file, or the folder of a static search; `-` is stdout
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+}
+
+/// What `crawl export` writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// Lines for the bulk interface of OpenSearch and Elasticsearch
+    Opensearch,
+    /// Lines for Meilisearch, one for each section
+    Meilisearch,
+    /// A folder with a search that needs a file server only
+    Static,
 }
 
 /// Pause, resume and steer a crawl that runs, or tell its state

@@ -63,7 +63,7 @@ pub(crate) fn power_of_two(count: u32) -> u64 {
 }
 
 /// The names that `site:` may give: the host, each domain above it, and each folder.
-fn sites(page: &Page) -> Vec<String> {
+pub(crate) fn sites(page: &Page) -> Vec<String> {
     let host = page.host().to_lowercase();
     let mut sites = vec![host.clone()];
     let mut rest = host.as_str();

@@ -102,12 +102,12 @@ impl<'t> Splitter<'t> {
         let segmenter = WordSegmenter::new_dictionary(WordBreakInvariantOptions::default());
         let mut begin = start;
         let mut ideographs: Option<Range<usize>> = None;
-        for (end, kind) in segmenter.segment_str(line).iter_with_word_type() {
+        for end in segmenter.segment_str(line) {
             let range = begin..start + end;
             begin = start + end;
             let piece = &self.text[range.clone()];
-            // Underscores alone are no word.
-            if !kind.is_word_like() || !piece.contains(char::is_alphanumeric) {
+            // The segmenter's own word for it leaves out what ends with a mark (Devanagari, Tamil).
+            if !piece.contains(char::is_alphanumeric) {
                 continue;
             }
             if !piece.chars().all(is_paired) {
@@ -269,6 +269,9 @@ mod tests {
         );
         check("th", "ภาษาไทย", expect!["0ภาษา 1ไทย"]);
         check("ko", "한국어 검색", expect!["0한국어 1검색"]);
+        check("xx", "नमस्ते दुनिया", expect!["0नमस्ते 1दुनिया"]);
+        check("xx", "தமிழ் மொழி", expect!["0தமிழ் 1மொழி"]);
+        check("xx", "cafe\u{301} au", expect!["0cafe 1au"]);
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod config;
 mod control;
 mod damage;
 mod every;
+mod export;
 mod flags;
 mod harness;
 mod help;
