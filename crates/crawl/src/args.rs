@@ -6,6 +6,7 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::settings::{Layer, ProfileName, default_of};
+use crate::units::Span;
 
 /// A polite web crawler with exclusion built in
 ///
@@ -59,6 +60,8 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Whether a crawl kept gaps, waits and robots rules, by its records
     Audit(AuditArgs),
+    /// Pause, resume and steer a crawl that runs, or tell its state
+    Control(ControlArgs),
     /// Print a completion script for a shell
     Completions {
         /// Which shell
@@ -179,6 +182,59 @@ pub(crate) struct AuditArgs {
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Pause, resume and steer a crawl that runs, or tell its state
+///
+/// Speaks to the socket in DIR/state, as docs/control.md has it. Exit code 0: it is done; 2: it
+/// was refused, or no crawl runs there; 3: the crawl could not be asked.
+#[derive(Debug, Args)]
+pub(crate) struct ControlArgs {
+    /// The crawl's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    #[command(subcommand)]
+    pub(crate) action: ControlAction,
+}
+
+/// What is asked of a running crawl.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum ControlAction {
+    /// How it stands, as a JSON object
+    State,
+    /// How it stands, a JSON object at most each second, until it ends
+    Watch,
+    /// Send no further request; what is in flight ends
+    Pause,
+    /// Go on; where it waits for the next round, begin that
+    Resume,
+    /// Fetch a URL as if it were a seed
+    Add {
+        /// A whole URL
+        #[arg(value_name = "URL")]
+        url: String,
+    },
+    /// Keep another gap between two requests to a host, until the program ends
+    Delay {
+        /// The gap, such as 2s
+        #[arg(value_name = "DURATION")]
+        delay: Span,
+        /// This host alone, on loopback with its port; every host if not given
+        #[arg(long, value_name = "HOST")]
+        host: Option<String>,
+    },
+    /// Ask nothing of a host, in later runs too
+    Park {
+        /// Its name, on loopback with the port
+        #[arg(value_name = "HOST")]
+        host: String,
+    },
+    /// Take a parked host back
+    Unpark {
+        /// Its name, on loopback with the port
+        #[arg(value_name = "HOST")]
+        host: String,
+    },
 }
 
 /// The command as clap has it, with the built-in defaults in its help.

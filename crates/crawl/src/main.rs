@@ -6,6 +6,7 @@
 //! to stderr. What a library could know is not known here.
 
 mod args;
+mod control;
 mod day_hours;
 mod inspect;
 mod job;
@@ -55,6 +56,7 @@ fn run(cli: Cli) -> Result<u8, Refusal> {
         Some(Command::Report(args)) => records::report(&args),
         Some(Command::Explain(args)) => records::explain(&args),
         Some(Command::Audit(args)) => records::audit(&args),
+        Some(Command::Control(args)) => control::run(&args),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut args::command(), "crawl", &mut script);

@@ -32,7 +32,7 @@ pub(crate) struct Gate {
     /// Hosts that belong to it.
     hosts: u32,
     /// Hosts that wait for it, each in its turn.
-    pub(crate) parked: BTreeSet<(Turn, u32)>,
+    pub(crate) queue: BTreeSet<(Turn, u32)>,
     /// Its place among those to come: it wakes the first that waits.
     pub(crate) wake: Option<Wake>,
 }
@@ -107,7 +107,7 @@ impl Gates {
                 delay,
                 last: Tick::ZERO,
                 hosts: 0,
-                parked: BTreeSet::new(),
+                queue: BTreeSet::new(),
                 wake: None,
             })
         });

@@ -50,6 +50,8 @@ pub(crate) struct Host {
     pub(crate) resting: bool,
     /// Some origin of it has visit times.
     pub(crate) visited: bool,
+    /// The operator wants nothing asked of it.
+    pub(crate) is_parked: bool,
 }
 
 /// Where a host stands that could be asked, but for the time or for others.
@@ -62,7 +64,7 @@ pub(crate) enum Place {
     /// Ready, and its turn is to come.
     Ready,
     /// At a gate that is closed.
-    Parked(u32),
+    AtGate(u32),
 }
 
 impl Host {
@@ -90,11 +92,18 @@ impl Host {
             reserved: false,
             resting: false,
             visited: false,
+            is_parked: false,
         }
     }
 
+    /// There is something to ask it, and the operator lets us.
     pub(crate) fn has_work(&self) -> bool {
-        self.due > 0 || self.asks > 0
+        !self.is_parked && (self.due > 0 || self.asks > 0)
+    }
+
+    /// How many urls of it wait.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.origins.iter().map(OriginEntry::left).sum()
     }
 
     /// Nothing is asked of it, nothing waits, nothing is to come.

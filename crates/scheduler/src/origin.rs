@@ -92,6 +92,11 @@ impl OriginEntry {
         }
     }
 
+    /// Urls that wait and have no permit.
+    pub(crate) fn left(&self) -> u64 {
+        self.waiting.saturating_sub(self.promised.into())
+    }
+
     /// Sets the number of urls that wait.
     pub(crate) fn set_waiting(&mut self, urls: u64) {
         self.waiting = urls;

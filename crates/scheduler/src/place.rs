@@ -2,7 +2,7 @@
 //!
 //! A host that could be asked stands in exactly one place. It is ordered by the moment at
 //! which it is ready, and from then on by its turn. Where a gate (address, site) is closed
-//! then, it is parked there, and the gate itself stands for the moment at which it opens;
+//! then, it waits there, and the gate itself stands for the moment at which it opens;
 //! from then on it stands where the first of its hosts would. So no decision walks over
 //! hosts that can't be asked, and who waited at a gate has lost no time.
 
@@ -103,7 +103,10 @@ impl Scheduler {
         }
         let ready = self.ready.first().map(|_| self.now);
         let later = self.later.first().map(|(at, ..)| *at);
-        let retry = self.retries.first().map(|(at, ..)| *at);
+        // What is asked for again of a parked host waits with it.
+        let mut retries = self.retries.iter();
+        let retry = retries.find(|(_, id, _)| !self.hosts[*id].is_parked);
+        let retry = retry.map(|(at, ..)| *at);
         let soonest = [ready, later, retry].into_iter().flatten().min();
         soonest.map(|at| at.max(self.rate.closed_until()))
     }
@@ -149,7 +152,7 @@ impl Scheduler {
         }
     }
 
-    /// Takes a host out of its line or from the gate it is parked at.
+    /// Takes a host out of its line or from the gate it waits at.
     pub(crate) fn unplace(&mut self, id: u32) {
         let host = &mut self.hosts[id];
         let place = std::mem::replace(&mut host.place, Place::Out);
@@ -162,8 +165,8 @@ impl Scheduler {
             Place::Ready => {
                 self.ready.remove(&(turn, Who::Host(id)));
             }
-            Place::Parked(number) => {
-                self.gates.get_mut(number).parked.remove(&(turn, id));
+            Place::AtGate(number) => {
+                self.gates.get_mut(number).queue.remove(&(turn, id));
                 self.arm(number);
             }
         }
@@ -175,7 +178,7 @@ impl Scheduler {
         let Some(gate) = self.gates.get(number) else {
             return;
         };
-        let first = gate.parked.first().map(|(turn, _)| *turn);
+        let first = gate.queue.first().map(|(turn, _)| *turn);
         let wanted = first.and_then(|turn| Some((gate.opens_at()?, turn)));
         let wake = match (gate.wake, wanted) {
             (Some(Wake::Later(at, _)), Some((opens, _))) if at == opens && at > self.now => return,
@@ -213,11 +216,11 @@ impl Scheduler {
         if !gate.is_open(now) {
             return None;
         }
-        gate.parked.pop_first().map(|(_, id)| id)
+        gate.queue.pop_first().map(|(_, id)| id)
     }
 
     /// Issues a permit to a ready host that was taken from its place, unless the hour bars
-    /// it, or a gate or the rate is closed: then it waits for its hour, is parked there, or
+    /// it, or a gate or the rate is closed: then it waits for its hour, queues there, or
     /// stands where it stood.
     fn attempt(&mut self, id: u32) -> Option<Permit> {
         self.hosts[id].place = Place::Out;
@@ -227,9 +230,9 @@ impl Scheduler {
         }
         if let Some(number) = self.closed_gate(id) {
             let host = &mut self.hosts[id];
-            host.place = Place::Parked(number);
+            host.place = Place::AtGate(number);
             let entry = (Turn::of(host), id);
-            self.gates.get_mut(number).parked.insert(entry);
+            self.gates.get_mut(number).queue.insert(entry);
             self.arm(number);
             return None;
         }

@@ -19,6 +19,8 @@ pub struct Resting {
     pub waiting_hosts: u32,
     /// Hosts that rest: nothing may be asked before their time.
     pub paused: Vec<Paused>,
+    /// Hosts with something to ask that are parked ([`Scheduler::park`]).
+    pub parked: Vec<HostKey>,
     /// The soonest moment at which anything could be issued with nothing learned meanwhile;
     /// `None`: not before a `done` or `robots`, or never.
     pub soonest: Option<Tick>,
@@ -68,9 +70,16 @@ impl Scheduler {
             ready: 0,
             waiting_hosts: 0,
             paused: Vec::new(),
+            parked: Vec::new(),
             soonest: self.soonest(),
         };
         for host in self.hosts.iter() {
+            if host.is_parked {
+                if host.busy > 0 || host.asks > 0 {
+                    resting.parked.push(host.key.clone());
+                }
+                continue;
+            }
             match self.pause_of(host, now) {
                 Some(paused) => resting.paused.push(paused),
                 None if host.place == Place::Out => {}

@@ -24,10 +24,10 @@ use crate::tick::Tick;
 /// Calls carry `now`; where a call comes late and its `now` is behind an earlier one, the
 /// earlier one stands.
 pub struct Scheduler {
-    /// What holds for every host, and then for those of each pattern.
+    /// What holds for every host, then for those of each pattern, then for single hosts.
     pub(crate) terms: Vec<Politeness>,
     /// The number among the terms of each pattern.
-    by_pattern: HashMap<Box<str>, u32, RandomState>,
+    pub(crate) by_pattern: HashMap<Box<str>, u32, RandomState>,
     pub(crate) now: Tick,
     pub(crate) hosts: Slab<Host>,
     pub(crate) by_host: HashMap<HostKey, u32, RandomState>,
@@ -49,6 +49,10 @@ pub struct Scheduler {
     pub(crate) idle: VecDeque<u32>,
     pub(crate) rate: Rate,
     pub(crate) in_flight: u32,
+    /// Hosts of which the operator wants nothing asked, in memory or not.
+    pub(crate) parked: BTreeSet<HostKey>,
+    /// The number among the terms of each host whose delay was set while the crawl ran.
+    pub(crate) own_terms: HashMap<HostKey, u32, RandomState>,
     /// Some site is limited.
     limits_sites: bool,
     dice: Dice,
@@ -83,6 +87,8 @@ impl Scheduler {
             idle: VecDeque::new(),
             rate: Rate::new(politeness.max_rate),
             in_flight: 0,
+            parked: BTreeSet::new(),
+            own_terms: HashMap::default(),
             limits_sites: politeness.limits_sites(),
             dice: Dice::new(seed),
         }
@@ -310,10 +316,8 @@ impl Scheduler {
             return id;
         }
         let mut host = Host::new(key.clone());
-        let pattern = self.terms[0].sites.find(key).map(|(pattern, _)| pattern);
-        if let Some(number) = pattern.and_then(|pattern| self.by_pattern.get(pattern)) {
-            host.terms = *number;
-        }
+        host.terms = self.terms_number(key);
+        host.is_parked = self.parked.contains(key);
         if self.limits_sites
             // The scheme and port do not change the site.
             && let Ok(origin) = Origin::parse(&format!("http://{key}"))
@@ -325,6 +329,16 @@ impl Scheduler {
         let id = self.hosts.insert(host);
         self.by_host.insert(key.clone(), id);
         id
+    }
+
+    /// The number of the politeness that holds for a host.
+    pub(crate) fn terms_number(&self, key: &HostKey) -> u32 {
+        let usual = || {
+            let (pattern, _) = self.terms[0].sites.find(key)?;
+            self.by_pattern.get(pattern).copied()
+        };
+        let own = self.own_terms.get(key).copied();
+        own.or_else(usual).unwrap_or(0)
     }
 
     fn origin_number(&mut self, origin: &Origin) -> (u32, u32) {

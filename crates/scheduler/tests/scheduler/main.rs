@@ -16,6 +16,7 @@ mod robots;
 mod rules;
 mod speed;
 mod stage;
+mod steer;
 #[allow(dead_code, reason = "large worlds use what small ones do not")]
 #[path = "../world/mod.rs"]
 mod world;

@@ -1,0 +1,80 @@
+//! Control of a crawl that runs, over a socket in its directory: `docs/control.md`.
+
+pub(crate) mod client;
+mod lines;
+pub(crate) mod message;
+mod place;
+
+use std::path::Path;
+
+use tokio::runtime::Builder;
+
+use crate::args::{ControlAction, ControlArgs};
+use crate::refusal::{FINISHED, Refusal};
+use crate::screen::print;
+use client::{Client, ClientError};
+use message::{Command, Refused, Reply};
+
+/// Runs `crawl control`.
+pub(crate) fn run(args: &ControlArgs) -> Result<u8, Refusal> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime
+        .map_err(|why| Refusal::disk(format!("can't start the program's threads: {why}")))?;
+    runtime.block_on(ask(&args.dir, command(&args.action)))
+}
+
+async fn ask(dir: &Path, command: Command) -> Result<u8, Refusal> {
+    let client = Client::connect(dir).await.map_err(unasked)?;
+    let Some(mut client) = client else {
+        let what = format!("no crawl runs in {}", dir.display());
+        return Err(Refusal::usage(what).hint("give the directory of a crawl that runs now"));
+    };
+    match command {
+        Command::State {} => tell(&client.state().await.map_err(unasked)?),
+        Command::Watch {} => {
+            let mut watch = client.watch().await.map_err(unasked)?;
+            while let Some(state) = watch.next().await.map_err(unasked)? {
+                tell(&state)?;
+            }
+            Ok(FINISHED)
+        }
+        command => match client.send(&command).await.map_err(unasked)? {
+            Reply::Done => Ok(FINISHED),
+            Reply::Refused(refused) => Err(refusal(refused)),
+        },
+    }
+}
+
+fn command(action: &ControlAction) -> Command {
+    match action.clone() {
+        ControlAction::State => Command::State {},
+        ControlAction::Watch => Command::Watch {},
+        ControlAction::Pause => Command::Pause {},
+        ControlAction::Resume => Command::Resume {},
+        ControlAction::Add { url } => Command::Add { url },
+        ControlAction::Delay { delay, host } => Command::Delay { host, delay },
+        ControlAction::Park { host } => Command::Park { host },
+        ControlAction::Unpark { host } => Command::Unpark { host },
+    }
+}
+
+fn tell(state: &message::State) -> Result<u8, Refusal> {
+    let line = serde_json::to_string(state)
+        .map_err(|why| Refusal::disk(format!("can't write JSON: {why}")))?;
+    print(format!("{line}\n").as_bytes())
+}
+
+fn refusal(refused: Refused) -> Refusal {
+    let Refused { error, hint } = refused;
+    Refusal {
+        hint,
+        ..Refusal::usage(error)
+    }
+}
+
+fn unasked(why: ClientError) -> Refusal {
+    match why {
+        ClientError::Refused(refused) => refusal(refused),
+        why => Refusal::disk(why.to_string()),
+    }
+}

@@ -1,0 +1,166 @@
+//! What an operator changes while the crawl runs, and sees of it.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+use crawl_weburl::HostKey;
+
+use crate::host::Host;
+use crate::overrides::Overrides;
+use crate::politeness::Politeness;
+use crate::scheduler::Scheduler;
+use crate::tick::Tick;
+
+/// What a host has to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostWork {
+    /// The host.
+    pub host: HostKey,
+    /// Urls that wait and have no permit.
+    pub waiting: u64,
+    /// When it may next be asked, as far as it goes itself; none while that depends on what is
+    /// in flight, or while it is parked.
+    pub next_at: Option<Tick>,
+    /// The gap between two of its requests at this moment.
+    pub gap: Duration,
+    /// Whether it is parked.
+    pub is_parked: bool,
+}
+
+impl Scheduler {
+    /// No permit is issued for a host until [`Scheduler::unpark`], for its robots.txt neither.
+    /// What is in flight ends as ever. It need not be in memory, and may leave it.
+    pub fn park(&mut self, now: Tick, host: &HostKey) {
+        self.advance(now);
+        self.parked.insert(host.clone());
+        self.heed_parked(host);
+    }
+
+    /// A parked host is asked again. Whether it was parked.
+    pub fn unpark(&mut self, now: Tick, host: &HostKey) -> bool {
+        self.advance(now);
+        let was_parked = self.parked.remove(host);
+        self.heed_parked(host);
+        was_parked
+    }
+
+    /// Whether a host is parked.
+    #[must_use]
+    pub fn is_parked(&self, host: &HostKey) -> bool {
+        self.parked.contains(host)
+    }
+
+    /// The hosts that are parked, in the order of their text.
+    pub fn parked(&self) -> impl ExactSizeIterator<Item = &HostKey> {
+        self.parked.iter()
+    }
+
+    /// The operator's delay is another from now on: for one host, or for all, those with a delay
+    /// of their own too.
+    ///
+    /// It is one of the gaps of which the longest counts, so whatever a host asks for still holds.
+    /// A gap that was promised when a request ended is kept where this is shorter.
+    pub fn set_delay(&mut self, now: Tick, host: Option<&HostKey>, delay: Duration) {
+        self.advance(now);
+        match host {
+            Some(host) => {
+                let number = self.own_terms_of(host);
+                self.terms[number as usize].delay = delay;
+                if let Some(&id) = self.by_host.get(host) {
+                    self.hosts[id].terms = number;
+                    self.refresh(id);
+                }
+            }
+            None => {
+                self.own_terms.clear();
+                for terms in &mut self.terms {
+                    terms.delay = delay;
+                }
+                let hosts: Vec<_> = self
+                    .by_host
+                    .iter()
+                    .map(|(key, id)| (key.clone(), *id))
+                    .collect();
+                for (key, id) in hosts {
+                    self.hosts[id].terms = self.terms_number(&key);
+                    self.refresh(id);
+                }
+                self.terms.truncate(self.by_pattern.len() + 1);
+            }
+        }
+    }
+
+    /// Hosts whose delay was set by itself. Each takes some 200 octets for as long as the crawl
+    /// runs.
+    #[must_use]
+    pub fn own_delays(&self) -> usize {
+        self.own_terms.len()
+    }
+
+    /// The hosts in memory, in no stated order.
+    pub fn known_hosts(&self) -> impl Iterator<Item = &HostKey> {
+        self.by_host.keys()
+    }
+
+    /// The hosts with the most urls waiting, at most so many, the most first. Walks over all
+    /// hosts in memory.
+    #[must_use]
+    pub fn busiest(&self, now: Tick, most: usize) -> Vec<HostWork> {
+        let now = self.now.max(now);
+        let mut busiest = BinaryHeap::with_capacity(most.saturating_add(1));
+        for host in self.hosts.iter() {
+            let waiting = host.waiting();
+            if waiting > 0 {
+                busiest.push(Reverse((waiting, Reverse(&host.key))));
+                if busiest.len() > most {
+                    busiest.pop();
+                }
+            }
+        }
+        let busiest = busiest.into_sorted_vec().into_iter();
+        let hosts = busiest.filter_map(|Reverse((_, Reverse(key)))| self.by_host.get(key));
+        hosts
+            .map(|id| self.work_of(&self.hosts[*id], now))
+            .collect()
+    }
+
+    fn work_of(&self, host: &Host, now: Tick) -> HostWork {
+        let terms = self.terms_of(host);
+        let retries = host.origins.iter().map(|entry| entry.standing().retry_at);
+        let next_at = match host.is_parked {
+            true => None,
+            false if host.has_work() => host.opens_at(terms, now).map(|at| at.max(now)),
+            false => retries.flatten().min(),
+        };
+        HostWork {
+            host: host.key.clone(),
+            waiting: host.waiting(),
+            next_at,
+            gap: Duration::from_micros(host.gap(terms).0),
+            is_parked: host.is_parked,
+        }
+    }
+
+    /// The number of the terms that a host has to itself, made where it has none.
+    fn own_terms_of(&mut self, host: &HostKey) -> u32 {
+        if let Some(number) = self.own_terms.get(host) {
+            return *number;
+        }
+        let own = Politeness {
+            sites: Overrides::default(),
+            ..self.terms[self.terms_number(host) as usize].clone()
+        };
+        let number = u32::try_from(self.terms.len()).expect("invariant: memory ends before");
+        self.terms.push(own);
+        self.own_terms.insert(host.clone(), number);
+        number
+    }
+
+    fn heed_parked(&mut self, host: &HostKey) {
+        if let Some(&id) = self.by_host.get(host) {
+            self.hosts[id].is_parked = self.parked.contains(host);
+            self.refresh(id);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! What an operator changes while the crawl runs.
+
+use std::time::Duration;
+
+use crawl_scheduler::{
+    Politeness, Poll, Purpose, Restart, RobotsState, Scheduler, SignalKind, Tick,
+};
+use crawl_weburl::HostKey;
+
+use crate::stage::{ANSWER, SECOND, START, Stage, origin};
+
+const ANSWERED: SignalKind = SignalKind::Answered;
+
+fn host(text: &str) -> HostKey {
+    HostKey::parse(text).unwrap()
+}
+
+fn stage() -> Stage {
+    Stage::new(Politeness {
+        delay_factor: 0.0,
+        ..Politeness::default()
+    })
+}
+
+#[test]
+fn ours_a_parked_host_gets_no_permit_until_it_is_taken_back() {
+    let mut stage = stage();
+    stage.open("http://a.example", 5);
+    stage.open("http://b.example", 1);
+    let a = host("a.example");
+    // One request is in flight when it is parked; it ends as ever.
+    let permit = stage.issue();
+    assert_eq!(permit.host(), &a);
+    stage.scheduler.park(stage.now, &a);
+    let (other, _) = stage.wait();
+    assert_eq!(other.host(), &host("b.example"));
+    stage.now = stage.now + ANSWER;
+    let (spent, other) = (permit.spend(), other.spend());
+    stage.end(spent, ANSWERED);
+    stage.end(other, ANSWERED);
+    assert!(matches!(
+        stage.scheduler.poll(stage.now + 3600 * SECOND),
+        Poll::Idle
+    ));
+    let resting = stage.scheduler.resting(stage.now);
+    assert_eq!((resting.parked, resting.soonest), (vec![a.clone()], None));
+
+    assert!(stage.scheduler.unpark(stage.now, &a));
+    assert!(!stage.scheduler.unpark(stage.now, &a));
+    stage.now = stage.now + 3600 * SECOND;
+    assert_eq!(stage.issue().host(), &a);
+}
+
+#[test]
+fn ours_a_parked_host_is_not_asked_for_robots_or_hops_either() {
+    let mut stage = stage();
+    let origin = origin("http://a.example");
+    let a = host("a.example");
+    // Parked before it is met.
+    stage.scheduler.park(START, &a);
+    stage.scheduler.waiting(START, &origin, 3);
+    let of = crate::stage::origin("http://b.example");
+    stage.scheduler.ask(START, &a, Purpose::Hop { of });
+    assert!(matches!(stage.scheduler.poll(START), Poll::Idle));
+    // Its robots.txt was unreachable: the time to ask again comes, and nothing is asked.
+    let retry_at = START + SECOND;
+    stage
+        .scheduler
+        .robots(START, &origin, RobotsState::Unreachable { retry_at });
+    assert!(matches!(stage.scheduler.poll(START), Poll::Idle));
+    assert!(matches!(
+        stage.scheduler.poll(START + 2 * SECOND),
+        Poll::Idle
+    ));
+    stage.now = START + 2 * SECOND;
+    stage.scheduler.unpark(stage.now, &a);
+    let permit = stage.issue();
+    assert!(matches!(permit.purpose(), Purpose::Hop { .. }));
+}
+
+#[test]
+fn ours_a_host_stays_parked_while_it_is_out_of_memory() {
+    let mut stage = stage();
+    let a = host("a.example");
+    let origin = stage.open("http://a.example", 0);
+    stage.scheduler.park(stage.now, &a);
+    let evicted = stage.scheduler.evict().unwrap();
+    assert!(!stage.scheduler.knows(&a) && stage.scheduler.is_parked(&a));
+    let now = stage.now;
+    stage
+        .scheduler
+        .restore(now, &a, &evicted.bytes, Restart::AfterKill);
+    stage.scheduler.waiting(now, &origin, 2);
+    assert!(matches!(
+        stage.scheduler.poll(now + 60 * SECOND),
+        Poll::Idle
+    ));
+    assert_eq!(stage.scheduler.parked().collect::<Vec<_>>(), [&a]);
+}
+
+/// The waits before three requests, the delay being changed after the first.
+fn waits(stage: &mut Stage, of: Option<&HostKey>, delay: Duration) -> [Duration; 3] {
+    let (first, _) = stage.exchange(ANSWERED);
+    stage.scheduler.set_delay(stage.now, of, delay);
+    [
+        first,
+        stage.exchange(ANSWERED).0,
+        stage.exchange(ANSWERED).0,
+    ]
+}
+
+#[test]
+fn ours_a_longer_delay_holds_at_once_and_a_shorter_one_after_the_promised_gap() {
+    let a = host("a.example");
+    for of in [None, Some(&a)] {
+        let mut longer = stage();
+        longer.open("http://a.example", 9);
+        assert_eq!(
+            waits(&mut longer, of, 5 * SECOND),
+            [Duration::ZERO, 5 * SECOND, 5 * SECOND]
+        );
+        let mut shorter = stage();
+        shorter.open("http://a.example", 9);
+        assert_eq!(
+            waits(&mut shorter, of, SECOND / 4),
+            [Duration::ZERO, SECOND, SECOND / 4]
+        );
+    }
+}
+
+#[test]
+fn ours_no_delay_undercuts_what_the_host_asks_for() {
+    let mut stage = stage();
+    stage.open_with("http://a.example", 9, Some(3 * SECOND));
+    let shown = waits(&mut stage, None, Duration::ZERO);
+    assert_eq!(shown, [Duration::ZERO, 3 * SECOND, 3 * SECOND]);
+    stage.exchange(crate::stage::asked_to_wait(Some(77)));
+    stage.scheduler.set_delay(stage.now, None, Duration::ZERO);
+    assert_eq!(stage.exchange(ANSWERED).0, 77 * SECOND);
+}
+
+#[test]
+fn ours_a_delay_of_one_host_is_its_own_until_one_for_all_comes() {
+    let mut stage = stage();
+    stage.open("http://a.example", 9);
+    stage.open("http://b.example", 9);
+    let (a, b) = (host("a.example"), host("b.example"));
+    let gap = |scheduler: &Scheduler, host: &HostKey| {
+        let work = scheduler.busiest(START, 9);
+        work.into_iter()
+            .find(|work| work.host == *host)
+            .unwrap()
+            .gap
+    };
+    stage.scheduler.set_delay(START, Some(&a), 7 * SECOND);
+    assert_eq!(gap(&stage.scheduler, &a), 7 * SECOND);
+    assert_eq!(gap(&stage.scheduler, &b), SECOND);
+    stage.scheduler.set_delay(START, None, 2 * SECOND);
+    assert_eq!(gap(&stage.scheduler, &a), 2 * SECOND);
+    assert_eq!(gap(&stage.scheduler, &b), 2 * SECOND);
+    // One that comes back to memory has its own again.
+    stage
+        .scheduler
+        .set_delay(START, Some(&host("c.example")), 4 * SECOND);
+    stage.open("http://c.example", 1);
+    assert_eq!(gap(&stage.scheduler, &host("c.example")), 4 * SECOND);
+    assert_eq!(stage.scheduler.own_delays(), 1);
+}
+
+#[test]
+fn ours_the_busiest_hosts_are_shown_with_their_moments() {
+    let mut stage = stage();
+    for (name, urls) in [("a", 3), ("b", 9), ("c", 5), ("d", 0)] {
+        stage.open(&format!("http://{name}.example"), urls);
+    }
+    stage.scheduler.park(stage.now, &host("c.example"));
+    let (permit, _) = stage.wait();
+    let asked = permit.host().clone();
+    let work = stage.scheduler.busiest(stage.now, 2);
+    let shown: Vec<_> = work
+        .iter()
+        .map(|work| (work.host.as_str(), work.next_at, work.is_parked))
+        .collect();
+    let at = |name: &str| (asked.as_str() != name).then_some(stage.now);
+    let expected: [(&str, Option<Tick>, bool); 2] = [
+        ("b.example", at("b.example"), false),
+        ("c.example", None, true),
+    ];
+    assert_eq!(shown, expected);
+    assert!(stage.scheduler.busiest(stage.now, 0).is_empty());
+    assert_eq!(stage.scheduler.busiest(stage.now, 50).len(), 3);
+    stage.scheduler.give_back(stage.now, permit);
+}
