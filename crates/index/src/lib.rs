@@ -1,10 +1,31 @@
 //! The search index of a crawl: pages in, ranked results out.
 //!
-//! A [`Page`] is what the index holds of a page that may be indexed; an [`Answer`] is what a
-//! query comes to.
+//! A [`Page`] is what the index holds of a page that may be indexed. An [`IndexWriter`] takes
+//! pages in and out of a directory, and a [`SearchIndex`] answers queries over it, also while
+//! one writes. Which pages may be indexed is said by [`judge`].
 
 mod answer;
+mod document;
+mod error;
+mod excerpt;
+mod excluded;
+mod judge;
+mod lexicon;
 mod page;
+mod plan;
+mod query;
+mod reconcile;
+mod schema;
+mod search;
+pub mod words;
+mod writer;
 
 pub use answer::{Answer, Hit, Part, Section, Stats};
+pub use error::{IndexError, QueryError};
+pub use judge::{Came, NotIndexed, judge};
 pub use page::{Anchor, Heading, Page};
+pub use query::QUERY_OCTETS_MOST;
+pub use reconcile::Reconciled;
+pub use schema::FORMAT;
+pub use search::{RESULTS_MOST, SearchIndex, SearchOptions};
+pub use writer::{IndexWriter, remove};

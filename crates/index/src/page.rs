@@ -31,9 +31,9 @@ pub struct Page {
     /// Characters of an excerpt that may be shown: none is without limit, 0 is no excerpt
     /// (`nosnippet`, `max-snippet`).
     pub max_snippet: Option<u32>,
-    /// Where its links lead that have words: what other pages are called here.
+    /// Where its links lead, and what those pages are called here.
     pub links: Vec<Anchor>,
-    /// What other pages call this one, most frequent first.
+    /// What other pages call this one, in the order of the alphabet.
     pub anchors: Vec<String>,
     /// How many pages link to it.
     pub linked_from: u32,
@@ -59,7 +59,7 @@ pub struct Heading {
 pub struct Anchor {
     /// Where it leads, in canonical form without fragment.
     pub url: String,
-    /// Its words.
+    /// Its words; empty where it has none.
     pub text: String,
 }
 

@@ -1,0 +1,142 @@
+//! From a page to what is looked up of it.
+
+use tantivy::TantivyDocument;
+use tantivy::schema::Field;
+use tantivy::tokenizer::{PreTokenizedString, Token};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::page::Page;
+use crate::schema::{Fields, KIND_DUPLICATE, KIND_PAGE};
+use crate::words::{Stemmer, Word, words};
+
+/// What stands before a stem, so that it is no word that someone could type. A word and its
+/// stem stand at one place.
+pub(crate) const STEM: char = '\u{1}';
+
+/// Words of the main text that count as its beginning.
+const LEAD_WORDS: usize = 60;
+
+/// The document of a page.
+pub(crate) fn document(fields: &Fields, page: &Page) -> TantivyDocument {
+    let mut document = TantivyDocument::new();
+    document.add_text(fields.url, &page.url);
+    let stored = serde_json::to_vec(page).unwrap_or_default();
+    document.add_bytes(fields.page, &stored);
+    document.add_u64(fields.text_hash, text_hash(page));
+    document.add_i64(fields.fetched_at, page.fetched_at);
+    if page.same_as.is_some() {
+        document.add_text(fields.kind, KIND_DUPLICATE);
+        return document;
+    }
+    document.add_text(fields.kind, KIND_PAGE);
+    document.add_text(fields.host, page.host());
+    for site in sites(page) {
+        document.add_text(fields.site, site);
+    }
+    document.add_text(fields.language, page.language.as_deref().unwrap_or(""));
+    if let Some(until) = page.until {
+        document.add_i64(fields.until, until);
+    }
+    document.add_u64(fields.linked, power_of_two(page.linked_from));
+    texts(fields, page, &mut document);
+    document
+}
+
+/// A number for what makes two pages the same to a reader: title and text, and their headings.
+pub(crate) fn text_hash(page: &Page) -> u64 {
+    let mut all = String::with_capacity(page.text.len() + page.title.len() + 1);
+    all.push_str(&page.title);
+    all.push('\n');
+    all.push_str(&page.text);
+    // A page without text is like no other.
+    if page.text.trim().is_empty() {
+        all.push_str(&page.url);
+    }
+    xxh3_64(all.as_bytes())
+}
+
+/// Rounded down: 0 for none, 1 for one, 2 for two and three ..
+pub(crate) fn power_of_two(count: u32) -> u64 {
+    u64::from(u32::BITS - count.leading_zeros())
+}
+
+/// The names that `site:` may give: the host, each domain above it, and each folder.
+fn sites(page: &Page) -> Vec<String> {
+    let host = page.host().to_lowercase();
+    let mut sites = vec![host.clone()];
+    let mut rest = host.as_str();
+    while let Some((_, parent)) = rest.split_once('.') {
+        sites.push(parent.to_owned());
+        rest = parent;
+    }
+    let path = page.path();
+    let path = path.split('?').next().unwrap_or_default();
+    for (at, _) in path.match_indices('/').skip(1).take(16) {
+        sites.push(format!("{host}{}", &path[..at]));
+    }
+    sites.push(format!("{host}{path}"));
+    sites
+}
+
+fn texts(fields: &Fields, page: &Page, document: &mut TantivyDocument) {
+    let stemmer = Stemmer::of(page.language.as_deref());
+    let texts = &fields.texts;
+    let mut add = |field: Field, text: &str| {
+        let found = words(text, &stemmer);
+        if !found.is_empty() {
+            document.add_pre_tokenized_text(field, tokens(&found));
+        }
+    };
+    add(texts.title, &page.title);
+    for heading in &page.headings {
+        let level = usize::from(heading.level.clamp(1, 3)) - 1;
+        add(texts.headings[level], &heading.text);
+    }
+    add(texts.description, &page.description);
+    for keyword in &page.keywords {
+        add(texts.keywords, keyword);
+    }
+    for anchor in &page.anchors {
+        add(texts.anchors, anchor);
+    }
+    add(texts.path, &path_words(page.path()));
+    let body = words(&page.text, &stemmer);
+    if !body.is_empty() {
+        let lead = body.partition_point(|word| word.position < LEAD_WORDS);
+        document.add_pre_tokenized_text(texts.lead, tokens(&body[..lead]));
+        document.add_pre_tokenized_text(texts.body, tokens(&body));
+    }
+}
+
+/// A path as words, without the ending of its file.
+pub(crate) fn path_words(path: &str) -> String {
+    let path = path.split('?').next().unwrap_or_default();
+    let path = match path.rsplit_once('.') {
+        Some((stem, ending)) if ending.len() <= 5 && !ending.contains('/') => stem,
+        _ => path,
+    };
+    path.replace(['/', '-', '_', '.', '+', '%'], " ")
+}
+
+fn tokens(words: &[Word]) -> PreTokenizedString {
+    let mut tokens = Vec::with_capacity(words.len() * 3 / 2);
+    for word in words {
+        let token = |text: String| Token {
+            offset_from: word.range.start,
+            offset_to: word.range.end,
+            position: word.position,
+            text,
+            position_length: 1,
+        };
+        tokens.push(token(word.text.clone()));
+        tokens.extend(
+            word.stem
+                .as_ref()
+                .map(|stem| token(format!("{STEM}{stem}"))),
+        );
+    }
+    PreTokenizedString {
+        text: String::new(),
+        tokens,
+    }
+}

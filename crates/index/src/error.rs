@@ -1,0 +1,125 @@
+//! What can go wrong with an index.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tantivy::TantivyError;
+use tantivy::directory::error::{LockError, OpenDirectoryError, OpenReadError};
+
+/// Why an index could not be opened, written or searched.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IndexError {
+    /// There is none.
+    #[error("{} holds no search index", dir.display())]
+    Missing {
+        /// Where it was looked for.
+        dir: PathBuf,
+    },
+    /// It was written in another format.
+    #[error("the search index in {} is of format {found}, and this program reads {wanted}", dir.display())]
+    OtherFormat {
+        /// Where it lies.
+        dir: PathBuf,
+        /// Its format.
+        found: u32,
+        /// That of this program.
+        wanted: u32,
+    },
+    /// Another process writes to it.
+    #[error("another process writes to the search index in {}", dir.display())]
+    InUse {
+        /// Where it lies.
+        dir: PathBuf,
+    },
+    /// What lies there is not what was written.
+    #[error("the search index in {} is damaged: {what}", dir.display())]
+    Damaged {
+        /// Where it lies.
+        dir: PathBuf,
+        /// What does not fit.
+        what: String,
+    },
+    /// The disk failed.
+    #[error("can't read or write {}: {source}", path.display())]
+    Disk {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system says.
+        source: Arc<std::io::Error>,
+    },
+    /// A query that can't be read.
+    #[error("{0}")]
+    Query(#[from] QueryError),
+}
+
+/// Why a query can't be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum QueryError {
+    /// It is too long to be a question.
+    #[error("the query has {octets} octets, and at most {most} are read")]
+    TooLong {
+        /// Its length.
+        octets: usize,
+        /// [`QUERY_OCTETS_MOST`](crate::QUERY_OCTETS_MOST).
+        most: usize,
+    },
+    /// More results are skipped than are ranked.
+    #[error("results are ranked up to the {most}th, and {asked} were asked for")]
+    TooFar {
+        /// How many were asked for, the skipped ones included.
+        asked: usize,
+        /// [`RESULTS_MOST`](crate::RESULTS_MOST).
+        most: usize,
+    },
+}
+
+impl IndexError {
+    pub(crate) fn disk(path: &Path) -> impl FnOnce(std::io::Error) -> IndexError {
+        let path = path.to_path_buf();
+        |source| IndexError::Disk {
+            path,
+            source: Arc::new(source),
+        }
+    }
+
+    pub(crate) fn damaged(dir: &Path, what: impl Into<String>) -> IndexError {
+        IndexError::Damaged {
+            dir: dir.to_path_buf(),
+            what: what.into(),
+        }
+    }
+
+    /// What the library beneath says, in our words.
+    pub(crate) fn of(dir: &Path) -> impl Fn(TantivyError) -> IndexError {
+        let dir = dir.to_path_buf();
+        move |error| match error {
+            TantivyError::LockFailure(LockError::LockBusy, _) => {
+                IndexError::InUse { dir: dir.clone() }
+            }
+            TantivyError::IoError(source) => IndexError::Disk {
+                path: dir.clone(),
+                source,
+            },
+            TantivyError::LockFailure(LockError::IoError(source), _)
+            | TantivyError::OpenDirectoryError(OpenDirectoryError::IoError {
+                io_error: source,
+                ..
+            }) => IndexError::Disk {
+                path: dir.clone(),
+                source,
+            },
+            TantivyError::OpenReadError(OpenReadError::FileDoesNotExist(path)) => {
+                IndexError::damaged(&dir, format!("{} is missing", path.display()))
+            }
+            TantivyError::OpenReadError(OpenReadError::IoError { io_error, filepath }) => {
+                IndexError::Disk {
+                    path: dir.join(filepath),
+                    source: io_error,
+                }
+            }
+            other => IndexError::damaged(&dir, other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The part of a page that fits a query best, and its words marked.
+
+use std::ops::Range;
+
+use crate::answer::Part;
+use crate::page::Page;
+use crate::plan::Wanted;
+use crate::words::{Kind, Stemmer, Word, words};
+
+/// An excerpt of a page's text.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Excerpt {
+    pub(crate) parts: Vec<Part>,
+    /// Where it begins in the text, in octets.
+    pub(crate) at: usize,
+}
+
+/// The stretch of at most `most` characters of the page's text that has the most of what is
+/// wanted; its beginning where it has nothing of it.
+pub(crate) fn excerpt(page: &Page, wanted: &Wanted, most: usize) -> Excerpt {
+    let most = page.max_snippet.map_or(most, |n| most.min(n as usize));
+    if most == 0 || page.text.is_empty() {
+        return Excerpt::default();
+    }
+    let found = words(&page.text, &Stemmer::of(page.language.as_deref()));
+    let hits = hits(&found, wanted);
+    let around = best(&hits, most);
+    let range = stretch(&page.text, around, most);
+    let mut parts = cut(&page.text, &range, &hits);
+    tidy(&mut parts, range.start > 0, range.end < page.text.len());
+    Excerpt {
+        parts,
+        at: around.map_or(0, |around| around.0),
+    }
+}
+
+/// A text that is shown whole, with what is wanted marked.
+pub(crate) fn marked(text: &str, language: Option<&str>, wanted: &Wanted) -> Vec<Part> {
+    let found = words(text, &Stemmer::of(language));
+    let hits = hits(&found, wanted);
+    let mut parts = cut(text, &(0..text.len()), &hits);
+    tidy(&mut parts, false, false);
+    parts
+}
+
+/// The text of pieces, joined.
+pub(crate) fn joined(parts: &[Part]) -> String {
+    parts.iter().map(|part| part.text.as_str()).collect()
+}
+
+/// Words of the text that are wanted: where, and which term. A part of a longer word counts
+/// where the whole is not wanted.
+fn hits(found: &[Word], wanted: &Wanted) -> Vec<(Range<usize>, usize)> {
+    let mut hits: Vec<(Range<usize>, usize)> = Vec::new();
+    for word in found {
+        let Some(term) = wanted.term(word) else {
+            continue;
+        };
+        match hits.last_mut() {
+            Some((last, _)) if word.range.start < last.end => {
+                if word.kind == Kind::Pair {
+                    last.end = last.end.max(word.range.end);
+                }
+            }
+            _ => hits.push((word.range.clone(), term)),
+        }
+    }
+    hits
+}
+
+/// Where the stretch with most different terms begins and ends; of several the one with most
+/// words, then the first.
+fn best(hits: &[(Range<usize>, usize)], most: usize) -> Option<(usize, usize)> {
+    let mut best: Option<((usize, usize), (usize, usize))> = None;
+    let mut last = 0;
+    for (first, hit) in hits.iter().enumerate() {
+        last = last.max(first);
+        while hits
+            .get(last + 1)
+            .is_some_and(|next| next.0.end - hit.0.start <= most * 3 / 4)
+        {
+            last += 1;
+        }
+        let within = &hits[first..=last];
+        let mut terms: Vec<_> = within.iter().map(|hit| hit.1).collect();
+        terms.sort_unstable();
+        terms.dedup();
+        let worth = (terms.len(), within.len().min(6));
+        if best.is_none_or(|(known, _)| worth > known) {
+            best = Some((worth, (hit.0.start, within[within.len() - 1].0.end)));
+        }
+    }
+    best.map(|(_, range)| range)
+}
+
+/// The text around a place, from the beginning of a sentence or block where one is near.
+fn stretch(text: &str, around: Option<(usize, usize)>, most: usize) -> Range<usize> {
+    let (first, last) = around.unwrap_or((0, 0));
+    let room = most.saturating_sub(text[first..last].chars().count());
+    let back = back_by(text, first, room / 2);
+    let before = &text[back..first];
+    let sentence = before.rfind('\n').map(|at| at + 1);
+    let sentence = sentence.or_else(|| before.rfind(". ").map(|at| at + 2));
+    let word = || match back {
+        0 => 0,
+        _ => before.find(' ').map_or(0, |at| at + 1),
+    };
+    let start = back + sentence.unwrap_or_else(word);
+    let end = forward_by(text, start, most);
+    if end == text.len() {
+        return start..end;
+    }
+    let shown = &text[start..end];
+    let cut = shown
+        .rfind(char::is_whitespace)
+        .filter(|cut| start + cut >= last);
+    start..cut.map_or(end, |cut| start + cut)
+}
+
+fn back_by(text: &str, from: usize, chars: usize) -> usize {
+    let mut before = text[..from].char_indices().rev();
+    match chars {
+        0 => from,
+        n => before.nth(n - 1).map_or(0, |(at, _)| at),
+    }
+}
+
+fn forward_by(text: &str, from: usize, chars: usize) -> usize {
+    let mut after = text[from..].char_indices();
+    after.nth(chars).map_or(text.len(), |(at, _)| from + at)
+}
+
+fn cut(text: &str, range: &Range<usize>, hits: &[(Range<usize>, usize)]) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut push = |range: Range<usize>, is_match| {
+        if let Some(text) = text.get(range).filter(|text| !text.is_empty()) {
+            parts.push(Part {
+                text: text.to_owned(),
+                is_match,
+            });
+        }
+    };
+    let mut at = range.start;
+    for (hit, _) in hits {
+        if hit.start < at || hit.end > range.end {
+            continue;
+        }
+        push(at..hit.start, false);
+        push(hit.clone(), true);
+        at = hit.end;
+    }
+    push(at..range.end, false);
+    parts
+}
+
+/// One line: white space is one space, what moves the cursor is gone, and dots stand where
+/// something is left out.
+fn tidy(parts: &mut Vec<Part>, cut_before: bool, cut_after: bool) {
+    let mut after_space = true;
+    for part in parts.iter_mut() {
+        let mut line = String::with_capacity(part.text.len());
+        for c in part.text.chars() {
+            let is_space = c.is_whitespace() || c.is_control();
+            if !(is_space && after_space) {
+                line.push(if is_space { ' ' } else { c });
+            }
+            after_space = is_space;
+        }
+        part.text = line;
+    }
+    if let Some(last) = parts.last_mut() {
+        last.text.truncate(last.text.trim_end().len());
+    }
+    parts.retain(|part| !part.text.is_empty());
+    let dots = |text: &str| Part {
+        text: text.to_owned(),
+        is_match: false,
+    };
+    if cut_before && !parts.is_empty() {
+        parts.insert(0, dots("… "));
+    }
+    if cut_after && !parts.is_empty() {
+        parts.push(dots(" …"));
+    }
+}

@@ -1,0 +1,147 @@
+//! Which words an index knows, and which are near to one that it does not.
+
+use tantivy::Searcher;
+use tantivy::Term;
+use tantivy::query::FuzzyTermQuery;
+use tantivy::schema::Field;
+
+use crate::document::STEM;
+use crate::schema::Texts;
+
+/// Words that a beginning stands for, at most: those that most pages have.
+const BEGINNINGS_MOST: usize = 48;
+/// Words that are looked through for them.
+const LOOKED_THROUGH_MOST: usize = 20_000;
+/// Words that may be meant by one that is not known.
+const MEANT_MOST: usize = 3;
+
+/// The words of the pages that a searcher sees.
+pub(crate) struct Lexicon<'s> {
+    searcher: &'s Searcher,
+    fields: [Field; 4],
+}
+
+impl<'s> Lexicon<'s> {
+    pub(crate) fn new(searcher: &'s Searcher, texts: &Texts) -> Lexicon<'s> {
+        Lexicon {
+            searcher,
+            fields: [texts.body, texts.title, texts.anchors, texts.path],
+        }
+    }
+
+    /// How many pages have the word in their text; where none does, in title, anchors or path.
+    pub(crate) fn pages_with(&self, word: &str) -> tantivy::Result<u64> {
+        for field in self.fields {
+            let pages = self
+                .searcher
+                .doc_freq(&Term::from_field_text(field, word))?;
+            if pages > 0 {
+                return Ok(pages);
+            }
+        }
+        Ok(0)
+    }
+
+    /// The words that begin with `beginning`, itself left out, those of most pages first.
+    pub(crate) fn beginning_with(&self, beginning: &str) -> tantivy::Result<Vec<String>> {
+        let mut found: Vec<(u64, String)> = Vec::new();
+        for field in &self.fields[..2] {
+            for segment in self.searcher.segment_readers() {
+                let index = segment.inverted_index(*field)?;
+                let mut words = index.terms().range().ge(beginning).into_stream()?;
+                let mut left = LOOKED_THROUGH_MOST;
+                while words.advance() && left > 0 {
+                    left -= 1;
+                    let Ok(word) = std::str::from_utf8(words.key()) else {
+                        continue;
+                    };
+                    if !word.starts_with(beginning) {
+                        break;
+                    }
+                    if word != beginning {
+                        found.push((u64::from(words.value().doc_freq), word.to_owned()));
+                    }
+                }
+            }
+        }
+        let mut found = summed(found);
+        found.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        Ok(found
+            .into_iter()
+            .take(BEGINNINGS_MOST)
+            .map(|(_, word)| word)
+            .collect())
+    }
+
+    /// The words that may be meant by one that no page has, likeliest first: those that are few
+    /// changes away (a letter more, fewer or other, or two swapped), then those of most pages.
+    pub(crate) fn meant_by(&self, word: &str) -> tantivy::Result<Vec<String>> {
+        let letters = word.chars().count();
+        let most = match letters {
+            0..=3 => return Ok(Vec::new()),
+            4..=7 => 1,
+            _ => 2,
+        };
+        for changes in 1..=most {
+            let mut found = Vec::new();
+            for field in &self.fields[..2] {
+                let term = Term::from_field_text(*field, word);
+                let near = FuzzyTermQuery::new(term, changes, true);
+                for segment in self.searcher.segment_readers() {
+                    let index = segment.inverted_index(*field)?;
+                    let mut words = index.terms().search(near.automaton()?).into_stream()?;
+                    while words.advance() {
+                        let Ok(near) = std::str::from_utf8(words.key()) else {
+                            continue;
+                        };
+                        if !near.starts_with(STEM) {
+                            let likely = u64::from(words.value().doc_freq);
+                            // Few people err in the first letter.
+                            let same = near.chars().next() == word.chars().next();
+                            found.push((if same { likely << 8 } else { likely }, near.to_owned()));
+                        }
+                    }
+                }
+            }
+            let mut found = summed(found);
+            found.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+            if !found.is_empty() {
+                return Ok(found
+                    .into_iter()
+                    .take(MEANT_MOST)
+                    .map(|(_, near)| near)
+                    .collect());
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// Where a space is missing in a word that no page has: its two halves, both of them words.
+    pub(crate) fn halves_of(&self, word: &str) -> tantivy::Result<Option<(String, String)>> {
+        let mut best: Option<(u64, usize)> = None;
+        for (at, _) in word.char_indices().skip(2) {
+            let (first, second) = word.split_at(at);
+            if second.chars().count() < 2 {
+                break;
+            }
+            let pages = self.pages_with(first)?.min(self.pages_with(second)?);
+            if pages > best.map_or(0, |(pages, _)| pages) {
+                best = Some((pages, at));
+            }
+        }
+        Ok(best.map(|(_, at)| (word[..at].to_owned(), word[at..].to_owned())))
+    }
+}
+
+/// The same word of several segments and fields once, with its weights added up.
+fn summed(mut found: Vec<(u64, String)>) -> Vec<(u64, String)> {
+    found.sort_unstable_by(|a, b| a.1.cmp(&b.1));
+    found.dedup_by(|later, first| {
+        let same = later.1 == first.1;
+        if same {
+            first.0 += later.0;
+        }
+        same
+    });
+    found
+}

@@ -1,0 +1,563 @@
+//! From what a query asks for to what is looked up, and how much each find weighs.
+
+use std::collections::HashMap;
+
+use tantivy::Term;
+use tantivy::query::{
+    BooleanQuery, BoostQuery, ConstScoreQuery, DisjunctionMaxQuery, EmptyQuery, Occur, PhraseQuery,
+    Query as Lookup, TermQuery,
+};
+use tantivy::schema::{Field, IndexRecordOption};
+
+use crate::document::STEM;
+use crate::excluded::Excluded;
+use crate::lexicon::Lexicon;
+use crate::query::{Asked, How, Query};
+use crate::schema::{Fields, Texts};
+use crate::words::{Kind, Stemmer, Word, words};
+
+/// How much a word weighs by where it stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Weights {
+    pub(crate) title: f32,
+    pub(crate) headings: [f32; 3],
+    pub(crate) lead: f32,
+    pub(crate) body: f32,
+    pub(crate) description: f32,
+    pub(crate) keywords: f32,
+    pub(crate) anchors: f32,
+    pub(crate) path: f32,
+    /// What other places than the best one add.
+    pub(crate) others: f32,
+    /// A word of the same stem, against the word itself.
+    pub(crate) stem: f32,
+    /// A word that only begins like it.
+    pub(crate) beginning: f32,
+    /// A word that may be meant.
+    pub(crate) meant: f32,
+    /// Two words of the query beside each other in the text, and in the title.
+    pub(crate) beside: (f32, f32),
+    /// What each doubling of the pages that link to a page adds.
+    pub(crate) linked: f32,
+}
+
+/// Chosen with the queries marked `tune` of `cargo xtask bench search`, and checked with the
+/// others.
+pub(crate) const WEIGHTS: Weights = Weights {
+    title: 3.0,
+    headings: [2.0, 1.5, 1.2],
+    lead: 0.8,
+    body: 1.0,
+    description: 1.0,
+    keywords: 1.0,
+    anchors: 1.5,
+    path: 1.5,
+    others: 0.4,
+    stem: 0.9,
+    beginning: 0.7,
+    meant: 0.8,
+    beside: (0.5, 1.5),
+    linked: 0.03,
+};
+
+/// Of so many pages and more, a word that more than this part of them has tells little.
+const COMMON: (u64, f64) = (20, 0.4);
+
+/// What is looked up for a query.
+pub(crate) struct Plan {
+    pub(crate) lookup: Box<dyn Lookup>,
+    pub(crate) wanted: Wanted,
+    pub(crate) did_you_mean: Option<String>,
+}
+
+/// The words to mark in a result: each leads to the term of the query that it was found for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wanted {
+    words: HashMap<String, usize>,
+}
+
+impl Wanted {
+    /// The term that a word of a page was found for.
+    pub(crate) fn term(&self, word: &Word) -> Option<usize> {
+        let by_stem = || {
+            let stem = word.stem.as_ref()?;
+            self.words.get(&format!("{STEM}{stem}"))
+        };
+        self.words.get(&word.text).or_else(by_stem).copied()
+    }
+
+    fn want(&mut self, word: &str, term: usize) {
+        self.words.entry(word.to_owned()).or_insert(term);
+    }
+}
+
+/// How strictly a page has to fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fit {
+    /// It has most words of the query.
+    Most,
+    /// It has one of them.
+    Any,
+}
+
+/// Looks words up in an index.
+pub(crate) struct Planner<'s> {
+    pub(crate) fields: &'s Fields,
+    pub(crate) lexicon: Lexicon<'s>,
+    /// Rules of the languages that pages are written in.
+    pub(crate) stemmers: Vec<Stemmer>,
+    pub(crate) pages: u64,
+    /// The last word may not be typed to its end.
+    pub(crate) partial: bool,
+}
+
+/// A word to look up: forms of it, and how much each weighs.
+#[derive(Clone, Debug, Default)]
+struct Unit {
+    forms: Vec<(String, f32)>,
+    /// In a script without spaces: pairs that stand one after the other.
+    run: Vec<String>,
+    written: String,
+    is_common: bool,
+    /// It is not what was typed, but what may be meant by it.
+    is_meant: bool,
+}
+
+impl Planner<'_> {
+    pub(crate) fn plan(&self, query: &Query, fit: Fit) -> tantivy::Result<Plan> {
+        let mut wanted = Wanted::default();
+        let mut clauses: Vec<(Occur, Box<dyn Lookup>)> = Vec::new();
+        let (mut units, mut meant) = (Vec::new(), Vec::new());
+        for (n, term) in query.terms.iter().enumerate() {
+            if term.how == How::Phrase {
+                meant.push(Meant::as_typed(term));
+                clauses.push(clause(term, self.phrase(term, &mut wanted)));
+                continue;
+            }
+            let is_last = n + 1 == query.terms.len();
+            let found = self.units(term, self.partial && is_last)?;
+            meant.push(Meant::by(term, &found));
+            if !term.is_not && !term.in_title {
+                units.extend(found);
+                continue;
+            }
+            for unit in &found {
+                if !term.is_not {
+                    wanted.unit(unit);
+                }
+                clauses.push(clause(term, self.unit(unit, term.in_title)));
+            }
+        }
+        units.iter().for_each(|unit| wanted.unit(unit));
+        self.join_neighbours(&mut units, &mut wanted)?;
+        clauses.extend(self.words(&units, fit));
+        clauses.extend(self.beside(&units));
+        self.sites(query, &mut clauses);
+        Ok(Plan {
+            lookup: Box::new(BooleanQuery::new(clauses)),
+            wanted,
+            did_you_mean: self.suggestion(query, &meant),
+        })
+    }
+
+    /// What a term is looked up as.
+    fn units(&self, term: &Asked, partial: bool) -> tantivy::Result<Vec<Unit>> {
+        let found = words(&term.text, &Stemmer::none());
+        let mut units = Vec::new();
+        let mut run: Vec<&Word> = Vec::new();
+        let whole: Vec<&Word> = found
+            .iter()
+            .filter(|word| word.kind == Kind::Plain)
+            .collect();
+        for word in &found {
+            if matches!(word.kind, Kind::Character | Kind::Pair) {
+                run.push(word);
+                continue;
+            }
+            units.extend(Unit::of_run(&run));
+            run.clear();
+            if word.kind == Kind::Plain {
+                let is_last = whole.last().is_some_and(|last| last.range == word.range);
+                let begins = is_last && (partial || term.how == How::Prefix);
+                units.extend(self.plain(word, &found, begins)?);
+            }
+        }
+        units.extend(Unit::of_run(&run));
+        Ok(units)
+    }
+
+    /// A word of a script with spaces; two where a space is missing in it.
+    fn plain(&self, word: &Word, all: &[Word], begins: bool) -> tantivy::Result<Vec<Unit>> {
+        let text = &word.text;
+        let mut forms = vec![(text.clone(), 1.0)];
+        for stemmer in &self.stemmers {
+            if let Some(stem) = stemmer.stem_of(text) {
+                forms.push((format!("{STEM}{stem}"), WEIGHTS.stem));
+                forms.push((stem, WEIGHTS.stem));
+            }
+        }
+        forms.push((format!("{STEM}{text}"), WEIGHTS.stem));
+        if begins {
+            let more = self.lexicon.beginning_with(text)?;
+            forms.extend(more.into_iter().map(|word| (word, WEIGHTS.beginning)));
+        }
+        let mut pages = 0;
+        for (form, _) in &forms {
+            pages = pages.max(self.lexicon.pages_with(form)?);
+        }
+        let unit = Unit {
+            is_common: self.is_common(pages) && !begins,
+            written: text.clone(),
+            forms: dedup(forms),
+            ..Unit::default()
+        };
+        if pages > 0 {
+            return Ok(vec![unit]);
+        }
+        self.unknown(unit, word, all)
+    }
+
+    /// What may be meant by a word that no page has.
+    fn unknown(&self, mut unit: Unit, word: &Word, all: &[Word]) -> tantivy::Result<Vec<Unit>> {
+        let parts = all.iter().filter(|part| {
+            part.kind == Kind::Part
+                && part.range.start >= word.range.start
+                && part.range.end <= word.range.end
+        });
+        let mut units = Vec::new();
+        for part in parts {
+            units.extend(self.plain(part, &[], false)?);
+        }
+        if !units.is_empty() {
+            return Ok(units);
+        }
+        let near = self.lexicon.meant_by(&word.text)?;
+        if near.is_empty() {
+            if let Some((first, second)) = self.lexicon.halves_of(&word.text)? {
+                return Ok(vec![Unit::meant(first), Unit::meant(second)]);
+            }
+            return Ok(vec![unit]);
+        }
+        unit.written.clone_from(&near[0]);
+        unit.is_meant = true;
+        for (n, near) in near.into_iter().enumerate() {
+            let weight = if n == 0 {
+                WEIGHTS.meant
+            } else {
+                WEIGHTS.meant / 2.0
+            };
+            let stems = self
+                .stemmers
+                .iter()
+                .filter_map(|stemmer| stemmer.stem_of(&near));
+            let stems = stems.map(|stem| (format!("{STEM}{stem}"), weight * WEIGHTS.stem));
+            // Those of the likeliest alone: the others are guesses already.
+            unit.forms.extend(stems.filter(|_| n == 0));
+            unit.forms.push((near, weight));
+        }
+        unit.forms = dedup(unit.forms);
+        Ok(vec![unit])
+    }
+
+    fn is_common(&self, pages: u64) -> bool {
+        #[expect(clippy::cast_precision_loss, reason = "a part is asked for, roughly")]
+        let part = pages as f64 / self.pages.max(1) as f64;
+        self.pages >= COMMON.0 && part > COMMON.1
+    }
+
+    /// Two words that the pages write as one stand for each other.
+    fn join_neighbours(&self, units: &mut [Unit], wanted: &mut Wanted) -> tantivy::Result<()> {
+        for n in 1..units.len() {
+            if !units[n].run.is_empty() || !units[n - 1].run.is_empty() {
+                continue;
+            }
+            let joined = format!("{}{}", units[n - 1].written, units[n].written);
+            if self.lexicon.pages_with(&joined)? > 0 {
+                wanted.want(&joined, wanted.words.len());
+                for unit in &mut units[n - 1..=n] {
+                    unit.forms.push((joined.clone(), WEIGHTS.stem));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Most of the telling words must be there; the common ones add to the score.
+    fn words(&self, units: &[Unit], fit: Fit) -> Vec<(Occur, Box<dyn Lookup>)> {
+        let all_common = units.iter().all(|unit| unit.is_common);
+        let (common, telling): (Vec<_>, Vec<_>) =
+            units.iter().partition(|unit| unit.is_common && !all_common);
+        let least = match (fit, telling.len()) {
+            (Fit::Any, _) => 1,
+            (Fit::Most, n @ 0..=2) => n,
+            (Fit::Most, n) => (n * 3).div_ceil(5),
+        };
+        let mut clauses: Vec<(Occur, Box<dyn Lookup>)> = Vec::new();
+        if !telling.is_empty() {
+            let telling = telling.iter().map(|unit| self.unit(unit, false)).collect();
+            let telling = BooleanQuery::union_with_minimum_required_clauses(telling, least);
+            clauses.push((Occur::Must, Box::new(telling)));
+        }
+        let common = common
+            .iter()
+            .map(|unit| (Occur::Should, self.unit(unit, false)));
+        clauses.extend(common);
+        clauses
+    }
+
+    fn unit(&self, unit: &Unit, in_title: bool) -> Box<dyn Lookup> {
+        let places: &[(Field, f32)] = match in_title {
+            true => &[(self.fields.texts.title, WEIGHTS.title)],
+            false => &places(&self.fields.texts),
+        };
+        let lookups = places.iter().map(|(field, weight)| {
+            let found: Box<dyn Lookup> = match unit.run.len() {
+                0 => Box::new(DisjunctionMaxQuery::new(forms(*field, &unit.forms))),
+                1 => term(*field, &unit.run[0]),
+                _ if self.has_places(*field) => Box::new(PhraseQuery::new(
+                    unit.run
+                        .iter()
+                        .map(|pair| Term::from_field_text(*field, pair))
+                        .collect(),
+                )),
+                _ => Box::new(BooleanQuery::intersection(
+                    unit.run.iter().map(|pair| term(*field, pair)).collect(),
+                )),
+            };
+            Box::new(BoostQuery::new(found, *weight)) as Box<dyn Lookup>
+        });
+        let lookups = lookups.collect();
+        Box::new(DisjunctionMaxQuery::with_tie_breaker(
+            lookups,
+            WEIGHTS.others,
+        ))
+    }
+
+    /// Neighbours in the query that are neighbours in the page.
+    fn beside(&self, units: &[Unit]) -> Vec<(Occur, Box<dyn Lookup>)> {
+        let texts = &self.fields.texts;
+        let mut clauses: Vec<(Occur, Box<dyn Lookup>)> = Vec::new();
+        for pair in units.windows(2) {
+            let [first, second] = pair else { continue };
+            let (Some(a), Some(b)) = (first.best(), second.best()) else {
+                continue;
+            };
+            for (field, weight) in [
+                (texts.body, WEIGHTS.beside.0),
+                (texts.title, WEIGHTS.beside.1),
+                (texts.headings[0], WEIGHTS.beside.1),
+                (texts.headings[1], WEIGHTS.beside.1 / 2.0),
+            ] {
+                let terms = [a, b].map(|word| Term::from_field_text(field, word));
+                let mut phrase = PhraseQuery::new(terms.to_vec());
+                phrase.set_slop(1);
+                let boosted = BoostQuery::new(Box::new(phrase), weight);
+                clauses.push((Occur::Should, Box::new(boosted)));
+            }
+        }
+        clauses
+    }
+
+    fn phrase(&self, term: &Asked, wanted: &mut Wanted) -> Box<dyn Lookup> {
+        let texts = &self.fields.texts;
+        let found = words(&term.text, &Stemmer::none());
+        let alone = found.iter().all(|word| word.kind == Kind::Character);
+        let pick = |word: &&Word| match word.kind {
+            Kind::Plain => true,
+            Kind::Character => alone,
+            Kind::Pair => true,
+            Kind::Part => false,
+        };
+        let picked: Vec<&Word> = found.iter().filter(pick).collect();
+        if !term.is_not {
+            picked
+                .iter()
+                .for_each(|word| wanted.want(&word.text, usize::from(u16::MAX)));
+        }
+        let title = (texts.title, WEIGHTS.title);
+        let mut places = vec![title];
+        if !term.in_title {
+            places.push((texts.body, WEIGHTS.body));
+            places.extend(texts.headings.into_iter().zip(WEIGHTS.headings));
+        }
+        let lookups = places.into_iter().map(|(field, weight)| {
+            let place = |word: &&Word| (word.position, Term::from_field_text(field, &word.text));
+            let found: Box<dyn Lookup> = match picked.len() {
+                0 => Box::new(EmptyQuery),
+                1 => self::term(field, &picked[0].text),
+                _ => Box::new(PhraseQuery::new_with_offset(
+                    picked.iter().map(place).collect(),
+                )),
+            };
+            Box::new(BoostQuery::new(found, weight)) as Box<dyn Lookup>
+        });
+        Box::new(DisjunctionMaxQuery::new(lookups.collect()))
+    }
+
+    fn sites(&self, query: &Query, clauses: &mut Vec<(Occur, Box<dyn Lookup>)>) {
+        let site = |site: &String| {
+            let found = Box::new(exact(self.fields.site, site));
+            Box::new(ConstScoreQuery::new(found, 0.0)) as Box<dyn Lookup>
+        };
+        if !query.sites.is_empty() {
+            let sites = query.sites.iter().map(site).collect();
+            clauses.push((Occur::Must, Box::new(BooleanQuery::union(sites))));
+        }
+        for not in &query.not_sites {
+            clauses.push((Occur::MustNot, Box::new(Excluded(site(not)))));
+        }
+        // What must not be there is no question alone.
+        if !clauses.iter().any(|(occur, _)| *occur == Occur::Must) {
+            clauses.push((Occur::Must, Box::new(EmptyQuery)));
+        }
+    }
+
+    fn has_places(&self, field: Field) -> bool {
+        let texts = &self.fields.texts;
+        field == texts.title || field == texts.body || texts.headings.contains(&field)
+    }
+
+    /// The query with what is meant, where that is not what was typed.
+    fn suggestion(&self, query: &Query, meant: &[Meant]) -> Option<String> {
+        if meant.iter().all(|term| !term.is_other) {
+            return None;
+        }
+        let terms = meant.iter().map(|term| term.text.clone());
+        let sites = query.sites.iter().map(|site| format!("site:{site}"));
+        let not_sites = query.not_sites.iter().map(|site| format!("-site:{site}"));
+        let all: Vec<_> = terms.chain(sites).chain(not_sites).collect();
+        Some(all.join(" "))
+    }
+}
+
+/// A term of the query, as it may be meant.
+struct Meant {
+    text: String,
+    is_other: bool,
+}
+
+impl Meant {
+    /// With the signs that it was typed with.
+    fn as_typed(term: &Asked) -> Meant {
+        let quote = if term.how == How::Phrase { "\"" } else { "" };
+        let star = if term.how == How::Prefix { "*" } else { "" };
+        let not = if term.is_not { "-" } else { "" };
+        let title = if term.in_title { "title:" } else { "" };
+        Meant {
+            text: format!("{not}{title}{quote}{}{quote}{star}", term.text),
+            is_other: false,
+        }
+    }
+
+    fn by(term: &Asked, units: &[Unit]) -> Meant {
+        if units.iter().all(|unit| !unit.is_meant) {
+            return Meant::as_typed(term);
+        }
+        let words: Vec<_> = units.iter().map(|unit| unit.written.as_str()).collect();
+        let text = words.join(" ");
+        Meant {
+            is_other: true,
+            ..Meant::as_typed(&Asked {
+                text,
+                ..term.clone()
+            })
+        }
+    }
+}
+
+impl Unit {
+    fn meant(word: String) -> Unit {
+        Unit {
+            written: word.clone(),
+            forms: vec![(word, 1.0)],
+            is_meant: true,
+            ..Unit::default()
+        }
+    }
+
+    /// Characters that stand together: all pairs of them, or the one.
+    fn of_run(run: &[&Word]) -> Option<Unit> {
+        let pairs: Vec<_> = run.iter().filter(|word| word.kind == Kind::Pair).collect();
+        let run: Vec<String> = match pairs.is_empty() {
+            true => run.iter().map(|word| word.text.clone()).collect(),
+            false => pairs.iter().map(|word| word.text.clone()).collect(),
+        };
+        (!run.is_empty()).then(|| Unit {
+            written: run.join(""),
+            run,
+            ..Unit::default()
+        })
+    }
+
+    /// The form that weighs most, for phrases.
+    fn best(&self) -> Option<&str> {
+        self.forms.first().map(|(form, _)| form.as_str())
+    }
+}
+
+impl Wanted {
+    fn unit(&mut self, unit: &Unit) {
+        let term = self.words.len();
+        for (form, _) in &unit.forms {
+            self.want(form, term);
+        }
+        for pair in &unit.run {
+            self.want(pair, term);
+        }
+    }
+}
+
+/// What a term of the query says must be there, or must not.
+fn clause(term: &Asked, found: Box<dyn Lookup>) -> (Occur, Box<dyn Lookup>) {
+    match term.is_not {
+        true => (Occur::MustNot, Box::new(Excluded(found))),
+        false => (Occur::Must, found),
+    }
+}
+
+/// Where words are looked for, and how much that weighs.
+fn places(texts: &Texts) -> [(Field, f32); 10] {
+    [
+        (texts.title, WEIGHTS.title),
+        (texts.headings[0], WEIGHTS.headings[0]),
+        (texts.headings[1], WEIGHTS.headings[1]),
+        (texts.headings[2], WEIGHTS.headings[2]),
+        (texts.lead, WEIGHTS.lead),
+        (texts.body, WEIGHTS.body),
+        (texts.description, WEIGHTS.description),
+        (texts.keywords, WEIGHTS.keywords),
+        (texts.anchors, WEIGHTS.anchors),
+        (texts.path, WEIGHTS.path),
+    ]
+}
+
+fn forms(field: Field, forms: &[(String, f32)]) -> Vec<Box<dyn Lookup>> {
+    let form = |(word, weight): &(String, f32)| {
+        Box::new(BoostQuery::new(term(field, word), *weight)) as Box<dyn Lookup>
+    };
+    forms.iter().map(form).collect()
+}
+
+fn term(field: Field, word: &str) -> Box<dyn Lookup> {
+    let term = Term::from_field_text(field, word);
+    Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))
+}
+
+fn exact(field: Field, value: &str) -> TermQuery {
+    TermQuery::new(
+        Term::from_field_text(field, value),
+        IndexRecordOption::Basic,
+    )
+}
+
+/// Each form once, with the greatest weight that it has; in their order.
+fn dedup(forms: Vec<(String, f32)>) -> Vec<(String, f32)> {
+    let mut kept: Vec<(String, f32)> = Vec::with_capacity(forms.len());
+    for (form, weight) in forms {
+        match kept.iter_mut().find(|(known, _)| *known == form) {
+            Some((_, known)) => *known = known.max(weight),
+            None => kept.push((form, weight)),
+        }
+    }
+    kept
+}

@@ -1,0 +1,214 @@
+//! What a query asks for.
+//!
+//! `word other` are looked for anywhere; `"two words"` stand beside each other; `-word` must
+//! not be there; `word*` is the beginning of a word; `title:word` stands in the title;
+//! `site:example.org/docs` is a host or a folder.
+
+use crate::error::QueryError;
+
+/// Octets of a query, at most.
+pub const QUERY_OCTETS_MOST: usize = 4096;
+/// Words and phrases of a query that are looked at; those after them are not.
+const TERMS_MOST: usize = 32;
+
+/// A query, cut into its terms.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Query {
+    pub(crate) terms: Vec<Asked>,
+    /// Hosts and folders, one of which the page must lie in.
+    pub(crate) sites: Vec<String>,
+    /// Those that it must not lie in.
+    pub(crate) not_sites: Vec<String>,
+}
+
+/// One term of a query.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// As typed, without its signs.
+    pub(crate) text: String,
+    pub(crate) how: How,
+    pub(crate) is_not: bool,
+    pub(crate) in_title: bool,
+}
+
+/// How a term is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    Words,
+    Phrase,
+    Prefix,
+}
+
+impl Query {
+    /// Reads a query; any characters give one.
+    ///
+    /// # Errors
+    /// [`QueryError::TooLong`]
+    pub(crate) fn parse(text: &str) -> Result<Query, QueryError> {
+        if text.len() > QUERY_OCTETS_MOST {
+            return Err(QueryError::TooLong {
+                octets: text.len(),
+                most: QUERY_OCTETS_MOST,
+            });
+        }
+        let mut query = Query::default();
+        let mut rest = text;
+        while query.terms.len() < TERMS_MOST {
+            rest = rest.trim_start_matches(is_space);
+            if rest.is_empty() {
+                break;
+            }
+            rest = query.take(rest);
+        }
+        Ok(query)
+    }
+
+    /// Takes one term off the front.
+    fn take<'q>(&mut self, text: &'q str) -> &'q str {
+        let (is_not, text) = match text.strip_prefix('-') {
+            Some(rest) if rest.starts_with(|c: char| c.is_alphanumeric() || is_quote(c)) => {
+                (true, rest)
+            }
+            _ => (false, text),
+        };
+        if let Some(rest) = strip_label(text, "site:") {
+            let (site, rest) = word(rest);
+            let site = site.split_once("://").map_or(site, |(_, site)| site);
+            let site = site.trim_end_matches('/').to_lowercase();
+            if !site.is_empty() {
+                match is_not {
+                    true => self.not_sites.push(site),
+                    false => self.sites.push(site),
+                }
+            }
+            return rest;
+        }
+        let (in_title, text) = match strip_label(text, "title:") {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let (how, found, rest) = term(text);
+        if !found.trim().is_empty() {
+            self.terms.push(Asked {
+                text: found.to_owned(),
+                how,
+                is_not,
+                in_title,
+            });
+        }
+        rest
+    }
+}
+
+fn term(text: &str) -> (How, &str, &str) {
+    if let Some(quoted) = text.strip_prefix(is_quote) {
+        // A quotation that is not closed goes to the end.
+        let end = quoted.find(is_quote).unwrap_or(quoted.len());
+        let rest = quoted[end..].strip_prefix(is_quote).unwrap_or("");
+        return (How::Phrase, &quoted[..end], rest);
+    }
+    let (word, rest) = word(text);
+    match word.strip_suffix('*') {
+        Some(stem) => (How::Prefix, stem.trim_end_matches('*'), rest),
+        None => (How::Words, word, rest),
+    }
+}
+
+/// Up to the next space or quotation.
+fn word(text: &str) -> (&str, &str) {
+    let end = text
+        .find(|c| is_space(c) || is_quote(c))
+        .unwrap_or(text.len());
+    text.split_at(end)
+}
+
+/// `text` without `label`, where something follows it.
+fn strip_label<'q>(text: &'q str, label: &str) -> Option<&'q str> {
+    let begins = text.get(..label.len())?.eq_ignore_ascii_case(label);
+    let rest = &text[label.len()..];
+    (begins && rest.starts_with(|c| !is_space(c))).then_some(rest)
+}
+
+fn is_space(c: char) -> bool {
+    c.is_whitespace() || c.is_control()
+}
+
+fn is_quote(c: char) -> bool {
+    matches!(
+        c,
+        '"' | '\u{201C}' | '\u{201D}' | '\u{201E}' | '\u{AB}' | '\u{BB}'
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::Query;
+
+    fn check(text: &str, expected: Expect) {
+        let query = Query::parse(text).unwrap();
+        let mut lines: Vec<String> = Vec::new();
+        for term in &query.terms {
+            let not = if term.is_not { "not " } else { "" };
+            let title = if term.in_title { " in title" } else { "" };
+            lines.push(format!("{not}{:?} {:?}{title}", term.how, term.text));
+        }
+        lines.extend(query.sites.iter().map(|site| format!("site {site}")));
+        lines.extend(
+            query
+                .not_sites
+                .iter()
+                .map(|site| format!("not site {site}")),
+        );
+        expected.assert_eq(&lines.join("\n"));
+    }
+
+    #[test]
+    fn words_phrases_and_signs() {
+        check(
+            "read \"csv file\" -excel instal*",
+            expect![[r#"
+                Words "read"
+                Phrase "csv file"
+                not Words "excel"
+                Prefix "instal""#]],
+        );
+        check(
+            "title:install title:\"first steps\" -title:old",
+            expect![[r#"
+                Words "install" in title
+                Phrase "first steps" in title
+                not Words "old" in title"#]],
+        );
+        check(
+            "tea site:https://Example.org/docs/ -site:old.example.org",
+            expect![[r#"
+                Words "tea"
+                site example.org/docs
+                not site old.example.org"#]],
+        );
+    }
+
+    #[test]
+    fn signs_that_mean_nothing_are_text() {
+        check(
+            "--delay - 5 - 3",
+            expect![[r#"
+            Words "--delay"
+            Words "-"
+            Words "5"
+            Words "-"
+            Words "3""#]],
+        );
+        check(
+            "site: title: a:b",
+            expect![[r#"
+            Words "site:"
+            Words "title:"
+            Words "a:b""#]],
+        );
+        check("\"never closed", expect![[r#"Phrase "never closed""#]]);
+        check("\"\" \u{0}\u{7} *", expect![""]);
+    }
+}

@@ -1,0 +1,198 @@
+//! What only all pages together can tell: what they call each other, and which are the same.
+
+use std::collections::{HashMap, HashSet};
+
+use tantivy::schema::Value as _;
+use tantivy::{Searcher, TantivyDocument};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::document::{power_of_two, text_hash};
+use crate::error::IndexError;
+use crate::page::Page;
+use crate::schema::Fields;
+use crate::writer::IndexWriter;
+
+/// What others call a page: so many names at most, the most frequent first.
+const ANCHORS_MOST: usize = 16;
+/// A text that leads to more pages than this names none of them: `next`, `here`, `back`.
+const NAMES_MOST: usize = 8;
+
+/// What [`IndexWriter::reconcile`] did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reconciled {
+    /// Pages that a search can find.
+    pub pages: u64,
+    /// Pages that are left out since others have the same text.
+    pub duplicates: u64,
+    /// Pages that were taken out since their time is over.
+    pub expired: u64,
+    /// Pages that were written anew.
+    pub rewritten: u64,
+}
+
+impl Reconciled {
+    pub(crate) fn changed(&self) -> bool {
+        self.expired + self.rewritten > 0
+    }
+}
+
+pub(crate) fn reconcile(writer: &mut IndexWriter, now: i64) -> Result<Reconciled, IndexError> {
+    let searcher = searcher(writer)?;
+    let mut seen = Survey::default();
+    let is_over = |page: &Page| page.until.is_some_and(|until| until <= now);
+    each_page(writer, &searcher, |_, page| {
+        if !is_over(&page) {
+            seen.page(&page);
+        }
+        Ok(())
+    })?;
+    let twins = seen.twins();
+    let names = seen.names();
+    let mut done = Reconciled::default();
+    // Deletions and additions under way don't touch the segments that are read.
+    each_page(writer, &searcher, |writer, mut page| {
+        if is_over(&page) {
+            writer.drop_url(&page.url);
+            done.expired += 1;
+            return Ok(());
+        }
+        let key = key(&page.url);
+        let same_as = twins.get(&text_hash(&page)).filter(|url| **url != page.url);
+        let (linked_from, anchors) = names.get(&key).cloned().unwrap_or_default();
+        match same_as {
+            Some(_) => done.duplicates += 1,
+            None => done.pages += 1,
+        }
+        let is_as_it_was = page.same_as.as_ref() == same_as
+            && page.anchors == anchors
+            && power_of_two(page.linked_from) == power_of_two(linked_from);
+        if is_as_it_was {
+            return Ok(());
+        }
+        page.same_as = same_as.cloned();
+        page.anchors = anchors;
+        page.linked_from = linked_from;
+        done.rewritten += 1;
+        writer.put(&page)
+    })?;
+    Ok(done)
+}
+
+/// What one pass over all pages gathers.
+#[derive(Default)]
+struct Survey {
+    /// The URL that stands for each text, of those that have it: see [`stands_for`].
+    by_text: HashMap<u64, (String, bool)>,
+    here: HashSet<u64>,
+    texts: HashMap<Box<str>, u32>,
+    /// By the page that is linked: from how many pages, and how often under which text.
+    named: HashMap<u64, (u32, HashMap<u32, u32>)>,
+}
+
+impl Survey {
+    fn page(&mut self, page: &Page) {
+        let url = &page.url;
+        self.here.insert(key(url));
+        let text = self.by_text.entry(text_hash(page));
+        text.and_modify(|(first, has_twin)| {
+            *has_twin = true;
+            if stands_for(url, first) {
+                first.clone_from(url);
+            }
+        })
+        .or_insert_with(|| (url.clone(), false));
+        // One page has one vote for a page, and one for a name, however often it repeats them.
+        let (mut linked, mut said) = (HashSet::new(), HashSet::new());
+        for link in page.links.iter().filter(|link| link.url != *url) {
+            let target = key(&link.url);
+            let (count, names) = self.named.entry(target).or_default();
+            *count += u32::from(linked.insert(target));
+            if link.text.is_empty() {
+                continue;
+            }
+            let next = u32::try_from(self.texts.len()).unwrap_or(u32::MAX);
+            let text = *self.texts.entry(link.text.as_str().into()).or_insert(next);
+            if said.insert((target, text)) {
+                *names.entry(text).or_default() += 1;
+            }
+        }
+    }
+
+    fn twins(&mut self) -> HashMap<u64, String> {
+        let by_text = std::mem::take(&mut self.by_text);
+        let twins = by_text.into_iter().filter(|(_, (_, has_twin))| *has_twin);
+        twins.map(|(text, (url, _))| (text, url)).collect()
+    }
+
+    /// For each page that is here: from how many it is linked, and under which names.
+    fn names(mut self) -> HashMap<u64, (u32, Vec<String>)> {
+        let here = &self.here;
+        self.named.retain(|target, _| here.contains(target));
+        let mut targets: HashMap<u32, usize> = HashMap::new();
+        for text in self.named.values().flat_map(|(_, said)| said.keys()) {
+            *targets.entry(*text).or_default() += 1;
+        }
+        let is_name = |text: &u32| targets.get(text).is_some_and(|pages| *pages <= NAMES_MOST);
+        let texts: HashMap<u32, &str> = self.texts.iter().map(|(text, n)| (*n, &**text)).collect();
+        let of = |(linked, said): &(u32, HashMap<u32, u32>)| {
+            let said = said.iter().filter(|(text, _)| is_name(text));
+            let said = said.filter_map(|(text, count)| Some((*count, *texts.get(text)?)));
+            let mut said: Vec<(u32, &str)> = said.collect();
+            said.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
+            said.truncate(ANCHORS_MOST);
+            let mut said: Vec<_> = said.into_iter().map(|(_, text)| text.to_owned()).collect();
+            // So that more of the same votes change nothing.
+            said.sort_unstable();
+            (*linked, said)
+        };
+        self.named
+            .iter()
+            .map(|(target, said)| (*target, of(said)))
+            .collect()
+    }
+}
+
+/// Whether the first of two URLs stands for both: the shorter, which has the fewer folders and
+/// parameters as a rule; of two as long the first by its letters.
+fn stands_for(a: &str, b: &str) -> bool {
+    (a.len(), a) < (b.len(), b)
+}
+
+fn key(url: &str) -> u64 {
+    xxh3_64(url.as_bytes())
+}
+
+fn searcher(writer: &IndexWriter) -> Result<Searcher, IndexError> {
+    let error = IndexError::of(writer.dir());
+    let reader = writer.inner.index().reader_builder();
+    let reader = reader.reload_policy(tantivy::ReloadPolicy::Manual);
+    let reader: tantivy::IndexReader = reader.try_into().map_err(&error)?;
+    reader.reload().map_err(&error)?;
+    Ok(reader.searcher())
+}
+
+fn each_page(
+    writer: &mut IndexWriter,
+    searcher: &Searcher,
+    mut visit: impl FnMut(&mut IndexWriter, Page) -> Result<(), IndexError>,
+) -> Result<(), IndexError> {
+    let dir = writer.dir().to_path_buf();
+    for segment in searcher.segment_readers() {
+        let store = segment
+            .get_store_reader(2)
+            .map_err(IndexError::disk(&dir))?;
+        for document in store.iter::<TantivyDocument>(segment.alive_bitset()) {
+            let document = document.map_err(IndexError::of(&dir))?;
+            let page = stored(&writer.fields, &document)
+                .ok_or_else(|| IndexError::damaged(&dir, "a stored page can't be read"))?;
+            visit(writer, page)?;
+        }
+    }
+    Ok(())
+}
+
+/// The page that a document holds.
+pub(crate) fn stored(fields: &Fields, document: &TantivyDocument) -> Option<Page> {
+    let stored = document.get_first(fields.page)?.as_bytes()?;
+    serde_json::from_slice(stored).ok()
+}

@@ -1,0 +1,143 @@
+//! Which fields the index has, and in which format it lies on disk.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use tantivy::schema::{
+    FAST, Field, INDEXED, IndexRecordOption, STORED, STRING, Schema, TextFieldIndexing, TextOptions,
+};
+
+use crate::error::IndexError;
+
+/// The format of the index: another one is built anew from the archive.
+pub const FORMAT: u32 = 1;
+
+/// The file that names it. Written first.
+pub(crate) const FORMAT_FILE: &str = "format.json";
+
+/// The value of [`Fields::kind`] of a page that a search can find.
+pub(crate) const KIND_PAGE: &str = "page";
+/// That of one with the same text as another.
+pub(crate) const KIND_DUPLICATE: &str = "duplicate";
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Format {
+    format: u32,
+}
+
+/// The fields of a document.
+#[derive(Clone, Debug)]
+pub(crate) struct Fields {
+    /// The URL: what a page is replaced and deleted by.
+    pub(crate) url: Field,
+    /// [`KIND_PAGE`] or [`KIND_DUPLICATE`].
+    pub(crate) kind: Field,
+    /// Hosts and folders that it lies in, as `site:` names them.
+    pub(crate) site: Field,
+    pub(crate) host: Field,
+    pub(crate) language: Field,
+    pub(crate) texts: Texts,
+    /// [`Page`](crate::Page) as JSON.
+    pub(crate) page: Field,
+    /// A number for all that a duplicate has in common.
+    pub(crate) text_hash: Field,
+    /// From when on it is not to be shown.
+    pub(crate) until: Field,
+    /// How many pages link to it, as a power of two: a change of few moves nothing.
+    pub(crate) linked: Field,
+    pub(crate) fetched_at: Field,
+}
+
+/// The fields that words are looked up in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Texts {
+    pub(crate) title: Field,
+    /// Headings of the first level, then of the second, then of all others.
+    pub(crate) headings: [Field; 3],
+    /// The beginning of the main text.
+    pub(crate) lead: Field,
+    pub(crate) body: Field,
+    pub(crate) description: Field,
+    pub(crate) keywords: Field,
+    pub(crate) anchors: Field,
+    pub(crate) path: Field,
+}
+
+pub(crate) fn schema() -> (Schema, Fields) {
+    let mut schema = Schema::builder();
+    let words = |record| {
+        TextOptions::default().set_indexing_options(
+            TextFieldIndexing::default()
+                .set_tokenizer("raw")
+                .set_index_option(record),
+        )
+    };
+    let counted = words(IndexRecordOption::WithFreqs);
+    let placed = words(IndexRecordOption::WithFreqsAndPositions);
+    let fields = Fields {
+        url: schema.add_text_field("url", STRING),
+        kind: schema.add_text_field("kind", STRING),
+        site: schema.add_text_field("site", STRING),
+        host: schema.add_text_field("host", STRING),
+        language: schema.add_text_field("language", STRING),
+        texts: Texts {
+            title: schema.add_text_field("title", placed.clone()),
+            headings: ["h1", "h2", "h3"].map(|name| schema.add_text_field(name, placed.clone())),
+            lead: schema.add_text_field("lead", counted.clone()),
+            body: schema.add_text_field("body", placed),
+            description: schema.add_text_field("description", counted.clone()),
+            keywords: schema.add_text_field("keywords", counted.clone()),
+            anchors: schema.add_text_field("anchors", counted.clone()),
+            path: schema.add_text_field("path", counted),
+        },
+        page: schema.add_bytes_field("page", STORED),
+        text_hash: schema.add_u64_field("text_hash", FAST | INDEXED),
+        until: schema.add_i64_field("until", FAST),
+        linked: schema.add_u64_field("linked", FAST),
+        fetched_at: schema.add_i64_field("fetched_at", FAST),
+    };
+    (schema.build(), fields)
+}
+
+/// Whether `dir` holds an index of this format.
+///
+/// # Errors
+/// [`IndexError::Missing`], [`IndexError::OtherFormat`], or the disk.
+pub(crate) fn check_format(dir: &Path) -> Result<(), IndexError> {
+    let path = dir.join(FORMAT_FILE);
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(IndexError::Missing {
+                dir: dir.to_path_buf(),
+            });
+        }
+        Err(error) => return Err(IndexError::disk(&path)(error)),
+    };
+    let format: Format = serde_json::from_str(&text)
+        .map_err(|error| IndexError::damaged(dir, format!("{FORMAT_FILE}: {error}")))?;
+    match format.format {
+        FORMAT => Ok(()),
+        found => Err(IndexError::OtherFormat {
+            dir: dir.to_path_buf(),
+            found,
+            wanted: FORMAT,
+        }),
+    }
+}
+
+/// Says that what `dir` will hold is of this format.
+pub(crate) fn write_format(dir: &Path) -> Result<(), IndexError> {
+    fs::create_dir_all(dir).map_err(IndexError::disk(dir))?;
+    let path = dir.join(FORMAT_FILE);
+    let beside = dir.join("format.json.new");
+    let text = serde_json::to_vec(&Format { format: FORMAT }).unwrap_or_default();
+    let write = || {
+        fs::write(&beside, text)?;
+        fs::File::open(&beside)?.sync_all()?;
+        fs::rename(&beside, &path)
+    };
+    write().map_err(IndexError::disk(&path))
+}

@@ -1,0 +1,468 @@
+//! Searching: a query in, ranked pages out.
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use tantivy::collector::{Count, TopDocs};
+use tantivy::query::{BooleanQuery, Occur, Query as Lookup, RangeQuery};
+use tantivy::schema::Field;
+use tantivy::{
+    DocAddress, DocId, Index, ReloadPolicy, Searcher, SegmentReader, TantivyDocument, Term,
+};
+
+use crate::answer::{Answer, Hit, Section, Stats};
+use crate::error::{IndexError, QueryError};
+use crate::excerpt::{excerpt, joined, marked};
+use crate::lexicon::Lexicon;
+use crate::page::Page;
+use crate::plan::{Fit, Plan, Planner, WEIGHTS, Wanted};
+use crate::query::Query;
+use crate::reconcile::stored;
+use crate::schema::{Fields, KIND_DUPLICATE, KIND_PAGE, check_format, schema};
+use crate::words::Stemmer;
+
+/// Results are ranked up to here.
+pub const RESULTS_MOST: usize = 1000;
+/// An index of more octets is not checked whole when it is opened.
+const CHECKED_OCTETS_MOST: u64 = 256 << 20;
+/// Languages whose stems are looked up, those of most pages first.
+const LANGUAGES_MOST: usize = 6;
+
+/// What is wanted of a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SearchOptions {
+    /// Results, at most.
+    pub limit: usize,
+    /// Results that are skipped.
+    pub offset: usize,
+    /// The last word may not be typed to its end: words that begin with it fit too.
+    pub partial: bool,
+    /// Characters of an excerpt, at most.
+    pub excerpt: usize,
+    /// The time, in seconds since 1970 UTC: pages whose time is over are not shown.
+    pub now: i64,
+}
+
+impl Default for SearchOptions {
+    fn default() -> SearchOptions {
+        SearchOptions {
+            limit: 10,
+            offset: 0,
+            partial: false,
+            excerpt: 240,
+            now: 0,
+        }
+    }
+}
+
+/// Searches an index, and sees each commit of whoever writes it. May be shared by threads.
+#[derive(Debug)]
+pub struct SearchIndex {
+    dir: PathBuf,
+    seen: Mutex<Arc<Seen>>,
+}
+
+/// An index as of one commit.
+struct Seen {
+    stamp: Stamp,
+    searcher: Searcher,
+    fields: Fields,
+    languages: Vec<(String, u64)>,
+}
+
+/// What tells one commit from another: they replace `meta.json`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    modified: SystemTime,
+    octets: u64,
+    file: u64,
+}
+
+impl SearchIndex {
+    /// Opens the index in `dir`.
+    ///
+    /// # Errors
+    /// [`IndexError`]: none there, of another format, damaged, or the disk.
+    pub fn open(dir: &Path) -> Result<SearchIndex, IndexError> {
+        let seen = guarded(dir, || Seen::open(dir))?;
+        Ok(SearchIndex {
+            dir: dir.to_path_buf(),
+            seen: Mutex::new(Arc::new(seen)),
+        })
+    }
+
+    /// The pages that fit a query, best first.
+    ///
+    /// # Errors
+    /// [`IndexError`]: a query that can't be read, or a damaged index.
+    pub fn search(&self, query: &str, options: &SearchOptions) -> Result<Answer, IndexError> {
+        let asked = options.limit.saturating_add(options.offset);
+        if asked > RESULTS_MOST {
+            let most = RESULTS_MOST;
+            return Err(QueryError::TooFar { asked, most }.into());
+        }
+        let parsed = Query::parse(query)?;
+        let seen = self.seen();
+        guarded(&self.dir, || {
+            let search = Search {
+                seen: &seen,
+                options,
+            };
+            search
+                .run(query, &parsed)
+                .map_err(IndexError::of(&self.dir))
+        })
+    }
+
+    /// What is stored of a page; none where the index does not have it.
+    ///
+    /// # Errors
+    /// A damaged index.
+    pub fn page(&self, url: &str) -> Result<Option<Page>, IndexError> {
+        let seen = self.seen();
+        guarded(&self.dir, || {
+            seen.page(url).map_err(IndexError::of(&self.dir))
+        })
+    }
+
+    /// All pages that a search can find, one at a time, in no order of meaning.
+    ///
+    /// # Errors
+    /// That of `visit`, or a damaged index.
+    pub fn each_page<E: From<IndexError>>(
+        &self,
+        mut visit: impl FnMut(Page) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let seen = self.seen();
+        for segment in seen.searcher.segment_readers() {
+            let store = segment
+                .get_store_reader(2)
+                .map_err(IndexError::disk(&self.dir))?;
+            for document in store.iter::<TantivyDocument>(segment.alive_bitset()) {
+                let document = document.map_err(IndexError::of(&self.dir))?;
+                let page = stored(&seen.fields, &document)
+                    .ok_or_else(|| IndexError::damaged(&self.dir, "a stored page can't be read"))?;
+                if page.same_as.is_none() {
+                    visit(page)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What the index holds.
+    ///
+    /// # Errors
+    /// A damaged index, or the disk.
+    pub fn stats(&self) -> Result<Stats, IndexError> {
+        let seen = self.seen();
+        let octets = octets(&self.dir)?;
+        guarded(&self.dir, || {
+            seen.stats(octets).map_err(IndexError::of(&self.dir))
+        })
+    }
+
+    /// The last commit. While another index takes the place of this one, what was there stays.
+    fn seen(&self) -> Arc<Seen> {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if Stamp::of(&self.dir).is_some_and(|stamp| stamp != seen.stamp)
+            && let Ok(newer) = guarded(&self.dir, || Seen::open(&self.dir))
+        {
+            *seen = Arc::new(newer);
+        }
+        Arc::clone(&seen)
+    }
+}
+
+impl std::fmt::Debug for Seen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Seen")
+            .field("stamp", &self.stamp)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Seen {
+    fn open(dir: &Path) -> Result<Seen, IndexError> {
+        check_format(dir)?;
+        let error = IndexError::of(dir);
+        // Before the index itself: what comes in between is seen the next time.
+        let stamp = Stamp::of(dir).ok_or_else(|| IndexError::Missing {
+            dir: dir.to_path_buf(),
+        })?;
+        let index = Index::open_in_dir(dir).map_err(&error)?;
+        let (schema, fields) = schema();
+        if index.schema() != schema {
+            return Err(IndexError::damaged(
+                dir,
+                "its fields are not those of its format",
+            ));
+        }
+        if octets(dir)? <= CHECKED_OCTETS_MOST {
+            let broken = index.validate_checksum().map_err(&error)?;
+            if let Some(file) = broken.iter().next() {
+                let what = format!("{} is not as it was written", file.display());
+                return Err(IndexError::damaged(dir, what));
+            }
+        }
+        let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual);
+        let reader: tantivy::IndexReader = reader.try_into().map_err(&error)?;
+        let searcher = reader.searcher();
+        let languages = counted(&searcher, fields.language).map_err(&error)?;
+        Ok(Seen {
+            stamp,
+            searcher,
+            fields,
+            languages,
+        })
+    }
+
+    fn page(&self, url: &str) -> tantivy::Result<Option<Page>> {
+        let term = Term::from_field_text(self.fields.url, url);
+        let query = tantivy::query::TermQuery::new(term, tantivy::schema::IndexRecordOption::Basic);
+        let found = self
+            .searcher
+            .search(&query, &TopDocs::with_limit(1).order_by_score())?;
+        let Some((_, address)) = found.first() else {
+            return Ok(None);
+        };
+        let document: TantivyDocument = self.searcher.doc(*address)?;
+        Ok(stored(&self.fields, &document).filter(|page| page.same_as.is_none()))
+    }
+
+    fn stats(&self, octets: u64) -> tantivy::Result<Stats> {
+        let kinds = counted(&self.searcher, self.fields.kind)?;
+        let of = |kind: &str| {
+            kinds
+                .iter()
+                .find(|(name, _)| name == kind)
+                .map_or(0, |(_, n)| *n)
+        };
+        let mut fetched_at = None;
+        for segment in self.searcher.segment_readers() {
+            let column = segment.fast_fields().i64("fetched_at")?;
+            if segment.num_docs() > 0 {
+                fetched_at = fetched_at.max(Some(column.max_value()));
+            }
+        }
+        Ok(Stats {
+            pages: of(KIND_PAGE),
+            duplicates: of(KIND_DUPLICATE),
+            languages: self.languages.clone(),
+            hosts: counted(&self.searcher, self.fields.host)?,
+            octets,
+            fetched_at,
+        })
+    }
+}
+
+/// One search.
+struct Search<'a> {
+    seen: &'a Seen,
+    options: &'a SearchOptions,
+}
+
+impl Search<'_> {
+    fn run(&self, typed: &str, query: &Query) -> tantivy::Result<Answer> {
+        let mut plan = self.plan(query, Fit::Most)?;
+        let (mut total, mut found) = self.look_up(&plan)?;
+        if total == 0 {
+            plan = self.plan(query, Fit::Any)?;
+            (total, found) = self.look_up(&plan)?;
+        }
+        let mut results = Vec::new();
+        for (score, address) in found {
+            let document: TantivyDocument = self.seen.searcher.doc(address)?;
+            if let Some(page) = stored(&self.seen.fields, &document) {
+                results.push(self.hit(&page, score, &plan.wanted));
+            }
+        }
+        Ok(Answer {
+            query: typed.to_owned(),
+            total,
+            results,
+            did_you_mean: plan.did_you_mean,
+        })
+    }
+
+    fn plan(&self, query: &Query, fit: Fit) -> tantivy::Result<Plan> {
+        let Seen {
+            searcher,
+            fields,
+            languages,
+            ..
+        } = self.seen;
+        let languages = languages.iter().take(LANGUAGES_MOST);
+        let stemmers = languages
+            .map(|(language, _)| Stemmer::of((!language.is_empty()).then_some(language.as_str())));
+        let planner = Planner {
+            fields,
+            lexicon: Lexicon::new(searcher, &fields.texts),
+            stemmers: stemmers.collect(),
+            pages: searcher.num_docs(),
+            partial: self.options.partial,
+        };
+        planner.plan(query, fit)
+    }
+
+    /// How many pages fit, and the best that are asked for.
+    fn look_up(&self, plan: &Plan) -> tantivy::Result<(usize, Vec<(f32, DocAddress)>)> {
+        let options = self.options;
+        let lookup = self.in_time(plan.lookup.box_clone());
+        // Those with the same text as others are told apart when a run ends; until then they
+        // are left out here.
+        let most = (options.limit + options.offset).max(1) * 2;
+        let ranked = TopDocs::with_limit(most).tweak_score(|segment: &SegmentReader| {
+            let linked = segment.fast_fields().u64("linked").ok();
+            move |document: DocId, score: f32| {
+                let linked = linked.as_ref().and_then(|linked| linked.first(document));
+                #[expect(clippy::cast_precision_loss, reason = "at most 32")]
+                let linked = linked.unwrap_or(0) as f32;
+                score * (1.0 + WEIGHTS.linked * linked)
+            }
+        });
+        let searcher = &self.seen.searcher;
+        let (total, ranked) = searcher.search(&*lookup, &(Count, ranked))?;
+        let mut texts = std::collections::HashSet::new();
+        let mut kept = Vec::new();
+        let mut twins = 0;
+        for (score, address) in ranked {
+            let segment = searcher.segment_reader(address.segment_ord);
+            let hash = segment
+                .fast_fields()
+                .u64("text_hash")?
+                .first(address.doc_id);
+            match texts.insert(hash) {
+                true => kept.push((score, address)),
+                false => twins += 1,
+            }
+        }
+        let kept = kept.into_iter().skip(options.offset).take(options.limit);
+        Ok((total.saturating_sub(twins), kept.collect()))
+    }
+
+    /// Leaves out pages that are not to be shown any more.
+    fn in_time(&self, lookup: Box<dyn Lookup>) -> Box<dyn Lookup> {
+        let has_times = self.seen.searcher.segment_readers().iter().any(|segment| {
+            let times = segment.fast_fields().i64("until");
+            times.is_ok_and(|times| times.values.num_vals() > 0)
+        });
+        if !has_times {
+            return lookup;
+        }
+        let until = |at: i64| Term::from_field_i64(self.seen.fields.until, at);
+        let over = RangeQuery::new(
+            std::ops::Bound::Unbounded,
+            std::ops::Bound::Included(until(self.options.now)),
+        );
+        Box::new(BooleanQuery::new(vec![
+            (Occur::Must, lookup),
+            (Occur::MustNot, Box::new(over)),
+        ]))
+    }
+
+    fn hit(&self, page: &Page, score: f32, wanted: &Wanted) -> Hit {
+        let title = marked(page.name(), page.language.as_deref(), wanted);
+        let excerpt = excerpt(page, wanted, self.options.excerpt);
+        Hit {
+            url: page.url.clone(),
+            title: joined(&title),
+            excerpt: joined(&excerpt.parts),
+            score,
+            section: section(page, excerpt.at),
+            title_parts: title,
+            excerpt_parts: excerpt.parts,
+            language: page.language.clone(),
+            modified: page.modified,
+            fetched_at: page.fetched_at,
+        }
+    }
+}
+
+/// The section that a place in a page's text belongs to; none for what comes before the second
+/// heading: that is the page itself.
+fn section(page: &Page, at: usize) -> Option<Section> {
+    let under = page
+        .headings
+        .iter()
+        .skip(1)
+        .take_while(|heading| heading.at <= at);
+    let heading = under.last()?;
+    let id = heading.id.as_ref()?;
+    Some(Section {
+        heading: heading.text.clone(),
+        url: format!("{}#{id}", page.url),
+    })
+}
+
+/// Values of a field with the number of live pages that have it, most frequent first.
+fn counted(searcher: &Searcher, field: Field) -> tantivy::Result<Vec<(String, u64)>> {
+    let mut counts: std::collections::BTreeMap<String, u64> = std::collections::BTreeMap::new();
+    for segment in searcher.segment_readers() {
+        let index = segment.inverted_index(field)?;
+        let mut values = index.terms().stream()?;
+        while values.advance() {
+            let value = String::from_utf8_lossy(values.key()).into_owned();
+            let info = values.value().clone();
+            let mut pages = index
+                .read_postings_from_terminfo(&info, tantivy::schema::IndexRecordOption::Basic)?;
+            let alive = segment.alive_bitset();
+            let mut count = 0;
+            let mut page = tantivy::DocSet::doc(&pages);
+            while page != tantivy::TERMINATED {
+                count += u64::from(alive.is_none_or(|alive| alive.is_alive(page)));
+                page = tantivy::DocSet::advance(&mut pages);
+            }
+            if count > 0 {
+                *counts.entry(value).or_default() += count;
+            }
+        }
+    }
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    Ok(counts)
+}
+
+impl Stamp {
+    fn of(dir: &Path) -> Option<Stamp> {
+        let meta = fs::metadata(dir.join("meta.json")).ok()?;
+        #[cfg(unix)]
+        let file = std::os::unix::fs::MetadataExt::ino(&meta);
+        #[cfg(not(unix))]
+        let file = 0;
+        Some(Stamp {
+            modified: meta.modified().ok()?,
+            octets: meta.len(),
+            file,
+        })
+    }
+}
+
+/// Octets of the files in a directory.
+fn octets(dir: &Path) -> Result<u64, IndexError> {
+    let mut octets = 0;
+    for entry in fs::read_dir(dir).map_err(IndexError::disk(dir))? {
+        // A merge may take a file away meanwhile.
+        let length = entry
+            .and_then(|entry| entry.metadata())
+            .map(|meta| meta.len());
+        octets += length.unwrap_or(0);
+    }
+    Ok(octets)
+}
+
+/// Octets that are no index may lead the library beneath into a panic: that is a damaged index,
+/// and no more.
+fn guarded<T>(dir: &Path, search: impl FnOnce() -> Result<T, IndexError>) -> Result<T, IndexError> {
+    catch_unwind(AssertUnwindSafe(search)).unwrap_or_else(|panic| {
+        let words = panic
+            .downcast_ref::<&str>()
+            .map(|words| (*words).to_owned());
+        let words = words.or_else(|| panic.downcast_ref::<String>().cloned());
+        let words = words.unwrap_or_else(|| "its files contradict each other".to_owned());
+        Err(IndexError::damaged(dir, words))
+    })
+}

@@ -1,0 +1,66 @@
+//! The parts of a word that people also type apart.
+
+use std::ops::Range;
+
+/// The parts of `word`, cut at dots, underscores, apostrophes and colons, and where a capital
+/// begins anew. One part alone where there is nothing to cut.
+pub(super) fn parts(word: &str) -> Vec<Range<usize>> {
+    let mut parts = Vec::new();
+    let mut start = 0;
+    let mut chars = word.char_indices().peekable();
+    let mut before: Option<char> = None;
+    while let Some((at, c)) = chars.next() {
+        let after = chars.peek().map(|(_, c)| *c);
+        if is_joint(c) {
+            if start < at {
+                parts.push(start..at);
+            }
+            start = at + c.len_utf8();
+        } else if start < at && begins_anew(before, c, after) {
+            parts.push(start..at);
+            start = at;
+        }
+        before = Some(c);
+    }
+    if start < word.len() {
+        parts.push(start..word.len());
+    }
+    parts
+}
+
+fn is_joint(c: char) -> bool {
+    matches!(
+        c,
+        '.' | '_' | '\'' | '\u{2019}' | ':' | ',' | '\u{B7}' | '\u{FF0E}'
+    )
+}
+
+/// `parseHtml`: at H. `HTTPServer`: at S, as a small letter follows.
+fn begins_anew(before: Option<char>, c: char, after: Option<char>) -> bool {
+    c.is_uppercase()
+        && before.is_some_and(|before| {
+            before.is_lowercase() || before.is_uppercase() && after.is_some_and(char::is_lowercase)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parts;
+
+    #[track_caller]
+    fn check(word: &str, expected: &[&str]) {
+        let found: Vec<_> = parts(word).into_iter().map(|part| &word[part]).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn at_joints_and_capitals() {
+        check("word", &["word"]);
+        check("os.path", &["os", "path"]);
+        check("__init__", &["init"]);
+        check("parseHTMLPage", &["parse", "HTML", "Page"]);
+        check("3.14", &["3", "14"]);
+        check("iPhone", &["i", "Phone"]);
+        check("HTTP", &["HTTP"]);
+    }
+}

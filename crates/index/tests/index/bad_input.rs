@@ -1,0 +1,186 @@
+//! Indexes that are none, and queries that ask for nothing.
+
+use std::fs;
+
+use crawl_index::{
+    IndexError, IndexWriter, QUERY_OCTETS_MOST, QueryError, RESULTS_MOST, SearchIndex,
+    SearchOptions,
+};
+use expect_test::{Expect, expect};
+use proptest::prelude::*;
+
+use crate::support::{found, indexed, page, search, write};
+
+fn words_of(error: &IndexError, dir: &std::path::Path) -> String {
+    error.to_string().replace(&dir.display().to_string(), "DIR")
+}
+
+#[track_caller]
+fn check_open(prepare: impl FnOnce(&std::path::Path), expected: Expect) {
+    let dir = tempfile::tempdir().unwrap();
+    prepare(dir.path());
+    let error = SearchIndex::open(dir.path()).map(drop).unwrap_err();
+    expected.assert_eq(&words_of(&error, dir.path()));
+}
+
+#[test]
+fn directories_without_an_index() {
+    check_open(|_| {}, expect!["DIR holds no search index"]);
+    check_open(
+        |dir| fs::write(dir.join("format.json"), r#"{"format":0}"#).unwrap(),
+        expect!["the search index in DIR is of format 0, and this program reads 1"],
+    );
+    check_open(
+        |dir| fs::write(dir.join("format.json"), r#"{"form"#).unwrap(),
+        expect![
+            "the search index in DIR is damaged: format.json: EOF while parsing a string at line 1 column 6"
+        ],
+    );
+    check_open(
+        |dir| fs::write(dir.join("format.json"), r#"{"format":1}"#).unwrap(),
+        expect!["DIR holds no search index"],
+    );
+}
+
+#[test]
+fn damaged_indexes() {
+    let pages = [page("http://a.example/", "Tea", "words words words")];
+    check_open(
+        |dir| {
+            write(dir, &pages);
+            fs::write(dir.join("meta.json"), "{}").unwrap();
+        },
+        expect![[
+            r#"the search index in DIR is damaged: Data corrupted: 'Data corruption (in file `"meta.json"`): Meta file cannot be deserialized. Error("missing field `segments`", line: 1, column: 2). Content: "{}".'"#
+        ]],
+    );
+    // Each file in turn: cut, emptied, an octet changed, gone.
+    let whole = tempfile::tempdir().unwrap();
+    write(whole.path(), &pages);
+    for entry in fs::read_dir(whole.path()).unwrap() {
+        let name = entry.unwrap().file_name();
+        // Locks and the list of files to clear away are of no matter to a reader.
+        let is_segment = name.len() > 32 && !name.to_string_lossy().starts_with('.');
+        if !is_segment {
+            continue;
+        }
+        for damage in 0..4 {
+            let dir = tempfile::tempdir().unwrap();
+            for entry in fs::read_dir(whole.path()).unwrap() {
+                let path = entry.unwrap().path();
+                fs::copy(&path, dir.path().join(path.file_name().unwrap())).unwrap();
+            }
+            let file = dir.path().join(&name);
+            let mut octets = fs::read(&file).unwrap();
+            match damage {
+                0 => octets.truncate(octets.len() / 2),
+                1 => octets.clear(),
+                2 => {
+                    let middle = octets.len() / 2;
+                    octets[middle] ^= 0x55;
+                }
+                _ => fs::remove_file(&file).unwrap(),
+            }
+            if damage != 3 {
+                fs::write(&file, octets).unwrap();
+            }
+            // An error of one kind or the other, or an answer; no panic.
+            let error = SearchIndex::open(dir.path())
+                .and_then(|index| index.search("words", &SearchOptions::default()).map(drop));
+            let error = error.unwrap_err();
+            let is_named = matches!(error, IndexError::Damaged { .. } | IndexError::Disk { .. });
+            assert!(is_named, "{} {damage}: {error}", name.display());
+        }
+    }
+}
+
+#[test]
+fn two_writers_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let _first = IndexWriter::open(dir.path()).unwrap();
+    let error = IndexWriter::open(dir.path()).map(drop).unwrap_err();
+    expect!["another process writes to the search index in DIR"]
+        .assert_eq(&words_of(&error, dir.path()));
+}
+
+#[test]
+fn two_readers_are_not() {
+    let (dir, first) = indexed(&[page("http://a.example/", "Tea", "words")]);
+    let second = SearchIndex::open(dir.path()).unwrap();
+    assert_eq!(found(&first, "tea"), found(&second, "tea"));
+}
+
+#[test]
+fn an_empty_index_finds_nothing() {
+    let (_dir, index) = indexed(&[]);
+    for query in ["tea", "", "\"a b\"", "site:a.example", "te*", "-tea"] {
+        assert_eq!(found(&index, query), "", "{query}");
+    }
+    let stats = index.stats().unwrap();
+    assert_eq!((stats.pages, stats.fetched_at), (0, None));
+}
+
+#[test]
+fn queries_of_any_length() {
+    let (_dir, index) = indexed(&[page("http://a.example/", "Tea", "words")]);
+    let long = "tea ".repeat(QUERY_OCTETS_MOST / 4);
+    assert_eq!(search(&index, &long).total, 1);
+    let too_long = "x".repeat(100 << 10);
+    let error = index
+        .search(&too_long, &SearchOptions::default())
+        .unwrap_err();
+    expect!["the query has 102400 octets, and at most 4096 are read"].assert_eq(&error.to_string());
+    let far = SearchOptions {
+        offset: RESULTS_MOST,
+        ..SearchOptions::default()
+    };
+    let error = index.search("tea", &far).unwrap_err();
+    assert!(matches!(
+        error,
+        IndexError::Query(QueryError::TooFar { .. })
+    ));
+}
+
+#[test]
+fn queries_of_signs_alone() {
+    let (_dir, index) = indexed(&[page("http://a.example/", "Tea", "words")]);
+    for query in [
+        "",
+        " ",
+        "\u{0}\u{1}\u{7f}",
+        "\"",
+        "-",
+        "--",
+        "*",
+        "**",
+        "\"\"",
+        "site:",
+        "title:*",
+        "💡",
+    ] {
+        assert_eq!(search(&index, query).total, 0, "{query:?}");
+    }
+    assert_eq!(found(&index, "\u{0}tea\u{1b}"), "/");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn any_query_has_an_answer(query in r#"([a-z]{0,9}|["*:\-\u{0}-\u{20}é東👩‍👩 .]|site:|title:|\PC){0,24}"#) {
+        thread_local! {
+            static INDEX: (tempfile::TempDir, SearchIndex) = indexed(&[
+                page("http://a.example/", "Tea \u{1}", "words 東京 café -\"* \u{0}"),
+                page("http://a.example/2", "", "other words"),
+            ]);
+        }
+        INDEX.with(|(_, index)| {
+            for partial in [false, true] {
+                let options = SearchOptions { partial, ..SearchOptions::default() };
+                let answer = index.search(&query, &options).unwrap();
+                prop_assert!(answer.results.len() <= answer.total);
+            }
+            Ok(())
+        })?;
+    }
+}

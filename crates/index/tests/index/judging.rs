@@ -1,0 +1,176 @@
+//! Which pages get in, from their octets.
+
+use crawl_extractor::{ContentLimits, Given, Limits, read_page};
+use crawl_index::{Came, Page, judge};
+use crawl_policy::{PageDirectives, ProductToken, Profile};
+use crawl_weburl::canonicalize;
+use expect_test::{Expect, expect};
+
+fn judged(html: &str, headers: &[&str], usage: Option<&str>) -> Result<Page, String> {
+    let url = canonicalize(None, "http://a.example/docs/tea").unwrap();
+    let given = Given::default();
+    let (page, content) = read_page(
+        html.as_bytes(),
+        &given,
+        &Limits::default(),
+        &ContentLimits::default(),
+    );
+    let agent = ProductToken::new("crawl").unwrap();
+    let directives = PageDirectives::read(
+        headers.iter().copied(),
+        page.meta_pairs(),
+        &agent,
+        Profile::Rfc9309,
+    );
+    let came = Came {
+        url: &url,
+        at: 1_800_000_000,
+        page: &page,
+        content: &content,
+        directives: &directives,
+        search_refused: usage,
+        linked_canonical: None,
+    };
+    judge(&came).map_err(|why| why.to_string())
+}
+
+#[track_caller]
+fn refused(html: &str, expected: Expect) {
+    expected.assert_eq(&judged(html, &[], None).unwrap_err());
+}
+
+#[test]
+fn noindex_of_all_ages() {
+    refused(
+        "<meta name=robots content=noindex><p>Tea",
+        expect![[r#"noindex: <meta name="robots" content="noindex">"#]],
+    );
+    refused(
+        "<meta name=ROBOTS content='NONE'><p>Tea",
+        expect![[r#"noindex: <meta name="robots" content="NONE">"#]],
+    );
+    refused(
+        "<meta name=crawl content=noindex><p>Tea",
+        expect![[r#"noindex: <meta name="crawl" content="noindex">"#]],
+    );
+    let by_header = judged("<p>Tea", &["otherbot: nofollow", "noindex"], None).unwrap_err();
+    expect!["noindex: X-Robots-Tag: noindex"].assert_eq(&by_header);
+    assert!(judged("<meta name=otherbot content=noindex><p>Tea", &[], None).is_ok());
+}
+
+#[test]
+fn pages_whose_time_is_over() {
+    let at = |time: &str| format!("<meta name=robots content='unavailable_after: {time}'><p>Tea");
+    refused(
+        &at("2020-01-01"),
+        expect![[
+            r#"unavailable_after: <meta name="robots" content="unavailable_after: 2020-01-01">"#
+        ]],
+    );
+    let later = judged(&at("2100-01-01"), &[], None).unwrap();
+    assert_eq!(later.until, Some(4_102_444_800));
+}
+
+#[test]
+fn pages_that_stand_elsewhere() {
+    refused(
+        "<link rel=canonical href=/tea><p>Tea",
+        expect!["canonical: http://a.example/tea"],
+    );
+    refused(
+        "<meta name=URL content='http://master.example/tea'><p>Tea",
+        expect!["canonical: http://master.example/tea"],
+    );
+    for own in [
+        "<link rel=canonical href=tea>",
+        "<link rel=canonical href='http://a.example/docs/tea#top'>",
+        "<link rel=canonical href='file:///usr/share/tea.html'>",
+        "<meta name=url content='http://a.example/docs/tea'>",
+    ] {
+        assert!(judged(&format!("{own}<p>Tea"), &[], None).is_ok(), "{own}");
+    }
+}
+
+#[test]
+fn preferences_against_search() {
+    let refusal = judged("<p>Tea", &[], Some("Content-Usage: search=n")).unwrap_err();
+    expect!["usage: Content-Usage: search=n"].assert_eq(&refusal);
+}
+
+#[test]
+fn pages_that_are_not_there() {
+    refused("<title>404 Not Found</title><p>Sorry.", expect!["soft_404"]);
+    refused(
+        "<title>Shop</title><h1>Seite nicht gefunden</h1><p>Sorry.",
+        expect!["soft_404"],
+    );
+    refused("", expect!["empty"]);
+    let long = "words and words ".repeat(100);
+    for real in [
+        format!("<title>404 Not Found explained</title><p>{long}"),
+        "<title>Order 14042</title><p>Sorry.".to_owned(),
+        "<title>Lost and found</title><p>Sorry.".to_owned(),
+    ] {
+        assert!(judged(&real, &[], None).is_ok(), "{real}");
+    }
+}
+
+#[test]
+fn what_is_kept_of_a_page() {
+    let page = judged(
+        "<html lang=en-GB><title>Tea  time</title><meta name=description content='On tea.'>\
+         <meta name=keywords content='tea, leaves'><meta name=robots content='max-snippet:50'>\
+         <nav><a href=/>Home</a></nav>\
+         <main><h1 id=tea>Tea</h1><p>Water the <a href=leaves#top>« leaves »</a>, wait, and pour.\
+         <h2 id=pot>The pot</h2><p>Warm it. <a href=mailto:a@b>Mail</a></main>",
+        &[],
+        None,
+    )
+    .unwrap();
+    let json = serde_json::to_string_pretty(&page).unwrap();
+    expect![[r#"
+        {
+          "url": "http://a.example/docs/tea",
+          "title": "Tea time",
+          "headings": [
+            {
+              "level": 1,
+              "text": "Tea",
+              "id": "tea",
+              "at": 0
+            },
+            {
+              "level": 2,
+              "text": "The pot",
+              "id": "pot",
+              "at": 43
+            }
+          ],
+          "text": "Tea\nWater the « leaves », wait, and pour.\nThe pot\nWarm it. Mail",
+          "description": "On tea.",
+          "keywords": [
+            "tea",
+            "leaves"
+          ],
+          "language": "en",
+          "published": null,
+          "modified": null,
+          "fetched_at": 1800000000,
+          "until": null,
+          "max_snippet": 50,
+          "links": [
+            {
+              "url": "http://a.example/",
+              "text": "Home"
+            },
+            {
+              "url": "http://a.example/docs/leaves",
+              "text": "leaves"
+            }
+          ],
+          "anchors": [],
+          "linked_from": 0,
+          "same_as": null
+        }"#]]
+    .assert_eq(&json);
+}

@@ -1,0 +1,12 @@
+//! The index as those see it who write and search it.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests are tests, which the lint does not see"
+)]
+
+mod bad_input;
+mod judging;
+mod searching;
+mod support;
+mod writing;

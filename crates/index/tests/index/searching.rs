@@ -1,0 +1,286 @@
+//! What queries find, and in which order.
+
+use crawl_index::{Page, SearchIndex, SearchOptions};
+use expect_test::{Expect, expect};
+use tempfile::TempDir;
+
+use crate::support::{anchor, found, heading, indexed, page, search, shown};
+
+fn teas() -> (TempDir, SearchIndex) {
+    indexed(&[
+        page(
+            "http://a.example/green",
+            "Green tea",
+            "Leaves that are steamed.\nBrewing green tea takes water that does not boil.",
+        ),
+        page(
+            "http://a.example/black",
+            "Black tea",
+            "Oxidised leaves. Brew black tea with boiling water.\nGreen leaves make no black tea.",
+        ),
+        page(
+            "http://a.example/docs/kettle",
+            "Kettles",
+            "A kettle boils water for coffee and for brewing.",
+        ),
+        page(
+            "http://b.example/shop",
+            "Shop",
+            "Buy a teapot, a kettle and user_agent strings.",
+        ),
+    ])
+}
+
+#[track_caller]
+fn check(query: &str, expected: Expect) {
+    let (_dir, index) = teas();
+    expected.assert_eq(&found(&index, query));
+}
+
+#[test]
+fn words_in_titles_weigh_more() {
+    check("green tea", expect!["/green /black"]);
+    check("tea", expect!["/black /green"]);
+    check("kettle", expect!["/docs/kettle http://b.example/shop"]);
+}
+
+#[test]
+fn words_are_found_by_their_stems() {
+    check("brewed", expect!["/black /docs/kettle /green"]);
+    check("boil", expect!["/green /docs/kettle /black"]);
+    check("Kettles", expect!["/docs/kettle http://b.example/shop"]);
+}
+
+#[test]
+fn phrases_stand_as_typed() {
+    check("\"green tea\"", expect!["/green"]);
+    check("\"green leaves\"", expect!["/black"]);
+    check("\"leaves green\"", expect![""]);
+    check("\"steamed brewing\"", expect![""]);
+}
+
+#[test]
+fn words_can_be_left_out() {
+    check("tea -black", expect!["/green"]);
+    check("kettle -site:b.example", expect!["/docs/kettle"]);
+    check("tea -\"green leaves\"", expect!["/green"]);
+    check("-tea", expect![""]);
+}
+
+#[test]
+fn sites_are_hosts_domains_and_folders() {
+    check("kettle site:b.example", expect!["http://b.example/shop"]);
+    check(
+        "kettle site:http://a.example/docs/",
+        expect!["/docs/kettle"],
+    );
+    check(
+        "site:example kettle",
+        expect!["/docs/kettle http://b.example/shop"],
+    );
+    check("site:b.example", expect!["http://b.example/shop"]);
+    check("site:a.example/do kettle", expect![""]);
+}
+
+#[test]
+fn titles_can_be_asked_for() {
+    check("title:tea", expect!["/green /black"]);
+    check("title:\"green tea\"", expect!["/green"]);
+    check("title:leaves", expect![""]);
+}
+
+#[test]
+fn beginnings_stand_for_words() {
+    check("ket*", expect!["/docs/kettle http://b.example/shop"]);
+    check("ket", expect![""]);
+    check("oxi*", expect!["/black"]);
+}
+
+#[test]
+fn typing_errors_are_forgiven_and_named() {
+    check("oxidized", expect!["/black (oxidised?)"]);
+    check(
+        "kettel",
+        expect!["/docs/kettle http://b.example/shop (kettle?)"],
+    );
+    check("greentea", expect!["/green /black (green tea?)"]);
+    check("tea pot", expect!["http://b.example/shop"]);
+    check("zzzzzz", expect![""]);
+}
+
+#[test]
+fn names_are_found_by_their_parts() {
+    check("user_agent", expect!["http://b.example/shop"]);
+    check("agent", expect!["http://b.example/shop"]);
+    check("userAgent", expect!["http://b.example/shop"]);
+}
+
+#[test]
+fn the_last_word_may_be_unfinished() {
+    let (_dir, index) = teas();
+    let options = SearchOptions {
+        partial: true,
+        ..SearchOptions::default()
+    };
+    let urls = |query: &str| {
+        let answer = index.search(query, &options).unwrap();
+        answer
+            .results
+            .into_iter()
+            .map(|hit| hit.url)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(urls("black te")[0], "http://a.example/black");
+    assert_eq!(urls("ke").len(), 2);
+}
+
+#[test]
+fn excerpts_show_what_was_asked_for() {
+    let long = format!(
+        "{}\nThe samovar stands in the kitchen. It is hot.\n{}",
+        "Nothing of note. ".repeat(40),
+        "More of the same. ".repeat(40)
+    );
+    let (_dir, index) = indexed(&[page("http://a.example/", "Home & <b>hearth</b>", &long)]);
+    let answer = search(&index, "kitchens hearth");
+    let hit = &answer.results[0];
+    expect!["Home & <b>[hearth]</b>"].assert_eq(&shown(&hit.title_parts));
+    expect!["… The samovar stands in the [kitchen]. It is hot. More of the same. More of the same. More of the same. More of the same. More of the same. More of the same. More of the same. More of the same. More of the same. More of the same. More of the …"].assert_eq(&shown(&hit.excerpt_parts));
+    assert!(hit.excerpt.chars().count() <= 244, "{}", hit.excerpt);
+    let first = &search(&index, "title:home").results[0];
+    assert!(
+        first.excerpt.starts_with("Nothing of note."),
+        "{}",
+        first.excerpt
+    );
+}
+
+#[test]
+fn excerpts_lead_to_their_section() {
+    let text = "Tea\nAll about it.\nWater\nFresh water is best.";
+    let tea = Page {
+        headings: vec![
+            heading(1, "Tea", "tea", 0),
+            heading(2, "Water", "water", text.find("Water").unwrap()),
+        ],
+        ..page("http://a.example/tea", "Tea", text)
+    };
+    let (_dir, index) = indexed(&[tea]);
+    let section = search(&index, "fresh").results[0].section.clone().unwrap();
+    assert_eq!(section.heading, "Water");
+    assert_eq!(section.url, "http://a.example/tea#water");
+    assert_eq!(search(&index, "about").results[0].section, None);
+}
+
+#[test]
+fn ours_excerpts_are_as_short_as_the_page_wants() {
+    let secret = Page {
+        max_snippet: Some(0),
+        ..page(
+            "http://a.example/secret",
+            "Secret",
+            "The word is swordfish.",
+        )
+    };
+    let short = Page {
+        max_snippet: Some(10),
+        ..page(
+            "http://a.example/short",
+            "Short",
+            "The other word is swordfish, said the duck.",
+        )
+    };
+    let (_dir, index) = indexed(&[secret, short]);
+    for hit in search(&index, "swordfish").results {
+        let most = if hit.title == "Secret" {
+            0
+        } else {
+            10 + "… ".chars().count() * 2
+        };
+        assert!(hit.excerpt.chars().count() <= most, "{}", hit.excerpt);
+    }
+}
+
+#[test]
+fn what_others_call_a_page_finds_it() {
+    let links = vec![
+        anchor("http://a.example/m17", "sealing wax"),
+        anchor("http://a.example/m17", "next"),
+    ];
+    let from = Page {
+        links,
+        ..page("http://a.example/", "Home", "Welcome.")
+    };
+    let (_dir, index) = indexed(&[from, page("http://a.example/m17", "M17", "Red sticks.")]);
+    assert_eq!(found(&index, "sealing wax"), "/m17");
+    let stored = index.page("http://a.example/m17").unwrap().unwrap();
+    assert_eq!(stored.anchors, ["next", "sealing wax"]);
+    assert_eq!(stored.linked_from, 1);
+}
+
+#[test]
+fn languages_have_their_own_stems() {
+    let of = |language: &str, url: &str, title: &str, text: &str| Page {
+        language: Some(language.to_owned()),
+        ..page(url, title, text)
+    };
+    let (_dir, index) = indexed(&[
+        of(
+            "de",
+            "http://a.example/de",
+            "Häuser",
+            "Die Häuser der Straße.",
+        ),
+        of(
+            "fr",
+            "http://a.example/fr",
+            "Chevaux",
+            "Les chevaux mangent des pommes.",
+        ),
+        of(
+            "ja",
+            "http://a.example/ja",
+            "東京都の天気",
+            "東京都は晴れです。お茶。",
+        ),
+        of("zh", "http://a.example/zh", "北京", "北京是中国的首都"),
+        of("th", "http://a.example/th", "ภาษาไทย", "ภาษาไทยเป็นภาษา"),
+        of("ru", "http://a.example/ru", "Книги", "Читать книги полезно"),
+    ]);
+    for (query, expected) in [
+        ("haus", "/de"),
+        ("hauser", "/de"),
+        ("strasse", "/de"),
+        ("pomme", "/fr"),
+        ("東京", "/ja"),
+        ("茶", "/ja"),
+        ("首都", "/zh"),
+        ("ไทย", "/th"),
+        ("книга", "/ru"),
+        ("京东", ""),
+    ] {
+        assert_eq!(found(&index, query), expected, "{query}");
+    }
+}
+
+#[test]
+fn results_come_by_pages() {
+    let pages: Vec<_> = (0..30)
+        .map(|n| {
+            let url = format!("http://a.example/{n}");
+            page(&url, &format!("Page {n}"), &format!("common words {n}"))
+        })
+        .collect();
+    let (_dir, index) = indexed(&pages);
+    let mut urls = std::collections::BTreeSet::new();
+    for offset in [0, 10, 20] {
+        let options = SearchOptions {
+            offset,
+            ..SearchOptions::default()
+        };
+        let answer = index.search("common", &options).unwrap();
+        assert_eq!((answer.total, answer.results.len()), (30, 10));
+        urls.extend(answer.results.into_iter().map(|hit| hit.url));
+    }
+    assert_eq!(urls.len(), 30);
+}

@@ -1,0 +1,166 @@
+//! Commits, replacements, and what only all pages together tell.
+
+use crawl_index::{IndexWriter, Page, SearchIndex, SearchOptions};
+
+use crate::support::{NOTE, anchor, found, indexed, page, search, write};
+
+#[test]
+fn a_page_stands_once_as_it_was_put_last() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &[page("http://a.example/", "Old", "old words")]);
+    write(dir.path(), &[page("http://a.example/", "New", "new words")]);
+    let index = SearchIndex::open(dir.path()).unwrap();
+    assert_eq!(found(&index, "words"), "/");
+    assert_eq!(found(&index, "old"), "");
+    assert_eq!(index.stats().unwrap().pages, 1);
+}
+
+#[test]
+fn a_search_sees_each_commit_and_no_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = IndexWriter::open(dir.path()).unwrap();
+    writer.commit("0").unwrap();
+    let index = SearchIndex::open(dir.path()).unwrap();
+    assert_eq!(found(&index, "tea"), "");
+    writer
+        .put(&page("http://a.example/1", "Tea", "one"))
+        .unwrap();
+    assert_eq!(found(&index, "tea"), "");
+    writer.commit("1").unwrap();
+    assert_eq!(found(&index, "tea"), "/1");
+    writer.drop_url("http://a.example/1");
+    writer.commit("2").unwrap();
+    assert_eq!(found(&index, "tea"), "");
+    assert_eq!(index.page("http://a.example/1").unwrap(), None);
+}
+
+#[test]
+fn what_was_not_committed_is_gone_after_a_kill_and_the_note_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = IndexWriter::open(dir.path()).unwrap();
+    assert_eq!(writer.note(), None);
+    writer
+        .put(&page("http://a.example/1", "Tea", "one"))
+        .unwrap();
+    writer.commit("up to 1").unwrap();
+    writer
+        .put(&page("http://a.example/2", "Tea", "two"))
+        .unwrap();
+    drop(writer);
+    let writer = IndexWriter::open(dir.path()).unwrap();
+    assert_eq!(writer.note(), Some("up to 1"));
+    let index = SearchIndex::open(dir.path()).unwrap();
+    assert_eq!(found(&index, "tea"), "/1");
+}
+
+#[test]
+fn an_index_that_takes_the_place_of_another_is_seen() {
+    let (dir, beside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (here, there) = (dir.path().join("index"), beside.path().join("index"));
+    write(&here, &[page("http://a.example/old", "Tea", "one")]);
+    write(&there, &[page("http://a.example/new", "Tea", "two")]);
+    let index = SearchIndex::open(&here).unwrap();
+    assert_eq!(found(&index, "tea"), "/old");
+    std::fs::rename(&here, dir.path().join("gone")).unwrap();
+    assert_eq!(found(&index, "tea"), "/old");
+    std::fs::rename(&there, &here).unwrap();
+    assert_eq!(found(&index, "tea"), "/new");
+}
+
+#[test]
+fn pages_with_the_same_text_stand_once() {
+    let same = |url: &str| page(url, "Tea", "The very same words.");
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = IndexWriter::open(dir.path()).unwrap();
+    for url in ["http://a.example/tea?print=1", "http://a.example/tea"] {
+        writer.put(&same(url)).unwrap();
+    }
+    writer.commit(NOTE).unwrap();
+    let index = SearchIndex::open(dir.path()).unwrap();
+    // Before they are told apart for good, a search shows the better one.
+    assert_eq!(search(&index, "very same").results.len(), 1);
+    let done = writer.reconcile(NOTE, 0).unwrap();
+    assert_eq!((done.pages, done.duplicates), (1, 1));
+    assert_eq!(found(&index, "very same"), "/tea");
+    assert_eq!(index.page("http://a.example/tea?print=1").unwrap(), None);
+    assert_eq!(index.stats().unwrap().duplicates, 1);
+
+    // The other takes its place where it goes.
+    writer.drop_url("http://a.example/tea");
+    let done = writer.reconcile(NOTE, 0).unwrap();
+    assert_eq!((done.pages, done.duplicates), (1, 0));
+    assert_eq!(found(&index, "very same"), "/tea?print=1");
+}
+
+#[test]
+fn pages_without_text_are_not_the_same() {
+    let (_dir, index) = indexed(&[
+        page("http://a.example/1", "Untitled", ""),
+        page("http://a.example/2", "Untitled", " "),
+    ]);
+    assert_eq!(found(&index, "untitled"), "/1 /2");
+}
+
+#[test]
+fn pages_are_not_shown_after_their_time() {
+    let sale = Page {
+        until: Some(1000),
+        ..page("http://a.example/sale", "Sale", "Tea for less.")
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = IndexWriter::open(dir.path()).unwrap();
+    writer.put(&sale).unwrap();
+    writer
+        .put(&page("http://a.example/tea", "Tea", "Tea."))
+        .unwrap();
+    writer.reconcile(NOTE, 999).unwrap();
+    let index = SearchIndex::open(dir.path()).unwrap();
+    let count = |now| {
+        let options = SearchOptions {
+            now,
+            ..SearchOptions::default()
+        };
+        index.search("tea", &options).unwrap().total
+    };
+    assert_eq!((count(999), count(1000)), (2, 1));
+    assert_eq!(writer.reconcile(NOTE, 1000).unwrap().expired, 1);
+    assert_eq!(count(0), 1);
+}
+
+#[test]
+fn a_name_that_many_pages_share_names_none() {
+    let mut pages: Vec<_> = (0..20)
+        .map(|n| Page {
+            links: vec![
+                anchor(&format!("http://a.example/{}", (n + 1) % 20), "Next"),
+                anchor("http://a.example/7", "Seventh heaven"),
+            ],
+            ..page(
+                &format!("http://a.example/{n}"),
+                "Page",
+                &format!("number {n}"),
+            )
+        })
+        .collect();
+    pages[7].links.clear();
+    let (_dir, index) = indexed(&pages);
+    let seventh = index.page("http://a.example/7").unwrap().unwrap();
+    assert_eq!(seventh.anchors, ["Seventh heaven"]);
+    assert_eq!(seventh.linked_from, 19);
+}
+
+#[test]
+fn reconciling_twice_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let pages = [
+        Page {
+            links: vec![anchor("http://a.example/2", "two")],
+            ..page("http://a.example/1", "One", "first")
+        },
+        page("http://a.example/2", "Two", "second"),
+        page("http://a.example/2b", "Two", "second"),
+    ];
+    write(dir.path(), &pages);
+    let mut writer = IndexWriter::open(dir.path()).unwrap();
+    assert_eq!(writer.reconcile(NOTE, 0).unwrap().rewritten, 0);
+}
