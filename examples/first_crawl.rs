@@ -119,7 +119,7 @@ async fn crawl(seed: &str, output: &Path) -> Result<Summary, Box<dyn Error>> {
         config_text: "# set in examples/first_crawl.rs\n".to_owned(),
         seeds: vec![seed],
     };
-    // Nobody stops this crawl, and nobody watches it.
+    // Nobody stops this crawl, nobody watches or steers it.
     let (_stop, stopped) = watch::channel(Stop::No);
     let (progress, _watched) = watch::channel(Progress::default());
     Ok(crawl_engine::run(
@@ -127,6 +127,7 @@ async fn crawl(seed: &str, output: &Path) -> Result<Summary, Box<dyn Error>> {
         Controls {
             stop: stopped,
             progress,
+            commands: crawl_engine::commands().1,
         },
     )
     .await?)

@@ -150,6 +150,17 @@ pub struct RequestRow {
     pub wait_asked: Option<u64>,
 }
 
+/// A line of `state/delays.jsonl`: an operator set another delay while the crawl ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DelayRow {
+    /// From when on it holds, in milliseconds since the Unix epoch, UTC.
+    pub at: u64,
+    /// The host key that it holds for; null: every host.
+    pub host: Option<String>,
+    /// The least gap, in milliseconds; null: a run began, and `crawl.toml` holds again.
+    pub delay: Option<u64>,
+}
+
 /// A line of `excluded.jsonl`: a URL that was known and not asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExcludedRow {

@@ -3,7 +3,8 @@
 use std::error::Error;
 use std::fs;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crawl_archive::ArchiveError;
 use crawl_engine::{
@@ -19,6 +20,7 @@ use crawl_weburl::{CanonicalUrl, Naming, When, canonicalize};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
+use crate::control::{Clerk, Desk, Server};
 use crate::refusal::{NOTHING_DONE, Refusal};
 use crate::robots::profile_of;
 use crate::screen::{Screen, closing, exit_code, show, start_log};
@@ -99,17 +101,34 @@ async fn crawl(config: Config, screen: &Screen) -> Result<Result<Summary, Engine
     let (stop, stopped) = watch::channel(Stop::No);
     signals::listen(stop, screen.clone())?;
     let (progress, seen) = watch::channel(Progress::default());
-    let shown = tokio::spawn(show(screen.clone(), seen));
+    let (commander, commands) = crawl_engine::commands();
+    let desk = Arc::new(Desk::new(Clerk::Crawl(commander, seen.clone())));
+    let shown = tokio::spawn(show(screen.clone(), seen.clone()));
+    let served = tokio::spawn(serve(config.output.clone(), desk, seen));
     let controls = Controls {
         stop: stopped,
         progress,
+        commands,
     };
     let ended = crawl_engine::run(config, controls).await;
+    if let Ok(server) = served.await {
+        drop(server);
+    }
     // The sender went with the controls, so this ends; were it to panic, the crawl still
     // came to its end.
     let _ = shown.await;
     screen.clear();
     Ok(ended)
+}
+
+/// Listens for commands as soon as the crawl has its directory to itself.
+async fn serve(
+    output: PathBuf,
+    desk: Arc<Desk>,
+    mut opened: watch::Receiver<Progress>,
+) -> Option<Server> {
+    opened.changed().await.ok()?;
+    Server::start(&output, desk)
 }
 
 fn config(settings: &Settings, checked: &Checked) -> Config {
@@ -322,6 +341,7 @@ fn refusal(error: &EngineError, output: &Path) -> Refusal {
                 output.display()
             ))
         }
+        EngineError::Refused(why) => Refusal::usage(message).hint(why.hint()),
         EngineError::Pattern(_) => {
             Refusal::usage(message).hint("the syntax is that of https://docs.rs/regex")
         }

@@ -11,8 +11,9 @@ use crawl_policy::usage::Purpose;
 use crawl_policy::{ProductToken, Profile};
 use crawl_scheduler::Politeness;
 use crawl_weburl::CanonicalUrl;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
+use crate::control::Ask;
 use crate::traps::TrapRules;
 use crate::visits::Revisits;
 
@@ -173,8 +174,11 @@ impl HostBudget {
 pub struct Controls {
     /// Turned up, never down.
     pub stop: watch::Receiver<Stop>,
-    /// Receives a fresh state several times a second.
+    /// Receives a fresh state several times a second; the first as soon as the crawl has its
+    /// directory to itself.
     pub progress: watch::Sender<Progress>,
+    /// What the crawl is told while it runs: the end of [`commands`](crate::commands) that hears.
+    pub commands: mpsc::Receiver<Ask>,
 }
 
 /// How urgently the crawl is asked to end.
@@ -195,6 +199,8 @@ pub enum Phase {
     /// Going round the ring.
     #[default]
     Crawling,
+    /// Sending nothing until told to resume.
+    Paused,
     /// Waiting for what is in flight, sending nothing more.
     Draining,
     /// Writing what is derived at the end of a run.
@@ -206,6 +212,10 @@ pub enum Phase {
 pub struct Progress {
     /// What the crawl is doing.
     pub phase: Phase,
+    /// Whether it was told to pause, whatever it is doing.
+    pub is_paused: bool,
+    /// The number of the round, from 1.
+    pub round: u32,
     /// Rows of `pages.jsonl`, over all runs of the round.
     pub pages: u64,
     /// Pages without an answer or with a status of 400 and above, over all runs of the round.

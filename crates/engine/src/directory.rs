@@ -112,6 +112,16 @@ pub(crate) fn open(
     })
 }
 
+/// Opens the state alone of a crawl that does not run.
+pub(crate) fn open_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
+    match examine(dir)? {
+        true => open_frontier(dir, &dir.join("state")),
+        false => Err(EngineError::NothingToDo {
+            dir: dir.to_path_buf(),
+        }),
+    }
+}
+
 /// Whether `dir` holds a crawl; refuses one that holds something else.
 fn examine(dir: &Path) -> Result<bool, EngineError> {
     let entries = match fs::read_dir(dir) {

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use crawl_archive::LogFile;
 use crawl_archive::rows::RequestRow;
+use crawl_archive::{ArchiveError, LogFile};
 use crawl_fetcher::{Clock, Exchange, Failure, Fetcher};
 use crawl_policy::scope::Scope;
 use crawl_scheduler::{Restart, Spent, Tick};
@@ -16,6 +16,8 @@ use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
 use crate::config::{Config, Controls, Phase, Stop};
+use crate::control::Ask;
+use crate::delays::DelayLog;
 use crate::directory::{self, Directory};
 use crate::error::EngineError;
 use crate::finish;
@@ -52,6 +54,9 @@ pub async fn run(config: Config, mut controls: Controls) -> Result<Summary, Engi
     })?;
     let mut driver = Driver::start(&config, clock, fetcher, directory)?;
     let looped = driver.turn(&mut controls).await;
+    // Who still asks is told that it is too late.
+    controls.commands.close();
+    while controls.commands.try_recv().is_ok() {}
     controls
         .progress
         .send_modify(|progress| progress.phase = Phase::Writing);
@@ -65,6 +70,7 @@ struct Driver {
     fetcher: Arc<Fetcher>,
     ring: Ring,
     requests: LogFile,
+    delays: DelayLog,
     readers: Readers,
     writer: std::thread::JoinHandle<Result<Writer, EngineError>>,
     events: async_mpsc::UnboundedReceiver<Event>,
@@ -123,6 +129,8 @@ impl Driver {
             Restart::AfterKill
         };
         ring.suspect(journal.deaths());
+        ring.take_up_parked(now)?;
+        let delays = DelayLog::open(&config.output, now)?;
         if resumed {
             ring.restore(rest)?;
         }
@@ -163,6 +171,7 @@ impl Driver {
             fetcher,
             ring,
             requests,
+            delays,
             readers,
             writer,
             events,
@@ -178,6 +187,9 @@ impl Driver {
         let mut told = Instant::now();
         self.ring.begin(self.clock.now(), &mut effects);
         self.perform(&mut effects);
+        controls
+            .progress
+            .send_replace(self.ring.progress(self.clock.now()));
         loop {
             // The loop ends as effects of the last event were performed: a request is
             // logged before its host gets the next permit.
@@ -222,6 +234,7 @@ impl Driver {
                 Event::Broken(EngineError::Thread { what: "the writer".to_owned() })
             })),
             stop = stopped(&mut controls.stop) => Some(Event::Stop(stop)),
+            ask = next_command(&mut controls.commands) => Some(Event::Command(ask)),
             () = sleep => None,
         }
     }
@@ -247,17 +260,23 @@ impl Driver {
                     );
                 }
                 Effect::Log(row) => {
-                    if let Err(error) = self.requests.append(&row) {
-                        self.ring.handle(
-                            self.clock.now(),
-                            Event::Broken(error.into()),
-                            &mut Vec::new(),
-                        );
-                    }
+                    let noted = self.requests.append(&row);
+                    self.unless_broken(noted);
+                }
+                Effect::NoteDelay(row) => {
+                    let noted = self.delays.note(&row);
+                    self.unless_broken(noted);
                 }
                 Effect::Read(reading) => self.readers.take(Work::Read(reading)),
                 Effect::Write(item) => self.readers.take(Work::Pass(item)),
             }
+        }
+    }
+
+    fn unless_broken(&mut self, noted: Result<(), ArchiveError>) {
+        if let Err(error) = noted {
+            let broken = Event::Broken(error.into());
+            self.ring.handle(self.clock.now(), broken, &mut Vec::new());
         }
     }
 
@@ -296,6 +315,15 @@ impl Driver {
             resumed,
             excluded,
         ))
+    }
+}
+
+/// The next command.
+async fn next_command(commands: &mut async_mpsc::Receiver<Ask>) -> Ask {
+    match commands.recv().await {
+        Some(ask) => ask,
+        // Nobody is left who could tell us anything.
+        None => std::future::pending().await,
     }
 }
 

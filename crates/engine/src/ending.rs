@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crawl_scheduler::{PausedBy, Tick};
+use crawl_weburl::HostKey;
 
 use crate::ring::Ring;
 use crate::summary::{Ended, UnreachableHost};
@@ -16,9 +17,10 @@ const UNSETTLED_MAX: u64 = 512;
 const LONGEST_GAP: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Ring {
-    /// The end of this run by `--max-time`.
+    /// The end of this run by `--max-time`, for which a pause does not count.
     pub(crate) fn deadline(&self) -> Option<Tick> {
-        self.config.budgets.max_time.map(|time| self.started + time)
+        let time = self.config.budgets.max_time?;
+        Some(self.started + time + self.steering.paused())
     }
 
     /// The name of a budget of the whole crawl that leaves room for no further page.
@@ -50,10 +52,15 @@ impl Ring {
     pub(crate) fn natural_end(&mut self, now: Tick) -> Option<Ended> {
         let resting = self.scheduler.resting(now);
         match resting.soonest {
-            // Nothing can ever be issued: the work is done, or only full hosts hold some.
+            // Nothing can ever be issued: the work is done, or only hosts hold some that are
+            // parked or full.
             None => Some(
                 match (self.frontier.counts().pending, self.accounts.spent()) {
-                    (0, _) | (_, None) => Ended::Finished,
+                    (0, _) => Ended::Finished,
+                    _ if !resting.parked.is_empty() => {
+                        Ended::Unreachable(resting.parked.into_iter().map(parked).collect())
+                    }
+                    (_, None) => Ended::Finished,
                     (_, Some(budget)) => Ended::Budget(budget),
                 },
             ),
@@ -68,12 +75,21 @@ impl Ring {
                         .why_unreachable(&rest.host)
                         .unwrap_or_else(|| paused_words(rest.why)),
                     host: rest.host,
-                    next_try: rest.until,
+                    next_try: Some(rest.until),
                 });
+                let hosts = hosts.chain(resting.parked.into_iter().map(parked));
                 Some(Ended::Unreachable(hosts.collect()))
             }
             Some(_) => None,
         }
+    }
+}
+
+fn parked(host: HostKey) -> UnreachableHost {
+    UnreachableHost {
+        host,
+        why: "it is parked".to_owned(),
+        next_try: None,
     }
 }
 

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use crawl_archive::ArchiveError;
 use crawl_frontier::{FrontierError, OpenError};
 
+use crate::control::Refused;
+
 /// Why a crawl could not start, or had to stop. What was fetched before stays readable.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -44,6 +46,9 @@ pub enum EngineError {
     /// The fetcher can't be built from its configuration.
     #[error(transparent)]
     Fetcher(#[from] crawl_fetcher::SetupError),
+    /// What was told to a crawl can't be done.
+    #[error(transparent)]
+    Refused(#[from] Refused),
     /// A file could not be read or written.
     #[error("`{}`: {source}", path.display())]
     Disk {

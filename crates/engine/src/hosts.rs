@@ -129,9 +129,10 @@ impl Ring {
         }
     }
 
-    /// Another crawl may ask a host that has nothing to do.
+    /// Another crawl may ask a host that has nothing to do, or is parked.
     pub(crate) fn free_if_idle(&mut self, host: &HostKey) {
-        if self.scheduler.is_idle(host) && self.accounts.leases(host) == 0 {
+        let is_free = self.scheduler.is_idle(host) || self.scheduler.is_parked(host);
+        if is_free && self.accounts.leases(host) == 0 {
             self.locks.free(host);
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crawl_archive::Encoded;
-use crawl_archive::rows::{ExcludedRow, LinkRow, PageRow, RequestRow, RobotsVerdict};
+use crawl_archive::rows::{DelayRow, ExcludedRow, LinkRow, PageRow, RequestRow, RobotsVerdict};
 use crawl_fetcher::robots::Compiled;
 use crawl_fetcher::{Exchange, Failure, Request, Room, Validators};
 use crawl_frontier::{Admission, Exclusion, Lease, Outcome};
@@ -14,7 +14,9 @@ use crawl_scheduler::{Permit, Spent};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use crate::config::Stop;
+use crate::control::{Answer, Answering, Ask, Refused};
 use crate::error::EngineError;
+use crate::steer::Order;
 use crate::summary::{Changes, SeedFailure};
 use crate::traps::Came;
 use crate::visits::{DocumentState, Found, Past};
@@ -111,6 +113,8 @@ pub enum Event {
     Committed(Committed),
     /// The world outside asks to end.
     Stop(Stop),
+    /// The world outside tells us something, or asks.
+    Command(Ask),
     /// A part of the engine failed; the crawl ends.
     Broken(EngineError),
 }
@@ -131,6 +135,8 @@ pub enum Effect {
     },
     /// Note a request in `requests.jsonl`, before its host gets another permit.
     Log(RequestRow),
+    /// Note in `state/delays.jsonl` that a delay is another, before it holds.
+    NoteDelay(DelayRow),
     /// Read an exchange and hand the result to the writer.
     Read(Box<Reading>),
     /// Hand this to the writer.
@@ -219,6 +225,8 @@ pub enum Item {
     Broken(String),
     /// A host's state, changed by a request that settled nothing.
     Host(HostState),
+    /// What a person told us, to be answered when it is durable.
+    Order(Ordered),
 }
 
 impl Item {
@@ -229,6 +237,13 @@ impl Item {
             _ => 1,
         }
     }
+}
+
+/// What is made durable of a command, and the place for its answer.
+#[derive(Debug)]
+pub struct Ordered {
+    pub(crate) order: Order,
+    pub(crate) answer: Answering,
 }
 
 /// A settled page.
@@ -317,6 +332,8 @@ pub struct Committed {
     pub seeds_failed: Vec<SeedFailure>,
     /// Links that name nothing a crawler can ask for, by reason.
     pub unusable: HashMap<&'static str, u64>,
+    /// What commands came to that are durable now.
+    pub(crate) answers: Vec<(Answering, Result<Answer, Refused>)>,
 }
 
 /// Sums over all runs of a crawl; durable.

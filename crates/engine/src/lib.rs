@@ -14,6 +14,8 @@
 
 mod accounts;
 mod config;
+mod control;
+mod delays;
 mod directory;
 mod documents;
 mod driver;
@@ -37,6 +39,7 @@ mod rules;
 #[cfg(test)]
 mod simulated;
 mod start;
+mod steer;
 mod summary;
 mod suspects;
 mod traps;
@@ -47,11 +50,13 @@ mod writer;
 pub use config::{
     Budgets, Config, Controls, Forbidden, HostBudget, Phase, Progress, Resources, ScopeRules, Stop,
 };
+pub use control::{Answer, Ask, Command, Commander, LatestPage, Live, Refused, commands};
 pub use driver::run;
 pub use error::EngineError;
-pub use item::{Effect, Event, Item, Job, Judged};
+pub use item::{Effect, Event, Item, Job, Judged, Ordered};
 pub use locks::HostLocks;
 pub use ring::{Next, Ring};
+pub use steer::{park_at_rest, unpark_at_rest};
 pub use summary::{Changes, Ended, SeedFailure, Summary, UnreachableHost};
 pub use traps::TrapRules;
 pub use visits::{Past, Revisits};

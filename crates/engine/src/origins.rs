@@ -28,7 +28,7 @@ const MOST_STRANGE: usize = 20;
 const MOST_PER_HOST: u32 = 4;
 
 /// The least gap at a host that the operator does not answer for.
-const LEAST_GAP: Duration = Duration::from_millis(200);
+pub(crate) const LEAST_GAP: Duration = Duration::from_millis(200);
 
 /// May pages of an origin be judged now?
 pub(crate) enum Standing {
@@ -95,6 +95,11 @@ impl Origins {
             unreachable: HashMap::new(),
             strange: Vec::new(),
         }
+    }
+
+    /// Some host is asked more quickly from now on than a host of others may be.
+    pub(crate) fn be_quick(&mut self) {
+        self.is_quick = true;
     }
 
     /// Whether this run knows the origin already.
@@ -186,7 +191,9 @@ impl Origins {
     ) -> RobotsState {
         match compiled.state(now, &self.times) {
             RobotsState::InForce { mut asks, until }
-                if !self.own_site && self.is_quick && is_public(&compiled.copy.origin, address) =>
+                if !self.own_site
+                    && self.is_quick
+                    && may_be_anothers(&compiled.copy.origin.host_key(), address) =>
             {
                 asks.crawl_delay = Some(asks.crawl_delay.unwrap_or_default().max(LEAST_GAP));
                 RobotsState::InForce { asks, until }
@@ -318,8 +325,7 @@ fn is_quick(politeness: &Politeness) -> bool {
 }
 
 /// Whether a host may be someone else's: any but those at loopback and private addresses.
-fn is_public(origin: &Origin, address: Option<IpAddr>) -> bool {
-    let host = origin.host_key();
+pub(crate) fn may_be_anothers(host: &HostKey, address: Option<IpAddr>) -> bool {
     let host = host.host();
     let literal = || host.trim_matches(['[', ']']).parse().ok();
     match address.or_else(literal).map(classify) {

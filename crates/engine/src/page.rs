@@ -234,6 +234,8 @@ impl Ring {
         let status = result.as_ref().map_or(0, |exchange| exchange.status);
         if !(is_guess(&lease) && (400..500).contains(&status)) {
             self.accounts.settled(&host);
+            let answered = result.is_ok().then_some(status);
+            self.steering.settled(&lease.url, answered, now);
         }
         let host = self.host_state(&host);
         match result {

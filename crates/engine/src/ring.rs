@@ -19,6 +19,7 @@ use crate::locks::HostLocks;
 use crate::origins::Origins;
 use crate::request_log;
 use crate::rounds;
+use crate::steer::Steering;
 use crate::summary::{Ended, SeedFailure};
 use crate::suspects::Suspects;
 use crate::traps::Watch;
@@ -62,6 +63,7 @@ pub struct Ring {
     pub(crate) leases_out: u64,
     pub(crate) sequence: u64,
     pub(crate) stop: Stop,
+    pub(crate) steering: Steering,
     pub(crate) ending: Option<Ended>,
     pub(crate) broken: Option<EngineError>,
     pub(crate) robots_requests: u64,
@@ -117,6 +119,7 @@ impl Ring {
             leases_out: 0,
             sequence: 0,
             stop: Stop::No,
+            steering: Steering::default(),
             ending: None,
             broken: None,
             robots_requests: 0,
@@ -155,6 +158,7 @@ impl Ring {
                 }
             }
             Event::Stop(stop) => self.stop = self.stop.max(stop),
+            Event::Command(ask) => self.told(now, ask, out),
             Event::Broken(error) => self.fail(error),
         }
     }
@@ -169,17 +173,12 @@ impl Ring {
             return Next::Done;
         }
         self.note_nothing_waits(now);
-        let mut wake = self.deadline();
+        let is_paused = self.steering.is_paused();
+        let mut wake = self.deadline().filter(|_| !is_paused);
         if self.ending.is_none() && wake.is_some_and(|deadline| deadline <= now) {
             self.ending = Some(Ended::Budget("max-time"));
         }
-        while self.ending.is_none()
-            && self.unsettled < self.unsettled_max()
-            && self.broken.is_none()
-            && self.unsettled_octets < UNSETTLED_OCTETS_MAX
-            && !self.is_behind(now)
-            && !self.reads_alone()
-        {
+        while self.ending.is_none() && !is_paused && self.has_room(now) {
             if let Some(budget) = self.spent_budget() {
                 if self.leases_out > 0 {
                     break;
@@ -197,10 +196,10 @@ impl Ring {
             }
         }
         self.let_hosts_go(now);
-        if self.in_flight == 0 && self.unsettled == 0 && self.ending.is_none() {
+        if self.in_flight == 0 && self.unsettled == 0 && self.ending.is_none() && !is_paused {
             self.end_turn();
             self.ending = self.natural_end(now);
-            let is_over = matches!(self.ending, Some(Ended::Finished | Ended::Budget(_)));
+            let is_over = self.ending.as_ref().is_some_and(Ended::is_for_good);
             if is_over && self.next_turn(now) {
                 self.ending = None;
                 return self.advance(now, out);
@@ -240,9 +239,13 @@ impl Ring {
         Progress {
             phase: if self.ending.is_some() || self.stop != Stop::No {
                 Phase::Draining
+            } else if self.steering.is_paused() {
+                Phase::Paused
             } else {
                 Phase::Crawling
             },
+            is_paused: self.steering.is_paused(),
+            round: self.visits.round.number,
             pages: of_round.pages,
             failed: of_round.failed,
             excluded: counts.excluded + counts.deferred,
@@ -297,6 +300,15 @@ impl Ring {
                 self.scheduler.give_back(now, permit);
             }
         }
+    }
+
+    /// Whether another request may be added to what is under way and on its way to the disk.
+    fn has_room(&self, now: Tick) -> bool {
+        self.unsettled < self.unsettled_max()
+            && self.broken.is_none()
+            && self.unsettled_octets < UNSETTLED_OCTETS_MAX
+            && !self.is_behind(now)
+            && !self.reads_alone()
     }
 
     /// Whether what ended lately waits for the disk for so long that no more is to be added:
@@ -375,6 +387,10 @@ impl Ring {
             // As of now, not of the commit: a lease may have been given back meanwhile.
             let urls = self.frontier.pending(&origin);
             self.wake(now, &origin, urls);
+        }
+        for (answer, done) in committed.answers {
+            // Who asked may be gone.
+            let _ = answer.send(done);
         }
         self.seeds_failed.extend(committed.seeds_failed);
         for (why, count) in committed.unusable {

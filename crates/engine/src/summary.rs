@@ -19,8 +19,19 @@ pub enum Ended {
     Budget(&'static str),
     /// The user asked for it; the same command goes on.
     Interrupted,
-    /// Only hosts are left that rest or can't be reached, for longer than allowed.
+    /// Only hosts are left that are parked, or rest or can't be reached for longer than allowed.
     Unreachable(Vec<UnreachableHost>),
+}
+
+impl Ended {
+    /// Nothing that is left will ever be asked for in this run, however long it goes on.
+    pub(crate) fn is_for_good(&self) -> bool {
+        match self {
+            Ended::Finished | Ended::Budget(_) => true,
+            Ended::Interrupted => false,
+            Ended::Unreachable(hosts) => hosts.iter().all(|host| host.next_try.is_none()),
+        }
+    }
 }
 
 /// A host that was waited for in vain.
@@ -30,8 +41,8 @@ pub struct UnreachableHost {
     pub host: HostKey,
     /// What it said, or what failed.
     pub why: String,
-    /// When it may next be asked.
-    pub next_try: Tick,
+    /// When it may next be asked; none for one that is parked.
+    pub next_try: Option<Tick>,
 }
 
 /// A seed that could not be fetched.

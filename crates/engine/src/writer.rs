@@ -18,11 +18,15 @@ use crawl_frontier::{
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, HostKey};
 
+use crate::control::Answer;
 use crate::directory::{META_SCOPE_SEEDS, META_TOTALS};
 use crate::error::EngineError;
-use crate::item::{Committed, HostState, Item, PageItem, RobotsItem, Totals, excluded_row};
+use crate::item::{
+    Committed, HostState, Item, Ordered, PageItem, RobotsItem, Totals, excluded_row,
+};
 use crate::links::PRIORITY_GUESS;
 use crate::rounds::seconds;
+use crate::steer::{META_PARKED, Order};
 use crate::summary::SeedFailure;
 use crate::traps::{self, Came, META_TRAPS, Shared, admission_of};
 use crate::visits::{Change, Found, Past, Visits};
@@ -49,6 +53,8 @@ pub(crate) struct Writer {
     scope_seeds: BTreeSet<CanonicalUrl>,
     /// The sequence of the newest state of each host that was kept.
     newest: HashMap<HostKey, u64>,
+    /// The number of the newest list of parked hosts that was kept.
+    newest_parked: u64,
     traps: Option<Shared>,
 }
 
@@ -67,6 +73,7 @@ impl Writer {
             visits,
             scope_seeds: scope_seeds.into_iter().collect(),
             newest: HashMap::new(),
+            newest_parked: 0,
             traps: None,
         }
     }
@@ -118,6 +125,7 @@ impl Writer {
             scope_seeds: &mut self.scope_seeds,
             scope_grew: false,
             newest: &mut self.newest,
+            newest_parked: &mut self.newest_parked,
             traps: self.traps.as_ref(),
             committed: Committed {
                 items: group.iter().map(Item::weight).sum(),
@@ -142,6 +150,7 @@ struct Group<'a> {
     scope_seeds: &'a mut BTreeSet<CanonicalUrl>,
     scope_grew: bool,
     newest: &'a mut HashMap<HostKey, u64>,
+    newest_parked: &'a mut u64,
     traps: Option<&'a Shared>,
     committed: Committed,
 }
@@ -190,6 +199,7 @@ impl Group<'_> {
                 self.keep_host(Some(&host));
                 Ok(())
             }
+            Item::Order(ordered) => self.order(ordered),
         }
     }
 
@@ -237,6 +247,37 @@ impl Group<'_> {
             }
         }
         self.admit(seeds).map(drop)
+    }
+
+    /// What a person told us.
+    fn order(&mut self, ordered: Ordered) -> Result<(), EngineError> {
+        let Ordered { order, answer } = ordered;
+        let done = match order {
+            Order::Parked { number, hosts } => {
+                // Items overtake each other, and an older list must not outlive a newer one.
+                if number > *self.newest_parked {
+                    *self.newest_parked = number;
+                    self.transaction.keep_meta(META_PARKED, &hosts);
+                }
+                Ok(Answer::Done)
+            }
+            Order::Add { seed, refused } => {
+                let url = seed.url.clone();
+                let is_new = self.admit(vec![*seed])? != [Admitted::Known];
+                let before = self.visits.round.began;
+                match refused {
+                    Some(why) if !is_new && !self.transaction.visit_again(&url, before)? => {
+                        Err(why)
+                    }
+                    _ => {
+                        self.keep_scope_seed(&url);
+                        Ok(Answer::Done)
+                    }
+                }
+            }
+        };
+        self.committed.answers.push((answer, done));
+        Ok(())
     }
 
     fn keep_scope_seed(&mut self, url: &CanonicalUrl) {

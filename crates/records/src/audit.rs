@@ -2,11 +2,12 @@
 //!
 //! Nothing here is the scheduler's or the fetcher's own code: gaps and waits come from the
 //! rows of `requests.jsonl`, rules from the archived answers to requests for robots.txt, and
-//! what was asked of the crawl from `crawl.toml`.
+//! what was asked of the crawl from `crawl.toml` and `state/delays.jsonl`.
 
 mod cache;
 mod copies;
 mod decode;
+mod delays;
 mod exchange;
 mod findings;
 mod hosts;
@@ -25,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::RecordsError;
 use crate::rows::{Rows, excluded, pages, requests};
 use copies::Copies;
+use delays::Delays;
 use exchange::Exchanges;
 use findings::{Findings, Source};
 use hosts::Hosts;
@@ -115,6 +117,7 @@ impl Cited {
 /// An audit under way.
 struct Trial<'a> {
     terms: &'a Terms,
+    delays: Delays,
     /// None where there is no archive.
     copies: Option<Copies>,
     hosts: Hosts,
@@ -154,6 +157,7 @@ pub fn audit(dir: &Path) -> Result<Audit, RecordsError> {
     let mut trial = Trial {
         copies: exchanges.map(|exchanges| Copies::new(exchanges, &terms)),
         terms: &terms,
+        delays: Delays::read(dir)?,
         hosts: Hosts::default(),
         findings: Findings::default(),
     };

@@ -35,7 +35,7 @@ pub use error::RecordsError;
 pub use explain::{Explanation, StateRead, explain};
 pub use hosts::{Gaps, HostReport, RobotsReport, Waits};
 pub use report::{About, Excluded, Pages, Report, Requests, report, write_report};
-pub use rows::{Rows, excluded, links, pages, requests};
+pub use rows::{Rows, delays, excluded, links, pages, requests};
 
 pub use crawl_archive::rows::{
     ExcludedRow, LinkRow, PageRow, RequestRow, RobotsVerdict, WarcPlace,

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, ErrorKind};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
-use crawl_archive::rows::{ExcludedRow, LinkRow, PageRow, RequestRow};
+use crawl_archive::rows::{DelayRow, ExcludedRow, LinkRow, PageRow, RequestRow};
 use serde::de::DeserializeOwned;
 
 use crate::error::RecordsError;
@@ -40,6 +40,14 @@ pub fn excluded(dir: &Path) -> Result<Rows<ExcludedRow>, RecordsError> {
 /// As for [`Rows`]; a file that is missing has no rows.
 pub fn links(dir: &Path) -> Result<Rows<LinkRow>, RecordsError> {
     Rows::open(dir, "links.jsonl")
+}
+
+/// The rows of `state/delays.jsonl`: delays that were set while the crawl ran.
+///
+/// # Errors
+/// As for [`Rows`]; a file that is missing has no rows.
+pub fn delays(dir: &Path) -> Result<Rows<DelayRow>, RecordsError> {
+    Rows::open(dir, "state/delays.jsonl")
 }
 
 /// The rows of one file.

@@ -1,11 +1,13 @@
 //! What goes over the control socket: a JSON object on each line.
 
-#[cfg(test)]
 use std::fmt::Display;
 
 use serde::{Deserialize, Serialize};
 
 use crate::units::Span;
+
+/// The longest line that a client may send, in octets.
+pub(crate) const LONGEST_COMMAND: usize = 64 * 1024;
 
 /// What is asked of a running crawl.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,7 +46,6 @@ pub(crate) enum Command {
     Watch {},
 }
 
-#[cfg(test)]
 impl Command {
     /// Reads a line.
     ///
@@ -80,7 +81,6 @@ pub(crate) struct Refused {
     pub(crate) hint: Option<String>,
 }
 
-#[cfg(test)]
 impl Refused {
     /// A refusal with advice.
     pub(crate) fn new(error: impl Into<String>, hint: impl Into<String>) -> Refused {
@@ -158,6 +158,19 @@ pub(crate) struct State {
     pub(crate) parked: Vec<String>,
 }
 
+impl State {
+    /// Whether another state says anything else, but for what passes with the time.
+    pub(crate) fn is_news(&self, other: &State) -> bool {
+        let steady = |state: &State| State {
+            pages_per_second: 0.0,
+            elapsed_ms: 0,
+            hosts: state.hosts.iter().map(HostWork::steady).collect(),
+            ..state.clone()
+        };
+        steady(self) != steady(other)
+    }
+}
+
 /// A page that was settled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LatestPage {
@@ -183,6 +196,15 @@ pub(crate) struct HostWork {
     pub(crate) gap_ms: u64,
     /// Whether it is parked.
     pub(crate) parked: bool,
+}
+
+impl HostWork {
+    fn steady(&self) -> HostWork {
+        HostWork {
+            next_in_ms: None,
+            ..self.clone()
+        }
+    }
 }
 
 #[cfg(test)]

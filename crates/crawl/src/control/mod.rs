@@ -1,18 +1,25 @@
 //! Control of a crawl that runs, over a socket in its directory: `docs/control.md`.
 
 pub(crate) mod client;
+mod desk;
 mod lines;
 pub(crate) mod message;
 mod place;
+mod server;
 
 use std::path::Path;
 
 use tokio::runtime::Builder;
 
+pub(crate) use desk::{Clerk, Desk};
+pub(crate) use server::Server;
+
 use crate::args::{ControlAction, ControlArgs};
 use crate::refusal::{FINISHED, Refusal};
 use crate::screen::print;
 use client::{Client, ClientError};
+use crawl_engine::{EngineError, park_at_rest, unpark_at_rest};
+use desk::{host_key, in_words};
 use message::{Command, Refused, Reply};
 
 /// Runs `crawl control`.
@@ -26,8 +33,7 @@ pub(crate) fn run(args: &ControlArgs) -> Result<u8, Refusal> {
 async fn ask(dir: &Path, command: Command) -> Result<u8, Refusal> {
     let client = Client::connect(dir).await.map_err(unasked)?;
     let Some(mut client) = client else {
-        let what = format!("no crawl runs in {}", dir.display());
-        return Err(Refusal::usage(what).hint("give the directory of a crawl that runs now"));
+        return at_rest(dir, command);
     };
     match command {
         Command::State {} => tell(&client.state().await.map_err(unasked)?),
@@ -42,6 +48,26 @@ async fn ask(dir: &Path, command: Command) -> Result<u8, Refusal> {
             Reply::Done => Ok(FINISHED),
             Reply::Refused(refused) => Err(refusal(refused)),
         },
+    }
+}
+
+/// What can be asked where no crawl runs: hosts are parked for the next run.
+fn at_rest(dir: &Path, command: Command) -> Result<u8, Refusal> {
+    let changed = match command {
+        Command::Park { host } => park_at_rest(dir, &host_key(&host).map_err(refusal)?),
+        Command::Unpark { host } => unpark_at_rest(dir, &host_key(&host).map_err(refusal)?),
+        _ => {
+            let what = format!("no crawl runs in {}", dir.display());
+            return Err(Refusal::usage(what).hint("give the directory of a crawl that runs now"));
+        }
+    };
+    match changed {
+        Ok(()) => Ok(FINISHED),
+        Err(EngineError::Refused(why)) => Err(refusal(in_words(why))),
+        Err(why @ (EngineError::NothingToDo { .. } | EngineError::OutputForeign { .. })) => {
+            Err(Refusal::usage(why.to_string()).hint("give the directory of a crawl"))
+        }
+        Err(why) => Err(Refusal::disk(why.to_string())),
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crawl_engine::{Ended, Summary};
+use crawl_engine::{Ended, Summary, UnreachableHost};
+use crawl_scheduler::Tick;
 
 use super::progress::roughly;
 use super::{grouped, octets};
@@ -90,14 +91,20 @@ fn round(summary: &Summary) -> String {
 fn name_unreached(summary: &Summary, text: &mut String) {
     if let Ended::Unreachable(hosts) = &summary.ended {
         for host in hosts.iter().take(NAMED) {
-            let micros = i64::try_from(host.next_try.as_micros()).unwrap_or(i64::MAX);
-            let when = jiff::Timestamp::from_microsecond(micros);
-            let when = when.map(|when| format!(", next try from {when:.0}"));
-            let when = when.unwrap_or_default();
-            let _ = writeln!(text, "  unreachable: {}: {}{when}", host.host, host.why);
+            let _ = match host.next_try {
+                Some(at) => {
+                    let when = moment(at);
+                    let (host, why) = (&host.host, &host.why);
+                    writeln!(text, "  unreachable: {host}: {why}, next try from {when}")
+                }
+                None => writeln!(text, "  parked: {}", host.host),
+            };
         }
         more(text, hosts.len());
-        let hint = "their URLs wait for the next start; a longer --wait-unreachable waits here";
+        let hint = match all_parked(hosts) {
+            true => "their URLs wait until `crawl control DIR unpark HOST`",
+            false => "their URLs wait for the next start; a longer --wait-unreachable waits here",
+        };
         let _ = writeln!(text, "  hint: {hint}");
     }
     for seed in summary.seeds_failed.iter().take(NAMED) {
@@ -134,14 +141,29 @@ fn how(summary: &Summary) -> String {
         Ended::Finished => "finished".to_owned(),
         Ended::Budget(which) => format!("ended by --{which}"),
         Ended::Interrupted => "interrupted; what was fetched is kept".to_owned(),
-        Ended::Unreachable(hosts) => format!(
-            "ended: {} can't be asked for longer than --wait-unreachable",
-            match hosts.len() {
-                1 => "the one host left".to_owned(),
-                count => format!("the {} hosts left", grouped(count as u64)),
+        Ended::Unreachable(hosts) => {
+            let (left, are) = match hosts.len() {
+                1 => ("the one host left".to_owned(), "is"),
+                count => (format!("the {} hosts left", grouped(count as u64)), "are"),
+            };
+            match all_parked(hosts) {
+                true => format!("ended: {left} {are} parked"),
+                false => {
+                    format!("ended: {left} can't be asked for longer than --wait-unreachable")
+                }
             }
-        ),
+        }
     }
+}
+
+fn all_parked(hosts: &[UnreachableHost]) -> bool {
+    hosts.iter().all(|host| host.next_try.is_none())
+}
+
+fn moment(at: Tick) -> String {
+    let micros = i64::try_from(at.as_micros()).unwrap_or(i64::MAX);
+    let at = jiff::Timestamp::from_microsecond(micros).unwrap_or(jiff::Timestamp::MAX);
+    format!("{at:.0}")
 }
 
 /// What is barred by a rule; what a budget left over is pending, and said so.
@@ -323,7 +345,7 @@ mod tests {
         let mut unreachable = summary(Ended::Unreachable(vec![UnreachableHost {
             host: HostKey::parse("e.example").unwrap(),
             why: "connect_refused".to_owned(),
-            next_try: Tick::from_micros(1_795_219_199_123_000),
+            next_try: Some(Tick::from_micros(1_795_219_199_123_000)),
         }]));
         unreachable.pending = 1;
         assert_eq!(exit_code(&unreachable, true), 1);
@@ -342,6 +364,27 @@ mod tests {
                   lies in:  crawl-e.example
                   go on:    crawl --output crawl-e.example
             "#]],
+        );
+        let mut parked = unreachable.clone();
+        let Ended::Unreachable(hosts) = &mut parked.ended else {
+            panic!("{:?}", parked.ended)
+        };
+        hosts[0].next_try = None;
+        check(
+            &parked,
+            0,
+            expect![[r#"
+            ended: the one host left is parked
+              parked: e.example
+              hint: their URLs wait until `crawl control DIR unpark HOST`
+              fetched:  1,234 pages, 12.3 MB
+              barred:   1,045 (robots 40, scope 1,005)
+              failed:   2
+              pending:  1
+              took:     21m41s, 1,300 requests, 1 of them for robots.txt
+              lies in:  crawl-e.example
+              go on:    crawl --output crawl-e.example
+        "#]],
         );
         unreachable.seeds_fetched = 0;
         assert_eq!(exit_code(&unreachable, false), 1);

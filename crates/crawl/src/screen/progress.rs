@@ -83,6 +83,7 @@ fn line(now: &Progress) -> String {
         format!("{} hosts waiting", grouped(waiting)),
     ];
     match (now.phase, now.left) {
+        (Phase::Paused, _) => parts.push("paused".to_owned()),
         (Phase::Draining, _) => parts.push(format!("stopping, {} in flight", now.in_flight)),
         (Phase::Writing, _) => parts.push("writing the index".to_owned()),
         (Phase::Crawling, Some(left)) => parts.push(format!("about {} left", roughly(left))),
@@ -103,6 +104,7 @@ fn object(now: &Progress) -> serde_json::Value {
     json!({
         "phase": match now.phase {
             Phase::Crawling => "crawling",
+            Phase::Paused => "paused",
             Phase::Draining => "draining",
             Phase::Writing => "writing",
         },

@@ -8,6 +8,7 @@
 mod access;
 mod audit;
 mod config;
+mod control;
 mod damage;
 mod flags;
 mod harness;

@@ -151,7 +151,7 @@ fn an_hour_s_rest_outlives_the_process() {
         .start();
     let crawl = Crawl::of(&web);
     let rest = |summary: Summary| match summary.ended {
-        Ended::Unreachable(hosts) => (hosts[0].why.clone(), hosts[0].next_try),
+        Ended::Unreachable(hosts) => (hosts[0].why.clone(), hosts[0].next_try.unwrap()),
         ended => panic!("{ended:?}"),
     };
     let (why, until) = rest(crawl.run().unwrap());

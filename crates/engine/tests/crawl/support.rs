@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
 use crawl_engine::{
-    Budgets, Config, Controls, EngineError, Forbidden, Progress, Resources, Revisits, ScopeRules,
-    Stop, Summary, TrapRules,
+    Budgets, Commander, Config, Controls, EngineError, Forbidden, Progress, Resources, Revisits,
+    ScopeRules, Stop, Summary, TrapRules,
 };
 use crawl_fetcher::FetchConfig;
 use crawl_fetcher::robots::RobotsTimes;
@@ -98,6 +98,7 @@ impl Crawl {
             let controls = Controls {
                 stop: stopped,
                 progress,
+                commands: crawl_engine::commands().1,
             };
             let steering = async move {
                 while watched.changed().await.is_ok() {
@@ -114,6 +115,31 @@ impl Crawl {
                 summary = crawl_engine::run(self.config.clone(), controls) => summary,
                 () = steering => unreachable!(),
             }
+        })
+    }
+
+    /// Runs, steered by a person; what that person says at the end.
+    pub(crate) fn run_steered<T>(
+        &self,
+        person: impl AsyncFnOnce(Commander) -> T,
+    ) -> (T, Result<Summary, EngineError>) {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let (_stop, stopped) = watch::channel(Stop::No);
+            let (progress, _watched) = watch::channel(Progress::default());
+            let (commander, commands) = crawl_engine::commands();
+            let controls = Controls {
+                stop: stopped,
+                progress,
+                commands,
+            };
+            tokio::join!(
+                person(commander),
+                crawl_engine::run(self.config.clone(), controls)
+            )
         })
     }
 

@@ -231,6 +231,7 @@ impl Trial<'_> {
             return;
         };
         let HostTerms { delay, per_host } = host.terms;
+        let delay = self.delays.least(&host.key, delay, sent.start);
         let (asked, by) = match sent.gap_asked >= delay {
             true => (sent.gap_asked, "as its own row has it"),
             false => (delay, "the least delay"),

@@ -67,6 +67,45 @@ fn all_kept() {
 }
 
 #[test]
+fn a_delay_that_was_set_while_it_ran_is_what_it_is_held_to() {
+    let log = |gap| {
+        let page = |start| Sent {
+            gap_asked: gap,
+            ..page((start, start + 10), "/")
+        };
+        [
+            robots((0, 100), 404, ""),
+            page(5_000),
+            page(5_010 + gap),
+            page(20_000),
+            page(20_010 + gap),
+        ]
+    };
+    let more = |delays| More {
+        delays,
+        ..More::default()
+    };
+    let lowered = &[(2_000, None, Some(300))];
+    check_with(&log(300), more(lowered), expect!["4 gaps, 4 pages"]);
+    let until_restart = &[(2_000, Some("e.example"), Some(300)), (10_000, None, None)];
+    check_with(
+        &log(300),
+        more(until_restart),
+        expect![[r#"
+        4 gaps, 4 pages
+        gap: a gap of 300 ms where 1000 ms were asked for, the least delay (requests.jsonl 4, requests.jsonl 5)"#]],
+    );
+    let raised = &[(6_500, None, Some(2_000))];
+    check_with(
+        &log(1_000),
+        more(raised),
+        expect![[r#"
+        4 gaps, 4 pages
+        gap: a gap of 1000 ms where 2000 ms were asked for, the least delay (requests.jsonl 4, requests.jsonl 5)"#]],
+    );
+}
+
+#[test]
 fn face_gap_from_end_to_start() {
     let log = |start, gap_asked| {
         [

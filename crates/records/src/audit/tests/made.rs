@@ -123,6 +123,8 @@ pub(super) struct More {
     pub(super) pages: &'static [(u64, &'static str, &'static str, Option<Rule>)],
     /// Path, line, rule.
     pub(super) excluded: &'static [(&'static str, u32, &'static str)],
+    /// Lines of `state/delays.jsonl`, the moment counted from [`DAY`]: host and delay.
+    pub(super) delays: &'static [(u64, Option<&'static str>, Option<u64>)],
     pub(super) no_archive: bool,
 }
 
@@ -152,6 +154,13 @@ pub(super) fn write(dir: &Path, sent: &[Sent], more: &More) {
         .to_string()
     });
     fs::write(dir.join("excluded.jsonl"), rows(excluded.collect())).unwrap();
+    if !more.delays.is_empty() {
+        let delays = more.delays.iter().map(|(at, host, delay)| {
+            serde_json::json!({"at": DAY + at, "host": host, "delay": delay}).to_string()
+        });
+        fs::create_dir(dir.join("state")).unwrap();
+        fs::write(dir.join("state/delays.jsonl"), rows(delays.collect())).unwrap();
+    }
     if more.no_archive {
         return;
     }

@@ -1,6 +1,8 @@
 //! The ring in virtual time: a drawn web of many hosts, whole crawls in a moment, and the
 //! same seed gives the same requests.
 
+mod steered;
+
 use std::collections::{BTreeMap, BinaryHeap};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -18,8 +20,10 @@ use crawl_policy::{ProductToken, Profile};
 use crawl_scheduler::{Politeness, Spent, Tick};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use http::{HeaderMap, HeaderValue, Version};
+use tokio::sync::oneshot;
 
 use crate::config::{Budgets, Config, Forbidden, Resources, ScopeRules};
+use crate::control::{Answer, Ask, Command, Refused};
 use crate::item::{Effect, Event, Item, Job, Totals};
 use crate::keep::Keeper;
 use crate::read::Reader;
@@ -197,14 +201,48 @@ impl Ord for Flight {
     }
 }
 
-/// A whole crawl; its requests, in order of their ends.
+/// What a person who steers sees: the time, and the requests that ended.
+type Person<'a> = dyn FnMut(Tick, &[RequestRow]) -> Vec<Command> + 'a;
+
+/// What a crawl came to.
+struct Played {
+    /// In order of their ends.
+    requests: Vec<RequestRow>,
+    totals: Totals,
+    ended: Ended,
+    /// What each command came to, in their order.
+    answers: Vec<Result<Answer, Refused>>,
+}
+
+/// A whole crawl that nobody steers; its requests, in order of their ends.
 fn crawl(seed: u64) -> (Vec<RequestRow>, Totals) {
     let dir = tempfile::tempdir().unwrap();
-    let config = Arc::new(config(dir.path()));
-    let frontier: Arc<dyn Frontier> = Arc::new(MemoryFrontier::new());
-    let mut scope = Scope::new(ScopeMode::Any, &[], &[], None).unwrap();
+    let frontier = Arc::new(MemoryFrontier::new());
+    let played = play(
+        config(dir.path()),
+        frontier,
+        seed,
+        Round::first(0),
+        &mut |_, _| Vec::new(),
+    );
+    assert_eq!(played.ended, Ended::Finished);
+    (played.requests, played.totals)
+}
+
+/// A run over a frontier, steered by a person. Where nothing happens any more but by that
+/// person's doing, hours pass.
+fn play(
+    config: Config,
+    frontier: Arc<MemoryFrontier>,
+    seed: u64,
+    round: Round,
+    person: &mut Person<'_>,
+) -> Played {
+    let config = Arc::new(config);
+    let frontier: Arc<dyn Frontier> = frontier;
+    let mut scope = Scope::new(ScopeMode::Any, &[], &config.scope.exclude, None).unwrap();
     scope.add_seed(&config.seeds[0]);
-    let rows = |name: &str| RowFile::open(&dir.path().join(name), None).unwrap();
+    let rows = |name: &str| RowFile::open(&config.output.join(name), None).unwrap();
     let files = Files {
         archive: None,
         pages: rows("pages.jsonl"),
@@ -213,7 +251,7 @@ fn crawl(seed: u64) -> (Vec<RequestRow>, Totals) {
     };
     let shared = Arc::clone(&frontier);
     let visits = Visits {
-        round: Round::first(0),
+        round,
         revisits: config.revisits,
     };
     let mut writer = Writer::new(shared, files, Totals::default(), visits, Vec::new());
@@ -225,7 +263,9 @@ fn crawl(seed: u64) -> (Vec<RequestRow>, Totals) {
     };
     let (mut now, mut number) = (START, 0);
     let (mut effects, mut requests) = (Vec::new(), Vec::new());
-    let mut flights = BinaryHeap::new();
+    let (mut flights, mut asked) = (BinaryHeap::new(), Vec::new());
+    ring.enter_round(visits);
+    ring.take_up_parked(now).unwrap();
     ring.begin(now, &mut effects);
     loop {
         let mut items = Vec::new();
@@ -243,6 +283,7 @@ fn crawl(seed: u64) -> (Vec<RequestRow>, Totals) {
                     });
                 }
                 Effect::Log(row) => requests.push(row),
+                Effect::NoteDelay(row) => assert_eq!(row.at, now.as_millis()),
                 Effect::Read(reading) => {
                     items.push(Item::Page(Box::new(keeper.page(reader.read(*reading)))));
                 }
@@ -253,6 +294,14 @@ fn crawl(seed: u64) -> (Vec<RequestRow>, Totals) {
         if !items.is_empty() {
             let committed = writer.commit(items).unwrap();
             ring.handle(now, Event::Committed(committed), &mut effects);
+            continue;
+        }
+        for command in person(now, &requests) {
+            let (answer, answered) = oneshot::channel();
+            ring.handle(now, Event::Command(Ask { command, answer }), &mut effects);
+            asked.push(answered);
+        }
+        if !effects.is_empty() {
             continue;
         }
         let next = ring.advance(now, &mut effects);
@@ -273,11 +322,18 @@ fn crawl(seed: u64) -> (Vec<RequestRow>, Totals) {
                 ring.handle(now, event, &mut effects);
             }
             (_, Some(wake)) => now = wake,
-            (_, None) => panic!("nothing is under way, and nothing will happen"),
+            (_, None) => now = now + Duration::from_secs(3600),
         }
+        let days = now.since(START).as_secs() / 86_400;
+        assert!(days < 30, "nothing is under way, and nothing will happen");
     }
-    assert_eq!(ring.outcome().unwrap(), Ended::Finished);
-    (requests, ring.totals())
+    let answers = asked.into_iter().map(|mut asked| asked.try_recv().unwrap());
+    Played {
+        requests,
+        totals: ring.totals(),
+        ended: ring.outcome().unwrap(),
+        answers: answers.collect(),
+    }
 }
 
 #[test]

@@ -1,0 +1,339 @@
+//! The crawl's end of the control socket.
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Semaphore;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use super::desk::Desk;
+use super::lines::{Line, next_line};
+use super::message::{Answer, Command, LONGEST_COMMAND, Refused, Reply, State};
+use super::place::{SOCKET, SocketPath};
+
+/// Connections at a time.
+const MOST_CLIENTS: usize = 64;
+
+/// Who does not read for so long what was sent is hung up on.
+const SLOW: Duration = Duration::from_secs(5);
+
+/// The least time between two states that a watcher is told.
+const WATCH_EVERY: Duration = Duration::from_secs(1);
+
+/// How long nobody is let in where the system has no room for another connection.
+const NO_ROOM: Duration = Duration::from_millis(100);
+
+/// Where the socket is made before it takes its name.
+const NEST: &str = "control.new";
+
+/// A socket that is listened on. It goes with this value.
+#[derive(Debug)]
+pub(crate) struct Server {
+    listening: JoinHandle<()>,
+    path: PathBuf,
+    /// Device and number of the file.
+    file: (u64, u64),
+}
+
+impl Server {
+    /// Listens in the crawl's directory, which this process has to itself. Without a socket the
+    /// crawl goes on, and the log says why there is none.
+    pub(crate) fn start(dir: &Path, desk: Arc<Desk>) -> Option<Server> {
+        let state = dir.join("state");
+        let path = state.join(SOCKET);
+        let bound = bind(&state).and_then(|listener| {
+            let file = fs::metadata(&path)?;
+            Ok((listener, (file.dev(), file.ino())))
+        });
+        match bound {
+            Ok((listener, file)) => {
+                tracing::debug!(path = %path.display(), "takes commands");
+                let listening = tokio::spawn(listen(listener, desk));
+                Some(Server {
+                    listening,
+                    path,
+                    file,
+                })
+            }
+            Err(why) => {
+                tracing::warn!(path = %path.display(), %why, "the crawl can't be controlled");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.listening.abort();
+        // Another run may have put its own there while this one waited.
+        let is_ours =
+            fs::metadata(&self.path).is_ok_and(|file| (file.dev(), file.ino()) == self.file);
+        if is_ours {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Makes the socket in a folder of its own, so that it has its mode before anyone can reach it.
+fn bind(state: &Path) -> io::Result<UnixListener> {
+    let known = SocketPath::of(state, SOCKET)?;
+    if std::os::unix::net::UnixStream::connect(known.path()).is_ok() {
+        let what = "another process listens there";
+        return Err(io::Error::new(io::ErrorKind::AddrInUse, what));
+    }
+    let nest = state.join(NEST);
+    // A run that was killed may have left one.
+    match fs::remove_dir_all(&nest) {
+        Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
+        _ => DirBuilder::new().mode(0o700).create(&nest)?,
+    }
+    let place = SocketPath::of(&nest, SOCKET)?;
+    let listener = UnixListener::bind(place.path())?;
+    fs::set_permissions(nest.join(SOCKET), Permissions::from_mode(0o600))?;
+    fs::rename(nest.join(SOCKET), state.join(SOCKET))?;
+    fs::remove_dir(&nest)?;
+    Ok(listener)
+}
+
+async fn listen(listener: UnixListener, desk: Arc<Desk>) {
+    let room = Arc::new(Semaphore::new(MOST_CLIENTS));
+    // Ends with this task.
+    let mut clients = JoinSet::new();
+    loop {
+        while clients.try_join_next().is_some() {}
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(NO_ROOM).await;
+            continue;
+        };
+        match Arc::clone(&room).try_acquire_owned() {
+            Ok(place) => {
+                let client = Client::of(stream, Arc::clone(&desk));
+                clients.spawn(async move {
+                    // Who is gone is no matter of ours.
+                    let _ = client.serve().await;
+                    drop(place);
+                });
+            }
+            Err(_) => turn_away(stream),
+        }
+    }
+}
+
+/// Says so and hangs up. A line fits into the buffer of a socket that nothing was sent to.
+fn turn_away(stream: UnixStream) {
+    let hint = "close one, or try again later";
+    let refused = Refused::new(
+        format!("too many connections: {MOST_CLIENTS} are open"),
+        hint,
+    );
+    if let (Ok(line), Ok(mut stream)) = (line_of(&refused), stream.into_std()) {
+        let _ = stream.write_all(&line);
+    }
+}
+
+/// A connection.
+struct Client {
+    from: BufReader<OwnedReadHalf>,
+    to: OwnedWriteHalf,
+    desk: Arc<Desk>,
+}
+
+impl Client {
+    fn of(stream: UnixStream, desk: Arc<Desk>) -> Client {
+        let (from, to) = stream.into_split();
+        Client {
+            from: BufReader::new(from),
+            to,
+            desk,
+        }
+    }
+
+    /// Answers line by line until the other side is gone.
+    async fn serve(mut self) -> io::Result<()> {
+        loop {
+            let line = match next_line(&mut self.from, LONGEST_COMMAND).await? {
+                Line::Whole(line) => line,
+                Line::TooLong => {
+                    let what = format!("longer than {LONGEST_COMMAND} octets");
+                    let refused = Refused::new(what, "send one command on a line");
+                    return self.send(&refused).await;
+                }
+                Line::End => return Ok(()),
+            };
+            self.desk.keep_pace().await;
+            match Command::read(&line) {
+                Ok(Command::Watch {}) => return self.watch().await,
+                Ok(Command::State {}) => {
+                    let state = self.desk.state().await;
+                    self.send(&state).await?;
+                }
+                Ok(command) => match self.desk.carry_out(command).await {
+                    Reply::Done => self.send(&Answer::Done { ok: true }).await?,
+                    Reply::Refused(refused) => self.send(&refused).await?,
+                },
+                Err(refused) => self.send(&refused).await?,
+            }
+        }
+    }
+
+    async fn watch(mut self) -> io::Result<()> {
+        let mut ticks = interval(WATCH_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut told: Option<State> = None;
+        let mut ignored = [0; 256];
+        loop {
+            tokio::select! {
+                _ = ticks.tick() => {
+                    let state = self.desk.state().await;
+                    if told.as_ref().is_none_or(|told| told.is_news(&state)) {
+                        self.send(&state).await?;
+                        told = Some(state);
+                    }
+                }
+                count = self.from.read(&mut ignored) => if count? == 0 {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    async fn send(&mut self, message: &impl Serialize) -> io::Result<()> {
+        let line = line_of(message)?;
+        match timeout(SLOW, self.to.write_all(&line)).await {
+            Ok(sent) => sent,
+            Err(slow) => Err(slow.into()),
+        }
+    }
+}
+
+fn line_of(message: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use crawl_engine::{Ask, Progress};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::UnixStream;
+    use tokio::sync::{mpsc, watch};
+
+    use super::{MOST_CLIENTS, Server};
+    use crate::control::desk::{Clerk, Desk};
+    use crate::control::message::LONGEST_COMMAND;
+
+    /// A server whose crawl is over already: it answers states, and refuses the rest.
+    fn server(dir: &Path) -> Option<Server> {
+        let (commander, _): (_, mpsc::Receiver<Ask>) = crawl_engine::commands();
+        let (_, progress) = watch::channel(Progress::default());
+        let desk = Desk::new(Clerk::Crawl(commander, progress));
+        std::fs::create_dir_all(dir.join("state")).unwrap();
+        Server::start(dir, Arc::new(desk))
+    }
+
+    async fn connect(dir: &Path) -> UnixStream {
+        let path = dir.join("state/control.sock");
+        UnixStream::connect(path).await.unwrap()
+    }
+
+    /// What comes back for these octets, nothing else being sent.
+    async fn answers(dir: &Path, octets: &[u8]) -> String {
+        let mut stream = connect(dir).await;
+        // It may have hung up before it had all.
+        let _ = stream.write_all(octets).await;
+        let _ = stream.shutdown().await;
+        let mut text = String::new();
+        let _ = stream.read_to_string(&mut text).await;
+        text
+    }
+
+    #[tokio::test]
+    async fn whatever_is_sent_is_answered_in_words() {
+        let dir = tempfile::tempdir().unwrap();
+        let _server = server(dir.path()).unwrap();
+        let garbage = b"\xff\xfe\x00\n{}\n\n{\"do\":\"fly\"}\n{\"do\":\"pause\"";
+        let text = answers(dir.path(), garbage).await;
+        let said: Vec<&str> = text.lines().collect();
+        assert_eq!(said.len(), 5, "{text}");
+        for line in said {
+            assert!(line.starts_with("{\"error\":\"no command: "), "{line}");
+        }
+        let ending = answers(dir.path(), b"{\"do\":\"pause\"}\n").await;
+        assert!(
+            ending.starts_with("{\"error\":\"the crawl is ending\""),
+            "{ending}"
+        );
+        let state = answers(dir.path(), b"{\"do\":\"state\"}\n").await;
+        assert!(state.starts_with("{\"phase\":\"crawling\""), "{state}");
+        let mut long = vec![b' '; LONGEST_COMMAND];
+        long.extend(b"{\"do\":\"state\"}\n");
+        let long = answers(dir.path(), &long).await;
+        assert!(
+            long.starts_with("{\"error\":\"longer than 65536 octets\""),
+            "{long}"
+        );
+    }
+
+    #[tokio::test]
+    async fn one_client_too_many_is_told_so_and_the_others_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let _server = server(dir.path()).unwrap();
+        let mut clients = Vec::new();
+        for _ in 0..100 {
+            clients.push(connect(dir.path()).await);
+        }
+        // Connections are taken in their order.
+        for late in &mut clients[MOST_CLIENTS..] {
+            let mut text = String::new();
+            late.read_to_string(&mut text).await.unwrap();
+            assert!(
+                text.starts_with("{\"error\":\"too many connections: 64"),
+                "{text}"
+            );
+        }
+        for client in &mut clients[..MOST_CLIENTS] {
+            client.write_all(b"{\"do\":\"state\"}\n").await.unwrap();
+            let mut octet = [0];
+            client.read_exact(&mut octet).await.unwrap();
+            assert_eq!(octet, *b"{");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_socket_is_its_owner_s_and_goes_with_the_crawl() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state/control.sock");
+        let first = server(dir.path()).unwrap();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        // Another that is alive is left alone.
+        assert!(server(dir.path()).is_none());
+        drop(first);
+        assert!(!path.exists());
+        // One that nobody listens on is replaced.
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        std::fs::create_dir(dir.path().join("state/control.new")).unwrap();
+        let second = server(dir.path()).unwrap();
+        drop(connect(dir.path()).await);
+        // What took its place is not removed with it.
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "").unwrap();
+        drop(second);
+        assert!(path.exists());
+    }
+}

@@ -1,0 +1,298 @@
+//! A crawl that is steered over the socket in its directory.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, ChildStderr};
+use std::thread::JoinHandle;
+
+use crawl_testweb::{Answer, Mix, Reach, TestWeb};
+use serde_json::{Value, json};
+
+use crate::harness::{Cmd, Dir, setup};
+
+const SOCKET: &str = "c/state/control.sock";
+
+/// A crawl under way that takes commands.
+struct Running {
+    child: Child,
+    stderr: JoinHandle<String>,
+}
+
+/// Starts the program with the arguments, and waits until it says that it takes commands.
+fn start(cmd: &Cmd, args: &[&str]) -> Running {
+    let mut child = cmd.command(&[args, &["-v"]].concat()).spawn().unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("takes commands") {
+        line.clear();
+        assert_ne!(stderr.read_line(&mut line).unwrap(), 0, "it ended before");
+    }
+    let stderr = std::thread::spawn(move || rest_of(stderr));
+    Running { child, stderr }
+}
+
+fn rest_of(mut stderr: BufReader<ChildStderr>) -> String {
+    let mut rest = String::new();
+    stderr.read_to_string(&mut rest).unwrap();
+    rest
+}
+
+impl Running {
+    /// Its exit code, and what it said.
+    fn end(mut self) -> (i32, String) {
+        let code = self.child.wait().unwrap().code().unwrap_or(-1);
+        (code, self.stderr.join().unwrap())
+    }
+}
+
+/// A connection that sends a line and reads one.
+struct Talk(BufReader<UnixStream>);
+
+impl Talk {
+    fn to(dir: &Dir) -> Talk {
+        Talk(BufReader::new(
+            UnixStream::connect(dir.file(SOCKET)).unwrap(),
+        ))
+    }
+
+    fn say(&mut self, command: &Value) -> Value {
+        self.0
+            .get_mut()
+            .write_all(format!("{command}\n").as_bytes())
+            .unwrap();
+        self.hear().unwrap()
+    }
+
+    fn hear(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        self.0.read_line(&mut line).unwrap();
+        (!line.is_empty()).then(|| serde_json::from_str(&line).unwrap())
+    }
+
+    fn done(&mut self, command: &Value) {
+        assert_eq!(self.say(command), json!({"ok": true}), "{command}");
+    }
+
+    /// Pauses it, and waits until nothing is in flight.
+    fn pause(&mut self) {
+        self.done(&json!({"do": "pause"}));
+        while self.say(&json!({"do": "state"}))["in_flight"] != 0 {}
+    }
+}
+
+/// A site whose pages are asked for one after the other.
+fn site() -> TestWeb {
+    TestWeb::builder().seed(5).hosts(1).pages(30).start()
+}
+
+fn args<'a>(seed: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let quick = [
+        "--delay",
+        "10ms",
+        "--delay-factor",
+        "0",
+        "--progress",
+        "off",
+    ];
+    [&["--seed", seed, "--output", "c"], &quick[..], more].concat()
+}
+
+fn fetched(dir: &Dir) -> Vec<String> {
+    let rows = dir.rows("c/pages.jsonl");
+    let url = |row: &Value| row["url"].as_str().unwrap().to_owned();
+    rows.iter().map(url).collect()
+}
+
+#[test]
+fn a_pause_stops_requests_until_it_is_resumed() {
+    let (dir, cmd) = setup("pause");
+    let web = site();
+    let seed = web.url(0, "/");
+    let crawl = start(&cmd, &args(&seed, &[]));
+    let mut talk = Talk::to(&dir);
+    talk.pause();
+    let asked = web.log().len();
+    // Each of these takes as long as a gap.
+    for _ in 0..20 {
+        let state = talk.say(&json!({"do": "state"}));
+        assert_eq!(
+            (&state["phase"], &state["paused"]),
+            (&json!("paused"), &json!(true))
+        );
+    }
+    assert_eq!(web.log().len(), asked);
+    talk.done(&json!({"do": "resume"}));
+    let (code, said) = crawl.end();
+    assert_eq!(code, 0, "{said}");
+    assert!(web.log().len() > asked);
+    let mut found = fetched(&dir);
+    found.retain(|url| !url.ends_with("/sitemap.xml"));
+    let truth = web.truth(Reach::Host).fetched_with_sitemaps();
+    assert_eq!(
+        found.into_iter().collect::<std::collections::BTreeSet<_>>(),
+        truth
+    );
+    assert!(!dir.file(SOCKET).exists(), "it goes with the crawl");
+}
+
+#[test]
+fn an_added_url_is_fetched_and_a_refusal_says_why() {
+    let (dir, cmd) = setup("add");
+    let web = TestWeb::builder()
+        .pages(1)
+        .mix(Mix::plain())
+        .sitemap(false)
+        .script(0, "/", Answer::html("<a href=/a>a</a>"))
+        .script(0, "/a", Answer::html("a"))
+        .script(0, "/hidden", Answer::html("nobody links here"))
+        .start();
+    let seed = web.url(0, "/");
+    let crawl = start(&cmd, &args(&seed, &[]));
+    let mut talk = Talk::to(&dir);
+    talk.pause();
+    let add = |url: &str| json!({"do": "add", "url": url});
+    let refused = talk.say(&add("http://192.168.0.1/"));
+    assert_eq!(
+        refused,
+        json!({
+            "error": "http://192.168.0.1/ is in a private range",
+            "hint": "name it as a seed, or start with --allow-private",
+        })
+    );
+    let refused = talk.say(&json!({"do": "add", "url": "http://a.example/", "depth": 3}));
+    let said = "no command: unknown field `depth`, expected `url`";
+    assert_eq!(refused["error"], said);
+    talk.done(&add(&web.url(0, "/hidden")));
+    talk.done(&json!({"do": "resume"}));
+    assert_eq!(crawl.end().0, 0);
+    assert!(fetched(&dir).contains(&web.url(0, "/hidden")));
+}
+
+#[test]
+fn a_parked_host_is_left_alone_until_it_is_taken_back() {
+    let (dir, cmd) = setup("park");
+    let web = site();
+    let (seed, host) = (web.url(0, "/"), web.authority(0).to_owned());
+    let crawl = start(&cmd, &args(&seed, &[]));
+    let mut talk = Talk::to(&dir);
+    talk.pause();
+    talk.done(&json!({"do": "park", "host": host}));
+    let state = talk.say(&json!({"do": "state"}));
+    assert_eq!(state["parked"], json!([host]));
+    talk.done(&json!({"do": "resume"}));
+    let (_, said) = crawl.end();
+    assert!(
+        said.contains("ended: the one host left is parked\n"),
+        "{said}"
+    );
+    assert!(said.contains(&format!("  parked: {host}\n")), "{said}");
+
+    // A restart remembers it.
+    web.take_log();
+    let again = cmd.run(&["--output", "c", "--progress", "off"]);
+    assert!(
+        again.stderr.contains(&format!("  parked: {host}\n")),
+        "{}",
+        again.stderr
+    );
+    assert!(web.take_log().is_empty());
+
+    // It is taken back where no crawl runs.
+    let unpark = ["control", "c", "unpark", &host];
+    assert_eq!(cmd.run(&unpark).ok(), "");
+    let refused = cmd.run(&unpark);
+    assert_eq!(refused.code, 2);
+    let said = format!("error: {host} is not parked\nhint: ");
+    assert!(refused.stderr.starts_with(&said), "{}", refused.stderr);
+    let last = cmd.run(&["--output", "c", "--progress", "off"]);
+    assert_eq!(last.code, 0, "{}", last.stderr);
+    assert!(!web.take_log().is_empty());
+}
+
+#[test]
+fn what_a_killed_run_leaves_is_replaced() {
+    let (dir, cmd) = setup("stale");
+    let web = site();
+    let seed = web.url(0, "/");
+    let mut killed = start(&cmd, &args(&seed, &[]));
+    killed.child.kill().unwrap();
+    killed.end();
+    let left = std::fs::metadata(dir.file(SOCKET)).unwrap();
+    assert!(left.file_type().is_socket());
+    let nobody = cmd.run(&["control", "c", "state"]);
+    assert_eq!(
+        nobody.refusal(&dir),
+        "2\nerror: no crawl runs in c\nhint: give the directory of a crawl that runs now"
+    );
+
+    let crawl = start(&cmd, &args(&seed, &[]));
+    let mode = std::fs::metadata(dir.file(SOCKET))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let mut talk = Talk::to(&dir);
+    assert_eq!(talk.say(&json!({"do": "state"}))["round"], 1);
+    assert_eq!(crawl.end().0, 0);
+    assert!(!dir.file(SOCKET).exists());
+}
+
+#[test]
+fn a_watcher_is_told_until_the_end() {
+    let (dir, cmd) = setup("watch");
+    let web = site();
+    let seed = web.url(0, "/");
+    let crawl = start(&cmd, &args(&seed, &[]));
+    let mut talk = Talk::to(&dir);
+    talk.pause();
+    let mut watch = Talk::to(&dir);
+    let first = watch.say(&json!({"do": "watch"}));
+    assert_eq!(first["phase"], "paused");
+    let other = cmd.command(&["control", "c", "watch"]).spawn().unwrap();
+    talk.done(&json!({"do": "resume"}));
+    let next = watch.hear();
+    assert!(next.is_none_or(|state| state["phase"] != "paused"));
+    while watch.hear().is_some() {}
+    assert_eq!(crawl.end().0, 0);
+    let other = other.wait_with_output().unwrap();
+    assert_eq!(other.status.code(), Some(0));
+}
+
+#[test]
+fn the_command_line_speaks_to_a_crawl_whose_path_is_long() {
+    let (dir, cmd) = setup("long");
+    let web = site();
+    let seed = web.url(0, "/");
+    let deep = dir.file(&"d".repeat(120)).join("e".repeat(120));
+    let deep = deep.to_str().unwrap();
+    let mut args = args(&seed, &[]);
+    args[3] = deep;
+    let crawl = start(&cmd, &args);
+    assert_eq!(cmd.run(&["control", deep, "pause"]).ok(), "");
+    let host = web.authority(0);
+    for action in [
+        &["control", deep, "delay", "5ms"][..],
+        &["control", deep, "delay", "1ms", "--host", host],
+        &["control", deep, "park", host],
+        &["control", deep, "unpark", host],
+    ] {
+        assert_eq!(cmd.run(action).ok(), "", "{action:?}");
+    }
+    let state: Value = serde_json::from_str(&cmd.run(&["control", deep, "state"]).ok()).unwrap();
+    assert_eq!(state["phase"], "paused");
+    let refused = cmd.run(&["control", deep, "park", "no such/host"]);
+    assert_eq!(refused.code, 2);
+    assert!(
+        refused
+            .stderr
+            .starts_with("error: unknown host `no such/host`\n"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(cmd.run(&["control", deep, "resume"]).ok(), "");
+    assert_eq!(crawl.end().0, 0);
+    // The audit knows of the delays.
+    let audit = cmd.run(&["audit", deep]);
+    assert_eq!(audit.code, 0, "{}", audit.stdout);
+}

@@ -1,0 +1,200 @@
+//! What a running crawl can be told and asked from outside, and what it answers.
+
+use std::time::Duration;
+
+use crawl_scheduler::{HostWork, Tick};
+use crawl_weburl::{CanonicalUrl, HostKey};
+use thiserror::Error;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::config::Progress;
+
+/// Commands on their way to the ring. It takes them one by one between two events, and who sends
+/// more waits here.
+const COMMANDS_WAITING: usize = 16;
+
+/// What a running crawl is told or asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Send no further request. What is in flight ends and is settled; the crawl does not end by
+    /// itself.
+    Pause,
+    /// Go on.
+    Resume,
+    /// Fetch a URL as a seed is fetched: its host joins the scope. Done when that is durable.
+    Add(String),
+    /// Keep another least gap between two requests to a host, for as long as the run lasts.
+    Delay {
+        /// The host; none: every host.
+        host: Option<HostKey>,
+        /// The gap.
+        delay: Duration,
+    },
+    /// Ask nothing of a host, in later runs neither. Done when that is durable.
+    Park(HostKey),
+    /// Ask a parked host again. Done when that is durable.
+    Unpark(HostKey),
+    /// How does the crawl stand?
+    State,
+}
+
+/// What a command came to.
+#[derive(Debug)]
+pub enum Answer {
+    /// It is done.
+    Done,
+    /// How the crawl stands.
+    State(Box<Live>),
+}
+
+/// Why a command was refused: nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// What is to be added names nothing a crawler can ask for.
+    #[error("unusable URL `{url}`: {why}")]
+    Unusable {
+        /// As given.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A pattern of the scope bars the URL.
+    #[error("out of scope: {url} ({rule})")]
+    OutOfScope {
+        /// The URL.
+        url: CanonicalUrl,
+        /// The rule that bars it.
+        rule: String,
+    },
+    /// The URL leads home, and no seed says that it may.
+    #[error("{url} is in a private range")]
+    Private {
+        /// The URL.
+        url: CanonicalUrl,
+    },
+    /// The URL was asked for in this round.
+    #[error("{url} was visited in this round")]
+    Visited {
+        /// The URL.
+        url: CanonicalUrl,
+    },
+    /// The URL is listed as one that is not asked for.
+    #[error("{url} was barred before: {why}")]
+    Barred {
+        /// The URL.
+        url: CanonicalUrl,
+        /// By what.
+        why: String,
+    },
+    /// The crawl never met the host.
+    #[error("unknown host `{0}`")]
+    UnknownHost(HostKey),
+    /// The host is not parked.
+    #[error("{0} is not parked")]
+    NotParked(HostKey),
+    /// So many hosts are parked as can be.
+    #[error("{0} hosts are parked, and no more can be")]
+    TooManyParked(usize),
+    /// So many hosts have a delay of their own as can have.
+    #[error("{0} hosts have a delay of their own, and no more can have")]
+    TooManyDelays(usize),
+    /// The delay is one for hosts that the operator answers for.
+    #[error("delay {}ms is under {}ms, and {host} is not on loopback or in a private range", delay.as_millis(), least.as_millis())]
+    TooShort {
+        /// The delay.
+        delay: Duration,
+        /// The least for hosts of others.
+        least: Duration,
+        /// The host, or the first of them.
+        host: HostKey,
+    },
+    /// The crawl takes no more commands.
+    #[error("the crawl is ending")]
+    Ending,
+}
+
+impl Refused {
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Refused::Unusable { .. } => "give a whole URL such as `https://example.org/page`",
+            Refused::OutOfScope { .. } => "it would need another --exclude or --include",
+            Refused::Private { .. } => "name it as a seed, or start with --allow-private",
+            Refused::Visited { .. } => "the next round visits it again where it is due by then",
+            Refused::Barred { .. } => "`crawl explain` says more; what is barred once stays so",
+            Refused::UnknownHost(_) => {
+                "hosts are named as in requests.jsonl, on loopback with their port"
+            }
+            Refused::NotParked(_) => "the state lists the hosts that are parked",
+            Refused::TooManyParked(_) => "take some back, or bar them with --exclude",
+            Refused::TooManyDelays(_) => "set one delay for every host",
+            Refused::TooShort { .. } => {
+                "start with --own-site if you answer for the hosts of this crawl"
+            }
+            Refused::Ending => "what it does not do any more waits for the next start",
+        }
+    }
+}
+
+/// How a crawl stands, beyond its progress.
+#[derive(Clone, Debug)]
+pub struct Live {
+    /// Its progress.
+    pub progress: Progress,
+    /// Pages that were settled last, the latest first.
+    pub latest: Vec<LatestPage>,
+    /// The hosts with the most URLs waiting, the most first.
+    pub hosts: Vec<HostWork>,
+    /// The hosts that are parked, in the order of their names.
+    pub parked: Vec<HostKey>,
+    /// When this was so.
+    pub at: Tick,
+}
+
+/// A page that was asked for, and is not tried again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LatestPage {
+    /// Its URL.
+    pub url: CanonicalUrl,
+    /// Its status; none where there was no answer.
+    pub status: Option<u16>,
+    /// When its exchange ended.
+    pub at: Tick,
+}
+
+/// A command with the place for its answer, as the ring takes it.
+#[derive(Debug)]
+pub struct Ask {
+    pub(crate) command: Command,
+    pub(crate) answer: Answering,
+}
+
+/// The place for an answer. Where nobody waits for it any more, it is dropped.
+pub(crate) type Answering = oneshot::Sender<Result<Answer, Refused>>;
+
+/// Sends commands to a crawl. Clones speak to the same crawl.
+#[derive(Clone, Debug)]
+pub struct Commander(mpsc::Sender<Ask>);
+
+/// The two ends of a channel of commands: one for whoever steers, one for
+/// [`Controls`](crate::Controls).
+#[must_use]
+pub fn commands() -> (Commander, mpsc::Receiver<Ask>) {
+    let (sender, receiver) = mpsc::channel(COMMANDS_WAITING);
+    (Commander(sender), receiver)
+}
+
+impl Commander {
+    /// Has a command carried out, and waits for what it comes to.
+    ///
+    /// # Errors
+    /// [`Refused`]; [`Refused::Ending`] where the crawl is over.
+    pub async fn ask(&self, command: Command) -> Result<Answer, Refused> {
+        let (answer, answered) = oneshot::channel();
+        let ask = Ask { command, answer };
+        self.0.send(ask).await.map_err(|_| Refused::Ending)?;
+        answered.await.unwrap_or(Err(Refused::Ending))
+    }
+}

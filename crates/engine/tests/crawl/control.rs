@@ -1,0 +1,121 @@
+//! A crawl that is steered while it runs, over real sockets and a real disk.
+
+use crawl_engine::{Answer, Command, Commander, EngineError, Refused, Summary};
+use crawl_engine::{Ended, park_at_rest, unpark_at_rest};
+use crawl_testweb::{Answer as Reply, Mix, TestWeb};
+use crawl_weburl::HostKey;
+
+use crate::support::Crawl;
+
+fn two_hosts() -> TestWeb {
+    TestWeb::builder()
+        .hosts(2)
+        .pages(1)
+        .mix(Mix::plain())
+        .sitemap(false)
+        .script(0, "/", Reply::html("<a href=/a>a</a>"))
+        .script(0, "/a", Reply::html("a"))
+        .script(0, "/hidden", Reply::html("<a href=/deep>x</a>"))
+        .script(0, "/deep", Reply::html("deep"))
+        .script(1, "/", Reply::html("<a href=/b>b</a>"))
+        .script(1, "/b", Reply::html("b"))
+        .start()
+}
+
+/// Tells a crawl these things before it is under way, and resumes it at the end.
+fn told(crawl: &Crawl, commands: Vec<Command>) -> (Vec<Result<(), Refused>>, Summary) {
+    let steer = async move |commander: Commander| {
+        assert!(matches!(
+            commander.ask(Command::Pause).await,
+            Ok(Answer::Done)
+        ));
+        let mut answers = Vec::new();
+        for command in commands {
+            answers.push(commander.ask(command).await.map(drop));
+        }
+        assert!(matches!(
+            commander.ask(Command::Resume).await,
+            Ok(Answer::Done)
+        ));
+        answers
+    };
+    let (answers, summary) = crawl.run_steered(steer);
+    (answers, summary.unwrap())
+}
+
+#[test]
+fn an_added_url_outlives_the_run_that_was_told() {
+    let web = two_hosts();
+    let mut crawl = Crawl::of(&web);
+    crawl.config.fetch.allow_private = true;
+    crawl.config.budgets.max_pages = Some(1);
+    let other = web.url(1, "/");
+    let added = vec![
+        Command::Add(web.url(0, "/hidden")),
+        Command::Add(other.clone()),
+    ];
+    let (answers, summary) = told(&crawl, added);
+    assert_eq!(answers, [Ok(()), Ok(())]);
+    assert_eq!(summary.ended, Ended::Budget("max-pages"));
+    // The next run is told nothing, and the other host is still in scope.
+    crawl.config.budgets.max_pages = None;
+    assert_eq!(crawl.run().unwrap().ended, Ended::Finished);
+    let statuses = crawl.statuses();
+    for (host, path) in [(0, "/hidden"), (0, "/deep"), (0, "/a"), (1, "/"), (1, "/b")] {
+        assert_eq!(
+            statuses.get(&web.url(host, path)),
+            Some(&Some(200)),
+            "{path}"
+        );
+    }
+    let url = crawl_weburl::canonicalize(None, &other).unwrap();
+    let (answers, _) = told(&crawl, vec![Command::Add(other)]);
+    assert_eq!(answers, [Err(Refused::Visited { url })]);
+}
+
+#[test]
+fn a_host_is_parked_and_taken_back_where_no_crawl_runs() {
+    let web = two_hosts();
+    let crawl = Crawl::of(&web);
+    let host = HostKey::parse(web.authority(0)).unwrap();
+    let dir = &crawl.config.output;
+    assert!(matches!(
+        park_at_rest(dir, &host),
+        Err(EngineError::NothingToDo { .. })
+    ));
+    let (answers, summary) = told(&crawl, vec![Command::Park(host.clone())]);
+    assert_eq!(answers, [Ok(())]);
+    assert!(matches!(&summary.ended, Ended::Unreachable(hosts) if hosts[0].host == host));
+    assert!(summary.pending > 0);
+    let asked = web.take_log().len();
+    assert!(asked <= 1, "robots.txt may have been on its way: {asked}");
+
+    unpark_at_rest(dir, &host).unwrap();
+    let again = unpark_at_rest(dir, &host).unwrap_err();
+    assert!(matches!(again, EngineError::Refused(Refused::NotParked(_))));
+    let never = HostKey::parse("never.example").unwrap();
+    let never = park_at_rest(dir, &never).unwrap_err();
+    assert!(matches!(
+        never,
+        EngineError::Refused(Refused::UnknownHost(_))
+    ));
+    park_at_rest(dir, &host).unwrap();
+    assert!(matches!(crawl.run().unwrap().ended, Ended::Unreachable(_)));
+    assert!(web.take_log().is_empty());
+    unpark_at_rest(dir, &host).unwrap();
+    assert_eq!(crawl.run().unwrap().ended, Ended::Finished);
+    assert_eq!(crawl.statuses().len(), 2);
+}
+
+#[test]
+fn who_asks_too_late_is_told_so() {
+    let web = two_hosts();
+    let crawl = Crawl::of(&web);
+    let (late, summary) = crawl.run_steered(async |commander: Commander| commander);
+    assert_eq!(summary.unwrap().ended, Ended::Finished);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let answer = runtime.block_on(late.ask(Command::Pause)).map(drop);
+    assert_eq!(answer, Err(Refused::Ending));
+}

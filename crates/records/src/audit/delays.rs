@@ -1,0 +1,72 @@
+//! Delays that an operator set while a crawl ran.
+
+use std::path::Path;
+
+use crawl_archive::rows::DelayRow;
+
+use super::SETTLING_MS;
+use crate::error::RecordsError;
+use crate::rows::{Rows, delays};
+
+/// All of them, in the order of time. Memory: some 100 octets each.
+#[derive(Debug, Default)]
+pub(super) struct Delays(Vec<DelayRow>);
+
+impl Delays {
+    /// Reads `state/delays.jsonl`, which only a crawl has whose delay was set.
+    pub(super) fn read(dir: &Path) -> Result<Delays, RecordsError> {
+        let rows: Rows<DelayRow> = delays(dir)?;
+        Ok(Delays(rows.collect::<Result<_, _>>()?))
+    }
+
+    /// The least delay that was in force for a host at a moment or just before, in milliseconds;
+    /// `usual` is that of `crawl.toml`.
+    pub(super) fn least(&self, host: &str, usual: u64, moment: u64) -> u64 {
+        let mut least = usual;
+        let mut now = usual;
+        let before = moment.saturating_sub(SETTLING_MS);
+        let until = self.0.iter().take_while(|row| row.at <= moment);
+        for row in until.filter(|row| row.host.as_deref().is_none_or(|of| of == host)) {
+            now = row.delay.unwrap_or(usual);
+            least = match row.at <= before {
+                true => now,
+                false => least.min(now),
+            };
+        }
+        least.min(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_archive::rows::DelayRow;
+
+    use super::Delays;
+
+    #[test]
+    fn the_least_that_was_in_force_just_then() {
+        let row = |at, host: Option<&str>, delay| DelayRow {
+            at,
+            host: host.map(str::to_owned),
+            delay,
+        };
+        let delays = Delays(vec![
+            row(10_000, None, Some(500)),
+            row(20_000, Some("a.example"), Some(3_000)),
+            row(20_500, None, Some(4_000)),
+            row(30_000, None, None),
+        ]);
+        let check = |moment, a, b| {
+            let least = |host| delays.least(host, 1_000, moment);
+            assert_eq!((least("a.example"), least("b.example")), (a, b), "{moment}");
+        };
+        check(9_999, 1_000, 1_000);
+        check(10_000, 500, 500);
+        check(20_400, 500, 500);
+        check(21_200, 3_000, 500);
+        check(21_600, 4_000, 4_000);
+        check(30_000, 1_000, 1_000);
+        check(99_000, 1_000, 1_000);
+        assert_eq!(Delays::default().least("a.example", 7, 5), 7);
+    }
+}
