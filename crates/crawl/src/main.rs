@@ -15,6 +15,7 @@ mod records;
 mod refusal;
 mod robots;
 mod screen;
+mod serve;
 mod settings;
 mod signals;
 mod units;
@@ -57,6 +58,7 @@ fn run(cli: Cli) -> Result<u8, Refusal> {
         Some(Command::Explain(args)) => records::explain(&args),
         Some(Command::Audit(args)) => records::audit(&args),
         Some(Command::Control(args)) => control::run(&args),
+        Some(Command::Serve(args)) => serve::run(&args),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut args::command(), "crawl", &mut script);
