@@ -110,8 +110,9 @@ class Box {
     if (event.key === "Escape") {
       event.preventDefault();
       if (this.#panel.hidden) this.#clear();
-      this.#open(false);
+      // The focus opens what is there.
       this.#field.focus();
+      this.#open(false);
     } else if ((event.key === "ArrowDown" || event.key === "ArrowUp") && links.length > 0) {
       if (active === this.#field && event.key === "ArrowUp") return;
       event.preventDefault();

@@ -71,10 +71,14 @@ form.addEventListener("submit", (event) => {
 });
 
 addEventListener("popstate", () => {
+  const values = new URLSearchParams(location.search);
   // Another page of results is the server's to draw.
-  if (new URLSearchParams(location.search).has("page")) return location.reload();
-  typed = new URLSearchParams(location.search).get("q") ?? "";
-  field.value = typed;
+  if (values.has("page")) return location.reload();
+  const query = values.get("q") ?? "";
+  // A step within the page, such as the way past its head, asks nothing.
+  if (query === typed) return;
+  typed = query;
+  field.value = query;
   search(false, 0);
 });
 
