@@ -115,6 +115,7 @@ async fn crawl(seed: &str, output: &Path) -> Result<Summary, Box<dyn Error>> {
         commit_within: Duration::from_secs(1),
         warc: true,
         links: false,
+        index: false,
         software: "first-crawl/0.1".to_owned(),
         config_text: "# set in examples/first_crawl.rs\n".to_owned(),
         seeds: vec![seed],

@@ -61,6 +61,10 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Whether a crawl kept gaps, waits and robots rules, by its records
     Audit(AuditArgs),
+    /// Build the search index of a crawl anew, from its archive
+    Index(IndexArgs),
+    /// Search the index of a crawl
+    Search(SearchArgs),
     /// Pause, resume and steer a crawl that runs, or tell its state
     Control(ControlArgs),
     /// Serve a search page, the report and the live state in a browser
@@ -185,6 +189,46 @@ pub(crate) struct AuditArgs {
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Build the search index of a crawl anew, from its archive
+///
+/// The index that is there answers until the other takes its place. A crawl with `--index on`
+/// builds its index as it goes, and needs this only where that was lost, or is of an older
+/// format.
+#[derive(Debug, Args)]
+pub(crate) struct IndexArgs {
+    /// The crawl's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// What came of it, as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Search the index of a crawl
+///
+/// Words are found in all their forms, and where they are typed a letter wrong. `"two words"`
+/// stand beside each other, `-word` must not be there, `word*` is a beginning, `title:word`
+/// stands in the title, `site:example.org/docs` is a host or a folder. Exit code 0, also where
+/// nothing is found.
+#[derive(Debug, Args)]
+pub(crate) struct SearchArgs {
+    /// The crawl's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// What is looked for; words that begin with `-` come after `--`
+    #[arg(value_name = "QUERY", required = true)]
+    pub(crate) query: Vec<String>,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Results, at most
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) limit: usize,
+    /// Results that are skipped
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) offset: usize,
 }
 
 /// Pause, resume and steer a crawl that runs, or tell its state

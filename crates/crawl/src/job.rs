@@ -3,34 +3,39 @@
 use std::error::Error;
 use std::fs;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
+use std::time::Duration;
 
 use crawl_archive::ArchiveError;
 use crawl_engine::{
-    Budgets, Config, Controls, EngineError, Forbidden, HostBudget, Progress, Resources, Revisits,
-    ScopeRules, Stop, Summary, TrapRules,
+    Budgets, Config, EngineError, Forbidden, HostBudget, Resources, Revisits, ScopeRules, TrapRules,
 };
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_fetcher::{FetchConfig, ResolveOverride};
+use crawl_index::IndexError;
 use crawl_policy::scope::ScopeMode;
 use crawl_policy::usage::Purpose;
 use crawl_scheduler::Politeness;
 use crawl_weburl::{CanonicalUrl, Naming, When, canonicalize};
 use tokio::runtime::Runtime;
-use tokio::sync::watch;
 
-use crate::control::{Clerk, Desk, Server};
-use crate::refusal::{NOTHING_DONE, Refusal};
+use crate::refusal::Refusal;
 use crate::robots::profile_of;
-use crate::screen::{Screen, closing, exit_code, show, start_log};
+use crate::rounds;
+use crate::screen::{Screen, start_log};
 use crate::settings::{
     Checked, ForbiddenName, NAME_AND_VERSION, PurposeName, ResourcesName, ScopeName, Settings,
     WhenName, check, contact_mail, first_start, host_locks_file, hours, record, rules_since,
     user_agent,
 };
 use crate::units::{Span, Switch};
-use crate::{records, signals};
+
+/// A job that can be begun: settings that were checked.
+pub(crate) struct Job {
+    settings: Settings,
+    checked: Checked,
+    pub(crate) screen: Screen,
+}
 
 /// Crawls, and says how it went. The exit code, or why there was no crawl.
 pub(crate) fn run(settings: &Settings) -> Result<u8, Refusal> {
@@ -40,24 +45,41 @@ pub(crate) fn run(settings: &Settings) -> Result<u8, Refusal> {
     let older: toml::Table = older.parse().unwrap_or_default();
     keep_older_seeds(&older, &mut settings, &mut checked);
     keep_what_is_kept(&older, &settings, &checked)?;
-    let settings = &settings;
-    let screen = Screen::new(settings);
-    start_log(settings, &screen)?;
-    let config = config(settings, &checked);
-    let output = config.output.clone();
+    let screen = Screen::new(&settings);
+    start_log(&settings, &screen)?;
+    let job = Job {
+        settings,
+        checked,
+        screen,
+    };
     let runtime = Runtime::new()
         .map_err(|why| Refusal::disk(format!("can't start the program's threads: {why}")))?;
-    let ended = runtime.block_on(crawl(config, &screen))?;
+    let code = runtime.block_on(rounds::run(&job));
     // A look-up of a name may still be under way; nobody waits for its answer.
     runtime.shutdown_background();
-    let summary = ended.map_err(|error| refusal(&error, &output))?;
-    crawl_records::write_report(&output).map_err(records::refusal)?;
-    let code = exit_code(&summary, settings.display.fail_on_error.is_on());
-    match code {
-        NOTHING_DONE => screen.insist(closing(&summary, "crawl").trim_end()),
-        _ => screen.say(closing(&summary, "crawl").trim_end()),
+    code
+}
+
+impl Job {
+    /// The engine's configuration for a run that begins now.
+    pub(crate) fn config(&self) -> Config {
+        config(&self.settings, &self.checked)
     }
-    Ok(code)
+
+    /// Where the crawl lies.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.checked.output
+    }
+
+    /// The time from the beginning of a round to that of the next.
+    pub(crate) fn every(&self) -> Option<Duration> {
+        self.settings.recrawl.every.0.map(Span::get)
+    }
+
+    /// Whether pages that failed make the run one that failed.
+    pub(crate) fn fails_on_error(&self) -> bool {
+        self.settings.display.fail_on_error.is_on()
+    }
 }
 
 /// Seeds of the earlier runs in the directory stay seeds beside new ones: what they left
@@ -95,40 +117,6 @@ fn keep_what_is_kept(
         )));
     }
     Ok(())
-}
-
-async fn crawl(config: Config, screen: &Screen) -> Result<Result<Summary, EngineError>, Refusal> {
-    let (stop, stopped) = watch::channel(Stop::No);
-    signals::listen(stop, screen.clone())?;
-    let (progress, seen) = watch::channel(Progress::default());
-    let (commander, commands) = crawl_engine::commands();
-    let desk = Arc::new(Desk::new(Clerk::Crawl(commander, seen.clone())));
-    let shown = tokio::spawn(show(screen.clone(), seen.clone()));
-    let served = tokio::spawn(serve(config.output.clone(), desk, seen));
-    let controls = Controls {
-        stop: stopped,
-        progress,
-        commands,
-    };
-    let ended = crawl_engine::run(config, controls).await;
-    if let Ok(server) = served.await {
-        drop(server);
-    }
-    // The sender went with the controls, so this ends; were it to panic, the crawl still
-    // came to its end.
-    let _ = shown.await;
-    screen.clear();
-    Ok(ended)
-}
-
-/// Listens for commands as soon as the crawl has its directory to itself.
-async fn serve(
-    output: PathBuf,
-    desk: Arc<Desk>,
-    mut opened: watch::Receiver<Progress>,
-) -> Option<Server> {
-    opened.changed().await.ok()?;
-    Server::start(&output, desk)
 }
 
 fn config(settings: &Settings, checked: &Checked) -> Config {
@@ -183,7 +171,7 @@ fn config(settings: &Settings, checked: &Checked) -> Config {
                 .collect(),
             max_time: scope.max_time.0.map(Span::get),
         },
-        recrawl: settings.recrawl.recrawl.is_on(),
+        recrawl: settings.recrawl.recrawl.is_on() || settings.recrawl.every.0.is_some(),
         revisits: Revisits {
             least: settings.recrawl.revisit_least.get(),
             most: settings.recrawl.revisit_most.get(),
@@ -208,6 +196,7 @@ fn config(settings: &Settings, checked: &Checked) -> Config {
         commit_within: settings.output.commit_within.get(),
         warc: settings.output.warc.is_on(),
         links: settings.output.links.is_on(),
+        index: settings.output.index.is_on(),
         software: NAME_AND_VERSION.to_owned(),
         config_text: config_text(settings, &checked.output),
     }
@@ -320,7 +309,7 @@ fn narrow(count: u64) -> u32 {
 }
 
 /// What is said where the engine could not go on.
-fn refusal(error: &EngineError, output: &Path) -> Refusal {
+pub(crate) fn refusal(error: &EngineError, output: &Path) -> Refusal {
     let message = with_causes(error);
     match error {
         EngineError::OutputForeign { .. } => Refusal::usage(message)
@@ -330,6 +319,17 @@ fn refusal(error: &EngineError, output: &Path) -> Refusal {
         EngineError::NothingToDo { .. } => {
             Refusal::usage(message).hint("start a crawl with `crawl --seed URL`")
         }
+        EngineError::NoArchive { .. } => Refusal::usage(message).hint(
+            "the crawl was begun with --warc off: start anew with another --output and --index on",
+        ),
+        EngineError::Index(IndexError::InUse { .. }) => Refusal::usage(message)
+            .hint("wait until the other process has ended"),
+        EngineError::Index(
+            IndexError::OtherFormat { .. } | IndexError::Damaged { .. },
+        ) => Refusal::disk(message).hint(format!(
+            "`crawl index {}` builds it anew from the archive; then the same command goes on",
+            output.display()
+        )),
         error if is_full(error) => Refusal::disk(message)
             .hint("free some space on the disk; the same command goes on from there"),
         EngineError::StateMissing { .. }

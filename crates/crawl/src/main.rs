@@ -8,13 +8,17 @@
 mod args;
 mod control;
 mod day_hours;
+mod index;
 mod inspect;
 mod job;
 mod name_server;
+mod period;
 mod records;
 mod refusal;
 mod robots;
+mod rounds;
 mod screen;
+mod search;
 mod serve;
 mod settings;
 mod signals;
@@ -57,6 +61,8 @@ fn run(cli: Cli) -> Result<u8, Refusal> {
         Some(Command::Report(args)) => records::report(&args),
         Some(Command::Explain(args)) => records::explain(&args),
         Some(Command::Audit(args)) => records::audit(&args),
+        Some(Command::Index(args)) => index::run(&args),
+        Some(Command::Search(args)) => search::run(&args),
         Some(Command::Control(args)) => control::run(&args),
         Some(Command::Serve(args)) => serve::run(&args),
         Some(Command::Completions { shell }) => {

@@ -4,11 +4,10 @@ use std::fs;
 
 use crawl_records::RecordsError;
 use crawl_weburl::canonicalize;
-use serde::Serialize;
 
 use crate::args::{AuditArgs, ExplainArgs, ReportArgs};
 use crate::refusal::{BREACH, FINISHED, Refusal};
-use crate::screen::print;
+use crate::screen::{print, print_json};
 
 /// Runs `crawl report`.
 pub(crate) fn report(args: &ReportArgs) -> Result<u8, Refusal> {
@@ -57,11 +56,4 @@ pub(crate) fn refusal(why: RecordsError) -> Refusal {
             .hint("give the directory that a crawl left, with its pages.jsonl"),
         why => Refusal::disk(why.to_string()),
     }
-}
-
-fn print_json(value: &impl Serialize) -> Result<u8, Refusal> {
-    let mut text = serde_json::to_string_pretty(value)
-        .map_err(|why| Refusal::disk(format!("can't write JSON: {why}")))?;
-    text.push('\n');
-    print(text.as_bytes())
 }

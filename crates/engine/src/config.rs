@@ -81,6 +81,8 @@ pub struct Config {
     pub warc: bool,
     /// Whether `links.jsonl` is written.
     pub links: bool,
+    /// Build a search index.
+    pub index: bool,
     /// Name and version of the program, for the archive.
     pub software: String,
     /// What is written to `crawl.toml`.

@@ -186,7 +186,33 @@ pub fn commands() -> (Commander, mpsc::Receiver<Ask>) {
     (Commander(sender), receiver)
 }
 
+/// The answer to come of a command that was handed over.
+#[derive(Debug)]
+pub struct Posted(oneshot::Receiver<Result<Answer, Refused>>);
+
+impl Posted {
+    /// Waits for it.
+    ///
+    /// # Errors
+    /// As [`Commander::ask`].
+    pub async fn answer(self) -> Result<Answer, Refused> {
+        self.0.await.unwrap_or(Err(Refused::Ending))
+    }
+}
+
 impl Commander {
+    /// Hands a command over without waiting; what comes of it is received later. What is handed
+    /// over before the crawl is run is carried out, however soon the run is over.
+    ///
+    /// # Errors
+    /// [`Refused::Ending`] where the crawl is over, or more commands wait than there is room for.
+    pub fn post(&self, command: Command) -> Result<Posted, Refused> {
+        let (answer, answered) = oneshot::channel();
+        let ask = Ask { command, answer };
+        self.0.try_send(ask).map_err(|_| Refused::Ending)?;
+        Ok(Posted(answered))
+    }
+
     /// Has a command carried out, and waits for what it comes to.
     ///
     /// # Errors
@@ -195,6 +221,6 @@ impl Commander {
         let (answer, answered) = oneshot::channel();
         let ask = Ask { command, answer };
         self.0.send(ask).await.map_err(|_| Refused::Ending)?;
-        answered.await.unwrap_or(Err(Refused::Ending))
+        Posted(answered).answer().await
     }
 }

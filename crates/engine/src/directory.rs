@@ -13,9 +13,11 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use crate::config::Config;
 use crate::error::EngineError;
+use crate::indexing::{self, Indexing};
 use crate::item::Totals;
 use crate::journal::Journal;
 use crate::readers;
+use crate::reindex::{self, Reindex};
 use crate::rounds;
 use crate::visits::Visits;
 use crate::writer::Files;
@@ -31,7 +33,7 @@ const RUN_ENDED: &[u8] = b"ended";
 const TOML_BESIDE: &str = "crawl.toml.new";
 
 /// What stands in a crawl's directory, beside `state/`.
-const OURS: [&str; 13] = [
+const OURS: [&str; 15] = [
     "crawl.toml",
     TOML_BESIDE,
     "state",
@@ -41,6 +43,8 @@ const OURS: [&str; 13] = [
     "links.jsonl",
     "archive",
     "index",
+    "index.new",
+    "index.old",
     "report.json",
     "report.json.new",
     "report.html",
@@ -58,6 +62,8 @@ pub(crate) struct Directory {
     /// The round that this run works in.
     pub(crate) visits: Visits,
     pub(crate) scope_seeds: Vec<CanonicalUrl>,
+    /// The search index, where one is built.
+    pub(crate) indexing: Option<Indexing>,
     /// Whether an earlier run worked here.
     pub(crate) resumed: bool,
     /// Whether that run was cut off: what it had in flight is in no record then.
@@ -95,6 +101,7 @@ pub(crate) fn open(
     let cut_off = frontier.meta(META_RUN)?.is_some_and(|run| run != RUN_ENDED);
     let journal = open_journal(&state, &frontier)?;
     note_run(&frontier, RUN_OPEN)?;
+    let indexing = open_index(config, &frontier, totals.pages > 0, is_stopped)?;
     let visits = rounds::take_up(&frontier, config, now, &mut totals, is_stopped)?;
     Ok(Directory {
         scope_seeds: scope_seeds
@@ -102,6 +109,7 @@ pub(crate) fn open(
             .filter_map(|url| canonicalize(None, url).ok())
             .collect(),
         frontier: Arc::new(frontier),
+        indexing,
         files,
         requests,
         journal,
@@ -123,7 +131,7 @@ pub(crate) fn open_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
 }
 
 /// Whether `dir` holds a crawl; refuses one that holds something else.
-fn examine(dir: &Path) -> Result<bool, EngineError> {
+pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -159,7 +167,7 @@ fn examine(dir: &Path) -> Result<bool, EngineError> {
     }
 }
 
-fn open_frontier(dir: &Path, state: &Path) -> Result<FjallFrontier, EngineError> {
+pub(crate) fn open_frontier(dir: &Path, state: &Path) -> Result<FjallFrontier, EngineError> {
     FjallFrontier::open(state, &Options::default()).map_err(|error| match error {
         OpenError::InUse { .. } => EngineError::OutputInUse {
             dir: dir.to_path_buf(),
@@ -188,7 +196,32 @@ fn open_files(config: &Config, marks: &BTreeMap<String, u64>) -> Result<Files, E
         pages: rows("pages.jsonl")?,
         excluded: rows("excluded.jsonl")?,
         links: links.filter(|_| config.links),
+        index: None,
     })
+}
+
+/// Opens the search index. One that does not hold what was settled before is built anew first.
+fn open_index(
+    config: &Config,
+    frontier: &FjallFrontier,
+    has_pages: bool,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Option<Indexing>, EngineError> {
+    if !config.index {
+        indexing::forget(frontier)?;
+        return Ok(None);
+    }
+    let dir = &config.output;
+    if let Some(indexing) = Indexing::open(dir, frontier, has_pages)? {
+        return Ok(Some(indexing));
+    }
+    tracing::info!(dir = %dir.display(), "the search index is built anew from the archive");
+    let rules = Reindex {
+        agent: config.agent.clone(),
+        profile: config.profile,
+    };
+    reindex::build(dir, frontier, &rules, is_stopped, &mut |_| {})?;
+    Indexing::open(dir, frontier, has_pages)
 }
 
 fn open_journal(state: &Path, frontier: &FjallFrontier) -> Result<Journal, EngineError> {

@@ -7,8 +7,10 @@ use crawl_archive::rows::LinkRow;
 use crawl_extractor::{
     ChangeFreq, Page, Rel, Sitemap, SitemapEntry, SitemapKind, read_feed, read_sitemap,
 };
-use crawl_fetcher::{Exchange, decode_gzip};
+use crawl_fetcher::decode_gzip;
 use crawl_frontier::{Admission, Exclusion, Lease, Reason, UrlKind};
+use crawl_index::Entry;
+use crawl_policy::PageDirectives;
 use crawl_policy::date::unix_seconds;
 use crawl_policy::scope::Scope;
 use crawl_policy::traps::Gist;
@@ -30,6 +32,8 @@ const SITEMAP_REACH: f32 = 32.0;
 #[derive(Debug, Default)]
 pub(crate) struct Content {
     pub(crate) title: Option<String>,
+    /// What the search index is told of it.
+    pub(crate) entry: Option<Entry>,
     /// What the page calls its own URL, where that is another.
     pub(crate) canonical: Option<CanonicalUrl>,
     pub(crate) charset: Option<&'static str>,
@@ -59,9 +63,13 @@ impl Content {
 }
 
 impl Reader {
-    pub(crate) fn html(&self, links: &mut Links<'_>, exchange: &Exchange, page: Page) -> Content {
-        let directives = self.directives(exchange, &page.metas);
-        let bar = directives.nofollow.map(page_refusal);
+    pub(crate) fn html(
+        &self,
+        links: &mut Links<'_>,
+        directives: &PageDirectives,
+        page: Page,
+    ) -> Content {
+        let bar = directives.nofollow.clone().map(page_refusal);
         let base = page.base_url(&links.from().url);
         for link in &page.links {
             links.link(&base, link, bar.as_ref());

@@ -21,11 +21,13 @@ use crate::delays::DelayLog;
 use crate::directory::{self, Directory};
 use crate::error::EngineError;
 use crate::finish;
+use crate::indexing::{Follower, Indexer};
 use crate::item::{Effect, Event, Job};
 use crate::locks::HostLocks;
 use crate::readers::{Readers, Work};
 use crate::request_log;
 use crate::ring::{Next, Ring};
+use crate::searchable::seconds_of;
 use crate::summary::{Ended, Summary};
 use crate::traps::{META_TRAPS, Shared};
 use crate::writer::Writer;
@@ -73,6 +75,7 @@ struct Driver {
     delays: DelayLog,
     readers: Readers,
     writer: std::thread::JoinHandle<Result<Writer, EngineError>>,
+    indexer: Option<Indexer>,
     events: async_mpsc::UnboundedReceiver<Event>,
     fetches: JoinSet<(Job, Spent, Result<Exchange, Failure>)>,
     resumed: bool,
@@ -95,9 +98,11 @@ impl Driver {
             totals,
             visits,
             scope_seeds,
+            indexing,
             resumed,
             cut_off,
         } = directory;
+        let mut files = files;
         let rules = &config.scope;
         let mut scope = Scope::new(rules.mode, &rules.include, &rules.exclude, rules.max_depth)?;
         for seed in config.seeds.iter().chain(&scope_seeds) {
@@ -145,7 +150,19 @@ impl Driver {
         let (item_sender, items) = mpsc::channel();
         let abandon = Arc::new(AtomicBool::new(false));
         let given_up = Arc::clone(&abandon);
-        let writer = Writer::new(frontier, files, totals, visits, scope_seeds).watching(traps);
+        let indexer = match indexing {
+            None => None,
+            Some(indexing) => {
+                let failed = event_sender.clone();
+                let failed = move |error| drop(failed.send(Event::Broken(error)));
+                let started = Indexer::start(&config.output, indexing, &abandon, failed)?;
+                files.index = Some(started.1);
+                Some(started.0)
+            }
+        };
+        let writer = Writer::new(frontier, files, totals, visits, scope_seeds)
+            .watching(traps)
+            .followed_by(indexer.as_ref().map(Indexer::lengths));
         let writer = std::thread::Builder::new()
             .name("crawl-writer".to_owned())
             .spawn(move || {
@@ -174,6 +191,7 @@ impl Driver {
             delays,
             readers,
             writer,
+            indexer,
             events,
             fetches: JoinSet::new(),
             resumed,
@@ -186,6 +204,11 @@ impl Driver {
         let mut effects = Vec::new();
         let mut told = Instant::now();
         self.ring.begin(self.clock.now(), &mut effects);
+        // What was said before is heard, however soon the run is over.
+        while let Ok(ask) = controls.commands.try_recv() {
+            let told = Event::Command(ask);
+            self.ring.handle(self.clock.now(), told, &mut effects);
+        }
         self.perform(&mut effects);
         controls
             .progress
@@ -288,9 +311,11 @@ impl Driver {
     ) -> Result<Summary, EngineError> {
         let Driver {
             config,
+            clock,
             mut ring,
             readers,
             writer,
+            indexer,
             resumed,
             abandon,
             ..
@@ -299,14 +324,26 @@ impl Driver {
         // What is not committed yet is pending at the next start, as after a kill.
         abandon.store(at_once || looped.is_err(), Ordering::Relaxed);
         readers.end();
-        let writer = writer.join().map_err(|_| EngineError::Thread {
+        let mut writer = writer.join().map_err(|_| EngineError::Thread {
             what: "the writer".to_owned(),
         })?;
+        if let Ok(writer) = &mut writer {
+            writer.unfollow();
+        }
+        let index = indexer.map(Indexer::join);
         let ended = looped?;
-        let excluded = match at_once {
-            true => finish::ExcludedCounts::new(),
-            false => finish::write_derived(&config, writer?, &ended)?,
-        };
+        let (mut excluded, mut indexed) = (finish::ExcludedCounts::new(), None);
+        if !at_once {
+            let writer = writer?;
+            let is_whole = ended != Ended::Interrupted;
+            let index = index.transpose()?;
+            let end = |index: Follower| match is_whole {
+                true => index.finish(&*writer.frontier, seconds_of(clock.now())),
+                false => Ok(index.leave()),
+            };
+            indexed = index.map(end).transpose()?;
+            excluded = finish::write_derived(&config, writer, &ended)?;
+        }
         Ok(finish::summary(
             &config,
             &mut ring,
@@ -314,6 +351,7 @@ impl Driver {
             started.elapsed(),
             resumed,
             excluded,
+            indexed,
         ))
     }
 }

@@ -77,6 +77,18 @@ pub enum EngineError {
     /// The stored state failed in mid-crawl.
     #[error(transparent)]
     State(#[from] FrontierError),
+    /// A row file can't be read back.
+    #[error(transparent)]
+    Read(#[from] crawl_archive::ReadError),
+    /// The search index failed.
+    #[error(transparent)]
+    Index(crawl_index::IndexError),
+    /// A search index can't be built of what the crawl left.
+    #[error("the search index of `{}` has to be built anew from its archive, and it has none", dir.display())]
+    NoArchive {
+        /// The crawl's directory.
+        dir: PathBuf,
+    },
     /// A thread of the engine died; its message.
     #[error("a thread of the engine ended: {what}")]
     Thread {

@@ -11,6 +11,7 @@ use crawl_weburl::CanonicalUrl;
 use crate::config::Config;
 use crate::directory;
 use crate::error::EngineError;
+use crate::indexing::Indexed;
 use crate::item::excluded_row;
 use crate::ring::Ring;
 use crate::rounds;
@@ -104,6 +105,7 @@ pub(crate) fn summary(
     elapsed: Duration,
     resumed: bool,
     excluded: ExcludedCounts,
+    indexed: Option<Indexed>,
 ) -> Summary {
     let totals = ring.totals();
     let of_round = totals.since(&ring.visits.round.before);
@@ -128,6 +130,7 @@ pub(crate) fn summary(
         robots_requests: ring.robots_requests,
         bytes: of_round.bytes,
         excluded,
+        indexed,
         unusable: std::mem::take(&mut ring.unusable),
         seeds_fetched: match of_round.seeds_fetched {
             // In a later round a seed may not have been due.
@@ -138,6 +141,7 @@ pub(crate) fn summary(
         seeds_failed,
         strange_robots: std::mem::take(&mut ring.origins.strange),
         elapsed,
+        parked: ring.scheduler.parked().cloned().collect(),
         output: config.output.clone(),
         resumed,
     }

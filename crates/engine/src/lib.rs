@@ -23,6 +23,7 @@ mod ending;
 mod error;
 mod finish;
 mod hosts;
+mod indexing;
 mod item;
 mod journal;
 mod keep;
@@ -32,10 +33,12 @@ mod origins;
 mod page;
 mod read;
 mod readers;
+mod reindex;
 mod request_log;
 mod ring;
 mod rounds;
 mod rules;
+mod searchable;
 #[cfg(test)]
 mod simulated;
 mod start;
@@ -50,12 +53,15 @@ mod writer;
 pub use config::{
     Budgets, Config, Controls, Forbidden, HostBudget, Phase, Progress, Resources, ScopeRules, Stop,
 };
-pub use control::{Answer, Ask, Command, Commander, LatestPage, Live, Refused, commands};
+pub use control::{Answer, Ask, Command, Commander, LatestPage, Live, Posted, Refused, commands};
 pub use driver::run;
 pub use error::EngineError;
+pub use indexing::Indexed;
 pub use item::{Effect, Event, Item, Job, Judged, Ordered};
 pub use locks::HostLocks;
+pub use reindex::{Reindex, Reindexed, reindex};
 pub use ring::{Next, Ring};
+pub use rounds::{LastRound, last_round};
 pub use steer::{park_at_rest, unpark_at_rest};
 pub use summary::{Changes, Ended, SeedFailure, Summary, UnreachableHost};
 pub use traps::TrapRules;

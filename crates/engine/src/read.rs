@@ -13,6 +13,7 @@ use crawl_fetcher::{
     DecodeEnd, DecodeLimits, Exchange, Failure, Limit, Obstacle, Room, Truncation, decode, obstacle,
 };
 use crawl_frontier::{Lease, Outcome, UrlKind};
+use crawl_index::Entry;
 use crawl_policy::scope::Scope;
 use crawl_policy::usage::{Ledger, Purpose};
 use crawl_policy::{PageDirectives, ProductToken, Profile};
@@ -23,9 +24,13 @@ use crate::config::Config;
 use crate::documents::Content;
 use crate::item::{HostState, Judged, PageItem, Reading, millis};
 use crate::links::{Follows, Links, page_refusal};
+use crate::searchable::{entry, read_both, seconds_of};
 use crate::traps::{Came, TrapRules};
 use crate::usage;
 use crate::visits::{Found, Past, Visits};
+
+/// The error of a page that a parser panicked over.
+const PANICKED: &str = "reader_panicked";
 
 /// The error of a body whose content coding does not come to its end.
 const CUT_SHORT: &str = "encoding_cut_short";
@@ -40,6 +45,8 @@ pub(crate) struct Reader {
     pub(crate) follows: Follows,
     pub(crate) max_redirects: u8,
     pub(crate) purpose: Option<Purpose>,
+    /// Whether pages go into a search index.
+    pub(crate) index: bool,
     pub(crate) traps: TrapRules,
     /// When this round began, in seconds since the Unix epoch, where pages may have been visited
     /// in an earlier one: what a sitemap says of their changes counts.
@@ -56,6 +63,7 @@ impl Reader {
             follows: Follows::new(config),
             max_redirects: config.max_redirects,
             purpose: config.purpose,
+            index: config.index,
             traps: config.traps,
             revisit: (visits.round.number > 1).then_some(visits.round.began),
         }
@@ -76,16 +84,17 @@ impl Reader {
         let read = || self.content(&lease, &judged.rules, &exchange, &scope);
         let content = catch_unwind(AssertUnwindSafe(read));
         let content = content.unwrap_or_else(|_| Content {
-            error: Some("reader_panicked".to_owned()),
+            error: Some(PANICKED.to_owned()),
             ..Content::default()
         });
         let joins_scope = match (lease.is_seed, redirect_target(&exchange)) {
             (true, Some(Ok(target))) => Some(target),
             _ => None,
         };
-        let said = content
-            .usage
-            .unwrap_or_else(|| self.usage(&lease, &judged.rules, &exchange, &[]));
+        let said = content.usage.unwrap_or_else(|| {
+            let directives = self.directives(&exchange, &[]);
+            self.usage(&judged.rules, &exchange, &lease, &directives, &[])
+        });
         let withheld = usage::withheld(&said, self.purpose);
         let (mut title, mut link_rows) = (content.title, content.link_rows);
         if withheld.is_some() {
@@ -93,8 +102,20 @@ impl Reader {
             title = None;
             link_rows.iter_mut().for_each(|row| row.text = None);
         }
+        let passing = content
+            .error
+            .as_deref()
+            .is_some_and(|error| error == PANICKED || Obstacle::named(error).is_some());
+        let entry = content.entry.or_else(|| match passing {
+            true => None,
+            false => self.without_page(&lease, &exchange),
+        });
         let row = PageRow {
             title,
+            indexed: entry.as_ref().map(|entry| match entry {
+                Entry::Put(_) => "yes".to_owned(),
+                Entry::Drop { why, .. } => why.clone(),
+            }),
             canonical: content.canonical.map(|url| url.to_string()),
             usage: usage::row(&said),
             withheld,
@@ -108,6 +129,7 @@ impl Reader {
             row,
             capture: None,
             charset: content.charset,
+            entry,
             links: content.links,
             link_rows,
             unusable: content.unusable,
@@ -162,14 +184,39 @@ impl Reader {
                 if in_place.is_some_and(|found| !found.has_own_links()) {
                     return Content::with_error(in_place.map(Obstacle::name));
                 }
-                let page = read_html(octets, content_type, &self.limits);
-                let usage = Some(self.usage(lease, rules, exchange, &page.metas));
+                let may_index = self.index && is_page && lease.kind == UrlKind::Page;
+                let at = seconds_of(exchange.started);
+                let (page, text) = match may_index {
+                    true => {
+                        let headers = &exchange.headers;
+                        let limits = &self.limits;
+                        let (page, text) = read_both(octets, content_type, headers, at, limits);
+                        (page, Some(text))
+                    }
+                    false => (read_html(octets, content_type, &self.limits), None),
+                };
+                let directives = self.directives(exchange, &page.metas);
+                let usage = self.usage(rules, exchange, lease, &directives, &page.metas);
+                let refused = self.search_refused(&usage);
+                let entry = text.filter(|_| in_place.is_none()).map(|text| {
+                    let read = (&page, &text);
+                    let headers = &exchange.headers;
+                    entry(
+                        &lease.url,
+                        at,
+                        headers,
+                        read,
+                        &directives,
+                        refused.as_deref(),
+                    )
+                });
                 // An error page names nothing to follow.
                 if is_page {
-                    content = self.html(&mut links, exchange, page);
+                    content = self.html(&mut links, &directives, page);
                     content.came = self.gist(lease, octets);
                 }
-                content.usage = usage;
+                content.entry = entry;
+                content.usage = Some(usage);
             }
             (None, Document::Feed) if is_page => {
                 content = self.feed(&mut links, octets, content_type);
@@ -194,15 +241,15 @@ impl Reader {
     /// What is said about the use of what came, by the site, the headers and the page.
     fn usage(
         &self,
-        lease: &Lease,
         rules: &Compiled,
         exchange: &Exchange,
+        lease: &Lease,
+        directives: &PageDirectives,
         metas: &[Meta],
     ) -> Ledger {
-        let directives = self.directives(exchange, metas);
         let path = lease.url.path_and_query();
         let metas: Vec<_> = pairs(metas).collect();
-        usage::ledger(rules, path, exchange, &directives, &metas)
+        usage::ledger(rules, path, exchange, directives, &metas)
     }
 
     pub(crate) fn directives(&self, exchange: &Exchange, metas: &[Meta]) -> PageDirectives {
@@ -287,6 +334,7 @@ fn row_without_answer(lease: &Lease, judged: Judged, started: Tick, took: Durati
         via: lease.via.as_ref().map(ToString::to_string),
         title: None,
         canonical: None,
+        indexed: None,
         robots: Some(judged.robots),
         usage: None,
         warc: None,
@@ -347,6 +395,7 @@ impl PageItem {
             room: Room::default(),
             capture: None,
             charset: None,
+            entry: None,
             links: Vec::new(),
             link_rows: Vec::new(),
             unusable: HashMap::new(),

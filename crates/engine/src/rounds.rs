@@ -1,12 +1,16 @@
 //! The round that a run works in: the last one, or the next.
 
+use std::path::Path;
+
 use crawl_frontier::{Frontier, FrontierError};
 use crawl_scheduler::Tick;
+use crawl_weburl::HostKey;
 
 use crate::config::Config;
-use crate::directory::META_TOTALS;
+use crate::directory::{self, META_TOTALS};
 use crate::error::EngineError;
 use crate::item::Totals;
+use crate::steer;
 use crate::visits::{Round, Visits};
 
 /// The crawl's round, as JSON.
@@ -25,12 +29,7 @@ pub(crate) fn take_up(
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Visits, EngineError> {
     let now = seconds(now);
-    let known = frontier.meta(META_ROUND)?;
-    let known = known.map(|bytes| serde_json::from_slice::<Round>(&bytes));
-    let known = known
-        .transpose()
-        .map_err(|why| EngineError::Round { why })?;
-    let mut round = match known {
+    let mut round = match stored(frontier)? {
         Some(last) if config.recrawl && last.is_over => {
             *totals = totals.without_changes();
             let next = last.next(now, *totals);
@@ -61,6 +60,45 @@ pub(crate) fn take_up(
         round,
         revisits: config.revisits,
     })
+}
+
+/// How the last round of a crawl stands that does not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastRound {
+    /// Its number, from 1.
+    pub number: u32,
+    /// When it began, in seconds since the Unix epoch.
+    pub began: u32,
+    /// Whether it ended by itself.
+    pub is_over: bool,
+    /// Hosts that are parked, in the order of their names.
+    pub parked: Vec<HostKey>,
+}
+
+/// The last round of the crawl in `dir`; none where no crawl lies there.
+///
+/// # Errors
+/// [`EngineError`] where something else lies there, another process is at it, or the state can't
+/// be read.
+pub fn last_round(dir: &Path) -> Result<Option<LastRound>, EngineError> {
+    let frontier = match directory::open_at_rest(dir) {
+        Err(EngineError::NothingToDo { .. }) => return Ok(None),
+        frontier => frontier?,
+    };
+    let round = stored(&frontier)?;
+    let parked = steer::parked(&frontier)?.into_iter().collect();
+    Ok(round.map(|round| LastRound {
+        number: round.number,
+        began: round.began,
+        is_over: round.is_over,
+        parked,
+    }))
+}
+
+fn stored(frontier: &dyn Frontier) -> Result<Option<Round>, EngineError> {
+    let known = frontier.meta(META_ROUND)?;
+    let known = known.map(|bytes| serde_json::from_slice::<Round>(&bytes));
+    known.transpose().map_err(|why| EngineError::Round { why })
 }
 
 fn has_work(frontier: &dyn Frontier, config: &Config) -> Result<bool, FrontierError> {

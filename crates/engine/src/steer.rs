@@ -323,7 +323,7 @@ fn listed<'a>(hosts: impl Iterator<Item = &'a HostKey>) -> Vec<u8> {
 }
 
 /// The hosts that are parked, as the state has them.
-fn parked(frontier: &dyn Frontier) -> Result<BTreeSet<HostKey>, FrontierError> {
+pub(crate) fn parked(frontier: &dyn Frontier) -> Result<BTreeSet<HostKey>, FrontierError> {
     let bytes = frontier.meta(META_PARKED)?.unwrap_or_default();
     let names: Vec<String> = serde_json::from_slice(&bytes).unwrap_or_default();
     let hosts = names.iter().filter_map(|name| HostKey::parse(name).ok());

@@ -8,6 +8,7 @@ use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, HostKey};
 use serde::{Deserialize, Serialize};
 
+use crate::indexing::Indexed;
 use crate::visits::Change;
 
 /// How a run ended.
@@ -106,6 +107,8 @@ pub struct Summary {
     pub bytes: u64,
     /// Rows of `excluded.jsonl` by reason.
     pub excluded: BTreeMap<String, u64>,
+    /// The search index, where one is built.
+    pub indexed: Option<Indexed>,
     /// Links that name nothing a crawler can ask for, by reason, in this run.
     pub unusable: BTreeMap<&'static str, u64>,
     /// Seeds that were fetched, over all runs of the round; in a later round, in which a seed may
@@ -118,6 +121,8 @@ pub struct Summary {
     pub strange_robots: Vec<CanonicalUrl>,
     /// Length of this run.
     pub elapsed: Duration,
+    /// Hosts that are parked, in the order of their names.
+    pub parked: Vec<HostKey>,
     /// Where it all lies.
     pub output: PathBuf,
     /// Whether the run went on with an earlier one.

@@ -101,7 +101,7 @@ pub(crate) fn row(ledger: &Ledger) -> Option<UsageLedger> {
     })
 }
 
-fn refused(ledger: &Ledger, purpose: Purpose) -> Option<&Statement> {
+pub(crate) fn refused(ledger: &Ledger, purpose: Purpose) -> Option<&Statement> {
     let verdict = ledger.verdict(purpose);
     verdict.by.filter(|_| verdict.is_refused())
 }
@@ -118,7 +118,7 @@ fn said(statement: &Statement) -> UsageStatement {
 }
 
 /// A statement as the rule of a refusal.
-fn words(by: &Statement) -> String {
+pub(crate) fn words(by: &Statement) -> String {
     let words = match (by.vocabulary, by.channel) {
         (Vocabulary::ContentUsage, _) => format!("Content-Usage: {}", by.raw),
         (Vocabulary::ContentSignal, _) => format!("Content-Signal: {}", by.raw),

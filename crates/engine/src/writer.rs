@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvError, TryRecvError};
+use std::sync::mpsc::{Receiver, RecvError, Sender, TryRecvError};
 
 use crawl_archive::rows::{ExcludedRow, WarcPlace};
 use crawl_archive::{Archive, Encoded, RowFile};
@@ -15,6 +15,7 @@ use crawl_frontier::{
     Admission, Admitted, Exclusion, Frontier, Lease, Outcome, Reason, Standing, Transaction,
     UrlKind, Visit,
 };
+use crawl_index::Entry;
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, HostKey};
 
@@ -26,6 +27,7 @@ use crate::item::{
 };
 use crate::links::PRIORITY_GUESS;
 use crate::rounds::seconds;
+use crate::searchable::left_out;
 use crate::steer::{META_PARKED, Order};
 use crate::summary::SeedFailure;
 use crate::traps::{self, Came, META_TRAPS, Shared, admission_of};
@@ -41,6 +43,8 @@ pub(crate) struct Files {
     pub(crate) pages: RowFile,
     pub(crate) excluded: RowFile,
     pub(crate) links: Option<RowFile>,
+    /// What the search index is told.
+    pub(crate) index: Option<RowFile>,
 }
 
 /// What the writer thread owns.
@@ -56,6 +60,8 @@ pub(crate) struct Writer {
     /// The number of the newest list of parked hosts that was kept.
     newest_parked: u64,
     traps: Option<Shared>,
+    /// Where the committed length of the index's log is told.
+    indexer: Option<Sender<u64>>,
 }
 
 impl Writer {
@@ -75,6 +81,7 @@ impl Writer {
             newest: HashMap::new(),
             newest_parked: 0,
             traps: None,
+            indexer: None,
         }
     }
 
@@ -84,6 +91,16 @@ impl Writer {
             traps: Some(traps),
             ..self
         }
+    }
+
+    /// Tells the index how far its log is committed.
+    pub(crate) fn followed_by(self, indexer: Option<Sender<u64>>) -> Writer {
+        Writer { indexer, ..self }
+    }
+
+    /// The index ends when it has read all that it was told of.
+    pub(crate) fn unfollow(&mut self) {
+        self.indexer = None;
     }
 
     /// Takes items until their senders are gone; gives the files back for the run's end.
@@ -111,6 +128,10 @@ impl Writer {
             }
             if !abandon.load(Ordering::Relaxed) {
                 committed(self.commit(group)?);
+                if let (Some(lengths), Some(log)) = (&self.indexer, &self.files.index) {
+                    // Fails only where the index failed, which the driver learns by itself.
+                    let _ = lengths.send(log.len());
+                }
             }
         }
     }
@@ -223,6 +244,11 @@ impl Group<'_> {
                 why,
             });
         }
+        // Whatever bars a page that was fetched before bars it from a search too.
+        if past.is_some() && lease.kind == UrlKind::Page {
+            let why = exclusion.reason.to_string();
+            self.tell_index(&left_out(&lease.url, why))?;
+        }
         let found = Found::Excluded(exclusion.clone());
         let visits = &self.visits;
         let visit = visits.after(
@@ -234,6 +260,13 @@ impl Group<'_> {
         );
         let outcome = Outcome::Excluded(exclusion);
         Ok(self.transaction.settle_until(lease, outcome, visit)?)
+    }
+
+    fn tell_index(&mut self, entry: &Entry) -> Result<(), EngineError> {
+        if let Some(log) = &mut self.files.index {
+            log.append(entry)?;
+        }
+        Ok(())
     }
 
     fn seeds(&mut self, seeds: Vec<Admission>) -> Result<(), EngineError> {
@@ -290,6 +323,7 @@ impl Group<'_> {
             outcome,
             mut row,
             capture,
+            entry,
             links,
             link_rows,
             unusable,
@@ -355,6 +389,9 @@ impl Group<'_> {
             row.warc = self.keep(capture)?;
         }
         self.files.pages.append(&row)?;
+        if let Some(entry) = &entry {
+            self.tell_index(entry)?;
+        }
         // The links of a page that is as it was are listed already.
         if let Some(file) = &mut self.files.links
             && change != Some(Change::Same)
@@ -479,6 +516,7 @@ impl Group<'_> {
             Some(&mut self.files.pages),
             Some(&mut self.files.excluded),
             self.files.links.as_mut(),
+            self.files.index.as_mut(),
         ];
         for file in rows.into_iter().flatten() {
             file.sync()?;

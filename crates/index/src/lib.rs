@@ -6,9 +6,11 @@
 
 mod answer;
 mod document;
+mod entry;
 mod error;
 mod excerpt;
 mod excluded;
+pub mod export;
 mod judge;
 mod lexicon;
 mod page;
@@ -21,6 +23,7 @@ pub mod words;
 mod writer;
 
 pub use answer::{Answer, Hit, Part, Section, Stats};
+pub use entry::Entry;
 pub use error::{IndexError, QueryError};
 pub use judge::{Came, NotIndexed, judge};
 pub use page::{Anchor, Heading, Page};

@@ -64,8 +64,8 @@ pub fn words(text: &str, stemmer: &Stemmer) -> Vec<Word> {
     let segmenter = WordSegmenter::new_dictionary(WordBreakInvariantOptions::default());
     let mut start = 0;
     let mut ideographs: Option<Range<usize>> = None;
-    let mut breaks = segmenter.segment_str(text).iter_with_word_type();
-    while let Some((end, kind)) = breaks.next() {
+    let breaks = segmenter.segment_str(text).iter_with_word_type();
+    for (end, kind) in breaks {
         let range = start..end;
         start = end;
         if range.is_empty() {

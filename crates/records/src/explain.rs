@@ -264,6 +264,9 @@ impl fmt::Display for Explanation {
             if let Some(change) = &page.change {
                 writeln!(f, "  round {}: {change}", page.round)?;
             }
+            if let Some(indexed) = &page.indexed {
+                writeln!(f, "  index: {indexed}")?;
+            }
             if let Some(robots) = &page.robots {
                 rule(
                     f,

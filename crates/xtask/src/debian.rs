@@ -37,6 +37,7 @@ pub(crate) fn fetch(workspace: &Workspace) -> Result<()> {
             &[name.context("python3-doc names no documentation")?],
         )?;
     }
+    debian.unpack("git-doc", &["git-doc"])?;
     for (name, value) in environment(workspace)? {
         eprintln!("{name}={}", value.display());
     }
@@ -58,11 +59,20 @@ pub(crate) fn environment(workspace: &Workspace) -> Result<[(&'static str, PathB
             "CRAWL_JAVA_DOC",
             one_with(&docs, "openjdk-", "api/index.html")?,
         ),
-        (
-            "CRAWL_PYTHON_DOC",
-            one_with(&docs, "python3.", "html/index.html")?.join("html"),
-        ),
+        ("CRAWL_PYTHON_DOC", python_docs(workspace)?),
     ])
+}
+
+/// The folder of Python's documentation.
+pub(crate) fn python_docs(workspace: &Workspace) -> Result<PathBuf> {
+    let docs = Debian::of(workspace).root().join("usr/share/doc");
+    Ok(one_with(&docs, "python3.", "html/index.html")?.join("html"))
+}
+
+/// The folder of Git's documentation.
+pub(crate) fn git_docs(workspace: &Workspace) -> Result<PathBuf> {
+    let docs = Debian::of(workspace).root().join("usr/share/doc");
+    one_with(&docs, "git-doc", "gittutorial.html")
 }
 
 /// The wheel of pip, for a Python that has none of its own.

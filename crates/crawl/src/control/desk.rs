@@ -1,15 +1,22 @@
 //! Who answers what comes over the socket: the crawl that runs.
 
-use std::sync::{Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crawl_engine::{Answer, Command as Told, Commander, Live, Phase, Progress, Refused as Why};
-use crawl_scheduler::{HostWork as Work, Tick};
-use crawl_weburl::HostKey;
-use tokio::sync::watch;
+use crawl_engine::{
+    Answer, Command as Told, Commander, EngineError, Progress, Refused as Why, park_at_rest,
+    unpark_at_rest,
+};
+use crawl_weburl::{HostKey, canonicalize};
+use jiff::Timestamp;
+use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use super::message::{Command, HostWork, LatestPage, PhaseName, Refused, Reply, State};
+use crate::rounds::Last;
+
+use super::message::{Command, Refused, Reply, State};
+use super::telling::{of_live, of_progress, of_rest};
 
 /// A state that is younger is told again, however many ask.
 const FRESH: Duration = Duration::from_millis(250);
@@ -17,34 +24,121 @@ const FRESH: Duration = Duration::from_millis(250);
 /// The time between two lines that are heeded, over all connections.
 const PACE: Duration = Duration::from_millis(10);
 
+/// URLs that are kept for the next round, at most: it begins at once, and this is what may come
+/// meanwhile.
+const MOST_KEPT: usize = 16;
+
 /// Where commands arrive, whoever carries them out.
 #[derive(Debug)]
 pub(crate) struct Desk {
-    clerk: watch::Sender<Clerk>,
-    /// What was told last, and when.
-    told: tokio::sync::Mutex<Option<(Instant, State)>>,
+    dir: PathBuf,
+    /// Who carries commands out; locked for moments only, and never across an await.
+    clerk: Mutex<Clerk>,
+    /// What was told last, when, and how many duties had begun.
+    told: tokio::sync::Mutex<Option<(Instant, u64, State)>>,
     /// When the next line is heeded.
     pace: tokio::sync::Mutex<Instant>,
-    /// Delays that were set, in their order: they outlive a round.
-    delays: Mutex<Vec<Told>>,
 }
 
-/// Who carries commands out.
+#[derive(Debug)]
+struct Clerk {
+    duty: Duty,
+    /// How many duties have begun.
+    duties: u64,
+    /// Delays that were set, in their order: they outlive a round.
+    delays: Vec<Told>,
+    /// What is told to the next round as soon as it begins.
+    next: Vec<(Told, oneshot::Sender<Result<(), Refused>>)>,
+}
+
 #[derive(Clone, Debug)]
-pub(crate) enum Clerk {
+enum Duty {
     /// A crawl that runs.
     Crawl(Commander, watch::Receiver<Progress>),
+    /// The wait for the next round.
+    Rest(Rest),
+    /// Neither has begun.
+    Nothing,
+}
+
+impl Clerk {
+    fn take(&mut self, duty: Duty) {
+        self.duty = duty;
+        self.duties += 1;
+    }
+}
+
+/// The wait for the next round.
+#[derive(Clone, Debug)]
+pub(crate) struct Rest {
+    /// When it begins.
+    pub(crate) at: Timestamp,
+    /// How the last one ended.
+    pub(crate) last: Last,
+    /// Whether it is waited for.
+    pub(crate) hold: watch::Sender<Hold>,
+}
+
+/// Whether the next round is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hold {
+    /// Until its time comes.
+    UntilThen,
+    /// Until somebody resumes.
+    Paused,
+    /// No longer.
+    Now,
 }
 
 impl Desk {
-    /// A desk with its first clerk.
-    pub(crate) fn new(clerk: Clerk) -> Desk {
+    /// The desk of the crawl in this directory.
+    pub(crate) fn new(dir: PathBuf) -> Desk {
         Desk {
-            clerk: watch::Sender::new(clerk),
+            dir,
+            clerk: Mutex::new(Clerk {
+                duty: Duty::Nothing,
+                duties: 0,
+                delays: Vec::new(),
+                next: Vec::new(),
+            }),
             told: tokio::sync::Mutex::new(None),
             pace: tokio::sync::Mutex::new(Instant::now()),
-            delays: Mutex::new(Vec::new()),
         }
+    }
+
+    /// A run begins: it is told what was kept for it, and takes commands from now on. To be
+    /// called within a tokio runtime.
+    pub(crate) fn open(&self, commander: Commander, progress: watch::Receiver<Progress>) {
+        let mut clerk = self.clerk();
+        for (told, reply) in clerk.next.drain(..) {
+            // Handed over before the run begins, so that it is heard however short that is.
+            let posted = commander.post(told);
+            tokio::spawn(async move {
+                let answer = match posted {
+                    Ok(posted) => posted.answer().await,
+                    Err(refused) => Err(refused),
+                };
+                let _ = reply.send(answer.map(drop).map_err(in_words));
+            });
+        }
+        let (delays, again) = (clerk.delays.clone(), commander.clone());
+        tokio::spawn(async move {
+            for delay in delays {
+                // A host that this run never meets needs none.
+                let _ = again.ask(delay).await;
+            }
+        });
+        clerk.take(Duty::Crawl(commander, progress));
+    }
+
+    /// A run is over, and the next is waited for.
+    pub(crate) fn rest(&self, rest: Rest) {
+        self.clerk().take(Duty::Rest(rest));
+    }
+
+    /// Whether the next round is waited for.
+    pub(crate) fn rests(&self) -> bool {
+        matches!(self.clerk().duty, Duty::Rest(_))
     }
 
     /// Waits until the next line may be heeded: who sends without end slows nobody but others
@@ -58,37 +152,128 @@ impl Desk {
     /// How the crawl stands.
     pub(crate) async fn state(&self) -> State {
         let mut told = self.told.lock().await;
-        if let Some((at, state)) = told.as_ref()
+        let duties = self.clerk().duties;
+        if let Some((at, of, state)) = told.as_ref()
             && at.elapsed() < FRESH
+            && *of == duties
         {
             return state.clone();
         }
         let state = self.ask_state().await;
-        *told = Some((Instant::now(), state.clone()));
+        *told = Some((Instant::now(), duties, state.clone()));
         state
     }
 
     /// Has a command carried out.
     pub(crate) async fn carry_out(&self, command: Command) -> Reply {
-        let reply = match self.refer(command).await {
-            Ok(()) => Reply::Done,
-            Err(refused) => Reply::Refused(refused),
+        let done = match engine_command(command) {
+            Ok(told) => self.refer(told).await,
+            Err(refused) => Err(refused),
         };
         // Who asks next is to see what it did.
         *self.told.lock().await = None;
-        reply
+        match done {
+            Ok(()) => Reply::Done,
+            Err(refused) => Reply::Refused(refused),
+        }
     }
 
-    async fn refer(&self, command: Command) -> Result<(), Refused> {
-        let told = engine_command(command)?;
-        let Clerk::Crawl(commander, _) = self.clerk();
+    async fn refer(&self, told: Told) -> Result<(), Refused> {
+        let commander = match self.duty() {
+            Duty::Crawl(commander, _) => commander,
+            Duty::Rest(rest) => return self.at_rest(&rest, told).await,
+            Duty::Nothing => return Err(in_words(Why::Ending)),
+        };
         commander.ask(told.clone()).await.map_err(in_words)?;
         self.remember(told);
         Ok(())
     }
 
+    /// A command while the next round is waited for.
+    async fn at_rest(&self, rest: &Rest, told: Told) -> Result<(), Refused> {
+        match told {
+            Told::Pause => {
+                rest.hold.send_replace(Hold::Paused);
+                Ok(())
+            }
+            Told::Resume => {
+                rest.hold.send_replace(Hold::Now);
+                Ok(())
+            }
+            Told::Add(url) => self.add_at_rest(rest, url).await,
+            Told::Park(host) => self.change_at_rest(host, park_at_rest).await,
+            Told::Unpark(host) => self.change_at_rest(host, unpark_at_rest).await,
+            Told::Delay { .. } | Told::State => Err(Refused::new(
+                "the crawl waits for its next round",
+                "a delay can be set once that has begun, and `resume` begins it now",
+            )),
+        }
+    }
+
+    /// Begins the next round with a URL.
+    async fn add_at_rest(&self, rest: &Rest, url: String) -> Result<(), Refused> {
+        if let Err(why) = canonicalize(None, &url) {
+            let why = why.to_string();
+            return Err(in_words(Why::Unusable { url, why }));
+        }
+        let answered = {
+            let mut clerk = self.clerk();
+            match &clerk.duty {
+                Duty::Rest(_) if clerk.next.len() < MOST_KEPT => {
+                    let (reply, answered) = oneshot::channel();
+                    clerk.next.push((Told::Add(url), reply));
+                    Ok(answered)
+                }
+                Duty::Rest(_) => return Err(in_words(Why::Ending)),
+                // The round began meanwhile.
+                Duty::Crawl(commander, _) => Err((commander.clone(), url)),
+                Duty::Nothing => return Err(in_words(Why::Ending)),
+            }
+        };
+        match answered {
+            Ok(answered) => {
+                rest.hold.send_replace(Hold::Now);
+                answered
+                    .await
+                    .unwrap_or_else(|_| Err(in_words(Why::Ending)))
+            }
+            Err((commander, url)) => {
+                let answer = commander.ask(Told::Add(url)).await;
+                answer.map(drop).map_err(in_words)
+            }
+        }
+    }
+
+    /// Parks a host or takes it back in the state, which nobody has open while it rests.
+    async fn change_at_rest(
+        &self,
+        host: HostKey,
+        change: fn(&Path, &HostKey) -> Result<(), EngineError>,
+    ) -> Result<(), Refused> {
+        let (dir, of) = (self.dir.clone(), host.clone());
+        let changed = tokio::task::spawn_blocking(move || change(&dir, &of)).await;
+        match changed {
+            Ok(Ok(())) => {}
+            Ok(Err(EngineError::Refused(why))) => return Err(in_words(why)),
+            Ok(Err(why)) => return Err(Refused::new(why.to_string(), "try again")),
+            Err(_) => return Err(in_words(Why::Ending)),
+        }
+        if let Duty::Rest(rest) = &mut self.clerk().duty {
+            let parked = &mut rest.last.parked;
+            match parked.binary_search(&host) {
+                Ok(at) => drop(parked.remove(at)),
+                Err(at) => parked.insert(at, host),
+            }
+        }
+        Ok(())
+    }
+
     async fn ask_state(&self) -> State {
-        let Clerk::Crawl(commander, progress) = self.clerk();
+        let (commander, progress) = match self.duty() {
+            Duty::Crawl(commander, progress) => (commander, progress),
+            Duty::Rest(rest) => return of_rest(&rest),
+            Duty::Nothing => return of_progress(&Progress::default()),
+        };
         match commander.ask(Told::State).await {
             Ok(Answer::State(live)) => of_live(&live),
             // It is ending, and tells its progress alone.
@@ -96,22 +281,27 @@ impl Desk {
         }
     }
 
-    fn clerk(&self) -> Clerk {
-        self.clerk.borrow().clone()
-    }
-
     /// A delay holds until the program ends, which may be after many rounds.
     fn remember(&self, told: Told) {
         let Told::Delay { host, .. } = &told else {
             return;
         };
-        let mut delays = self.delays.lock().unwrap_or_else(PoisonError::into_inner);
+        let delays = &mut self.clerk().delays;
         match host {
             None => delays.clear(),
             Some(host) => delays
                 .retain(|older| !matches!(older, Told::Delay { host: Some(of), .. } if of == host)),
         }
         delays.push(told);
+    }
+
+    fn duty(&self) -> Duty {
+        self.clerk().duty.clone()
+    }
+
+    /// What is in it is whole between any two calls.
+    fn clerk(&self) -> MutexGuard<'_, Clerk> {
+        self.clerk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -146,68 +336,4 @@ pub(crate) fn host_key(name: &str) -> Result<HostKey, Refused> {
 /// Why the engine refuses something.
 pub(crate) fn in_words(why: Why) -> Refused {
     Refused::new(why.to_string(), why.hint())
-}
-
-fn of_live(live: &Live) -> State {
-    let latest = live.latest.iter().map(|page| LatestPage {
-        url: page.url.to_string(),
-        status: page.status,
-        at: moment(page.at),
-    });
-    State {
-        latest: latest.collect(),
-        hosts: live
-            .hosts
-            .iter()
-            .map(|work| of_work(work, live.at))
-            .collect(),
-        parked: live.parked.iter().map(ToString::to_string).collect(),
-        ..of_progress(&live.progress)
-    }
-}
-
-fn of_progress(progress: &Progress) -> State {
-    State {
-        phase: match progress.phase {
-            Phase::Crawling => PhaseName::Crawling,
-            Phase::Paused => PhaseName::Paused,
-            Phase::Draining => PhaseName::Draining,
-            Phase::Writing => PhaseName::Writing,
-        },
-        paused: progress.is_paused,
-        round: progress.round,
-        pages: progress.pages,
-        failed: progress.failed,
-        barred: progress.excluded,
-        waiting: progress.pending,
-        in_flight: progress.in_flight,
-        octets: progress.bytes,
-        pages_per_second: progress.pages_per_second,
-        elapsed_ms: millis(progress.elapsed),
-        next_round: None,
-        latest: Vec::new(),
-        hosts: Vec::new(),
-        parked: Vec::new(),
-    }
-}
-
-fn of_work(work: &Work, now: Tick) -> HostWork {
-    HostWork {
-        host: work.host.to_string(),
-        waiting: work.waiting,
-        next_in_ms: work.next_at.map(|at| millis(at.since(now))),
-        gap_ms: millis(work.gap),
-        parked: work.is_parked,
-    }
-}
-
-/// To the millisecond, as rows have it.
-pub(super) fn moment(at: Tick) -> String {
-    let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
-    let at = jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX);
-    format!("{at:.3}")
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

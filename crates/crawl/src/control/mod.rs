@@ -6,12 +6,13 @@ mod lines;
 pub(crate) mod message;
 mod place;
 mod server;
+mod telling;
 
 use std::path::Path;
 
 use tokio::runtime::Builder;
 
-pub(crate) use desk::{Clerk, Desk};
+pub(crate) use desk::{Desk, Hold, Rest};
 pub(crate) use server::Server;
 
 use crate::args::{ControlAction, ControlArgs};

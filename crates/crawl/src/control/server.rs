@@ -234,14 +234,15 @@ mod tests {
     use tokio::sync::{mpsc, watch};
 
     use super::{MOST_CLIENTS, Server};
-    use crate::control::desk::{Clerk, Desk};
+    use crate::control::desk::Desk;
     use crate::control::message::LONGEST_COMMAND;
 
     /// A server whose crawl is over already: it answers states, and refuses the rest.
     fn server(dir: &Path) -> Option<Server> {
         let (commander, _): (_, mpsc::Receiver<Ask>) = crawl_engine::commands();
         let (_, progress) = watch::channel(Progress::default());
-        let desk = Desk::new(Clerk::Crawl(commander, progress));
+        let desk = Desk::new(dir.to_owned());
+        desk.open(commander, progress);
         std::fs::create_dir_all(dir.join("state")).unwrap();
         Server::start(dir, Arc::new(desk))
     }

@@ -7,6 +7,7 @@ use crawl_scheduler::Tick;
 
 use super::progress::roughly;
 use super::{grouped, octets};
+use crate::index;
 use crate::refusal::{FINISHED, INTERRUPTED, NOTHING_DONE};
 
 /// Unreachable hosts and failed seeds that are named; the rest is counted.
@@ -40,6 +41,12 @@ pub(crate) fn closing(summary: &Summary, exe: &str) -> String {
         line("round", round(summary));
     }
     line("barred", barred(summary));
+    if let Some(index) = &summary.indexed {
+        line(
+            "index",
+            index::words(index.pages, index.duplicates, &index.left_out),
+        );
+    }
     line("failed", grouped(summary.failed));
     if summary.pending > 0 {
         line("pending", grouped(summary.pending));
@@ -223,6 +230,7 @@ mod tests {
     fn summary(ended: Ended) -> Summary {
         Summary {
             ended,
+            indexed: None,
             pages: 1234,
             pages_of_run: 1234,
             failed: 2,
@@ -238,6 +246,7 @@ mod tests {
             seeds_fetched: 1,
             seeds_failed: Vec::new(),
             strange_robots: Vec::new(),
+            parked: Vec::new(),
             elapsed: Duration::from_secs(1_301),
             output: "crawl-e.example".into(),
             resumed: false,

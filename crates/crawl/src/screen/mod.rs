@@ -7,13 +7,14 @@ mod progress;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 
 use indicatif::ProgressBar;
+use serde::Serialize;
 
 use crate::refusal::{FINISHED, Refusal};
 use crate::settings::{ProgressMode, Settings};
 
 pub(crate) use closing::{closing, exit_code};
 pub(crate) use log::start_log;
-pub(crate) use progress::show;
+pub(crate) use progress::{roughly as lasting, show};
 
 /// stderr, shared by progress, log lines and messages: one that is written never cuts
 /// through the bar. Clones are the same screen.
@@ -89,8 +90,30 @@ pub(crate) fn print(data: &[u8]) -> Result<u8, Refusal> {
     }
 }
 
+/// Writes a value to stdout as JSON.
+pub(crate) fn print_json(value: &impl Serialize) -> Result<u8, Refusal> {
+    let mut text = serde_json::to_string_pretty(value)
+        .map_err(|why| Refusal::disk(format!("can't write JSON: {why}")))?;
+    text.push('\n');
+    print(text.as_bytes())
+}
+
+/// A line to stderr.
+pub(crate) fn note(message: &str) {
+    // Nobody is left to tell if it is gone.
+    let _ = writeln!(io::stderr(), "{message}");
+}
+
+/// What shows on a terminal that something goes on.
+pub(crate) fn spinner() -> ProgressBar {
+    match io::stderr().is_terminal() {
+        true => ProgressBar::new_spinner(),
+        false => ProgressBar::hidden(),
+    }
+}
+
 /// `1234567` as `1,234,567`.
-fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {

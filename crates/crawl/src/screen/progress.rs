@@ -123,7 +123,7 @@ fn object(now: &Progress) -> serde_json::Value {
 }
 
 /// Whole seconds, from an hour on whole minutes.
-pub(super) fn roughly(time: Duration) -> String {
+pub(crate) fn roughly(time: Duration) -> String {
     let seconds = match time.as_secs() {
         seconds if seconds >= 3600 => seconds / 60 * 60,
         seconds => seconds,

@@ -56,10 +56,6 @@ pub(crate) fn check(settings: &Settings) -> Result<Checked, Refusal> {
     check_proxy(&settings.fetch.proxy)?;
     let sites = sites::overrides(&settings.site)?;
     let access = accesses(&settings.site)?;
-    if settings.output.index.is_on() {
-        return Err(Refusal::usage("this version builds no search index")
-            .hint("leave --index off, which is the default"));
-    }
     let public = seeds
         .iter()
         .find(|seed| reach(seed, &settings.fetch.resolve) == Reach::Public);
@@ -262,6 +258,12 @@ fn check_robots_times(settings: &Settings) -> Result<(), Refusal> {
 }
 
 fn check_revisits(settings: &Settings) -> Result<(), Refusal> {
+    if settings.recrawl.every.0 == Some(Span::ZERO) {
+        return Err(
+            Refusal::usage("--every is 0, and rounds would follow without end")
+                .hint("`--every 1d` begins one a day"),
+        );
+    }
     let (least, most) = (
         settings.recrawl.revisit_least,
         settings.recrawl.revisit_most,
@@ -540,12 +542,6 @@ mod tests {
             expect![[r#"
             error: unusable --proxy: no http, https, socks5 or socks5h URL
             hint: it looks like `http://127.0.0.1:3128`"#]],
-        );
-        check_text(
-            &format!("{seed}[output]\nindex = true"),
-            expect![[r#"
-            error: this version builds no search index
-            hint: leave --index off, which is the default"#]],
         );
         check_text(
             &format!("{seed}[operator]\nagent = \"a b\""),

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::sites::Sites;
 use crate::day_hours::DayHours;
 use crate::name_server::NameServer;
+use crate::period::Period;
 use crate::units::{Count, Factor, Limit, Resolve, Size, Span, Switch};
 
 /// Defines a table of settings as a layer (what one source says: every field may be
@@ -321,6 +322,14 @@ table! { "recrawl", "What we visit again [recrawl]", RecrawlLayer, Recrawl {
     /// finished first. Never taken over from crawl.toml.
     #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
     recrawl: Switch = Switch::Off;
+    /// Begin a round so long after the last began, again and again until stopped
+    ///
+    /// Implies --recrawl. A round that takes longer is followed by the next at once; where the
+    /// last one of an earlier start is over, the rest of the time is waited first. --max-time
+    /// bounds each round. A signal while it waits ends it with exit code 0. Never taken over from
+    /// crawl.toml.
+    #[arg(value_name = "DURATION")]
+    every: Period = Period::NEVER;
     /// Visit no page again sooner than this
     #[arg(value_name = "DURATION")]
     revisit_least: Span = Span::ZERO;
@@ -385,6 +394,9 @@ table! { "output", "What we keep [output]", OutputLayer, Output {
     #[arg(value_name = "on|off")]
     warc: Switch = Switch::On;
     /// Build a search index, on or off
+    ///
+    /// `crawl search` and `crawl serve` ask it, also while the crawl runs. Turned on for a crawl
+    /// that has pages already, it is built from the archive first.
     #[arg(value_name = "on|off")]
     index: Switch = Switch::Off;
     /// Write links.jsonl, on or off

@@ -73,6 +73,7 @@ fn of_crawl(output: &Path) -> Result<Layer, Refusal> {
             layer.output.output = None;
             // A crawl that is gone on with begins a round only where that is asked for.
             layer.recrawl.recrawl = None;
+            layer.recrawl.every = None;
             Ok(layer)
         }
         _ => Err(Refusal::usage(format!(

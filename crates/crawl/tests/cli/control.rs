@@ -1,62 +1,34 @@
 //! A crawl that is steered over the socket in its directory.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream;
-use std::process::{Child, ChildStderr};
-use std::thread::JoinHandle;
 
 use crawl_testweb::{Answer, Mix, Reach, TestWeb};
 use serde_json::{Value, json};
 
-use crate::harness::{Cmd, Dir, setup};
+use crate::harness::{Cmd, Dir, Running, setup};
 
 const SOCKET: &str = "c/state/control.sock";
 
-/// A crawl under way that takes commands.
-struct Running {
-    child: Child,
-    stderr: JoinHandle<String>,
-}
-
-/// Starts the program with the arguments, and waits until it says that it takes commands.
+/// Starts a crawl, and waits until it takes commands.
 fn start(cmd: &Cmd, args: &[&str]) -> Running {
-    let mut child = cmd.command(&[args, &["-v"]].concat()).spawn().unwrap();
-    let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    while !line.contains("takes commands") {
-        line.clear();
-        assert_ne!(stderr.read_line(&mut line).unwrap(), 0, "it ended before");
-    }
-    let stderr = std::thread::spawn(move || rest_of(stderr));
-    Running { child, stderr }
-}
-
-fn rest_of(mut stderr: BufReader<ChildStderr>) -> String {
-    let mut rest = String::new();
-    stderr.read_to_string(&mut rest).unwrap();
-    rest
-}
-
-impl Running {
-    /// Its exit code, and what it said.
-    fn end(mut self) -> (i32, String) {
-        let code = self.child.wait().unwrap().code().unwrap_or(-1);
-        (code, self.stderr.join().unwrap())
-    }
+    let crawl = cmd.start(&[args, &["-v"]].concat());
+    crawl.until("takes commands");
+    crawl
 }
 
 /// A connection that sends a line and reads one.
-struct Talk(BufReader<UnixStream>);
+pub(crate) struct Talk(BufReader<UnixStream>);
 
 impl Talk {
-    fn to(dir: &Dir) -> Talk {
+    pub(crate) fn to(dir: &Dir) -> Talk {
         Talk(BufReader::new(
             UnixStream::connect(dir.file(SOCKET)).unwrap(),
         ))
     }
 
-    fn say(&mut self, command: &Value) -> Value {
+    pub(crate) fn say(&mut self, command: &Value) -> Value {
         self.0
             .get_mut()
             .write_all(format!("{command}\n").as_bytes())
@@ -70,7 +42,7 @@ impl Talk {
         (!line.is_empty()).then(|| serde_json::from_str(&line).unwrap())
     }
 
-    fn done(&mut self, command: &Value) {
+    pub(crate) fn done(&mut self, command: &Value) {
         assert_eq!(self.say(command), json!({"ok": true}), "{command}");
     }
 
@@ -215,8 +187,8 @@ fn what_a_killed_run_leaves_is_replaced() {
     let (dir, cmd) = setup("stale");
     let web = site();
     let seed = web.url(0, "/");
-    let mut killed = start(&cmd, &args(&seed, &[]));
-    killed.child.kill().unwrap();
+    let killed = start(&cmd, &args(&seed, &[]));
+    killed.signal("KILL");
     killed.end();
     let left = std::fs::metadata(dir.file(SOCKET)).unwrap();
     assert!(left.file_type().is_socket());

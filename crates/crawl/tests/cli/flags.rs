@@ -116,6 +116,8 @@ const FLAGS: &[(&[&str], &str)] = &[
     (&["--clean-params", "off"], "clean-params = \"off\""),
     (&["--recrawl"], "recrawl = \"on\""),
     (&["--recrawl=off"], "recrawl = \"off\""),
+    (&["--every", "1d"], "every = \"1d\""),
+    (&["--every", "never"], "every = \"never\""),
     (&["--revisit-least", "1h"], "revisit-least = \"1h\""),
     (&["--revisit-most", "7d"], "revisit-most = \"7d\""),
     (&["--timeout", "30s"], "timeout = \"30s\""),

@@ -1,10 +1,12 @@
 //! Runs the built program in a directory of its own, with nothing of this machine's
 //! environment that it reads.
 
+use std::cell::RefCell;
 use std::fs;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{self, Receiver};
 
 use tempfile::TempDir;
 
@@ -89,6 +91,26 @@ impl Cmd {
         Ran::of(self.command(args).output().unwrap())
     }
 
+    /// Starts it, to be watched while it runs.
+    pub(crate) fn start(&self, args: &[&str]) -> Running {
+        let mut child = self.command(args).spawn().unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            while stderr.read_line(&mut line).is_ok_and(|count| count > 0) {
+                if sender.send(std::mem::take(&mut line)).is_err() {
+                    return;
+                }
+            }
+        });
+        Running {
+            child,
+            lines,
+            said: RefCell::new(String::new()),
+        }
+    }
+
     pub(crate) fn run_with_stdin(&self, args: &[&str], stdin: &str) -> Ran {
         let mut child = self.command(args).stdin(Stdio::piped()).spawn().unwrap();
         child
@@ -98,6 +120,43 @@ impl Cmd {
             .write_all(stdin.as_bytes())
             .unwrap();
         Ran::of(child.wait_with_output().unwrap())
+    }
+}
+
+/// The program under way.
+#[derive(Debug)]
+pub(crate) struct Running {
+    child: Child,
+    /// What it says on stderr, line by line.
+    lines: Receiver<String>,
+    said: RefCell<String>,
+}
+
+impl Running {
+    /// Waits until it says this.
+    pub(crate) fn until(&self, words: &str) {
+        loop {
+            let line = self.lines.recv();
+            let line = line.unwrap_or_else(|_| panic!("it ended: {}", self.said.borrow()));
+            self.said.borrow_mut().push_str(&line);
+            if line.contains(words) {
+                return;
+            }
+        }
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &id]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// Waits for its end: exit code, and all that it said.
+    pub(crate) fn end(mut self) -> (i32, String) {
+        let mut said = self.said.into_inner();
+        said.extend(self.lines.iter());
+        (self.child.wait().unwrap().code().unwrap_or(-1), said)
     }
 }
 

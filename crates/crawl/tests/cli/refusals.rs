@@ -176,13 +176,6 @@ fn contradictions() {
             hint: a site holds its hosts: raise --per-site or lower --per-host"#]],
     );
     check(
-        &["--seed", "http://127.0.0.1/", "--index", "on"],
-        expect![[r#"
-            2
-            error: this version builds no search index
-            hint: leave --index off, which is the default"#]],
-    );
-    check(
         &["--seed", "http://127.0.0.1/", "man"],
         expect![[r#"
         2

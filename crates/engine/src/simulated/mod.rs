@@ -170,6 +170,7 @@ fn config(dir: &Path) -> Config {
         fetch: FetchConfig::new("crawl/0.0"),
         warc: false,
         links: false,
+        index: false,
         software: String::new(),
         config_text: String::new(),
     }
@@ -248,6 +249,7 @@ fn play(
         pages: rows("pages.jsonl"),
         excluded: rows("excluded.jsonl"),
         links: None,
+        index: None,
     };
     let shared = Arc::clone(&frontier);
     let visits = Visits {

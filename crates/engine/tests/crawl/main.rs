@@ -6,6 +6,7 @@
 mod control;
 mod discovery;
 mod failure;
+mod indexing;
 mod journal;
 mod misbehaviour;
 mod reach;

@@ -266,7 +266,7 @@ fn work_that_was_added_to_a_round_is_finished_before_the_next() {
     crawl.config.budgets.max_pages = Some(5);
     crawl.run().unwrap();
     crawl.config.budgets.max_pages = None;
-    crawl.config.politeness.delay = Duration::from_millis(1);
+    crawl.config.politeness.delay = Duration::from_millis(25);
     let cut = crawl.run_until(|progress| match progress.pages > 10 {
         true => Stop::Drain,
         false => Stop::No,

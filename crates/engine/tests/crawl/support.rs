@@ -75,6 +75,7 @@ impl Crawl {
             commit_within: Duration::from_secs(1),
             warc: true,
             links: false,
+            index: false,
             software: "crawl/0.0".to_owned(),
             config_text: "# as given\n".to_owned(),
         };

@@ -1,8 +1,9 @@
-//! Benchmarks that are run by hand: they take long, or much disk.
+//! Benchmarks: they take long, or much disk, or tell what no test can.
 
 mod frontier;
 mod hostile;
 mod pace;
+mod search;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -17,6 +18,8 @@ pub(crate) enum Bench {
     Hostile(hostile::HostileArgs),
     /// Crawl many hosts in real time; prints what they saw
     Pace(pace::PaceArgs),
+    /// Ask a documentation's index judged queries; prints how good and how fast the answers are
+    Search(search::SearchArgs),
 }
 
 pub(crate) fn bench(workspace: &Workspace, bench: &Bench) -> Result<()> {
@@ -24,5 +27,6 @@ pub(crate) fn bench(workspace: &Workspace, bench: &Bench) -> Result<()> {
         Bench::Frontier(args) => frontier::fill(workspace, args),
         Bench::Hostile(args) => hostile::crawl(workspace, args),
         Bench::Pace(args) => pace::crawl(workspace, args),
+        Bench::Search(args) => search::measure(workspace, args),
     }
 }

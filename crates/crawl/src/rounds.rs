@@ -1,0 +1,226 @@
+//! The rounds of a job: one, or with `--every` one after the other until it is stopped.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawl_engine::{Controls, EngineError, Progress, Stop, Summary, last_round};
+use crawl_weburl::HostKey;
+use jiff::Timestamp;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::control::{Desk, Hold, Rest, Server};
+use crate::job::{Job, refusal};
+use crate::records;
+use crate::refusal::{FINISHED, NOTHING_DONE, Refusal};
+use crate::screen::{closing, exit_code, lasting, show};
+use crate::signals;
+
+/// The clock on the wall is looked at so often: it may be set, and the machine may sleep.
+const LOOK: Duration = Duration::from_secs(60);
+
+/// What outlives a round.
+struct Rounds<'a> {
+    job: &'a Job,
+    desk: Arc<Desk>,
+    /// Never marked as seen: each clone is told of an earlier stop.
+    stopped: watch::Receiver<Stop>,
+    server: Option<Server>,
+}
+
+/// Crawls, and says how it went. The exit code, or why there was no crawl.
+pub(crate) async fn run(job: &Job) -> Result<u8, Refusal> {
+    let (stop, stopped) = watch::channel(Stop::No);
+    let desk = Arc::new(Desk::new(job.dir().to_owned()));
+    signals::listen(stop, job.screen.clone(), Arc::clone(&desk))?;
+    let mut rounds = Rounds {
+        job,
+        desk,
+        stopped,
+        server: None,
+    };
+    let Some(every) = job.every() else {
+        return match rounds.round().await? {
+            Ok(summary) => rounds.closed(&summary),
+            Err(error) => Err(refusal(&error, job.dir())),
+        };
+    };
+    if let Some((since, last)) = rounds.last()? {
+        rounds.server = Server::start(job.dir(), Arc::clone(&rounds.desk));
+        if !rounds.wait(since, every, last).await {
+            return Ok(FINISHED);
+        }
+    }
+    rounds.go_on(every).await
+}
+
+impl Rounds<'_> {
+    /// Round after round, until it is stopped or fails.
+    async fn go_on(&mut self, every: Duration) -> Result<u8, Refusal> {
+        let mut last = Last::default();
+        for number in 0_u64.. {
+            let began = Timestamp::now();
+            match self.round().await? {
+                Ok(summary) => {
+                    let code = self.closed(&summary)?;
+                    if self.is_stopped() {
+                        return Ok(code);
+                    }
+                    last = Last::of(&summary);
+                }
+                // Another run has the directory to itself just now.
+                Err(error @ EngineError::OutputInUse { .. }) if number > 0 => {
+                    tracing::warn!(why = %error, "this round is left out");
+                }
+                Err(error) => return Err(refusal(&error, self.job.dir())),
+            }
+            if !self.wait(began, every, last.clone()).await {
+                break;
+            }
+        }
+        Ok(FINISHED)
+    }
+
+    /// One round of the engine.
+    async fn round(&mut self) -> Result<Result<Summary, EngineError>, Refusal> {
+        let screen = &self.job.screen;
+        let (progress, seen) = watch::channel(Progress::default());
+        let (commander, commands) = crawl_engine::commands();
+        let shown = tokio::spawn(show(screen.clone(), seen.clone()));
+        self.desk.open(commander, seen.clone());
+        let served = self.server.is_none().then(|| self.serve(seen));
+        let controls = Controls {
+            stop: self.stopped.clone(),
+            progress,
+            commands,
+        };
+        let ended = crawl_engine::run(self.job.config(), controls).await;
+        // The sender went with the controls, so these end; were one to panic, the crawl still
+        // came to its end.
+        let _ = shown.await;
+        if let Some(served) = served {
+            self.server = served.await.ok().flatten();
+        }
+        screen.clear();
+        if ended.is_ok() {
+            crawl_records::write_report(self.job.dir()).map_err(records::refusal)?;
+        }
+        Ok(ended)
+    }
+
+    /// Listens for commands as soon as the crawl has its directory to itself.
+    fn serve(&self, mut opened: watch::Receiver<Progress>) -> JoinHandle<Option<Server>> {
+        let (dir, desk) = (self.job.dir().to_owned(), Arc::clone(&self.desk));
+        tokio::spawn(async move {
+            opened.changed().await.ok()?;
+            Server::start(&dir, desk)
+        })
+    }
+
+    /// Says how a round went.
+    fn closed(&self, summary: &Summary) -> Result<u8, Refusal> {
+        let screen = &self.job.screen;
+        let code = exit_code(summary, self.job.fails_on_error());
+        let text = closing(summary, "crawl");
+        match code {
+            NOTHING_DONE => screen.insist(text.trim_end()),
+            _ => screen.say(text.trim_end()),
+        }
+        Ok(code)
+    }
+
+    /// Waits until the next round is to begin. Whether it is; not where the job is stopped.
+    async fn wait(&mut self, began: Timestamp, every: Duration, last: Last) -> bool {
+        let at = began.saturating_add(every).unwrap_or(Timestamp::MAX);
+        let hold = watch::Sender::new(Hold::UntilThen);
+        self.desk.rest(Rest {
+            at,
+            last,
+            hold: hold.clone(),
+        });
+        if at > Timestamp::now() {
+            let left = lasting(left_until(at));
+            self.job
+                .screen
+                .say(&format!("the next round begins at {at:.0}, in {left}"));
+            tracing::info!(%at, "waiting for the next round");
+        }
+        let mut stopped = self.stopped.clone();
+        tokio::select! {
+            () = come(at, hold.subscribe()) => !self.is_stopped(),
+            // The sender lives in the task that listens for signals.
+            _ = stopped.wait_for(|stop| *stop != Stop::No) => false,
+        }
+    }
+
+    /// The last round of an earlier process and when it began, where it is over.
+    fn last(&self) -> Result<Option<(Timestamp, Last)>, Refusal> {
+        let last = last_round(self.job.dir());
+        let last = last.map_err(|error| refusal(&error, self.job.dir()))?;
+        let Some(last) = last.filter(|last| last.is_over) else {
+            return Ok(None);
+        };
+        let began = Timestamp::from_second(last.began.into()).unwrap_or(Timestamp::UNIX_EPOCH);
+        let known = Last {
+            progress: Progress {
+                round: last.number,
+                ..Progress::default()
+            },
+            parked: last.parked,
+        };
+        Ok(Some((began, known)))
+    }
+
+    fn is_stopped(&self) -> bool {
+        *self.stopped.borrow() != Stop::No
+    }
+}
+
+/// What is told of the last round while the next is waited for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Last {
+    pub(crate) progress: Progress,
+    pub(crate) parked: Vec<HostKey>,
+}
+
+impl Last {
+    fn of(summary: &Summary) -> Last {
+        Last {
+            progress: Progress {
+                round: summary.round,
+                pages: summary.pages,
+                failed: summary.failed,
+                excluded: summary.excluded.values().sum(),
+                pending: summary.pending,
+                bytes: summary.bytes,
+                elapsed: summary.elapsed,
+                ..Progress::default()
+            },
+            parked: summary.parked.clone(),
+        }
+    }
+}
+
+/// Resolves when a round is to begin: at that moment unless it is held back, or on demand.
+async fn come(at: Timestamp, mut hold: watch::Receiver<Hold>) {
+    loop {
+        let held = *hold.borrow_and_update();
+        let left = left_until(at);
+        match held {
+            Hold::Now => return,
+            Hold::UntilThen if left.is_zero() => return,
+            Hold::UntilThen => {
+                let _ = tokio::time::timeout(left.min(LOOK), hold.changed()).await;
+            }
+            // The desk keeps the sender while it rests.
+            Hold::Paused => {
+                let _ = hold.changed().await;
+            }
+        }
+    }
+}
+
+fn left_until(at: Timestamp) -> Duration {
+    let left = at.duration_since(Timestamp::now());
+    Duration::try_from(left).unwrap_or_default()
+}

@@ -1,0 +1,164 @@
+//! Round after round, until it is stopped.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crawl_testweb::{Answer, Mix, TestWeb};
+use serde_json::json;
+
+use crate::control::Talk;
+use crate::harness::{Dir, setup};
+
+const WAITS: &str = "the next round begins at ";
+
+fn site() -> TestWeb {
+    TestWeb::builder()
+        .pages(1)
+        .mix(Mix::plain())
+        .sitemap(false)
+        .script(0, "/", Answer::html("<a href=/a>a</a>"))
+        .script(0, "/a", Answer::html("a"))
+        .script(0, "/hidden", Answer::html("nobody links here"))
+        .start()
+}
+
+fn args<'a>(seed: &'a str, every: &'a str) -> Vec<&'a str> {
+    let quick = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
+    [
+        &["--seed", seed, "--output", "c", "--every", every],
+        &quick[..],
+    ]
+    .concat()
+}
+
+/// Paths by round.
+fn rounds(dir: &Dir) -> BTreeMap<u64, Vec<String>> {
+    let mut rounds: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for row in dir.rows("c/pages.jsonl") {
+        let path = row["url"].as_str().unwrap().splitn(4, '/').last();
+        let round = rounds.entry(row["round"].as_u64().unwrap()).or_default();
+        round.push(format!("/{}", path.unwrap()));
+    }
+    rounds
+}
+
+#[test]
+fn round_follows_round_until_a_signal_comes() {
+    let (dir, cmd) = setup("every");
+    let web = site();
+    let seed = web.url(0, "/");
+    let crawl = cmd.start(&args(&seed, "10ms"));
+    let asked = |path: &str, least: usize| {
+        web.wait_for(Duration::from_secs(60), |log| {
+            log.iter().filter(|entry| entry.path == path).count() >= least
+        })
+    };
+    assert!(asked("/", 3));
+    crawl.signal("TERM");
+    let (code, said) = crawl.end();
+    // Within a round it is one that was interrupted, between two there is nothing to go on with.
+    let interrupted = said.contains("interrupted; what was fetched is kept");
+    assert_eq!(code, if interrupted { 130 } else { 0 }, "{said}");
+    assert!(said.contains("  round:    2: "), "{said}");
+    let rounds = rounds(&dir);
+    assert_eq!(rounds[&1], ["/", "/a"]);
+    assert!(rounds.len() >= 2, "{rounds:?}");
+}
+
+#[test]
+fn a_signal_while_it_waits_is_no_interruption() {
+    let (dir, cmd) = setup("waits");
+    let web = site();
+    let seed = web.url(0, "/");
+    let args = args(&seed, "1h");
+    let crawl = cmd.start(&args);
+    crawl.until(WAITS);
+    let state = Talk::to(&dir).say(&json!({"do": "state"}));
+    assert_eq!(
+        (&state["phase"], &state["pages"]),
+        (&json!("waiting"), &json!(2))
+    );
+    assert!(
+        state["next_round"]
+            .as_str()
+            .is_some_and(|at| at.ends_with('Z'))
+    );
+    crawl.signal("TERM");
+    let (code, said) = crawl.end();
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.ends_with("stopping: there is no further round\n"),
+        "{said}"
+    );
+    assert!(!dir.file("c/state/control.sock").exists());
+
+    // Another start waits for the rest of the hour, and asks nobody.
+    web.take_log();
+    let again = cmd.start(&args);
+    again.until(WAITS);
+    again.signal("INT");
+    assert_eq!(again.end().0, 0);
+    assert!(web.take_log().is_empty());
+
+    // The word is not taken over: alone it is a crawl that is finished.
+    let alone = cmd.run(&["--output", "c", "--progress", "off"]);
+    assert_eq!(alone.code, 0, "{}", alone.stderr);
+    assert!(web.take_log().is_empty());
+}
+
+#[test]
+fn commands_are_taken_while_it_waits() {
+    let (dir, cmd) = setup("woken");
+    let web = site();
+    let (seed, host) = (web.url(0, "/"), web.authority(0).to_owned());
+    let crawl = cmd.start(&args(&seed, "1h"));
+    crawl.until(WAITS);
+    let mut talk = Talk::to(&dir);
+    let park = json!({"do": "park", "host": host});
+    talk.done(&park);
+    talk.done(&json!({"do": "pause"}));
+    let state = talk.say(&json!({"do": "state"}));
+    assert_eq!(
+        (&state["paused"], &state["parked"]),
+        (&json!(true), &json!([host]))
+    );
+    let refused = talk.say(&json!({"do": "delay", "delay": "1s"}));
+    assert_eq!(refused["error"], "the crawl waits for its next round");
+    let refused = talk.say(&json!({"do": "park", "host": "never.example"}));
+    assert_eq!(refused["error"], "unknown host `never.example`");
+    let refused = talk.say(&json!({"do": "add", "url": "ftp://a.example/"}));
+    assert!(
+        refused["error"]
+            .as_str()
+            .unwrap()
+            .starts_with("unusable URL")
+    );
+    // Parked in the state itself: the round that is begun by hand asks nothing.
+    web.take_log();
+    talk.done(&json!({"do": "resume"}));
+    crawl.until("is parked");
+    crawl.until(WAITS);
+    assert!(web.take_log().is_empty());
+    talk.done(&json!({"do": "unpark", "host": host}));
+    // A URL that is added begins a round with it.
+    talk.done(&json!({"do": "add", "url": web.url(0, "/hidden")}));
+    crawl.until("finished");
+    crawl.until(WAITS);
+    crawl.signal("TERM");
+    let (code, said) = crawl.end();
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        rounds(&dir)
+            .values()
+            .any(|round| round.contains(&"/hidden".to_owned()))
+    );
+}
+
+#[test]
+fn an_interval_of_nothing_is_refused() {
+    let (_dir, cmd) = setup("nothing");
+    let ran = cmd.run(&args("http://127.0.0.1:9/", "0s"));
+    assert_eq!(ran.code, 2);
+    let said = "error: --every is 0, and rounds would follow without end\nhint: ";
+    assert!(ran.stderr.starts_with(said), "{}", ran.stderr);
+}

@@ -1,0 +1,100 @@
+//! `crawl export`.
+
+use crawl_index::{IndexWriter, Page};
+use expect_test::{Expect, expect};
+use serde_json::Value;
+
+use crate::harness::{Cmd, Dir, setup};
+
+fn indexed(pages: &[(&str, &str)]) -> (Dir, Cmd) {
+    let (dir, cmd) = setup("export");
+    dir.write("c/pages.jsonl", "");
+    let mut writer = IndexWriter::open(&dir.file("c/index")).unwrap();
+    for (url, text) in pages {
+        let page = Page {
+            url: (*url).to_owned(),
+            title: "A \"title\"".to_owned(),
+            text: (*text).to_owned(),
+            ..Page::default()
+        };
+        writer.put(&page).unwrap();
+    }
+    writer.commit("").unwrap();
+    writer.close().unwrap();
+    (dir, cmd)
+}
+
+const PAGES: [(&str, &str); 2] = [
+    ("http://e.example/a", "green tea\nand \u{1b}[31mred"),
+    ("http://e.example/b?q=%22", "coffee"),
+];
+
+fn refused(args: &[&str], expected: Expect) {
+    let (dir, cmd) = indexed(&PAGES);
+    dir.write("letters/dear.txt", "love");
+    dir.write("empty/pages.jsonl", "");
+    let ran = cmd.run(args);
+    assert_eq!(ran.stdout, "");
+    expected.assert_eq(&ran.refusal(&dir));
+    assert_eq!(dir.read("letters/dear.txt"), "love");
+}
+
+#[test]
+fn opensearch_lines_and_their_mapping() {
+    let (dir, cmd) = indexed(&PAGES);
+    assert_eq!(cmd.run(&["export", "c", "--to", "opensearch", "--out", "p.ndjson"]).ok(), "");
+    let rows = dir.rows("p.ndjson");
+    assert_eq!(rows.len(), 4);
+    let ids: Vec<_> = rows.iter().filter_map(|row| row["index"]["_id"].as_str()).collect();
+    assert_eq!(ids.len(), 2);
+    assert!(ids.contains(&PAGES[1].0));
+    let mapping: Value = serde_json::from_str(&dir.read("p.mapping.json")).unwrap();
+    assert_eq!(mapping["mappings"]["properties"]["text"]["type"], "text");
+}
+
+#[test]
+fn meilisearch_lines_on_stdout() {
+    let (dir, cmd) = indexed(&PAGES);
+    let out = cmd.run(&["export", "c", "--to", "meilisearch", "--out", "-"]).ok();
+    let rows: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows.len(), 2);
+    assert!(rows.iter().any(|row| row["text"] == PAGES[0].1));
+    assert!(!dir.file("-").exists());
+}
+
+#[test]
+fn a_static_search_replaces_an_earlier_one() {
+    let (dir, cmd) = indexed(&PAGES);
+    let export = || cmd.run(&["export", "c", "--to", "static", "--out", "out/search"]).ok();
+    dir.write("out/about.html", "stays");
+    export();
+    let first = dir.read("out/search/search.json");
+    export();
+    assert_eq!(dir.read("out/search/search.json"), first);
+    assert!(dir.read("out/search/index.html").contains("Content-Security-Policy"));
+    assert_eq!(dir.read("out/about.html"), "stays");
+}
+
+#[test]
+fn an_empty_index_is_exported_too() {
+    let (dir, cmd) = indexed(&[]);
+    assert_eq!(cmd.run(&["export", "c", "--to", "opensearch", "--out", "-"]).ok(), "");
+    cmd.run(&["export", "c", "--to", "static", "--out", "s"]).ok();
+    let manifest: Value = serde_json::from_str(&dir.read("s/search.json")).unwrap();
+    assert_eq!(manifest["pages"], 0);
+}
+
+#[test]
+fn formats_and_places_that_are_none() {
+    refused(&["export", "c", "--to", "warp", "--out", "x"], expect![[""]]);
+    refused(&["export", "c", "--to", "static", "--out", "-"], expect![[""]]);
+    refused(&["export", "c", "--to", "static", "--out", "letters"], expect![[""]]);
+    refused(&["export", "c", "--to", "static", "--out", "letters/dear.txt"], expect![[""]]);
+    refused(&["export", "c", "--to", "opensearch", "--out", "none/x.ndjson"], expect![[""]]);
+}
+
+#[test]
+fn without_an_index_the_way_to_one_is_named() {
+    refused(&["export", "empty", "--to", "static", "--out", "x"], expect![[""]]);
+    refused(&["export", "letters", "--to", "static", "--out", "x"], expect![[""]]);
+}

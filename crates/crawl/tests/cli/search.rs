@@ -1,0 +1,194 @@
+//! A search index from the command line: built as a crawl goes, built anew, searched.
+
+use crawl_testweb::{Answer, Mix, TestWeb};
+use serde_json::Value;
+
+use crate::harness::{Cmd, setup};
+
+const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
+
+fn web() -> TestWeb {
+    let text = |title: &str, words: &str| {
+        Answer::html(&format!("<title>{title}</title><main><p>{words}</main>"))
+    };
+    let links =
+        "<title>Home</title><a href=/tea>first</a><a href=/coffee>second</a><a href=/no>third</a>";
+    TestWeb::builder()
+        .pages(1)
+        .mix(Mix::plain())
+        .sitemap(false)
+        .script(0, "/", Answer::html(links))
+        .script(
+            0,
+            "/tea",
+            text("Green tea", "Steamed leaves of the tea bush."),
+        )
+        .script(
+            0,
+            "/coffee",
+            text("Coffee", "Roasted beans; no tea at all."),
+        )
+        .script(
+            0,
+            "/no",
+            text("Hidden", "tea").header("x-robots-tag", "noindex"),
+        )
+        .start()
+}
+
+fn crawl(cmd: &Cmd, web: &TestWeb, more: &[&str]) -> String {
+    let seed = web.url(0, "/");
+    let mut args = vec!["--seed", &seed, "--output", "c"];
+    args.extend(QUICK);
+    args.extend(more);
+    let ran = cmd.run(&args);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    ran.stderr
+}
+
+fn paths(answer: &Value) -> Vec<String> {
+    let results = answer["results"].as_array().unwrap();
+    let path = |hit: &Value| {
+        let url = hit["url"].as_str().unwrap();
+        format!("/{}", url.splitn(4, '/').last().unwrap())
+    };
+    results.iter().map(path).collect()
+}
+
+#[test]
+fn a_crawl_builds_an_index_and_it_answers() {
+    let (dir, cmd) = setup("search");
+    let web = web();
+    let said = crawl(&cmd, &web, &["--index", "on"]);
+    assert!(
+        said.contains("  index:    3 pages (left out: noindex 1)\n"),
+        "{said}"
+    );
+    let answer: Value =
+        serde_json::from_str(&cmd.run(&["search", "c", "tea", "--json"]).ok()).unwrap();
+    assert_eq!(paths(&answer), ["/tea", "/coffee"]);
+    assert_eq!(
+        (&answer["query"], &answer["total"]),
+        (&"tea".into(), &2.into())
+    );
+    for hit in answer["results"].as_array().unwrap() {
+        assert!(
+            hit["title"].is_string() && hit["score"].as_f64() > Some(0.0),
+            "{hit}"
+        );
+        assert!(hit["excerpt"].as_str().unwrap().contains("tea"), "{hit}");
+    }
+    let text = cmd
+        .run(&["search", "c", "green", "tea", "--limit", "1"])
+        .ok();
+    let url = web.url(0, "/tea");
+    let expected =
+        format!("1. Green tea\n   Steamed leaves of the tea bush.\n   {url}\n\n1 page\n");
+    assert_eq!(text, expected);
+    let meant = cmd.run(&["search", "c", "cofee"]).ok();
+    assert!(
+        meant.starts_with("results for `coffee`\n\n1. Coffee\n"),
+        "{meant}"
+    );
+    let rows = dir.rows("c/pages.jsonl");
+    let hidden = rows
+        .iter()
+        .find(|row| row["url"] == web.url(0, "/no").as_str())
+        .unwrap();
+    assert_eq!(hidden["indexed"], "noindex: X-Robots-Tag: noindex");
+    let explained = cmd.run(&["explain", "c", &web.url(0, "/no")]);
+    let line = "  index: noindex: X-Robots-Tag: noindex\n";
+    assert!(explained.stdout.contains(line), "{}", explained.stdout);
+}
+
+#[test]
+fn nothing_found_is_no_error() {
+    let (_dir, cmd) = setup("search-none");
+    crawl(&cmd, &web(), &["--index", "on"]);
+    let ran = cmd.run(&["search", "c", "zzzz", "--json"]);
+    let answer: Value = serde_json::from_str(&ran.ok()).unwrap();
+    assert_eq!(
+        (
+            &answer["total"],
+            answer["results"].as_array().unwrap().len()
+        ),
+        (&0.into(), 0)
+    );
+    let ran = cmd.run(&["search", "c", "zzzz"]);
+    assert_eq!(
+        (ran.code, ran.stdout.as_str(), ran.stderr.as_str()),
+        (0, "", "nothing found\n")
+    );
+}
+
+#[test]
+fn an_index_is_built_of_a_crawl_that_had_none() {
+    let (dir, cmd) = setup("search-later");
+    let web = web();
+    crawl(&cmd, &web, &[]);
+    let refused = cmd.run(&["search", "c", "tea"]);
+    expect_test::expect![[r#"
+        2
+        error: the crawl in `c` has no search index
+        hint: `crawl index c` builds one; `--index on` has a crawl build it as it goes"#]]
+    .assert_eq(&refused.refusal(&dir));
+    let ran = cmd.run(&["index", "c"]);
+    let said = "index: 3 pages (left out: noindex 1)\n";
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, said));
+    assert!(cmd.run(&["search", "c", "tea"]).ok().contains("2 pages\n"));
+    let ran = cmd.run(&["index", "c", "--json"]).ok();
+    let told: Value = serde_json::from_str(&ran).unwrap();
+    assert_eq!(
+        (&told["pages"], &told["left_out"]["noindex"]),
+        (&3.into(), &1.into())
+    );
+}
+
+#[test]
+fn what_can_t_be_searched_says_why() {
+    let (dir, cmd) = setup("search-bad");
+    let refused = cmd.run(&["search", "nowhere", "tea"]);
+    expect_test::expect![[r#"
+        2
+        error: `nowhere` holds no crawl
+        hint: give the directory that a crawl left, such as crawl-example.org"#]]
+    .assert_eq(&refused.refusal(&dir));
+    let web = web();
+    crawl(&cmd, &web, &["--warc", "off"]);
+    let refused = cmd.run(&["index", "c"]);
+    expect_test::expect![[r#"
+        2
+        error: the crawl in `c` has no archive to build an index from: it ran with --warc off
+        hint: crawl anew into another --output, with --index on or with --warc on"#]]
+    .assert_eq(&refused.refusal(&dir));
+    let refused = cmd.run(&["index", "nowhere"]);
+    assert_eq!(refused.code, 2);
+
+    let (dir, cmd) = setup("search-old");
+    crawl(&cmd, &web, &["--index", "on"]);
+    let long = cmd.run(&["search", "c", &"x".repeat(100 << 10)]);
+    expect_test::expect![[r#"
+        2
+        error: the query has 102400 octets, and at most 4096 are read
+        hint: ask for a few words of what is looked for"#]]
+    .assert_eq(&long.refusal(&dir));
+    assert_eq!(cmd.run(&["search", "c", "\u{1}\u{7}"]).code, 0);
+    dir.write("c/index/format.json", "{\"format\":0}");
+    let refused = cmd.run(&["search", "c", "tea"]);
+    expect_test::expect![[r#"
+        3
+        error: the search index in c/index is of format 0, and this program reads 1
+        hint: `crawl index c` builds it anew from the archive"#]]
+    .assert_eq(&refused.refusal(&dir));
+    assert_eq!(cmd.run(&["index", "c"]).code, 0);
+    assert!(cmd.run(&["search", "c", "tea"]).ok().contains("2 pages\n"));
+    dir.write("c/index/meta.json", "{");
+    let damaged = cmd.run(&["search", "c", "tea"]);
+    assert_eq!(damaged.code, 3, "{}", damaged.stderr);
+    assert!(
+        damaged.stderr.contains("is damaged: "),
+        "{}",
+        damaged.stderr
+    );
+    assert!(!damaged.stderr.contains("panicked"), "{}", damaged.stderr);
+}

@@ -1,0 +1,312 @@
+//! Building the search index anew, from pages.jsonl and the archive.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::Path;
+
+use bytes::Bytes;
+use crawl_archive::rows::{PageRow, WarcPlace};
+use crawl_archive::{FOLDER, HttpMessage, RowReader, read_record};
+use crawl_extractor::{Document, Limits, may_be_read, what_is};
+use crawl_fetcher::{DecodeLimits, decode, obstacle};
+use crawl_frontier::{Frontier, KnownState};
+use crawl_index::{Entry, IndexWriter, Page, Reconciled, SearchIndex};
+use crawl_policy::{PageDirectives, ProductToken, Profile};
+use crawl_weburl::{CanonicalUrl, canonicalize};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::directory::{examine, open_frontier};
+use crate::error::EngineError;
+use crate::indexing::{INDEX_FOLDER, begin_log, note_of, number};
+use crate::read::pairs;
+use crate::searchable::{entry, left_out, read_both};
+
+/// Pages between two words about how far it is.
+const TELL_EVERY: u64 = 100;
+
+/// By which rules pages are read.
+#[derive(Clone, Debug)]
+pub struct Reindex {
+    /// The name that METAs and headers know us by.
+    pub agent: ProductToken,
+    /// How they are read.
+    pub profile: Profile,
+}
+
+/// What building an index came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reindexed {
+    /// Pages that a search can find.
+    pub pages: u64,
+    /// Pages that are left out since others have the same text.
+    pub duplicates: u64,
+    /// Pages that are left out, by reason.
+    pub left_out: BTreeMap<String, u64>,
+    /// Whether it was stopped: then the index is as it was.
+    pub is_stopped: bool,
+}
+
+/// Builds the search index of the crawl in `dir` anew, beside the one that is there, which
+/// answers queries until the other takes its place. `told` is called with the number of pages
+/// that were read.
+///
+/// # Errors
+/// [`EngineError`]: no crawl there, in use, no archive, or the disk.
+pub fn reindex(
+    dir: &Path,
+    rules: &Reindex,
+    is_stopped: &dyn Fn() -> bool,
+    told: &mut dyn FnMut(u64),
+) -> Result<Reindexed, EngineError> {
+    if !examine(dir)? {
+        return Err(EngineError::NothingToDo {
+            dir: dir.to_path_buf(),
+        });
+    }
+    let frontier = open_frontier(dir, &dir.join("state"))?;
+    build(dir, &frontier, rules, is_stopped, told)
+}
+
+/// The same, for one who holds the crawl.
+pub(crate) fn build(
+    dir: &Path,
+    frontier: &dyn Frontier,
+    rules: &Reindex,
+    is_stopped: &dyn Fn() -> bool,
+    told: &mut dyn FnMut(u64),
+) -> Result<Reindexed, EngineError> {
+    if !dir.join(FOLDER).is_dir() {
+        return Err(EngineError::NoArchive {
+            dir: dir.to_path_buf(),
+        });
+    }
+    let folder = dir.join(INDEX_FOLDER);
+    let next = number(frontier)?.unwrap_or(0) + 1;
+    let beside = dir.join("index.new");
+    crawl_index::remove(&beside)?;
+    let mut build = Build {
+        dir,
+        rules,
+        old: SearchIndex::open(&folder).ok(),
+        writer: IndexWriter::open(&beside)?,
+        done: Reindexed::default(),
+    };
+    let committed = frontier.marks()?.get("pages.jsonl").copied();
+    let kept = kept_pages(dir, committed, frontier)?;
+    let mut latest = 0;
+    for (read, kept) in kept.iter().enumerate() {
+        if is_stopped() {
+            drop(build);
+            crawl_index::remove(&beside)?;
+            return Ok(Reindexed {
+                is_stopped: true,
+                ..Reindexed::default()
+            });
+        }
+        if (read as u64).is_multiple_of(TELL_EVERY) {
+            told(read as u64);
+        }
+        latest = latest.max(kept.at);
+        build.page(kept)?;
+    }
+    told(kept.len() as u64);
+    let Build {
+        mut writer,
+        mut done,
+        ..
+    } = build;
+    // No clock is asked: what was over when the last page came is over.
+    let Reconciled {
+        pages, duplicates, ..
+    } = writer.reconcile(&note_of(next), latest)?;
+    writer.close()?;
+    (done.pages, done.duplicates) = (pages, duplicates);
+    take_place(dir)?;
+    begin_log(dir, frontier, next)?;
+    Ok(done)
+}
+
+/// Puts `index.new` where `index` is.
+fn take_place(dir: &Path) -> Result<(), EngineError> {
+    let (folder, old) = (dir.join(INDEX_FOLDER), dir.join("index.old"));
+    crawl_index::remove(&old)?;
+    if folder.exists() {
+        fs::rename(&folder, &old).map_err(EngineError::disk(&folder))?;
+    }
+    fs::rename(dir.join("index.new"), &folder).map_err(EngineError::disk(&folder))?;
+    Ok(crawl_index::remove(&old)?)
+}
+
+/// The page that a URL answered with last, as far as the archive has it.
+#[derive(Clone, Debug)]
+struct Kept {
+    url: String,
+    /// In seconds since 1970 UTC.
+    at: i64,
+    place: Option<WarcPlace>,
+    refused: Option<String>,
+    /// A later answer bars it, which is not that of the record.
+    is_out: bool,
+}
+
+/// All URLs that answered with a page when they were asked last, in the order of the archive.
+fn kept_pages(
+    dir: &Path,
+    committed: Option<u64>,
+    frontier: &dyn Frontier,
+) -> Result<Vec<Kept>, EngineError> {
+    let mut kept: HashMap<String, Kept> = HashMap::new();
+    for row in RowReader::<PageRow>::open(&dir.join("pages.jsonl"), committed)? {
+        let row = row?;
+        let at = i64::try_from(row.fetched_at.as_micros() / 1_000_000).unwrap_or(i64::MAX);
+        match (row.change.as_deref(), row.status) {
+            // Its record refers to the one before.
+            (Some("same"), _) => {
+                if let Some(known) = kept.get_mut(&row.url) {
+                    known.at = at;
+                    // A 304 may bar it, and a 200 let it in again.
+                    let word = row.indexed.as_deref();
+                    known.is_out = word.map_or(known.is_out, |word| word != "yes");
+                }
+            }
+            (_, Some(200..=299)) => {
+                let refused = refusal(&row);
+                let page = Kept {
+                    url: row.url.clone(),
+                    at,
+                    place: row.warc.filter(|_| row.withheld.is_none()),
+                    refused,
+                    is_out: false,
+                };
+                kept.insert(row.url, page);
+            }
+            (_, Some(300..=399 | 404 | 410)) => drop(kept.remove(&row.url)),
+            _ => {}
+        }
+    }
+    let mut pages = Vec::with_capacity(kept.len());
+    for page in kept.into_values().filter(|page| !page.is_out) {
+        let url = canonicalize(None, &page.url);
+        let state = url
+            .ok()
+            .map(|url| frontier.known(&url))
+            .transpose()?
+            .flatten();
+        // What bars it now came after it was fetched.
+        let is_barred = state.is_some_and(|known| matches!(known.state, KnownState::Excluded(_)));
+        if !is_barred {
+            pages.push(page);
+        }
+    }
+    let place = |page: &Kept| {
+        page.place
+            .as_ref()
+            .map(|place| (place.file.clone(), place.offset))
+    };
+    pages.sort_by(|a, b| place(a).cmp(&place(b)).then_with(|| a.url.cmp(&b.url)));
+    Ok(pages)
+}
+
+/// By which statement a row says that its page is not for a search index.
+fn refusal(row: &PageRow) -> Option<String> {
+    let usage = row.usage.as_ref()?;
+    let refuses = usage.search.as_deref() == Some("refused");
+    let raw = usage.said.first().map(|said| said.raw.clone());
+    refuses.then(|| raw.unwrap_or_default())
+}
+
+struct Build<'a> {
+    dir: &'a Path,
+    rules: &'a Reindex,
+    old: Option<SearchIndex>,
+    writer: IndexWriter,
+    done: Reindexed,
+}
+
+impl Build<'_> {
+    fn page(&mut self, kept: &Kept) -> Result<(), EngineError> {
+        let Ok(url) = canonicalize(None, &kept.url) else {
+            return Ok(());
+        };
+        let entry = match &kept.place {
+            Some(place) => self.archived(&url, kept, place)?,
+            // The archive has no body of a page that wants no copy kept; the index may have it.
+            None => match self.known(kept) {
+                Some(page) => Entry::Put(Box::new(page)),
+                None => left_out(&url, "not_archived"),
+            },
+        };
+        if let Some(why) = entry.left_out() {
+            *self.done.left_out.entry(why.to_owned()).or_default() += 1;
+        }
+        Ok(self.writer.apply(&entry)?)
+    }
+
+    fn known(&self, kept: &Kept) -> Option<Page> {
+        let page = self.old.as_ref()?.page(&kept.url).ok()??;
+        let page = Page {
+            anchors: Vec::new(),
+            linked_from: 0,
+            ..page
+        };
+        Some(page).filter(|_| kept.refused.is_none())
+    }
+
+    fn archived(
+        &self,
+        url: &CanonicalUrl,
+        kept: &Kept,
+        place: &WarcPlace,
+    ) -> Result<Entry, EngineError> {
+        let file = self.dir.join(FOLDER).join(&place.file);
+        let Ok(record) = read_record(&file, place.offset) else {
+            return Ok(left_out(url, "archive_unreadable"));
+        };
+        let Some(http) = record.http().filter(|_| record.url() == Some(&kept.url)) else {
+            return Ok(left_out(url, "not_archived"));
+        };
+        let headers = headers(&http);
+        let content_type = http.field("Content-Type").map(String::from_utf8_lossy);
+        let content_type = content_type.as_deref();
+        if !may_be_read(content_type) {
+            return Ok(left_out(url, "no_page"));
+        }
+        let body = Bytes::copy_from_slice(http.body);
+        let octets = decode(&headers, &body, &DecodeLimits::default()).bytes;
+        if what_is(content_type, &octets) != Document::Html {
+            return Ok(left_out(url, "no_page"));
+        }
+        let status = http.status().unwrap_or(200);
+        if let Some(obstacle) = obstacle(status, &headers, &octets) {
+            return Ok(left_out(url, obstacle.name()));
+        }
+        let (page, content) =
+            read_both(&octets, content_type, &headers, kept.at, &Limits::default());
+        let robots = headers.get_all("x-robots-tag").iter();
+        let robots: Vec<_> = robots
+            .map(|value| String::from_utf8_lossy(value.as_bytes()))
+            .collect();
+        let directives = PageDirectives::read(
+            robots.iter().map(AsRef::as_ref),
+            pairs(&page.metas),
+            &self.rules.agent,
+            self.rules.profile,
+        );
+        let read = (&page, &content);
+        let refused = kept.refused.as_deref();
+        Ok(entry(url, kept.at, &headers, read, &directives, refused))
+    }
+}
+
+/// The fields of an archived answer, as far as they are any.
+fn headers(http: &HttpMessage<'_>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in &http.fields {
+        let name = HeaderName::from_bytes(name);
+        let value = HeaderValue::from_bytes(value);
+        if let (Ok(name), Ok(value)) = (name, value) {
+            headers.append(name, value);
+        }
+    }
+    headers
+}

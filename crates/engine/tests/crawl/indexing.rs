@@ -1,0 +1,355 @@
+//! The search index of a crawl: what is in it, and that it follows what is settled.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Duration;
+
+use crawl_engine::{EngineError, Progress, Reindex, Revisits, Stop, reindex};
+use crawl_index::{IndexError, Page, SearchIndex, SearchOptions};
+use crawl_testweb::{Answer, Mix, TestWeb};
+
+use crate::support::Crawl;
+
+fn indexed_crawl(web: &TestWeb) -> Crawl {
+    let mut crawl = Crawl::of(web);
+    crawl.config.index = true;
+    crawl.config.revisits = Revisits {
+        least: Duration::ZERO,
+        most: Duration::ZERO,
+    };
+    crawl
+}
+
+fn index(crawl: &Crawl) -> SearchIndex {
+    SearchIndex::open(&crawl.output("index")).unwrap()
+}
+
+/// All pages that a search can find, by URL.
+fn found(crawl: &Crawl) -> BTreeMap<String, Page> {
+    let mut pages = BTreeMap::new();
+    index(crawl)
+        .each_page::<IndexError>(|page| {
+            pages.insert(page.url.clone(), page);
+            Ok(())
+        })
+        .unwrap();
+    pages
+}
+
+/// Their paths.
+fn paths(crawl: &Crawl) -> Vec<String> {
+    let path = |url: &String| url.splitn(4, '/').last().unwrap_or_default().to_owned();
+    found(crawl).keys().map(path).collect()
+}
+
+fn web_of(pages: &[(&str, Answer)]) -> TestWeb {
+    let links: String = pages
+        .iter()
+        .map(|(path, _)| format!("<li><a href={path}>link to {path}</a>"))
+        .collect();
+    let mut web = TestWeb::builder()
+        .pages(1)
+        .mix(Mix::plain())
+        .sitemap(false)
+        .script(0, "/", Answer::html(&format!("<title>Home</title>{links}")));
+    for (path, answer) in pages {
+        web = web.script(0, path, answer.clone());
+    }
+    web.start()
+}
+
+fn text(title: &str, words: &str) -> Answer {
+    Answer::html(&format!("<title>{title}</title><main><p>{words}</main>"))
+}
+
+#[test]
+fn pages_that_may_be_found_are_and_others_say_why_not() {
+    let meta = |name: &str, content: &str| {
+        let meta = format!("<meta name={name} content='{content}'>");
+        Answer::html(&format!(
+            "{meta}<title>Kept out</title><p>Words of {name} {content}."
+        ))
+    };
+    let web = web_of(&[
+        ("/a", text("Apples", "Apples are red.")),
+        ("/a-longer-twin", text("Apples", "Apples are red.")),
+        ("/noindex", meta("robots", "noindex")),
+        ("/none", meta("robots", "none")),
+        (
+            "/header",
+            text("Header", "Words.").header("x-robots-tag", "noindex"),
+        ),
+        ("/over", meta("robots", "unavailable_after: 2001-01-01")),
+        (
+            "/usage",
+            text("Usage", "Words.").header("content-usage", "search=n"),
+        ),
+        ("/master", meta("url", "http://127.0.0.1/elsewhere")),
+        (
+            "/canonical",
+            Answer::html("<link rel=canonical href=/a><p>Words."),
+        ),
+        (
+            "/linked",
+            text("L", "Words.").header("link", "</a>; rel=canonical"),
+        ),
+        ("/lost", text("404 Not Found", "Sorry.")),
+        ("/moved", Answer::redirect(301, "/a")),
+        (
+            "/image",
+            Answer::of(200)
+                .header("content-type", "image/png")
+                .body("PNG"),
+        ),
+        ("/missing", Answer::of(404)),
+        ("/archive", meta("robots", "noarchive")),
+    ]);
+    let crawl = indexed_crawl(&web);
+    let summary = crawl.run().unwrap();
+    assert_eq!(paths(&crawl), ["", "a", "archive"]);
+    let indexed = summary.indexed.unwrap();
+    assert_eq!((indexed.pages, indexed.duplicates), (Some(3), 1));
+    let reasons: BTreeMap<_, _> = crawl
+        .pages()
+        .into_iter()
+        .map(|row| {
+            let why = row.indexed.unwrap_or_default();
+            let path = row.url.splitn(4, '/').last().unwrap_or_default().to_owned();
+            (path, why.split(':').next().unwrap_or_default().to_owned())
+        })
+        .collect();
+    for (path, why) in [
+        ("a", "yes"),
+        ("a-longer-twin", "yes"),
+        ("noindex", "noindex"),
+        ("none", "noindex"),
+        ("header", "noindex"),
+        ("over", "unavailable_after"),
+        ("usage", "usage"),
+        ("master", "canonical"),
+        ("canonical", "canonical"),
+        ("linked", "canonical"),
+        ("lost", "soft_404"),
+        ("moved", "redirect"),
+        ("image", "no_page"),
+        ("missing", "not_found"),
+        ("archive", "yes"),
+    ] {
+        assert_eq!(reasons.get(path).map(String::as_str), Some(why), "{path}");
+    }
+    // What the home page calls it finds it.
+    let answer = index(&crawl).search("\"link to\" apples", &SearchOptions::default());
+    assert_eq!(answer.unwrap().total, 0);
+    let apples = &found(&crawl)[&web.url(0, "/a")];
+    assert_eq!(
+        (apples.linked_from, apples.anchors.as_slice()),
+        (1, &["link to /a".to_owned()][..])
+    );
+}
+
+#[test]
+fn later_rounds_update_and_remove() {
+    let web = web_of(&[
+        ("/changes", text("Changes", "Before.")),
+        ("/goes", text("Goes", "Words of goes.")),
+        ("/hides", text("Hides", "Words of hides.")),
+        ("/barred", text("Barred", "Words of barred.")),
+        ("/fails", text("Fails", "Words of fails.")),
+        (
+            "/stays",
+            text("Stays", "Words of stays.").header("etag", "\"1\""),
+        ),
+        (
+            "/hides-unchanged",
+            text("H", "Words of header.").header("etag", "\"2\""),
+        ),
+    ]);
+    let mut crawl = indexed_crawl(&web);
+    crawl.config.robots_times.most = Duration::from_micros(1);
+    crawl.run().unwrap();
+    assert_eq!(paths(&crawl).len(), 8);
+    web.script(0, "/changes", text("Changes", "After."));
+    web.script(0, "/goes", Answer::of(410));
+    web.script(
+        0,
+        "/hides",
+        text("Hides", "Now.").header("x-robots-tag", "noindex"),
+    );
+    web.script(
+        0,
+        "/robots.txt",
+        Answer::text("User-agent: *\nDisallow: /barred\n"),
+    );
+    web.script(0, "/fails", Answer::of(500));
+    web.script(0, "/new", text("New", "Words of new."));
+    let unchanged = Answer::of(304).header("x-robots-tag", "noindex");
+    web.script(0, "/hides-unchanged", unchanged);
+    web.script(
+        0,
+        "/",
+        Answer::html("<title>Home</title><a href=/new>new</a>"),
+    );
+    crawl.config.recrawl = true;
+    crawl.run().unwrap();
+    assert_eq!(paths(&crawl), ["", "changes", "fails", "new", "stays"]);
+    assert_eq!(found(&crawl)[&web.url(0, "/changes")].text, "After.");
+    // What the home page called it in the first round, it does not any more.
+    assert_eq!(found(&crawl)[&web.url(0, "/changes")].anchors.len(), 0);
+    assert_matches_archive(&crawl);
+}
+
+/// An index that is built from the archive is the one that grew with the crawl.
+fn assert_matches_archive(crawl: &Crawl) {
+    let grown = found(crawl);
+    let rules = Reindex {
+        agent: crawl.config.agent.clone(),
+        profile: crawl.config.profile,
+    };
+    let mut told = 0;
+    let done = reindex(&crawl.config.output, &rules, &|| false, &mut |read| {
+        told = read;
+    })
+    .unwrap();
+    assert!(done.pages > 0 && told >= done.pages);
+    let built = found(crawl);
+    let urls = |pages: &BTreeMap<String, Page>| pages.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(urls(&built), urls(&grown));
+    for (url, page) in built {
+        // A page that was as it was when it was asked again is younger in the archive's rows.
+        let grown = Page {
+            fetched_at: page.fetched_at,
+            ..grown[&url].clone()
+        };
+        assert_eq!(page, grown, "{url}");
+    }
+}
+
+#[test]
+fn an_index_built_from_the_archive_is_the_same() {
+    let web = TestWeb::builder().seed(5).pages(60).start();
+    let crawl = indexed_crawl(&web);
+    let summary = crawl.run().unwrap();
+    assert!(summary.indexed.unwrap().pages > Some(30));
+    assert_matches_archive(&crawl);
+    // And it is followed on.
+    let mut again = crawl;
+    again.config.recrawl = true;
+    again.run().unwrap();
+    assert_matches_archive(&again);
+}
+
+#[test]
+fn what_is_settled_is_indexed_however_often_a_run_is_cut_off() {
+    let web = TestWeb::builder().seed(8).pages(80).start();
+    let crawl = indexed_crawl(&web);
+    let cuts: [fn(&Progress) -> Stop; 3] = [
+        |progress| {
+            if progress.pages >= 10 {
+                Stop::Now
+            } else {
+                Stop::No
+            }
+        },
+        |progress| {
+            if progress.pages >= 30 {
+                Stop::Drain
+            } else {
+                Stop::No
+            }
+        },
+        |progress| {
+            if progress.pages >= 50 {
+                Stop::Now
+            } else {
+                Stop::No
+            }
+        },
+    ];
+    for judge in cuts {
+        crawl.run_until(judge).unwrap();
+        let rows: Vec<_> = crawl.pages().into_iter().map(|row| row.url).collect();
+        // No page is known that the crawl does not know.
+        assert!(found(&crawl).keys().all(|url| rows.contains(url)));
+    }
+    let summary = crawl.run().unwrap();
+    let rows = crawl.pages().into_iter();
+    let indexed = rows
+        .filter(|row| row.indexed.as_deref() == Some("yes"))
+        .count() as u64;
+    let index = summary.indexed.unwrap();
+    assert_eq!(index.pages, Some(indexed - index.duplicates));
+    assert_eq!(found(&crawl).len() as u64, indexed - index.duplicates);
+    let log = fs::metadata(crawl.output("state/indexing.jsonl")).unwrap();
+    assert_eq!(log.len(), 0, "what was read to its end is let go");
+    assert_matches_archive(&crawl);
+}
+
+#[test]
+fn an_index_that_is_lost_or_was_off_is_built_anew() {
+    let web = TestWeb::builder().seed(5).pages(20).start();
+    let mut crawl = indexed_crawl(&web);
+    crawl.run().unwrap();
+    let all = paths(&crawl);
+    fs::remove_dir_all(crawl.output("index")).unwrap();
+    crawl.run().unwrap();
+    assert_eq!(paths(&crawl), all);
+    // A run without it: what it settles is in no log.
+    crawl.config.index = false;
+    crawl.config.recrawl = true;
+    crawl.run().unwrap();
+    crawl.config.index = true;
+    crawl.config.recrawl = false;
+    crawl.run().unwrap();
+    assert_eq!(paths(&crawl), all);
+    assert_matches_archive(&crawl);
+}
+
+#[test]
+fn without_an_archive_there_is_nothing_to_build_it_from() {
+    let web = TestWeb::builder().seed(5).pages(20).start();
+    let mut crawl = indexed_crawl(&web);
+    crawl.config.warc = false;
+    // It grows all the same.
+    let summary = crawl.run().unwrap();
+    assert!(summary.indexed.unwrap().pages > Some(5));
+    fs::remove_dir_all(crawl.output("index")).unwrap();
+    let refused = crawl.run().unwrap_err();
+    assert!(
+        matches!(refused, EngineError::NoArchive { .. }),
+        "{refused}"
+    );
+}
+
+#[test]
+fn an_index_of_another_format_is_refused_until_it_is_built_anew() {
+    let web = TestWeb::builder().seed(5).pages(10).start();
+    let crawl = indexed_crawl(&web);
+    crawl.run().unwrap();
+    fs::write(crawl.output("index/format.json"), "{\"format\":0}").unwrap();
+    let refused = crawl.run().unwrap_err();
+    let is_named = matches!(refused, EngineError::Index(IndexError::OtherFormat { .. }));
+    assert!(is_named, "{refused}");
+    let rules = Reindex {
+        agent: crawl.config.agent.clone(),
+        profile: crawl.config.profile,
+    };
+    reindex(&crawl.config.output, &rules, &|| false, &mut |_| {}).unwrap();
+    crawl.run().unwrap();
+    assert_matches_archive(&crawl);
+}
+
+#[test]
+fn building_can_be_stopped_and_leaves_what_was_there() {
+    let web = TestWeb::builder().seed(5).pages(10).start();
+    let crawl = indexed_crawl(&web);
+    crawl.run().unwrap();
+    let before = found(&crawl);
+    let rules = Reindex {
+        agent: crawl.config.agent.clone(),
+        profile: crawl.config.profile,
+    };
+    let done = reindex(&crawl.config.output, &rules, &|| true, &mut |_| {}).unwrap();
+    assert!(done.is_stopped);
+    assert_eq!(found(&crawl), before);
+    assert!(!crawl.output("index.new").exists());
+}

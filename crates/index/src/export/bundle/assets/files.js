@@ -1,0 +1,187 @@
+// The files of a bundle, as `shards.rs` and `texts.rs` write them.
+
+const BEGINNINGS_MOST = 48;
+const TEXTS_KEPT = 120;
+
+async function unpacked(bytes) {
+  // A server may have undone the compression already.
+  if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) return bytes;
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+// A file of words, as `shards.rs` writes it.
+function decode(bytes) {
+  let at = 0;
+  const number = () => {
+    let value = 0;
+    let shift = 1;
+    for (;;) {
+      const octet = bytes[at++];
+      if (octet === undefined) throw new Error('a file of words ends in the middle');
+      value += (octet & 0x7f) * shift;
+      if (octet < 0x80) return value;
+      shift *= 128;
+    }
+  };
+  const utf8 = new TextDecoder();
+  const forms = new Map();
+  let before = new Uint8Array(0);
+  while (at < bytes.length) {
+    const group = { pages: number(), forms: [] };
+    for (let left = number(); left > 0; left--) {
+      const same = number();
+      const more = number();
+      const name = new Uint8Array(same + more);
+      name.set(before.subarray(0, same));
+      name.set(bytes.subarray(at, at + more), same);
+      at += more;
+      before = name;
+      const count = number();
+      const form = {
+        text: utf8.decode(name), group,
+        pages: new Uint32Array(count), weights: null,
+        inTitle: new Uint8Array(count), pieces: new Int32Array(count).fill(-1),
+      };
+      let page = 0;
+      for (let n = 0; n < count; n++) {
+        const value = number();
+        page += Math.floor(value / 4);
+        form.pages[n] = page;
+        form.inTitle[n] = value & 1;
+        if (value & 2) form.pieces[n] = 0;
+      }
+      form.weights = bytes.subarray(at, at + count);
+      at += count;
+      for (let n = 0; n < count; n++) if (form.pieces[n] === 0) form.pieces[n] = number();
+      group.forms.push(form);
+      forms.set(form.text, form);
+    }
+  }
+  return forms;
+}
+
+const WEIGHT = Float64Array.from({ length: 256 }, (_, n) => 0.125 * (2 ** (n / 24) - 1));
+
+class Files {
+  constructor(manifest, load) {
+    this.manifest = manifest;
+    this.load = load;
+    this.shards = new Map();
+    this.texts = new Map();
+  }
+
+  // Which file knows a word.
+  shardOf(word) {
+    const begins = this.manifest.words;
+    let [low, high] = [0, begins.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (begins[middle] <= word) low = middle + 1;
+      else high = middle;
+    }
+    return Math.max(0, low - 1);
+  }
+
+  async read(name) {
+    return unpacked(await this.load(`${this.manifest.data}/${name}`));
+  }
+
+  shard(n) {
+    return this.kept(this.shards, n, async () => decode(await this.read(`words/${n}`)));
+  }
+
+  text(page, piece) {
+    if (this.texts.size > TEXTS_KEPT) this.texts.delete(this.texts.keys().next().value);
+    const name = `${page}-${piece}`;
+    return this.kept(this.texts, name, async () => JSON.parse(new TextDecoder().decode(await this.read(`texts/${name}`))));
+  }
+
+  kept(cache, key, make) {
+    let value = cache.get(key);
+    if (!value) {
+      value = make();
+      cache.set(key, value);
+      // What failed is tried again the next time.
+      value.catch(() => cache.delete(key));
+    }
+    return value;
+  }
+
+  async find(word) {
+    return (await this.shard(this.shardOf(word))).get(word);
+  }
+
+  // The words that begin so, those of most pages first.
+  async beginning(start) {
+    const first = this.shardOf(start);
+    const last = Math.min(this.shardOf(start + '\uFFFF'), first + 3);
+    const found = [];
+    for (let n = first; n <= last; n++) {
+      for (const form of (await this.shard(n)).values()) {
+        if (form.text !== start && form.text.startsWith(start)) found.push(form);
+      }
+    }
+    found.sort((a, b) => b.pages.length - a.pages.length || (a.text < b.text ? -1 : 1));
+    return found.slice(0, BEGINNINGS_MOST);
+  }
+
+  // The words a few letters away that begin with the same letter, likeliest first.
+  async near(word) {
+    const letters = Array.from(word);
+    const most = letters.length < 4 ? 0 : letters.length < 8 ? 1 : 2;
+    if (!most) return [];
+    const own = this.shardOf(word);
+    const begins = this.manifest.words;
+    const found = [];
+    for (const n of [own, own - 1, own + 1, own - 2, own + 2]) {
+      const isBefore = n < 0 || (begins[n + 1] !== undefined && begins[n + 1] <= word[0]);
+      if (isBefore || n >= begins.length || begins[n] > word[0] + '\uFFFF') continue;
+      for (const form of (await this.shard(n)).values()) {
+        if (form.text[0] !== word[0]) continue;
+        const changes = distance(letters, form.text, most);
+        if (changes <= most) found.push({ form, changes });
+      }
+      if (found.some((near) => near.changes === 1)) break;
+    }
+    found.sort((a, b) => a.changes - b.changes || b.form.group.pages - a.form.group.pages || (a.form.text < b.form.text ? -1 : 1));
+    const least = found.length ? found[0].changes : 0;
+    const unlike = found.filter((near) => near.changes === least).map((near) => near.form);
+    return unlike.filter((form, n) => unlike.findIndex((other) => other.text === form.text) === n).slice(0, 3);
+  }
+
+  // Two words that someone wrote as one.
+  async halves(word) {
+    let best = null;
+    for (let cut = word.length - 2; cut >= 2; cut--) {
+      const first = (await this.shard(this.shardOf(word))).get(word.slice(0, cut)) ||
+        (cut > 3 ? await this.find(word.slice(0, cut)) : undefined);
+      const second = first && (await this.find(word.slice(cut)));
+      if (!second) continue;
+      const worth = Math.min(first.pages.length, second.pages.length) * Math.min(cut, word.length - cut);
+      if (!best || worth > best.worth) best = { worth, forms: [first, second] };
+    }
+    return best && best.forms;
+  }
+}
+
+// Letters more, fewer, other or swapped; gives up beyond `most`.
+function distance(a, text, most) {
+  const b = Array.from(text);
+  if (Math.abs(a.length - b.length) > most) return most + 1;
+  let older = null;
+  let row = b.map((_, n) => n + 1);
+  row.unshift(0);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const change = a[i - 1] === b[j - 1] ? 0 : 1;
+      let value = Math.min(row[j] + 1, next[j - 1] + 1, row[j - 1] + change);
+      if (older && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) value = Math.min(value, older[j - 2] + 1);
+      next.push(value);
+    }
+    if (Math.min(...next) > most) return most + 1;
+    [older, row] = [row, next];
+  }
+  return row[b.length];
+}

@@ -1,0 +1,446 @@
+// From a query to ranked pages with excerpts.
+
+// How much a find weighs, against the word itself.
+const STEM = 0.6;
+const BEGINNING = 0.5;
+const MEANT = 0.8;
+// BM25's saturation.
+const K1 = 1.6;
+// What standing together in one piece of a long page, and beside each other, is worth.
+const TOGETHER = 0.45;
+const BESIDE = { text: 0.2, title: 0.35 };
+// Of so many pages and more, a word that more than this part of them has tells little.
+const COMMON = { pages: 20, part: 0.4 };
+const CHECKED_FOR_PHRASES_MOST = 60;
+const EXCERPT = 240;
+
+class Search {
+  // `load(name)` gives the octets of a file of the bundle.
+  static async open(load) {
+    const manifest = JSON.parse(new TextDecoder().decode(await load('search.json')));
+    if (manifest.format !== 1) throw new Error(`search.json is of format ${manifest.format}`);
+    return new Search(manifest, load);
+  }
+
+  constructor(manifest, load) {
+    this.manifest = manifest;
+    this.files = new Files(manifest, load);
+    this.until = new Map(manifest.until);
+  }
+
+  // `partial`: the last word may not be typed to its end. `now`: seconds since 1970.
+  async search(text, { limit = 10, offset = 0, partial = false, now = Date.now() / 1000 } = {}) {
+    const query = parse(text);
+    const plan = await this.plan(query, partial);
+    let found = this.rank(plan, now);
+    if (plan.phrases.length) found = await this.withPhrases(found, plan);
+    const shown = found.slice(offset, offset + limit);
+    const texts = await Promise.all(shown.map((hit) => this.files.text(hit.page, bestPiece(hit))));
+    let results = shown.map((hit, n) => result(hit, texts[n], plan));
+    // Those of the first screen are read anyway: neighbours in the query that stand beside
+    // each other put a page before its like.
+    if (offset === 0) results.sort((a, b) => b.score - a.score);
+    return { query: text, total: found.length, results, did_you_mean: plan.meant };
+  }
+
+  // What is looked up: units of words that stand for each other.
+  async plan(query, partial) {
+    const plan = { units: [], must: [], not: [], phrases: [], notPhrases: [], sites: [], notSites: [], meant: undefined };
+    const written = [];
+    let isChanged = false;
+    for (const [n, term] of query.terms.entries()) {
+      const isLast = n === query.terms.length - 1;
+      const found = words(term.text);
+      if (term.isPhrase) {
+        const phrase = await this.phrase(found, term);
+        (term.isNot ? plan.notPhrases : plan.phrases).push(phrase);
+        written.push(`${term.isNot ? '-' : ''}"${term.text}"`);
+        continue;
+      }
+      const begins = term.isBeginning || (partial && isLast && !/\s$/.test(query.text || ''));
+      const units = await this.units(found, begins);
+      const now = units.map((unit) => unit.written).join(' ');
+      const changed = units.some((unit) => unit.isGuess);
+      isChanged = isChanged || (changed && !term.isNot);
+      written.push(`${term.isNot ? '-' : ''}${term.inTitle ? 'title:' : ''}${changed ? now : term.text}${term.isBeginning ? '*' : ''}`);
+      if (term.isNot) plan.not.push(...units.map((unit) => Object.assign(unit, { inTitle: term.inTitle })));
+      else if (term.inTitle) plan.must.push(...units.map((unit) => Object.assign(unit, { inTitle: true })));
+      else plan.units.push(...units);
+    }
+    await this.joinNeighbours(plan.units);
+    const sites = (names) => Promise.all(names.map(async (site) => (await this.files.find('\u0002' + site))));
+    plan.hasSites = query.sites.length > 0;
+    plan.sites = (await sites(query.sites)).filter(Boolean);
+    plan.notSites = (await sites(query.notSites)).filter(Boolean);
+    if (isChanged) plan.meant = written.join(' ');
+    return plan;
+  }
+
+  // Words of one term: what stands alone, what may be meant by what no page has, and pairs of
+  // characters where words have no spaces.
+  async units(found, begins) {
+    const units = [];
+    const whole = found.filter((word) => word.kind !== 'part');
+    const pairs = new Set(found.filter((word) => word.kind === 'pair').flatMap((word) => [word.position, word.position + 1]));
+    for (const [n, word] of whole.entries()) {
+      // A character that a pair has says nothing more.
+      if (word.kind === 'character' && pairs.has(word.position)) continue;
+      const isLast = n === whole.length - 1;
+      const parts = found.filter((part) => part.kind === 'part' && part.start >= word.start && part.end <= word.end);
+      units.push(...(await this.unit(word.text, parts, begins && isLast)));
+    }
+    return units;
+  }
+
+  async unit(word, parts, begins) {
+    const unit = new Unit(word);
+    const form = await this.files.find(word);
+    if (form) unit.add(form, 1);
+    if (begins && word.length > 1) {
+      for (const longer of await this.files.beginning(word)) unit.put(longer, BEGINNING);
+    }
+    if (unit.forms.size) return [unit];
+    if (parts.length) {
+      const units = [];
+      for (const part of parts) units.push(...(await this.unit(part.text, [], false)));
+      return units;
+    }
+    const near = await this.files.near(word);
+    if (near.length) {
+      unit.written = near[0].text;
+      unit.isGuess = true;
+      near.forEach((form, n) => unit.add(form, n ? MEANT / 2 : MEANT));
+      return [unit];
+    }
+    const halves = await this.files.halves(word);
+    if (!halves) return [unit];
+    return halves.map((half) => {
+      const unit = new Unit(half.text);
+      unit.isGuess = true;
+      unit.add(half, 1);
+      return unit;
+    });
+  }
+
+  // Two words that the pages write as one stand for each other.
+  async joinNeighbours(units) {
+    for (let n = 1; n < units.length; n++) {
+      const form = await this.files.find(units[n - 1].written + units[n].written);
+      if (!form) continue;
+      units[n - 1].put(form, STEM);
+      units[n].put(form, STEM);
+    }
+  }
+
+  async phrase(found, term) {
+    const picked = found.filter((word) => word.kind === 'plain' || word.kind === 'pair' ||
+      (word.kind === 'character' && !found.some((other) => other.kind === 'pair')));
+    const units = [];
+    for (const word of picked) {
+      const unit = new Unit(word.text);
+      const form = await this.files.find(word.text);
+      if (form) unit.put(form, 1);
+      units.push(unit);
+    }
+    const first = picked.length ? picked[0].position : 0;
+    return { units, inTitle: term.inTitle, words: picked.map((word) => [word.text, word.position - first]) };
+  }
+
+  // Pages with most of the telling words, best first; where none has most, those with any.
+  rank(plan, now) {
+    const pages = this.manifest.pages;
+    const phrased = plan.phrases.flatMap((phrase) => phrase.units.map((unit) => Object.assign(unit, { inTitle: phrase.inTitle })));
+    const must = plan.must.concat(phrased);
+    const units = plan.units.concat(must);
+    for (const unit of units) unit.weigh(pages);
+    const telling = plan.units.filter((unit) => !unit.isCommon);
+    const asked = telling.length ? telling : plan.units;
+    const most = asked.length <= 2 ? asked.length : Math.ceil((asked.length * 3) / 5);
+    const hits = new Map();
+    units.forEach((unit, n) => unit.each((page, weight, inTitle, pieces) => {
+      if (unit.inTitle && !inTitle) return;
+      let hit = hits.get(page);
+      if (!hit) hits.set(page, (hit = { page, score: 0, weights: new Float64Array(units.length), pieces: new Map(), has: 0 }));
+      hit.weights[n] += weight;
+      if (pieces > 0) hit.pieces.set(n, (hit.pieces.get(n) || 0) | pieces);
+    }));
+    const barred = new Set();
+    for (const unit of plan.not) unit.each((page, _, inTitle) => (!unit.inTitle || inTitle) && barred.add(page));
+    for (const site of plan.notSites) for (const page of site.pages) barred.add(page);
+    const inSite = new Set(plan.sites.flatMap((site) => Array.from(site.pages)));
+    for (const [page, until] of this.until) if (until <= now) barred.add(page);
+    if (!units.length && plan.hasSites) {
+      for (const page of inSite) hits.set(page, { page, score: 0, weights: new Float64Array(0), pieces: new Map(), has: 0 });
+    }
+    const found = [];
+    const numbers = new Map(units.map((unit, n) => [unit, n]));
+    for (const hit of hits.values()) {
+      if (barred.has(hit.page) || (plan.hasSites && !inSite.has(hit.page))) continue;
+      if (must.some((unit) => !hit.weights[numbers.get(unit)])) continue;
+      hit.has = asked.reduce((count, unit) => count + (hit.weights[numbers.get(unit)] > 0 ? 1 : 0), 0);
+      score(hit, units);
+      found.push(hit);
+    }
+    const fitting = found.filter((hit) => hit.has >= most);
+    const chosen = fitting.length || !asked.length ? fitting : found.filter((hit) => hit.has > 0);
+    return chosen.sort((a, b) => b.score - a.score || a.page - b.page);
+  }
+
+  // Of the best pages those whose text has the phrases, and none that must not be there.
+  async withPhrases(found, plan) {
+    const holds = async (hit, phrase) => {
+      const pieces = piecesOf(hit, phrase.units, plan);
+      for (const piece of pieces) {
+        const text = await this.files.text(hit.page, piece);
+        if (stands(phrase.words, phrase.inTitle ? words(text.t) : wordsOf(text))) {
+          hit.piece = phrase.inTitle ? undefined : piece;
+          return true;
+        }
+      }
+      return false;
+    };
+    const checked = await Promise.all(found.slice(0, CHECKED_FOR_PHRASES_MOST).map(async (hit) => {
+      for (const phrase of plan.phrases) if (!(await holds(hit, phrase))) return null;
+      return hit;
+    }));
+    return checked.filter(Boolean);
+  }
+}
+
+// Words that stand for each other, each with its weight.
+class Unit {
+  constructor(written) {
+    this.written = written;
+    this.forms = new Map();
+    this.isGuess = false;
+  }
+
+  // A word and the others of its stem.
+  add(form, weight) {
+    this.put(form, weight);
+    for (const other of form.group.forms) this.put(other, weight * STEM);
+  }
+
+  put(form, weight) {
+    const known = this.forms.get(form.text);
+    if (!known || known.weight < weight) this.forms.set(form.text, { form, weight });
+  }
+
+  // How telling it is among so many pages.
+  weigh(pages) {
+    let most = 0;
+    for (const { form } of this.forms.values()) most = Math.max(most, form.group.pages);
+    this.isCommon = pages >= COMMON.pages && most / pages > COMMON.part;
+    this.idf = most ? Math.log(1 + (pages - most + 0.5) / (most + 0.5)) : 0;
+  }
+
+  each(visit) {
+    for (const { form, weight } of this.forms.values()) {
+      for (let n = 0; n < form.pages.length; n++) {
+        visit(form.pages[n], weight * WEIGHT[form.weights[n]], form.inTitle[n] === 1, form.pieces[n]);
+      }
+    }
+  }
+}
+
+// BM25 over the words, more where they stand in one piece of the page.
+function score(hit, units) {
+  let [sum, all, some] = [0, 0, 0];
+  units.forEach((unit, n) => {
+    const weight = hit.weights[n];
+    all += unit.idf;
+    if (!weight) return;
+    some += unit.idf;
+    sum += (unit.idf * weight * (K1 + 1)) / (weight + K1);
+  });
+  let together = some;
+  if (hit.pieces.size) {
+    together = 0;
+    hit.best = 0;
+    for (let piece = 0; piece < 30; piece++) {
+      let here = 0;
+      for (const [n, pieces] of hit.pieces) if (pieces & (1 << piece)) here += units[n].idf;
+      if (here > together + 1e-9) [together, hit.best] = [here, piece];
+    }
+  }
+  hit.score = sum * (1 - TOGETHER + (TOGETHER * together) / (all || 1));
+}
+
+function bestPiece(hit) {
+  return hit.piece !== undefined ? hit.piece : hit.best || 0;
+}
+
+// The pieces in which all words of a phrase stand; of a page with one piece that one.
+function piecesOf(hit, units) {
+  let pieces = -1;
+  for (const unit of units) {
+    unit.each((page, _weight, _inTitle, has) => {
+      if (page === hit.page && has >= 0) pieces &= has;
+    });
+  }
+  if (pieces === -1) return [0];
+  const found = [];
+  for (let piece = 0; piece < 30; piece++) if (pieces & (1 << piece)) found.push(piece);
+  return found;
+}
+
+function wordsOf(text) {
+  if (!text.words) text.words = words(text.x);
+  return text.words;
+}
+
+// Whether the words stand at these distances from each other.
+function stands(phrase, found) {
+  if (!phrase.length) return false;
+  const at = new Map();
+  for (const word of found) {
+    if (!at.has(word.text)) at.set(word.text, new Set());
+    at.get(word.text).add(word.position);
+  }
+  const places = phrase.map(([text, offset]) => [at.get(text), offset]);
+  if (places.some(([found]) => !found)) return false;
+  for (const start of places[0][0]) {
+    if (places.every(([found, offset]) => found.has(start + offset))) return true;
+  }
+  return false;
+}
+
+
+function result(hit, text, plan) {
+  const units = plan.units.concat(plan.must, plan.phrases.flatMap((phrase) => phrase.units));
+  const wanted = new Map();
+  units.forEach((unit, n) => {
+    for (const form of unit.forms.keys()) if (!wanted.has(form)) wanted.set(form, n);
+  });
+  const inTitle = words(text.t);
+  const inText = wordsOf(text);
+  const beside = (found) => neighbours(found, wanted, plan.units.length);
+  const bonus = BESIDE.title * beside(inTitle) + BESIDE.text * beside(inText);
+  const hits = marks(inText, wanted);
+  const around = best(hits);
+  const section = around && sectionAt(text, around[0]);
+  const excerpt = text.x ? stretch(text.x, around, hits) : plainParts(text.d || '');
+  return {
+    url: text.u,
+    title: text.t,
+    score: hit.score * (1 + bonus),
+    excerpt: excerpt.map((part) => part.text).join(''),
+    title_parts: tidy(cut(text.t, 0, text.t.length, marks(inTitle, wanted))),
+    excerpt_parts: excerpt,
+    section,
+    language: text.l || null,
+    modified: text.m === undefined ? null : text.m,
+  };
+}
+
+// The part of the query's neighbours that stand beside each other here.
+function neighbours(found, wanted, units) {
+  if (units < 2) return 0;
+  const seen = new Set();
+  let before = [];
+  for (const word of found) {
+    if (word.kind === 'part' || word.kind === 'character') continue;
+    const unit = wanted.get(word.text);
+    if (unit === undefined) continue;
+    before = before.filter((other) => word.position - other.position <= 3);
+    for (const other of before) if (unit - other.unit === 1 && unit < units) seen.add(unit);
+    before.push({ position: word.position, unit });
+  }
+  return seen.size / (units - 1);
+}
+
+// Where wanted words stand: begin, end, unit. A part counts where the whole is not wanted.
+function marks(found, wanted) {
+  const hits = [];
+  for (const word of found) {
+    const unit = wanted.get(word.text);
+    if (unit === undefined) continue;
+    const last = hits[hits.length - 1];
+    if (last && word.start < last[1]) {
+      if (word.kind === 'pair') last[1] = Math.max(last[1], word.end);
+      continue;
+    }
+    hits.push([word.start, word.end, unit]);
+  }
+  return hits;
+}
+
+// The stretch with most different units; of several the one with most words, then the first.
+function best(hits) {
+  let found = null;
+  let last = 0;
+  for (let first = 0; first < hits.length; first++) {
+    last = Math.max(last, first);
+    while (last + 1 < hits.length && hits[last + 1][1] - hits[first][0] <= EXCERPT * 0.75) last++;
+    const within = hits.slice(first, last + 1);
+    const units = new Set(within.map((hit) => hit[2])).size;
+    const worth = units * 100 + Math.min(within.length, 6);
+    if (!found || worth > found.worth) found = { worth, range: [hits[first][0], hits[last][1]] };
+  }
+  return found && found.range;
+}
+
+// The text around a place, from the beginning of a sentence or line where one is near.
+function stretch(text, around, hits) {
+  const [first, last] = around || [0, 0];
+  const room = Math.max(0, EXCERPT - (last - first));
+  const back = Math.max(0, first - (room >> 1));
+  const before = text.slice(back, first);
+  const line = before.lastIndexOf('\n');
+  const sentence = before.lastIndexOf('. ');
+  const space = before.indexOf(' ');
+  const start = back + (line >= 0 ? line + 1 : sentence >= 0 ? sentence + 2 : back > 0 ? space + 1 : 0);
+  let end = Math.min(text.length, start + EXCERPT);
+  if (end < text.length) {
+    const gap = text.slice(start, end).search(/\s\S*$/);
+    if (gap > 0 && start + gap >= last) end = start + gap;
+  }
+  const parts = tidy(cut(text, start, end, hits));
+  if (start > 0 && parts.length) parts.unshift({ text: '… ', match: false });
+  if (end < text.length && parts.length) parts.push({ text: ' …', match: false });
+  return parts;
+}
+
+function cut(text, start, end, hits) {
+  const parts = [];
+  let at = start;
+  const push = (from, to, match) => to > from && parts.push({ text: text.slice(from, to), match });
+  for (const [from, to] of hits) {
+    if (from < at || to > end) continue;
+    push(at, from, false);
+    push(from, to, true);
+    at = to;
+  }
+  push(at, end, false);
+  return parts;
+}
+
+function plainParts(text) {
+  const shown = text.length > EXCERPT ? text.slice(0, EXCERPT) + ' …' : text;
+  return tidy([{ text: shown, match: false }]);
+}
+
+// One line: white space is one space, and what moves a cursor or turns the text is gone.
+function tidy(parts) {
+  let afterSpace = true;
+  const found = [];
+  for (const part of parts) {
+    let line = '';
+    for (const c of part.text.replace(/[\u200E\u200F\u202A-\u202E\u2066-\u2069]/g, '')) {
+      const isSpace = /[\s\p{Cc}]/u.test(c);
+      if (!(isSpace && afterSpace)) line += isSpace ? ' ' : c;
+      afterSpace = isSpace;
+    }
+    if (line) found.push({ text: line, match: part.match });
+  }
+  return found;
+}
+
+// The section that a place belongs to, where it has an id; none before the second heading.
+function sectionAt(text, place) {
+  const headings = text.h || [];
+  const under = headings.filter(([at]) => at <= place);
+  const last = under[under.length - 1];
+  if (!last || !last[3] || (under.length < 2 && last[0] >= 0)) return undefined;
+  return { heading: last[2], url: `${text.u}#${last[3]}` };
+}

@@ -1,0 +1,167 @@
+// The words of a text, as the index has them: `words.rs` in JavaScript. A word that is cut
+// otherwise here is not found, so the two are held against each other by a test.
+
+const WORD_OCTETS_MOST = 96;
+// Words that the end of a line puts between two words, so that no phrase crosses it.
+const BLOCK_GAP = 4;
+
+// Letters joined by what stands between letters, digits by what stands between digits
+// (UAX 29, WB5 to WB13b).
+const WORD = new RegExp(
+  '[\\p{L}\\p{N}\\p{Pc}](?:[\\p{L}\\p{M}\\p{N}\\p{Pc}\\u200C\\u200D\\u00AD]' +
+    "|(?<=[\\p{L}\\p{M}])[.:'\\u2018\\u2019\\u00B7\\u2024\\u2027\\uFE13\\uFE52\\uFE55\\uFF07\\uFF0E\\uFF1A](?=\\p{L})" +
+    "|(?<=\\p{N})[.,;'\\u2018\\u2019\\u2024\\uFE52\\uFF07\\uFF0E](?=\\p{N}))*",
+  'gu');
+const PAIRED = /[\u2E80-\u2FDF\u3005-\u3007\u3041-\u30FF\u31F0-\u31FF\u3400-\u4DBF\u4E00-\u9FFF\uF900-\uFAFF\uFF66-\uFF9F\u{20000}-\u{3FFFF}]+/gu;
+const WITHOUT_SPACES = /[\u0E00-\u0EFF\u1000-\u109F\u1780-\u17FF\uA9E0-\uA9FF\uAA60-\uAA7F]/;
+const JOINT = /[._'\u2019:,\u00B7\uFF0E]/;
+const segmenter =
+  typeof Intl === 'object' && Intl.Segmenter ? new Intl.Segmenter('th', { granularity: 'word' }) : null;
+
+const SPELT = {
+  'ß': 'ss', 'æ': 'ae', 'œ': 'oe', 'ø': 'o', 'đ': 'd', 'ð': 'd', 'ł': 'l', 'ı': 'i', 'þ': 'th', '\u2019': "'",
+};
+
+// Writings of one word made one: lower case, no accents, compatible forms.
+function fold(written) {
+  const lower = written.toLowerCase();
+  if (/^[\x00-\x7F]*$/.test(lower)) return lower;
+  return lower
+    .normalize('NFKD')
+    .replace(/[\u0300-\u036F\u00AD\u200B-\u200F\u2060\uFEFF]/g, '')
+    .replace(/[ßæœøđðłıþ\u2019]/g, (c) => SPELT[c])
+    .toLowerCase()
+    .normalize('NFC');
+}
+
+// Where a word is cut into parts: at joints, and where a capital begins anew.
+function parts(word) {
+  const found = [];
+  const chars = Array.from(word);
+  let start = 0;
+  let at = 0;
+  for (let n = 0; n < chars.length; n++) {
+    const c = chars[n];
+    if (JOINT.test(c)) {
+      if (start < at) found.push([start, at]);
+      start = at + c.length;
+    } else if (start < at && /\p{Lu}/u.test(c)) {
+      const before = chars[n - 1] || '';
+      const after = chars[n + 1] || '';
+      if (/\p{Ll}/u.test(before) || (/\p{Lu}/u.test(before) && /\p{Ll}/u.test(after))) {
+        found.push([start, at]);
+        start = at;
+      }
+    }
+    at += c.length;
+  }
+  if (start < word.length) found.push([start, word.length]);
+  return found;
+}
+
+function octets(text) {
+  return /^[\x00-\x7F]*$/.test(text) ? text.length : new TextEncoder().encode(text).length;
+}
+
+// The words of a text, in order, each before its parts: where they begin and end, and which
+// word of the text they are. `kind`: plain, part, character, pair.
+function words(text) {
+  const found = [];
+  let position = 0;
+  let last = 0;
+  const push = (start, end, at, kind) => {
+    const folded = fold(text.slice(start, end));
+    if (folded) found.push({ text: folded, start, end, position: at, kind });
+  };
+  const plain = (start, end) => {
+    const written = text.slice(start, end);
+    if (octets(written) > WORD_OCTETS_MOST) {
+      position += 1;
+      return;
+    }
+    const pieces = parts(written);
+    push(start, end, position, 'plain');
+    if (pieces.length > 1) {
+      pieces.forEach(([from, to], n) => push(start + from, start + to, position + n, 'part'));
+    }
+    position += Math.max(1, pieces.length);
+  };
+  const paired = (start, end) => {
+    let before = -1;
+    let at = start;
+    for (const c of text.slice(start, end)) {
+      if (before >= 0) push(before, at + c.length, position - 1, 'pair');
+      push(at, at + c.length, position, 'character');
+      before = at;
+      at += c.length;
+      position += 1;
+    }
+  };
+  // A run of letters may hold scripts that are cut in other ways.
+  const run = (start, end) => {
+    const written = text.slice(start, end);
+    if (segmenter && WITHOUT_SPACES.test(written)) {
+      for (const piece of segmenter.segment(written)) {
+        if (piece.isWordLike) plain(start + piece.index, start + piece.index + piece.segment.length);
+      }
+    } else if (/[^_]/.test(written)) {
+      plain(start, end);
+    }
+  };
+  for (const match of text.matchAll(WORD)) {
+    const start = match.index;
+    if (start < last) continue;
+    const gap = text.slice(last, start);
+    if (gap.includes('\n')) position += BLOCK_GAP;
+    const end = withSigns(text, start, start + match[0].length);
+    last = end;
+    let from = start;
+    for (const ideographs of match[0].matchAll(PAIRED)) {
+      const at = start + ideographs.index;
+      if (from < at) run(from, at);
+      from = at + ideographs[0].length;
+      paired(at, from);
+    }
+    if (from < end) run(from, end);
+  }
+  return found;
+}
+
+// `C++`, `C#`.
+function withSigns(text, start, end) {
+  if (end - start > 2 || !/^[A-Za-z]+$/.test(text.slice(start, end))) return end;
+  const signs = /^(?:\+\+|#)(?![\p{L}\p{N}+#])/u.exec(text.slice(end, end + 4));
+  return signs ? end + signs[0].length : end;
+}
+
+
+// Queries.
+
+const QUERY_MOST = 2048;
+const TERMS_MOST = 32;
+const QUOTE = '"\u201C\u201D\u201E\u00AB\u00BB';
+
+// `word`, `"some words"`, `-word`, `word*`, `title:word`, `site:example.org/docs`.
+function parse(text) {
+  const query = { terms: [], sites: [], notSites: [] };
+  const token = new RegExp(
+    `(-(?=[\\p{L}\\p{N}${QUOTE}]))?(?:(site|title):(?=\\S))?(?:[${QUOTE}]([^${QUOTE}]*)[${QUOTE}]?|([^\\s\\p{Cc}${QUOTE}]+))`,
+    'giu');
+  for (const [, not, label, quoted, word] of text.slice(0, QUERY_MOST).matchAll(token)) {
+    if (query.terms.length >= TERMS_MOST) break;
+    const written = quoted !== undefined ? quoted : word;
+    const kind = (label || '').toLowerCase();
+    if (kind === 'site') {
+      const site = written.replace(/^[a-z]+:\/\//i, '').replace(/\/+$/, '').toLowerCase();
+      if (site) (not ? query.notSites : query.sites).push(site);
+      continue;
+    }
+    const isPhrase = quoted !== undefined;
+    const isBeginning = !isPhrase && written.endsWith('*');
+    const bare = isBeginning ? written.replace(/\*+$/, '') : written;
+    if (bare.trim()) {
+      query.terms.push({ text: bare, isPhrase, isBeginning, isNot: !!not, inTitle: kind === 'title' });
+    }
+  }
+  return query;
+}

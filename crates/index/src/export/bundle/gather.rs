@@ -1,0 +1,276 @@
+//! The words of all pages.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::weights::{
+    ANCHORS, DESCRIPTION, Field, HEADINGS, KEYWORDS, LEAD, PATH, TITLE, by_links, in_body, octet,
+};
+use crate::document::path_words;
+use crate::page::Page;
+use crate::words::{Stemmer, words};
+
+/// Words of the main text that count as its beginning.
+const LEAD_WORDS: usize = 60;
+
+/// What was read of pages so far, under numbers in the order of their coming.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    numbers: HashMap<Box<str>, usize>,
+    forms: Vec<Gathering>,
+    pages: Vec<Seen>,
+}
+
+#[derive(Debug)]
+struct Seen {
+    url: Box<str>,
+    words: u32,
+    linked_from: u32,
+    until: Option<i64>,
+    has_pieces: bool,
+}
+
+#[derive(Debug, Default)]
+struct Gathering {
+    /// Its stems, each with the number of pages in which it is that one.
+    stems: Vec<(Box<str>, u32)>,
+    pages: Vec<Occurs>,
+}
+
+/// A word on a page.
+#[derive(Clone, Copy, Debug, Default)]
+struct Occurs {
+    page: u32,
+    in_body: u32,
+    /// What its other places weigh.
+    elsewhere: f32,
+    /// A bit for each piece of the text that it stands in.
+    pieces: u32,
+    in_title: bool,
+}
+
+/// The words of all pages, in order, with what each weighs on each page.
+#[derive(Debug)]
+pub(super) struct Words {
+    /// Words with one stem, in the order of the first of them.
+    pub(super) classes: Vec<Class>,
+    pub(super) until: Vec<(u32, i64)>,
+}
+
+/// Words with one stem.
+#[derive(Debug)]
+pub(super) struct Class {
+    /// Pages that have any of them.
+    pub(super) pages: u32,
+    /// In the order of UTF-16, which is that of JavaScript.
+    pub(super) forms: Vec<Form>,
+}
+
+#[derive(Debug)]
+pub(super) struct Form {
+    pub(super) text: Box<str>,
+    /// In the order of their numbers.
+    pub(super) postings: Vec<Posting>,
+}
+
+/// A word on a page, as it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Posting {
+    pub(super) page: u32,
+    pub(super) weight: u8,
+    pub(super) in_title: bool,
+    /// A bit for each piece that it stands in; none where the page has one piece only.
+    pub(super) pieces: Option<u32>,
+}
+
+impl Gathered {
+    /// Takes in a page whose text stands in these pieces.
+    pub(super) fn page(&mut self, page: &Page, pieces: &[Range<usize>]) {
+        let mut found = Found {
+            stemmer: Stemmer::of(page.language.as_deref()),
+            words: HashMap::new(),
+        };
+        let length = found.read(page, pieces);
+        let number = u32::try_from(self.pages.len()).unwrap_or(u32::MAX);
+        for (text, (stem, mut occurs)) in found.words {
+            occurs.page = number;
+            let form = self.numbers.get(&text).copied().unwrap_or_else(|| {
+                self.forms.push(Gathering::default());
+                self.numbers.insert(text.clone(), self.forms.len() - 1);
+                self.forms.len() - 1
+            });
+            let form = &mut self.forms[form];
+            form.pages.push(occurs);
+            let stem = stem.unwrap_or(text);
+            match form.stems.iter_mut().find(|(known, _)| *known == stem) {
+                Some((_, count)) => *count += 1,
+                None => form.stems.push((stem, 1)),
+            }
+        }
+        self.pages.push(Seen {
+            url: page.url.as_str().into(),
+            words: length,
+            linked_from: page.linked_from,
+            until: page.until,
+            has_pieces: pieces.len() > 1,
+        });
+    }
+
+    /// The number of each page, by URL, in the order of their coming.
+    pub(super) fn ranks(&self) -> Vec<u32> {
+        let mut order: Vec<usize> = (0..self.pages.len()).collect();
+        order.sort_unstable_by(|a, b| self.pages[*a].url.cmp(&self.pages[*b].url));
+        let mut ranks = vec![0; order.len()];
+        for (rank, came) in (0..).zip(order) {
+            ranks[came] = rank;
+        }
+        ranks
+    }
+
+    /// All words with their final weights, under the pages' final numbers.
+    pub(super) fn finish(&mut self, ranks: &[u32]) -> Words {
+        let lengths = self.pages.iter().map(|page| f64::from(page.words));
+        let mean = lengths.sum::<f64>() / self.pages.len().max(1) as f64;
+        let mut classes: HashMap<Box<str>, Vec<Form>> = HashMap::new();
+        let forms = std::mem::take(&mut self.forms);
+        for (text, number) in std::mem::take(&mut self.numbers) {
+            let form = &forms[number];
+            let postings = self.postings(form, ranks, mean as f32);
+            let stem = form.stem();
+            classes
+                .entry(stem)
+                .or_default()
+                .push(Form { text, postings });
+        }
+        let mut classes: Vec<Class> = classes.into_values().map(Class::of).collect();
+        classes.sort_unstable_by(|a, b| by_utf16(a.first(), b.first()));
+        let until = self.pages.iter().zip(ranks);
+        let mut until: Vec<(u32, i64)> = until
+            .filter_map(|(page, rank)| Some((*rank, page.until?)))
+            .collect();
+        until.sort_unstable();
+        Words { classes, until }
+    }
+
+    fn postings(&self, form: &Gathering, ranks: &[u32], mean: f32) -> Vec<Posting> {
+        let posting = |occurs: &Occurs| {
+            let came = occurs.page as usize;
+            let page = &self.pages[came];
+            let body = occurs.in_body as f32 * in_body(page.words, mean);
+            let weight = (body + occurs.elsewhere) * by_links(page.linked_from);
+            Posting {
+                page: ranks[came],
+                weight: octet(weight),
+                in_title: occurs.in_title,
+                pieces: page.has_pieces.then_some(occurs.pieces),
+            }
+        };
+        let mut postings: Vec<Posting> = form.pages.iter().map(posting).collect();
+        postings.sort_unstable_by_key(|posting| posting.page);
+        postings
+    }
+}
+
+impl Gathering {
+    /// The stem that it has on most pages.
+    fn stem(&self) -> Box<str> {
+        let most = self
+            .stems
+            .iter()
+            .max_by(|a, b| a.1.cmp(&b.1).then(b.0.cmp(&a.0)));
+        most.map(|(stem, _)| stem.clone()).unwrap_or_default()
+    }
+}
+
+impl Class {
+    fn of(mut forms: Vec<Form>) -> Class {
+        forms.sort_unstable_by(|a, b| by_utf16(&a.text, &b.text));
+        let postings = forms.iter().flat_map(|form| &form.postings);
+        let mut pages: Vec<u32> = postings.map(|posting| posting.page).collect();
+        pages.sort_unstable();
+        pages.dedup();
+        Class {
+            pages: u32::try_from(pages.len()).unwrap_or(u32::MAX),
+            forms,
+        }
+    }
+
+    fn first(&self) -> &str {
+        self.forms.first().map_or("", |form| &form.text)
+    }
+}
+
+impl Words {
+    pub(super) fn forms(&self) -> usize {
+        self.classes.iter().map(|class| class.forms.len()).sum()
+    }
+}
+
+/// The order of strings in JavaScript.
+pub(super) fn by_utf16(a: &str, b: &str) -> std::cmp::Ordering {
+    a.encode_utf16().cmp(b.encode_utf16())
+}
+
+/// The words of one page.
+struct Found {
+    stemmer: Stemmer,
+    words: HashMap<Box<str>, (Option<Box<str>>, Occurs)>,
+}
+
+impl Found {
+    /// Reads a page, and tells how many words its main text has.
+    fn read(&mut self, page: &Page, pieces: &[Range<usize>]) -> u32 {
+        self.field(TITLE, [page.title.as_str()], true);
+        for (level, field) in (1..).zip(HEADINGS) {
+            let of_level = page
+                .headings
+                .iter()
+                .filter(|heading| heading.level.clamp(1, 3) == level);
+            self.field(field, of_level.map(|heading| heading.text.as_str()), false);
+        }
+        self.field(DESCRIPTION, [page.description.as_str()], false);
+        self.field(KEYWORDS, page.keywords.iter().map(String::as_str), false);
+        self.field(ANCHORS, page.anchors.iter().map(String::as_str), false);
+        self.field(PATH, [path_words(page.path()).as_str()], false);
+        self.body(&page.text, pieces)
+    }
+
+    fn field<'t>(&mut self, field: Field, texts: impl IntoIterator<Item = &'t str>, title: bool) {
+        let mut found = Vec::new();
+        for text in texts {
+            found.extend(words(text, &self.stemmer));
+        }
+        let each = field.each(found.len());
+        for word in found {
+            let occurs = self.occurs(word.text, word.stem);
+            occurs.elsewhere += each;
+            occurs.in_title |= title;
+        }
+    }
+
+    fn body(&mut self, text: &str, pieces: &[Range<usize>]) -> u32 {
+        let found = words(text, &self.stemmer);
+        let length = found.last().map_or(0, |word| word.position + 1);
+        let lead = LEAD.each(LEAD_WORDS.min(length));
+        for word in found {
+            let at = word.range.start;
+            let piece = pieces.partition_point(|piece| piece.end <= at);
+            let in_lead = word.position < LEAD_WORDS;
+            let occurs = self.occurs(word.text, word.stem);
+            occurs.in_body = occurs.in_body.saturating_add(1);
+            if piece < pieces.len() {
+                occurs.pieces |= 1 << piece;
+            }
+            if in_lead {
+                occurs.elsewhere += lead;
+            }
+        }
+        u32::try_from(length).unwrap_or(u32::MAX)
+    }
+
+    fn occurs(&mut self, text: String, stem: Option<String>) -> &mut Occurs {
+        let stem = stem.map(String::into_boxed_str);
+        let entry = self.words.entry(text.into_boxed_str());
+        &mut entry.or_insert_with(|| (stem, Occurs::default())).1
+    }
+}

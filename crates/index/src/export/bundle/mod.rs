@@ -1,0 +1,174 @@
+//! A search that needs no server but one of files.
+//!
+//! The folder holds `index.html`, `search.js`, `search.css` and `search.json`, which names the
+//! folder of the data: `words/`, files of words that begin alike with the pages that have
+//! them, and `texts/`, files with a piece of a page's text each. A query loads the files of its
+//! words, and a piece of each page that is shown. Whoever reads them is
+//! `search.js`; what stands in them is said in `shards.rs` and `texts.rs`.
+//!
+//! The same pages give the same octets, in whatever order they come.
+
+mod gather;
+mod octets;
+mod shards;
+mod texts;
+mod weights;
+
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::Xxh3Default;
+
+use self::gather::Gathered;
+use self::texts::Texts;
+use super::place::NewFolder;
+use super::{ExportError, is_shown};
+use crate::page::Page;
+
+/// What `search.js` reads: another one is refused by it.
+const FORMAT: u32 = 1;
+/// What a bundle is known by.
+const MANIFEST: &str = "search.json";
+
+/// Files that are the same in each bundle.
+const ASSETS: [(&str, &str); 3] = [
+    ("index.html", include_str!("assets/index.html")),
+    ("search.css", include_str!("assets/search.css")),
+    (
+        "search.js",
+        concat!(
+            "(function () {\n'use strict';\n\n",
+            include_str!("assets/words.js"),
+            "\n",
+            include_str!("assets/files.js"),
+            "\n",
+            include_str!("assets/ranking.js"),
+            "\n",
+            include_str!("assets/box.js"),
+            "})();\n",
+        ),
+    ),
+];
+
+/// Writes a bundle. Its folder appears when it is finished; dropped before, it leaves nothing.
+#[derive(Debug)]
+pub struct Bundle {
+    folder: NewFolder,
+    texts: Texts,
+    gathered: Gathered,
+    now: i64,
+    report: BundleReport,
+}
+
+/// What a bundle came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BundleReport {
+    /// Pages that it finds.
+    pub pages: u64,
+    /// Pages that were left out, since others have the same text or their time is over.
+    pub left_out: u64,
+    /// Words that it knows.
+    pub words: u64,
+    /// Its files.
+    pub files: u64,
+    /// Octets of all of them.
+    pub octets: u64,
+    /// Octets of the files of words.
+    pub word_octets: u64,
+    /// Octets of the files of texts.
+    pub text_octets: u64,
+}
+
+/// `search.json`.
+#[derive(Debug, Serialize, Deserialize)]
+struct Manifest {
+    format: u32,
+    /// The folder of the data, named by a hash of it: what a browser kept of another one is
+    /// never mixed with it.
+    data: String,
+    pages: usize,
+    /// With what the words of each file begin at the least, in the order of UTF-16.
+    words: Vec<String>,
+    /// Pages that are not to be shown from a time on: number, seconds since 1970 UTC.
+    until: Vec<(u32, i64)>,
+}
+
+impl Bundle {
+    /// Begins a bundle that is to stand at `path`, without pages whose time is over at `now`,
+    /// in seconds since 1970 UTC.
+    ///
+    /// # Errors
+    /// [`ExportError::Occupied`] where something is that is no bundle; or the disk.
+    pub fn create(path: &Path, now: i64) -> Result<Bundle, ExportError> {
+        let folder = NewFolder::create(path, is_bundle)?;
+        let texts = Texts::create(&folder.beside().join("data/texts"))?;
+        Ok(Bundle {
+            folder,
+            texts,
+            gathered: Gathered::default(),
+            now,
+            report: BundleReport::default(),
+        })
+    }
+
+    /// Takes a page in.
+    ///
+    /// # Errors
+    /// The disk.
+    pub fn page(&mut self, page: &Page) -> Result<(), ExportError> {
+        if !is_shown(page, self.now) {
+            self.report.left_out += 1;
+            return Ok(());
+        }
+        let pieces = self.texts.page(page)?;
+        self.gathered.page(page, &pieces);
+        self.report.pages += 1;
+        Ok(())
+    }
+
+    /// Writes what all pages together come to, and puts the folder into its place.
+    ///
+    /// # Errors
+    /// The disk.
+    pub fn finish(mut self) -> Result<BundleReport, ExportError> {
+        let root = self.folder.beside().to_path_buf();
+        let data = root.join("data");
+        let mut hash = Xxh3Default::new();
+        let ranks = self.gathered.ranks();
+        self.report.text_octets = self.texts.finish(&ranks, &mut hash)?;
+        let index = self.gathered.finish(&ranks);
+        self.report.words = index.forms() as u64;
+        let words = shards::write(&index, &data.join("words"), &mut hash)?;
+        self.report.word_octets = words.octets;
+        let name = format!("data-{:016x}", hash.digest());
+        fs::rename(&data, root.join(&name)).map_err(ExportError::at(&data))?;
+        let manifest = Manifest {
+            format: FORMAT,
+            data: name,
+            pages: ranks.len(),
+            words: words.begins,
+            until: index.until,
+        };
+        let manifest = serde_json::to_string(&manifest).unwrap_or_default() + "\n";
+        let mut octets = self.report.text_octets + self.report.word_octets;
+        for (name, text) in ASSETS.into_iter().chain([(MANIFEST, manifest.as_str())]) {
+            let path = root.join(name);
+            fs::write(&path, text).map_err(ExportError::at(&path))?;
+            octets += text.len() as u64;
+        }
+        self.report.octets = octets;
+        self.report.files = self.texts.files() + words.files + ASSETS.len() as u64 + 1;
+        self.folder.finish()?;
+        Ok(self.report)
+    }
+}
+
+/// Whether a folder is a bundle of any format.
+fn is_bundle(path: &Path) -> bool {
+    let Ok(text) = fs::read_to_string(path.join(MANIFEST)) else {
+        return false;
+    };
+    let manifest: Result<Manifest, _> = serde_json::from_str(&text);
+    manifest.is_ok_and(|manifest| path.join(manifest.data).is_dir())
+}

@@ -1,0 +1,61 @@
+//! The files of a bundle: gzip, since not every server compresses them.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use flate2::{Compression, GzBuilder};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::export::ExportError;
+
+/// A file that was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Written {
+    pub(super) octets: u64,
+    pub(super) hash: u64,
+}
+
+/// Writes a file whose octets depend on `raw` alone.
+pub(super) fn write(path: &Path, raw: &[u8]) -> Result<Written, ExportError> {
+    let gzip = || -> io::Result<Vec<u8>> {
+        // No time and no name stands in it.
+        let out = Vec::with_capacity(raw.len() / 3);
+        let mut gzip = GzBuilder::new().write(out, Compression::best());
+        gzip.write_all(raw)?;
+        gzip.finish()
+    };
+    let octets = gzip().map_err(ExportError::at(path))?;
+    fs::write(path, &octets).map_err(ExportError::at(path))?;
+    Ok(Written {
+        octets: octets.len() as u64,
+        hash: xxh3_64(&octets),
+    })
+}
+
+/// A number in as few octets as it takes, 7 bits each, the lowest first.
+pub(super) fn varint(out: &mut Vec<u8>, mut number: u32) {
+    while number >= 0x80 {
+        out.push((number & 0x7F) as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::varint;
+
+    #[test]
+    fn numbers_take_seven_bits_an_octet() {
+        let check = |number: u32, expected: &[u8]| {
+            let mut out = Vec::new();
+            varint(&mut out, number);
+            assert_eq!(out, expected, "{number}");
+        };
+        check(0, &[0]);
+        check(127, &[127]);
+        check(128, &[128, 1]);
+        check(u32::MAX, &[255, 255, 255, 255, 15]);
+    }
+}

@@ -1,0 +1,220 @@
+//! Texts of pages, in pieces that are small enough to load one for each result.
+//!
+//! A piece is JSON: `u` the page's URL, `t` its title, `d` its description, `l` its language,
+//! `m` when it was modified (seconds since 1970), `x` the text, `h` its headings as
+//! `[place, level, words, id]`, where places count UTF-16 units of `x`, and the first may
+//! stand at -1: the heading that the piece begins under. Piece 3 of page 12 is `texts/12-3`.
+
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use xxhash_rust::xxh3::Xxh3Default;
+
+use super::octets::{self, Written};
+use crate::export::ExportError;
+use crate::page::Page;
+
+/// Octets of text in a piece, about.
+const PIECE_OCTETS: usize = 12 << 10;
+/// Pieces of a page, at most: each is a bit of a number. Longer pages have longer pieces.
+const PIECES_MOST: usize = 30;
+/// Headings of a piece, at most.
+const HEADINGS_MOST: usize = 200;
+
+/// Writes the pieces, under the numbers of the pages' coming until all are known.
+#[derive(Debug)]
+pub(super) struct Texts {
+    folder: PathBuf,
+    pages: Vec<Vec<Written>>,
+}
+
+#[derive(Serialize)]
+struct Piece<'p> {
+    u: &'p str,
+    t: &'p str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    d: &'p str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    l: Option<&'p str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    m: Option<i64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    h: Vec<(i64, u8, &'p str, Option<&'p str>)>,
+    x: &'p str,
+}
+
+impl Texts {
+    pub(super) fn create(folder: &Path) -> Result<Texts, ExportError> {
+        fs::create_dir_all(folder).map_err(ExportError::at(folder))?;
+        Ok(Texts {
+            folder: folder.to_path_buf(),
+            pages: Vec::new(),
+        })
+    }
+
+    /// Writes a page's pieces, and says where in its text they stand.
+    pub(super) fn page(&mut self, page: &Page) -> Result<Vec<Range<usize>>, ExportError> {
+        let shown = shown(page);
+        let pieces = pieces(shown);
+        let mut written = Vec::with_capacity(pieces.len());
+        for (n, range) in pieces.iter().enumerate() {
+            let piece = Piece {
+                u: &page.url,
+                t: page.name(),
+                d: match page.max_snippet {
+                    None if n == 0 => &page.description,
+                    _ => "",
+                },
+                l: page.language.as_deref(),
+                m: page.modified,
+                h: headings(page, shown, range),
+                x: &shown[range.clone()],
+            };
+            let json = serde_json::to_vec(&piece).unwrap_or_default();
+            let path = self.folder.join(format!("new-{}-{n}", self.pages.len()));
+            written.push(octets::write(&path, &json)?);
+        }
+        self.pages.push(written);
+        Ok(pieces)
+    }
+
+    /// Gives the pieces their names: `ranks` has the number of each page in the order of their
+    /// coming. Octets of all.
+    pub(super) fn finish(&self, ranks: &[u32], hash: &mut Xxh3Default) -> Result<u64, ExportError> {
+        let mut octets = 0;
+        let mut order: Vec<(u32, usize)> = ranks.iter().copied().zip(0..).collect();
+        order.sort_unstable();
+        for (rank, came) in order {
+            for (n, written) in self.pages.get(came).into_iter().flatten().enumerate() {
+                let from = self.folder.join(format!("new-{came}-{n}"));
+                let to = self.folder.join(format!("{rank}-{n}"));
+                fs::rename(&from, &to).map_err(ExportError::at(&to))?;
+                hash.update(&written.hash.to_le_bytes());
+                octets += written.octets;
+            }
+        }
+        Ok(octets)
+    }
+
+    pub(super) fn files(&self) -> u64 {
+        self.pages.iter().map(|pieces| pieces.len() as u64).sum()
+    }
+}
+
+/// What may be shown of a page's text.
+fn shown(page: &Page) -> &str {
+    let Some(most) = page.max_snippet else {
+        return &page.text;
+    };
+    let end = page.text.char_indices().nth(most as usize);
+    &page.text[..end.map_or(page.text.len(), |(at, _)| at)]
+}
+
+/// Cuts a text into pieces at the ends of lines, or at those of words in lines that are too
+/// long. There is one at least.
+fn pieces(text: &str) -> Vec<Range<usize>> {
+    let most = PIECE_OCTETS.max(text.len() / (PIECES_MOST - 1));
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    while text.len() - start > most && pieces.len() + 1 < PIECES_MOST {
+        let fits = &text[start..text.floor_char_boundary(start + most)];
+        // A line that ends in the first half would leave too many pieces.
+        let line = fits.rfind('\n').filter(|at| *at >= most / 2);
+        let cut = line.or_else(|| fits.rfind(char::is_whitespace).filter(|at| *at >= most / 2));
+        let end = start + cut.map_or(fits.len(), |at| at + 1);
+        let end = text.ceil_char_boundary(end.max(start + 1));
+        pieces.push(start..end);
+        start = end;
+    }
+    pieces.push(start..text.len());
+    pieces
+}
+
+/// The headings in a range of the text that is shown, and the one that it begins under.
+fn headings<'p>(
+    page: &'p Page,
+    shown: &str,
+    range: &Range<usize>,
+) -> Vec<(i64, u8, &'p str, Option<&'p str>)> {
+    let mut headings = Vec::new();
+    let mut under = None;
+    // The place in UTF-16, counted on from heading to heading.
+    let (mut octets, mut units) = (range.start, 0);
+    for heading in &page.headings {
+        let entry = |at| {
+            (
+                at,
+                heading.level,
+                heading.text.as_str(),
+                heading.id.as_deref(),
+            )
+        };
+        if heading.at < range.start {
+            under = Some(entry(-1));
+        } else if heading.at < range.end && headings.len() < HEADINGS_MOST {
+            if let Some(between) = shown.get(octets..heading.at) {
+                units += between.encode_utf16().count() as i64;
+                octets = heading.at;
+            }
+            headings.push(entry(units));
+        }
+    }
+    if let Some(under) = under.filter(|_| range.start > 0) {
+        headings.insert(0, under);
+    }
+    headings
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{PIECE_OCTETS, PIECES_MOST, headings, pieces};
+    use crate::page::{Heading, Page};
+
+    #[test]
+    fn pieces_end_with_lines() {
+        let text = "word word\n".repeat(3000);
+        let pieces = pieces(&text);
+        assert!(pieces.len() > 2);
+        for piece in &pieces {
+            assert!(piece.len() <= PIECE_OCTETS);
+            assert!(text[piece.clone()].ends_with('\n'));
+        }
+        assert_eq!(super::pieces(""), [0..0]);
+    }
+
+    #[test]
+    fn headings_have_their_place_in_utf16() {
+        let heading = |at, text: &str| Heading {
+            level: 2,
+            text: text.to_owned(),
+            id: None,
+            at,
+        };
+        let page = Page {
+            text: "🦀 A\nb\n🦀 C\n".to_owned(),
+            headings: vec![heading(0, "A"), heading(7, "B"), heading(9, "C")],
+            ..Page::default()
+        };
+        let places = |range| -> Vec<(i64, &str)> {
+            let found = headings(&page, &page.text, &range);
+            found.iter().map(|(at, _, text, _)| (*at, *text)).collect()
+        };
+        assert_eq!(places(0..16), [(0, "A"), (5, "B"), (7, "C")]);
+        assert_eq!(places(9..16), [(-1, "B"), (0, "C")]);
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_are_the_whole_text(lines in prop::collection::vec("[a-zäß🦀 ]{0,900}", 0..200)) {
+            let text = lines.join("\n");
+            let pieces = pieces(&text);
+            prop_assert!(pieces.len() <= PIECES_MOST);
+            let joined: String = pieces.iter().map(|piece| &text[piece.clone()]).collect();
+            prop_assert_eq!(joined, text);
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! How much a word weighs by where it stands (BM25F), in one octet.
+
+/// A field of a page: the weight of a word in it, and its usual length in words. In one that is
+/// longer a word weighs less.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Field {
+    weight: f32,
+    usual: f32,
+}
+
+pub(super) const TITLE: Field = field(5.0, 6.0);
+pub(super) const HEADINGS: [Field; 3] = [field(4.0, 6.0), field(2.0, 40.0), field(1.5, 80.0)];
+pub(super) const DESCRIPTION: Field = field(1.5, 20.0);
+pub(super) const KEYWORDS: Field = field(1.5, 10.0);
+pub(super) const ANCHORS: Field = field(4.0, 12.0);
+pub(super) const PATH: Field = field(3.0, 3.0);
+/// The beginning of the main text.
+pub(super) const LEAD: Field = field(1.0, 60.0);
+
+/// How much the length of a field counts against it.
+const BY_LENGTH: f32 = 0.6;
+/// How much that of the main text does.
+const BODY_BY_LENGTH: f32 = 0.75;
+/// What each doubling of the pages that link to a page adds.
+const LINKED: f32 = 0.03;
+
+const fn field(weight: f32, usual: f32) -> Field {
+    Field { weight, usual }
+}
+
+impl Field {
+    /// What one occurrence of a word weighs in a field of so many words.
+    pub(super) fn each(self, words: usize) -> f32 {
+        self.weight / length_norm(BY_LENGTH, words as f32, self.usual)
+    }
+}
+
+/// What one occurrence weighs in a main text of so many words, where `mean` is usual.
+pub(super) fn in_body(words: u32, mean: f32) -> f32 {
+    1.0 / length_norm(BODY_BY_LENGTH, words as f32, mean)
+}
+
+/// What all weights of a page are multiplied by.
+pub(super) fn by_links(linked_from: u32) -> f32 {
+    1.0 + LINKED * (1.0 + linked_from as f32).log2()
+}
+
+fn length_norm(part: f32, words: f32, usual: f32) -> f32 {
+    1.0 - part + part * words / usual.max(1.0)
+}
+
+/// Steps of a doubling.
+const STEPS: f32 = 24.0;
+/// What the first step is worth.
+const LEAST: f32 = 0.125;
+
+/// A weight in one octet: `search.js` takes `n` for `LEAST * (2^(n / STEPS) - 1)`.
+pub(super) fn octet(weight: f32) -> u8 {
+    let steps = STEPS * (1.0 + weight.max(0.0) / LEAST).log2();
+    // What is beyond the largest octet saturates there.
+    steps.round().clamp(1.0, 255.0) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LEAST, STEPS, TITLE, octet};
+
+    #[test]
+    fn octets_are_near_to_weights() {
+        let weight = |octet: u8| LEAST * ((f32::from(octet) / STEPS).exp2() - 1.0);
+        for n in 1..2000 {
+            let exact = n as f32 / 20.0;
+            let near = weight(octet(exact));
+            assert!((near / exact - 1.0).abs() < 0.05, "{exact} {near}");
+        }
+        assert_eq!(octet(0.0), 1);
+        assert_eq!(octet(f32::MAX), 255);
+        assert_eq!(octet(f32::NAN), 1);
+    }
+
+    #[test]
+    fn a_word_of_a_short_title_weighs_more() {
+        assert!(TITLE.each(2) > TITLE.each(12));
+    }
+}

@@ -1,0 +1,43 @@
+//! What can go wrong with an export.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::IndexError;
+
+/// Why an export could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExportError {
+    /// The index could not be read.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+    /// What it is written to failed.
+    #[error("can't write {}: {source}", path.display())]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The stream that it is written to failed.
+    #[error("can't write: {0}")]
+    Stream(#[source] io::Error),
+    /// What lies there is not of an earlier export.
+    #[error("{} is there, and is no search bundle", path.display())]
+    Occupied {
+        /// The folder, or the file in its place.
+        path: PathBuf,
+    },
+}
+
+impl ExportError {
+    /// For `map_err`: writing to `path` failed.
+    pub(super) fn at(path: &Path) -> impl Fn(io::Error) -> ExportError {
+        let path = path.to_path_buf();
+        move |source| ExportError::Write {
+            path: path.clone(),
+            source,
+        }
+    }
+}

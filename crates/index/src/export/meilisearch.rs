@@ -1,0 +1,359 @@
+//! Meilisearch: a document for each section of a page, one line each.
+
+use std::io::Write;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::id::hash_id;
+use super::opensearch::line;
+use super::record::{About, Section, sections};
+use super::{ExportError, Exported, is_shown};
+use crate::page::Page;
+
+/// Octets of a document's text: what is longer is divided, as only the first 65,535 words of a
+/// field are searched.
+const TEXT_OCTETS_MOST: usize = 64 << 10;
+
+/// Writes a line for each section of a page. `id` is the primary key.
+pub struct Meilisearch<W> {
+    out: W,
+    now: i64,
+    done: Exported,
+}
+
+#[derive(Serialize)]
+struct Document<'p> {
+    id: String,
+    /// The same for all sections of a page.
+    page: &'p str,
+    /// The page's, with the fragment that leads to the section.
+    url: String,
+    #[serde(flatten)]
+    about: &'p About<'p>,
+    heading: &'p str,
+    level: u8,
+    /// The headings that it stands under, from the first level on.
+    above: Vec<&'p str>,
+    text: &'p str,
+    /// Where in the page it stands, counted from 0.
+    position: usize,
+    /// Dates once more, in seconds since 1970 UTC: what can be sorted and filtered by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    published_at: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    modified_at: Option<i64>,
+    fetched_at: i64,
+}
+
+impl<W: Write> Meilisearch<W> {
+    /// Without pages whose time is over at `now`, in seconds since 1970 UTC.
+    pub fn new(out: W, now: i64) -> Meilisearch<W> {
+        Meilisearch {
+            out,
+            now,
+            done: Exported::default(),
+        }
+    }
+
+    /// Writes the sections of a page.
+    ///
+    /// # Errors
+    /// What it is written to failed.
+    pub fn page(&mut self, page: &Page) -> Result<(), ExportError> {
+        if !is_shown(page, self.now) {
+            self.done.left_out += 1;
+            return Ok(());
+        }
+        let (about, key) = (About::of(page), hash_id(&page.url));
+        let mut above: Vec<(u8, &str)> = Vec::new();
+        let mut position = 0;
+        for section in divided(page) {
+            if section.level > 0 {
+                above.retain(|(level, _)| *level < section.level);
+            }
+            let document = Document {
+                id: format!("{key}-{position}"),
+                page: &key,
+                url: address(page, &section),
+                about: &about,
+                heading: section.heading,
+                level: section.level,
+                above: above.iter().map(|(_, heading)| *heading).collect(),
+                text: section.text,
+                position,
+                published_at: page.published,
+                modified_at: page.modified,
+                fetched_at: page.fetched_at,
+            };
+            line(&mut self.out, &document)?;
+            if section.level > 0 && above.last() != Some(&(section.level, section.heading)) {
+                above.push((section.level, section.heading));
+            }
+            position += 1;
+            self.done.records += 1;
+        }
+        self.done.pages += 1;
+        Ok(())
+    }
+
+    /// Ends, and gives back what was written to.
+    ///
+    /// # Errors
+    /// What it is written to failed.
+    pub fn finish(mut self) -> Result<(W, Exported), ExportError> {
+        self.out.flush().map_err(ExportError::Stream)?;
+        Ok((self.out, self.done))
+    }
+}
+
+/// Settings of an index for these documents: what `PATCH /indexes/pages/settings` is sent with.
+#[must_use]
+pub fn meilisearch_settings() -> Value {
+    json!({
+        "searchableAttributes": [
+            "title", "heading", "anchors", "keywords", "description", "above", "text", "path",
+        ],
+        "distinctAttribute": "page",
+        "filterableAttributes": [
+            "host", "folders", "language", "level", "modified_at", "published_at", "fetched_at",
+        ],
+        "sortableAttributes": ["modified_at", "published_at", "fetched_at", "linked_from"],
+        "rankingRules": [
+            "words", "typo", "proximity", "attribute", "exactness", "sort", "linked_from:desc",
+            "position:asc",
+        ],
+    })
+}
+
+/// The page's sections, none longer than a field that is searched whole. A page without any has
+/// one all the same: its title can be looked for.
+fn divided(page: &Page) -> Vec<Section<'_>> {
+    let mut divided = Vec::new();
+    for section in sections(page) {
+        let mut rest = section.text;
+        loop {
+            let (text, more) = rest.split_at(end_of_first(rest));
+            divided.push(Section { text, ..section });
+            rest = more;
+            if rest.is_empty() {
+                break;
+            }
+        }
+    }
+    if divided.is_empty() {
+        divided.push(Section {
+            heading: "",
+            level: 0,
+            id: None,
+            text: "",
+        });
+    }
+    divided
+}
+
+/// Where a text is divided: at its end, or at the last line or word that fits.
+fn end_of_first(text: &str) -> usize {
+    if text.len() <= TEXT_OCTETS_MOST {
+        return text.len();
+    }
+    let most = text.floor_char_boundary(TEXT_OCTETS_MOST);
+    let fits = &text[..most];
+    let line = fits.rfind('\n').filter(|at| *at > most / 2);
+    let word = || fits.rfind(' ').filter(|at| *at > most / 2);
+    line.or_else(word).map_or(most, |at| at + 1)
+}
+
+fn address(page: &Page, section: &Section<'_>) -> String {
+    match section.id {
+        Some(id) => format!("{}#{id}", page.url),
+        None => page.url.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::{Meilisearch, TEXT_OCTETS_MOST, meilisearch_settings};
+    use crate::export::samples::{full, odd};
+    use crate::page::Page;
+
+    fn export(pages: &[Page]) -> Vec<Value> {
+        let mut sink = Meilisearch::new(Vec::new(), 100);
+        for page in pages {
+            sink.page(page).unwrap();
+        }
+        let (out, _) = sink.finish().unwrap();
+        let text = String::from_utf8(out).unwrap();
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn each_section_is_a_document() {
+        let lines = export(&[full()]);
+        expect_test::expect![[r#"
+            [
+              {
+                "above": [],
+                "anchors": [
+                  "making tea"
+                ],
+                "description": "How to make it",
+                "fetched": "2026-01-01T00:00:00Z",
+                "fetched_at": 1767225600,
+                "folders": [
+                  "/docs/"
+                ],
+                "heading": "",
+                "host": "tea.example",
+                "id": "ff47f2847e49df9767a0a3e47078826f-0",
+                "keywords": [
+                  "tea",
+                  "green"
+                ],
+                "language": "en",
+                "level": 0,
+                "linked_from": 3,
+                "max_snippet": 200,
+                "modified": "2025-06-15T15:06:40Z",
+                "modified_at": 1750000000,
+                "page": "ff47f2847e49df9767a0a3e47078826f",
+                "path": "/docs/green.html",
+                "position": 0,
+                "published": "2023-11-14T22:13:20Z",
+                "published_at": 1700000000,
+                "text": "Welcome to.",
+                "title": "Green tea",
+                "unavailable_after": "2096-10-02T07:06:40Z",
+                "url": "http://tea.example/docs/green.html"
+              },
+              {
+                "above": [],
+                "anchors": [
+                  "making tea"
+                ],
+                "description": "How to make it",
+                "fetched": "2026-01-01T00:00:00Z",
+                "fetched_at": 1767225600,
+                "folders": [
+                  "/docs/"
+                ],
+                "heading": "Tea",
+                "host": "tea.example",
+                "id": "ff47f2847e49df9767a0a3e47078826f-1",
+                "keywords": [
+                  "tea",
+                  "green"
+                ],
+                "language": "en",
+                "level": 1,
+                "linked_from": 3,
+                "max_snippet": 200,
+                "modified": "2025-06-15T15:06:40Z",
+                "modified_at": 1750000000,
+                "page": "ff47f2847e49df9767a0a3e47078826f",
+                "path": "/docs/green.html",
+                "position": 1,
+                "published": "2023-11-14T22:13:20Z",
+                "published_at": 1700000000,
+                "text": "Boil water",
+                "title": "Green tea",
+                "unavailable_after": "2096-10-02T07:06:40Z",
+                "url": "http://tea.example/docs/green.html#tea"
+              },
+              {
+                "above": [
+                  "Tea"
+                ],
+                "anchors": [
+                  "making tea"
+                ],
+                "description": "How to make it",
+                "fetched": "2026-01-01T00:00:00Z",
+                "fetched_at": 1767225600,
+                "folders": [
+                  "/docs/"
+                ],
+                "heading": "Cups",
+                "host": "tea.example",
+                "id": "ff47f2847e49df9767a0a3e47078826f-2",
+                "keywords": [
+                  "tea",
+                  "green"
+                ],
+                "language": "en",
+                "level": 2,
+                "linked_from": 3,
+                "max_snippet": 200,
+                "modified": "2025-06-15T15:06:40Z",
+                "modified_at": 1750000000,
+                "page": "ff47f2847e49df9767a0a3e47078826f",
+                "path": "/docs/green.html",
+                "position": 2,
+                "published": "2023-11-14T22:13:20Z",
+                "published_at": 1700000000,
+                "text": ".\nCups\nWash them.",
+                "title": "Green tea",
+                "unavailable_after": "2096-10-02T07:06:40Z",
+                "url": "http://tea.example/docs/green.html#cups"
+              }
+            ]"#]]
+        .assert_eq(&format!("{:#}", Value::Array(lines)));
+    }
+
+    #[test]
+    fn keys_are_valid_and_differ() {
+        let lines = export(&odd());
+        let mut keys: Vec<_> = lines
+            .iter()
+            .map(|line| line["id"].as_str().unwrap())
+            .collect();
+        let is_valid = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+        for key in &keys {
+            assert!(key.len() <= 511 && key.bytes().all(is_valid), "{key}");
+        }
+        let count = keys.len();
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), count);
+        assert!(export(&[]).is_empty());
+    }
+
+    #[test]
+    fn settings_name_fields_that_documents_have() {
+        let lines = export(&[full()]);
+        let settings = meilisearch_settings();
+        for key in [
+            "searchableAttributes",
+            "filterableAttributes",
+            "sortableAttributes",
+        ] {
+            for field in settings[key].as_array().unwrap() {
+                let field = field.as_str().unwrap();
+                assert!(
+                    lines.iter().any(|line| line.get(field).is_some()),
+                    "{field}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn long_sections_are_divided_and_nothing_is_lost() {
+        let text = "wörter und ".repeat(20_000);
+        let lines = export(&[Page {
+            text: text.clone(),
+            headings: Vec::new(),
+            ..full()
+        }]);
+        let texts: Vec<_> = lines
+            .iter()
+            .map(|line| line["text"].as_str().unwrap())
+            .collect();
+        assert!(texts.len() > 1 && texts.iter().all(|text| text.len() <= TEXT_OCTETS_MOST));
+        assert_eq!(texts.concat(), text.trim());
+    }
+}

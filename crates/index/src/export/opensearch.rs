@@ -1,0 +1,282 @@
+//! OpenSearch and Elasticsearch: lines of their bulk interface.
+
+use std::io::Write;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::id::url_id;
+use super::record::{About, sections};
+use super::{ExportError, Exported, is_shown};
+use crate::page::Page;
+
+/// Characters up to which a string is also kept whole, to filter by: four octets each fit into
+/// the 32,766 that the index takes.
+const KEYWORD_CHARS_MOST: u32 = 8191;
+
+/// Writes two lines for each page: an `index` action and the document.
+///
+/// They name no index; the address that they are sent to does: `POST /pages/_bulk`.
+pub struct Opensearch<W> {
+    out: W,
+    now: i64,
+    done: Exported,
+}
+
+#[derive(Serialize)]
+struct Action<'p> {
+    index: Id<'p>,
+}
+
+#[derive(Serialize)]
+struct Id<'p> {
+    #[serde(rename = "_id")]
+    id: &'p str,
+}
+
+#[derive(Serialize)]
+struct Document<'p> {
+    url: &'p str,
+    #[serde(flatten)]
+    about: About<'p>,
+    headings: Vec<&'p str>,
+    sections: Vec<Anchor<'p>>,
+    text: &'p str,
+}
+
+/// A heading that can be linked to.
+#[derive(Serialize)]
+struct Anchor<'p> {
+    heading: &'p str,
+    level: u8,
+    url: String,
+}
+
+impl<W: Write> Opensearch<W> {
+    /// Without pages whose time is over at `now`, in seconds since 1970 UTC.
+    pub fn new(out: W, now: i64) -> Opensearch<W> {
+        Opensearch {
+            out,
+            now,
+            done: Exported::default(),
+        }
+    }
+
+    /// Writes a page.
+    ///
+    /// # Errors
+    /// What it is written to failed.
+    pub fn page(&mut self, page: &Page) -> Result<(), ExportError> {
+        if !is_shown(page, self.now) {
+            self.done.left_out += 1;
+            return Ok(());
+        }
+        let id = url_id(&page.url);
+        line(
+            &mut self.out,
+            &Action {
+                index: Id { id: &id },
+            },
+        )?;
+        line(&mut self.out, &document(page))?;
+        self.done.pages += 1;
+        self.done.records += 1;
+        Ok(())
+    }
+
+    /// Ends, and gives back what was written to.
+    ///
+    /// # Errors
+    /// What it is written to failed.
+    pub fn finish(mut self) -> Result<(W, Exported), ExportError> {
+        self.out.flush().map_err(ExportError::Stream)?;
+        Ok((self.out, self.done))
+    }
+}
+
+/// The settings and mapping of an index for these documents: what `PUT /pages` is sent with.
+#[must_use]
+pub fn opensearch_mapping() -> Value {
+    let keyword = json!({"type": "keyword", "ignore_above": KEYWORD_CHARS_MOST});
+    let text = json!({"type": "text"});
+    let date = json!({"type": "date", "format": "strict_date_time_no_millis"});
+    let named = json!({"type": "text", "fields": {"keyword": keyword}});
+    json!({
+        "settings": {"index": {"highlight": {"max_analyzed_offset": 10_000_000}}},
+        "mappings": {
+            "dynamic": "strict",
+            "properties": {
+                "url": keyword,
+                "title": named,
+                "host": keyword,
+                "path": {"type": "keyword", "ignore_above": KEYWORD_CHARS_MOST, "fields": {"text": text}},
+                "folders": keyword,
+                "description": text,
+                "keywords": named,
+                "anchors": text,
+                "linked_from": {"type": "integer"},
+                "language": keyword,
+                "published": date,
+                "modified": date,
+                "fetched": date,
+                "unavailable_after": date,
+                "max_snippet": {"type": "long"},
+                "headings": text,
+                "sections": {
+                    "properties": {
+                        "heading": {"type": "text", "index": false},
+                        "level": {"type": "byte"},
+                        "url": {"type": "keyword", "index": false, "doc_values": false},
+                    },
+                },
+                "text": text,
+            },
+        },
+    })
+}
+
+fn document(page: &Page) -> Document<'_> {
+    let link =
+        |section: &super::record::Section<'_>| format!("{}#{}", page.url, section.id.unwrap_or(""));
+    let sections = sections(page);
+    let linked = sections.iter().filter(|section| section.id.is_some());
+    Document {
+        url: &page.url,
+        about: About::of(page),
+        headings: page
+            .headings
+            .iter()
+            .map(|heading| heading.text.as_str())
+            .collect(),
+        sections: linked
+            .map(|section| Anchor {
+                heading: section.heading,
+                level: section.level,
+                url: link(section),
+            })
+            .collect(),
+        text: &page.text,
+    }
+}
+
+/// A value on a line of its own: `serde_json` escapes what would break it.
+pub(super) fn line(out: &mut impl Write, value: &impl Serialize) -> Result<(), ExportError> {
+    serde_json::to_writer(&mut *out, value).map_err(|error| ExportError::Stream(error.into()))?;
+    out.write_all(b"\n").map_err(ExportError::Stream)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::{Opensearch, opensearch_mapping};
+    use crate::export::samples::{full, odd};
+    use crate::page::Page;
+
+    fn export(pages: &[Page]) -> Vec<Value> {
+        let mut sink = Opensearch::new(Vec::new(), 100);
+        for page in pages {
+            sink.page(page).unwrap();
+        }
+        let (out, _) = sink.finish().unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.is_empty() || text.ends_with('\n'));
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn each_page_is_an_action_and_a_document() {
+        let lines = export(&[full()]);
+        expect_test::expect![[r#"
+            [
+              {
+                "index": {
+                  "_id": "http://tea.example/docs/green.html"
+                }
+              },
+              {
+                "anchors": [
+                  "making tea"
+                ],
+                "description": "How to make it",
+                "fetched": "2026-01-01T00:00:00Z",
+                "folders": [
+                  "/docs/"
+                ],
+                "headings": [
+                  "Tea",
+                  "Cups"
+                ],
+                "host": "tea.example",
+                "keywords": [
+                  "tea",
+                  "green"
+                ],
+                "language": "en",
+                "linked_from": 3,
+                "max_snippet": 200,
+                "modified": "2025-06-15T15:06:40Z",
+                "path": "/docs/green.html",
+                "published": "2023-11-14T22:13:20Z",
+                "sections": [
+                  {
+                    "heading": "Tea",
+                    "level": 1,
+                    "url": "http://tea.example/docs/green.html#tea"
+                  },
+                  {
+                    "heading": "Cups",
+                    "level": 2,
+                    "url": "http://tea.example/docs/green.html#cups"
+                  }
+                ],
+                "text": "Welcome to.\nTea\nBoil water.\nCups\nWash them.",
+                "title": "Green tea",
+                "unavailable_after": "2096-10-02T07:06:40Z",
+                "url": "http://tea.example/docs/green.html"
+              }
+            ]"#]]
+        .assert_eq(&format!("{:#}", Value::Array(lines)));
+    }
+
+    #[test]
+    fn the_mapping_knows_each_field_and_no_other() {
+        let lines = export(&[full()]);
+        let mapping = opensearch_mapping();
+        let mapped = mapping["mappings"]["properties"].as_object().unwrap();
+        let mut fields: Vec<_> = lines[1].as_object().unwrap().keys().collect();
+        fields.sort();
+        let mut known: Vec<_> = mapped.keys().collect();
+        known.sort();
+        assert_eq!(fields, known);
+    }
+
+    #[test]
+    fn odd_pages_stay_one_line_each() {
+        let pages = odd();
+        let lines = export(&pages);
+        assert_eq!(lines.len(), 2 * pages.len());
+        for (pair, page) in lines.chunks(2).zip(&pages) {
+            let id = pair[0]["index"]["_id"].as_str().unwrap();
+            assert!(!id.is_empty() && id.len() <= 512, "{id}");
+            assert_eq!(pair[1]["url"], page.url.as_str());
+            assert_eq!(pair[1]["text"], page.text.as_str());
+        }
+        assert!(export(&[]).is_empty());
+    }
+
+    #[test]
+    fn duplicates_and_pages_whose_time_is_over_stay_out() {
+        let over = Page {
+            until: Some(100),
+            ..full()
+        };
+        let twin = Page {
+            same_as: Some("http://a.example/".into()),
+            ..full()
+        };
+        assert!(export(&[over, twin]).is_empty());
+    }
+}

@@ -1,0 +1,84 @@
+//! Pages for tests.
+
+use crate::page::{Anchor, Heading, Page};
+
+/// A page that has all there can be.
+pub(super) fn full() -> Page {
+    let heading = |level, text: &str, at| Heading {
+        level,
+        text: text.to_owned(),
+        id: Some(text.to_lowercase()),
+        at,
+    };
+    Page {
+        url: "http://tea.example/docs/green.html".into(),
+        title: "Green tea".into(),
+        headings: vec![heading(1, "Tea", 11), heading(2, "Cups", 26)],
+        text: "Welcome to.\nTea\nBoil water.\nCups\nWash them.".into(),
+        description: "How to make it".into(),
+        keywords: vec!["tea".into(), "green".into()],
+        language: Some("en".into()),
+        published: Some(1_700_000_000),
+        modified: Some(1_750_000_000),
+        fetched_at: 1_767_225_600,
+        until: Some(4_000_000_000),
+        max_snippet: Some(200),
+        links: vec![Anchor {
+            url: "http://tea.example/".into(),
+            text: "Home".into(),
+        }],
+        anchors: vec!["making tea".into()],
+        linked_from: 3,
+        same_as: None,
+    }
+}
+
+/// Pages that hold what breaks lines, keys and quotes.
+pub(super) fn odd() -> Vec<Page> {
+    let page = |url: &str, title: &str, text: &str| Page {
+        url: url.to_owned(),
+        title: title.to_owned(),
+        text: text.to_owned(),
+        ..Page::default()
+    };
+    let mut far = page("http://a.example/far", "far", "far");
+    far.headings = vec![Heading {
+        at: usize::MAX,
+        ..Heading::default()
+    }];
+    far.published = Some(i64::MAX);
+    far.modified = Some(i64::MIN);
+    let mut untold = page("http://a.example/untold", "told", "secret words");
+    untold.max_snippet = Some(0);
+    untold.description = "secret too".into();
+    vec![
+        page(
+            "http://a.example/?q=\"&x=<script>",
+            "\"quoted\"\n",
+            "line\u{2028}\u{2029}\n\r\n</script>",
+        ),
+        page(
+            "http://a.example/\u{1}",
+            "\u{0}\u{7f}\u{202e}",
+            "\u{0}\u{1b}[31m \u{FFFD}",
+        ),
+        page("", "", ""),
+        page(
+            &format!("http://a.example/{}", "ü".repeat(400)),
+            "long",
+            "long",
+        ),
+        page(
+            &format!("http://a.example/{}x", "ü".repeat(400)),
+            "longer",
+            "long",
+        ),
+        page(
+            "http://a.example/東京",
+            "東京都",
+            "東京都 ภาษาไทย 한국어 🦀",
+        ),
+        far,
+        untold,
+    ]
+}

@@ -1,0 +1,131 @@
+//! What a search without any thought of its own would find: BM25 over the body.
+
+use anyhow::Result;
+use frostem::{Algorithm, Stemmer};
+use tantivy::collector::TopDocs;
+use tantivy::query::{BooleanQuery, Occur, Query, TermQuery};
+use tantivy::schema::{
+    Field, IndexRecordOption, STORED, STRING, Schema, TextFieldIndexing, TextOptions, Value as _,
+};
+use tantivy::tokenizer::{PreTokenizedString, TextAnalyzer, Token, TokenizerManager};
+use tantivy::{Index, IndexReader, TantivyDocument, Term};
+
+use super::measure::DEPTH;
+
+/// Memory of the index's writer. Octets.
+const BUFFER: usize = 64 << 20;
+
+/// Which words are taken for the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Words {
+    /// Those that are written alike, but for case: tantivy's default tokenizer.
+    AsWritten,
+    /// Those with one English stem.
+    Stemmed,
+}
+
+/// An index of bodies, in memory.
+pub(super) struct Baseline {
+    words: Words,
+    analyzer: TextAnalyzer,
+    reader: IndexReader,
+    url: Field,
+    body: Field,
+}
+
+impl Baseline {
+    /// Of pages by their URLs and main texts.
+    ///
+    /// # Errors
+    /// What tantivy says.
+    pub(super) fn of<'p>(
+        words: Words,
+        pages: impl Iterator<Item = (&'p str, &'p str)>,
+    ) -> Result<Baseline> {
+        let mut schema = Schema::builder();
+        let url = schema.add_text_field("url", STRING | STORED);
+        let indexing = TextFieldIndexing::default()
+            .set_tokenizer("default")
+            .set_index_option(IndexRecordOption::WithFreqs);
+        let options = TextOptions::default().set_indexing_options(indexing);
+        let body = schema.add_text_field("body", options);
+        let index = Index::create_in_ram(schema.build());
+        let Some(mut analyzer) = TokenizerManager::default().get("default") else {
+            anyhow::bail!("tantivy has no default tokenizer");
+        };
+        let mut writer = index.writer_with_num_threads(1, BUFFER)?;
+        for (page, text) in pages {
+            let mut document = TantivyDocument::new();
+            document.add_text(url, page);
+            document.add_pre_tokenized_text(body, tokens(&mut analyzer, words, text));
+            writer.add_document(document)?;
+        }
+        writer.commit()?;
+        Ok(Baseline {
+            words,
+            analyzer,
+            reader: index.reader()?,
+            url,
+            body,
+        })
+    }
+
+    /// The URLs of the first ten pages that hold any of the query's words.
+    ///
+    /// # Errors
+    /// What tantivy says.
+    pub(super) fn search(&self, query: &str) -> Result<Vec<String>> {
+        let words = tokens(&mut self.analyzer.clone(), self.words, query);
+        let term = |token: Token| -> (Occur, Box<dyn Query>) {
+            let term = Term::from_field_text(self.body, &token.text);
+            let query = TermQuery::new(term, IndexRecordOption::WithFreqs);
+            (Occur::Should, Box::new(query))
+        };
+        let query = BooleanQuery::new(words.tokens.into_iter().map(term).collect());
+        let searcher = self.reader.searcher();
+        let found = searcher.search(&query, &TopDocs::with_limit(DEPTH).order_by_score())?;
+        let mut urls = Vec::with_capacity(found.len());
+        for (_, address) in found {
+            let document: TantivyDocument = searcher.doc(address)?;
+            let url = document
+                .get_first(self.url)
+                .and_then(|value| value.as_str());
+            urls.extend(url.map(str::to_owned));
+        }
+        Ok(urls)
+    }
+}
+
+fn tokens(analyzer: &mut TextAnalyzer, words: Words, text: &str) -> PreTokenizedString {
+    let stemmer = Stemmer::new(Algorithm::English);
+    let mut tokens = Vec::new();
+    analyzer.token_stream(text).process(&mut |token| {
+        let mut token = token.clone();
+        if words == Words::Stemmed {
+            token.text = stemmer.stem(&token.text).into_owned();
+        }
+        tokens.push(token);
+    });
+    PreTokenizedString {
+        text: String::new(),
+        tokens,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Baseline, Words};
+
+    #[test]
+    fn any_word_will_do_and_stems_find_inflections() {
+        let pages = [("a", "Green tea, brewed"), ("b", "tea"), ("c", "coffee")];
+        let urls = |words, query: &str| {
+            let baseline = Baseline::of(words, pages.into_iter()).unwrap();
+            baseline.search(query).unwrap().join(" ")
+        };
+        assert_eq!(urls(Words::AsWritten, "GREEN tea!"), "a b");
+        assert_eq!(urls(Words::AsWritten, "brewing teas"), "");
+        assert_eq!(urls(Words::Stemmed, "brewing teas"), "a b");
+        assert_eq!(urls(Words::Stemmed, "\"-* ("), "");
+    }
+}

@@ -1,0 +1,75 @@
+//! The same queries, asked of a static bundle: its JavaScript runs in Node.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use crawl_index::SearchIndex;
+use crawl_index::export::{Bundle, BundleReport, ExportError};
+use serde::Deserialize;
+
+use super::corpus::path_of;
+use super::measure::worth;
+use super::queries::Judged;
+use super::table::Engine;
+use crate::workspace::{Workspace, output};
+
+/// What the program below prints.
+const ASK: &str = include_str!("ask.mjs");
+
+/// A bundle and how it answers.
+pub(super) struct Asked {
+    pub(super) report: BundleReport,
+    pub(super) engine: Engine,
+    /// Octets that each query loads in an empty browser, and in how many files.
+    pub(super) loaded: Vec<(u64, u64)>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    urls: Vec<String>,
+    micros: u64,
+    octets: u64,
+    files: u64,
+}
+
+/// Exports an index to `dir`, and asks it the queries.
+///
+/// # Errors
+/// The export, or Node.
+pub(super) fn ask(
+    workspace: &Workspace,
+    index: &SearchIndex,
+    dir: &Path,
+    queries: &[Judged],
+) -> Result<Asked> {
+    let mut bundle = Bundle::create(dir, 0)?;
+    index.each_page(|page| -> Result<(), ExportError> { bundle.page(&page) })?;
+    let report = bundle.finish()?;
+    let texts: Vec<&str> = queries.iter().map(|judged| judged.query.as_str()).collect();
+    let asked = dir.with_extension("queries.json");
+    fs::write(&asked, serde_json::to_vec(&texts)?)?;
+    let program = dir.with_extension("ask.mjs");
+    fs::write(&program, ASK)?;
+    let mut node = workspace.program("node");
+    let printed = output(node.arg(&program).arg(dir).arg(&asked)).context("Node does not run")?;
+    let rows: Vec<Row> = serde_json::from_str(&printed)?;
+    if rows.len() != queries.len() {
+        bail!("{} answers to {} queries", rows.len(), queries.len());
+    }
+    let mut found = Vec::with_capacity(rows.len());
+    for (row, judged) in rows.iter().zip(queries) {
+        let paths = row.urls.iter().map(|url| path_of(url).to_owned());
+        let paths: Vec<String> = paths.collect();
+        found.push((worth(&paths, judged), paths));
+    }
+    Ok(Asked {
+        report,
+        engine: Engine {
+            name: "bundle",
+            found,
+            times: rows.iter().map(|row| row.micros).collect(),
+        },
+        loaded: rows.iter().map(|row| (row.octets, row.files)).collect(),
+    })
+}

@@ -1,0 +1,102 @@
+//! A documentation on disk, read as the crawler would.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use crawl_extractor::{ContentLimits, Given, Limits, read_page};
+use crawl_index::{Came, Page, judge};
+use crawl_policy::PageDirectives;
+use crawl_weburl::canonicalize;
+
+/// Where the pages are said to stand.
+const BASE: &str = "http://docs.example/";
+/// When they are said to have been fetched: 2026-01-01.
+const FETCHED_AT: i64 = 1_767_225_600;
+
+/// The pages of a documentation.
+pub(super) struct Corpus {
+    pub(super) pages: Vec<Page>,
+    /// Files that the index does not take as pages.
+    pub(super) left_out: usize,
+    /// Octets of all files.
+    pub(super) octets: u64,
+    /// How long it took to read them.
+    pub(super) took: Duration,
+}
+
+/// Reads all HTML files below `folder`, in the order of their paths.
+///
+/// # Errors
+/// The disk, or a folder without pages.
+pub(super) fn read(folder: &Path) -> Result<Corpus> {
+    let mut files = Vec::new();
+    html_files(folder, &mut files)?;
+    files.sort();
+    let started = Instant::now();
+    let mut corpus = Corpus {
+        pages: Vec::new(),
+        left_out: 0,
+        octets: 0,
+        took: Duration::ZERO,
+    };
+    for file in files {
+        let body = fs::read(&file).with_context(|| format!("can't read {}", file.display()))?;
+        corpus.octets += body.len() as u64;
+        match page(folder, &file, &body)? {
+            Some(page) => corpus.pages.push(page),
+            None => corpus.left_out += 1,
+        }
+    }
+    corpus.took = started.elapsed();
+    match corpus.pages.is_empty() {
+        true => bail!("{} holds no pages", folder.display()),
+        false => Ok(corpus),
+    }
+}
+
+/// The path of a page below the documentation's folder.
+pub(super) fn path_of(url: &str) -> &str {
+    url.strip_prefix(BASE).unwrap_or(url)
+}
+
+fn page(folder: &Path, file: &Path, body: &[u8]) -> Result<Option<Page>> {
+    let path = file.strip_prefix(folder)?;
+    let path = path.to_str().context("a path that is no text")?;
+    let url = canonicalize(None, &format!("{BASE}{path}"))
+        .map_err(|why| anyhow::anyhow!("no URL for {path}: {why:?}"))?;
+    let given = Given {
+        content_type: Some("text/html"),
+        ..Given::default()
+    };
+    let limits = (Limits::default(), ContentLimits::default());
+    let (read, content) = read_page(body, &given, &limits.0, &limits.1);
+    let came = Came {
+        url: &url,
+        at: FETCHED_AT,
+        page: &read,
+        content: &content,
+        directives: &PageDirectives::default(),
+        search_refused: None,
+        linked_canonical: None,
+    };
+    Ok(judge(&came).ok())
+}
+
+fn html_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    let listed = fs::read_dir(folder).with_context(|| format!("no {}", folder.display()))?;
+    for entry in listed {
+        let entry = entry?;
+        let path = entry.path();
+        // Links lead out of the package, or to what is read anyway.
+        match entry.file_type()? {
+            kind if kind.is_dir() => html_files(&path, files)?,
+            kind if kind.is_file() && path.extension().is_some_and(|end| end == "html") => {
+                files.push(path);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

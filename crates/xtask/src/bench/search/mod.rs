@@ -1,0 +1,192 @@
+//! How good and how fast the search is, beside what plain BM25 finds.
+//!
+//! Two documentations of Debian are indexed: one that the ranking was tuned with, by half of its
+//! queries, and one that it was not.
+
+mod baseline;
+mod bundle;
+mod corpus;
+mod measure;
+mod queries;
+mod table;
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use clap::Args;
+use crawl_index::{IndexWriter, SearchIndex, SearchOptions};
+
+use crate::debian;
+use crate::workspace::Workspace;
+use baseline::{Baseline, Words};
+use corpus::Corpus;
+use measure::{Worth, worth};
+use queries::Judged;
+use table::{Engine, Measured};
+
+/// How much better than the stronger baseline the search has to be, in MRR@10.
+const AHEAD_LEAST: f64 = 0.15;
+/// How often each query is asked when it is timed, after a first time to judge the answer.
+const ROUNDS: usize = 5;
+
+/// What is measured with: a name, its queries, and where its pages lie.
+const DOCUMENTATIONS: [(&str, &str, Locate); 2] = [
+    (
+        "Python",
+        include_str!("../../../queries/python-docs.tsv"),
+        debian::python_docs,
+    ),
+    (
+        "Git",
+        include_str!("../../../queries/git-docs.tsv"),
+        debian::git_docs,
+    ),
+];
+
+type Locate = fn(&Workspace) -> Result<PathBuf>;
+
+#[derive(Args)]
+pub(crate) struct SearchArgs {
+    /// End with 1 where the search is not well ahead of the baselines; takes no times
+    #[arg(long)]
+    check: bool,
+    /// Print each query that a baseline answers better, and each that is not answered
+    #[arg(long)]
+    verbose: bool,
+    /// Measure a static bundle too; its JavaScript runs in Node
+    #[arg(long)]
+    bundle: bool,
+    /// Measure with these queries only: Python or Git
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
+}
+
+pub(super) fn measure(workspace: &Workspace, args: &SearchArgs) -> Result<()> {
+    let wanted = |name: &str| args.only.as_deref().is_none_or(|only| only == name);
+    let mut behind = Vec::new();
+    for (name, queries, locate) in DOCUMENTATIONS {
+        if !wanted(name) {
+            continue;
+        }
+        let queries = queries::parse(queries)?;
+        let measured = documentation(workspace, name, &locate(workspace)?, queries, args)?;
+        let mut text = measured.table();
+        if args.verbose {
+            text.push_str(&measured.losses());
+        }
+        io::stdout().write_all(text.as_bytes())?;
+        let ahead = measured.ahead();
+        if ahead < AHEAD_LEAST {
+            behind.push(format!("{name}: {ahead:.3} ahead"));
+        }
+    }
+    match args.check && !behind.is_empty() {
+        true => bail!(
+            "MRR@10 must be {AHEAD_LEAST} above the stronger baseline\n{}",
+            behind.join("\n")
+        ),
+        false => Ok(()),
+    }
+}
+
+fn documentation(
+    workspace: &Workspace,
+    name: &'static str,
+    folder: &Path,
+    queries: Vec<Judged>,
+    args: &SearchArgs,
+) -> Result<Measured> {
+    let rounds = if args.check { 0 } else { ROUNDS };
+    let corpus = corpus::read(folder)?;
+    let dir = workspace.target.join("bench-search").join(name);
+    if dir.exists() {
+        fs::remove_dir_all(&dir)?;
+    }
+    let started = Instant::now();
+    index(&corpus, &dir)?;
+    let indexing = started.elapsed();
+    let ours = SearchIndex::open(&dir)?;
+    let bodies = || {
+        let pages = corpus.pages.iter();
+        pages.map(|page| (page.url.as_str(), page.text.as_str()))
+    };
+    let written = Baseline::of(Words::AsWritten, bodies())?;
+    let stemmed = Baseline::of(Words::Stemmed, bodies())?;
+    let mut engines = vec![
+        ask("ours", &queries, rounds, |query| search(&ours, query))?,
+        ask("BM25", &queries, rounds, |query| written.search(query))?,
+        ask("BM25, stemmed", &queries, rounds, |query| {
+            stemmed.search(query)
+        })?,
+    ];
+    let octets = ours.stats()?.octets;
+    let mut bundled = None;
+    if args.bundle {
+        let dir = workspace
+            .target
+            .join("bench-search")
+            .join(format!("{name}-bundle"));
+        let asked = bundle::ask(workspace, &ours, &dir, &queries)?;
+        engines.push(asked.engine);
+        bundled = Some((asked.report, asked.loaded));
+    }
+    fs::remove_dir_all(&dir)?;
+    Ok(Measured {
+        name,
+        pages: corpus.pages.len(),
+        left_out: corpus.left_out,
+        html_octets: corpus.octets,
+        reading: corpus.took,
+        indexing,
+        index_octets: octets,
+        queries,
+        engines,
+        bundled,
+    })
+}
+
+fn index(corpus: &Corpus, dir: &Path) -> Result<()> {
+    let mut writer = IndexWriter::open(dir)?;
+    for page in &corpus.pages {
+        writer.put(page)?;
+    }
+    writer.reconcile("", 0)?;
+    Ok(writer.close()?)
+}
+
+fn search(index: &SearchIndex, query: &str) -> Result<Vec<String>> {
+    let answer = index.search(query, &SearchOptions::default())?;
+    Ok(answer.results.into_iter().map(|hit| hit.url).collect())
+}
+
+/// Asks each query, once to judge what comes, then some times to see how long it takes.
+fn ask(
+    name: &'static str,
+    queries: &[Judged],
+    rounds: usize,
+    search: impl Fn(&str) -> Result<Vec<String>>,
+) -> Result<Engine> {
+    let mut found: Vec<(Worth, Vec<String>)> = Vec::with_capacity(queries.len());
+    for judged in queries {
+        let urls = search(&judged.query)?;
+        let paths = urls.iter().map(|url| corpus::path_of(url).to_owned());
+        let paths: Vec<String> = paths.collect();
+        found.push((worth(&paths, judged), paths));
+    }
+    let mut times = Vec::with_capacity(queries.len() * rounds);
+    for _ in 0..rounds {
+        for judged in queries {
+            let started = Instant::now();
+            search(&judged.query)?;
+            times.push(micros(started.elapsed()));
+        }
+    }
+    Ok(Engine { name, found, times })
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}

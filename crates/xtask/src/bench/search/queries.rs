@@ -1,0 +1,119 @@
+//! The judged queries: `crates/xtask/queries/*.tsv`, whose heads say what stands in a row.
+
+use anyhow::{Context, Result, bail};
+
+/// What a set of queries is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Set {
+    /// The ranking may be tuned with it.
+    Tune,
+    /// It is only measured with.
+    HeldOut,
+}
+
+/// A query and the pages that should come up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Judged {
+    pub(super) set: Set,
+    /// How people come to type it.
+    pub(super) kind: String,
+    pub(super) query: String,
+    /// Paths below the documentation's folder, each with its grade.
+    pub(super) pages: Vec<(String, Grade)>,
+}
+
+/// How well a page fits a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Grade {
+    Useful = 1,
+    Answers = 2,
+}
+
+/// Reads the rows of a file.
+///
+/// # Errors
+/// A row that is none, by its number; a query that stands there twice, or that no page answers.
+pub(super) fn parse(text: &str) -> Result<Vec<Judged>> {
+    let mut all: Vec<Judged> = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let judged = row(line).with_context(|| format!("line {}: {line}", number + 1))?;
+        if all.iter().any(|other| other.query == judged.query) {
+            bail!("line {}: {:?} stands there twice", number + 1, judged.query);
+        }
+        all.push(judged);
+    }
+    Ok(all)
+}
+
+fn row(line: &str) -> Result<Judged> {
+    let cells: Vec<&str> = line.split('\t').collect();
+    let &[set, kind, query, pages] = cells.as_slice() else {
+        bail!("{} cells, not 4", cells.len());
+    };
+    let set = match set {
+        "tune" => Set::Tune,
+        "held-out" => Set::HeldOut,
+        other => bail!("no set is called {other:?}"),
+    };
+    let pages = pages.split(' ').map(page).collect::<Result<Vec<_>>>()?;
+    if pages.iter().all(|(_, grade)| *grade != Grade::Answers) {
+        bail!("no page answers it");
+    }
+    Ok(Judged {
+        set,
+        kind: kind.to_owned(),
+        query: query.to_owned(),
+        pages,
+    })
+}
+
+fn page(cell: &str) -> Result<(String, Grade)> {
+    let (path, grade) = cell.split_once('=').context("a page without grade")?;
+    let grade = match grade {
+        "2" => Grade::Answers,
+        "1" => Grade::Useful,
+        other => bail!("no grade {other:?}"),
+    };
+    Ok((path.to_owned(), grade))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Grade, Set, parse};
+
+    const PYTHON: &str = include_str!("../../../queries/python-docs.tsv");
+    const GIT: &str = include_str!("../../../queries/git-docs.tsv");
+
+    #[test]
+    fn the_committed_sets_are_as_their_heads_say() {
+        let python = parse(PYTHON).unwrap();
+        assert!(python.len() >= 90, "{}", python.len());
+        for (n, judged) in python.iter().enumerate() {
+            let set = [Set::Tune, Set::HeldOut][n % 2];
+            assert_eq!(judged.set, set, "{}", judged.query);
+        }
+        let git = parse(GIT).unwrap();
+        assert!(git.len() >= 30, "{}", git.len());
+        assert!(git.iter().all(|judged| judged.set == Set::HeldOut));
+        for judged in python.iter().chain(&git) {
+            let best = judged.pages.first().map(|(_, grade)| *grade);
+            assert_eq!(best, Some(Grade::Answers), "{}", judged.query);
+            let index = |path: &str| path.contains("genindex") || path.contains("changelog");
+            assert!(judged.pages.iter().all(|(path, _)| !index(path)));
+        }
+    }
+
+    #[test]
+    fn what_is_no_row_is_named() {
+        let named = |text: &str| format!("{:#}", parse(text).unwrap_err());
+        let row = "tune\thowto\ttea\ta.html=2\n";
+        assert!(named("tune\thowto\ttea\n").contains("line 1"));
+        assert!(named(&row.replace("tune", "tunes")).contains("tunes"));
+        assert!(named(&row.replace("=2", "=3")).contains("no grade"));
+        assert!(named(&row.replace("=2", "=1")).contains("no page answers it"));
+        assert!(named(&format!("# head\n{row}{row}")).contains("line 3"));
+    }
+}
