@@ -31,7 +31,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::args::ServeArgs;
-use crate::records;
 use crate::refusal::{FINISHED, INTERRUPTED, Refusal};
 use options::{Options, TOKEN_VARIABLE};
 use searcher::Searcher;
@@ -43,12 +42,6 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Refusal> {
         .ok()
         .filter(|token| !token.is_empty());
     let options = Options::of(args, token.as_deref())?;
-    if !options.dir.join("pages.jsonl").is_file() && !options.dir.join("crawl.toml").is_file() {
-        let dir = options.dir.clone();
-        return Err(records::refusal(crawl_records::RecordsError::NoCrawl {
-            dir,
-        }));
-    }
     let searcher = Searcher::open(&options.dir)?;
     let runtime = Runtime::new()
         .map_err(|why| Refusal::disk(format!("can't start the program's threads: {why}")))?;

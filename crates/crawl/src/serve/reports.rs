@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use axum::http::StatusCode;
 use crawl_records::{RecordsError, Report, report};
 use tokio::sync::Mutex;
 use tokio::task::{JoinError, spawn_blocking};
@@ -81,6 +82,10 @@ fn broke_off(why: &JoinError) -> Problem {
 }
 
 fn problem(why: &RecordsError) -> Problem {
+    if let RecordsError::NoCrawl { .. } = why {
+        return Problem::new(StatusCode::NOT_FOUND, "there is an index here and no crawl")
+            .hint("the search page is at `/`");
+    }
     tracing::error!(%why, "the records can't be read");
     Problem::internal("the records of the crawl can't be read")
         .hint("the server's owner finds the reason in its log")

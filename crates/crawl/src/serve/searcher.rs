@@ -13,6 +13,7 @@ use tokio::time::timeout;
 use super::asked::Asked;
 use super::problem::Problem;
 use crate::refusal::Refusal;
+use crate::search;
 
 /// How long a question waits for a thread.
 const TURN_WITHIN: Duration = Duration::from_secs(5);
@@ -32,7 +33,7 @@ pub(crate) struct Searcher {
 impl Searcher {
     /// Opens the index of the crawl in `dir`.
     pub(crate) fn open(dir: &Path) -> Result<Searcher, Refusal> {
-        let index = SearchIndex::open(&dir.join("index")).map_err(|why| refusal(&why, dir))?;
+        let index = search::open(dir)?;
         let threads = available_parallelism().map_or(2, usize::from);
         Ok(Searcher {
             index: Arc::new(index),
@@ -114,22 +115,5 @@ fn problem(why: &IndexError) -> Problem {
             Problem::internal("the search index can't be read")
                 .hint("the server's owner finds the reason in its log")
         }
-    }
-}
-
-/// What the owner is told of an index that can't be opened.
-fn refusal(why: &IndexError, dir: &Path) -> Refusal {
-    let build = format!("`crawl index {}`", dir.display());
-    match why {
-        IndexError::Missing { .. } => {
-            Refusal::usage(format!("`{}` holds no search index", dir.display())).hint(format!(
-                "build one from what was crawled: {build}; or crawl with --index on"
-            ))
-        }
-        IndexError::OtherFormat { .. } | IndexError::Damaged { .. } => {
-            Refusal::disk(why.to_string())
-                .hint(format!("build it anew from what was crawled: {build}"))
-        }
-        why => Refusal::disk(why.to_string()),
     }
 }

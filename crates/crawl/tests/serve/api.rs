@@ -94,6 +94,26 @@ fn a_commit_is_seen_by_the_server_that_runs() {
 }
 
 #[test]
+fn ours_an_index_that_is_built_anew_costs_answers_for_as_long_as_that_takes() {
+    let site = Site::new(ORIGIN);
+    let server = Server::start(site.path(), &[]);
+    let ask = || server.get("/api/search?q=lantern");
+    assert_eq!(ask().status, 200);
+    crawl_index::remove(&site.file("index")).unwrap();
+    let without = ask();
+    let said = without.json();
+    // What is open may still be read; what is not is no crash.
+    assert!(without.status == 200 || said["error"] == "the search index can't be read");
+    assert!(!without.body.contains(&site.path().display().to_string()));
+    site.index(ORIGIN);
+    assert_eq!(ask().json()["total"], 30);
+    site.write("index/meta.json", "{");
+    let damaged = ask();
+    assert!(matches!(damaged.status, 200 | 500), "{damaged:?}");
+    assert_eq!(server.get("/robots.txt").status, 200);
+}
+
+#[test]
 fn ours_refusals_are_json_with_a_hint() {
     let site = Site::new(ORIGIN);
     let server = Server::start(site.path(), &[]);

@@ -37,19 +37,19 @@ fn a_directory_that_can_t_be_served_is_refused() {
         site.path(),
         &["nowhere"],
         expect![[r#"
-        2
-        error: `nowhere` holds no crawl
-        hint: give the directory that a crawl left, with its pages.jsonl
-    "#]],
+            2
+            error: `nowhere` holds no crawl
+            hint: give the directory that a crawl left, such as crawl-example.org
+        "#]],
     );
     check(
         site.path(),
         &["."],
         expect![[r#"
-        2
-        error: `.` holds no search index
-        hint: build one from what was crawled: `crawl index .`; or crawl with --index on
-    "#]],
+            2
+            error: the crawl in `.` has no search index
+            hint: `crawl index .` builds one; `--index on` has a crawl build it as it goes
+        "#]],
     );
 }
 
@@ -69,10 +69,10 @@ fn an_index_that_can_t_be_read_is_refused() {
         site.path(),
         &["."],
         expect![[r#"
-        3
-        error: the search index in ./index is of format 9, and this program reads 1
-        hint: build it anew from what was crawled: `crawl index .`
-    "#]],
+            3
+            error: the search index in ./index is of format 9, and this program reads 1
+            hint: `crawl index .` builds it anew from the archive
+        "#]],
     );
     site.write(&name, &ours);
     site.write("index/meta.json", "{");
@@ -82,7 +82,7 @@ fn an_index_that_can_t_be_read_is_refused() {
         "{said}"
     );
     assert!(
-        said.ends_with("build it anew from what was crawled: `crawl index .`\n"),
+        said.ends_with("hint: `crawl index .` builds it anew from the archive\n"),
         "{said}"
     );
 }
