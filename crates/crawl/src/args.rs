@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
@@ -68,6 +69,8 @@ pub(crate) enum Command {
     Export(ExportArgs),
     /// Pause, resume and steer a crawl that runs, or tell its state
     Control(ControlArgs),
+    /// Serve a search page, the report and the live state in a browser
+    Serve(ServeArgs),
     /// Print a completion script for a shell
     Completions {
         /// Which shell
@@ -321,6 +324,46 @@ pub(crate) enum ControlAction {
         #[arg(value_name = "HOST")]
         host: String,
     },
+}
+
+/// Serve a search page, the report and the live state in a browser
+///
+/// DIR is a crawl with a search index (`crawl index DIR`, or `--index on`). The search page is
+/// at /, the JSON API at /api/search (described by /api/openapi.json), the snippet that puts a
+/// search box on another page at /embed.js, the report and the running crawl at /crawl. Ends on
+/// SIGINT and SIGTERM once what is under way has ended. Exit code 0: it ended so; 2: DIR holds
+/// no crawl or no index, or a flag is wrong; 3: the index can't be read, or the port is taken.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// The crawl's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Where to listen; port 0 takes a free one, and the address is printed
+    ///
+    /// Off loopback a token is needed, since the crawl could be controlled from elsewhere.
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8787")]
+    pub(crate) listen: String,
+    /// Read from this file the token that controls the crawl; or env CRAWL_SERVE_TOKEN
+    ///
+    /// Without one, only this machine controls it: pause, resume, add a URL, change the delay,
+    /// park a host.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Let pages of this origin show results, as https://www.example.org (may be repeated)
+    #[arg(long, value_name = "ORIGIN")]
+    pub(crate) allow_origin: Vec<String>,
+    /// Requests a second from one client; twice as many at once
+    #[arg(long, value_name = "N", default_value = "20")]
+    pub(crate) rate: NonZeroU32,
+    /// What the search page is called [default: Search HOST]
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) title: Option<String>,
+    /// Clients come by way of a reverse proxy, which names them in X-Forwarded-For
+    ///
+    /// Then the server answers to any name, counts requests for the client that the proxy
+    /// names last, and controls the crawl with a token only.
+    #[arg(long)]
+    pub(crate) behind_proxy: bool,
 }
 
 /// The command as clap has it, with the built-in defaults in its help.

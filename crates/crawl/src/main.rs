@@ -20,6 +20,7 @@ mod robots;
 mod rounds;
 mod screen;
 mod search;
+mod serve;
 mod settings;
 mod signals;
 mod units;
@@ -65,6 +66,7 @@ fn run(cli: Cli) -> Result<u8, Refusal> {
         Some(Command::Search(args)) => search::run(&args),
         Some(Command::Export(args)) => export::run(&args),
         Some(Command::Control(args)) => control::run(&args),
+        Some(Command::Serve(args)) => serve::run(&args),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut args::command(), "crawl", &mut script);

@@ -86,12 +86,13 @@ pub(crate) fn pip_wheel(workspace: &Workspace) -> Result<PathBuf> {
         .context("python3-pip-whl holds no wheel of pip")
 }
 
-struct Debian {
+/// The folder of Debian packages under `target/`.
+pub(crate) struct Debian {
     folder: PathBuf,
 }
 
 impl Debian {
-    fn of(workspace: &Workspace) -> Debian {
+    pub(crate) fn of(workspace: &Workspace) -> Debian {
         Debian {
             folder: workspace.target.join("debian"),
         }
@@ -127,27 +128,87 @@ impl Debian {
         let Some(package) = packages.iter().find(known) else {
             bail!("apt knows none of {}", packages.join(", "));
         };
-        let download = self.folder.join("download");
-        make_empty(&download)?;
-        let fetch = || {
-            let mut apt_get = self.apt("apt-get", &["--quiet=2", "download", package]);
-            run(apt_get.current_dir(&download))
-        };
-        if fetch().is_err() {
+        let fetched = self.download(&[package]);
+        if fetched.is_err() {
             // Lists that were fetched some days ago name packages that have been replaced.
-            std::fs::remove_file(self.stamp("lists"))?;
-            self.update()?;
-            fetch()?;
+            self.update_again()?;
+            self.download(&[package])?;
         }
-        for deb in entries(&download, "")? {
-            run(Command::new("dpkg-deb")
-                .arg("--extract")
-                .arg(&deb)
-                .arg(self.root()))?;
-        }
-        std::fs::remove_dir_all(&download)?;
+        self.extract(&self.root())?;
         std::fs::write(self.stamp(what), package)?;
         Ok(())
+    }
+
+    /// Unpacks a package and all that it depends on into a root of its own, whatever this
+    /// machine has installed. The C library is left out: the machine's own loader and library
+    /// belong together.
+    pub(crate) fn unpack_whole(&self, package: &str) -> Result<PathBuf> {
+        let root = self.folder.join(package);
+        if self.has(package) {
+            eprintln!("in place: {package}");
+            return Ok(root);
+        }
+        self.update()?;
+        let names = self.closure(package)?;
+        if self.download(&names).is_err() {
+            self.update_again()?;
+            self.download(&self.closure(package)?)?;
+        }
+        make_empty(&root)?;
+        self.extract(&root)?;
+        std::fs::write(self.stamp(package), "")?;
+        Ok(root)
+    }
+
+    /// What apt would install on a machine that has nothing.
+    fn closure(&self, package: &str) -> Result<Vec<String>> {
+        let nothing = self.folder.join("nothing-installed");
+        std::fs::write(&nothing, "")?;
+        let status = format!("Dir::State::status={}", nothing.display());
+        let args = [
+            "--simulate",
+            "--no-install-recommends",
+            "-o",
+            &status,
+            "install",
+            package,
+        ];
+        let plan = output(&mut self.apt("apt-get", &args))?;
+        let names = plan.lines().filter_map(|line| {
+            let name = line.strip_prefix("Inst ")?.split(' ').next()?;
+            (name != "libc6").then(|| name.to_owned())
+        });
+        Ok(names.collect())
+    }
+
+    /// Fetches packages into the folder that [`Debian::extract`] empties.
+    fn download(&self, packages: &[impl AsRef<str>]) -> Result<()> {
+        let download = self.folder.join("download");
+        make_empty(&download)?;
+        let mut apt_get = self.apt("apt-get", &["--quiet=2", "download"]);
+        apt_get.args(packages.iter().map(AsRef::as_ref));
+        run(apt_get.current_dir(&download))
+    }
+
+    fn extract(&self, root: &Path) -> Result<()> {
+        let download = self.folder.join("download");
+        let debs = entries(&download, "")?;
+        eprintln!("unpacking {} packages", debs.len());
+        for deb in debs {
+            output(
+                Command::new("dpkg-deb")
+                    .arg("--extract")
+                    .arg(&deb)
+                    .arg(root),
+            )?;
+        }
+        std::fs::remove_dir_all(&download)?;
+        Ok(())
+    }
+
+    fn update_again(&self) -> Result<()> {
+        std::fs::remove_file(self.stamp("lists"))?;
+        self.update()
     }
 
     /// Fetches the package lists unless they are there.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 use crate::workspace::{self, Workspace};
-use crate::{boundaries, debian, docker, simulate, tools, torture};
+use crate::{boundaries, browser, debian, docker, simulate, tools, torture};
 
 /// One check, or one thing that checks need.
 struct Step {
@@ -16,7 +16,7 @@ struct Step {
     run: fn(&Workspace) -> Result<()>,
 }
 
-const STEPS: [Step; 15] = [
+const STEPS: [Step; 17] = [
     Step {
         name: "fmt",
         heavy: false,
@@ -31,6 +31,11 @@ const STEPS: [Step; 15] = [
         name: "debian-packages",
         heavy: true,
         run: debian::fetch,
+    },
+    Step {
+        name: "chromium",
+        heavy: true,
+        run: browser::fetch,
     },
     Step {
         name: "python-tools",
@@ -56,6 +61,11 @@ const STEPS: [Step; 15] = [
         name: "test-with-servers",
         heavy: true,
         run: test_with_servers,
+    },
+    Step {
+        name: "browser",
+        heavy: true,
+        run: browser::test,
     },
     Step {
         name: "simulate",

@@ -7,6 +7,7 @@
 
 mod bench;
 mod boundaries;
+mod browser;
 mod compose;
 mod debian;
 mod docker;

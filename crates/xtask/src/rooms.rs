@@ -125,19 +125,24 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
     ),
 ];
 
-/// Packages that one room alone may name in its manifest, so that they can be replaced there.
-/// `xtask` is exempt: it ships nowhere.
-pub(crate) const OWNED: [(&str, &str); 12] = [
+/// Packages that these rooms alone may name in their manifests, so that they can be replaced
+/// there. `xtask` is exempt: it ships nowhere.
+pub(crate) const OWNED: [(&str, &str); 16] = [
+    ("axum", "crawl"),
     ("clap", "crawl"),
     ("fjall", "crawl-frontier"),
     ("governor", "crawl-scheduler"),
+    // Rates of its clients, not of the crawl's requests.
+    ("governor", "crawl"),
     ("hickory-resolver", "crawl-fetcher"),
     ("html5ever", "crawl-extractor"),
     ("indicatif", "crawl"),
+    ("maud", "crawl"),
     ("moka", "crawl-fetcher"),
     ("psl", "crawl-weburl"),
     ("reqwest", "crawl-fetcher"),
     ("rustls", "crawl-fetcher"),
     ("tantivy", "crawl-index"),
+    ("tower-http", "crawl"),
     ("url", "crawl-weburl"),
 ];

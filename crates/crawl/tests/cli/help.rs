@@ -59,6 +59,7 @@ fn help_names_every_group_and_default() {
         "report",
         "explain",
         "audit",
+        "serve",
         "completions",
         "man",
     ] {

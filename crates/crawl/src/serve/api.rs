@@ -1,0 +1,180 @@
+//! The answers in JSON: `page/openapi.json` describes them.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response, Sse};
+use axum::routing::{MethodRouter, get, post};
+use crawl_index::{Answer, Page, Stats};
+use crawl_weburl::canonicalize;
+use serde::Deserialize;
+
+use super::app::{App, seconds_now};
+use super::asked::{Asked, Parameters};
+use super::commands;
+use super::live::{Events, Moment, now};
+use super::problem::Problem;
+
+/// What describes the API.
+const OPENAPI: &str = include_str!("page/openapi.json");
+
+/// The routes by path, as OpenAPI writes it.
+pub(crate) fn routes() -> [(&'static str, MethodRouter<Arc<App>>); 7] {
+    [
+        ("/api/search", get(search)),
+        ("/api/page", get(page)),
+        ("/api/stats", get(stats)),
+        ("/api/crawl", get(crawl)),
+        ("/api/crawl/events", get(events)),
+        ("/api/crawl/{command}", post(commands::command)),
+        ("/api/openapi.json", get(openapi)),
+    ]
+}
+
+async fn search(
+    State(app): State<Arc<App>>,
+    parameters: Result<Query<Parameters>, QueryRejection>,
+) -> Result<Json<Answer>, Problem> {
+    let asked = Asked::of_api(readable(parameters)?)?;
+    let query = asked.query.clone();
+    let answer = app.searcher.search(asked, seconds_now()).await?;
+    Ok(Json(Answer { query, ..answer }))
+}
+
+#[derive(Debug, Deserialize)]
+struct PageParameters {
+    url: Option<String>,
+}
+
+async fn page(
+    State(app): State<Arc<App>>,
+    parameters: Result<Query<PageParameters>, QueryRejection>,
+) -> Result<Json<Page>, Problem> {
+    let url = readable(parameters)?
+        .url
+        .ok_or_else(|| Problem::bad_request("`url` is missing").hint("ask `/api/page?url=URL`"))?;
+    let url = canonicalize(None, &url).map_err(|why| {
+        Problem::bad_request(format!("`url` can't be used: {why}"))
+            .hint("give a whole URL such as `https://example.org/page`, percent-encoded")
+    })?;
+    let found = app.searcher.page(url.as_str().to_owned()).await?;
+    let found = found.filter(|page| page.until.is_none_or(|until| until > seconds_now()));
+    let unknown = || {
+        Problem::new(StatusCode::NOT_FOUND, "the index holds no such page")
+            .hint("`crawl explain DIR URL` says why a URL was not fetched")
+    };
+    found.map(|page| Json(shown(page))).ok_or_else(unknown)
+}
+
+/// The page with as much of its text as it lets others show (`nosnippet`, `max-snippet`).
+fn shown(page: Page) -> Page {
+    let Some(most) = page.max_snippet else {
+        return page;
+    };
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let cut = |text: &str| text.chars().take(most).collect::<String>();
+    let (text, description) = (cut(&page.text), cut(&page.description));
+    let mut headings = page.headings;
+    // Where a heading's text lies beyond what is shown, its place is the end.
+    for heading in &mut headings {
+        heading.at = heading.at.min(text.len());
+    }
+    Page {
+        text,
+        description,
+        headings,
+        ..page
+    }
+}
+
+async fn stats(State(app): State<Arc<App>>) -> Result<Json<Stats>, Problem> {
+    let stats = app.searcher.stats().await?;
+    Ok(Json(Stats::clone(&stats)))
+}
+
+async fn crawl(State(app): State<Arc<App>>) -> Result<Json<Moment>, Problem> {
+    now(&app.dir).await.map(Json)
+}
+
+async fn events(State(app): State<Arc<App>>) -> Result<impl IntoResponse, Problem> {
+    let events: Sse<Events> = app.live.events()?;
+    // Proxies that gather an answer before they pass it on leave this one alone.
+    Ok(([("x-accel-buffering", "no")], events))
+}
+
+async fn openapi() -> Response {
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    (kind, OPENAPI).into_response()
+}
+
+/// The parameters, or what is wrong with them.
+pub(crate) fn readable<T>(parameters: Result<Query<T>, QueryRejection>) -> Result<T, Problem> {
+    match parameters {
+        Ok(Query(parameters)) => Ok(parameters),
+        Err(why) => {
+            let text = why.body_text();
+            let what = text
+                .rsplit_once(": ")
+                .map_or(text.as_str(), |(_, what)| what);
+            Err(
+                Problem::bad_request(format!("the parameters can't be read: {what}"))
+                    .hint("give each parameter once"),
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use crawl_index::{Heading, Page};
+    use serde_json::Value;
+
+    use super::{OPENAPI, routes, shown};
+    use crate::serve::commands::COMMANDS;
+
+    #[test]
+    fn ours_openapi_names_each_route_and_no_other() {
+        let openapi: Value = serde_json::from_str(OPENAPI).unwrap();
+        let described: BTreeSet<&str> = openapi["paths"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        let mut served = BTreeSet::new();
+        for (path, _) in routes() {
+            match path.strip_suffix("{command}") {
+                None => _ = served.insert(path.to_owned()),
+                Some(before) => served.extend(COMMANDS.map(|name| before.to_owned() + name)),
+            }
+        }
+        assert!(described.into_iter().eq(served.iter().map(String::as_str)));
+    }
+
+    #[test]
+    fn ours_no_more_text_is_shown_than_a_page_allows() {
+        let page = |max_snippet| Page {
+            text: "grün und mehr".to_owned(),
+            description: "kurz".to_owned(),
+            headings: vec![Heading {
+                at: 9,
+                ..Heading::default()
+            }],
+            max_snippet,
+            ..Page::default()
+        };
+        assert_eq!(shown(page(None)), page(None));
+        let cut = shown(page(Some(3)));
+        assert_eq!(
+            (cut.text.as_str(), cut.description.as_str()),
+            ("grü", "kur")
+        );
+        assert_eq!(cut.headings[0].at, 4);
+        assert_eq!(shown(page(Some(0))).text, "");
+    }
+}

@@ -1,0 +1,197 @@
+//! The server put together: its routes, and what each request passes on its way.
+
+use std::any::Any;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::cors::{AllowOrigin, CorsLayer};
+
+use super::assets::Assets;
+use super::commands::too_large;
+use super::connections::Peer;
+use super::guard::Guard;
+use super::live::Live;
+use super::options::Options;
+use super::problem::Problem;
+use super::rate::Rates;
+use super::reports::Reports;
+use super::searcher::Searcher;
+use super::{api, headers, view};
+
+/// Octets of a request's body.
+pub(crate) const BODY_MOST: usize = 16 * 1024;
+/// From the head of a request to the head of its answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+/// What sites that were allowed may read.
+const SHARED: [&str; 4] = [
+    "/api/search",
+    "/api/page",
+    "/api/stats",
+    "/api/openapi.json",
+];
+
+/// What a crawler is told: results lead to pages that it finds better by itself.
+const ROBOTS: &str = "User-agent: *\nDisallow: /api/\nDisallow: /crawl\nDisallow: /?\n";
+
+/// All that an answer needs.
+pub(crate) struct App {
+    pub(crate) dir: PathBuf,
+    pub(crate) title: Option<String>,
+    pub(crate) searcher: Searcher,
+    pub(crate) reports: Reports,
+    pub(crate) live: Arc<Live>,
+    pub(crate) guard: Guard,
+    pub(crate) assets: Assets,
+    rates: Rates,
+}
+
+/// The routes, and around them what holds for each.
+///
+/// Must be called within a tokio runtime.
+pub(crate) fn router(options: &Options, searcher: Searcher, stop: watch::Receiver<bool>) -> Router {
+    let app = Arc::new(App {
+        dir: options.dir.clone(),
+        title: options.title.clone(),
+        searcher,
+        reports: Reports::new(options.dir.clone()),
+        live: Live::start(options.dir.clone(), stop),
+        guard: Guard::new(options),
+        assets: Assets::new(),
+        rates: Rates::new(options.rate),
+    });
+    let mut router = Router::new()
+        .route("/", get(view::search))
+        .route("/crawl", get(view::crawl))
+        .route("/assets/{file}", get(asset))
+        .route("/embed.js", get(embed))
+        .route("/robots.txt", get(|| async { ROBOTS }));
+    for (path, methods) in api::routes() {
+        router = router.route(path, methods);
+    }
+    router
+        .fallback(unknown)
+        .method_not_allowed_fallback(not_allowed)
+        .layer(CatchPanicLayer::custom(broke_off))
+        .layer(from_fn_with_state(Arc::clone(&app), gate))
+        .layer(cors(&options.origins))
+        .layer(from_fn_with_state(Arc::clone(&app), finish))
+        .with_state(app)
+}
+
+/// Seconds since 1970 UTC.
+pub(crate) fn seconds_now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+    })
+}
+
+/// Refuses what may not be asked, and waits no longer for an answer than it may take.
+async fn gate(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    match admitted(&app, &request) {
+        Err(problem) => problem.into_response(),
+        Ok(()) => match timeout(ANSWER_WITHIN, next.run(request)).await {
+            Ok(response) => response,
+            Err(_) => Problem::busy("the answer took too long").into_response(),
+        },
+    }
+}
+
+fn admitted(app: &App, request: &Request) -> Result<(), Problem> {
+    app.guard.name(request.uri(), request.headers())?;
+    let Some(Peer(peer)) = request.extensions().get().copied() else {
+        return Err(Problem::internal("the client has no address"));
+    };
+    let client = app.guard.client(peer, request.headers());
+    if let Err(seconds) = app.rates.admit(client) {
+        return Err(
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many requests")
+                .hint(format!("ask again in {seconds} s"))
+                .retry_after(seconds),
+        );
+    }
+    let length = request.headers().get(header::CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+    match length.is_some_and(|length: u64| length > BODY_MOST as u64) {
+        true => Err(too_large()),
+        false => Ok(()),
+    }
+}
+
+/// Gives each answer its header fields, and a person who met a problem a page.
+async fn finish(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let for_person = !request.uri().path().starts_with("/api/") && takes_page(request.headers());
+    let mut response = next.run(request).await;
+    if for_person && let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        let page = view::problem(&app, &problem);
+        *response.body_mut() = Body::from(page.into_string());
+        let headers = response.headers_mut();
+        headers.remove(header::CONTENT_LENGTH);
+        let kind = HeaderValue::from_static("text/html; charset=utf-8");
+        headers.insert(header::CONTENT_TYPE, kind);
+    }
+    headers::complete(&mut response);
+    response
+}
+
+fn takes_page(headers: &HeaderMap) -> bool {
+    let accept = headers.get(header::ACCEPT);
+    accept.is_some_and(|accept| {
+        accept
+            .to_str()
+            .is_ok_and(|accept| accept.contains("text/html"))
+    })
+}
+
+/// Lets the pages of sites that were named read results (Fetch Standard, CORS protocol).
+fn cors(origins: &[HeaderValue]) -> CorsLayer {
+    let origins = origins.to_vec();
+    let allowed = AllowOrigin::predicate(move |origin, head| {
+        SHARED.contains(&head.uri.path()) && origins.contains(origin)
+    });
+    CorsLayer::new()
+        .allow_origin(allowed)
+        .allow_methods([Method::GET])
+        .max_age(Duration::from_secs(600))
+        .vary([header::ORIGIN])
+}
+
+fn broke_off(_: Box<dyn Any + Send>) -> Response {
+    tracing::error!("an answer broke off");
+    Problem::internal("the answer broke off").into_response()
+}
+
+async fn unknown() -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "there is nothing here")
+        .hint("the search page is at `/`, the API is described at `/api/openapi.json`")
+}
+
+async fn not_allowed(method: Method) -> Problem {
+    let error = format!("this can't be asked with {method}");
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, error)
+        .hint("the field `Allow` names what it can be asked with")
+}
+
+async fn asset(
+    State(app): State<Arc<App>>,
+    Path(file): Path<String>,
+    asked: HeaderMap,
+) -> Response {
+    app.assets.hashed(&file, &asked)
+}
+
+async fn embed(State(app): State<Arc<App>>, asked: HeaderMap) -> Response {
+    app.assets.embed(&asked)
+}

@@ -1,0 +1,191 @@
+//! Connections: how many at once, for how long, and how they end.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::{sleep, timeout};
+use tower_service::Service as _;
+
+use super::stalled::Stalled;
+
+/// Connections at once; further ones wait to be accepted.
+pub(crate) const CONNECTIONS_MOST: usize = 512;
+/// Connections at once from one address, unless they come by way of a proxy. Further ones are
+/// closed.
+pub(crate) const CONNECTIONS_PER_CLIENT: usize = 64;
+/// From the start of a connection, or the end of its last answer, to the end of a request's head.
+const HEAD_WITHIN: Duration = Duration::from_secs(15);
+/// Octets of a request's head.
+const HEAD_MOST: usize = 32 * 1024;
+/// Header fields of a request.
+const FIELDS_MOST: usize = 64;
+/// How long a client may take nothing of what it is sent.
+const TAKEN_WITHIN: Duration = Duration::from_secs(30);
+/// How long requests under way are waited for when the server ends.
+const DRAIN_WITHIN: Duration = Duration::from_secs(10);
+
+/// Who sent a request: the other end of its connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer(pub(crate) SocketAddr);
+
+/// Answers what comes to the listener until `stop` says so, then ends what is under way.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    router: Router,
+    mut stop: watch::Receiver<bool>,
+    behind_proxy: bool,
+) {
+    let graceful = GracefulShutdown::new();
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MOST));
+    let clients = match behind_proxy {
+        true => None,
+        false => Some(Arc::new(Clients::default())),
+    };
+    loop {
+        let accepted = tokio::select! {
+            accepted = accept(&listener, &room) => accepted,
+            _ = stop.wait_for(|stop| *stop) => break,
+        };
+        let (stream, peer, permit) = accepted;
+        let seat = match &clients {
+            None => None,
+            Some(clients) => match Clients::seat(clients, peer.ip()) {
+                None => continue,
+                seat => seat,
+            },
+        };
+        spawn(stream, peer, &router, &graceful, (permit, seat));
+    }
+    drop(listener);
+    // Whoever is still connected then has had its time.
+    let _ = timeout(DRAIN_WITHIN, graceful.shutdown()).await;
+}
+
+async fn accept(
+    listener: &TcpListener,
+    room: &Arc<Semaphore>,
+) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
+    loop {
+        let Ok(permit) = Arc::clone(room).acquire_owned().await else {
+            // The semaphore is never closed.
+            std::future::pending::<()>().await;
+            continue;
+        };
+        match listener.accept().await {
+            Ok((stream, peer)) => return (stream, peer, permit),
+            // Out of file descriptors, or the client is gone already: the next one may do.
+            Err(why) => {
+                tracing::debug!(%why, "a connection could not be accepted");
+                sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+/// Answers the requests of one connection. `held` is let go at its end.
+fn spawn(
+    stream: TcpStream,
+    peer: SocketAddr,
+    router: &Router,
+    graceful: &GracefulShutdown,
+    held: (OwnedSemaphorePermit, Option<Seat>),
+) {
+    let router = router.clone();
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let mut router = router.clone();
+        let mut request: Request = request.map(axum::body::Body::new);
+        request.extensions_mut().insert(Peer(peer));
+        async move { Ok::<_, Infallible>(router.call(request).await.unwrap_or_else(|no| match no {})) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_WITHIN)
+        .max_buf_size(HEAD_MOST)
+        .max_headers(FIELDS_MOST)
+        .serve_connection(TokioIo::new(Stalled::new(stream, TAKEN_WITHIN)), service);
+    let connection = graceful.watch(connection);
+    tokio::spawn(async move {
+        if let Err(why) = connection.await {
+            tracing::debug!(%peer, %why, "a connection ended early");
+        }
+        drop(held);
+    });
+}
+
+/// Connections by address.
+#[derive(Debug, Default)]
+struct Clients(Mutex<HashMap<IpAddr, usize>>);
+
+/// A connection that counts for its address.
+#[derive(Debug)]
+struct Seat {
+    clients: Arc<Clients>,
+    client: IpAddr,
+}
+
+impl Clients {
+    /// A place for one more connection of this address; none where it has enough.
+    fn seat(clients: &Arc<Clients>, client: IpAddr) -> Option<Seat> {
+        let client = client.to_canonical();
+        let mut counts = clients.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(client).or_default();
+        if *count >= CONNECTIONS_PER_CLIENT {
+            return None;
+        }
+        *count += 1;
+        drop(counts);
+        Some(Seat {
+            clients: Arc::clone(clients),
+            client,
+        })
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut counts = self
+            .clients
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&self.client) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.client);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{CONNECTIONS_PER_CLIENT, Clients};
+
+    #[test]
+    fn ours_seats_of_one_address_are_bounded_and_given_back() {
+        let clients = Arc::new(Clients::default());
+        let one = "192.0.2.1".parse().unwrap();
+        let seats: Vec<_> = (0..CONNECTIONS_PER_CLIENT)
+            .map(|_| Clients::seat(&clients, one).unwrap())
+            .collect();
+        assert!(Clients::seat(&clients, one).is_none());
+        assert!(Clients::seat(&clients, "192.0.2.2".parse().unwrap()).is_some());
+        drop(seats);
+        assert!(Clients::seat(&clients, one).is_some());
+        assert!(clients.0.lock().unwrap().is_empty());
+    }
+}

@@ -1,0 +1,353 @@
+//! Who may ask what: by which name the server is called, from which page, with which token.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+
+use super::options::Options;
+use super::problem::Problem;
+use super::token::Token;
+
+/// What is known of this server's own place.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    on_loopback: bool,
+    behind_proxy: bool,
+    token: Option<Token>,
+}
+
+/// Whether a client may control the crawl.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Controls {
+    /// It may: it is this machine's own.
+    Open,
+    /// It may with the token.
+    Token,
+    /// It may not.
+    Closed,
+}
+
+impl Controls {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Controls::Open => "open",
+            Controls::Token => "token",
+            Controls::Closed => "closed",
+        }
+    }
+}
+
+impl Guard {
+    pub(crate) fn new(options: &Options) -> Guard {
+        Guard {
+            on_loopback: options.listen.ip().is_loopback(),
+            behind_proxy: options.behind_proxy,
+            token: options.token.clone(),
+        }
+    }
+
+    /// Whether the server may be called so. On loopback only by a name of loopback: a page of
+    /// another site whose name was made to lead here (DNS rebinding) would read what is served.
+    pub(crate) fn name(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+        if !self.on_loopback || self.behind_proxy {
+            return Ok(());
+        }
+        match called(uri, headers) {
+            Some(name) if is_loopback(&name) => Ok(()),
+            name => {
+                let name = name.map_or_else(|| "no host".to_owned(), |name| format!("`{name}`"));
+                let error = format!("{name} is not what this server is called");
+                Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, error).hint(
+                    "it serves this machine alone; behind a reverse proxy start it with --behind-proxy",
+                ))
+            }
+        }
+    }
+
+    /// The client that a request is counted for.
+    pub(crate) fn client(&self, peer: SocketAddr, headers: &HeaderMap) -> IpAddr {
+        let forwarded = || {
+            // What stands last was written by our own proxy, the rest by anybody.
+            let field = headers.get_all("x-forwarded-for").iter().next_back()?;
+            let last = field.to_str().ok()?.rsplit(',').next()?.trim();
+            let address = last.trim_start_matches('[').trim_end_matches(']');
+            address.parse().ok()
+        };
+        match self.behind_proxy {
+            true => forwarded().unwrap_or(peer.ip()),
+            false => peer.ip(),
+        }
+    }
+
+    /// Whether this client may control the crawl, as far as it does not depend on a token.
+    pub(crate) fn controls(&self, peer: SocketAddr, uri: &Uri, headers: &HeaderMap) -> Controls {
+        if self.token.is_some() {
+            return Controls::Token;
+        }
+        // A proxy on this machine makes the whole world look like this machine.
+        let proxied = ["forwarded", "via", "x-forwarded-for", "x-real-ip"]
+            .iter()
+            .any(|name| headers.contains_key(*name));
+        let own = self.on_loopback && peer.ip().to_canonical().is_loopback();
+        let called = called(uri, headers).is_some_and(|name| is_loopback(&name));
+        match own && called && !proxied && !self.behind_proxy {
+            true => Controls::Open,
+            false => Controls::Closed,
+        }
+    }
+
+    /// Whether this request may control the crawl.
+    pub(crate) fn may_control(
+        &self,
+        peer: SocketAddr,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Result<(), Problem> {
+        same_origin(uri, headers)?;
+        match (self.controls(peer, uri, headers), &self.token) {
+            (Controls::Open, _) => Ok(()),
+            (Controls::Token, Some(token)) => match bearer(headers) {
+                Some(given) if token.is(given) => Ok(()),
+                given => {
+                    let error = match given {
+                        Some(_) => "the token is wrong",
+                        None => "controlling the crawl needs a token",
+                    };
+                    Err(Problem::new(StatusCode::UNAUTHORIZED, error)
+                        .hint("send it as `Authorization: Bearer TOKEN`"))
+                }
+            },
+            _ => Err(Problem::forbidden(
+                "controlling the crawl needs a token, and this server has none",
+            )
+            .hint(
+                "start `crawl serve` with --token-file FILE, or ask from the machine it runs on",
+            )),
+        }
+    }
+}
+
+/// Refuses what a browser sends for a page of another site.
+fn same_origin(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+    let refused = |what: String| {
+        Err(Problem::forbidden(what)
+            .hint("use the server's own page; a reverse proxy must pass the Host field on"))
+    };
+    if let Some(site) = headers.get("sec-fetch-site")
+        && site != "same-origin"
+    {
+        return refused("a page of another site may not control the crawl".to_owned());
+    }
+    let Some(origin) = headers.get(header::ORIGIN) else {
+        // No browser sent it.
+        return Ok(());
+    };
+    let text = String::from_utf8_lossy(origin.as_bytes()).to_ascii_lowercase();
+    let of = text
+        .strip_prefix("http://")
+        .or_else(|| text.strip_prefix("https://"));
+    let own = called(uri, headers).map(|name| name.as_str().to_ascii_lowercase());
+    match own.is_some() && of == own.as_deref() {
+        true => Ok(()),
+        false => refused(format!("a page of `{text}` may not control the crawl")),
+    }
+}
+
+/// The name and port that the request calls the server by (RFC 9112 section 3.2).
+fn called(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
+    if let Some(authority) = uri.authority() {
+        return Some(authority.clone());
+    }
+    let mut fields = headers.get_all(header::HOST).iter();
+    let authority = Authority::try_from(fields.next()?.as_bytes()).ok()?;
+    let alone = fields.next().is_none() && !authority.as_str().contains('@');
+    alone.then_some(authority)
+}
+
+fn is_loopback(name: &Authority) -> bool {
+    let host = name.host().trim_start_matches('[').trim_end_matches(']');
+    host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+}
+
+/// The token of `Authorization: Bearer` (RFC 6750 section 2.1).
+fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
+    let field = headers.get(header::AUTHORIZATION)?.as_bytes();
+    let (scheme, token) = field.split_at_checked(7)?;
+    scheme
+        .eq_ignore_ascii_case(b"bearer ")
+        .then(|| token.trim_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::{HeaderMap, HeaderName, Uri};
+    use expect_test::{Expect, expect};
+
+    use super::{Controls, Guard};
+    use crate::serve::token::Token;
+
+    const OWN: &str = "127.0.0.1:9000";
+
+    fn guard(on_loopback: bool, behind_proxy: bool, token: bool) -> Guard {
+        let token = token.then(|| Token::of_text("0123456789abcdef", "it").unwrap());
+        Guard {
+            on_loopback,
+            behind_proxy,
+            token,
+        }
+    }
+
+    fn headers(fields: &[(&'static str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(HeaderName::from_static(name), value.parse().unwrap());
+        }
+        headers
+    }
+
+    /// Status and words of a POST from `peer`.
+    fn posted(guard: &Guard, peer: &str, fields: &[(&'static str, &str)]) -> String {
+        let uri = Uri::from_static("/api/crawl/pause");
+        let asked = guard.may_control(peer.parse().unwrap(), &uri, &headers(fields));
+        match asked {
+            Ok(()) => "may".to_owned(),
+            Err(problem) => format!("{} {}", problem.status.as_u16(), problem.error),
+        }
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "an expectation is used once")]
+    fn check(guard: &Guard, peer: &str, rows: &[&[(&'static str, &str)]], expect: Expect) {
+        let said: String = rows
+            .iter()
+            .map(|fields| posted(guard, peer, fields) + "\n")
+            .collect();
+        expect.assert_eq(&said);
+    }
+
+    #[test]
+    fn ours_without_a_token_this_machine_alone_may() {
+        let host = ("host", "127.0.0.1:8787");
+        let rows: [&[_]; 10] = [
+            &[host],
+            &[host, ("origin", "http://127.0.0.1:8787")],
+            &[
+                ("host", "localhost:8787"),
+                ("sec-fetch-site", "same-origin"),
+            ],
+            &[host, ("origin", "http://127.0.0.1:8788")],
+            &[host, ("origin", "null")],
+            &[host, ("sec-fetch-site", "same-site")],
+            &[
+                ("host", "rebound.example:8787"),
+                ("origin", "http://rebound.example:8787"),
+            ],
+            &[host, ("x-forwarded-for", "127.0.0.1")],
+            &[host, host],
+            &[],
+        ];
+        check(
+            &guard(true, false, false),
+            OWN,
+            &rows,
+            expect![[r#"
+                may
+                may
+                may
+                403 a page of `http://127.0.0.1:8788` may not control the crawl
+                403 a page of `null` may not control the crawl
+                403 a page of another site may not control the crawl
+                403 controlling the crawl needs a token, and this server has none
+                403 controlling the crawl needs a token, and this server has none
+                403 controlling the crawl needs a token, and this server has none
+                403 controlling the crawl needs a token, and this server has none
+            "#]],
+        );
+        let refused = "403 controlling the crawl needs a token, and this server has none";
+        assert_eq!(
+            posted(&guard(true, false, false), "192.0.2.1:1", &[host]),
+            refused
+        );
+        assert_eq!(posted(&guard(true, true, false), OWN, &[host]), refused);
+        assert_eq!(posted(&guard(false, false, false), OWN, &[host]), refused);
+    }
+
+    #[test]
+    fn ours_with_a_token_it_is_asked_for_everywhere() {
+        let host = ("host", "search.example");
+        let rows: [&[_]; 6] = [
+            &[host, ("authorization", "Bearer 0123456789abcdef")],
+            &[host, ("authorization", "bearer  0123456789abcdef")],
+            &[host],
+            &[host, ("authorization", "Bearer 0123456789abcdeg")],
+            &[host, ("authorization", "Basic 0123456789abcdef")],
+            &[
+                host,
+                ("authorization", "Bearer 0123456789abcdef"),
+                ("origin", "https://other.example"),
+            ],
+        ];
+        check(
+            &guard(false, false, true),
+            "192.0.2.1:1",
+            &rows,
+            expect![[r#"
+                may
+                may
+                401 controlling the crawl needs a token
+                401 the token is wrong
+                401 controlling the crawl needs a token
+                403 a page of `https://other.example` may not control the crawl
+            "#]],
+        );
+        assert!(posted(&guard(true, false, true), OWN, &[("host", OWN)]).starts_with("401"));
+    }
+
+    #[test]
+    fn ours_on_loopback_only_names_of_loopback_are_answered() {
+        let guard = guard(true, false, false);
+        let named = |uri: &str, host: &str| {
+            let uri: Uri = uri.parse().unwrap();
+            guard.name(&uri, &headers(&[("host", host)])).is_ok()
+        };
+        for host in ["127.0.0.1:8787", "localhost", "[::1]:8787", "127.9.9.9"] {
+            assert!(named("/", host), "{host}");
+        }
+        for host in [
+            "example.org",
+            "localhost.example.org",
+            "192.0.2.1",
+            "a@localhost",
+        ] {
+            assert!(!named("/", host), "{host}");
+        }
+        assert!(!named("http://example.org/", "localhost"));
+    }
+
+    #[test]
+    fn ours_behind_a_proxy_its_own_word_names_the_client() {
+        let peer = OWN.parse().unwrap();
+        let client = |behind, fields: &[(&'static str, &str)]| {
+            let client = guard(true, behind, false).client(peer, &headers(fields));
+            client.to_string()
+        };
+        let fields = [("x-forwarded-for", "10.0.0.1, 192.0.2.7")];
+        assert_eq!(client(true, &fields), "192.0.2.7");
+        assert_eq!(client(false, &fields), "127.0.0.1");
+        assert_eq!(
+            client(true, &[("x-forwarded-for", "[2001:db8::1]")]),
+            "2001:db8::1"
+        );
+        assert_eq!(client(true, &[("x-forwarded-for", "nobody")]), "127.0.0.1");
+    }
+
+    #[test]
+    fn ours_the_page_is_told_what_may_be_done() {
+        let uri = Uri::from_static("/crawl");
+        let host = headers(&[("host", "localhost:1")]);
+        let controls = |guard: &Guard| guard.controls(OWN.parse().unwrap(), &uri, &host);
+        assert_eq!(controls(&guard(true, false, false)), Controls::Open);
+        assert_eq!(controls(&guard(true, true, false)), Controls::Closed);
+        assert_eq!(controls(&guard(true, true, true)), Controls::Token);
+    }
+}

@@ -1,0 +1,113 @@
+//! `crawl serve`: a search page, a JSON API, the report and the live state of a crawl.
+//!
+//! A connection passes `connections` (how many, how long), a request passes `app` (by which
+//! name, how often, how large), and ends in `view` as a page or in `api` as JSON.
+
+mod api;
+mod app;
+mod asked;
+mod assets;
+mod commands;
+mod connections;
+mod guard;
+mod headers;
+mod live;
+mod options;
+mod problem;
+mod rate;
+mod reports;
+mod searcher;
+mod stalled;
+mod token;
+mod view;
+
+use std::env;
+use std::io::{self, ErrorKind, Write as _};
+use std::net::SocketAddr;
+
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::args::ServeArgs;
+use crate::refusal::{FINISHED, INTERRUPTED, Refusal};
+use options::{Options, TOKEN_VARIABLE};
+use searcher::Searcher;
+
+/// Runs `crawl serve` until a signal ends it.
+pub(crate) fn run(args: &ServeArgs) -> Result<u8, Refusal> {
+    // One that is set to nothing is as one that is not set.
+    let token = env::var(TOKEN_VARIABLE)
+        .ok()
+        .filter(|token| !token.is_empty());
+    let options = Options::of(args, token.as_deref())?;
+    let searcher = Searcher::open(&options.dir)?;
+    let runtime = Runtime::new()
+        .map_err(|why| Refusal::disk(format!("can't start the program's threads: {why}")))?;
+    let ended = runtime.block_on(serve(&options, searcher));
+    // A search may still be under way; nobody waits for its answer.
+    runtime.shutdown_background();
+    ended.map(|()| FINISHED)
+}
+
+async fn serve(options: &Options, searcher: Searcher) -> Result<(), Refusal> {
+    let listener = listen(options.listen).await?;
+    let address = listener
+        .local_addr()
+        .map_err(|why| unheard(options.listen, &why))?;
+    let (stop, stopped) = watch::channel(false);
+    listen_for_signals(stop)?;
+    let router = app::router(options, searcher, stopped.clone());
+    say(&format!("listening on http://{address}/"));
+    connections::serve(listener, router, stopped, options.behind_proxy).await;
+    Ok(())
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener, Refusal> {
+    let bound = TcpListener::bind(address).await;
+    bound.map_err(|why| unheard(address, &why))
+}
+
+fn unheard(address: SocketAddr, why: &io::Error) -> Refusal {
+    match why.kind() {
+        ErrorKind::AddrInUse => Refusal::disk(format!("{address} is in use"))
+            .hint("another server listens there; give --listen another port, or 0 for a free one"),
+        ErrorKind::AddrNotAvailable => {
+            Refusal::usage(format!("{address} is no address of this machine"))
+                .hint("give --listen an address of this machine, such as 127.0.0.1:8787")
+        }
+        ErrorKind::PermissionDenied => Refusal::disk(format!("may not listen on {address}"))
+            .hint("ports under 1024 need a privilege; listen on 8787 behind a reverse proxy"),
+        _ => Refusal::disk(format!("can't listen on {address}: {why}")),
+    }
+}
+
+/// The first signal lets what is under way end, the second ends at once.
+fn listen_for_signals(stop: watch::Sender<bool>) -> Result<(), Refusal> {
+    let register = |kind| {
+        signal(kind).map_err(|why| Refusal::disk(format!("can't listen for signals: {why}")))
+    };
+    let mut interrupt = register(SignalKind::interrupt())?;
+    let mut terminate = register(SignalKind::terminate())?;
+    tokio::spawn(async move {
+        either(&mut interrupt, &mut terminate).await;
+        say("stopping: ending what is under way; once more stops at once");
+        let _ = stop.send(true);
+        either(&mut interrupt, &mut terminate).await;
+        std::process::exit(i32::from(INTERRUPTED));
+    });
+    Ok(())
+}
+
+async fn either(interrupt: &mut Signal, terminate: &mut Signal) {
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+}
+
+fn say(message: &str) {
+    // A stderr that is gone is no reason to stop serving.
+    let _ = writeln!(io::stderr(), "{message}");
+}

@@ -1,0 +1,106 @@
+//! What `crawl serve` was told, checked.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use axum::http::HeaderValue;
+use crawl_weburl::canonicalize;
+
+use super::token::Token;
+use crate::args::ServeArgs;
+use crate::refusal::Refusal;
+
+/// The variable that may hold the token.
+pub(crate) const TOKEN_VARIABLE: &str = "CRAWL_SERVE_TOKEN";
+
+/// Characters of a title; it stands in one line of a page.
+const TITLE_MOST: usize = 200;
+
+/// How a directory is served.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    /// The crawl's directory.
+    pub(crate) dir: PathBuf,
+    /// Where to listen.
+    pub(crate) listen: SocketAddr,
+    /// What controls the crawl.
+    pub(crate) token: Option<Token>,
+    /// Sites whose pages may show results.
+    pub(crate) origins: Vec<HeaderValue>,
+    /// Requests a second for each client.
+    pub(crate) rate: NonZeroU32,
+    /// What the search page is called; by the site if it has no name.
+    pub(crate) title: Option<String>,
+    /// Whether clients come by way of a reverse proxy.
+    pub(crate) behind_proxy: bool,
+}
+
+impl Options {
+    /// Checks what was typed. `token` is what the environment holds.
+    pub(crate) fn of(args: &ServeArgs, token: Option<&str>) -> Result<Options, Refusal> {
+        let listen = address(&args.listen)?;
+        let token = match (&args.token_file, token) {
+            (Some(path), _) => Some(Token::of_file(path)?),
+            (None, Some(text)) => Some(Token::of_text(text, &format!("`{TOKEN_VARIABLE}`"))?),
+            (None, None) => None,
+        };
+        if token.is_none() && !listen.ip().is_loopback() {
+            return Err(Refusal::usage(format!(
+                "`--listen {}` can be reached from other machines, and there is no token",
+                args.listen
+            ))
+            .hint(format!(
+                "give --token-file FILE or {TOKEN_VARIABLE}, or listen on 127.0.0.1 behind a reverse proxy"
+            )));
+        }
+        let origins = args.allow_origin.iter().map(|origin| checked(origin));
+        Ok(Options {
+            dir: args.dir.clone(),
+            listen,
+            token,
+            origins: origins.collect::<Result<_, _>>()?,
+            rate: args.rate,
+            title: args.title.as_deref().map(title).transpose()?,
+            behind_proxy: args.behind_proxy,
+        })
+    }
+}
+
+fn address(text: &str) -> Result<SocketAddr, Refusal> {
+    if let Some(port) = text.strip_prefix("localhost:")
+        && let Ok(port) = port.parse()
+    {
+        return Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
+    }
+    text.parse().map_err(|_| {
+        Refusal::usage(format!("`{text}` is no address to listen on"))
+            .hint("an address has an IP and a port, as in `127.0.0.1:8787` or `[::1]:8787`")
+    })
+}
+
+/// An origin as browsers send it: scheme and host, and the port unless it is the usual one.
+fn checked(text: &str) -> Result<HeaderValue, Refusal> {
+    let refused =
+        |hint: String| Refusal::usage(format!("`--allow-origin {text}` is no origin")).hint(hint);
+    let url = canonicalize(None, text).map_err(|_| {
+        refused("an origin is a scheme and a host, as in `https://www.example.org`".to_owned())
+    })?;
+    let origin = url.origin();
+    if text.trim_end_matches('/') != origin.as_str() {
+        return Err(refused(format!("browsers call it `{}`", origin.as_str())));
+    }
+    HeaderValue::from_str(origin.as_str()).map_err(|_| refused("use ASCII".to_owned()))
+}
+
+fn title(text: &str) -> Result<String, Refusal> {
+    let text = text.trim();
+    let length = text.chars().count();
+    if length == 0 || length > TITLE_MOST || text.chars().any(char::is_control) {
+        return Err(Refusal::usage(format!(
+            "`--title` has {length} characters after trimming, or control characters among them"
+        ))
+        .hint(format!("give one line of 1 to {TITLE_MOST} characters")));
+    }
+    Ok(text.to_owned())
+}

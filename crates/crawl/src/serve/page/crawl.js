@@ -1,0 +1,191 @@
+// The crawl's page: the state of the crawl as it changes, and commands for it.
+
+const PHASES = {
+  crawling: "Crawling",
+  paused: "Paused",
+  draining: "Ending",
+  writing: "Writing the report",
+  waiting: "Waiting for the next round",
+};
+
+const byId = (id) => document.getElementById(id);
+const phase = byId("phase");
+const live = byId("live");
+const controls = byId("controls");
+const told = byId("told");
+const parked = byId("parked");
+
+const element = (name, attributes = {}, ...children) => {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+};
+
+const grouped = (number) => String(number).replace(/\B(?=(\d{3})+$)/g, ",");
+
+const octets = (number) => {
+  if (number < 1000) return `${number} B`;
+  const units = ["kB", "MB", "GB", "TB"];
+  let tenths = Math.floor(number / 100);
+  let unit = 0;
+  while (tenths >= 10000 && unit < units.length - 1) {
+    tenths = Math.floor(tenths / 1000);
+    unit += 1;
+  }
+  const shown = tenths < 1000 ? `${Math.floor(tenths / 10)}.${tenths % 10}` : grouped(Math.floor(tenths / 10));
+  return `${shown} ${units[unit]}`;
+};
+
+const duration = (ms) => {
+  const seconds = Math.floor(ms / 1000);
+  if (seconds === 0) return `${ms} ms`;
+  if (seconds < 10 && ms % 1000 !== 0) return `${seconds}.${Math.floor((ms % 1000) / 100)} s`;
+  if (seconds < 120) return `${seconds} s`;
+  if (seconds < 7200) return `${Math.floor(seconds / 60)} min`;
+  return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+};
+
+const SHOWN = {
+  pages_per_second: (number) => number.toFixed(1),
+  octets,
+  elapsed_ms: duration,
+};
+
+const put = (node, text) => {
+  // What stays is left alone: a screen reader need not hear of it, nor a selection be lost.
+  if (node.textContent !== text) node.textContent = text;
+};
+
+// Commands.
+
+const token = () => byId("token")?.value.trim() ?? "";
+
+const send = async (command, values, done) => {
+  const headers = { "Content-Type": "application/json" };
+  if (token() !== "") headers.Authorization = `Bearer ${token()}`;
+  try {
+    const response = await fetch(`/api/crawl/${command}`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify(values),
+      credentials: "omit",
+    });
+    const answer = await response.json();
+    const said = [answer.error, answer.hint].filter((text) => typeof text === "string");
+    told.classList.toggle("failed", !response.ok);
+    told.textContent = response.ok ? done : said.join("; ");
+    return response.ok;
+  } catch {
+    told.classList.add("failed");
+    told.textContent = "The server can't be reached.";
+    return false;
+  }
+};
+
+const act = async (command) => {
+  const empty = (id) => () => (byId(id).value = "");
+  if (command === "pause") return send("pause", {}, "Paused: nothing further is asked for.");
+  if (command === "resume") return send("resume", {}, "Going on.");
+  if (command === "add") {
+    const url = byId("add").value.trim();
+    return (await send("add", { url }, `Added ${url}`)) && empty("add")();
+  }
+  const host = byId("delay-host").value.trim();
+  const values = { delay: byId("delay").value.trim(), ...(host === "" ? {} : { host }) };
+  return send("delay", values, `The gap is ${values.delay} for ${host === "" ? "all hosts" : host}.`);
+};
+
+const parkButton = (command, host) => {
+  const button = element("button", { type: "button" }, command === "park" ? "Park" : `Take ${host} back`);
+  if (command === "park") button.setAttribute("aria-label", `Park ${host}`);
+  const done = command === "park" ? `${host} is parked.` : `${host} is taken back.`;
+  button.addEventListener("click", () => send(command, { host }, done));
+  return button;
+};
+
+// The state.
+
+const rows = new Map();
+
+const rowOf = (host) => {
+  const known = rows.get(host.host);
+  if (known) return known;
+  const act = element("td", { class: "act" });
+  if (controls) act.append(parkButton("park", host.host));
+  const cells = [1, 2, 3].map(() => element("td", { class: "n" }));
+  const name = element("th", { scope: "row" }, element("bdi", {}, host.host));
+  const row = { node: element("tr", {}, name, ...cells, act), cells, act };
+  rows.set(host.host, row);
+  return row;
+};
+
+const drawHosts = (hosts) => {
+  const body = byId("hosts");
+  const names = new Set(hosts.map((host) => host.host));
+  for (const name of [...rows.keys()]) if (!names.has(name)) rows.delete(name);
+  const nodes = hosts.map((host) => {
+    const row = rowOf(host);
+    const next = host.parked ? "parked" : host.next_in_ms === null ? "–" : duration(host.next_in_ms);
+    [grouped(host.waiting), duration(host.gap_ms), next].forEach((text, at) => put(row.cells[at], text));
+    row.act.hidden = host.parked;
+    return row.node;
+  });
+  // Rows that stay in their place keep the focus.
+  nodes.forEach((node, at) => {
+    if (body.children[at] !== node) body.insertBefore(node, body.children[at] ?? null);
+  });
+  while (body.children.length > nodes.length) body.lastElementChild.remove();
+  byId("host-names")?.replaceChildren(...hosts.map((host) => element("option", { value: host.host })));
+};
+
+const drawParked = (hosts) => {
+  if (!parked || parked.dataset.hosts === hosts.join(" ")) return;
+  parked.dataset.hosts = hosts.join(" ");
+  parked.hidden = hosts.length === 0;
+  parked.replaceChildren("Parked: ", ...hosts.map((host) => parkButton("unpark", host)));
+};
+
+const drawLatest = (pages) => {
+  const items = pages.map((page) =>
+    element("li", {},
+      element("span", { class: "status" }, page.status === null ? "–" : String(page.status)),
+      element("bdi", {}, page.url)));
+  byId("latest").replaceChildren(...items);
+};
+
+const draw = (moment) => {
+  live.hidden = !moment.running;
+  const state = moment.state;
+  if (!state) {
+    delete phase.dataset.phase;
+    put(phase, "No crawl runs");
+    return;
+  }
+  phase.dataset.phase = state.phase;
+  put(phase, PHASES[state.phase] ?? state.phase);
+  for (const node of live.querySelectorAll("[data-live]")) {
+    const value = state[node.dataset.live];
+    put(node, (SHOWN[node.dataset.live] ?? grouped)(value));
+  }
+  drawHosts(state.hosts);
+  drawParked(state.parked);
+  drawLatest(state.latest);
+};
+
+if (controls) {
+  controls.hidden = false;
+  controls.addEventListener("submit", (event) => event.preventDefault());
+  controls.addEventListener("click", (event) => {
+    const command = event.target.closest("button")?.dataset.do;
+    if (command) act(command);
+  });
+  // Enter in a field presses the button beside it.
+  controls.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !(event.target instanceof HTMLInputElement)) return;
+    event.preventDefault();
+    event.target.closest("p").querySelector("button")?.click();
+  });
+}
+
+new EventSource("/api/crawl/events").addEventListener("message", (event) => draw(JSON.parse(event.data)));

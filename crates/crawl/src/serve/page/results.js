@@ -1,0 +1,191 @@
+// What draws the results of a search: the same elements as view/results.rs makes.
+
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+// Results are ranked up to here.
+const RANKED_MOST = 1000;
+
+/** An element with attributes and children; text is never read as HTML. */
+const element = (name, attributes = {}, ...children) => {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value !== null && value !== undefined && value !== false) {
+      made.setAttribute(key, value === true ? "" : value);
+    }
+  }
+  made.append(...children.flat().filter((child) => child !== null));
+  return made;
+};
+
+const grouped = (number) => String(number).replace(/\B(?=(\d{3})+$)/g, ",");
+
+const isWeb = (url) => /^https?:\/\//.test(url);
+
+const isLanguage = (name) => /^[a-z]{2,3}$/.test(name ?? "");
+
+// White space, controls, and what changes the direction of a text.
+const HIDES = /[\u0000-\u0020\u007f-\u00a0\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]/;
+
+/** A piece of a path without percent-encoding, unless that hides something. */
+const readable = (piece) => {
+  try {
+    const text = decodeURIComponent(piece);
+    return HIDES.test(text) ? piece : text;
+  } catch {
+    return piece;
+  }
+};
+
+/** Host and path of a URL, as `example.org › a › b`. */
+const place = (url) => {
+  const at = url.indexOf(":" + "//");
+  const rest = at < 0 ? url : url.slice(at + 3);
+  return rest.split("/").filter((piece) => piece !== "").map(readable).join(" › ");
+};
+
+/** A day in UTC, as `2026-11-20` and as `20 Nov 2026`. */
+const day = (seconds) => {
+  const date = new Date(seconds * 1000);
+  if (Number.isNaN(date.getTime())) return null;
+  const month = MONTHS[date.getUTCMonth()];
+  const person = `${date.getUTCDate()} ${month} ${String(date.getUTCFullYear()).padStart(4, "0")}`;
+  return { machine: date.toISOString().slice(0, 10), person };
+};
+
+const marked = (parts) =>
+  parts.map((part) => (part.match ? element("mark", {}, part.text) : part.text));
+
+const more = (hit, lang) => {
+  const has = hit.section && isWeb(hit.section.url) && hit.section.heading !== "";
+  const when = typeof hit.modified === "number" ? day(hit.modified) : null;
+  if (!has && !when) return null;
+  const section = has
+    ? element("a", { class: "section", href: hit.section.url, lang, dir: "auto" }, hit.section.heading)
+    : null;
+  const time = when ? element("time", { datetime: when.machine }, when.person) : null;
+  return element("p", { class: "more" }, section, time);
+};
+
+const item = (hit) => {
+  const lang = isLanguage(hit.language) ? hit.language : null;
+  const title = marked(hit.title_parts);
+  const name = isWeb(hit.url) ? [element("a", { href: hit.url }, title)] : title;
+  const excerpt = hit.excerpt_parts.length > 0
+    ? element("p", { class: "excerpt", lang, dir: "auto" }, marked(hit.excerpt_parts))
+    : null;
+  return element("li", { class: "hit" },
+    element("p", { class: "where" }, element("bdi", {}, place(hit.url))),
+    element("h3", { lang, dir: "auto" }, name),
+    excerpt,
+    more(hit, lang));
+};
+
+const tips = () => {
+  const tip = (code, text) => element("li", {}, element("code", {}, code), text);
+  return element("ul", { class: "tips" },
+    tip('"exact words"', " finds them side by side"),
+    tip("-word", " leaves out pages with it"),
+    tip("title:word", " looks in titles only"),
+    tip("site:host", " looks on one host only"));
+};
+
+/** How many results there are, in words. */
+const statusOf = (answer, asked) => {
+  const query = answer.did_you_mean ?? asked.query;
+  const first = asked.offset + 1;
+  const last = asked.offset + answer.results.length;
+  if (answer.total === 0) return `No results for “${query}”`;
+  if (answer.results.length === 0) return `No further results for “${query}”`;
+  if (answer.total === 1) return `1 result for “${query}”`;
+  if (last >= answer.total && first === 1) return `${grouped(answer.total)} results for “${query}”`;
+  return `Results ${grouped(first)} to ${grouped(last)} of ${grouped(answer.total)} for “${query}”`;
+};
+
+/** The address of a page of results. */
+const linkTo = (query, page, partial) =>
+  "/?q=" + encodeURIComponent(query) + (page > 1 ? "&page=" + page : "") + (partial ? "&partial=true" : "");
+
+const pagesOf = (answer, asked) => {
+  const page = Math.floor(asked.offset / asked.limit) + 1;
+  const last = Math.ceil(Math.min(answer.total, RANKED_MOST) / asked.limit);
+  if (last < 2) return null;
+  const to = (page) => linkTo(asked.query, page, asked.partial);
+  return element("nav", { class: "pages", "aria-label": "Pages of results" },
+    page > 1 ? element("a", { rel: "prev", href: to(page - 1) }, "Previous") : null,
+    element("span", {}, `Page ${grouped(page)} of ${grouped(last)}`),
+    page < last ? element("a", { rel: "next", href: to(page + 1) }, "Next") : null);
+};
+
+/** What stands where the results are. */
+const resultsOf = (answer, asked) => {
+  const nodes = [];
+  if (answer.did_you_mean) {
+    nodes.push(element("p", { class: "meant" },
+      `Nothing fits “${asked.query}”. These are the results for `,
+      element("a", { href: linkTo(answer.did_you_mean, 1, false) }, answer.did_you_mean), "."));
+  }
+  if (answer.results.length === 0) {
+    nodes.push(element("div", { class: "nothing" },
+      element("p", {}, "Try fewer or other words, or check their spelling."), tips()));
+    return nodes;
+  }
+  nodes.push(element("ol", { class: "hits", start: String(asked.offset + 1) }, answer.results.map(item)));
+  const pages = pagesOf(answer, asked);
+  if (pages) nodes.push(pages);
+  return nodes;
+};
+
+/** Asks for results; an answer that was overtaken by another question is dropped. */
+class Asker {
+  #endpoint;
+  #under = null;
+  #timer = 0;
+
+  constructor(endpoint) {
+    this.#endpoint = endpoint;
+  }
+
+  /** Drops what is under way and what waits. */
+  forget() {
+    clearTimeout(this.#timer);
+    this.#under?.abort();
+    this.#under = null;
+  }
+
+  /** Calls `then` with the answer, or `fail` with words, after `wait` ms without another call. */
+  ask(asked, wait, then, fail) {
+    this.forget();
+    this.#timer = setTimeout(() => this.#now(asked, then, fail), wait);
+  }
+
+  async #now(asked, then, fail) {
+    const under = new AbortController();
+    this.#under = under;
+    const values = new URLSearchParams({ q: asked.query, limit: asked.limit, offset: asked.offset });
+    if (asked.partial) values.set("partial", "true");
+    try {
+      const response = await fetch(`${this.#endpoint}?${values}`, { signal: under.signal, credentials: "omit" });
+      const answer = await response.json();
+      if (this.#under !== under) return;
+      if (response.ok) then(answer);
+      else fail(said(answer));
+    } catch {
+      if (this.#under === under) fail("The search can't be reached. Try again in a moment.");
+    }
+  }
+}
+
+/** What a server says is wrong, as sentences. */
+const said = (problem) => {
+  const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + ".";
+  const texts = [problem.error, problem.hint].filter((text) => typeof text === "string" && text !== "");
+  return texts.length > 0 ? texts.map(sentence).join(" ") : "The search failed. Try again in a moment.";
+};
+
+/** Moves the focus from one result to the next, or back to the field. */
+const moveFocus = (links, field, active, step) => {
+  const at = links.indexOf(active);
+  const next = at < 0 ? (step > 0 ? 0 : -1) : at + step;
+  if (next < 0) field.focus();
+  else links[Math.min(next, links.length - 1)]?.focus();
+};

@@ -1,0 +1,109 @@
+// The search page: results as one types, and keys.
+
+// Shorter than a pause between two words, longer than between two letters.
+const PAUSE_MS = 120;
+
+const form = document.getElementById("search");
+const field = document.getElementById("q");
+const status = document.getElementById("status");
+const answerBox = document.getElementById("answer");
+const title = answerBox.dataset.title;
+const welcome = element("div", { class: "welcome" }, element("h2", {}, "To narrow it down"), tips());
+const asker = new Asker("/api/search");
+
+document.documentElement.classList.add("js");
+
+const name = (query) => {
+  document.title = query === "" ? title : `${query} · ${title}`;
+};
+
+const busy = (is) => {
+  answerBox.setAttribute("aria-busy", String(is));
+  form.classList.toggle("busy", is);
+};
+
+const clear = () => {
+  asker.forget();
+  busy(false);
+  status.textContent = "";
+  answerBox.replaceChildren(welcome);
+  name("");
+};
+
+const draw = (answer, asked) => {
+  busy(false);
+  status.textContent = statusOf(answer, asked);
+  answerBox.replaceChildren(...resultsOf(answer, asked));
+};
+
+const fail = (text) => {
+  busy(false);
+  status.textContent = "";
+  answerBox.replaceChildren(element("p", { class: "failed", role: "alert" }, text));
+};
+
+/** Asks for what stands in the field; `partial` while it is being typed. */
+const search = (partial, wait) => {
+  const query = field.value.trim();
+  if (query === "") return clear();
+  const asked = { query, limit: 10, offset: 0, partial };
+  busy(true);
+  name(query);
+  asker.ask(asked, wait, (answer) => draw(answer, asked), fail);
+};
+
+let typed = field.value.trim();
+field.addEventListener("input", () => {
+  const query = field.value.trim();
+  // White space alone asks nothing else.
+  if (query === typed) return;
+  typed = query;
+  history.replaceState(null, "", query === "" ? "/" : linkTo(query, 1, false));
+  search(true, PAUSE_MS);
+});
+
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  typed = field.value.trim();
+  const to = typed === "" ? "/" : linkTo(typed, 1, false);
+  if (location.pathname + location.search !== to) history.pushState(null, "", to);
+  search(false, 0);
+});
+
+addEventListener("popstate", () => {
+  const values = new URLSearchParams(location.search);
+  // Another page of results is the server's to draw.
+  if (values.has("page")) return location.reload();
+  const query = values.get("q") ?? "";
+  // A step within the page, such as the way past its head, asks nothing.
+  if (query === typed) return;
+  typed = query;
+  field.value = query;
+  search(false, 0);
+});
+
+const links = () => [...answerBox.querySelectorAll(".hit h3 a")];
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  const active = document.activeElement;
+  const writing = active instanceof HTMLInputElement || active instanceof HTMLTextAreaElement;
+  if (event.key === "/" && !writing) {
+    event.preventDefault();
+    field.focus();
+    field.select();
+  } else if (event.key === "Escape" && (active === field || links().includes(active))) {
+    event.preventDefault();
+    field.value = "";
+    typed = "";
+    history.replaceState(null, "", "/");
+    clear();
+    field.focus();
+  } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+    const all = links();
+    const here = active === field || all.includes(active);
+    if (!here || all.length === 0 || (active === field && event.key === "ArrowUp")) return;
+    event.preventDefault();
+    moveFocus(all, field, active, event.key === "ArrowDown" ? 1 : -1);
+  }
+});

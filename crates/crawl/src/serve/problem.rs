@@ -1,0 +1,90 @@
+//! A request that is not answered with what it asked for.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+/// What a client is told: as JSON, or as a page where a person asked for one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Problem {
+    #[serde(skip)]
+    pub(crate) status: StatusCode,
+    /// What is wrong; lower case, no full stop.
+    pub(crate) error: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hint: Option<String>,
+    /// Seconds after which it may be tried again.
+    #[serde(skip)]
+    pub(crate) retry_after: Option<u64>,
+}
+
+impl Problem {
+    pub(crate) fn new(status: StatusCode, error: impl Into<String>) -> Problem {
+        Problem {
+            status,
+            error: error.into(),
+            hint: None,
+            retry_after: None,
+        }
+    }
+
+    /// The request can't be read.
+    pub(crate) fn bad_request(error: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::BAD_REQUEST, error)
+    }
+
+    pub(crate) fn forbidden(error: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::FORBIDDEN, error)
+    }
+
+    /// The server has more to do than it may do at once.
+    pub(crate) fn busy(error: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, error)
+            .hint("try again in some seconds")
+            .retry_after(2)
+    }
+
+    pub(crate) fn internal(error: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error)
+    }
+
+    /// The same with advice.
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Problem {
+        Problem {
+            hint: Some(hint.into()),
+            ..self
+        }
+    }
+
+    /// The same with the seconds after which it may be tried again.
+    pub(crate) fn retry_after(self, seconds: u64) -> Problem {
+        Problem {
+            retry_after: Some(seconds),
+            ..self
+        }
+    }
+
+    /// The header fields that belong to it.
+    pub(crate) fn mark(&self, response: &mut Response) {
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        if let Some(seconds) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            let scheme = HeaderValue::from_static("Bearer");
+            headers.insert(header::WWW_AUTHENTICATE, scheme);
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = Json(&self).into_response();
+        self.mark(&mut response);
+        response.extensions_mut().insert(self);
+        response
+    }
+}

@@ -1,0 +1,92 @@
+//! The crawl's report, made anew where the records have grown.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::http::StatusCode;
+use crawl_records::{RecordsError, Report, report};
+use tokio::sync::Mutex;
+use tokio::task::{JoinError, spawn_blocking};
+
+use super::problem::Problem;
+
+/// A report serves for this long in any case.
+const LEAST: Duration = Duration::from_secs(2);
+/// And for so many times as long as it took to make, so that making reports takes a tenth of
+/// one processor at most.
+const TIMES: u32 = 10;
+
+/// One report, shared by all who ask.
+#[derive(Debug)]
+pub(crate) struct Reports {
+    dir: PathBuf,
+    /// Held while a report is made: there is one at a time.
+    made: Arc<Mutex<Option<Made>>>,
+}
+
+#[derive(Debug)]
+struct Made {
+    report: Arc<Report>,
+    at: Instant,
+    took: Duration,
+    of: [u64; 3],
+}
+
+impl Reports {
+    pub(crate) fn new(dir: PathBuf) -> Reports {
+        Reports {
+            dir,
+            made: Arc::default(),
+        }
+    }
+
+    /// The report, as of the last few seconds or more where it takes long.
+    pub(crate) async fn get(&self) -> Result<Arc<Report>, Problem> {
+        let mut held = Arc::clone(&self.made).lock_owned().await;
+        let of = lengths(&self.dir);
+        if let Some(made) = held.as_ref()
+            && (made.of == of || made.at.elapsed() < LEAST.max(made.took * TIMES))
+        {
+            return Ok(Arc::clone(&made.report));
+        }
+        let dir = self.dir.clone();
+        // On its own: it goes on, and serves the next, where this client has gone.
+        let made = tokio::spawn(async move {
+            let began = Instant::now();
+            let report = spawn_blocking(move || report(&dir)).await;
+            let report = report.map_err(|why| broke_off(&why))?;
+            let report = Arc::new(report.map_err(|why| problem(&why))?);
+            *held = Some(Made {
+                report: Arc::clone(&report),
+                at: Instant::now(),
+                took: began.elapsed(),
+                of,
+            });
+            Ok(report)
+        });
+        made.await.unwrap_or_else(|why| Err(broke_off(&why)))
+    }
+}
+
+/// Lengths of the files that a report is made of.
+fn lengths(dir: &Path) -> [u64; 3] {
+    ["pages.jsonl", "requests.jsonl", "excluded.jsonl"]
+        .map(|name| fs::metadata(dir.join(name)).map_or(0, |file| file.len()))
+}
+
+fn broke_off(why: &JoinError) -> Problem {
+    tracing::error!(%why, "a report broke off");
+    Problem::internal("the report broke off")
+}
+
+fn problem(why: &RecordsError) -> Problem {
+    if let RecordsError::NoCrawl { .. } = why {
+        return Problem::new(StatusCode::NOT_FOUND, "there is an index here and no crawl")
+            .hint("the search page is at `/`");
+    }
+    tracing::error!(%why, "the records can't be read");
+    Problem::internal("the records of the crawl can't be read")
+        .hint("the server's owner finds the reason in its log")
+}

@@ -1,0 +1,119 @@
+//! The index, asked on threads of its own.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
+
+use crawl_index::{Answer, IndexError, Page, SearchIndex, SearchOptions, Stats};
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use super::asked::Asked;
+use super::problem::Problem;
+use crate::refusal::Refusal;
+use crate::search;
+
+/// How long a question waits for a thread.
+const TURN_WITHIN: Duration = Duration::from_secs(5);
+/// How long what is said of the whole index is taken for true.
+const STATS_FOR: Duration = Duration::from_secs(3);
+/// Threads at most, on however many processors.
+const THREADS_MOST: usize = 16;
+
+/// Searches, as many at once as there are processors. Others wait their turn, and nothing
+/// that is slow there holds up the rest of the server.
+pub(crate) struct Searcher {
+    index: Arc<SearchIndex>,
+    turns: Arc<Semaphore>,
+    stats: Mutex<Option<(Instant, Arc<Stats>)>>,
+}
+
+impl Searcher {
+    /// Opens the index of the crawl in `dir`.
+    pub(crate) fn open(dir: &Path) -> Result<Searcher, Refusal> {
+        let index = search::open(dir)?;
+        let threads = available_parallelism().map_or(2, usize::from);
+        Ok(Searcher {
+            index: Arc::new(index),
+            turns: Arc::new(Semaphore::new(threads.clamp(2, THREADS_MOST))),
+            stats: Mutex::new(None),
+        })
+    }
+
+    /// The best pages for what is asked. `now` is in seconds since 1970 UTC.
+    pub(crate) async fn search(&self, asked: Asked, now: i64) -> Result<Answer, Problem> {
+        if asked.query.is_empty() {
+            return Ok(Answer::default());
+        }
+        let options = SearchOptions {
+            limit: asked.limit,
+            offset: asked.offset,
+            partial: asked.partial,
+            now,
+            ..SearchOptions::default()
+        };
+        self.ask(move |index| index.search(&asked.query, &options))
+            .await
+    }
+
+    /// What the index holds of a URL.
+    pub(crate) async fn page(&self, url: String) -> Result<Option<Page>, Problem> {
+        self.ask(move |index| index.page(&url)).await
+    }
+
+    /// What the index holds, as of the last few seconds.
+    pub(crate) async fn stats(&self) -> Result<Arc<Stats>, Problem> {
+        if let Some(stats) = self.known_stats() {
+            return Ok(stats);
+        }
+        let stats = Arc::new(self.ask(SearchIndex::stats).await?);
+        let mut known = self.stats.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = Some((Instant::now(), Arc::clone(&stats)));
+        Ok(stats)
+    }
+
+    fn known_stats(&self) -> Option<Arc<Stats>> {
+        let known = self.stats.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, stats) = known.as_ref()?;
+        (at.elapsed() < STATS_FOR).then(|| Arc::clone(stats))
+    }
+
+    async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&SearchIndex) -> Result<T, IndexError> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let turn = timeout(TURN_WITHIN, Arc::clone(&self.turns).acquire_owned()).await;
+        let Ok(Ok(turn)) = turn else {
+            return Err(Problem::busy("too many searches are under way"));
+        };
+        let index = Arc::clone(&self.index);
+        let answer = spawn_blocking(move || {
+            let answer = question(&index);
+            // Held to the end even where nobody waits for the answer any more.
+            drop(turn);
+            answer
+        });
+        match answer.await {
+            Ok(answer) => answer.map_err(|why| problem(&why)),
+            Err(why) => {
+                tracing::error!(%why, "a search broke off");
+                Err(Problem::internal("the search broke off"))
+            }
+        }
+    }
+}
+
+/// What a client is told of an index that can't be searched.
+fn problem(why: &IndexError) -> Problem {
+    match why {
+        IndexError::Query(why) => Problem::bad_request(why.to_string()),
+        why => {
+            tracing::error!(%why, "the index can't be searched");
+            // Paths of this machine are nobody's business.
+            Problem::internal("the search index can't be read")
+                .hint("the server's owner finds the reason in its log")
+        }
+    }
+}

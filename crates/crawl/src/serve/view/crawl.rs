@@ -1,0 +1,292 @@
+//! The crawl's page: how it stands, what it came to.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use crawl_records::{HostReport, Report};
+use maud::{Markup, html};
+
+use super::frame::Frame;
+use super::numbers::{duration, grouped, moment, octets};
+use super::results::place;
+use crate::control::message::{HostWork, PhaseName, State};
+use crate::serve::app::App;
+use crate::serve::guard::Controls;
+use crate::serve::live::Moment;
+
+/// Hosts of the report that the page lists, those with most requests first.
+const HOSTS_LISTED: usize = 200;
+/// Rows of each other table.
+const ROWS_LISTED: usize = 50;
+
+/// The page; `moment` is none where the crawl could not be asked.
+pub(super) fn page(
+    app: &App,
+    report: &Report,
+    moment: Option<&Moment>,
+    controls: Controls,
+) -> Markup {
+    let title = match report.crawl.seeds.first() {
+        Some(seed) => format!("Crawl of {}", place(seed)),
+        None => "Crawl".to_owned(),
+    };
+    let state = moment.and_then(|moment| moment.state.as_ref());
+    Frame::new(app, &title).script("crawl.js").page(html! {
+        a.skip href="#report" { "Skip to the report" }
+        header.top.wide {
+            h1 { (title) }
+            p #phase .pill role="status" data-phase=[state.map(|state| phase(state).0)] {
+                (state.map_or("No crawl runs", |state| phase(state).1))
+            }
+            a href="/" { "Search" }
+        }
+        main.wide {
+            (live(state, controls))
+            section #report aria-label="Report" tabindex="-1" { (summary(report)) }
+        }
+    })
+}
+
+/// What the phase is called in the style sheet and on the page. `page/crawl.js` has the same.
+fn phase(state: &State) -> (&'static str, &'static str) {
+    match state.phase {
+        PhaseName::Crawling => ("crawling", "Crawling"),
+        PhaseName::Paused => ("paused", "Paused"),
+        PhaseName::Draining => ("draining", "Ending"),
+        PhaseName::Writing => ("writing", "Writing the report"),
+        PhaseName::Waiting => ("waiting", "Waiting for the next round"),
+    }
+}
+
+/// The part that `page/crawl.js` keeps up to date.
+fn live(state: Option<&State>, controls: Controls) -> Markup {
+    let number = |of: fn(&State) -> u64| state.map_or_else(String::new, |state| grouped(of(state)));
+    html! {
+        section #live aria-label="The crawl that runs" hidden[state.is_none()] {
+            dl.tiles {
+                (tile("Pages", "pages", &number(|state| state.pages)))
+                (tile("Failed", "failed", &number(|state| state.failed)))
+                (tile("Not asked for", "barred", &number(|state| state.barred)))
+                (tile("Waiting", "waiting", &number(|state| state.waiting)))
+                (tile("Under way", "in_flight", &number(|state| u64::from(state.in_flight))))
+                (tile("Pages a second", "pages_per_second",
+                    &state.map_or_else(String::new, |state| format!("{:.1}", state.pages_per_second))))
+                (tile("Received", "octets",
+                    &state.map_or_else(String::new, |state| octets(state.octets))))
+                (tile("Running for", "elapsed_ms",
+                    &state.map_or_else(String::new, |state| duration(state.elapsed_ms))))
+            }
+            (steering(controls))
+            div.two {
+                div {
+                    h2 #hosts-name { "Hosts with work" }
+                    div.scroll tabindex="0" role="region" aria-labelledby="hosts-name" {
+                        (hosts(state.map_or(&[], |state| &state.hosts)))
+                    }
+                }
+                div {
+                    h2 #latest-name { "Latest pages" }
+                    ol #latest .latest aria-labelledby="latest-name" {
+                        @for page in state.map_or(&[][..], |state| &state.latest) {
+                            li {
+                                span.status { (page.status.map_or_else(|| "–".to_owned(), |status| status.to_string())) }
+                                bdi { (page.url) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn hosts(hosts: &[HostWork]) -> Markup {
+    html! {
+        table {
+            thead {
+                tr {
+                    th scope="col" { "Host" }
+                    th.n scope="col" { "Waiting" }
+                    th.n scope="col" { "Gap" }
+                    th.n scope="col" { "Next in" }
+                    th.act scope="col" { span.hidden { "Park" } }
+                }
+            }
+            tbody #hosts {
+                @for host in hosts {
+                    tr {
+                        th scope="row" { bdi { (host.host) } }
+                        td.n { (grouped(host.waiting)) }
+                        td.n { (duration(host.gap_ms)) }
+                        td.n { (next(host)) }
+                        td.act {}
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn next(host: &HostWork) -> String {
+    match host.next_in_ms {
+        _ if host.parked => "parked".to_owned(),
+        Some(ms) => duration(ms),
+        None => "–".to_owned(),
+    }
+}
+
+/// Buttons and fields; the script shows them, since they do nothing without it.
+fn steering(controls: Controls) -> Markup {
+    if controls == Controls::Closed {
+        return html! {
+            p.quiet {
+                "Controlling the crawl from here needs a token: start the server with "
+                code { "--token-file FILE" } "."
+            }
+        };
+    }
+    html! {
+        form #controls .controls data-controls=(controls.name()) hidden {
+            @if controls == Controls::Token {
+                p.pair {
+                    label for="token" { "Token" }
+                    input #token type="password" autocomplete="off" spellcheck="false";
+                }
+            }
+            p.pair {
+                button type="button" data-do="pause" { "Pause" }
+                button type="button" data-do="resume" { "Resume" }
+            }
+            p.pair {
+                label for="add" { "URL to fetch" }
+                input #add type="url" placeholder="http://" autocomplete="off";
+                button type="button" data-do="add" { "Add" }
+            }
+            p.pair {
+                label for="delay" { "Gap between requests" }
+                input #delay .short type="text" placeholder="2s" autocomplete="off" spellcheck="false";
+                label for="delay-host" { "to host" }
+                input #delay-host type="text" placeholder="all hosts" autocomplete="off"
+                    spellcheck="false" list="host-names";
+                datalist #host-names {}
+                button type="button" data-do="delay" { "Set" }
+            }
+            p.pair #parked hidden {}
+            p #told .quiet role="status" {}
+        }
+    }
+}
+
+fn summary(report: &Report) -> Markup {
+    let requests = &report.requests;
+    let count = requests.first_start_ms.zip(requests.last_end_ms);
+    let ended = requests
+        .last_end_ms
+        .and_then(|ms| moment(i64::try_from(ms / 1000).ok()?));
+    html! {
+        h2 { "Report" }
+        dl.tiles {
+            (tile("Pages", "", &grouped(report.pages.total)))
+            (tile("Failed", "", &grouped(report.pages.failed)))
+            (tile("Excluded", "", &grouped(report.excluded.total)))
+            (tile("Requests", "", &grouped(requests.total)))
+            (tile("Received", "", &octets(report.pages.bytes)))
+            @if let Some((first, last)) = count {
+                (tile("From first to last", "", &duration(last.saturating_sub(first))))
+            }
+            (tile("Gaps cut short", "", &grouped(requests.short_gaps)))
+            (tile("Waits cut short", "", &grouped(requests.short_waits)))
+        }
+        p.quiet {
+            @if let Some(ended) = ended { "Last request: " (ended) ". " }
+            "For programs: " code { "crawl report DIR --json" } "."
+        }
+        @for flaw in &report.flaws {
+            p.flaw { strong { "Flaw: " } (flaw) }
+        }
+        div.tables {
+            (table("Outcomes", &report.pages.by_outcome))
+            (table("Statuses", &report.pages.by_status))
+            (table("Types", &report.pages.by_type))
+            (table("Depths", &report.pages.by_depth))
+            @if report.pages.rounds.len() > 1 { (table("Rounds", &report.pages.rounds)) }
+            (table("Excluded", &report.excluded.by_reason))
+            (table("Requests", &requests.by_purpose))
+            (table("No answer", &requests.by_failure))
+        }
+        @if !report.excluded.put_aside.is_empty() {
+            div.tables.one { (table("Put aside, with the evidence", &report.excluded.put_aside)) }
+        }
+        (reported_hosts(&report.hosts))
+    }
+}
+
+fn tile(name: &str, live: &str, value: &str) -> Markup {
+    let live = (!live.is_empty()).then_some(live);
+    html! {
+        div.tile { dt { (name) } dd data-live=[live] { (value) } }
+    }
+}
+
+fn table<K: Display, V: Display>(name: &str, counts: &BTreeMap<K, V>) -> Markup {
+    if counts.is_empty() {
+        return html! {};
+    }
+    html! {
+        div.card {
+            table {
+                caption { (name) }
+                tbody {
+                    @for (name, count) in counts.iter().take(ROWS_LISTED) {
+                        tr { th scope="row" { (name) } td.n { (number(&count.to_string())) } }
+                    }
+                    @if counts.len() > ROWS_LISTED {
+                        tr { td colspan="2" { "and " (counts.len() - ROWS_LISTED) " more" } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A number with its digits in groups; other text as it is.
+fn number(text: &str) -> String {
+    text.parse().map_or_else(|_| text.to_owned(), grouped)
+}
+
+fn reported_hosts(hosts: &[HostReport]) -> Markup {
+    let mut hosts: Vec<&HostReport> = hosts.iter().collect();
+    hosts.sort_by_key(|host| std::cmp::Reverse(host.requests));
+    html! {
+        h2 #all-hosts { "Hosts" }
+        div.scroll tabindex="0" role="region" aria-labelledby="all-hosts" {
+            table {
+                thead {
+                    tr {
+                        th scope="col" { "Host" }
+                        @for name in ["Pages", "Failed", "Received", "Requests", "Excluded", "Least gap", "Asked for"] {
+                            th.n scope="col" { (name) }
+                        }
+                    }
+                }
+                tbody {
+                    @for host in hosts.iter().take(HOSTS_LISTED) {
+                        tr {
+                            th scope="row" { bdi { (host.host) } }
+                            td.n { (grouped(host.pages)) }
+                            td.n { (grouped(host.failed)) }
+                            td.n { (octets(host.bytes)) }
+                            td.n { (grouped(host.requests)) }
+                            td.n { (grouped(host.excluded)) }
+                            td.n { (host.gaps.least_seen_ms.map_or_else(|| "–".to_owned(), duration)) }
+                            td.n { (host.gaps.asked_then_ms.map_or_else(|| "–".to_owned(), duration)) }
+                        }
+                    }
+                }
+            }
+        }
+        @if hosts.len() > HOSTS_LISTED {
+            p.quiet { "And " (hosts.len() - HOSTS_LISTED) " more hosts." }
+        }
+    }
+}

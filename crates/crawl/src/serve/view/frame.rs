@@ -1,0 +1,52 @@
+//! What all pages have: head, style, the way to the content.
+
+use maud::{DOCTYPE, Markup, html};
+
+use crate::serve::app::App;
+
+/// A page to be filled.
+pub(super) struct Frame<'a> {
+    app: &'a App,
+    title: &'a str,
+    script: Option<&'static str>,
+}
+
+impl<'a> Frame<'a> {
+    pub(super) fn new(app: &'a App, title: &'a str) -> Frame<'a> {
+        Frame {
+            app,
+            title,
+            script: None,
+        }
+    }
+
+    /// The same with a script, one of the assets.
+    pub(super) fn script(self, name: &'static str) -> Frame<'a> {
+        Frame {
+            script: Some(name),
+            ..self
+        }
+    }
+
+    /// The page with this body.
+    pub(super) fn page(&self, body: Markup) -> Markup {
+        let assets = &self.app.assets;
+        html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    title { (self.title) }
+                    link rel="icon" href=(assets.path("icon.svg")) type="image/svg+xml";
+                    link rel="stylesheet" href=(assets.path("page.css"));
+                    @if let Some(script) = self.script {
+                        script src=(assets.path(script)) defer {}
+                    }
+                }
+                body { (body) }
+            }
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! Results of a search. `page/results.js` makes the same elements from the same answer, and
+//! the tests in the browser hold them against each other.
+
+use crawl_index::{Answer, Hit, Part};
+use data_encoding::HEXUPPER_PERMISSIVE;
+use maud::{Markup, html};
+
+use super::numbers::{counted, day};
+use crate::serve::asked::{Asked, RANKED_MOST};
+
+/// What stands where the results are.
+pub(super) fn results(asked: &Asked, answer: &Answer) -> Markup {
+    html! {
+        @if let Some(meant) = &answer.did_you_mean {
+            p.meant {
+                "Nothing fits “" (asked.query) "”. These are the results for "
+                a href=(link(meant, 1, false)) { (meant) } "."
+            }
+        }
+        @if answer.results.is_empty() {
+            (nothing())
+        } @else {
+            ol.hits start=(asked.offset + 1) {
+                @for hit in &answer.results { (item(hit)) }
+            }
+            (pages(asked, answer.total))
+        }
+    }
+}
+
+/// How many results there are, in words.
+pub(super) fn status(asked: &Asked, answer: &Answer) -> String {
+    let query = answer.did_you_mean.as_ref().unwrap_or(&asked.query);
+    let (first, last) = (asked.offset + 1, asked.offset + answer.results.len());
+    match answer.total {
+        0 => format!("No results for “{query}”"),
+        _ if answer.results.is_empty() => format!("No further results for “{query}”"),
+        1 => format!("1 result for “{query}”"),
+        total if last >= total && first == 1 => format!("{} results for “{query}”", counted(total)),
+        total => format!(
+            "Results {} to {} of {} for “{query}”",
+            counted(first),
+            counted(last),
+            counted(total)
+        ),
+    }
+}
+
+fn nothing() -> Markup {
+    html! {
+        div.nothing {
+            p { "Try fewer or other words, or check their spelling." }
+            (tips())
+        }
+    }
+}
+
+/// What a query may hold.
+pub(super) fn tips() -> Markup {
+    html! {
+        ul.tips {
+            li { code { "\"exact words\"" } " finds them side by side" }
+            li { code { "-word" } " leaves out pages with it" }
+            li { code { "title:word" } " looks in titles only" }
+            li { code { "site:host" } " looks on one host only" }
+        }
+    }
+}
+
+fn item(hit: &Hit) -> Markup {
+    let language = hit.language.as_deref().filter(|name| is_language(name));
+    html! {
+        li.hit {
+            p.where { bdi { (place(&hit.url)) } }
+            h3 lang=[language] dir="auto" {
+                @if is_web(&hit.url) {
+                    a href=(hit.url) { (marked(&hit.title_parts)) }
+                } @else {
+                    (marked(&hit.title_parts))
+                }
+            }
+            @if !hit.excerpt_parts.is_empty() {
+                p.excerpt lang=[language] dir="auto" { (marked(&hit.excerpt_parts)) }
+            }
+            @if let Some(more) = more(hit, language) { (more) }
+        }
+    }
+}
+
+/// The section and the date, where there are any.
+fn more(hit: &Hit, language: Option<&str>) -> Option<Markup> {
+    let section = hit.section.as_ref();
+    let section = section.filter(|section| is_web(&section.url) && !section.heading.is_empty());
+    let day = hit.modified.and_then(day);
+    if section.is_none() && day.is_none() {
+        return None;
+    }
+    Some(html! {
+        p.more {
+            @if let Some(section) = section {
+                a.section href=(section.url) lang=[language] dir="auto" { (section.heading) }
+            }
+            @if let Some((machine, person)) = day {
+                time datetime=(machine) { (person) }
+            }
+        }
+    })
+}
+
+fn marked(parts: &[Part]) -> Markup {
+    html! {
+        @for part in parts {
+            @if part.is_match { mark { (part.text) } } @else { (part.text) }
+        }
+    }
+}
+
+fn pages(asked: &Asked, total: usize) -> Markup {
+    let limit = asked.limit.max(1);
+    let page = asked.offset / limit + 1;
+    let last = total.min(RANKED_MOST).div_ceil(limit);
+    if last < 2 {
+        return html! {};
+    }
+    let to = |page| link(&asked.query, page, asked.partial);
+    html! {
+        nav.pages aria-label="Pages of results" {
+            @if page > 1 { a rel="prev" href=(to(page - 1)) { "Previous" } }
+            span { "Page " (counted(page)) " of " (counted(last)) }
+            @if page < last { a rel="next" href=(to(page + 1)) { "Next" } }
+        }
+    }
+}
+
+/// The address of a page of results.
+fn link(query: &str, page: usize, partial: bool) -> String {
+    let mut link = format!("/?q={}", encoded(query));
+    if page > 1 {
+        link += &format!("&page={page}");
+    }
+    if partial {
+        link += "&partial=true";
+    }
+    link
+}
+
+/// As JavaScript's `encodeURIComponent` has it.
+fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for octet in text.bytes() {
+        match octet {
+            b'A'..=b'Z'
+            | b'a'..=b'z'
+            | b'0'..=b'9'
+            | b'-'
+            | b'_'
+            | b'.'
+            | b'!'
+            | b'~'
+            | b'*'
+            | b'\''
+            | b'('
+            | b')' => out.push(char::from(octet)),
+            octet => out += &format!("%{octet:02X}"),
+        }
+    }
+    out
+}
+
+/// `https://example.org/a/b?q` as `example.org › a › b?q`.
+pub(super) fn place(url: &str) -> String {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let pieces = rest.split('/').filter(|piece| !piece.is_empty());
+    let pieces: Vec<String> = pieces.map(readable).collect();
+    pieces.join(" › ")
+}
+
+/// A piece of a path without percent-encoding, unless that hides something.
+fn readable(piece: &str) -> String {
+    match decoded(piece) {
+        Some(text) if !text.chars().any(hides) => text,
+        _ => piece.to_owned(),
+    }
+}
+
+fn decoded(piece: &str) -> Option<String> {
+    let mut parts = piece.split('%');
+    let mut octets = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (code, rest) = part.as_bytes().split_at_checked(2)?;
+        octets.extend(HEXUPPER_PERMISSIVE.decode(code).ok()?);
+        octets.extend(rest);
+    }
+    String::from_utf8(octets).ok()
+}
+
+/// White space, controls, and what changes the direction of a text.
+fn hides(c: char) -> bool {
+    matches!(c, '\0'..=' ' | '\u{7f}'..='\u{a0}' | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202f}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// Only what a browser fetches is a link: never `javascript:`.
+fn is_web(url: &str) -> bool {
+    url.starts_with("https://") || url.starts_with("http://")
+}
+
+fn is_language(name: &str) -> bool {
+    (2..=3).contains(&name.len()) && name.bytes().all(|octet| octet.is_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_index::{Answer, Hit, Part, Section};
+    use expect_test::{Expect, expect};
+
+    use super::{link, place, results, status};
+    use crate::serve::asked::Asked;
+
+    fn hit() -> Hit {
+        Hit {
+            url: "http://e.example/a/<b>".to_owned(),
+            title_parts: vec![
+                Part {
+                    text: "<script>".to_owned(),
+                    is_match: false,
+                },
+                Part {
+                    text: "a&b".to_owned(),
+                    is_match: true,
+                },
+            ],
+            excerpt_parts: vec![Part {
+                text: "\"x\"".to_owned(),
+                is_match: false,
+            }],
+            section: Some(Section {
+                heading: "H".to_owned(),
+                url: "http://e.example/a#h".to_owned(),
+            }),
+            language: Some("de".to_owned()),
+            modified: Some(0),
+            ..Hit::default()
+        }
+    }
+
+    fn asked() -> Asked {
+        Asked {
+            query: "a&b \"c\"".to_owned(),
+            limit: 10,
+            offset: 10,
+            partial: true,
+        }
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "an expectation is used once")]
+    fn check(answer: &Answer, expect: Expect) {
+        let markup = results(&asked(), answer).into_string();
+        let markup = markup.replace("><", ">\n<");
+        expect.assert_eq(&format!("{}\n{markup}\n", status(&asked(), answer)));
+    }
+
+    #[test]
+    fn ours_whatever_a_page_says_is_escaped() {
+        let answer = Answer {
+            total: 31,
+            results: vec![hit()],
+            ..Answer::default()
+        };
+        check(
+            &answer,
+            expect![[r#"
+            Results 11 to 11 of 31 for “a&b "c"”
+            <ol class="hits" start="11">
+            <li class="hit">
+            <p class="where">
+            <bdi>e.example › a › &lt;b&gt;</bdi>
+            </p>
+            <h3 lang="de" dir="auto">
+            <a href="http://e.example/a/&lt;b&gt;">&lt;script&gt;<mark>a&amp;b</mark>
+            </a>
+            </h3>
+            <p class="excerpt" lang="de" dir="auto">&quot;x&quot;</p>
+            <p class="more">
+            <a class="section" href="http://e.example/a#h" lang="de" dir="auto">H</a>
+            <time datetime="1970-01-01">1 Jan 1970</time>
+            </p>
+            </li>
+            </ol>
+            <nav class="pages" aria-label="Pages of results">
+            <a rel="prev" href="/?q=a%26b%20%22c%22&amp;partial=true">Previous</a>
+            <span>Page 2 of 4</span>
+            <a rel="next" href="/?q=a%26b%20%22c%22&amp;page=3&amp;partial=true">Next</a>
+            </nav>
+        "#]],
+        );
+    }
+
+    #[test]
+    fn ours_nothing_found_and_something_meant() {
+        check(
+            &Answer::default(),
+            expect![[r#"
+            No results for “a&b "c"”
+            <div class="nothing">
+            <p>Try fewer or other words, or check their spelling.</p>
+            <ul class="tips">
+            <li>
+            <code>&quot;exact words&quot;</code> finds them side by side</li>
+            <li>
+            <code>-word</code> leaves out pages with it</li>
+            <li>
+            <code>title:word</code> looks in titles only</li>
+            <li>
+            <code>site:host</code> looks on one host only</li>
+            </ul>
+            </div>
+        "#]],
+        );
+        let answer = Answer {
+            total: 1,
+            results: vec![Hit {
+                url: "javascript:alert(1)".to_owned(),
+                language: Some("\"><b".to_owned()),
+                ..Hit::default()
+            }],
+            did_you_mean: Some("<i>".to_owned()),
+            ..Answer::default()
+        };
+        check(
+            &answer,
+            expect![[r#"
+            1 result for “<i>”
+            <p class="meant">Nothing fits “a&amp;b &quot;c&quot;”. These are the results for <a href="/?q=%3Ci%3E">&lt;i&gt;</a>.</p>
+            <ol class="hits" start="11">
+            <li class="hit">
+            <p class="where">
+            <bdi>javascript:alert(1)</bdi>
+            </p>
+            <h3 dir="auto">
+            </h3>
+            </li>
+            </ol>
+        "#]],
+        );
+    }
+
+    #[test]
+    fn ours_a_place_is_readable_and_hides_nothing() {
+        let places = [
+            "https://e.example/",
+            "https://e.example:8080/a//b?q=1/2",
+            "https://e.example/gr%C3%BCn/%e6%bc%a2",
+            "https://e.example/%E2%80%AE/%20/%zz/%ff/%",
+        ]
+        .map(place);
+        expect![[r#"
+            [
+                "e.example",
+                "e.example:8080 › a › b?q=1 › 2",
+                "e.example › grün › 漢",
+                "e.example › %E2%80%AE › %20 › %zz › %ff › %",
+            ]
+        "#]]
+        .assert_debug_eq(&places);
+    }
+
+    #[test]
+    fn ours_a_link_holds_the_query_whole() {
+        assert_eq!(link("a&b=c d+é", 1, false), "/?q=a%26b%3Dc%20d%2B%C3%A9");
+        assert_eq!(link("a", 3, true), "/?q=a&page=3&partial=true");
+    }
+}

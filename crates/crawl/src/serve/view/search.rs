@@ -1,0 +1,79 @@
+//! The search page.
+
+use crawl_index::{Answer, Stats};
+use maud::{Markup, html};
+
+use super::frame::Frame;
+use super::numbers::{day, plural};
+use super::results::{results, status, tips};
+use crate::serve::app::App;
+use crate::serve::asked::{Asked, QUERY_MOST};
+
+/// The page, with an answer where something was asked.
+pub(super) fn page(
+    app: &App,
+    title: &str,
+    stats: &Stats,
+    answered: Option<(&Asked, &Answer)>,
+) -> Markup {
+    let query = answered.map_or("", |(asked, _)| asked.query.as_str());
+    let named = match query {
+        "" => title.to_owned(),
+        query => format!("{query} · {title}"),
+    };
+    Frame::new(app, &named).script("search.js").page(html! {
+        a.skip href="#answer" { "Skip to the results" }
+        header.top { h1 { a href="/" { (title) } } }
+        main.narrow {
+            (form(query, title))
+            p #status .quiet role="status" {
+                @if let Some((asked, answer)) = answered { (status(asked, answer)) }
+            }
+            section #answer aria-label="Results" tabindex="-1" data-title=(title) {
+                @match answered {
+                    Some((asked, answer)) => (results(asked, answer)),
+                    None => (welcome()),
+                }
+            }
+        }
+        (footer(stats))
+    })
+}
+
+fn form(query: &str, title: &str) -> Markup {
+    html! {
+        form #search .search role="search" action="/" method="get" autocomplete="off" {
+            label.hidden for="q" { (title) }
+            div.field {
+                input #q type="search" name="q" value=(query) maxlength=(QUERY_MOST)
+                    placeholder="Search" autocapitalize="none" spellcheck="false"
+                    enterkeyhint="search" aria-controls="answer" autofocus[query.is_empty()];
+                kbd title="Press / to search" { "/" }
+            }
+            button type="submit" { "Search" }
+        }
+    }
+}
+
+/// What stands where results will be.
+fn welcome() -> Markup {
+    html! {
+        div.welcome {
+            h2 { "To narrow it down" }
+            (tips())
+        }
+    }
+}
+
+fn footer(stats: &Stats) -> Markup {
+    html! {
+        footer.foot {
+            p {
+                (plural(stats.pages, "page", "pages"))
+                @if let Some((machine, person)) = stats.fetched_at.and_then(day) {
+                    ", last visited " time datetime=(machine) { (person) }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+"""The snippet on a page of another origin."""
+
+from playwright.sync_api import expect
+
+import reading
+
+
+def start(look, path, host="site", **options):
+    page = look.page(**options)
+    page.goto(look.told[host] + path)
+    # Playwright looks into open shadow roots.
+    return page, page.get_by_role("searchbox")
+
+
+def panel_ground(page):
+    return page.locator(".panel").evaluate("(node) => getComputedStyle(node).backgroundColor")
+
+
+def check_results_show_on_another_site(look):
+    page, field = start(look, "/embedded")
+    expect(field).to_have_attribute("placeholder", "Search the site")
+    expect(field).to_have_attribute("aria-expanded", "false")
+    field.press_sequentially("befor", delay=20)
+    expect(page.get_by_role("status")).to_have_text("1 result for “befor”")
+    expect(field).to_have_attribute("aria-expanded", "true")
+    region = page.get_by_role("region", name="Results")
+    expect(region.locator("mark").first).to_be_visible()
+    region.get_by_role("link", name="How rules are read").click()
+    expect(page).to_have_url(look.told["site"] + "/rules")
+
+
+def check_styles_of_neither_reach_the_other(look):
+    page, field = start(look, "/embedded")
+    field.fill("lantern")
+    expect(page.locator(".hit").first).to_be_visible()
+    style = "(node, name) => getComputedStyle(node)[name]"
+    assert field.evaluate(style, "borderTopWidth") == "1px"
+    assert page.locator(".hit h3").first.evaluate(style, "color") != "rgb(1, 2, 3)"
+    own = page.locator("h3", has_text="Its own heading")
+    assert own.evaluate(style, "color") == "rgb(1, 2, 3)"
+    assert page.evaluate("document.adoptedStyleSheets.length") == 0
+
+
+def check_keys_reach_everything(look):
+    page, field = start(look, "/embedded")
+    page.locator("h1").click()
+    page.keyboard.press("/")
+    expect(field).to_be_focused()
+    expect(field).to_have_value("")
+    page.keyboard.type("lantern")
+    links = page.locator(".hit h3 a")
+    expect(links).to_have_count(6)
+    page.keyboard.press("ArrowDown")
+    expect(links.nth(0)).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(links.nth(1)).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(field).to_be_focused()
+    expect(page.locator(".panel")).to_be_hidden()
+    expect(field).to_have_value("lantern")
+    page.keyboard.press("ArrowDown")
+    expect(links.nth(0)).to_be_focused()
+    page.locator("h1").click()
+    expect(page.locator(".panel")).to_be_hidden()
+    field.focus()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    expect(field).to_have_value("")
+
+
+def check_all_results_are_a_link_away(look):
+    page, field = start(look, "/embedded")
+    field.fill("lantern")
+    page.get_by_role("link", name="All 30 results").click()
+    expect(page.locator("#status")).to_have_text("Results 1 to 10 of 30 for “lantern”")
+    assert page.url.startswith(look.told["search"])
+
+
+def check_a_strict_policy_does_not_hinder_it(look):
+    page, field = start(look, "/strict")
+    field.fill("lantern")
+    expect(page.locator(".hit")).to_have_count(3)
+    assert page.locator(".panel").evaluate("(node) => getComputedStyle(node).position") == "absolute"
+
+
+def check_it_is_as_light_or_dark_as_the_page(look):
+    page, field = start(look, "/embedded", color_scheme="dark")
+    field.fill("secret")
+    expect(page.locator(".hit")).to_have_count(1)
+    light = panel_ground(page)
+    assert light == "rgb(255, 255, 255)", "a page that says nothing is light"
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    expect(page.locator(".panel")).to_have_css("background-color", "rgb(29, 31, 37)")
+    found = page.evaluate(reading.CONTRAST, "#here > div")
+    assert found["seen"] > 3 and not found["faults"], found
+    page.evaluate("delete document.documentElement.dataset.theme")
+    expect(page.locator(".panel")).to_have_css("background-color", light)
+    found = page.evaluate(reading.CONTRAST, "#here > div")
+    assert found["seen"] > 3 and not found["faults"], found
+    page, field = start(look, "/dark")
+    field.fill("secret")
+    expect(page.locator(".panel")).to_have_css("background-color", "rgb(29, 31, 37)")
+
+
+def check_a_site_that_was_not_named_reads_nothing(look):
+    # The browser says on the console that it kept the answer back.
+    page, field = start(look, "/embedded", host="other", watched=False)
+    field.fill("secret")
+    expect(page.get_by_role("alert")).to_contain_text("can't be reached")
+    expect(page.locator(".hit")).to_have_count(0)

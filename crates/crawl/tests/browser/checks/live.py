@@ -1,0 +1,78 @@
+"""The crawl's page: its report, the crawl that runs, commands."""
+
+from playwright.sync_api import expect
+
+
+def check_the_report_needs_no_script(look):
+    page = look.page(java_script_enabled=False)
+    page.goto(look.told["search"] + "/crawl")
+    expect(page.get_by_role("heading", name="Report")).to_be_visible()
+    expect(page.get_by_role("table", name="Statuses")).to_contain_text("404")
+    expect(page.locator("#live")).to_be_hidden()
+    page.goto(look.told["live"] + "/crawl")
+    expect(page.locator("#live")).to_be_visible()
+    expect(page.locator("#controls")).to_be_hidden()
+
+
+def number(page, name):
+    return int(page.locator(f"[data-live={name}]").inner_text().replace(",", ""))
+
+
+def check_a_crawl_is_followed_and_controlled(look):
+    page = look.page()
+    page.goto(look.told["live"] + "/crawl")
+    phase = page.locator("#phase")
+    expect(phase).to_have_text("Crawling")
+    first = number(page, "pages")
+    page.wait_for_function(
+        "(first) => Number(document.querySelector('[data-live=pages]').textContent.replace(',', '')) > first", arg=first
+    )
+    expect(page.locator("#latest li").first).to_be_visible()
+    host = look.told["crawled_host"]
+    expect(page.locator("#hosts")).to_contain_text(host)
+    told = page.locator("#told")
+    what_is_refused_is_said(look)
+
+    page.get_by_label("Token").fill(look.told["token"])
+    page.get_by_role("button", name="Pause").click()
+    expect(phase).to_have_text("Paused")
+    expect(told).to_have_text("Paused: nothing further is asked for.")
+
+    page.get_by_label("URL to fetch").fill(look.told["crawled"])
+    page.keyboard.press("Enter")
+    expect(told).to_have_text("Added " + look.told["crawled"])
+    expect(page.get_by_label("URL to fetch")).to_have_value("")
+
+    page.get_by_label("Gap between requests").fill("0s")
+    page.get_by_role("button", name="Set").click()
+    expect(told).to_have_text("The gap is 0s for all hosts.")
+
+    page.get_by_role("button", name=f"Park {host}", exact=True).click()
+    back = page.get_by_role("button", name=f"Take {host} back")
+    expect(back).to_be_visible()
+    back.click()
+    expect(back).to_be_hidden()
+
+    page.get_by_role("button", name="Resume").click()
+    expect(told).to_have_text("Going on.")
+    expect(phase).to_have_text("No crawl runs")
+    expect(page.locator("#live")).to_be_hidden()
+    page.reload()
+    expect(page.get_by_role("table", name="Requests")).to_contain_text("page")
+
+
+def what_is_refused_is_said(look):
+    """On a page of its own: the console tells of each refusal too."""
+    page = look.page(watched=False)
+    page.goto(look.told["live"] + "/crawl")
+    told = page.locator("#told")
+    page.get_by_role("button", name="Pause").click()
+    expect(told).to_contain_text("controlling the crawl needs a token")
+    page.get_by_label("Token").fill("a wrong one")
+    page.get_by_role("button", name="Pause").click()
+    expect(told).to_contain_text("the token is wrong")
+    page.get_by_label("Token").fill(look.told["token"])
+    page.get_by_label("URL to fetch").fill("nonsense")
+    page.keyboard.press("Enter")
+    expect(told).to_contain_text("unusable URL")
+    expect(page.locator("#phase")).to_have_text("Crawling")

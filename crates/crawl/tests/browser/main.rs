@@ -1,0 +1,160 @@
+//! The pages in a browser: a server, a site that embeds the search, a crawl that runs, and the
+//! checks in `checks/`, which drive Chromium by Playwright.
+//!
+//! What they need is named by variables, which `cargo xtask test --step browser` sets:
+//! `CRAWL_PYTHON_BIN` (with playwright), `CRAWL_CHROMIUM`, `CRAWL_CHROMIUM_LIBRARIES`,
+//! `CRAWL_CHROMIUM_FONTS`.
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+#[expect(dead_code, reason = "the tests without a browser ask more of it")]
+#[path = "../serve/server.rs"]
+mod server;
+#[expect(dead_code, reason = "the tests without a browser ask more of it")]
+#[path = "../serve/site.rs"]
+mod site;
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crawl_testweb::{Answer, Mix, TestWeb};
+use serde_json::json;
+
+use server::{Server, program};
+use site::Site;
+
+const TOKEN: &str = "a-token-of-the-tests";
+
+/// The path that a variable names.
+fn named(variable: &str) -> PathBuf {
+    std::env::var_os(variable)
+        .unwrap_or_else(|| panic!("{variable} is not set: cargo xtask test --step browser sets it"))
+        .into()
+}
+
+/// A process that ends with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn pages_do_in_a_browser_what_they_promise() {
+    // What the results lead to, and the sites that embed the search.
+    let web = TestWeb::builder()
+        .hosts(2)
+        .pages(1)
+        .mix(Mix::plain())
+        .sitemap(false)
+        .start();
+    let origin = |host| web.url(host, "").trim_end_matches('/').to_owned();
+    let site = Site::new(&origin(0));
+    let search = Server::start(
+        site.path(),
+        &["--rate", "1000", "--allow-origin", &origin(0)],
+    );
+    let snippet = format!("http://{}", search.address);
+    serve_pages(&web, &snippet);
+
+    // A crawl that is followed and controlled.
+    let busy = TestWeb::builder().seed(5).pages(400).start();
+    let crawled = Site::empty();
+    let _crawl = start_crawl(&crawled, &busy);
+    crawled.write("token", TOKEN);
+    crawled.index("http://site.example");
+    let live = Server::start(
+        crawled.path(),
+        &[
+            "--rate",
+            "1000",
+            "--token-file",
+            "token",
+            "--title",
+            "Find it",
+        ],
+    );
+    let told = json!({
+        "search": snippet,
+        "site": origin(0),
+        "other": origin(1),
+        "live": format!("http://{}", live.address),
+        "token": TOKEN,
+        "crawled": busy.url(0, "/added-by-hand"),
+        "crawled_host": busy.authority(0),
+    });
+    let checks = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/checks");
+    let ended = Command::new(named("CRAWL_PYTHON_BIN").join("python"))
+        .arg(checks.join("run.py"))
+        .env("CRAWL_TOLD", told.to_string())
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .stdin(Stdio::null())
+        .status();
+    assert!(
+        ended.unwrap().success(),
+        "a check failed: its name stands above"
+    );
+    let log = busy.log();
+    assert!(log.iter().any(|entry| entry.path == "/added-by-hand"));
+}
+
+/// Pages that results lead to, and pages that embed the snippet.
+fn serve_pages(web: &TestWeb, snippet: &str) {
+    let title = "<!doctype html><html lang=en><title>The page itself</title><h1>Here it is</h1>";
+    web.script(0, "/rules", Answer::html(title));
+    let page = |head: &str, tag: &str| {
+        format!(
+            "<!doctype html><html lang=en><head><title>A site</title>{head}</head><body>\
+             <h1>A site of its own</h1><h3>Its own heading</h3><div id=here></div><p>Some text.</p>\
+             <script src=\"{snippet}/embed.js\" {tag} async></script></body></html>"
+        )
+    };
+    let loud =
+        "<style>input{border:7px solid red}h3{color:rgb(1,2,3)}mark{background:lime}</style>";
+    let plain = page(
+        loud,
+        "data-target=\"#here\" data-shortcut=\"/\" data-label=\"Search the site\"",
+    );
+    web.script(0, "/embedded", Answer::html(&plain));
+    web.script(1, "/embedded", Answer::html(&plain));
+    let policy = format!(
+        "default-src 'none'; script-src {snippet}; connect-src {snippet}; base-uri 'none'; \
+         require-trusted-types-for 'script'; trusted-types 'none'"
+    );
+    let strict =
+        Answer::html(&page("", "data-limit=\"3\"")).header("content-security-policy", &policy);
+    web.script(0, "/strict", strict);
+    let dark = page("<meta name=\"color-scheme\" content=\"dark\">", "");
+    web.script(0, "/dark", Answer::html(&dark));
+}
+
+/// Starts a crawl, and waits until it takes commands.
+fn start_crawl(site: &Site, web: &TestWeb) -> Running {
+    let seed = web.url(0, "/");
+    let args = [
+        "--seed",
+        &seed,
+        "--output",
+        ".",
+        "--delay",
+        "500ms",
+        "--delay-factor",
+        "0",
+        "--progress",
+        "off",
+        "-v",
+    ];
+    let mut child = program(site.path(), &args).spawn().unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("takes commands") {
+        line.clear();
+        assert_ne!(stderr.read_line(&mut line).unwrap(), 0, "it ended before");
+    }
+    // What it says later is read, so that it never waits to say it.
+    std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
+    Running(child)
+}

@@ -1,0 +1,179 @@
+//! The JSON API: answers and refusals.
+
+use expect_test::expect;
+use serde_json::json;
+
+use crate::server::Server;
+use crate::site::{PAGES, Site};
+
+const ORIGIN: &str = "http://site.example";
+
+#[test]
+fn a_query_finds_pages_with_marked_words() {
+    let site = Site::new(ORIGIN);
+    let server = Server::start(site.path(), &[]);
+    let answer = server.get("/api/search?q=unreachable+robots").json();
+    assert_eq!(
+        (&answer["query"], &answer["total"]),
+        (&json!("unreachable robots"), &json!(1))
+    );
+    let hit = &answer["results"][0];
+    assert_eq!(hit["url"], "http://site.example/rules");
+    assert_eq!(hit["language"], "en");
+    assert_eq!(hit["modified"], 1_790_000_000);
+    let parts = hit["excerpt_parts"].as_array().unwrap();
+    let marked: Vec<_> = parts.iter().filter(|part| part["match"] == true).collect();
+    assert!(!marked.is_empty(), "{hit}");
+    let joined: String = parts
+        .iter()
+        .map(|part| part["text"].as_str().unwrap())
+        .collect();
+    assert_eq!(hit["excerpt"], joined);
+}
+
+#[test]
+fn limit_offset_and_partial_are_kept() {
+    let site = Site::new(ORIGIN);
+    let server = Server::start(site.path(), &[]);
+    let answer = server.get("/api/search?q=lantern&limit=7&offset=28").json();
+    assert_eq!(answer["total"], 30);
+    assert_eq!(answer["results"].as_array().unwrap().len(), 2);
+    let whole = server.get("/api/search?q=lanter&partial=true").json();
+    assert_eq!(
+        (&whole["total"], whole.get("did_you_mean")),
+        (&json!(30), None)
+    );
+    let meant = server.get("/api/search?q=lantenr").json();
+    assert_eq!(meant["did_you_mean"], "lantern");
+    let nothing = server.get("/api/search?q=+").json();
+    assert_eq!(nothing, json!({"query": "", "total": 0, "results": []}));
+}
+
+#[test]
+fn a_page_is_given_as_far_as_it_allows() {
+    let site = Site::new(ORIGIN);
+    let server = Server::start(site.path(), &[]);
+    let page = server
+        .get("/api/page?url=HTTP://SITE.example:80/rules%23part")
+        .json();
+    assert_eq!(page["title"], "How rules are read");
+    assert_eq!(page["headings"][0]["id"], "unreachable");
+    let page = server
+        .get("/api/page?url=http://site.example/silent")
+        .json();
+    assert_eq!(
+        (&page["title"], &page["text"]),
+        (&json!("A secret garden"), &json!(""))
+    );
+}
+
+#[test]
+fn stats_count_the_index() {
+    let site = Site::new(ORIGIN);
+    let server = Server::start(site.path(), &[]);
+    let stats = server.get("/api/stats").json();
+    assert_eq!(stats["hosts"][0], json!(["site.example", PAGES]));
+    assert_eq!(stats["pages"], PAGES);
+    assert_eq!(server.get("/api/crawl").json(), json!({"running": false}));
+}
+
+#[test]
+fn a_commit_is_seen_by_the_server_that_runs() {
+    let site = Site::new(ORIGIN);
+    let server = Server::start(site.path(), &[]);
+    assert_eq!(server.get("/api/search?q=zeppelin").json()["total"], 0);
+    let mut writer = crawl_index::IndexWriter::open(&site.file("index")).unwrap();
+    let page = crawl_index::Page {
+        url: "http://site.example/z".to_owned(),
+        title: "Zeppelin".to_owned(),
+        ..crawl_index::Page::default()
+    };
+    writer.put(&page).unwrap();
+    writer.commit("more").unwrap();
+    assert_eq!(server.get("/api/search?q=zeppelin").json()["total"], 1);
+}
+
+#[test]
+fn ours_an_index_that_is_built_anew_costs_answers_for_as_long_as_that_takes() {
+    let site = Site::new(ORIGIN);
+    let server = Server::start(site.path(), &[]);
+    let ask = || server.get("/api/search?q=lantern");
+    assert_eq!(ask().status, 200);
+    crawl_index::remove(&site.file("index")).unwrap();
+    let without = ask();
+    let said = without.json();
+    // What is open may still be read; what is not is no crash.
+    assert!(without.status == 200 || said["error"] == "the search index can't be read");
+    assert!(!without.body.contains(&site.path().display().to_string()));
+    site.index(ORIGIN);
+    assert_eq!(ask().json()["total"], 30);
+    site.write("index/meta.json", "{");
+    let damaged = ask();
+    assert!(matches!(damaged.status, 200 | 500), "{damaged:?}");
+    assert_eq!(server.get("/robots.txt").status, 200);
+}
+
+#[test]
+fn ours_refusals_are_json_with_a_hint() {
+    let site = Site::new(ORIGIN);
+    let server = Server::start(site.path(), &[]);
+    let long = format!("/api/search?q={}", "a".repeat(4097));
+    let refused: String = [
+        "/api/search",
+        "/api/search?q=a%01",
+        &long,
+        "/api/search?q=a&limit=0",
+        "/api/search?q=a&limit=1000",
+        "/api/search?q=a&offset=x",
+        "/api/search?q=a&partial=2",
+        "/api/search?q=a&q=b",
+        "/api/page",
+        "/api/page?url=nonsense",
+        "/api/page?url=http://site.example/unknown",
+        "/api/page?url=http://site.example/over",
+        "/api/nothing",
+        "/api/crawl/stop",
+    ]
+    .map(|path| server.get(path).refusal())
+    .concat();
+    expect![[r#"
+        400 `q` is missing | ask `/api/search?q=WORDS`
+        400 the query holds control characters | send words in UTF-8, percent-encoded
+        400 the query has 4097 octets | at most 4096 octets are searched for
+        400 `limit=0` can't be answered | `limit` is a number from 1 to 50
+        400 `limit=1000` can't be answered | `limit` is a number from 1 to 50
+        400 `offset=x` can't be answered | `offset` is a number from 0 to 950
+        400 `partial` is neither true nor false | `partial=true` takes the last word for the beginning of one
+        400 the parameters can't be read: duplicate field `q` | give each parameter once
+        400 `url` is missing | ask `/api/page?url=URL`
+        400 `url` can't be used: not a URL: relative URL without a base | give a whole URL such as `https://example.org/page`, percent-encoded
+        404 the index holds no such page | `crawl explain DIR URL` says why a URL was not fetched
+        404 the index holds no such page | `crawl explain DIR URL` says why a URL was not fetched
+        404 there is nothing here | the search page is at `/`, the API is described at `/api/openapi.json`
+        405 this can't be asked with GET | the field `Allow` names what it can be asked with
+    "#]].assert_eq(&refused);
+}
+
+#[test]
+fn rfc9110_15_5_6_a_method_that_is_not_allowed_names_those_that_are() {
+    let site = Site::new(ORIGIN);
+    let server = Server::start(site.path(), &[]);
+    let check = |method: &str, path: &str, allowed: &str| {
+        let reply = server.ask(method, path, &[], "");
+        assert_eq!(
+            (reply.status, reply.field("allow")),
+            (405, Some(allowed)),
+            "{method} {path}"
+        );
+        assert!(
+            reply
+                .refusal()
+                .starts_with(&format!("405 this can't be asked with {method}"))
+        );
+    };
+    check("POST", "/api/search?q=a", "GET,HEAD");
+    check("DELETE", "/", "GET,HEAD");
+    check("GET", "/api/crawl/pause", "POST");
+    let head = server.ask("HEAD", "/api/stats", &[], "");
+    assert_eq!((head.status, head.body.as_str()), (200, ""));
+}

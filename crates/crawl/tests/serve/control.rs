@@ -1,0 +1,251 @@
+//! Commands: who may send them, and what becomes of them.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::Child;
+
+use crawl_testweb::TestWeb;
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use crate::server::{Server, program};
+use crate::site::Site;
+
+const ORIGIN: &str = "http://site.example";
+const TOKEN: &str = "0123456789abcdef";
+const PAUSE: &str = "/api/crawl/pause";
+
+#[test]
+fn ours_without_a_token_only_this_machine_s_own_page_commands() {
+    let site = Site::new(ORIGIN);
+    let server = Server::start(site.path(), &[]);
+    let own = format!("http://{}", server.address);
+    let post = |fields: &[(&str, &str)]| server.post(PAUSE, fields, "{}").refusal();
+    // Nobody is there to be paused: the command came through.
+    let through =
+        "409 no crawl runs here | start it with `crawl --output DIR`; it goes on where it ended\n";
+    assert_eq!(post(&[]), through);
+    assert_eq!(
+        post(&[("origin", &own), ("sec-fetch-site", "same-origin")]),
+        through
+    );
+    let refused = [
+        post(&[("origin", "http://evil.example")]),
+        post(&[("origin", "null")]),
+        post(&[("sec-fetch-site", "cross-site")]),
+        post(&[("host", "rebound.example")]),
+        post(&[("x-forwarded-for", "192.0.2.1")]),
+        server.ask("POST", PAUSE, &[], "{}").refusal(),
+        server
+            .ask("POST", PAUSE, &[("content-type", "text/plain")], "{}")
+            .refusal(),
+        server.post(PAUSE, &[], "{\"do\":\"resume\"}").refusal(),
+        server.post(PAUSE, &[], "{\"now\":true}").refusal(),
+        server.post(PAUSE, &[], "[]").refusal(),
+        server.post("/api/crawl/add", &[], "{}").refusal(),
+        server
+            .post("/api/crawl/delay", &[], "{\"delay\":\"2\"}")
+            .refusal(),
+        server.post("/api/crawl/state", &[], "{}").refusal(),
+        server.post(PAUSE, &[], &"x".repeat(20_000)).refusal(),
+    ];
+    expect![[r#"
+        403 a page of `http://evil.example` may not control the crawl | use the server's own page; a reverse proxy must pass the Host field on
+        403 a page of `null` may not control the crawl | use the server's own page; a reverse proxy must pass the Host field on
+        403 a page of another site may not control the crawl | use the server's own page; a reverse proxy must pass the Host field on
+        421 `rebound.example` is not what this server is called | it serves this machine alone; behind a reverse proxy start it with --behind-proxy
+        403 controlling the crawl needs a token, and this server has none | start `crawl serve` with --token-file FILE, or ask from the machine it runs on
+        415 the body is no JSON | send a JSON object with `Content-Type: application/json`
+        415 the body is no JSON | send a JSON object with `Content-Type: application/json`
+        400 the body names a command of its own | `/api/openapi.json` says what each command takes
+        400 `pause` can't be read: unknown field `now`, there are no fields | `/api/openapi.json` says what each command takes
+        400 the body is no JSON object: invalid type: sequence, expected a map at line 1 column 0 | `/api/openapi.json` says what each command takes
+        400 `add` can't be read: missing field `url` | `/api/openapi.json` says what each command takes
+        400 `delay` can't be read: `2` is no duration: a number needs a unit, as in `500ms`, `2s` or `1h` | `/api/openapi.json` says what each command takes
+        404 there is no such command | commands are pause, resume, add, delay, park, unpark
+        413 the body is too large | a body has at most 16384 octets
+    "#]].assert_eq(&refused.concat());
+}
+
+#[test]
+fn ours_a_body_without_a_length_is_bounded_too() {
+    let site = Site::new(ORIGIN);
+    let server = Server::start(site.path(), &[]);
+    let chunk = format!("1000\r\n{}\r\n", "x".repeat(0x1000)).repeat(6);
+    let head = format!(
+        "POST {PAUSE} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n",
+        server.address
+    );
+    let reply = server.send(&format!("{head}{chunk}0\r\n\r\n"));
+    assert!(
+        reply.refusal().starts_with("413 the body is too large"),
+        "{reply:?}"
+    );
+}
+
+#[test]
+fn ours_with_a_token_every_command_shows_it() {
+    let site = Site::new(ORIGIN);
+    site.write("token", &format!("{TOKEN}\n"));
+    let server = Server::start(site.path(), &["--token-file", "token", "--behind-proxy"]);
+    let post = |fields: &[(&str, &str)]| server.post(PAUSE, fields, "{}");
+    let host = ("host", "search.example");
+    let without = post(&[host]);
+    assert_eq!(
+        (without.status, without.field("www-authenticate")),
+        (401, Some("Bearer"))
+    );
+    let right = ("authorization", "Bearer 0123456789abcdef");
+    let refused = [
+        without.refusal(),
+        post(&[host, ("authorization", "Bearer wrong")]).refusal(),
+        post(&[host, right]).refusal(),
+        post(&[host, right, ("origin", "https://search.example")]).refusal(),
+        post(&[host, right, ("origin", "https://other.example")]).refusal(),
+    ];
+    expect![[r#"
+        401 controlling the crawl needs a token | send it as `Authorization: Bearer TOKEN`
+        401 the token is wrong | send it as `Authorization: Bearer TOKEN`
+        409 no crawl runs here | start it with `crawl --output DIR`; it goes on where it ended
+        409 no crawl runs here | start it with `crawl --output DIR`; it goes on where it ended
+        403 a page of `https://other.example` may not control the crawl | use the server's own page; a reverse proxy must pass the Host field on
+    "#]].assert_eq(&refused.concat());
+    let page = server.get_with("/crawl", &[host]).body;
+    assert!(
+        page.contains("data-controls=\"token\"") && page.contains("id=\"token\""),
+        "{page}"
+    );
+}
+
+#[test]
+fn ours_behind_a_proxy_without_a_token_nobody_commands() {
+    let site = Site::new(ORIGIN);
+    let server = Server::start(site.path(), &["--behind-proxy"]);
+    let reply = server.post(PAUSE, &[], "{}").refusal();
+    assert!(
+        reply.starts_with("403 controlling the crawl needs a token"),
+        "{reply}"
+    );
+    let page = server
+        .get_with("/crawl", &[("host", "search.example")])
+        .body;
+    assert!(
+        !page.contains("id=\"controls\"") && page.contains("--token-file"),
+        "{page}"
+    );
+}
+
+/// A crawl that runs in the site's directory until it is told otherwise.
+struct Running(Child);
+
+impl Running {
+    fn start(site: &Site, web: &TestWeb) -> Running {
+        let seed = web.url(0, "/");
+        let args = [
+            "--seed",
+            &seed,
+            "--output",
+            ".",
+            "--delay",
+            "50ms",
+            "--delay-factor",
+            "0",
+            "--progress",
+            "off",
+            "-v",
+        ];
+        let mut child = program(site.path(), &args).spawn().unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("takes commands") {
+            let before = line.clone();
+            assert_ne!(
+                stderr.read_line(&mut line).unwrap(),
+                0,
+                "it ended: {before}"
+            );
+        }
+        // What it says later is read, so that it never waits to say it.
+        std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
+        Running(child)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The moments that a client is sent.
+struct Events(BufReader<std::net::TcpStream>);
+
+impl Events {
+    fn of(server: &Server) -> Events {
+        Events(server.get_events())
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        assert_ne!(self.0.read_line(&mut line).unwrap(), 0, "it hung up");
+        line
+    }
+
+    /// The next moment for which this holds.
+    fn until(&mut self, holds: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let line = self.line();
+            if let Some(data) = line.strip_prefix("data: ") {
+                let moment: Value = serde_json::from_str(data).unwrap();
+                if holds(&moment) {
+                    return moment;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_crawl_that_runs_is_followed_and_controlled() {
+    let web = TestWeb::builder().seed(5).hosts(1).pages(60).start();
+    let site = Site::empty();
+    let mut crawl = Running::start(&site, &web);
+    site.index("http://site.example");
+    let server = Server::start(site.path(), &[]);
+    let mut events = Events::of(&server);
+    let ok = |command: &str, body: &Value| {
+        let reply = server.post(&format!("/api/crawl/{command}"), &[], &body.to_string());
+        assert_eq!(
+            (reply.status, reply.json()),
+            (200, json!({"ok": true})),
+            "{command}"
+        );
+    };
+    events.until(|moment| moment["state"]["phase"] == "crawling");
+    ok("pause", &json!({}));
+    events
+        .until(|moment| moment["state"]["phase"] == "paused" && moment["state"]["in_flight"] == 0);
+    let now = server.get("/api/crawl").json();
+    assert_eq!(
+        (&now["running"], &now["state"]["paused"]),
+        (&json!(true), &json!(true))
+    );
+    let page = server.get("/crawl").body;
+    assert!(page.contains("data-phase=\"paused\">Paused</p>"), "{page}");
+    let added = web.url(0, "/added-by-hand");
+    ok("add", &json!({"url": added}));
+    ok("delay", &json!({"delay": "20ms"}));
+    let host = web.authority(0);
+    ok("park", &json!({"host": host}));
+    events.until(|moment| moment["state"]["parked"] == json!([host]));
+    ok("unpark", &json!({"host": host}));
+    let again = server.post("/api/crawl/unpark", &[], &json!({"host": host}).to_string());
+    assert_eq!(again.status, 422);
+    assert!(again.refusal().contains("is not parked"), "{again:?}");
+    ok("resume", &json!({}));
+    events.until(|moment| moment["running"] == false);
+    assert!(crawl.0.wait().unwrap().success());
+    assert!(web.log().iter().any(|entry| entry.path == "/added-by-hand"));
+    assert_eq!(server.get("/api/crawl").json(), json!({"running": false}));
+    assert_eq!(server.post(PAUSE, &[], "{}").status, 409);
+}

@@ -1,0 +1,105 @@
+//! What one client may ask at once.
+
+use std::io::{Read as _, Write as _};
+
+use crate::server::Server;
+use crate::site::Site;
+
+const ORIGIN: &str = "http://site.example";
+
+#[test]
+fn rfc6585_4_too_many_requests_are_told_when_to_come_back() {
+    let site = Site::new(ORIGIN);
+    let server = Server::start(site.path(), &["--rate", "1"]);
+    let mut replies = (0..10).map(|_| server.get("/api/stats"));
+    let refused = replies.find(|reply| reply.status == 429).unwrap();
+    let seconds: u64 = refused.field("retry-after").unwrap().parse().unwrap();
+    assert!((1..=2).contains(&seconds));
+    assert!(
+        refused
+            .refusal()
+            .starts_with("429 too many requests | ask again in ")
+    );
+    let page = server.get_with("/", &[("accept", "text/html")]);
+    assert!(page.status == 200 || page.body.contains("<h1>Too Many Requests</h1>"));
+}
+
+#[test]
+fn ours_behind_a_proxy_clients_are_told_apart_by_its_word() {
+    let site = Site::new(ORIGIN);
+    let server = Server::start(site.path(), &["--rate", "1", "--behind-proxy"]);
+    let status = |client: &str| {
+        server
+            .get_with("/api/stats", &[("x-forwarded-for", client)])
+            .status
+    };
+    for client in 1..=20 {
+        assert_eq!(status(&format!("192.0.2.{client}")), 200);
+    }
+    let spoofed = |number| status(&format!("198.51.100.{number}, 192.0.2.200"));
+    assert!((1..=20).map(spoofed).any(|status| status == 429));
+}
+
+#[test]
+fn ours_on_loopback_no_other_name_leads_here() {
+    let site = Site::new(ORIGIN);
+    let server = Server::start(site.path(), &[]);
+    for path in ["/", "/api/search?q=robots", "/embed.js"] {
+        let reply = server.get_with(path, &[("host", "rebound.example")]);
+        assert_eq!(reply.status, 421, "{path}");
+        assert!(!reply.body.contains("rules"));
+    }
+    let reply = server.get_with("/api/stats", &[("host", "localhost:1")]);
+    assert_eq!(reply.status, 200);
+}
+
+#[test]
+fn ours_heads_and_connections_are_bounded() {
+    let site = Site::new(ORIGIN);
+    let server = Server::start(site.path(), &["--rate", "1000"]);
+    let head = format!("GET / HTTP/1.1\r\nhost: {}\r\n", server.address);
+    let many = "x: y\r\n".repeat(100);
+    assert_eq!(server.send(&format!("{head}{many}\r\n")).status, 431);
+    let long = format!("x: {}\r\n", "y".repeat(64 * 1024));
+    assert_eq!(server.send(&format!("{head}{long}\r\n")).status, 431);
+    // As many as one client may have, which send nothing.
+    let silent: Vec<_> = (0..64).map(|_| server.connect()).collect();
+    let mut one_more = server.connect();
+    let _ = one_more.write_all(b"GET / HTTP/1.1\r\n");
+    let mut octets = Vec::new();
+    let _ = one_more.read_to_end(&mut octets);
+    assert!(octets.is_empty(), "it is closed without an answer");
+    drop(silent);
+    // Their places are free again as soon as the server has seen them go.
+    while !matches!(try_get(&server), Some(200)) {}
+}
+
+/// The status of a request, or none where the connection was closed.
+fn try_get(server: &Server) -> Option<u16> {
+    let mut stream = server.connect();
+    let ask = format!(
+        "GET /robots.txt HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n",
+        server.address
+    );
+    stream.write_all(ask.as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    answer.split(' ').nth(1)?.parse().ok()
+}
+
+#[test]
+fn ours_only_so_many_follow_the_crawl() {
+    let site = Site::new(ORIGIN);
+    // Behind a proxy all connections come from one address.
+    let server = Server::start(site.path(), &["--rate", "1000", "--behind-proxy"]);
+    let mut followers = Vec::new();
+    for _ in 0..64 {
+        followers.push(server.get_events());
+    }
+    let refused = server.get("/api/crawl/events");
+    assert_eq!(
+        (refused.status, refused.field("retry-after")),
+        (503, Some("10"))
+    );
+    assert_eq!(server.get("/api/stats").status, 200);
+}

@@ -1,0 +1,12 @@
+//! `crawl serve` as its clients meet it: each route, refusal and header field, over loopback.
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod api;
+mod control;
+mod embedding;
+mod limits;
+mod openapi;
+mod pages;
+mod server;
+mod site;
+mod start;

@@ -1,0 +1,229 @@
+//! The pages: what stands in them, and the fields around them.
+
+use expect_test::expect;
+
+use crate::server::{Reply, Server};
+use crate::site::Site;
+
+const ORIGIN: &str = "http://site.example";
+
+fn page(server: &Server, path: &str) -> Reply {
+    let reply = server.get_with(path, &[("accept", "text/html")]);
+    assert_eq!(
+        reply.field("content-type"),
+        Some("text/html; charset=utf-8"),
+        "{path}"
+    );
+    reply
+}
+
+#[test]
+fn results_are_there_without_a_script() {
+    let site = Site::new(ORIGIN);
+    let server = Server::start(site.path(), &[]);
+    let reply = page(&server, "/?q=unreachable+robots");
+    assert_eq!(reply.status, 200);
+    for part in [
+        "<title>unreachable robots · Search site.example</title>",
+        "<input id=\"q\" type=\"search\" name=\"q\" value=\"unreachable robots\"",
+        "<p class=\"quiet\" id=\"status\" role=\"status\">1 result for “unreachable robots”</p>",
+        "<h3 lang=\"en\" dir=\"auto\"><a href=\"http://site.example/rules\">How rules are read</a></h3>",
+        "<mark>",
+        "<time datetime=\"2026-09-21\">21 Sep 2026</time>",
+        "<p>35 pages, last visited <time datetime=\"2026-11-20\">20 Nov 2026</time></p>",
+    ] {
+        assert!(reply.body.contains(part), "{part}\n{}", reply.body);
+    }
+    let german = page(&server, "/?q=h%C3%B6flichkeit").body;
+    assert!(german.contains("<h3 lang=\"de\" dir=\"auto\">"), "{german}");
+    assert!(
+        german.contains("<bdi>site.example › de › einführung</bdi>"),
+        "{german}"
+    );
+}
+
+#[test]
+fn pages_of_results_follow_each_other() {
+    let site = Site::new(ORIGIN);
+    let server = Server::start(site.path(), &[]);
+    let second = page(&server, "/?q=lantern&page=2").body;
+    for part in [
+        "Results 11 to 20 of 30 for “lantern”",
+        "<ol class=\"hits\" start=\"11\">",
+        "<a rel=\"prev\" href=\"/?q=lantern\">Previous</a>",
+        "<a rel=\"next\" href=\"/?q=lantern&amp;page=3\">Next</a>",
+    ] {
+        assert!(second.contains(part), "{part}\n{second}");
+    }
+    let beyond = page(&server, "/?q=lantern&page=9");
+    assert_eq!(beyond.status, 200);
+    let said = "No further results for “lantern”";
+    assert!(beyond.body.contains(said), "{}", beyond.body);
+    assert_eq!(page(&server, "/?q=lantern&page=101").status, 400);
+}
+
+#[test]
+fn what_pages_and_queries_say_is_escaped() {
+    let site = Site::new(ORIGIN);
+    let server = Server::start(site.path(), &["--title", "<b>Mine</b>"]);
+    for path in [
+        "/?q=hostile",
+        "/?q=%3Cscript%3Ealert(1)%3C/script%3E",
+        "/?q=%22%3E%3Cimg%20src=x%3E",
+        "/?q=a&page=%3Cimg%20src=x%3E",
+        "/crawl",
+        "/%3Cimg%20src=x%3E",
+    ] {
+        let body = page(&server, path).body;
+        for part in ["<script>", "<img", "<b>", "<x>", " onerror=\""] {
+            assert!(!body.contains(part), "{path}: {part}\n{body}");
+        }
+    }
+    assert!(page(&server, "/").body.contains("&lt;b&gt;Mine&lt;/b&gt;"));
+}
+
+#[test]
+fn nothing_found_says_what_to_try() {
+    let site = Site::new(ORIGIN);
+    let server = Server::start(site.path(), &[]);
+    let body = page(&server, "/?q=zeppelin").body;
+    assert!(
+        body.contains("No results for “zeppelin”") && body.contains("check their spelling"),
+        "{body}"
+    );
+    let body = page(&server, "/?q=lantenr").body;
+    assert!(
+        body.contains("These are the results for <a href=\"/?q=lantern\">lantern</a>"),
+        "{body}"
+    );
+}
+
+#[test]
+fn a_problem_is_a_page_for_a_person() {
+    let site = Site::new(ORIGIN);
+    let server = Server::start(site.path(), &[]);
+    let reply = page(&server, "/nowhere");
+    assert_eq!(reply.status, 404);
+    assert!(reply.body.contains("<h1>Not Found</h1>"), "{}", reply.body);
+    assert!(
+        reply.body.contains("<code>/api/openapi.json</code>"),
+        "{}",
+        reply.body
+    );
+    let length: usize = reply.field("content-length").unwrap().parse().unwrap();
+    assert_eq!(length, reply.body.len());
+    assert_eq!(page(&server, "/?q=a%00").status, 400);
+}
+
+#[test]
+fn the_crawl_s_page_is_its_report() {
+    let site = Site::new(ORIGIN);
+    let server = Server::start(site.path(), &[]);
+    let body = page(&server, "/crawl").body;
+    for part in [
+        "<h1>Crawl of site.example</h1>",
+        "No crawl runs",
+        "<section id=\"live\" aria-label=\"The crawl that runs\" hidden>",
+        "<dt>Pages</dt><dd>2</dd>",
+        "<dt>Failed</dt><dd>1</dd>",
+        "<caption>Excluded</caption><tbody><tr><th scope=\"row\">robots</th>",
+        "data-controls=\"open\" hidden",
+    ] {
+        assert!(body.contains(part), "{part}\n{body}");
+    }
+}
+
+#[test]
+fn each_answer_has_the_fields_that_keep_it_to_itself() {
+    let site = Site::new(ORIGIN);
+    let server = Server::start(site.path(), &[]);
+    let names = [
+        "content-security-policy",
+        "x-content-type-options",
+        "x-frame-options",
+        "referrer-policy",
+        "permissions-policy",
+        "cross-origin-opener-policy",
+        "cross-origin-embedder-policy",
+        "cross-origin-resource-policy",
+        "x-robots-tag",
+        "cache-control",
+    ];
+    let shown = |reply: &Reply| {
+        let lines = names.map(|name| format!("{name}: {}\n", reply.field(name).unwrap()));
+        lines.concat()
+    };
+    expect![[r#"
+        content-security-policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'
+        x-content-type-options: nosniff
+        x-frame-options: DENY
+        referrer-policy: same-origin
+        permissions-policy: accelerometer=(), autoplay=(), browsing-topics=(), camera=(), display-capture=(), encrypted-media=(), fullscreen=(), geolocation=(), gyroscope=(), hid=(), identity-credentials-get=(), idle-detection=(), magnetometer=(), microphone=(), midi=(), payment=(), publickey-credentials-get=(), screen-wake-lock=(), serial=(), storage-access=(), usb=(), xr-spatial-tracking=()
+        cross-origin-opener-policy: same-origin
+        cross-origin-embedder-policy: require-corp
+        cross-origin-resource-policy: same-origin
+        x-robots-tag: noindex
+        cache-control: no-cache
+    "#]].assert_eq(&shown(&server.get("/")));
+    let data = shown(&server.get("/api/stats"));
+    expect![[r#"
+        content-security-policy: default-src 'none'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'
+        x-content-type-options: nosniff
+        x-frame-options: DENY
+        referrer-policy: same-origin
+        permissions-policy: accelerometer=(), autoplay=(), browsing-topics=(), camera=(), display-capture=(), encrypted-media=(), fullscreen=(), geolocation=(), gyroscope=(), hid=(), identity-credentials-get=(), idle-detection=(), magnetometer=(), microphone=(), midi=(), payment=(), publickey-credentials-get=(), screen-wake-lock=(), serial=(), storage-access=(), usb=(), xr-spatial-tracking=()
+        cross-origin-opener-policy: same-origin
+        cross-origin-embedder-policy: require-corp
+        cross-origin-resource-policy: same-origin
+        x-robots-tag: noindex
+        cache-control: no-cache
+    "#]].assert_eq(&data);
+    for path in [
+        "/api/nothing",
+        "/robots.txt",
+        "/api/crawl/pause",
+        "/assets/x.js",
+    ] {
+        assert_eq!(shown(&server.get(path)), data, "{path}");
+    }
+    for path in ["/", "/crawl", "/api/search?q=a", "/embed.js"] {
+        assert_eq!(server.get(path).field("set-cookie"), None);
+    }
+}
+
+#[test]
+fn files_are_kept_for_ever_under_the_name_of_their_content() {
+    let site = Site::new(ORIGIN);
+    let server = Server::start(site.path(), &[]);
+    let body = server.get("/").body + &server.get("/crawl").body;
+    let paths: Vec<&str> = body
+        .split('"')
+        .filter(|text| text.starts_with("/assets/"))
+        .collect();
+    assert!(paths.len() >= 6, "{body}");
+    for path in paths {
+        let file = server.get(path);
+        assert_eq!(file.status, 200, "{path}");
+        assert_eq!(
+            file.field("cache-control"),
+            Some("public, max-age=31536000, immutable")
+        );
+        let tag = file.field("etag").unwrap();
+        let again = server.get_with(path, &[("if-none-match", tag)]);
+        assert_eq!((again.status, again.body.as_str()), (304, ""));
+    }
+}
+
+#[test]
+fn crawlers_are_told_to_keep_to_the_pages_themselves() {
+    let site = Site::new(ORIGIN);
+    let server = Server::start(site.path(), &[]);
+    let robots = server.get("/robots.txt").body;
+    expect![[r"
+        User-agent: *
+        Disallow: /api/
+        Disallow: /crawl
+        Disallow: /?
+    "]]
+    .assert_eq(&robots);
+}

@@ -1,0 +1,208 @@
+//! The program as a server: started, asked, ended.
+
+use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// The longest wait for an answer; what hangs fails.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The program with nothing of this machine's environment that it reads.
+pub(crate) fn program(dir: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_crawl"));
+    command
+        .args(args)
+        .current_dir(dir)
+        .env_clear()
+        .env("HOME", dir.join("home"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// A server that ends with the test.
+#[derive(Debug)]
+pub(crate) struct Server {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+    pub(crate) address: SocketAddr,
+}
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) fields: Vec<(String, String)>,
+    pub(crate) body: String,
+}
+
+impl Server {
+    /// Serves `dir` on a free port of loopback.
+    pub(crate) fn start(dir: &Path, args: &[&str]) -> Server {
+        let all = [&["serve", ".", "--listen", "127.0.0.1:0"], args].concat();
+        Server::of(program(dir, &all))
+    }
+
+    /// Runs a command that serves, and waits until it says where.
+    pub(crate) fn of(mut command: Command) -> Server {
+        let mut child = command.spawn().unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        stderr.read_line(&mut line).unwrap();
+        let address = line
+            .trim()
+            .strip_prefix("listening on http://")
+            .and_then(|rest| rest.strip_suffix('/'));
+        let Some(Ok(address)) = address.map(str::parse) else {
+            let mut rest = String::new();
+            stderr.read_to_string(&mut rest).unwrap();
+            panic!("it does not serve: {line}{rest}");
+        };
+        Server {
+            child,
+            stderr,
+            address,
+        }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Reply {
+        self.get_with(path, &[])
+    }
+
+    pub(crate) fn get_with(&self, path: &str, fields: &[(&str, &str)]) -> Reply {
+        self.ask("GET", path, fields, "")
+    }
+
+    /// A command as a program sends it.
+    pub(crate) fn post(&self, path: &str, fields: &[(&str, &str)], body: &str) -> Reply {
+        let json = ("content-type", "application/json");
+        self.ask("POST", path, &[&[json], fields].concat(), body)
+    }
+
+    pub(crate) fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        fields: &[(&str, &str)],
+        body: &str,
+    ) -> Reply {
+        let mut head = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
+        if !fields.iter().any(|(name, _)| *name == "host") {
+            let _ = write!(head, "host: {}\r\n", self.address);
+        }
+        if !body.is_empty() {
+            let _ = write!(head, "content-length: {}\r\n", body.len());
+        }
+        for (name, value) in fields {
+            let _ = write!(head, "{name}: {value}\r\n");
+        }
+        self.send(&format!("{head}\r\n{body}"))
+    }
+
+    /// A connection that follows the crawl; its answer has begun.
+    pub(crate) fn get_events(&self) -> BufReader<TcpStream> {
+        let mut stream = self.connect();
+        let head = format!(
+            "GET /api/crawl/events HTTP/1.1\r\nhost: {}\r\n\r\n",
+            self.address
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut events = BufReader::new(stream);
+        let mut line = String::new();
+        events.read_line(&mut line).unwrap();
+        assert_eq!(line.trim(), "HTTP/1.1 200 OK");
+        events
+    }
+
+    /// Octets, and what they are answered with.
+    pub(crate) fn send(&self, octets: &str) -> Reply {
+        let mut stream = self.connect();
+        // It may answer before it has read everything.
+        let _ = stream.write_all(octets.as_bytes());
+        let mut answer = Vec::new();
+        let read = stream.read_to_end(&mut answer);
+        assert!(read.is_ok() || !answer.is_empty(), "{read:?}");
+        Reply::read(&String::from_utf8_lossy(&answer))
+    }
+
+    /// Sends a signal and waits for the end: the exit code and what it said.
+    pub(crate) fn end(mut self, signal: &str) -> (i32, String) {
+        self.signal(signal);
+        let mut said = String::new();
+        self.stderr.read_to_string(&mut said).unwrap();
+        (self.child.wait().unwrap().code().unwrap_or(-1), said)
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
+        let sent = Command::new("kill")
+            .args([signal, &self.id().to_string()])
+            .status();
+        assert!(sent.unwrap().success());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // One that ended by itself is gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Reply {
+    fn read(answer: &str) -> Reply {
+        let (head, body) = answer.split_once("\r\n\r\n").expect(answer);
+        let mut lines = head.split("\r\n");
+        let status = lines.next().unwrap().split(' ').nth(1).unwrap();
+        let field = |line: &str| {
+            let (name, value) = line.split_once(':').unwrap();
+            (name.to_ascii_lowercase(), value.trim().to_owned())
+        };
+        Reply {
+            status: status.parse().unwrap(),
+            fields: lines.map(field).collect(),
+            body: body.to_owned(),
+        }
+    }
+
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        let found = self.fields.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        assert_eq!(
+            self.field("content-type"),
+            Some("application/json"),
+            "{self:?}"
+        );
+        serde_json::from_str(&self.body).expect(&self.body)
+    }
+
+    /// Status and words of a refusal in JSON.
+    pub(crate) fn refusal(&self) -> String {
+        let json = self.json();
+        let hint = json["hint"].as_str().unwrap_or("-");
+        format!(
+            "{} {} | {hint}\n",
+            self.status,
+            json["error"].as_str().unwrap()
+        )
+    }
+}

@@ -1,0 +1,136 @@
+//! A crawl's directory with an index of pages that are written here.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crawl_index::{Heading, IndexWriter, Page};
+use tempfile::TempDir;
+
+/// Pages in the index of [`Site::new`].
+pub(crate) const PAGES: usize = 35;
+
+/// A directory as a crawl leaves it, which goes when the test ends.
+#[derive(Debug)]
+pub(crate) struct Site(TempDir);
+
+impl Site {
+    /// A site of some pages at `origin`, with records and an index.
+    pub(crate) fn new(origin: &str) -> Site {
+        let site = Site::without_index(origin);
+        site.index(origin);
+        site
+    }
+
+    /// The same before its index was built.
+    pub(crate) fn without_index(origin: &str) -> Site {
+        let site = Site::empty();
+        site.write("crawl.toml", &format!("seed = [\"{origin}/\"]\n"));
+        let rows = [row(origin, "/", 200), row(origin, "/gone", 404)];
+        site.write("pages.jsonl", &(rows.join("\n") + "\n"));
+        site.write("requests.jsonl", "");
+        let excluded = format!(
+            r#"{{"url":"{origin}/<x>","reason":"robots","rule":"Disallow: /<x>","line":2,"found_on":null}}"#
+        );
+        site.write("excluded.jsonl", &(excluded + "\n"));
+        site
+    }
+
+    /// A directory for a crawl to begin in.
+    pub(crate) fn empty() -> Site {
+        Site(tempfile::Builder::new().prefix("serve").tempdir().unwrap())
+    }
+
+    /// Puts an index beside what is there.
+    pub(crate) fn index(&self, origin: &str) {
+        let mut writer = IndexWriter::open(&self.file("index")).unwrap();
+        for page in pages(origin) {
+            writer.put(&page).unwrap();
+        }
+        writer.reconcile("all", 0).unwrap();
+        writer.close().unwrap();
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        fs::write(self.file(name), text).unwrap();
+    }
+}
+
+fn row(origin: &str, path: &str, status: u16) -> String {
+    format!(
+        r#"{{"url":"{origin}{path}","status":{status},"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3000,"content_type":"text/html","digest":null,"depth":0,"via":null,"title":null,"robots":null,"warc":null,"error":null}}"#
+    )
+}
+
+/// What the index holds: two chapters, a page that attacks, one that allows no excerpt, one
+/// that is over, and a manual of thirty pages.
+fn pages(origin: &str) -> Vec<Page> {
+    let page = |path: &str, title: &str, text: &str| Page {
+        url: format!("{origin}{path}"),
+        title: title.to_owned(),
+        text: text.to_owned(),
+        fetched_at: 1_795_218_000,
+        language: Some("en".to_owned()),
+        ..Page::default()
+    };
+    let section = "Where robots.txt can't be had, no page is asked for.";
+    let mut rules = page(
+        "/rules",
+        "How rules are read",
+        &format!("The crawler reads robots.txt before any page.\n{section}"),
+    );
+    rules.headings.push(Heading {
+        level: 2,
+        text: "Unreachable rules".to_owned(),
+        id: Some("unreachable".to_owned()),
+        at: rules.text.len() - section.len(),
+    });
+    rules.modified = Some(1_790_000_000);
+    let german = Page {
+        language: Some("de".to_owned()),
+        ..page(
+            "/de/einf%C3%BChrung",
+            "Einführung in die Höflichkeit",
+            "Ein höflicher Roboter fragt langsam und wartet gern.",
+        )
+    };
+    let hostile = page(
+        "/hostile?a=1&b=<2>",
+        "<script>alert('hostile')</script> & \"more\"",
+        "A hostile page says <img src=x onerror=alert(1)> and hopes that nobody escapes it.",
+    );
+    let silent = Page {
+        max_snippet: Some(0),
+        ..page(
+            "/silent",
+            "A secret garden",
+            "Nobody may quote this sentence.",
+        )
+    };
+    let over = Page {
+        until: Some(1_000_000_000),
+        ..page(
+            "/over",
+            "An offer that is over",
+            "It was unavailable long ago.",
+        )
+    };
+    let manual = (1..=30).map(|number| {
+        page(
+            &format!("/manual/{number}"),
+            &format!("Manual, chapter {number}"),
+            &format!("Chapter {number} of the manual tells of lantern number {number}."),
+        )
+    });
+    [rules, german, hostile, silent, over]
+        .into_iter()
+        .chain(manual)
+        .collect()
+}

@@ -1,0 +1,240 @@
+//! How it starts, what it refuses to start with, how it ends.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+
+use expect_test::{Expect, expect};
+
+use crate::server::{Server, program};
+use crate::site::Site;
+
+const ORIGIN: &str = "http://site.example";
+const TOKEN: &str = "0123456789abcdef";
+
+/// Exit code and stderr, with the directory left out.
+fn refused(dir: &Path, args: &[&str], token: Option<&str>) -> String {
+    let mut command = program(dir, &[&["serve"], args].concat());
+    if let Some(token) = token {
+        command.env("CRAWL_SERVE_TOKEN", token);
+    }
+    let output = command.output().unwrap();
+    assert!(output.stdout.is_empty());
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let stderr = stderr.replace(&dir.display().to_string(), "DIR");
+    format!("{}\n{stderr}", output.status.code().unwrap())
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "an expectation is used once")]
+fn check(dir: &Path, args: &[&str], expect: Expect) {
+    expect.assert_eq(&refused(dir, args, None));
+}
+
+#[test]
+fn a_directory_that_can_t_be_served_is_refused() {
+    let site = Site::without_index(ORIGIN);
+    check(
+        site.path(),
+        &["nowhere"],
+        expect![[r#"
+            2
+            error: `nowhere` holds no crawl
+            hint: give the directory that a crawl left, such as crawl-example.org
+        "#]],
+    );
+    check(
+        site.path(),
+        &["."],
+        expect![[r#"
+            2
+            error: the crawl in `.` has no search index
+            hint: `crawl index .` builds one; `--index on` has a crawl build it as it goes
+        "#]],
+    );
+}
+
+#[test]
+fn an_index_that_can_t_be_read_is_refused() {
+    let site = Site::new(ORIGIN);
+    let format = fs::read_dir(site.file("index")).unwrap();
+    let names: Vec<_> = format.map(|entry| entry.unwrap().file_name()).collect();
+    let name = names
+        .iter()
+        .find(|name| name.to_string_lossy().starts_with("format"))
+        .unwrap();
+    let name = format!("index/{}", name.to_string_lossy());
+    let ours = fs::read_to_string(site.file(&name)).unwrap();
+    site.write(&name, &ours.replace('1', "9"));
+    check(
+        site.path(),
+        &["."],
+        expect![[r#"
+            3
+            error: the search index in ./index is of format 9, and this program reads 1
+            hint: `crawl index .` builds it anew from the archive
+        "#]],
+    );
+    site.write(&name, &ours);
+    site.write("index/meta.json", "{");
+    let said = refused(site.path(), &["."], None);
+    assert!(
+        said.starts_with("3\nerror: ") && said.contains("is damaged"),
+        "{said}"
+    );
+    assert!(
+        said.ends_with("hint: `crawl index .` builds it anew from the archive\n"),
+        "{said}"
+    );
+}
+
+#[test]
+fn flags_that_don_t_fit_are_refused() {
+    let site = Site::new(ORIGIN);
+    let dir = site.path();
+    check(
+        dir,
+        &[".", "--listen", "8787"],
+        expect![[r#"
+        2
+        error: `8787` is no address to listen on
+        hint: an address has an IP and a port, as in `127.0.0.1:8787` or `[::1]:8787`
+    "#]],
+    );
+    check(
+        dir,
+        &[".", "--listen", "0.0.0.0:0"],
+        expect![[r#"
+        2
+        error: `--listen 0.0.0.0:0` can be reached from other machines, and there is no token
+        hint: give --token-file FILE or CRAWL_SERVE_TOKEN, or listen on 127.0.0.1 behind a reverse proxy
+    "#]],
+    );
+    check(
+        dir,
+        &[".", "--listen", "192.0.2.77:0", "--token-file", "token"],
+        expect![[r#"
+        2
+        error: can't read the token file `token`: No such file or directory (os error 2)
+    "#]],
+    );
+    site.write("token", "short");
+    check(
+        dir,
+        &[".", "--token-file", "token"],
+        expect![[r#"
+        2
+        error: the token in `token` has fewer than 16 characters
+        hint: draw one: `head -c 24 /dev/urandom | base64`
+    "#]],
+    );
+    check(
+        dir,
+        &[".", "--allow-origin", "https://example.org/page"],
+        expect![[r#"
+        2
+        error: `--allow-origin https://example.org/page` is no origin
+        hint: browsers call it `https://example.org`
+    "#]],
+    );
+    check(
+        dir,
+        &[".", "--allow-origin", "*"],
+        expect![[r#"
+        2
+        error: `--allow-origin *` is no origin
+        hint: an origin is a scheme and a host, as in `https://www.example.org`
+    "#]],
+    );
+    check(
+        dir,
+        &[".", "--title", " "],
+        expect![[r#"
+        2
+        error: `--title` has 0 characters after trimming, or control characters among them
+        hint: give one line of 1 to 200 characters
+    "#]],
+    );
+    check(
+        dir,
+        &[".", "--rate", "0"],
+        expect![[r#"
+        2
+        error: invalid value '0' for '--rate <N>': number would be zero for non-zero type
+        hint: `crawl --help` lists flags and commands
+    "#]],
+    );
+    let said = refused(dir, &["."], Some("short"));
+    expect![[r#"
+        2
+        error: `CRAWL_SERVE_TOKEN` has fewer than 16 characters
+        hint: draw one: `head -c 24 /dev/urandom | base64`
+    "#]]
+    .assert_eq(&said);
+    site.write("token", TOKEN);
+    check(
+        dir,
+        &[".", "--listen", "192.0.2.77:0", "--token-file", "token"],
+        expect![[r#"
+        2
+        error: 192.0.2.77:0 is no address of this machine
+        hint: give --listen an address of this machine, such as 127.0.0.1:8787
+    "#]],
+    );
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let site = Site::new(ORIGIN);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let said = refused(site.path(), &[".", "--listen", &address], None);
+    let said = said.replace(&address, "ADDRESS");
+    expect![[r#"
+        3
+        error: ADDRESS is in use
+        hint: another server listens there; give --listen another port, or 0 for a free one
+    "#]]
+    .assert_eq(&said);
+}
+
+#[test]
+fn off_loopback_it_serves_with_a_token() {
+    let site = Site::new(ORIGIN);
+    let mut command = program(site.path(), &["serve", ".", "--listen", "0.0.0.0:0"]);
+    let server = Server::of({
+        command.env("CRAWL_SERVE_TOKEN", TOKEN);
+        command
+    });
+    // It may be called by any name there.
+    assert_eq!(
+        server.get_with("/", &[("host", "search.example")]).status,
+        200
+    );
+    assert_eq!(server.end("-TERM").0, 0);
+}
+
+#[test]
+fn a_signal_ends_it_once_what_is_under_way_has_ended() {
+    let site = Site::new(ORIGIN);
+    for signal in ["-INT", "-TERM"] {
+        let server = Server::start(site.path(), &[]);
+        // It would be answered without end.
+        let follower = server.get_events();
+        let (code, said) = server.end(signal);
+        drop(follower);
+        assert_eq!(code, 0, "{said}");
+        assert_eq!(
+            said,
+            "stopping: ending what is under way; once more stops at once\n"
+        );
+    }
+}
+
+#[test]
+fn two_servers_share_a_directory() {
+    let site = Site::new(ORIGIN);
+    let servers = [(); 2].map(|()| Server::start(site.path(), &[]));
+    for server in &servers {
+        assert_eq!(server.get("/api/search?q=lantern").json()["total"], 30);
+    }
+}
