@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use super::life::{Death, Program};
 use super::web::Web;
-use super::{archive, pace};
+use super::{archive, index, pace};
 
 /// How much was checked.
 #[derive(Default)]
@@ -32,6 +32,8 @@ pub(super) struct Tally {
     pub(super) given_up: u64,
     /// Pages of later rounds.
     pub(super) visited_again: u64,
+    /// Pages of first rounds that their search index holds, those with the same text among them.
+    pub(super) indexed: u64,
 }
 
 impl Tally {
@@ -46,6 +48,7 @@ impl Tally {
         self.records += more.records;
         self.given_up += more.given_up;
         self.visited_again += more.visited_again;
+        self.indexed += more.indexed;
     }
 }
 
@@ -61,7 +64,7 @@ impl Breaches {
         self.0.push(what.into());
     }
 
-    fn end(self) -> Result<()> {
+    pub(super) fn end(self) -> Result<()> {
         let count = self.0.len();
         let shown = self.0.iter().take(SHOWN).map(String::as_str);
         let shown: Vec<_> = shown.collect();
@@ -94,6 +97,9 @@ pub(super) fn finished(web: &Web, program: &Program, deaths: &[Death]) -> Result
     log_has_its_rows(web, &log, &rows.requests, deaths, &mut breaches);
     let mut tally = pace::check(web, &log, &rows.requests, deaths, &mut breaches);
     tally.records = archive::check(&output, web, &rows.pages, &mut breaches)?;
+    if web.index {
+        tally.indexed = index::holds_all(&output, &rows.pages, &mut breaches)?;
+    }
     state_is_settled(&output, &rows, &mut breaches)?;
     breaches.end()?;
     program.run(&["audit"])?;
@@ -120,6 +126,9 @@ pub(super) fn rounds(web: &Web, program: &Program, deaths: &[Death]) -> Result<u
     log_has_its_rows(web, &log, &requests, deaths, &mut breaches);
     pace::check(web, &log, &requests, deaths, &mut breaches);
     archive::check(&output, web, &pages, &mut breaches)?;
+    if web.index {
+        index::holds_all(&output, &pages, &mut breaches)?;
+    }
     let last = pages.iter().map(|page| page.round).max().unwrap_or(1);
     let again = pages.iter().filter(|page| page.round > 1).count();
     let mut seen = BTreeSet::new();

@@ -113,6 +113,9 @@ impl Program {
         if web.links {
             args.extend(["--links".to_owned(), "on".to_owned()]);
         }
+        if web.index {
+            args.extend(["--index".to_owned(), "on".to_owned()]);
+        }
         Program {
             program: program.to_owned(),
             dir: dir.to_owned(),

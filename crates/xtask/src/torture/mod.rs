@@ -9,6 +9,7 @@
 mod archive;
 mod check;
 mod dice;
+mod index;
 mod life;
 mod pace;
 mod web;
@@ -182,6 +183,10 @@ impl Rack<'_> {
                 (End::Killed(death), Some(aim)) => {
                     deaths.push(death);
                     sum.note(aim.name());
+                    drop(sum);
+                    if web.index {
+                        index::holds_no_more(&program.output())?;
+                    }
                 }
                 (_, aim) => {
                     sum.kills -= u32::from(aim.is_some());
@@ -271,6 +276,10 @@ fn table(sum: &Sum, took: Duration) -> String {
             tally.given_up.to_string(),
         ),
         ("archive records".to_owned(), tally.records.to_string()),
+        (
+            "pages in search indexes".to_owned(),
+            tally.indexed.to_string(),
+        ),
         (
             "longest opening after a kill".to_owned(),
             format!("{:.3} s", sum.longest_restart.as_secs_f64()),

@@ -29,6 +29,8 @@ pub(super) struct Web {
     pub(super) rules: BTreeSet<String>,
     /// Whether links are listed too.
     pub(super) links: bool,
+    /// Whether a search index is built.
+    pub(super) index: bool,
 }
 
 impl Web {
@@ -63,6 +65,7 @@ impl Web {
             delay,
             crawl_delay,
             links: dice.below(2) == 0,
+            index: seed.is_multiple_of(2),
         };
         drawn.redirect_rules(1 + dice.below(u64::from(hosts) - 1) as u32);
         for host in 0..hosts {

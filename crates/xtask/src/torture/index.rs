@@ -1,0 +1,70 @@
+//! The search index of a crawl, held against its rows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use anyhow::Result;
+use crawl_archive::rows::PageRow;
+use crawl_index::{IndexError, SearchIndex};
+
+use super::check::Breaches;
+
+/// After a kill: the index holds no page that the rows do not, torn rows aside.
+pub(super) fn holds_no_more(output: &Path) -> Result<()> {
+    let mut breaches = Breaches::default();
+    let rows = fs::read_to_string(output.join("pages.jsonl")).unwrap_or_default();
+    let rows = rows
+        .lines()
+        .filter_map(|line| serde_json::from_str::<PageRow>(line).ok());
+    let known: BTreeSet<String> = rows.map(|row| row.url).collect();
+    for url in pages(output)? {
+        if !known.contains(&url) {
+            breaches.add(format!("the index holds {url}, which has no row"));
+        }
+    }
+    breaches.end()
+}
+
+/// At the end: it holds each page that its row says it holds, or another with the same text.
+pub(super) fn holds_all(output: &Path, rows: &[PageRow], breaches: &mut Breaches) -> Result<u64> {
+    let mut latest: BTreeMap<&str, bool> = BTreeMap::new();
+    for row in rows {
+        let word = row.indexed.as_deref();
+        // An answer that says nothing of the page (503, none at all, 304) leaves it as it was.
+        if let Some(word) = word {
+            latest.insert(&row.url, word == "yes");
+        }
+    }
+    let expected = latest.iter().filter(|(_, is_in)| **is_in);
+    let expected: BTreeSet<&str> = expected.map(|(url, _)| *url).collect();
+    let found = pages(output)?;
+    for url in &found {
+        if !expected.contains(url.as_str()) {
+            breaches.add(format!("the index holds {url}, and its row says otherwise"));
+        }
+    }
+    let duplicates = SearchIndex::open(&output.join("index"))?
+        .stats()?
+        .duplicates;
+    let held = found.len() as u64 + duplicates;
+    if held != expected.len() as u64 {
+        let wanted = expected.len();
+        breaches.add(format!("the index holds {held} pages of {wanted}"));
+    }
+    Ok(held)
+}
+
+/// What a search can find; nothing where there is no index yet.
+fn pages(output: &Path) -> Result<BTreeSet<String>> {
+    let mut pages = BTreeSet::new();
+    match SearchIndex::open(&output.join("index")) {
+        // Killed before the first commit.
+        Err(IndexError::Missing { .. }) => {}
+        index => index?.each_page(|page| {
+            pages.insert(page.url);
+            Ok::<(), IndexError>(())
+        })?,
+    }
+    Ok(pages)
+}
