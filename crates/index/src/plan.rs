@@ -84,8 +84,12 @@ pub(crate) const WEIGHTS: Weights = Weights {
     linked: 0.016,
 };
 
-/// Of so many pages and more, a word that more than this part of them has tells little.
-const COMMON: (u64, f64) = (20, 0.12);
+/// A word that more than this part of the pages has tells little: a page need not have it.
+const COMMON: f64 = 0.12;
+/// One that more than this part has is not marked in results, where others are.
+const EVERYWHERE: f64 = 0.4;
+/// Of fewer pages none of that is said.
+const SITE_LEAST: u64 = 20;
 
 /// What is looked up for a query.
 pub(crate) struct Plan {
@@ -186,6 +190,8 @@ struct Unit {
     run: Vec<String>,
     written: String,
     is_common: bool,
+    /// Nearly every page has it.
+    is_everywhere: bool,
     /// How few pages have it, as the logarithm of BM25.
     rarity: f32,
     /// It is not what was typed, but what may be meant by it.
@@ -218,8 +224,10 @@ impl Planner<'_> {
             }
         }
         // Words that most pages have say nothing in an excerpt, where others do.
-        let has_telling = units.iter().any(|unit| !unit.is_common);
-        let marked = units.iter().filter(|unit| !(has_telling && unit.is_common));
+        let has_others = units.iter().any(|unit| !unit.is_everywhere);
+        let marked = units
+            .iter()
+            .filter(|unit| !(has_others && unit.is_everywhere));
         marked.for_each(|unit| wanted.unit(unit));
         self.join_neighbours(&mut units, &mut wanted)?;
         clauses.extend(self.words(&units, fit));
@@ -278,7 +286,8 @@ impl Planner<'_> {
             pages = pages.max(self.lexicon.pages_with(form)?);
         }
         let unit = Unit {
-            is_common: self.is_common(pages) && !begins,
+            is_common: self.is_common(pages, COMMON) && !begins,
+            is_everywhere: self.is_common(pages, EVERYWHERE),
             rarity: self.rarity(pages),
             written: text.clone(),
             forms: dedup(forms),
@@ -338,17 +347,17 @@ impl Planner<'_> {
         Ok(Unit {
             written: word.clone(),
             rarity: self.rarity(pages),
-            is_common: self.is_common(pages),
+            is_common: self.is_common(pages, COMMON),
             forms: vec![(word, 1.0)],
             is_meant: true,
             ..Unit::default()
         })
     }
 
-    fn is_common(&self, pages: u64) -> bool {
+    fn is_common(&self, pages: u64, limit: f64) -> bool {
         #[expect(clippy::cast_precision_loss, reason = "a part is asked for, roughly")]
         let part = pages as f64 / self.pages.max(1) as f64;
-        self.pages >= COMMON.0 && part > COMMON.1
+        self.pages >= SITE_LEAST && part > limit
     }
 
     #[expect(clippy::cast_precision_loss, reason = "numbers of pages")]
