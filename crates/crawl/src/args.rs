@@ -65,6 +65,8 @@ pub(crate) enum Command {
     Index(IndexArgs),
     /// Search the index of a crawl
     Search(SearchArgs),
+    /// Write the pages of a crawl's index for other searches, or as one for any file server
+    Export(ExportArgs),
     /// Pause, resume and steer a crawl that runs, or tell its state
     Control(ControlArgs),
     /// Serve a search page, the report and the live state in a browser
@@ -160,6 +162,18 @@ pub(crate) struct ReportArgs {
     /// Write it to this file as a page instead
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub(crate) html: Option<PathBuf>,
+    /// List instead what the last round found new, changed and gone
+    #[arg(long, conflicts_with_all = ["html", "broken"])]
+    pub(crate) changes: bool,
+    /// List instead the broken pages, each with every page where a link to it stands
+    ///
+    /// Broken is a page whose last visit had no answer, or a status of 400 and above; what
+    /// robots.txt bars is not. Links are those of links.jsonl, or of the archived pages.
+    #[arg(long, conflicts_with = "html")]
+    pub(crate) broken: bool,
+    /// Exit with 1 if any page is broken, whatever is printed
+    #[arg(long)]
+    pub(crate) fail_on_broken: bool,
 }
 
 /// Why a URL was, was not, or is not yet fetched
@@ -229,6 +243,34 @@ pub(crate) struct SearchArgs {
     /// Results that are skipped
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) offset: usize,
+}
+
+/// Write the pages of a crawl's index for other searches, or as one for any file server
+///
+/// docs/export.md has the formats. What is written appears whole or not at all. Pages whose
+/// time is over and duplicates are left out.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The crawl's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// The format: opensearch, meilisearch or static
+    #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true)]
+    pub(crate) to: ExportFormat,
+    /// The file, or the folder of a static search; `-` is stdout
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+}
+
+/// What `crawl export` writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// Lines for the bulk interface of OpenSearch and Elasticsearch
+    Opensearch,
+    /// Lines for Meilisearch, one for each section
+    Meilisearch,
+    /// A folder with a search that needs a file server only
+    Static,
 }
 
 /// Pause, resume and steer a crawl that runs, or tell its state

@@ -107,7 +107,10 @@ fn lines<W: Write>(
 
 /// `pages.mapping.json` beside `pages.ndjson`.
 fn beside(out: &Path, ending: &str) -> PathBuf {
-    let mut name = out.file_stem().unwrap_or_else(|| OsStr::new("pages")).to_os_string();
+    let mut name = out
+        .file_stem()
+        .unwrap_or_else(|| OsStr::new("pages"))
+        .to_os_string();
     name.push(".");
     name.push(ending);
     out.with_file_name(name)

@@ -8,6 +8,7 @@
 mod args;
 mod control;
 mod day_hours;
+mod export;
 mod index;
 mod inspect;
 mod job;
@@ -63,6 +64,7 @@ fn run(cli: Cli) -> Result<u8, Refusal> {
         Some(Command::Audit(args)) => records::audit(&args),
         Some(Command::Index(args)) => index::run(&args),
         Some(Command::Search(args)) => search::run(&args),
+        Some(Command::Export(args)) => export::run(&args),
         Some(Command::Control(args)) => control::run(&args),
         Some(Command::Serve(args)) => serve::run(&args),
         Some(Command::Completions { shell }) => {

@@ -1,25 +1,53 @@
 //! `crawl report`, `crawl explain` and `crawl audit`: what the records of a crawl say.
 
+use std::fmt::Display;
 use std::fs;
 
 use crawl_records::RecordsError;
 use crawl_weburl::canonicalize;
+use serde::Serialize;
 
 use crate::args::{AuditArgs, ExplainArgs, ReportArgs};
-use crate::refusal::{BREACH, FINISHED, Refusal};
+use crate::refusal::{BREACH, FINISHED, NOTHING_DONE, Refusal};
 use crate::screen::{print, print_json};
 
 /// Runs `crawl report`.
 pub(crate) fn report(args: &ReportArgs) -> Result<u8, Refusal> {
-    let report = crawl_records::report(&args.dir).map_err(refusal)?;
-    if let Some(path) = &args.html {
-        let written = fs::write(path, report.to_html());
-        written.map_err(|why| Refusal::disk(format!("can't write {}: {why}", path.display())))?;
-        return Ok(FINISHED);
+    let dir = &args.dir;
+    if args.broken {
+        let broken = crawl_records::broken(dir).map_err(refusal)?;
+        let printed = show(&broken, args.json)?;
+        return Ok(code_of(args, broken.pages.len() as u64, printed));
     }
-    match args.json {
-        true => print_json(&report),
-        false => print(report.to_string().as_bytes()),
+    if args.changes && !args.fail_on_broken {
+        return show(&crawl_records::changes(dir).map_err(refusal)?, args.json);
+    }
+    let report = crawl_records::report(dir).map_err(refusal)?;
+    let printed = match &args.html {
+        _ if args.changes => show(&crawl_records::changes(dir).map_err(refusal)?, args.json)?,
+        Some(path) => {
+            let written = fs::write(path, report.to_html());
+            written
+                .map_err(|why| Refusal::disk(format!("can't write {}: {why}", path.display())))?;
+            FINISHED
+        }
+        None => show(&report, args.json)?,
+    };
+    Ok(code_of(args, report.broken.pages, printed))
+}
+
+/// What `--fail-on-broken` makes of an exit code.
+fn code_of(args: &ReportArgs, broken: u64, code: u8) -> u8 {
+    match broken > 0 && args.fail_on_broken {
+        true => NOTHING_DONE,
+        false => code,
+    }
+}
+
+fn show<T: Serialize + Display>(found: &T, as_json: bool) -> Result<u8, Refusal> {
+    match as_json {
+        true => print_json(found),
+        false => print(found.to_string().as_bytes()),
     }
 }
 
@@ -30,19 +58,13 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<u8, Refusal> {
             .hint("give a whole URL such as `https://example.org/page`")
     })?;
     let explanation = crawl_records::explain(&args.dir, &url).map_err(refusal)?;
-    match args.json {
-        true => print_json(&explanation),
-        false => print(explanation.to_string().as_bytes()),
-    }
+    show(&explanation, args.json)
 }
 
 /// Runs `crawl audit`.
 pub(crate) fn audit(args: &AuditArgs) -> Result<u8, Refusal> {
     let audit = crawl_records::audit(&args.dir).map_err(refusal)?;
-    let printed = match args.json {
-        true => print_json(&audit),
-        false => print(audit.to_string().as_bytes()),
-    };
+    let printed = show(&audit, args.json);
     Ok(match audit.breach_count() {
         0 => printed?,
         _ => printed.map(|_| BREACH)?,

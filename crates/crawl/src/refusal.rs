@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 /// Finished, also by a budget; `crawl robots`: allowed.
 pub(crate) const FINISHED: u8 = 0;
-/// No seed could be fetched, or pages failed under `--fail-on-error`; `crawl robots`: disallowed.
+/// No seed could be fetched, or pages failed under `--fail-on-error`; `crawl robots`: disallowed;
+/// `crawl report`: pages are broken, under `--fail-on-broken`.
 pub(crate) const NOTHING_DONE: u8 = 1;
 /// The command line or the configuration is wrong.
 pub(crate) const USAGE: u8 = 2;

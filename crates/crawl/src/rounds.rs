@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawl_engine::{Controls, EngineError, Progress, Stop, Summary, last_round};
+use crawl_engine::{Config, Controls, Ended, EngineError, Progress, Stop, Summary, last_round};
 use crawl_weburl::HostKey;
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -40,14 +40,14 @@ pub(crate) async fn run(job: &Job) -> Result<u8, Refusal> {
         server: None,
     };
     let Some(every) = job.every() else {
-        return match rounds.round().await? {
+        return match rounds.round(Start::AsAsked).await? {
             Ok(summary) => rounds.closed(&summary),
             Err(error) => Err(refusal(&error, job.dir())),
         };
     };
     if let Some((since, last)) = rounds.last()? {
         rounds.server = Server::start(job.dir(), Arc::clone(&rounds.desk));
-        if !rounds.wait(since, every, last).await {
+        if !rounds.wait(later(since, every), Start::AsAsked, last).await {
             return Ok(FINISHED);
         }
     }
@@ -58,14 +58,17 @@ impl Rounds<'_> {
     /// Round after round, until it is stopped or fails.
     async fn go_on(&mut self, every: Duration) -> Result<u8, Refusal> {
         let mut last = Last::default();
+        let mut began = Timestamp::now();
+        let mut start = Start::AsAsked;
         for number in 0_u64.. {
-            let began = Timestamp::now();
-            match self.round().await? {
+            let mut again = None;
+            match self.round(start).await? {
                 Ok(summary) => {
                     let code = self.closed(&summary)?;
                     if self.is_stopped() {
                         return Ok(code);
                     }
+                    again = next_try(&summary);
                     last = Last::of(&summary);
                 }
                 // Another run has the directory to itself just now.
@@ -74,15 +77,25 @@ impl Rounds<'_> {
                 }
                 Err(error) => return Err(refusal(&error, self.job.dir())),
             }
-            if !self.wait(began, every, last.clone()).await {
+            let next = later(began, every);
+            // Who could not be asked is asked again in the same round, if there is time.
+            let again = again.filter(|again| *again < next);
+            start = match again {
+                Some(_) => Start::GoOn,
+                None => Start::AsAsked,
+            };
+            if !self.wait(again.unwrap_or(next), start, last.clone()).await {
                 break;
+            }
+            if start == Start::AsAsked {
+                began = Timestamp::now();
             }
         }
         Ok(FINISHED)
     }
 
     /// One round of the engine.
-    async fn round(&mut self) -> Result<Result<Summary, EngineError>, Refusal> {
+    async fn round(&mut self, start: Start) -> Result<Result<Summary, EngineError>, Refusal> {
         let screen = &self.job.screen;
         let (progress, seen) = watch::channel(Progress::default());
         let (commander, commands) = crawl_engine::commands();
@@ -94,7 +107,12 @@ impl Rounds<'_> {
             progress,
             commands,
         };
-        let ended = crawl_engine::run(self.job.config(), controls).await;
+        let asked = self.job.config();
+        let config = Config {
+            recrawl: asked.recrawl && start == Start::AsAsked,
+            ..asked
+        };
+        let ended = crawl_engine::run(config, controls).await;
         // The sender went with the controls, so these end; were one to panic, the crawl still
         // came to its end.
         let _ = shown.await;
@@ -129,9 +147,8 @@ impl Rounds<'_> {
         Ok(code)
     }
 
-    /// Waits until the next round is to begin. Whether it is; not where the job is stopped.
-    async fn wait(&mut self, began: Timestamp, every: Duration, last: Last) -> bool {
-        let at = began.saturating_add(every).unwrap_or(Timestamp::MAX);
+    /// Waits until the crawl is to go on. Whether it is; not where the job is stopped.
+    async fn wait(&mut self, at: Timestamp, start: Start, last: Last) -> bool {
         let hold = watch::Sender::new(Hold::UntilThen);
         self.desk.rest(Rest {
             at,
@@ -140,9 +157,13 @@ impl Rounds<'_> {
         });
         if at > Timestamp::now() {
             let left = lasting(left_until(at));
+            let what = match start {
+                Start::AsAsked => "the next round begins",
+                Start::GoOn => "the round goes on",
+            };
             self.job
                 .screen
-                .say(&format!("the next round begins at {at:.0}, in {left}"));
+                .say(&format!("{what} at {at:.0}, in {left}"));
             tracing::info!(%at, "waiting for the next round");
         }
         let mut stopped = self.stopped.clone();
@@ -174,6 +195,28 @@ impl Rounds<'_> {
     fn is_stopped(&self) -> bool {
         *self.stopped.borrow() != Stop::No
     }
+}
+
+/// How a run begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    /// With the next round where the last is over.
+    AsAsked,
+    /// With what the last round left.
+    GoOn,
+}
+
+/// When the first host may be asked again that could not be asked.
+fn next_try(summary: &Summary) -> Option<Timestamp> {
+    let Ended::Unreachable(hosts) = &summary.ended else {
+        return None;
+    };
+    let first = hosts.iter().filter_map(|host| host.next_try).min()?;
+    Timestamp::from_microsecond(i64::try_from(first.as_micros()).ok()?).ok()
+}
+
+fn later(began: Timestamp, every: Duration) -> Timestamp {
+    began.saturating_add(every).unwrap_or(Timestamp::MAX)
 }
 
 /// What is told of the last round while the next is waited for.

@@ -66,6 +66,9 @@ pub struct Changes {
     pub same: u64,
     /// Pages that are no more.
     pub gone: u64,
+    /// Pages without an answer, or with a status of 400 and above.
+    #[serde(default)]
+    pub broken: u64,
 }
 
 impl Changes {

@@ -30,6 +30,7 @@ use crate::rounds::seconds;
 use crate::searchable::left_out;
 use crate::steer::{META_PARKED, Order};
 use crate::summary::SeedFailure;
+use crate::suspects::READER_KILLED;
 use crate::traps::{self, Came, META_TRAPS, Shared, admission_of};
 use crate::visits::{Change, Found, Past, Visits};
 
@@ -385,6 +386,9 @@ impl Group<'_> {
         if let Some(change) = change {
             self.totals.changes.add(change);
         }
+        let is_ours = row.error.as_deref() == Some(READER_KILLED);
+        let is_broken = !is_ours && row.status.is_none_or(|status| status >= 400);
+        self.totals.changes.broken += u64::from(is_broken);
         if let Some(capture) = &capture {
             row.warc = self.keep(capture)?;
         }

@@ -8,6 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::page::Page;
 use crate::schema::{Fields, KIND_DUPLICATE, KIND_PAGE};
 use crate::words::{Stemmer, Word, words};
+use crate::worth::worth;
 
 /// What stands before a stem, so that it is no word that someone could type. A word and its
 /// stem stand at one place.
@@ -38,6 +39,7 @@ pub(crate) fn document(fields: &Fields, page: &Page) -> TantivyDocument {
         document.add_i64(fields.until, until);
     }
     document.add_u64(fields.linked, power_of_two(page.linked_from));
+    document.add_u64(fields.worth, worth(page));
     texts(fields, page, &mut document);
     document
 }
@@ -61,7 +63,7 @@ pub(crate) fn power_of_two(count: u32) -> u64 {
 }
 
 /// The names that `site:` may give: the host, each domain above it, and each folder.
-fn sites(page: &Page) -> Vec<String> {
+pub(crate) fn sites(page: &Page) -> Vec<String> {
     let host = page.host().to_lowercase();
     let mut sites = vec![host.clone()];
     let mut rest = host.as_str();

@@ -22,8 +22,7 @@ pub(crate) fn excerpt(page: &Page, wanted: &Wanted, most: usize) -> Excerpt {
     if most == 0 || page.text.is_empty() {
         return Excerpt::default();
     }
-    let found = words(&page.text, &Stemmer::of(page.language.as_deref()));
-    let hits = hits(&found, wanted);
+    let hits = hits_in(&page.text, page.language.as_deref(), wanted);
     let around = best(&hits, most);
     let range = stretch(&page.text, around, most);
     let mut parts = cut(&page.text, &range, &hits);
@@ -46,6 +45,20 @@ pub(crate) fn marked(text: &str, language: Option<&str>, wanted: &Wanted) -> Vec
 /// The text of pieces, joined.
 pub(crate) fn joined(parts: &[Part]) -> String {
     parts.iter().map(|part| part.text.as_str()).collect()
+}
+
+/// Words of a long text that are wanted. What has nothing like them is not looked at closely.
+fn hits_in(text: &str, language: Option<&str>, wanted: &Wanted) -> Vec<(Range<usize>, usize)> {
+    let stemmer = Stemmer::of(language);
+    let mut all = Vec::new();
+    for piece in wanted.likely_in(text) {
+        let found = hits(&words(&text[piece.clone()], &stemmer), wanted);
+        let place = |(range, term): (Range<usize>, usize)| {
+            (piece.start + range.start..piece.start + range.end, term)
+        };
+        all.extend(found.into_iter().map(place));
+    }
+    all
 }
 
 /// Words of the text that are wanted: where, and which term. A part of a longer word counts

@@ -11,6 +11,7 @@ mod error;
 mod excerpt;
 mod excluded;
 pub mod export;
+mod fused;
 mod judge;
 mod lexicon;
 mod page;
@@ -20,6 +21,7 @@ mod reconcile;
 mod schema;
 mod search;
 pub mod words;
+mod worth;
 mod writer;
 
 pub use answer::{Answer, Hit, Part, Section, Stats};

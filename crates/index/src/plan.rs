@@ -1,7 +1,10 @@
 //! From what a query asks for to what is looked up, and how much each find weighs.
 
 use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
 
+use regex::Regex;
 use tantivy::Term;
 use tantivy::query::{
     BooleanQuery, BoostQuery, ConstScoreQuery, DisjunctionMaxQuery, EmptyQuery, Occur, PhraseQuery,
@@ -11,57 +14,78 @@ use tantivy::schema::{Field, IndexRecordOption};
 
 use crate::document::STEM;
 use crate::excluded::Excluded;
+use crate::fused::{self, AskedWord, Fused, Place};
 use crate::lexicon::Lexicon;
 use crate::query::{Asked, How, Query};
 use crate::schema::{Fields, Texts};
 use crate::words::{Kind, Stemmer, Word, words};
 
-/// How much a word weighs by where it stands.
+/// How much each thing that speaks for a page weighs. A place has two numbers: its weight, and
+/// how much of it the place's length takes away.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Weights {
-    pub(crate) title: f32,
-    pub(crate) headings: [f32; 3],
-    pub(crate) lead: f32,
-    pub(crate) body: f32,
-    pub(crate) description: f32,
-    pub(crate) keywords: f32,
-    pub(crate) anchors: f32,
-    pub(crate) path: f32,
-    /// What other places than the best one add.
-    pub(crate) others: f32,
+    pub(crate) title: (f32, f32),
+    pub(crate) headings: [(f32, f32); 3],
+    pub(crate) lead: (f32, f32),
+    pub(crate) body: (f32, f32),
+    pub(crate) description: (f32, f32),
+    pub(crate) keywords: (f32, f32),
+    pub(crate) anchors: (f32, f32),
+    pub(crate) path: (f32, f32),
+    /// See [`fused::Asked`] for these five.
+    pub(crate) saturation: f32,
+    pub(crate) whole: f32,
+    pub(crate) near: f32,
+    pub(crate) near_power: f32,
+    pub(crate) passage: u32,
+    /// How much a rare word outweighs a common one: the power of BM25's measure. Questions hold
+    /// rare words that matter little, such as those that only the asker uses.
+    pub(crate) rarity_power: f32,
+    /// A page that lacks most words of a longer query fits all the same where it has so much of
+    /// their rarity.
+    pub(crate) least_part: f32,
     /// A word of the same stem, against the word itself.
     pub(crate) stem: f32,
     /// A word that only begins like it.
     pub(crate) beginning: f32,
     /// A word that may be meant.
     pub(crate) meant: f32,
-    /// Two words of the query beside each other in the text, and in the title.
+    /// Two words of the query beside each other in the text, and in title or heading.
     pub(crate) beside: (f32, f32),
+    /// What other places than the best one add, for what is looked up by itself.
+    pub(crate) others: f32,
     /// What each doubling of the pages that link to a page adds.
     pub(crate) linked: f32,
 }
 
-/// Chosen with the queries marked `tune` of `cargo xtask bench search`, and checked with the
-/// others.
+/// Found by drawing changes and keeping those that do the queries marked `tune` of `cargo xtask
+/// bench search` good, then rounded; the other queries had no say in it.
 pub(crate) const WEIGHTS: Weights = Weights {
-    title: 3.0,
-    headings: [2.0, 1.5, 1.2],
-    lead: 0.8,
-    body: 1.0,
-    description: 1.0,
-    keywords: 1.0,
-    anchors: 1.5,
-    path: 1.5,
-    others: 0.4,
-    stem: 0.9,
+    title: (11.0, 0.5),
+    headings: [(18.0, 0.7), (1.5, 0.2), (0.5, 0.1)],
+    lead: (3.0, 0.5),
+    body: (0.7, 0.2),
+    description: (5.0, 0.5),
+    keywords: (1.5, 0.5),
+    anchors: (2.0, 0.1),
+    path: (2.5, 0.15),
+    saturation: 9.0,
+    whole: 0.25,
+    near: 0.45,
+    near_power: 1.3,
+    passage: 65,
+    rarity_power: 0.3,
+    least_part: 0.3,
+    stem: 0.8,
     beginning: 0.7,
     meant: 0.8,
-    beside: (0.5, 1.5),
-    linked: 0.03,
+    beside: (0.08, 0.08),
+    others: 0.3,
+    linked: 0.016,
 };
 
 /// Of so many pages and more, a word that more than this part of them has tells little.
-const COMMON: (u64, f64) = (20, 0.4);
+const COMMON: (u64, f64) = (20, 0.12);
 
 /// What is looked up for a query.
 pub(crate) struct Plan {
@@ -74,6 +98,8 @@ pub(crate) struct Plan {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
     words: HashMap<String, usize>,
+    /// Finds what one of them begins with, in ASCII of either case.
+    beginnings: Option<Regex>,
 }
 
 impl Wanted {
@@ -84,6 +110,47 @@ impl Wanted {
             self.words.get(&format!("{STEM}{stem}"))
         };
         self.words.get(&word.text).or_else(by_stem).copied()
+    }
+
+    /// The pieces of a text that may have one of them: words, and what stands between two spaces
+    /// and is not plain ASCII.
+    pub(crate) fn likely_in(&self, text: &str) -> Vec<Range<usize>> {
+        let mut likely = Vec::new();
+        let Some(beginnings) = &self.beginnings else {
+            likely.push(0..text.len());
+            return likely;
+        };
+        let mut found = beginnings
+            .find_iter(text)
+            .map(|found| found.start())
+            .peekable();
+        let mut start = 0;
+        for piece in text.split_inclusive([' ', '\n']) {
+            let end = start + piece.len();
+            while found.next_if(|at| *at < start).is_some() {}
+            let is_likely = found.peek().is_some_and(|at| *at < end) || !piece.is_ascii();
+            if is_likely {
+                likely.push(start..end);
+            }
+            start = end;
+        }
+        likely
+    }
+
+    /// Prepares for quick looks.
+    fn sealed(mut self) -> Wanted {
+        let beginning = |word: &String| {
+            let word = word.trim_start_matches(STEM);
+            // A stem may end in another letter than the word.
+            let letters = word.chars().count();
+            let most = if letters > 3 { letters - 1 } else { letters };
+            regex::escape(&word.chars().take(most).collect::<String>())
+        };
+        let mut all: Vec<String> = self.words.keys().map(beginning).collect();
+        all.sort_unstable();
+        all.dedup();
+        self.beginnings = Regex::new(&format!("(?i-u:{})", all.join("|"))).ok();
+        self
     }
 
     fn want(&mut self, word: &str, term: usize) {
@@ -119,6 +186,8 @@ struct Unit {
     run: Vec<String>,
     written: String,
     is_common: bool,
+    /// How few pages have it, as the logarithm of BM25.
+    rarity: f32,
     /// It is not what was typed, but what may be meant by it.
     is_meant: bool,
 }
@@ -148,14 +217,17 @@ impl Planner<'_> {
                 clauses.push(clause(term, self.unit(unit, term.in_title)));
             }
         }
-        units.iter().for_each(|unit| wanted.unit(unit));
+        // Words that most pages have say nothing in an excerpt, where others do.
+        let has_telling = units.iter().any(|unit| !unit.is_common);
+        let marked = units.iter().filter(|unit| !(has_telling && unit.is_common));
+        marked.for_each(|unit| wanted.unit(unit));
         self.join_neighbours(&mut units, &mut wanted)?;
         clauses.extend(self.words(&units, fit));
         clauses.extend(self.beside(&units));
         self.sites(query, &mut clauses);
         Ok(Plan {
             lookup: Box::new(BooleanQuery::new(clauses)),
-            wanted,
+            wanted: wanted.sealed(),
             did_you_mean: self.suggestion(query, &meant),
         })
     }
@@ -207,6 +279,7 @@ impl Planner<'_> {
         }
         let unit = Unit {
             is_common: self.is_common(pages) && !begins,
+            rarity: self.rarity(pages),
             written: text.clone(),
             forms: dedup(forms),
             ..Unit::default()
@@ -234,7 +307,7 @@ impl Planner<'_> {
         let near = self.lexicon.meant_by(&word.text)?;
         if near.is_empty() {
             if let Some((first, second)) = self.lexicon.halves_of(&word.text)? {
-                return Ok(vec![Unit::meant(first), Unit::meant(second)]);
+                return Ok(vec![self.meant(first)?, self.meant(second)?]);
             }
             return Ok(vec![unit]);
         }
@@ -255,14 +328,35 @@ impl Planner<'_> {
             unit.forms.extend(stems.filter(|_| n == 0));
             unit.forms.push((near, weight));
         }
+        unit.rarity = self.rarity(self.lexicon.pages_with(&unit.written)?);
         unit.forms = dedup(unit.forms);
         Ok(vec![unit])
+    }
+
+    fn meant(&self, word: String) -> tantivy::Result<Unit> {
+        let pages = self.lexicon.pages_with(&word)?;
+        Ok(Unit {
+            written: word.clone(),
+            rarity: self.rarity(pages),
+            is_common: self.is_common(pages),
+            forms: vec![(word, 1.0)],
+            is_meant: true,
+            ..Unit::default()
+        })
     }
 
     fn is_common(&self, pages: u64) -> bool {
         #[expect(clippy::cast_precision_loss, reason = "a part is asked for, roughly")]
         let part = pages as f64 / self.pages.max(1) as f64;
         self.pages >= COMMON.0 && part > COMMON.1
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "numbers of pages")]
+    fn rarity(&self, pages: u64) -> f32 {
+        let (all, with) = (self.pages as f32, pages.min(self.pages) as f32);
+        (1.0 + (all - with + 0.5) / (with + 0.5))
+            .ln()
+            .powf(WEIGHTS.rarity_power)
     }
 
     /// Two words that the pages write as one stand for each other.
@@ -284,33 +378,60 @@ impl Planner<'_> {
 
     /// Most of the telling words must be there; the common ones add to the score.
     fn words(&self, units: &[Unit], fit: Fit) -> Vec<(Occur, Box<dyn Lookup>)> {
-        let all_common = units.iter().all(|unit| unit.is_common);
-        let (common, telling): (Vec<_>, Vec<_>) =
-            units.iter().partition(|unit| unit.is_common && !all_common);
-        let least = match (fit, telling.len()) {
+        let (runs, words): (Vec<_>, Vec<_>) = units.iter().partition(|unit| !unit.run.is_empty());
+        let mut clauses: Vec<(Occur, Box<dyn Lookup>)> = Vec::new();
+        let occur = if fit == Fit::Any {
+            Occur::Should
+        } else {
+            Occur::Must
+        };
+        for run in &runs {
+            clauses.push((occur, self.unit(run, false)));
+        }
+        if words.is_empty() {
+            return clauses;
+        }
+        let all_common = words.iter().all(|unit| unit.is_common) && runs.is_empty();
+        let telling = words
+            .iter()
+            .filter(|unit| all_common || !unit.is_common)
+            .count();
+        let least = match (fit, telling) {
             (Fit::Any, _) => 1,
             (Fit::Most, n @ 0..=2) => n,
             (Fit::Most, n) => (n * 3).div_ceil(5),
         };
-        let mut clauses: Vec<(Occur, Box<dyn Lookup>)> = Vec::new();
-        if !telling.is_empty() {
-            let telling = telling.iter().map(|unit| self.unit(unit, false)).collect();
-            let telling = BooleanQuery::union_with_minimum_required_clauses(telling, least);
-            clauses.push((Occur::Must, Box::new(telling)));
-        }
-        let common = common
-            .iter()
-            .map(|unit| (Occur::Should, self.unit(unit, false)));
-        clauses.extend(common);
+        let asked = fused::Asked {
+            words: words
+                .iter()
+                .map(|unit| AskedWord {
+                    forms: unit.forms.clone(),
+                    rarity: unit.rarity,
+                    is_telling: all_common || !unit.is_common,
+                })
+                .collect(),
+            places: places(&self.fields.texts),
+            least: least.min(telling),
+            whole: WEIGHTS.whole,
+            saturation: WEIGHTS.saturation,
+            near: WEIGHTS.near,
+            near_power: WEIGHTS.near_power,
+            passage: WEIGHTS.passage,
+            least_part: match units.len() {
+                // Of two words both are meant.
+                0..=2 => f32::INFINITY,
+                _ => WEIGHTS.least_part,
+            },
+            body: self.fields.texts.body,
+        };
+        clauses.push((occur, Box::new(Fused(Arc::new(asked)))));
         clauses
     }
 
     fn unit(&self, unit: &Unit, in_title: bool) -> Box<dyn Lookup> {
-        let places: &[(Field, f32)] = match in_title {
-            true => &[(self.fields.texts.title, WEIGHTS.title)],
-            false => &places(&self.fields.texts),
-        };
-        let lookups = places.iter().map(|(field, weight)| {
+        let mut places = places(&self.fields.texts);
+        places.retain(|place| !in_title || place.field == self.fields.texts.title);
+        let lookups = places.iter().map(|Place { field, weight, .. }| {
             let found: Box<dyn Lookup> = match unit.run.len() {
                 0 => Box::new(DisjunctionMaxQuery::new(forms(*field, &unit.forms))),
                 1 => term(*field, &unit.run[0]),
@@ -374,11 +495,12 @@ impl Planner<'_> {
                 .iter()
                 .for_each(|word| wanted.want(&word.text, usize::from(u16::MAX)));
         }
-        let title = (texts.title, WEIGHTS.title);
+        let title = (texts.title, WEIGHTS.title.0);
         let mut places = vec![title];
         if !term.in_title {
-            places.push((texts.body, WEIGHTS.body));
-            places.extend(texts.headings.into_iter().zip(WEIGHTS.headings));
+            places.push((texts.body, WEIGHTS.body.0));
+            let headings = WEIGHTS.headings.map(|heading| heading.0);
+            places.extend(texts.headings.into_iter().zip(headings));
         }
         let lookups = places.into_iter().map(|(field, weight)| {
             let place = |word: &&Word| (word.position, Term::from_field_text(field, &word.text));
@@ -466,15 +588,6 @@ impl Meant {
 }
 
 impl Unit {
-    fn meant(word: String) -> Unit {
-        Unit {
-            written: word.clone(),
-            forms: vec![(word, 1.0)],
-            is_meant: true,
-            ..Unit::default()
-        }
-    }
-
     /// Characters that stand together: all pairs of them, or the one.
     fn of_run(run: &[&Word]) -> Option<Unit> {
         let pairs: Vec<_> = run.iter().filter(|word| word.kind == Kind::Pair).collect();
@@ -516,18 +629,23 @@ fn clause(term: &Asked, found: Box<dyn Lookup>) -> (Occur, Box<dyn Lookup>) {
 }
 
 /// Where words are looked for, and how much that weighs.
-fn places(texts: &Texts) -> [(Field, f32); 10] {
-    [
-        (texts.title, WEIGHTS.title),
-        (texts.headings[0], WEIGHTS.headings[0]),
-        (texts.headings[1], WEIGHTS.headings[1]),
-        (texts.headings[2], WEIGHTS.headings[2]),
-        (texts.lead, WEIGHTS.lead),
-        (texts.body, WEIGHTS.body),
-        (texts.description, WEIGHTS.description),
-        (texts.keywords, WEIGHTS.keywords),
-        (texts.anchors, WEIGHTS.anchors),
-        (texts.path, WEIGHTS.path),
+fn places(texts: &Texts) -> Vec<Place> {
+    let of = |field, (weight, length)| Place {
+        field,
+        weight,
+        length,
+    };
+    vec![
+        of(texts.title, WEIGHTS.title),
+        of(texts.headings[0], WEIGHTS.headings[0]),
+        of(texts.headings[1], WEIGHTS.headings[1]),
+        of(texts.headings[2], WEIGHTS.headings[2]),
+        of(texts.lead, WEIGHTS.lead),
+        of(texts.body, WEIGHTS.body),
+        of(texts.description, WEIGHTS.description),
+        of(texts.keywords, WEIGHTS.keywords),
+        of(texts.anchors, WEIGHTS.anchors),
+        of(texts.path, WEIGHTS.path),
     ]
 }
 

@@ -47,6 +47,8 @@ pub(crate) struct Fields {
     pub(crate) until: Field,
     /// How many pages link to it, as a power of two: a change of few moves nothing.
     pub(crate) linked: Field,
+    /// How likely it answers a question, in hundredths.
+    pub(crate) worth: Field,
     pub(crate) fetched_at: Field,
 }
 
@@ -96,6 +98,7 @@ pub(crate) fn schema() -> (Schema, Fields) {
         text_hash: schema.add_u64_field("text_hash", FAST | INDEXED),
         until: schema.add_i64_field("until", FAST),
         linked: schema.add_u64_field("linked", FAST),
+        worth: schema.add_u64_field("worth", FAST),
         fetched_at: schema.add_i64_field("fetched_at", FAST),
     };
     (schema.build(), fields)

@@ -317,11 +317,13 @@ impl Search<'_> {
         let most = (options.limit + options.offset).max(1) * 2;
         let ranked = TopDocs::with_limit(most).tweak_score(|segment: &SegmentReader| {
             let linked = segment.fast_fields().u64("linked").ok();
+            let worth = segment.fast_fields().u64("worth").ok();
             move |document: DocId, score: f32| {
                 let linked = linked.as_ref().and_then(|linked| linked.first(document));
-                #[expect(clippy::cast_precision_loss, reason = "at most 32")]
-                let linked = linked.unwrap_or(0) as f32;
-                score * (1.0 + WEIGHTS.linked * linked)
+                let worth = worth.as_ref().and_then(|worth| worth.first(document));
+                #[expect(clippy::cast_precision_loss, reason = "at most 32, and 100")]
+                let (linked, worth) = (linked.unwrap_or(0) as f32, worth.unwrap_or(100) as f32);
+                score * (1.0 + WEIGHTS.linked * linked) * worth / 100.0
             }
         });
         let searcher = &self.seen.searcher;

@@ -5,10 +5,12 @@
 //! `ThreadPool`) is a word, and so are its parts. Chinese and Japanese text is cut into pairs
 //! of characters: each pair is a word, so that no dictionary has to know what is looked for.
 
+mod ascii;
 mod fold;
 mod parts;
 mod stem;
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use icu_segmenter::WordSegmenter;
@@ -60,33 +62,20 @@ pub fn words(text: &str, stemmer: &Stemmer) -> Vec<Word> {
         stemmer,
         words: Vec::with_capacity(text.len() / 6),
         position: 0,
+        known: HashMap::new(),
     };
-    let segmenter = WordSegmenter::new_dictionary(WordBreakInvariantOptions::default());
     let mut start = 0;
-    let mut ideographs: Option<Range<usize>> = None;
-    let breaks = segmenter.segment_str(text).iter_with_word_type();
-    for (end, kind) in breaks {
-        let range = start..end;
-        start = end;
-        if range.is_empty() {
-            continue;
+    // A line ends what stands in it, so that each can be cut in the way that serves it.
+    for line in text.split_inclusive('\n') {
+        match line.is_ascii() {
+            true => ascii::each(line, |range| {
+                splitter.word(start + range.start..start + range.end);
+            }),
+            false => splitter.line(start, line),
         }
-        let piece = &text[range.clone()];
-        if kind.is_word_like() && piece.chars().all(is_paired) {
-            match &mut ideographs {
-                Some(run) if run.end == range.start => run.end = range.end,
-                other => splitter.ideographs(other.replace(range)),
-            }
-            continue;
-        }
-        splitter.ideographs(ideographs.take());
-        match kind.is_word_like() {
-            true => splitter.word(range),
-            false if piece.contains('\n') => splitter.position += BLOCK_GAP,
-            false => {}
-        }
+        splitter.position += BLOCK_GAP * usize::from(line.ends_with('\n'));
+        start += line.len();
     }
-    splitter.ideographs(ideographs.take());
     splitter.words
 }
 
@@ -103,9 +92,37 @@ struct Splitter<'t> {
     stemmer: &'t Stemmer,
     words: Vec<Word>,
     position: usize,
+    /// Words that came before, folded and stemmed: few are new in a long text.
+    known: HashMap<&'t str, (String, Option<String>)>,
 }
 
-impl Splitter<'_> {
+impl<'t> Splitter<'t> {
+    /// Cuts a line by UAX 29; it begins at `start`.
+    fn line(&mut self, start: usize, line: &str) {
+        let segmenter = WordSegmenter::new_dictionary(WordBreakInvariantOptions::default());
+        let mut begin = start;
+        let mut ideographs: Option<Range<usize>> = None;
+        for end in segmenter.segment_str(line) {
+            let range = begin..start + end;
+            begin = start + end;
+            let piece = &self.text[range.clone()];
+            // The segmenter's own word for it leaves out what ends with a mark (Devanagari, Tamil).
+            if !piece.contains(char::is_alphanumeric) {
+                continue;
+            }
+            if !piece.chars().all(is_paired) {
+                self.ideographs(ideographs.take());
+                self.word(range);
+                continue;
+            }
+            match &mut ideographs {
+                Some(run) if run.end == range.start => run.end = range.end,
+                other => self.ideographs(other.replace(range)),
+            }
+        }
+        self.ideographs(ideographs.take());
+    }
+
     fn word(&mut self, range: Range<usize>) {
         let at = self.position;
         let range = with_signs(self.text, range);
@@ -126,14 +143,19 @@ impl Splitter<'_> {
     }
 
     fn push(&mut self, range: Range<usize>, position: usize, kind: Kind) {
-        let written = &self.text[range.clone()];
-        let lower = written.to_lowercase();
-        let text = fold(&lower);
+        let written: &'t str = &self.text[range.clone()];
+        let stemmer = self.stemmer;
+        let (text, stem) = self.known.entry(written).or_insert_with(|| {
+            let lower = written.to_lowercase();
+            let text = fold(&lower);
+            let stem = stemmer.stem(&lower).map(|stem| fold(&stem));
+            let stem = stem.filter(|stem| *stem != text && !stem.is_empty());
+            (text, stem)
+        });
         if text.is_empty() {
             return;
         }
-        let stem = self.stemmer.stem(&lower).map(|stem| fold(&stem));
-        let stem = stem.filter(|stem| *stem != text && !stem.is_empty());
+        let (text, stem) = (text.clone(), stem.clone());
         self.words.push(Word {
             text,
             stem,
@@ -247,6 +269,9 @@ mod tests {
         );
         check("th", "ภาษาไทย", expect!["0ภาษา 1ไทย"]);
         check("ko", "한국어 검색", expect!["0한국어 1검색"]);
+        check("xx", "नमस्ते दुनिया", expect!["0नमस्ते 1दुनिया"]);
+        check("xx", "தமிழ் மொழி", expect!["0தமிழ் 1மொழி"]);
+        check("xx", "cafe\u{301} au", expect!["0cafe 1au"]);
     }
 
     #[test]

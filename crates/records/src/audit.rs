@@ -6,7 +6,6 @@
 
 mod cache;
 mod copies;
-mod decode;
 mod delays;
 mod exchange;
 mod findings;

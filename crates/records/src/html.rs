@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Write as _};
 
-use crate::report::Report;
+use crate::report::{Broken, Report};
 use crate::text::{gaps, kept, robots_line, waits};
 
 const STYLE: &str = "body{font:16px/1.5 sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem}\
@@ -56,9 +56,8 @@ impl Report {
         table(page, "Pages by status", &self.pages.by_status)?;
         table(page, "Pages by type", &self.pages.by_type)?;
         table(page, "Pages by depth", &self.pages.by_depth)?;
-        if self.pages.rounds.len() > 1 {
-            table(page, "Rounds", &self.pages.rounds)?;
-        }
+        table(page, "Rounds", &self.pages.rounds)?;
+        self.write_broken(page)?;
         table(page, "Excluded by reason", &self.excluded.by_reason)?;
         if !self.excluded.put_aside.is_empty() {
             table(
@@ -74,6 +73,33 @@ impl Report {
             &self.requests.by_failure,
         )?;
         self.write_hosts(page)
+    }
+
+    fn write_broken(&self, page: &mut String) -> fmt::Result {
+        let Broken { pages, first } = &self.broken;
+        if *pages == 0 {
+            return Ok(());
+        }
+        writeln!(
+            page,
+            "<h2>Broken pages</h2>\n<table><tr><th>page<th>answer<th>first link to it"
+        )?;
+        for broken in first {
+            let answer = match (broken.status, &broken.error) {
+                (Some(status), _) => status.to_string(),
+                (None, Some(error)) => error.clone(),
+                (None, None) => "none".to_owned(),
+            };
+            let (url, answer) = (Text(&broken.url), Text(&answer));
+            let via = Text(broken.via.as_deref().unwrap_or("a seed"));
+            writeln!(page, "<tr><td>{url}<td>{answer}<td>{via}")?;
+        }
+        writeln!(page, "</table>")?;
+        let more = pages.saturating_sub(first.len() as u64);
+        if more > 0 {
+            writeln!(page, "<p>And {more} more broken pages.</p>")?;
+        }
+        Ok(())
     }
 
     fn write_hosts(&self, page: &mut String) -> fmt::Result {

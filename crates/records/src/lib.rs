@@ -4,7 +4,8 @@
 //! [`pages`], [`requests`], [`excluded`] and [`links`] go through the row files one row at
 //! a time; [`report()`] sums them up as a [`Report`], and [`write_report`] leaves it as
 //! `report.json` in the directory; [`explain()`] gathers what the records and the stored
-//! state say of one URL; [`audit()`] holds the crawl against the rules that it was to keep.
+//! state say of one URL; [`broken()`] lists what is broken with each link to it, and [`changes()`]
+//! what the last round found new, changed and gone; [`audit()`] holds the crawl against the rules that it was to keep.
 //! The crate never fetches anything and writes no file of the crawl but the report.
 //!
 //! ```
@@ -22,8 +23,12 @@
 //! ```
 
 mod audit;
+mod broken;
+mod changes;
+mod decode;
 mod error;
 mod explain;
+mod fields;
 mod hosts;
 mod html;
 mod report;
@@ -31,10 +36,14 @@ mod rows;
 mod text;
 
 pub use audit::{Audit, Breach, Cited, audit};
+pub use broken::{BrokenLink, BrokenLinks, BrokenPage, broken};
+pub use changes::{Changes, changes};
 pub use error::RecordsError;
 pub use explain::{Explanation, StateRead, explain};
 pub use hosts::{Gaps, HostReport, RobotsReport, Waits};
-pub use report::{About, Excluded, Pages, Report, Requests, report, write_report};
+pub use report::{
+    About, Broken, BrokenRow, Excluded, Pages, Report, Requests, report, write_report,
+};
 pub use rows::{Rows, delays, excluded, links, pages, requests};
 
 pub use crawl_archive::rows::{

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
 use serde::{Deserialize, Serialize};
 
+use crate::broken::{Latest, is_broken};
 use crate::error::RecordsError;
 use crate::hosts::{HostReport, Hosts};
 use crate::rows::{excluded, pages, requests};
@@ -25,6 +26,10 @@ pub struct Report {
     pub crawl: About,
     /// The rows of `pages.jsonl`.
     pub pages: Pages,
+    /// Pages that are broken as of their last row; [`broken()`](crate::broken()) tells where links
+    /// to them stand.
+    #[serde(default)]
+    pub broken: Broken,
     /// The rows of `excluded.jsonl`.
     pub excluded: Excluded,
     /// The rows of `requests.jsonl`.
@@ -73,6 +78,28 @@ pub struct Pages {
     pub rounds: BTreeMap<u32, Round>,
 }
 
+/// Pages without an answer, or with a status of 400 and above.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Broken {
+    /// How many.
+    pub pages: u64,
+    /// The first hundred, in the order of their rows.
+    pub first: Vec<BrokenRow>,
+}
+
+/// A page that is broken.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BrokenRow {
+    /// Its URL.
+    pub url: String,
+    /// What was answered.
+    pub status: Option<u16>,
+    /// Why nothing was.
+    pub error: Option<String>,
+    /// The page that led there first; none for a seed.
+    pub via: Option<String>,
+}
+
 /// The rows of one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Round {
@@ -86,11 +113,15 @@ pub struct Round {
     pub same: u64,
     /// Pages that are no more.
     pub gone: u64,
+    /// Rows without an answer, or with a status of 400 and above.
+    #[serde(default)]
+    pub broken: u64,
 }
 
 impl Round {
     fn add(&mut self, row: &PageRow) {
         self.rows += 1;
+        self.broken += u64::from(is_broken(row));
         match row.change.as_deref() {
             Some("new") => self.new += 1,
             Some("changed") => self.changed += 1,
@@ -108,9 +139,13 @@ impl std::fmt::Display for Round {
             changed,
             same,
             gone,
+            broken,
             ..
         } = self;
-        write!(f, "{new} new, {changed} changed, {same} same, {gone} gone")
+        write!(
+            f,
+            "{new} new, {changed} changed, {same} same, {gone} gone, {broken} broken"
+        )
     }
 }
 
@@ -151,6 +186,8 @@ pub struct Requests {
 const MAX_TYPES: usize = 1000;
 /// Rules that are told apart; their texts hold URLs.
 const MAX_RULES: usize = 1000;
+/// Broken pages that are named one by one.
+const NAMED_BROKEN: usize = 100;
 /// Flaws that are named one by one.
 const MAX_FLAWS: usize = 100;
 
@@ -222,8 +259,10 @@ impl Report {
         hosts: &mut Hosts,
     ) -> Result<(), RecordsError> {
         let mut rows = pages(dir)?;
-        for row in rows.by_ref() {
+        let mut latest = Latest::default();
+        while let Some(row) = rows.next() {
             if let Some(row) = self.sound(row)? {
+                latest.add(&row, rows.line());
                 // A sitemap is looked for where nobody named one: its absence is no failure.
                 let failed = row.is_failed() && !sitemaps.contains(&row.url);
                 self.pages.add(&row, failed);
@@ -231,6 +270,29 @@ impl Report {
             }
         }
         self.note_torn("pages.jsonl", rows.is_torn());
+        self.broken.pages = latest.broken();
+        match self.broken.pages {
+            0 => Ok(()),
+            _ => self.name_broken(dir, &latest),
+        }
+    }
+
+    fn name_broken(&mut self, dir: &Path, latest: &Latest) -> Result<(), RecordsError> {
+        let mut rows = pages(dir)?;
+        while self.broken.first.len() < NAMED_BROKEN
+            && let Some(row) = rows.next()
+        {
+            // What is no row was told before.
+            let Ok(row) = row else { continue };
+            if is_broken(&row) && latest.is_last(&row, rows.line()) {
+                self.broken.first.push(BrokenRow {
+                    url: row.url,
+                    status: row.status,
+                    error: row.error,
+                    via: row.via,
+                });
+            }
+        }
         Ok(())
     }
 

@@ -23,10 +23,9 @@ impl Display for Report {
         list(f, &pages.by_outcome)?;
         writeln!(f, "statuses  {}", counted(&pages.by_status))?;
         writeln!(f, "failed    {}", pages.failed)?;
-        if pages.rounds.len() > 1 {
-            for (number, round) in &pages.rounds {
-                writeln!(f, "round {number:<4}{round}")?;
-            }
+        writeln!(f, "broken    {}", self.broken.pages)?;
+        for (number, round) in &pages.rounds {
+            writeln!(f, "round {number:<4}{round}")?;
         }
         writeln!(f, "excluded  {}", self.excluded.total)?;
         list(f, &self.excluded.by_reason)?;
@@ -114,6 +113,24 @@ pub(crate) fn kept(short: u64) -> String {
         0 => "all kept".to_owned(),
         short => format!("{short} cut short"),
     }
+}
+
+/// `1234567` as `1,234,567`.
+pub(crate) fn number(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Words of a server without what would steer a terminal.
+pub(crate) fn plain(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
 }
 
 fn list(f: &mut fmt::Formatter<'_>, counts: &BTreeMap<String, u64>) -> fmt::Result {

@@ -1,9 +1,11 @@
-//! Checks the container's recipe as far as can be without a container engine.
+//! Checks the container's recipe, and what is composed of it, as far as can be without a
+//! container engine.
 
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
+use crate::compose;
 use crate::workspace::{Workspace, run};
 
 const RECIPE: &str = "docker/Dockerfile";
@@ -20,7 +22,8 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     }
     run(workspace
         .program(workspace.python_bin().join("hadolint"))
-        .arg(RECIPE))
+        .arg(RECIPE))?;
+    compose::check(workspace)
 }
 
 /// What a linter does not know: files that are not there or not sent, tags that move, root.

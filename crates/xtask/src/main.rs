@@ -8,6 +8,7 @@
 mod bench;
 mod boundaries;
 mod browser;
+mod compose;
 mod debian;
 mod docker;
 mod gate;

@@ -146,6 +146,8 @@ struct Client {
     from: BufReader<OwnedReadHalf>,
     to: OwnedWriteHalf,
     desk: Arc<Desk>,
+    /// How long an answer may wait to be read.
+    patience: Duration,
 }
 
 impl Client {
@@ -155,6 +157,7 @@ impl Client {
             from: BufReader::new(from),
             to,
             desk,
+            patience: SLOW,
         }
     }
 
@@ -209,7 +212,7 @@ impl Client {
 
     async fn send(&mut self, message: &impl Serialize) -> io::Result<()> {
         let line = line_of(message)?;
-        match timeout(SLOW, self.to.write_all(&line)).await {
+        match timeout(self.patience, self.to.write_all(&line)).await {
             Ok(sent) => sent,
             Err(slow) => Err(slow.into()),
         }
@@ -227,13 +230,14 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
     use std::path::Path;
     use std::sync::Arc;
+    use std::time::Duration;
 
     use crawl_engine::{Ask, Progress};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::UnixStream;
     use tokio::sync::{mpsc, watch};
 
-    use super::{MOST_CLIENTS, Server};
+    use super::{Client, MOST_CLIENTS, Server};
     use crate::control::desk::Desk;
     use crate::control::message::LONGEST_COMMAND;
 
@@ -288,6 +292,18 @@ mod tests {
             long.starts_with("{\"error\":\"longer than 65536 octets\""),
             "{long}"
         );
+    }
+
+    #[tokio::test]
+    async fn who_does_not_read_is_hung_up_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let mut client = Client::of(ours, Arc::new(Desk::new(dir.path().to_owned())));
+        client.patience = Duration::from_millis(1);
+        let more_than_fits = "x".repeat(16 << 20);
+        let slow = client.send(&more_than_fits).await.unwrap_err();
+        assert_eq!(slow.kind(), std::io::ErrorKind::TimedOut);
+        drop(theirs);
     }
 
     #[tokio::test]

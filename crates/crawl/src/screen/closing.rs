@@ -47,7 +47,7 @@ pub(crate) fn closing(summary: &Summary, exe: &str) -> String {
             index::words(index.pages, index.duplicates, &index.left_out),
         );
     }
-    line("failed", grouped(summary.failed));
+    line("failed", failed(summary, exe));
     if summary.pending > 0 {
         line("pending", grouped(summary.pending));
     }
@@ -73,6 +73,18 @@ pub(crate) fn closing(summary: &Summary, exe: &str) -> String {
     text
 }
 
+/// How many pages failed, and where it is told which.
+fn failed(summary: &Summary, exe: &str) -> String {
+    let count = grouped(summary.failed);
+    match summary.changes.broken {
+        0 => count,
+        _ => {
+            let output = quoted(&summary.output.display().to_string());
+            format!("{count}; links to broken pages: {exe} report {output} --broken")
+        }
+    }
+}
+
 /// What a later round found, and when the next finds something due.
 fn round(summary: &Summary) -> String {
     let changes = &summary.changes;
@@ -81,6 +93,7 @@ fn round(summary: &Summary) -> String {
         (changes.changed, "changed"),
         (changes.same, "same"),
         (changes.gone, "gone"),
+        (changes.broken, "broken"),
     ];
     let counts = counts.map(|(count, name)| format!("{} {name}", grouped(count)));
     let due = summary
@@ -280,6 +293,7 @@ mod tests {
             changed: 51,
             same: 1178,
             gone: 2,
+            broken: 4,
         };
         round.next_due = Some(4_000_000_000);
         check(
@@ -288,9 +302,9 @@ mod tests {
             expect![[r#"
                 finished
                   fetched:  1,234 pages, 12.3 MB (1,234 pages in this run)
-                  round:    3: 3 new, 51 changed, 1,178 same, 2 gone; next page due from 2096-10-02T07:06:40Z
+                  round:    3: 3 new, 51 changed, 1,178 same, 2 gone, 4 broken; next page due from 2096-10-02T07:06:40Z
                   barred:   1,045 (robots 40, scope 1,005)
-                  failed:   2
+                  failed:   2; links to broken pages: crawl report crawl-e.example --broken
                   took:     21m41s, 1,300 requests, 1 of them for robots.txt
                   lies in:  crawl-e.example
             "#]],

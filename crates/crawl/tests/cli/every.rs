@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crawl_testweb::{Answer, Mix, TestWeb};
+use crawl_testweb::{Answer, Mix, Script, TestWeb};
 use serde_json::json;
 
 use crate::control::Talk;
@@ -104,6 +104,26 @@ fn a_signal_while_it_waits_is_no_interruption() {
     let alone = cmd.run(&["--output", "c", "--progress", "off"]);
     assert_eq!(alone.code, 0, "{}", alone.stderr);
     assert!(web.take_log().is_empty());
+}
+
+#[test]
+fn a_round_goes_on_when_a_host_may_be_asked_again() {
+    let (dir, cmd) = setup("again");
+    let web = site();
+    // Its robots.txt can't be had at first.
+    let robots = Script::always(Answer::of(500)).then(Answer::of(404));
+    web.script(0, "/robots.txt", robots);
+    let seed = web.url(0, "/");
+    let patience = ["--robots-retry", "100ms", "--wait-unreachable", "0s"];
+    let crawl = cmd.start(&[&args(&seed, "1h")[..], &patience].concat());
+    crawl.until("the round goes on at ");
+    crawl.until("finished");
+    crawl.until(WAITS);
+    crawl.signal("TERM");
+    let (code, said) = crawl.end();
+    assert_eq!(code, 0, "{said}");
+    let expected = vec!["/".to_owned(), "/a".to_owned()];
+    assert_eq!(rounds(&dir), BTreeMap::from([(1, expected)]));
 }
 
 #[test]

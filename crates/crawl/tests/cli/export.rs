@@ -29,6 +29,14 @@ const PAGES: [(&str, &str); 2] = [
     ("http://e.example/b?q=%22", "coffee"),
 ];
 
+/// Runs it to success; what it printed on stdout. On stderr it says what it did.
+fn done(cmd: &Cmd, args: &[&str]) -> String {
+    let ran = cmd.run(args);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("pages"), "{}", ran.stderr);
+    ran.stdout
+}
+
 fn refused(args: &[&str], expected: Expect) {
     let (dir, cmd) = indexed(&PAGES);
     dir.write("letters/dear.txt", "love");
@@ -42,10 +50,19 @@ fn refused(args: &[&str], expected: Expect) {
 #[test]
 fn opensearch_lines_and_their_mapping() {
     let (dir, cmd) = indexed(&PAGES);
-    assert_eq!(cmd.run(&["export", "c", "--to", "opensearch", "--out", "p.ndjson"]).ok(), "");
+    assert_eq!(
+        done(
+            &cmd,
+            &["export", "c", "--to", "opensearch", "--out", "p.ndjson"]
+        ),
+        ""
+    );
     let rows = dir.rows("p.ndjson");
     assert_eq!(rows.len(), 4);
-    let ids: Vec<_> = rows.iter().filter_map(|row| row["index"]["_id"].as_str()).collect();
+    let ids: Vec<_> = rows
+        .iter()
+        .filter_map(|row| row["index"]["_id"].as_str())
+        .collect();
     assert_eq!(ids.len(), 2);
     assert!(ids.contains(&PAGES[1].0));
     let mapping: Value = serde_json::from_str(&dir.read("p.mapping.json")).unwrap();
@@ -55,8 +72,11 @@ fn opensearch_lines_and_their_mapping() {
 #[test]
 fn meilisearch_lines_on_stdout() {
     let (dir, cmd) = indexed(&PAGES);
-    let out = cmd.run(&["export", "c", "--to", "meilisearch", "--out", "-"]).ok();
-    let rows: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let out = done(&cmd, &["export", "c", "--to", "meilisearch", "--out", "-"]);
+    let rows: Vec<Value> = out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     assert_eq!(rows.len(), 2);
     assert!(rows.iter().any(|row| row["text"] == PAGES[0].1));
     assert!(!dir.file("-").exists());
@@ -65,36 +85,96 @@ fn meilisearch_lines_on_stdout() {
 #[test]
 fn a_static_search_replaces_an_earlier_one() {
     let (dir, cmd) = indexed(&PAGES);
-    let export = || cmd.run(&["export", "c", "--to", "static", "--out", "out/search"]).ok();
+    let export = || {
+        done(
+            &cmd,
+            &["export", "c", "--to", "static", "--out", "out/search"],
+        )
+    };
     dir.write("out/about.html", "stays");
     export();
     let first = dir.read("out/search/search.json");
     export();
     assert_eq!(dir.read("out/search/search.json"), first);
-    assert!(dir.read("out/search/index.html").contains("Content-Security-Policy"));
+    assert!(
+        dir.read("out/search/index.html")
+            .contains("Content-Security-Policy")
+    );
     assert_eq!(dir.read("out/about.html"), "stays");
 }
 
 #[test]
 fn an_empty_index_is_exported_too() {
     let (dir, cmd) = indexed(&[]);
-    assert_eq!(cmd.run(&["export", "c", "--to", "opensearch", "--out", "-"]).ok(), "");
-    cmd.run(&["export", "c", "--to", "static", "--out", "s"]).ok();
+    assert_eq!(
+        done(&cmd, &["export", "c", "--to", "opensearch", "--out", "-"]),
+        ""
+    );
+    done(&cmd, &["export", "c", "--to", "static", "--out", "s"]);
     let manifest: Value = serde_json::from_str(&dir.read("s/search.json")).unwrap();
     assert_eq!(manifest["pages"], 0);
 }
 
 #[test]
 fn formats_and_places_that_are_none() {
-    refused(&["export", "c", "--to", "warp", "--out", "x"], expect![[""]]);
-    refused(&["export", "c", "--to", "static", "--out", "-"], expect![[""]]);
-    refused(&["export", "c", "--to", "static", "--out", "letters"], expect![[""]]);
-    refused(&["export", "c", "--to", "static", "--out", "letters/dear.txt"], expect![[""]]);
-    refused(&["export", "c", "--to", "opensearch", "--out", "none/x.ndjson"], expect![[""]]);
+    refused(
+        &["export", "c", "--to", "warp", "--out", "x"],
+        expect![[r#"
+        2
+        error: invalid value 'warp' for '--to <FORMAT>'
+          [possible values: opensearch, meilisearch, static]
+        hint: `crawl --help` lists flags and commands"#]],
+    );
+    refused(
+        &["export", "c", "--to", "static", "--out", "-"],
+        expect![[r#"
+        2
+        error: a static search is a folder, not a stream
+        hint: name the folder: `--out search`"#]],
+    );
+    refused(
+        &["export", "c", "--to", "static", "--out", "letters"],
+        expect![[r#"
+        2
+        error: letters is there, and is no search bundle
+        hint: name a folder that does not exist yet, an empty one, or an earlier bundle"#]],
+    );
+    refused(
+        &["export", "c", "--to", "static", "--out", "letters/dear.txt"],
+        expect![[r#"
+        2
+        error: letters/dear.txt is there, and is no search bundle
+        hint: name a folder that does not exist yet, an empty one, or an earlier bundle"#]],
+    );
+    refused(
+        &[
+            "export",
+            "c",
+            "--to",
+            "opensearch",
+            "--out",
+            "none/x.ndjson",
+        ],
+        expect![[r#"
+        3
+        error: can't write none/x.ndjson: No such file or directory (os error 2)"#]],
+    );
 }
 
 #[test]
 fn without_an_index_the_way_to_one_is_named() {
-    refused(&["export", "empty", "--to", "static", "--out", "x"], expect![[""]]);
-    refused(&["export", "letters", "--to", "static", "--out", "x"], expect![[""]]);
+    refused(
+        &["export", "empty", "--to", "static", "--out", "x"],
+        expect![[r#"
+        2
+        error: the crawl in `empty` has no search index
+        hint: `crawl index empty` builds one; `--index on` has a crawl build it as it goes"#]],
+    );
+    refused(
+        &["export", "letters", "--to", "static", "--out", "x"],
+        expect![[r#"
+        2
+        error: `letters` holds no crawl
+        hint: give the directory that a crawl left, such as crawl-example.org"#]],
+    );
 }

@@ -7,10 +7,12 @@
 
 mod access;
 mod audit;
+mod broken;
 mod config;
 mod control;
 mod damage;
 mod every;
+mod export;
 mod flags;
 mod harness;
 mod help;

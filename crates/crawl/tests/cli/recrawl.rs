@@ -43,7 +43,7 @@ fn one_command_crawls_and_then_visits_again() {
     web.script(0, "/b", Answer::of(404));
     let second = cmd.run(&args);
     assert_eq!(second.code, 0, "{}", second.stderr);
-    let told = "round:    2: 0 new, 1 changed, 1 same, 1 gone; ";
+    let told = "round:    2: 0 new, 1 changed, 1 same, 1 gone, 1 broken; ";
     assert!(second.stderr.contains(told), "{}", second.stderr);
     let expected = [("", "same"), ("a", "changed"), ("b", "gone")];
     let expected = expected.map(|(path, change)| (path.to_owned(), change.to_owned()));

@@ -175,6 +175,7 @@ fn what_changed_is_told_apart() {
         changed: 1,
         same: 2,
         gone: 1,
+        broken: 2,
     };
     assert_eq!(
         (summary.changes, summary.pages, summary.failed),
@@ -266,7 +267,8 @@ fn work_that_was_added_to_a_round_is_finished_before_the_next() {
     crawl.config.budgets.max_pages = Some(5);
     crawl.run().unwrap();
     crawl.config.budgets.max_pages = None;
-    crawl.config.politeness.delay = Duration::from_millis(25);
+    // Progress is told every 200 ms: what is left takes several times as long.
+    crawl.config.politeness.delay = Duration::from_millis(20);
     let cut = crawl.run_until(|progress| match progress.pages > 10 {
         true => Stop::Drain,
         false => Stop::No,

@@ -67,8 +67,7 @@ impl<W: Write> Meilisearch<W> {
         }
         let (about, key) = (About::of(page), hash_id(&page.url));
         let mut above: Vec<(u8, &str)> = Vec::new();
-        let mut position = 0;
-        for section in divided(page) {
+        for (position, section) in divided(page).into_iter().enumerate() {
             if section.level > 0 {
                 above.retain(|(level, _)| *level < section.level);
             }
@@ -90,7 +89,6 @@ impl<W: Write> Meilisearch<W> {
             if section.level > 0 && above.last() != Some(&(section.level, section.heading)) {
                 above.push((section.level, section.heading));
             }
-            position += 1;
             self.done.records += 1;
         }
         self.done.pages += 1;

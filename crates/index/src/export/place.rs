@@ -23,7 +23,7 @@ impl NewFile {
     /// It can't be written there.
     pub fn create(path: &Path) -> Result<NewFile, ExportError> {
         let beside = beside(path, "new");
-        let file = File::create(&beside).map_err(ExportError::at(&beside))?;
+        let file = File::create(&beside).map_err(ExportError::at(path))?;
         Ok(NewFile {
             path: path.to_path_buf(),
             beside,
@@ -92,7 +92,7 @@ impl NewFolder {
         }
         let beside = beside(path, "new");
         remove(&beside)?;
-        fs::create_dir_all(&beside).map_err(ExportError::at(&beside))?;
+        fs::create_dir_all(&beside).map_err(ExportError::at(path))?;
         Ok(NewFolder {
             path: path.to_path_buf(),
             beside,

@@ -10,8 +10,12 @@ use crawl_archive::{CAPTURES, FOLDER, ReadError, Record, Timestamp, WarcReader};
 use crawl_weburl::Origin;
 use serde::Deserialize;
 
-use super::decode::decode;
+use crate::decode::decode;
 use crate::error::RecordsError;
+use crate::fields::Fields;
+
+/// Octets of a robots.txt that are decoded; twice what is read as rules.
+const MAX_OCTETS: u64 = 2 * crawl_policy::MAX_ROBOTS_OCTETS as u64;
 
 /// Where an exchange lies in the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,30 +46,6 @@ pub(super) struct Exchange {
     pub(super) body: Option<Vec<u8>>,
     /// Whose rules it was sent for, where that stands with it.
     pub(super) of: Option<Origin>,
-}
-
-/// Fields of an answer, names in lower case.
-#[derive(Debug, Default)]
-pub(super) struct Fields(Vec<(String, Vec<u8>)>);
-
-impl Fields {
-    #[cfg(test)]
-    pub(super) fn of(fields: &[(&str, &str)]) -> Fields {
-        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), value.as_bytes().to_vec());
-        Fields(fields.iter().map(owned).collect())
-    }
-
-    pub(super) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
-        let named = self.0.iter().filter(move |(known, _)| known == name);
-        named.map(|(_, value)| value.as_slice())
-    }
-
-    pub(super) fn first(&self, name: &str) -> Option<&[u8]> {
-        self.0
-            .iter()
-            .find(|(known, _)| known == name)
-            .map(|(_, value)| value.as_slice())
-    }
 }
 
 /// What an exchange is found by: its URL, and the second in which it began.
@@ -225,18 +205,14 @@ impl Exchanges {
         let Some(http) = response.http() else {
             return Ok(None);
         };
-        let fields = http.fields.iter().map(|(name, value)| {
-            let name = String::from_utf8_lossy(name).to_ascii_lowercase();
-            (name, value.to_vec())
-        });
-        let fields = Fields(fields.collect());
+        let fields = Fields::of_message(&http);
         let is_cut = response.field("WARC-Truncated").is_some();
         let conditional = request.as_ref().and_then(Record::http).is_some_and(|sent| {
             sent.field("if-none-match").is_some() || sent.field("if-modified-since").is_some()
         });
         Ok(Some(Exchange {
             place,
-            body: decode(&fields, http.body, is_cut),
+            body: decode(&fields, http.body, is_cut, MAX_OCTETS),
             fields,
             conditional,
             of: metadata.as_ref().and_then(whose),

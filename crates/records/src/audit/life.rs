@@ -2,8 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::exchange::Fields;
 use super::terms::Terms;
+use crate::fields::Fields;
 
 /// What a site wants kept not at all is kept for this long, or it would be asked for
 /// robots.txt before each page. Milliseconds.
@@ -91,8 +91,8 @@ fn seconds(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::{LONGEST_WAIT, life, retry_after};
-    use crate::audit::exchange::Fields;
     use crate::audit::terms::Terms;
+    use crate::fields::Fields;
 
     /// 1994-11-15 08:12:31 UTC.
     const NOW: u64 = 784_887_151_000;

@@ -111,6 +111,8 @@ fn crawl_in_words() {
               redirect: 1
             statuses  200: 1, 301: 1, 404: 1
             failed    2
+            broken    2
+            round 1   0 new, 0 changed, 0 same, 0 gone, 2 broken
             excluded  1
               robots: 1
             requests  4
@@ -179,9 +181,27 @@ fn report_json_keeps_its_field_names() {
                     "new": 0,
                     "changed": 0,
                     "same": 0,
-                    "gone": 0
+                    "gone": 0,
+                    "broken": 2
                   }
                 }
+              },
+              "broken": {
+                "pages": 2,
+                "first": [
+                  {
+                    "url": "http://e.example/<b>",
+                    "status": 404,
+                    "error": null,
+                    "via": null
+                  },
+                  {
+                    "url": "http://other.example/x",
+                    "status": null,
+                    "error": null,
+                    "via": null
+                  }
+                ]
               },
               "excluded": {
                 "total": 1,

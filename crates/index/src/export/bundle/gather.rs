@@ -6,12 +6,14 @@ use std::ops::Range;
 use super::weights::{
     ANCHORS, DESCRIPTION, Field, HEADINGS, KEYWORDS, LEAD, PATH, TITLE, by_links, in_body, octet,
 };
-use crate::document::path_words;
+use crate::document::{path_words, sites};
 use crate::page::Page;
 use crate::words::{Stemmer, words};
 
 /// Words of the main text that count as its beginning.
 const LEAD_WORDS: usize = 60;
+/// What stands before the name of a host or folder, which is found as if it were a word.
+const SITE: char = '\u{2}';
 
 /// What was read of pages so far, under numbers in the order of their coming.
 #[derive(Debug, Default)]
@@ -232,6 +234,9 @@ impl Found {
         self.field(KEYWORDS, page.keywords.iter().map(String::as_str), false);
         self.field(ANCHORS, page.anchors.iter().map(String::as_str), false);
         self.field(PATH, [path_words(page.path()).as_str()], false);
+        for site in sites(page) {
+            self.occurs(format!("{SITE}{site}"), None);
+        }
         self.body(&page.text, pieces)
     }
 

@@ -11,6 +11,8 @@
 mod gather;
 mod octets;
 mod shards;
+#[cfg(test)]
+mod tests;
 mod texts;
 mod weights;
 
@@ -30,6 +32,8 @@ use crate::page::Page;
 const FORMAT: u32 = 1;
 /// What a bundle is known by.
 const MANIFEST: &str = "search.json";
+/// How the names of data folders begin.
+const DATA: &str = "data-";
 
 /// Files that are the same in each bundle.
 const ASSETS: [(&str, &str); 3] = [
@@ -141,7 +145,7 @@ impl Bundle {
         self.report.words = index.forms() as u64;
         let words = shards::write(&index, &data.join("words"), &mut hash)?;
         self.report.word_octets = words.octets;
-        let name = format!("data-{:016x}", hash.digest());
+        let name = format!("{DATA}{:016x}", hash.digest());
         fs::rename(&data, root.join(&name)).map_err(ExportError::at(&data))?;
         let manifest = Manifest {
             format: FORMAT,
@@ -170,5 +174,6 @@ fn is_bundle(path: &Path) -> bool {
         return false;
     };
     let manifest: Result<Manifest, _> = serde_json::from_str(&text);
-    manifest.is_ok_and(|manifest| path.join(manifest.data).is_dir())
+    manifest
+        .is_ok_and(|manifest| manifest.data.starts_with(DATA) && path.join(manifest.data).is_dir())
 }

@@ -183,7 +183,7 @@ mod tests {
             assert!(piece.len() <= PIECE_OCTETS);
             assert!(text[piece.clone()].ends_with('\n'));
         }
-        assert_eq!(super::pieces(""), [0..0]);
+        assert_eq!(super::pieces("").first(), Some(&(0..0)));
     }
 
     #[test]

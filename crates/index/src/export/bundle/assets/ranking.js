@@ -318,7 +318,7 @@ function result(hit, text, plan) {
   const bonus = BESIDE.title * beside(inTitle) + BESIDE.text * beside(inText);
   const hits = marks(inText, wanted);
   const around = best(hits);
-  const section = around && sectionAt(text, around[0]);
+  const section = around && sectionOf(text, hits.filter(([start, end]) => start >= around[0] && end <= around[1]));
   const excerpt = text.x ? stretch(text.x, around, hits) : plainParts(text.d || '');
   return {
     url: text.u,
@@ -436,11 +436,19 @@ function tidy(parts) {
   return found;
 }
 
-// The section that a place belongs to, where it has an id; none before the second heading.
-function sectionAt(text, place) {
+// The section that most different words of the query are marked in, of several the last, where
+// it has an id; none before the second heading: that is the page itself.
+function sectionOf(text, marked) {
   const headings = text.h || [];
-  const under = headings.filter(([at]) => at <= place);
-  const last = under[under.length - 1];
-  if (!last || !last[3] || (under.length < 2 && last[0] >= 0)) return undefined;
-  return { heading: last[2], url: `${text.u}#${last[3]}` };
+  const units = new Map();
+  for (const [start, , unit] of marked) {
+    let under = -1;
+    while (under + 1 < headings.length && headings[under + 1][0] <= start) under++;
+    units.set(under, (units.get(under) || new Set()).add(unit));
+  }
+  const [most] = Array.from(units).sort((a, b) => b[1].size - a[1].size || b[0] - a[0])[0] || [-1];
+  const heading = headings[most];
+  // A piece that begins under a heading is not the page's first.
+  if (!heading || !heading[3] || (most === 0 && heading[0] >= 0)) return undefined;
+  return { heading: heading[2], url: `${text.u}#${heading[3]}` };
 }

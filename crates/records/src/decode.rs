@@ -1,21 +1,19 @@
-//! The body of an archived robots.txt without its content codings.
+//! The body of an archived answer without its content codings.
 
 use std::io::{self, BufRead, Read};
 
 use flate2::bufread::{DeflateDecoder, GzDecoder, ZlibDecoder};
 
-use super::exchange::Fields;
+use crate::fields::Fields;
 
-/// Octets of a robots.txt that are decoded; twice what is read as rules.
-const MAX_OCTETS: u64 = 2 * crawl_policy::MAX_ROBOTS_OCTETS as u64;
 /// More codings are none.
 const MAX_CODINGS: usize = 4;
 /// Windows of zstd frames as RFC 9659 bounds them: 8 MiB.
 const ZSTD_WINDOW_LOG: u32 = 23;
 
 /// Takes the codings off; nothing where they can't be undone. Of a body that was cut what
-/// can be had is enough.
-pub(super) fn decode(fields: &Fields, body: &[u8], is_cut: bool) -> Option<Vec<u8>> {
+/// can be had is enough, and of a long one the first `most` octets are.
+pub(crate) fn decode(fields: &Fields, body: &[u8], is_cut: bool, most: u64) -> Option<Vec<u8>> {
     let names = fields.all("content-encoding").map(|value| {
         let value = String::from_utf8_lossy(value).to_ascii_lowercase();
         let names = value.split(',').map(|name| name.trim().to_owned());
@@ -36,7 +34,7 @@ pub(super) fn decode(fields: &Fields, body: &[u8], is_cut: bool) -> Option<Vec<u
         return Some(octets);
     }
     for name in names.iter().rev() {
-        let (out, end) = undo(name, &octets);
+        let (out, end) = undo(name, &octets, most);
         if end.is_err() && (!is_cut || out.is_empty()) {
             return None;
         }
@@ -46,16 +44,18 @@ pub(super) fn decode(fields: &Fields, body: &[u8], is_cut: bool) -> Option<Vec<u
 }
 
 /// What one coding hides, up to the limit, and how that ended.
-fn undo(name: &str, octets: &[u8]) -> (Vec<u8>, io::Result<()>) {
+fn undo(name: &str, octets: &[u8], most: u64) -> (Vec<u8>, io::Result<()>) {
     let mut out = Vec::new();
     let end = match name {
-        "gzip" | "x-gzip" => gunzip(octets, &mut out),
-        "deflate" | "x-deflate" if is_zlib(octets) => fill(ZlibDecoder::new(octets), &mut out),
-        "deflate" | "x-deflate" => fill(DeflateDecoder::new(octets), &mut out),
-        "br" => fill(brotli::Decompressor::new(octets, 4096), &mut out),
+        "gzip" | "x-gzip" => gunzip(octets, &mut out, most),
+        "deflate" | "x-deflate" if is_zlib(octets) => {
+            fill(ZlibDecoder::new(octets), &mut out, most)
+        }
+        "deflate" | "x-deflate" => fill(DeflateDecoder::new(octets), &mut out, most),
+        "br" => fill(brotli::Decompressor::new(octets, 4096), &mut out, most),
         "zstd" => zstd::stream::read::Decoder::with_buffer(octets).and_then(|mut decoder| {
             decoder.window_log_max(ZSTD_WINDOW_LOG)?;
-            fill(decoder, &mut out)
+            fill(decoder, &mut out, most)
         }),
         _ => Err(io::ErrorKind::Unsupported.into()),
     };
@@ -63,18 +63,18 @@ fn undo(name: &str, octets: &[u8]) -> (Vec<u8>, io::Result<()>) {
 }
 
 /// Members one after the other; what follows them and is none is padding.
-fn gunzip(mut octets: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
+fn gunzip(mut octets: &[u8], out: &mut Vec<u8>, most: u64) -> io::Result<()> {
     loop {
         let mut member = GzDecoder::new(&mut octets);
-        fill(&mut member, out)?;
-        if out.len() as u64 >= MAX_OCTETS || octets.fill_buf()?.first() != Some(&0x1f) {
+        fill(&mut member, out, most)?;
+        if out.len() as u64 >= most || octets.fill_buf()?.first() != Some(&0x1f) {
             return Ok(());
         }
     }
 }
 
-fn fill(from: impl Read, out: &mut Vec<u8>) -> io::Result<()> {
-    let room = MAX_OCTETS.saturating_sub(out.len() as u64);
+fn fill(from: impl Read, out: &mut Vec<u8>, most: u64) -> io::Result<()> {
+    let room = most.saturating_sub(out.len() as u64);
     from.take(room).read_to_end(out).map(|_| ())
 }
 
@@ -99,7 +99,11 @@ mod tests {
 
     fn check(coding: &str, body: &[u8], is_cut: bool, found: Option<&[u8]>) {
         let fields = Fields::of(&[("content-encoding", coding)]);
-        assert_eq!(decode(&fields, body, is_cut).as_deref(), found, "{coding}");
+        assert_eq!(
+            decode(&fields, body, is_cut, 1 << 20).as_deref(),
+            found,
+            "{coding}"
+        );
     }
 
     #[test]
@@ -138,7 +142,7 @@ mod tests {
         gzip.write_all(&long).unwrap();
         let gzip = gzip.finish().unwrap();
         let fields = Fields::of(&[("content-encoding", "gzip")]);
-        let found = decode(&fields, &gzip[..gzip.len() / 2], true).unwrap();
+        let found = decode(&fields, &gzip[..gzip.len() / 2], true, 1 << 20).unwrap();
         assert!(found.len() > 1000 && long.starts_with(&found));
     }
 }

@@ -1,0 +1,358 @@
+//! Bundles, read back from their files by what `shards.rs` and `texts.rs` say of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use flate2::read::GzDecoder;
+use serde_json::Value;
+
+use super::gather::by_utf16;
+use super::{Bundle, BundleReport, Manifest};
+use crate::document::path_words;
+use crate::export::samples::{full, odd};
+use crate::page::Page;
+use crate::words::{Stemmer, words};
+
+/// A bundle in a folder that goes when the test ends.
+struct Made {
+    _dir: tempfile::TempDir,
+    path: PathBuf,
+    report: BundleReport,
+    manifest: Manifest,
+}
+
+/// A word as a file has it: the words of its stem, and for each page whether it stands in the
+/// title, its weight, and the bits of its pieces.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    class: Vec<String>,
+    class_pages: u32,
+    pages: BTreeMap<u32, (bool, u8, Option<u32>)>,
+}
+
+fn make(pages: &[Page]) -> Made {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("search");
+    let mut bundle = Bundle::create(&path, 100).unwrap();
+    for page in pages {
+        bundle.page(page).unwrap();
+    }
+    let report = bundle.finish().unwrap();
+    let manifest = fs::read(path.join("search.json")).unwrap();
+    Made {
+        _dir: dir,
+        path,
+        report,
+        manifest: serde_json::from_slice(&manifest).unwrap(),
+    }
+}
+
+fn page(url: &str, title: &str, text: &str) -> Page {
+    Page {
+        url: url.to_owned(),
+        title: title.to_owned(),
+        text: text.to_owned(),
+        language: Some("en".to_owned()),
+        ..Page::default()
+    }
+}
+
+impl Made {
+    fn data(&self, name: &str) -> Vec<u8> {
+        let file = fs::read(self.path.join(&self.manifest.data).join(name)).unwrap();
+        let mut raw = Vec::new();
+        GzDecoder::new(file.as_slice())
+            .read_to_end(&mut raw)
+            .unwrap();
+        raw
+    }
+
+    fn text(&self, page: u32, piece: u32) -> Value {
+        serde_json::from_slice(&self.data(&format!("texts/{page}-{piece}"))).unwrap()
+    }
+
+    fn shard_of(&self, word: &str) -> usize {
+        let begins = &self.manifest.words;
+        begins
+            .partition_point(|begin| by_utf16(begin, word).is_le())
+            .saturating_sub(1)
+    }
+
+    fn find(&self, word: &str) -> Option<Known> {
+        self.shard(self.shard_of(word)).remove(word)
+    }
+
+    fn shard(&self, n: usize) -> BTreeMap<String, Known> {
+        let mut rest = self.data(&format!("words/{n}")).into_iter();
+        let mut found = BTreeMap::new();
+        let mut name: Vec<u8> = Vec::new();
+        while rest.len() > 0 {
+            let class_pages = number(&mut rest);
+            let mut class = Vec::new();
+            for _ in 0..number(&mut rest) {
+                let same = number(&mut rest) as usize;
+                let more = number(&mut rest) as usize;
+                name.truncate(same);
+                name.extend(rest.by_ref().take(more));
+                let count = number(&mut rest) as usize;
+                let heads: Vec<u32> = (0..count).map(|_| number(&mut rest)).collect();
+                let weights: Vec<u8> = rest.by_ref().take(count).collect();
+                let (mut at, mut pages) = (0, BTreeMap::new());
+                for (head, weight) in heads.into_iter().zip(weights) {
+                    at += head / 4;
+                    let pieces = (head & 2 != 0).then(|| number(&mut rest));
+                    pages.insert(at, (head & 1 == 1, weight, pieces));
+                }
+                let word = String::from_utf8(name.clone()).unwrap();
+                class.push((word, pages));
+            }
+            let names: Vec<String> = class.iter().map(|(word, _)| word.clone()).collect();
+            for (word, pages) in class {
+                let known = Known {
+                    class: names.clone(),
+                    class_pages,
+                    pages,
+                };
+                assert!(
+                    found.insert(word, known).is_none(),
+                    "a word stands there twice"
+                );
+            }
+        }
+        found
+    }
+
+    /// All files with their octets.
+    fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut files = BTreeMap::new();
+        collect(&self.path, &self.path, &mut files);
+        files
+    }
+}
+
+fn collect(root: &Path, folder: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => collect(root, &path, files),
+            false => {
+                let name = path.strip_prefix(root).unwrap().to_path_buf();
+                files.insert(name, fs::read(&path).unwrap());
+            }
+        }
+    }
+}
+
+fn number(octets: &mut impl Iterator<Item = u8>) -> u32 {
+    let (mut value, mut shift) = (0, 0);
+    loop {
+        let octet = octets.next().unwrap();
+        value |= u32::from(octet & 0x7F) << shift;
+        shift += 7;
+        if octet < 0x80 {
+            return value;
+        }
+    }
+}
+
+/// Pages with so many different words that they take more than one file.
+fn many() -> Vec<Page> {
+    let word = |n: usize| {
+        let letter = |n: usize| char::from(b"bcdfghklmnprstvz"[n % 16]);
+        format!(
+            "{}a{}o{}u{}",
+            letter(n),
+            letter(n / 16),
+            letter(n / 256),
+            letter(n / 4096)
+        )
+    };
+    let text = |page: usize| {
+        let words = (0..300).map(|n| word(page * 131 + n * 7));
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let mut pages: Vec<Page> = (0..60)
+        .map(|n| {
+            page(
+                &format!("http://a.example/{n:02}"),
+                &format!("Page {n}"),
+                &text(n),
+            )
+        })
+        .collect();
+    pages[7].text = format!("{}\n", text(7)).repeat(8);
+    pages[9].text.push_str(" happy happiness 東京都 🦀 𝒳yz ﬀ");
+    pages
+}
+
+#[test]
+fn each_word_leads_to_its_pages() {
+    let pages = many();
+    let made = make(&pages);
+    let shards: Vec<_> = (0..made.manifest.words.len())
+        .map(|n| made.shard(n))
+        .collect();
+    assert!(shards.len() > 2, "{:?}", made.manifest.words);
+    let mut all = BTreeSet::new();
+    for (n, page) in (0..).zip(&pages) {
+        let stemmer = Stemmer::of(page.language.as_deref());
+        let mut found: BTreeMap<String, bool> = BTreeMap::new();
+        for (text, is_title) in [
+            (page.text.as_str(), false),
+            (&path_words(page.path()), false),
+            (&page.title, true),
+        ] {
+            found.extend(
+                words(text, &stemmer)
+                    .into_iter()
+                    .map(|word| (word.text, is_title)),
+            );
+        }
+        for (word, in_title) in found {
+            let known = &shards[made.shard_of(&word)][&word];
+            let (title, weight, pieces) = known.pages[&n];
+            assert_eq!(title, in_title, "{word}");
+            assert!(weight > 1 && known.class_pages as usize >= known.pages.len());
+            assert_eq!(pieces.is_some(), n == 7);
+            all.insert(word);
+        }
+    }
+    let sites = 60 + 2;
+    assert_eq!(made.report.words, all.len() as u64 + sites);
+}
+
+#[test]
+fn words_of_one_stem_are_one_class_in_the_files_of_each() {
+    let made = make(&many());
+    for word in ["happy", "happiness"] {
+        assert_eq!(made.find(word).unwrap().class, ["happiness", "happy"]);
+    }
+    assert_eq!(made.find("東京").unwrap().class, ["東京"]);
+    assert!(made.find("東京都").is_none());
+    assert!(
+        made.find("\u{2}a.example/07")
+            .unwrap()
+            .pages
+            .contains_key(&7)
+    );
+}
+
+#[test]
+fn pieces_name_the_texts_that_have_the_word() {
+    let made = make(&many());
+    let mut pieces = 0;
+    while made
+        .path
+        .join(&made.manifest.data)
+        .join(format!("texts/7-{pieces}"))
+        .exists()
+    {
+        pieces += 1;
+    }
+    assert!(pieces > 1);
+    for word in words(&many()[7].text, &Stemmer::of(None))
+        .into_iter()
+        .take(50)
+    {
+        let bits = made.find(&word.text).unwrap().pages[&7].2.unwrap();
+        for piece in 0..pieces {
+            let text = made.text(7, piece)["x"].as_str().unwrap().to_owned();
+            let here = words(&text, &Stemmer::of(None))
+                .iter()
+                .any(|other| other.text == word.text);
+            assert_eq!(bits & (1 << piece) != 0, here, "{} in {piece}", word.text);
+        }
+    }
+}
+
+#[test]
+fn the_same_pages_give_the_same_octets_in_any_order() {
+    let mut pages = many();
+    pages.push(full());
+    let first = make(&pages);
+    pages.reverse();
+    let second = make(&pages);
+    assert_eq!(first.report, second.report);
+    assert!(first.files() == second.files());
+    let octets: usize = first.files().values().map(Vec::len).sum();
+    assert_eq!(first.report.octets, octets as u64);
+    assert_eq!(first.report.files, first.files().len() as u64);
+    pages[3].text.push('!');
+    assert_ne!(make(&pages).manifest.data, first.manifest.data);
+}
+
+#[test]
+fn what_may_not_be_shown_is_in_no_file() {
+    let untold = Page {
+        max_snippet: Some(0),
+        description: "secretdescription".into(),
+        ..page("http://a.example/a", "Told", "secretword")
+    };
+    let short = Page {
+        max_snippet: Some(7),
+        ..page("http://a.example/b", "Short", "äbcdefgh and more")
+    };
+    let made = make(&[untold, short]);
+    assert_eq!(made.text(0, 0)["x"], "");
+    assert!(made.text(0, 0).get("d").is_none());
+    assert_eq!(made.text(1, 0)["x"], "äbcdefg");
+    // They are found all the same.
+    assert!(made.find("secretword").unwrap().pages.contains_key(&0));
+    assert!(made.find("more").unwrap().pages.contains_key(&1));
+}
+
+#[test]
+fn pages_whose_time_is_over_stay_out_and_others_say_when_it_is() {
+    let until = |url: &str, until| Page {
+        until: Some(until),
+        ..page(url, "t", "x")
+    };
+    let twin = Page {
+        same_as: Some("http://a.example/b".into()),
+        ..page("http://a.example/c", "t", "x")
+    };
+    let pages = [
+        until("http://a.example/a", 100),
+        until("http://a.example/b", 101),
+        twin,
+    ];
+    let made = make(&pages);
+    assert_eq!((made.report.pages, made.report.left_out), (1, 2));
+    assert_eq!(made.manifest.until, [(0, 101)]);
+}
+
+#[test]
+fn no_page_and_odd_pages() {
+    let empty = make(&[]);
+    assert_eq!((empty.manifest.pages, empty.manifest.words.len()), (0, 1));
+    assert!(empty.shard(0).is_empty());
+    let mut pages = odd();
+    pages.sort_by(|a, b| a.url.cmp(&b.url));
+    let made = make(&pages);
+    for (n, page) in (0..).zip(&pages) {
+        let text = made.text(n, 0);
+        assert_eq!(text["u"], page.url.as_str());
+        assert_eq!(text["t"], page.name());
+    }
+    for word in ["東京", "ไทย", "한국어", "quoted", "script"] {
+        assert!(made.find(word).is_some(), "{word}");
+    }
+}
+
+#[test]
+fn only_a_bundle_is_replaced() {
+    let made = make(&[full()]);
+    Bundle::create(&made.path, 0).unwrap();
+    let manifest = made.path.join("search.json");
+    for foreign in [
+        "{}",
+        "no JSON",
+        r#"{"format":1,"data":"..","pages":0,"words":[],"until":[]}"#,
+    ] {
+        fs::write(&manifest, foreign).unwrap();
+        let refused = Bundle::create(&made.path, 0).unwrap_err().to_string();
+        assert!(refused.contains("is no search bundle"), "{refused}");
+    }
+}

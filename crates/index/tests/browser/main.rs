@@ -1,0 +1,206 @@
+//! A static search in a browser: the checks in `checks.py`, which drive Chromium by Playwright.
+//!
+//! What they need is named by variables, which `cargo xtask test --step browser` sets:
+//! `CRAWL_PYTHON_BIN` (with playwright), `CRAWL_CHROMIUM`, `CRAWL_CHROMIUM_LIBRARIES`,
+//! `CRAWL_CHROMIUM_FONTS`.
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crawl_index::export::{Bundle, ExportError};
+use crawl_index::words::{Kind, Stemmer, words};
+use crawl_index::{Heading, IndexWriter, Page, SearchIndex, SearchOptions};
+use serde_json::{Value, json};
+
+/// The path that a variable names.
+fn named(variable: &str) -> PathBuf {
+    std::env::var_os(variable)
+        .unwrap_or_else(|| panic!("{variable} is not set: cargo xtask test --step browser sets it"))
+        .into()
+}
+
+#[test]
+fn a_static_search_does_what_it_promises() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = index(&dir.path().join("index"));
+    // Where a site's own files are.
+    let site = dir.path().join("site");
+    let mut bundle = Bundle::create(&site.join("search"), 0).unwrap();
+    index
+        .each_page(|page| -> Result<(), ExportError> { bundle.page(&page) })
+        .unwrap();
+    bundle.finish().unwrap();
+    embedding(&site);
+    let told = json!({
+        "folder": site,
+        "words": texts().into_iter().map(as_words).collect::<Vec<_>>(),
+        "answers": QUERIES.map(|query| answer(&index, query)),
+    });
+    let told_in = dir.path().join("told.json");
+    fs::write(&told_in, told.to_string()).unwrap();
+    let checks = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/checks.py");
+    let status = Command::new(named("CRAWL_PYTHON_BIN").join("python"))
+        .arg(checks)
+        .arg(&told_in)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .status();
+    assert!(
+        status.unwrap().success(),
+        "a check failed: its name stands above"
+    );
+}
+
+/// Queries whose pages are the same by the index and by the static search.
+const QUERIES: [&str; 16] = [
+    "green tea",
+    "brewed",
+    "\"boiling water\"",
+    "\"water boiling\"",
+    "tea -black",
+    "title:coffee",
+    "site:tea.example/docs tea",
+    "lantenr",
+    "teapot",
+    "東京",
+    "東京都",
+    "os.path.join",
+    "naïve café",
+    "nosuchword",
+    "secretword",
+    "c++",
+];
+
+fn page(path: &str, title: &str, text: &str) -> Page {
+    Page {
+        url: format!("http://tea.example{path}"),
+        title: title.to_owned(),
+        text: text.to_owned(),
+        language: Some("en".to_owned()),
+        ..Page::default()
+    }
+}
+
+fn pages() -> Vec<Page> {
+    let heading = |level, text: &str, at| Heading {
+        level,
+        text: text.to_owned(),
+        id: Some(text.to_lowercase().replace(' ', "-")),
+        at,
+    };
+    let guide = format!(
+        "Green tea\nSteep the leaves.\n{}\nBrewing it\nPour boiling water over the leaves of green tea.",
+        "Leaves dry in the sun and the wind. ".repeat(700)
+    );
+    let mut pages = vec![
+        Page {
+            headings: vec![
+                heading(1, "Green tea", 0),
+                heading(2, "Brewing it", guide.find("Brewing").unwrap_or(0)),
+            ],
+            ..page("/docs/green.html", "Green tea", &guide)
+        },
+        page(
+            "/docs/black.html",
+            "Black tea",
+            "Black tea is brewed with boiling water.",
+        ),
+        page(
+            "/coffee.html",
+            "Coffee",
+            "Water that is boiling spoils coffee. No tea pot is needed.",
+        ),
+        page(
+            "/lanterns.html",
+            "Lanterns",
+            "A lantern hangs in the naïve café.",
+        ),
+        page(
+            "/code.html",
+            "Names",
+            "Use os.path.join, ThreadPool and C++ here.",
+        ),
+        Page {
+            language: Some("ja".to_owned()),
+            ..page("/tokyo.html", "東京", "東京都のお茶")
+        },
+        Page {
+            max_snippet: Some(0),
+            ..page("/untold.html", "Untold", "A secretword stands here.")
+        },
+        page(
+            "/hostile.html?q=<script>",
+            "<img src=x onerror=alert(1)> hostile",
+            "<script>alert(2)</script> \u{202e}hostile text",
+        ),
+    ];
+    for n in 0..30 {
+        let path = format!("/chapters/{n}.html");
+        pages.push(page(
+            &path,
+            &format!("Chapter {n}"),
+            &format!("The chapter numbered {n}."),
+        ));
+    }
+    pages
+}
+
+fn index(dir: &Path) -> SearchIndex {
+    let mut writer = IndexWriter::open(dir).unwrap();
+    for page in pages() {
+        writer.put(&page).unwrap();
+    }
+    writer.reconcile("", 0).unwrap();
+    writer.close().unwrap();
+    SearchIndex::open(dir).unwrap()
+}
+
+fn answer(index: &SearchIndex, query: &str) -> Value {
+    let answer = index.search(query, &SearchOptions::default()).unwrap();
+    let urls: Vec<_> = answer.results.into_iter().map(|hit| hit.url).collect();
+    json!({"query": query, "urls": urls})
+}
+
+/// Texts whose words JavaScript has to cut as the index does.
+fn texts() -> Vec<String> {
+    let mut texts: Vec<String> = [
+        "Running the Cafés\nNaïve, Straße Ærø",
+        "os.path.join user_agent __init__ ThreadPool HTTPServer parseHTMLPage x86_64 iPhone",
+        "C++ and C#, a+b F#, C+++ 3.14 1,000,000 10.0.0.1 e.g. U.S.A. don't l'index ’quoted’",
+        "http://a.example/b-c_d?e=f&g=%20 mail@a.example --delay=5 a/b a:b key:value 12:30",
+        "東京都 café 검색 한국어 ｶﾀｶﾅ カタカナ ひらがな 中文字",
+        "Привет мир, ἄνθρωπος שלום עולם مرحبا بالعالم हिन्दी में",
+        "\u{202e}turned\u{200b}hidden soft\u{ad}hyphen 💡 ﬀ Ⅷ ½ ² ① Å",
+        "",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    texts.push(format!("a {} b", "x".repeat(200)));
+    texts
+}
+
+fn as_words(text: String) -> Value {
+    let kind = |kind| match kind {
+        Kind::Plain => "plain",
+        Kind::Part => "part",
+        Kind::Character => "character",
+        Kind::Pair => "pair",
+    };
+    let found = words(&text, &Stemmer::of(Some("xx")));
+    let found = found
+        .into_iter()
+        .map(|word| json!([word.text, word.position, kind(word.kind)]));
+    let found: Vec<Value> = found.collect();
+    json!({"text": text, "words": found})
+}
+
+/// A page of the site that has the search by one script tag, under a strict policy.
+fn embedding(site: &Path) {
+    let page = "<!doctype html><html lang=en><head><meta charset=utf-8><title>A site</title>\
+        <meta http-equiv=Content-Security-Policy content=\"default-src 'none'; script-src 'self'; \
+        style-src 'self'; connect-src 'self'\"></head><body><h1>A site of its own</h1>\
+        <input name=other><script src=/search/search.js data-label=\"Find it\" data-limit=5 \
+        defer></script><p>Some text.</p></body></html>";
+    fs::write(site.join("embedded.html"), page).unwrap();
+}

@@ -1,0 +1,160 @@
+//! Links that lead nowhere: pages that are broken, and every page that leads to them.
+
+mod archived;
+mod latest;
+mod redirects;
+mod row_links;
+mod text;
+mod wanted;
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::RecordsError;
+use crate::rows::pages;
+use archived::Archived;
+use latest::key;
+pub(crate) use latest::{Latest, is_broken};
+use redirects::Redirects;
+use wanted::Wanted;
+
+/// What a crawl found broken, as of the last row of each URL.
+///
+/// Field names stay; a later version of the program may add fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BrokenLinks {
+    /// The layout of this object: 1.
+    pub format: u32,
+    /// The last round of the crawl, from 1.
+    pub round: u32,
+    /// What links were looked for in: `links.jsonl`, `archive` (the pages themselves are read
+    /// again), or `via` (neither was kept: each page is known by the one that led there first).
+    pub source: String,
+    /// Pages without an answer, or with a status of 400 and above, in the order of their URLs.
+    pub pages: Vec<BrokenPage>,
+    /// Links to them, over all pages.
+    pub links: u64,
+    /// Pages whose own links could not be looked at, since the archive has no body of them.
+    pub unread: u64,
+}
+
+/// A page that is broken.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BrokenPage {
+    /// Its URL.
+    pub url: String,
+    /// What was answered; null where nothing was.
+    pub status: Option<u16>,
+    /// Why nothing was.
+    pub error: Option<String>,
+    /// When it was asked for last, RFC 3339.
+    pub fetched_at: String,
+    /// In which round that was.
+    pub round: u32,
+    /// The page that led there first; none for a seed. It need not link there any more.
+    pub via: Option<String>,
+    /// Where links to it stand, in the order of the pages.
+    pub links: Vec<BrokenLink>,
+}
+
+/// A link to a page that is broken.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct BrokenLink {
+    /// The page that it stands on.
+    pub page: String,
+    /// Its text, where it has one and that is known.
+    pub text: Option<String>,
+    /// Its relation, such as `nofollow`.
+    pub rel: Option<String>,
+    /// The redirects on the way from it to the broken page, in their order.
+    pub through: Vec<String>,
+}
+
+/// Finds the broken pages of the crawl that lies in `dir`, and the links that lead to them.
+///
+/// Goes through `pages.jsonl` three times or four, and through `links.jsonl` or the archived pages
+/// once. `links.jsonl` serves where the crawl kept it and had one round, or has no archive; else
+/// each page is read as it was archived last. Memory: some 40 octets for each URL, the redirects,
+/// and the links to broken pages.
+///
+/// # Errors
+/// [`RecordsError::NoCrawl`] where `dir` holds no crawl; [`RecordsError::Row`] for a whole line
+/// that is no row; errors of the file system.
+pub fn broken(dir: &Path) -> Result<BrokenLinks, RecordsError> {
+    if !dir.join("pages.jsonl").is_file() {
+        return Err(RecordsError::NoCrawl {
+            dir: dir.to_owned(),
+        });
+    }
+    let latest = Latest::read(dir)?;
+    let mut found = BrokenLinks {
+        format: 1,
+        round: latest.round(),
+        ..BrokenLinks::default()
+    };
+    let mut redirects = Redirects::default();
+    let mut rows = pages(dir)?;
+    while let Some(row) = rows.next() {
+        let row = row?;
+        if !latest.is_last(&row, rows.line()) {
+            continue;
+        }
+        redirects.note(&row, &latest);
+        if is_broken(&row) {
+            found.pages.push(BrokenPage {
+                url: row.url,
+                status: row.status,
+                error: row.error,
+                fetched_at: row.fetched_at.rfc3339_millis(),
+                round: row.round,
+                via: row.via,
+                links: Vec::new(),
+            });
+        }
+    }
+    let archived = Archived::open(dir);
+    if let Some(archived) = &archived {
+        redirects.read(dir, &latest, archived)?;
+    }
+    let mut wanted = Wanted::new(dir, &found.pages, &redirects);
+    let has_rows = dir.join("links.jsonl").is_file();
+    found.source = match archived {
+        _ if wanted.is_empty() => source_name(has_rows, archived.is_some()).to_owned(),
+        Some(archived) if !has_rows || found.round > 1 => {
+            let unread = archived.links(dir, &latest, &mut wanted)?;
+            found.unread = unread.len() as u64;
+            // What was read has no such link any more.
+            wanted.add_vias(&found.pages, &redirects, |via| {
+                !latest.knows(via) || unread.contains(&key(via))
+            });
+            "archive".to_owned()
+        }
+        _ if has_rows => {
+            row_links::links(dir, &latest, &mut wanted)?;
+            wanted.add_vias(&found.pages, &redirects, |_| true);
+            "links.jsonl".to_owned()
+        }
+        _ => {
+            wanted.add_vias(&found.pages, &redirects, |_| true);
+            "via".to_owned()
+        }
+    };
+    for (page, links) in found.pages.iter_mut().zip(wanted.into_links()) {
+        page.links = links;
+    }
+    found.links = found.pages.iter().map(|page| page.links.len() as u64).sum();
+    found.pages.sort_by(|one, other| one.url.cmp(&other.url));
+    Ok(found)
+}
+
+fn source_name(has_rows: bool, has_archive: bool) -> &'static str {
+    match (has_rows, has_archive) {
+        (true, _) => "links.jsonl",
+        (false, true) => "archive",
+        (false, false) => "via",
+    }
+}
+
+#[cfg(test)]
+mod tests;

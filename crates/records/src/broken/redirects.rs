@@ -1,0 +1,76 @@
+//! Where redirects lead.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use crawl_archive::rows::PageRow;
+use crawl_weburl::canonicalize;
+
+use super::archived::Archived;
+use super::latest::Latest;
+use crate::error::RecordsError;
+use crate::rows::pages;
+
+/// All URLs that redirect now.
+#[derive(Debug, Default)]
+pub(super) struct Redirects {
+    /// What led to each, where something did.
+    vias: HashMap<String, Option<String>>,
+    /// Where each leads, as far as that is known.
+    targets: HashMap<String, String>,
+}
+
+impl Redirects {
+    /// Takes the last row of a URL. What a redirect led to was met by way of it, unless it was
+    /// known already.
+    pub(super) fn note(&mut self, row: &PageRow, latest: &Latest) {
+        if let Some(via) = row.via.as_ref().filter(|via| latest.redirects(via)) {
+            self.targets.insert(via.clone(), row.url.clone());
+        }
+        if latest.redirects(&row.url) {
+            self.vias.insert(row.url.clone(), row.via.clone());
+        }
+    }
+
+    /// Reads what archived redirects say themselves.
+    pub(super) fn read(
+        &mut self,
+        dir: &Path,
+        latest: &Latest,
+        archived: &Archived,
+    ) -> Result<(), RecordsError> {
+        if self.vias.is_empty() {
+            return Ok(());
+        }
+        let mut rows = pages(dir)?;
+        while let Some(row) = rows.next() {
+            let row = row?;
+            if !latest.redirects(&row.url) || !latest.is_last(&row, rows.line()) {
+                continue;
+            }
+            let Ok(url) = canonicalize(None, &row.url) else {
+                continue;
+            };
+            let location = archived.location(&row);
+            let target = location.and_then(|to| canonicalize(Some(&url), &to).ok());
+            if let Some(target) = target {
+                self.targets.insert(row.url, target.to_string());
+            }
+        }
+        Ok(())
+    }
+
+    /// What led to a URL that redirects.
+    pub(super) fn via(&self, url: &str) -> Option<&str> {
+        self.vias.get(url)?.as_deref()
+    }
+
+    /// The URLs that lead to others, by those.
+    pub(super) fn backwards(&self) -> HashMap<&str, Vec<&str>> {
+        let mut backwards: HashMap<&str, Vec<&str>> = HashMap::new();
+        for (from, to) in &self.targets {
+            backwards.entry(to).or_default().push(from);
+        }
+        backwards
+    }
+}

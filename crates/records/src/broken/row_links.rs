@@ -1,0 +1,55 @@
+//! Links to broken pages from `links.jsonl`.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use crawl_archive::rows::LinkRow;
+use crawl_weburl::canonicalize;
+
+use super::latest::{Latest, key};
+use super::wanted::Wanted;
+use crate::error::RecordsError;
+use crate::rows::links as link_rows;
+
+/// Takes in the links of pages as they are now. A page that changed has its links listed anew, one
+/// behind the other: the last of such groups counts.
+pub(super) fn links(dir: &Path, latest: &Latest, wanted: &mut Wanted) -> Result<(), RecordsError> {
+    let last = match latest.round() {
+        1 => None,
+        _ => Some(last_groups(dir)?),
+    };
+    each_in_group(dir, |row, group| {
+        let is_old = last
+            .as_ref()
+            .is_some_and(|last| last.get(&key(&row.from)) != Some(&group));
+        if is_old || !latest.is_page(&row.from) {
+            return;
+        }
+        if let Ok(to) = canonicalize(None, &row.to) {
+            wanted.link(&row.from, &to, || row.rel, row.text.as_deref());
+        }
+    })
+}
+
+/// The number of the last group of each page.
+fn last_groups(dir: &Path) -> Result<HashMap<u64, u64>, RecordsError> {
+    let mut last = HashMap::new();
+    each_in_group(dir, |row, group| {
+        last.insert(key(&row.from), group);
+    })?;
+    Ok(last)
+}
+
+/// Goes through the rows, with the number of the group of one page's that each is in.
+fn each_in_group(dir: &Path, mut visit: impl FnMut(LinkRow, u64)) -> Result<(), RecordsError> {
+    let (mut from, mut group) = (String::new(), 0);
+    for row in link_rows(dir)? {
+        let row = row?;
+        if row.from != from {
+            from.clone_from(&row.from);
+            group += 1;
+        }
+        visit(row, group);
+    }
+    Ok(())
+}

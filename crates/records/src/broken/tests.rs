@@ -1,0 +1,404 @@
+//! Small sites with broken links, kept in three ways.
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "an expectation is written where it is used"
+)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use crawl_archive::{
+    About, Archive, ArchiveOptions, Capture, Encoder, Protocol, RecordIds, Request, Timestamp,
+};
+use crawl_weburl::canonicalize;
+use expect_test::{Expect, expect};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::json;
+
+use super::broken;
+use crate::error::RecordsError;
+
+/// An exchange of a crawl.
+#[derive(Clone)]
+struct Made {
+    path: &'static str,
+    status: u16,
+    via: Option<&'static str>,
+    round: u32,
+    change: Option<&'static str>,
+    fields: &'static [(&'static str, &'static str)],
+    body: &'static str,
+    withheld: bool,
+}
+
+fn page(path: &'static str, via: Option<&'static str>, body: &'static str) -> Made {
+    Made {
+        path,
+        status: 200,
+        via,
+        round: 1,
+        change: Some("new"),
+        fields: &[("content-type", "text/html")],
+        body,
+        withheld: false,
+    }
+}
+
+fn answered(path: &'static str, via: Option<&'static str>, status: u16) -> Made {
+    Made {
+        status,
+        change: None,
+        ..page(path, via, "")
+    }
+}
+
+fn url(path: &str) -> String {
+    match path.starts_with('/') {
+        true => format!("http://e.example{path}"),
+        false => path.to_owned(),
+    }
+}
+
+impl Made {
+    fn in_round(self, round: u32, change: Option<&'static str>) -> Made {
+        Made {
+            round,
+            change,
+            ..self
+        }
+    }
+
+    fn row(&self, warc: Option<(String, u64)>) -> String {
+        let status = Some(self.status).filter(|status| *status > 0);
+        let kind = self.fields.iter().find(|(name, _)| *name == "content-type");
+        json!({"url": url(self.path), "status": status,
+            "fetched_at": "2026-11-20T23:59:59.123Z", "ms": 1, "bytes": 0,
+            "content_type": kind.map(|kind| kind.1), "digest": null, "depth": 0,
+            "via": self.via.map(url), "title": null, "robots": null,
+            "warc": warc.map(|(file, offset)| json!({"file": file, "offset": offset})),
+            "withheld": self.withheld.then_some("noarchive"), "round": self.round,
+            "change": self.change, "error": status.is_none().then_some("connect_refused")})
+        .to_string()
+    }
+
+    fn keep(&self, archive: &mut Archive, encoder: &mut Encoder) -> (String, u64) {
+        let mut headers = HeaderMap::new();
+        for (name, value) in self.fields {
+            headers.append(
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            );
+        }
+        let capture = Capture {
+            url: &canonicalize(None, &url(self.path)).unwrap(),
+            started: Timestamp::from_micros(1_795_132_800_000_000),
+            millis: 1,
+            address: None,
+            protocol: Protocol::Http11,
+            tls: None,
+            request: Request {
+                method: "GET",
+                headers: &[],
+            },
+            status: self.status,
+            reason: None,
+            headers: &headers,
+            body: self.body.as_bytes(),
+            truncated: None,
+            revisit: None,
+            about: About::default(),
+        };
+        let encoded = encoder.encode(&capture, &RecordIds::random());
+        let receipt = archive.append(&encoded).unwrap();
+        (receipt.file, receipt.offset)
+    }
+}
+
+fn lines(dir: &Path, name: &str, rows: Vec<String>) {
+    let rows: String = rows.iter().map(|row| format!("{row}\n")).collect();
+    fs::write(dir.join(name), rows).unwrap();
+}
+
+/// From, to, text, rel.
+type LinkMade = (
+    &'static str,
+    &'static str,
+    Option<&'static str>,
+    Option<&'static str>,
+);
+
+/// A crawl that kept its rows, and perhaps links and an archive.
+fn crawl(made: &[Made], links: Option<&[LinkMade]>, archives: bool) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let mut archive = archives
+        .then(|| Archive::open(dir.path(), ArchiveOptions::default(), &BTreeMap::new()).unwrap());
+    let mut encoder = Encoder::default();
+    let mut rows = Vec::new();
+    for made in made {
+        let archive = archive.as_mut().filter(|_| made.status > 0);
+        rows.push(made.row(archive.map(|archive| made.keep(archive, &mut encoder))));
+    }
+    if let Some(archive) = &mut archive {
+        archive.sync().unwrap();
+    }
+    lines(dir.path(), "pages.jsonl", rows);
+    if let Some(links) = links {
+        let row = |(from, to, text, rel): &LinkMade| {
+            json!({"from": url(from), "to": url(to), "rel": rel, "text": text}).to_string()
+        };
+        lines(dir.path(), "links.jsonl", links.iter().map(row).collect());
+    }
+    dir
+}
+
+fn check(dir: &Path, source: &str, expect: Expect) {
+    let found = broken(dir).unwrap();
+    assert_eq!(found.source, source);
+    let links: usize = found.pages.iter().map(|page| page.links.len()).sum();
+    assert_eq!(found.links, links as u64);
+    let json = serde_json::to_string(&found).unwrap();
+    assert_eq!(
+        serde_json::from_str::<super::BrokenLinks>(&json).unwrap(),
+        found
+    );
+    expect.assert_eq(&found.to_string());
+}
+
+/// Two broken pages: one by two links and a chain of redirects, one on a host that is dead.
+fn site() -> Vec<Made> {
+    vec![
+        page(
+            "/",
+            None,
+            "<a href=/a>A</a> <a href=gone rel=nofollow>old <b>news</b></a> <a href=/a>again</a>",
+        ),
+        page(
+            "/a",
+            Some("/"),
+            "<base href=/x/><a href=../moved?utm_source=a>it moved</a> \
+             <a href=http://dead.example/>\u{1b}[31mdead</a> <a href=#top>top</a>",
+        ),
+        Made {
+            fields: &[("location", "/further")],
+            ..answered("/moved", Some("/a"), 301)
+        },
+        Made {
+            fields: &[("location", "gone")],
+            ..answered("/further", Some("/moved"), 302)
+        },
+        answered("/gone", Some("/"), 404),
+        answered("http://dead.example/", Some("/a"), 0),
+        Made {
+            fields: &[("content-type", "application/xml")],
+            ..page(
+                "/sitemap.xml",
+                Some("/robots.txt"),
+                "<urlset><url><loc>http://e.example/gone</loc></url></urlset>",
+            )
+        },
+    ]
+}
+
+#[test]
+fn every_page_where_a_broken_link_stands_is_named() {
+    check(
+        crawl(&site(), None, true).path(),
+        "archive",
+        expect![[r#"
+        2 pages are broken, 4 links lead there
+
+        ---  http://dead.example/ (connect_refused)
+             on http://e.example/a  "�[31mdead"
+
+        404  http://e.example/gone
+             on http://e.example/  "old news"  (nofollow)
+             on http://e.example/a  "it moved"
+                by way of http://e.example/moved
+                by way of http://e.example/further
+             on http://e.example/sitemap.xml
+    "#]],
+    );
+}
+
+#[test]
+fn links_that_were_kept_serve_where_there_was_one_round() {
+    let links: [LinkMade; 5] = [
+        ("/", "/a", Some("A"), None),
+        ("/", "/gone", Some("old news"), Some("nofollow")),
+        ("/", "/a", Some("again"), None),
+        ("/a", "/moved?utm_source=a", Some("it moved"), None),
+        ("/a", "http://dead.example/", None, None),
+    ];
+    let found = expect![[r#"
+        2 pages are broken, 3 links lead there
+
+        ---  http://dead.example/ (connect_refused)
+             on http://e.example/a
+
+        404  http://e.example/gone
+             on http://e.example/  "old news"  (nofollow)
+             on http://e.example/a  "it moved"
+                by way of http://e.example/moved
+                by way of http://e.example/further
+    "#]];
+    check(
+        crawl(&site(), Some(&links), true).path(),
+        "links.jsonl",
+        found,
+    );
+}
+
+#[test]
+fn what_led_there_first_is_named_where_nothing_else_was_kept() {
+    check(
+        crawl(&site(), None, false).path(),
+        "via",
+        expect![[r#"
+        2 pages are broken, 2 links lead there
+
+        ---  http://dead.example/ (connect_refused)
+             on http://e.example/a
+
+        404  http://e.example/gone
+             on http://e.example/
+
+        neither links nor an archive were kept: of each page the one that led there first is named
+    "#]],
+    );
+}
+
+/// A second round: the first page lost its link, another is as it was, a third is broken.
+fn two_rounds() -> Vec<Made> {
+    let same = Made {
+        status: 304,
+        ..page("/a", Some("/"), "")
+    };
+    let mut rounds = vec![
+        page("/", None, "<a href=/a>a</a><a href=/gone>lost</a>"),
+        page("/a", Some("/"), "<a href=/gone>kept</a><a href=/b>b</a>"),
+        page("/b", Some("/a"), "<a href=/gone>on a page that is gone</a>"),
+        page("/gone", Some("/"), "here"),
+    ];
+    rounds.extend([
+        page("/", None, "<a href=/a>a</a>").in_round(2, Some("changed")),
+        same.in_round(2, Some("same")),
+        answered("/b", Some("/a"), 410).in_round(2, Some("gone")),
+        answered("/gone", Some("/"), 404).in_round(2, Some("gone")),
+    ]);
+    rounds
+}
+
+#[test]
+fn pages_are_read_as_they_are_now() {
+    let dir = crawl(&two_rounds(), None, true);
+    check(
+        dir.path(),
+        "archive",
+        expect![[r#"
+            2 pages are broken, 2 links lead there
+
+            410  http://e.example/b
+                 on http://e.example/a  "b"
+
+            404  http://e.example/gone
+                 on http://e.example/a  "kept"
+        "#]],
+    );
+    let links: [LinkMade; 5] = [
+        ("/", "/a", Some("a"), None),
+        ("/", "/gone", Some("lost"), None),
+        ("/a", "/gone", Some("kept"), None),
+        ("/b", "/gone", Some("on a page that is gone"), None),
+        ("/", "/a", Some("a"), None),
+    ];
+    check(
+        crawl(&two_rounds(), Some(&links), false).path(),
+        "links.jsonl",
+        expect![[r#"
+            2 pages are broken, 3 links lead there
+
+            410  http://e.example/b
+                 on http://e.example/a
+
+            404  http://e.example/gone
+                 on http://e.example/
+                 on http://e.example/a  "kept"
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_not_broken_is_not_named() {
+    let fine = [
+        page("/", None, "<a href=/x>x</a>"),
+        // It was, and is no longer.
+        answered("/x", Some("/"), 500),
+        page("/x", Some("/"), "").in_round(2, Some("new")),
+    ];
+    check(
+        crawl(&fine, None, true).path(),
+        "archive",
+        expect![[r#"
+        no page is broken
+    "#]],
+    );
+    // A page that nobody links to any more is broken all the same.
+    let left = [
+        page("/", None, "<a href=/x>x</a>"),
+        page("/x", Some("/"), ""),
+        page("/", None, "").in_round(2, Some("changed")),
+        answered("/x", Some("/"), 404).in_round(2, Some("gone")),
+        answered("/seed", None, 503).in_round(2, None),
+    ];
+    check(
+        crawl(&left, None, true).path(),
+        "archive",
+        expect![[r#"
+        2 pages are broken, 0 links lead there
+
+        503  http://e.example/seed
+             no page links to it: it was a seed
+
+        404  http://e.example/x
+             no page links to it any more; http://e.example/ led there first
+    "#]],
+    );
+    let nothing = tempfile::tempdir().unwrap();
+    assert!(matches!(
+        broken(nothing.path()),
+        Err(RecordsError::NoCrawl { .. })
+    ));
+}
+
+#[test]
+fn what_can_not_be_read_is_counted() {
+    let withheld = Made {
+        withheld: true,
+        ..page("/", None, "")
+    };
+    let made = [
+        withheld,
+        answered("/gone", Some("/"), 404),
+        answered("http://seed.example/", None, 500),
+        Made {
+            fields: &[("location", "http://seed.example/")],
+            ..answered("/to-seed", None, 301)
+        },
+    ];
+    check(
+        crawl(&made, None, true).path(),
+        "archive",
+        expect![[r#"
+            2 pages are broken, 2 links lead there
+
+            404  http://e.example/gone
+                 on http://e.example/
+
+            500  http://seed.example/
+                 on http://e.example/to-seed
+
+            1 page is not in the archive, and may hold more links
+        "#]],
+    );
+}

@@ -1,0 +1,95 @@
+//! What the last round of a crawl found new, changed and gone, URL by URL.
+
+use std::fmt::{self, Display};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::RecordsError;
+use crate::rows::pages;
+use crate::text::number;
+
+/// The pages of a round that are not as they were.
+///
+/// Field names stay; a later version of the program may add fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changes {
+    /// The layout of this object: 1.
+    pub format: u32,
+    /// The last round of the crawl, from 1.
+    pub round: u32,
+    /// Pages where there were none before, in the order of their visits.
+    pub new: Vec<String>,
+    /// Pages that are others than at their last visit.
+    pub changed: Vec<String>,
+    /// Pages that are no more.
+    pub gone: Vec<String>,
+    /// How many pages are as they were.
+    pub same: u64,
+}
+
+/// Lists what the last round of the crawl in `dir` found new, changed and gone. Memory: those URLs.
+///
+/// # Errors
+/// [`RecordsError::NoCrawl`] where `dir` holds no crawl; [`RecordsError::Row`] for a whole line
+/// that is no row; errors of the file system.
+pub fn changes(dir: &Path) -> Result<Changes, RecordsError> {
+    if !dir.join("pages.jsonl").is_file() {
+        return Err(RecordsError::NoCrawl {
+            dir: dir.to_owned(),
+        });
+    }
+    let mut found = Changes::default();
+    for row in pages(dir)? {
+        let row = row?;
+        if row.round > found.round {
+            found = Changes {
+                format: 1,
+                round: row.round,
+                ..Changes::default()
+            };
+        }
+        if row.round < found.round {
+            continue;
+        }
+        match row.change.as_deref() {
+            Some("new") => found.new.push(row.url),
+            Some("changed") => found.changed.push(row.url),
+            Some("gone") => found.gone.push(row.url),
+            Some("same") => found.same += 1,
+            _ => {}
+        }
+    }
+    (found.format, found.round) = (1, found.round.max(1));
+    Ok(found)
+}
+
+/// Lines for a person.
+impl Display for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = |urls: &Vec<String>| number(urls.len() as u64);
+        writeln!(
+            f,
+            "round {}: {} new, {} changed, {} same, {} gone",
+            self.round,
+            count(&self.new),
+            count(&self.changed),
+            number(self.same),
+            count(&self.gone)
+        )?;
+        let kinds = [
+            ("new", &self.new),
+            ("changed", &self.changed),
+            ("gone", &self.gone),
+        ];
+        for (kind, urls) in kinds {
+            for url in urls {
+                writeln!(f, "{kind:<8} {url}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

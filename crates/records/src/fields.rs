@@ -1,0 +1,36 @@
+//! Fields of an archived answer.
+
+use crawl_archive::HttpMessage;
+
+/// Fields of an answer, names in lower case.
+#[derive(Debug, Default)]
+pub(crate) struct Fields(Vec<(String, Vec<u8>)>);
+
+impl Fields {
+    /// Those of an archived message.
+    pub(crate) fn of_message(http: &HttpMessage<'_>) -> Fields {
+        let fields = http.fields.iter().map(|(name, value)| {
+            let name = String::from_utf8_lossy(name).to_ascii_lowercase();
+            (name, value.to_vec())
+        });
+        Fields(fields.collect())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of(fields: &[(&str, &str)]) -> Fields {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), value.as_bytes().to_vec());
+        Fields(fields.iter().map(owned).collect())
+    }
+
+    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
+        let named = self.0.iter().filter(move |(known, _)| known == name);
+        named.map(|(_, value)| value.as_slice())
+    }
+
+    pub(crate) fn first(&self, name: &str) -> Option<&[u8]> {
+        self.0
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_slice())
+    }
+}

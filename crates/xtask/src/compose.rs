@@ -1,0 +1,235 @@
+//! Checks the compose file and the configuration that it uses, without a container engine.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::workspace::{Workspace, output, run};
+
+const COMPOSE: &str = "docker/compose.yaml";
+const CONFIG: &str = "config/small-site.toml";
+
+/// Where services find the configuration.
+const MOUNTED: &str = "/etc/crawl/small-site.toml";
+
+/// Reads YAML on Python's side, where a kept reader is at hand, merge keys undone.
+const AS_JSON: &str = "import json, sys\nfrom ruamel.yaml import YAML\n\
+                       with open(sys.argv[1]) as file:\n    \
+                       print(json.dumps(YAML(typ='safe').load(file)))\n";
+
+pub(crate) fn check(workspace: &Workspace) -> Result<()> {
+    let mut schema = workspace.program(workspace.python_bin().join("check-jsonschema"));
+    schema.args(["--builtin-schema", "vendor.compose-spec", COMPOSE]);
+    run(&mut schema)?;
+    let mut read = workspace.program(workspace.python_bin().join("python"));
+    let compose = output(read.args(["-c", AS_JSON, COMPOSE]))?;
+    let compose: Value = serde_json::from_str(&compose).context("the compose file as JSON")?;
+    let mut faults = faults(&workspace.root.join("docker"), &compose);
+    run(&mut workspace.cargo(&["build", "--quiet", "--locked", "--package", "crawl"]))?;
+    let crawl = Crawl(workspace);
+    for (service, argv) in commands(&compose) {
+        if let Err(why) = crawl.takes(&argv) {
+            faults.push(format!("{service}: {why:#}"));
+        }
+    }
+    if let Err(why) = crawl.effective(&["--config", CONFIG]) {
+        faults.push(format!("{CONFIG}: {why:#}"));
+    }
+    match faults.is_empty() {
+        true => Ok(()),
+        false => bail!("{COMPOSE}:\n  {}", faults.join("\n  ")),
+    }
+}
+
+/// What the schema does not know: services that may do more than they need, and what is not there.
+fn faults(folder: &Path, compose: &Value) -> Vec<String> {
+    let mut faults = Vec::new();
+    let services = compose["services"].as_object();
+    for (name, service) in services.into_iter().flatten() {
+        let mut demand = |is_met: bool, what: &str| {
+            if !is_met {
+                faults.push(format!("{name}: {what}"));
+            }
+        };
+        let user = service["user"].as_str().unwrap_or("root");
+        let user = user.split(':').next().unwrap_or_default();
+        demand(!matches!(user, "" | "root" | "0"), "runs as root");
+        demand(service["read_only"] == true, "writes to its own files");
+        demand(has(&service["cap_drop"], "ALL"), "keeps capabilities");
+        let is_bounded = has(&service["security_opt"], "no-new-privileges:true");
+        demand(is_bounded, "may gain privileges");
+        demand(service["privileged"] != true, "is privileged");
+        demand(
+            service["healthcheck"]["test"].is_array(),
+            "has no health check",
+        );
+        demand(
+            service["pids_limit"].is_number(),
+            "may start any number of threads",
+        );
+        let image = service["image"].as_str().unwrap_or_default();
+        let is_fixed = image.contains([':', '@']) && !image.ends_with(":latest");
+        demand(is_fixed, "names no fixed image");
+        for port in strings(&service["ports"]) {
+            demand(
+                port.starts_with("127.0.0.1:"),
+                &format!("is open to the world: {port}"),
+            );
+        }
+        for volume in strings(&service["volumes"]) {
+            let source = volume.split(':').next().unwrap_or_default();
+            let is_there = match source.starts_with('.') {
+                true => folder.join(source).exists(),
+                false => compose["volumes"].get(source).is_some(),
+            };
+            demand(is_there, &format!("mounts what is not there: {volume}"));
+        }
+        if let Some(recipe) = service["build"]["dockerfile"].as_str() {
+            let context = service["build"]["context"].as_str().unwrap_or(".");
+            let is_there = folder.join(context).join(recipe).is_file();
+            demand(
+                is_there,
+                &format!("is built from what is not there: {recipe}"),
+            );
+        }
+    }
+    faults
+}
+
+fn has(list: &Value, entry: &str) -> bool {
+    strings(list).any(|known| known == entry)
+}
+
+fn strings(list: &Value) -> impl Iterator<Item = &str> {
+    list.as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+}
+
+/// What is run of our own program, by service: its command, and its health check.
+fn commands(compose: &Value) -> Vec<(String, Vec<String>)> {
+    let services = compose["services"].as_object();
+    let mut commands = Vec::new();
+    for (name, service) in services.into_iter().flatten() {
+        let argv = |list: &Value| strings(list).map(str::to_owned).collect::<Vec<_>>();
+        commands.push((name.clone(), argv(&service["command"])));
+        let health = argv(&service["healthcheck"]["test"]);
+        if let ["CMD", "crawl", argv @ ..] =
+            &health.iter().map(String::as_str).collect::<Vec<_>>()[..]
+        {
+            let argv = argv.iter().map(|word| (*word).to_owned()).collect();
+            commands.push((format!("{name}, health check"), argv));
+        }
+    }
+    commands
+}
+
+/// Our own program, built.
+struct Crawl<'a>(&'a Workspace);
+
+impl Crawl<'_> {
+    /// Whether it knows the command, and each flag.
+    fn takes(&self, argv: &[String]) -> Result<()> {
+        let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
+        match argv.first() {
+            Some(first) if first.starts_with('-') => {
+                let here = argv.iter().map(|word| match *word {
+                    MOUNTED => CONFIG,
+                    word => word,
+                });
+                self.effective(&here.collect::<Vec<_>>())
+            }
+            Some(first) => {
+                let commands = self.output(&["--help"])?;
+                let mut commands = commands.lines().map(str::trim_start);
+                if !commands.any(|line| line.split(' ').next() == Some(first)) {
+                    eprintln!("not checked: this build has no `crawl {first}`");
+                    return Ok(());
+                }
+                let help = self.output(&[first, "--help"])?;
+                let flags = argv.iter().filter(|word| word.starts_with("--"));
+                for flag in flags {
+                    let is_known = help.split_whitespace().any(|word| word == *flag);
+                    if !is_known {
+                        bail!("`crawl {first}` has no {flag}");
+                    }
+                }
+                Ok(())
+            }
+            None => bail!("it runs nothing"),
+        }
+    }
+
+    /// Whether a configuration is read, its keys and values known.
+    fn effective(&self, args: &[&str]) -> Result<()> {
+        self.output(&[&["config", "--effective"], args].concat())
+            .map(drop)
+    }
+
+    fn output(&self, args: &[&str]) -> Result<String> {
+        let program = self.0.target.join("debug/crawl");
+        output(self.0.program(program).args(args).env("COLUMNS", "200"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{commands, faults};
+
+    #[test]
+    fn ours_each_fault_of_a_service_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("here"), "").unwrap();
+        let check = |service: serde_json::Value| {
+            let compose = json!({"services": {"s": service}, "volumes": {"data": null}});
+            faults(folder.path(), &compose)
+        };
+        let good = json!({"image": "crawl:1", "user": "5:5", "read_only": true,
+            "cap_drop": ["ALL"], "security_opt": ["no-new-privileges:true"], "pids_limit": 9,
+            "healthcheck": {"test": ["CMD", "true"]}, "ports": ["127.0.0.1:1:1"],
+            "volumes": ["data:/data", "./here:/x:ro"],
+            "build": {"context": ".", "dockerfile": "here"}});
+        assert_eq!(check(good.clone()), [""; 0]);
+        let bad = json!({"image": "crawl:latest", "user": "0", "read_only": false,
+            "privileged": true, "ports": ["80:80"], "volumes": ["other:/x", "./gone:/x"],
+            "build": {"dockerfile": "gone"}});
+        let named = [
+            "s: runs as root",
+            "s: writes to its own files",
+            "s: keeps capabilities",
+            "s: may gain privileges",
+            "s: is privileged",
+            "s: has no health check",
+            "s: may start any number of threads",
+            "s: names no fixed image",
+            "s: is open to the world: 80:80",
+            "s: mounts what is not there: other:/x",
+            "s: mounts what is not there: ./gone:/x",
+            "s: is built from what is not there: gone",
+        ];
+        assert_eq!(check(bad), named);
+    }
+
+    #[test]
+    fn ours_what_is_run_of_our_own_program_is_found() {
+        let compose = json!({"services": {
+            "a": {"command": ["--every", "1d"], "healthcheck": {"test": ["CMD", "crawl", "x"]}},
+            "b": {"command": ["serve"], "healthcheck": {"test": ["CMD", "bash"]}}}});
+        let argv = |words: &[&str]| {
+            words
+                .iter()
+                .map(|word| (*word).to_owned())
+                .collect::<Vec<_>>()
+        };
+        let expected = [
+            ("a".to_owned(), argv(&["--every", "1d"])),
+            ("a, health check".to_owned(), argv(&["x"])),
+            ("b".to_owned(), argv(&["serve"])),
+        ];
+        assert_eq!(commands(&compose), expected);
+    }
+}
