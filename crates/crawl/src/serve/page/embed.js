@@ -37,18 +37,16 @@ class Box {
     const label = options.label ?? "Search this site";
     this.#field = element("input", {
       id: "q", type: "search", name: "q", maxlength: "4096", autocomplete: "off", autocapitalize: "none",
-      spellcheck: "false", enterkeyhint: "search", "aria-controls": "panel", "aria-expanded": "false",
-      role: "searchbox", placeholder: options.placeholder ?? label,
+      spellcheck: "false", enterkeyhint: "search", "aria-controls": "panel", placeholder: options.placeholder ?? label,
     });
-    this.#status = element("p", { class: "status", role: "status" });
+    this.#status = element("p", { class: "hidden", role: "status" });
     this.#list = element("div", {});
     this.#panel = element("div", { class: "panel", id: "panel", role: "region", "aria-label": "Results", hidden: true },
       this.#list);
     const form = element("form", { role: "search", action: server + "/", method: "get" },
       element("label", { for: "q", class: "hidden" }, label), this.#field);
-    // The status is there from the beginning: a region that comes with its text is not read out.
-    this.#root.append(element("div", { class: "box" }, form, this.#panel));
-    this.#panel.prepend(this.#status);
+    // The status that is read out stands outside of what comes and goes: it would come too late.
+    this.#root.append(element("div", { class: "box" }, form, this.#status, this.#panel));
     this.#listen(form, options.shortcut);
     this.#dress(options.theme);
   }
@@ -130,7 +128,6 @@ class Box {
 
   #open(is) {
     this.#panel.hidden = !is;
-    this.#field.setAttribute("aria-expanded", String(is));
   }
 
   #search(partial, wait) {
@@ -152,7 +149,8 @@ class Box {
 
   #draw(answer, asked) {
     this.#open(true);
-    const nodes = [];
+    const status = statusOf(answer, asked);
+    const nodes = [element("p", { class: "status", "aria-hidden": "true" }, status)];
     if (answer.did_you_mean) {
       nodes.push(element("p", { class: "status" }, `Nothing fits “${asked.query}”. These are the results for “${answer.did_you_mean}”.`));
     }
@@ -163,7 +161,7 @@ class Box {
       nodes.push(element("p", { class: "all" }, element("a", { href }, `All ${grouped(answer.total)} results`)));
     }
     this.#list.replaceChildren(...nodes);
-    this.#status.textContent = statusOf(answer, asked);
+    this.#status.textContent = status;
   }
 }
 
