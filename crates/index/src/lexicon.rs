@@ -18,34 +18,40 @@ const MEANT_MOST: usize = 3;
 /// The words of the pages that a searcher sees.
 pub(crate) struct Lexicon<'s> {
     searcher: &'s Searcher,
-    fields: [Field; 4],
+    /// Those that words are found in; the text itself comes first.
+    fields: [Field; 7],
 }
 
 impl<'s> Lexicon<'s> {
     pub(crate) fn new(searcher: &'s Searcher, texts: &Texts) -> Lexicon<'s> {
         Lexicon {
             searcher,
-            fields: [texts.body, texts.title, texts.anchors, texts.path],
+            fields: [
+                texts.body,
+                texts.title,
+                texts.headings[0],
+                texts.headings[1],
+                texts.headings[2],
+                texts.anchors,
+                texts.path,
+            ],
         }
     }
 
-    /// How many pages have the word in their text; where none does, in title, anchors or path.
+    /// How many pages have the word in one place: that where most have it.
     pub(crate) fn pages_with(&self, word: &str) -> tantivy::Result<u64> {
+        let mut most = 0;
         for field in self.fields {
-            let pages = self
-                .searcher
-                .doc_freq(&Term::from_field_text(field, word))?;
-            if pages > 0 {
-                return Ok(pages);
-            }
+            let term = Term::from_field_text(field, word);
+            most = most.max(self.searcher.doc_freq(&term)?);
         }
-        Ok(0)
+        Ok(most)
     }
 
     /// The words that begin with `beginning`, itself left out, those of most pages first.
     pub(crate) fn beginning_with(&self, beginning: &str) -> tantivy::Result<Vec<String>> {
         let mut found: Vec<(u64, String)> = Vec::new();
-        for field in &self.fields[..2] {
+        for field in &self.fields {
             for segment in self.searcher.segment_readers() {
                 let index = segment.inverted_index(*field)?;
                 let mut words = index.terms().range().ge(beginning).into_stream()?;
@@ -84,7 +90,7 @@ impl<'s> Lexicon<'s> {
         };
         for changes in 1..=most {
             let mut found = Vec::new();
-            for field in &self.fields[..2] {
+            for field in &self.fields {
                 let term = Term::from_field_text(*field, word);
                 let near = FuzzyTermQuery::new(term, changes, true);
                 for segment in self.searcher.segment_readers() {

@@ -65,14 +65,14 @@ fn unknown_flags_and_commands_name_the_nearest() {
     check(
         &["reprot", "x"],
         expect![[r#"
-        2
-        error: unrecognized subcommand 'reprot'
+            2
+            error: unrecognized subcommand 'reprot'
 
-        hint: a similar subcommand exists: 'report'
+            hint: some similar subcommands exist: 'export', 'report'
 
-        Usage: crawl --seed URL [--seed URL ..] [--output DIR] [FLAGS]
-               crawl --output DIR
-               crawl COMMAND"#]],
+            Usage: crawl --seed URL [--seed URL ..] [--output DIR] [FLAGS]
+                   crawl --output DIR
+                   crawl COMMAND"#]],
     );
 }
 

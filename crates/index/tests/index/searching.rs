@@ -135,6 +135,22 @@ fn the_last_word_may_be_unfinished() {
 }
 
 #[test]
+fn words_of_headings_can_be_typed_in_part() {
+    let rules = Page {
+        headings: vec![heading(1, "Unreachable rules", "top", 0)],
+        ..page("http://a.example/rules", "Rules", "What holds.")
+    };
+    let (_dir, index) = indexed(&[rules]);
+    let options = SearchOptions {
+        partial: true,
+        ..SearchOptions::default()
+    };
+    for typed in ["unr", "unreach", "unreacha", "unreachable"] {
+        assert_eq!(index.search(typed, &options).unwrap().total, 1, "{typed}");
+    }
+}
+
+#[test]
 fn excerpts_show_what_was_asked_for() {
     let long = format!(
         "{}\nThe samovar stands in the kitchen. It is hot.\n{}",
