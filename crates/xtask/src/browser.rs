@@ -31,19 +31,23 @@ pub(crate) fn fetch(workspace: &Workspace) -> Result<()> {
 /// Runs the tests in the browser.
 pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     let root = Debian::of(workspace).unpack_whole(PACKAGE)?;
-    let mut command = workspace.cargo(&[
-        "test",
-        "--package",
-        "crawl",
-        "--test",
-        "browser",
-        "--locked",
-    ]);
-    command.env("CRAWL_PYTHON_BIN", workspace.python_bin());
-    command.env("CRAWL_CHROMIUM", program(&root));
-    command.env("CRAWL_CHROMIUM_LIBRARIES", libraries(&root)?);
-    command.env("CRAWL_CHROMIUM_FONTS", fonts(&root));
-    run(&mut command)
+    // The search page, and the one that needs no server.
+    for package in ["crawl", "crawl-index"] {
+        let mut command = workspace.cargo(&[
+            "test",
+            "--package",
+            package,
+            "--test",
+            "browser",
+            "--locked",
+        ]);
+        command.env("CRAWL_PYTHON_BIN", workspace.python_bin());
+        command.env("CRAWL_CHROMIUM", program(&root));
+        command.env("CRAWL_CHROMIUM_LIBRARIES", libraries(&root)?);
+        command.env("CRAWL_CHROMIUM_FONTS", fonts(&root));
+        run(&mut command)?;
+    }
+    Ok(())
 }
 
 fn program(root: &Path) -> PathBuf {

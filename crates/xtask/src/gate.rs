@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 use crate::workspace::{self, Workspace};
-use crate::{boundaries, browser, debian, docker, simulate, tools, torture};
+use crate::{bench, boundaries, browser, debian, docker, simulate, tools, torture};
 
 /// One check, or one thing that checks need.
 struct Step {
@@ -16,7 +16,7 @@ struct Step {
     run: fn(&Workspace) -> Result<()>,
 }
 
-const STEPS: [Step; 17] = [
+const STEPS: [Step; 18] = [
     Step {
         name: "fmt",
         heavy: false,
@@ -66,6 +66,11 @@ const STEPS: [Step; 17] = [
         name: "browser",
         heavy: true,
         run: browser::test,
+    },
+    Step {
+        name: "search-quality",
+        heavy: true,
+        run: bench::search_quality,
     },
     Step {
         name: "simulate",

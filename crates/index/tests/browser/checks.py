@@ -88,8 +88,11 @@ def check_queries_find_what_the_index_finds(look):
     page = look.page()
     for case in look.told["answers"]:
         found = ask(page, case["query"])["urls"]
-        assert set(found) == set(case["urls"]), f"{case['query']}: {found}, not {case['urls']}"
-        # The scores are not the same, so neighbours may change places.
+        # Pages with a part of the words come after those with all, which the index leaves out;
+        # and the scores are not the same, so neighbours may change places.
+        best = found[: len(case["urls"])]
+        assert set(best) == set(case["urls"]), f"{case['query']}: {found}, not {case['urls']}"
+        assert bool(found) == bool(case["urls"]), f"{case['query']}: {found}"
         assert not found or found[0] in case["urls"][:2], f"{case['query']}: {found}"
 
 
@@ -228,6 +231,7 @@ def main():
         "LD_LIBRARY_PATH": os.environ["CRAWL_CHROMIUM_LIBRARIES"],
         "FONTCONFIG_FILE": os.environ["CRAWL_CHROMIUM_FONTS"],
     }
+    expect.set_options(timeout=PATIENCE_MS)
     failed = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(

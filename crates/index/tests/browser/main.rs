@@ -171,7 +171,7 @@ fn texts() -> Vec<String> {
         "http://a.example/b-c_d?e=f&g=%20 mail@a.example --delay=5 a/b a:b key:value 12:30",
         "東京都 café 검색 한국어 ｶﾀｶﾅ カタカナ ひらがな 中文字",
         "Привет мир, ἄνθρωπος שלום עולם مرحبا بالعالم हिन्दी में",
-        "\u{202e}turned\u{200b}hidden soft\u{ad}hyphen 💡 ﬀ Ⅷ ½ ² ① Å",
+        "\u{202e}turned\u{200b}hidden soft\u{ad}hyphen 💡 ﬀ Ⅷ ½ ² ① Å x² 10³ m²n",
         "",
     ]
     .map(str::to_owned)

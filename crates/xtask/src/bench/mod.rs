@@ -30,3 +30,8 @@ pub(crate) fn bench(workspace: &Workspace, bench: &Bench) -> Result<()> {
         Bench::Search(args) => search::measure(workspace, args),
     }
 }
+
+/// Holds the ranking's lead over plain BM25, with the queries of Python's documentation.
+pub(crate) fn search_quality(workspace: &Workspace) -> Result<()> {
+    search::measure(workspace, &search::SearchArgs::check("Python"))
+}

@@ -21,7 +21,7 @@ use super::octets::{self, varint};
 use crate::export::ExportError;
 
 /// Octets of a file before it is compressed, about.
-const SHARD_OCTETS: usize = 32 << 10;
+const SHARD_OCTETS: usize = 16 << 10;
 /// Pages that are listed for a word, at most: those where it weighs most.
 const POSTINGS_MOST: usize = 20_000;
 

@@ -9,13 +9,13 @@ pub(super) struct Field {
 }
 
 pub(super) const TITLE: Field = field(5.0, 6.0);
-pub(super) const HEADINGS: [Field; 3] = [field(4.0, 6.0), field(2.0, 40.0), field(1.5, 80.0)];
+pub(super) const HEADINGS: [Field; 3] = [field(4.0, 6.0), field(3.0, 40.0), field(2.5, 80.0)];
 pub(super) const DESCRIPTION: Field = field(1.5, 20.0);
 pub(super) const KEYWORDS: Field = field(1.5, 10.0);
-pub(super) const ANCHORS: Field = field(4.0, 12.0);
-pub(super) const PATH: Field = field(3.0, 3.0);
+pub(super) const ANCHORS: Field = field(6.0, 12.0);
+pub(super) const PATH: Field = field(4.0, 3.0);
 /// The beginning of the main text.
-pub(super) const LEAD: Field = field(1.0, 60.0);
+pub(super) const LEAD: Field = field(1.5, 60.0);
 
 /// How much the length of a field counts against it.
 const BY_LENGTH: f32 = 0.6;

@@ -6,11 +6,11 @@ const WORD_OCTETS_MOST = 96;
 const BLOCK_GAP = 4;
 
 // Letters joined by what stands between letters, digits by what stands between digits
-// (UAX 29, WB5 to WB13b).
+// (UAX 29, WB5 to WB13b). Raised and circled numbers stand alone.
 const WORD = new RegExp(
-  '[\\p{L}\\p{N}\\p{Pc}](?:[\\p{L}\\p{M}\\p{N}\\p{Pc}\\u200C\\u200D\\u00AD]' +
+  '[\\p{L}\\p{Nd}\\p{Nl}\\p{Pc}](?:[\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\u200C\\u200D\\u00AD]' +
     "|(?<=[\\p{L}\\p{M}])[.:'\\u2018\\u2019\\u00B7\\u2024\\u2027\\uFE13\\uFE52\\uFE55\\uFF07\\uFF0E\\uFF1A](?=\\p{L})" +
-    "|(?<=\\p{N})[.,;'\\u2018\\u2019\\u2024\\uFE52\\uFF07\\uFF0E](?=\\p{N}))*",
+    "|(?<=\\p{Nd})[.,;'\\u2018\\u2019\\u2024\\uFE52\\uFF07\\uFF0E](?=\\p{Nd}))*|\\p{No}",
   'gu');
 const PAIRED = /[\u2E80-\u2FDF\u3005-\u3007\u3041-\u30FF\u31F0-\u31FF\u3400-\u4DBF\u4E00-\u9FFF\uF900-\uFAFF\uFF66-\uFF9F\u{20000}-\u{3FFFF}]+/gu;
 const WITHOUT_SPACES = /[\u0E00-\u0EFF\u1000-\u109F\u1780-\u17FF\uA9E0-\uA9FF\uAA60-\uAA7F]/;
