@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::fs;
 
-use crawl_records::RecordsError;
+use crawl_records::{BrokenLinks, RecordsError};
 use crawl_weburl::canonicalize;
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Refusal> {
     if args.broken {
         let broken = crawl_records::broken(dir).map_err(refusal)?;
         let printed = show(&broken, args.json)?;
-        return Ok(code_of(args, broken.pages.len() as u64, printed));
+        return Ok(code_of(args, standing(&broken), printed));
     }
     if args.changes && !args.fail_on_broken {
         return show(&crawl_records::changes(dir).map_err(refusal)?, args.json);
@@ -33,7 +33,21 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Refusal> {
         }
         None => show(&report, args.json)?,
     };
-    Ok(code_of(args, report.broken.pages, printed))
+    match args.fail_on_broken {
+        true => {
+            let broken = crawl_records::broken(dir).map_err(refusal)?;
+            Ok(code_of(args, standing(&broken), printed))
+        }
+        false => Ok(printed),
+    }
+}
+
+/// Broken pages that someone comes to: a link leads there, or it is a seed. One whose links were
+/// taken away is nobody's trouble any more.
+fn standing(broken: &BrokenLinks) -> u64 {
+    let pages = broken.pages.iter();
+    let standing = pages.filter(|page| page.via.is_none() || !page.links.is_empty());
+    standing.count() as u64
 }
 
 /// What `--fail-on-broken` makes of an exit code.

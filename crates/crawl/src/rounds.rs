@@ -45,18 +45,20 @@ pub(crate) async fn run(job: &Job) -> Result<u8, Refusal> {
             Err(error) => Err(refusal(&error, job.dir())),
         };
     };
+    let mut has_waited = false;
     if let Some((since, last)) = rounds.last()? {
+        has_waited = true;
         rounds.server = Server::start(job.dir(), Arc::clone(&rounds.desk));
         if !rounds.wait(later(since, every), Start::AsAsked, last).await {
             return Ok(FINISHED);
         }
     }
-    rounds.go_on(every).await
+    rounds.go_on(every, has_waited).await
 }
 
 impl Rounds<'_> {
     /// Round after round, until it is stopped or fails.
-    async fn go_on(&mut self, every: Duration) -> Result<u8, Refusal> {
+    async fn go_on(&mut self, every: Duration, has_waited: bool) -> Result<u8, Refusal> {
         let mut last = Last::default();
         let mut began = Timestamp::now();
         let mut start = Start::AsAsked;
@@ -72,7 +74,7 @@ impl Rounds<'_> {
                     last = Last::of(&summary);
                 }
                 // Another run has the directory to itself just now.
-                Err(error @ EngineError::OutputInUse { .. }) if number > 0 => {
+                Err(error @ EngineError::OutputInUse { .. }) if number > 0 || has_waited => {
                     tracing::warn!(why = %error, "this round is left out");
                 }
                 Err(error) => return Err(refusal(&error, self.job.dir())),

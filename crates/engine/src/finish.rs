@@ -136,6 +136,8 @@ pub(crate) fn summary(
             // In a later round a seed may not have been due.
             0 if ring.visits.round.number > 1 && of_round.pages > of_round.failed => 1,
             0 if of_round.pages == 0 => totals.seeds_fetched,
+            // Those that were due failed, and no seed was among them.
+            0 if ring.visits.round.number > 1 && seeds_failed.is_empty() => totals.seeds_fetched,
             fetched => fetched,
         },
         seeds_failed,

@@ -7,7 +7,7 @@
 //! nothing down, and a log that the index has read to its end is begun anew.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,6 +25,8 @@ use crate::error::EngineError;
 
 /// The folder of the index in a crawl's directory.
 pub(crate) const INDEX_FOLDER: &str = "index";
+/// Where it lies while another takes its place.
+pub(crate) const OLD_FOLDER: &str = "index.old";
 /// The log's file in `state/`.
 const LOG: &str = "indexing.jsonl";
 /// Which log it is: grows by one each time that it is begun anew.
@@ -85,6 +87,7 @@ impl Indexing {
         let committed = frontier.marks()?.get(LOG).copied().unwrap_or(0);
         let log = RowFile::open(&log_path(dir), Some(committed))?;
         let folder = dir.join(INDEX_FOLDER);
+        mend_swap(dir)?;
         let is_first = !folder.exists();
         let mut writer = IndexWriter::open(&folder)?;
         let read = match writer.note() {
@@ -110,6 +113,16 @@ impl Indexing {
             read,
             writer,
         }))
+    }
+}
+
+/// Ends what a kill cut short as one index took the place of another: the older one stays where
+/// the newer did not come to stand.
+pub(crate) fn mend_swap(dir: &Path) -> Result<(), EngineError> {
+    let (folder, old) = (dir.join(INDEX_FOLDER), dir.join(OLD_FOLDER));
+    match (folder.exists(), old.exists()) {
+        (false, true) => fs::rename(&old, &folder).map_err(EngineError::disk(&old)),
+        _ => Ok(crawl_index::remove(&old)?),
     }
 }
 

@@ -30,7 +30,7 @@ use crate::usage;
 use crate::visits::{Found, Past, Visits};
 
 /// The error of a page that a parser panicked over.
-const PANICKED: &str = "reader_panicked";
+pub(crate) const PANICKED: &str = "reader_panicked";
 
 /// The error of a body whose content coding does not come to its end.
 const CUT_SHORT: &str = "encoding_cut_short";
@@ -106,9 +106,14 @@ impl Reader {
             .error
             .as_deref()
             .is_some_and(|error| error == PANICKED || Obstacle::named(error).is_some());
-        let entry = content.entry.or_else(|| match passing {
+        // What broke off says less than what was there before.
+        let broke_off = exchange
+            .truncated
+            .is_some_and(|cut| cut != Truncation::Length);
+        let entry = content.entry.filter(|_| !(broke_off && past.is_some()));
+        let entry = entry.or_else(|| match passing || broke_off {
             true => None,
-            false => self.without_page(&lease, &exchange),
+            false => self.without_page(&lease, &exchange, &said),
         });
         let row = PageRow {
             title,

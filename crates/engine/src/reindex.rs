@@ -1,14 +1,15 @@
 //! Building the search index anew, from pages.jsonl and the archive.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use bytes::Bytes;
-use crawl_archive::rows::{PageRow, WarcPlace};
+use crawl_archive::rows::{PageRow, RequestRow, WarcPlace};
 use crawl_archive::{FOLDER, HttpMessage, RowReader, read_record};
 use crawl_extractor::{Document, Limits, may_be_read, what_is};
-use crawl_fetcher::{DecodeLimits, decode, obstacle};
+use crawl_fetcher::{DecodeLimits, Obstacle, decode, obstacle};
 use crawl_frontier::{Frontier, KnownState};
 use crawl_index::{Entry, IndexWriter, Page, Reconciled, SearchIndex};
 use crawl_policy::{PageDirectives, ProductToken, Profile};
@@ -17,8 +18,8 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::directory::{examine, open_frontier};
 use crate::error::EngineError;
-use crate::indexing::{INDEX_FOLDER, begin_log, note_of, number};
-use crate::read::pairs;
+use crate::indexing::{INDEX_FOLDER, OLD_FOLDER, begin_log, mend_swap, note_of, number};
+use crate::read::{PANICKED, pairs};
 use crate::searchable::{entry, left_out, read_both};
 
 /// Pages between two words about how far it is.
@@ -81,7 +82,9 @@ pub(crate) fn build(
         });
     }
     let folder = dir.join(INDEX_FOLDER);
-    let next = number(frontier)?.unwrap_or(0) + 1;
+    mend_swap(dir)?;
+    // The first log is that of a crawl that was indexed from its beginning.
+    let next = number(frontier)?.unwrap_or(1) + 1;
     let beside = dir.join("index.new");
     crawl_index::remove(&beside)?;
     let mut build = Build {
@@ -128,12 +131,13 @@ pub(crate) fn build(
 
 /// Puts `index.new` where `index` is.
 fn take_place(dir: &Path) -> Result<(), EngineError> {
-    let (folder, old) = (dir.join(INDEX_FOLDER), dir.join("index.old"));
-    crawl_index::remove(&old)?;
+    let (folder, old) = (dir.join(INDEX_FOLDER), dir.join(OLD_FOLDER));
     if folder.exists() {
         fs::rename(&folder, &old).map_err(EngineError::disk(&folder))?;
     }
     fs::rename(dir.join("index.new"), &folder).map_err(EngineError::disk(&folder))?;
+    let synced = fs::File::open(dir).and_then(|dir| dir.sync_all());
+    synced.map_err(EngineError::disk(dir))?;
     Ok(crawl_index::remove(&old)?)
 }
 
@@ -143,6 +147,8 @@ struct Kept {
     url: String,
     /// In seconds since 1970 UTC.
     at: i64,
+    /// When it last came in full.
+    in_full_at: i64,
     place: Option<WarcPlace>,
     refused: Option<String>,
     /// A later answer bars it, which is not that of the record.
@@ -156,8 +162,17 @@ fn kept_pages(
     frontier: &dyn Frontier,
 ) -> Result<Vec<Kept>, EngineError> {
     let mut kept: HashMap<String, Kept> = HashMap::new();
+    let others = others_than_pages(dir)?;
     for row in RowReader::<PageRow>::open(&dir.join("pages.jsonl"), committed)? {
         let row = row?;
+        let error = row.error.as_deref().unwrap_or_default();
+        let is_passing = Obstacle::named(error).is_some() || error == PANICKED;
+        // What broke off says less than what was there before.
+        let broke_off = row.change.is_none() && kept.contains_key(&row.url);
+        let is_page = matches!(row.status, Some(200..=299));
+        if others.contains(&row.url) || is_page && (is_passing || broke_off) {
+            continue;
+        }
         let at = i64::try_from(row.fetched_at.as_micros() / 1_000_000).unwrap_or(i64::MAX);
         match (row.change.as_deref(), row.status) {
             // Its record refers to the one before.
@@ -167,6 +182,9 @@ fn kept_pages(
                     // A 304 may bar it, and a 200 let it in again.
                     let word = row.indexed.as_deref();
                     known.is_out = word.map_or(known.is_out, |word| word != "yes");
+                    if row.status == Some(200) && known.place.is_none() {
+                        known.place = row.warc.filter(|_| row.withheld.is_none());
+                    }
                 }
             }
             (_, Some(200..=299)) => {
@@ -174,13 +192,14 @@ fn kept_pages(
                 let page = Kept {
                     url: row.url.clone(),
                     at,
+                    in_full_at: at,
                     place: row.warc.filter(|_| row.withheld.is_none()),
                     refused,
-                    is_out: false,
+                    is_out: row.indexed.as_deref().is_some_and(|word| word != "yes"),
                 };
                 kept.insert(row.url, page);
             }
-            (_, Some(300..=399 | 404 | 410)) => drop(kept.remove(&row.url)),
+            (_, Some(301 | 302 | 303 | 307 | 308 | 404 | 410)) => drop(kept.remove(&row.url)),
             _ => {}
         }
     }
@@ -207,6 +226,21 @@ fn kept_pages(
     Ok(pages)
 }
 
+/// URLs that were asked for as something else than pages: sitemaps, and what pages are shown with.
+fn others_than_pages(dir: &Path) -> Result<HashSet<String>, EngineError> {
+    let mut others = HashSet::new();
+    let path = dir.join("requests.jsonl");
+    if path.exists() {
+        for row in RowReader::<RequestRow>::open(&path, None)? {
+            let row = row?;
+            if matches!(row.purpose.as_str(), "sitemap" | "resource") {
+                others.insert(row.url);
+            }
+        }
+    }
+    Ok(others)
+}
+
 /// By which statement a row says that its page is not for a search index.
 fn refusal(row: &PageRow) -> Option<String> {
     let usage = row.usage.as_ref()?;
@@ -229,7 +263,9 @@ impl Build<'_> {
             return Ok(());
         };
         let entry = match &kept.place {
-            Some(place) => self.archived(&url, kept, place)?,
+            // A parser that panics costs its page alone.
+            Some(place) => catch_unwind(AssertUnwindSafe(|| self.archived(&url, kept, place)))
+                .unwrap_or_else(|_| Ok(left_out(&url, PANICKED)))?,
             // The archive has no body of a page that wants no copy kept; the index may have it.
             None => match self.known(kept) {
                 Some(page) => Entry::Put(Box::new(page)),
@@ -243,13 +279,16 @@ impl Build<'_> {
     }
 
     fn known(&self, kept: &Kept) -> Option<Page> {
-        let page = self.old.as_ref()?.page(&kept.url).ok()??;
+        let page = self.old.as_ref()?.stored(&kept.url).ok()??;
         let page = Page {
             anchors: Vec::new(),
             linked_from: 0,
+            same_as: None,
             ..page
         };
-        Some(page).filter(|_| kept.refused.is_none())
+        // An older one is not what the rows speak of.
+        let is_it = kept.refused.is_none() && page.fetched_at >= kept.in_full_at;
+        Some(page).filter(|_| is_it)
     }
 
     fn archived(

@@ -74,7 +74,12 @@ impl Reader {
     /// What the index is told of an answer that is no page to read: that the URL leads elsewhere,
     /// or to nothing any more. An answer that may pass (503, a login form) says nothing of the
     /// page.
-    pub(crate) fn without_page(&self, lease: &Lease, exchange: &Exchange) -> Option<Entry> {
+    pub(crate) fn without_page(
+        &self,
+        lease: &Lease,
+        exchange: &Exchange,
+        said: &Ledger,
+    ) -> Option<Entry> {
         if !self.index || lease.kind != UrlKind::Page {
             return None;
         }
@@ -86,8 +91,14 @@ impl Reader {
             410 => Some(left_out(&lease.url, "gone")),
             // What a 304 says of the page holds, RFC 9110 section 15.4.5.
             304 => {
-                let noindex = self.directives(exchange, &[]).noindex?;
-                Some(left_out(&lease.url, format!("noindex: {noindex}")))
+                let directives = self.directives(exchange, &[]);
+                let at = seconds_of(exchange.started);
+                let over = directives.unavailable_after;
+                let over = over.filter(|over| over.value <= at);
+                let why = directives.noindex.map(|by| format!("noindex: {by}"));
+                let why = why.or(over.map(|by| format!("unavailable_after: {}", by.source)));
+                let usage = || Some(format!("usage: {}", self.search_refused(said)?));
+                Some(left_out(&lease.url, why.or_else(usage)?))
             }
             200..=299 => Some(left_out(&lease.url, "no_page")),
             _ => None,

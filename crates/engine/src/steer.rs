@@ -205,7 +205,9 @@ impl Ring {
             _ => None,
         });
         let seed = Box::new(seed_admission(&url, &scope));
-        self.scope = Arc::new(scope);
+        if refused.is_none() {
+            self.scope = Arc::new(scope);
+        }
         Ok(Order::Add { seed, refused })
     }
 

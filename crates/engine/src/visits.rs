@@ -244,6 +244,20 @@ pub(crate) enum Found {
     Excluded(Exclusion),
 }
 
+/// Has the next visit ask for the page in full: what an index left out because of an answer's
+/// fields may come back with others, and a 304 would not bring it.
+pub(crate) fn ask_in_full(past: Option<&mut Past>, found: &mut Found) {
+    let known = past.and_then(|past| past.page.as_mut());
+    let found = match found {
+        Found::Page(page) => Some(page),
+        _ => None,
+    };
+    for page in known.into_iter().chain(found) {
+        page.etag = None;
+        page.last_modified = None;
+    }
+}
+
 /// What a round knows of visits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Visits {

@@ -32,7 +32,7 @@ use crate::steer::{META_PARKED, Order};
 use crate::summary::SeedFailure;
 use crate::suspects::READER_KILLED;
 use crate::traps::{self, Came, META_TRAPS, Shared, admission_of};
-use crate::visits::{Change, Found, Past, Visits};
+use crate::visits::{Change, Found, Past, Visits, ask_in_full};
 
 /// Items in one transaction, at most: enough to share the cost of a sync, few enough
 /// for the next group not to wait long for its links to exist.
@@ -229,7 +229,7 @@ impl Group<'_> {
         &mut self,
         lease: Lease,
         exclusion: Exclusion,
-        past: Option<Box<Past>>,
+        mut past: Option<Box<Past>>,
     ) -> Result<(), EngineError> {
         let is_listed = past
             .as_ref()
@@ -250,7 +250,10 @@ impl Group<'_> {
             let why = exclusion.reason.to_string();
             self.tell_index(&left_out(&lease.url, why))?;
         }
-        let found = Found::Excluded(exclusion.clone());
+        let mut found = Found::Excluded(exclusion.clone());
+        if self.files.index.is_some() {
+            ask_in_full(past.as_deref_mut(), &mut found);
+        }
         let visits = &self.visits;
         let visit = visits.after(
             visits.round.began,
@@ -329,8 +332,8 @@ impl Group<'_> {
             link_rows,
             unusable,
             joins_scope,
-            past,
-            found,
+            mut past,
+            mut found,
             said,
             modified,
             came,
@@ -338,6 +341,9 @@ impl Group<'_> {
             ..
         } = page;
         let change = Visits::change(past.as_deref(), &found);
+        if matches!(entry, Some(Entry::Drop { .. })) {
+            ask_in_full(past.as_deref_mut(), &mut found);
+        }
         let at = seconds(Tick::from_micros(row.fetched_at.as_micros()));
         let visit = self
             .visits

@@ -66,6 +66,9 @@ pub(crate) fn power_of_two(count: u32) -> u64 {
 pub(crate) fn sites(page: &Page) -> Vec<String> {
     let host = page.host().to_lowercase();
     let mut sites = vec![host.clone()];
+    if let Some((name, _)) = host.rsplit_once(':') {
+        sites.push(name.to_owned());
+    }
     let mut rest = host.as_str();
     while let Some((_, parent)) = rest.split_once('.') {
         sites.push(parent.to_owned());

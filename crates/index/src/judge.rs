@@ -8,6 +8,7 @@ use crawl_policy::{PageDirectives, PageLabels};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use crate::page::{Anchor, Heading, Page};
+use crate::words::{Stemmer, words};
 
 /// Links of a page that are kept with their words; of more the first.
 const LINKS_MOST: usize = 400;
@@ -167,11 +168,12 @@ fn text_and_headings(content: &Content) -> (String, Vec<Heading>) {
                 at: text.len(),
             });
         }
-        if block.main && text.len() + words.len() < TEXT_OCTETS_MOST {
+        if block.main && text.len() < TEXT_OCTETS_MOST {
             if !text.is_empty() {
                 text.push('\n');
             }
-            text.push_str(words);
+            let room = words.floor_char_boundary(TEXT_OCTETS_MOST - text.len());
+            text.push_str(&words[..room]);
         }
     }
     (text, headings)
@@ -259,5 +261,5 @@ fn says_missing(title: &str, headings: &[Heading], text: &str) -> bool {
             found => found.is_some(),
         })
     };
-    (says(title) || says(heading)) && text.split_whitespace().count() <= MISSING_WORDS_MOST
+    (says(title) || says(heading)) && words(text, &Stemmer::none()).len() <= MISSING_WORDS_MOST
 }

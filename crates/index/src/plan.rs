@@ -1,5 +1,6 @@
 //! From what a query asks for to what is looked up, and how much each find weighs.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -91,6 +92,13 @@ const EVERYWHERE: f64 = 0.4;
 /// Of fewer pages none of that is said.
 const SITE_LEAST: u64 = 20;
 
+/// Words of a query that are looked for, those that are guessed at, and the beginnings of words.
+const WORDS_MOST: u32 = 32;
+const GUESSES_MOST: u32 = 4;
+const BEGINNINGS_MOST: u32 = 4;
+/// Letters of a word that is guessed at, at most.
+const GUESSED_LETTERS_MOST: usize = 24;
+
 /// What is looked up for a query.
 pub(crate) struct Plan {
     pub(crate) lookup: Box<dyn Lookup>,
@@ -180,6 +188,35 @@ pub(crate) struct Planner<'s> {
     pub(crate) pages: u64,
     /// The last word may not be typed to its end.
     pub(crate) partial: bool,
+    pub(crate) budget: Budget,
+}
+
+/// What a query may cost: what comes after is not looked for.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    words: Cell<u32>,
+    /// Words that no page has, and are guessed at.
+    guesses: Cell<u32>,
+    beginnings: Cell<u32>,
+}
+
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget {
+            words: Cell::new(WORDS_MOST),
+            guesses: Cell::new(GUESSES_MOST),
+            beginnings: Cell::new(BEGINNINGS_MOST),
+        }
+    }
+}
+
+impl Budget {
+    /// Takes one, if there is one left.
+    fn take(of: &Cell<u32>) -> bool {
+        let left = of.get();
+        of.set(left.saturating_sub(1));
+        left > 0
+    }
 }
 
 /// A word to look up: forms of it, and how much each weighs.
@@ -210,6 +247,12 @@ impl Planner<'_> {
                 continue;
             }
             let is_last = n + 1 == query.terms.len();
+            if term.is_not && is_name(&term.text) {
+                // All of the name must be there for a page to be left out.
+                clauses.push(clause(term, self.phrase(term, &mut wanted)));
+                meant.push(Meant::as_typed(term));
+                continue;
+            }
             let found = self.units(term, self.partial && is_last)?;
             meant.push(Meant::by(term, &found));
             if !term.is_not && !term.in_title {
@@ -251,6 +294,14 @@ impl Planner<'_> {
             .collect();
         for word in &found {
             if matches!(word.kind, Kind::Character | Kind::Pair) {
+                // What does not touch stands apart.
+                if run
+                    .last()
+                    .is_some_and(|last| word.range.start > last.range.end)
+                {
+                    units.extend(Unit::of_run(&run));
+                    run.clear();
+                }
                 run.push(word);
                 continue;
             }
@@ -259,7 +310,9 @@ impl Planner<'_> {
             if word.kind == Kind::Plain {
                 let is_last = whole.last().is_some_and(|last| last.range == word.range);
                 let begins = is_last && (partial || term.how == How::Prefix);
-                units.extend(self.plain(word, &found, begins)?);
+                let begins = begins && Budget::take(&self.budget.beginnings);
+                let found = self.plain(word, &found, begins, !term.is_not)?;
+                units.extend(found);
             }
         }
         units.extend(Unit::of_run(&run));
@@ -267,7 +320,16 @@ impl Planner<'_> {
     }
 
     /// A word of a script with spaces; two where a space is missing in it.
-    fn plain(&self, word: &Word, all: &[Word], begins: bool) -> tantivy::Result<Vec<Unit>> {
+    fn plain(
+        &self,
+        word: &Word,
+        all: &[Word],
+        begins: bool,
+        guess: bool,
+    ) -> tantivy::Result<Vec<Unit>> {
+        if !Budget::take(&self.budget.words) {
+            return Ok(Vec::new());
+        }
         let text = &word.text;
         let mut forms = vec![(text.clone(), 1.0)];
         for stemmer in &self.stemmers {
@@ -293,10 +355,10 @@ impl Planner<'_> {
             forms: dedup(forms),
             ..Unit::default()
         };
-        if pages > 0 {
-            return Ok(vec![unit]);
+        match pages == 0 && guess {
+            true => self.unknown(unit, word, all),
+            false => Ok(vec![unit]),
         }
-        self.unknown(unit, word, all)
     }
 
     /// What may be meant by a word that no page has.
@@ -308,10 +370,14 @@ impl Planner<'_> {
         });
         let mut units = Vec::new();
         for part in parts {
-            units.extend(self.plain(part, &[], false)?);
+            units.extend(self.plain(part, &[], false, true)?);
         }
         if !units.is_empty() {
             return Ok(units);
+        }
+        let is_short = word.text.chars().count() <= GUESSED_LETTERS_MOST;
+        if !is_short || !Budget::take(&self.budget.guesses) {
+            return Ok(vec![unit]);
         }
         let near = self.lexicon.meant_by(&word.text)?;
         if near.is_empty() {
@@ -389,16 +455,11 @@ impl Planner<'_> {
     fn words(&self, units: &[Unit], fit: Fit) -> Vec<(Occur, Box<dyn Lookup>)> {
         let (runs, words): (Vec<_>, Vec<_>) = units.iter().partition(|unit| !unit.run.is_empty());
         let mut clauses: Vec<(Occur, Box<dyn Lookup>)> = Vec::new();
-        let occur = if fit == Fit::Any {
-            Occur::Should
-        } else {
-            Occur::Must
-        };
         for run in &runs {
-            clauses.push((occur, self.unit(run, false)));
+            clauses.push((Occur::Must, self.unit(run, false)));
         }
         if words.is_empty() {
-            return clauses;
+            return any_of(clauses, fit);
         }
         let all_common = words.iter().all(|unit| unit.is_common) && runs.is_empty();
         let telling = words
@@ -433,8 +494,8 @@ impl Planner<'_> {
             },
             body: self.fields.texts.body,
         };
-        clauses.push((occur, Box::new(Fused(Arc::new(asked)))));
-        clauses
+        clauses.push((Occur::Must, Box::new(Fused(Arc::new(asked)))));
+        any_of(clauses, fit)
     }
 
     fn unit(&self, unit: &Unit, in_title: bool) -> Box<dyn Lookup> {
@@ -491,11 +552,20 @@ impl Planner<'_> {
     fn phrase(&self, term: &Asked, wanted: &mut Wanted) -> Box<dyn Lookup> {
         let texts = &self.fields.texts;
         let found = words(&term.text, &Stemmer::none());
-        let alone = found.iter().all(|word| word.kind == Kind::Character);
+        let paired: Vec<_> = found
+            .iter()
+            .filter(|word| word.kind == Kind::Pair)
+            .collect();
+        let is_paired = |word: &Word| {
+            let mut pairs = paired.iter();
+            pairs.any(|pair| {
+                pair.range.start <= word.range.start && word.range.end <= pair.range.end
+            })
+        };
         let pick = |word: &&Word| match word.kind {
-            Kind::Plain => true,
-            Kind::Character => alone,
-            Kind::Pair => true,
+            Kind::Plain | Kind::Pair => true,
+            // One that stands alone.
+            Kind::Character => !is_paired(word),
             Kind::Part => false,
         };
         let picked: Vec<&Word> = found.iter().filter(pick).collect();
@@ -538,7 +608,7 @@ impl Planner<'_> {
             clauses.push((Occur::MustNot, Box::new(Excluded(site(not)))));
         }
         // What must not be there is no question alone.
-        if !clauses.iter().any(|(occur, _)| *occur == Occur::Must) {
+        if clauses.iter().all(|(occur, _)| *occur == Occur::MustNot) {
             clauses.push((Occur::Must, Box::new(EmptyQuery)));
         }
     }
@@ -627,6 +697,22 @@ impl Wanted {
             self.want(pair, term);
         }
     }
+}
+
+/// Clauses that each must hold; or one of them, where any will do.
+fn any_of(clauses: Vec<(Occur, Box<dyn Lookup>)>, fit: Fit) -> Vec<(Occur, Box<dyn Lookup>)> {
+    if fit == Fit::Most || clauses.len() < 2 {
+        return clauses;
+    }
+    let any = clauses.into_iter().map(|(_, lookup)| lookup).collect();
+    vec![(Occur::Must, Box::new(BooleanQuery::union(any)))]
+}
+
+/// Whether a term is several words that are typed as one.
+fn is_name(text: &str) -> bool {
+    let words = words(text, &Stemmer::none());
+    words.iter().filter(|word| word.kind != Kind::Part).count() > 1
+        || words.iter().any(|word| word.kind == Kind::Part)
 }
 
 /// What a term of the query says must be there, or must not.

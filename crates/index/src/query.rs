@@ -74,7 +74,9 @@ impl Query {
         if let Some(rest) = strip_label(text, "site:") {
             let (site, rest) = word(rest);
             let site = site.split_once("://").map_or(site, |(_, site)| site);
-            let site = site.trim_end_matches('/').to_lowercase();
+            let site = site.trim_end_matches('/');
+            let (host, path) = site.split_at(site.find('/').unwrap_or(site.len()));
+            let site = format!("{}{path}", host.to_lowercase());
             if !site.is_empty() {
                 match is_not {
                     true => self.not_sites.push(site),

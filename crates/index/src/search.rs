@@ -1,5 +1,6 @@
 //! Searching: a query in, ranked pages out.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ use crate::error::{IndexError, QueryError};
 use crate::excerpt::{excerpt, joined, marked};
 use crate::lexicon::Lexicon;
 use crate::page::Page;
-use crate::plan::{Fit, Plan, Planner, WEIGHTS, Wanted};
+use crate::plan::{Budget, Fit, Plan, Planner, WEIGHTS, Wanted};
 use crate::query::Query;
 use crate::reconcile::stored;
 use crate::schema::{Fields, KIND_DUPLICATE, KIND_PAGE, check_format, schema};
@@ -28,6 +29,8 @@ use crate::words::Stemmer;
 pub const RESULTS_MOST: usize = 1000;
 /// An index of more octets is not checked whole when it is opened.
 const CHECKED_OCTETS_MOST: u64 = 256 << 20;
+/// How often an index is opened anew that is written meanwhile.
+const TRIES_MOST: u32 = 5;
 /// Languages whose stems are looked up, those of most pages first.
 const LANGUAGES_MOST: usize = 6;
 
@@ -87,7 +90,16 @@ impl SearchIndex {
     /// # Errors
     /// [`IndexError`]: none there, of another format, damaged, or the disk.
     pub fn open(dir: &Path) -> Result<SearchIndex, IndexError> {
-        let seen = guarded(dir, || Seen::open(dir))?;
+        let mut tries = 0;
+        let seen = loop {
+            let stamp = Stamp::of(dir);
+            let seen = guarded(dir, || Seen::open(dir, true));
+            tries += 1;
+            // A commit in between takes files away that were just told of.
+            if seen.is_ok() || stamp == Stamp::of(dir) || tries == TRIES_MOST {
+                break seen?;
+            }
+        };
         Ok(SearchIndex {
             dir: dir.to_path_buf(),
             seen: Mutex::new(Arc::new(seen)),
@@ -125,6 +137,17 @@ impl SearchIndex {
         let seen = self.seen();
         guarded(&self.dir, || {
             seen.page(url).map_err(IndexError::of(&self.dir))
+        })
+    }
+
+    /// The same, also where it is left out since another has the same text.
+    ///
+    /// # Errors
+    /// A damaged index.
+    pub fn stored(&self, url: &str) -> Result<Option<Page>, IndexError> {
+        let seen = self.seen();
+        guarded(&self.dir, || {
+            seen.stored(url).map_err(IndexError::of(&self.dir))
         })
     }
 
@@ -169,7 +192,7 @@ impl SearchIndex {
     fn seen(&self) -> Arc<Seen> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if Stamp::of(&self.dir).is_some_and(|stamp| stamp != seen.stamp)
-            && let Ok(newer) = guarded(&self.dir, || Seen::open(&self.dir))
+            && let Ok(newer) = guarded(&self.dir, || Seen::open(&self.dir, false))
         {
             *seen = Arc::new(newer);
         }
@@ -186,7 +209,8 @@ impl std::fmt::Debug for Seen {
 }
 
 impl Seen {
-    fn open(dir: &Path) -> Result<Seen, IndexError> {
+    /// With a look at all of its octets where it is to be `checked`.
+    fn open(dir: &Path, checked: bool) -> Result<Seen, IndexError> {
         check_format(dir)?;
         let error = IndexError::of(dir);
         // Before the index itself: what comes in between is seen the next time.
@@ -201,7 +225,7 @@ impl Seen {
                 "its fields are not those of its format",
             ));
         }
-        if octets(dir)? <= CHECKED_OCTETS_MOST {
+        if checked && octets(dir)? <= CHECKED_OCTETS_MOST {
             let broken = index.validate_checksum().map_err(&error)?;
             if let Some(file) = broken.iter().next() {
                 let what = format!("{} is not as it was written", file.display());
@@ -221,6 +245,10 @@ impl Seen {
     }
 
     fn page(&self, url: &str) -> tantivy::Result<Option<Page>> {
+        Ok(self.stored(url)?.filter(|page| page.same_as.is_none()))
+    }
+
+    fn stored(&self, url: &str) -> tantivy::Result<Option<Page>> {
         let term = Term::from_field_text(self.fields.url, url);
         let query = tantivy::query::TermQuery::new(term, tantivy::schema::IndexRecordOption::Basic);
         let found = self
@@ -230,7 +258,7 @@ impl Seen {
             return Ok(None);
         };
         let document: TantivyDocument = self.searcher.doc(*address)?;
-        Ok(stored(&self.fields, &document).filter(|page| page.same_as.is_none()))
+        Ok(stored(&self.fields, &document))
     }
 
     fn stats(&self, octets: u64) -> tantivy::Result<Stats> {
@@ -304,6 +332,7 @@ impl Search<'_> {
             stemmers: stemmers.collect(),
             pages: searcher.num_docs(),
             partial: self.options.partial,
+            budget: Budget::default(),
         };
         planner.plan(query, fit)
     }
@@ -396,8 +425,23 @@ fn section(page: &Page, at: usize) -> Option<Section> {
     let id = heading.id.as_ref()?;
     Some(Section {
         heading: heading.text.clone(),
-        url: format!("{}#{id}", page.url),
+        url: format!("{}#{}", page.url, fragment(id)),
     })
+}
+
+/// An id as the fragment of a URL (WHATWG URL, the fragment percent-encode set, and all that is
+/// not ASCII).
+fn fragment(id: &str) -> String {
+    let mut fragment = String::with_capacity(id.len());
+    for octet in id.bytes() {
+        match octet {
+            b'!' | b'#'..=b';' | b'=' | b'?'..=b'_' | b'a'..=b'~' => fragment.push(octet.into()),
+            octet => {
+                let _ = write!(fragment, "%{octet:02X}");
+            }
+        }
+    }
+    fragment
 }
 
 /// Values of a field with the number of live pages that have it, most frequent first.

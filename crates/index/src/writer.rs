@@ -1,6 +1,7 @@
 //! Writing: pages in, pages out, commits.
 
 use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use tantivy::schema::Schema;
@@ -68,7 +69,11 @@ impl IndexWriter {
     /// The disk.
     pub fn put(&mut self, page: &Page) -> Result<(), IndexError> {
         self.drop_url(&page.url);
-        let document = document(&self.fields, page);
+        // Rules of some language may fail on a text; that costs this page alone.
+        let document = catch_unwind(AssertUnwindSafe(|| document(&self.fields, page)));
+        let Ok(document) = document else {
+            return Ok(());
+        };
         let added = self.inner.add_document(document);
         added.map_err(IndexError::of(&self.dir)).map(|_| ())
     }

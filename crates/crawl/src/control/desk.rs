@@ -1,6 +1,6 @@
 //! Who answers what comes over the socket: the crawl that runs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -201,8 +201,8 @@ impl Desk {
                 Ok(())
             }
             Told::Add(url) => self.add_at_rest(rest, url).await,
-            Told::Park(host) => self.change_at_rest(host, park_at_rest).await,
-            Told::Unpark(host) => self.change_at_rest(host, unpark_at_rest).await,
+            Told::Park(host) => self.change_at_rest(host, true).await,
+            Told::Unpark(host) => self.change_at_rest(host, false).await,
             Told::Delay { .. } | Told::State => Err(Refused::new(
                 "the crawl waits for its next round",
                 "a delay can be set once that has begun, and `resume` begins it now",
@@ -215,6 +215,12 @@ impl Desk {
         if let Err(why) = canonicalize(None, &url) {
             let why = why.to_string();
             return Err(in_words(Why::Unusable { url, why }));
+        }
+        if *rest.hold.borrow() == Hold::Paused {
+            return Err(Refused::new(
+                "the crawl is paused",
+                "`resume` begins the next round",
+            ));
         }
         let answered = {
             let mut clerk = self.clerk();
@@ -245,11 +251,8 @@ impl Desk {
     }
 
     /// Parks a host or takes it back in the state, which nobody has open while it rests.
-    async fn change_at_rest(
-        &self,
-        host: HostKey,
-        change: fn(&Path, &HostKey) -> Result<(), EngineError>,
-    ) -> Result<(), Refused> {
+    async fn change_at_rest(&self, host: HostKey, parks: bool) -> Result<(), Refused> {
+        let change = if parks { park_at_rest } else { unpark_at_rest };
         let (dir, of) = (self.dir.clone(), host.clone());
         let changed = tokio::task::spawn_blocking(move || change(&dir, &of)).await;
         match changed {
@@ -260,9 +263,10 @@ impl Desk {
         }
         if let Duty::Rest(rest) = &mut self.clerk().duty {
             let parked = &mut rest.last.parked;
-            match parked.binary_search(&host) {
-                Ok(at) => drop(parked.remove(at)),
-                Err(at) => parked.insert(at, host),
+            match (parked.binary_search(&host), parks) {
+                (Ok(at), false) => drop(parked.remove(at)),
+                (Err(at), true) => parked.insert(at, host),
+                _ => {}
             }
         }
         Ok(())

@@ -20,8 +20,6 @@ pub(crate) struct Guard {
 /// Whether a client may control the crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Controls {
-    /// It may: it is this machine's own.
-    Open,
     /// It may with the token.
     Token,
     /// It may not.
@@ -31,7 +29,6 @@ pub(crate) enum Controls {
 impl Controls {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Controls::Open => "open",
             Controls::Token => "token",
             Controls::Closed => "closed",
         }
@@ -80,50 +77,34 @@ impl Guard {
         }
     }
 
-    /// Whether this client may control the crawl, as far as it does not depend on a token.
-    pub(crate) fn controls(&self, peer: SocketAddr, uri: &Uri, headers: &HeaderMap) -> Controls {
-        if self.token.is_some() {
-            return Controls::Token;
-        }
-        // A proxy on this machine makes the whole world look like this machine.
-        let proxied = ["forwarded", "via", "x-forwarded-for", "x-real-ip"]
-            .iter()
-            .any(|name| headers.contains_key(*name));
-        let own = self.on_loopback && peer.ip().to_canonical().is_loopback();
-        let called = called(uri, headers).is_some_and(|name| is_loopback(&name));
-        match own && called && !proxied && !self.behind_proxy {
-            true => Controls::Open,
-            false => Controls::Closed,
+    /// Whether the crawl may be controlled at all. Without a token it may not, not even from this
+    /// machine: a proxy here makes the whole world look like it.
+    pub(crate) fn controls(&self) -> Controls {
+        match self.token {
+            Some(_) => Controls::Token,
+            None => Controls::Closed,
         }
     }
 
     /// Whether this request may control the crawl.
-    pub(crate) fn may_control(
-        &self,
-        peer: SocketAddr,
-        uri: &Uri,
-        headers: &HeaderMap,
-    ) -> Result<(), Problem> {
+    pub(crate) fn may_control(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         same_origin(uri, headers)?;
-        match (self.controls(peer, uri, headers), &self.token) {
-            (Controls::Open, _) => Ok(()),
-            (Controls::Token, Some(token)) => match bearer(headers) {
-                Some(given) if token.is(given) => Ok(()),
-                given => {
-                    let error = match given {
-                        Some(_) => "the token is wrong",
-                        None => "controlling the crawl needs a token",
-                    };
-                    Err(Problem::new(StatusCode::UNAUTHORIZED, error)
-                        .hint("send it as `Authorization: Bearer TOKEN`"))
-                }
-            },
-            _ => Err(Problem::forbidden(
-                "controlling the crawl needs a token, and this server has none",
-            )
-            .hint(
-                "start `crawl serve` with --token-file FILE, or ask from the machine it runs on",
-            )),
+        let Some(token) = &self.token else {
+            let error = "controlling the crawl needs a token, and this server has none";
+            return Err(Problem::forbidden(error).hint(
+                "start `crawl serve` with --token-file FILE, or use `crawl control` on the machine",
+            ));
+        };
+        match bearer(headers) {
+            Some(given) if token.is(given) => Ok(()),
+            given => {
+                let error = match given {
+                    Some(_) => "the token is wrong",
+                    None => "controlling the crawl needs a token",
+                };
+                Err(Problem::new(StatusCode::UNAUTHORIZED, error)
+                    .hint("send it as `Authorization: Bearer TOKEN`"))
+            }
         }
     }
 }
@@ -206,10 +187,10 @@ mod tests {
         headers
     }
 
-    /// Status and words of a POST from `peer`.
-    fn posted(guard: &Guard, peer: &str, fields: &[(&'static str, &str)]) -> String {
+    /// Status and words of a POST.
+    fn posted(guard: &Guard, fields: &[(&'static str, &str)]) -> String {
         let uri = Uri::from_static("/api/crawl/pause");
-        let asked = guard.may_control(peer.parse().unwrap(), &uri, &headers(fields));
+        let asked = guard.may_control(&uri, &headers(fields));
         match asked {
             Ok(()) => "may".to_owned(),
             Err(problem) => format!("{} {}", problem.status.as_u16(), problem.error),
@@ -217,59 +198,33 @@ mod tests {
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "an expectation is used once")]
-    fn check(guard: &Guard, peer: &str, rows: &[&[(&'static str, &str)]], expect: Expect) {
+    fn check(guard: &Guard, rows: &[&[(&'static str, &str)]], expect: Expect) {
         let said: String = rows
             .iter()
-            .map(|fields| posted(guard, peer, fields) + "\n")
+            .map(|fields| posted(guard, fields) + "\n")
             .collect();
         expect.assert_eq(&said);
     }
 
     #[test]
-    fn ours_without_a_token_this_machine_alone_may() {
+    fn ours_without_a_token_nobody_may_not_even_this_machine() {
         let host = ("host", "127.0.0.1:8787");
-        let rows: [&[_]; 10] = [
+        let rows: [&[_]; 4] = [
             &[host],
             &[host, ("origin", "http://127.0.0.1:8787")],
-            &[
-                ("host", "localhost:8787"),
-                ("sec-fetch-site", "same-origin"),
-            ],
-            &[host, ("origin", "http://127.0.0.1:8788")],
             &[host, ("origin", "null")],
             &[host, ("sec-fetch-site", "same-site")],
-            &[
-                ("host", "rebound.example:8787"),
-                ("origin", "http://rebound.example:8787"),
-            ],
-            &[host, ("x-forwarded-for", "127.0.0.1")],
-            &[host, host],
-            &[],
         ];
         check(
             &guard(true, false, false),
-            OWN,
             &rows,
             expect![[r#"
-                may
-                may
-                may
-                403 a page of `http://127.0.0.1:8788` may not control the crawl
+                403 controlling the crawl needs a token, and this server has none
+                403 controlling the crawl needs a token, and this server has none
                 403 a page of `null` may not control the crawl
                 403 a page of another site may not control the crawl
-                403 controlling the crawl needs a token, and this server has none
-                403 controlling the crawl needs a token, and this server has none
-                403 controlling the crawl needs a token, and this server has none
-                403 controlling the crawl needs a token, and this server has none
             "#]],
         );
-        let refused = "403 controlling the crawl needs a token, and this server has none";
-        assert_eq!(
-            posted(&guard(true, false, false), "192.0.2.1:1", &[host]),
-            refused
-        );
-        assert_eq!(posted(&guard(true, true, false), OWN, &[host]), refused);
-        assert_eq!(posted(&guard(false, false, false), OWN, &[host]), refused);
     }
 
     #[test]
@@ -289,7 +244,6 @@ mod tests {
         ];
         check(
             &guard(false, false, true),
-            "192.0.2.1:1",
             &rows,
             expect![[r#"
                 may
@@ -300,7 +254,7 @@ mod tests {
                 403 a page of `https://other.example` may not control the crawl
             "#]],
         );
-        assert!(posted(&guard(true, false, true), OWN, &[("host", OWN)]).starts_with("401"));
+        assert!(posted(&guard(true, false, true), &[("host", OWN)]).starts_with("401"));
     }
 
     #[test]
@@ -343,11 +297,7 @@ mod tests {
 
     #[test]
     fn ours_the_page_is_told_what_may_be_done() {
-        let uri = Uri::from_static("/crawl");
-        let host = headers(&[("host", "localhost:1")]);
-        let controls = |guard: &Guard| guard.controls(OWN.parse().unwrap(), &uri, &host);
-        assert_eq!(controls(&guard(true, false, false)), Controls::Open);
-        assert_eq!(controls(&guard(true, true, false)), Controls::Closed);
-        assert_eq!(controls(&guard(true, true, true)), Controls::Token);
+        assert_eq!(guard(true, false, false).controls(), Controls::Closed);
+        assert_eq!(guard(true, true, true).controls(), Controls::Token);
     }
 }

@@ -38,9 +38,8 @@ use searcher::Searcher;
 /// Runs `crawl serve` until a signal ends it.
 pub(crate) fn run(args: &ServeArgs) -> Result<u8, Refusal> {
     // One that is set to nothing is as one that is not set.
-    let token = env::var(TOKEN_VARIABLE)
-        .ok()
-        .filter(|token| !token.is_empty());
+    let token = env::var_os(TOKEN_VARIABLE).filter(|token| !token.is_empty());
+    let token = token.map(|token| token.to_string_lossy().into_owned());
     let options = Options::of(args, token.as_deref())?;
     let searcher = Searcher::open(&options.dir)?;
     let runtime = Runtime::new()

@@ -14,12 +14,34 @@ const ORIGIN: &str = "http://site.example";
 const TOKEN: &str = "0123456789abcdef";
 const PAUSE: &str = "/api/crawl/pause";
 
+const BEARER: (&str, &str) = ("authorization", "Bearer 0123456789abcdef");
+
+/// A server that takes commands from who has the token.
+fn guarded(site: &Site) -> Server {
+    site.write("token", &format!("{TOKEN}\n"));
+    Server::start(site.path(), &["--token-file", "token"])
+}
+
 #[test]
-fn ours_without_a_token_only_this_machine_s_own_page_commands() {
+fn ours_without_a_token_nobody_commands() {
     let site = Site::new(ORIGIN);
     let server = Server::start(site.path(), &[]);
+    let refused = "403 controlling the crawl needs a token, and this server has none | start `crawl serve` with --token-file FILE, or use `crawl control` on the machine\n";
+    assert_eq!(server.post(PAUSE, &[], "{}").refusal(), refused);
+    assert_eq!(server.post(PAUSE, &[BEARER], "{}").refusal(), refused);
+}
+
+#[test]
+fn ours_commands_are_refused_by_name() {
+    let site = Site::new(ORIGIN);
+    let server = guarded(&site);
     let own = format!("http://{}", server.address);
-    let post = |fields: &[(&str, &str)]| server.post(PAUSE, fields, "{}").refusal();
+    let send = |path: &str, fields: &[(&str, &str)], body: &str| {
+        server
+            .post(path, &[&[BEARER], fields].concat(), body)
+            .refusal()
+    };
+    let post = |fields: &[(&str, &str)]| send(PAUSE, fields, "{}");
     // Nobody is there to be paused: the command came through.
     let through =
         "409 no crawl runs here | start it with `crawl --output DIR`; it goes on where it ended\n";
@@ -33,27 +55,28 @@ fn ours_without_a_token_only_this_machine_s_own_page_commands() {
         post(&[("origin", "null")]),
         post(&[("sec-fetch-site", "cross-site")]),
         post(&[("host", "rebound.example")]),
-        post(&[("x-forwarded-for", "192.0.2.1")]),
-        server.ask("POST", PAUSE, &[], "{}").refusal(),
+        server.ask("POST", PAUSE, &[BEARER], "{}").refusal(),
         server
-            .ask("POST", PAUSE, &[("content-type", "text/plain")], "{}")
+            .ask(
+                "POST",
+                PAUSE,
+                &[BEARER, ("content-type", "text/plain")],
+                "{}",
+            )
             .refusal(),
-        server.post(PAUSE, &[], "{\"do\":\"resume\"}").refusal(),
-        server.post(PAUSE, &[], "{\"now\":true}").refusal(),
-        server.post(PAUSE, &[], "[]").refusal(),
-        server.post("/api/crawl/add", &[], "{}").refusal(),
-        server
-            .post("/api/crawl/delay", &[], "{\"delay\":\"2\"}")
-            .refusal(),
-        server.post("/api/crawl/state", &[], "{}").refusal(),
-        server.post(PAUSE, &[], &"x".repeat(20_000)).refusal(),
+        send(PAUSE, &[], "{\"do\":\"resume\"}"),
+        send(PAUSE, &[], "{\"now\":true}"),
+        send(PAUSE, &[], "[]"),
+        send("/api/crawl/add", &[], "{}"),
+        send("/api/crawl/delay", &[], "{\"delay\":\"2\"}"),
+        send("/api/crawl/state", &[], "{}"),
+        send(PAUSE, &[], &"x".repeat(20_000)),
     ];
     expect![[r#"
         403 a page of `http://evil.example` may not control the crawl | use the server's own page; a reverse proxy must pass the Host field on
         403 a page of `null` may not control the crawl | use the server's own page; a reverse proxy must pass the Host field on
         403 a page of another site may not control the crawl | use the server's own page; a reverse proxy must pass the Host field on
         421 `rebound.example` is not what this server is called | it serves this machine alone; behind a reverse proxy start it with --behind-proxy
-        403 controlling the crawl needs a token, and this server has none | start `crawl serve` with --token-file FILE, or ask from the machine it runs on
         415 the body is no JSON | send a JSON object with `Content-Type: application/json`
         415 the body is no JSON | send a JSON object with `Content-Type: application/json`
         400 the body names a command of its own | `/api/openapi.json` says what each command takes
@@ -69,10 +92,10 @@ fn ours_without_a_token_only_this_machine_s_own_page_commands() {
 #[test]
 fn ours_a_body_without_a_length_is_bounded_too() {
     let site = Site::new(ORIGIN);
-    let server = Server::start(site.path(), &[]);
+    let server = guarded(&site);
     let chunk = format!("1000\r\n{}\r\n", "x".repeat(0x1000)).repeat(6);
     let head = format!(
-        "POST {PAUSE} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n",
+        "POST {PAUSE} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-type: application/json\r\nauthorization: Bearer {TOKEN}\r\ntransfer-encoding: chunked\r\n\r\n",
         server.address
     );
     let reply = server.send(&format!("{head}{chunk}0\r\n\r\n"));
@@ -94,7 +117,7 @@ fn ours_with_a_token_every_command_shows_it() {
         (without.status, without.field("www-authenticate")),
         (401, Some("Bearer"))
     );
-    let right = ("authorization", "Bearer 0123456789abcdef");
+    let right = BEARER;
     let refused = [
         without.refusal(),
         post(&[host, ("authorization", "Bearer wrong")]).refusal(),
@@ -211,10 +234,14 @@ fn a_crawl_that_runs_is_followed_and_controlled() {
     let site = Site::empty();
     let mut crawl = Running::start(&site, &web);
     site.index("http://site.example");
-    let server = Server::start(site.path(), &[]);
+    let server = guarded(&site);
     let mut events = Events::of(&server);
     let ok = |command: &str, body: &Value| {
-        let reply = server.post(&format!("/api/crawl/{command}"), &[], &body.to_string());
+        let reply = server.post(
+            &format!("/api/crawl/{command}"),
+            &[BEARER],
+            &body.to_string(),
+        );
         assert_eq!(
             (reply.status, reply.json()),
             (200, json!({"ok": true})),
@@ -239,7 +266,11 @@ fn a_crawl_that_runs_is_followed_and_controlled() {
     ok("park", &json!({"host": host}));
     events.until(|moment| moment["state"]["parked"] == json!([host]));
     ok("unpark", &json!({"host": host}));
-    let again = server.post("/api/crawl/unpark", &[], &json!({"host": host}).to_string());
+    let again = server.post(
+        "/api/crawl/unpark",
+        &[BEARER],
+        &json!({"host": host}).to_string(),
+    );
     assert_eq!(again.status, 422);
     assert!(again.refusal().contains("is not parked"), "{again:?}");
     ok("resume", &json!({}));
@@ -247,5 +278,5 @@ fn a_crawl_that_runs_is_followed_and_controlled() {
     assert!(crawl.0.wait().unwrap().success());
     assert!(web.log().iter().any(|entry| entry.path == "/added-by-hand"));
     assert_eq!(server.get("/api/crawl").json(), json!({"running": false}));
-    assert_eq!(server.post(PAUSE, &[], "{}").status, 409);
+    assert_eq!(server.post(PAUSE, &[BEARER], "{}").status, 409);
 }

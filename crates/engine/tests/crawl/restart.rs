@@ -40,9 +40,10 @@ fn interrupted_again_and_again_it_lists_every_page_once() {
             }
             assert_eq!(summary.ended, Ended::Interrupted);
             interrupted += 1;
-            assert!(interrupted < 500, "no progress");
+            // A stop may come before a run has seen that nothing is left.
             if interrupted > 20 {
-                crawl.run().unwrap();
+                assert_eq!(crawl.run().unwrap().ended, Ended::Finished);
+                break;
             }
         }
         assert!(interrupted > 0);

@@ -142,6 +142,23 @@ fn queries_of_any_length() {
 }
 
 #[test]
+fn ours_a_query_costs_what_some_words_cost() {
+    let (_dir, index) = indexed(&[page("http://a.example/", "Tea", "words of tea")]);
+    for query in [
+        "abcdefgh/".repeat(450),
+        "a* ".repeat(1000),
+        "-abcdefgh ".repeat(400),
+        "site:a.example ".repeat(270),
+        "\"a b\" ".repeat(600),
+        "東".repeat(1300),
+        "a_".repeat(2000),
+    ] {
+        let answer = index.search(&query, &SearchOptions::default()).unwrap();
+        assert!(answer.total <= 1, "{query}");
+    }
+}
+
+#[test]
 fn queries_of_signs_alone() {
     let (_dir, index) = indexed(&[page("http://a.example/", "Tea", "words")]);
     for query in [

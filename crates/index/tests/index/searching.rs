@@ -80,6 +80,7 @@ fn sites_are_hosts_domains_and_folders() {
     );
     check("site:b.example", expect!["http://b.example/shop"]);
     check("site:a.example/do kettle", expect![""]);
+    check("site:A.Example/docs kettle", expect!["/docs/kettle"]);
 }
 
 #[test]
@@ -106,6 +107,31 @@ fn typing_errors_are_forgiven_and_named() {
     check("greentea", expect!["/green /black (green tea?)"]);
     check("tea pot", expect!["http://b.example/shop"]);
     check("zzzzzz", expect![""]);
+}
+
+#[test]
+fn where_no_page_has_all_words_those_with_one_are_found() {
+    check("steamed coffee", expect!["/docs/kettle /green"]);
+    check("site:b.example zzzz", expect![""]);
+    check("\"green tea\" zzzz", expect![""]);
+}
+
+#[test]
+fn what_must_not_be_there_is_not_guessed_at() {
+    check("tea -kettel", expect!["/black /green"]);
+    check("kettle -user_agent", expect!["/docs/kettle"]);
+    check(
+        "kettle -user.boils",
+        expect!["/docs/kettle http://b.example/shop"],
+    );
+}
+
+#[test]
+fn scripts_without_spaces_have_marks_too() {
+    let (_dir, index) = indexed(&[page("http://a.example/ja", "旅", "東京、大阪と茶。")]);
+    for query in ["東京、大阪", "大阪、茶", "\"東京、大阪\"", "東京 旅"] {
+        assert_eq!(found(&index, query), "/ja", "{query}");
+    }
 }
 
 #[test]
@@ -177,14 +203,14 @@ fn excerpts_lead_to_their_section() {
     let tea = Page {
         headings: vec![
             heading(1, "Tea", "tea", 0),
-            heading(2, "Water", "water", text.find("Water").unwrap()),
+            heading(2, "Water", "water \u{1b}", text.find("Water").unwrap()),
         ],
         ..page("http://a.example/tea", "Tea", text)
     };
     let (_dir, index) = indexed(&[tea]);
     let section = search(&index, "fresh").results[0].section.clone().unwrap();
     assert_eq!(section.heading, "Water");
-    assert_eq!(section.url, "http://a.example/tea#water");
+    assert_eq!(section.url, "http://a.example/tea#water%20%1B");
     assert_eq!(search(&index, "about").results[0].section, None);
 }
 

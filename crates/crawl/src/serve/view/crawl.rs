@@ -147,11 +147,9 @@ fn steering(controls: Controls) -> Markup {
     }
     html! {
         form #controls .controls data-controls=(controls.name()) hidden {
-            @if controls == Controls::Token {
-                p.pair {
-                    label for="token" { "Token" }
-                    input #token type="password" autocomplete="off" spellcheck="false";
-                }
+            p.pair {
+                label for="token" { "Token" }
+                input #token type="password" autocomplete="off" spellcheck="false";
             }
             p.pair {
                 button type="button" data-do="pause" { "Pause" }
