@@ -349,7 +349,7 @@ pub(crate) struct ServeArgs {
     /// park a host.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Let pages of this origin show results, as https://www.example.org (may be repeated)
+    /// Let pages of this origin show results, as `https://www.example.org` (may be repeated)
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) allow_origin: Vec<String>,
     /// Requests a second from one client; twice as many at once
