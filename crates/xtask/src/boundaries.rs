@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Result, bail};
 use serde_json::Value;
 
-use crate::rooms::{FOR_TESTS, NEVER, OWNED, PURE, SEES};
+use crate::rooms::{FOR_TESTS, NEVER, OWNED, PURE, SEES, TOOLS};
 use crate::workspace::{Workspace, output};
 
 /// What the manifests of the workspace say, per package: name and kind of each dependency.
@@ -67,7 +67,7 @@ fn direct(manifests: &Manifests) -> Vec<String> {
                 .map(|(_, owner)| *owner)
                 .collect();
             let own = owners.is_empty() || owners.contains(&package.as_str());
-            if !own && package != "xtask" && *kind == Kind::Normal {
+            if !own && !TOOLS.contains(&package.as_str()) && *kind == Kind::Normal {
                 breaches.push(format!(
                     "{package} must not name {name}: that is {}'s",
                     owners.join(" and ")

@@ -31,23 +31,14 @@ pub(crate) fn fetch(workspace: &Workspace) -> Result<()> {
 /// Runs the tests in the browser.
 pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     let root = Debian::of(workspace).unpack_whole(PACKAGE)?;
-    // The search page, and the one that needs no server.
-    for package in ["crawl", "crawl-index"] {
-        let mut command = workspace.cargo(&[
-            "test",
-            "--package",
-            package,
-            "--test",
-            "browser",
-            "--locked",
-        ]);
-        command.env("CRAWL_PYTHON_BIN", workspace.python_bin());
-        command.env("CRAWL_CHROMIUM", program(&root));
-        command.env("CRAWL_CHROMIUM_LIBRARIES", libraries(&root)?);
-        command.env("CRAWL_CHROMIUM_FONTS", fonts(&root));
-        run(&mut command)?;
-    }
-    Ok(())
+    // The search page, and the one that needs no server. The whole workspace is named, since
+    // the libraries of one package alone would be built with other features, and so again.
+    let mut command = workspace.cargo(&["test", "--workspace", "--test", "browser", "--locked"]);
+    command.env("CRAWL_PYTHON_BIN", workspace.python_bin());
+    command.env("CRAWL_CHROMIUM", program(&root));
+    command.env("CRAWL_CHROMIUM_LIBRARIES", libraries(&root)?);
+    command.env("CRAWL_CHROMIUM_FONTS", fonts(&root));
+    run(&mut command)
 }
 
 fn program(root: &Path) -> PathBuf {

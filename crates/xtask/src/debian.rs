@@ -21,7 +21,7 @@ const JAVA_DOC: [&str; 4] = [
 ];
 
 /// Fetches the web server and the documentation that tests crawl.
-pub(crate) fn fetch(workspace: &Workspace) -> Result<()> {
+pub fn fetch(workspace: &Workspace) -> Result<()> {
     let debian = Debian::of(workspace);
     debian.unpack("nginx", &["nginx"])?;
     debian.unpack("nginx-common", &["nginx-common"])?;
@@ -46,7 +46,7 @@ pub(crate) fn fetch(workspace: &Workspace) -> Result<()> {
 }
 
 /// What tests that need servers are told: where the server and its pages are.
-pub(crate) fn environment(workspace: &Workspace) -> Result<[(&'static str, PathBuf); 4]> {
+pub fn environment(workspace: &Workspace) -> Result<[(&'static str, PathBuf); 4]> {
     let debian = Debian::of(workspace);
     let docs = debian.root().join("usr/share/doc");
     Ok([
@@ -64,19 +64,19 @@ pub(crate) fn environment(workspace: &Workspace) -> Result<[(&'static str, PathB
 }
 
 /// The folder of Python's documentation.
-pub(crate) fn python_docs(workspace: &Workspace) -> Result<PathBuf> {
+pub fn python_docs(workspace: &Workspace) -> Result<PathBuf> {
     let docs = Debian::of(workspace).root().join("usr/share/doc");
     Ok(one_with(&docs, "python3.", "html/index.html")?.join("html"))
 }
 
 /// The folder of Git's documentation.
-pub(crate) fn git_docs(workspace: &Workspace) -> Result<PathBuf> {
+pub fn git_docs(workspace: &Workspace) -> Result<PathBuf> {
     let docs = Debian::of(workspace).root().join("usr/share/doc");
     one_with(&docs, "git-doc", "gittutorial.html")
 }
 
 /// The wheel of pip, for a Python that has none of its own.
-pub(crate) fn pip_wheel(workspace: &Workspace) -> Result<PathBuf> {
+pub fn pip_wheel(workspace: &Workspace) -> Result<PathBuf> {
     let debian = Debian::of(workspace);
     debian.unpack("pip-wheel", &["python3-pip-whl"])?;
     let folder = debian.root().join("usr/share/python-wheels");
@@ -87,12 +87,13 @@ pub(crate) fn pip_wheel(workspace: &Workspace) -> Result<PathBuf> {
 }
 
 /// The folder of Debian packages under `target/`.
-pub(crate) struct Debian {
+pub struct Debian {
     folder: PathBuf,
 }
 
 impl Debian {
-    pub(crate) fn of(workspace: &Workspace) -> Debian {
+    /// The one below the target folder of this workspace.
+    pub fn of(workspace: &Workspace) -> Debian {
         Debian {
             folder: workspace.target.join("debian"),
         }
@@ -142,7 +143,7 @@ impl Debian {
     /// Unpacks a package and all that it depends on into a root of its own, whatever this
     /// machine has installed. The C library is left out: the machine's own loader and library
     /// belong together.
-    pub(crate) fn unpack_whole(&self, package: &str) -> Result<PathBuf> {
+    pub fn unpack_whole(&self, package: &str) -> Result<PathBuf> {
         let root = self.folder.join(package);
         if self.has(package) {
             eprintln!("in place: {package}");

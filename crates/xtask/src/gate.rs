@@ -1,123 +1,70 @@
 //! The gate: every check, in order, with its time.
+//!
+//! All builds of one kind name the whole workspace. A build of one package alone would choose other
+//! features of shared libraries, and so build most of them a second time.
 
-use std::process::Command;
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::workspace::{self, Workspace};
-use crate::{bench, boundaries, browser, debian, docker, simulate, tools, torture};
+use crate::{boundaries, browser, debian, dependencies, docker, tools};
 
 /// One check, or one thing that checks need.
 struct Step {
     name: &'static str,
-    /// Needs a download or a server, so `--quick` leaves it out.
-    heavy: bool,
+    kind: Kind,
     run: fn(&Workspace) -> Result<()>,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Needs no more than this checkout and Rust.
+    Light,
+    /// Fetches what heavy steps need. It waits for others' servers, so in a whole run it goes on
+    /// beside the builds.
+    Fetch,
+    /// Needs what was fetched, so `--quick` leaves it out.
+    Heavy,
+}
+
+/// In their order. What fails soonest and most often comes first.
 const STEPS: [Step; 18] = [
-    Step {
-        name: "fmt",
-        heavy: false,
-        run: fmt,
-    },
-    Step {
-        name: "boundaries",
-        heavy: false,
-        run: boundaries::check,
-    },
-    Step {
-        name: "debian-packages",
-        heavy: true,
-        run: debian::fetch,
-    },
-    Step {
-        name: "chromium",
-        heavy: true,
-        run: browser::fetch,
-    },
-    Step {
-        name: "python-tools",
-        heavy: true,
-        run: tools::python,
-    },
-    Step {
-        name: "docker",
-        heavy: true,
-        run: docker::check,
-    },
-    Step {
-        name: "clippy",
-        heavy: false,
-        run: clippy,
-    },
-    Step {
-        name: "test",
-        heavy: false,
-        run: test,
-    },
-    Step {
-        name: "test-with-servers",
-        heavy: true,
-        run: test_with_servers,
-    },
-    Step {
-        name: "browser",
-        heavy: true,
-        run: browser::test,
-    },
-    Step {
-        name: "search-quality",
-        heavy: true,
-        run: bench::search_quality,
-    },
-    Step {
-        name: "simulate",
-        heavy: false,
-        run: |_| simulate::small(),
-    },
-    Step {
-        name: "torture",
-        heavy: false,
-        run: torture::small,
-    },
-    Step {
-        name: "doctest",
-        heavy: false,
-        run: doctest,
-    },
-    Step {
-        name: "doc",
-        heavy: false,
-        run: doc,
-    },
-    Step {
-        name: "example",
-        heavy: false,
-        run: example,
-    },
-    Step {
-        name: "cargo-deny",
-        heavy: true,
-        run: tools::cargo_deny,
-    },
-    Step {
-        name: "deny",
-        heavy: true,
-        run: deny,
-    },
+    step("fmt", Kind::Light, fmt),
+    step("boundaries", Kind::Light, boundaries::check),
+    step("dependencies", Kind::Light, dependencies::check),
+    step("debian-packages", Kind::Fetch, debian::fetch),
+    step("chromium", Kind::Fetch, browser::fetch),
+    step("python-tools", Kind::Fetch, tools::python),
+    step("clippy", Kind::Light, clippy),
+    step("test", Kind::Light, test),
+    step("programs", Kind::Light, programs),
+    step("simulate", Kind::Light, simulate),
+    step("torture", Kind::Light, torture),
+    step("example", Kind::Light, example),
+    step("doctest", Kind::Light, doctest),
+    step("doc", Kind::Light, doc),
+    step("docker", Kind::Heavy, docker::check),
+    step("test-with-servers", Kind::Heavy, test_with_servers),
+    step("browser", Kind::Heavy, browser::test),
+    step("search-quality", Kind::Heavy, search_quality),
 ];
+
+const fn step(name: &'static str, kind: Kind, run: fn(&Workspace) -> Result<()>) -> Step {
+    Step { name, kind, run }
+}
 
 pub(crate) fn list() {
     for step in &STEPS {
         eprintln!(
             "{}{}",
             step.name,
-            if step.heavy {
-                "  (not with --quick)"
-            } else {
-                ""
+            match step.kind {
+                Kind::Light => "",
+                Kind::Fetch | Kind::Heavy => "  (not with --quick)",
             }
         );
     }
@@ -131,17 +78,26 @@ pub(crate) fn run(workspace: &Workspace, quick: bool, named: &[String]) -> Resul
     {
         bail!("there is no step {name}\nhint: cargo xtask test --list");
     }
-    let wanted = |step: &&Step| {
-        if named.is_empty() {
-            !(quick && step.heavy)
-        } else {
-            named.iter().any(|n| n == step.name)
-        }
+    let is_whole = named.is_empty() && !quick;
+    let wanted = |step: &&Step| match named.is_empty() {
+        true => step.kind == Kind::Light || (is_whole && step.kind == Kind::Heavy),
+        false => named.iter().any(|name| name == step.name),
     };
     let steps: Vec<&Step> = STEPS.iter().filter(wanted).collect();
+    let mut fetching = is_whole.then(|| Fetching::start(workspace)).transpose()?;
     let start = Instant::now();
     let mut times: Vec<(&str, Duration)> = Vec::new();
     for (at, step) in steps.iter().enumerate() {
+        if step.kind == Kind::Heavy
+            && let Some(fetching) = fetching.take()
+        {
+            let begin = Instant::now();
+            fetching.finish()?;
+            times.push((
+                "waiting for what was fetched beside the builds",
+                begin.elapsed(),
+            ));
+        }
         eprintln!("\n==== {}/{} {} ====", at + 1, steps.len(), step.name);
         let begin = Instant::now();
         let done = (step.run)(workspace);
@@ -159,6 +115,51 @@ pub(crate) fn run(workspace: &Workspace, quick: bool, named: &[String]) -> Resul
         eprintln!("{:>7.1} s  {name}", time.as_secs_f64());
     }
     Ok(())
+}
+
+/// The steps that fetch, in a process beside this one.
+struct Fetching {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Fetching {
+    fn start(workspace: &Workspace) -> Result<Fetching> {
+        let log = workspace.target.join("fetch.log");
+        let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("test").stdin(Stdio::null());
+        for step in STEPS.iter().filter(|step| step.kind == Kind::Fetch) {
+            command.args(["--step", step.name]);
+        }
+        eprintln!("fetching what heavy steps need; see {}", log.display());
+        let child = command
+            .stdout(file.try_clone()?)
+            .stderr(file)
+            .spawn()
+            .context("cannot start the steps that fetch")?;
+        Ok(Fetching { child, log })
+    }
+
+    /// Waits for the end, and shows what was printed.
+    fn finish(mut self) -> Result<()> {
+        let status = self.child.wait()?;
+        let said = fs::read(&self.log).unwrap_or_default();
+        eprintln!("\n{}", String::from_utf8_lossy(&said).trim());
+        match status.success() {
+            true => Ok(()),
+            false => bail!("fetching failed: {status}"),
+        }
+    }
+}
+
+impl Drop for Fetching {
+    /// A gate that failed waits for no download.
+    fn drop(&mut self) {
+        // After `finish` there is nothing left to end.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 fn fmt(workspace: &Workspace) -> Result<()> {
@@ -186,6 +187,26 @@ fn test_with_servers(workspace: &Workspace) -> Result<()> {
     workspace::run(&mut command)
 }
 
+/// Builds the programs that the next steps start. Examples are named for their dependencies: with
+/// those the libraries are the ones that the tests were built with.
+fn programs(workspace: &Workspace) -> Result<()> {
+    run_cargo(workspace, "build --workspace --bins --examples --locked")
+}
+
+fn simulate(workspace: &Workspace) -> Result<()> {
+    run_trial(workspace, "simulate --hosts 1000 --urls 20000")
+}
+
+fn torture(workspace: &Workspace) -> Result<()> {
+    let mut command = trial(workspace, "torture --kills 12 --program");
+    workspace::run(command.arg(built(workspace, "crawl")))
+}
+
+/// Holds the ranking's lead over plain BM25, with the queries of Python's documentation.
+fn search_quality(workspace: &Workspace) -> Result<()> {
+    run_trial(workspace, "bench search --check --only Python")
+}
+
 fn doctest(workspace: &Workspace) -> Result<()> {
     run_cargo(workspace, "test --workspace --doc --locked")
 }
@@ -196,15 +217,7 @@ fn doc(workspace: &Workspace) -> Result<()> {
 }
 
 fn example(workspace: &Workspace) -> Result<()> {
-    run_cargo(
-        workspace,
-        "run --locked --package crawl --example first_crawl",
-    )
-}
-
-fn deny(workspace: &Workspace) -> Result<()> {
-    let mut command = workspace.program(tools::cargo_deny_program(workspace));
-    workspace::run(command.args(["--locked", "check", "bans", "licenses", "sources"]))
+    workspace::run(&mut workspace.program(built(workspace, "examples/first_crawl")))
 }
 
 fn run_cargo(workspace: &Workspace, args: &str) -> Result<()> {
@@ -213,4 +226,19 @@ fn run_cargo(workspace: &Workspace, args: &str) -> Result<()> {
 
 fn cargo(workspace: &Workspace, args: &str) -> Command {
     workspace.cargo(&args.split(' ').collect::<Vec<_>>())
+}
+
+fn run_trial(workspace: &Workspace, args: &str) -> Result<()> {
+    workspace::run(&mut trial(workspace, args))
+}
+
+fn trial(workspace: &Workspace, args: &str) -> Command {
+    let mut command = workspace.program(built(workspace, "crawl-trials"));
+    command.args(args.split(' '));
+    command
+}
+
+/// What the step `programs` built.
+fn built(workspace: &Workspace, name: &str) -> PathBuf {
+    workspace.target.join("debug").join(name)
 }

@@ -5,24 +5,21 @@
 //! needs root.
 #![expect(clippy::print_stderr, reason = "a program for the command line")]
 
-mod bench;
 mod boundaries;
 mod browser;
 mod compose;
-mod debian;
+mod dependencies;
 mod docker;
 mod gate;
 mod rooms;
-mod simulate;
 mod tools;
-mod torture;
-mod workspace;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-
-use crate::workspace::Workspace;
+use xtask::workspace::Workspace;
+use xtask::{debian, workspace};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Tests and checks of this workspace")]
@@ -48,12 +45,23 @@ enum Command {
     /// Check that no room of the house sees what it must not see
     Boundaries,
     /// Drive the scheduler through a drawn web in virtual time, and check every request
-    Simulate(simulate::Args),
+    Simulate(Passed),
     /// Kill crawls again and again, and hold what they leave against the truth
-    Torture(torture::Args),
+    Torture(Passed),
     /// Measure what is too slow to measure in a test
-    #[command(subcommand)]
-    Bench(bench::Bench),
+    Bench(Passed),
+}
+
+/// Arguments of a command of `crawl-trials`, which explains them.
+#[derive(clap::Args)]
+#[command(disable_help_flag = true)]
+struct Passed {
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "ARGS"
+    )]
+    args: Vec<OsString>,
 }
 
 fn main() -> ExitCode {
@@ -65,9 +73,9 @@ fn main() -> ExitCode {
         }
         Command::Test { quick, steps, .. } => gate::run(&workspace, quick, &steps),
         Command::Boundaries => boundaries::check(&workspace),
-        Command::Simulate(args) => simulate::run(&args),
-        Command::Torture(args) => torture::run(&workspace, &args),
-        Command::Bench(bench) => bench::bench(&workspace, &bench),
+        Command::Simulate(passed) => trial(&workspace, "simulate", &passed),
+        Command::Torture(passed) => trial(&workspace, "torture", &passed),
+        Command::Bench(passed) => trial(&workspace, "bench", &passed),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -76,4 +84,10 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Builds the program with the long runs, and starts one.
+fn trial(workspace: &Workspace, name: &str, passed: &Passed) -> anyhow::Result<()> {
+    let mut command = workspace.cargo(&["run", "--package", "crawl-trials", "--", name]);
+    workspace::run(command.args(&passed.args))
 }

@@ -1,7 +1,7 @@
 //! Which room may see what: the table that `docs/architecture.md` explains.
 
 /// For each package, the rooms that it may depend on directly, tests aside.
-pub(crate) const SEES: [(&str, &[&str]); 13] = [
+pub(crate) const SEES: [(&str, &[&str]); 14] = [
     ("crawl-weburl", &[]),
     ("crawl-policy", &["crawl-weburl"]),
     ("crawl-extractor", &["crawl-weburl"]),
@@ -60,8 +60,9 @@ pub(crate) const SEES: [(&str, &[&str]); 13] = [
     // Its simulator drives the scheduler; its kill test reads what crawls leave; its
     // benchmark of search indexes pages without a crawl.
     (
-        "xtask",
+        "crawl-trials",
         &[
+            "xtask",
             "crawl-testweb",
             "crawl-scheduler",
             "crawl-weburl",
@@ -72,7 +73,12 @@ pub(crate) const SEES: [(&str, &[&str]); 13] = [
             "crawl-policy",
         ],
     ),
+    // It has to be there before anything else is built.
+    ("xtask", &[]),
 ];
+
+/// Programs that ship nowhere: they may name any package.
+pub(crate) const TOOLS: [&str; 2] = ["crawl-trials", "xtask"];
 
 /// Rooms that tests of any room may use; `testweb` itself uses no room even there.
 pub(crate) const FOR_TESTS: &str = "crawl-testweb";
@@ -126,7 +132,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
 ];
 
 /// Packages that these rooms alone may name in their manifests, so that they can be replaced
-/// there. `xtask` is exempt: it ships nowhere.
+/// there. `TOOLS` are exempt.
 pub(crate) const OWNED: [(&str, &str); 16] = [
     ("axum", "crawl"),
     ("clap", "crawl"),

@@ -1,13 +1,11 @@
 //! Programs that checks need and that no Debian package holds, each at a fixed version.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 
 use crate::debian;
-use crate::workspace::{Workspace, output, run, says};
-
-const CARGO_DENY: &str = "0.20.2";
+use crate::workspace::{Workspace, run, says};
 
 /// Makes `target/venv` hold what `requirements.txt` says.
 pub(crate) fn python(workspace: &Workspace) -> Result<()> {
@@ -49,24 +47,4 @@ fn venv_without_ensurepip(workspace: &Workspace, venv: &Path) -> Result<()> {
     pip.arg(wheel.join("pip"))
         .args(["install", "--quiet", "--no-input", "--no-index"]);
     run(pip.arg(&wheel))
-}
-
-/// Builds cargo-deny, which takes some minutes, unless it is there.
-pub(crate) fn cargo_deny(workspace: &Workspace) -> Result<()> {
-    let program = cargo_deny_program(workspace);
-    let version = output(workspace.program(&program).arg("--version")).unwrap_or_default();
-    if version.trim() == format!("cargo-deny {CARGO_DENY}") {
-        eprintln!("in place: {}", program.display());
-        return Ok(());
-    }
-    let tools = workspace.target.join("tools");
-    let build = tools.join("build");
-    let mut install = workspace.cargo(&["install", "--locked", "--force", "--root"]);
-    install.arg(&tools).arg(format!("cargo-deny@{CARGO_DENY}"));
-    run(install.env("CARGO_TARGET_DIR", &build))?;
-    std::fs::remove_dir_all(&build).with_context(|| format!("cannot remove {}", build.display()))
-}
-
-pub(crate) fn cargo_deny_program(workspace: &Workspace) -> PathBuf {
-    workspace.target.join("tools/bin/cargo-deny")
 }

@@ -8,17 +8,21 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 /// This workspace on this machine.
-pub(crate) struct Workspace {
+pub struct Workspace {
     /// The folder of the top-level `Cargo.toml`.
-    pub(crate) root: PathBuf,
+    pub root: PathBuf,
     /// Cargo's target directory; everything that is fetched lies beneath it.
-    pub(crate) target: PathBuf,
+    pub target: PathBuf,
     /// Cargo's own account of the members, without their dependencies' dependencies.
-    pub(crate) metadata: Value,
+    pub metadata: Value,
 }
 
 impl Workspace {
-    pub(crate) fn find() -> Result<Workspace> {
+    /// Asks Cargo about the workspace of the current folder.
+    ///
+    /// # Errors
+    /// Where Cargo does not run, or finds no workspace.
+    pub fn find() -> Result<Workspace> {
         let mut command = cargo_command();
         command.args(["metadata", "--no-deps", "--format-version", "1"]);
         let metadata: Value = serde_json::from_str(&output(&mut command)?)?;
@@ -37,21 +41,21 @@ impl Workspace {
     }
 
     /// Cargo, in the workspace's folder.
-    pub(crate) fn cargo(&self, args: &[&str]) -> Command {
+    pub fn cargo(&self, args: &[&str]) -> Command {
         let mut command = cargo_command();
         command.current_dir(&self.root).args(args);
         command
     }
 
     /// Any program, in the workspace's folder.
-    pub(crate) fn program(&self, program: impl AsRef<OsStr>) -> Command {
+    pub fn program(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir(&self.root);
         command
     }
 
     /// The folder of the Python tools' programs.
-    pub(crate) fn python_bin(&self) -> PathBuf {
+    pub fn python_bin(&self) -> PathBuf {
         self.target.join("venv/bin")
     }
 }
@@ -69,7 +73,7 @@ fn cargo_command() -> Command {
 }
 
 /// Runs a program to its end; its output goes where ours goes.
-pub(crate) fn run(command: &mut Command) -> Result<()> {
+pub fn run(command: &mut Command) -> Result<()> {
     eprintln!("$ {}", shown(command));
     let status = command
         .status()
@@ -81,7 +85,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 }
 
 /// Runs a program to its end and gives what it printed on stdout.
-pub(crate) fn output(command: &mut Command) -> Result<String> {
+pub fn output(command: &mut Command) -> Result<String> {
     let output = command
         .output()
         .with_context(|| format!("cannot run {}", shown(command)))?;
@@ -93,7 +97,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
 }
 
 /// Whether a file says exactly this: how it is known that something fetched is in place.
-pub(crate) fn says(stamp: &Path, text: &str) -> bool {
+pub fn says(stamp: &Path, text: &str) -> bool {
     std::fs::read_to_string(stamp).is_ok_and(|found| found == text)
 }
 

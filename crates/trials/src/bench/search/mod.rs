@@ -19,13 +19,13 @@ use anyhow::{Result, bail};
 use clap::Args;
 use crawl_index::{IndexWriter, SearchIndex, SearchOptions};
 
-use crate::debian;
-use crate::workspace::Workspace;
 use baseline::{Baseline, Words};
 use corpus::Corpus;
 use measure::{Worth, worth};
 use queries::Judged;
 use table::{Engine, Measured};
+use xtask::debian;
+use xtask::workspace::Workspace;
 
 /// How much better than the stronger baseline the search has to be, in MRR@10.
 const AHEAD_LEAST: f64 = 0.15;
@@ -62,18 +62,6 @@ pub(crate) struct SearchArgs {
     /// Measure with these queries only: Python or Git
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
-}
-
-impl SearchArgs {
-    /// To hold the lead over the baselines with one documentation's queries.
-    pub(super) fn check(only: &str) -> SearchArgs {
-        SearchArgs {
-            check: true,
-            verbose: false,
-            bundle: false,
-            only: Some(only.to_owned()),
-        }
-    }
 }
 
 pub(super) fn measure(workspace: &Workspace, args: &SearchArgs) -> Result<()> {

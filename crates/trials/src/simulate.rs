@@ -5,7 +5,7 @@
 //! with crawl delays, request rates and visit times. Every request is checked by the
 //! arithmetic that the scheduler's own tests use, and the table shows what came of it.
 //!
-//! Large webs are for optimised builds: `cargo run --release -p xtask -- simulate --hosts
+//! Large webs are for optimised builds: `cargo run --release -p crawl-trials -- simulate --hosts
 //! 1000000 --urls 20000000`.
 
 use std::fmt::Write as _;
@@ -54,17 +54,6 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         None => Ok(()),
         Some(breach) => bail!("{breach}\nsame again: --seed {seed}"),
     }
-}
-
-/// A small web from a fresh seed, which is printed.
-pub(crate) fn small() -> Result<()> {
-    run(&Args {
-        hosts: 1_000,
-        urls: 20_000,
-        seed: None,
-        trouble: 10,
-        churn: 0,
-    })
 }
 
 fn plan(args: &Args, seed: u64) -> Plan {

@@ -12,7 +12,7 @@ use super::corpus::path_of;
 use super::measure::worth;
 use super::queries::Judged;
 use super::table::Engine;
-use crate::workspace::{Workspace, output};
+use xtask::workspace::{Workspace, output};
 
 /// What the program below prints.
 const ASK: &str = include_str!("ask.mjs");

@@ -29,7 +29,7 @@ use self::dice::Dice;
 use self::life::{Aim, Death, End, Program};
 use self::web::Web;
 use crate::simulate::fresh_seed;
-use crate::workspace::{Workspace, run as run_program};
+use xtask::workspace::{Workspace, run as run_program};
 
 /// How much, and of what.
 #[derive(clap::Args)]
@@ -46,6 +46,9 @@ pub(crate) struct Args {
     /// Build the program optimised
     #[arg(long)]
     release: bool,
+    /// Kill this program instead of one that is built first
+    #[arg(long, value_name = "FILE", conflicts_with = "release")]
+    program: Option<PathBuf>,
     /// Where the crawls are made, and removed again if all is well [default: below target/]
     #[arg(long)]
     dir: Option<PathBuf>,
@@ -76,7 +79,10 @@ struct Rack<'a> {
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     let seed = args.seed.unwrap_or_else(fresh_seed);
     eprintln!("seed {seed}");
-    let program = build(workspace, args.release)?;
+    let program = match &args.program {
+        Some(program) => program.clone(),
+        None => build(workspace, args.release)?,
+    };
     let dir = args.dir.clone();
     let dir = dir.unwrap_or_else(|| workspace.target.join("torture"));
     let started = Instant::now();
@@ -214,18 +220,6 @@ impl Sum {
             None => self.aims.push((name, 1)),
         }
     }
-}
-
-/// A short run from a fresh seed, which is printed.
-pub(crate) fn small(workspace: &Workspace) -> Result<()> {
-    let args = Args {
-        kills: 12,
-        seed: None,
-        jobs: 2,
-        release: false,
-        dir: None,
-    };
-    run(workspace, &args)
 }
 
 fn build(workspace: &Workspace, release: bool) -> Result<PathBuf> {

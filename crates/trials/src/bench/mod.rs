@@ -8,7 +8,7 @@ mod search;
 use anyhow::Result;
 use clap::Subcommand;
 
-use crate::workspace::Workspace;
+use xtask::workspace::Workspace;
 
 #[derive(Subcommand)]
 pub(crate) enum Bench {
@@ -29,9 +29,4 @@ pub(crate) fn bench(workspace: &Workspace, bench: &Bench) -> Result<()> {
         Bench::Pace(args) => pace::crawl(workspace, args),
         Bench::Search(args) => search::measure(workspace, args),
     }
-}
-
-/// Holds the ranking's lead over plain BM25, with the queries of Python's documentation.
-pub(crate) fn search_quality(workspace: &Workspace) -> Result<()> {
-    search::measure(workspace, &search::SearchArgs::check("Python"))
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::workspace::{Workspace, output, run};
+use xtask::workspace::{Workspace, output, run};
 
 /// Octets that a known URL takes while runs are merged: twice what is left in the end.
 const OCTETS_PER_URL: u64 = 150;

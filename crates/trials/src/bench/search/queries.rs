@@ -1,4 +1,4 @@
-//! The judged queries: `crates/xtask/queries/*.tsv`, whose heads say what stands in a row.
+//! The judged queries: `crates/trials/queries/*.tsv`, whose heads say what stands in a row.
 
 use anyhow::{Context, Result, bail};
 

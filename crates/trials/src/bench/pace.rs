@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use crawl_testweb::{LogEntry, TestWeb, gaps};
 
-use crate::workspace::{Workspace, run};
+use xtask::workspace::{Workspace, run};
 
 /// The crawler's default gap.
 const GAP: Duration = Duration::from_secs(1);

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use crawl_testweb::{Answer, Misbehaviour, TestWeb, misbehaviours};
 
-use crate::workspace::{Workspace, run};
+use xtask::workspace::{Workspace, run};
 
 /// How often the crawler's peak is read. It never falls, so only the last moment counts.
 const LOOK_EVERY: Duration = Duration::from_millis(50);

@@ -1,0 +1,48 @@
+//! Long runs that try the crawler: a simulated web, kills, benchmarks.
+//!
+//! `cargo xtask simulate`, `torture` and `bench` start this program. It is a package of its own,
+//! since it is built from most of the workspace, and `cargo xtask test` has to be there first.
+#![expect(clippy::print_stderr, reason = "a program for the command line")]
+
+mod bench;
+mod simulate;
+mod torture;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use xtask::workspace::Workspace;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Long runs that try the crawler")]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Drive the scheduler through a drawn web in virtual time, and check every request
+    Simulate(simulate::Args),
+    /// Kill crawls again and again, and hold what they leave against the truth
+    Torture(torture::Args),
+    /// Measure what is too slow to measure in a test
+    #[command(subcommand)]
+    Bench(bench::Bench),
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let done = Workspace::find().and_then(|workspace| match args.command {
+        Command::Simulate(args) => simulate::run(&args),
+        Command::Torture(args) => torture::run(&workspace, &args),
+        Command::Bench(bench) => bench::bench(&workspace, &bench),
+    });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

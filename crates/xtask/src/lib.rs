@@ -1,0 +1,7 @@
+//! Where the workspace, its target folder and fetched packages are.
+//!
+//! The part of `cargo xtask` that `crawl-trials` uses as well.
+#![expect(clippy::print_stderr, reason = "for programs for the command line")]
+
+pub mod debian;
+pub mod workspace;
