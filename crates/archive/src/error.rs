@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::bounded::MAX_LINE_BYTES;
+
 /// Why something could not be written down.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -99,6 +101,24 @@ pub enum ReadError {
         /// What is wrong with it.
         what: &'static str,
     },
+    /// The record at `offset` is longer than it may be, and was passed over.
+    #[error("a record of {bytes} bytes at offset {offset} of {}, {max} are read", file.display())]
+    TooLong {
+        /// The file.
+        file: PathBuf,
+        /// Where the member begins, in bytes.
+        offset: u64,
+        /// How long the record says that its block is.
+        bytes: u64,
+        /// How long a block may be.
+        max: u64,
+    },
+    /// A name that is none of a file in the archive's folder.
+    #[error("`{name}` is no name of a file in the archive")]
+    ForeignName {
+        /// The name, or its beginning.
+        name: String,
+    },
     /// A line of a row file that is not the row it should be.
     #[error("line {line} of {} is not a row", file.display())]
     Row {
@@ -106,9 +126,24 @@ pub enum ReadError {
         file: PathBuf,
         /// The line, counted from 1.
         line: u64,
-        /// What serde says.
-        source: serde_json::Error,
+        /// What is wrong with it.
+        source: BadLine,
     },
+}
+
+/// Why a line holds no row.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadLine {
+    /// It is longer than [`MAX_LINE_BYTES`], and was passed over unread.
+    #[error("it has {bytes} bytes, and a line of more than {MAX_LINE_BYTES} is not read")]
+    TooLong {
+        /// How long it is with its line end.
+        bytes: u64,
+    },
+    /// It is not the JSON that it should be.
+    #[error(transparent)]
+    Json(serde_json::Error),
 }
 
 impl ReadError {

@@ -7,6 +7,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::appender::sync_folder;
+use crate::bounded::{Line, LineReader, MAX_LINE_BYTES, open_regular};
 use crate::error::ArchiveError;
 use crate::files::{CAPTURES, FOLDER, INDEX};
 
@@ -19,7 +20,8 @@ const FAN_IN: usize = 64;
 pub(crate) const TEMPORARY: &str = "index.cdxj.tmp";
 
 /// Writes `archive/index.cdxj` of the crawl in `dir` anew: the first `captures_octets`
-/// of the log of captures, sorted bytewise. Memory is bounded however long the log is.
+/// of the log of captures, sorted bytewise. Memory is bounded however long the log is; what is
+/// longer than [`MAX_LINE_BYTES`] is no line of ours and is left out.
 /// The old index stays until the new one is whole and on the disk. Says how many lines
 /// it has.
 ///
@@ -45,14 +47,14 @@ fn sort(folder: &Path, octets: u64, run_octets: usize) -> Result<u64, ArchiveErr
     let failed = |error| ArchiveError::io("write", &index, error);
     remove_temporary(folder).map_err(failed)?;
     let log = folder.join(CAPTURES);
-    let log = File::open(&log).map_err(|error| ArchiveError::io("open", &log, error))?;
+    let log = open_regular(&log).map_err(|error| ArchiveError::io("open", &log, error))?;
     let mut runs = Runs {
         folder,
         made: 0,
         paths: Vec::new(),
     };
     let lines = runs
-        .fill(&mut BufReader::new(log.take(octets)), run_octets)
+        .fill(BufReader::new(log.take(octets)), run_octets)
         .and_then(|lines| runs.merge_all().map(|()| lines));
     let whole = lines.and_then(|lines| {
         let last = runs.paths.pop().ok_or(io::ErrorKind::NotFound)?;
@@ -77,16 +79,21 @@ struct Runs<'a> {
 
 impl Runs<'_> {
     /// Reads all lines into sorted runs, at least one. Says how many lines there are.
-    fn fill(&mut self, lines: &mut impl BufRead, run_octets: usize) -> io::Result<u64> {
+    fn fill(&mut self, log: impl BufRead, run_octets: usize) -> io::Result<u64> {
+        let mut lines = LineReader::new(log, MAX_LINE_BYTES);
         let mut count = 0;
         let mut more = true;
         while more {
             let mut run = Vec::new();
             let mut ends = Vec::new();
             while run.len() < run_octets && more {
-                more = lines.read_until(b'\n', &mut run)? > 0;
-                if more {
-                    ends.push(run.len());
+                match lines.next_line()? {
+                    Some(Line::Whole(line)) => {
+                        run.extend_from_slice(line);
+                        ends.push(run.len());
+                    }
+                    Some(_) => {}
+                    None => more = false,
                 }
             }
             if !ends.is_empty() || self.paths.is_empty() {

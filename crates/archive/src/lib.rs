@@ -50,6 +50,7 @@
 //! ```
 
 mod appender;
+mod bounded;
 mod capture;
 mod cdxj;
 mod digest;
@@ -65,14 +66,17 @@ mod surt;
 mod timestamp;
 mod warc;
 
+pub use bounded::{Line, LineReader, MAX_CONFIG_BYTES, MAX_LINE_BYTES, open_regular, read_text};
 pub use capture::{
     About, Capture, Original, Protocol, RecordIds, Request, Revisit, Tls, TlsVersion, Truncated,
 };
 pub use digest::DigestAlgorithm;
-pub use error::{ArchiveError, ReadError};
+pub use error::{ArchiveError, BadLine, ReadError};
 pub use files::{Archive, ArchiveOptions, CAPTURES, FOLDER, INDEX, Receipt};
 pub use index::write_index;
-pub use reader::{HttpMessage, MAX_BLOCK_OCTETS, Record, WarcReader, read_record};
+pub use reader::{
+    HttpMessage, MAX_BLOCK_BYTES, Record, WarcReader, archive_file, read_place, read_record,
+};
 pub use rowfile::{LogFile, RowFile, RowReader, Tail};
 pub use surt::surt;
 pub use timestamp::Timestamp;

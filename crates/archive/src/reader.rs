@@ -2,18 +2,22 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use flate2::bufread::GzDecoder;
 
+use crate::bounded::open_regular;
 use crate::digest::DigestAlgorithm;
 use crate::error::ReadError;
+use crate::files::FOLDER;
+use crate::rows::WarcPlace;
 use crate::timestamp::Timestamp;
 
-/// A record whose block is longer is [`ReadError::Malformed`]. Octets.
-pub const MAX_BLOCK_OCTETS: u64 = 4 * 1024 * 1024 * 1024;
-/// The same for the fields of a record.
-const MAX_HEAD_OCTETS: u64 = 1024 * 1024;
+/// A record whose block is longer is [`ReadError::TooLong`], whatever is known of it. Bytes.
+pub const MAX_BLOCK_BYTES: u64 = 256 * 1024 * 1024;
+/// A record whose fields are longer is [`ReadError::Malformed`]; the head of an answer in its
+/// block is no longer either. Bytes.
+const MAX_HEAD_BYTES: u64 = 1024 * 1024;
 
 /// One record of a WARC file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,11 +145,17 @@ impl<'a> HttpMessage<'a> {
     }
 }
 
-/// Reads the records of a `.warc.gz` one after the other. After an error it ends:
-/// where the next record begins can't be known.
+/// Characters of a name that an error repeats.
+const MAX_NAME_SHOWN: usize = 200;
+
+/// Reads the records of a `.warc.gz` one after the other. It goes on behind a record that is too
+/// long; after any other error it ends, since where the next record begins can't be known.
 pub struct WarcReader<R = BufReader<File>> {
     input: Counted<R>,
     path: PathBuf,
+    max_block_bytes: u64,
+    /// Whether it goes on behind a record that is too long, which takes unpacking it.
+    passes_over: bool,
     ended: bool,
 }
 
@@ -161,10 +171,10 @@ impl WarcReader {
     /// Begins at a member.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Those of [`open_regular`].
     pub fn open_at(path: &Path, offset: u64) -> Result<WarcReader, ReadError> {
         let failed = |error| ReadError::io(path, error);
-        let mut file = File::open(path).map_err(failed)?;
+        let mut file = open_regular(path).map_err(failed)?;
         file.seek(SeekFrom::Start(offset)).map_err(failed)?;
         Ok(WarcReader {
             input: Counted {
@@ -172,9 +182,47 @@ impl WarcReader {
                 at: offset,
             },
             path: path.to_owned(),
+            max_block_bytes: MAX_BLOCK_BYTES,
+            passes_over: true,
             ended: false,
         })
     }
+
+    /// Takes no record that holds an HTTP message with a longer body, and ends at one: what it
+    /// unpacks to is not looked at.
+    #[must_use]
+    pub fn max_body(mut self, bytes: u64) -> WarcReader {
+        self.max_block_bytes = MAX_BLOCK_BYTES.min(bytes.saturating_add(MAX_HEAD_BYTES));
+        self.passes_over = false;
+        self
+    }
+}
+
+/// Where the file of an archive lies that a row or the index of the crawl in `dir` names.
+///
+/// # Errors
+/// [`ReadError::ForeignName`] for what is no name of a file in one folder: a path would lead
+/// wherever who wrote it likes.
+pub fn archive_file(dir: &Path, name: &str) -> Result<PathBuf, ReadError> {
+    let mut parts = Path::new(name).components();
+    let is_name = matches!(parts.next(), Some(Component::Normal(part)) if part == name);
+    if !is_name || name.contains(['/', '\\', '\0']) {
+        return Err(ReadError::ForeignName {
+            name: name.chars().take(MAX_NAME_SHOWN).collect(),
+        });
+    }
+    Ok(dir.join(FOLDER).join(name))
+}
+
+/// Reads the record at a place that a row of the crawl in `dir` names; `body_bytes` is how long
+/// the body was, by that row.
+///
+/// # Errors
+/// [`ReadError`], as for [`read_record`] and [`archive_file`]; [`ReadError::TooLong`] where the
+/// record holds more than the row says.
+pub fn read_place(dir: &Path, place: &WarcPlace, body_bytes: u64) -> Result<Record, ReadError> {
+    let path = archive_file(dir, &place.file)?;
+    one(WarcReader::open_at(&path, place.offset)?.max_body(body_bytes))
 }
 
 /// Reads the record whose member begins at `offset`.
@@ -182,10 +230,14 @@ impl WarcReader {
 /// # Errors
 /// [`ReadError`]; at the end of the file too, where no record begins.
 pub fn read_record(path: &Path, offset: u64) -> Result<Record, ReadError> {
-    let mut reader = WarcReader::open_at(path, offset)?;
+    one(WarcReader::open_at(path, offset)?)
+}
+
+fn one(mut reader: WarcReader) -> Result<Record, ReadError> {
+    let offset = reader.input.at;
     reader.next().unwrap_or_else(|| {
         Err(ReadError::Malformed {
-            file: path.to_owned(),
+            file: reader.path,
             offset,
             what: "the file ends here",
         })
@@ -205,7 +257,7 @@ impl<R: BufRead> Iterator for WarcReader<R> {
                 self.ended = true;
                 return None;
             }
-            Ok(_) => read_member(&mut self.input),
+            Ok(_) => read_member(&mut self.input, self.max_block_bytes, self.passes_over),
             Err(error) => Err(Fault::Io(error)),
         };
         let record = record.map(|(fields, block)| Record {
@@ -214,7 +266,11 @@ impl<R: BufRead> Iterator for WarcReader<R> {
             fields,
             block,
         });
-        self.ended = record.is_err();
+        self.ended = match record {
+            Ok(_) => false,
+            Err(Fault::TooLong { .. }) => !self.passes_over,
+            Err(_) => true,
+        };
         Some(record.map_err(|fault| fault.at(&self.path, offset)))
     }
 }
@@ -222,6 +278,7 @@ impl<R: BufRead> Iterator for WarcReader<R> {
 enum Fault {
     Io(io::Error),
     Malformed(&'static str),
+    TooLong { bytes: u64, max: u64 },
 }
 
 impl From<io::Error> for Fault {
@@ -235,6 +292,12 @@ impl Fault {
         let file = file.to_owned();
         match self {
             Fault::Malformed(what) => ReadError::Malformed { file, offset, what },
+            Fault::TooLong { bytes, max } => ReadError::TooLong {
+                file,
+                offset,
+                bytes,
+                max,
+            },
             Fault::Io(source) => match source.kind() {
                 // What the decoder says of octets that are no whole gzip member.
                 io::ErrorKind::UnexpectedEof
@@ -252,16 +315,24 @@ impl Fault {
 
 type Fields = Vec<(String, String)>;
 
-fn read_member(input: &mut impl BufRead) -> Result<(Fields, Vec<u8>), Fault> {
+fn read_member(
+    input: &mut impl BufRead,
+    max: u64,
+    passes_over: bool,
+) -> Result<(Fields, Vec<u8>), Fault> {
     let mut plain = BufReader::new(GzDecoder::new(input));
-    let fields = read_fields(&mut (&mut plain).take(MAX_HEAD_OCTETS))?;
+    let fields = read_fields(&mut (&mut plain).take(MAX_HEAD_BYTES))?;
     let length = fields
         .iter()
         .find(|field| field.0.eq_ignore_ascii_case("Content-Length"))
         .and_then(|(_, value)| value.parse::<u64>().ok())
         .ok_or(Fault::Malformed("no length"))?;
-    if length > MAX_BLOCK_OCTETS {
-        return Err(Fault::Malformed("too long"));
+    if length > max {
+        if passes_over {
+            // The next record begins where this member ends.
+            io::copy(&mut plain, &mut io::sink())?;
+        }
+        return Err(Fault::TooLong { bytes: length, max });
     }
     let mut block = Vec::new();
     // Room for what is there, not for what is claimed.

@@ -1,7 +1,7 @@
 //! Files of JSON lines: under committed lengths, and logs.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufReader, Read};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::appender::{Appender, read_at, sync_folder};
+use crate::bounded::{Line, LineReader, MAX_LINE_BYTES, open_regular};
 use crate::error::{ArchiveError, ReadError};
 
 /// Rows that wait in memory are written when they are more than this: the rows of the
@@ -16,6 +17,8 @@ use crate::error::{ArchiveError, ReadError};
 const BUFFER_OCTETS: usize = 256 * 1024;
 /// How much of a log is read at a time from its end. Octets.
 const BLOCK_OCTETS: u64 = 64 * 1024;
+/// How much of a log is read from its end at most, whatever stands in it. Bytes.
+const MAX_TAIL_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A file of rows whose length is committed elsewhere, in one transaction with what the
 /// rows speak of. Rows wait in memory until [`flush`](RowFile::flush).
@@ -157,14 +160,14 @@ impl LogFile {
         self.appender.sync()
     }
 
-    /// Reads the last `count` lines back. Time and memory follow from them, not from the
-    /// length of the log.
+    /// Reads the last `count` lines back, and no more than 64 MiB. Time and memory follow from
+    /// them, not from the length of the log.
     ///
     /// # Errors
     /// Those of the file system; a line that is no row is counted, not an error.
     pub fn tail<T: DeserializeOwned>(&mut self, count: usize) -> Result<Tail<T>, ArchiveError> {
         let length = self.appender.length();
-        let octets = last_lines(self.appender.file(), length, count)
+        let octets = last_lines(self.appender.file(), length, count, MAX_TAIL_BYTES)
             .map_err(|error| ArchiveError::io("read", self.appender.path(), error))?;
         let mut tail = Tail {
             rows: Vec::new(),
@@ -192,12 +195,10 @@ impl LogFile {
     }
 }
 
-/// Reads rows back, one at a time.
+/// Reads rows back, one at a time. After a line that holds no row it goes on behind it.
 pub struct RowReader<T> {
-    lines: BufReader<io::Take<File>>,
+    lines: LineReader<BufReader<io::Take<File>>>,
     path: PathBuf,
-    line: Vec<u8>,
-    number: u64,
     row: PhantomData<fn() -> T>,
 }
 
@@ -206,14 +207,13 @@ impl<T: DeserializeOwned> RowReader<T> {
     /// without an end is not read: a writer may be at it.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Those of [`open_regular`].
     pub fn open(path: &Path, committed: Option<u64>) -> Result<RowReader<T>, ReadError> {
-        let file = File::open(path).map_err(|error| ReadError::io(path, error))?;
+        let file = open_regular(path).map_err(|error| ReadError::io(path, error))?;
+        let lines = BufReader::new(file.take(committed.unwrap_or(u64::MAX)));
         Ok(RowReader {
-            lines: BufReader::new(file.take(committed.unwrap_or(u64::MAX))),
+            lines: LineReader::new(lines, MAX_LINE_BYTES),
             path: path.to_owned(),
-            line: Vec::new(),
-            number: 0,
             row: PhantomData,
         })
     }
@@ -223,18 +223,15 @@ impl<T: DeserializeOwned> Iterator for RowReader<T> {
     type Item = Result<T, ReadError>;
 
     fn next(&mut self) -> Option<Result<T, ReadError>> {
-        self.line.clear();
-        match self.lines.read_until(b'\n', &mut self.line) {
+        let row = match self.lines.next_line() {
             Err(error) => return Some(Err(ReadError::io(&self.path, error))),
-            Ok(_) if self.line.last() != Some(&b'\n') => return None,
-            Ok(_) => self.number += 1,
-        }
-        let row = serde_json::from_slice(&self.line).map_err(|source| ReadError::Row {
+            Ok(line) => line.and_then(Line::row)?,
+        };
+        Some(row.map_err(|source| ReadError::Row {
             file: self.path.clone(),
-            line: self.number,
+            line: self.lines.number(),
             source,
-        });
-        Some(row)
+        }))
     }
 }
 
@@ -271,20 +268,29 @@ fn whole_lines(file: &mut File, length: u64) -> io::Result<u64> {
     Ok(0)
 }
 
-/// The last `count` lines of a file that ends with a line end.
-fn last_lines(file: &mut File, length: u64, count: usize) -> io::Result<Vec<u8>> {
-    let mut octets = Vec::new();
+/// The last `count` lines of a file that ends with a line end, as far as they are whole within
+/// its last `max_bytes`.
+fn last_lines(file: &mut File, length: u64, count: usize, max_bytes: u64) -> io::Result<Vec<u8>> {
+    let mut blocks = Vec::new();
     let mut begin = length;
+    let mut ends = 0;
     // One line end more than lines: the one before the first of them.
-    while begin > 0 && line_ends(&octets) <= count {
+    while begin > 0 && ends <= count && length - begin < max_bytes {
         let next = begin.saturating_sub(BLOCK_OCTETS);
         let mut block = vec![0; (begin - next) as usize];
         read_at(file, next, &mut block)?;
-        block.append(&mut octets);
-        octets = block;
+        ends += line_ends(&block);
+        blocks.push(block);
         begin = next;
     }
-    let surplus = line_ends(&octets).saturating_sub(count);
+    blocks.reverse();
+    let mut octets = blocks.concat();
+    let count = match begin {
+        0 => count,
+        // What stands before the first line end is the end of a line.
+        _ => count.min(ends.saturating_sub(1)),
+    };
+    let surplus = ends.saturating_sub(count);
     let at = octets
         .iter()
         .enumerate()

@@ -1,10 +1,10 @@
 //! `crawl index`: the search index of a crawl, built anew from its archive.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crawl_archive::{MAX_CONFIG_BYTES, read_text};
 use crawl_engine::{EngineError, Reindex, reindex};
 use crawl_policy::ProductToken;
 
@@ -85,7 +85,7 @@ pub(crate) fn words(
 /// The name that METAs and headers know the crawl by, and how they are read: as its crawl.toml
 /// has it.
 fn rules(dir: &Path) -> Result<Reindex, Refusal> {
-    let text = fs::read_to_string(dir.join("crawl.toml")).unwrap_or_default();
+    let text = read_text(&dir.join("crawl.toml"), MAX_CONFIG_BYTES).unwrap_or_default();
     let table: toml::Table = text.parse().unwrap_or_default();
     let value = |group: &str, key: &str| {
         let value = table.get(group).and_then(|group| group.get(key));

@@ -1,12 +1,11 @@
 //! The main job: settings become the engine's configuration, a run becomes an exit code.
 
 use std::error::Error;
-use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
-use crawl_archive::ArchiveError;
+use crawl_archive::{ArchiveError, MAX_CONFIG_BYTES, read_text};
 use crawl_engine::{
     Budgets, Config, EngineError, Forbidden, HostBudget, Resources, Revisits, ScopeRules, TrapRules,
 };
@@ -41,7 +40,7 @@ pub(crate) struct Job {
 pub(crate) fn run(settings: &Settings) -> Result<u8, Refusal> {
     let mut settings = settings.clone();
     let mut checked = check(&settings)?;
-    let older = fs::read_to_string(checked.output.join("crawl.toml")).unwrap_or_default();
+    let older = read_text(&checked.output.join("crawl.toml"), MAX_CONFIG_BYTES).unwrap_or_default();
     let older: toml::Table = older.parse().unwrap_or_default();
     keep_older_seeds(&older, &mut settings, &mut checked);
     keep_what_is_kept(&older, &settings, &checked)?;
@@ -286,7 +285,7 @@ fn fetch_config(settings: &Settings, checked: &Checked, user_agent: &str) -> Fet
 fn config_text(settings: &Settings, output: &Path) -> String {
     let now = jiff::Timestamp::now();
     let (now, to_the_milli) = (format!("{now:.0}"), format!("{now:.3}"));
-    let older = fs::read_to_string(output.join("crawl.toml")).ok();
+    let older = read_text(&output.join("crawl.toml"), MAX_CONFIG_BYTES).ok();
     let first = older.as_deref().and_then(first_start);
     let mut settings = settings.clone();
     settings.output.output = output.display().to_string();

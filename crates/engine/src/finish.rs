@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use crawl_archive::{ArchiveError, RowFile};
+use crawl_archive::rows::ExcludedRow;
+use crawl_archive::{ArchiveError, ReadError, RowFile, RowReader};
 use crawl_frontier::{Exclusion, Frontier, FrontierError, KnownState, Reason, Waiting};
 use crawl_weburl::CanonicalUrl;
 
@@ -85,14 +86,12 @@ fn list(
 
 /// Tallies the file itself, so that the summary says what a reader of it finds.
 fn count_by_reason(config: &Config) -> Result<ExcludedCounts, EngineError> {
-    use std::io::BufRead;
-    let path = config.output.join("excluded.jsonl");
-    let file = std::fs::File::open(&path).map_err(EngineError::disk(&path))?;
     let mut counts = ExcludedCounts::new();
-    for line in std::io::BufReader::new(file).lines() {
-        let line = line.map_err(EngineError::disk(&path))?;
-        if let Ok(row) = serde_json::from_str::<crawl_archive::rows::ExcludedRow>(&line) {
-            *counts.entry(row.reason).or_default() += 1;
+    for row in RowReader::<ExcludedRow>::open(&config.output.join("excluded.jsonl"), None)? {
+        match row {
+            Ok(row) => *counts.entry(row.reason).or_default() += 1,
+            Err(ReadError::Row { .. }) => {}
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(counts)

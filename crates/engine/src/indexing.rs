@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Seek, SeekFrom};
+use std::io::{BufReader, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crawl_archive::RowFile;
+use crawl_archive::{Line, LineReader, RowFile};
 use crawl_frontier::{Frontier, FrontierError};
 use crawl_index::{Entry, IndexError, IndexWriter, Reconciled};
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,9 @@ pub(crate) const INDEX_FOLDER: &str = "index";
 pub(crate) const OLD_FOLDER: &str = "index.old";
 /// The log's file in `state/`.
 const LOG: &str = "indexing.jsonl";
+/// A longer line of the log is no entry: what is indexed of a page has bounds that together stay
+/// below. Bytes.
+const MAX_ENTRY_BYTES: usize = 64 * 1024 * 1024;
 /// Which log it is: grows by one each time that it is begun anew.
 const META_INDEX: &str = "index";
 /// Pages become visible to a search after so long, while a crawl runs.
@@ -201,7 +204,7 @@ impl Indexer {
         let mut follower = Follower {
             dir: dir.to_path_buf(),
             number,
-            lines: BufReader::new(file),
+            lines: LineReader::new(BufReader::new(file), MAX_ENTRY_BYTES),
             read,
             kept: read,
             writer,
@@ -244,7 +247,7 @@ impl Indexer {
 pub(crate) struct Follower {
     dir: PathBuf,
     number: u64,
-    lines: BufReader<File>,
+    lines: LineReader<BufReader<File>>,
     read: Read,
     /// As of the index's last commit.
     kept: Read,
@@ -275,18 +278,22 @@ impl Follower {
 
     fn read_to(&mut self, length: u64, abandon: &AtomicBool) -> Result<(), EngineError> {
         let path = log_path(&self.dir);
-        let mut line = Vec::new();
         while self.read.octets < length && !abandon.load(Ordering::Relaxed) {
-            line.clear();
-            let read = self.lines.read_until(b'\n', &mut line);
-            let read = read.map_err(EngineError::disk(&path))?;
-            let entry: Entry = serde_json::from_slice(&line).map_err(|why| {
-                let at = self.read.octets;
-                EngineError::Disk {
-                    path: path.clone(),
-                    source: std::io::Error::other(format!("octet {at} begins no entry: {why}")),
+            let at = self.read.octets;
+            let bad = |why: &dyn std::fmt::Display| EngineError::Disk {
+                path: path.clone(),
+                source: std::io::Error::other(format!("byte {at} begins no entry: {why}")),
+            };
+            let (entry, read) = match self.lines.next_line().map_err(EngineError::disk(&path))? {
+                Some(Line::Whole(line)) => {
+                    let entry: Entry = serde_json::from_slice(line).map_err(|why| bad(&why))?;
+                    (entry, line.len())
                 }
-            })?;
+                Some(Line::TooLong { bytes }) => {
+                    return Err(bad(&format_args!("a line of {bytes} bytes")));
+                }
+                Some(Line::Torn { .. }) | None => return Err(bad(&"the file ends")),
+            };
             if let Some(why) = entry.left_out() {
                 *self.left_out.entry(why.to_owned()).or_default() += 1;
             }

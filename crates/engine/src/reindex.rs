@@ -7,7 +7,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 use crawl_archive::rows::{PageRow, RequestRow, WarcPlace};
-use crawl_archive::{FOLDER, HttpMessage, RowReader, read_record};
+use crawl_archive::{FOLDER, HttpMessage, ReadError, RowReader, read_place};
 use crawl_extractor::{Document, Limits, may_be_read, what_is};
 use crawl_fetcher::{DecodeLimits, Obstacle, decode, obstacle};
 use crawl_frontier::{Frontier, KnownState};
@@ -95,7 +95,11 @@ pub(crate) fn build(
         done: Reindexed::default(),
     };
     let committed = frontier.marks()?.get("pages.jsonl").copied();
-    let kept = kept_pages(dir, committed, frontier)?;
+    let (kept, unreadable) = kept_pages(dir, committed, frontier)?;
+    if unreadable > 0 {
+        let left_out = &mut build.done.left_out;
+        left_out.insert("row_unreadable".to_owned(), unreadable);
+    }
     let mut latest = 0;
     for (read, kept) in kept.iter().enumerate() {
         if is_stopped() {
@@ -150,21 +154,32 @@ struct Kept {
     /// When it last came in full.
     in_full_at: i64,
     place: Option<WarcPlace>,
+    /// How long its body was, as it came.
+    bytes: u64,
     refused: Option<String>,
     /// A later answer bars it, which is not that of the record.
     is_out: bool,
 }
 
-/// All URLs that answered with a page when they were asked last, in the order of the archive.
+/// All URLs that answered with a page when they were asked last, in the order of the archive;
+/// and how many lines are no rows.
 fn kept_pages(
     dir: &Path,
     committed: Option<u64>,
     frontier: &dyn Frontier,
-) -> Result<Vec<Kept>, EngineError> {
+) -> Result<(Vec<Kept>, u64), EngineError> {
+    let mut unreadable = 0;
     let mut kept: HashMap<String, Kept> = HashMap::new();
     let others = others_than_pages(dir)?;
     for row in RowReader::<PageRow>::open(&dir.join("pages.jsonl"), committed)? {
-        let row = row?;
+        let row = match row {
+            Ok(row) => row,
+            Err(ReadError::Row { .. }) => {
+                unreadable += 1;
+                continue;
+            }
+            Err(why) => return Err(why.into()),
+        };
         let error = row.error.as_deref().unwrap_or_default();
         let is_passing = Obstacle::named(error).is_some() || error == PANICKED;
         // What broke off says less than what was there before.
@@ -184,6 +199,7 @@ fn kept_pages(
                     known.is_out = word.map_or(known.is_out, |word| word != "yes");
                     if row.status == Some(200) && known.place.is_none() {
                         known.place = row.warc.filter(|_| row.withheld.is_none());
+                        known.bytes = row.bytes;
                     }
                 }
             }
@@ -194,6 +210,7 @@ fn kept_pages(
                     at,
                     in_full_at: at,
                     place: row.warc.filter(|_| row.withheld.is_none()),
+                    bytes: row.bytes,
                     refused,
                     is_out: row.indexed.as_deref().is_some_and(|word| word != "yes"),
                 };
@@ -223,7 +240,7 @@ fn kept_pages(
             .map(|place| (place.file.clone(), place.offset))
     };
     pages.sort_by(|a, b| place(a).cmp(&place(b)).then_with(|| a.url.cmp(&b.url)));
-    Ok(pages)
+    Ok((pages, unreadable))
 }
 
 /// URLs that were asked for as something else than pages: sitemaps, and what pages are shown with.
@@ -232,9 +249,12 @@ fn others_than_pages(dir: &Path) -> Result<HashSet<String>, EngineError> {
     let path = dir.join("requests.jsonl");
     if path.exists() {
         for row in RowReader::<RequestRow>::open(&path, None)? {
-            let row = row?;
-            if matches!(row.purpose.as_str(), "sitemap" | "resource") {
-                others.insert(row.url);
+            match row {
+                Ok(row) if matches!(row.purpose.as_str(), "sitemap" | "resource") => {
+                    others.insert(row.url);
+                }
+                Ok(_) | Err(ReadError::Row { .. }) => {}
+                Err(why) => return Err(why.into()),
             }
         }
     }
@@ -297,9 +317,11 @@ impl Build<'_> {
         kept: &Kept,
         place: &WarcPlace,
     ) -> Result<Entry, EngineError> {
-        let file = self.dir.join(FOLDER).join(&place.file);
-        let Ok(record) = read_record(&file, place.offset) else {
-            return Ok(left_out(url, "archive_unreadable"));
+        let record = match read_place(self.dir, place, kept.bytes) {
+            Ok(record) => record,
+            Err(ReadError::ForeignName { .. }) => return Ok(left_out(url, "archive_name_foreign")),
+            Err(ReadError::TooLong { .. }) => return Ok(left_out(url, "record_too_long")),
+            Err(_) => return Ok(left_out(url, "archive_unreadable")),
         };
         let Some(http) = record.http().filter(|_| record.url() == Some(&kept.url)) else {
             return Ok(left_out(url, "not_archived"));

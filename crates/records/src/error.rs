@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crawl_archive::BadLine;
+
 /// Why records can't be read, or a report not written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -29,7 +31,7 @@ pub enum RecordsError {
         /// The line, from 1.
         line: u64,
         /// What is wrong with it.
-        source: serde_json::Error,
+        source: BadLine,
     },
     /// `crawl.toml` says something that can't be read.
     #[error("`{}`: {what}", path.display())]

@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
+use crawl_archive::{MAX_CONFIG_BYTES, read_text};
 use serde::{Deserialize, Serialize};
 
 use crate::broken::{Latest, is_broken};
@@ -361,7 +362,7 @@ impl Report {
 impl About {
     /// `None` where there is no crawl.toml that can be read.
     fn read(dir: &Path) -> Option<About> {
-        let text = fs::read_to_string(dir.join("crawl.toml")).ok()?;
+        let text = read_text(&dir.join("crawl.toml"), MAX_CONFIG_BYTES).ok()?;
         let table: toml::Table = text.parse().ok()?;
         let note = |key: &str| Some(table.get("crawl")?.get(key)?.as_str()?.to_owned());
         let seeds = table.get("seed").and_then(toml::Value::as_array);

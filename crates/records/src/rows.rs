@@ -1,11 +1,12 @@
 //! Row files, read one row at a time.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, ErrorKind};
+use std::io::{BufReader, ErrorKind};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 use crawl_archive::rows::{DelayRow, ExcludedRow, LinkRow, PageRow, RequestRow};
+use crawl_archive::{Line, LineReader, MAX_LINE_BYTES, open_regular};
 use serde::de::DeserializeOwned;
 
 use crate::error::RecordsError;
@@ -52,15 +53,14 @@ pub fn delays(dir: &Path) -> Result<Rows<DelayRow>, RecordsError> {
 
 /// The rows of one file.
 ///
-/// Yields an error for a line that is whole and no row, and goes on behind it; after an
-/// error of the file system it ends. A last line without its end is no row: a writer
+/// Yields an error for a line that is whole and no row, one of more than [`MAX_LINE_BYTES`]
+/// among them, and goes on behind it; after an error of the file system it ends. A last line without its end is no row: a writer
 /// may be at it, or died over it. [`Rows::is_torn`] tells.
 #[derive(Debug)]
 pub struct Rows<T> {
     path: PathBuf,
     /// None where the file is missing or has ended.
-    lines: Option<BufReader<File>>,
-    line: Vec<u8>,
+    lines: Option<LineReader<BufReader<File>>>,
     number: u64,
     torn: bool,
     row: PhantomData<fn() -> T>,
@@ -69,15 +69,14 @@ pub struct Rows<T> {
 impl<T: DeserializeOwned> Rows<T> {
     fn open(dir: &Path, name: &str) -> Result<Rows<T>, RecordsError> {
         let path = dir.join(name);
-        let lines = match File::open(&path) {
+        let lines = match open_regular(&path) {
             Ok(file) => Some(BufReader::with_capacity(1 << 16, file)),
             Err(why) if why.kind() == ErrorKind::NotFound => None,
             Err(why) => return Err(RecordsError::io(path)(why)),
         };
         Ok(Rows {
             path,
-            lines,
-            line: Vec::new(),
+            lines: lines.map(|lines| LineReader::new(lines, MAX_LINE_BYTES)),
             number: 0,
             torn: false,
             row: PhantomData,
@@ -97,44 +96,35 @@ impl<T: DeserializeOwned> Rows<T> {
 
     /// The next row among the lines that hold `octets`; others are skipped unread.
     pub(crate) fn next_with(&mut self, octets: &[u8]) -> Option<Result<T, RecordsError>> {
+        self.next_among(|line| memchr::memmem::find(line, octets).is_some())
+    }
+
+    fn next_among(&mut self, is_wanted: impl Fn(&[u8]) -> bool) -> Option<Result<T, RecordsError>> {
         loop {
-            match self.advance() {
-                Ok(true) if holds(&self.line, octets) => return Some(self.row()),
-                Ok(true) => {}
-                Ok(false) => return None,
-                Err(why) => return Some(Err(why)),
-            }
-        }
-    }
-
-    /// Reads the next whole line; false at the end.
-    fn advance(&mut self) -> Result<bool, RecordsError> {
-        let Some(lines) = &mut self.lines else {
-            return Ok(false);
-        };
-        self.line.clear();
-        let read = lines.read_until(b'\n', &mut self.line);
-        self.number += 1;
-        let whole = match read {
-            Ok(_) => self.line.last() == Some(&b'\n'),
-            Err(why) => {
+            let line = match self.lines.as_mut()?.next_line() {
+                Ok(line) => line,
+                Err(why) => {
+                    self.lines = None;
+                    return Some(Err(RecordsError::io(&self.path)(why)));
+                }
+            };
+            self.number += 1;
+            let row = match line {
+                Some(Line::Whole(line)) if !is_wanted(line) => continue,
+                Some(line) => line.row(),
+                None => None,
+            };
+            let Some(row) = row else {
+                self.torn = line.is_some();
                 self.lines = None;
-                return Err(RecordsError::io(&self.path)(why));
-            }
-        };
-        if !whole {
-            self.torn = !self.line.is_empty();
-            self.lines = None;
+                return None;
+            };
+            return Some(row.map_err(|source| RecordsError::Row {
+                path: self.path.clone(),
+                line: self.number,
+                source,
+            }));
         }
-        Ok(whole)
-    }
-
-    fn row(&self) -> Result<T, RecordsError> {
-        serde_json::from_slice(&self.line).map_err(|source| RecordsError::Row {
-            path: self.path.clone(),
-            line: self.number,
-            source,
-        })
     }
 }
 
@@ -142,16 +132,8 @@ impl<T: DeserializeOwned> Iterator for Rows<T> {
     type Item = Result<T, RecordsError>;
 
     fn next(&mut self) -> Option<Result<T, RecordsError>> {
-        match self.advance() {
-            Ok(true) => Some(self.row()),
-            Ok(false) => None,
-            Err(why) => Some(Err(why)),
-        }
+        self.next_among(|_| true)
     }
-}
-
-fn holds(line: &[u8], octets: &[u8]) -> bool {
-    memchr::memmem::find(line, octets).is_some()
 }
 
 #[cfg(test)]

@@ -337,6 +337,52 @@ fn an_index_of_another_format_is_refused_until_it_is_built_anew() {
 }
 
 #[test]
+fn what_rows_and_files_say_is_not_trusted_when_an_index_is_built() {
+    let web = TestWeb::builder().seed(5).pages(20).start();
+    let crawl = indexed_crawl(&web);
+    let summary = crawl.run().unwrap();
+    let before = summary.indexed.unwrap();
+    let path = crawl.output("pages.jsonl");
+    let mut rows = fs::read_to_string(&path).unwrap();
+    let indexed: Vec<_> = crawl
+        .pages()
+        .into_iter()
+        .filter(|row| row.indexed.as_deref() == Some("yes"))
+        .collect();
+    let mut change = |url: &str, from: &str, to: &str| {
+        assert_eq!(from.len(), to.len(), "committed lengths stay");
+        let begin = rows.find(&format!("{{\"url\":\"{url}\"")).unwrap();
+        let at = begin + rows[begin..].find(from).unwrap();
+        rows.replace_range(at..at + from.len(), to);
+    };
+    // A path, and zeros, as a power cut leaves them.
+    change(&indexed[1].url, "\"file\":\"crawl", "\"file\":\"../wl");
+    let zeros = "\0".repeat(indexed[2].url.len());
+    change(&indexed[2].url, &indexed[2].url, &zeros);
+    fs::write(&path, rows).unwrap();
+    let rules = Reindex {
+        agent: crawl.config.agent.clone(),
+        profile: crawl.config.profile,
+    };
+    let done = reindex(&crawl.config.output, &rules, &|| false, &mut |_| {}).unwrap();
+    assert_eq!(done.left_out["archive_name_foreign"], 1);
+    assert_eq!(done.left_out["row_unreadable"], 1);
+    assert_eq!(
+        done.pages + done.duplicates,
+        before.pages.unwrap() + before.duplicates - 2
+    );
+
+    // Nobody ever writes into this FIFO.
+    let warc = &indexed[0].warc.as_ref().unwrap().file;
+    let warc = crawl.output("archive").join(warc);
+    fs::remove_file(&warc).unwrap();
+    nix::unistd::mkfifo(&warc, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let done = reindex(&crawl.config.output, &rules, &|| false, &mut |_| {}).unwrap();
+    assert_eq!(done.pages, 0);
+    assert!(done.left_out["archive_unreadable"] > 0);
+}
+
+#[test]
 fn building_can_be_stopped_and_leaves_what_was_there() {
     let web = TestWeb::builder().seed(5).pages(10).start();
     let crawl = indexed_crawl(&web);

@@ -3,10 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io::{BufRead as _, BufReader, ErrorKind};
+use std::io::{BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use crawl_archive::{CAPTURES, FOLDER, ReadError, Record, Timestamp, WarcReader};
+use crawl_archive::{
+    CAPTURES, FOLDER, Line, LineReader, MAX_LINE_BYTES, ReadError, Record, Timestamp, WarcReader,
+    archive_file, open_regular,
+};
 use crawl_weburl::Origin;
 use serde::Deserialize;
 
@@ -28,7 +31,7 @@ pub(super) struct Place {
 /// for each.
 #[derive(Debug)]
 pub(super) struct Exchanges {
-    folder: PathBuf,
+    dir: PathBuf,
     files: Vec<String>,
     places: HashMap<u64, Vec<Place>>,
     /// Records that can't be read: a run that was cut off may leave one at the end.
@@ -71,18 +74,17 @@ impl Exchanges {
         dir: &Path,
         wanted: &HashSet<u64>,
     ) -> Result<Option<Exchanges>, RecordsError> {
-        let folder = dir.join(FOLDER);
-        if !folder.is_dir() {
+        if !dir.join(FOLDER).is_dir() {
             return Ok(None);
         }
         let mut found = Exchanges {
-            folder,
+            dir: dir.to_owned(),
             files: Vec::new(),
             places: HashMap::new(),
             damaged: 0,
         };
-        let captures = found.folder.join(CAPTURES);
-        match File::open(&captures) {
+        let captures = dir.join(FOLDER).join(CAPTURES);
+        match open_regular(&captures) {
             Ok(log) => found
                 .read_log(BufReader::with_capacity(1 << 16, log), wanted)
                 .map_err(RecordsError::io(captures))?,
@@ -92,16 +94,14 @@ impl Exchanges {
         Ok(Some(found))
     }
 
-    fn read_log(&mut self, mut log: BufReader<File>, wanted: &HashSet<u64>) -> std::io::Result<()> {
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            log.read_until(b'\n', &mut line)?;
+    fn read_log(&mut self, log: BufReader<File>, wanted: &HashSet<u64>) -> std::io::Result<()> {
+        let mut lines = LineReader::new(log, MAX_LINE_BYTES);
+        while let Some(line) = lines.next_line()? {
             // A line without its end was never committed.
-            if line.last() != Some(&b'\n') {
-                return Ok(());
-            }
-            let Some((key, at)) = read_line(&line, wanted) else {
+            let Line::Whole(line) = line else {
+                continue;
+            };
+            let Some((key, at)) = read_line(line, wanted) else {
                 continue;
             };
             let file = self.number(&at.filename);
@@ -110,20 +110,24 @@ impl Exchanges {
                 places.push(Place { file, offset });
             }
         }
+        Ok(())
     }
 
     fn read_files(&mut self, wanted: &HashSet<u64>) -> Result<(), RecordsError> {
-        let entries = fs::read_dir(&self.folder).map_err(RecordsError::io(&self.folder))?;
+        let folder = self.dir.join(FOLDER);
+        let entries = fs::read_dir(&folder).map_err(RecordsError::io(&folder))?;
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
         let mut names: Vec<String> = names.filter(|name| name.ends_with(".warc.gz")).collect();
         names.sort();
         for name in names {
-            let path = self.folder.join(&name);
+            let path = folder.join(&name);
             let file = self.number(&name);
             for record in WarcReader::open(&path).map_err(unreadable)? {
                 let record = match record {
                     Ok(record) => record,
                     Err(why @ ReadError::Io { .. }) => return Err(unreadable(why)),
+                    // No robots.txt is as long as that.
+                    Err(ReadError::TooLong { .. }) => continue,
                     Err(_) => {
                         self.damaged += 1;
                         break;
@@ -190,8 +194,8 @@ impl Exchanges {
         is_wanted: impl Fn(&Record) -> bool,
     ) -> Result<Option<Exchange>, ReadError> {
         let name = self.files.get(place.file as usize);
-        let path = self.folder.join(name.map_or("", String::as_str));
-        let mut records = WarcReader::open_at(&path, place.offset)?;
+        let path = archive_file(&self.dir, name.map_or("", String::as_str))?;
+        let mut records = WarcReader::open_at(&path, place.offset)?.max_body(MAX_OCTETS);
         let Some(response) = records.next().transpose()?.filter(is_wanted) else {
             return Ok(None);
         };

@@ -1,10 +1,9 @@
 //! The configuration that a crawl is held to, as `crawl.toml` has it.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
-use crawl_archive::Timestamp;
+use crawl_archive::{MAX_CONFIG_BYTES, Timestamp, read_text};
 use crawl_policy::{ProductToken, Profile};
 use toml::{Table, Value};
 
@@ -54,7 +53,7 @@ impl Terms {
     /// Reads `crawl.toml` in the directory of a crawl.
     pub(super) fn read(dir: &Path) -> Result<Terms, RecordsError> {
         let path = dir.join("crawl.toml");
-        let text = fs::read_to_string(&path).map_err(RecordsError::io(&path))?;
+        let text = read_text(&path, MAX_CONFIG_BYTES).map_err(RecordsError::io(&path))?;
         let table = text.parse::<Table>().map_err(|why| why.to_string());
         table
             .and_then(|table| Terms::of(&File(table)))

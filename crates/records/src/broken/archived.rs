@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use crawl_archive::rows::PageRow;
-use crawl_archive::{FOLDER, HttpMessage, Record, read_record};
+use crawl_archive::{FOLDER, HttpMessage, Record, read_place};
 use crawl_extractor::{
     Document, Limits, Link, LinkKind, SitemapKind, link_header, may_be_read, read_css, read_feed,
     read_html, read_sitemap, refresh_header, what_is,
@@ -23,16 +23,15 @@ const MAX_OCTETS: u64 = 32 << 20;
 
 /// The archive of a crawl.
 pub(super) struct Archived {
-    folder: PathBuf,
+    dir: PathBuf,
     limits: Limits,
 }
 
 impl Archived {
     /// None where the crawl kept no archive.
     pub(super) fn open(dir: &Path) -> Option<Archived> {
-        let folder = dir.join(FOLDER);
-        folder.is_dir().then(|| Archived {
-            folder,
+        dir.join(FOLDER).is_dir().then(|| Archived {
+            dir: dir.to_owned(),
             limits: Limits::default(),
         })
     }
@@ -90,10 +89,7 @@ impl Archived {
     }
 
     fn record(&self, row: &PageRow) -> Option<Record> {
-        let place = row.warc.as_ref()?;
-        // A name, not a path: what rows say leads nowhere else.
-        let name = Path::new(&place.file).file_name()?;
-        read_record(&self.folder.join(name), place.offset).ok()
+        read_place(&self.dir, row.warc.as_ref()?, row.bytes).ok()
     }
 }
 

@@ -1,9 +1,9 @@
 //! The URLs whose links are looked for: those that are broken, and those that lead there.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs;
 use std::path::Path;
 
+use crawl_archive::{MAX_CONFIG_BYTES, read_text};
 use crawl_weburl::{CanonicalUrl, Naming, When};
 
 use super::redirects::Redirects;
@@ -132,7 +132,7 @@ impl Wanted {
 
 /// How the crawl named URLs, by its crawl.toml; what needed evidence is left as it is.
 fn naming(dir: &Path) -> Naming {
-    let text = fs::read_to_string(dir.join("crawl.toml")).unwrap_or_default();
+    let text = read_text(&dir.join("crawl.toml"), MAX_CONFIG_BYTES).unwrap_or_default();
     let table: toml::Table = text.parse().unwrap_or_default();
     let names = table.get("names");
     let when = |key: &str, usual: When| match names.and_then(|names| names.get(key)?.as_str()) {

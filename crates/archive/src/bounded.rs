@@ -1,0 +1,266 @@
+//! Reading files that may hold anything: regular files alone are opened, and no line and no
+//! text is longer than its bound.
+//!
+//! A crawl's directory may come from somebody else, or from a disk that lost what was written:
+//! a FIFO stands where a file was, or a file of 30 GB without a line end.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, ErrorKind, Read};
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+
+use crate::error::BadLine;
+
+/// A line of a row file or of a log that is longer is passed over. What is longest in a row (its
+/// URLs, the statements of a site, a title) has bounds that together stay far below. Bytes.
+pub const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
+
+/// A `crawl.toml` that is longer is refused. Bytes.
+pub const MAX_CONFIG_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Opens a regular file for reading. It waits for nobody: opening a FIFO would wait for a writer.
+/// A link is not followed: what is in a crawl's directory is meant, not what its author could
+/// point to.
+///
+/// # Errors
+/// Those of the file system; [`ErrorKind::InvalidInput`] for what is no regular file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        let flags = nix::fcntl::OFlag::O_NONBLOCK | nix::fcntl::OFlag::O_NOFOLLOW;
+        options.custom_flags(flags.bits());
+    }
+    let file = options.open(path).map_err(|error| {
+        let is_link = path
+            .symlink_metadata()
+            .is_ok_and(|found| found.is_symlink());
+        match is_link {
+            true => io::Error::new(ErrorKind::InvalidInput, "a link, which is not followed"),
+            false => error,
+        }
+    })?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(
+            ErrorKind::InvalidInput,
+            "not a regular file",
+        )),
+    }
+}
+
+/// The text of a regular file of at most `max_bytes`.
+///
+/// # Errors
+/// Those of [`open_regular`]; [`ErrorKind::FileTooLarge`] for a longer file,
+/// [`ErrorKind::InvalidData`] where it is not UTF-8.
+pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
+    let mut text = String::new();
+    let mut file = open_regular(path)?.take(max_bytes.saturating_add(1));
+    if file.read_to_string(&mut text)? as u64 > max_bytes {
+        let why = format!("longer than {max_bytes} bytes");
+        return Err(io::Error::new(ErrorKind::FileTooLarge, why));
+    }
+    Ok(text)
+}
+
+/// What a [`LineReader`] came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line<'a> {
+    /// A line with its line end.
+    Whole(&'a [u8]),
+    /// A line that is longer than the bound and was passed over.
+    TooLong {
+        /// How long it is with its line end.
+        bytes: u64,
+    },
+    /// What follows the last line end: a writer is at it, or died over it.
+    Torn {
+        /// How much it is; at least 1.
+        bytes: u64,
+    },
+}
+
+impl Line<'_> {
+    /// The row that the line holds; nothing for a torn line.
+    #[must_use]
+    pub fn row<T: DeserializeOwned>(self) -> Option<Result<T, BadLine>> {
+        match self {
+            Line::Whole(line) => Some(serde_json::from_slice(line).map_err(BadLine::Json)),
+            Line::TooLong { bytes } => Some(Err(BadLine::TooLong { bytes })),
+            Line::Torn { .. } => None,
+        }
+    }
+}
+
+/// Reads lines and holds one of them at a time, of at most `max_bytes` with its line end.
+#[derive(Debug)]
+pub struct LineReader<R> {
+    input: R,
+    max_bytes: usize,
+    line: Vec<u8>,
+    number: u64,
+}
+
+impl<R: BufRead> LineReader<R> {
+    /// Reads from where the input stands.
+    pub fn new(input: R, max_bytes: usize) -> LineReader<R> {
+        LineReader {
+            input,
+            max_bytes,
+            line: Vec::new(),
+            number: 0,
+        }
+    }
+
+    /// The number of the line that came last, from 1.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The next line; nothing at the end.
+    ///
+    /// # Errors
+    /// Those of the input.
+    pub fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
+        self.line.clear();
+        let most = self.max_bytes as u64;
+        let read = (&mut self.input)
+            .take(most)
+            .read_until(b'\n', &mut self.line)?;
+        if read == 0 {
+            return Ok(None);
+        }
+        self.number += 1;
+        if self.line.last() == Some(&b'\n') {
+            return Ok(Some(Line::Whole(&self.line)));
+        }
+        if read < self.max_bytes {
+            return Ok(Some(Line::Torn { bytes: read as u64 }));
+        }
+        // Its room is not kept for the lines behind it.
+        self.line = Vec::new();
+        let rest = self.input.skip_until(b'\n')? as u64;
+        let bytes = most + rest;
+        Ok(Some(Line::TooLong { bytes }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::io::{BufReader, ErrorKind, Seek as _, SeekFrom, Write as _};
+
+    use proptest::prelude::*;
+
+    use super::{Line, LineReader, MAX_LINE_BYTES, open_regular, read_text};
+    use crate::RowReader;
+
+    /// Each line as it came: whole, or how long it was.
+    fn read(text: &[u8], max_bytes: usize) -> Vec<Result<Vec<u8>, u64>> {
+        // Pieces that are shorter than lines, as they come from a file.
+        let mut lines = LineReader::new(BufReader::with_capacity(3, text), max_bytes);
+        let mut found = Vec::new();
+        while let Some(line) = lines.next_line().unwrap() {
+            found.push(match line {
+                Line::Whole(line) => Ok(line.to_vec()),
+                Line::TooLong { bytes } | Line::Torn { bytes } => Err(bytes),
+            });
+            assert!(lines.line.capacity() <= (2 * max_bytes).max(8));
+        }
+        assert_eq!(lines.number(), found.len() as u64);
+        found
+    }
+
+    #[test]
+    fn ours_a_long_line_is_passed_over_and_told() {
+        let whole = |line: &str| Ok(line.as_bytes().to_vec());
+        let text = b"123\n1234\n12\n12345\n\n1";
+        let found = read(text, 4);
+        let expected = [
+            whole("123\n"),
+            Err(5),
+            whole("12\n"),
+            Err(6),
+            whole("\n"),
+            Err(1),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    proptest! {
+        #[test]
+        fn ours_bounded_lines_are_those_of_the_text(
+            text in prop::collection::vec(prop_oneof![Just(b'\n'), Just(0), Just(b'a')], 0..200),
+            max_bytes in 1usize..20,
+        ) {
+            let lines = text.split_inclusive(|&byte| byte == b'\n');
+            let expected: Vec<_> = lines
+                .map(|line| match line.ends_with(b"\n") && line.len() <= max_bytes {
+                    true => Ok(line.to_vec()),
+                    false => Err(line.len() as u64),
+                })
+                .collect();
+            prop_assert_eq!(read(&text, max_bytes), expected);
+        }
+    }
+
+    #[test]
+    fn ours_a_line_of_nuls_is_a_bad_line_however_long() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pages.jsonl");
+        let mut file = File::create(&path).unwrap();
+        file.write_all(b"1\n\0\0\0\n2\n").unwrap();
+        // A hole: a power cut leaves such.
+        file.seek(SeekFrom::Current(3 * MAX_LINE_BYTES as i64))
+            .unwrap();
+        file.write_all(b"\n3\n").unwrap();
+        let rows: Vec<_> = RowReader::<u32>::open(&path, None).unwrap().collect();
+        let said: Vec<_> = rows
+            .iter()
+            .map(|row| match row {
+                Ok(row) => row.to_string(),
+                Err(why) => std::error::Error::source(why).unwrap().to_string(),
+            })
+            .collect();
+        assert_eq!(
+            said,
+            [
+                "1",
+                "expected value at line 1 column 1",
+                "2",
+                "it has 50331649 bytes, and a line of more than 16777216 is not read",
+                "3"
+            ]
+        );
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn ours_only_regular_files_are_read_and_none_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        nix::unistd::mkfifo(&path("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", path("link")).unwrap();
+        fs::create_dir(path("folder")).unwrap();
+        fs::write(path("file"), "text").unwrap();
+        let check = |name: &str, expected: Result<(), &str>| {
+            let found = open_regular(&path(name)).map(drop);
+            let found = found.map_err(|why| why.to_string());
+            assert_eq!(found, expected.map_err(str::to_owned), "{name}");
+        };
+        check("file", Ok(()));
+        check("fifo", Err("not a regular file"));
+        check("folder", Err("not a regular file"));
+        check("link", Err("a link, which is not followed"));
+        let missing = open_regular(&path("missing")).unwrap_err();
+        assert_eq!(missing.kind(), ErrorKind::NotFound);
+        assert_eq!(read_text(&path("file"), 4).unwrap(), "text");
+        let long = read_text(&path("file"), 3).unwrap_err();
+        assert_eq!(long.to_string(), "longer than 3 bytes");
+    }
+}
