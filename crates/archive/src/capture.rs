@@ -140,14 +140,30 @@ impl Truncated {
     }
 }
 
-/// How a payload is known to be archived already (WARC 1.1 section 6.7). The record then
-/// holds the header of the answer alone.
+/// How a payload is known to be archived already (WARC 1.1 section 6.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Revisit<'a> {
-    /// The payload has the digest of an archived one.
+    /// The payload has the digest of an archived one. The record holds the head of the answer.
     IdenticalPayload(Original<'a>),
-    /// The server said so: a 304 to a conditional request.
+    /// The payload is another, and without its content coding the same. The record has an empty
+    /// block: the head of this answer does not go with the payload of the other.
+    IdenticalContent {
+        /// The capture whose payload it is.
+        original: Original<'a>,
+        /// The labelled digest of that payload.
+        payload_digest: &'a str,
+    },
+    /// The server said so: a 304 to a conditional request. The record has an empty block, and
+    /// the head of the answer stands in the metadata record.
     NotModified(Original<'a>),
+}
+
+impl Revisit<'_> {
+    /// Whether the payload that is referred to is shown with the head that it came with, and not
+    /// with that of this answer.
+    pub(crate) fn is_without_head(&self) -> bool {
+        !matches!(self, Revisit::IdenticalPayload(_))
+    }
 }
 
 /// The capture that a revisit refers to.

@@ -21,7 +21,13 @@ pub(crate) fn line_head(capture: &Capture<'_>, digest: Option<&str>) -> String {
         line.push_str(", \"mime\": ");
         push_json(&mime, &mut line);
     }
-    let _ = write!(line, ", \"status\": \"{:03}\"", capture.status);
+    // A record without a head has none to take it from.
+    if !capture
+        .revisit
+        .is_some_and(|revisit| revisit.is_without_head())
+    {
+        let _ = write!(line, ", \"status\": \"{:03}\"", capture.status);
+    }
     if let Some(digest) = digest {
         line.push_str(", \"digest\": ");
         push_json(digest, &mut line);

@@ -53,6 +53,8 @@ pub struct Warcinfo {
     pub robots: String,
     /// The name of the crawl.
     pub is_part_of: Option<String>,
+    /// The labelled digest of the configuration that the run wrote down which began the file.
+    pub config_digest: Option<String>,
 }
 
 impl Warcinfo {
@@ -66,6 +68,7 @@ impl Warcinfo {
             ("http-header-from", self.from.as_deref()),
             ("robots", Some(&self.robots)),
             ("isPartOf", self.is_part_of.as_deref()),
+            ("config-digest", self.config_digest.as_deref()),
             ("format", Some("WARC File Format 1.1")),
             ("conformsTo", Some(CONFORMS_TO)),
         ];
@@ -94,8 +97,8 @@ pub struct Encoded {
 }
 
 impl Encoded {
-    /// The labelled digest of the body; of an empty one where the server said that
-    /// nothing was modified.
+    /// The labelled digest of the payload: of the body, or of the archived payload that a revisit
+    /// refers to; of an empty body where the server said that nothing was modified.
     #[must_use]
     pub fn digest(&self) -> &str {
         &self.digest
@@ -146,12 +149,16 @@ impl Encoder {
     #[must_use]
     pub fn encode(&mut self, capture: &Capture<'_>, ids: &RecordIds) -> Encoded {
         let capture = &sound(*capture);
-        let digest = self.format.digest.of(&[capture.body]);
+        let received = self.format.digest.of(&[capture.body]);
+        let digest = match capture.revisit {
+            Some(Revisit::IdenticalContent { payload_digest, .. }) => payload_digest.to_owned(),
+            _ => received.clone(),
+        };
         let mut members = Vec::with_capacity(2048 + capture.body.len() / 3);
         self.response(capture, ids, &digest, &mut members);
         let response = 0..members.len();
         self.request(capture, ids, &mut members);
-        self.metadata(capture, ids, &mut members);
+        self.metadata(capture, ids, &received, &mut members);
         Encoded {
             members,
             response,
@@ -188,7 +195,12 @@ impl Encoder {
         out: &mut Vec<u8>,
     ) {
         self.block.clear();
-        response_head(capture, &mut self.block);
+        let is_without_head = capture
+            .revisit
+            .is_some_and(|revisit| revisit.is_without_head());
+        if !is_without_head {
+            response_head(capture, &mut self.block);
+        }
         let kind = match capture.revisit {
             Some(_) => "revisit",
             None => "response",
@@ -220,7 +232,13 @@ impl Encoder {
         self.end(&[], out);
     }
 
-    fn metadata(&mut self, capture: &Capture<'_>, ids: &RecordIds, out: &mut Vec<u8>) {
+    fn metadata(
+        &mut self,
+        capture: &Capture<'_>,
+        ids: &RecordIds,
+        digest: &str,
+        out: &mut Vec<u8>,
+    ) {
         self.block.clear();
         let about = &capture.about;
         let number = |number: Option<u32>| number.map(|number| number.to_string());
@@ -239,11 +257,38 @@ impl Encoder {
         for (name, value) in about.more {
             push_field(name, value.as_bytes(), &mut self.block);
         }
+        if capture
+            .revisit
+            .is_some_and(|revisit| revisit.is_without_head())
+        {
+            self.head_as_fields(capture);
+        }
+        if let Some(Revisit::IdenticalContent { .. }) = capture.revisit {
+            let compared = "without its content coding";
+            push_field("http-payload-digest", digest.as_bytes(), &mut self.block);
+            push_field("compared", compared.as_bytes(), &mut self.block);
+        }
         self.begin("metadata", ids.metadata, capture.started);
         self.field("WARC-Target-URI", capture.url.as_str());
         self.field("WARC-Concurrent-To", &urn(ids.response));
         self.field("Content-Type", FIELDS);
         self.end(&[], out);
+    }
+
+    /// The head of an answer whose revisit record has an empty block. With that of a 304 in the
+    /// block pywb answers with an empty 304; with an empty block (WARC 1.1 section 6.7.3 allows
+    /// one) it answers with the head and the payload that are referred to.
+    fn head_as_fields(&mut self, capture: &Capture<'_>) {
+        self.head.clear();
+        response_head(capture, &mut self.head);
+        let mut name = "http-status-line";
+        for line in self.head.split(|&byte| byte == b'\n') {
+            let line = line.trim_ascii_end();
+            if !line.is_empty() {
+                push_field(name, line, &mut self.block);
+            }
+            name = "http-header";
+        }
     }
 
     fn begin(&mut self, kind: &str, id: Uuid, date: Timestamp) {
@@ -270,13 +315,15 @@ impl Encoder {
 
     fn revisit(&mut self, revisit: Option<Revisit<'_>>) {
         let (profile, original) = match revisit {
-            Some(Revisit::IdenticalPayload(original)) => ("identical-payload-digest", original),
+            Some(
+                Revisit::IdenticalPayload(original) | Revisit::IdenticalContent { original, .. },
+            ) => ("identical-payload-digest", original),
             Some(Revisit::NotModified(original)) => ("server-not-modified", original),
             None => return,
         };
         self.field("WARC-Profile", &format!("{PROFILE}{profile}"));
         self.refers_to(&original);
-        if let Some(Revisit::IdenticalPayload(_)) = revisit {
+        if !matches!(revisit, Some(Revisit::NotModified(_))) {
             // WARC 1.1 section 6.7.2: the payload that is left out is a truncation.
             self.field("WARC-Truncated", "length");
         }

@@ -72,6 +72,7 @@ fn archive(dir: &Path, digest: DigestAlgorithm, max_file_octets: u64) -> Vec<Pat
             from: Some("a@example.org".into()),
             robots: "RFC 9309, obeyed".into(),
             is_part_of: Some("test".into()),
+            config_digest: Some("sha256:x".into()),
         },
     };
     let mut archive = Archive::open(dir, options, &BTreeMap::new()).unwrap();

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use crawl_archive::{Archive, ArchiveOptions, LogFile, RowFile, Warcinfo};
+use crawl_archive::{Archive, ArchiveOptions, DigestAlgorithm, LogFile, RowFile, Warcinfo};
 use crawl_frontier::{FjallFrontier, Frontier, FrontierError, KnownState, OpenError, Options};
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, canonicalize};
@@ -256,6 +256,7 @@ fn archive_options(config: &Config) -> ArchiveOptions {
             user_agent: config.user_agent.clone(),
             from: config.fetch.from.clone(),
             robots: format!("obeyed, read as {}", config.profile),
+            config_digest: Some(DigestAlgorithm::Sha256.of(&[config.config_text.as_bytes()])),
             ..Warcinfo::default()
         },
         ..ArchiveOptions::default()

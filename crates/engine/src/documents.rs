@@ -42,6 +42,9 @@ pub(crate) struct Content {
     /// What the page says of all its links.
     pub(crate) bar: Option<Exclusion>,
     pub(crate) error: Option<String>,
+    /// The labelled digest of the body without its content coding; nothing where it has none, or
+    /// where that can't be undone.
+    pub(crate) decoded_digest: Option<String>,
     pub(crate) links: Vec<Admission>,
     pub(crate) link_rows: Vec<LinkRow>,
     pub(crate) unusable: HashMap<&'static str, u64>,

@@ -273,6 +273,8 @@ pub struct PageItem {
     /// The memory of a long body, held until its records are written.
     #[expect(dead_code, reason = "held for its drop alone")]
     pub(crate) room: Room,
+    /// The labelled digest of its body without its content coding, where it has one.
+    pub(crate) decoded_digest: Option<String>,
     /// Records for the archive, encoded from the exchange.
     pub capture: Option<Encoded>,
     /// The charset that the page was read as.

@@ -53,9 +53,16 @@ impl Keeper {
                 .map(Revisit::NotModified),
             (None, Some(known)) if exchange.status == known.status && !withheld => {
                 let found = digest.insert(self.digest.of(&[&exchange.body]));
-                let same = (*found == known.digest).then_some(known);
-                same.and_then(|known| self.original(&exchange, known))
-                    .map(Revisit::IdenticalPayload)
+                let content = item.decoded_digest.as_ref().unwrap_or(found);
+                let same = known.has_content(found, content).then_some(known);
+                let original = same.and_then(|known| self.original(&exchange, known));
+                original.map(|original| match *found == known.digest {
+                    true => Revisit::IdenticalPayload(original),
+                    false => Revisit::IdenticalContent {
+                        original,
+                        payload_digest: &known.digest,
+                    },
+                })
             }
             _ => None,
         };
@@ -76,7 +83,14 @@ impl Keeper {
         let is_archived = item.capture.is_some() && revisit.is_none() && !withheld;
         let error = item.row.error.as_deref();
         if !is_no_page(&exchange, error) {
-            item.found = self.found(&exchange, &digest, is_enough(&item), is_archived);
+            let decoded_digest = item.decoded_digest.take();
+            item.found = match self.found(&exchange, &digest, is_enough(&item), is_archived) {
+                Found::Page(page) => Found::Page(KnownPage {
+                    decoded_digest,
+                    ..page
+                }),
+                found => found,
+            };
         }
         item.row.digest = Some(digest);
         item

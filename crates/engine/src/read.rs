@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use crawl_archive::Timestamp;
 use crawl_archive::rows::PageRow;
+use crawl_archive::{DigestAlgorithm, Timestamp};
 use crawl_extractor::{Document, Limits, Meta, may_be_read, read_html, what_is};
 use crawl_fetcher::robots::Compiled;
 use crawl_fetcher::{
-    DecodeEnd, DecodeLimits, Exchange, Failure, Limit, Obstacle, Room, Truncation, decode, obstacle,
+    DecodeEnd, DecodeLimits, Decoded, Exchange, Failure, Limit, Obstacle, Room, Truncation, decode,
+    obstacle,
 };
 use crawl_frontier::{Lease, Outcome, UrlKind};
 use crawl_index::Entry;
@@ -19,6 +20,7 @@ use crawl_policy::usage::{Ledger, Purpose};
 use crawl_policy::{PageDirectives, ProductToken, Profile};
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
+use http::header::CONTENT_ENCODING;
 
 use crate::config::Config;
 use crate::documents::Content;
@@ -132,6 +134,7 @@ impl Reader {
                 status: exchange.status,
             },
             row,
+            decoded_digest: content.decoded_digest,
             capture: None,
             charset: content.charset,
             entry,
@@ -233,6 +236,7 @@ impl Reader {
             _ => {}
         }
         if is_page {
+            content.decoded_digest = self.decoded_digest(exchange, decoded.as_ref());
             content.error = decoded.and_then(|decoded| decode_error(&decoded.end));
             let bar = content.bar.take();
             let said = || self.directives(exchange, &[]).nofollow.map(page_refusal);
@@ -241,6 +245,18 @@ impl Reader {
         let in_place = in_place.map(|found| found.name().to_owned());
         content.error = content.error.or(in_place);
         links.finish(content)
+    }
+
+    /// The digest of a body without its codings, which servers may write otherwise each time: a
+    /// gzip head holds a time, and some put random bytes into it.
+    fn decoded_digest(&self, exchange: &Exchange, decoded: Option<&Decoded>) -> Option<String> {
+        if !exchange.headers.contains_key(CONTENT_ENCODING) {
+            return None;
+        }
+        let image = || decode(&exchange.headers, &exchange.body, &self.decode);
+        let decoded = decoded.map_or_else(|| Cow::Owned(image()), Cow::Borrowed);
+        let is_whole = decoded.end == DecodeEnd::Whole;
+        is_whole.then(|| DigestAlgorithm::default().of(&[&decoded.bytes]))
     }
 
     /// What is said about the use of what came, by the site, the headers and the page.
@@ -398,6 +414,7 @@ impl PageItem {
             came: Came::Nothing,
             exchange: None,
             room: Room::default(),
+            decoded_digest: None,
             capture: None,
             charset: None,
             entry: None,

@@ -160,6 +160,9 @@ pub(crate) struct KnownPage {
     /// Of the payload; of the target for a redirect.
     #[serde(rename = "d")]
     pub(crate) digest: String,
+    /// Of the payload without its content coding, where it had one.
+    #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) decoded_digest: Option<String>,
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
     pub(crate) etag: Option<String>,
     #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
@@ -178,11 +181,27 @@ impl KnownPage {
         self.etag.is_some() || self.last_modified.is_some()
     }
 
+    /// Whether both are the same page. The same content may come in another coding, or in other
+    /// bytes of the same coding.
+    pub(crate) fn is_same(&self, other: &KnownPage) -> bool {
+        self.status == other.status && self.has_content(&other.digest, other.content_digest())
+    }
+
+    /// Whether the page has this payload, or this content without its coding.
+    pub(crate) fn has_content(&self, digest: &str, content_digest: &str) -> bool {
+        self.digest == digest || self.content_digest() == content_digest
+    }
+
+    fn content_digest(&self) -> &str {
+        self.decoded_digest.as_ref().unwrap_or(&self.digest)
+    }
+
     pub(crate) fn new(status: u16, digest: String, validators: Validators) -> KnownPage {
         let short = |text: &String| text.len() <= VALIDATOR_OCTETS_MAX;
         KnownPage {
             status,
             digest,
+            decoded_digest: None,
             etag: validators.etag.filter(short),
             last_modified: validators.last_modified.filter(short),
             archived: None,
@@ -272,11 +291,7 @@ impl Visits {
         match (found, before) {
             (Found::Same, _) => Some(Change::Same),
             (Found::Page(_), None) => Some(Change::New),
-            (Found::Page(page), Some(before))
-                if (page.status, &page.digest) == (before.status, &before.digest) =>
-            {
-                Some(Change::Same)
-            }
+            (Found::Page(page), Some(before)) if page.is_same(before) => Some(Change::Same),
             (Found::Page(_), Some(_)) => Some(Change::Changed),
             (Found::Nothing, Some(_)) => Some(Change::Gone),
             (Found::Nothing, None) | (Found::Unknown | Found::Deadly | Found::Excluded(_), _) => {
@@ -315,14 +330,19 @@ impl Visits {
         let mut excluded = None;
         let page = match found {
             Found::Same | Found::Unknown | Found::Deadly => before,
-            // What is archived stays the original of what is as it was.
-            Found::Page(page) => Some(KnownPage {
-                archived: before
-                    .filter(|_| change == Some(Change::Same))
-                    .and_then(|before| before.archived)
-                    .or(page.archived),
-                ..page
-            }),
+            // What is archived stays the original of what is as it was, and its digests those of
+            // the original.
+            Found::Page(page) => {
+                let same = before.filter(|_| change == Some(Change::Same));
+                match same.filter(|before| before.archived.is_some()) {
+                    Some(original) => Some(KnownPage {
+                        etag: page.etag,
+                        last_modified: page.last_modified,
+                        ..original
+                    }),
+                    None => Some(page),
+                }
+            }
             Found::Nothing => None,
             Found::Excluded(exclusion) => {
                 excluded = Some(reason_and_rule(&exclusion));

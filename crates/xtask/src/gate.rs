@@ -183,6 +183,10 @@ fn test_with_servers(workspace: &Workspace) -> Result<()> {
         "test --workspace --lib --bins --tests --locked -- --ignored",
     );
     command.env("CRAWL_PYTHON_BIN", workspace.python_bin());
+    command.env(
+        "CRAWL_PYWB_PYTHON",
+        workspace.target.join("pywb/bin/python"),
+    );
     command.envs(debian::environment(workspace)?);
     workspace::run(&mut command)
 }

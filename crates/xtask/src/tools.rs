@@ -7,12 +7,18 @@ use anyhow::{Context, Result};
 use crate::debian;
 use crate::workspace::{Workspace, run, says};
 
-/// Makes `target/venv` hold what `requirements.txt` says.
+/// Makes `target/venv` and `target/pywb` hold what their lists say. pywb needs an older client of
+/// redis and a brotli, so it has an environment of its own.
 pub(crate) fn python(workspace: &Workspace) -> Result<()> {
-    let requirements = workspace.root.join("crates/xtask/requirements.txt");
+    environment(workspace, "venv", "requirements.txt")?;
+    environment(workspace, "pywb", "requirements-pywb.txt")
+}
+
+fn environment(workspace: &Workspace, name: &str, list: &str) -> Result<()> {
+    let requirements = workspace.root.join("crates/xtask").join(list);
     let wanted = std::fs::read_to_string(&requirements)
         .with_context(|| format!("cannot read {}", requirements.display()))?;
-    let venv = workspace.target.join("venv");
+    let venv = workspace.target.join(name);
     let stamp = venv.join("requirements.txt");
     if says(&stamp, &wanted) {
         eprintln!("in place: {}", venv.display());

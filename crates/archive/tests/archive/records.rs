@@ -2,12 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
+use std::path::Path;
 
+use crawl_archive::rows::WarcPlace;
 use crawl_archive::{
     Archive, ArchiveOptions, DigestAlgorithm, Encoder, Format, Protocol, ReadError, Record,
-    Revisit, Truncated, WarcReader, Warcinfo, read_record,
+    Revisit, Truncated, WarcReader, Warcinfo, archive_file, read_place, read_record,
 };
 use expect_test::{Expect, expect};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use crate::sample::Sample;
 
@@ -25,6 +30,7 @@ fn records(sample: &Sample, format: Format) -> Vec<Record> {
             from: None,
             robots: "RFC 9309, obeyed".into(),
             is_part_of: None,
+            config_digest: Some("sha256:x".into()),
         },
         ..ArchiveOptions::default()
     };
@@ -79,22 +85,23 @@ fn warc11_6_2_warcinfo_introduces_the_file() {
         &Sample::page(1),
         0,
         expect![[r#"
-        WARC-Type: warcinfo
-        WARC-Record-ID: <urn:uuid:02c36fe7-0db3-55ec-bd37-9a08754f31c8>
-        WARC-Date: 2026-11-21T00:00:00.123456Z
-        WARC-Filename: crawl-www.example.org-20261121000000-00000.warc.gz
-        Content-Type: application/warc-fields
-        WARC-Block-Digest: sha1:HZWUFMZFKH6OACBPAMXZ5ZN5DBDWGS32
-        Content-Length: 281
+            WARC-Type: warcinfo
+            WARC-Record-ID: <urn:uuid:02c36fe7-0db3-55ec-bd37-9a08754f31c8>
+            WARC-Date: 2026-11-21T00:00:00.123456Z
+            WARC-Filename: crawl-www.example.org-20261121000000-00000.warc.gz
+            Content-Type: application/warc-fields
+            WARC-Block-Digest: sha1:KND42COVVYI3EQ6QPMTCCUEYQDJ645HZ
+            Content-Length: 306
 
-        software: crawl/0.1.0
-        operator: mailto:a@example.org
-        hostname: machine
-        http-header-user-agent: crawl/0.1 (+mailto:a@example.org)
-        robots: RFC 9309, obeyed
-        format: WARC File Format 1.1
-        conformsTo: http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/
-    "#]],
+            software: crawl/0.1.0
+            operator: mailto:a@example.org
+            hostname: machine
+            http-header-user-agent: crawl/0.1 (+mailto:a@example.org)
+            robots: RFC 9309, obeyed
+            config-digest: sha256:x
+            format: WARC File Format 1.1
+            conformsTo: http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/
+        "#]],
     );
 }
 
@@ -210,6 +217,7 @@ fn warc11_6_7_3_server_not_modified() {
         s.status = 304;
         s.revisit = Some(Revisit::NotModified);
     });
+    // pywb answers with the head in such a record, an empty 304.
     check(
         &sample,
         1,
@@ -225,12 +233,32 @@ fn warc11_6_7_3_server_not_modified() {
             WARC-Refers-To-Target-URI: http://www.example.org/original
             WARC-Refers-To-Date: 2026-11-19T23:59:59.123456Z
             Content-Type: application/http;msgtype=response
-            WARC-Block-Digest: sha1:VMJ5UHOPCP4YSLBZWG6JCVYI5N3LWAJY
-            Content-Length: 40
+            WARC-Block-Digest: sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ
+            Content-Length: 0
 
-            HTTP/1.1 304 Not Modified
-            etag: \"x\"
+        "#]],
+    );
+    check(
+        &sample,
+        3,
+        expect![[r#"
+            WARC-Type: metadata
+            WARC-Record-ID: <urn:uuid:00000000-0000-0001-8000-000000000003>
+            WARC-Date: 2026-11-21T00:00:00.123456Z
+            WARC-Target-URI: http://e.example/
+            WARC-Concurrent-To: <urn:uuid:00000000-0000-0001-8000-000000000001>
+            Content-Type: application/warc-fields
+            WARC-Block-Digest: sha1:3LKVL3QGVJD2AM7WWNGL2O3QF6YYTFGE
+            Content-Length: 171
 
+            via: http://www.example.org/
+            depth: 2
+            redirects: 0
+            fetchTimeMs: 42
+            charset: UTF-8
+            purpose: page
+            http-status-line: HTTP/1.1 304 Not Modified
+            http-header: etag: \"x\"
         "#]],
     );
 }
@@ -454,6 +482,76 @@ fn ours_the_same_captures_give_the_same_octets() {
         assert_eq!(
             sample.encode(&mut used),
             sample.encode(&mut Encoder::default())
+        );
+    }
+}
+
+#[test]
+fn ours_a_record_that_is_too_long_is_named_and_passed_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut archive =
+        Archive::open(dir.path(), ArchiveOptions::default(), &BTreeMap::new()).unwrap();
+    // What its row says is less by far than what it unpacks to, and no more is unpacked.
+    let long = Sample::new(1, "http://e.example/", &[], &[b' '; 3 << 20]);
+    let long = archive
+        .append(&long.encode(&mut Encoder::default()))
+        .unwrap();
+    let next = archive
+        .append(&Sample::page(2).encode(&mut Encoder::default()))
+        .unwrap();
+    let read = |offset, bytes| {
+        let file = long.file.clone();
+        read_place(dir.path(), &WarcPlace { file, offset }, bytes)
+    };
+    assert_eq!(
+        read(long.offset, 3 << 20).unwrap().block.len(),
+        (3 << 20) + 44
+    );
+    match read(long.offset, 1 << 20) {
+        Err(ReadError::TooLong { bytes, max, .. }) => {
+            assert_eq!((bytes, max), ((3 << 20) + 44, 2 << 20));
+        }
+        found => panic!("{found:?}"),
+    }
+    assert_eq!(read(next.offset, 1 << 20).unwrap().kind(), "response");
+
+    // A head of its own that does not end is not read to its end.
+    let path = dir.path().join("archive").join(&long.file);
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(b"WARC/1.1\r\nContent-Length: 1\r\nX: ")
+        .unwrap();
+    gzip.write_all(&[b'x'; 3 << 20]).unwrap();
+    fs::write(&path, gzip.finish().unwrap()).unwrap();
+    let why = read_record(&path, 0).unwrap_err().to_string();
+    assert!(why.ends_with("its fields do not end"), "{why}");
+}
+
+#[test]
+fn ours_a_name_in_a_row_leads_nowhere_else() {
+    let dir = Path::new("dir");
+    let good = archive_file(dir, "crawl-e-00000.warc.gz").unwrap();
+    assert_eq!(good, dir.join("archive/crawl-e-00000.warc.gz"));
+    let bad = [
+        "",
+        ".",
+        "..",
+        "../x",
+        "/etc/passwd",
+        "a/b",
+        "a/",
+        "./a",
+        "a\\b",
+        "a\0",
+    ];
+    for name in bad {
+        let place = WarcPlace {
+            file: name.to_owned(),
+            offset: 0,
+        };
+        let found = read_place(dir, &place, 0);
+        assert!(
+            matches!(found, Err(ReadError::ForeignName { .. })),
+            "{name}: {found:?}"
         );
     }
 }

@@ -11,6 +11,7 @@ mod journal;
 mod misbehaviour;
 mod reach;
 mod recrawl;
+mod replay;
 mod restart;
 mod robots;
 mod support;
