@@ -17,7 +17,7 @@ use crate::documents::Content;
 use crate::traps::TrapRules;
 
 /// Order of requests within an origin: the /sitemap.xml that nobody named.
-pub(crate) const PRIORITY_GUESS: u8 = 63;
+const PRIORITY_GUESS: u8 = 63;
 /// Then sitemaps that were named.
 pub(crate) const PRIORITY_SITEMAP: u8 = 64;
 /// Then what they and pages name; a sitemap may move its entries by a quarter of what is before
@@ -351,6 +351,12 @@ pub(crate) fn sitemap_admission(url: CanonicalUrl, robots: &CanonicalUrl) -> Adm
         kind: UrlKind::Sitemap,
         ..Admission::link(url, 0, robots.clone())
     }
+}
+
+/// Whether nobody named the URL: /sitemap.xml is asked for as robots.txt is, and where there is no
+/// sitemap no row speaks of it.
+pub(crate) fn is_guess(lease: &Lease) -> bool {
+    lease.priority == PRIORITY_GUESS && lease.kind == UrlKind::Sitemap
 }
 
 /// The sitemap at the place where one is looked for when none is named.

@@ -10,6 +10,7 @@ use crawl_weburl::{HostKey, Origin};
 
 use crate::config::Resources;
 use crate::item::{Effect, Item, Job, Judged, PageItem, Reading};
+use crate::links::is_guess;
 use crate::origins::Standing;
 use crate::read::redirect_target;
 use crate::request_log;
@@ -17,7 +18,6 @@ use crate::ring::Ring;
 use crate::traps::Turn;
 use crate::usage;
 use crate::visits::Past;
-use crate::writer::is_guess;
 
 /// May a leased URL be asked for?
 enum Judgement {

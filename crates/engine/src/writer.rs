@@ -25,7 +25,7 @@ use crate::error::EngineError;
 use crate::item::{
     Committed, HostState, Item, Ordered, PageItem, RobotsItem, Totals, excluded_row,
 };
-use crate::links::PRIORITY_GUESS;
+use crate::links::is_guess;
 use crate::rounds::seconds;
 use crate::searchable::left_out;
 use crate::steer::{META_PARKED, Order};
@@ -335,11 +335,22 @@ impl Group<'_> {
             mut past,
             mut found,
             said,
+            is_list,
             modified,
             came,
             host,
             ..
         } = page;
+        let is_absent = is_guess(&lease)
+            && match row.status {
+                // Some servers answer with a page whatever is asked for.
+                Some(200..=299) if !is_list => {
+                    found = Found::Nothing;
+                    true
+                }
+                Some(400..=499) => true,
+                _ => false,
+            };
         let change = Visits::change(past.as_deref(), &found);
         if matches!(entry, Some(Entry::Drop { .. })) {
             ask_in_full(past.as_deref_mut(), &mut found);
@@ -351,12 +362,7 @@ impl Group<'_> {
         self.committed.leases += 1;
         self.committed.ended.push(lease.origin.clone());
         self.committed.octets += row.bytes;
-        if is_guess(&lease)
-            && change.is_none()
-            && row
-                .status
-                .is_some_and(|status| (400..500).contains(&status))
-        {
+        if is_absent && change.is_none() {
             if let Some(capture) = &capture {
                 self.keep(capture)?;
             }
@@ -546,12 +552,6 @@ impl Group<'_> {
             ..self.committed
         })
     }
-}
-
-/// Whether nobody named the URL: /sitemap.xml is asked for as robots.txt is, and where it is
-/// not there no row speaks of it.
-pub(crate) fn is_guess(lease: &Lease) -> bool {
-    lease.priority == PRIORITY_GUESS && lease.kind == UrlKind::Sitemap
 }
 
 /// The row of a URL that is settled as it is met: one out of scope.

@@ -83,6 +83,44 @@ fn with_parts() -> TestWeb {
 }
 
 #[test]
+fn a_guessed_sitemap_that_is_a_page_is_none() {
+    let web = bare(1).start();
+    web.script(
+        0,
+        "/",
+        Answer::html("<title>a page</title><a href=/p>p</a>"),
+    );
+    web.script(0, "/p", Answer::html("<title>another</title>"));
+    // A server that answers whatever it is asked for.
+    let any = "<title>Welcome</title><a href=/of-the-welcome>x</a>";
+    web.script(0, "/sitemap.xml", Answer::html(any));
+    let mut crawl = Crawl::of(&web);
+    crawl.config.index = true;
+    check(&web, &crawl, &[(0, "/"), (0, "/p")]);
+    let asked = crawl.requests();
+    assert!(
+        asked
+            .iter()
+            .any(|row| row.purpose == "sitemap" && row.status == Some(200))
+    );
+    // What was answered is kept.
+    assert!(crawl.archive_holds("Welcome"));
+    crawl.config.recrawl = true;
+    assert_eq!(crawl.run().unwrap().indexed.unwrap().pages, Some(2));
+    assert!(crawl.pages().iter().all(|row| !row.url.ends_with(".xml")));
+    // Once it is one, it is read and has its row; where it goes, that is told.
+    let urls = "<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'><url><loc>/q</loc></url></urlset>";
+    web.script(0, "/sitemap.xml", xml("application/xml", urls));
+    crawl.run().unwrap();
+    web.script(0, "/sitemap.xml", Answer::html(any));
+    crawl.run().unwrap();
+    let rows = crawl.pages();
+    let told = rows.iter().filter(|row| row.url.ends_with(".xml"));
+    let told: Vec<_> = told.map(|row| row.change.as_deref()).collect();
+    assert_eq!(told, [Some("new"), Some("gone")]);
+}
+
+#[test]
 fn parts_of_pages_are_fetched_where_asked_for() {
     let web = with_parts();
     let mut crawl = Crawl::of(&web);
