@@ -15,11 +15,12 @@ pub struct PageRow {
     pub fetched_at: Timestamp,
     /// How long the exchange took, in milliseconds.
     pub ms: u64,
-    /// Octets of the body as received, before its content coding is undone.
+    /// Bytes of the body as received, before its content coding is undone.
     pub bytes: u64,
     /// The `Content-Type` of the answer.
     pub content_type: Option<String>,
-    /// The labelled digest of the payload, as in the archive.
+    /// The labelled digest of the payload that the archive has for this answer. One that is the
+    /// same but for its content coding has that of the answer before.
     pub digest: Option<String>,
     /// Links followed from a seed.
     pub depth: u32,
@@ -123,7 +124,7 @@ pub struct UsageStatement {
 pub struct WarcPlace {
     /// The name of the file in the folder `archive`, as the index has it.
     pub file: String,
-    /// Where the record's gzip member begins, in octets.
+    /// Where the record's gzip member begins, in bytes.
     pub offset: u64,
 }
 
@@ -132,7 +133,7 @@ pub struct WarcPlace {
 pub struct RequestRow {
     /// What was asked for.
     pub url: String,
-    /// The host key that the gap is kept for.
+    /// The host key that the gap is kept for: without a port, but on loopback.
     pub host: String,
     /// Who was asked.
     pub address: Option<String>,
@@ -198,12 +199,12 @@ mod tests {
     use std::fmt::Debug;
 
     use expect_test::{Expect, expect};
-    use serde::Serialize;
-    use serde::de::DeserializeOwned;
+    use serde::de::{DeserializeOwned, Visitor};
+    use serde::{Deserializer, Serialize};
 
     use super::{
-        ExcludedRow, LinkRow, PageRow, RequestRow, RobotsVerdict, UsageLedger, UsageStatement,
-        WarcPlace,
+        DelayRow, ExcludedRow, LinkRow, PageRow, RequestRow, RobotsVerdict, UsageLedger,
+        UsageStatement, WarcPlace,
     };
     use crate::Timestamp;
 
@@ -211,6 +212,66 @@ mod tests {
         let json = serde_json::to_string(row).unwrap();
         assert_eq!(&serde_json::from_str::<T>(&json).unwrap(), row);
         expect.assert_eq(&json);
+    }
+
+    /// The columns of a table in the documentation, in their order.
+    fn documented(file: &str) -> Vec<String> {
+        let docs = include_str!("../../../docs/rows.md");
+        let (_, section) = docs.split_once(&format!("\n## {file}\n")).unwrap();
+        let section = section.split("\n## ").next().unwrap();
+        let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
+        rows.map(|row| {
+            let cells: Vec<_> = row.split(" | ").collect();
+            assert!(
+                cells.len() == 3 && cells.iter().all(|cell| !cell.is_empty()),
+                "{row}"
+            );
+            cells[0].trim_end_matches('`').to_owned()
+        })
+        .collect()
+    }
+
+    #[test]
+    fn ours_every_column_is_documented_with_its_unit() {
+        let check = |file: &str, columns: &'static [&'static str]| {
+            assert_eq!(documented(file), columns, "{file}");
+        };
+        check("pages.jsonl", columns::<PageRow>());
+        check("requests.jsonl", columns::<RequestRow>());
+        check("excluded.jsonl", columns::<ExcludedRow>());
+        check("links.jsonl", columns::<LinkRow>());
+        check("state/delays.jsonl", columns::<DelayRow>());
+    }
+
+    /// The fields that a struct asks a reader for.
+    fn columns<T: DeserializeOwned>() -> &'static [&'static str] {
+        struct Fields<'a>(&'a mut &'static [&'static str]);
+        impl<'de> Deserializer<'de> for Fields<'_> {
+            type Error = serde::de::value::Error;
+
+            fn deserialize_struct<V: Visitor<'de>>(
+                self,
+                _: &'static str,
+                fields: &'static [&'static str],
+                _: V,
+            ) -> Result<V::Value, Self::Error> {
+                *self.0 = fields;
+                Err(serde::de::Error::custom("enough"))
+            }
+
+            fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Self::Error> {
+                Err(serde::de::Error::custom("no struct"))
+            }
+
+            serde::forward_to_deserialize_any! {
+                bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf option
+                unit unit_struct newtype_struct seq tuple tuple_struct map enum identifier
+                ignored_any
+            }
+        }
+        let mut found: &'static [&'static str] = &[];
+        assert!(T::deserialize(Fields(&mut found)).is_err());
+        found
     }
 
     #[test]
