@@ -9,8 +9,9 @@
 //! does I/O, reads no clock, runs no script and resolves no link: an address is handed on as
 //! it stands in the document, without the white space around it.
 //!
-//! HTML is read as a crawler without script sees it: `noscript` is markup; comments, scripts
-//! and `template` are not, and a `style` holds what its CSS loads. Names of the tokenizer
+//! HTML is read as a crawler without script sees it: `noscript` is markup; comments and scripts
+//! are not; of a `template`, which a script may show, the links are taken and nothing else; and
+//! a `style` holds what its CSS loads. Names of the tokenizer
 //! beneath never appear in the interface.
 //!
 //! ```

@@ -30,8 +30,10 @@ pub(crate) struct At {
     /// What the tag belongs to, or what the text stands in.
     pub(crate) space: Space,
     /// Whether it is shown: not the content of a `template`, nor of a script or style
-    /// within a drawing. What is not shown holds no links.
+    /// within a drawing.
     pub(crate) shown: bool,
+    /// Whether it is the content of a `template`: markup that a script may put into the page.
+    pub(crate) in_template: bool,
     /// Whether the text is that of an element without markup: `script`, `style`, `title`,
     /// `textarea`, `xmp` and such.
     pub(crate) raw: bool,

@@ -75,6 +75,24 @@ impl LinkReader {
         }
     }
 
+    /// Takes a start tag within a `template`. A script may put it into the page as it stands, so
+    /// its links lead on; one that has a hole to be filled leads nowhere yet. It shares neither
+    /// the link's text nor the form with the page around the template.
+    pub(super) fn in_template(
+        &mut self,
+        name: &LocalName,
+        attributes: Attributes<'_>,
+        at: At,
+        oddities: &mut Vec<Oddity>,
+    ) {
+        if attributes.pairs().any(|(_, value)| has_hole(value)) {
+            return;
+        }
+        let around = (self.anchor.take(), self.form.take());
+        self.start(name, attributes, at, oddities);
+        (self.anchor, self.form) = around;
+    }
+
     /// Takes an end tag that is shown.
     pub(super) fn end(&mut self, name: &LocalName, oddities: &mut Vec<Oddity>, line: u64) {
         match *name {
@@ -395,4 +413,11 @@ impl LinkReader {
             }
         }
     }
+}
+
+/// Whether a value waits to be filled in, in the words of the usual template languages.
+fn has_hole(value: &str) -> bool {
+    ["{{", "{%", "${", "<%", "[["]
+        .iter()
+        .any(|hole| value.contains(hole))
 }

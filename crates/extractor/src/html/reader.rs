@@ -160,6 +160,10 @@ impl Consumer for PageReader {
         if at.raw {
             self.text_of = TextOf::Raw;
         }
+        if at.in_template {
+            let oddities = &mut self.page.oddities;
+            return self.links.in_template(&tag.name, attributes, at, oddities);
+        }
         if !at.shown {
             return;
         }

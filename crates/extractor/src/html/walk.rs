@@ -39,6 +39,7 @@ impl<C: Consumer> Walk<C> {
                 line: 1,
                 space: Space::Html,
                 shown: true,
+                in_template: false,
                 raw: false,
             },
         }
@@ -60,7 +61,8 @@ impl<C: Consumer> Walk<C> {
         let was_shown = self.foreign.is_shown();
         let space = self.foreign.start(tag);
         // A tag of HTML is never within a script or style of a drawing: it ended that.
-        let shown = self.inert == 0 && (was_shown || space == Space::Html);
+        let is_markup = was_shown || space == Space::Html;
+        let in_template = is_markup && self.inert > 0;
         let mode = match space {
             Space::Html => mode_behind(&tag.name),
             Space::Svg | Space::Math => Mode::Markup,
@@ -68,7 +70,8 @@ impl<C: Consumer> Walk<C> {
         let at = At {
             line,
             space,
-            shown,
+            shown: is_markup && !in_template,
+            in_template,
             raw: mode != Mode::Markup,
         };
         self.consumer.start(tag, at);
@@ -88,6 +91,7 @@ impl<C: Consumer> Walk<C> {
             line,
             space,
             shown: self.inert == 0 && self.foreign.is_shown(),
+            in_template: self.inert > 0,
             raw: false,
         };
         self.consumer.end(tag, at);
@@ -98,6 +102,7 @@ impl<C: Consumer> Walk<C> {
         self.text_at = At {
             space: self.foreign.space(),
             shown: self.inert == 0 && self.foreign.is_shown(),
+            in_template: self.inert > 0,
             ..behind
         };
     }

@@ -43,6 +43,7 @@ fn html_13_2_5_markup_that_is_none_holds_no_links() {
            <!doctype "<a href=15>"><?php <a href=16 ?></ <a href=17>
            <![CDATA[ <a href=18> ]]><a href=last></a><plaintext><a href=19>"#,
         &expect![[r#"
+            a Page "10"
             a Page "last"
         "#]],
     );
@@ -59,14 +60,31 @@ fn ours_noscript_is_markup_since_no_script_runs() {
 }
 
 #[test]
-fn ours_a_shadow_root_is_shown_and_other_templates_are_not() {
+fn ours_a_shadow_root_is_shown_and_of_other_templates_the_links_are_taken() {
     check(
-        "<template shadowrootmode=open><a href=1></a><template><a href=2></template></template>
+        "<template shadowrootmode=open><a href=1>one</a><template><a href=2>two</template></template>
          <template><template shadowrootmode=open><a href=3></template><a href=4></template>
          <a href=5>",
         &expect![[r#"
-            a Page "1"
+            a Page "1" "one"
+            a Page "2"
+            a Page "3"
+            a Page "4"
             a Page "5"
+        "#]],
+    );
+}
+
+#[test]
+fn ours_a_template_is_apart_from_the_page_around_it() {
+    check(
+        "<a href=1>one<template><a href=2>two</a><a href='/{{slug}}'></a><a href='${url}'></a>
+         <base href=no><title>no</title></template> more</a><template><svg><style><a href=no>
+         </style></svg><a href=3></template>",
+        &expect![[r#"
+            a Page "1" "one more"
+            a Page "2"
+            a Page "3"
         "#]],
     );
 }

@@ -157,11 +157,12 @@ fn ours_frames_and_their_descriptions() {
 #[test]
 fn html_13_2_what_no_browser_sees_holds_no_links() {
     check(
-        "<template><img src=no><style>@import 'no'</style><form action=no><p style='a:url(no)'></template>
+        "<template><img src=0><style>@import 'no'</style></template>
          <!-- <img src=no> --><script>'<img src=no>'</script><noscript><img src=1></noscript>
          <textarea><img src=no></textarea><noframes><img src=no></noframes><svg><style><image href=no /></style>
          <script><use href=no /></script></svg><style media=print>a{b:url(2)}</style><xmp><img src=no></xmp>",
         &expect![[r#"
+            img src Resource 0
             img src Resource 1
             style url Resource 2
         "#]],

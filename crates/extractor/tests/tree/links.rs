@@ -57,7 +57,16 @@ pub(crate) fn of_tree(html: &str) -> BTreeSet<Found> {
     let mut left: Vec<(Handle, Option<bool>)> = vec![(dom.document.clone(), None)];
     while let Some((node, form)) = left.pop() {
         let mut form = form;
-        if let NodeData::Element { name, attrs, .. } = &node.data {
+        if let NodeData::Element {
+            name,
+            attrs,
+            template_contents,
+            ..
+        } = &node.data
+        {
+            // A script may show them, in a form or in none.
+            let template = template_contents.borrow();
+            left.extend(template.iter().map(|template| (template.clone(), None)));
             let element = Element {
                 space: &name.ns,
                 name: &name.local,
