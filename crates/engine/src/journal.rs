@@ -9,10 +9,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
-use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crawl_archive::open_regular;
 use crawl_weburl::{CanonicalUrl, MAX_URL_OCTETS, canonicalize};
 
 /// Deaths with a URL being read, after which it is read last and with no other.
@@ -28,6 +29,10 @@ const LINE_OCTETS: usize = MAX_URL_OCTETS + 16;
 
 /// What the first line begins with; the number of readers follows.
 const HEAD: &str = "reading 1 ";
+
+/// What is read of the file: a line for each of more readers than a machine has processors, and for
+/// each suspect. Bytes.
+const MAX_JOURNAL_BYTES: u64 = 4096 * LINE_OCTETS as u64;
 
 const NAME: &str = "reading";
 const NAME_NEW: &str = "reading.new";
@@ -50,6 +55,14 @@ pub(crate) fn treatment(deaths: u32) -> Treatment {
         DEATHS_UNTIL_ALONE => Treatment::LastAndAlone,
         _ => Treatment::GiveUp,
     }
+}
+
+fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular(path)?
+        .take(MAX_JOURNAL_BYTES)
+        .read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Deaths by URL.
@@ -108,7 +121,7 @@ impl Journal {
         mut is_pending: impl FnMut(&CanonicalUrl) -> bool,
     ) -> io::Result<Journal> {
         let path = state.join(NAME);
-        let octets = match fs::read(&path) {
+        let octets = match read_bounded(&path) {
             Ok(octets) => octets,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(error),

@@ -1,7 +1,7 @@
 //! Which fields the index has, and in which format it lies on disk.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -104,13 +104,18 @@ pub(crate) fn schema() -> (Schema, Fields) {
     (schema.build(), fields)
 }
 
+/// What is read of the file that names the format. Bytes.
+const MAX_FORMAT_BYTES: u64 = 4096;
+
 /// Whether `dir` holds an index of this format.
 ///
 /// # Errors
 /// [`IndexError::Missing`], [`IndexError::OtherFormat`], or the disk.
 pub(crate) fn check_format(dir: &Path) -> Result<(), IndexError> {
     let path = dir.join(FORMAT_FILE);
-    let text = match fs::read_to_string(&path) {
+    let mut text = String::new();
+    let read = |file: fs::File| file.take(MAX_FORMAT_BYTES).read_to_string(&mut text);
+    let text = match fs::File::open(&path).and_then(read).map(|_| text) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(IndexError::Missing {

@@ -50,6 +50,8 @@ pub struct Explanation {
     pub via: Option<String>,
     /// Whether the stored state could be read.
     pub state_read: StateRead,
+    /// Lines of row files that may speak of it and could not be read.
+    pub unreadable_lines: u64,
 }
 
 /// Whether the stored state could be read; without it the rows speak alone.
@@ -85,18 +87,17 @@ pub fn explain(dir: &Path, url: &CanonicalUrl) -> Result<Explanation, RecordsErr
     let needle = serde_json::to_vec(url.as_str()).unwrap_or_default();
     let mut rows = pages(dir)?;
     while let Some(row) = rows.next_with(&needle) {
-        // A row that mentions the URL otherwise, or is no row, is not about it.
-        if let Some(row) = row.ok().filter(|row| row.url == url.as_str()) {
+        // A row that mentions the URL otherwise is not about it.
+        let row = found.sound(row);
+        if let Some(row) = row.filter(|row| row.url == url.as_str()) {
             found.visits += 1;
             found.page = Some(row);
         }
     }
     let mut rows = excluded(dir)?;
     while let Some(row) = rows.next_with(&needle) {
-        found.excluded = row
-            .ok()
-            .filter(|row| row.url == url.as_str())
-            .or(found.excluded);
+        let row = found.sound(row);
+        found.excluded = row.filter(|row| row.url == url.as_str()).or(found.excluded);
     }
     found.read_requests(dir, url, &needle)?;
     match known(dir, url) {
@@ -148,7 +149,14 @@ impl Explanation {
             depth: None,
             via: None,
             state_read: StateRead::Absent,
+            unreadable_lines: 0,
         }
+    }
+
+    /// The row, or nothing where the line is none.
+    fn sound<T>(&mut self, row: Result<T, RecordsError>) -> Option<T> {
+        self.unreadable_lines += u64::from(row.is_err());
+        row.ok()
     }
 
     fn read_requests(
@@ -160,7 +168,8 @@ impl Explanation {
         let mut latest = VecDeque::with_capacity(KEPT_REQUESTS);
         let mut rows = requests(dir)?;
         while let Some(row) = rows.next_with(needle) {
-            let Some(row) = row.ok().filter(|row| row.url == url.as_str()) else {
+            let row = self.sound(row);
+            let Some(row) = row.filter(|row| row.url == url.as_str()) else {
                 continue;
             };
             self.requests_sent += 1;
@@ -313,6 +322,10 @@ impl fmt::Display for Explanation {
         if let Some(robots) = &self.robots_request {
             writeln!(f, "  last request for robots.txt: {}", request_line(robots))?;
         }
+        if self.unreadable_lines > 0 {
+            let lines = self.unreadable_lines;
+            writeln!(f, "  lines of row files that can't be read: {lines}")?;
+        }
         match &self.state_read {
             StateRead::Read => Ok(()),
             StateRead::InUse => writeln!(f, "  the crawl is running; only its rows were read"),
@@ -355,7 +368,9 @@ fn request_line(request: &RequestRow) -> String {
 )]
 mod tests {
     use std::fs;
+    use std::io::{Seek as _, SeekFrom, Write as _};
 
+    use crawl_archive::MAX_LINE_BYTES;
     use crawl_frontier::{
         Admission, Exclusion, FjallFrontier, Frontier as _, Options, Reason, Standing,
     };
@@ -400,6 +415,27 @@ mod tests {
     fn check(dir: &TempDir, url: &str, expect: Expect) {
         let url = canonicalize(None, url).unwrap();
         expect.assert_eq(&explain(dir.path(), &url).unwrap().to_string());
+    }
+
+    #[test]
+    fn ours_a_line_without_end_hides_nothing_and_is_told() {
+        let dir = crawl();
+        let path = dir.path().join("pages.jsonl");
+        let rows = fs::read(&path).unwrap();
+        // A hole of as many zeros as a power cut likes to leave.
+        let mut file = fs::File::create(&path).unwrap();
+        file.seek(SeekFrom::Start(3 * MAX_LINE_BYTES as u64))
+            .unwrap();
+        file.write_all(b"\n").unwrap();
+        file.write_all(&rows).unwrap();
+        let url = canonicalize(None, "http://e.example/").unwrap();
+        let found = explain(dir.path(), &url).unwrap();
+        assert_eq!((found.state, found.unreadable_lines), ("fetched", 1));
+        let said = found.to_string();
+        assert!(
+            said.contains("lines of row files that can't be read: 1\n"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -289,27 +289,35 @@ impl RobotsReport {
 )]
 mod tests {
     use crawl_archive::rows::RequestRow;
+    use crawl_weburl::canonicalize;
     use expect_test::{Expect, expect};
 
     use super::Hosts;
 
-    /// Each request: start, end, gap asked, wait asked.
-    fn check(per_host: u32, requests: &[(u64, u64, u64, Option<u64>)], expect: Expect) {
+    /// Start, end, gap asked, wait asked.
+    type Times = (u64, u64, u64, Option<u64>);
+
+    fn request(url: &str, host: &str, times: Times) -> RequestRow {
+        let (start, end, gap_asked, wait_asked) = times;
+        RequestRow {
+            url: url.to_owned(),
+            host: host.to_owned(),
+            address: None,
+            purpose: "page".to_owned(),
+            start,
+            end,
+            status: Some(200),
+            failure: None,
+            gap_asked,
+            why: "delay".to_owned(),
+            wait_asked,
+        }
+    }
+
+    fn check(per_host: u32, requests: &[Times], expect: Expect) {
         let mut hosts = Hosts::new(per_host);
-        for (start, end, gap_asked, wait_asked) in requests {
-            hosts.request(&RequestRow {
-                url: "http://e.example/a".to_owned(),
-                host: "e.example".to_owned(),
-                address: None,
-                purpose: "page".to_owned(),
-                start: *start,
-                end: *end,
-                status: Some(200),
-                failure: None,
-                gap_asked: *gap_asked,
-                why: "delay".to_owned(),
-                wait_asked: *wait_asked,
-            });
+        for times in requests {
+            hosts.request(&request("http://e.example/a", "e.example", *times));
         }
         let [host] = &hosts.finish()[..] else {
             panic!("one host");
@@ -320,6 +328,38 @@ mod tests {
             gaps.count, gaps.least_seen_ms, gaps.asked_then_ms, gaps.most_asked_ms, gaps.short,
             waits.count, waits.longest_asked_ms, waits.asked_ms, waits.given_ms, waits.short,
         ));
+    }
+
+    #[test]
+    fn ours_a_host_has_one_name_in_all_rows() {
+        // As docs/rows.md has it: without the port, but on loopback.
+        let check = |urls: &[&str], expected: &[&str]| {
+            let mut hosts = Hosts::new(1);
+            for url in urls {
+                hosts.excluded(url);
+                let key = canonicalize(None, url).unwrap().host_key();
+                hosts.request(&request(url, key.as_str(), (0, 1, 0, None)));
+            }
+            let hosts = hosts.finish();
+            let names: Vec<_> = hosts.iter().map(|host| host.host.as_str()).collect();
+            assert_eq!(names, expected);
+            assert!(hosts.iter().all(|host| host.excluded == host.requests));
+        };
+        let ports = [
+            "http://e.example/",
+            "https://E.example./",
+            "http://e.example:8080/a",
+        ];
+        check(&ports, &["e.example"]);
+        let loopback = [
+            "http://127.0.0.1/",
+            "http://127.0.0.1:8080/",
+            "https://localhost/",
+        ];
+        check(
+            &loopback,
+            &["127.0.0.1:80", "127.0.0.1:8080", "localhost:443"],
+        );
     }
 
     #[test]
