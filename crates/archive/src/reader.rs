@@ -235,13 +235,12 @@ pub fn read_record(path: &Path, offset: u64) -> Result<Record, ReadError> {
 
 fn one(mut reader: WarcReader) -> Result<Record, ReadError> {
     let offset = reader.input.at;
-    reader.next().unwrap_or_else(|| {
-        Err(ReadError::Malformed {
-            file: reader.path,
-            offset,
-            what: "the file ends here",
-        })
-    })
+    let ended = ReadError::Malformed {
+        file: reader.path.clone(),
+        offset,
+        what: "the file ends here",
+    };
+    reader.next().unwrap_or(Err(ended))
 }
 
 impl<R: BufRead> Iterator for WarcReader<R> {
