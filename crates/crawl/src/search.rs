@@ -74,6 +74,11 @@ pub(crate) fn refusal(error: &IndexError, dir: &Path) -> Refusal {
                 "`crawl index {dir}` builds it anew from the archive"
             ))
         }
+        IndexError::Disk { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+            Refusal::disk(error.to_string()).hint(format!(
+                "who crawls may let you read it: `chmod -R a+rX {dir}/index`"
+            ))
+        }
         _ => Refusal::disk(error.to_string()),
     }
 }

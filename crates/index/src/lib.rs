@@ -5,6 +5,7 @@
 //! one writes. Which pages may be indexed is said by [`judge`].
 
 mod answer;
+mod directory;
 mod document;
 mod entry;
 mod error;

@@ -15,6 +15,7 @@ use tantivy::{
 };
 
 use crate::answer::{Answer, Hit, Section, Stats};
+use crate::directory::IndexDirectory;
 use crate::error::{IndexError, QueryError};
 use crate::excerpt::{excerpt, joined, marked};
 use crate::lexicon::Lexicon;
@@ -217,7 +218,8 @@ impl Seen {
         let stamp = Stamp::of(dir).ok_or_else(|| IndexError::Missing {
             dir: dir.to_path_buf(),
         })?;
-        let index = Index::open_in_dir(dir).map_err(&error)?;
+        let index = IndexDirectory::open(dir).and_then(Index::open);
+        let index = index.map_err(&error)?;
         let (schema, fields) = schema();
         if index.schema() != schema {
             return Err(IndexError::damaged(

@@ -8,6 +8,7 @@ use tantivy::schema::Schema;
 use tantivy::store::{Compressor, ZstdCompressor};
 use tantivy::{Index, IndexSettings, IndexWriter as Inner, TantivyDocument, Term};
 
+use crate::directory::IndexDirectory;
 use crate::document::document;
 use crate::error::IndexError;
 use crate::page::Page;
@@ -144,7 +145,8 @@ pub fn remove(dir: &Path) -> Result<(), IndexError> {
 fn open_index(dir: &Path, schema: Schema) -> Result<Index, IndexError> {
     // The format's file comes first, so a death in between leaves a directory without an index.
     if dir.join("meta.json").exists() {
-        let index = Index::open_in_dir(dir).map_err(IndexError::of(dir))?;
+        let index = IndexDirectory::open(dir).and_then(Index::open);
+        let index = index.map_err(IndexError::of(dir))?;
         return match index.schema() == schema {
             true => Ok(index),
             false => Err(IndexError::damaged(
@@ -158,6 +160,6 @@ fn open_index(dir: &Path, schema: Schema) -> Result<Index, IndexError> {
         docstore_blocksize: BLOCK_OCTETS,
         ..IndexSettings::default()
     };
-    let builder = Index::builder().schema(schema).settings(settings);
-    builder.create_in_dir(dir).map_err(IndexError::of(dir))
+    let begun = IndexDirectory::open(dir).and_then(|place| Index::create(place, schema, settings));
+    begun.map_err(IndexError::of(dir))
 }
