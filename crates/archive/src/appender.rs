@@ -4,6 +4,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+#[cfg(unix)]
+use nix::fcntl::OFlag;
+
 use crate::error::ArchiveError;
 
 /// What an [`Appender`] needs of a file. Tests stand in a disk that fails.
@@ -48,6 +51,11 @@ impl Appender<File> {
         let (file, found) = open_file(path)?;
         let mut appender = Appender::new(file, path, committed);
         appender.torn = found > committed;
+        if appender.torn && !appender.has_one_name()? {
+            let why = "it has other names (hard links), which would lose the same bytes";
+            let why = io::Error::new(io::ErrorKind::InvalidInput, why);
+            return Err(ArchiveError::io("cut back", path, why));
+        }
         appender.mend()?;
         Ok(appender)
     }
@@ -69,10 +77,17 @@ impl Appender<File> {
     pub(crate) fn file(&mut self) -> &mut File {
         &mut self.store
     }
+
+    /// Whether what is written to it stands under no other name.
+    pub(crate) fn has_one_name(&self) -> Result<bool, ArchiveError> {
+        let names = names(&self.store);
+        let names = names.map_err(|error| ArchiveError::io("open", &self.path, error))?;
+        Ok(names == 1)
+    }
 }
 
 impl<S: Store> Appender<S> {
-    fn new(store: S, path: &Path, length: u64) -> Appender<S> {
+    pub(crate) fn new(store: S, path: &Path, length: u64) -> Appender<S> {
         Appender {
             store,
             path: path.to_owned(),
@@ -179,13 +194,65 @@ pub(crate) fn check_length(path: &Path, committed: u64) -> Result<(), ArchiveErr
 }
 
 fn open_file(path: &Path) -> Result<(File, u64), ArchiveError> {
-    let opened = OpenOptions::new()
+    let opened = own_files()
         .read(true)
         .append(true)
         .create(true)
         .open(path)
+        .and_then(regular)
         .and_then(|file| file.metadata().map(|metadata| (file, metadata.len())));
     opened.map_err(|error| ArchiveError::io("open", path, error))
+}
+
+/// Opens a regular file for writing, through no link.
+///
+/// # Errors
+/// Those of the file system; [`io::ErrorKind::InvalidInput`] for what is no regular file.
+pub fn open_for_writing(path: &Path) -> io::Result<File> {
+    own_files().write(true).open(path).and_then(regular)
+}
+
+/// Makes a file in place of what stands there, be it a link.
+///
+/// # Errors
+/// Those of the file system.
+pub fn create_anew(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => own_files().write(true).create_new(true).open(path),
+    }
+}
+
+/// How files of a crawl's directory are opened: a link there could lead anywhere, and a FIFO
+/// would be waited for.
+fn own_files() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+        options.custom_flags(flags.bits());
+    }
+    options
+}
+
+fn regular(file: File) -> io::Result<File> {
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "not a regular file",
+        )),
+    }
+}
+
+/// How many names a file has.
+fn names(file: &File) -> io::Result<u64> {
+    let found = file.metadata()?;
+    #[cfg(unix)]
+    return Ok(std::os::unix::fs::MetadataExt::nlink(&found));
+    #[cfg(not(unix))]
+    return Ok(u64::from(found.is_file()));
 }
 
 #[cfg(test)]

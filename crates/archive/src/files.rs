@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use crate::appender::{Appender, check_length, sync_folder};
+use crate::appender::{Appender, check_length, create_anew, sync_folder};
 use crate::cdxj;
 use crate::digest::DigestAlgorithm;
 use crate::error::ArchiveError;
@@ -99,8 +99,8 @@ impl Archive {
     /// ours that are not named were never committed and are removed. Other files are
     /// left alone.
     ///
-    /// The last file is written on if it is introduced the same way; else a new one
-    /// begins with the first capture.
+    /// The last file is written on if it is introduced the same way and has no other name (a
+    /// hard link, by which others keep it); else a new one begins with the first capture.
     ///
     /// # Errors
     /// [`ArchiveError::Short`] where a file lost committed octets; then nothing was
@@ -213,6 +213,7 @@ impl Archive {
         let member = self
             .encoder
             .warcinfo(&self.options.warcinfo, &name, first.started, id);
+        create_anew(&path).map_err(|error| ArchiveError::io("make", &path, error))?;
         let mut appender = Appender::open(&path, 0)?;
         if let Err(error) = appender.append(&member) {
             let _ = fs::remove_file(&path);
@@ -259,8 +260,9 @@ impl Archive {
             }
         }
         self.current = last.filter(|file| {
-            read_record(file.appender.path(), 0)
-                .is_ok_and(|first| first.block == self.options.warcinfo.block())
+            file.appender.has_one_name().unwrap_or(false)
+                && read_record(file.appender.path(), 0)
+                    .is_ok_and(|first| first.block == self.options.warcinfo.block())
         });
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use crate::appender::sync_folder;
+use crate::appender::{create_anew, sync_folder};
 use crate::bounded::{Line, LineReader, MAX_LINE_BYTES, open_regular};
 use crate::error::ArchiveError;
 use crate::files::{CAPTURES, FOLDER, INDEX};
@@ -128,7 +128,7 @@ impl Runs<'_> {
 
     fn begin(&mut self) -> io::Result<BufWriter<File>> {
         let path = self.folder.join(format!("{TEMPORARY}{}", self.made));
-        let file = File::create(&path)?;
+        let file = create_anew(&path)?;
         self.made += 1;
         self.paths.push(path);
         Ok(BufWriter::new(file))

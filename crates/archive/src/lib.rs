@@ -66,6 +66,7 @@ mod surt;
 mod timestamp;
 mod warc;
 
+pub use appender::{create_anew, open_for_writing};
 pub use bounded::{Line, LineReader, MAX_CONFIG_BYTES, MAX_LINE_BYTES, open_regular, read_text};
 pub use capture::{
     About, Capture, Original, Protocol, RecordIds, Request, Revisit, Tls, TlsVersion, Truncated,

@@ -311,8 +311,12 @@ mod tests {
     use expect_test::expect;
     use proptest::prelude::*;
 
+    use std::fs::File;
+    use std::path::Path;
+
     use super::{LogFile, RowFile, RowReader};
     use crate::ArchiveError;
+    use crate::appender::Appender;
 
     #[test]
     fn ours_rows_wait_until_flushed() {
@@ -361,7 +365,13 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn ours_rows_wait_on_while_the_disk_is_full() {
-        let mut rows = RowFile::open("/dev/full".as_ref(), None).unwrap();
+        let path = Path::new("/dev/full");
+        let full = File::options().append(true).open(path).unwrap();
+        let mut rows = RowFile {
+            appender: Appender::new(full, path, 0),
+            buffer: Vec::new(),
+            new_entry: false,
+        };
         rows.append(&1).unwrap();
         let error = rows.flush().unwrap_err();
         assert_eq!(error.to_string(), "no room left to write to /dev/full");

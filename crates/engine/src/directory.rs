@@ -12,6 +12,7 @@ use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use crate::config::Config;
+use crate::entries::{self, STATE, make_state, replace};
 use crate::error::EngineError;
 use crate::indexing::{self, Indexing};
 use crate::item::Totals;
@@ -83,8 +84,8 @@ pub(crate) fn open(
     if !resumed && config.seeds.is_empty() {
         return Err(EngineError::NothingToDo { dir: dir.clone() });
     }
-    let state = dir.join("state");
-    fs::create_dir_all(&state).map_err(EngineError::disk(&state))?;
+    let state = dir.join(STATE);
+    make_state(&state)?;
     let frontier = open_frontier(dir, &state)?;
     let marks = frontier.marks()?;
     let files = open_files(config, &marks)?;
@@ -123,14 +124,14 @@ pub(crate) fn open(
 /// Opens the state alone of a crawl that does not run.
 pub(crate) fn open_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
     match examine(dir)? {
-        true => open_frontier(dir, &dir.join("state")),
+        true => open_frontier(dir, &dir.join(STATE)),
         false => Err(EngineError::NothingToDo {
             dir: dir.to_path_buf(),
         }),
     }
 }
 
-/// Whether `dir` holds a crawl; refuses one that holds something else.
+/// Whether `dir` holds a crawl; refuses one that holds something else, or links in place of files.
 pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
@@ -155,7 +156,7 @@ pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
                 found,
             });
         }
-        holds_state |= name == "state";
+        holds_state |= name == STATE;
         records = records.or_else(|| Some(name.to_string_lossy().into_owned()));
     }
     match records {
@@ -163,7 +164,7 @@ pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
             dir: dir.to_path_buf(),
             found,
         }),
-        _ => Ok(holds_state),
+        _ => entries::check(dir).map(|()| holds_state),
     }
 }
 
@@ -261,13 +262,6 @@ fn archive_options(config: &Config) -> ArchiveOptions {
         },
         ..ArchiveOptions::default()
     }
-}
-
-/// Writes a file whole or not at all.
-fn replace(path: &Path, beside: &Path, bytes: &[u8]) -> io::Result<()> {
-    fs::write(beside, bytes)?;
-    fs::File::open(beside)?.sync_all()?;
-    fs::rename(beside, path)
 }
 
 /// Notes that the run ended by itself, with nothing in flight.

@@ -147,7 +147,7 @@ impl Journal {
 
     /// Writes the file anew, and synced: the counts are to outlive everything.
     fn begin(&self, beside: &Path) -> io::Result<()> {
-        let mut file = File::create(beside)?;
+        let mut file = crawl_archive::create_anew(beside)?;
         write_line(&mut file, 0, &format!("{HEAD}{}\n", self.readers))?;
         for (url, suspect) in &*self.suspects {
             write_line(
@@ -173,7 +173,7 @@ impl Journal {
         (0..self.readers)
             .map(|reader| {
                 Ok(Pen {
-                    file: File::options().write(true).open(&self.path)?,
+                    file: crawl_archive::open_for_writing(&self.path)?,
                     line: 1 + reader,
                     suspects: Arc::clone(&self.suspects),
                 })

@@ -20,6 +20,7 @@ mod directory;
 mod documents;
 mod driver;
 mod ending;
+mod entries;
 mod error;
 mod finish;
 mod hosts;

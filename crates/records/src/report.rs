@@ -244,7 +244,7 @@ fn replace(path: &Path, bytes: &[u8]) -> Result<(), RecordsError> {
     let mut beside = path.to_owned().into_os_string();
     beside.push(".new");
     let beside = PathBuf::from(beside);
-    let written = fs::File::create(&beside).and_then(|mut file| {
+    let written = crawl_archive::create_anew(&beside).and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_all()
     });

@@ -1,0 +1,196 @@
+//! A crawl writes to regular files and real folders of its own directory alone.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::net::UnixListener;
+use std::process::Command;
+
+use crawl_testweb::TestWeb;
+use expect_test::expect;
+
+use crate::harness::{Cmd, Dir, setup};
+
+const ON: [&str; 8] = [
+    "--output",
+    "c",
+    "--delay",
+    "0s",
+    "--delay-factor",
+    "0",
+    "--progress",
+    "off",
+];
+
+/// A crawl with everything that it can keep, and a budget that leaves something to do.
+fn begun(name: &str) -> (Dir, Cmd, TestWeb) {
+    let (dir, cmd) = setup(name);
+    let web = TestWeb::builder().seed(5).pages(8).start();
+    let seed = web.url(0, "/");
+    let all = ["--index", "on", "--links", "on", "--max-pages", "4"];
+    let ran = cmd.run(&[&["--seed", &seed], &ON[..], &all].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    web.take_log();
+    (dir, cmd, web)
+}
+
+/// What `crawl --output c` and `crawl index c` say; nothing is written and nobody is asked.
+fn refused(dir: &Dir, cmd: &Cmd, web: &TestWeb) -> String {
+    let rows = dir.read("c/pages.jsonl");
+    let ran = cmd.run(&[&ON[..], &["--max-pages", "100"]].concat());
+    let said = ran.refusal(dir);
+    assert_eq!(cmd.run(&["index", "c"]).refusal(dir), said);
+    assert_eq!(dir.read("c/pages.jsonl"), rows);
+    assert!(web.log().is_empty());
+    said.lines().take(2).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn ours_a_link_in_the_directory_is_refused_before_anything_is_written() {
+    let (dir, cmd, web) = begun("links");
+    let name = fs::read_dir(dir.file("c/archive"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .find(|name| name.ends_with(".warc.gz"))
+        .unwrap();
+    let warc = format!("archive/{name}");
+    for entry in [
+        "crawl.toml.new",
+        "report.json",
+        "report.json.new",
+        "requests.jsonl",
+        "excluded.jsonl",
+        "links.jsonl",
+        "pages.jsonl",
+        "archive",
+        "archive/captures.cdxj",
+        "archive/index.cdxj",
+        "archive/index.cdxj.tmp0",
+        &warc,
+        "index",
+        "index/meta.json",
+        "index.new",
+        "state",
+        "state/indexing.jsonl",
+        "state/reading",
+        "state/reading.new",
+        "state/store",
+        "state/delays.jsonl",
+    ] {
+        let place = dir.file("c").join(entry);
+        let outside = dir.file("outside");
+        let there = place.symlink_metadata().is_ok();
+        match there {
+            true => fs::rename(&place, &outside).unwrap(),
+            false => fs::write(&outside, "theirs\n").unwrap(),
+        }
+        let is_folder = outside.is_dir();
+        let before = (!is_folder).then(|| fs::read(&outside).unwrap());
+        symlink(&outside, &place).unwrap();
+        let should = match entry.contains('.') || entry == "state/reading" {
+            _ if entry == "index.new" => "folder",
+            true => "regular file",
+            false if entry == "state/store" => "regular file",
+            false => "folder",
+        };
+        let said = refused(&dir, &cmd, &web);
+        let expected =
+            format!("2\nerror: `c/{entry}` is a link to `DIR/outside`, where a {should} should be");
+        assert_eq!(said, expected);
+        if let Some(before) = before {
+            assert!(fs::read(&outside).unwrap() == before, "{entry}");
+        }
+        fs::remove_file(&place).unwrap();
+        match there {
+            true => fs::rename(&outside, &place).unwrap(),
+            false => fs::remove_file(&outside).unwrap(),
+        }
+    }
+    let ran = cmd.run(&[&ON[..], &["--max-pages", "100"]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+}
+
+#[test]
+fn ours_what_is_no_file_and_what_has_a_second_name_is_refused() {
+    let (dir, cmd, web) = begun("kinds");
+    let place = dir.file("c/links.jsonl");
+    let kept = dir.file("kept");
+    fs::rename(&place, &kept).unwrap();
+    assert!(
+        Command::new("mkfifo")
+            .arg(&place)
+            .status()
+            .unwrap()
+            .success()
+    );
+    expect![[r#"
+        2
+        error: `c/links.jsonl` is a FIFO, where a regular file should be"#]]
+    .assert_eq(&refused(&dir, &cmd, &web));
+    fs::remove_file(&place).unwrap();
+    let _socket = UnixListener::bind(&place).unwrap();
+    expect![[r#"
+        2
+        error: `c/links.jsonl` is a socket, where a regular file should be"#]]
+    .assert_eq(&refused(&dir, &cmd, &web));
+    fs::remove_file(&place).unwrap();
+    fs::create_dir(&place).unwrap();
+    expect![[r#"
+        2
+        error: `c/links.jsonl` is a folder, where a regular file should be"#]]
+    .assert_eq(&refused(&dir, &cmd, &web));
+    fs::remove_dir(&place).unwrap();
+    fs::hard_link(&kept, &place).unwrap();
+    expect![[r#"
+        2
+        error: `c/links.jsonl` has 2 names (hard links): what is written to it would stand under each"#]]
+    .assert_eq(&refused(&dir, &cmd, &web));
+    fs::remove_file(&place).unwrap();
+    fs::rename(&kept, &place).unwrap();
+
+    // A WARC file that others keep under a name of theirs stays as it is: another one begins.
+    let warcs = || {
+        let entries = fs::read_dir(dir.file("c/archive")).unwrap();
+        let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|end| end == "gz"));
+        paths
+    };
+    let first = warcs().pop().unwrap();
+    fs::hard_link(&first, &kept).unwrap();
+    let before = fs::read(&kept).unwrap();
+    let ran = cmd.run(&[&ON[..], &["--max-pages", "100"]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(fs::read(&kept).unwrap() == before);
+    assert_eq!(warcs().len(), 2);
+}
+
+#[test]
+fn ours_the_state_is_its_users_alone_whatever_the_umask() {
+    let (dir, cmd) = setup("umask");
+    let web = TestWeb::builder().seed(5).pages(3).start();
+    let seed = web.url(0, "/");
+    let run = |umask: &str| {
+        let command = cmd.command(&[&["--seed", &seed, "--index", "on"], &ON[..]].concat());
+        let mut shell = Command::new("sh");
+        let script = format!("umask {umask}; exec \"$0\" \"$@\"");
+        shell.args(["-c", &script]);
+        shell.arg(command.get_program()).args(command.get_args());
+        shell.current_dir(dir.path()).env_clear();
+        shell.env("HOME", dir.file("home"));
+        assert!(shell.output().unwrap().status.success());
+    };
+    let mode = |name: &str| fs::metadata(dir.file(name)).unwrap().permissions().mode() & 0o777;
+    run("000");
+    assert_eq!(mode("c/state"), 0o700);
+    // What others may read, they may search.
+    assert_eq!(mode("c/index/meta.json"), 0o666);
+    // What an earlier version made is mended.
+    fs::set_permissions(dir.file("c/state"), fs::Permissions::from_mode(0o777)).unwrap();
+    run("022");
+    assert_eq!(mode("c/state"), 0o700);
+    let all = fs::read_dir(dir.file("c/index")).unwrap();
+    for entry in all {
+        let entry = entry.unwrap();
+        let mode = entry.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o044, 0o044, "{:?}", entry.file_name());
+    }
+}
