@@ -24,8 +24,8 @@ use crate::rounds;
 use crate::screen::{Screen, start_log};
 use crate::settings::{
     Checked, ForbiddenName, NAME_AND_VERSION, PurposeName, ResourcesName, ScopeName, Settings,
-    WhenName, check, contact_mail, first_start, host_locks_file, hours, record, rules_since,
-    user_agent,
+    Surroundings, WhenName, check, contact_mail, first_start, host_locks_file, hours, own_mark,
+    record, rules_since, user_agent,
 };
 use crate::units::{Span, Switch};
 
@@ -38,14 +38,16 @@ pub(crate) struct Job {
 
 /// Crawls, and says how it went. The exit code, or why there was no crawl.
 pub(crate) fn run(settings: &Settings) -> Result<u8, Refusal> {
-    let mut settings = settings.clone();
-    let mut checked = check(&settings)?;
+    let settings = settings.clone();
+    let checked = check(&settings)?;
     let older = read_text(&checked.output.join("crawl.toml"), MAX_CONFIG_BYTES).unwrap_or_default();
     let older: toml::Table = older.parse().unwrap_or_default();
-    keep_older_seeds(&older, &mut settings, &mut checked);
     keep_what_is_kept(&older, &settings, &checked)?;
     let screen = Screen::new(&settings);
     start_log(&settings, &screen)?;
+    for change in changes(&older, &settings, &checked) {
+        screen.say(&change);
+    }
     let job = Job {
         settings,
         checked,
@@ -81,17 +83,6 @@ impl Job {
     }
 }
 
-/// Seeds of the earlier runs in the directory stay seeds beside new ones: what they left
-/// pending is still theirs.
-fn keep_older_seeds(older: &toml::Table, settings: &mut Settings, checked: &mut Checked) {
-    for seed in older_seeds(older) {
-        if !checked.seeds.contains(&seed) {
-            settings.seed.push(seed.to_string());
-            checked.seeds.push(seed);
-        }
-    }
-}
-
 /// An archive of a part of the pages, or links of a part, would pass for the whole: what a
 /// crawl keeps is settled when it begins.
 fn keep_what_is_kept(
@@ -99,12 +90,11 @@ fn keep_what_is_kept(
     settings: &Settings,
     checked: &Checked,
 ) -> Result<(), Refusal> {
-    let kept = |key: &str| older.get("output")?.get(key)?.as_str()?.parse().ok();
     for (key, asked) in [
         ("warc", settings.output.warc),
         ("links", settings.output.links),
     ] {
-        let Some(begun) = kept(key).filter(|begun: &Switch| *begun != asked) else {
+        let Some(begun) = kept(older, key).filter(|begun| *begun != asked) else {
             continue;
         };
         let output = checked.output.display();
@@ -116,6 +106,45 @@ fn keep_what_is_kept(
         )));
     }
     Ok(())
+}
+
+/// Whether the crawl in a directory keeps something, by its crawl.toml.
+fn kept(older: &toml::Table, key: &str) -> Option<Switch> {
+    older.get("output")?.get(key)?.as_str()?.parse().ok()
+}
+
+/// What this run does otherwise than the earlier ones in the directory, and a user may not have
+/// meant.
+fn changes(older: &toml::Table, settings: &Settings, checked: &Checked) -> Vec<String> {
+    let output = checked.output.display();
+    let mut changes = Vec::new();
+    let known = older_seeds(older);
+    let new: Vec<&str> = checked
+        .seeds
+        .iter()
+        .filter(|seed| !known.contains(seed))
+        .map(CanonicalUrl::as_str)
+        .collect();
+    if let (Some(first), Some(seed)) = (known.first(), new.first()) {
+        let more = match new.len() {
+            1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        };
+        changes.push(format!(
+            "a new seed joins the crawl in {output}, which began with {first}: {seed}{more}"
+        ));
+    }
+    let had_index = kept(older, "index").map(Switch::is_on);
+    match (had_index, settings.output.index.is_on()) {
+        (Some(true), false) => changes.push(format!(
+            "--index off: the search index in {output} stays as it is, without the pages of this run; --index on builds it anew from the archive"
+        )),
+        (Some(false), true) => changes.push(format!(
+            "--index on: the search index in {output} is built from the archive first"
+        )),
+        _ => {}
+    }
+    changes
 }
 
 fn config(settings: &Settings, checked: &Checked) -> Config {
@@ -291,7 +320,9 @@ fn config_text(settings: &Settings, output: &Path) -> String {
     settings.output.output = output.display().to_string();
     let since = older.and_then(|older| rules_since(&older, &settings));
     let since = since.unwrap_or(to_the_milli);
-    record(&settings, first.as_deref().unwrap_or(&now), &now, &since)
+    let first = first.as_deref().unwrap_or(&now);
+    let mark = own_mark(&settings, output, &Surroundings::of_process());
+    record(&settings, first, &now, &since, mark.as_deref())
 }
 
 /// The seeds in a crawl.toml.
@@ -313,6 +344,9 @@ pub(crate) fn refusal(error: &EngineError, output: &Path) -> Refusal {
     match error {
         EngineError::OutputForeign { .. } => Refusal::usage(message)
             .hint("give --output a directory that is new, empty, or an earlier crawl's"),
+        EngineError::Unsafe { .. } => Refusal::usage(message).hint(
+            "a crawl writes to regular files of its own alone: put such a file there (`cp -RL DIR NEW` makes them of what is there)",
+        ),
         EngineError::OutputInUse { .. } => Refusal::usage(message)
             .hint("wait until the other process has ended, or give another --output"),
         EngineError::NothingToDo { .. } => {

@@ -145,6 +145,7 @@ fn check_seeds(seeds: &[String]) -> Result<Vec<CanonicalUrl>, Refusal> {
     }
     let mut read = Vec::with_capacity(seeds.len());
     for seed in seeds {
+        refuse_credentials(seed)?;
         let url = canonicalize(None, seed).map_err(|why| {
             Refusal::usage(format!("unusable seed `{seed}`: {why}"))
                 .hint("a seed is a whole URL such as `https://example.org/`")
@@ -163,6 +164,31 @@ fn check_seeds(seeds: &[String]) -> Result<Vec<CanonicalUrl>, Refusal> {
         }
     }
     Ok(read)
+}
+
+/// A user name or a password in a seed would be sent to nobody: a request carries what `[site]`
+/// gives its host. The password is not repeated.
+fn refuse_credentials(seed: &str) -> Result<(), Refusal> {
+    // What URLs are read without (WHATWG URL, section 4.4).
+    let seed = seed.trim().replace(['\t', '\n', '\r'], "");
+    let (scheme, rest) = seed.split_once(':').unwrap_or(("", &seed));
+    let rest = rest.trim_start_matches(['/', '\\']);
+    let authority = rest.split(['/', '\\', '?', '#']).next();
+    let Some((_, host)) = authority.and_then(|authority| authority.rsplit_once('@')) else {
+        return Ok(());
+    };
+    let scheme = match scheme.eq_ignore_ascii_case("https") {
+        true => "https",
+        false => "http",
+    };
+    let name = canonicalize(None, &format!("{scheme}://{host}/"));
+    let name = name.map_or_else(|_| host.to_owned(), |url| url.host().to_owned());
+    Err(Refusal::usage(format!(
+        "a seed holds a user name or a password: `{scheme}://..@{host}/`"
+    ))
+    .hint(format!(
+        "leave it out, and give it to the host in a file of --config: [site.\"{name}\"] basic-auth = \"env:NAME\""
+    )))
 }
 
 fn check_patterns(settings: &Settings) -> Result<(), Refusal> {
@@ -328,7 +354,7 @@ fn check_pace(delay: Span, per_host: u32, dashes: &str, host: &str) -> Result<()
 }
 
 /// `crawl-HOST`, on loopback with the port; what is unsafe in file names becomes `-`.
-fn default_output(seed: &CanonicalUrl) -> PathBuf {
+pub(super) fn default_output(seed: &CanonicalUrl) -> PathBuf {
     let key = seed.host_key();
     let bare = key.as_str().replace(['[', ']'], "");
     let safe = |c: char| match c {

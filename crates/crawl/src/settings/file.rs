@@ -1,6 +1,7 @@
 //! Reading settings from TOML, with errors that name file, line and nearest key.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -16,14 +17,19 @@ pub(crate) const NOTES: &str = "crawl";
 
 /// Reads a file of settings.
 pub(crate) fn read(path: &Path) -> Result<Layer, Refusal> {
-    let text = fs::read_to_string(path).map_err(|why| {
+    let text = fs::read_to_string(path).map_err(unreadable(path))?;
+    parse(&text, &path.display().to_string())
+}
+
+/// What is said where a file of settings can't be read.
+pub(super) fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> Refusal {
+    move |why| {
         Refusal::usage(format!(
             "can't read the configuration {}: {why}",
             path.display()
         ))
         .hint("`crawl config` prints a configuration with every key")
-    })?;
-    parse(&text, &path.display().to_string())
+    }
 }
 
 /// Reads settings from `text`; `name` is the file's name in messages.

@@ -49,6 +49,16 @@ macro_rules! table {
                 $layer { $($field: self.$field.or(beneath.$field),)+ }
             }
 
+            /// Whether this layer says something of a field.
+            fn says(&self, field: &str) -> bool {
+                $( (field == stringify!($field) && self.$field.is_some()) )||+
+            }
+
+            /// Takes back what this layer says of a field.
+            fn forget(&mut self, field: &str) {
+                $( if field == stringify!($field) { self.$field = None; } )+
+            }
+
             /// This layer over the built-in defaults.
             fn settle(self) -> $settled {
                 $settled { $($field: self.$field.unwrap_or_else(|| $default),)+ }
@@ -386,8 +396,9 @@ table! { "fetch", "How we fetch [fetch]", FetchLayer, Fetch {
 table! { "output", "What we keep [output]", OutputLayer, Output {
     /// Directory of the crawl; crawl-HOST of the first seed if not given
     ///
-    /// If it holds a crawl, that one goes on. Without a seed, seeds and settings are
-    /// read from its crawl.toml, and flags win over those.
+    /// If it holds a crawl, that one goes on: what it keeps (WARC, index, links, seeds) is
+    /// remembered, and without a seed all but how it is shown. Flags win. A crawl.toml that is not
+    /// your own decides less: docs/crawl-directory.md.
     #[arg(value_name = "DIR")]
     output: String = String::new();
     /// Write WARC files of all exchanges, on or off
@@ -523,6 +534,38 @@ impl Layer {
             output: self.output.settle(),
             display: self.display.settle(),
             site: self.site.unwrap_or_default(),
+        }
+    }
+
+    /// Whether this layer says something of a field of a table.
+    pub(super) fn says(&self, table: &str, field: &str) -> bool {
+        match table {
+            OperatorLayer::TABLE => self.operator.says(field),
+            ScopeLayer::TABLE => self.scope.says(field),
+            PolitenessLayer::TABLE => self.politeness.says(field),
+            ExclusionLayer::TABLE => self.exclusion.says(field),
+            NamesLayer::TABLE => self.names.says(field),
+            RecrawlLayer::TABLE => self.recrawl.says(field),
+            FetchLayer::TABLE => self.fetch.says(field),
+            OutputLayer::TABLE => self.output.says(field),
+            DisplayLayer::TABLE => self.display.says(field),
+            _ => false,
+        }
+    }
+
+    /// Takes back what this layer says of a field of a table.
+    pub(super) fn forget(&mut self, table: &str, field: &str) {
+        match table {
+            OperatorLayer::TABLE => self.operator.forget(field),
+            ScopeLayer::TABLE => self.scope.forget(field),
+            PolitenessLayer::TABLE => self.politeness.forget(field),
+            ExclusionLayer::TABLE => self.exclusion.forget(field),
+            NamesLayer::TABLE => self.names.forget(field),
+            RecrawlLayer::TABLE => self.recrawl.forget(field),
+            FetchLayer::TABLE => self.fetch.forget(field),
+            OutputLayer::TABLE => self.output.forget(field),
+            DisplayLayer::TABLE => self.display.forget(field),
+            _ => {}
         }
     }
 

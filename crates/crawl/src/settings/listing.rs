@@ -81,15 +81,30 @@ pub(crate) fn effective(settings: &Settings) -> String {
 }
 
 /// What goes to a crawl's crawl.toml: the settings in force, versions, when the crawl was
-/// first started and started last, and since when its manners are those (RFC 3339).
-pub(crate) fn record(settings: &Settings, first_start: &str, start: &str, since: &str) -> String {
+/// first started and started last, since when its manners are those (RFC 3339), and the mark by
+/// which its user's own file is known, where there is one.
+pub(crate) fn record(
+    settings: &Settings,
+    first_start: &str,
+    start: &str,
+    since: &str,
+    mark: Option<&str>,
+) -> String {
+    let mark = mark.map(|mark| format!("mark = \"{mark}\"\n"));
     format!(
         "# The configuration that was in force. `crawl --output` with this directory goes on.\n\
          {}\n[{NOTES}]\nversion = \"{}\"\nwarc = \"1.1\"\n\
-         started = \"{first_start}\"\nlast-started = \"{start}\"\nrules-since = \"{since}\"\n",
+         started = \"{first_start}\"\nlast-started = \"{start}\"\nrules-since = \"{since}\"\n{}",
         effective(settings),
         env!("CARGO_PKG_VERSION"),
+        mark.unwrap_or_default(),
     )
+}
+
+/// The mark in a crawl.toml.
+pub(super) fn mark_of(text: &str) -> Option<String> {
+    let table: Table = text.parse().ok()?;
+    Some(table.get(NOTES)?.get("mark")?.as_str()?.to_owned())
 }
 
 /// When a crawl was first started, by its crawl.toml; RFC 3339.
@@ -119,7 +134,7 @@ fn table_of(settings: &Settings) -> Table {
     Table::try_from(settings).unwrap_or_default()
 }
 
-fn without_secrets(settings: &Settings) -> Settings {
+pub(super) fn without_secrets(settings: &Settings) -> Settings {
     let mut settings = settings.clone();
     let proxy = &mut settings.fetch.proxy;
     if let (Some(scheme), Some(at)) = (proxy.find("://"), proxy.rfind('@')) {
@@ -188,6 +203,7 @@ mod tests {
             "2026-01-01T00:00:00Z",
             "2026-01-02T00:00:00Z",
             since,
+            Some("0123"),
         );
         assert_eq!(parse(&recorded, "y").unwrap().settle(), settings);
         assert_eq!(rules_since(&recorded, &settings).as_deref(), Some(since));
@@ -195,6 +211,7 @@ mod tests {
             .unwrap()
             .settle();
         assert_eq!(rules_since(&recorded, &other), None);
+        assert_eq!(super::mark_of(&recorded).as_deref(), Some("0123"));
         let first = super::first_start(&recorded);
         assert_eq!(first.as_deref(), Some("2026-01-01T00:00:00Z"));
     }

@@ -9,7 +9,9 @@ mod check;
 mod file;
 mod groups;
 mod listing;
+mod mark;
 mod reach;
+mod remembered;
 mod sites;
 mod sources;
 
@@ -24,5 +26,6 @@ pub(crate) use listing::{
     NAME_AND_VERSION, default_of, defaults_listing, effective, first_start, record, rules_since,
 };
 pub(crate) use reach::{Reach, reach};
+pub(crate) use remembered::own_mark;
 pub(crate) use sites::hours;
 pub(crate) use sources::{Surroundings, gather, host_locks_file, user_contact};

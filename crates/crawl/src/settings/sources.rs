@@ -1,13 +1,17 @@
 //! Where settings come from, and which source wins.
 //!
 //! From least to most: built-in defaults; the contact of the user's own config.toml;
-//! the crawl.toml of a crawl that goes on (only where neither flags nor `--config` name
-//! a seed); `--config FILE`; `CRAWL_CONTACT`; flags.
+//! the crawl.toml of a crawl that goes on, as far as it [remembers](super::remembered);
+//! `--config FILE`; `CRAWL_CONTACT`; flags.
 
 use std::path::{Path, PathBuf};
 
+use crawl_weburl::canonicalize;
+
+use super::check::default_output;
 use super::file;
 use super::groups::{Layer, OperatorLayer, Settings};
+use super::remembered::Stored;
 use crate::refusal::Refusal;
 
 /// What the program takes from its environment.
@@ -15,14 +19,17 @@ use crate::refusal::Refusal;
 pub(crate) struct Surroundings {
     /// `XDG_CONFIG_HOME`, or `.config` in `HOME`.
     pub(crate) config_home: Option<PathBuf>,
+    /// `XDG_STATE_HOME`, or `.local/state` in `HOME`.
+    pub(crate) state_home: Option<PathBuf>,
 }
 
 impl Surroundings {
     /// Reads the environment of this process.
     pub(crate) fn of_process() -> Surroundings {
-        let home = || Some(folder("HOME")?.join(".config"));
+        let home = |below: &str| Some(folder("HOME")?.join(below));
         Surroundings {
-            config_home: folder("XDG_CONFIG_HOME").or_else(home),
+            config_home: folder("XDG_CONFIG_HOME").or_else(|| home(".config")),
+            state_home: folder("XDG_STATE_HOME").or_else(|| home(".local/state")),
         }
     }
 }
@@ -50,13 +57,35 @@ pub(crate) fn gather(
 ) -> Result<Settings, Refusal> {
     let flags = flags.typed();
     let config = config.map(file::read).transpose()?.unwrap_or_default();
-    let typed = flags.over(config);
-    let stored = match (&typed.seed, &typed.output.output) {
-        (None, Some(output)) => of_crawl(Path::new(output))?,
-        _ => Layer::default(),
+    let seeds: Vec<String> = [&flags.seed, &config.seed]
+        .into_iter()
+        .flatten()
+        .flatten()
+        .cloned()
+        .collect();
+    let mut said = flags.over(config);
+    let stored = match directory(&said) {
+        Some(dir) => match Stored::read(&dir)? {
+            Some(stored) => stored.beneath(&mut said, &seeds, surroundings)?,
+            None if said.seed.is_none() => return Err(nothing_there(&dir)),
+            None => Layer::default(),
+        },
+        None => Layer::default(),
     };
     let beneath = stored.over(of_user(surroundings)?);
-    Ok(typed.over(beneath).settle())
+    Ok(said.over(beneath).settle())
+}
+
+/// Where the crawl lies that is spoken of: what is said, or what follows from the first seed.
+fn directory(said: &Layer) -> Option<PathBuf> {
+    let output = said.output.output.as_ref();
+    let named = output
+        .filter(|output| !output.is_empty())
+        .map(PathBuf::from);
+    named.or_else(|| {
+        let seed = said.seed.as_ref()?.first()?;
+        Some(default_output(&canonicalize(None, seed).ok()?))
+    })
 }
 
 /// The contact in the user's own config.toml.
@@ -64,24 +93,12 @@ pub(crate) fn user_contact(surroundings: &Surroundings) -> Result<Option<String>
     Ok(of_user(surroundings)?.operator.contact)
 }
 
-fn of_crawl(output: &Path) -> Result<Layer, Refusal> {
-    let path = output.join("crawl.toml");
-    match path.try_exists() {
-        Ok(true) => {
-            let mut layer = file::read(&path)?;
-            // The directory may have been moved since.
-            layer.output.output = None;
-            // A crawl that is gone on with begins a round only where that is asked for.
-            layer.recrawl.recrawl = None;
-            layer.recrawl.every = None;
-            Ok(layer)
-        }
-        _ => Err(Refusal::usage(format!(
-            "no seed is given, and {} holds no crawl to go on with",
-            output.display()
-        ))
-        .hint("start one with `crawl --seed URL`")),
-    }
+fn nothing_there(output: &Path) -> Refusal {
+    Refusal::usage(format!(
+        "no seed is given, and {} holds no crawl to go on with",
+        output.display()
+    ))
+    .hint("start one with `crawl --seed URL`")
 }
 
 fn of_user(surroundings: &Surroundings) -> Result<Layer, Refusal> {
@@ -118,7 +135,9 @@ mod tests {
     use tempfile::TempDir;
 
     use super::{Surroundings, gather};
+    use crate::settings::file::parse;
     use crate::settings::groups::{Layer, Settings};
+    use crate::settings::remembered::own_mark;
 
     fn flags(contact: Option<&str>, output: Option<&Path>) -> Layer {
         let mut layer = Layer::default();
@@ -130,15 +149,25 @@ mod tests {
     fn setup() -> (TempDir, Surroundings) {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("home/crawl")).unwrap();
-        let config_home = Some(dir.path().join("home"));
-        (dir, Surroundings { config_home })
+        let around = Surroundings {
+            config_home: Some(dir.path().join("home")),
+            state_home: Some(dir.path().join("state")),
+        };
+        (dir, around)
+    }
+
+    /// Writes a crawl.toml as a run of this user leaves it.
+    fn store(dir: &TempDir, around: &Surroundings, text: &str) {
+        let settings = parse(text, "x").unwrap().settle();
+        let mark = own_mark(&settings, dir.path(), around).unwrap();
+        let text = format!("{text}[crawl]\nmark = \"{mark}\"\n");
+        fs::write(dir.path().join("crawl.toml"), text).unwrap();
     }
 
     #[test]
     fn each_source_wins_over_those_beneath() {
         let (dir, around) = setup();
         let user = dir.path().join("home/crawl/config.toml");
-        let stored = dir.path().join("crawl.toml");
         let config = dir.path().join("given.toml");
         let output = Some(dir.path());
         let contact = |settings: Settings| settings.operator.contact;
@@ -150,7 +179,11 @@ mod tests {
         fs::write(&user, "[operator]\ncontact = \"user@e.example\"\n").unwrap();
         let of_user = gather(flags(None, None), None, &around).unwrap();
         assert_eq!(contact(of_user), "user@e.example");
-        fs::write(&stored, "seed = [\"http://e.example/\"]\n[operator]\ncontact = \"stored@e.example\"\n[output]\noutput = \"elsewhere\"\n").unwrap();
+        store(
+            &dir,
+            &around,
+            "seed = [\"http://e.example/\"]\n[operator]\ncontact = \"stored@e.example\"\n[output]\noutput = \"elsewhere\"\n",
+        );
         let of_crawl = gather(flags(None, output), None, &around).unwrap();
         assert_eq!(of_crawl.seed, ["http://e.example/"]);
         assert_eq!(of_crawl.output.output, dir.path().display().to_string());
@@ -167,7 +200,7 @@ mod tests {
     fn ours_stored_settings_count_only_without_a_seed() {
         let (dir, around) = setup();
         let stored = "seed = [\"http://e.example/\"]\n[politeness]\ndelay = \"7s\"\n";
-        fs::write(dir.path().join("crawl.toml"), stored).unwrap();
+        store(&dir, &around, stored);
         let mut typed = flags(None, Some(dir.path()));
         let gone_on = gather(typed.clone(), None, &around).unwrap();
         assert_eq!(gone_on.politeness.delay.to_string(), "7s");

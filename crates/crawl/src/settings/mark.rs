@@ -1,0 +1,157 @@
+//! The mark by which a user's own crawl.toml is known: a keyed digest of its guarded settings and
+//! of where it lies. The key is the user's and lies among the user's own files, so neither a
+//! file that was changed nor one from another directory or machine bears a mark that fits.
+
+use std::fs::{self, DirBuilder};
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use data_encoding::HEXLOWER;
+use ring::hmac;
+use ring::rand::{SecureRandom as _, SystemRandom};
+use toml::Table;
+
+use super::sources::Surroundings;
+
+/// What is marked, so that no other digest under the same key could pass for one.
+const WHAT: &[u8] = b"crawl.toml 1\n";
+const KEY_BYTES: usize = 32;
+
+/// Whether a crawl.toml is known as this user's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Marked {
+    /// This program wrote it for this user, for this directory.
+    Ours,
+    /// It bears no mark.
+    Not,
+    /// It bears one, and this user has no key to check it by.
+    NoKey,
+    /// Its mark is not that of this user's key for these settings in this directory.
+    Other,
+}
+
+impl Marked {
+    /// Why it is not known as the user's.
+    pub(super) fn why(self) -> &'static str {
+        match self {
+            Marked::Ours => "it is",
+            Marked::Not => "it bears no mark",
+            Marked::NoKey => {
+                "there is no key in $XDG_STATE_HOME/crawl or ~/.local/state/crawl to check its mark by"
+            }
+            Marked::Other => {
+                "its mark does not fit, as the file is another user's, was changed, or was moved"
+            }
+        }
+    }
+}
+
+/// Holds a mark against what it should stand for.
+pub(super) fn check(
+    around: &Surroundings,
+    dir: &Path,
+    guarded: &Table,
+    mark: Option<&str>,
+) -> Marked {
+    let Some(mark) = mark else {
+        return Marked::Not;
+    };
+    let Some(key) = key_file(around).and_then(|path| read_key(&path).ok()) else {
+        return Marked::NoKey;
+    };
+    let fits = HEXLOWER
+        .decode(mark.as_bytes())
+        .is_ok_and(|mark| hmac::verify(&key, &message(dir, guarded), &mark).is_ok());
+    match fits {
+        true => Marked::Ours,
+        false => Marked::Other,
+    }
+}
+
+/// The mark of a crawl.toml; the user's key is made where there is none yet.
+///
+/// # Errors
+/// There is no folder for the key, or it can't be read or written there.
+pub(super) fn make(around: &Surroundings, dir: &Path, guarded: &Table) -> io::Result<String> {
+    let path = key_file(around).ok_or(ErrorKind::NotFound)?;
+    let key = match read_key(&path) {
+        Err(why) if why.kind() == ErrorKind::NotFound => make_key(&path)?,
+        key => key?,
+    };
+    let tag = hmac::sign(&key, &message(dir, guarded));
+    Ok(HEXLOWER.encode(tag.as_ref()))
+}
+
+fn key_file(around: &Surroundings) -> Option<PathBuf> {
+    Some(around.state_home.as_ref()?.join("crawl").join("key"))
+}
+
+fn read_key(path: &Path) -> io::Result<hmac::Key> {
+    let mode = fs::symlink_metadata(path)?.permissions().mode();
+    let bytes = fs::read(path)?;
+    match bytes.len() == KEY_BYTES && mode & 0o077 == 0 {
+        true => Ok(hmac::Key::new(hmac::HMAC_SHA256, &bytes)),
+        false => Err(io::Error::new(
+            ErrorKind::InvalidData,
+            "no key that is its user's alone",
+        )),
+    }
+}
+
+/// Makes the key whole or not at all. Where another process was quicker, its key counts.
+fn make_key(path: &Path) -> io::Result<hmac::Key> {
+    let mut bytes = [0; KEY_BYTES];
+    let random = SystemRandom::new().fill(&mut bytes);
+    random.map_err(|_| io::Error::other("the system gives no random bytes"))?;
+    let folder = path.parent().ok_or(ErrorKind::NotFound)?;
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)?;
+    let beside = folder.join(format!("key.{}", std::process::id()));
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&beside)?;
+    let written = file.write_all(&bytes).and_then(|()| file.sync_all());
+    let linked = written.and_then(|()| fs::hard_link(&beside, path));
+    fs::remove_file(&beside)?;
+    match linked {
+        Err(why) if why.kind() != ErrorKind::AlreadyExists => Err(why),
+        _ => read_key(path),
+    }
+}
+
+/// What the mark is made over: where the directory lies, and what its file may decide.
+fn message(dir: &Path, guarded: &Table) -> Vec<u8> {
+    let place = place(dir);
+    let place = place.as_os_str().as_bytes();
+    let mut message = WHAT.to_vec();
+    message.extend_from_slice(&(place.len() as u64).to_be_bytes());
+    message.extend_from_slice(place);
+    message.extend_from_slice(guarded.to_string().as_bytes());
+    message
+}
+
+/// Where a directory lies, without links, also one that is still to be made.
+fn place(dir: &Path) -> PathBuf {
+    let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
+    let mut missing = Vec::new();
+    let mut known = dir.as_path();
+    loop {
+        if let Ok(mut place) = fs::canonicalize(known) {
+            place.extend(missing.iter().rev());
+            return place;
+        }
+        match (known.parent(), known.file_name()) {
+            (Some(parent), Some(name)) => {
+                missing.push(name);
+                known = parent;
+            }
+            _ => return dir,
+        }
+    }
+}

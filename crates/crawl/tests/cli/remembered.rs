@@ -1,0 +1,185 @@
+//! What a crawl directory remembers, and whose word it takes: a `crawl.toml` may be another's.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use crawl_testweb::{Answer, TestWeb};
+use expect_test::expect;
+
+use crate::harness::{Cmd, Dir, setup};
+
+const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
+
+fn web() -> TestWeb {
+    TestWeb::builder().seed(5).hosts(2).pages(4).start()
+}
+
+/// Begins a crawl of the first host in `c`.
+fn begun(name: &str, web: &TestWeb, more: &[&str]) -> (Dir, Cmd) {
+    let (dir, cmd) = setup(name);
+    let seed = web.url(0, "/");
+    let args = [&["--seed", &seed, "--output", "c"], &QUICK[..], more].concat();
+    let ran = cmd.run(&args);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    web.take_log();
+    (dir, cmd)
+}
+
+/// What going on says, where it is refused; nobody was asked anything then.
+fn refused(dir: &Dir, cmd: &Cmd, web: &TestWeb, args: &[&str]) -> String {
+    let ran = cmd.run(args);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    assert!(web.log().is_empty());
+    ran.refusal(dir)
+        .replace(&web.url(0, "/"), "SEED0")
+        .replace(&web.url(1, "/"), "SEED1")
+}
+
+#[test]
+fn ours_a_foreign_directory_decides_nothing_that_is_the_users() {
+    let web = web();
+    let (dir, mut cmd) = setup("foreign");
+    cmd.env("SECRET", "s3cret-word");
+    dir.write(
+        "c/crawl.toml",
+        &format!(
+            "seed = [\"{}\"]\n[operator]\ncontact = \"them@e.example\\u202e\\u009b\"\nagent = \"them\"\n\
+             [politeness]\ndelay = \"0s\"\nown-site = \"on\"\nrobots = \"koster1994\"\n\
+             max-retry-after = \"1s\"\n[fetch]\nproxy = \"http://127.0.0.1:9\"\n\
+             resolve = [\"a.example:80:127.0.0.1\"]\nname-server = [\"127.0.0.1\"]\n\
+             allow-private = \"on\"\n[display]\nlog = \"stolen.log\"\n\
+             [site.\"a.example\"]\ndelay = \"0s\"\nheaders = {{ X-Key = \"env:SECRET\" }}\n\
+             plain-http = \"on\"\n",
+            web.url(0, "/")
+        ),
+    );
+    let said = refused(&dir, &cmd, &web, &["--output", "c"]);
+    expect![[r#"
+        2
+        error: `c/crawl.toml` is not known as yours: it bears no mark. It says what only you may say:
+          seed = "SEED0"  (a seed may lie in private ranges)
+          [fetch] allow-private = "on"  (private ranges are asked)
+          [fetch] name-server = ["127.0.0.1"]  (where requests go)
+          [fetch] proxy = "http://127.0.0.1:9"  (where requests go)
+          [fetch] resolve = ["a.example:80:127.0.0.1"]  (where requests go)
+          [operator] agent = "them"  (whose rules of robots.txt hold)
+          [operator] contact = "them@e.example��"  (who answers for the requests)
+          [politeness] max-retry-after = "1s"  (waits that hosts ask for are cut short)
+          [politeness] own-site = "on"  (no least delay holds)
+          [politeness] robots = "koster1994"  (how robots.txt is read)
+          [site."a.example"] headers = { X-Key = "env:SECRET" }  (a secret is sent)
+          [site."a.example"] plain-http = "on"  (secrets go over http)
+        hint: read the file; `crawl --output c --config c/crawl.toml` takes it as yours, and a flag says its key anew"#]]
+    .assert_eq(&said);
+    assert!(!dir.file("stolen.log").exists());
+
+    // Its seeds are not taken beside others either.
+    let other = web.url(1, "/");
+    let said = refused(&dir, &cmd, &web, &["--output", "c", "--seed", &other]);
+    expect![[r#"
+        2
+        error: `c/crawl.toml` is not known as yours: it bears no mark. It says what only you may say:
+          seed = "SEED0"  (a seed may lie in private ranges)
+        hint: read the file; `crawl --output c --config c/crawl.toml` takes it as yours, and a flag says its key anew"#]]
+    .assert_eq(&said);
+}
+
+#[test]
+fn ours_a_mark_stands_for_one_user_one_directory_and_what_was_written() {
+    let web = web();
+    let contact = ["--contact", "me@e.example", "--allow-private"];
+    let (dir, mut cmd) = begun("mark", &web, &contact);
+    let go_on = [&["--output", "c"], &QUICK[..]].concat();
+    let key = dir.file("home/.local/state/crawl/key");
+    let mode = fs::metadata(&key).unwrap().permissions().mode();
+    assert_eq!((mode & 0o777, fs::read(&key).unwrap().len()), (0o600, 32));
+    assert_eq!(cmd.run(&go_on).code, 0);
+
+    // What is not guarded may be edited.
+    let own = dir.read("c/crawl.toml");
+    dir.write("c/crawl.toml", &own.replace("retries = 3", "retries = 2"));
+    assert_eq!(cmd.run(&go_on).code, 0);
+    web.take_log();
+
+    let own = dir.read("c/crawl.toml");
+    let changed = own.replace("me@e.example", "them@e.example");
+    dir.write("c/crawl.toml", &changed);
+    let said = refused(&dir, &cmd, &web, &["--output", "c"]);
+    assert!(said.contains("its mark does not fit"), "{said}");
+    assert!(said.contains("contact = \"them@e.example\""), "{said}");
+
+    // The mark of one directory is none in another.
+    dir.write("d/crawl.toml", &own);
+    let said = refused(&dir, &cmd, &web, &["--output", "d"]);
+    assert!(said.contains("its mark does not fit"), "{said}");
+
+    // Nor is it another user's, nor anyone's without a key.
+    dir.write("c/crawl.toml", &own);
+    for (home, why) in [("other", "there is no key in"), ("", "there is no key in")] {
+        let home = match home {
+            "" => String::new(),
+            home => dir.file(home).display().to_string(),
+        };
+        cmd.env("HOME", &home);
+        let said = refused(&dir, &cmd, &web, &["--output", "c"]);
+        assert!(said.contains(why), "{said}");
+    }
+    // Whoever says it all anew goes on; with a place for a key it is known as theirs then.
+    cmd.env("HOME", &dir.file("other").display().to_string());
+    let config = [&go_on[..], &["--config", "c/crawl.toml"]].concat();
+    assert_eq!(cmd.run(&config).code, 0);
+    assert_eq!(cmd.run(&go_on).code, 0);
+}
+
+#[test]
+fn ours_what_is_kept_is_remembered_and_how_it_is_shown_is_not() {
+    let web = web();
+    let (dir, cmd) = begun("kept", &web, &["--index", "on", "--links", "on", "-q"]);
+    let seed = web.url(0, "/");
+    let again = [&["--seed", &seed, "--output", "c"], &QUICK[..]].concat();
+    let ran = cmd.run(&again);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("finished: "), "{}", ran.stderr);
+    let toml = dir.read("c/crawl.toml");
+    assert!(toml.contains("index = \"on\"\nlinks = \"on\""), "{toml}");
+    let off = cmd.run(&[&again[..], &["--index", "off"]].concat());
+    assert_eq!(off.code, 0);
+    assert!(
+        off.stderr.starts_with("--index off: the search index in c stays as it is, without the pages of this run; --index on builds it anew from the archive\n"),
+        "{}",
+        off.stderr
+    );
+}
+
+#[test]
+fn ours_a_seed_that_joins_an_old_directory_is_named() {
+    let web = web();
+    let (_dir, cmd) = begun("joins", &web, &[]);
+    let (old, new) = (web.url(0, "/"), web.url(1, "/"));
+    let ran = cmd.run(&[&["--seed", &new, "--output", "c"], &QUICK[..]].concat());
+    assert_eq!(ran.code, 0);
+    let first = ran.stderr.lines().next().unwrap();
+    let said = format!("a new seed joins the crawl in c, which began with {old}: {new}");
+    assert_eq!(first, said);
+}
+
+#[test]
+fn ours_names_and_passwords_in_a_seed_are_refused_unseen() {
+    let web = TestWeb::builder().script(0, "/", Answer::of(200)).start();
+    let (dir, cmd) = setup("userinfo");
+    let plain = web.url(0, "/");
+    for before in ["me:s3cret@", "me@", ":s3cret@"] {
+        let seed = plain.replace("http://", &format!("http://{before}"));
+        let ran = cmd.run(&["--seed", &seed, "--output", "c"]);
+        let said = ran.refusal(&dir);
+        let host = plain.trim_start_matches("http://").trim_end_matches('/');
+        let name = host.split(':').next().unwrap();
+        let expected = format!(
+            "2\nerror: a seed holds a user name or a password: `http://..@{host}/`\n\
+             hint: leave it out, and give it to the host in a file of --config: [site.\"{name}\"] basic-auth = \"env:NAME\""
+        );
+        assert_eq!(said, expected);
+    }
+    assert!(web.log().is_empty());
+    assert!(!dir.file("c").exists());
+}
