@@ -5,6 +5,7 @@ mod changes;
 mod codec;
 mod desk;
 mod heads;
+mod journal;
 mod names;
 mod notes;
 mod octets;
@@ -81,7 +82,8 @@ impl Default for Options {
 /// sorted runs of what is known of each URL.
 ///
 /// A commit is one atomic batch of the store, synced as [`Options::durability`] says. A
-/// torn tail of the store's journal, as a kill leaves it, is cut off on opening. Runs are
+/// torn tail of the store's journal, as a kill or a power cut leaves it, is cut off on
+/// opening. Runs are
 /// written from what was committed, and listed in the store when they are whole and on
 /// disk. Memory is bounded but for about 150 octets for each origin that has URLs queued
 /// and 11 bits for each URL.

@@ -14,10 +14,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use crawl_weburl::Origin;
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable as _};
+use fjall::{
+    AbstractTree as _, Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable as _,
+};
 
 use super::codec::{Sequence, decode_line};
 use super::desk::Desk;
+use super::journal::{JournalError, cut_torn_commit};
 use super::tables::{Tables, damage};
 use super::{Durability, FjallFrontier, Options, Writer, names};
 use crate::error::OpenError;
@@ -73,10 +76,15 @@ pub(super) fn open(
     refuse_foreign(dir)?;
     let lock = take_lock(dir)?;
     if !dir.join(STORE).try_exists().map_err(io)? {
-        begin(dir, options)?;
+        begin(dir, options, &*disk)?;
     }
     guarded(dir, || {
-        let db = database(dir, &dir.join(STORE), options)?;
+        let store = dir.join(STORE);
+        cut_torn_commit(&store).map_err(|why| match why {
+            JournalError::Io(path, source) => OpenError::Io { path, source },
+            JournalError::Damaged(what) => corrupt(dir, what),
+        })?;
+        let db = database(dir, &store, options)?;
         load(dir, db, options, disk, lock)
     })
 }
@@ -126,7 +134,7 @@ fn take_lock(dir: &Path) -> Result<File, OpenError> {
 }
 
 /// Makes a store beside its place and renames it when it is whole and on disk.
-fn begin(dir: &Path, options: &Options) -> Result<(), OpenError> {
+fn begin(dir: &Path, options: &Options, disk: &dyn Disk) -> Result<(), OpenError> {
     let new = dir.join(STORE_NEW);
     let io = |source| OpenError::Io {
         path: new.clone(),
@@ -157,9 +165,26 @@ fn begin(dir: &Path, options: &Options) -> Result<(), OpenError> {
         batch.commit().map_err(store)?;
         db.persist(PersistMode::SyncAll).map_err(store)
     })?;
+    // The store syncs its files, and not the names of all its folders.
+    sync_folders(&new, disk).map_err(io)?;
     fs::rename(&new, dir.join(STORE)).map_err(io)?;
-    // The rename itself must outlive a power cut, or a later commit would be lost with it.
-    File::open(dir).and_then(|dir| dir.sync_all()).map_err(io)
+    // The rename itself must outlive a power cut, or a later commit would be lost with it,
+    // and so must the directory.
+    let above = dir.parent().filter(|above| !above.as_os_str().is_empty());
+    disk.sync_dir(dir)
+        .and_then(|()| disk.sync_dir(above.unwrap_or(Path::new("."))))
+        .map_err(io)
+}
+
+/// Brings the names in a folder and in all folders below it to disk.
+fn sync_folders(folder: &Path, disk: &dyn Disk) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            sync_folders(&entry.path(), disk)?;
+        }
+    }
+    disk.sync_dir(folder)
 }
 
 fn table_options(name: &str, memory: u64) -> KeyspaceCreateOptions {
@@ -195,6 +220,7 @@ fn load(
     };
     let tables = Arc::new(open_tables(dir, db, persist)?);
     let sequence = meta_value(&tables, names::SEQUENCE, "the counters", Sequence::decode)?;
+    refuse_half_commit(&tables, &sequence)?;
     let lines = load_lines(&tables, &sequence)?;
     let sieve = load_sieve(&tables, options, disk)?;
     tracing::debug!(dir = %dir.display(), origins_waiting = lines.len(), "frontier opened");
@@ -210,6 +236,36 @@ fn load(
         desk: Mutex::new(Desk::new(lines, sequence.totals, options.head_entries)),
         _lock: lock,
     })
+}
+
+/// Refuses a store whose tables hold parts of a commit that its journal has lost.
+///
+/// A table is written to disk only after the commits in it were synced to the journal, and
+/// each commit but the removals from `fresh` writes `meta` too.
+fn refuse_half_commit(tables: &Tables, sequence: &Sequence) -> Result<(), OpenError> {
+    let newest = tables.meta.tree.get_highest_seqno();
+    let others = [
+        &tables.origins,
+        &tables.queue,
+        &tables.notes,
+        &tables.deferred,
+        &tables.hosts,
+        &tables.robots,
+        &tables.visits,
+        &tables.due,
+    ];
+    let written = others.map(|table| table.tree.get_highest_persisted_seqno());
+    let last = tables.fresh.last_key_value().map(|row| row.key());
+    let last = last.transpose();
+    let last = last.map_err(|why| store_error(&tables.dir, why))?;
+    let is_ahead = last.is_some_and(|key| *key > sequence.commit.to_be_bytes()[..]);
+    match is_ahead || written.into_iter().any(|written| written > newest) {
+        true => Err(corrupt(
+            &tables.dir,
+            "a commit that was synced is missing from its journal".into(),
+        )),
+        false => Ok(()),
+    }
 }
 
 fn meta_value<T>(

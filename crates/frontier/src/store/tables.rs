@@ -217,8 +217,9 @@ impl Ledger for Tables {
         let (from, to) = (commits.start().to_be_bytes(), commits.end().to_be_bytes());
         let mut rows = held.range(&self.fresh, from..=to).peekable();
         while rows.peek().is_some() {
-            // Not synced: what comes back after a power cut is passed over.
-            let mut batch = self.db.batch();
+            // Synced, though what comes back would be passed over: at most one batch of the
+            // journal may be unsynced, as its end could not be judged otherwise.
+            let mut batch = self.db.batch().durability(Some(self.persist));
             for row in rows.by_ref().take(FORGET_STEP) {
                 batch.remove(&self.fresh, row.key().map_err(|why| self.failed(why))?);
             }

@@ -206,16 +206,18 @@ impl FjallTransaction<'_> {
         for (octets, number) in &writing.notes {
             batch.insert(&tables.notes, number.to_be_bytes(), octets.as_slice());
         }
-        if writing.records.is_empty() {
-            return;
+        if !writing.records.is_empty() {
+            self.sequence.commit += 1;
+            let mut fresh = Vec::with_capacity(writing.records.len() * 32);
+            for record in &writing.records {
+                record.put(&mut fresh);
+            }
+            batch.insert(&tables.fresh, self.sequence.commit.to_be_bytes(), fresh);
         }
-        self.sequence.commit += 1;
-        let mut fresh = Vec::with_capacity(writing.records.len() * 32);
-        for record in &writing.records {
-            record.put(&mut fresh);
+        if !batch.is_empty() {
+            // Each commit writes `meta`: opening holds the other tables against it.
+            batch.insert(&tables.meta, names::SEQUENCE, self.sequence.encode());
         }
-        batch.insert(&tables.fresh, self.sequence.commit.to_be_bytes(), fresh);
-        batch.insert(&tables.meta, names::SEQUENCE, self.sequence.encode());
     }
 
     fn line_or_new(&mut self, origin: &Origin) -> Result<(u64, u64), FrontierError> {

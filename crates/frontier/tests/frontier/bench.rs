@@ -1,12 +1,15 @@
 //! The frontier on disk, on the bench: it can die and start again.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crawl_frontier::conformance::{Bench, FaultyDisk};
 use crawl_frontier::{Durability, FjallFrontier, Frontier, OpenError, Options};
 use tempfile::TempDir;
+
+use crate::disk::journal;
 
 pub(crate) struct OnDisk {
     pub(crate) frontier: Option<FjallFrontier>,
@@ -56,9 +59,11 @@ impl Bench for OnDisk {
         self.frontier.as_ref().unwrap()
     }
 
-    /// The power is cut too, for all that is written past the store.
+    /// The power is cut too: for all that is written past the store, and in the middle of a commit.
     fn die(&mut self) {
-        self.frontier = None;
+        if self.frontier.take().is_some() {
+            tear_a_commit(&journal(self.dir.path()));
+        }
         loop {
             self.disk.cut_power();
             self.disk = FaultyDisk::failing_after(self.faults.pop().unwrap_or(u64::MAX));
@@ -71,6 +76,18 @@ impl Bench for OnDisk {
             }
         }
     }
+}
+
+/// Leaves at the end of a journal what a power cut may leave of a commit: its beginning, a sector that
+/// was lost, and some of the rest.
+fn tear_a_commit(journal: &Path) {
+    let one_item = [1, 1, 0, 0, 0];
+    let sequence = u64::MAX / 2;
+    let mut torn = [&one_item[..], &sequence.to_le_bytes(), &[2, 0, 0, 1]].concat();
+    torn.resize(torn.len() + 512, 0);
+    torn.extend(b"what is left of a value \x01\x02\x03FJL\x03");
+    let mut file = fs::File::options().append(true).open(journal).unwrap();
+    file.write_all(&torn).unwrap();
 }
 
 /// A frontier that was begun and never used. Beginning one takes hundreds of syncs, so it

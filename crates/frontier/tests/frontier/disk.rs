@@ -11,7 +11,7 @@ use crawl_frontier::conformance::deeds::{admit, lease, link, order, origin, sett
 
 use crate::bench::OnDisk;
 
-fn journal(dir: &Path) -> PathBuf {
+pub(crate) fn journal(dir: &Path) -> PathBuf {
     let entries = fs::read_dir(dir.join("store")).unwrap();
     let mut journals: Vec<_> = entries
         .map(|entry| entry.unwrap().path())
@@ -22,13 +22,13 @@ fn journal(dir: &Path) -> PathBuf {
 }
 
 /// The directory as a kill would leave it now.
-fn image(dir: &Path) -> TempDir {
+pub(crate) fn image(dir: &Path) -> TempDir {
     let image = TempDir::new().unwrap();
     copy(dir, image.path());
     image
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
@@ -41,11 +41,11 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-fn reopen(dir: &Path) -> Result<FjallFrontier, OpenError> {
+pub(crate) fn reopen(dir: &Path) -> Result<FjallFrontier, OpenError> {
     FjallFrontier::open(dir, &Options::default())
 }
 
-fn refusal(dir: &Path) -> OpenError {
+pub(crate) fn refusal(dir: &Path) -> OpenError {
     reopen(dir).err().expect("a refusal")
 }
 

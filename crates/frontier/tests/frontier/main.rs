@@ -7,3 +7,4 @@ mod conforms;
 mod disk;
 mod model;
 mod threads;
+mod torn;

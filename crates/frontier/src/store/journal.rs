@@ -1,0 +1,238 @@
+//! The end of the store's journal: a commit that a power cut tore is cut off before the store reads it.
+//!
+//! The store writes each commit as one batch at the end of its newest journal, and syncs it before the next one begins.
+//! So at most one batch was not yet promised to anybody: the last one. The store itself cuts off a last batch that ends
+//! too soon. Where a power cut lost a sector in the middle of that batch, it refuses to open; and where the damage hits
+//! the first byte of an entry, it cuts off all that follows, whole batches too. This reader decides first:
+//!
+//! - no whole batch follows the damage, and it is in the newest journal: what follows the last whole batch is cut off;
+//! - a whole batch follows, or it is an older journal, which was synced whole: stored bytes changed, which is an error.
+//!
+//! A journal is a row of batches, numbers are little-endian; zeros may follow, as the store makes room beforehand:
+//!
+//! ```text
+//! start  01, items u32, sequence number u64
+//! item   02, value type u8, compression u8, table u64, key length u16, value length u32, stored length u32, key, value
+//! clear  04, table u64
+//! end    03, xxh3 of all items u64, "FJL" 03
+//! ```
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::Xxh3;
+
+/// What the file `version` of a store holds whose journals are read here, and what ends each batch.
+const FORMAT: &[u8; 4] = b"FJL\x03";
+
+/// The longest end of a journal in which whole batches are searched. A commit has a few megabytes at most.
+const MAX_TORN_BYTES: u64 = 256 << 20;
+
+const START: u8 = 1;
+const ITEM: u8 = 2;
+const END: u8 = 3;
+const CLEAR: u8 = 4;
+
+/// Why a store's journals can't be used.
+#[derive(Debug)]
+pub(super) enum JournalError {
+    Io(PathBuf, io::Error),
+    /// What is damaged, and how that is known.
+    Damaged(String),
+}
+
+/// Checks all journals of a store, and cuts a torn commit off the newest one.
+pub(super) fn cut_torn_commit(store: &Path) -> Result<(), JournalError> {
+    let version = fs::read(store.join("version")).unwrap_or_default();
+    if !version.starts_with(FORMAT) {
+        // Of another format; the store says so.
+        return Ok(());
+    }
+    let mut journals = list(store).map_err(|why| JournalError::Io(store.to_owned(), why))?;
+    journals.sort_unstable();
+    let newest = journals.pop();
+    for (_, path) in &journals {
+        if let Some(damage) = examine(path)? {
+            return Err(damage.refusal(path, "it was written whole before the next one"));
+        }
+    }
+    let Some((_, path)) = newest else {
+        return Ok(());
+    };
+    let Some(damage) = examine(&path)? else {
+        return Ok(());
+    };
+    let io = |why| JournalError::Io(path.clone(), why);
+    if damage.bytes > MAX_TORN_BYTES {
+        return Err(damage.refusal(&path, "more bytes follow than one commit has"));
+    }
+    let mut file = File::options()
+        .read(true)
+        .write(true)
+        .open(&path)
+        .map_err(io)?;
+    let mut torn = vec![0; damage.bytes as usize];
+    file.seek(SeekFrom::Start(damage.at)).map_err(io)?;
+    file.read_exact(&mut torn).map_err(io)?;
+    if holds_batch(&torn) {
+        return Err(damage.refusal(&path, "whole commits follow it"));
+    }
+    tracing::info!(
+        path = %path.display(),
+        bytes = damage.bytes,
+        "a commit that a crash left unfinished is cut off"
+    );
+    file.set_len(damage.at)
+        .and_then(|()| file.sync_all())
+        .map_err(io)
+}
+
+/// The journals of a store with their numbers. A name that is none of the store's is left to it.
+fn list(store: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+    let mut journals = Vec::new();
+    for entry in fs::read_dir(store)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str());
+        let number = name.and_then(|name| name.strip_suffix(".jnl")?.parse().ok());
+        journals.extend(number.map(|number| (number, path)));
+    }
+    Ok(journals)
+}
+
+/// Bytes behind the last whole batch that are no batch.
+struct Damage {
+    /// Where the last whole batch ends.
+    at: u64,
+    /// Up to the last byte that is not zero.
+    bytes: u64,
+}
+
+impl Damage {
+    fn refusal(&self, path: &Path, reason: &str) -> JournalError {
+        let name = path.file_name().unwrap_or_default().display();
+        JournalError::Damaged(format!(
+            "journal {name} was changed behind byte {}: {reason}",
+            self.at
+        ))
+    }
+}
+
+/// Reads a journal up to the first byte that belongs to no whole batch.
+fn examine(path: &Path) -> Result<Option<Damage>, JournalError> {
+    let find = || -> io::Result<Option<Damage>> {
+        let file = File::open(path)?;
+        let length = file.metadata()?.len();
+        let mut reader = BufReader::with_capacity(1 << 16, file);
+        let mut at = 0;
+        while let Some(bytes) = read_batch(&mut reader, length - at)? {
+            at += bytes;
+        }
+        reader.seek(SeekFrom::Start(at))?;
+        let bytes = written(&mut reader)?;
+        Ok((bytes > 0).then_some(Damage { at, bytes }))
+    };
+    find().map_err(|why| JournalError::Io(path.to_owned(), why))
+}
+
+/// How many bytes come up to the last one that is not zero.
+fn written(reader: &mut impl Read) -> io::Result<u64> {
+    let mut block = vec![0; 1 << 16];
+    let (mut read, mut last) = (0, 0);
+    loop {
+        let count = match reader.read(&mut block) {
+            Ok(0) => return Ok(last),
+            Ok(count) => count,
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
+            Err(why) => return Err(why),
+        };
+        if let Some(at) = block[..count].iter().rposition(|&byte| byte != 0) {
+            last = read + at as u64 + 1;
+        }
+        read += count as u64;
+    }
+}
+
+/// Whether a whole batch begins anywhere in these bytes.
+fn holds_batch(bytes: &[u8]) -> bool {
+    let starts = bytes.iter().enumerate().filter(|(_, byte)| **byte == START);
+    let mut rests = starts.map(|(at, _)| &bytes[at..]);
+    rests.any(|rest| matches!(read_batch(&mut &*rest, rest.len() as u64), Ok(Some(_))))
+}
+
+/// The length of the batch that comes next, if all of it is there and is what was written. At most `available` bytes
+/// are read.
+fn read_batch(reader: &mut impl Read, available: u64) -> io::Result<Option<u64>> {
+    let mut batch = BatchReader {
+        reader: reader.take(available),
+        items: Xxh3::new(),
+    };
+    match batch.read() {
+        Ok(true) => Ok(Some(available - batch.reader.limit())),
+        Ok(false) => Ok(None),
+        Err(why) if why.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(why) => Err(why),
+    }
+}
+
+struct BatchReader<R> {
+    reader: io::Take<R>,
+    /// The checksum of what the items are made of.
+    items: Xxh3,
+}
+
+impl<R: Read> BatchReader<R> {
+    fn read(&mut self) -> io::Result<bool> {
+        let [start, items @ ..] = self.bytes::<5>()?;
+        self.bytes::<8>()?;
+        if start != START {
+            return Ok(false);
+        }
+        for _ in 0..u32::from_le_bytes(items) {
+            let [tag] = self.item_bytes()?;
+            let whole = match tag {
+                ITEM => self.item()?,
+                CLEAR => self.item_bytes::<8>().map(|_| true)?,
+                _ => false,
+            };
+            if !whole {
+                return Ok(false);
+            }
+        }
+        let [end] = self.bytes()?;
+        let checksum = u64::from_le_bytes(self.bytes()?);
+        Ok(end == END && checksum == self.items.digest() && self.bytes::<4>()? == *FORMAT)
+    }
+
+    fn item(&mut self) -> io::Result<bool> {
+        // Value type, compression and table; the lengths are held against the checksum with all else.
+        self.item_bytes::<10>()?;
+        let key = u16::from_le_bytes(self.item_bytes()?);
+        self.item_bytes::<4>()?;
+        let stored = u32::from_le_bytes(self.item_bytes()?);
+        let mut left = u64::from(key) + u64::from(stored);
+        if left > self.reader.limit() {
+            return Ok(false);
+        }
+        let mut block = [0; 4096];
+        while left > 0 {
+            let part = &mut block[..left.min(4096) as usize];
+            self.reader.read_exact(part)?;
+            self.items.update(part);
+            left -= part.len() as u64;
+        }
+        Ok(true)
+    }
+
+    fn bytes<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        let mut bytes = [0; N];
+        self.reader.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn item_bytes<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        let bytes = self.bytes::<N>()?;
+        self.items.update(&bytes);
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,279 @@
+//! Journals as a power cut leaves them: what was not synced is lost in part.
+
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use crawl_frontier::conformance::Bench;
+use crawl_frontier::conformance::deeds::{admit, deferred, link, order};
+use crawl_frontier::{
+    Disk, DiskFile, FjallFrontier, Frontier, OpenError, Options, Reason, SystemDisk,
+};
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use crate::bench::OnDisk;
+use crate::disk::{image, journal, refusal, reopen};
+
+const SECTOR: usize = 512;
+
+/// URLs of a commit: more than a few sectors.
+const URLS: u64 = 60;
+
+/// Where the sequence number of a batch stands, which no checksum covers.
+const SEQUENCE: Range<usize> = 5..13;
+
+/// A store that was closed after some commits, and where each of them ends in the journal.
+struct Closed {
+    dir: TempDir,
+    octets: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+fn closed(commits: u64) -> Closed {
+    let mut bench = OnDisk::quiet();
+    let length = || fs::metadata(journal(bench.dir.path())).unwrap().len() as usize;
+    let mut ends = vec![length()];
+    for commit in 0..commits {
+        admit(
+            bench.frontier(),
+            (0..URLS).map(|n| link(&format!("/{commit}/{n}"), 1)),
+        );
+        ends.push(length());
+    }
+    bench.frontier = None;
+    let dir = image(bench.dir.path());
+    let octets = fs::read(journal(dir.path())).unwrap();
+    assert_eq!(octets.len(), ends[commits as usize]);
+    Closed { dir, octets, ends }
+}
+
+impl Closed {
+    fn write(&self, octets: &[u8]) -> PathBuf {
+        let path = journal(self.dir.path());
+        fs::write(&path, octets).unwrap();
+        path
+    }
+
+    fn last(&self) -> Range<usize> {
+        self.ends[self.ends.len() - 2]..self.octets.len()
+    }
+
+    /// Opens to so many commits, and again, and takes another commit.
+    fn check_opens(&self, octets: &[u8], commits: u64) {
+        self.write(octets);
+        for _ in 0..2 {
+            let frontier = reopen(self.dir.path()).unwrap();
+            assert_eq!(frontier.counts().pending, commits * URLS);
+            let queued = order(&frontier).split_whitespace().count() as u64;
+            assert_eq!(queued, commits * URLS);
+        }
+        admit(&reopen(self.dir.path()).unwrap(), [link("/more", 1)]);
+        let frontier = reopen(self.dir.path()).unwrap();
+        assert_eq!(frontier.counts().pending, commits * URLS + 1);
+    }
+
+    /// Refuses, each time, and leaves the journal as it is.
+    fn check_refused(&self, octets: &[u8], reason: &str) {
+        let path = self.write(octets);
+        for _ in 0..2 {
+            let why = refusal(self.dir.path());
+            assert!(
+                matches!(&why, OpenError::Corrupt { what, .. } if what.ends_with(reason)),
+                "{why}"
+            );
+        }
+        assert_eq!(fs::read(path).unwrap(), octets, "nothing was cut");
+    }
+}
+
+/// The sectors that hold a part of these octets, as far as they do.
+fn sectors(range: Range<usize>) -> Vec<Range<usize>> {
+    let first = range.start / SECTOR;
+    let sectors = first..range.end.div_ceil(SECTOR);
+    let bounds = |n: usize| (n * SECTOR).max(range.start)..((n + 1) * SECTOR).min(range.end);
+    sectors.map(bounds).collect()
+}
+
+#[test]
+fn ours_a_commit_that_lost_any_sector_is_cut_off() {
+    let closed = closed(3);
+    let sectors = sectors(closed.last());
+    assert!(sectors.len() > 4, "{sectors:?}");
+    for lost in sectors {
+        let mut octets = closed.octets.clone();
+        octets[lost].fill(0);
+        closed.check_opens(&octets, 2);
+    }
+}
+
+#[test]
+fn ours_a_commit_with_any_byte_changed_is_cut_off() {
+    let closed = closed(2);
+    let last = closed.last();
+    for at in last.clone().step_by(97) {
+        if SEQUENCE.contains(&(at - last.start)) {
+            continue;
+        }
+        let mut octets = closed.octets.clone();
+        octets[at] ^= 0x55;
+        closed.write(&octets);
+        let frontier = reopen(closed.dir.path()).unwrap();
+        assert_eq!(frontier.counts().pending, URLS, "byte {at}");
+    }
+}
+
+#[test]
+fn ours_damage_before_a_whole_commit_is_refused_and_cuts_nothing() {
+    let closed = closed(3);
+    let reason = "whole commits follow it";
+    for range in [
+        closed.ends[0]..closed.ends[1],
+        closed.ends[1]..closed.ends[2],
+    ] {
+        for lost in sectors(range.clone()) {
+            let mut octets = closed.octets.clone();
+            octets[lost].fill(0);
+            closed.check_refused(&octets, reason);
+        }
+        // The store itself would cut off all that follows.
+        let mut octets = closed.octets.clone();
+        octets[range.start] = 9;
+        closed.check_refused(&octets, reason);
+    }
+}
+
+#[test]
+fn ours_damage_in_an_older_journal_is_refused() {
+    let closed = closed(2);
+    let newer = closed.dir.path().join("store/7.jnl");
+    let path = journal(closed.dir.path());
+    for end in [0, 1 << 20] {
+        let mut octets = closed.octets.clone();
+        octets[closed.last().start + 700] ^= 1;
+        fs::write(&path, octets).unwrap();
+        fs::write(&newer, vec![0; end]).unwrap();
+        let why = refusal(closed.dir.path()).to_string();
+        let reason = "it was written whole before the next one";
+        assert!(why.ends_with(reason), "{why}");
+    }
+    // As the store leaves one, with room that was never used.
+    let mut octets = closed.octets.clone();
+    octets.extend([0; 5000]);
+    fs::write(&path, octets).unwrap();
+    assert_eq!(
+        reopen(closed.dir.path()).unwrap().counts().pending,
+        2 * URLS
+    );
+}
+
+/// The table reached the disk, so the commit was synced; then the journal lost it.
+#[test]
+fn ours_a_synced_commit_that_the_journal_lost_is_refused() {
+    for table in ["deferred", "fresh"] {
+        let mut bench = OnDisk::quiet();
+        admit(bench.frontier(), [link("/a", 1)]);
+        let before = fs::metadata(journal(bench.dir.path())).unwrap().len() as usize;
+        admit(bench.frontier(), [deferred("/b", 1, Reason::Depth)]);
+        bench.frontier = None;
+        let dir = bench.dir.path();
+        let db = fjall::Database::builder(dir.join("store")).open().unwrap();
+        let keyspace = db.keyspace(table, Default::default).unwrap();
+        keyspace.rotate_memtable_and_wait().unwrap();
+        drop((keyspace, db));
+        let path = journal(dir);
+        let mut octets = fs::read(&path).unwrap();
+        octets[before + 40] ^= 1;
+        fs::write(&path, octets).unwrap();
+        for _ in 0..2 {
+            let why = refusal(dir).to_string();
+            let said = "a commit that was synced is missing from its journal";
+            assert!(why.ends_with(said), "{table}: {why}");
+        }
+    }
+}
+
+/// Notes which folders are synced, while they are there under that name.
+#[derive(Clone, Default)]
+struct Noting(Arc<Mutex<Vec<PathBuf>>>);
+
+impl Disk for Noting {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        SystemDisk.create(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        SystemDisk.sync_dir(dir)?;
+        self.0.lock().unwrap().push(dir.to_owned());
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        SystemDisk.remove(path)
+    }
+}
+
+fn folders(folder: &Path, found: &mut Vec<PathBuf>) {
+    found.push(folder.to_owned());
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            folders(&path, found);
+        }
+    }
+}
+
+#[test]
+fn ours_all_folders_of_a_new_store_are_synced_before_it_counts() {
+    let above = TempDir::new().unwrap();
+    let dir = above.path().join("state");
+    let disk = Noting::default();
+    let begun = FjallFrontier::open_on(&dir, &Options::default(), Arc::new(disk.clone()));
+    drop(begun.unwrap());
+    let synced = disk.0.lock().unwrap().clone();
+    let mut made = Vec::new();
+    folders(&dir.join("store"), &mut made);
+    assert!(made.len() > 20, "{made:?}");
+    for folder in made {
+        let new = dir
+            .join("store.new")
+            .join(folder.strip_prefix(dir.join("store")).unwrap());
+        assert!(synced.contains(&new), "{}", new.display());
+    }
+    let renamed = synced.iter().position(|folder| *folder == dir).unwrap();
+    assert!(
+        synced[..renamed]
+            .iter()
+            .all(|folder| folder.starts_with(dir.join("store.new")))
+    );
+    assert!(
+        synced[renamed..]
+            .iter()
+            .any(|folder| folder == above.path())
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Some sectors of the last commit did not reach the disk, and perhaps not its end.
+    #[test]
+    fn ours_what_a_power_cut_leaves_of_a_commit_opens(lost in prop::collection::vec(any::<bool>(), 40), cut in 0.0..1.0) {
+        let closed = closed(2);
+        let last = closed.last();
+        let mut octets = closed.octets.clone();
+        let mut any = false;
+        for (sector, lost) in sectors(last.clone()).into_iter().zip(lost) {
+            if lost {
+                octets[sector].fill(0);
+                any = true;
+            }
+        }
+        if !any {
+            octets.truncate(last.start + ((last.len() - 1) as f64 * cut) as usize);
+        }
+        closed.check_opens(&octets, 1);
+    }
+}
