@@ -78,7 +78,7 @@ pub use index::write_index;
 pub use reader::{
     HttpMessage, MAX_BLOCK_BYTES, Record, WarcReader, archive_file, read_place, read_record,
 };
-pub use rowfile::{LogFile, RowFile, RowReader, Tail};
+pub use rowfile::{LogFile, LogSyncer, RowFile, RowReader, Tail};
 pub use surt::surt;
 pub use timestamp::Timestamp;
 pub use warc::{Encoded, Encoder, Format, Warcinfo};

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -118,6 +120,8 @@ impl RowFile {
 pub struct LogFile {
     appender: Appender,
     line: Vec<u8>,
+    /// Rows that were appended, for those who sync.
+    appended: Arc<AtomicU64>,
 }
 
 /// The last rows of a log, oldest first.
@@ -136,10 +140,33 @@ impl LogFile {
     /// # Errors
     /// Those of the file system.
     pub fn open(path: &Path) -> Result<LogFile, ArchiveError> {
+        let is_new = !path.exists();
+        let appender = Appender::open_with(path, whole_lines)?;
+        if is_new {
+            sync_folder(path.parent().unwrap_or(Path::new("")))?;
+        }
         Ok(LogFile {
-            appender: Appender::open_with(path, whole_lines)?,
+            appender,
             line: Vec::new(),
+            appended: Arc::default(),
         })
+    }
+
+    /// What another thread syncs the log with.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn syncer(&mut self) -> Result<LogSyncer, ArchiveError> {
+        let path = self.appender.path().to_owned();
+        match self.appender.file().try_clone() {
+            Ok(file) => Ok(LogSyncer {
+                file,
+                path,
+                appended: Arc::clone(&self.appended),
+                synced: 0,
+            }),
+            Err(error) => Err(ArchiveError::io("open", &path, error)),
+        }
     }
 
     /// Writes a row, in one write, not synced. Nothing of it stays where that fails.
@@ -149,7 +176,9 @@ impl LogFile {
     pub fn append(&mut self, row: &impl Serialize) -> Result<(), ArchiveError> {
         self.line.clear();
         push_row(&mut self.line, row, self.appender.path())?;
-        self.appender.append(&self.line).map(|_| ())
+        self.appender.append(&self.line)?;
+        self.appended.fetch_add(1, Ordering::Release);
+        Ok(())
     }
 
     /// Waits until all rows are on the disk.
@@ -192,6 +221,32 @@ impl LogFile {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+/// Syncs a log that another thread appends to.
+#[derive(Debug)]
+pub struct LogSyncer {
+    file: File,
+    path: PathBuf,
+    appended: Arc<AtomicU64>,
+    /// Rows that are known to be on the disk.
+    synced: u64,
+}
+
+impl LogSyncer {
+    /// Waits until all rows are on the disk that were appended before.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn sync(&mut self) -> Result<(), ArchiveError> {
+        let appended = self.appended.load(Ordering::Acquire);
+        if appended > self.synced {
+            let synced = self.file.sync_data();
+            synced.map_err(|error| ArchiveError::io("sync", &self.path, error))?;
+            self.synced = appended;
+        }
+        Ok(())
     }
 }
 

@@ -37,9 +37,12 @@ impl DelayLog {
     /// # Errors
     /// Those of the file system.
     pub(crate) fn note(&mut self, row: &DelayRow) -> Result<(), ArchiveError> {
-        match &mut self.file {
-            Some(file) => file.append(row),
-            None => self.file.insert(LogFile::open(&self.path)?).append(row),
-        }
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => self.file.insert(LogFile::open(&self.path)?),
+        };
+        file.append(row)?;
+        // A person sets one now and then, and an audit judges each later request by it.
+        file.sync()
     }
 }

@@ -88,11 +88,12 @@ pub(crate) fn open(
     make_state(&state)?;
     let frontier = open_frontier(dir, &state)?;
     let marks = frontier.marks()?;
-    let files = open_files(config, &marks)?;
+    let mut files = open_files(config, &marks)?;
     let toml = dir.join("crawl.toml");
     replace(&toml, &dir.join(TOML_BESIDE), config.config_text.as_bytes())
         .map_err(EngineError::disk(&toml))?;
-    let requests = LogFile::open(&dir.join("requests.jsonl"))?;
+    let mut requests = LogFile::open(&dir.join("requests.jsonl"))?;
+    files.requests = Some(requests.syncer()?);
     let mut totals = frontier
         .meta(META_TOTALS)?
         .and_then(|bytes| Totals::from_bytes(&bytes))
@@ -198,6 +199,7 @@ fn open_files(config: &Config, marks: &BTreeMap<String, u64>) -> Result<Files, E
         excluded: rows("excluded.jsonl")?,
         links: links.filter(|_| config.links),
         index: None,
+        requests: None,
     })
 }
 

@@ -79,7 +79,7 @@ fn look(path: &Path) -> Result<Option<Metadata>, EngineError> {
 pub(crate) fn make_state(state: &Path) -> Result<(), EngineError> {
     let failed = |error| EngineError::disk(state)(error);
     if let Some(dir) = state.parent() {
-        fs::create_dir_all(dir).map_err(failed)?;
+        make_folder(dir).map_err(failed)?;
     }
     match fs::DirBuilder::new().mode(STATE_MODE).create(state) {
         Err(why) if why.kind() != ErrorKind::AlreadyExists => return Err(failed(why)),
@@ -89,6 +89,23 @@ pub(crate) fn make_state(state: &Path) -> Result<(), EngineError> {
     if mode & 0o022 != 0 {
         fs::set_permissions(state, fs::Permissions::from_mode(mode & STATE_MODE))
             .map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Makes a folder, and those above it that are missing, and brings their names to the disk.
+fn make_folder(path: &Path) -> io::Result<()> {
+    let named = |folder: &&Path| !folder.as_os_str().is_empty();
+    let missing = path.ancestors().filter(named);
+    let missing: Vec<_> = missing.take_while(|folder| !folder.exists()).collect();
+    fs::create_dir_all(path)?;
+    for folder in missing {
+        let above = folder.parent().filter(named).unwrap_or(Path::new("."));
+        match fs::File::open(above).and_then(|above| above.sync_all()) {
+            // Not ours to read, and whoever lets us write there knows why.
+            Err(why) if why.kind() == ErrorKind::PermissionDenied => {}
+            synced => synced?,
+        }
     }
     Ok(())
 }
@@ -180,5 +197,10 @@ pub(crate) fn replace(path: &Path, beside: &Path, bytes: &[u8]) -> io::Result<()
     let mut file = crawl_archive::create_anew(beside)?;
     file.write_all(bytes)?;
     file.sync_all()?;
-    fs::rename(beside, path)
+    fs::rename(beside, path)?;
+    // Without it a first start that was cut off would leave rows and no settings.
+    match path.parent() {
+        Some(folder) => fs::File::open(folder)?.sync_all(),
+        None => Ok(()),
+    }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvError, Sender, TryRecvError};
 
 use crawl_archive::rows::{ExcludedRow, WarcPlace};
-use crawl_archive::{Archive, Encoded, RowFile};
+use crawl_archive::{Archive, Encoded, LogSyncer, RowFile};
 use crawl_frontier::{
     Admission, Admitted, Exclusion, Frontier, Lease, Outcome, Reason, Standing, Transaction,
     UrlKind, Visit,
@@ -46,6 +46,8 @@ pub(crate) struct Files {
     pub(crate) links: Option<RowFile>,
     /// What the search index is told.
     pub(crate) index: Option<RowFile>,
+    /// `requests.jsonl`, which the loop writes. None where there is no such log.
+    pub(crate) requests: Option<LogSyncer>,
 }
 
 /// What the writer thread owns.
@@ -537,6 +539,11 @@ impl Group<'_> {
         for file in rows.into_iter().flatten() {
             file.sync()?;
             self.transaction.mark(&file_name(file), file.len());
+        }
+        // The loop noted each request before it handed on what came of it: what bears a page
+        // out, its robots.txt among it, is on the disk before the page counts.
+        if let Some(requests) = &mut self.files.requests {
+            requests.sync()?;
         }
         if self.totals != *before {
             self.transaction

@@ -130,9 +130,9 @@ struct Trial<'a> {
 /// its robots.txt, 200 for each further request for one, and 64 MiB of compiled rules.
 ///
 /// # Errors
-/// [`RecordsError::NoCrawl`] where `dir` holds no crawl; [`RecordsError::Row`] for a whole
-/// line that is no row, since what can't be read can't be held against anything;
-/// [`RecordsError::Config`] and errors of the file system.
+/// [`RecordsError::NoCrawl`] where `dir` holds no crawl; [`RecordsError::Config`] and errors of
+/// the file system. Lines that are no rows are no error: they are counted in [`Audit::flaws`], and
+/// what looks like a breach of robots.txt behind one of `requests.jsonl` is undecided.
 pub fn audit(dir: &Path) -> Result<Audit, RecordsError> {
     let is_crawl = dir.join("crawl.toml").is_file() || dir.join("requests.jsonl").is_file();
     if !is_crawl {
@@ -161,20 +161,31 @@ pub fn audit(dir: &Path) -> Result<Audit, RecordsError> {
         findings: Findings::default(),
     };
     let flaws = &mut audit.flaws;
+    let mut last_end = 0;
     each(requests(dir)?, "requests.jsonl", flaws, |row, line| {
+        let Some(row) = row else {
+            trial.findings.lacks_rows = true;
+            return Ok(());
+        };
+        last_end = last_end.max(row.end);
         trial.request(&row, line)
     })?;
     trial.judge_rest()?;
     if trial.copies.is_some() {
         each(pages(dir)?, "pages.jsonl", flaws, |row, line| {
+            let Some(row) = row else {
+                return Ok(());
+            };
+            // Each page has a request: the end of their log was cut off.
+            trial.findings.lacks_rows |= row.fetched_at.as_millis() > last_end;
             trial.page_row(&row, line)
         })?;
         each(
             excluded(dir)?,
             "excluded.jsonl",
             flaws,
-            |row, line| match row.reason.as_str() {
-                "robots" => trial.excluded_row(&row, line),
+            |row, line| match row {
+                Some(row) if row.reason == "robots" => trial.excluded_row(&row, line),
                 _ => Ok(()),
             },
         )?;
@@ -197,7 +208,9 @@ pub fn audit(dir: &Path) -> Result<Audit, RecordsError> {
 fn find_exchanges(dir: &Path) -> Result<Option<Exchanges>, RecordsError> {
     let mut wanted = HashSet::new();
     for row in requests(dir)? {
-        let row = row?;
+        let Some(row) = readable(row)? else {
+            continue;
+        };
         if matches!(row.purpose.as_str(), "robots" | "hop") && row.status.is_some() {
             wanted.insert(exchange::key(&row.url, row.start));
         }
@@ -205,15 +218,31 @@ fn find_exchanges(dir: &Path) -> Result<Option<Exchanges>, RecordsError> {
     Exchanges::find(dir, &wanted)
 }
 
-/// Goes through the rows with their lines.
+/// Nothing for a line that is no row: a power cut may leave anything there.
+fn readable<T>(row: Result<T, RecordsError>) -> Result<Option<T>, RecordsError> {
+    match row {
+        Err(RecordsError::Row { .. }) => Ok(None),
+        row => row.map(Some),
+    }
+}
+
+/// Goes through the rows with their lines; nothing stands for a line that is no row.
 fn each<T: serde::de::DeserializeOwned>(
     mut rows: Rows<T>,
     file: &str,
     flaws: &mut Vec<String>,
-    mut visit: impl FnMut(T, u64) -> Result<(), RecordsError>,
+    mut visit: impl FnMut(Option<T>, u64) -> Result<(), RecordsError>,
 ) -> Result<(), RecordsError> {
+    let mut unreadable = 0_u64;
     while let Some(row) = rows.next() {
-        visit(row?, rows.line())?;
+        let row = readable(row)?;
+        unreadable += u64::from(row.is_none());
+        visit(row, rows.line())?;
+    }
+    match unreadable {
+        0 => {}
+        1 => flaws.push(format!("one line of `{file}` can't be read")),
+        count => flaws.push(format!("{count} lines of `{file}` can't be read")),
     }
     if rows.is_torn() {
         flaws.push(format!("the last line of `{file}` is torn"));
@@ -233,7 +262,9 @@ fn cite(dir: &Path, breaches: &mut [Breach]) -> Result<(), RecordsError> {
     }
     let mut rows = requests(dir)?;
     while let Some(row) = rows.next() {
-        let row = row?;
+        let Some(row) = readable(row)? else {
+            continue;
+        };
         for cited in cited.remove(&rows.line()).unwrap_or_default() {
             cited.request = Some(row.clone());
         }

@@ -250,6 +250,7 @@ fn play(
         excluded: rows("excluded.jsonl"),
         links: None,
         index: None,
+        requests: None,
     };
     let shared = Arc::clone(&frontier);
     let visits = Visits {

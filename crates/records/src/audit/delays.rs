@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crawl_archive::rows::DelayRow;
 
-use super::SETTLING_MS;
+use super::{SETTLING_MS, readable};
 use crate::error::RecordsError;
 use crate::rows::{Rows, delays};
 
@@ -16,6 +16,8 @@ impl Delays {
     /// Reads `state/delays.jsonl`, which only a crawl has whose delay was set.
     pub(super) fn read(dir: &Path) -> Result<Delays, RecordsError> {
         let rows: Rows<DelayRow> = delays(dir)?;
+        // A line that is no row was never on the disk whole, and no request followed it.
+        let rows = rows.filter_map(|row| readable(row).transpose());
         Ok(Delays(rows.collect::<Result<_, _>>()?))
     }
 

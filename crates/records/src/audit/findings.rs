@@ -41,7 +41,12 @@ pub(super) struct Findings {
     pub(super) undecided: BTreeMap<String, u64>,
     pub(super) by_rule: BTreeMap<String, u64>,
     pub(super) breaches: Vec<Breach>,
+    /// `requests.jsonl` lacks rows, as far as it was read: an answer for a robots.txt may be among
+    /// them.
+    pub(super) lacks_rows: bool,
 }
+
+pub(super) const ROW_LOST: &str = "what a lost row of requests.jsonl may bear out";
 
 impl Findings {
     /// Something was held against a rule, and whether it broke it could be told.
@@ -64,6 +69,7 @@ impl Findings {
     ) {
         match judged {
             Judged::Kept => self.checked(what),
+            Judged::Broke(..) if self.lacks_rows => self.undecided(ROW_LOST),
             Judged::Undecided(why) => self.undecided(why),
             Judged::Broke(rule, words) => {
                 self.checked(what);

@@ -7,7 +7,7 @@ use crawl_archive::rows::RequestRow;
 use crawl_weburl::{Origin, canonicalize};
 
 use super::copies::Force;
-use super::findings::Source::Requests;
+use super::findings::{ROW_LOST, Source::Requests};
 use super::life::LONGEST_WAIT;
 use super::terms::HostTerms;
 use super::{EARLIER_RUN, JUST_THEN, ROUNDING_MS, SETTLING_MS, Trial};
@@ -301,6 +301,9 @@ impl Trial<'_> {
         if !asked.is_own && self.terms.restarted_after(asked.known_at) {
             let why = "a pace that another origin of the host asked for before a restart";
             return self.findings.undecided(why);
+        }
+        if self.findings.lacks_rows {
+            return self.findings.undecided(ROW_LOST);
         }
         let elsewhere = host.terms.per_host > 1 || !asked.at_home;
         if elsewhere && sent.start < asked.known_at + SETTLING_MS {

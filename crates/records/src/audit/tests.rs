@@ -539,5 +539,43 @@ fn what_can_not_be_read_is_an_error() {
     fs::write(dir.path().join("crawl.toml"), "[politeness]\ndelay = 5\n").unwrap();
     check(|why| matches!(why, RecordsError::Config { .. }));
     fs::write(dir.path().join("crawl.toml"), "").unwrap();
-    check(|why| matches!(why, RecordsError::Row { line: 1, .. }));
+}
+
+/// What a power cut leaves: zeros where a robots.txt's row stood, and a page that was barred by it
+/// or not.
+#[test]
+fn ours_lines_that_are_no_rows_are_counted_and_leave_no_breach_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let sent = [
+        robots((0, 100), 404, ""),
+        page((1100, 1200), "/"),
+        robots((2200, 2300), 200, BARS_P),
+        robots((3300, 3400), 404, ""),
+        page((4400, 4500), "/"),
+        page((5500, 5600), "/p"),
+        page((5700, 5800), "/q"),
+    ];
+    write(dir.path(), &sent, &More::default());
+    let path = dir.path().join("requests.jsonl");
+    let whole = fs::read(&path).unwrap();
+    let ends: Vec<_> = (0..whole.len()).filter(|at| whole[*at] == b'\n').collect();
+    let check = |zeros: std::ops::Range<usize>, undecided: u64| {
+        let mut octets = whole.clone();
+        octets[zeros].fill(0);
+        fs::write(&path, &octets).unwrap();
+        let audit = audit(dir.path()).unwrap();
+        let rules: Vec<_> = audit.by_rule.keys().map(String::as_str).collect();
+        // The last two are too near to each other, whatever is lost before them.
+        assert_eq!(rules, ["gap"]);
+        assert_eq!(audit.flaws, ["one line of `requests.jsonl` can't be read"]);
+        let found = audit.undecided.get(super::findings::ROW_LOST).copied();
+        assert_eq!(found.unwrap_or(0), undecided);
+    };
+    // The row by which `/p` is allowed.
+    check(ends[2] + 5..ends[2] + 40, 1);
+    // Rows run into each other where the end between them is lost.
+    check(ends[2] + 40..ends[3] + 20, 1);
+    // Without the first no page had a robots.txt before it.
+    check(0..ends[0], 1);
+    check(0..ends[2], 0);
 }
