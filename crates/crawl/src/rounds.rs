@@ -49,7 +49,8 @@ pub(crate) async fn run(job: &Job) -> Result<u8, Refusal> {
     if let Some((since, last)) = rounds.last()? {
         has_waited = true;
         rounds.server = Server::start(job.dir(), Arc::clone(&rounds.desk));
-        if !rounds.wait(later(since, every), Start::AsAsked, last).await {
+        let at = later(since, every);
+        if !rounds.wait(at, every, Start::AsAsked, last).await {
             return Ok(FINISHED);
         }
     }
@@ -86,7 +87,8 @@ impl Rounds<'_> {
                 Some(_) => Start::GoOn,
                 None => Start::AsAsked,
             };
-            if !self.wait(again.unwrap_or(next), start, last.clone()).await {
+            let at = again.unwrap_or(next);
+            if !self.wait(at, every, start, last.clone()).await {
                 break;
             }
             if start == Start::AsAsked {
@@ -149,8 +151,10 @@ impl Rounds<'_> {
         Ok(code)
     }
 
-    /// Waits until the crawl is to go on. Whether it is; not where the job is stopped.
-    async fn wait(&mut self, at: Timestamp, start: Start, last: Last) -> bool {
+    /// Waits until the crawl is to go on, for so long at most. Whether it is; not where the job is
+    /// stopped.
+    async fn wait(&mut self, at: Timestamp, most: Duration, start: Start, last: Last) -> bool {
+        let at = within(at, most, Timestamp::now());
         let hold = watch::Sender::new(Hold::UntilThen);
         self.desk.rest(Rest {
             at,
@@ -170,7 +174,7 @@ impl Rounds<'_> {
         }
         let mut stopped = self.stopped.clone();
         tokio::select! {
-            () = come(at, hold.subscribe()) => !self.is_stopped(),
+            () = come(at, most, hold.subscribe()) => !self.is_stopped(),
             // The sender lives in the task that listens for signals.
             _ = stopped.wait_for(|stop| *stop != Stop::No) => false,
         }
@@ -246,9 +250,17 @@ impl Last {
     }
 }
 
-/// Resolves when a round is to begin: at that moment unless it is held back, or on demand.
-async fn come(at: Timestamp, mut hold: watch::Receiver<Hold>) {
+/// A time to wait for, which is no further away than may be waited: where it is, a clock was ahead
+/// when it was noted.
+fn within(at: Timestamp, most: Duration, now: Timestamp) -> Timestamp {
+    at.min(later(now, most))
+}
+
+/// Resolves when a round is to begin: at that moment unless it is held back, or on demand. A clock
+/// that is set back meanwhile makes no wait longer than `most`.
+async fn come(mut at: Timestamp, most: Duration, mut hold: watch::Receiver<Hold>) {
     loop {
+        at = within(at, most, Timestamp::now());
         let held = *hold.borrow_and_update();
         let left = left_until(at);
         match held {
@@ -268,4 +280,35 @@ async fn come(at: Timestamp, mut hold: watch::Receiver<Hold>) {
 fn left_until(at: Timestamp) -> Duration {
     let left = at.duration_since(Timestamp::now());
     Duration::try_from(left).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ours_no_clock_makes_a_wait_longer_than_every() {
+        // The clock was any of these when the last round began, and is any of them now.
+        let clocks = [
+            0,
+            1,
+            59,
+            86_400,
+            1_795_000_000,
+            1_921_000_000,
+            4_294_967_295,
+        ];
+        let clocks = clocks.map(|at| Timestamp::from_second(at).unwrap());
+        for every in [1, 3600, 86_400, 40_000_000].map(Duration::from_secs) {
+            for began in clocks {
+                for now in clocks {
+                    let at = within(later(began, every), every, now);
+                    assert!(at <= later(now, every), "{began} {now} {every:?}");
+                    if began <= now {
+                        assert_eq!(at, later(began, every));
+                    }
+                }
+            }
+        }
+    }
 }

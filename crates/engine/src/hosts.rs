@@ -23,6 +23,8 @@ pub(crate) struct Hosts {
     /// Hosts that left memory, each until it may be asked and its state is on disk.
     away: HashMap<HostKey, (Tick, Vec<u8>)>,
     wakes: BTreeSet<(Tick, HostKey)>,
+    /// Hosts whose stored times are to be written anew.
+    pub(crate) redated: Vec<HostKey>,
 }
 
 impl Hosts {
@@ -34,6 +36,7 @@ impl Hosts {
             sent: HashMap::new(),
             away: HashMap::new(),
             wakes: BTreeSet::new(),
+            redated: Vec::new(),
         }
     }
 
@@ -95,9 +98,16 @@ impl Ring {
         if let Some(bytes) = self.hosts.take(host) {
             let bytes = self.accounts.restore(host, &bytes);
             self.scheduler.restore(now, host, bytes, Restart::AfterKill);
-        } else if let Some((_, bytes)) = self.frontier.host(host)? {
+        } else if let Some((wake, bytes)) = self.frontier.host(host)? {
             let bytes = self.accounts.restore(host, &bytes);
             self.scheduler.restore(now, host, bytes, self.hosts.restart);
+            let restored = self.scheduler.snapshot(host);
+            let is_earlier = restored.is_some_and(|(restored, _)| restored.as_micros() < wake);
+            if wake > now.as_micros() && is_earlier {
+                // It was dated by a clock that was ahead. The next start is to find the time that
+                // counts from now on, or it would count from there again.
+                self.hosts.redated.push(host.clone());
+            }
         }
         let is_seed = self.hosts.of_seeds.contains(host);
         self.scheduler.prioritize(now, host, u8::from(!is_seed));

@@ -172,6 +172,10 @@ impl Ring {
             self.ending.get_or_insert(Ended::Interrupted);
             return Next::Done;
         }
+        for host in std::mem::take(&mut self.hosts.redated) {
+            let state = self.host_state(&host);
+            self.write(Item::Host(state), out);
+        }
         self.note_nothing_waits(now);
         let is_paused = self.steering.is_paused();
         let mut wake = self.deadline().filter(|_| !is_paused);

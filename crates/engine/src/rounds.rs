@@ -31,6 +31,12 @@ pub(crate) fn take_up(
     let now = seconds(now);
     let mut round = match stored(frontier)? {
         Some(last) if config.recrawl && last.is_over => {
+            if last.was_begun_ahead_of(now) {
+                tracing::warn!(
+                    round = last.number,
+                    "the last round was begun by a clock that was ahead: what it dated so is due now"
+                );
+            }
             *totals = totals.without_changes();
             let next = last.next(now, *totals);
             keep(frontier, &next, Some(totals))?;
@@ -52,7 +58,7 @@ pub(crate) fn take_up(
             first
         }
     };
-    if !round.is_open && open(frontier, &round, is_stopped)? {
+    if !round.is_open && open(frontier, &round, config.revisits.longest(), is_stopped)? {
         round.is_open = true;
         keep(frontier, &round, None)?;
     }
@@ -118,12 +124,15 @@ fn has_work(frontier: &dyn Frontier, config: &Config) -> Result<bool, FrontierEr
 fn open(
     frontier: &dyn Frontier,
     round: &Round,
+    longest: u32,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<bool, FrontierError> {
     let mut opened = 0;
     while !is_stopped() {
         let mut transaction = frontier.begin()?;
-        let count = transaction.visit_due(round.began, OPENED_AT_ONCE)?;
+        let due = transaction.visit_due(round.began, OPENED_AT_ONCE)?;
+        let left = OPENED_AT_ONCE - due;
+        let count = due + transaction.visit_misdated(round.began, longest, left)?;
         transaction.commit()?;
         opened += count;
         if count < OPENED_AT_ONCE {

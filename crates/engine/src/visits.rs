@@ -12,6 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::item::Totals;
 
+/// A round that began so much later than now, in seconds, was begun by a clock that was ahead.
+/// Rounds that follow each other within seconds are numbered ahead of the clock a little.
+const MAX_ROUND_AHEAD: u32 = 60 * 60;
+
 /// When something is due that is due in each round.
 pub(crate) const EACH_ROUND: u32 = 0;
 
@@ -31,6 +35,13 @@ impl Default for Revisits {
             least: Duration::ZERO,
             most: Duration::from_secs(30 * 24 * 60 * 60),
         }
+    }
+}
+
+impl Revisits {
+    /// No page is due later than so many seconds after its last visit.
+    pub(crate) fn longest(&self) -> u32 {
+        seconds(self.most.max(self.least))
     }
 }
 
@@ -65,15 +76,24 @@ impl Round {
 
     /// The round behind this one.
     pub(crate) fn next(&self, now: u32, totals: Totals) -> Round {
+        let began = match self.was_begun_ahead_of(now) {
+            true => now,
+            // A clock that was set back a little makes no visit younger than it is.
+            false => now.max(self.began.saturating_add(1)),
+        };
         Round {
             number: self.number.saturating_add(1),
-            // A clock that was set back makes no visit younger than it is.
-            began: now.max(self.began.saturating_add(1)),
+            began,
             is_open: false,
             is_over: false,
             before: totals,
-            first_began: self.first_began,
+            first_began: self.first_began.min(began),
         }
+    }
+
+    /// Whether it was begun by a clock that was ahead of what is `now`.
+    pub(crate) fn was_begun_ahead_of(&self, now: u32) -> bool {
+        self.began > now.saturating_add(MAX_ROUND_AHEAD)
     }
 }
 
@@ -377,7 +397,7 @@ impl Visits {
         said: Option<DocumentState>,
     ) -> u32 {
         let least = seconds(self.revisits.least);
-        let most = seconds(self.revisits.most).max(least);
+        let most = self.revisits.longest();
         let elapsed = past.map_or(0, |past| self.round.began.saturating_sub(past.round_began));
         let was_as_it_is = change == Some(Change::Same) || matches!(found, Found::Nothing);
         let wanted = match (change, said) {
@@ -484,6 +504,19 @@ mod tests {
             None,
         );
         assert_eq!(sitemap.due, EACH_ROUND);
+    }
+
+    #[test]
+    fn ours_a_round_by_a_clock_that_was_ahead_holds_no_later_one_up() {
+        let next = |began: u32, now: u32| {
+            let round = Round::first(began).next(now, Totals::default());
+            (round.began, round.first_began)
+        };
+        assert_eq!(next(DAY, 2 * DAY), (2 * DAY, DAY));
+        assert_eq!(next(DAY, DAY), (DAY + 1, DAY));
+        assert_eq!(next(DAY + 3600, DAY), (DAY + 3601, DAY + 3600));
+        assert_eq!(next(1500 * DAY, DAY), (DAY, DAY));
+        assert_eq!(next(u32::MAX, DAY), (DAY, DAY));
     }
 
     #[test]

@@ -49,6 +49,20 @@ pub trait Transaction {
     /// [`FrontierError`] where the store fails.
     fn visit_due(&mut self, until: u32, most: usize) -> Result<usize, FrontierError>;
 
+    /// Makes settled URLs pending again, `most` at most, that are due later than `longest` after
+    /// `now`, though no visit is due later than `longest` after it was made: the visit was dated
+    /// after `now`, by a clock that was ahead, or it was made `longest` before `now` or earlier.
+    /// Times are seconds, `now` since the Unix epoch. Says how many.
+    ///
+    /// # Errors
+    /// [`FrontierError`] where the store fails.
+    fn visit_misdated(
+        &mut self,
+        now: u32,
+        longest: u32,
+        most: usize,
+    ) -> Result<usize, FrontierError>;
+
     /// Makes a settled URL pending again whose last visit was before `before`, due or not. Says
     /// whether it did.
     ///

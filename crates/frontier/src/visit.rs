@@ -18,6 +18,15 @@ pub struct Visit {
     pub bytes: Vec<u8>,
 }
 
+impl Visit {
+    /// As [`crate::Transaction::visit_misdated`] has it.
+    pub(crate) fn is_misdated(&self, now: u32, longest: u32) -> bool {
+        let is_dated_ahead = self.at > now;
+        let is_old = self.at.saturating_add(longest) <= now;
+        self.due > now.saturating_add(longest) && (is_dated_ahead || is_old)
+    }
+}
+
 /// A visit, and the way by which its URL is pending when it is due again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Kept {

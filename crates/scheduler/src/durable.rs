@@ -187,6 +187,10 @@ impl Scheduler {
             self.add_slot(id, ended);
         }
         let longest_wait = self.longest_wait();
+        // Where requests ended later than now a clock was ahead, and all it dated is as much ahead.
+        let ends = stored.slots.as_slice().iter().map(|slot| slot.last_end);
+        let ahead = ends.max().unwrap_or(Tick::ZERO).since(now);
+        let meant = |until: Tick, longest: Tick| until.before(ahead).min(longest);
         let host = &mut self.hosts[id];
         if host.smoothed == 0 {
             host.smoothed = stored.smoothed;
@@ -196,9 +200,9 @@ impl Scheduler {
             return;
         }
         let trouble = host.trouble_mut();
-        trouble.hold(old.hold_until.min(longest_wait), old.hold_why);
+        trouble.hold(meant(old.hold_until, longest_wait), old.hold_why);
         trouble.hold_level = trouble.hold_level.max(old.hold_level);
-        let pause_until = old.trip_until.min(now + PAUSE_MAX);
+        let pause_until = meant(old.trip_until, now + PAUSE_MAX);
         trouble.trip_until = trouble.trip_until.max(pause_until);
         trouble.trip_level = trouble.trip_level.max(old.trip_level);
         trouble.ease = match (trouble.ease, old.ease) {
@@ -214,9 +218,13 @@ impl Scheduler {
         let limit = &mut trouble.limit;
         if limit.gap <= old.limit.gap {
             limit.gap = old.limit.gap;
-            limit.gap_until = limit.gap_until.max(old.limit.gap_until.min(longest_wait));
+            limit.gap_until = limit
+                .gap_until
+                .max(meant(old.limit.gap_until, longest_wait));
         }
-        limit.wait_until = limit.wait_until.max(old.limit.wait_until.min(longest_wait));
+        limit.wait_until = limit
+            .wait_until
+            .max(meant(old.limit.wait_until, longest_wait));
     }
 
     /// Adds a used slot. Where there would be more than the host has, the one free first

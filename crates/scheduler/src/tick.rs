@@ -37,6 +37,13 @@ impl Tick {
     }
 }
 
+impl Tick {
+    /// So much earlier; the epoch at the earliest.
+    pub(crate) fn before(self, time: Duration) -> Tick {
+        Tick(self.0.saturating_sub(micros(time)))
+    }
+}
+
 /// Saturating; a fraction of a microsecond is rounded up, so a wait is never shortened.
 impl Add<Duration> for Tick {
     type Output = Tick;

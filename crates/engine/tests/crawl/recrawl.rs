@@ -7,6 +7,7 @@ use std::time::Duration;
 use crawl_archive::rows::PageRow;
 use crawl_archive::{Timestamp, read_place};
 use crawl_engine::{Changes, Ended, Revisits, Stop, Summary};
+use crawl_frontier::{FjallFrontier, Frontier as _, Options, Outcome};
 use crawl_testweb::{Answer, LogEntry, Mix, Reach, Script, TestWeb};
 use flate2::{Compression, GzBuilder};
 
@@ -465,4 +466,71 @@ fn a_page_that_was_cut_is_asked_for_in_full() {
         names.any(|name| name == "if-none-match")
     };
     assert!(!web.log().iter().any(conditional));
+}
+
+/// Dates all that the state holds of a finished crawl by a clock that was years ahead.
+fn date_ahead(crawl: &Crawl) {
+    const YEARS: u32 = 4 * 365 * 24 * 60 * 60;
+    let state = crawl.config.output.join("state");
+    let frontier = FjallFrontier::open(&state, &Options::default()).unwrap();
+    let later = |value: &mut serde_json::Value, scale: u64| {
+        let ahead = u64::from(YEARS) * scale;
+        *value = (value.as_u64().unwrap() + ahead).into();
+    };
+    let mut transaction = frontier.begin().unwrap();
+    transaction.visit_due(u32::MAX, usize::MAX).unwrap();
+    let round = frontier.meta("round").unwrap().unwrap();
+    let mut round: serde_json::Value = serde_json::from_slice(&round).unwrap();
+    later(&mut round["began"], 1);
+    later(&mut round["first_began"], 1);
+    transaction.keep_meta("round", round.to_string().as_bytes());
+    transaction.commit().unwrap();
+    let mut transaction = frontier.begin().unwrap();
+    for (origin, _) in frontier.origins() {
+        while let Some(lease) = frontier.lease(&origin).unwrap() {
+            let mut visit = frontier.visit(&lease.url).unwrap().unwrap();
+            visit.at += YEARS;
+            visit.due += YEARS;
+            let fetched = Outcome::Fetched { status: 200 };
+            transaction.settle_until(lease, fetched, visit).unwrap();
+        }
+        let copy = frontier.robots(&origin).unwrap().unwrap();
+        let end = copy.iter().position(|byte| *byte == b'\n').unwrap();
+        let mut head: serde_json::Value = serde_json::from_slice(&copy[..end]).unwrap();
+        for time in ["fetched_at", "expires", "good_at"] {
+            later(&mut head[time], 1_000_000);
+        }
+        let copy = [head.to_string().as_bytes(), &copy[end..]].concat();
+        transaction.keep_robots(&origin, &copy);
+    }
+    transaction.commit().unwrap();
+}
+
+#[test]
+fn ours_a_clock_that_was_ahead_holds_no_round_up() {
+    let web = small(&["/still", "/busy"]);
+    web.script(
+        0,
+        "/robots.txt",
+        Answer::text("User-agent: *\nDisallow: /none\n"),
+    );
+    let mut crawl = Crawl::of(&web);
+    crawl.run().unwrap();
+    date_ahead(&crawl);
+    web.take_log();
+    let summary = again(&mut crawl);
+    assert_eq!(summary.ended, Ended::Finished);
+    assert_eq!(summary.pending, 0);
+    assert_eq!(summary.changes.same, 3);
+    let asked_for: Vec<_> = web.take_log().into_iter().map(|entry| entry.path).collect();
+    assert_eq!(
+        asked_for[0], "/robots.txt",
+        "how old that copy is, nobody knows"
+    );
+    // From there on everything is dated by the right clock.
+    let today = crawl.pages().last().unwrap().fetched_at.as_micros() / 1_000_000;
+    let due = u64::from(summary.next_due.unwrap());
+    assert!(due < today + 31 * 24 * 60 * 60, "{due} {today}");
+    again(&mut crawl);
+    assert!(!asked(&web.log()).contains("/robots.txt"));
 }

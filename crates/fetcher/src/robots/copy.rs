@@ -18,6 +18,8 @@ use crate::robots::tdm::TdmFile;
 
 /// The durable form's version. A form of another version is not read.
 const VERSION: u32 = 2;
+/// A clock may be set back by so much, to the right time, without making copies older than they are.
+const MAX_CLOCK_STEP: Duration = Duration::from_secs(60);
 /// What stands in where nothing is known: everything is barred.
 const BAR_ALL: &[u8] = b"User-agent: *\nDisallow: /\n";
 
@@ -156,23 +158,30 @@ impl RobotsCopy {
     }
 
     /// Whether rules are in force at `now`.
+    ///
+    /// A copy that was dated by a clock that was ahead of `now` is none: how old it is, nobody
+    /// knows. None holds for longer from `now` on than its kind may.
     #[must_use]
     pub fn force(&self, now: Tick, times: &RobotsTimes) -> Force {
-        if now >= self.expires {
+        let is_unreachable = matches!(self.state, CopyState::Unreachable { .. });
+        let longest = match is_unreachable {
+            false => times.most,
+            true => times.longest_wait.max(times.longest_asked),
+        };
+        let until = self.expires.min(now + longest);
+        if now >= until || self.fetched_at > now + MAX_CLOCK_STEP {
             return Force::Expired;
         }
-        if !matches!(self.state, CopyState::Unreachable { .. }) {
-            return Force::Fresh {
-                until: self.expires,
-            };
+        if !is_unreachable {
+            return Force::Fresh { until };
         }
-        match self.good_at.map(|good_at| good_at + times.last_good) {
+        // A file was good at the last answer at the latest.
+        let good_at = self.good_at.map(|good_at| good_at.min(self.fetched_at));
+        match good_at.map(|good_at| good_at + times.last_good) {
             Some(end) if now < end => Force::LastGood {
-                until: end.min(self.expires),
+                until: end.min(until),
             },
-            _ => Force::Unreachable {
-                retry_at: self.expires,
-            },
+            _ => Force::Unreachable { retry_at: until },
         }
     }
 
@@ -281,7 +290,9 @@ impl RobotsCopy {
             _ => ("status", None),
         };
         let (since, tries) = match before.map(|before| &before.state) {
-            Some(CopyState::Unreachable { since, tries, .. }) => (*since, tries.saturating_add(1)),
+            Some(CopyState::Unreachable { since, tries, .. }) => {
+                ((*since).min(now), tries.saturating_add(1))
+            }
             _ => (now, 1),
         };
         let doubled = times.first_wait.saturating_mul(1 << (tries - 1).min(16));
@@ -295,7 +306,8 @@ impl RobotsCopy {
         };
         if let Some(before) = before.filter(|before| before.holds()) {
             self.body = before.body.clone();
-            self.good_at = before.good_at;
+            // Whatever the clock was then.
+            self.good_at = before.good_at.map(|good_at| good_at.min(now));
             self.lasts = before.lasts;
             self.url = before.url.clone();
             self.validators = before.validators.clone();

@@ -201,6 +201,27 @@ clauses! {
         assert_eq!(order(bench.frontier()), "/1 /2 /0 /3");
     }
 
+    fn a_visit_that_is_due_too_late_is_pending_again(bench) {
+        // (at, due): both as they should be, dated ahead of 100, made long before it, and due
+        // no later than can be.
+        let visits = [(90, 108), (9_000, 9_008), (80, 9_000), (101, 110), (95, 9_000)];
+        admit(bench.frontier(), (0..5).map(|n| link(&format!("/{n}"), 1)));
+        for (at, due) in visits {
+            settle_until(bench.frontier(), lease(bench.frontier()), at, due);
+        }
+        bench.die();
+        let visit = |most| {
+            let mut transaction = bench.frontier().begin().unwrap();
+            let count = transaction.visit_misdated(100, 10, most).unwrap();
+            transaction.commit().unwrap();
+            count
+        };
+        assert_eq!([visit(1), visit(9), visit(9)], [1, 1, 0]);
+        assert_eq!(order(bench.frontier()), "/2 /1");
+        assert_eq!(bench.frontier().next_due(0).unwrap(), Some(108));
+        assert_eq!(visit_due(bench.frontier(), u32::MAX, 9), 3);
+    }
+
     fn one_url_is_visited_again(bench) {
         let frontier = bench.frontier();
         admit(frontier, [link("/a", 1), link("/b", 1), link("/c", 1)]);

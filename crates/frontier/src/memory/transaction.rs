@@ -122,6 +122,23 @@ impl<'f> MemoryTransaction<'f> {
         }
         queued
     }
+
+    /// Makes settled URLs pending again, the longest due first, `most` at most.
+    fn revisit_where(&mut self, most: usize, is_due: impl Fn(&Visit) -> bool) -> usize {
+        let mut urls: BTreeSet<CanonicalUrl> = self.visits.keys().cloned().collect();
+        urls.extend(self.frontier.shared().visits.keys().cloned());
+        let kept = urls.iter().filter_map(|url| self.kept(url));
+        let mut due: Vec<_> = kept
+            .filter(|kept| kept.is_settled && is_due(&kept.visit))
+            .collect();
+        due.sort_by_key(|kept| kept.visit.due);
+        due.truncate(most);
+        let count = due.len();
+        for kept in due {
+            self.revisit(kept);
+        }
+        count
+    }
 }
 
 impl Transaction for MemoryTransaction<'_> {
@@ -163,19 +180,16 @@ impl Transaction for MemoryTransaction<'_> {
     }
 
     fn visit_due(&mut self, until: u32, most: usize) -> Result<usize, FrontierError> {
-        let mut urls: BTreeSet<CanonicalUrl> = self.visits.keys().cloned().collect();
-        urls.extend(self.frontier.shared().visits.keys().cloned());
-        let kept = urls.iter().filter_map(|url| self.kept(url));
-        let mut due: Vec<_> = kept
-            .filter(|kept| kept.is_settled && kept.visit.due <= until)
-            .collect();
-        due.sort_by_key(|kept| kept.visit.due);
-        due.truncate(most);
-        let count = due.len();
-        for kept in due {
-            self.revisit(kept);
-        }
-        Ok(count)
+        Ok(self.revisit_where(most, |visit| visit.due <= until))
+    }
+
+    fn visit_misdated(
+        &mut self,
+        now: u32,
+        longest: u32,
+        most: usize,
+    ) -> Result<usize, FrontierError> {
+        Ok(self.revisit_where(most, |visit| visit.is_misdated(now, longest)))
     }
 
     fn visit_again(&mut self, url: &CanonicalUrl, before: u32) -> Result<bool, FrontierError> {

@@ -269,11 +269,17 @@ impl Transaction for FjallTransaction<'_> {
 
     fn visit_due(&mut self, until: u32, most: usize) -> Result<usize, FrontierError> {
         let due = self.due(until, most)?;
-        let count = due.len();
-        for (key, kept) in due {
-            self.revisit(key, kept)?;
-        }
-        Ok(count)
+        self.revisit_all(due)
+    }
+
+    fn visit_misdated(
+        &mut self,
+        now: u32,
+        longest: u32,
+        most: usize,
+    ) -> Result<usize, FrontierError> {
+        let found = self.misdated(now, longest, most)?;
+        self.revisit_all(found)
     }
 
     fn visit_again(&mut self, url: &CanonicalUrl, before: u32) -> Result<bool, FrontierError> {

@@ -62,6 +62,10 @@ impl Kept {
     }
 }
 
+fn sort_by_due(visits: &mut [(Fingerprint, Kept)]) {
+    visits.sort_by(|(_, a), (_, b)| (a.visit.due, &a.url).cmp(&(b.visit.due, &b.url)));
+}
+
 fn due_key(due: u32, key: Fingerprint) -> DueKey {
     let mut out = [0; DUE_OCTETS];
     out[..TIME_OCTETS].copy_from_slice(&due.to_be_bytes());
@@ -143,28 +147,74 @@ impl FjallTransaction<'_> {
             if due.len() >= most {
                 break;
             }
-            let octets = row.key().map_err(|why| tables.failed(why))?;
-            let (time, key) = tables.read_due(&octets)?;
+            let (time, key, kept) = self.due_row(row)?;
             read = due_key(time, key);
-            if self.visits.contains_key(&key) {
-                continue;
-            }
-            let kept = tables.kept(&self.base, key)?;
-            let kept = kept.filter(|kept| kept.is_settled && kept.visit.due == time);
-            let missing = || tables.corrupt("a visit that is due is not kept");
-            due.push((key, kept.ok_or_else(missing)?));
+            due.extend(kept.map(|kept| (key, kept)));
         }
         self.due_from = read;
-        due.sort_by(|(_, a), (_, b)| (a.visit.due, &a.url).cmp(&(b.visit.due, &b.url)));
+        sort_by_due(&mut due);
         Ok(due)
     }
 
-    /// Makes a settled URL pending again.
-    pub(super) fn revisit(
+    /// The visits that are due later than they can be, as of `now`.
+    pub(super) fn misdated(
+        &self,
+        now: u32,
+        longest: u32,
+        most: usize,
+    ) -> Result<Vec<(Fingerprint, Kept)>, FrontierError> {
+        let is_misdated = |kept: &Kept| kept.is_settled && kept.visit.is_misdated(now, longest);
+        let own = self.visits.iter().filter(|(_, kept)| is_misdated(kept));
+        let mut found: Vec<_> = own.map(|(key, kept)| (*key, kept.clone())).collect();
+        found.truncate(most);
+        let Some(first) = now.saturating_add(longest).checked_add(1) else {
+            return Ok(found);
+        };
+        let rows = self
+            .base
+            .range(&self.frontier.tables.due, first.to_be_bytes()..);
+        for row in rows {
+            if found.len() >= most {
+                break;
+            }
+            let (_, key, kept) = self.due_row(row)?;
+            found.extend(kept.filter(is_misdated).map(|kept| (key, kept)));
+        }
+        sort_by_due(&mut found);
+        Ok(found)
+    }
+
+    /// A row of the table of due visits; without the visit where this transaction has another.
+    fn due_row(
+        &self,
+        row: fjall::Guard,
+    ) -> Result<(u32, Fingerprint, Option<Kept>), FrontierError> {
+        let tables = &self.frontier.tables;
+        let octets = row.key().map_err(|why| tables.failed(why))?;
+        let (time, key) = tables.read_due(&octets)?;
+        if self.visits.contains_key(&key) {
+            return Ok((time, key, None));
+        }
+        let kept = tables.kept(&self.base, key)?;
+        let kept = kept.filter(|kept| kept.is_settled && kept.visit.due == time);
+        let missing = || tables.corrupt("a visit that is due is not kept");
+        Ok((time, key, Some(kept.ok_or_else(missing)?)))
+    }
+
+    /// Makes settled URLs pending again; how many.
+    pub(super) fn revisit_all(
         &mut self,
-        key: Fingerprint,
-        mut kept: Kept,
-    ) -> Result<(), FrontierError> {
+        all: Vec<(Fingerprint, Kept)>,
+    ) -> Result<usize, FrontierError> {
+        let count = all.len();
+        for (key, kept) in all {
+            self.revisit(key, kept)?;
+        }
+        Ok(count)
+    }
+
+    /// Makes a settled URL pending again.
+    fn revisit(&mut self, key: Fingerprint, mut kept: Kept) -> Result<(), FrontierError> {
         let before = self.state(key)?;
         if !matches!(
             before,

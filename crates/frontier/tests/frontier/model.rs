@@ -31,6 +31,7 @@ enum Deed {
     Settle(usize, Outcome),
     SettleUntil(usize, Outcome, Visit),
     VisitDue(u32),
+    VisitMisdated(u32, u32),
     VisitAgain(CanonicalUrl, u32),
     Lease(usize),
     Release(usize),
@@ -103,6 +104,7 @@ fn a_deed() -> impl Strategy<Value = Deed> {
         4 => (0_usize..8, an_outcome(), a_visit())
             .prop_map(|(held, outcome, visit)| Deed::SettleUntil(held, outcome, visit)),
         2 => (0_u32..9).prop_map(Deed::VisitDue),
+        1 => (0_u32..9, 0_u32..9).prop_map(|(now, longest)| Deed::VisitMisdated(now, longest)),
         1 => (a_url(), 0_u32..9).prop_map(|(url, before)| Deed::VisitAgain(url, before)),
         2 => (0..ORIGINS).prop_map(Deed::Lease),
         1 => (0_usize..8).prop_map(Deed::Release),
@@ -231,6 +233,11 @@ fn transact(
             Deed::VisitDue(until) => {
                 let expected = on_model.visit_due(until, usize::MAX).unwrap();
                 assert_eq!(on_disk.visit_due(until, usize::MAX).unwrap(), expected);
+            }
+            Deed::VisitMisdated(now, longest) => {
+                let expected = on_model.visit_misdated(now, longest, usize::MAX).unwrap();
+                let found = on_disk.visit_misdated(now, longest, usize::MAX).unwrap();
+                assert_eq!(found, expected);
             }
             Deed::VisitAgain(url, before) => {
                 let expected = on_model.visit_again(&url, before).unwrap();

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crawl_scheduler::{Evicted, GapReason, Politeness, Poll, Restart, Scheduler, SignalKind, Tick};
 use crawl_weburl::Origin;
+use proptest::prelude::*;
 
 use crate::stage::{SECOND, Stage, asked_to_wait};
 
@@ -112,6 +113,29 @@ fn ours_a_clock_that_was_wrong_once_blocks_nobody_for_years() {
     past.scheduler
         .note_past_request(now, &origin.host_key(), stage.now, SECOND, Some(stage.now));
     assert!(past.wait().1 <= 24 * 3600 * SECOND);
+}
+
+proptest! {
+    /// What a host asked for is waited for from now on, where a clock that was ahead noted it.
+    #[test]
+    fn ours_a_clock_that_was_ahead_makes_no_wait_longer(
+        ahead in 1_u64..200_000_000_000,
+        asked in prop::option::of(1_u64..100_000),
+    ) {
+        let mut stage = Stage::new(Politeness::default());
+        stage.now = stage.now + Duration::from_millis(ahead);
+        let origin = stage.open("http://example.org", 10);
+        let host = origin.host_key();
+        stage.exchange(asked_to_wait(asked));
+        let learned = stage.now;
+        let (wake, bytes) = stage.scheduler.snapshot(&host).unwrap();
+
+        let mut past = Stage::new(Politeness::default());
+        past.open("http://example.org", 10);
+        past.scheduler.restore(past.now, &host, &bytes, Restart::AfterKill);
+        let (again, _) = past.scheduler.snapshot(&host).unwrap();
+        prop_assert_eq!(again.since(past.now), wake.since(learned));
+    }
 }
 
 #[test]

@@ -1,4 +1,5 @@
 use http::{HeaderValue, Version};
+use proptest::prelude::*;
 
 use super::*;
 use crate::failure::{FailureKind, Fault, Phase};
@@ -252,4 +253,41 @@ fn a_tdmrep_goes_along_with_the_rules_and_outlives_them() {
         RobotsCopy::from_bytes(bytes),
         Err(BadCopy::Short(9))
     ));
+}
+
+proptest! {
+    /// The clock was ahead when the copy was made: it says nothing, or no longer than any other.
+    #[test]
+    fn ours_a_clock_that_was_ahead_makes_no_copy_last_longer(
+        ahead in 0_u64..200_000_000_000,
+        kind in 0..4,
+        asked in prop::option::of(0_u64..200_000),
+    ) {
+        let ahead = Duration::from_millis(ahead);
+        let asked = asked.map(Duration::from_secs);
+        let copy = match kind {
+            0 => rules(ahead, &[]),
+            1 => unreachable(None, ahead, asked),
+            // The clock was right again before the file was unreachable.
+            2 => unreachable(Some(&rules(ahead, &[])), Duration::ZERO, asked),
+            _ => unreachable(Some(&rules(ahead, &[])), ahead, asked),
+        };
+        match force(&copy, Duration::ZERO) {
+            Force::Expired => {}
+            Force::Fresh { until } | Force::Unreachable { retry_at: until } => {
+                prop_assert!(until <= at(24 * HOUR));
+            }
+            Force::LastGood { until } => prop_assert!(until <= at(24 * HOUR)),
+        }
+        if ahead > 60 * Duration::from_secs(1) && kind != 2 {
+            prop_assert_eq!(force(&copy, Duration::ZERO), Force::Expired);
+        }
+        // A file that was good at the latest now serves for a month.
+        if kind == 2 {
+            let month = RobotsTimes::default().last_good;
+            let again = unreachable(Some(&copy), month, None);
+            let is_over = matches!(force(&again, month), Force::Unreachable { .. });
+            prop_assert!(is_over);
+        }
+    }
 }
