@@ -1,7 +1,7 @@
 //! The main job, end to end on loopback.
 
 use std::collections::BTreeSet;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crawl_testweb::{Answer, Reach, TestWeb};
@@ -246,10 +246,84 @@ fn interrupt_drains_and_the_same_command_goes_on() {
 }
 
 fn interrupt(child: Child) -> Ran {
-    let id = child.id().to_string();
-    let sent = Command::new("kill").args(["-INT", &id]).status().unwrap();
-    assert!(sent.success());
+    signal(&child, "INT");
     Ran::of(child.wait_with_output().unwrap())
+}
+
+fn signal(child: &Child, name: &str) {
+    let id = child.id().to_string();
+    let sent = Command::new("kill").args(["-s", name, &id]).status();
+    assert!(sent.unwrap().success());
+}
+
+fn slow_web() -> TestWeb {
+    let web = TestWeb::builder().seed(6).hosts(1).pages(60);
+    web.latency(Duration::from_millis(20)).start()
+}
+
+/// The terminal takes stdout and stderr along; the shell and the system both tell of it.
+#[test]
+fn ours_a_closed_terminal_drains_and_saves() {
+    let (dir, cmd) = setup("hangup");
+    let web = slow_web();
+    let seed = web.url(0, "/");
+    let plain = [
+        "--seed",
+        &seed,
+        "--output",
+        "c",
+        "--delay",
+        "0s",
+        "--delay-factor",
+        "0",
+        "--index",
+        "on",
+        "-v",
+    ];
+    let mut child = cmd.command(&plain).spawn().unwrap();
+    assert!(web.wait_for(Duration::from_secs(60), |log| log.len() > 5));
+    drop((child.stdout.take(), child.stderr.take()));
+    signal(&child, "HUP");
+    signal(&child, "HUP");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let report: serde_json::Value = serde_json::from_str(&dir.read("c/report.json")).unwrap();
+    let total = fetched(&dir).len();
+    assert_eq!(report["pages"]["total"], total);
+    assert!(dir.file("c/report.html").is_file());
+    let search = cmd.run(&["search", "c", "site:127.0.0.1", "--json"]);
+    assert_eq!(search.code, 0, "{}", search.stderr);
+    assert_eq!(cmd.run(&args(&seed, &["--index", "on"])).code, 0);
+    assert!(fetched(&dir).len() > total);
+    assert_eq!(pages(&dir), web.truth(Reach::Host).fetched_with_sitemaps());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn ours_what_nohup_ignores_stays_ignored() {
+    let (dir, cmd) = setup("nohup");
+    let web = slow_web();
+    let seed = web.url(0, "/");
+    let crawl = cmd.command(&args(&seed, &[]));
+    let mut shell = Command::new("/bin/sh");
+    shell
+        .args(["-c", "trap '' HUP; exec \"$0\" \"$@\""])
+        .arg(crawl.get_program())
+        .args(crawl.get_args())
+        .current_dir(dir.path())
+        .env_clear()
+        .envs(
+            crawl
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let child = shell.spawn().unwrap();
+    assert!(web.wait_for(Duration::from_secs(60), |log| log.len() > 5));
+    signal(&child, "HUP");
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(pages(&dir), web.truth(Reach::Host).fetched_with_sitemaps());
 }
 
 #[test]
