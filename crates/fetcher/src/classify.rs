@@ -4,6 +4,7 @@ use std::error::Error;
 use std::io;
 
 use crate::address::AddressRefused;
+use crate::connect::Stands;
 use crate::failure::{FailureKind, Phase};
 use crate::resolver::NoAddresses;
 
@@ -27,6 +28,11 @@ impl Finding {
             detail,
         }
     }
+}
+
+/// Whether the error says that the connection stands, of a client that sends nothing.
+pub(crate) fn says_that_it_stands(error: &reqwest::Error) -> bool {
+    find::<Stands>(&causes(error)).is_some()
 }
 
 /// Classifies what `execute` gave: no connection, or no head of an answer.

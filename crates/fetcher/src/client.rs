@@ -7,6 +7,7 @@ use reqwest::dns::Resolve;
 use reqwest::{Certificate, Client, ClientBuilder, Proxy};
 
 use crate::config::{FetchConfig, SetupError};
+use crate::connect::ConnectOnly;
 use crate::stage::NoteConnections;
 
 /// What the crawler reads, and anything else rather than nothing.
@@ -44,15 +45,28 @@ pub(crate) fn client(
     config: &FetchConfig,
     resolver: impl Resolve + Clone + 'static,
 ) -> Result<Client, SetupError> {
+    build(|| builder(config, resolver.clone()))
+}
+
+/// Makes a client that connects in the same way and sends nothing: each of its requests ends
+/// with the error [`Stands`](crate::connect::Stands), or why there is no connection.
+pub(crate) fn connecting_client(
+    config: &FetchConfig,
+    resolver: impl Resolve + Clone + 'static,
+) -> Result<Client, SetupError> {
+    build(|| Ok(builder(config, resolver.clone())?.connector_layer(ConnectOnly)))
+}
+
+fn build(builder: impl Fn() -> Result<ClientBuilder, SetupError>) -> Result<Client, SetupError> {
     // Another provider that was installed earlier serves as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let platform_roots = builder(config, resolver.clone())?.build();
+    let platform_roots = builder()?.build();
     match platform_roots {
         Ok(client) => Ok(client),
         Err(error) => {
             // A machine without root certificates still crawls http hosts. With no root
             // nothing verifies, so each https host fails, and says so.
-            let client = builder(config, resolver)?
+            let client = builder()?
                 .tls_certs_only([])
                 .build()
                 .map_err(SetupError::Client)?;

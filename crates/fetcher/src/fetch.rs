@@ -17,9 +17,11 @@ use crate::access::{Accesses, REDACTED};
 use crate::address::{AddressRules, literal, plain};
 use crate::body::{Bounds, Collected, End, collect, not_within};
 use crate::classify::{self, Finding};
-use crate::client::{MAX_HEADER_FIELDS, MAX_HEADER_OCTETS, client, proxy_host, standing_headers};
+use crate::client::{
+    MAX_HEADER_FIELDS, MAX_HEADER_OCTETS, client, connecting_client, proxy_host, standing_headers,
+};
 use crate::clock::Clock;
-use crate::config::{FetchConfig, SetupError};
+use crate::config::{FetchConfig, ResolveOverride, SetupError};
 use crate::exchange::{Exchange, Request, TlsVersion, Truncation};
 use crate::failure::{Failure, FailureKind, Phase};
 use crate::names::{Source, unusable};
@@ -59,11 +61,7 @@ impl Fetcher {
         );
         let mut overridden = HashMap::new();
         for known in &config.resolve {
-            let fixed = Fixed {
-                host: known.host.clone(),
-                sockets: known.sockets(),
-                others: names.clone(),
-            };
+            let fixed = fixed(known, &names);
             let key = (known.host.clone(), known.port);
             overridden.insert(key, client(&config, fixed)?);
         }
@@ -112,6 +110,40 @@ impl Fetcher {
         };
         note(&request.url, &result);
         (spent, result)
+    }
+
+    /// Makes a connection to the URL's host, with TLS for https, and closes it: whether one can
+    /// be made. No request is sent, so no permit is needed.
+    ///
+    /// # Errors
+    /// The failure that a request would have met.
+    pub async fn connect(&self, url: &CanonicalUrl) -> Result<(), Failure> {
+        let started = self.clock.now();
+        let found = match self.barred(url) {
+            Some(finding) => Err(finding),
+            None => self.try_connection(url).await,
+        };
+        found.map_err(|finding| self.failed(started, None, finding))
+    }
+
+    async fn try_connection(&self, url: &CanonicalUrl) -> Result<(), Finding> {
+        let host = plain(url.host());
+        let mut overrides = self.config.resolve.iter();
+        let known = overrides.find(|known| known.host == host && known.port == url.port());
+        let client = match known {
+            Some(known) => connecting_client(&self.config, fixed(known, &self.names)),
+            None => connecting_client(&self.config, self.names.clone()),
+        };
+        let client = client.map_err(|why| {
+            Finding::new(FailureKind::ConnectFailed, Phase::Request, why.to_string())
+        })?;
+        let request = reqwest::Request::new(Method::GET, url.as_url().clone());
+        match client.execute(request).await {
+            Err(error) if !classify::says_that_it_stands(&error) => {
+                Err(classify::before_head(&error, self.config.proxy.is_some()))
+            }
+            _ => Ok(()),
+        }
     }
 
     async fn exchange(&self, request: &Request, started: Tick) -> Result<Exchange, Failure> {
@@ -279,6 +311,15 @@ impl std::fmt::Debug for Fetcher {
         f.debug_struct("Fetcher")
             .field("config", &self.config)
             .finish_non_exhaustive()
+    }
+}
+
+/// The resolver that answers for a name that the operator gave addresses of.
+fn fixed(known: &ResolveOverride, names: &Names) -> Fixed {
+    Fixed {
+        host: known.host.clone(),
+        sockets: known.sockets(),
+        others: names.clone(),
     }
 }
 

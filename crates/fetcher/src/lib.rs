@@ -33,6 +33,7 @@ mod classify;
 mod client;
 mod clock;
 mod config;
+mod connect;
 mod decode;
 mod exchange;
 mod failure;

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use crawl_fetcher::{Access, FetchConfig, Phase, TlsVersion};
+use crawl_fetcher::{Access, FailureKind, FetchConfig, Phase, TlsVersion};
 use crawl_weburl::canonicalize;
 use http::Version;
 use http_body_util::Full;
@@ -18,7 +18,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use crate::support::{config, fetch, fetcher};
+use crate::support::{Server, config, fetch, fetcher};
 
 /// Of `a.test` alone, signed by itself, valid for a hundred years.
 const CERTIFICATE: &[u8] = include_bytes!("fixtures/a.test.pem");
@@ -163,4 +163,30 @@ async fn a_server_without_tls_is_no_connection() {
         "{failure}"
     );
     assert!(failure.retry, "{failure}");
+}
+
+#[tokio::test]
+async fn ours_a_connection_is_tried_without_a_request() {
+    let address = serve("http/1.1").await;
+    let port = address.port();
+    let connect = async |config: FetchConfig, url: &str| {
+        let (fetcher, url) = (fetcher(config), canonicalize(None, url).unwrap());
+        fetcher.connect(&url).await.map_err(|failure| failure.kind)
+    };
+    let a = format!("https://a.test:{port}/");
+    assert_eq!(connect(trusting(address, true), &a).await, Ok(()));
+    let strange = connect(trusting(address, false), &a).await;
+    assert_eq!(strange, Err(FailureKind::TlsFailed));
+    let other = connect(trusting(address, true), &format!("https://b.test:{port}/")).await;
+    assert_eq!(other, Err(FailureKind::TlsFailed), "a name that it is not");
+    let private = connect(trusting(address, true), "http://127.0.0.1:9/").await;
+    assert_eq!(private, Err(FailureKind::AddressRefused));
+
+    let plain = Server::answering("HTTP/1.1 204 No Content\r\n\r\n").await;
+    let url = plain.url("/");
+    let fetcher = fetcher(config(&url));
+    let tried = fetcher.connect(&url).await;
+    assert!(tried.is_ok(), "{tried:?}");
+    fetch(&fetcher, &url).await.unwrap();
+    assert_eq!(plain.heads().len(), 1, "one request came, the fetch's");
 }
