@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use crawl_archive::rows::RequestRow;
-use crawl_archive::{ArchiveError, LogFile};
+use crawl_archive::{ArchiveError, LogFile, Timestamp};
 use crawl_fetcher::{Clock, Exchange, Failure, Fetcher};
 use crawl_policy::scope::Scope;
 use crawl_scheduler::{Restart, Spent, Tick};
@@ -27,6 +27,7 @@ use crate::locks::HostLocks;
 use crate::readers::{Readers, Work};
 use crate::request_log;
 use crate::ring::{Next, Ring};
+use crate::running::RunningCrawl;
 use crate::searchable::seconds_of;
 use crate::summary::{Ended, Summary};
 use crate::traps::{META_TRAPS, Shared};
@@ -120,13 +121,8 @@ impl Driver {
         ring.enter_round(visits);
         let traps = Shared::new(&config.traps, frontier.meta(META_TRAPS)?.as_deref());
         ring.share_traps(traps.clone());
-        if let Some(path) = &config.host_locks {
-            match HostLocks::open(path) {
-                Ok(locks) => ring.share_hosts(locks),
-                Err(why) => {
-                    tracing::warn!(path = %path.display(), %why, "other crawls are not minded");
-                }
-            }
+        if let Some(locks) = host_locks(config, now) {
+            ring.share_hosts(locks);
         }
         let rest = if cut_off {
             Restart::AfterPowerLoss
@@ -354,6 +350,25 @@ impl Driver {
             indexed,
         ))
     }
+}
+
+/// The locks of hosts that this crawl shares with the user's others, where they can be had.
+fn host_locks(config: &Config, now: Tick) -> Option<HostLocks> {
+    let path = config.host_locks.as_ref()?;
+    let directory = std::path::absolute(&config.output);
+    let this = RunningCrawl {
+        directory: directory
+            .unwrap_or_else(|_| config.output.clone())
+            .display()
+            .to_string(),
+        since: Timestamp::from_micros(now.as_micros()).rfc3339_millis(),
+    };
+    let opened = HostLocks::open(path, &this);
+    opened
+        .inspect_err(|why| {
+            tracing::warn!(path = %path.display(), %why, "other crawls are not minded");
+        })
+        .ok()
 }
 
 /// The next command.

@@ -70,10 +70,12 @@ impl Ring {
                     && (resting.waiting_hosts == 0 || soonest > now + LONGEST_GAP) =>
             {
                 let hosts = resting.paused.into_iter().map(|rest| UnreachableHost {
-                    why: self
-                        .origins
-                        .why_unreachable(&rest.host)
-                        .unwrap_or_else(|| paused_words(rest.why)),
+                    why: self.origins.why_unreachable(&rest.host).unwrap_or_else(|| {
+                        match rest.why {
+                            PausedBy::OtherCrawl => self.locks.who_asks(&rest.host),
+                            why => paused_words(why),
+                        }
+                    }),
                     host: rest.host,
                     next_try: Some(rest.until),
                 });

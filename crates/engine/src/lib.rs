@@ -13,6 +13,7 @@
 //! It prints nothing, reads no environment and installs no signal handler.
 
 mod accounts;
+mod byte_lock;
 mod config;
 mod control;
 mod delays;
@@ -39,6 +40,7 @@ mod request_log;
 mod ring;
 mod rounds;
 mod rules;
+mod running;
 mod searchable;
 #[cfg(test)]
 mod simulated;
@@ -63,6 +65,7 @@ pub use locks::HostLocks;
 pub use reindex::{Reindex, Reindexed, reindex};
 pub use ring::{Next, Ring};
 pub use rounds::{LastRound, last_round};
+pub use running::RunningCrawl;
 pub use steer::{park_at_rest, unpark_at_rest};
 pub use summary::{Changes, Ended, SeedFailure, Summary, UnreachableHost};
 pub use traps::TrapRules;

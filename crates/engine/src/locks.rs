@@ -1,8 +1,8 @@
 //! One crawl at a time asks a host, of all that a user runs on a machine.
 //!
-//! A host's lock is one octet of a file that all crawls share, at a place that follows from
-//! its name: as many hosts as there are, and one open file. The system frees the octets of
-//! a process that dies.
+//! A host's lock is one byte of a file that all crawls share, at a place that follows from
+//! its name: as many hosts as there are, and one open file. The system frees the bytes of
+//! a process that dies. Which crawl holds a host is told by the folder `running` beside the file.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -11,11 +11,22 @@ use std::path::Path;
 
 use crawl_weburl::HostKey;
 
+use crate::byte_lock;
+use crate::running::{Running, RunningCrawl};
+
+/// The folder beside the file of locks that names the crawls that run.
+const RUNNING: &str = "running";
+/// Hosts of which it is told that another crawl asks them; the rest waits without a word.
+const MAX_TOLD: usize = 10;
+
 /// The locks that this crawl holds.
 #[derive(Debug, Default)]
 pub struct HostLocks {
     file: Option<File>,
     held: HashSet<HostKey>,
+    /// Hosts of which it was told that another crawl asks them.
+    told: HashSet<HostKey>,
+    running: Option<Running>,
 }
 
 impl HostLocks {
@@ -25,23 +36,27 @@ impl HostLocks {
         HostLocks::default()
     }
 
-    /// Locks in this file; it and its folder are made where they are missing.
+    /// Locks in this file, for the crawl that is named to others; the file and its folder are
+    /// made where they are missing.
     ///
     /// # Errors
     /// The file can't be opened for writing.
-    pub fn open(path: &Path) -> io::Result<HostLocks> {
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
-        }
+    pub fn open(path: &Path, crawl: &RunningCrawl) -> io::Result<HostLocks> {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        fs::create_dir_all(folder)?;
         let file = File::options()
             .read(true)
             .write(true)
             .create(true)
             .truncate(false)
             .open(path)?;
+        let running = Running::enter(&folder.join(RUNNING), crawl);
         Ok(HostLocks {
             file: Some(file),
-            held: HashSet::new(),
+            running: running
+                .inspect_err(|why| tracing::warn!(%why, "other crawls can't be told of this one"))
+                .ok(),
+            ..HostLocks::default()
         })
     }
 
@@ -54,14 +69,39 @@ impl HostLocks {
         if self.held.contains(host) {
             return true;
         }
-        let is_ours = octet::lock(file, place(host)).unwrap_or_else(|why| {
+        let is_ours = byte_lock::lock(file, place(host)).unwrap_or_else(|why| {
             tracing::warn!(%host, %why, "hosts can't be locked against other crawls");
             true
         });
         if is_ours {
             self.held.insert(host.clone());
+            self.told.remove(host);
+            if let Some(running) = &self.running {
+                running.hold(place(host));
+            }
         }
         is_ours
+    }
+
+    /// The words for a host that another crawl asks: which crawl that is, where it can be told.
+    pub(crate) fn who_asks(&self, host: &HostKey) -> String {
+        match self
+            .running
+            .as_ref()
+            .and_then(|running| running.holder(place(host)))
+        {
+            Some(RunningCrawl { directory, since }) => {
+                format!("another crawl is asking it, since {since}: {directory}")
+            }
+            None => "another crawl is asking it".to_owned(),
+        }
+    }
+
+    /// Says once of each of the first such hosts that it is left to another crawl.
+    pub(crate) fn tell_who_asks(&mut self, host: &HostKey) {
+        if self.told.len() < MAX_TOLD && self.told.insert(host.clone()) {
+            tracing::warn!("{host} is waited for: {}", self.who_asks(host));
+        }
     }
 
     /// Another crawl may ask the host.
@@ -70,7 +110,10 @@ impl HostLocks {
             && self.held.remove(host)
         {
             // At worst it is held until the end.
-            let _ = octet::unlock(file, place(host));
+            let _ = byte_lock::unlock(file, place(host));
+            if let Some(running) = &self.running {
+                running.free(place(host));
+            }
         }
     }
 }
@@ -78,63 +121,11 @@ impl HostLocks {
 /// A place in the file: 62 bits of FNV-1a, the same in each program. Two hosts at one place
 /// would wait for each other, no more.
 fn place(host: &HostKey) -> u64 {
-    let octets = host.as_str().bytes();
-    let hash = octets.fold(0xCBF2_9CE4_8422_2325, |hash: u64, octet| {
-        (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01B3)
+    let bytes = host.as_str().bytes();
+    let hash = bytes.fold(0xCBF2_9CE4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
     });
     hash >> 2
-}
-
-/// Locks of single octets that belong to an open file (fcntl, `F_OFD_SETLK`).
-#[cfg(any(target_os = "linux", target_os = "macos"))]
-mod octet {
-    use std::fs::File;
-    use std::io;
-
-    use nix::errno::Errno;
-    use nix::fcntl::{FcntlArg, fcntl};
-    use nix::libc;
-
-    /// Whether the octet is ours now.
-    pub(super) fn lock(file: &File, at: u64) -> io::Result<bool> {
-        match set(file, at, libc::F_WRLCK) {
-            Ok(()) => Ok(true),
-            Err(Errno::EAGAIN | Errno::EACCES) => Ok(false),
-            Err(why) => Err(why.into()),
-        }
-    }
-
-    pub(super) fn unlock(file: &File, at: u64) -> io::Result<()> {
-        Ok(set(file, at, libc::F_UNLCK)?)
-    }
-
-    fn set(file: &File, at: u64, kind: i32) -> nix::Result<()> {
-        let narrow = |number: i32| libc::c_short::try_from(number).unwrap_or_default();
-        let lock = libc::flock {
-            l_type: narrow(kind),
-            l_whence: narrow(libc::SEEK_SET),
-            l_start: libc::off_t::try_from(at).unwrap_or_default(),
-            l_len: 1,
-            // The system asks for 0 here.
-            l_pid: 0,
-        };
-        fcntl(file, FcntlArg::F_OFD_SETLK(&lock)).map(drop)
-    }
-}
-
-/// Elsewhere nobody is kept from a host.
-#[cfg(not(any(target_os = "linux", target_os = "macos")))]
-mod octet {
-    use std::fs::File;
-    use std::io;
-
-    pub(super) fn lock(_: &File, _: u64) -> io::Result<bool> {
-        Ok(true)
-    }
-
-    pub(super) fn unlock(_: &File, _: u64) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 #[cfg(test)]
@@ -149,10 +140,18 @@ mod tests {
     fn one_crawl_at_a_time_holds_a_host() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("deep").join("hosts.lock");
-        let mut one = HostLocks::open(&path).unwrap();
-        let mut other = HostLocks::open(&path).unwrap();
+        let crawl = |directory: &str| RunningCrawl {
+            directory: directory.to_owned(),
+            since: "2026-11-21T23:00:00Z".to_owned(),
+        };
+        let mut one = HostLocks::open(&path, &crawl("/one")).unwrap();
+        let mut other = HostLocks::open(&path, &crawl("/other")).unwrap();
         assert!(one.hold(&host("a.example")) && one.hold(&host("a.example")));
         assert!(!other.hold(&host("a.example")));
+        assert_eq!(
+            other.who_asks(&host("a.example")),
+            "another crawl is asking it, since 2026-11-21T23:00:00Z: /one"
+        );
         assert!(other.hold(&host("b.example")), "another host is free");
         one.free(&host("a.example"));
         assert!(other.hold(&host("a.example")));

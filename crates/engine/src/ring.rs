@@ -274,6 +274,7 @@ impl Ring {
         if !self.locks.hold(permit.host()) {
             let host = permit.host().clone();
             self.scheduler.give_back(now, permit);
+            self.locks.tell_who_asks(&host);
             let later = now + OTHER_CRAWL_WAIT;
             return self.scheduler.leave_to_others(now, &host, later);
         }

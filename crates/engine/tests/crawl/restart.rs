@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crawl_engine::{Ended, EngineError, HostLocks, Stop, Summary};
+use crawl_engine::{Ended, EngineError, HostLocks, RunningCrawl, Stop, Summary};
 use crawl_testweb::{Answer, LogEntry, Reach, Reply, TestWeb};
 use crawl_weburl::{HostKey, canonicalize};
 
@@ -122,12 +122,19 @@ fn a_row_file_shorter_than_committed_is_a_clear_error() {
     assert!(error.to_string().contains("pages.jsonl"), "{error}");
 }
 
+fn another() -> RunningCrawl {
+    RunningCrawl {
+        directory: "/srv/other".to_owned(),
+        since: "2026-11-21T23:00:00Z".to_owned(),
+    }
+}
+
 #[test]
 fn two_crawls_of_one_user_ask_a_host_one_after_the_other() {
     let web = TestWeb::builder().seed(6).pages(8).start();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("hosts.lock");
-    let mut other = HostLocks::open(&path).unwrap();
+    let mut other = HostLocks::open(&path, &another()).unwrap();
     assert!(other.hold(&HostKey::parse(web.authority(0)).unwrap()));
     let mut crawl = Crawl::of(&web);
     crawl.config.host_locks = Some(path);
@@ -135,7 +142,10 @@ fn two_crawls_of_one_user_ask_a_host_one_after_the_other() {
     let Ended::Unreachable(hosts) = &summary.ended else {
         panic!("{:?}", summary.ended)
     };
-    assert_eq!(hosts[0].why, "another crawl is asking it");
+    assert_eq!(
+        hosts[0].why,
+        "another crawl is asking it, since 2026-11-21T23:00:00Z: /srv/other"
+    );
     assert_eq!(web.log().len(), 0);
     drop(other);
     let summary = crawl.run().unwrap();
@@ -221,7 +231,7 @@ fn a_host_with_nothing_to_do_is_free_for_others_while_the_crawl_goes_on() {
         page_of(0);
         page_of(1);
         // The first host's only page is answered, the second's is not.
-        let mut other = HostLocks::open(&path).unwrap();
+        let mut other = HostLocks::open(&path, &another()).unwrap();
         let busy = HostKey::parse(web.authority(1)).unwrap();
         let done = HostKey::parse(web.authority(0)).unwrap();
         assert!(!other.hold(&busy));
