@@ -3,12 +3,13 @@
 use std::fmt::Display;
 use std::fs;
 
+use crawl_archive::Timestamp;
 use crawl_records::{BrokenLinks, RecordsError};
 use crawl_weburl::canonicalize;
 use serde::Serialize;
 
 use crate::args::{AuditArgs, ExplainArgs, ReportArgs};
-use crate::refusal::{BREACH, FINISHED, NOTHING_DONE, Refusal};
+use crate::refusal::{BREACH, FINISHED, NOTHING_DONE, Refusal, unwritable};
 use crate::screen::{print, print_json};
 
 /// Runs `crawl report`.
@@ -27,8 +28,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Refusal> {
         _ if args.changes => show(&crawl_records::changes(dir).map_err(refusal)?, args.json)?,
         Some(path) => {
             let written = fs::write(path, report.to_html());
-            written
-                .map_err(|why| Refusal::disk(format!("can't write {}: {why}", path.display())))?;
+            written.map_err(|why| unwritable(path, &why))?;
             FINISHED
         }
         None => show(&report, args.json)?,
@@ -71,8 +71,13 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<u8, Refusal> {
         Refusal::usage(format!("unusable URL `{}`: {why}", args.url))
             .hint("give a whole URL such as `https://example.org/page`")
     })?;
-    let explanation = crawl_records::explain(&args.dir, &url).map_err(refusal)?;
+    let explanation = crawl_records::explain(&args.dir, &url, now()).map_err(refusal)?;
     show(&explanation, args.json)
+}
+
+fn now() -> Timestamp {
+    let now = jiff::Timestamp::now().as_microsecond();
+    Timestamp::from_micros(u64::try_from(now).unwrap_or_default())
 }
 
 /// Runs `crawl audit`.

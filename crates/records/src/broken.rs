@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::RecordsError;
 use crate::rows::pages;
-use archived::Archived;
+pub(crate) use archived::Archived;
 use latest::key;
 pub(crate) use latest::{Latest, is_broken};
 use redirects::Redirects;

@@ -39,7 +39,7 @@ pub use audit::{Audit, Breach, Cited, audit};
 pub use broken::{BrokenLink, BrokenLinks, BrokenPage, broken};
 pub use changes::{Changes, changes};
 pub use error::RecordsError;
-pub use explain::{Explanation, StateRead, explain};
+pub use explain::{Explanation, NamedBy, StateRead, explain};
 pub use hosts::{Gaps, HostReport, RobotsReport, Waits};
 pub use report::{
     About, Broken, BrokenRow, Excluded, Pages, Report, Requests, report, write_report,

@@ -21,15 +21,19 @@ use crate::rows::pages;
 /// Octets of a page, its codings undone, that are read.
 const MAX_OCTETS: u64 = 32 << 20;
 
+/// Takes a link: the page that it stands on, where it leads, itself where it is more than an
+/// entry of a feed or a sitemap, and its text.
+type TakeLink<'a> = dyn FnMut(&CanonicalUrl, &CanonicalUrl, Option<&Link>, Option<&str>) + 'a;
+
 /// The archive of a crawl.
-pub(super) struct Archived {
+pub(crate) struct Archived {
     dir: PathBuf,
     limits: Limits,
 }
 
 impl Archived {
     /// None where the crawl kept no archive.
-    pub(super) fn open(dir: &Path) -> Option<Archived> {
+    pub(crate) fn open(dir: &Path) -> Option<Archived> {
         dir.join(FOLDER).is_dir().then(|| Archived {
             dir: dir.to_owned(),
             limits: Limits::default(),
@@ -58,7 +62,13 @@ impl Archived {
             let row = row?;
             if latest.is_body(&row, rows.line())
                 && may_be_read(row.content_type.as_deref())
-                && self.page(&row, wanted).is_none()
+                && self
+                    .each_link(&row, &mut |page, to, link, text| {
+                        let rel = || link.filter(|link| !link.rel.is_empty());
+                        let rel = || rel().map(|link| link.rel.to_string());
+                        wanted.link(page.as_str(), to, rel, text);
+                    })
+                    .is_none()
             {
                 unread.insert(key(&row.url));
             }
@@ -66,8 +76,8 @@ impl Archived {
         Ok(unread)
     }
 
-    /// Takes in the links of a page; none where it can't be read.
-    fn page(&self, row: &PageRow, wanted: &mut Wanted) -> Option<()> {
+    /// Hands over the links of a page; none where it can't be read.
+    pub(crate) fn each_link(&self, row: &PageRow, take: &mut TakeLink<'_>) -> Option<()> {
         let url = canonicalize(None, &row.url).ok()?;
         // Its body was left out, by its own wish.
         if row.withheld.is_some() {
@@ -81,7 +91,7 @@ impl Archived {
         let mut page = Page {
             url,
             limits: &self.limits,
-            wanted,
+            take,
         };
         page.of_body(&body, row.content_type.as_deref());
         page.of_headers(&http);
@@ -97,7 +107,7 @@ impl Archived {
 struct Page<'a> {
     url: CanonicalUrl,
     limits: &'a Limits,
-    wanted: &'a mut Wanted,
+    take: &'a mut TakeLink<'a>,
 }
 
 impl Page<'_> {
@@ -165,13 +175,11 @@ impl Page<'_> {
             _ => &link.href,
         };
         if let Ok(to) = canonicalize(Some(base), href) {
-            let rel = || (!link.rel.is_empty()).then(|| link.rel.to_string());
-            self.wanted
-                .link(self.url.as_str(), &to, rel, link.text.as_deref());
+            (self.take)(&self.url, &to, Some(link), link.text.as_deref());
         }
     }
 
     fn add(&mut self, to: &CanonicalUrl, text: Option<&str>) {
-        self.wanted.link(self.url.as_str(), to, || None, text);
+        (self.take)(&self.url, to, None, text);
     }
 }

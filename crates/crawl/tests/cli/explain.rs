@@ -1,0 +1,138 @@
+//! `crawl explain` over crawls that were made.
+
+use std::time::Duration;
+
+use crawl_testweb::{Answer, Spec, TestWeb};
+
+use crate::harness::{Cmd, setup};
+
+const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
+
+fn explained(cmd: &Cmd, url: &str) -> String {
+    let text = cmd.run(&["explain", "c", url]).ok();
+    text.lines().skip(1).collect::<Vec<_>>().join("\n")
+}
+
+fn web() -> Spec {
+    TestWeb::builder().hosts(1).sitemap(false)
+}
+
+#[test]
+fn ours_a_resource_that_was_not_asked_for_is_named_as_such() {
+    let (_dir, cmd) = setup("resource");
+    let page = "<a href=/b>b</a><form action=/find><input name=q></form>";
+    let other = "<p>tea</p><img alt=cup src=img/cup.png><link rel=pingback href=/next>";
+    let web = web()
+        .script(0, "/", Answer::html(page))
+        .script(0, "/b", Answer::html(other))
+        .start();
+    let seed = web.url(0, "/");
+    let ran = cmd.run(&[&[&*seed, "--output", "c"], &QUICK[..]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let image = explained(&cmd, &web.url(0, "/img/cup.png"));
+    let said = format!(
+        "is not asked for: it is what a page is shown with, and --resources off holds\n  named by: <img src> on {}\n",
+        web.url(0, "/b")
+    );
+    assert!(image.starts_with(&said), "{image}");
+    let form = explained(&cmd, &web.url(0, "/find"));
+    assert!(
+        form.starts_with(
+            "is not asked for: it is where a form is sent to, and --forms off holds\n"
+        ),
+        "{form}"
+    );
+    let next = explained(&cmd, &web.url(0, "/next"));
+    assert!(
+        next.contains(": it is a link that is not followed\n"),
+        "{next}"
+    );
+    let nothing = explained(&cmd, &web.url(0, "/nothing"));
+    assert!(
+        nothing.starts_with("is not known: it was no seed, and no page that was read names it\n"),
+        "{nothing}"
+    );
+    // It is asked for where that is wanted, and explained as what it is.
+    let json = cmd.run(&["explain", "c", &web.url(0, "/img/cup.png"), "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json.ok()).unwrap();
+    assert_eq!(json["named_by"]["kind"], "resource");
+    assert_eq!(json["named_by"]["setting"], "--resources off");
+}
+
+#[test]
+fn ours_it_is_said_when_a_page_is_visited_again() {
+    let (_dir, cmd) = setup("again");
+    let web = web()
+        .script(
+            0,
+            "/",
+            Answer::html("<a href=/b>b</a>").header("etag", "\"a\""),
+        )
+        .script(0, "/b", Answer::html("b"))
+        .start();
+    let (seed, b) = (web.url(0, "/"), web.url(0, "/b"));
+    let words = [&[&*seed, "--output", "c", "--recrawl"], &QUICK[..]].concat();
+    let crawl = |more: &[&str]| {
+        let ran = cmd.run(&[&words[..], more].concat());
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+    };
+    crawl(&[]);
+    let next = "  visited again: in the next round (--recrawl)\n";
+    assert!(
+        explained(&cmd, &b).contains(next),
+        "{}",
+        explained(&cmd, &b)
+    );
+    // As it was twice, an hour at least lies between.
+    crawl(&["--revisit-least", "1h"]);
+    let later = explained(&cmd, &b);
+    assert!(later.contains("  visited again: from 20"), "{later}");
+    assert!(later.contains(" on (--recrawl)\n"), "{later}");
+}
+
+#[test]
+fn ours_a_barred_url_is_explained_in_a_round_that_was_interrupted() {
+    let (_dir, cmd) = setup("interrupted");
+    let rules = "User-agent: *\nDisallow: /secret\n";
+    let web = web()
+        .robots(0, rules)
+        .script(
+            0,
+            "/",
+            Answer::html("<a href=/b>b</a><a href=/secret>s</a>"),
+        )
+        .script(0, "/b", Answer::html("b"))
+        .start();
+    let (seed, secret) = (web.url(0, "/"), web.url(0, "/secret"));
+    let words = [&[&*seed, "--output", "c"], &QUICK[..]].concat();
+    let ran = cmd.run(&words);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let by = "robots, by `Disallow: /secret` on line 2\n";
+    let barred = explained(&cmd, &secret);
+    assert!(barred.starts_with("is not asked for\n"), "{barred}");
+    assert!(barred.contains(&format!("  reason: {by}")), "{barred}");
+    let next = "  visited again: in the next round (--recrawl)\n";
+    assert!(barred.contains(next), "{barred}");
+
+    // The next round is cut off before anything of it was asked for.
+    web.take_log();
+    let words = [&words[..], &["--recrawl", "--robots-max-age", "1s"]].concat();
+    web.script(
+        0,
+        "/robots.txt",
+        crawl_testweb::Reply::from(Answer::of(200)).after(Duration::from_secs(3600)),
+    );
+    let running = cmd.start(&words);
+    assert!(web.wait_for(Duration::from_secs(60), |log| !log.is_empty()));
+    running.signal("KILL");
+    running.end();
+    let pending = explained(&cmd, &secret);
+    assert!(
+        pending.starts_with("waits for its turn to be visited again\n"),
+        "{pending}"
+    );
+    assert!(
+        pending.contains(&format!("  not asked for before: {by}")),
+        "{pending}"
+    );
+}

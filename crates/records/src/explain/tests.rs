@@ -1,0 +1,194 @@
+use std::fs;
+use std::io::{Seek as _, SeekFrom, Write as _};
+
+use crawl_archive::{MAX_LINE_BYTES, Timestamp};
+use crawl_frontier::{
+    Admission, Exclusion, FjallFrontier, Frontier as _, Options, Reason, Standing,
+};
+use crawl_weburl::canonicalize;
+use expect_test::{Expect, expect};
+use tempfile::TempDir;
+
+use super::explain;
+
+/// 2026-11-21T00:00:00Z
+fn now() -> Timestamp {
+    Timestamp::from_micros(1_795_219_200_000_000)
+}
+
+fn crawl() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
+    write("crawl.toml", "seed = [\"http://e.example/\"]\n");
+    write(
+        "pages.jsonl",
+        concat!(
+            r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":null,"digest":null,"depth":0,"via":null,"title":null,"robots":{"verdict":"allowed","line":3,"rule":"Allow: /"},"warc":{"file":"a.warc.gz","offset":7},"error":null}"#,
+            "\n",
+            r#"{"url":"http://e.example/gone","status":null,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":0,"content_type":null,"digest":null,"depth":1,"via":"http://e.example/","title":null,"robots":null,"warc":null,"error":"timeout"}"#,
+            "\n",
+        ),
+    );
+    write(
+        "excluded.jsonl",
+        concat!(
+            r#"{"url":"http://e.example/p","reason":"robots","rule":"Disallow: /p","line":2,"found_on":"http://e.example/"}"#,
+            "\n",
+        ),
+    );
+    write(
+        "requests.jsonl",
+        concat!(
+            r#"{"url":"http://e.example/robots.txt","host":"e.example","address":null,"purpose":"robots","start":1795219199123,"end":1795219199223,"status":200,"failure":null,"gap_asked":0,"why":"first","wait_asked":null}"#,
+            "\n",
+            r#"{"url":"http://e.example/","host":"e.example","address":null,"purpose":"page","start":1795219201000,"end":1795219201100,"status":200,"failure":null,"gap_asked":1000,"why":"delay","wait_asked":null}"#,
+            "\n",
+        ),
+    );
+    dir
+}
+
+fn check(dir: &TempDir, url: &str, expect: Expect) {
+    let url = canonicalize(None, url).unwrap();
+    expect.assert_eq(&explain(dir.path(), &url, now()).unwrap().to_string());
+}
+
+#[test]
+fn ours_a_line_without_end_hides_nothing_and_is_told() {
+    let dir = crawl();
+    let path = dir.path().join("pages.jsonl");
+    let rows = fs::read(&path).unwrap();
+    // A hole of as many zeros as a power cut likes to leave.
+    let mut file = fs::File::create(&path).unwrap();
+    file.seek(SeekFrom::Start(3 * MAX_LINE_BYTES as u64))
+        .unwrap();
+    file.write_all(b"\n").unwrap();
+    file.write_all(&rows).unwrap();
+    let url = canonicalize(None, "http://e.example/").unwrap();
+    let found = explain(dir.path(), &url, now()).unwrap();
+    assert_eq!((found.state, found.unreadable_lines), ("fetched", 1));
+    let said = found.to_string();
+    assert!(
+        said.contains("lines of row files that can't be read: 1\n"),
+        "{said}"
+    );
+}
+
+#[test]
+fn rows_alone() {
+    let dir = crawl();
+    check(
+        &dir,
+        "http://e.example/",
+        expect![[r#"
+            http://e.example/
+            was fetched
+              answer: 200, 3 octets, 2026-11-20T23:59:59.123Z
+              robots.txt: allowed, by `Allow: /` on line 3
+              archived: a.warc.gz at 7
+              depth: 0
+              requests sent for it: 1
+                2026-11-21T00:00:01.000Z page (200)
+              last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)
+              there is no stored state; only rows were read
+        "#]],
+    );
+    check(
+        &dir,
+        "http://e.example/gone",
+        expect![[r#"
+            http://e.example/gone
+            failed: no answer could be had
+              error: timeout
+              found on: http://e.example/
+              depth: 1
+              requests sent for it: 0
+              last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)
+              there is no stored state; only rows were read
+        "#]],
+    );
+    check(
+        &dir,
+        "http://e.example/p",
+        expect![[r#"
+            http://e.example/p
+            is not asked for
+              reason: robots, by `Disallow: /p` on line 2
+              found on: http://e.example/
+              requests sent for it: 0
+              last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)
+              there is no stored state; only rows were read
+        "#]],
+    );
+    check(
+        &dir,
+        "http://e.example/never",
+        expect![[r#"
+            http://e.example/never
+            is not known: it was no seed, and no page that was read names it
+              requests sent for it: 0
+              last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)
+              there is no stored state; only rows were read
+        "#]],
+    );
+}
+
+#[test]
+fn stored_state_tells_what_is_pending_and_put_aside() {
+    let dir = crawl();
+    let state = dir.path().join("state");
+    let url = |raw: &str| canonicalize(None, raw).unwrap();
+    let frontier = FjallFrontier::open(&state, &Options::default()).unwrap();
+    let mut transaction = frontier.begin().unwrap();
+    transaction
+        .admit(Admission::link(
+            url("http://e.example/waits"),
+            1,
+            url("http://e.example/"),
+        ))
+        .unwrap();
+    let mut deep = Admission::link(url("http://e.example/deep"), 9, url("http://e.example/"));
+    deep.standing = Standing::Deferred(Exclusion {
+        rule: Some("max-depth 3".to_owned()),
+        ..Exclusion::of(Reason::Depth)
+    });
+    transaction.admit(deep).unwrap();
+    transaction.commit().unwrap();
+    check(
+        &dir,
+        "http://e.example/waits",
+        expect![[r#"
+            http://e.example/waits
+            is not known: it was no seed, and no page that was read names it
+              requests sent for it: 0
+              last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)
+              the crawl is running; only its rows were read
+        "#]],
+    );
+    drop(frontier);
+    check(
+        &dir,
+        "http://e.example/waits",
+        expect![[r#"
+            http://e.example/waits
+            waits for its turn
+              found on: http://e.example/
+              depth: 1
+              requests sent for it: 0
+              last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)
+        "#]],
+    );
+    check(
+        &dir,
+        "http://e.example/deep",
+        expect![[r#"
+            http://e.example/deep
+            was put aside, and is fetched if it is met another way
+              reason: depth, by `max-depth 3`
+              found on: http://e.example/
+              depth: 9
+              requests sent for it: 0
+              last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)
+        "#]],
+    );
+}

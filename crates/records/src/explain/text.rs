@@ -1,0 +1,168 @@
+//! An explanation in lines for a person.
+
+use std::fmt;
+
+use crawl_archive::Timestamp;
+use crawl_archive::rows::RequestRow;
+
+use super::{Explanation, StateRead};
+
+/// Lines for a person.
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.url)?;
+        match self.state {
+            "fetched" => writeln!(f, "was fetched")?,
+            "failed" => writeln!(f, "failed: no answer could be had")?,
+            "excluded" => writeln!(f, "is not asked for")?,
+            "deferred" => writeln!(f, "was put aside, and is fetched if it is met another way")?,
+            "pending" if self.visits > 0 || self.excluded.is_some() => {
+                writeln!(f, "waits for its turn to be visited again")?;
+            }
+            "pending" => writeln!(f, "waits for its turn")?,
+            _ => self.unknown(f)?,
+        }
+        if let Some(page) = &self.page {
+            match (page.status, &page.error) {
+                (Some(status), _) => writeln!(
+                    f,
+                    "  answer: {status}, {} octets, {}",
+                    page.bytes, page.fetched_at
+                )?,
+                (None, Some(error)) => writeln!(f, "  error: {error}")?,
+                (None, None) => {}
+            }
+            if let Some(change) = &page.change {
+                writeln!(f, "  round {}: {change}", page.round)?;
+            }
+            if let Some(indexed) = &page.indexed {
+                writeln!(f, "  index: {indexed}")?;
+            }
+            if let Some(robots) = &page.robots {
+                rule(
+                    f,
+                    &format!("robots.txt: {}", robots.verdict),
+                    &robots.rule,
+                    robots.line,
+                )?;
+            }
+            for said in page.usage.iter().flat_map(|usage| &usage.said) {
+                let what = format!("usage: {} in {}", said.vocabulary, said.channel);
+                rule(f, &what, &Some(said.raw.clone()), said.line)?;
+            }
+            if let Some(warc) = &page.warc {
+                writeln!(f, "  archived: {} at {}", warc.file, warc.offset)?;
+            }
+            if let Some(words) = &page.withheld {
+                writeln!(f, "  body not archived, by `{words}`")?;
+            }
+        }
+        if let Some((reason, text, line)) = &self.exclusion {
+            rule(f, &format!("reason: {reason}"), text, *line)?;
+        } else if let Some(row) = &self.excluded {
+            let when = match self.state {
+                "excluded" => Some("reason"),
+                // The rows of a run that left it are taken back, or it is judged anew.
+                "pending" => Some("not asked for before"),
+                _ => None,
+            };
+            if let Some(when) = when {
+                rule(f, &format!("{when}: {}", row.reason), &row.rule, row.line)?;
+            }
+        }
+        if let Some(attempt) = self.next_attempt.filter(|attempt| *attempt > 1) {
+            writeln!(f, "  tries so far: {}", attempt - 1)?;
+        }
+        if let Some(via) = &self.via {
+            writeln!(f, "  found on: {via}")?;
+        }
+        if let Some(depth) = self.depth {
+            writeln!(f, "  depth: {depth}")?;
+        }
+        if self.visits > 1 {
+            writeln!(f, "  visits: {}", self.visits)?;
+        }
+        match &self.due {
+            Some(_) if self.is_due => {
+                writeln!(f, "  visited again: in the next round (--recrawl)")?
+            }
+            Some(due) => writeln!(f, "  visited again: from {due} on (--recrawl)")?,
+            None => {}
+        }
+        writeln!(f, "  requests sent for it: {}", self.requests_sent)?;
+        for request in &self.requests {
+            writeln!(f, "    {}", request_line(request))?;
+        }
+        if let Some(robots) = &self.robots_request {
+            writeln!(f, "  last request for robots.txt: {}", request_line(robots))?;
+        }
+        if self.unreadable_lines > 0 {
+            let lines = self.unreadable_lines;
+            writeln!(f, "  lines of row files that can't be read: {lines}")?;
+        }
+        match &self.state_read {
+            StateRead::Read => Ok(()),
+            StateRead::InUse => writeln!(f, "  the crawl is running; only its rows were read"),
+            StateRead::Absent => writeln!(f, "  there is no stored state; only rows were read"),
+            StateRead::Broken(why) => writeln!(f, "  the stored state can't be read: {why}"),
+        }
+    }
+}
+
+impl Explanation {
+    fn unknown(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(named) = &self.named_by else {
+            writeln!(
+                f,
+                "is not known: it was no seed, and no page that was read names it"
+            )?;
+            return match self.unread_pages {
+                0 => Ok(()),
+                pages => writeln!(f, "  pages that were not searched for it: {pages}"),
+            };
+        };
+        let what = match named.kind {
+            "resource" => "what a page is shown with",
+            "feed" => "a feed",
+            "form" => "where a form is sent to",
+            _ => "a link that is not followed",
+        };
+        match &named.setting {
+            Some(setting) => writeln!(f, "is not asked for: it is {what}, and {setting} holds")?,
+            None => writeln!(
+                f,
+                "is not known to the crawl, though a page names it: it is {what}"
+            )?,
+        }
+        match &named.element {
+            Some(element) => writeln!(f, "  named by: <{element}> on {}", named.page),
+            None => writeln!(f, "  named by: {}", named.page),
+        }
+    }
+}
+
+fn rule(
+    f: &mut fmt::Formatter<'_>,
+    what: &str,
+    rule: &Option<String>,
+    line: Option<u32>,
+) -> fmt::Result {
+    write!(f, "  {what}")?;
+    if let Some(rule) = rule {
+        write!(f, ", by `{rule}`")?;
+    }
+    if let Some(line) = line {
+        write!(f, " on line {line}")?;
+    }
+    writeln!(f)
+}
+
+fn request_line(request: &RequestRow) -> String {
+    let at = Timestamp::from_micros(request.start.saturating_mul(1000));
+    let came = match (request.status, &request.failure) {
+        (Some(status), _) => status.to_string(),
+        (None, Some(failure)) => failure.clone(),
+        (None, None) => "no answer".to_owned(),
+    };
+    format!("{} {} ({came})", at.rfc3339_millis(), request.purpose)
+}
