@@ -1,9 +1,8 @@
 //! The command line.
 
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::settings::{Layer, ProfileName, default_of};
@@ -11,19 +10,18 @@ use crate::units::Span;
 
 /// A polite web crawler with exclusion built in
 ///
-/// With --seed it crawls: robots.txt first, one request at a time per host, and a
-/// directory of records that other tools read. Exit codes: 0 finished; 1 no seed could
-/// be fetched, or pages failed under --fail-on-error; 2 the command line or the
-/// configuration is wrong; 3 the disk or the state failed; 4 `crawl audit` found a breach;
-/// 130 interrupted, and the same command goes on from there.
+/// `crawl https://example.org/` crawls that site: robots.txt first, one request at a time per
+/// host, and a directory of records that other tools read. Exit codes: 0 finished; 1 no seed
+/// could be fetched, or pages failed under --fail-on-error; 2 the command line or the
+/// configuration is wrong; 3 the disk or the state failed; 4 `crawl audit` found a breach; 130
+/// interrupted, and the same command goes on from there.
 #[derive(Debug, Parser)]
 #[command(
     name = "crawl",
     version,
     max_term_width = 100,
     args_conflicts_with_subcommands = true,
-    disable_help_subcommand = true,
-    override_usage = "crawl --seed URL [--seed URL ..] [--output DIR] [FLAGS]\n       crawl --output DIR\n       crawl COMMAND"
+    override_usage = "crawl URL [URL ..] [--output DIR] [FLAGS]\n       crawl --output DIR\n       crawl COMMAND"
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -353,8 +351,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) allow_origin: Vec<String>,
     /// Requests a second from one client; twice as many at once
-    #[arg(long, value_name = "N", default_value = "20")]
-    pub(crate) rate: NonZeroU32,
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(crate) rate: u32,
     /// What the search page is called [default: Search HOST]
     #[arg(long, value_name = "TEXT")]
     pub(crate) title: Option<String>,
@@ -371,12 +369,6 @@ pub(crate) fn command() -> clap::Command {
     Cli::command()
         .mut_args(with_default)
         .mut_subcommand("config", |config| config.mut_args(with_default))
-}
-
-/// Reads the command line of this process.
-pub(crate) fn parse() -> Result<Cli, clap::Error> {
-    let matches = command().try_get_matches()?;
-    Cli::from_arg_matches(&matches)
 }
 
 /// Adds the default to a flag's help. clap is not told of it: a flag that was not typed

@@ -11,7 +11,7 @@ use crawl_index::export::{
 };
 
 use crate::args::{ExportArgs, ExportFormat};
-use crate::refusal::{FINISHED, Refusal};
+use crate::refusal::{FINISHED, Refusal, unwritable};
 use crate::screen::{grouped, note};
 use crate::search;
 
@@ -121,6 +121,7 @@ fn refusal(error: &ExportError, args: &ExportArgs) -> Refusal {
         ExportError::Index(error) => search::refusal(error, &args.dir),
         ExportError::Occupied { .. } => Refusal::usage(error.to_string())
             .hint("name a folder that does not exist yet, an empty one, or an earlier bundle"),
+        ExportError::Write { source, .. } => unwritable(&args.out, source),
         _ => Refusal::disk(error.to_string()),
     }
 }

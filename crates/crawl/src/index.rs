@@ -106,8 +106,16 @@ fn rules(dir: &Path) -> Result<Reindex, Refusal> {
 }
 
 fn refusal(error: &EngineError, dir: &Path) -> Refusal {
+    let is_crawl = dir.join("crawl.toml").is_file();
     match error {
-        EngineError::NothingToDo { .. } => {
+        EngineError::OutputForeign { found, .. } if is_crawl => {
+            Refusal::usage(error.to_string()).hint(format!("move `{found}` to another folder"))
+        }
+        EngineError::NothingToDo { .. }
+        | EngineError::OutputForeign { .. }
+        | EngineError::StateMissing { .. }
+            if !is_crawl =>
+        {
             Refusal::usage(format!("`{}` holds no crawl", dir.display()))
                 .hint("give the directory that a crawl left, such as crawl-example.org")
         }

@@ -1,5 +1,6 @@
 //! The main job: settings become the engine's configuration, a run becomes an exit code.
 
+use std::collections::HashSet;
 use std::error::Error;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -22,6 +23,7 @@ use crate::refusal::Refusal;
 use crate::robots::profile_of;
 use crate::rounds;
 use crate::screen::{Screen, start_log};
+use crate::seeds;
 use crate::settings::{
     Checked, ForbiddenName, NAME_AND_VERSION, PurposeName, ResourcesName, ScopeName, Settings,
     Surroundings, WhenName, check, contact_mail, first_start, host_locks_file, hours, own_mark,
@@ -38,13 +40,16 @@ pub(crate) struct Job {
 
 /// Crawls, and says how it went. The exit code, or why there was no crawl.
 pub(crate) fn run(settings: &Settings) -> Result<u8, Refusal> {
-    let settings = settings.clone();
-    let checked = check(&settings)?;
+    let mut settings = settings.clone();
+    let mut checked = check(&settings)?;
     let older = read_text(&checked.output.join("crawl.toml"), MAX_CONFIG_BYTES).unwrap_or_default();
     let older: toml::Table = older.parse().unwrap_or_default();
     keep_what_is_kept(&older, &settings, &checked)?;
     let screen = Screen::new(&settings);
     start_log(&settings, &screen)?;
+    let runtime = Runtime::new()
+        .map_err(|why| Refusal::disk(format!("can't start the program's threads: {why}")))?;
+    runtime.block_on(choose_schemes(&older, &mut settings, &mut checked, &screen))?;
     for change in changes(&older, &settings, &checked) {
         screen.say(&change);
     }
@@ -53,8 +58,6 @@ pub(crate) fn run(settings: &Settings) -> Result<u8, Refusal> {
         checked,
         screen,
     };
-    let runtime = Runtime::new()
-        .map_err(|why| Refusal::disk(format!("can't start the program's threads: {why}")))?;
     let code = runtime.block_on(rounds::run(&job));
     // A look-up of a name may still be under way; nobody waits for its answer.
     runtime.shutdown_background();
@@ -81,6 +84,33 @@ impl Job {
     pub(crate) fn fails_on_error(&self) -> bool {
         self.settings.display.fail_on_error.is_on()
     }
+}
+
+/// Settles over which scheme those seeds are asked that were typed without one.
+async fn choose_schemes(
+    older: &toml::Table,
+    settings: &mut Settings,
+    checked: &mut Checked,
+    screen: &Screen,
+) -> Result<(), Refusal> {
+    let fetch = fetch_config(settings, checked, &user_agent_of(checked));
+    let say = |what: &str| screen.say(what);
+    let older = older_seeds(older);
+    checked.seeds = seeds::choose_schemes(&checked.typed, &older, &fetch, say).await?;
+    // A crawl that goes on is to find whole URLs.
+    for typed in &mut settings.seed {
+        let seed = seeds::read(typed).map(|seed| seed.url);
+        let place = checked
+            .typed
+            .iter()
+            .position(|known| Ok(&known.url) == seed.as_ref());
+        if let Some(place) = place {
+            *typed = checked.seeds[place].to_string();
+        }
+    }
+    let mut once = HashSet::new();
+    checked.seeds.retain(|seed| once.insert(seed.clone()));
+    Ok(())
 }
 
 /// An archive of a part of the pages, or links of a part, would pass for the whole: what a
@@ -149,8 +179,7 @@ fn changes(older: &toml::Table, settings: &Settings, checked: &Checked) -> Vec<S
 
 fn config(settings: &Settings, checked: &Checked) -> Config {
     let scope = &settings.scope;
-    let contact = checked.contact.as_deref();
-    let user_agent = user_agent(&checked.agent, contact);
+    let user_agent = user_agent_of(checked);
     Config {
         seeds: checked.seeds.clone(),
         output: checked.output.clone(),
@@ -228,6 +257,10 @@ fn config(settings: &Settings, checked: &Checked) -> Config {
         software: NAME_AND_VERSION.to_owned(),
         config_text: config_text(settings, &checked.output),
     }
+}
+
+fn user_agent_of(checked: &Checked) -> String {
+    user_agent(&checked.agent, checked.contact.as_deref())
 }
 
 fn trap_rules(settings: &Settings) -> TrapRules {
@@ -350,7 +383,7 @@ pub(crate) fn refusal(error: &EngineError, output: &Path) -> Refusal {
         EngineError::OutputInUse { .. } => Refusal::usage(message)
             .hint("wait until the other process has ended, or give another --output"),
         EngineError::NothingToDo { .. } => {
-            Refusal::usage(message).hint("start a crawl with `crawl --seed URL`")
+            Refusal::usage(message).hint("start a crawl with `crawl URL`")
         }
         EngineError::NoArchive { .. } => Refusal::usage(message).hint(
             "the crawl was begun with --warc off: start anew with another --output and --index on",
@@ -363,6 +396,8 @@ pub(crate) fn refusal(error: &EngineError, output: &Path) -> Refusal {
             "`crawl index {}` builds it anew from the archive; then the same command goes on",
             output.display()
         )),
+        error if is_denied(error) => Refusal::disk(message)
+            .hint("this user may not write there: give --output a directory that it may write to"),
         error if is_full(error) => Refusal::disk(message)
             .hint("free some space on the disk; the same command goes on from there"),
         EngineError::StateMissing { .. }
@@ -402,9 +437,8 @@ fn with_causes(error: &dyn Error) -> String {
 }
 
 fn is_full(error: &(dyn Error + 'static)) -> bool {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        let full = match error.downcast_ref::<std::io::Error>() {
+    has_cause(error, |error| {
+        match error.downcast_ref::<std::io::Error>() {
             Some(error) => matches!(
                 error.kind(),
                 ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge
@@ -413,8 +447,27 @@ fn is_full(error: &(dyn Error + 'static)) -> bool {
                 error.downcast_ref::<EngineError>(),
                 Some(EngineError::Archive(ArchiveError::Full { .. }))
             ),
-        };
-        if full {
+        }
+    })
+}
+
+fn is_denied(error: &(dyn Error + 'static)) -> bool {
+    has_cause(error, |error| {
+        let error = error.downcast_ref::<std::io::Error>();
+        error.is_some_and(|error| {
+            let denied = [ErrorKind::PermissionDenied, ErrorKind::ReadOnlyFilesystem];
+            denied.contains(&error.kind())
+        })
+    })
+}
+
+fn has_cause(
+    error: &(dyn Error + 'static),
+    is_wanted: impl Fn(&(dyn Error + 'static)) -> bool,
+) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if is_wanted(error) {
             return true;
         }
         cause = error.source();

@@ -1,11 +1,12 @@
 //! The crawler's command: arguments, settings, signals, progress, exit codes.
 //!
-//! `crawl --seed URL` builds the settings from flags, environment and files, checks them,
+//! `crawl URL` builds the settings from flags, environment and files, checks them,
 //! hands them to `crawl-engine` and shows how it goes; the other commands answer questions
 //! about robots.txt files, pages and finished crawls. Data goes to stdout, everything else
 //! to stderr. What a library could know is not known here.
 
 mod args;
+mod command_line;
 mod control;
 mod day_hours;
 mod export;
@@ -20,34 +21,40 @@ mod robots;
 mod rounds;
 mod screen;
 mod search;
+mod seeds;
 mod serve;
 mod settings;
 mod signals;
 mod units;
 
 use std::io::{self, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use args::{Cli, Command, ConfigArgs, JobArgs};
-use refusal::{FINISHED, Refusal, USAGE};
+use command_line::NotRead;
+use refusal::{FINISHED, Refusal, USAGE, cut};
 use screen::print;
 use settings::{Surroundings, defaults_listing, effective, gather};
 
 fn main() -> ExitCode {
-    let cli = match args::parse() {
+    let cli = match command_line::read() {
         Ok(cli) => cli,
-        Err(error) => return refuse_arguments(&error),
+        Err(NotRead::Form(error)) => return refuse_arguments(&error),
+        Err(NotRead::Value(refusal)) => return refuse(&refusal),
     };
     match run(cli) {
         Ok(code) => ExitCode::from(code),
-        Err(refusal) => {
-            // Nobody is left to tell if stderr is gone too.
-            let _ = writeln!(io::stderr(), "{refusal}");
-            refusal.exit_code()
-        }
+        Err(refusal) => refuse(&refusal),
     }
+}
+
+fn refuse(refusal: &Refusal) -> ExitCode {
+    // Nobody is left to tell if stderr is gone too.
+    let _ = writeln!(io::stderr(), "{refusal}");
+    refusal.exit_code()
 }
 
 fn run(cli: Cli) -> Result<u8, Refusal> {
@@ -111,13 +118,59 @@ fn refuse_arguments(error: &clap::Error) -> ExitCode {
         _ => {
             let text = error.render().to_string().replace("\n  tip: ", "\nhint: ");
             let text = text.replace("For more information, try '--help'.", "");
-            let text = text.trim_end();
+            let text = cut(text.trim_end());
             let hint = match text.contains("\nhint: ") {
-                true => "",
-                false => "\nhint: `crawl --help` lists flags and commands",
+                true => hint_of_folder(error).unwrap_or_default(),
+                false => hint_of_folder(error).unwrap_or_else(|| hint_for(error)),
+            };
+            let hint = match hint.is_empty() {
+                true => hint,
+                false => format!("\nhint: {}", cut(&hint)),
             };
             let _ = writeln!(io::stderr(), "{text}{hint}");
             ExitCode::from(USAGE)
         }
+    }
+}
+
+/// The word that is neither a flag nor a command, where that is what is wrong.
+fn strange_word(error: &clap::Error) -> Option<&str> {
+    let kinds = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg];
+    let is_strange = matches!(
+        error.kind(),
+        ErrorKind::InvalidSubcommand | ErrorKind::UnknownArgument
+    );
+    match kinds.into_iter().find_map(|kind| error.get(kind))? {
+        ContextValue::String(word) if is_strange && !word.starts_with('-') => Some(word),
+        _ => None,
+    }
+}
+
+/// What to do where the name of a crawl's directory was typed alone.
+fn hint_of_folder(error: &clap::Error) -> Option<String> {
+    let word = strange_word(error)?;
+    let is_crawl = Path::new(word).join("crawl.toml").is_file();
+    is_crawl.then(|| format!("`crawl --output {word}` goes on with the crawl in it"))
+}
+
+/// What to do about a command line that clap has no advice for.
+fn hint_for(error: &clap::Error) -> String {
+    let command = args::command();
+    let first = std::env::args().nth(1).unwrap_or_default();
+    if let Some(command) = command.find_subcommand(&first) {
+        let name = command.get_name();
+        return format!("`crawl {name} --help` lists what it takes");
+    }
+    let Some(word) = strange_word(error) else {
+        return "`crawl --help` lists flags and commands".to_owned();
+    };
+    let names = command.get_subcommands().map(clap::Command::get_name);
+    let names = names.map(|name| (strsim::jaro_winkler(word, name), name));
+    let nearest = names.max_by(|(a, _), (b, _)| a.total_cmp(b));
+    match nearest.filter(|(likeness, _)| *likeness > 0.75) {
+        Some((_, name)) => format!("the nearest command is `{name}`; `crawl help` lists all"),
+        None => format!(
+            "`crawl help` lists flags and commands; a seed is a URL or a host with a dot, such as `https://{word}/`"
+        ),
     }
 }

@@ -1,6 +1,8 @@
 //! How the program says no: a message, a hint and an exit code.
 
 use std::fmt;
+use std::io::{self, ErrorKind};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Finished, also by a budget; `crawl robots`: allowed.
@@ -16,6 +18,11 @@ pub(crate) const DISK: u8 = 3;
 pub(crate) const BREACH: u8 = 4;
 /// Interrupted; the same command goes on from there.
 pub(crate) const INTERRUPTED: u8 = 130;
+
+/// Characters of a word in a message; of a longer one its beginning and its end are shown.
+const MAX_WORD_CHARS: usize = 200;
+/// The same of a line.
+const MAX_LINE_CHARS: usize = 2000;
 
 /// An end that is not a success, in words for the person at the keyboard.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,10 +69,77 @@ impl Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error: {}", self.message)?;
+        write!(f, "error: {}", cut(&self.message))?;
         match &self.hint {
-            Some(hint) => write!(f, "\nhint: {hint}"),
+            Some(hint) => write!(f, "\nhint: {}", cut(hint)),
             None => Ok(()),
         }
+    }
+}
+
+/// What is said where a file that the user named can't be written.
+pub(crate) fn unwritable(path: &Path, why: &io::Error) -> Refusal {
+    let refusal = Refusal::disk(format!("can't write {}: {why}", path.display()));
+    match unwritable_hint(path, why.kind()) {
+        Some(hint) => refusal.hint(hint),
+        None => refusal,
+    }
+}
+
+/// What to do where nothing can be written to a path, if the kind of error tells.
+pub(crate) fn unwritable_hint(path: &Path, why: ErrorKind) -> Option<String> {
+    let folder = path.parent().unwrap_or(path).display();
+    match why {
+        ErrorKind::NotFound => Some(format!(
+            "the folder `{folder}` does not exist: make it first, or name another"
+        )),
+        ErrorKind::NotADirectory => Some(format!("`{folder}` is no folder: name another")),
+        ErrorKind::IsADirectory => Some("it is a folder: name a file in it".to_owned()),
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            Some("this user may not write there: name another place".to_owned())
+        }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            Some("free some space on the disk".to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// A message with what is very long in it shortened: each word, then each line. A value that was
+/// pasted by mistake pushes what is said of it off the screen.
+pub(crate) fn cut(message: &str) -> String {
+    let line = |line: &str| {
+        let words = line.split(' ').map(|word| shortened(word, MAX_WORD_CHARS));
+        shortened(&words.collect::<Vec<_>>().join(" "), MAX_LINE_CHARS)
+    };
+    message.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The beginning and the end of a text that has more than `max` characters.
+fn shortened(text: &str, max: usize) -> String {
+    let count = text.chars().count();
+    if count <= max {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(max / 2).collect();
+    let tail: String = text.chars().skip(count - max / 4).collect();
+    format!("{head}…{tail}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cut;
+
+    #[test]
+    fn ours_long_words_and_lines_are_cut() {
+        let message = "`short` stays, and so does\nits line";
+        assert_eq!(cut(message), message);
+        let long = format!("unusable `{}`: no host", "ä".repeat(5000));
+        let shown = format!("unusable `{}…{}`: no host", "ä".repeat(99), "ä".repeat(48));
+        assert_eq!(cut(&long), shown);
+        let lines = format!("{}\nend", "many words ".repeat(1000));
+        let shown = cut(&lines);
+        assert!(shown.chars().count() < 1600, "{shown}");
+        assert!(shown.ends_with("\nend"), "{shown}");
     }
 }

@@ -22,6 +22,10 @@ const LINES: usize = 3;
 
 /// Runs `crawl search`.
 pub(crate) fn run(args: &SearchArgs) -> Result<u8, Refusal> {
+    if args.limit == 0 {
+        return Err(Refusal::usage("--limit is 0, and no result could be shown")
+            .hint("leave --limit out for 10 results; 1 shows the best alone"));
+    }
     let index = open(&args.dir)?;
     let columns = columns();
     let options = SearchOptions {

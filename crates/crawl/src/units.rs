@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crawl_weburl::canonicalize;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -282,6 +283,11 @@ impl FromStr for Resolve {
 
     fn from_str(text: &str) -> Result<Resolve, BadValue> {
         let bad = |why: &str| BadValue(format!("`{text}` is no HOST:PORT:ADDR: {why}"));
+        if text.contains("://") {
+            return Err(bad(
+                "the host stands without a scheme, as `example.org:443:192.0.2.7`",
+            ));
+        }
         let mut parts = text.splitn(3, ':');
         let (Some(host), Some(port), Some(addresses)) = (parts.next(), parts.next(), parts.next())
         else {
@@ -302,13 +308,24 @@ impl FromStr for Resolve {
             .split(',')
             .map(address)
             .collect::<Result<_, _>>()?;
-        match host.trim_end_matches('.') {
-            "" => Err(bad("the host is empty")),
-            host => Ok(Resolve {
-                host: host.to_ascii_lowercase(),
-                port,
-                addresses,
-            }),
+        // As it stands in URLs: in lower case, and in Punycode.
+        let url = canonicalize(None, &format!("http://{host}/"));
+        let canonical = url.as_ref().map(|url| url.host().trim_end_matches('.'));
+        match canonical {
+            Ok(name)
+                if url.as_ref().is_ok_and(|url| url.path() == "/")
+                    && !host.contains(['@', '*']) =>
+            {
+                match name.parse::<IpAddr>() {
+                    Ok(_) => Err(bad("the host is an address, and is not looked up")),
+                    Err(_) => Ok(Resolve {
+                        host: name.to_owned(),
+                        port,
+                        addresses,
+                    }),
+                }
+            }
+            _ => Err(bad(&format!("`{host}` is no host name"))),
         }
     }
 }
@@ -576,7 +593,7 @@ mod tests {
                 e.example:80:::1 = e.example:80:[::1]
                 e:443:1.2.3.4,[::1] = e:443:1.2.3.4,[::1]
                 `e.example:80` is no HOST:PORT:ADDR: it looks like `example.org:443:192.0.2.7`
-                `:80:1.2.3.4` is no HOST:PORT:ADDR: the host is empty
+                `:80:1.2.3.4` is no HOST:PORT:ADDR: `` is no host name
                 `e:x:1.2.3.4` is no HOST:PORT:ADDR: `x` is no port
                 `e:1:f` is no HOST:PORT:ADDR: `f` is no IP address
             "#]],

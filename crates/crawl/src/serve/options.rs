@@ -60,7 +60,10 @@ impl Options {
             listen,
             token,
             origins: origins.collect::<Result<_, _>>()?,
-            rate: args.rate,
+            rate: NonZeroU32::new(args.rate).ok_or_else(|| {
+                Refusal::usage("--rate is 0, and no request could be answered")
+                    .hint("leave --rate out for 20 requests a second; a large number is as good as no bound")
+            })?,
             title: args.title.as_deref().map(title).transpose()?,
             behind_proxy: args.behind_proxy,
         })

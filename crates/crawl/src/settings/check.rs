@@ -8,13 +8,16 @@ use crawl_fetcher::Access;
 use crawl_policy::ProductToken;
 use crawl_scheduler::Overrides;
 use crawl_weburl::{AddressClass, CanonicalUrl, canonicalize, classify};
-use regex::Regex;
 
 use super::access::accesses;
 use super::groups::Settings;
 use super::reach::{Reach, reach};
 use super::sites;
+use super::values::{
+    AGENT_HINT, CONTACT_HINT, PATTERN_HINT, check_pattern, read_agent, read_contact,
+};
 use crate::refusal::Refusal;
+use crate::seeds::{self, Seed};
 use crate::units::{Resolve, Span};
 
 /// A shorter delay needs `--own-site` outside loopback and private ranges.
@@ -29,11 +32,16 @@ const ROBOTS_MAX_AGE: Span = Span::from_secs(24 * 60 * 60);
 /// RFC 9309 section 2.3.1.4.
 const ROBOTS_LAST_GOOD: Span = Span::from_secs(30 * 24 * 60 * 60);
 
+const SEED_HINT: &str =
+    "a seed is a URL such as `https://example.org/`, or a host such as `example.org`";
+
 /// Settings that a crawl can start with.
 #[derive(Clone, Debug)]
 pub(crate) struct Checked {
     /// At least one.
     pub(crate) seeds: Vec<CanonicalUrl>,
+    /// What was typed for them, in the same order.
+    pub(crate) typed: Vec<Seed>,
     /// Where the crawl lies.
     pub(crate) output: PathBuf,
     /// The name that robots.txt files know us by.
@@ -48,7 +56,8 @@ pub(crate) struct Checked {
 
 /// Checks the settings of a main job.
 pub(crate) fn check(settings: &Settings) -> Result<Checked, Refusal> {
-    let seeds = check_seeds(&settings.seed)?;
+    let typed = check_seeds(&settings.seed)?;
+    let seeds: Vec<CanonicalUrl> = typed.iter().map(|seed| seed.url.clone()).collect();
     let agent = check_agent(&settings.operator.agent)?;
     let contact = check_contact(&settings.operator.contact)?;
     check_patterns(settings)?;
@@ -75,6 +84,7 @@ pub(crate) fn check(settings: &Settings) -> Result<Checked, Refusal> {
     };
     Ok(Checked {
         seeds,
+        typed,
         output,
         agent,
         contact,
@@ -110,57 +120,46 @@ pub(crate) fn no_contact(url: &CanonicalUrl) -> Refusal {
 
 /// Reads a product token.
 pub(crate) fn check_agent(agent: &str) -> Result<ProductToken, Refusal> {
-    ProductToken::new(agent).map_err(|why| {
-        Refusal::usage(format!("unusable --agent: {why}"))
-            .hint("a product token is a single word such as `crawl`; version and contact are added")
-    })
+    read_agent(agent)
+        .map_err(|why| Refusal::usage(format!("unusable --agent: {why}")).hint(AGENT_HINT))
 }
 
 /// Reads a contact; an empty one is none.
 pub(crate) fn check_contact(contact: &str) -> Result<Option<String>, Refusal> {
-    let contact = contact.trim();
-    if contact.is_empty() {
-        return Ok(None);
-    }
-    // It becomes part of a header's comment (RFC 9110 section 5.6.5).
-    let plain = |c: char| c.is_ascii_graphic() && !matches!(c, '(' | ')' | '\\' | '"' | '<' | '>');
-    let bare = contact.strip_prefix("mailto:").unwrap_or(contact);
-    let is_mail = || match bare.split_once('@') {
-        Some((name, host)) => !name.is_empty() && !host.is_empty() && !host.contains(['@', '/']),
-        None => false,
-    };
-    let is_url = || contact.contains("://") && canonicalize(None, contact).is_ok();
-    match contact.chars().all(plain) && (is_url() || is_mail()) {
-        true => Ok(Some(bare.to_owned())),
-        false => Err(Refusal::usage(format!("unusable --contact `{contact}`"))
-            .hint("it is a mail address such as `you@example.org`, or an http or https URL")),
-    }
+    read_contact(contact)
+        .map_err(|why| Refusal::usage(format!("unusable --contact {why}")).hint(CONTACT_HINT))
 }
 
-fn check_seeds(seeds: &[String]) -> Result<Vec<CanonicalUrl>, Refusal> {
+fn check_seeds(seeds: &[String]) -> Result<Vec<Seed>, Refusal> {
     if seeds.is_empty() {
         return Err(Refusal::usage("no seed is given").hint(
-            "start with `crawl --seed URL`, go on with `crawl --output DIR`; `crawl --help` lists all",
+            "start with `crawl URL`, go on with `crawl --output DIR`; `crawl --help` lists all",
         ));
     }
-    let mut read = Vec::with_capacity(seeds.len());
-    for seed in seeds {
-        refuse_credentials(seed)?;
-        let url = canonicalize(None, seed).map_err(|why| {
-            Refusal::usage(format!("unusable seed `{seed}`: {why}"))
-                .hint("a seed is a whole URL such as `https://example.org/`")
+    let mut read: Vec<Seed> = Vec::with_capacity(seeds.len());
+    for typed in seeds {
+        refuse_credentials(typed)?;
+        seeds::check_no_file(typed)?;
+        let seed = seeds::read(typed).map_err(|why| {
+            Refusal::usage(format!("unusable seed `{typed}`: {why}")).hint(SEED_HINT)
         })?;
-        let address = url.host().trim_start_matches('[').trim_end_matches(']');
+        let address = seed
+            .url
+            .host()
+            .trim_start_matches('[')
+            .trim_end_matches(']');
         if let Ok(address) = address.parse::<IpAddr>()
             && classify(address) == AddressClass::Unusable
         {
             return Err(Refusal::usage(format!(
-                "unusable seed `{seed}`: {address} is no server's address"
+                "unusable seed `{typed}`: {address} is no server's address"
             ))
-            .hint("a seed is a whole URL such as `https://example.org/`"));
+            .hint(SEED_HINT));
         }
-        if !read.contains(&url) {
-            read.push(url);
+        match read.iter_mut().find(|known| known.url == seed.url) {
+            // Who typed the scheme as well wants that one.
+            Some(known) => known.stand_in = known.stand_in.take().and(seed.stand_in),
+            None => read.push(seed),
         }
     }
     Ok(read)
@@ -195,14 +194,8 @@ fn check_patterns(settings: &Settings) -> Result<(), Refusal> {
     let include = settings.scope.include.iter().map(|re| ("include", re));
     let exclude = settings.scope.exclude.iter().map(|re| ("exclude", re));
     for (flag, pattern) in include.chain(exclude) {
-        Regex::new(pattern).map_err(|why| {
-            let text = why.to_string();
-            let why = text.lines().last().unwrap_or_default();
-            let why = why.trim_start_matches("error: ");
-            Refusal::usage(format!(
-                "bad regular expression in --{flag} `{pattern}`: {why}"
-            ))
-            .hint("the syntax is that of https://docs.rs/regex")
+        check_pattern(pattern).map_err(|why| {
+            Refusal::usage(format!("bad regular expression in --{flag} {why}")).hint(PATTERN_HINT)
         })?;
     }
     Ok(())
@@ -419,25 +412,25 @@ mod tests {
             "",
             expect![[r#"
             error: no seed is given
-            hint: start with `crawl --seed URL`, go on with `crawl --output DIR`; `crawl --help` lists all"#]],
+            hint: start with `crawl URL`, go on with `crawl --output DIR`; `crawl --help` lists all"#]],
         );
         check_seed(
-            "example.org",
+            "example",
             expect![[r#"
-            error: unusable seed `example.org`: not a URL: relative URL without a base
-            hint: a seed is a whole URL such as `https://example.org/`"#]],
+            error: unusable seed `example`: not a URL: relative URL without a base
+            hint: a seed is a URL such as `https://example.org/`, or a host such as `example.org`"#]],
         );
         check_seed(
             "ftp://example.org/",
             expect![[r#"
             error: unusable seed `ftp://example.org/`: scheme `ftp` is not http or https
-            hint: a seed is a whole URL such as `https://example.org/`"#]],
+            hint: a seed is a URL such as `https://example.org/`, or a host such as `example.org`"#]],
         );
         check_seed(
             "http://0.0.0.0/",
             expect![[r#"
             error: unusable seed `http://0.0.0.0/`: 0.0.0.0 is no server's address
-            hint: a seed is a whole URL such as `https://example.org/`"#]],
+            hint: a seed is a URL such as `https://example.org/`, or a host such as `example.org`"#]],
         );
     }
 
@@ -506,10 +499,13 @@ mod tests {
     #[test]
     fn contacts_are_mail_addresses_or_urls() {
         for bad in ["me", "a@b@c", "a@b (c)", "@b", "ftp://x/", "a@", "http://"] {
-            let toml = format!("seed = [\"http://127.0.0.1/\"]\n[operator]\ncontact = \"{bad}\"");
-            let refusal = check(&with(&toml)).unwrap_err();
+            let refusal = super::check_contact(bad).unwrap_err();
             assert_eq!(refusal.message, format!("unusable --contact `{bad}`"));
         }
+        let long = format!("{}@b.example", "a".repeat(250));
+        let refusal = super::check_contact(&long).unwrap_err();
+        let said = format!("unusable --contact `{long}`: it has 260 bytes, more than 256");
+        assert_eq!(refusal.message, said);
         let split = "a@b\r\nX: y";
         assert!(super::check_contact(split).is_err());
         assert_eq!(super::check_contact("mailto:a@b").unwrap().unwrap(), "a@b");
@@ -558,23 +554,19 @@ mod tests {
             hint: leave --concurrency out for the default"#]],
         );
         check_text(
-            &format!("{seed}[scope]\nexclude = [\"a(\"]"),
-            expect![[r#"
-            error: bad regular expression in --exclude `a(`: unclosed group
-            hint: the syntax is that of https://docs.rs/regex"#]],
-        );
-        check_text(
             &format!("{seed}[fetch]\nproxy = \"me:secret@proxy\""),
             expect![[r#"
             error: unusable --proxy: no http, https, socks5 or socks5h URL
             hint: it looks like `http://127.0.0.1:3128`"#]],
         );
-        check_text(
-            &format!("{seed}[operator]\nagent = \"a b\""),
-            expect![[r#"
-            error: unusable --agent: `a b` is no product token: letters, digits, `_` and `-` only, at least one
-            hint: a product token is a single word such as `crawl`; version and contact are added"#]],
-        );
+        let agent = |text: &str| super::check_agent(text).unwrap_err().message;
+        expect![
+            "unusable --agent: `a b` is no product token: letters, digits, `_` and `-` only, at least one"
+        ]
+        .assert_eq(&agent("a b"));
+        let long = "a".repeat(65);
+        let said = format!("unusable --agent: `{long}` has 65 bytes, more than 64");
+        assert_eq!(agent(&long), said);
     }
 
     #[test]

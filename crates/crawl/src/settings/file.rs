@@ -10,6 +10,9 @@ use toml::de::{DeString, DeTable, DeValue};
 
 use super::groups::{Layer, TABLES};
 use super::sites;
+use super::values::{
+    AGENT_HINT, CONTACT_HINT, PATTERN_HINT, check_pattern, read_agent, read_contact,
+};
 use crate::refusal::Refusal;
 
 /// The table in which a crawl.toml notes which program wrote it; nothing is read from it.
@@ -101,6 +104,7 @@ impl Source<'_> {
             if !fields.contains(&field.as_str()) {
                 return Err(self.unknown_in(span.start, table, fields, name.get_ref()));
             }
+            self.check_value(&field, &value)?;
             let key = Spanned::new(span.clone(), DeString::Owned(key_of(&field)));
             if keys.insert(key, value).is_some() {
                 return Err(self.at(
@@ -110,6 +114,34 @@ impl Source<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Refuses what only a look at the text itself shows to be unusable.
+    fn check_value(&self, field: &str, value: &Spanned<DeValue<'_>>) -> Result<(), Refusal> {
+        let at = |value: &Spanned<DeValue<'_>>, what: String, hint: &str| {
+            Err(self.at(value.span().start, what).hint(hint))
+        };
+        match (field, value.get_ref()) {
+            ("include" | "exclude", DeValue::Array(patterns)) => {
+                for pattern in patterns.iter() {
+                    let text = pattern.get_ref().as_str().unwrap_or_default();
+                    if let Err(why) = check_pattern(text) {
+                        let what = format!("bad regular expression in `{field}` {why}");
+                        return at(pattern, what, PATTERN_HINT);
+                    }
+                }
+                Ok(())
+            }
+            ("contact", DeValue::String(text)) => match read_contact(text) {
+                Ok(_) => Ok(()),
+                Err(why) => at(value, format!("unusable `contact` {why}"), CONTACT_HINT),
+            },
+            ("agent", DeValue::String(text)) => match read_agent(text) {
+                Ok(_) => Ok(()),
+                Err(why) => at(value, format!("unusable `agent`: {why}"), AGENT_HINT),
+            },
+            _ => Ok(()),
+        }
     }
 
     fn unknown_at_top(&self, at: usize, name: &str) -> Refusal {
@@ -162,11 +194,18 @@ impl Source<'_> {
 
     fn broken(&self, error: &toml::de::Error) -> Refusal {
         let message = error.message().trim().replace('\n', ", ");
+        let (message, hint) = match no_variant(&message) {
+            Some((message, nearest)) => (message, format!("the nearest is `{nearest}`")),
+            None => (
+                message,
+                "`crawl config` prints a configuration with every key".to_owned(),
+            ),
+        };
         match error.span() {
             Some(span) => self.at(span.start, message),
             None => Refusal::usage(format!("{}: {message}", self.name)),
         }
-        .hint("`crawl config` prints a configuration with every key")
+        .hint(hint)
     }
 
     fn at(&self, offset: usize, message: impl std::fmt::Display) -> Refusal {
@@ -174,6 +213,23 @@ impl Source<'_> {
         let line = before.iter().filter(|octet| **octet == b'\n').count() + 1;
         Refusal::usage(format!("{}:{line}: {message}", self.name))
     }
+}
+
+/// What is said of a word that is none of those that a key takes, and the nearest of these. serde
+/// says "unknown variant `x`, expected one of `a`, `b`".
+fn no_variant(message: &str) -> Option<(String, String)> {
+    let names = message.strip_prefix("unknown variant ")?;
+    let names: Vec<&str> = names.split('`').skip(1).step_by(2).collect();
+    let (word, known) = names.split_first()?;
+    let likeness = |name: &&&str| strsim::jaro_winkler(word, name);
+    let nearest = known
+        .iter()
+        .max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
+    let known = known.join("`, `");
+    Some((
+        format!("`{word}` is none of `{known}`"),
+        (*nearest).to_owned(),
+    ))
 }
 
 /// A field's name as a key: `max_pages` is `max-pages`.
@@ -268,8 +324,32 @@ mod tests {
         check(
             "[scope]\nscope = \"hosts\"\n",
             expect![[r#"
-                error: crawl.toml:2: unknown variant `hosts`, expected one of `host`, `domain`, `prefix`, `any`
-                hint: `crawl config` prints a configuration with every key"#]],
+                error: crawl.toml:2: `hosts` is none of `host`, `domain`, `prefix`, `any`
+                hint: the nearest is `host`"#]],
+        );
+        check(
+            "[exclusion]\nrobots-forbidden = \"deni\"\n",
+            expect![[r#"
+                error: crawl.toml:2: `deni` is none of `allow`, `deny`
+                hint: the nearest is `deny`"#]],
+        );
+        check(
+            "[scope]\nexclude = [\n  \"a\",\n  \"a(\",\n]\n",
+            expect![[r#"
+                error: crawl.toml:4: bad regular expression in `exclude` `a(`: unclosed group
+                hint: the syntax is that of https://docs.rs/regex"#]],
+        );
+        check(
+            "[operator]\ncontact = \"me\"\n",
+            expect![[r#"
+                error: crawl.toml:2: unusable `contact` `me`
+                hint: it is a mail address such as `you@example.org`, or an http or https URL"#]],
+        );
+        check(
+            "[operator]\nagent = \"a b\"\n",
+            expect![[r#"
+                error: crawl.toml:2: unusable `agent`: `a b` is no product token: letters, digits, `_` and `-` only, at least one
+                hint: a product token is a single word such as `crawl`; version and contact are added"#]],
         );
         check(
             "seed = \"http://a/\"\n",

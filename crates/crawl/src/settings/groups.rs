@@ -446,7 +446,11 @@ table! { "display", "What we show [display]", DisplayLayer, Display {
 #[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]
 #[serde(default)]
 pub(crate) struct Layer {
-    /// Where the crawl starts: an http or https URL (may be repeated)
+    /// Where the crawl starts: a URL or a host (may be repeated)
+    ///
+    /// `--seed` itself may be left out: `crawl example.org` asks https://example.org/, and http
+    /// where no connection can be made by https; loopback names and addresses are asked over
+    /// http.
     #[arg(long, value_name = "URL")]
     pub(crate) seed: Option<Vec<String>>,
     #[command(flatten)]

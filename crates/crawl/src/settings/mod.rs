@@ -14,6 +14,7 @@ mod reach;
 mod remembered;
 mod sites;
 mod sources;
+mod values;
 
 pub(crate) use check::{
     Checked, check, check_agent, check_contact, contact_mail, no_contact, user_agent,
@@ -29,3 +30,4 @@ pub(crate) use reach::{Reach, reach};
 pub(crate) use remembered::own_mark;
 pub(crate) use sites::hours;
 pub(crate) use sources::{Surroundings, gather, host_locks_file, user_contact};
+pub(crate) use values::{CONTACT_HINT, read_contact};

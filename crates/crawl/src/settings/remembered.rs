@@ -17,6 +17,7 @@ use super::listing::{mark_of, without_secrets};
 use super::mark::{self, Marked};
 use super::sources::Surroundings;
 use crate::refusal::Refusal;
+use crate::seeds;
 
 /// What a later run does with a key of the directory's crawl.toml.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -348,9 +349,11 @@ fn why(table: &str, key: &str) -> Option<&'static str> {
     }
 }
 
+/// The URLs that seeds stand for; of a host without a scheme both of its own.
 fn canonical(seeds: &[String]) -> Vec<CanonicalUrl> {
-    let urls = seeds.iter().map(|seed| canonicalize(None, seed));
-    urls.filter_map(Result::ok).collect()
+    let read = seeds.iter().filter_map(|seed| seeds::read(seed).ok());
+    read.flat_map(|seed| std::iter::once(seed.url).chain(seed.stand_in))
+        .collect()
 }
 
 #[cfg(test)]

@@ -6,13 +6,12 @@
 
 use std::path::{Path, PathBuf};
 
-use crawl_weburl::canonicalize;
-
 use super::check::default_output;
 use super::file;
 use super::groups::{Layer, OperatorLayer, Settings};
 use super::remembered::Stored;
 use crate::refusal::Refusal;
+use crate::seeds;
 
 /// What the program takes from its environment.
 #[derive(Clone, Debug, Default)]
@@ -84,7 +83,7 @@ fn directory(said: &Layer) -> Option<PathBuf> {
         .map(PathBuf::from);
     named.or_else(|| {
         let seed = said.seed.as_ref()?.first()?;
-        Some(default_output(&canonicalize(None, seed).ok()?))
+        Some(default_output(&seeds::read(seed).ok()?.url))
     })
 }
 
@@ -98,7 +97,7 @@ fn nothing_there(output: &Path) -> Refusal {
         "no seed is given, and {} holds no crawl to go on with",
         output.display()
     ))
-    .hint("start one with `crawl --seed URL`")
+    .hint("start one with `crawl URL`")
 }
 
 fn of_user(surroundings: &Surroundings) -> Result<Layer, Refusal> {

@@ -120,10 +120,10 @@ fn formats_and_places_that_are_none() {
     refused(
         &["export", "c", "--to", "warp", "--out", "x"],
         expect![[r#"
-        2
-        error: invalid value 'warp' for '--to <FORMAT>'
-          [possible values: opensearch, meilisearch, static]
-        hint: `crawl --help` lists flags and commands"#]],
+            2
+            error: invalid value 'warp' for '--to <FORMAT>'
+              [possible values: opensearch, meilisearch, static]
+            hint: `crawl export --help` lists what it takes"#]],
     );
     refused(
         &["export", "c", "--to", "static", "--out", "-"],
@@ -156,8 +156,9 @@ fn formats_and_places_that_are_none() {
             "none/x.ndjson",
         ],
         expect![[r#"
-        3
-        error: can't write none/x.ndjson: No such file or directory (os error 2)"#]],
+            3
+            error: can't write none/x.ndjson: No such file or directory (os error 2)
+            hint: the folder `none` does not exist: make it first, or name another"#]],
     );
 }
 

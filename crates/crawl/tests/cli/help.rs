@@ -92,3 +92,18 @@ fn completions_and_manual_page() {
     let page = cmd.run(&["man"]).ok();
     assert!(page.contains(".TH crawl 1") && page.contains("wait\\-unreachable"));
 }
+
+#[test]
+fn ours_help_is_a_command_too() {
+    let (_dir, cmd) = setup("help-command");
+    assert_eq!(cmd.run(&["help"]).ok(), cmd.run(&["--help"]).ok());
+    for command in ["report", "serve", "config"] {
+        let help = cmd.run(&["help", command]).ok();
+        assert_eq!(help, cmd.run(&[command, "--help"]).ok());
+    }
+    let help = cmd.run(&["help", "control", "add"]).ok();
+    assert!(
+        help.contains("Usage: crawl control <DIR> add <URL>"),
+        "{help}"
+    );
+}

@@ -23,28 +23,28 @@ fn seeds() {
         expect![[r#"
         2
         error: no seed is given
-        hint: start with `crawl --seed URL`, go on with `crawl --output DIR`; `crawl --help` lists all"#]],
+        hint: start with `crawl URL`, go on with `crawl --output DIR`; `crawl --help` lists all"#]],
     );
     check(
-        &["--seed", "example.org"],
+        &["--seed", "example"],
         expect![[r#"
         2
-        error: unusable seed `example.org`: not a URL: relative URL without a base
-        hint: a seed is a whole URL such as `https://example.org/`"#]],
+        error: unusable seed `example`: not a URL: relative URL without a base
+        hint: a seed is a URL such as `https://example.org/`, or a host such as `example.org`"#]],
     );
     check(
         &["--seed", "file:///etc/passwd"],
         expect![[r#"
         2
         error: unusable seed `file:///etc/passwd`: scheme `file` is not http or https
-        hint: a seed is a whole URL such as `https://example.org/`"#]],
+        hint: a seed is a URL such as `https://example.org/`, or a host such as `example.org`"#]],
     );
     check(
         &["--seed", "http://[::]/"],
         expect![[r#"
         2
         error: unusable seed `http://[::]/`: :: is no server's address
-        hint: a seed is a whole URL such as `https://example.org/`"#]],
+        hint: a seed is a URL such as `https://example.org/`, or a host such as `example.org`"#]],
     );
 }
 
@@ -58,7 +58,7 @@ fn unknown_flags_and_commands_name_the_nearest() {
 
         hint: a similar argument exists: '--seed'
 
-        Usage: crawl --seed URL [--seed URL ..] [--output DIR] [FLAGS]
+        Usage: crawl URL [URL ..] [--output DIR] [FLAGS]
                crawl --output DIR
                crawl COMMAND"#]],
     );
@@ -70,10 +70,98 @@ fn unknown_flags_and_commands_name_the_nearest() {
 
             hint: some similar subcommands exist: 'export', 'report'
 
-            Usage: crawl --seed URL [--seed URL ..] [--output DIR] [FLAGS]
+            Usage: crawl URL [URL ..] [--output DIR] [FLAGS]
                    crawl --output DIR
                    crawl COMMAND"#]],
     );
+}
+
+#[test]
+fn ours_a_mistyped_command_is_no_host() {
+    check(
+        &["serach", "crawl-example.org"],
+        expect![[r#"
+        2
+        error: unrecognized subcommand 'serach'
+
+        hint: some similar subcommands exist: 'serve', 'search'
+
+        Usage: crawl URL [URL ..] [--output DIR] [FLAGS]
+               crawl --output DIR
+               crawl COMMAND"#]],
+    );
+    check(
+        &["zzz"],
+        expect![[r#"
+        2
+        error: unrecognized subcommand 'zzz'
+
+        Usage: crawl URL [URL ..] [--output DIR] [FLAGS]
+               crawl --output DIR
+               crawl COMMAND
+        hint: `crawl help` lists flags and commands; a seed is a URL or a host with a dot, such as `https://zzz/`"#]],
+    );
+    check(
+        &["--resources", "al", "http://127.0.0.1/"],
+        expect![[r#"
+            2
+            error: invalid value 'al' for '--resources[=<off|own|all>]'
+              [possible values: off, own, all]
+
+            hint: a similar value exists: 'all'"#]],
+    );
+    check(
+        &["help", "serach"],
+        expect![[r#"
+        2
+        error: unrecognized subcommand 'serach'
+
+        Usage: crawl URL [URL ..] [--output DIR] [FLAGS]
+               crawl --output DIR
+               crawl COMMAND
+        hint: the nearest command is `search`; `crawl help` lists all"#]],
+    );
+    check(
+        &["serve", "c", "--ratte", "1"],
+        expect![[r#"
+        2
+        error: unexpected argument '--ratte' found
+
+        hint: a similar argument exists: '--rate'
+
+        Usage: crawl serve --rate <N> <DIR>"#]],
+    );
+}
+
+#[test]
+fn ours_empty_values() {
+    check(
+        &["http://127.0.0.1/", "--output", ""],
+        expect![[r#"
+        2
+        error: the value of --output <DIR> is empty
+        hint: leave it out, or see that the shell variable in it is set"#]],
+    );
+    for words in [
+        &["http://127.0.0.1/", "--output="][..],
+        &["http://127.0.0.1/", "--contact", ""],
+        &["http://127.0.0.1/", "--log", ""],
+        &["--config", ""],
+        &["--seed", ""],
+        &[""],
+        &["report", ""],
+        &["report", "c", "--html", ""],
+        &["serve", "c", "--title", ""],
+    ] {
+        let (dir, cmd) = setup("empty");
+        let ran = cmd.run(words);
+        let said = ran.stderr.lines().next().unwrap_or_default();
+        assert!(
+            ran.code == 2 && said.ends_with(" is empty"),
+            "{words:?}: {said}"
+        );
+        assert_eq!(dir.path().read_dir().unwrap().count(), 0);
+    }
 }
 
 #[test]
@@ -181,7 +269,7 @@ fn contradictions() {
         2
         error: the subcommand 'man' cannot be used with '--seed <URL>'
 
-        Usage: crawl --seed URL [--seed URL ..] [--output DIR] [FLAGS]
+        Usage: crawl URL [URL ..] [--output DIR] [FLAGS]
                crawl --output DIR
                crawl COMMAND
         hint: `crawl --help` lists flags and commands"#]],
@@ -193,7 +281,7 @@ fn contradictions() {
             error: the argument '--file <FILE>' cannot be used with '--fetch'
 
             Usage: crawl robots --file <FILE> <URL>...
-            hint: `crawl --help` lists flags and commands"#]],
+            hint: `crawl robots --help` lists what it takes"#]],
     );
 }
 
@@ -204,7 +292,7 @@ fn nothing_to_go_on_with() {
         expect![[r#"
         2
         error: no seed is given, and nowhere holds no crawl to go on with
-        hint: start one with `crawl --seed URL`"#]],
+        hint: start one with `crawl URL`"#]],
     );
     check(
         &["report", "nowhere"],

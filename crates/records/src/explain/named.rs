@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crawl_archive::{MAX_CONFIG_BYTES, read_text};
 use crawl_extractor::{LinkKind, may_be_read};
 use crawl_weburl::CanonicalUrl;
 use serde::Serialize;
@@ -91,7 +92,7 @@ fn setting(dir: &Path, kind: &str) -> Option<String> {
         "feed" => ("feeds", "on"),
         _ => return None,
     };
-    let text = std::fs::read_to_string(dir.join("crawl.toml")).unwrap_or_default();
+    let text = read_text(&dir.join("crawl.toml"), MAX_CONFIG_BYTES).unwrap_or_default();
     let settings: toml::Table = text.parse().unwrap_or_default();
     let value = settings.get("scope").and_then(|scope| scope.get(flag));
     let value = value.and_then(toml::Value::as_str).unwrap_or(default);

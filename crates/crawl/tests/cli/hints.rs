@@ -1,0 +1,282 @@
+//! What is said to a user who went wrong: the value, and a hint that fits.
+
+use crawl_testweb::{Answer, TestWeb};
+use expect_test::{Expect, expect};
+
+use crate::harness::{Cmd, Dir, setup};
+
+fn check(dir: &Dir, cmd: &Cmd, words: &[&str], expect: Expect) {
+    let ran = cmd.run(words);
+    assert_eq!(ran.stdout, "");
+    expect.assert_eq(&ran.refusal(dir));
+}
+
+/// A crawl with an index in `c`.
+fn crawled() -> (Dir, Cmd) {
+    let (dir, cmd) = setup("hints");
+    let web = TestWeb::builder()
+        .hosts(1)
+        .sitemap(false)
+        .script(0, "/", Answer::html("<title>Tea</title><p>green tea</p>"))
+        .start();
+    let seed = web.url(0, "/");
+    let ran = cmd.run(&[&seed, "--output", "c", "--index", "on", "-q"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    (dir, cmd)
+}
+
+#[test]
+fn ours_what_is_written_into_nowhere_names_the_folder() {
+    let (dir, cmd) = crawled();
+    check(
+        &dir,
+        &cmd,
+        &["report", "c", "--html", "no/such/r.html"],
+        expect![[r#"
+            3
+            error: can't write no/such/r.html: No such file or directory (os error 2)
+            hint: the folder `no/such` does not exist: make it first, or name another"#]],
+    );
+    check(
+        &dir,
+        &cmd,
+        &["report", "c", "--html", "c"],
+        expect![[r#"
+            3
+            error: can't write c: Is a directory (os error 21)
+            hint: it is a folder: name a file in it"#]],
+    );
+    for format in ["opensearch", "meilisearch"] {
+        let ran = cmd.run(&["export", "c", "--to", format, "--out", "no/such/x"]);
+        let hint = "hint: the folder `no/such` does not exist: make it first, or name another\n";
+        assert!(
+            ran.code == 3 && ran.stderr.ends_with(hint),
+            "{}",
+            ran.stderr
+        );
+    }
+    // The system's own folders can't be written by anybody.
+    let ran = cmd.run(&["http://127.0.0.1:9/", "--output", "/sys/no/such"]);
+    let hint =
+        "hint: this user may not write there: give --output a directory that it may write to\n";
+    assert!(
+        ran.code == 3 && ran.stderr.ends_with(hint),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn ours_zero_is_refused_with_what_to_give_instead() {
+    let (dir, cmd) = crawled();
+    check(
+        &dir,
+        &cmd,
+        &["search", "c", "tea", "--limit", "0"],
+        expect![[r#"
+            2
+            error: --limit is 0, and no result could be shown
+            hint: leave --limit out for 10 results; 1 shows the best alone"#]],
+    );
+    check(
+        &dir,
+        &cmd,
+        &["serve", "c", "--rate", "0"],
+        expect![[r#"
+        2
+        error: --rate is 0, and no request could be answered
+        hint: leave --rate out for 20 requests a second; a large number is as good as no bound"#]],
+    );
+}
+
+#[test]
+fn ours_index_says_what_is_no_crawl() {
+    let (dir, cmd) = setup("no-crawl");
+    dir.write("photos/a.jpg", "x");
+    check(
+        &dir,
+        &cmd,
+        &["index", "photos"],
+        expect![[r#"
+        2
+        error: `photos` holds no crawl
+        hint: give the directory that a crawl left, such as crawl-example.org"#]],
+    );
+    check(
+        &dir,
+        &cmd,
+        &["index", "nowhere"],
+        expect![[r#"
+        2
+        error: `nowhere` holds no crawl
+        hint: give the directory that a crawl left, such as crawl-example.org"#]],
+    );
+    let (dir, cmd) = crawled();
+    dir.write("c/notes.txt", "mine");
+    check(
+        &dir,
+        &cmd,
+        &["index", "c"],
+        expect![[r#"
+        2
+        error: `c` is not empty and holds no crawl: found `notes.txt`
+        hint: move `notes.txt` to another folder"#]],
+    );
+}
+
+#[test]
+fn ours_a_contact_names_where_it_came_from() {
+    let (dir, mut cmd) = setup("contact");
+    dir.write("c.toml", "\n[operator]\ncontact = \"nobody\"\n");
+    check(
+        &dir,
+        &cmd,
+        &["https://example.org/", "--config", "c.toml"],
+        expect![[r#"
+            2
+            error: c.toml:3: unusable `contact` `nobody`
+            hint: it is a mail address such as `you@example.org`, or an http or https URL"#]],
+    );
+    let long = format!("{}@example.org", "a".repeat(1000));
+    check(
+        &dir,
+        &cmd,
+        &["https://example.org/", "--contact", &long],
+        expect![[r#"
+            2
+            error: unusable --contact `aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa@example.org`: it has 1012 bytes, more than 256
+            hint: it is a mail address such as `you@example.org`, or an http or https URL"#]],
+    );
+    cmd.env("CRAWL_CONTACT", "me");
+    for words in [
+        &["https://example.org/"][..],
+        &["config", "--effective"],
+        &["robots", "https://example.org/"],
+    ] {
+        let ran = cmd.run(words);
+        let said =
+            "error: the environment variable CRAWL_CONTACT holds the unusable contact `me`\n";
+        assert!(
+            ran.code == 2 && ran.stderr.starts_with(said),
+            "{}",
+            ran.stderr
+        );
+    }
+    // Who types one wins over it.
+    let ran = cmd.run(&["config", "--effective", "--contact", "a@e.example"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+}
+
+#[test]
+fn ours_a_file_names_line_and_nearest_value() {
+    let (dir, cmd) = setup("file");
+    for (text, expect) in [
+        (
+            "seed = [\"http://127.0.0.1/\"]\n[scope]\nexclude = [\n  \"ok\",\n  \"[a-\",\n]\n",
+            expect![[r#"
+                2
+                error: c.toml:5: bad regular expression in `exclude` `[a-`: unclosed character class
+                hint: the syntax is that of https://docs.rs/regex"#]],
+        ),
+        (
+            "[scope]\nscope = \"hots\"\n",
+            expect![[r#"
+            2
+            error: c.toml:2: `hots` is none of `host`, `domain`, `prefix`, `any`
+            hint: the nearest is `host`"#]],
+        ),
+        (
+            "[display]\nprogress = \"plane\"\n",
+            expect![[r#"
+            2
+            error: c.toml:2: `plane` is none of `auto`, `bar`, `plain`, `json`, `off`
+            hint: the nearest is `plain`"#]],
+        ),
+        (
+            "[fetch]\nresolve = [\"a b:80:127.0.0.1\"]\n",
+            expect![[r#"
+                2
+                error: c.toml:2: `a b:80:127.0.0.1` is no HOST:PORT:ADDR: `a b` is no host name
+                hint: `crawl config` prints a configuration with every key"#]],
+        ),
+    ] {
+        dir.write("c.toml", text);
+        check(&dir, &cmd, &["--config", "c.toml"], expect);
+    }
+}
+
+#[test]
+fn ours_the_host_of_resolve_is_a_name() {
+    let (dir, cmd) = setup("resolve");
+    for (value, expect) in [
+        (
+            "http://a.example:80:127.0.0.1",
+            expect![[r#"
+            2
+            error: invalid value 'http://a.example:80:127.0.0.1' for '--resolve <HOST:PORT:ADDR>': `http://a.example:80:127.0.0.1` is no HOST:PORT:ADDR: the host stands without a scheme, as `example.org:443:192.0.2.7`
+            hint: `crawl --help` lists flags and commands"#]],
+        ),
+        (
+            "a_b c:80:127.0.0.1",
+            expect![[r#"
+            2
+            error: invalid value 'a_b c:80:127.0.0.1' for '--resolve <HOST:PORT:ADDR>': `a_b c:80:127.0.0.1` is no HOST:PORT:ADDR: `a_b c` is no host name
+            hint: `crawl --help` lists flags and commands"#]],
+        ),
+        (
+            "127.0.0.2:80:127.0.0.1",
+            expect![[r#"
+            2
+            error: invalid value '127.0.0.2:80:127.0.0.1' for '--resolve <HOST:PORT:ADDR>': `127.0.0.2:80:127.0.0.1` is no HOST:PORT:ADDR: the host is an address, and is not looked up
+            hint: `crawl --help` lists flags and commands"#]],
+        ),
+        (
+            "*:80:127.0.0.1",
+            expect![[r#"
+            2
+            error: invalid value '*:80:127.0.0.1' for '--resolve <HOST:PORT:ADDR>': `*:80:127.0.0.1` is no HOST:PORT:ADDR: `*` is no host name
+            hint: `crawl --help` lists flags and commands"#]],
+        ),
+    ] {
+        check(
+            &dir,
+            &cmd,
+            &["http://127.0.0.1/", "--resolve", value],
+            expect,
+        );
+    }
+    // It is compared as URLs have it.
+    let words = [
+        "config",
+        "--effective",
+        "--resolve",
+        "Tea-Küche.example.:80:127.0.0.1",
+    ];
+    let shown = cmd.run(&words).ok();
+    assert!(
+        shown.contains("resolve = [\"xn--tea-kche-b6a.example:80:127.0.0.1\"]"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn ours_long_arguments_are_cut_in_messages() {
+    let (_dir, cmd) = setup("long");
+    let long = "x".repeat(20_000);
+    let path = format!("./{long}");
+    let url = format!("http://{long}/");
+    for words in [
+        &["--delay", &long][..],
+        &["--agent", &long, "http://127.0.0.1/"],
+        &[&long],
+        &["--seed", &url],
+        &["--config", &path],
+        &["report", &path],
+        &["--include", &format!("({long}"), "http://127.0.0.1/"],
+    ] {
+        let ran = cmd.run(words);
+        assert_ne!(ran.code, 0);
+        assert!(ran.stderr.len() < 2000, "{}", ran.stderr);
+        assert!(ran.stderr.contains("xxx…xxx"), "{}", ran.stderr);
+    }
+}

@@ -1,0 +1,166 @@
+//! What a crawl starts from: URLs and hosts, as words or by `--seed`.
+
+use std::collections::BTreeSet;
+
+use crawl_testweb::{Answer, Reach, TestWeb};
+use expect_test::expect;
+
+use crate::harness::{Dir, setup};
+
+const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
+
+fn fetched(dir: &Dir) -> BTreeSet<String> {
+    let rows = dir.rows("c/pages.jsonl");
+    let url = |row: &serde_json::Value| row["url"].as_str().unwrap().to_owned();
+    rows.iter().map(url).collect()
+}
+
+#[test]
+fn ours_a_url_alone_is_crawled() {
+    let (dir, cmd) = setup("url");
+    let web = TestWeb::builder().seed(7).hosts(1).pages(10).start();
+    let seed = web.url(0, "/");
+    let ran = cmd.run(&[&[&seed, "--output", "c"], &QUICK[..]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let truth = web.truth(Reach::Host).fetched_with_sitemaps();
+    assert!(fetched(&dir).is_superset(&truth), "{}", ran.stderr);
+    // Without a flag at all it lies where the host says.
+    let authority = web.authority(0).replace(':', "-");
+    let ran = cmd.run(&[&seed]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(
+        dir.file(&format!("crawl-{authority}/pages.jsonl"))
+            .is_file()
+    );
+}
+
+#[test]
+fn ours_hosts_and_urls_are_seeds_in_the_order_in_which_they_are_typed() {
+    let (dir, cmd) = setup("several");
+    let page = || Answer::html("alone");
+    let web = TestWeb::builder().hosts(3).sitemap(false);
+    let web = web
+        .script(0, "/", page())
+        .script(1, "/", page())
+        .script(2, "/x", page())
+        .start();
+    let first = web.authority(0);
+    let second = web.url(1, "/");
+    let third = format!("{}/x", web.authority(2));
+    let words = [
+        &QUICK[..],
+        &[first, "--seed", &second, "--output", "c", &third],
+    ];
+    let ran = cmd.run(&words.concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let seeds = [web.url(0, "/"), second, web.url(2, "/x")];
+    assert!(fetched(&dir).is_superset(&BTreeSet::from(seeds.clone())));
+    let kept: toml::Table = dir.read("c/crawl.toml").parse().unwrap();
+    let kept: Vec<&str> = kept["seed"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|seed| seed.as_str().unwrap())
+        .collect();
+    assert_eq!(kept, seeds);
+}
+
+#[test]
+fn ours_http_stands_in_for_https_and_that_is_said() {
+    let (dir, cmd) = setup("stand-in");
+    // It takes connections, and says nothing of TLS.
+    let web = TestWeb::builder()
+        .domain("test")
+        .hosts(1)
+        .sitemap(false)
+        .script(0, "/", Answer::html("alone"))
+        .start();
+    let (host, resolve) = (web.authority(0), web.resolve().remove(0));
+    let words = [
+        host,
+        "--resolve",
+        &resolve,
+        "--output",
+        "c",
+        "--connect-timeout",
+        "1s",
+    ];
+    let words = [&words[..], &QUICK].concat();
+    let ran = cmd.run(&words);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let said = format!("): http://{host}/ is crawled\n");
+    assert!(
+        ran.stderr
+            .starts_with(&format!("no connection by https://{host}/ (")),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stderr.contains(&said), "{}", ran.stderr);
+    let requests = dir.rows("c/requests.jsonl");
+    assert_eq!(requests.len(), web.log().len(), "each request is logged");
+    assert!(
+        dir.read("c/crawl.toml")
+            .contains(&format!("seed = [\"http://{host}/\"]"))
+    );
+    // The same command goes on with what was found, and tries nothing.
+    let connections = web.connections();
+    let again = cmd.run(&words);
+    assert!(again.stderr.starts_with("finished: "), "{}", again.stderr);
+    assert_eq!(web.connections(), connections);
+}
+
+#[test]
+fn ours_where_neither_answers_https_is_crawled() {
+    let (dir, cmd) = setup("neither");
+    let words = [
+        "none.test:9",
+        "--resolve",
+        "none.test:9:127.0.0.9",
+        "--output",
+        "c",
+        "--wait-unreachable",
+        "0s",
+    ];
+    let ran = cmd.run(&[&words[..], &QUICK].concat());
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(!ran.stderr.contains("is crawled"), "{}", ran.stderr);
+    let seed = "seed = [\"https://none.test:9/\"]";
+    assert!(dir.read("c/crawl.toml").contains(seed));
+}
+
+#[test]
+fn ours_what_is_a_file_or_a_crawl_here_is_no_host() {
+    let (dir, cmd) = setup("files");
+    dir.write(
+        "crawl-a.example/crawl.toml",
+        "seed = [\"https://a.example/\"]\n",
+    );
+    dir.write("b.example/crawl.toml", "seed = [\"https://b.example/\"]\n");
+    dir.write("site.toml", "seed = [\"https://a.example/\"]\n");
+    dir.write("mine/crawl.toml", "seed = [\"https://a.example/\"]\n");
+    expect![[r#"
+        2
+        error: `crawl-a.example` is the directory of a crawl, not a host
+        hint: `crawl --output crawl-a.example` goes on with it; a host of that name is `https://crawl-a.example/`"#]]
+    .assert_eq(&cmd.run(&["crawl-a.example"]).refusal(&dir));
+    expect![[r#"
+        2
+        error: `site.toml` is a file, not a host
+        hint: `crawl --config site.toml` reads settings from it; a host of that name is `https://site.toml/`"#]]
+    .assert_eq(&cmd.run(&["site.toml"]).refusal(&dir));
+    let ran = cmd.run(&["mine"]);
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.stderr
+            .contains("hint: `crawl --output mine` goes on with the crawl in it"),
+        "{}",
+        ran.stderr
+    );
+    // A folder may bear the name of the host that was crawled into it.
+    let ran = cmd.run(&["b.example"]);
+    assert!(
+        ran.stderr.starts_with("error: no contact"),
+        "{}",
+        ran.stderr
+    );
+}

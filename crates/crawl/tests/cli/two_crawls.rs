@@ -1,0 +1,52 @@
+//! Two crawls of one user that would ask the same host.
+
+use std::time::Duration;
+
+use crawl_testweb::TestWeb;
+
+use crate::harness::setup;
+
+const QUICK: [&str; 4] = ["--delay-factor", "0", "--progress", "off"];
+
+#[test]
+fn ours_a_host_that_another_crawl_asks_is_named_with_its_directory() {
+    let (dir, cmd) = setup("two");
+    let web = TestWeb::builder().seed(3).hosts(1).pages(30).start();
+    let seed = web.url(0, "/");
+    let slow = [&[&*seed, "--output", "c", "--delay", "1h"], &QUICK[..]].concat();
+    let first = cmd.start(&slow);
+    assert!(web.wait_for(Duration::from_secs(60), |log| !log.is_empty()));
+    let quick = [
+        &seed,
+        "--output",
+        "d",
+        "--delay",
+        "0s",
+        "--wait-unreachable",
+        "0s",
+    ];
+    let quick = [&quick[..], &QUICK].concat();
+    let second = cmd.run(&quick);
+    let directory = dir.path().join("c").display().to_string();
+    let host = web.authority(0);
+    let waits = format!("WARN {host} is waited for: another crawl is asking it, since 20");
+    assert!(second.stderr.contains(&waits), "{}", second.stderr);
+    let told = second.stderr.lines().filter(|line| line.contains("since"));
+    let told: Vec<&str> = told.collect();
+    assert!(
+        told.len() >= 2 && told.iter().all(|line| line.contains(&directory)),
+        "{told:?}"
+    );
+    assert_eq!(second.code, 1, "{}", second.stderr);
+
+    // Of a crawl that was killed nothing is left that the next would mind.
+    let running = dir.file("home/.cache/crawl/running");
+    let entries = || running.read_dir().unwrap().count();
+    assert_eq!(entries(), 1, "the second is gone");
+    first.signal("KILL");
+    first.end();
+    let third = cmd.run(&quick);
+    assert_eq!(third.code, 0, "{}", third.stderr);
+    assert!(!third.stderr.contains("another crawl"), "{}", third.stderr);
+    assert_eq!(entries(), 0);
+}
