@@ -26,6 +26,9 @@ pub struct PageRow {
     pub depth: u32,
     /// The URL that led here; null for a seed.
     pub via: Option<String>,
+    /// Where a redirect leads, in canonical form; null where the answer is none.
+    #[serde(default)]
+    pub redirect: Option<String>,
     /// The title of an HTML page.
     pub title: Option<String>,
     /// The URL that the page calls its own (`rel=canonical`), where that is another: a hint
@@ -68,7 +71,37 @@ const READ_ALL_THE_SAME: [&str; 4] = [
     "login_page",
 ];
 
+/// The error of a URL that the crawler gave up since it died of it: no fault of the link.
+pub const READER_KILLED: &str = "reader_killed";
+/// The error of a redirect whose chain leads back to a URL of its own.
+pub const REDIRECT_LOOP: &str = "redirect_loop";
+/// The error of a redirect whose chain is longer than the crawl follows.
+pub const TOO_MANY_REDIRECTS: &str = "too_many_redirects";
+/// The error of a redirect to what is no URL.
+const REDIRECT_MALFORMED: &str = "redirect_malformed";
+
+/// Errors of redirects that lead a reader nowhere, whatever their status.
+const BROKEN_REDIRECTS: [&str; 3] = [REDIRECT_LOOP, TOO_MANY_REDIRECTS, REDIRECT_MALFORMED];
+
 impl PageRow {
+    /// Whether a link to the page leads nowhere: no answer, a status of 400 and above, or a
+    /// redirect without an end. What the crawler itself could not bear is not.
+    #[must_use]
+    pub fn is_broken(&self) -> bool {
+        match (self.error.as_deref(), self.status) {
+            (Some(READER_KILLED), _) => false,
+            (_, None | Some(400..)) => true,
+            _ => self.broken_redirect().is_some(),
+        }
+    }
+
+    /// Why a redirect leads nowhere, where it does.
+    #[must_use]
+    pub fn broken_redirect(&self) -> Option<&str> {
+        let error = self.error.as_deref();
+        error.filter(|error| BROKEN_REDIRECTS.contains(error))
+    }
+
     /// Whether what the server has could not be had: no answer, a status of 400 and above,
     /// or a body that could not be read whole. One that was cut at a limit was read that far;
     /// one that broke off may have more.
@@ -287,6 +320,7 @@ mod tests {
                 digest: Some("sha1:X".into()),
                 depth: 1,
                 via: None,
+                redirect: None,
                 title: Some("\u{2028}".into()),
                 canonical: None,
                 indexed: None,
@@ -315,7 +349,7 @@ mod tests {
                 error: None,
             },
             expect![[
-                r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","digest":"sha1:X","depth":1,"via":null,"title":" ","canonical":null,"indexed":null,"robots":{"verdict":"allowed","line":3,"rule":"Allow: /"},"usage":{"search":null,"ai-input":null,"train-ai":"refused","archive":null,"said":[{"vocabulary":"content-usage","channel":"robots","line":4,"raw":"train-ai=n"}]},"warc":{"file":"crawl-e-20261120235959-00000.warc.gz","offset":512},"withheld":null,"round":1,"change":"new","error":null}"#
+                r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","digest":"sha1:X","depth":1,"via":null,"redirect":null,"title":" ","canonical":null,"indexed":null,"robots":{"verdict":"allowed","line":3,"rule":"Allow: /"},"usage":{"search":null,"ai-input":null,"train-ai":"refused","archive":null,"said":[{"vocabulary":"content-usage","channel":"robots","line":4,"raw":"train-ai=n"}]},"warc":{"file":"crawl-e-20261120235959-00000.warc.gz","offset":512},"withheld":null,"round":1,"change":"new","error":null}"#
             ]],
         );
     }

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::fs;
 
 use crawl_archive::Timestamp;
-use crawl_records::{BrokenLinks, RecordsError};
+use crawl_records::{BrokenLinks, EveryLink, RecordsError};
 use crawl_weburl::canonicalize;
 use serde::Serialize;
 
@@ -17,7 +17,10 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Refusal> {
     let dir = &args.dir;
     if args.broken {
         let broken = crawl_records::broken(dir).map_err(refusal)?;
-        let printed = show(&broken, args.json)?;
+        let printed = match args.all && !args.json {
+            true => print(EveryLink(&broken).to_string().as_bytes())?,
+            false => show(&broken, args.json)?,
+        };
         return Ok(code_of(args, standing(&broken), printed));
     }
     if args.changes && !args.fail_on_broken {

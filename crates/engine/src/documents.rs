@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use crawl_archive::rows::LinkRow;
+use crawl_archive::rows::{LinkRow, TOO_MANY_REDIRECTS};
 use crawl_extractor::{
     ChangeFreq, Page, Rel, Sitemap, SitemapEntry, SitemapKind, read_feed, read_sitemap,
 };
@@ -200,10 +200,10 @@ impl Reader {
             rule: Some(format!("max-redirects {}", self.max_redirects)),
             line: None,
         });
-        let error = target
-            .as_ref()
-            .err()
-            .map(|why| format!("redirect_{}", why.name()));
+        let error = match &target {
+            Err(why) => Some(format!("redirect_{}", why.name())),
+            Ok(_) => too_many.as_ref().map(|_| TOO_MANY_REDIRECTS.to_owned()),
+        };
         let came = target.clone().map_or(Came::Nothing, Came::Redirect);
         let mut links = Links::new(lease, scope, &self.follows, None);
         links.add(way, target, too_many);

@@ -116,9 +116,13 @@ impl Keeper {
     ) -> Found {
         let status = exchange.status;
         if let Some(target) = redirect_target(exchange) {
+            let redirect = target.as_ref().ok().map(ToString::to_string);
             let target = target.map_or_else(|why| why.name().to_owned(), |url| url.to_string());
             let digest = self.digest.of(&[target.as_bytes()]);
-            return Found::Page(KnownPage::new(status, digest, Validators::default()));
+            return Found::Page(KnownPage {
+                redirect,
+                ..KnownPage::new(status, digest, Validators::default())
+            });
         }
         match status {
             200..=299 => {

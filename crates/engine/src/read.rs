@@ -123,6 +123,10 @@ impl Reader {
                 Entry::Put(_) => "yes".to_owned(),
                 Entry::Drop { why, .. } => why.clone(),
             }),
+            redirect: match &content.came {
+                Came::Redirect(target) => Some(target.to_string()),
+                _ => None,
+            },
             canonical: content.canonical.map(|url| url.to_string()),
             usage: usage::row(&said),
             withheld,
@@ -353,6 +357,7 @@ fn row_without_answer(lease: &Lease, judged: Judged, started: Tick, took: Durati
         digest: None,
         depth: lease.depth,
         via: lease.via.as_ref().map(ToString::to_string),
+        redirect: None,
         title: None,
         canonical: None,
         indexed: None,

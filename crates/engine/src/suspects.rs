@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crawl_archive::rows::READER_KILLED;
 use crawl_frontier::Lease;
 use crawl_scheduler::Tick;
 use crawl_weburl::CanonicalUrl;
@@ -10,9 +11,6 @@ use crate::item::{Effect, Item, Judged, PageItem};
 use crate::journal::{Treatment, treatment};
 use crate::ring::Ring;
 use crate::visits::Found;
-
-/// How the row and the state name a URL that was given up.
-pub(crate) const READER_KILLED: &str = "reader_killed";
 
 /// What the ring knows of them. Empty but after a death.
 #[derive(Default)]

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crawl_fetcher::Validators;
 use crawl_frontier::{Exclusion, UrlKind, Visit};
+use crawl_weburl::{CanonicalUrl, canonicalize};
 use serde::{Deserialize, Serialize};
 
 use crate::item::Totals;
@@ -187,6 +188,9 @@ pub(crate) struct KnownPage {
     pub(crate) etag: Option<String>,
     #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
     pub(crate) last_modified: Option<String>,
+    /// Where a redirect leads.
+    #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) redirect: Option<String>,
     /// The `WARC-Date` of the record that holds its payload, in microseconds since the Unix epoch.
     #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
     pub(crate) archived: Option<u64>,
@@ -224,6 +228,7 @@ impl KnownPage {
             decoded_digest: None,
             etag: validators.etag.filter(short),
             last_modified: validators.last_modified.filter(short),
+            redirect: None,
             archived: None,
         }
     }
@@ -240,6 +245,12 @@ impl Past {
 
     pub(crate) fn page(&self) -> Option<&KnownPage> {
         self.page.as_ref()
+    }
+
+    /// Where the URL led.
+    pub(crate) fn redirect(&self) -> Option<CanonicalUrl> {
+        let target = self.page.as_ref()?.redirect.as_deref()?;
+        canonicalize(None, target).ok()
     }
 
     /// Whether the URL was excluded for the same reason then, by the same rule.

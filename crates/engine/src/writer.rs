@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvError, Sender, TryRecvError};
 
-use crawl_archive::rows::{ExcludedRow, WarcPlace};
+use crawl_archive::rows::{ExcludedRow, REDIRECT_LOOP, WarcPlace};
 use crawl_archive::{Archive, Encoded, LogSyncer, RowFile};
 use crawl_frontier::{
     Admission, Admitted, Exclusion, Frontier, Lease, Outcome, Reason, Standing, Transaction,
@@ -26,11 +26,11 @@ use crate::item::{
     Committed, HostState, Item, Ordered, PageItem, RobotsItem, Totals, excluded_row,
 };
 use crate::links::is_guess;
+use crate::redirects::SettledRedirects;
 use crate::rounds::seconds;
 use crate::searchable::left_out;
 use crate::steer::{META_PARKED, Order};
 use crate::summary::SeedFailure;
-use crate::suspects::READER_KILLED;
 use crate::traps::{self, Came, META_TRAPS, Shared, admission_of};
 use crate::visits::{Change, Found, Past, Visits, ask_in_full};
 
@@ -143,6 +143,7 @@ impl Writer {
         let frontier = Arc::clone(&self.frontier);
         let mut group_state = Group {
             transaction: frontier.begin()?,
+            frontier: &*frontier,
             files: &mut self.files,
             totals: self.totals,
             visits: self.visits,
@@ -151,6 +152,7 @@ impl Writer {
             newest: &mut self.newest,
             newest_parked: &mut self.newest_parked,
             traps: self.traps.as_ref(),
+            redirects: SettledRedirects::default(),
             committed: Committed {
                 items: group.iter().map(Item::weight).sum(),
                 ..Committed::default()
@@ -168,6 +170,7 @@ impl Writer {
 /// A transaction under way, with the files that go along.
 struct Group<'a> {
     transaction: Box<dyn Transaction + 'a>,
+    frontier: &'a dyn Frontier,
     files: &'a mut Files,
     totals: Totals,
     visits: Visits,
@@ -176,6 +179,7 @@ struct Group<'a> {
     newest: &'a mut HashMap<HostKey, u64>,
     newest_parked: &'a mut u64,
     traps: Option<&'a Shared>,
+    redirects: SettledRedirects,
     committed: Committed,
 }
 
@@ -371,6 +375,11 @@ impl Group<'_> {
             self.keep_host(Some(&host));
             return Ok(self.transaction.settle_until(lease, outcome, visit)?);
         }
+        if let Came::Redirect(target) = &came {
+            let frontier = self.frontier;
+            let is_loop = self.redirects.closes_loop(frontier, &lease.url, target)?;
+            row.error = is_loop.then(|| REDIRECT_LOOP.to_owned()).or(row.error);
+        }
         self.totals.pages += 1;
         self.totals.bytes += row.bytes;
         let failed = row.is_failed();
@@ -385,8 +394,10 @@ impl Group<'_> {
         {
             self.totals.seeds_fetched += 1;
         } else if lease.is_seed && failed {
+            let redirect = row.broken_redirect().map(str::to_owned);
             let status = row.status.map(|status| format!("status {status}"));
-            let why = status.or_else(|| row.error.clone()).unwrap_or_default();
+            let why = redirect.or(status).or_else(|| row.error.clone());
+            let why = why.unwrap_or_default();
             self.committed.seeds_failed.push(SeedFailure {
                 url: lease.url.clone(),
                 why,
@@ -400,9 +411,7 @@ impl Group<'_> {
         if let Some(change) = change {
             self.totals.changes.add(change);
         }
-        let is_ours = row.error.as_deref() == Some(READER_KILLED);
-        let is_broken = !is_ours && row.status.is_none_or(|status| status >= 400);
-        self.totals.changes.broken += u64::from(is_broken);
+        self.totals.changes.broken += u64::from(row.is_broken());
         if let Some(capture) = &capture {
             row.warc = self.keep(capture)?;
         }

@@ -14,9 +14,10 @@ use serde::{Deserialize, Serialize};
 use crate::error::RecordsError;
 use crate::rows::pages;
 pub(crate) use archived::Archived;
+pub(crate) use latest::Latest;
 use latest::key;
-pub(crate) use latest::{Latest, is_broken};
 use redirects::Redirects;
+pub use text::EveryLink;
 use wanted::Wanted;
 
 /// What a crawl found broken, as of the last row of each URL.
@@ -101,7 +102,7 @@ pub fn broken(dir: &Path) -> Result<BrokenLinks, RecordsError> {
             continue;
         }
         redirects.note(&row, &latest);
-        if is_broken(&row) {
+        if row.is_broken() {
             found.pages.push(BrokenPage {
                 url: row.url,
                 status: row.status,

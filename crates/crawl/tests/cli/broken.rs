@@ -46,7 +46,7 @@ fn crawl(cmd: &Cmd, web: &TestWeb, dir: &str, more: &[&str]) {
 /// What is listed as JSON, and as text with the host left out.
 fn broken(cmd: &Cmd, web: &TestWeb, dir: &str) -> (Value, String) {
     let json = cmd.run(&["report", dir, "--broken", "--json"]).ok();
-    let text = cmd.run(&["report", dir, "--broken"]).ok();
+    let text = cmd.run(&["report", dir, "--broken", "--all"]).ok();
     let text = text.replace(&web.url(0, ""), "");
     (serde_json::from_str(&json).unwrap(), text)
 }
@@ -65,25 +65,26 @@ fn a_broken_page_is_listed_with_each_link_to_it() {
     ] {
         crawl(&cmd, &web, dir, more);
         let (json, text) = broken(&cmd, &web, dir);
-        // Without an archive a redirect is known by what it led to first.
-        let expected = match dir {
-            "w" => "1 page is broken, 1 link leads there\n\n404  /gone\n     on /  \"our news\"\n",
-            _ => all,
-        };
         assert_eq!(
             (json["source"].as_str(), text.as_str()),
-            (Some(source), expected)
+            (Some(source), all)
         );
         assert_eq!(
             json["pages"][0]["links"].as_array().unwrap().len() as u64,
             json["links"]
         );
     }
+    let short = cmd.run(&["report", "a", "--broken"]).ok();
+    assert_eq!(
+        short.replace(&web.url(0, ""), ""),
+        "1 page is broken, 3 links lead there\n\n404  /gone  3 links on 2 pages: /, /a\n\n\
+         each link with its text: --all\n"
+    );
     crawl(&cmd, &web, "n", &["--warc", "off"]);
     let (json, text) = broken(&cmd, &web, "n");
     assert_eq!(json["source"], "via");
     assert!(
-        text.contains("\n     on /\n\nneither links nor an archive were kept"),
+        text.contains("by way of /moved\n\nneither links nor an archive were kept"),
         "{text}"
     );
 }
@@ -129,6 +130,7 @@ fn lists_that_exclude_each_other_are_refused() {
         ["--broken", "--changes"],
         ["--broken", "--html=x"],
         ["--changes", "--html=x"],
+        ["--all", "--json"],
     ] {
         let ran = cmd.run(&[&["report", "c"], &flags[..]].concat());
         assert_eq!(ran.code, 2, "{flags:?}");
@@ -137,4 +139,58 @@ fn lists_that_exclude_each_other_are_refused() {
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains("\nhint: "));
     assert!(!dir.file("x").exists());
+}
+
+#[test]
+fn a_redirect_without_an_end_is_broken() {
+    let (dir, cmd) = setup("loops");
+    let web = TestWeb::builder()
+        .pages(1)
+        .mix(Mix::plain())
+        .sitemap(false)
+        .script(
+            0,
+            "/",
+            Answer::html("<a href=/a></a><a href=/b></a><a href=/self></a><a href=/1></a>"),
+        )
+        .script(0, "/a", Answer::redirect(301, "/b"))
+        .script(0, "/b", Answer::redirect(302, "/a"))
+        .script(0, "/self", Answer::redirect(302, "/self"))
+        .script(0, "/1", Answer::redirect(302, "/2"))
+        .script(0, "/2", Answer::redirect(302, "/3"))
+        .script(0, "/3", Answer::redirect(302, "/4"))
+        .start();
+    crawl(&cmd, &web, "c", &["--max-redirects", "2"]);
+    let rows = dir.read("c/pages.jsonl");
+    let rows = rows
+        .lines()
+        .map(|row| serde_json::from_str::<Value>(row).unwrap());
+    let told: Vec<Value> = rows
+        .filter(|row| row["redirect"].is_string())
+        .map(|row| json!([row["url"], row["redirect"], row["error"]]))
+        .collect();
+    let told = json!(told).to_string().replace(&web.url(0, ""), "");
+    let mut told: Vec<Value> = serde_json::from_str(&told).unwrap();
+    told.sort_by_key(Value::to_string);
+    let expected = json!([
+        ["/1", "/2", null],
+        ["/2", "/3", null],
+        ["/3", "/4", "too_many_redirects"],
+        ["/a", "/b", null],
+        ["/b", "/a", "redirect_loop"],
+        ["/self", "/self", "redirect_loop"],
+    ]);
+    assert_eq!(json!(told), expected);
+    let (json, text) = broken(&cmd, &web, "c");
+    assert_eq!(json["pages"].as_array().unwrap().len(), 3, "{text}");
+    let report = cmd.run(&["report", "c", "--json"]).ok();
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["broken"]["pages"], 3);
+    assert_eq!(report["pages"]["failed"], 3);
+    assert_eq!(report["pages"]["by_outcome"]["redirect_loop"], 2);
+    let code = cmd.run(&["report", "c", "--fail-on-broken"]).code;
+    assert_eq!(code, 1);
+    // The next round tells it again.
+    crawl(&cmd, &web, "c", &["--max-redirects", "2", "--recrawl"]);
+    assert_eq!(broken(&cmd, &web, "c").1, text);
 }

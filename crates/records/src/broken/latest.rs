@@ -9,9 +9,6 @@ use crawl_archive::rows::PageRow;
 use crate::error::RecordsError;
 use crate::rows::pages;
 
-/// What the state names a URL that the crawler gave up since it died of it: no fault of the link.
-const READER_KILLED: &str = "reader_killed";
-
 /// Which rows of `pages.jsonl` count, by URL. Some 40 octets for each.
 #[derive(Debug, Default)]
 pub(crate) struct Latest {
@@ -37,12 +34,6 @@ enum Standing {
     Page,
 }
 
-/// Whether a row says that its page is broken: no answer, or a status of 400 and above.
-pub(crate) fn is_broken(row: &PageRow) -> bool {
-    let is_ours = row.error.as_deref() == Some(READER_KILLED);
-    !is_ours && row.status.is_none_or(|status| status >= 400)
-}
-
 impl Latest {
     /// Reads all rows once.
     pub(crate) fn read(dir: &Path) -> Result<Latest, RecordsError> {
@@ -60,7 +51,7 @@ impl Latest {
         let last = self.by_url.entry(key(&row.url)).or_default();
         last.line = line;
         last.standing = match row.status {
-            _ if is_broken(row) => Standing::Broken,
+            _ if row.is_broken() => Standing::Broken,
             Some(300..=303 | 305..=399) => Standing::Redirect,
             _ => Standing::Page,
         };

@@ -16,8 +16,10 @@ use crate::rows::pages;
 pub(super) struct Redirects {
     /// What led to each, where something did.
     vias: HashMap<String, Option<String>>,
-    /// Where each leads, as far as that is known.
+    /// Where each leads, by its own word.
     targets: HashMap<String, String>,
+    /// What was first met by way of each.
+    first_met: HashMap<String, String>,
 }
 
 impl Redirects {
@@ -25,27 +27,34 @@ impl Redirects {
     /// known already.
     pub(super) fn note(&mut self, row: &PageRow, latest: &Latest) {
         if let Some(via) = row.via.as_ref().filter(|via| latest.redirects(via)) {
-            self.targets.insert(via.clone(), row.url.clone());
+            self.first_met.insert(via.clone(), row.url.clone());
         }
         if latest.redirects(&row.url) {
+            if let Some(target) = &row.redirect {
+                self.targets.insert(row.url.clone(), target.clone());
+            }
             self.vias.insert(row.url.clone(), row.via.clone());
         }
     }
 
-    /// Reads what archived redirects say themselves.
+    /// Reads what archived redirects say themselves, where their rows do not: those of older
+    /// versions.
     pub(super) fn read(
         &mut self,
         dir: &Path,
         latest: &Latest,
         archived: &Archived,
     ) -> Result<(), RecordsError> {
-        if self.vias.is_empty() {
+        if self.vias.keys().all(|url| self.targets.contains_key(url)) {
             return Ok(());
         }
         let mut rows = pages(dir)?;
         while let Some(row) = rows.next() {
             let row = row?;
-            if !latest.redirects(&row.url) || !latest.is_last(&row, rows.line()) {
+            if row.redirect.is_some()
+                || !latest.redirects(&row.url)
+                || !latest.is_last(&row, rows.line())
+            {
                 continue;
             }
             let Ok(url) = canonicalize(None, &row.url) else {
@@ -68,7 +77,9 @@ impl Redirects {
     /// The URLs that lead to others, by those.
     pub(super) fn backwards(&self) -> HashMap<&str, Vec<&str>> {
         let mut backwards: HashMap<&str, Vec<&str>> = HashMap::new();
-        for (from, to) in &self.targets {
+        let unsaid = self.first_met.iter();
+        let unsaid = unsaid.filter(|(from, _)| !self.targets.contains_key(*from));
+        for (from, to) in self.targets.iter().chain(unsaid) {
             backwards.entry(to).or_default().push(from);
         }
         backwards

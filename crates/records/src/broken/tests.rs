@@ -16,7 +16,7 @@ use expect_test::{Expect, expect};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
 
-use super::broken;
+use super::{EveryLink, broken};
 use crate::error::RecordsError;
 
 /// An exchange of a crawl.
@@ -30,6 +30,9 @@ struct Made {
     fields: &'static [(&'static str, &'static str)],
     body: &'static str,
     withheld: bool,
+    /// The target that the row of a redirect names, and its error.
+    redirect: Option<&'static str>,
+    error: Option<&'static str>,
 }
 
 fn page(path: &'static str, via: Option<&'static str>, body: &'static str) -> Made {
@@ -42,6 +45,8 @@ fn page(path: &'static str, via: Option<&'static str>, body: &'static str) -> Ma
         fields: &[("content-type", "text/html")],
         body,
         withheld: false,
+        redirect: None,
+        error: None,
     }
 }
 
@@ -60,7 +65,22 @@ fn url(path: &str) -> String {
     }
 }
 
+/// A redirect whose row says where it leads.
+fn redirect(path: &'static str, via: Option<&'static str>, to: &'static str) -> Made {
+    Made {
+        redirect: Some(to),
+        ..answered(path, via, 301)
+    }
+}
+
 impl Made {
+    fn with_error(self, error: &'static str) -> Made {
+        Made {
+            error: Some(error),
+            ..self
+        }
+    }
+
     fn in_round(self, round: u32, change: Option<&'static str>) -> Made {
         Made {
             round,
@@ -78,7 +98,8 @@ impl Made {
             "via": self.via.map(url), "title": null, "robots": null,
             "warc": warc.map(|(file, offset)| json!({"file": file, "offset": offset})),
             "withheld": self.withheld.then_some("noarchive"), "round": self.round,
-            "change": self.change, "error": status.is_none().then_some("connect_refused")})
+            "change": self.change, "redirect": self.redirect.map(url),
+            "error": self.error.or(status.is_none().then_some("connect_refused"))})
         .to_string()
     }
 
@@ -162,7 +183,7 @@ fn check(dir: &Path, source: &str, expect: Expect) {
         serde_json::from_str::<super::BrokenLinks>(&json).unwrap(),
         found
     );
-    expect.assert_eq(&found.to_string());
+    expect.assert_eq(&EveryLink(&found).to_string());
 }
 
 /// Two broken pages: one by two links and a chain of redirects, one on a host that is dead.
@@ -401,4 +422,89 @@ fn what_can_not_be_read_is_counted() {
             1 page is not in the archive, and may hold more links
         "#]],
     );
+}
+
+/// A loop of two, a URL that redirects to itself, a chain that is too long, and one that ends.
+fn loops() -> Vec<Made> {
+    vec![
+        page(
+            "/",
+            None,
+            "<a href=/a>A</a> <a href=/self>self</a> <a href=/long>long</a> <a href=/fine>fine</a>",
+        ),
+        redirect("/a", Some("/"), "/b"),
+        redirect("/b", Some("/a"), "/a").with_error("redirect_loop"),
+        redirect("/self", Some("/"), "/self").with_error("redirect_loop"),
+        redirect("/long", Some("/"), "/longer"),
+        redirect("/longer", Some("/long"), "/longest").with_error("too_many_redirects"),
+        redirect("/fine", Some("/"), "/"),
+    ]
+}
+
+#[test]
+fn redirects_without_an_end_are_broken() {
+    check(
+        crawl(&loops(), None, true).path(),
+        "archive",
+        expect![[r#"
+            3 pages are broken, 3 links lead there
+
+            301  http://e.example/b (redirect_loop)
+                 on http://e.example/  "A"
+                    by way of http://e.example/a
+
+            301  http://e.example/longer (too_many_redirects)
+                 on http://e.example/  "long"
+                    by way of http://e.example/long
+
+            301  http://e.example/self (redirect_loop)
+                 on http://e.example/  "self"
+        "#]],
+    );
+}
+
+#[test]
+fn what_a_redirect_s_row_says_needs_no_archive() {
+    let links: [LinkMade; 2] = [("/", "/old", Some("x"), None), ("/", "/gone", None, None)];
+    let made = [
+        page("/", None, ""),
+        redirect("/old", Some("/"), "/gone"),
+        answered("/gone", Some("/"), 404),
+    ];
+    check(
+        crawl(&made, Some(&links), false).path(),
+        "links.jsonl",
+        expect![[r#"
+            1 page is broken, 2 links lead there
+
+            404  http://e.example/gone
+                 on http://e.example/
+                 on http://e.example/  "x"
+                    by way of http://e.example/old
+        "#]],
+    );
+}
+
+#[test]
+fn ours_a_broken_page_is_one_line_with_its_first_sources() {
+    let mut made = vec![page(
+        "/",
+        None,
+        "<a href=/gone>1</a><a href=/gone>2</a><a href=/x>x</a>",
+    )];
+    made.extend(["/1", "/2", "/3", "/4"].map(|path| page(path, None, "<a href=/gone>a</a>")));
+    made.push(answered("/gone", Some("/"), 404));
+    made.push(answered("/x", Some("/"), 410));
+    made.push(answered("/seed", None, 503));
+    let found = broken(crawl(&made, None, true).path()).unwrap();
+    expect![[r#"
+        3 pages are broken, 7 links lead there
+
+        404  http://e.example/gone  6 links on 5 pages: http://e.example/, http://e.example/1, http://e.example/2 and 2 more
+        503  http://e.example/seed  no page links to it: it was a seed
+        410  http://e.example/x  1 link on http://e.example/
+
+        each link with its text: --all
+    "#]]
+    .assert_eq(&found.to_string());
 }

@@ -2,29 +2,68 @@
 
 use std::fmt::{self, Display};
 
+use crawl_weburl::harmless;
+
 use super::{BrokenLink, BrokenLinks, BrokenPage};
-use crate::text::{number, plain};
+use crate::numbers::{counted, grouped};
 
 /// Characters of a link's text that are shown.
 const TEXT_SHOWN: usize = 48;
+/// Pages with a link to a broken one that its line names.
+const PAGES_SHOWN: usize = 3;
 
-/// Lines for a person.
+/// A line for each broken page: the answer, the URL, and the first pages with a link to it.
 impl Display for BrokenLinks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (pages, links) = (self.pages.len() as u64, self.links);
-        match pages {
-            0 => return writeln!(f, "no page is broken"),
-            1 => write!(f, "1 page is broken")?,
-            pages => write!(f, "{} pages are broken", number(pages))?,
-        }
-        match links {
-            1 => writeln!(f, ", 1 link leads there")?,
-            links => writeln!(f, ", {} links lead there", number(links))?,
-        }
+        self.head(f)?;
         for page in &self.pages {
-            page_lines(f, page)?;
+            let links = links_in_short(page);
+            writeln!(f, "{}  {links}", answer_and_url(page))?;
         }
-        if self.source == "via" {
+        if self.links > 0 {
+            writeln!(f, "\neach link with its text: --all")?;
+        }
+        self.foot(f)
+    }
+}
+
+/// The same with each link by itself: the page that it stands on, its text, relation and redirects.
+#[derive(Clone, Copy, Debug)]
+pub struct EveryLink<'a>(pub &'a BrokenLinks);
+
+impl Display for EveryLink<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.head(f)?;
+        for (at, page) in self.0.pages.iter().enumerate() {
+            if at > 0 {
+                writeln!(f)?;
+            }
+            writeln!(f, "{}", answer_and_url(page))?;
+            if page.links.is_empty() {
+                writeln!(f, "     {}", no_link(page))?;
+            }
+            for link in &page.links {
+                link_lines(f, link)?;
+            }
+        }
+        self.0.foot(f)
+    }
+}
+
+impl BrokenLinks {
+    /// How many there are.
+    fn head(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.pages.is_empty() {
+            return writeln!(f, "no page is broken");
+        }
+        let pages = counted(self.pages.len() as u64, "page is", "pages are");
+        let links = counted(self.links, "link leads", "links lead");
+        writeln!(f, "{pages} broken, {links} there\n")
+    }
+
+    /// What the list may lack.
+    fn foot(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.source == "via" && !self.pages.is_empty() {
             writeln!(
                 f,
                 "\nneither links nor an archive were kept: of each page the one that led there \
@@ -32,45 +71,62 @@ impl Display for BrokenLinks {
             )?;
         }
         if self.unread > 0 {
-            let pages = match self.unread {
-                1 => "1 page is".to_owned(),
-                unread => format!("{} pages are", number(unread)),
-            };
+            let pages = counted(self.unread, "page is", "pages are");
             writeln!(f, "\n{pages} not in the archive, and may hold more links")?;
         }
         Ok(())
     }
 }
 
-fn page_lines(f: &mut fmt::Formatter<'_>, page: &BrokenPage) -> fmt::Result {
-    match (page.status, &page.error) {
-        (Some(status), _) => writeln!(f, "\n{status}  {}", page.url)?,
-        (None, Some(error)) => writeln!(f, "\n---  {} ({})", page.url, plain(error))?,
-        (None, None) => writeln!(f, "\n---  {}", page.url)?,
+fn answer_and_url(page: &BrokenPage) -> String {
+    let status = page.status.map(|status| status.to_string());
+    let status = status.as_deref().unwrap_or("---");
+    // A status of 400 and above says enough.
+    match page
+        .error
+        .as_ref()
+        .filter(|_| page.status.is_none_or(|status| status < 400))
+    {
+        Some(error) => format!("{status}  {} ({})", page.url, harmless(error)),
+        None => format!("{status}  {}", page.url),
     }
-    match &page.via {
-        _ if !page.links.is_empty() => {}
-        None => writeln!(f, "     no page links to it: it was a seed")?,
-        Some(via) => {
-            writeln!(
-                f,
-                "     no page links to it any more; {via} led there first"
-            )?;
+}
+
+fn links_in_short(page: &BrokenPage) -> String {
+    let mut pages: Vec<&str> = page.links.iter().map(|link| link.page.as_str()).collect();
+    // They are in the order of their pages.
+    pages.dedup();
+    let links = counted(page.links.len() as u64, "link", "links");
+    match pages[..] {
+        [] => no_link(page),
+        [only] => format!("{links} on {only}"),
+        _ => {
+            let named = pages.iter().take(PAGES_SHOWN).copied().collect::<Vec<_>>();
+            let more = pages.len() - named.len();
+            let more = match more {
+                0 => String::new(),
+                more => format!(" and {} more", grouped(more as u64)),
+            };
+            let on = counted(pages.len() as u64, "page", "pages");
+            format!("{links} on {on}: {}{more}", named.join(", "))
         }
     }
-    for link in &page.links {
-        link_lines(f, link)?;
+}
+
+fn no_link(page: &BrokenPage) -> String {
+    match &page.via {
+        None => "no page links to it: it was a seed".to_owned(),
+        Some(via) => format!("no page links to it any more; {via} led there first"),
     }
-    Ok(())
 }
 
 fn link_lines(f: &mut fmt::Formatter<'_>, link: &BrokenLink) -> fmt::Result {
     write!(f, "     on {}", link.page)?;
     if let Some(text) = &link.text {
-        write!(f, "  \"{}\"", shortened(&plain(text)))?;
+        write!(f, "  \"{}\"", shortened(&harmless(text)))?;
     }
     if let Some(rel) = &link.rel {
-        write!(f, "  ({})", plain(rel))?;
+        write!(f, "  ({})", harmless(rel))?;
     }
     writeln!(f)?;
     for redirect in &link.through {

@@ -1,0 +1,55 @@
+//! Redirects that lead back to themselves.
+
+use std::collections::{HashMap, HashSet};
+
+use crawl_frontier::{Frontier, FrontierError, KnownState};
+use crawl_weburl::CanonicalUrl;
+
+use crate::visits::Past;
+
+/// Redirects that are followed to see whether they come to an end. `--max-redirects` is 255 at most.
+const MAX_HOPS: usize = 256;
+
+/// The redirects that one group settles. The frontier tells of them only once they are committed.
+#[derive(Debug, Default)]
+pub(crate) struct SettledRedirects(HashMap<CanonicalUrl, CanonicalUrl>);
+
+impl SettledRedirects {
+    /// Takes in that `url` redirects to `target`, and says whether whoever follows it comes to a
+    /// URL twice. So it is the last redirect of a loop to be settled of which that is said, and any
+    /// that lead into the loop later.
+    pub(crate) fn closes_loop(
+        &mut self,
+        frontier: &dyn Frontier,
+        url: &CanonicalUrl,
+        target: &CanonicalUrl,
+    ) -> Result<bool, FrontierError> {
+        self.0.insert(url.clone(), target.clone());
+        let mut seen = HashSet::from([url.clone()]);
+        let mut next = Some(target.clone());
+        while let Some(at) = next.filter(|_| seen.len() < MAX_HOPS) {
+            if seen.contains(&at) {
+                return Ok(true);
+            }
+            next = match self.0.get(&at) {
+                Some(target) => Some(target.clone()),
+                None => settled_target(frontier, &at)?,
+            };
+            seen.insert(at);
+        }
+        Ok(false)
+    }
+}
+
+/// Where a URL led when it was visited last. What is to be visited in this round has yet to say.
+fn settled_target(
+    frontier: &dyn Frontier,
+    url: &CanonicalUrl,
+) -> Result<Option<CanonicalUrl>, FrontierError> {
+    match frontier.known(url)?.map(|known| known.state) {
+        Some(KnownState::Fetched { status: 300..=399 }) => {}
+        _ => return Ok(None),
+    }
+    let past = frontier.visit(url)?.as_ref().and_then(Past::read);
+    Ok(past.and_then(|past| past.redirect()))
+}
