@@ -163,12 +163,16 @@ pub(crate) struct ReportArgs {
     /// List instead what the last round found new, changed and gone
     #[arg(long, conflicts_with_all = ["html", "broken"])]
     pub(crate) changes: bool,
-    /// List instead the broken pages, each with every page where a link to it stands
+    /// List instead the broken pages, one a line, with the first pages where a link to it stands
     ///
-    /// Broken is a page whose last visit had no answer, or a status of 400 and above; what
-    /// robots.txt bars is not. Links are those of links.jsonl, or of the archived pages.
+    /// Broken is a page whose last visit had no answer, a status of 400 and above, or a redirect
+    /// without an end; what robots.txt bars is not. Links are those of links.jsonl, or of the
+    /// archived pages.
     #[arg(long, conflicts_with = "html")]
     pub(crate) broken: bool,
+    /// With --broken: every link, with its text and the redirects on the way, as --json has them
+    #[arg(long, requires = "broken")]
+    pub(crate) all: bool,
     /// Exit with 1 if any page is broken, whatever is printed
     #[arg(long)]
     pub(crate) fail_on_broken: bool,
@@ -338,13 +342,14 @@ pub(crate) struct ServeArgs {
     pub(crate) dir: PathBuf,
     /// Where to listen; port 0 takes a free one, and the address is printed
     ///
-    /// Off loopback a token is needed, since the crawl could be controlled from elsewhere.
+    /// Off loopback a token is required.
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8787")]
     pub(crate) listen: String,
     /// Read from this file the token that controls the crawl; or env CRAWL_SERVE_TOKEN
     ///
-    /// Without one, only this machine controls it: pause, resume, add a URL, change the delay,
-    /// park a host.
+    /// Without one, nobody controls it from here, not even this machine; `crawl control DIR` does,
+    /// on the machine where the crawl runs. To control is to pause, resume, add a URL, change the
+    /// delay, park a host.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
     /// Let pages of this origin show results, as `https://www.example.org` (may be repeated)
@@ -358,8 +363,9 @@ pub(crate) struct ServeArgs {
     pub(crate) title: Option<String>,
     /// Clients come by way of a reverse proxy, which names them in X-Forwarded-For
     ///
-    /// Then the server answers to any name, counts requests for the client that the proxy
-    /// names last, and controls the crawl with a token only.
+    /// Then the server answers to any name, counts requests for the client that the proxy names
+    /// last, and takes any number of connections from one address, as they are the proxy's. The
+    /// token is needed as ever.
     #[arg(long)]
     pub(crate) behind_proxy: bool,
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::args::InspectArgs;
 use crate::refusal::Refusal;
 use crate::robots::read_file;
-use crate::screen::print;
+use crate::screen::print_json;
 use text::text_object;
 
 /// A file is read up to here.
@@ -38,9 +38,7 @@ pub(crate) fn run(args: &InspectArgs) -> Result<u8, Refusal> {
         }
         false => sitemap_object(&base, &read_sitemap(&body, content_type, &limits)),
     };
-    let mut text = serde_json::to_string_pretty(&object).unwrap_or_default();
-    text.push('\n');
-    print(text.as_bytes())
+    print_json(&object)
 }
 
 fn page_object(url: &CanonicalUrl, page: &Page, content: &Content) -> Value {

@@ -27,7 +27,6 @@ mod settings;
 mod signals;
 mod units;
 
-use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -36,7 +35,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use args::{Cli, Command, ConfigArgs, JobArgs};
 use command_line::NotRead;
 use refusal::{FINISHED, Refusal, USAGE, cut};
-use screen::print;
+use screen::{note, print};
 use settings::{Surroundings, defaults_listing, effective, gather};
 
 fn main() -> ExitCode {
@@ -52,8 +51,7 @@ fn main() -> ExitCode {
 }
 
 fn refuse(refusal: &Refusal) -> ExitCode {
-    // Nobody is left to tell if stderr is gone too.
-    let _ = writeln!(io::stderr(), "{refusal}");
+    note(&refusal.to_string());
     refusal.exit_code()
 }
 
@@ -127,7 +125,7 @@ fn refuse_arguments(error: &clap::Error) -> ExitCode {
                 true => hint,
                 false => format!("\nhint: {}", cut(&hint)),
             };
-            let _ = writeln!(io::stderr(), "{text}{hint}");
+            note(&format!("{text}{hint}"));
             ExitCode::from(USAGE)
         }
     }

@@ -1,15 +1,17 @@
 //! `crawl search`: ranked results on a terminal, or as JSON.
 
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
 use crawl_index::{Answer, Hit, IndexError, Part, SearchIndex, SearchOptions};
+use crawl_records::counted;
+use crawl_weburl::harmless;
 use textwrap::{Options, WordSplitter, wrap};
 
 use crate::args::SearchArgs;
 use crate::refusal::{FINISHED, Refusal};
-use crate::screen::{grouped, print, print_json};
+use crate::screen::{note, print_as_is, print_json};
 
 /// The folder of the index in a crawl's directory.
 const FOLDER: &str = "index";
@@ -42,11 +44,12 @@ pub(crate) fn run(args: &SearchArgs) -> Result<u8, Refusal> {
     }
     if answer.results.is_empty() {
         // It is no result, so it is no data.
-        let _ = writeln!(io::stderr(), "{}", nothing(&answer));
+        note(&nothing(&answer));
         return Ok(FINISHED);
     }
     let is_bold = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    print(shown(&answer, args.offset, columns, is_bold).as_bytes())
+    // Its titles and excerpts are harmless, and it has codes of its own.
+    print_as_is(shown(&answer, args.offset, columns, is_bold).as_bytes())
 }
 
 /// Opens the index of the crawl in `dir`.
@@ -91,10 +94,8 @@ fn nothing(answer: &Answer) -> String {
     match &answer.did_you_mean {
         Some(meant) => format!("nothing found; did you mean `{meant}`?"),
         None if answer.total > 0 => {
-            format!(
-                "there are {} results, and none so far down",
-                grouped(answer.total as u64)
-            )
+            let results = counted(answer.total as u64, "result", "results");
+            format!("nothing so far down: {results} in all")
         }
         None => "nothing found".to_owned(),
     }
@@ -103,17 +104,16 @@ fn nothing(answer: &Answer) -> String {
 fn shown(answer: &Answer, offset: usize, columns: usize, is_bold: bool) -> String {
     let mut text = String::new();
     if let Some(meant) = &answer.did_you_mean {
-        let _ = writeln!(text, "results for `{meant}`\n");
+        let _ = writeln!(text, "results for `{}`\n", harmless(meant));
     }
     for (n, hit) in answer.results.iter().enumerate() {
         one(&mut text, offset + n + 1, hit, columns, is_bold);
     }
     let (first, last) = (offset + 1, offset + answer.results.len());
-    let total = grouped(answer.total as u64);
-    let _ = match answer.total {
-        1 => writeln!(text, "1 page"),
-        _ if answer.total == answer.results.len() => writeln!(text, "{total} pages"),
-        _ => writeln!(text, "{first} to {last} of {total} pages"),
+    let total = counted(answer.total as u64, "page", "pages");
+    let _ = match answer.total == answer.results.len() {
+        true => writeln!(text, "{total}"),
+        false => writeln!(text, "{first} to {last} of {total}"),
     };
     text
 }
@@ -146,11 +146,10 @@ fn one(text: &mut String, number: usize, hit: &Hit, columns: usize, is_bold: boo
 /// Words of the query stand out on a terminal that can do so.
 fn marked(parts: &[Part], is_bold: bool) -> String {
     let part = |part: &Part| {
-        // What a page says moves no cursor.
-        let clean: String = part.text.chars().filter(|c| !c.is_control()).collect();
+        let clean = harmless(&part.text);
         match part.is_match && is_bold {
             true => format!("\u{1b}[1m{clean}\u{1b}[0m"),
-            false => clean,
+            false => clean.into_owned(),
         }
     };
     parts.iter().map(part).collect()
@@ -200,7 +199,7 @@ mod tests {
 
             11. Green tea
                 … leaves of green tea 東京都のお茶
-                are steamed [31mand dried …
+                are steamed �[31mand dried …
                 http://a.example/a/very/long/address/that/is/one/word/and/stays/so.html
 
             11 to 11 of 12 pages

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crawl_weburl::without_bidi_controls;
+
 use crate::answer::Part;
 use crate::page::Page;
 use crate::plan::Wanted;
@@ -166,13 +168,13 @@ fn cut(text: &str, range: &Range<usize>, hits: &[(Range<usize>, usize)]) -> Vec<
     parts
 }
 
-/// One line: white space is one space, what moves the cursor is gone, and dots stand where
-/// something is left out.
+/// One line: white space is one space, what moves the cursor or changes the direction of the text
+/// is gone, and dots stand where something is left out.
 fn tidy(parts: &mut Vec<Part>, cut_before: bool, cut_after: bool) {
     let mut after_space = true;
     for part in parts.iter_mut() {
         let mut line = String::with_capacity(part.text.len());
-        for c in part.text.chars() {
+        for c in without_bidi_controls(&part.text).chars() {
             let is_space = c.is_whitespace() || c.is_control();
             if !(is_space && after_space) {
                 line.push(if is_space { ' ' } else { c });

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
+use crawl_weburl::harmless;
 use tantivy::collector::{Count, TopDocs};
 use tantivy::query::{BooleanQuery, Occur, Query as Lookup, RangeQuery};
 use tantivy::schema::Field;
@@ -314,7 +315,7 @@ impl Search<'_> {
             query: typed.to_owned(),
             total,
             results,
-            did_you_mean: plan.did_you_mean,
+            did_you_mean: plan.did_you_mean.map(|meant| harmless(&meant).into_owned()),
         })
     }
 
@@ -426,7 +427,7 @@ fn section(page: &Page, at: usize) -> Option<Section> {
     let heading = under.last()?;
     let id = heading.id.as_ref()?;
     Some(Section {
-        heading: heading.text.clone(),
+        heading: harmless(&heading.text).into_owned(),
         url: format!("{}#{}", page.url, fragment(id)),
     })
 }

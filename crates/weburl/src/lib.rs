@@ -4,7 +4,8 @@
 //! target) into a [`CanonicalUrl`], or says in an [`Unusable`] why it can't. From a
 //! canonical URL follow its [`Origin`] (what a robots.txt speaks for), its [`HostKey`]
 //! (what a gap is kept for) and its [`Site`] (registrable domain). [`Naming`] knows which other
-//! spellings may name the same page, and [`Shape`] what a URL is made from. The crate never does
+//! spellings may name the same page, and [`Shape`] what a URL is made from; [`harmless()`] is how
+//! text that came from outside is shown. The crate never does
 //! I/O and never resolves a name.
 //!
 //! ```
@@ -20,6 +21,7 @@
 
 mod address;
 mod canonical;
+mod harmless;
 mod keys;
 mod naming;
 mod query;
@@ -27,6 +29,7 @@ mod shape;
 
 pub use address::{AddressClass, classify};
 pub use canonical::{CanonicalUrl, MAX_URL_OCTETS, Unusable, canonicalize};
+pub use harmless::{harmless, harmless_lines, is_bidi_control, without_bidi_controls};
 pub use keys::{HostKey, Origin, Site};
 pub use naming::{Naming, SessionId, Spelling, Step, When};
 pub use shape::{Shape, Signs};

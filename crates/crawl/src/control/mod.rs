@@ -17,7 +17,7 @@ pub(crate) use server::Server;
 
 use crate::args::{ControlAction, ControlArgs};
 use crate::refusal::{FINISHED, Refusal};
-use crate::screen::print;
+use crate::screen::print_json_lines;
 use client::{Client, ClientError};
 use crawl_engine::{EngineError, park_at_rest, unpark_at_rest};
 use desk::{host_key, in_words};
@@ -88,7 +88,7 @@ fn command(action: &ControlAction) -> Command {
 fn tell(state: &message::State) -> Result<u8, Refusal> {
     let line = serde_json::to_string(state)
         .map_err(|why| Refusal::disk(format!("can't write JSON: {why}")))?;
-    print(format!("{line}\n").as_bytes())
+    print_json_lines(&format!("{line}\n"))
 }
 
 fn refusal(refused: Refused) -> Refusal {

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use self::records::Record;
 use crate::args::RobotsArgs;
 use crate::refusal::{FINISHED, NOTHING_DONE, Refusal};
-use crate::screen::print;
+use crate::screen::{print, print_json_lines};
 use crate::settings::{ProfileName, check_agent};
 
 /// A file of rules is read up to here; what the rules' own limit leaves of it is policy's.
@@ -51,10 +51,13 @@ pub(crate) fn run(args: &RobotsArgs) -> Result<u8, Refusal> {
             false => source.lines(asked, &mut text),
         }
     }
-    if !args.json {
-        rules.remarks(&mut text);
-    }
-    print(text.as_bytes())?;
+    match args.json {
+        true => print_json_lines(&text)?,
+        false => {
+            rules.remarks(&mut text);
+            print(text.as_bytes())?
+        }
+    };
     Ok(if all_allowed { FINISHED } else { NOTHING_DONE })
 }
 

@@ -19,7 +19,7 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use super::assets::Assets;
 use super::commands::too_large;
-use super::connections::Peer;
+use super::connections::{MAX_HEAD_BYTES, Peer};
 use super::guard::Guard;
 use super::live::Live;
 use super::options::Options;
@@ -110,7 +110,12 @@ async fn gate(State(app): State<Arc<App>>, request: Request, next: Next) -> Resp
 }
 
 fn admitted(app: &App, request: &Request) -> Result<(), Problem> {
-    app.guard.name(request.uri(), request.headers())?;
+    app.guard.admits(request.uri(), request.headers())?;
+    if head_bytes(request) > MAX_HEAD_BYTES {
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        let error = format!("the request's head has more than {MAX_HEAD_BYTES} bytes");
+        return Err(Problem::new(status, error));
+    }
     let Some(Peer(peer)) = request.extensions().get().copied() else {
         return Err(Problem::internal("the client has no address"));
     };
@@ -128,6 +133,16 @@ fn admitted(app: &App, request: &Request) -> Result<(), Problem> {
         true => Err(too_large()),
         false => Ok(()),
     }
+}
+
+/// Bytes of a request's head, as it is written with one space behind each colon. The connection
+/// bounds only what it reads ahead, which is up to twice as much.
+fn head_bytes(request: &Request) -> usize {
+    let fields = request.headers().iter();
+    let fields = fields.map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
+    let target = request.uri().to_string().len();
+    let line = request.method().as_str().len() + target + "  HTTP/1.1\r\n".len();
+    line + fields.sum::<usize>() + "\r\n".len()
 }
 
 /// Gives each answer its header fields, and a person who met a problem a page.

@@ -27,8 +27,8 @@ pub(crate) const CONNECTIONS_MOST: usize = 512;
 pub(crate) const CONNECTIONS_PER_CLIENT: usize = 64;
 /// From the start of a connection, or the end of its last answer, to the end of a request's head.
 const HEAD_WITHIN: Duration = Duration::from_secs(15);
-/// Octets of a request's head.
-const HEAD_MOST: usize = 32 * 1024;
+/// Bytes of a request's head.
+pub(crate) const MAX_HEAD_BYTES: usize = 32 * 1024;
 /// Header fields of a request.
 const FIELDS_MOST: usize = 64;
 /// How long a client may take nothing of what it is sent.
@@ -112,7 +112,7 @@ fn spawn(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_WITHIN)
-        .max_buf_size(HEAD_MOST)
+        .max_buf_size(MAX_HEAD_BYTES)
         .max_headers(FIELDS_MOST)
         .serve_connection(TokioIo::new(Stalled::new(stream, TAKEN_WITHIN)), service);
     let connection = graceful.watch(connection);

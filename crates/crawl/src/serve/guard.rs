@@ -2,9 +2,10 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
+use crawl_weburl::harmless;
 
+use super::authority::{Authority, named};
 use super::options::Options;
 use super::problem::Problem;
 use super::token::Token;
@@ -46,14 +47,24 @@ impl Guard {
 
     /// Whether the server may be called so. On loopback only by a name of loopback: a page of
     /// another site whose name was made to lead here (DNS rebinding) would read what is served.
-    pub(crate) fn name(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+    /// Who says two origins says none.
+    pub(crate) fn admits(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+        if headers.get_all(header::ORIGIN).iter().nth(1).is_some() {
+            let error = "the request has more than one `Origin`";
+            return Err(Problem::new(StatusCode::BAD_REQUEST, error)
+                .hint("send the one of the page that asks, or none"));
+        }
         if !self.on_loopback || self.behind_proxy {
             return Ok(());
         }
-        match called(uri, headers) {
-            Some(name) if is_loopback(&name) => Ok(()),
-            name => {
-                let name = name.map_or_else(|| "no host".to_owned(), |name| format!("`{name}`"));
+        let name = named(uri, headers);
+        match name.as_deref().and_then(Authority::parse) {
+            Some(authority) if authority.is_loopback() => Ok(()),
+            _ => {
+                let name = name.map_or_else(
+                    || "no host".to_owned(),
+                    |name| format!("`{}`", harmless(&name)),
+                );
                 let error = format!("{name} is not what this server is called");
                 Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, error).hint(
                     "it serves this machine alone; behind a reverse proxy start it with --behind-proxy",
@@ -115,9 +126,8 @@ fn same_origin(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         Err(Problem::forbidden(what)
             .hint("use the server's own page; a reverse proxy must pass the Host field on"))
     };
-    if let Some(site) = headers.get("sec-fetch-site")
-        && site != "same-origin"
-    {
+    let mut sites = headers.get_all("sec-fetch-site").iter();
+    if sites.any(|site| site != "same-origin") {
         return refused("a page of another site may not control the crawl".to_owned());
     }
     let Some(origin) = headers.get(header::ORIGIN) else {
@@ -128,27 +138,14 @@ fn same_origin(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     let of = text
         .strip_prefix("http://")
         .or_else(|| text.strip_prefix("https://"));
-    let own = called(uri, headers).map(|name| name.as_str().to_ascii_lowercase());
-    match own.is_some() && of == own.as_deref() {
+    let own = named(uri, headers).and_then(|name| Authority::parse(&name));
+    match own.is_some_and(|own| of == Some(own.text.as_str())) {
         true => Ok(()),
-        false => refused(format!("a page of `{text}` may not control the crawl")),
+        false => refused(format!(
+            "a page of `{}` may not control the crawl",
+            harmless(&text)
+        )),
     }
-}
-
-/// The name and port that the request calls the server by (RFC 9112 section 3.2).
-fn called(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
-    if let Some(authority) = uri.authority() {
-        return Some(authority.clone());
-    }
-    let mut fields = headers.get_all(header::HOST).iter();
-    let authority = Authority::try_from(fields.next()?.as_bytes()).ok()?;
-    let alone = fields.next().is_none() && !authority.as_str().contains('@');
-    alone.then_some(authority)
-}
-
-fn is_loopback(name: &Authority) -> bool {
-    let host = name.host().trim_start_matches('[').trim_end_matches(']');
-    host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
 }
 
 /// The token of `Authorization: Bearer` (RFC 6750 section 2.1).
@@ -262,7 +259,7 @@ mod tests {
         let guard = guard(true, false, false);
         let named = |uri: &str, host: &str| {
             let uri: Uri = uri.parse().unwrap();
-            guard.name(&uri, &headers(&[("host", host)])).is_ok()
+            guard.admits(&uri, &headers(&[("host", host)])).is_ok()
         };
         for host in ["127.0.0.1:8787", "localhost", "[::1]:8787", "127.9.9.9"] {
             assert!(named("/", host), "{host}");
@@ -272,10 +269,20 @@ mod tests {
             "localhost.example.org",
             "192.0.2.1",
             "a@localhost",
+            "[::1]evil.example",
         ] {
             assert!(!named("/", host), "{host}");
         }
         assert!(!named("http://example.org/", "localhost"));
+        let hosts = headers(&[("host", "localhost"), ("host", "localhost")]);
+        let uri = Uri::from_static("/");
+        let status = |fields: &HeaderMap| guard.admits(&uri, fields).unwrap_err().status;
+        assert_eq!(status(&hosts), 421);
+        let origin = ("origin", "http://localhost");
+        assert_eq!(
+            status(&headers(&[("host", "localhost"), origin, origin])),
+            400
+        );
     }
 
     #[test]

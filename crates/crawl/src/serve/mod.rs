@@ -7,6 +7,7 @@ mod api;
 mod app;
 mod asked;
 mod assets;
+mod authority;
 mod commands;
 mod connections;
 mod guard;

@@ -49,8 +49,25 @@ fn ours_on_loopback_no_other_name_leads_here() {
         assert_eq!(reply.status, 421, "{path}");
         assert!(!reply.body.contains("rules"));
     }
-    let reply = server.get_with("/api/stats", &[("host", "localhost:1")]);
-    assert_eq!(reply.status, 200);
+    for host in [
+        "[::1]evil.example",
+        "[::1]:1evil",
+        "localhost:99999",
+        "a@localhost",
+    ] {
+        assert_eq!(
+            server.get_with("/", &[("host", host)]).status,
+            421,
+            "{host}"
+        );
+    }
+    for host in ["localhost:1", "[::1]:1", "LOCALHOST"] {
+        let reply = server.get_with("/api/stats", &[("host", host)]);
+        assert_eq!(reply.status, 200, "{host}");
+    }
+    let origin = ("origin", "http://localhost");
+    let reply = server.get_with("/api/stats", &[("host", "localhost"), origin, origin]);
+    assert_eq!(reply.status, 400);
 }
 
 #[test]
@@ -60,8 +77,25 @@ fn ours_heads_and_connections_are_bounded() {
     let head = format!("GET / HTTP/1.1\r\nhost: {}\r\n", server.address);
     let many = "x: y\r\n".repeat(100);
     assert_eq!(server.send(&format!("{head}{many}\r\n")).status, 431);
-    let long = format!("x: {}\r\n", "y".repeat(64 * 1024));
-    assert_eq!(server.send(&format!("{head}{long}\r\n")).status, 431);
+    // As many bytes as are allowed, and one more.
+    let head = format!("{head}connection: close\r\n");
+    let of_bytes = |bytes: usize| {
+        let rest = bytes - head.len() - "x: \r\n\r\n".len();
+        server.send(&format!("{head}x: {}\r\n\r\n", "y".repeat(rest)))
+    };
+    assert_eq!(of_bytes(32 * 1024).status, 200);
+    for bytes in [32 * 1024 + 1, 40 * 1024, 64 * 1024] {
+        assert_eq!(of_bytes(bytes).status, 431, "{bytes}");
+    }
+    let fields = |count: usize| "x: y\r\n".repeat(count - 2);
+    assert_eq!(
+        server.send(&format!("{head}{}\r\n", fields(64))).status,
+        200
+    );
+    assert_eq!(
+        server.send(&format!("{head}{}\r\n", fields(65))).status,
+        431
+    );
     // As many as one client may have, which send nothing.
     let silent: Vec<_> = (0..64).map(|_| server.connect()).collect();
     let mut one_more = server.connect();

@@ -152,7 +152,7 @@ class Box {
     const status = statusOf(answer, asked);
     const nodes = [element("p", { class: "status", "aria-hidden": "true" }, status)];
     if (answer.did_you_mean) {
-      nodes.push(element("p", { class: "status" }, `Nothing fits “${asked.query}”. These are the results for “${answer.did_you_mean}”.`));
+      nodes.push(element("p", { class: "status" }, `Nothing fits “${harmless(asked.query)}”. These are the results for “${answer.did_you_mean}”.`));
     }
     if (answer.results.length === 0) nodes.push(tips());
     else nodes.push(element("ol", { class: "hits" }, answer.results.map(item)));

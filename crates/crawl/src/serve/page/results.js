@@ -24,7 +24,10 @@ const isWeb = (url) => /^https?:\/\//.test(url);
 const isLanguage = (name) => /^[a-z]{2,3}$/.test(name ?? "");
 
 // White space, controls, and what changes the direction of a text.
-const HIDES = /[\u0000-\u0020\u007f-\u00a0\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]/;
+const HIDES = /[\u0000-\u0020\u007f-\u00a0\u061c\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]/;
+
+/** Text without what changes its direction; what the server sends has none. */
+const harmless = (text) => text.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "");
 
 /** A piece of a path without percent-encoding, unless that hides something. */
 const readable = (piece) => {
@@ -91,7 +94,7 @@ const tips = () => {
 
 /** How many results there are, in words. */
 const statusOf = (answer, asked) => {
-  const query = answer.did_you_mean ?? asked.query;
+  const query = harmless(answer.did_you_mean ?? asked.query);
   const first = asked.offset + 1;
   const last = asked.offset + answer.results.length;
   if (answer.total === 0) return `No results for “${query}”`;
@@ -121,7 +124,7 @@ const resultsOf = (answer, asked) => {
   const nodes = [];
   if (answer.did_you_mean) {
     nodes.push(element("p", { class: "meant" },
-      `Nothing fits “${asked.query}”. These are the results for `,
+      `Nothing fits “${harmless(asked.query)}”. These are the results for `,
       element("a", { href: linkTo(answer.did_you_mean, 1, false) }, answer.did_you_mean), "."));
   }
   if (answer.results.length === 0) {

@@ -14,7 +14,7 @@ const asker = new Asker("/api/search");
 document.documentElement.classList.add("js");
 
 const name = (query) => {
-  document.title = query === "" ? title : `${query} · ${title}`;
+  document.title = query === "" ? title : `${harmless(query)} · ${title}`;
 };
 
 const busy = (is) => {

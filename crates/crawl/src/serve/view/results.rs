@@ -2,10 +2,12 @@
 //! the tests in the browser hold them against each other.
 
 use crawl_index::{Answer, Hit, Part};
+use crawl_records::grouped;
+use crawl_weburl::{harmless, is_bidi_control};
 use data_encoding::HEXUPPER_PERMISSIVE;
 use maud::{Markup, html};
 
-use super::numbers::{counted, day};
+use super::numbers::day;
 use crate::serve::asked::{Asked, RANKED_MOST};
 
 /// What stands where the results are.
@@ -13,7 +15,7 @@ pub(super) fn results(asked: &Asked, answer: &Answer) -> Markup {
     html! {
         @if let Some(meant) = &answer.did_you_mean {
             p.meant {
-                "Nothing fits “" (asked.query) "”. These are the results for "
+                "Nothing fits “" (harmless(&asked.query)) "”. These are the results for "
                 a href=(link(meant, 1, false)) { (meant) } "."
             }
         }
@@ -30,18 +32,20 @@ pub(super) fn results(asked: &Asked, answer: &Answer) -> Markup {
 
 /// How many results there are, in words.
 pub(super) fn status(asked: &Asked, answer: &Answer) -> String {
-    let query = answer.did_you_mean.as_ref().unwrap_or(&asked.query);
+    let query = harmless(answer.did_you_mean.as_ref().unwrap_or(&asked.query));
     let (first, last) = (asked.offset + 1, asked.offset + answer.results.len());
     match answer.total {
         0 => format!("No results for “{query}”"),
         _ if answer.results.is_empty() => format!("No further results for “{query}”"),
         1 => format!("1 result for “{query}”"),
-        total if last >= total && first == 1 => format!("{} results for “{query}”", counted(total)),
+        total if last >= total && first == 1 => {
+            format!("{} results for “{query}”", grouped(total as u64))
+        }
         total => format!(
             "Results {} to {} of {} for “{query}”",
-            counted(first),
-            counted(last),
-            counted(total)
+            grouped(first as u64),
+            grouped(last as u64),
+            grouped(total as u64)
         ),
     }
 }
@@ -126,7 +130,7 @@ fn pages(asked: &Asked, total: usize) -> Markup {
     html! {
         nav.pages aria-label="Pages of results" {
             @if page > 1 { a rel="prev" href=(to(page - 1)) { "Previous" } }
-            span { "Page " (counted(page)) " of " (counted(last)) }
+            span { "Page " (grouped(page as u64)) " of " (grouped(last as u64)) }
             @if page < last { a rel="next" href=(to(page + 1)) { "Next" } }
         }
     }
@@ -196,8 +200,9 @@ fn decoded(piece: &str) -> Option<String> {
 
 /// White space, controls, and what changes the direction of a text.
 fn hides(c: char) -> bool {
-    matches!(c, '\0'..=' ' | '\u{7f}'..='\u{a0}' | '\u{200b}'..='\u{200f}'
-        | '\u{2028}'..='\u{202f}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    is_bidi_control(c)
+        || matches!(c, '\0'..=' ' | '\u{7f}'..='\u{a0}' | '\u{200b}'..='\u{200d}'
+            | '\u{2028}'..='\u{2029}' | '\u{202f}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 /// Only what a browser fetches is a link: never `javascript:`.

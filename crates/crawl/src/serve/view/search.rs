@@ -1,10 +1,12 @@
 //! The search page.
 
 use crawl_index::{Answer, Stats};
+use crawl_records::counted;
+use crawl_weburl::harmless;
 use maud::{Markup, html};
 
 use super::frame::Frame;
-use super::numbers::{day, plural};
+use super::numbers::day;
 use super::results::{results, status, tips};
 use crate::serve::app::App;
 use crate::serve::asked::{Asked, QUERY_MOST};
@@ -19,7 +21,7 @@ pub(super) fn page(
     let query = answered.map_or("", |(asked, _)| asked.query.as_str());
     let named = match query {
         "" => title.to_owned(),
-        query => format!("{query} · {title}"),
+        query => format!("{} · {title}", harmless(query)),
     };
     Frame::new(app, &named).script("search.js").page(html! {
         a.skip href="#answer" { "Skip to the results" }
@@ -69,7 +71,7 @@ fn footer(stats: &Stats) -> Markup {
     html! {
         footer.foot {
             p {
-                (plural(stats.pages, "page", "pages"))
+                (counted(stats.pages, "page", "pages"))
                 @if let Some((machine, person)) = stats.fetched_at.and_then(day) {
                     ", last visited " time datetime=(machine) { (person) }
                 }

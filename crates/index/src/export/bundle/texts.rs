@@ -5,10 +5,12 @@
 //! `[place, level, words, id]`, where places count UTF-16 units of `x`, and the first may
 //! stand at -1: the heading that the piece begins under. Piece 3 of page 12 is `texts/12-3`.
 
+use std::borrow::Cow;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use crawl_weburl::without_bidi_controls;
 use serde::Serialize;
 use xxhash_rust::xxh3::Xxh3Default;
 
@@ -33,17 +35,19 @@ pub(super) struct Texts {
 #[derive(Serialize)]
 struct Piece<'p> {
     u: &'p str,
-    t: &'p str,
+    t: Cow<'p, str>,
     #[serde(skip_serializing_if = "str::is_empty")]
-    d: &'p str,
+    d: Cow<'p, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     l: Option<&'p str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     m: Option<i64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    h: Vec<(i64, u8, &'p str, Option<&'p str>)>,
-    x: &'p str,
+    h: Vec<PieceHeading<'p>>,
+    x: Cow<'p, str>,
 }
+
+type PieceHeading<'p> = (i64, u8, Cow<'p, str>, Option<&'p str>);
 
 impl Texts {
     pub(super) fn create(folder: &Path) -> Result<Texts, ExportError> {
@@ -62,15 +66,15 @@ impl Texts {
         for (n, range) in pieces.iter().enumerate() {
             let piece = Piece {
                 u: &page.url,
-                t: page.name(),
+                t: without_bidi_controls(page.name()),
                 d: match page.max_snippet {
-                    None if n == 0 => &page.description,
-                    _ => "",
+                    None if n == 0 => without_bidi_controls(&page.description),
+                    _ => Cow::Borrowed(""),
                 },
                 l: page.language.as_deref(),
                 m: page.modified,
                 h: headings(page, shown, range),
-                x: &shown[range.clone()],
+                x: without_bidi_controls(&shown[range.clone()]),
             };
             let json = serde_json::to_vec(&piece).unwrap_or_default();
             let path = self.folder.join(format!("new-{}-{n}", self.pages.len()));
@@ -133,11 +137,7 @@ fn pieces(text: &str) -> Vec<Range<usize>> {
 }
 
 /// The headings in a range of the text that is shown, and the one that it begins under.
-fn headings<'p>(
-    page: &'p Page,
-    shown: &str,
-    range: &Range<usize>,
-) -> Vec<(i64, u8, &'p str, Option<&'p str>)> {
+fn headings<'p>(page: &'p Page, shown: &str, range: &Range<usize>) -> Vec<PieceHeading<'p>> {
     let mut headings = Vec::new();
     let mut under = None;
     // The place in UTF-16, counted on from heading to heading.
@@ -147,7 +147,7 @@ fn headings<'p>(
             (
                 at,
                 heading.level,
-                heading.text.as_str(),
+                without_bidi_controls(&heading.text),
                 heading.id.as_deref(),
             )
         };
@@ -155,7 +155,7 @@ fn headings<'p>(
             under = Some(entry(-1));
         } else if heading.at < range.end && headings.len() < HEADINGS_MOST {
             if let Some(between) = shown.get(octets..heading.at) {
-                units += between.encode_utf16().count() as i64;
+                units += without_bidi_controls(between).encode_utf16().count() as i64;
                 octets = heading.at;
             }
             headings.push(entry(units));
@@ -171,7 +171,7 @@ fn headings<'p>(
 mod tests {
     use proptest::prelude::*;
 
-    use super::{PIECE_OCTETS, PIECES_MOST, headings, pieces};
+    use super::{PIECE_OCTETS, PIECES_MOST, Texts, Xxh3Default, headings, pieces};
     use crate::page::{Heading, Page};
 
     #[test]
@@ -199,12 +199,43 @@ mod tests {
             headings: vec![heading(0, "A"), heading(7, "B"), heading(9, "C")],
             ..Page::default()
         };
-        let places = |range| -> Vec<(i64, &str)> {
+        let places = |range| -> Vec<(i64, String)> {
             let found = headings(&page, &page.text, &range);
-            found.iter().map(|(at, _, text, _)| (*at, *text)).collect()
+            let found = found.into_iter();
+            found
+                .map(|(at, _, text, _)| (at, text.into_owned()))
+                .collect()
         };
-        assert_eq!(places(0..16), [(0, "A"), (5, "B"), (7, "C")]);
-        assert_eq!(places(9..16), [(-1, "B"), (0, "C")]);
+        let named = |at, text: &str| (at, text.to_owned());
+        assert_eq!(places(0..16), [named(0, "A"), named(5, "B"), named(7, "C")]);
+        assert_eq!(places(9..16), [named(-1, "B"), named(0, "C")]);
+    }
+
+    #[test]
+    fn ours_what_changes_the_direction_of_text_is_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut texts = Texts::create(folder.path()).unwrap();
+        let heading = Heading {
+            level: 2,
+            text: "\u{2067}B".to_owned(),
+            id: None,
+            at: 5,
+        };
+        let page = Page {
+            title: "a\u{202e}b".to_owned(),
+            text: "A\u{202e}\nB\u{200f}\n".to_owned(),
+            headings: vec![heading],
+            ..Page::default()
+        };
+        texts.page(&page).unwrap();
+        texts.finish(&[0], &mut Xxh3Default::new()).unwrap();
+        let piece = std::fs::File::open(folder.path().join("0-0")).unwrap();
+        let piece: serde_json::Value =
+            serde_json::from_reader(flate2::read::GzDecoder::new(piece)).unwrap();
+        assert_eq!(
+            piece,
+            serde_json::json!({"u": "", "t": "ab", "h": [[2, 2, "B", null]], "x": "A\nB\n"})
+        );
     }
 
     proptest! {

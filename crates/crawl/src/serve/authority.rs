@@ -1,0 +1,134 @@
+//! The host and port that a request names.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use axum::http::{HeaderMap, Uri, header};
+
+/// Host and port, as RFC 9110 section 7.2 has them in `Host`: `uri-host [ ":" port ]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Authority {
+    /// As it was sent, in lower case.
+    pub(crate) text: String,
+    /// Where the host is an address.
+    address: Option<IpAddr>,
+}
+
+impl Authority {
+    /// Reads what stands in `Host`. None where it is not what RFC 3986 section 3.2 allows there,
+    /// such as `[::1]evil.example`; with a name of a user neither.
+    pub(crate) fn parse(text: &str) -> Option<Authority> {
+        let (address, port) = match text.strip_prefix('[') {
+            Some(rest) => {
+                let (inside, port) = rest.split_once(']')?;
+                let address: Ipv6Addr = inside.parse().ok()?;
+                (Some(IpAddr::V6(address)), port)
+            }
+            None => {
+                let (host, port) = text.split_at(text.find(':').unwrap_or(text.len()));
+                if !is_reg_name(host) {
+                    return None;
+                }
+                (host.parse().ok().map(|ip: Ipv4Addr| IpAddr::V4(ip)), port)
+            }
+        };
+        is_port(port).then(|| Authority {
+            text: text.to_ascii_lowercase(),
+            address,
+        })
+    }
+
+    /// Whether it names this machine and nothing else.
+    pub(crate) fn is_loopback(&self) -> bool {
+        let name = self.text.split(':').next();
+        self.address
+            .map_or(name == Some("localhost"), |address| address.is_loopback())
+    }
+}
+
+/// What a request calls the server, as it was sent (RFC 9112 section 3.2): an absolute target
+/// comes before `Host`, and of several fields none counts.
+pub(crate) fn named(uri: &Uri, headers: &HeaderMap) -> Option<String> {
+    if let Some(authority) = uri.authority() {
+        return Some(authority.to_string());
+    }
+    let mut fields = headers.get_all(header::HOST).iter();
+    let field = fields.next()?;
+    let text = String::from_utf8_lossy(field.as_bytes()).into_owned();
+    fields.next().is_none().then_some(text)
+}
+
+/// `reg-name` of RFC 3986 section 3.2.2, and not empty: an address with dots is one too.
+fn is_reg_name(host: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%".contains(&byte);
+    !host.is_empty() && host.bytes().all(allowed)
+}
+
+/// Nothing, or a colon and a port, which may be empty (RFC 3986 section 3.2.3).
+fn is_port(text: &str) -> bool {
+    match text.strip_prefix(':') {
+        None => text.is_empty(),
+        Some(port) => {
+            let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
+            is_number && (port.is_empty() || port.parse::<u16>().is_ok())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Authority;
+
+    fn is_loopback(text: &str) -> Option<bool> {
+        Authority::parse(text).map(|authority| authority.is_loopback())
+    }
+
+    #[test]
+    fn rfc9110_7_2_a_host_is_an_address_or_a_name_and_a_port() {
+        for text in [
+            "127.0.0.1:8787",
+            "LocalHost",
+            "localhost:",
+            "[::1]:8787",
+            "127.9.9.9",
+        ] {
+            assert_eq!(is_loopback(text), Some(true), "{text}");
+        }
+        let others = [
+            "example.org:80",
+            "localhost.example.org",
+            "[2001:db8::1]",
+            "127.1",
+            "0:1",
+        ];
+        for text in others {
+            assert_eq!(is_loopback(text), Some(false), "{text}");
+        }
+    }
+
+    #[test]
+    fn rfc3986_3_2_whatever_else_stands_there_is_no_host() {
+        for text in [
+            "",
+            ":80",
+            "[::1]evil.example",
+            "[::1]evil.example:80",
+            "[::1]]",
+            "[::1",
+            "::1",
+            "[127.0.0.1]",
+            "[::1%25lo]",
+            "[v1.a]",
+            "a@localhost",
+            "localhost@evil.example",
+            "localhost:80:80",
+            "localhost:+80",
+            "localhost:65536",
+            "localhost:x",
+            "localhost/evil",
+            "localhost evil",
+            "localhost\u{fffd}",
+        ] {
+            assert_eq!(Authority::parse(text), None, "{text}");
+        }
+    }
+}

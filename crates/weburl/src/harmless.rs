@@ -1,0 +1,71 @@
+//! Text from outside as it may be shown to a person.
+
+use std::borrow::Cow;
+
+/// Whether a character changes the direction of the text around it: those with the property
+/// `Bidi_Control` (Unicode, UAX #9 section 2). With them `exe.txt` can be made to look like
+/// `txt.exe`.
+#[must_use]
+pub fn is_bidi_control(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}')
+}
+
+/// Text without the characters that change its direction. What is left reads in the order in which
+/// it was written.
+#[must_use]
+pub fn without_bidi_controls(text: &str) -> Cow<'_, str> {
+    match text.contains(is_bidi_control) {
+        true => Cow::Owned(text.replace(is_bidi_control, "")),
+        false => Cow::Borrowed(text),
+    }
+}
+
+/// A line of text that may be shown on a terminal or in a page: without what changes its
+/// direction, and with U+FFFD for each control character, line breaks among them.
+#[must_use]
+pub fn harmless(line: &str) -> Cow<'_, str> {
+    let line = without_bidi_controls(line);
+    match line.contains(char::is_control) {
+        true => Cow::Owned(line.replace(char::is_control, "\u{fffd}")),
+        false => line,
+    }
+}
+
+/// Lines of text likewise; their ends and tabs stay.
+#[must_use]
+pub fn harmless_lines(lines: &str) -> Cow<'_, str> {
+    let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    let lines = without_bidi_controls(lines);
+    match lines.contains(steers) {
+        true => Cow::Owned(lines.replace(steers, "\u{fffd}")),
+        false => lines,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::{harmless, harmless_lines, is_bidi_control};
+
+    #[test]
+    fn uax9_2_every_directional_formatting_character_is_left_out() {
+        let all: String = ('\0'..=char::MAX).filter(|c| is_bidi_control(*c)).collect();
+        assert_eq!(all.chars().count(), 12);
+        assert_eq!(harmless(&format!("a{all}b")), "ab");
+        assert_eq!(harmless("report\u{202e}gpj.exe"), "reportgpj.exe");
+    }
+
+    #[test]
+    fn ours_what_steers_a_terminal_is_replaced() {
+        assert_eq!(
+            harmless("\u{1b}[2Ja\nb\u{9b}"),
+            "\u{fffd}[2Ja\u{fffd}b\u{fffd}"
+        );
+        assert_eq!(harmless_lines("a\tb\r\n\u{7}"), "a\tb\u{fffd}\n\u{fffd}");
+        // Joiners shape letters and emoji; they stay.
+        let plain = "مرحبا می\u{200c}خواهم";
+        assert!(matches!(harmless(plain), Cow::Borrowed(text) if text == plain));
+    }
+}
