@@ -9,10 +9,11 @@ use crawl_index::export::{
     Bundle, ExportError, Exported, Meilisearch, NewFile, Opensearch, meilisearch_settings,
     opensearch_mapping,
 };
+use crawl_records::counted;
 
 use crate::args::{ExportArgs, ExportFormat};
 use crate::refusal::{FINISHED, Refusal, unwritable};
-use crate::screen::{grouped, note};
+use crate::screen::note;
 use crate::search;
 
 /// Runs `crawl export`.
@@ -45,18 +46,18 @@ fn bundle(index: &SearchIndex, out: &Path, now: i64) -> Result<String, ExportErr
     index.each_page(|page| bundle.page(&page))?;
     let done = bundle.finish()?;
     Ok(format!(
-        "{} written: {} pages in {} files, {} octets a page",
+        "{} written: {} in {}, {} a page",
         out.display(),
-        grouped(done.pages),
-        grouped(done.files),
-        grouped(done.octets / done.pages.max(1))
+        counted(done.pages, "page", "pages"),
+        counted(done.files, "file", "files"),
+        counted(done.octets / done.pages.max(1), "byte", "bytes")
     ))
 }
 
 fn stream(format: ExportFormat, index: &SearchIndex, now: i64) -> Result<String, ExportError> {
     let stdout = BufWriter::new(io::stdout().lock());
     let (_, done) = lines(format, index, stdout, now)?;
-    Ok(format!("{} pages written", grouped(done.pages)))
+    Ok(format!("{} written", counted(done.pages, "page", "pages")))
 }
 
 /// The lines, and beside them what the index that takes them has to know.
@@ -77,10 +78,10 @@ fn file(
     settings_file.finish()?;
     written.finish()?;
     Ok(format!(
-        "{} written: {} pages, {} records; {}",
+        "{} written: {}, {}; {}",
         out.display(),
-        grouped(done.pages),
-        grouped(done.records),
+        counted(done.pages, "page", "pages"),
+        counted(done.records, "record", "records"),
         beside.display()
     ))
 }

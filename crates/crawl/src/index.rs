@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crawl_archive::{MAX_CONFIG_BYTES, read_text};
 use crawl_engine::{EngineError, Reindex, reindex};
 use crawl_policy::ProductToken;
+use crawl_records::{counted, grouped};
 
 use crate::args::IndexArgs;
 use crate::refusal::{FINISHED, INTERRUPTED, Refusal};
 use crate::robots::profile_of;
-use crate::screen::{grouped, note, print_json, spinner};
+use crate::screen::{note, print_json, spinner};
 use crate::settings::{ProfileName, default_of};
 use crate::{job, signals};
 
@@ -30,7 +31,7 @@ pub(crate) fn run(args: &IndexArgs) -> Result<u8, Refusal> {
         &args.dir,
         &rules,
         &|| stopped.load(Ordering::Relaxed),
-        &mut |read| bar.set_message(format!("{} pages read", grouped(read))),
+        &mut |read| bar.set_message(format!("{} read", counted(read, "page", "pages"))),
     );
     bar.finish_and_clear();
     runtime.shutdown_background();
@@ -60,8 +61,7 @@ pub(crate) fn words(
     left_out: &std::collections::BTreeMap<String, u64>,
 ) -> String {
     let mut words = match pages {
-        Some(1) => "1 page".to_owned(),
-        Some(pages) => format!("{} pages", grouped(pages)),
+        Some(pages) => counted(pages, "page", "pages"),
         None => "as far as the run came".to_owned(),
     };
     let mut out: Vec<_> = left_out

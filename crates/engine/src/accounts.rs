@@ -23,6 +23,8 @@ pub(crate) struct Accounts {
     turned_away: HashMap<HostKey, Vec<Origin>>,
     /// Time that servers spent on our requests, over all hosts and the runs of this round.
     served: Duration,
+    /// What of it was spent before this run.
+    served_before: Duration,
     /// What was spent in another round counts no more.
     round: u32,
 }
@@ -50,6 +52,7 @@ impl Accounts {
             full: HashMap::new(),
             turned_away: HashMap::new(),
             served: Duration::ZERO,
+            served_before: Duration::ZERO,
             round: 1,
         }
     }
@@ -78,12 +81,39 @@ impl Accounts {
     pub(crate) fn add_served(&mut self, stored: &[u8]) {
         let served = self.read(stored).map(|(account, _)| account.served);
         self.served += served.unwrap_or_default();
+        self.served_before += served.unwrap_or_default();
     }
 
     /// A host left memory. Where hosts have budgets its account stays.
     pub(crate) fn forget(&mut self, host: &HostKey) {
-        if self.budgets.per_host.is_unlimited() && self.budgets.per_site.is_empty() {
+        if !self.limit_hosts() {
             self.by_host.remove(host);
+        }
+    }
+
+    /// Whether any host has a budget.
+    pub(crate) fn limit_hosts(&self) -> bool {
+        !self.budgets.per_host.is_unlimited() || !self.budgets.per_site.is_empty()
+    }
+
+    /// How many of the URLs that wait their hosts have room for.
+    pub(crate) fn with_room(&self, waiting: Vec<(Origin, u64)>) -> u64 {
+        let mut by_host: HashMap<HostKey, u64> = HashMap::new();
+        for (origin, count) in waiting {
+            *by_host.entry(origin.host_key()).or_default() += count;
+        }
+        let hosts = by_host.into_iter();
+        hosts.map(|(host, count)| count.min(self.room(&host))).sum()
+    }
+
+    /// Pages that a host may still be asked for. What budgets of bytes and time leave is known only
+    /// once they are spent.
+    fn room(&self, host: &HostKey) -> u64 {
+        let Account { pages, leases, .. } = self.account(host);
+        match (self.full.contains_key(host), self.budget(host).max_pages) {
+            (true, _) => 0,
+            (false, Some(most)) => most.saturating_sub(pages + leases),
+            (false, None) => u64::MAX,
         }
     }
 
@@ -174,6 +204,13 @@ impl Accounts {
     /// Time that servers spent on our requests, over all hosts and the runs of this round.
     pub(crate) fn served(&self) -> Duration {
         self.served
+    }
+
+    /// The same in microseconds, and what of it this run spent.
+    pub(crate) fn served_micros(&self) -> (u64, u64) {
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let of_run = self.served.saturating_sub(self.served_before);
+        (micros(self.served), micros(of_run))
     }
 
     fn read<'a>(&self, stored: &'a [u8]) -> Option<(Account, &'a [u8])> {

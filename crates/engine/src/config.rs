@@ -238,6 +238,9 @@ pub struct Progress {
     pub pages_per_second: f64,
     /// Length of this run so far.
     pub elapsed: Duration,
-    /// Time that the URLs known by now will take, at the rate so far.
+    /// How much of the run is done, from 0 to 1: by the URLs known by now, or by the budget that
+    /// ends it first.
+    pub share_done: f64,
+    /// Time until then, at the rate so far.
     pub left: Option<Duration>,
 }

@@ -13,6 +13,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use crate::accounts::Accounts;
 use crate::config::{Config, Phase, Progress, Stop};
 use crate::error::EngineError;
+use crate::estimate::{Amount, Course, Estimate, MAX_URLS_BY_HOST, estimate};
 use crate::hosts::Hosts;
 use crate::item::{Committed, Effect, Event, HostState, Item, Job, Totals};
 use crate::locks::HostLocks;
@@ -238,8 +239,7 @@ impl Ring {
         let of_round = self.totals.since(&self.visits.round.before);
         let fresh = self.totals.pages - self.totals_at_start.pages;
         let rate = fresh as f64 / elapsed.as_secs_f64().max(0.001);
-        let left = (fresh > 0 && rate > 0.0)
-            .then(|| Duration::from_secs_f64(counts.pending as f64 / rate));
+        let Estimate { share_done, left } = self.estimate(elapsed, &of_round);
         Progress {
             phase: if self.ending.is_some() || self.stop != Stop::No {
                 Phase::Draining
@@ -260,8 +260,29 @@ impl Ring {
             bytes: of_round.bytes,
             pages_per_second: rate,
             elapsed,
+            share_done,
             left,
         }
+    }
+
+    fn estimate(&self, elapsed: Duration, of_round: &Totals) -> Estimate {
+        let of_run = self.totals.since(&self.totals_at_start);
+        let pending = self.frontier.counts().pending;
+        let pending = match self.accounts.limit_hosts() && pending <= MAX_URLS_BY_HOST {
+            true => self.accounts.with_room(self.frontier.origins()),
+            false => pending,
+        };
+        let amount = |of_round, of_run| Amount { of_round, of_run };
+        let (served, served_of_run) = self.accounts.served_micros();
+        let course = Course {
+            elapsed,
+            active: elapsed.saturating_sub(self.steering.paused()),
+            pages: amount(of_round.pages, of_run.pages),
+            bytes: amount(of_round.bytes, of_run.bytes),
+            server_time: amount(served, served_of_run),
+            pages_left: pending + self.leases_out,
+        };
+        estimate(&course, &self.config.budgets)
     }
 
     /// Sums over all runs, as committed.

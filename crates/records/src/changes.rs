@@ -6,8 +6,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RecordsError;
+use crate::numbers::grouped;
 use crate::rows::pages;
-use crate::text::number;
 
 /// The pages of a round that are not as they were.
 ///
@@ -67,14 +67,14 @@ pub fn changes(dir: &Path) -> Result<Changes, RecordsError> {
 /// Lines for a person.
 impl Display for Changes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = |urls: &Vec<String>| number(urls.len() as u64);
+        let count = |urls: &Vec<String>| grouped(urls.len() as u64);
         writeln!(
             f,
             "round {}: {} new, {} changed, {} same, {} gone",
             self.round,
             count(&self.new),
             count(&self.changed),
-            number(self.same),
+            grouped(self.same),
             count(&self.gone)
         )?;
         let kinds = [

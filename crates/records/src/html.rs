@@ -3,12 +3,21 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Write as _};
 
-use crate::report::{Broken, Report};
-use crate::text::{gaps, kept, robots_line, waits};
+use crawl_weburl::harmless;
 
-const STYLE: &str = "body{font:16px/1.5 sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem}\
-table{border-collapse:collapse;margin:1rem 0}td,th{border:1px solid #999;padding:.2rem .6rem;\
-text-align:left;vertical-align:top}td.n{text-align:right}";
+use crate::numbers::{counted, grouped, size};
+use crate::report::{Broken, BrokenRow, Report};
+use crate::text::{gaps, kept, robots_line, unasked_line, waits};
+
+const STYLE: &str = "\
+:root{color-scheme:light dark;--page:#fff;--text:#1b1b1b;--line:#999;--link:#0b57d0}\
+@media(prefers-color-scheme:dark){:root{--page:#16181c;--text:#e4e4e4;--line:#5a5e66;--link:#8ab4f8}}\
+body{font:16px/1.5 sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;\
+background:var(--page);color:var(--text)}\
+h1,p,.t{overflow-wrap:anywhere}a{color:var(--link)}\
+.t{overflow-x:auto;margin:1rem 0}table{border-collapse:collapse}\
+td,th{border:1px solid var(--line);padding:.2rem .6rem;text-align:left;vertical-align:top}\
+td.n{text-align:right;white-space:nowrap}.w td{min-width:8rem}.w td.n{min-width:0}";
 
 /// Hosts that the page lists, those with most requests first.
 const LISTED_HOSTS: usize = 1000;
@@ -32,46 +41,38 @@ impl Report {
         writeln!(
             page,
             "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
-             <style>{STYLE}</style>\n<h1>{title}</h1>"
+             <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
+             <title>{title}</title>\n<style>{STYLE}</style>\n<h1>{title}</h1>"
         )?;
         if let Some(started) = &self.crawl.started {
             writeln!(page, "<p>Started {}.</p>", Text(started))?;
         }
         writeln!(
             page,
-            "<p>{} pages, {} octets; {} failed; {} excluded; {} requests. Gaps: {}. Waits: {}.</p>",
-            self.pages.total,
-            self.pages.bytes,
-            self.pages.failed,
-            self.excluded.total,
-            self.requests.total,
+            "<p>{}, {}; {} failed; {} excluded; {}. Gaps: {}. Waits: {}.</p>",
+            counted(self.pages.total, "page", "pages"),
+            size(self.pages.bytes),
+            grouped(self.pages.failed),
+            grouped(self.excluded.total),
+            counted(self.requests.total, "request", "requests"),
             kept(self.requests.short_gaps),
             kept(self.requests.short_waits)
         )?;
         for flaw in &self.flaws {
             writeln!(page, "<p><strong>Flaw: {}</strong></p>", Text(flaw))?;
         }
-        table(page, "Pages by outcome", &self.pages.by_outcome)?;
-        table(page, "Pages by status", &self.pages.by_status)?;
-        table(page, "Pages by type", &self.pages.by_type)?;
-        table(page, "Pages by depth", &self.pages.by_depth)?;
-        table(page, "Rounds", &self.pages.rounds)?;
+        counts(page, "Pages by outcome", &self.pages.by_outcome)?;
+        counts(page, "Pages by status", &self.pages.by_status)?;
+        counts(page, "Pages by type", &self.pages.by_type)?;
+        counts(page, "Pages by depth", &self.pages.by_depth)?;
+        table(page, "Rounds", &self.pages.rounds, ToString::to_string)?;
         self.write_broken(page)?;
-        table(page, "Excluded by reason", &self.excluded.by_reason)?;
-        if !self.excluded.put_aside.is_empty() {
-            table(
-                page,
-                "Put aside, with the evidence",
-                &self.excluded.put_aside,
-            )?;
-        }
-        table(page, "Requests by purpose", &self.requests.by_purpose)?;
-        table(
-            page,
-            "Requests without an answer",
-            &self.requests.by_failure,
-        )?;
+        counts(page, "Excluded by reason", &self.excluded.by_reason)?;
+        let put_aside = &self.excluded.put_aside;
+        counts(page, "Put aside, with the evidence", put_aside)?;
+        counts(page, "Requests by purpose", &self.requests.by_purpose)?;
+        let failures = &self.requests.by_failure;
+        counts(page, "Requests without an answer", failures)?;
         self.write_hosts(page)
     }
 
@@ -80,35 +81,33 @@ impl Report {
         if *pages == 0 {
             return Ok(());
         }
-        writeln!(
-            page,
-            "<h2>Broken pages</h2>\n<table><tr><th>page<th>answer<th>first link to it"
-        )?;
+        begin(page, "Broken pages", "t w")?;
+        writeln!(page, "<tr><th>page<th>answer<th>first link to it")?;
         for broken in first {
-            let answer = match (broken.status, &broken.error) {
-                (Some(status), _) => status.to_string(),
-                (None, Some(error)) => error.clone(),
-                (None, None) => "none".to_owned(),
-            };
-            let (url, answer) = (Text(&broken.url), Text(&answer));
-            let via = Text(broken.via.as_deref().unwrap_or("a seed"));
-            writeln!(page, "<tr><td>{url}<td>{answer}<td>{via}")?;
+            let (url, answer) = (Link(&broken.url), answer(broken));
+            let answer = Text(&answer);
+            write!(page, "<tr><td>{url}<td>{answer}<td>")?;
+            match &broken.via {
+                Some(via) => writeln!(page, "{}", Link(via))?,
+                None => writeln!(page, "a seed")?,
+            }
         }
-        writeln!(page, "</table>")?;
-        let more = pages.saturating_sub(first.len() as u64);
-        if more > 0 {
-            writeln!(page, "<p>And {more} more broken pages.</p>")?;
+        writeln!(page, "</table></div>")?;
+        match pages.saturating_sub(first.len() as u64) {
+            0 => Ok(()),
+            more => {
+                let more = counted(more, "more broken page", "more broken pages");
+                writeln!(page, "<p>And {more}.</p>")
+            }
         }
-        Ok(())
     }
 
     fn write_hosts(&self, page: &mut String) -> fmt::Result {
-        let mut hosts: Vec<_> = self.hosts.iter().collect();
-        hosts.sort_by_key(|host| std::cmp::Reverse(host.requests));
+        let (hosts, unasked) = self.hosts_asked();
+        begin(page, "Hosts", "t w")?;
         writeln!(
             page,
-            "<h2>Hosts</h2>\n<table><tr><th>host<th>pages<th>octets<th>requests<th>excluded\
-             <th>gaps<th>waits<th>robots.txt"
+            "<tr><th>host<th>pages<th>received<th>requests<th>excluded<th>gaps<th>waits<th>robots.txt"
         )?;
         for host in hosts.iter().take(LISTED_HOSTS) {
             let robots = host.robots.iter();
@@ -119,41 +118,82 @@ impl Report {
                 page,
                 "<tr><td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td>{}<td>{}<td>{}",
                 Text(&host.host),
-                host.pages,
-                host.bytes,
-                host.requests,
-                host.excluded,
+                grouped(host.pages),
+                size(host.bytes),
+                grouped(host.requests),
+                grouped(host.excluded),
                 Text(&gaps(host)),
                 Text(&waits(host)),
                 Text(&robots)
             )?;
         }
-        writeln!(page, "</table>")?;
+        writeln!(page, "</table></div>")?;
         if hosts.len() > LISTED_HOSTS {
-            writeln!(
-                page,
-                "<p>And {} more hosts.</p>",
-                hosts.len() - LISTED_HOSTS
-            )?;
+            let more = (hosts.len() - LISTED_HOSTS) as u64;
+            let more = counted(more, "more host", "more hosts");
+            writeln!(page, "<p>And {more}.</p>")?;
         }
-        Ok(())
+        match unasked_line(unasked) {
+            Some(line) => writeln!(page, "<p>And {line}.</p>"),
+            None => Ok(()),
+        }
     }
 }
 
-fn table<K: Display, V: Display>(
+fn answer(broken: &BrokenRow) -> String {
+    match (broken.status, &broken.error) {
+        (Some(status), Some(error)) if status < 400 => format!("{status} ({error})"),
+        (Some(status), _) => status.to_string(),
+        (None, Some(error)) => error.clone(),
+        (None, None) => "none".to_owned(),
+    }
+}
+
+fn counts<K: Display>(page: &mut String, title: &str, counts: &BTreeMap<K, u64>) -> fmt::Result {
+    table(page, title, counts, |count| grouped(*count))
+}
+
+fn table<K: Display, V>(
     page: &mut String,
     title: &str,
-    counts: &BTreeMap<K, V>,
+    rows: &BTreeMap<K, V>,
+    show: impl Fn(&V) -> String,
 ) -> fmt::Result {
-    if counts.is_empty() {
+    if rows.is_empty() {
         return Ok(());
     }
-    writeln!(page, "<h2>{title}</h2>\n<table>")?;
-    for (name, count) in counts {
+    begin(page, title, "t")?;
+    for (name, value) in rows {
         let name = name.to_string();
-        writeln!(page, "<tr><td>{}<td class=n>{count}", Text(&name))?;
+        writeln!(page, "<tr><td>{}<td class=n>{}", Text(&name), show(value))?;
     }
-    writeln!(page, "</table>")
+    writeln!(page, "</table></div>")
+}
+
+/// A heading, and a table in a box that scrolls by itself where the screen is narrower.
+fn begin(page: &mut String, title: &str, class: &str) -> fmt::Result {
+    writeln!(
+        page,
+        "<h2>{title}</h2>\n<div class=\"{class}\" role=\"region\" aria-label=\"{title}\" \
+         tabindex=\"0\"><table>"
+    )
+}
+
+/// A page's URL, as a link that gives it no credit and tells it nothing. What no browser fetches is
+/// text.
+struct Link<'a>(&'a str);
+
+impl Display for Link<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = Text(self.0);
+        match self.0.starts_with("http://") || self.0.starts_with("https://") {
+            true => write!(
+                f,
+                "<a href=\"{url}\" rel=\"nofollow noopener noreferrer\">{url}</a>"
+            ),
+            false => write!(f, "{url}"),
+        }
+    }
 }
 
 /// Text as it stands in HTML.
@@ -161,14 +201,13 @@ struct Text<'a>(&'a str);
 
 impl Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for c in self.0.chars() {
+        for c in harmless(self.0).chars() {
             match c {
                 '&' => f.write_str("&amp;")?,
                 '<' => f.write_str("&lt;")?,
                 '>' => f.write_str("&gt;")?,
                 '"' => f.write_str("&quot;")?,
                 '\'' => f.write_str("&#39;")?,
-                c if c.is_control() => f.write_char('\u{fffd}')?,
                 c => f.write_char(c)?,
             }
         }

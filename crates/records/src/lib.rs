@@ -31,16 +31,18 @@ mod explain;
 mod fields;
 mod hosts;
 mod html;
+mod numbers;
 mod report;
 mod rows;
 mod text;
 
 pub use audit::{Audit, Breach, Cited, audit};
-pub use broken::{BrokenLink, BrokenLinks, BrokenPage, broken};
+pub use broken::{BrokenLink, BrokenLinks, BrokenPage, EveryLink, broken};
 pub use changes::{Changes, changes};
 pub use error::RecordsError;
 pub use explain::{Explanation, NamedBy, StateRead, explain};
 pub use hosts::{Gaps, HostReport, RobotsReport, Waits};
+pub use numbers::{counted, grouped, size};
 pub use report::{
     About, Broken, BrokenRow, Excluded, Pages, Report, Requests, report, write_report,
 };

@@ -9,9 +9,10 @@ use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
 use crawl_archive::{MAX_CONFIG_BYTES, read_text};
 use serde::{Deserialize, Serialize};
 
-use crate::broken::{Latest, is_broken};
+use crate::broken::Latest;
 use crate::error::RecordsError;
 use crate::hosts::{HostReport, Hosts};
+use crate::numbers::grouped;
 use crate::rows::{excluded, pages, requests};
 
 /// What a crawl came to, over all its runs.
@@ -122,7 +123,7 @@ pub struct Round {
 impl Round {
     fn add(&mut self, row: &PageRow) {
         self.rows += 1;
-        self.broken += u64::from(is_broken(row));
+        self.broken += u64::from(row.is_broken());
         match row.change.as_deref() {
             Some("new") => self.new += 1,
             Some("changed") => self.changed += 1,
@@ -135,14 +136,8 @@ impl Round {
 
 impl std::fmt::Display for Round {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Round {
-            new,
-            changed,
-            same,
-            gone,
-            broken,
-            ..
-        } = self;
+        let [new, changed, same, gone, broken] =
+            [self.new, self.changed, self.same, self.gone, self.broken].map(grouped);
         write!(
             f,
             "{new} new, {changed} changed, {same} same, {gone} gone, {broken} broken"
@@ -253,6 +248,18 @@ fn replace(path: &Path, bytes: &[u8]) -> Result<(), RecordsError> {
 }
 
 impl Report {
+    /// The hosts that were asked for anything, those with most requests first, and how many others
+    /// there are: those that are only linked to.
+    #[must_use]
+    pub fn hosts_asked(&self) -> (Vec<&HostReport>, u64) {
+        let (mut asked, others): (Vec<_>, Vec<_>) = self
+            .hosts
+            .iter()
+            .partition(|host| host.requests > 0 || host.pages > 0);
+        asked.sort_by_key(|host| std::cmp::Reverse(host.requests));
+        (asked, others.len() as u64)
+    }
+
     fn read_pages(
         &mut self,
         dir: &Path,
@@ -285,7 +292,7 @@ impl Report {
         {
             // What is no row was told before.
             let Ok(row) = row else { continue };
-            if is_broken(&row) && latest.is_last(&row, rows.line()) {
+            if row.is_broken() && latest.is_last(&row, rows.line()) {
                 self.broken.first.push(BrokenRow {
                     url: row.url,
                     status: row.status,
@@ -392,6 +399,7 @@ impl Pages {
                 row.error.as_deref().unwrap_or_default()
             }
             Some(200..=299) => "ok",
+            _ if row.broken_redirect().is_some() => row.broken_redirect().unwrap_or_default(),
             Some(304) if row.change.as_deref() == Some("same") => "unmodified",
             Some(300..=399) => "redirect",
             Some(400..=499) => "client_error",

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display, Write as _};
 
 use crate::hosts::{HostReport, RobotsReport};
+use crate::numbers::{counted, grouped, size};
 use crate::report::Report;
 
 /// Hosts that the text names one by one, those with most requests first.
@@ -19,31 +20,34 @@ impl Display for Report {
             writeln!(f, "started   {started}")?;
         }
         let pages = &self.pages;
-        writeln!(f, "pages     {} ({} octets)", pages.total, pages.bytes)?;
+        let (total, received) = (grouped(pages.total), size(pages.bytes));
+        writeln!(f, "pages     {total} ({received})")?;
         list(f, &pages.by_outcome)?;
-        writeln!(f, "statuses  {}", counted(&pages.by_status))?;
-        writeln!(f, "failed    {}", pages.failed)?;
-        writeln!(f, "broken    {}", self.broken.pages)?;
+        writeln!(f, "statuses  {}", in_line(&pages.by_status))?;
+        writeln!(f, "failed    {}", grouped(pages.failed))?;
+        writeln!(f, "broken    {}", grouped(self.broken.pages))?;
         for (number, round) in &pages.rounds {
             writeln!(f, "round {number:<4}{round}")?;
         }
-        writeln!(f, "excluded  {}", self.excluded.total)?;
+        writeln!(f, "excluded  {}", grouped(self.excluded.total))?;
         list(f, &self.excluded.by_reason)?;
         list(f, &self.excluded.put_aside)?;
-        writeln!(f, "requests  {}", self.requests.total)?;
+        writeln!(f, "requests  {}", grouped(self.requests.total))?;
         list(f, &self.requests.by_purpose)?;
         list(f, &self.requests.by_failure)?;
         writeln!(f, "gaps      {}", kept(self.requests.short_gaps))?;
         writeln!(f, "waits     {}", kept(self.requests.short_waits))?;
-        let mut hosts: Vec<&HostReport> = self.hosts.iter().collect();
-        hosts.retain(|host| host.requests > 0 || host.pages > 0);
-        hosts.sort_by_key(|host| std::cmp::Reverse(host.requests));
-        writeln!(f, "hosts     {}", hosts.len())?;
+        let (hosts, unasked) = self.hosts_asked();
+        writeln!(f, "hosts     {}", grouped(hosts.len() as u64))?;
         for host in hosts.iter().take(NAMED_HOSTS) {
             host_lines(f, host)?;
         }
         if hosts.len() > NAMED_HOSTS {
-            writeln!(f, "  and {} more", hosts.len() - NAMED_HOSTS)?;
+            let more = (hosts.len() - NAMED_HOSTS) as u64;
+            writeln!(f, "  and {} more", grouped(more))?;
+        }
+        if let Some(line) = unasked_line(unasked) {
+            writeln!(f, "  and {line}")?;
         }
         for flaw in &self.flaws {
             writeln!(f, "flaw      {flaw}")?;
@@ -55,8 +59,12 @@ impl Display for Report {
 fn host_lines(f: &mut fmt::Formatter<'_>, host: &HostReport) -> fmt::Result {
     writeln!(
         f,
-        "  {}: {} pages, {} octets, {} requests, {} excluded",
-        host.host, host.pages, host.bytes, host.requests, host.excluded
+        "  {}: {}, {}, {}, {} excluded",
+        host.host,
+        counted(host.pages, "page", "pages"),
+        size(host.bytes),
+        counted(host.requests, "request", "requests"),
+        grouped(host.excluded)
     )?;
     writeln!(f, "    gaps: {}", gaps(host))?;
     if host.waits.count > 0 {
@@ -68,6 +76,12 @@ fn host_lines(f: &mut fmt::Formatter<'_>, host: &HostReport) -> fmt::Result {
     Ok(())
 }
 
+/// What is said of the hosts that were never asked, where there are any.
+pub(crate) fn unasked_line(hosts: u64) -> Option<String> {
+    let hosts = (hosts > 0).then(|| counted(hosts, "host that was", "hosts that were"));
+    hosts.map(|hosts| format!("{hosts} never asked"))
+}
+
 /// How a host's gaps were kept, in words.
 pub(crate) fn gaps(host: &HostReport) -> String {
     let gaps = &host.gaps;
@@ -75,11 +89,13 @@ pub(crate) fn gaps(host: &HostReport) -> String {
         return "none, a single request".to_owned();
     };
     let mut words = format!(
-        "least seen {seen} ms where {asked} ms were asked for, {}",
+        "least seen {} ms where {} ms were asked for, {}",
+        grouped(seen),
+        grouped(asked),
         kept(gaps.short)
     );
     for (rule, gaps) in &gaps.by_site {
-        let (count, seconds) = (gaps.count, gaps.asked_ms / 1000);
+        let (count, seconds) = (grouped(gaps.count), grouped(gaps.asked_ms / 1000));
         let _ = write!(words, "; {count} by the site's {rule}, {seconds} s in all");
     }
     words
@@ -90,10 +106,10 @@ pub(crate) fn waits(host: &HostReport) -> String {
     let waits = &host.waits;
     format!(
         "{} asked for, the longest {} ms, {} ms in all; {} ms given; {}",
-        waits.count,
-        waits.longest_asked_ms,
-        waits.asked_ms,
-        waits.given_ms,
+        grouped(waits.count),
+        grouped(waits.longest_asked_ms),
+        grouped(waits.asked_ms),
+        grouped(waits.given_ms),
         kept(waits.short)
     )
 }
@@ -111,38 +127,20 @@ pub(crate) fn robots_line(robots: &RobotsReport) -> String {
 pub(crate) fn kept(short: u64) -> String {
     match short {
         0 => "all kept".to_owned(),
-        short => format!("{short} cut short"),
+        short => format!("{} cut short", grouped(short)),
     }
-}
-
-/// `1234567` as `1,234,567`.
-pub(crate) fn number(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// Words of a server without what would steer a terminal.
-pub(crate) fn plain(text: &str) -> String {
-    text.replace(char::is_control, "\u{fffd}")
 }
 
 fn list(f: &mut fmt::Formatter<'_>, counts: &BTreeMap<String, u64>) -> fmt::Result {
     for (name, count) in counts {
-        writeln!(f, "  {name}: {count}")?;
+        writeln!(f, "  {name}: {}", grouped(*count))?;
     }
     Ok(())
 }
 
-fn counted<K: Display>(counts: &BTreeMap<K, u64>) -> String {
+fn in_line<K: Display>(counts: &BTreeMap<K, u64>) -> String {
     let parts = counts
         .iter()
-        .map(|(name, count)| format!("{name}: {count}"));
+        .map(|(name, count)| format!("{name}: {}", grouped(*count)));
     parts.collect::<Vec<_>>().join(", ")
 }

@@ -3,17 +3,17 @@
 use std::fmt::Write as _;
 
 use crawl_engine::{Ended, Summary, UnreachableHost};
+use crawl_records::{counted, grouped, size};
 use crawl_scheduler::Tick;
 
 use super::progress::roughly;
-use super::{grouped, octets};
 use crate::index;
 use crate::refusal::{FINISHED, INTERRUPTED, NOTHING_DONE};
 
 /// Unreachable hosts and failed seeds that are named; the rest is counted.
 const NAMED: usize = 10;
 
-/// What was fetched, barred and failed, how long it took, where it lies, and how to go on.
+/// What was fetched, excluded and failed, how long it took, where it lies, and how to go on.
 ///
 /// `exe` is the name that the program was called by.
 pub(crate) fn closing(summary: &Summary, exe: &str) -> String {
@@ -22,25 +22,19 @@ pub(crate) fn closing(summary: &Summary, exe: &str) -> String {
     let mut line = |name: &str, what: String| {
         let _ = writeln!(text, "  {:<9} {what}", format!("{name}:"));
     };
-    let fetched = format!(
-        "{} pages, {}",
-        grouped(summary.pages),
-        octets(summary.bytes)
-    );
+    let pages = |count| counted(count, "page", "pages");
+    let fetched = format!("{}, {}", pages(summary.pages), size(summary.bytes));
     line(
         "fetched",
         match summary.resumed {
-            true => format!(
-                "{fetched} ({} pages in this run)",
-                grouped(summary.pages_of_run)
-            ),
+            true => format!("{fetched} ({} in this run)", pages(summary.pages_of_run)),
             false => fetched,
         },
     );
     if summary.round > 1 {
         line("round", round(summary));
     }
-    line("barred", barred(summary));
+    line("excluded", excluded(summary));
     if let Some(index) = &summary.indexed {
         line(
             "index",
@@ -51,12 +45,12 @@ pub(crate) fn closing(summary: &Summary, exe: &str) -> String {
     if summary.pending > 0 {
         line("pending", grouped(summary.pending));
     }
-    let requests = grouped(summary.requests);
+    let requests = counted(summary.requests, "request", "requests");
     let robots = grouped(summary.robots_requests);
     let took = roughly_or_tenths(summary.elapsed);
     line(
         "took",
-        format!("{took}, {requests} requests, {robots} of them for robots.txt"),
+        format!("{took}, {requests}, {robots} of them for robots.txt"),
     );
     let output = summary.output.display().to_string();
     line("lies in", output.clone());
@@ -186,12 +180,9 @@ fn moment(at: Tick) -> String {
     format!("{at:.0}")
 }
 
-/// What is barred by a rule; what a budget left over is pending, and said so.
-fn barred(summary: &Summary) -> String {
-    let reasons = || {
-        let excluded = summary.excluded.iter();
-        excluded.filter(|(reason, count)| **count > 0 && reason.as_str() != "budget")
-    };
+/// The rows of excluded.jsonl by reason, as the report counts them.
+fn excluded(summary: &Summary) -> String {
+    let reasons = || summary.excluded.iter().filter(|(_, count)| **count > 0);
     let total: u64 = reasons().map(|(_, count)| count).sum();
     let named: Vec<String> = reasons()
         .map(|(reason, count)| format!("{reason} {}", grouped(*count)))
@@ -279,7 +270,7 @@ mod tests {
             expect![[r#"
             finished
               fetched:  1,234 pages, 12.3 MB
-              barred:   1,045 (robots 40, scope 1,005)
+              excluded: 1,045 (robots 40, scope 1,005)
               failed:   2
               took:     21m41s, 1,300 requests, 1 of them for robots.txt
               lies in:  crawl-e.example
@@ -303,7 +294,7 @@ mod tests {
                 finished
                   fetched:  1,234 pages, 12.3 MB (1,234 pages in this run)
                   round:    3: 3 new, 51 changed, 1,178 same, 2 gone, 4 broken; next page due from 2096-10-02T07:06:40Z
-                  barred:   1,045 (robots 40, scope 1,005)
+                  excluded: 1,045 (robots 40, scope 1,005)
                   failed:   2; links to broken pages: crawl report crawl-e.example --broken
                   took:     21m41s, 1,300 requests, 1 of them for robots.txt
                   lies in:  crawl-e.example
@@ -318,11 +309,26 @@ mod tests {
             expect![[r#"
             finished: there was nothing left to do
               fetched:  1,234 pages, 12.3 MB (0 pages in this run)
-              barred:   1,045 (robots 40, scope 1,005)
+              excluded: 1,045 (robots 40, scope 1,005)
               failed:   2
               took:     21m41s, 0 requests, 1 of them for robots.txt
               lies in:  crawl-e.example
         "#]],
+        );
+    }
+
+    #[test]
+    fn one_is_not_many() {
+        let mut one = summary(Ended::Finished);
+        (one.pages, one.pages_of_run, one.requests, one.resumed) = (1, 1, 1, true);
+        let text = closing(&one, "crawl");
+        assert!(
+            text.contains("fetched:  1 page, 12.3 MB (1 page in this run)\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains(", 1 request, 1 of them for robots.txt\n"),
+            "{text}"
         );
     }
 
@@ -337,7 +343,7 @@ mod tests {
             expect![[r#"
                 ended by --max-pages
                   fetched:  1,234 pages, 12.3 MB
-                  barred:   1,045 (robots 40, scope 1,005)
+                  excluded: 1,045 (robots 40, scope 1,005)
                   failed:   2
                   pending:  7
                   took:     21m41s, 1,300 requests, 1 of them for robots.txt
@@ -353,7 +359,7 @@ mod tests {
             expect![[r#"
             interrupted; what was fetched is kept
               fetched:  1,234 pages, 12.3 MB
-              barred:   1,045 (robots 40, scope 1,005)
+              excluded: 1,045 (robots 40, scope 1,005)
               failed:   2
               pending:  7
               took:     21m41s, 1,300 requests, 1 of them for robots.txt
@@ -380,7 +386,7 @@ mod tests {
                   unreachable: e.example: connect_refused, next try from 2026-11-20T23:59:59Z
                   hint: their URLs wait for the next start; a longer --wait-unreachable waits here
                   fetched:  1,234 pages, 12.3 MB
-                  barred:   1,045 (robots 40, scope 1,005)
+                  excluded: 1,045 (robots 40, scope 1,005)
                   failed:   2
                   pending:  1
                   took:     21m41s, 1,300 requests, 1 of them for robots.txt
@@ -401,7 +407,7 @@ mod tests {
               parked: e.example
               hint: their URLs wait until `crawl control DIR unpark HOST`
               fetched:  1,234 pages, 12.3 MB
-              barred:   1,045 (robots 40, scope 1,005)
+              excluded: 1,045 (robots 40, scope 1,005)
               failed:   2
               pending:  1
               took:     21m41s, 1,300 requests, 1 of them for robots.txt
@@ -424,7 +430,7 @@ mod tests {
             finished
               seed failed: http://e.example/: 404
               fetched:  1,234 pages, 12.3 MB
-              barred:   1,045 (robots 40, scope 1,005)
+              excluded: 1,045 (robots 40, scope 1,005)
               failed:   2
               took:     21m41s, 1,300 requests, 1 of them for robots.txt
               lies in:  crawl-e.example

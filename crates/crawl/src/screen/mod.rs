@@ -4,8 +4,10 @@ mod closing;
 mod log;
 mod progress;
 
+use std::fmt::Write as _;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 
+use crawl_weburl::{harmless_lines, is_bidi_control};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
@@ -65,11 +67,12 @@ impl Screen {
         self.write(format!("{message}\n").as_bytes());
     }
 
-    /// Writes whole lines, with the bar out of the way.
+    /// Writes whole lines, with the bar out of the way. What a server said in them is harmless.
     fn write(&self, lines: &[u8]) {
+        let lines = String::from_utf8_lossy(lines);
         // A stderr that is gone is no reason to stop a crawl.
         self.bar.suspend(|| {
-            let _ = io::stderr().write_all(lines);
+            let _ = io::stderr().write_all(harmless_lines(&lines).as_bytes());
         });
     }
 
@@ -79,8 +82,15 @@ impl Screen {
     }
 }
 
-/// Writes data to stdout; a reader that went away (`| head`) is no error.
-pub(crate) fn print(data: &[u8]) -> Result<u8, Refusal> {
+/// Writes text to stdout. Whatever a server or a page said in it neither steers the terminal nor
+/// changes the direction of the text around it.
+pub(crate) fn print(text: &[u8]) -> Result<u8, Refusal> {
+    let text = String::from_utf8_lossy(text);
+    print_as_is(harmless_lines(&text).as_bytes())
+}
+
+/// Writes data to stdout that is harmless already; a reader that went away (`| head`) is no error.
+pub(crate) fn print_as_is(data: &[u8]) -> Result<u8, Refusal> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(data).and_then(|()| stdout.flush()) {
         Err(why) if why.kind() != ErrorKind::BrokenPipe => {
@@ -92,16 +102,36 @@ pub(crate) fn print(data: &[u8]) -> Result<u8, Refusal> {
 
 /// Writes a value to stdout as JSON.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<u8, Refusal> {
-    let mut text = serde_json::to_string_pretty(value)
+    let text = serde_json::to_string_pretty(value)
         .map_err(|why| Refusal::disk(format!("can't write JSON: {why}")))?;
-    text.push('\n');
-    print(text.as_bytes())
+    print_json_lines(&format!("{text}\n"))
+}
+
+/// Writes lines of JSON to stdout.
+pub(crate) fn print_json_lines(lines: &str) -> Result<u8, Refusal> {
+    print_as_is(escaped_json(lines).as_bytes())
+}
+
+/// JSON in which what would steer a terminal or change the direction of text is escaped, so that
+/// the value is the same. serde escapes the control characters of ASCII alone.
+fn escaped_json(text: &str) -> String {
+    let is_told = |c: char| is_bidi_control(c) || matches!(c, '\u{7f}'..='\u{9f}');
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match is_told(c) {
+            true => {
+                let _ = write!(escaped, "\\u{:04x}", u32::from(c));
+            }
+            false => escaped.push(c),
+        }
+    }
+    escaped
 }
 
 /// A line to stderr.
 pub(crate) fn note(message: &str) {
     // Nobody is left to tell if it is gone.
-    let _ = writeln!(io::stderr(), "{message}");
+    let _ = writeln!(io::stderr(), "{}", harmless_lines(message));
 }
 
 /// What shows on a terminal that something goes on.
@@ -112,56 +142,18 @@ pub(crate) fn spinner() -> ProgressBar {
     }
 }
 
-/// `1234567` as `1,234,567`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// Octets to three digits, as `1.23 MB`.
-fn octets(number: u64) -> String {
-    const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
-    if number < 1000 {
-        return format!("{number} B");
-    }
-    #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
-    let mut value = number as f64 / 1000.0;
-    let mut unit = UNITS[0];
-    for next in &UNITS[1..] {
-        if value < 999.5 {
-            break;
-        }
-        value /= 1000.0;
-        unit = next;
-    }
-    match value {
-        value if value < 9.995 => format!("{value:.2} {unit}"),
-        value if value < 99.95 => format!("{value:.1} {unit}"),
-        value => format!("{value:.0} {unit}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{grouped, octets};
+    use super::escaped_json;
 
     #[test]
-    fn numbers_are_easy_to_read() {
-        let shown: Vec<String> = [0, 999, 1000, 1_234_567].map(grouped).into();
-        assert_eq!(shown, ["0", "999", "1,000", "1,234,567"]);
-        let shown: Vec<String> = [0, 999, 1000, 12_345, 999_499, 999_600, 5 << 30]
-            .map(octets)
-            .into();
-        let expected = [
-            "0 B", "999 B", "1.00 kB", "12.3 kB", "999 kB", "1.00 MB", "5.37 GB",
-        ];
-        assert_eq!(shown, expected);
+    fn json_says_the_same_and_turns_nothing_around() {
+        let value = serde_json::json!("a\u{202e}b\u{9b}\u{7f}\u{1b}\u{fc}");
+        let text = escaped_json(&value.to_string());
+        assert_eq!(text, "\"a\\u202eb\\u009b\\u007f\\u001b\u{fc}\"");
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&text).unwrap(),
+            value
+        );
     }
 }

@@ -3,16 +3,19 @@
 use std::time::Duration;
 
 use crawl_engine::{Phase, Progress};
+use crawl_records::{counted, grouped, size};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::{Mode, Screen, grouped, octets};
+use super::{Mode, Screen};
 use crate::units::Span;
 
 /// How often a bar is drawn anew.
 const BAR_EVERY: Duration = Duration::from_millis(200);
+/// Steps from the beginning of the bar to its end.
+const BAR_STEPS: u64 = 1000;
 /// How often an object is written with `--progress json`.
 const JSON_EVERY: Duration = Duration::from_secs(1);
 /// How often a line is written with `--progress plain`.
@@ -62,9 +65,8 @@ pub(super) fn bar() -> ProgressBar {
 fn draw(screen: &Screen, now: &Progress) {
     match screen.mode {
         Mode::Bar => {
-            let known = now.pages.saturating_add(now.pending);
-            screen.bar.set_length(known.max(1));
-            screen.bar.set_position(now.pages);
+            screen.bar.set_length(BAR_STEPS);
+            screen.bar.set_position(steps(now.share_done));
             screen.bar.set_message(line(now));
             screen.bar.tick();
         }
@@ -74,13 +76,18 @@ fn draw(screen: &Screen, now: &Progress) {
     }
 }
 
+/// A share of the run in steps of the bar.
+fn steps(share_done: f64) -> u64 {
+    (share_done.clamp(0.0, 1.0) * BAR_STEPS as f64) as u64
+}
+
 /// What matters most comes first: a narrow terminal cuts the end off.
 fn line(now: &Progress) -> String {
     let waiting = u64::from(now.hosts_waiting);
     let mut parts = vec![
-        format!("{} pages", grouped(now.pages)),
+        counted(now.pages, "page", "pages"),
         format!("{:.1}/s", now.pages_per_second),
-        format!("{} hosts waiting", grouped(waiting)),
+        format!("{} waiting", counted(waiting, "host", "hosts")),
     ];
     match (now.phase, now.left) {
         (Phase::Paused, _) => parts.push("paused".to_owned()),
@@ -96,7 +103,7 @@ fn line(now: &Progress) -> String {
     if now.failed > 0 {
         parts.push(format!("{} failed", grouped(now.failed)));
     }
-    parts.push(octets(now.bytes));
+    parts.push(size(now.bytes));
     parts.join(", ")
 }
 
@@ -118,6 +125,8 @@ fn object(now: &Progress) -> serde_json::Value {
         "bytes": now.bytes,
         "pages_per_second": now.pages_per_second,
         "elapsed_ms": millis(now.elapsed),
+        // To the thousandth.
+        "share_done": (now.share_done * 1000.0).round() / 1000.0,
         "left_ms": now.left.map(millis),
     })
 }
@@ -159,6 +168,7 @@ mod tests {
             hosts_waiting: 2,
             bytes: 12_345_678,
             pages_per_second: 3.25,
+            share_done: 0.25,
             elapsed: Duration::from_millis(61_500),
             ..Progress::default()
         }
@@ -170,7 +180,7 @@ mod tests {
             &moment(),
             expect![[r#"
                 1,234 pages, 3.2/s, 2 hosts waiting, 56 pending, 12.3 MB
-                {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":0,"hosts_resting":0,"hosts_waiting":2,"in_flight":0,"left_ms":null,"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"crawling"}"#]],
+                {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":0,"hosts_resting":0,"hosts_waiting":2,"in_flight":0,"left_ms":null,"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"crawling","share_done":0.25}"#]],
         );
         let left = Some(Duration::from_secs(3_700));
         check(
@@ -182,7 +192,7 @@ mod tests {
             },
             expect![[r#"
                 1,234 pages, 3.2/s, 2 hosts waiting, about 1h1m left, 56 pending, 1 resting, 1 failed, 12.3 MB
-                {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":1,"hosts_resting":1,"hosts_waiting":2,"in_flight":0,"left_ms":3700000,"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"crawling"}"#]],
+                {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":1,"hosts_resting":1,"hosts_waiting":2,"in_flight":0,"left_ms":3700000,"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"crawling","share_done":0.25}"#]],
         );
         let phase = Phase::Draining;
         check(
@@ -193,8 +203,24 @@ mod tests {
             },
             expect![[r#"
                 1,234 pages, 3.2/s, 2 hosts waiting, stopping, 3 in flight, 56 pending, 12.3 MB
-                {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":0,"hosts_resting":0,"hosts_waiting":2,"in_flight":3,"left_ms":null,"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"draining"}"#]],
+                {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":0,"hosts_resting":0,"hosts_waiting":2,"in_flight":3,"left_ms":null,"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"draining","share_done":0.25}"#]],
         );
+    }
+
+    #[test]
+    fn one_is_not_many() {
+        let one = Progress {
+            pages: 1,
+            hosts_waiting: 1,
+            ..Progress::default()
+        };
+        assert_eq!(line(&one), "1 page, 0.0/s, 1 host waiting, 0 pending, 0 B");
+    }
+
+    #[test]
+    fn the_bar_follows_the_share_that_is_done() {
+        let steps = [0.0, 0.333_4, 1.0, 7.0, f64::NAN].map(super::steps);
+        assert_eq!(steps, [0, 333, 1000, 1000, 0]);
     }
 
     #[test]

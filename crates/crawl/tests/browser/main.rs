@@ -13,12 +13,13 @@ mod server;
 #[path = "../serve/site.rs"]
 mod site;
 
-use std::io::{BufRead as _, BufReader};
+use std::fs::OpenOptions;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crawl_testweb::{Answer, Mix, TestWeb};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use server::{Server, program};
 use site::Site;
@@ -53,6 +54,8 @@ fn pages_do_in_a_browser_what_they_promise() {
         .start();
     let origin = |host| web.url(host, "").trim_end_matches('/').to_owned();
     let site = Site::new(&origin(0));
+    add_long_words(&site);
+    write_report(&site);
     let search = Server::start(
         site.path(),
         &["--rate", "1000", "--allow-origin", &origin(0)],
@@ -85,6 +88,7 @@ fn pages_do_in_a_browser_what_they_promise() {
         "token": TOKEN,
         "crawled": busy.url(0, "/added-by-hand"),
         "crawled_host": busy.authority(0),
+        "report": site.file("report.html"),
     });
     let checks = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/checks");
     let ended = Command::new(named("CRAWL_PYTHON_BIN").join("python"))
@@ -99,6 +103,47 @@ fn pages_do_in_a_browser_what_they_promise() {
     );
     let log = busy.log();
     assert!(log.iter().any(|entry| entry.path == "/added-by-hand"));
+}
+
+/// Rows with all that is long: a host that was asked, a URL, a type, an error, a rule, and a second
+/// round; and hosts that were never asked.
+fn add_long_words(site: &Site) {
+    let host = format!("{}.example:12345", ["a-label-of-a-host"; 5].join("."));
+    let url = format!("http://{host}/{}", "a-path-without-end/".repeat(12));
+    let add = |name: &str, rows: &[Value]| {
+        let file = OpenOptions::new().append(true).open(site.file(name));
+        let rows: String = rows.iter().map(|row| format!("{row}\n")).collect();
+        file.unwrap().write_all(rows.as_bytes()).unwrap();
+    };
+    let page = |round: u32, status: Option<u16>, bytes: u64| {
+        json!({"url": url, "status": status, "fetched_at": "2026-11-20T23:59:59.123Z", "ms": 12,
+            "bytes": bytes, "content_type": format!("application/{}", "long-type.".repeat(8)),
+            "digest": null, "depth": 1, "via": url, "title": null, "robots": null, "warc": null,
+            "round": round, "change": "changed", "error": "connect_refused: no way"})
+    };
+    add(
+        "pages.jsonl",
+        &[page(1, Some(200), 123_456_789_012), page(2, None, 0)],
+    );
+    add(
+        "requests.jsonl",
+        &[
+            json!({"url": url, "host": host, "address": "192.0.2.1", "purpose": "page",
+            "start": 1_000_000, "end": 9_000_000_000_u64, "status": null, "failure": "timeout",
+            "gap_asked": 1000, "why": "delay", "wait_asked": 86_400_000}),
+        ],
+    );
+    let excluded = |number: u32| {
+        json!({"url": format!("http://h{number}.{host}/"), "reason": "trap",
+            "rule": format!("growing paths {url}#: 24 fetched"), "line": null, "found_on": url})
+    };
+    add("excluded.jsonl", &(0..30).map(excluded).collect::<Vec<_>>());
+}
+
+/// Writes the report's page, as the end of a crawl does.
+fn write_report(site: &Site) {
+    let args = ["report", ".", "--html", "report.html"];
+    assert!(program(site.path(), &args).status().unwrap().success());
 }
 
 /// Pages that results lead to, and pages that embed the snippet.

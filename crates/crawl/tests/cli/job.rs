@@ -49,7 +49,7 @@ fn crawls_a_site_and_leaves_its_records() {
     assert!(ran.stderr.starts_with("finished\n"), "{}", ran.stderr);
     for line in [
         "  fetched:  ",
-        "  barred:   ",
+        "  excluded: ",
         "  failed:   ",
         "  took:     ",
         "  lies in:  c\n",

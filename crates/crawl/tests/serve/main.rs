@@ -5,6 +5,7 @@ mod api;
 mod control;
 mod embedding;
 mod limits;
+mod numbers;
 mod openapi;
 mod pages;
 mod server;

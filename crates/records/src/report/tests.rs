@@ -104,7 +104,7 @@ fn crawl_in_words() {
         expect![[r#"
             seed      http://e.example/
             started   2026-11-20T23:59:00Z
-            pages     4 (110 octets)
+            pages     4 (110 B)
               client_error: 1
               no_answer: 1
               ok: 1
@@ -122,11 +122,11 @@ fn crawl_in_words() {
             gaps      all kept
             waits     1 cut short
             hosts     2
-              e.example: 3 pages, 110 octets, 4 requests, 1 excluded
-                gaps: least seen 1000 ms where 1000 ms were asked for, all kept
-                waits: 1 asked for, the longest 60000 ms, 60000 ms in all; 28900 ms given; 1 cut short
+              e.example: 3 pages, 110 B, 4 requests, 1 excluded
+                gaps: least seen 1,000 ms where 1,000 ms were asked for, all kept
+                waits: 1 asked for, the longest 60,000 ms, 60,000 ms in all; 28,900 ms given; 1 cut short
                 http://e.example/robots.txt: rules (200)
-              other.example: 1 pages, 0 octets, 0 requests, 0 excluded
+              other.example: 1 page, 0 B, 0 requests, 0 excluded
                 gaps: none, a single request
             flaw      the last line of `requests.jsonl` is torn
             flaw      `DIR/excluded.jsonl` line 2: missing field `url` at line 1 column 12
@@ -304,6 +304,42 @@ fn page_of_the_report_is_escaped() {
     assert!(!html.contains("<script"));
     assert!(html.contains("&lt;script&gt;"));
     assert!(!html.contains("http-equiv") && !html.contains("src="));
+}
+
+#[test]
+fn page_of_the_report_has_links_and_leaves_hosts_out_that_were_never_asked() {
+    let dir = crawl();
+    let excluded: Vec<_> = (0..1214)
+        .map(|host| {
+            json!({"url": format!("http://h{host}.example/"), "reason": "scope", "rule": null,
+                "line": null, "found_on": null})
+        })
+        .collect();
+    lines(dir.path(), "excluded.jsonl", &excluded, "");
+    let report = report(dir.path()).unwrap();
+    let html = report.to_html();
+    let link = "<a href=\"http://e.example/&lt;b&gt;\" rel=\"nofollow noopener noreferrer\">\
+                http://e.example/&lt;b&gt;</a>";
+    assert!(html.contains(link), "{html}");
+    assert!(html.contains("prefers-color-scheme:dark"));
+    assert!(html.contains("; 1,214 excluded; 4 requests."), "{html}");
+    assert!(html.contains("<p>And 1,214 hosts that were never asked.</p>"));
+    assert!(!html.contains("<td>h7.example"));
+    let text = report.to_string();
+    assert!(
+        text.contains("\nhosts     2\n")
+            && text.contains("\n  and 1,214 hosts that were never asked\n")
+    );
+}
+
+#[test]
+fn ours_nothing_that_a_server_said_turns_the_text_around() {
+    let dir = crawl();
+    let mut row = page("http://e.example/", None, 0, Some("a/\u{202e}lmth"));
+    row["error"] = json!("bad_head: x\u{2066}y\u{1b}[2J");
+    lines(dir.path(), "pages.jsonl", &[row], "");
+    let html = report(dir.path()).unwrap().to_html();
+    assert!(html.contains("<td>a/lmth<") && html.contains("bad_head: xy\u{fffd}[2J"));
 }
 
 #[test]

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use crawl_records::{HostReport, Report};
+use crawl_records::{Report, counted, grouped, size};
+use crawl_weburl::harmless;
 use maud::{Markup, html};
 
 use super::frame::Frame;
-use super::numbers::{duration, grouped, moment, octets};
+use super::numbers::{duration, moment};
 use super::results::place;
 use crate::control::message::{HostWork, PhaseName, State};
 use crate::serve::app::App;
@@ -66,13 +67,13 @@ fn live(state: Option<&State>, controls: Controls) -> Markup {
             dl.tiles {
                 (tile("Pages", "pages", &number(|state| state.pages)))
                 (tile("Failed", "failed", &number(|state| state.failed)))
-                (tile("Not asked for", "barred", &number(|state| state.barred)))
+                (tile("Excluded", "barred", &number(|state| state.barred)))
                 (tile("Waiting", "waiting", &number(|state| state.waiting)))
                 (tile("Under way", "in_flight", &number(|state| u64::from(state.in_flight))))
                 (tile("Pages a second", "pages_per_second",
                     &state.map_or_else(String::new, |state| format!("{:.1}", state.pages_per_second))))
                 (tile("Received", "octets",
-                    &state.map_or_else(String::new, |state| octets(state.octets))))
+                    &state.map_or_else(String::new, |state| size(state.octets))))
                 (tile("Running for", "elapsed_ms",
                     &state.map_or_else(String::new, |state| duration(state.elapsed_ms))))
             }
@@ -188,7 +189,7 @@ fn summary(report: &Report) -> Markup {
             (tile("Failed", "", &grouped(report.pages.failed)))
             (tile("Excluded", "", &grouped(report.excluded.total)))
             (tile("Requests", "", &grouped(requests.total)))
-            (tile("Received", "", &octets(report.pages.bytes)))
+            (tile("Received", "", &size(report.pages.bytes)))
             @if let Some((first, last)) = count {
                 (tile("From first to last", "", &duration(last.saturating_sub(first))))
             }
@@ -200,7 +201,7 @@ fn summary(report: &Report) -> Markup {
             "For programs: " code { "crawl report DIR --json" } "."
         }
         @for flaw in &report.flaws {
-            p.flaw { strong { "Flaw: " } (flaw) }
+            p.flaw { strong { "Flaw: " } (harmless(flaw)) }
         }
         div.tables {
             (table("Outcomes", &report.pages.by_outcome))
@@ -215,7 +216,7 @@ fn summary(report: &Report) -> Markup {
         @if !report.excluded.put_aside.is_empty() {
             div.tables.one { (table("Put aside, with the evidence", &report.excluded.put_aside)) }
         }
-        (reported_hosts(&report.hosts))
+        (reported_hosts(report))
     }
 }
 
@@ -230,16 +231,20 @@ fn table<K: Display, V: Display>(name: &str, counts: &BTreeMap<K, V>) -> Markup 
     if counts.is_empty() {
         return html! {};
     }
+    let value = |value: &V| match value.to_string().parse() {
+        Ok(number) => html! { td.n { (grouped(number)) } },
+        Err(_) => html! { td { (value) } },
+    };
     html! {
         div.card {
             table {
                 caption { (name) }
                 tbody {
                     @for (name, count) in counts.iter().take(ROWS_LISTED) {
-                        tr { th scope="row" { (name) } td.n { (number(&count.to_string())) } }
+                        tr { th scope="row" { (harmless(&name.to_string())) } (value(count)) }
                     }
                     @if counts.len() > ROWS_LISTED {
-                        tr { td colspan="2" { "and " (counts.len() - ROWS_LISTED) " more" } }
+                        tr { td colspan="2" { "and " (grouped((counts.len() - ROWS_LISTED) as u64)) " more" } }
                     }
                 }
             }
@@ -247,14 +252,9 @@ fn table<K: Display, V: Display>(name: &str, counts: &BTreeMap<K, V>) -> Markup 
     }
 }
 
-/// A number with its digits in groups; other text as it is.
-fn number(text: &str) -> String {
-    text.parse().map_or_else(|_| text.to_owned(), grouped)
-}
-
-fn reported_hosts(hosts: &[HostReport]) -> Markup {
-    let mut hosts: Vec<&HostReport> = hosts.iter().collect();
-    hosts.sort_by_key(|host| std::cmp::Reverse(host.requests));
+fn reported_hosts(report: &Report) -> Markup {
+    let (hosts, unasked) = report.hosts_asked();
+    let more = (hosts.len().saturating_sub(HOSTS_LISTED)) as u64;
     html! {
         h2 #all-hosts { "Hosts" }
         div.scroll tabindex="0" role="region" aria-labelledby="all-hosts" {
@@ -273,7 +273,7 @@ fn reported_hosts(hosts: &[HostReport]) -> Markup {
                             th scope="row" { bdi { (host.host) } }
                             td.n { (grouped(host.pages)) }
                             td.n { (grouped(host.failed)) }
-                            td.n { (octets(host.bytes)) }
+                            td.n { (size(host.bytes)) }
                             td.n { (grouped(host.requests)) }
                             td.n { (grouped(host.excluded)) }
                             td.n { (host.gaps.least_seen_ms.map_or_else(|| "–".to_owned(), duration)) }
@@ -283,8 +283,11 @@ fn reported_hosts(hosts: &[HostReport]) -> Markup {
                 }
             }
         }
-        @if hosts.len() > HOSTS_LISTED {
-            p.quiet { "And " (hosts.len() - HOSTS_LISTED) " more hosts." }
+        @if more > 0 {
+            p.quiet { "And " (counted(more, "more host", "more hosts")) "." }
+        }
+        @if unasked > 0 {
+            p.quiet { "And " (counted(unasked, "host that was", "hosts that were")) " never asked." }
         }
     }
 }

@@ -1,54 +1,7 @@
-//! Numbers and times as people read them. `page/results.js` writes them the same way.
+//! Times as people read them. The scripts of the pages write them the same way.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-
-/// `1234567` as `1,234,567`.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// The same for a count in memory.
-pub(super) fn counted(number: usize) -> String {
-    grouped(u64::try_from(number).unwrap_or(u64::MAX))
-}
-
-/// `1 page`, `2 pages`.
-pub(super) fn plural(number: u64, one: &str, more: &str) -> String {
-    match number {
-        1 => format!("1 {one}"),
-        number => format!("{} {more}", grouped(number)),
-    }
-}
-
-/// Octets as `1.2 MB`.
-pub(super) fn octets(number: u64) -> String {
-    const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
-    if number < 1000 {
-        return format!("{number} B");
-    }
-    let mut tenths = number / 100;
-    let mut unit = UNITS[0];
-    for next in &UNITS[1..] {
-        if tenths < 10_000 {
-            break;
-        }
-        tenths /= 1000;
-        unit = next;
-    }
-    match tenths {
-        tenths if tenths < 1000 => format!("{}.{} {unit}", tenths / 10, tenths % 10),
-        tenths => format!("{} {unit}", grouped(tenths / 10)),
-    }
-}
 
 /// Milliseconds as `1.5 s`, `2 min`, `3 h 20 min`.
 pub(super) fn duration(ms: u64) -> String {
@@ -81,17 +34,10 @@ pub(super) fn moment(seconds: i64) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{day, duration, grouped, moment, octets, plural};
+    use super::{day, duration, moment};
 
     #[test]
-    fn ours_numbers_are_easy_to_read() {
-        let shown = [0, 999, 1000, 1_234_567].map(grouped);
-        assert_eq!(shown, ["0", "999", "1,000", "1,234,567"]);
-        let shown = [0, 1, 1000].map(|number| plural(number, "page", "pages"));
-        assert_eq!(shown, ["0 pages", "1 page", "1,000 pages"]);
-        let shown = [999, 1000, 12_345, 999_999, 1_500_000, 5_000_000_000_000_000].map(octets);
-        let expected = ["999 B", "1.0 kB", "12.3 kB", "999 kB", "1.5 MB", "5,000 TB"];
-        assert_eq!(shown, expected);
+    fn ours_durations_are_easy_to_read() {
         let shown = [0, 999, 1000, 1500, 59_999, 120_000, 7_260_000].map(duration);
         let expected = [
             "0 ms",

@@ -44,13 +44,63 @@ def check_pages_are_drawn_in_both_themes(look):
     assert len(grounds) == 2, grounds
 
 
+# What is wider than its box, where the box neither scrolls nor ends in dots.
+CUT_OFF = """() => [...document.querySelectorAll("body *")].filter((node) => {
+  const { overflowX, textOverflow, display } = getComputedStyle(node);
+  const may = overflowX === "auto" || textOverflow === "ellipsis" || node.closest(".hidden, .skip");
+  return !may && display !== "inline" && node.clientWidth > 0 && node.scrollWidth > node.clientWidth + 1;
+}).map((node) => `${node.scrollWidth} in ${node.clientWidth}: ${node.outerHTML.slice(0, 120)}`)"""
+
+
+def fits(page, name):
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    width = page.viewport_size["width"]
+    assert wide <= width, f"{name} is {wide} wide on {width}"
+    cut_off = page.evaluate(CUT_OFF)
+    assert cut_off == [], f"{name} on {width}: {cut_off}"
+
+
 def check_nothing_sticks_out_of_small_screens(look):
-    for width in (320, 768):
+    for width in (320, 390, 768):
         page = look.page(viewport={"width": width, "height": 640})
         for path in PATHS:
             page.goto(look.told["search"] + path)
-            wide = page.evaluate("document.documentElement.scrollWidth")
-            assert wide <= width, f"{path} is {wide} wide on {width}"
+            fits(page, path)
+        page.goto(look.told["live"] + "/crawl")
+        page.locator("#controls").wait_for()
+        # A host that was parked, with the longest name there is.
+        page.evaluate(
+            """() => { const button = document.createElement("button");
+            button.textContent = `Take ${"a".repeat(250)} back`;
+            const parked = document.getElementById("parked");
+            parked.hidden = false; parked.append(button); }"""
+        )
+        fits(page, "/crawl of a crawl that runs")
+
+
+def open_report(look, **options):
+    """The page that a crawl leaves on disk, which asks for nothing."""
+    page = look.page(**options)
+    with open(look.told["report"], encoding="utf-8") as file:
+        page.set_content(file.read())
+    return page
+
+
+def check_the_report_fits_small_screens(look):
+    for width in (320, 390, 768):
+        fits(open_report(look, viewport={"width": width, "height": 844}), "report.html")
+
+
+def check_the_report_follows_the_reader_s_choice_of_dark(look):
+    grounds = {ground(open_report(look, color_scheme=scheme), "document.body") for scheme in ("light", "dark")}
+    assert grounds == {"rgb(255, 255, 255)", "rgb(22, 24, 28)"}, grounds
+
+
+def check_the_report_links_to_pages(look):
+    page = open_report(look)
+    link = page.get_by_role("region", name="Broken pages").get_by_role("link").first
+    assert link.get_attribute("rel") == "nofollow noopener noreferrer"
+    expect(page.get_by_text("And 30 hosts that were never asked.")).to_be_visible()
 
 
 def check_text_may_be_twice_as_large(look):
