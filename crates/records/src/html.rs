@@ -17,7 +17,7 @@ background:var(--page);color:var(--text)}\
 h1,p,.t{overflow-wrap:anywhere}a{color:var(--link)}\
 .t{overflow-x:auto;margin:1rem 0}table{border-collapse:collapse}\
 td,th{border:1px solid var(--line);padding:.2rem .6rem;text-align:left;vertical-align:top}\
-td.n{text-align:right;white-space:nowrap}.w td{min-width:8rem}.w td.n{min-width:0}";
+th,td.n{white-space:nowrap}td.n{text-align:right}.w td{min-width:10rem}.w td.n{min-width:0}";
 
 /// Hosts that the page lists, those with most requests first.
 const LISTED_HOSTS: usize = 1000;

@@ -22,11 +22,7 @@ fn crawl() -> (Dir, Cmd) {
 #[test]
 fn report_as_text_json_and_page() {
     let (dir, cmd) = crawl();
-    assert!(
-        cmd.run(&["report", "c"])
-            .ok()
-            .contains("pages     1 (3 octets)")
-    );
+    assert!(cmd.run(&["report", "c"]).ok().contains("pages     1 (3 B)"));
     let json: Value = serde_json::from_str(&cmd.run(&["report", "c", "--json"]).ok()).unwrap();
     assert_eq!(json["excluded"]["by_reason"]["robots"], 1);
     assert_eq!(cmd.run(&["report", "c", "--html", "r.html"]).ok(), "");

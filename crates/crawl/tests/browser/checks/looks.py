@@ -51,11 +51,15 @@ CUT_OFF = """() => [...document.querySelectorAll("body *")].filter((node) => {
   return !may && display !== "inline" && node.clientWidth > 0 && node.scrollWidth > node.clientWidth + 1;
 }).map((node) => `${node.scrollWidth} in ${node.clientWidth}: ${node.outerHTML.slice(0, 120)}`)"""
 
+OUTSIDE = """() => [...document.querySelectorAll("body *")]
+  .filter((node) => node.getBoundingClientRect().right > innerWidth).map((node) => node.outerHTML.slice(0, 80))"""
+
 
 def fits(page, name):
     wide = page.evaluate("document.documentElement.scrollWidth")
     width = page.viewport_size["width"]
-    assert wide <= width, f"{name} is {wide} wide on {width}"
+    outside = page.evaluate(OUTSIDE) if wide > width else []
+    assert wide <= width, f"{name} is {wide} wide on {width}: {outside}"
     cut_off = page.evaluate(CUT_OFF)
     assert cut_off == [], f"{name} on {width}: {cut_off}"
 
