@@ -255,7 +255,7 @@ fn refuse_half_commit(tables: &Tables, sequence: &Sequence) -> Result<(), OpenEr
         &tables.due,
     ];
     let written = others.map(|table| table.tree.get_highest_persisted_seqno());
-    let last = tables.fresh.last_key_value().map(|row| row.key());
+    let last = tables.fresh.last_key_value().map(fjall::Guard::key);
     let last = last.transpose();
     let last = last.map_err(|why| store_error(&tables.dir, why))?;
     let is_ahead = last.is_some_and(|key| *key > sequence.commit.to_be_bytes()[..]);
