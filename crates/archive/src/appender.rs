@@ -218,7 +218,7 @@ pub fn open_for_writing(path: &Path) -> io::Result<File> {
 /// Those of the file system.
 pub fn create_anew(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => own_files().write(true).create_new(true).open(path),
     }
 }
