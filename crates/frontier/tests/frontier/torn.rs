@@ -109,6 +109,22 @@ fn ours_a_commit_that_lost_any_sector_is_cut_off() {
     }
 }
 
+/// Zeros follow what was written, as far as the store made room.
+#[test]
+fn ours_a_commit_that_lost_a_sector_is_cut_off_a_journal_with_room() {
+    let closed = closed(2);
+    let sectors = sectors(closed.last());
+    for lost in [&sectors[0], &sectors[sectors.len() / 2]] {
+        let mut octets = closed.octets.clone();
+        octets[lost.clone()].fill(0);
+        octets.resize(64 << 20, 0);
+        closed.check_opens(&octets, 1);
+    }
+    let mut octets = closed.octets.clone();
+    octets.resize(64 << 20, 0);
+    closed.check_opens(&octets, 2);
+}
+
 #[test]
 fn ours_a_commit_with_any_byte_changed_is_cut_off() {
     let closed = closed(2);
