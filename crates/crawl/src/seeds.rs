@@ -7,6 +7,7 @@
 
 use std::net::IpAddr;
 use std::path::Path;
+use std::sync::Arc;
 
 use crawl_archive::{MAX_CONFIG_BYTES, read_text};
 use crawl_fetcher::{Clock, FetchConfig, Fetcher};
@@ -140,11 +141,11 @@ pub(crate) async fn choose_schemes(
     };
     let fetcher = Fetcher::new(fetch, Clock::start())
         .map_err(|why| Refusal::usage(format!("can't fetch: {why}")))?;
-    let fetcher = std::sync::Arc::new(fetcher);
+    let fetcher = Arc::new(fetcher);
     for some in undecided.chunks(MAX_TRIED_AT_ONCE) {
         let mut tries = JoinSet::new();
         for (at, https, http) in some.iter().cloned() {
-            let fetcher = std::sync::Arc::clone(&fetcher);
+            let fetcher = Arc::clone(&fetcher);
             tries.spawn(async move {
                 let why = fetcher.connect(&https).await.err()?;
                 fetcher.connect(&http).await.ok()?;

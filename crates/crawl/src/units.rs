@@ -284,9 +284,7 @@ impl FromStr for Resolve {
     fn from_str(text: &str) -> Result<Resolve, BadValue> {
         let bad = |why: &str| BadValue(format!("`{text}` is no HOST:PORT:ADDR: {why}"));
         if text.contains("://") {
-            return Err(bad(
-                "the host stands without a scheme, as `example.org:443:192.0.2.7`",
-            ));
+            return Err(bad("the host stands without a scheme"));
         }
         let mut parts = text.splitn(3, ':');
         let (Some(host), Some(port), Some(addresses)) = (parts.next(), parts.next(), parts.next())
@@ -308,26 +306,22 @@ impl FromStr for Resolve {
             .split(',')
             .map(address)
             .collect::<Result<_, _>>()?;
-        // As it stands in URLs: in lower case, and in Punycode.
-        let url = canonicalize(None, &format!("http://{host}/"));
-        let canonical = url.as_ref().map(|url| url.host().trim_end_matches('.'));
-        match canonical {
-            Ok(name)
-                if url.as_ref().is_ok_and(|url| url.path() == "/")
-                    && !host.contains(['@', '*']) =>
-            {
-                match name.parse::<IpAddr>() {
-                    Ok(_) => Err(bad("the host is an address, and is not looked up")),
-                    Err(_) => Ok(Resolve {
-                        host: name.to_owned(),
-                        port,
-                        addresses,
-                    }),
-                }
-            }
-            _ => Err(bad(&format!("`{host}` is no host name"))),
-        }
+        let host = host_name(host).ok_or_else(|| bad(&format!("`{host}` is no host name")))?;
+        Ok(Resolve {
+            host,
+            port,
+            addresses,
+        })
     }
+}
+
+/// A host's name as URLs have it: in lower case, and in Punycode. None for an address, which is
+/// not looked up.
+fn host_name(text: &str) -> Option<String> {
+    let url = canonicalize(None, &format!("http://{text}/")).ok()?;
+    let name = url.host().trim_end_matches('.');
+    let is_name = !text.contains(['@', '*', '/', '?', '#']) && name.parse::<IpAddr>().is_err();
+    is_name.then(|| name.to_owned())
 }
 
 impl fmt::Display for Resolve {

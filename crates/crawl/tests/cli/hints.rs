@@ -213,7 +213,7 @@ fn ours_the_host_of_resolve_is_a_name() {
             "http://a.example:80:127.0.0.1",
             expect![[r#"
             2
-            error: invalid value 'http://a.example:80:127.0.0.1' for '--resolve <HOST:PORT:ADDR>': `http://a.example:80:127.0.0.1` is no HOST:PORT:ADDR: the host stands without a scheme, as `example.org:443:192.0.2.7`
+            error: invalid value 'http://a.example:80:127.0.0.1' for '--resolve <HOST:PORT:ADDR>': `http://a.example:80:127.0.0.1` is no HOST:PORT:ADDR: the host stands without a scheme
             hint: `crawl --help` lists flags and commands"#]],
         ),
         (
@@ -227,7 +227,7 @@ fn ours_the_host_of_resolve_is_a_name() {
             "127.0.0.2:80:127.0.0.1",
             expect![[r#"
             2
-            error: invalid value '127.0.0.2:80:127.0.0.1' for '--resolve <HOST:PORT:ADDR>': `127.0.0.2:80:127.0.0.1` is no HOST:PORT:ADDR: the host is an address, and is not looked up
+            error: invalid value '127.0.0.2:80:127.0.0.1' for '--resolve <HOST:PORT:ADDR>': `127.0.0.2:80:127.0.0.1` is no HOST:PORT:ADDR: `127.0.0.2` is no host name
             hint: `crawl --help` lists flags and commands"#]],
         ),
         (

@@ -159,8 +159,8 @@ fn flags_that_don_t_fit_are_refused() {
         &[".", "--rate", "0"],
         expect![[r#"
         2
-        error: invalid value '0' for '--rate <N>': number would be zero for non-zero type
-        hint: `crawl --help` lists flags and commands
+        error: --rate is 0, and no request could be answered
+        hint: leave --rate out for 20 requests a second; a large number is as good as no bound
     "#]],
     );
     let said = refused(dir, &["."], Some("short"));
