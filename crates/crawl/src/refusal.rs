@@ -5,6 +5,8 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::process::ExitCode;
 
+use crawl_weburl::harmless_lines;
+
 /// Finished, also by a budget; `crawl robots`: allowed.
 pub(crate) const FINISHED: u8 = 0;
 /// No seed could be fetched, or pages failed under `--fail-on-error`; `crawl robots`: disallowed;
@@ -105,9 +107,11 @@ pub(crate) fn unwritable_hint(path: &Path, why: ErrorKind) -> Option<String> {
     }
 }
 
-/// A message with what is very long in it shortened: each word, then each line. A value that was
-/// pasted by mistake pushes what is said of it off the screen.
+/// A message as it is shown. What is very long in it is shortened, each word and then each line: a
+/// value that was pasted by mistake pushes what is said of it off the screen. What a terminal
+/// obeys, or would reorder, is left out: a value may be somebody else's.
 pub(crate) fn cut(message: &str) -> String {
+    let message = harmless_lines(message);
     let line = |line: &str| {
         let words = line.split(' ').map(|word| shortened(word, MAX_WORD_CHARS));
         shortened(&words.collect::<Vec<_>>().join(" "), MAX_LINE_CHARS)
@@ -134,6 +138,7 @@ mod tests {
     fn ours_long_words_and_lines_are_cut() {
         let message = "`short` stays, and so does\nits line";
         assert_eq!(cut(message), message);
+        assert_eq!(cut("`a\u{202e}b\u{1b}[31m`"), "`ab\u{fffd}[31m`");
         let long = format!("unusable `{}`: no host", "ä".repeat(5000));
         let shown = format!("unusable `{}…{}`: no host", "ä".repeat(99), "ä".repeat(48));
         assert_eq!(cut(&long), shown);

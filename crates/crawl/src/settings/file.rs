@@ -21,7 +21,7 @@ pub(crate) const NOTES: &str = "crawl";
 /// Reads a file of settings.
 pub(crate) fn read(path: &Path) -> Result<Layer, Refusal> {
     let text = fs::read_to_string(path).map_err(unreadable(path))?;
-    parse(&text, &path.display().to_string())
+    parse_checked(&text, &path.display().to_string())
 }
 
 /// What is said where a file of settings can't be read.
@@ -33,6 +33,14 @@ pub(super) fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> Refusal {
         ))
         .hint("`crawl config` prints a configuration with every key")
     }
+}
+
+/// Reads the user's own settings: what only a look at a text shows to be unusable is refused
+/// where it stands.
+fn parse_checked(text: &str, name: &str) -> Result<Layer, Refusal> {
+    let layer = parse(text, name)?;
+    Source { text, name }.check_values()?;
+    Ok(layer)
 }
 
 /// Reads settings from `text`; `name` is the file's name in messages.
@@ -104,7 +112,6 @@ impl Source<'_> {
             if !fields.contains(&field.as_str()) {
                 return Err(self.unknown_in(span.start, table, fields, name.get_ref()));
             }
-            self.check_value(&field, &value)?;
             let key = Spanned::new(span.clone(), DeString::Owned(key_of(&field)));
             if keys.insert(key, value).is_some() {
                 return Err(self.at(
@@ -116,7 +123,19 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// Refuses what only a look at the text itself shows to be unusable.
+    fn check_values(&self) -> Result<(), Refusal> {
+        let root = DeTable::parse(self.text).map_err(|error| self.broken(&error))?;
+        for table in root.get_ref().values() {
+            let DeValue::Table(keys) = table.get_ref() else {
+                continue;
+            };
+            for (name, value) in keys.iter() {
+                self.check_value(name.get_ref(), value)?;
+            }
+        }
+        Ok(())
+    }
+
     fn check_value(&self, field: &str, value: &Spanned<DeValue<'_>>) -> Result<(), Refusal> {
         let at = |value: &Spanned<DeValue<'_>>, what: String, hint: &str| {
             Err(self.at(value.span().start, what).hint(hint))
@@ -263,10 +282,10 @@ fn nearest(name: &str, known: Vec<String>, word: impl Fn(&str) -> &str) -> Optio
 mod tests {
     use expect_test::{Expect, expect};
 
-    use super::parse;
+    use super::{parse, parse_checked};
 
     fn check(text: &str, expect: Expect) {
-        let found = match parse(text, "crawl.toml") {
+        let found = match parse_checked(text, "crawl.toml") {
             Ok(_) => "read".to_owned(),
             Err(refusal) => refusal.to_string(),
         };
