@@ -16,6 +16,10 @@ use crate::error::BadLine;
 /// URLs, the statements of a site, a title) has bounds that together stay far below. Bytes.
 pub const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 
+/// How much of a line is passed over in search of its end. Behind a longer one nothing is read: it
+/// would take minutes, and no disk leaves so much by mistake. Bytes.
+const MAX_PASSED_OVER_BYTES: u64 = 1024 * 1024 * 1024;
+
 /// A `crawl.toml` that is longer is refused. Bytes.
 pub const MAX_CONFIG_BYTES: u64 = 4 * 1024 * 1024;
 
@@ -74,7 +78,7 @@ pub enum Line<'a> {
     Whole(&'a [u8]),
     /// A line that is longer than the bound and was passed over.
     TooLong {
-        /// How long it is with its line end.
+        /// How long it is with its line end; for the last one that is read, how far it was read.
         bytes: u64,
     },
     /// What follows the last line end: a writer is at it, or died over it.
@@ -101,8 +105,11 @@ impl Line<'_> {
 pub struct LineReader<R> {
     input: R,
     max_bytes: usize,
+    /// Behind a line that is longer by this the input counts as ended.
+    max_passed_over: u64,
     line: Vec<u8>,
     number: u64,
+    ended: bool,
 }
 
 impl<R: BufRead> LineReader<R> {
@@ -111,8 +118,10 @@ impl<R: BufRead> LineReader<R> {
         LineReader {
             input,
             max_bytes,
+            max_passed_over: MAX_PASSED_OVER_BYTES,
             line: Vec::new(),
             number: 0,
+            ended: false,
         }
     }
 
@@ -128,6 +137,9 @@ impl<R: BufRead> LineReader<R> {
     /// Those of the input.
     pub fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
         self.line.clear();
+        if self.ended {
+            return Ok(None);
+        }
         let most = self.max_bytes as u64;
         let read = (&mut self.input)
             .take(most)
@@ -144,7 +156,9 @@ impl<R: BufRead> LineReader<R> {
         }
         // Its room is not kept for the lines behind it.
         self.line = Vec::new();
-        let rest = self.input.skip_until(b'\n')? as u64;
+        let mut rest = (&mut self.input).take(self.max_passed_over);
+        let rest = rest.skip_until(b'\n')? as u64;
+        self.ended = rest == self.max_passed_over;
         let bytes = most + rest;
         Ok(Some(Line::TooLong { bytes }))
     }
@@ -190,6 +204,17 @@ mod tests {
             Err(1),
         ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn ours_behind_a_line_that_is_far_too_long_nothing_is_read() {
+        let mut lines = LineReader::new(&b"1\n12345678\n12345678901234\n2\n"[..], 4);
+        lines.max_passed_over = 8;
+        let mut next = || lines.next_line().unwrap().map(|line| format!("{line:?}"));
+        assert_eq!(next().unwrap(), "Whole([49, 10])");
+        assert_eq!(next().unwrap(), "TooLong { bytes: 9 }");
+        assert_eq!(next().unwrap(), "TooLong { bytes: 12 }");
+        assert_eq!(next(), None);
     }
 
     proptest! {
