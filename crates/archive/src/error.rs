@@ -41,6 +41,14 @@ pub enum ArchiveError {
         /// What serde says.
         source: serde_json::Error,
     },
+    /// Something stands in a crawl's directory that would have us write elsewhere.
+    #[error("`{}` {what}", path.display())]
+    Unsafe {
+        /// The entry.
+        path: PathBuf,
+        /// What it is.
+        what: String,
+    },
     /// Any other failure of the file system.
     #[error("can't {doing} {}", file.display())]
     Io {

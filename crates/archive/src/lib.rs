@@ -54,6 +54,7 @@ mod bounded;
 mod capture;
 mod cdxj;
 mod digest;
+mod entries;
 mod error;
 mod files;
 mod gzip;
@@ -72,6 +73,7 @@ pub use capture::{
     About, Capture, Original, Protocol, RecordIds, Request, Revisit, Tls, TlsVersion, Truncated,
 };
 pub use digest::DigestAlgorithm;
+pub use entries::check_entries;
 pub use error::{ArchiveError, BadLine, ReadError};
 pub use files::{Archive, ArchiveOptions, CAPTURES, FOLDER, INDEX, Receipt};
 pub use index::write_index;

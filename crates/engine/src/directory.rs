@@ -2,17 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use crawl_archive::{Archive, ArchiveOptions, DigestAlgorithm, LogFile, RowFile, Warcinfo};
+use crawl_archive::{
+    Archive, ArchiveOptions, DigestAlgorithm, LogFile, RowFile, Warcinfo, check_entries,
+    create_anew,
+};
 use crawl_frontier::{FjallFrontier, Frontier, FrontierError, KnownState, OpenError, Options};
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use crate::config::Config;
-use crate::entries::{self, STATE, make_state, replace};
 use crate::error::EngineError;
 use crate::indexing::{self, Indexing};
 use crate::item::Totals;
@@ -29,6 +32,12 @@ pub(crate) const META_SCOPE_SEEDS: &str = "scope_seeds";
 const META_RUN: &str = "run";
 const RUN_OPEN: &[u8] = b"open";
 const RUN_ENDED: &[u8] = b"ended";
+
+/// The folder of the state.
+const STATE: &str = "state";
+/// Its mode: only the program reads it, and whatever the umask gives its files, nobody else may
+/// write to them.
+const STATE_MODE: u32 = 0o700;
 
 /// Where `crawl.toml` is written before it takes its name.
 const TOML_BESIDE: &str = "crawl.toml.new";
@@ -136,8 +145,8 @@ pub(crate) fn open_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
 pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(error) if error.kind() == ErrorKind::NotADirectory => {
             let found = "a file of that name".to_owned();
             return Err(EngineError::OutputForeign {
                 dir: dir.to_path_buf(),
@@ -165,7 +174,9 @@ pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
             dir: dir.to_path_buf(),
             found,
         }),
-        _ => entries::check(dir).map(|()| holds_state),
+        _ => check_entries(dir)
+            .map(|()| holds_state)
+            .map_err(EngineError::from),
     }
 }
 
@@ -264,6 +275,55 @@ fn archive_options(config: &Config) -> ArchiveOptions {
         },
         ..ArchiveOptions::default()
     }
+}
+
+/// Makes a file in a place of its own and renames it: what is read is whole, and what stood
+/// there, a link too, goes.
+fn replace(path: &Path, beside: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = create_anew(beside)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(beside, path)?;
+    // Without it a first start that was cut off would leave rows and no settings.
+    match path.parent() {
+        Some(folder) => fs::File::open(folder)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+/// Makes the folder of the state, or takes from others what they might do in it.
+fn make_state(state: &Path) -> Result<(), EngineError> {
+    let failed = |error| EngineError::disk(state)(error);
+    if let Some(dir) = state.parent() {
+        make_folder(dir).map_err(failed)?;
+    }
+    match fs::DirBuilder::new().mode(STATE_MODE).create(state) {
+        Err(why) if why.kind() != ErrorKind::AlreadyExists => return Err(failed(why)),
+        _ => {}
+    }
+    let mode = fs::symlink_metadata(state).map_err(failed)?.mode();
+    if mode & 0o022 != 0 {
+        fs::set_permissions(state, fs::Permissions::from_mode(mode & STATE_MODE))
+            .map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Makes a folder, and those above it that are missing, and brings their names to the disk.
+fn make_folder(path: &Path) -> io::Result<()> {
+    let named = |folder: &&Path| !folder.as_os_str().is_empty();
+    let missing = path.ancestors().filter(named);
+    let missing: Vec<_> = missing.take_while(|folder| !folder.exists()).collect();
+    fs::create_dir_all(path)?;
+    for folder in missing {
+        let above = folder.parent().filter(named).unwrap_or(Path::new("."));
+        match fs::File::open(above).and_then(|above| above.sync_all()) {
+            // Not ours to read, and whoever lets us write there knows why.
+            Err(why) if why.kind() == ErrorKind::PermissionDenied => {}
+            synced => synced?,
+        }
+    }
+    Ok(())
 }
 
 /// Notes that the run ended by itself, with nothing in flight.

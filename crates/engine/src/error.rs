@@ -28,14 +28,6 @@ pub enum EngineError {
         /// One of the records.
         found: String,
     },
-    /// Something stands in the directory that would have us write elsewhere.
-    #[error("`{}` {what}", path.display())]
-    Unsafe {
-        /// The entry.
-        path: PathBuf,
-        /// What it is.
-        what: String,
-    },
     /// Another process works in the output directory.
     #[error("`{}` is in use by another process", dir.display())]
     OutputInUse {

@@ -21,7 +21,6 @@ mod directory;
 mod documents;
 mod driver;
 mod ending;
-mod entries;
 mod error;
 mod estimate;
 mod finish;

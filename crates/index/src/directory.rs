@@ -15,6 +15,8 @@ use tantivy::directory::{
     Directory, DirectoryLock, FileHandle, Lock, MmapDirectory, WatchCallback, WatchHandle, WritePtr,
 };
 
+use crate::error::IndexError;
+
 /// What the name of a file ends in that is to take another's place.
 const BESIDE: &str = ".new";
 
@@ -32,6 +34,29 @@ impl IndexDirectory {
             path: path.to_owned(),
         })
     }
+}
+
+/// Looks at the files of an index before one is opened: a FIFO would be waited for, and a link
+/// would have us lock, or make, what it points to.
+pub(crate) fn check_files(dir: &Path) -> Result<(), IndexError> {
+    let entries = match fs::read_dir(dir) {
+        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(IndexError::disk(dir))?,
+    };
+    for entry in entries {
+        let path = entry.map_err(IndexError::disk(dir))?.path();
+        match fs::symlink_metadata(&path) {
+            // Whoever writes takes files away.
+            Err(why) if why.kind() == ErrorKind::NotFound => {}
+            found if found.as_ref().is_ok_and(fs::Metadata::is_file) => {}
+            Err(why) => return Err(IndexError::disk(&path)(why)),
+            Ok(_) => {
+                let what = format!("{} is no regular file", path.display());
+                return Err(IndexError::damaged(dir, what));
+            }
+        }
+    }
+    Ok(())
 }
 
 impl Directory for IndexDirectory {
@@ -118,7 +143,7 @@ mod tests {
 
     use tantivy::directory::Directory as _;
 
-    use super::{IndexDirectory, lock_by_reading};
+    use super::{IndexDirectory, check_files, lock_by_reading};
 
     fn mode(path: &std::path::Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -155,6 +180,20 @@ mod tests {
         index.atomic_write("meta.json".as_ref(), b"ours").unwrap();
         assert_eq!(fs::read(&outside).unwrap(), b"theirs");
         assert_eq!(fs::read(folder.join("meta.json")).unwrap(), b"ours");
+    }
+
+    #[test]
+    fn ours_an_index_has_regular_files_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        check_files(&dir.path().join("none")).unwrap();
+        fs::write(dir.path().join("meta.json"), "").unwrap();
+        check_files(dir.path()).unwrap();
+        std::os::unix::fs::symlink("/nowhere", dir.path().join(".tantivy-meta.lock")).unwrap();
+        let error = check_files(dir.path()).unwrap_err().to_string();
+        assert!(
+            error.contains(".tantivy-meta.lock is no regular file"),
+            "{error}"
+        );
     }
 
     #[test]

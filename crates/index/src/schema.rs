@@ -9,6 +9,7 @@ use tantivy::schema::{
     FAST, Field, INDEXED, IndexRecordOption, STORED, STRING, Schema, TextFieldIndexing, TextOptions,
 };
 
+use crate::directory::check_files;
 use crate::error::IndexError;
 
 /// The format of the index: another one is built anew from the archive.
@@ -112,6 +113,7 @@ const MAX_FORMAT_BYTES: u64 = 4096;
 /// # Errors
 /// [`IndexError::Missing`], [`IndexError::OtherFormat`], or the disk.
 pub(crate) fn check_format(dir: &Path) -> Result<(), IndexError> {
+    check_files(dir)?;
     let path = dir.join(FORMAT_FILE);
     let mut text = String::new();
     let read = |file: fs::File| file.take(MAX_FORMAT_BYTES).read_to_string(&mut text);

@@ -140,6 +140,7 @@ fn known(dir: &Path, url: &CanonicalUrl) -> Result<Stored, StateRead> {
     if entries.is_none() {
         return Err(StateRead::Absent);
     }
+    crawl_archive::check_entries(dir).map_err(|why| StateRead::Broken(why.to_string()))?;
     let frontier = FjallFrontier::open(&state, &Options::default()).map_err(|why| match why {
         OpenError::InUse { .. } => StateRead::InUse,
         why => StateRead::Broken(why.to_string()),

@@ -39,6 +39,17 @@ fn refused(dir: &Dir, cmd: &Cmd, web: &TestWeb) -> String {
     let ran = cmd.run(&[&ON[..], &["--max-pages", "100"]].concat());
     let said = ran.refusal(dir);
     assert_eq!(cmd.run(&["index", "c"]).refusal(dir), said);
+    assert_eq!(
+        cmd.run(&["search", "c", "x"]).code,
+        3 * i32::from(said.contains("c/index/"))
+    );
+    if said.contains("c/state") {
+        // It would open the state too.
+        let explained = cmd.run(&["explain", "c", &web.url(0, "/")]).stdout;
+        let (_, what) = said.lines().nth(1).unwrap().split_once("error: ").unwrap();
+        let explained = explained.replace(&dir.path().display().to_string(), "DIR");
+        assert!(explained.contains(what), "{explained}");
+    }
     assert_eq!(dir.read("c/pages.jsonl"), rows);
     assert!(web.log().is_empty());
     said.lines().take(2).collect::<Vec<_>>().join("\n")

@@ -377,6 +377,11 @@ fn what_rows_and_files_say_is_not_trusted_when_an_index_is_built() {
     let warc = crawl.output("archive").join(warc);
     fs::remove_file(&warc).unwrap();
     nix::unistd::mkfifo(&warc, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let refused = reindex(&crawl.config.output, &rules, &|| false, &mut |_| {}).unwrap_err();
+    let what = "` is a FIFO, where a regular file should be";
+    assert!(refused.to_string().ends_with(what), "{refused}");
+    fs::remove_file(&warc).unwrap();
+    fs::write(&warc, "").unwrap();
     let done = reindex(&crawl.config.output, &rules, &|| false, &mut |_| {}).unwrap();
     assert_eq!(done.pages, 0);
     assert!(done.left_out["archive_unreadable"] > 0);
