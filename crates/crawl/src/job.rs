@@ -29,7 +29,7 @@ use crate::settings::{
     Surroundings, WhenName, check, contact_mail, first_start, host_locks_file, hours, own_mark,
     record, rules_since, user_agent,
 };
-use crate::units::{Span, Switch};
+use crate::units::{FilePath, Span, Switch};
 
 /// A job that can be begun: settings that were checked.
 pub(crate) struct Job {
@@ -350,7 +350,7 @@ fn config_text(settings: &Settings, output: &Path) -> String {
     let older = read_text(&output.join("crawl.toml"), MAX_CONFIG_BYTES).ok();
     let first = older.as_deref().and_then(first_start);
     let mut settings = settings.clone();
-    settings.output.output = output.display().to_string();
+    settings.output.output = FilePath(output.to_owned());
     let since = older.and_then(|older| rules_since(&older, &settings));
     let since = since.unwrap_or(to_the_milli);
     let first = first.as_deref().unwrap_or(&now);
@@ -377,7 +377,7 @@ pub(crate) fn refusal(error: &EngineError, output: &Path) -> Refusal {
     match error {
         EngineError::OutputForeign { .. } => Refusal::usage(message)
             .hint("give --output a directory that is new, empty, or an earlier crawl's"),
-        EngineError::Unsafe { .. } => Refusal::usage(message).hint(
+        EngineError::Archive(ArchiveError::Unsafe { .. }) => Refusal::usage(message).hint(
             "a crawl writes to regular files of its own alone: put such a file there (`cp -RL DIR NEW` makes them of what is there)",
         ),
         EngineError::OutputInUse { .. } => Refusal::usage(message)

@@ -4,8 +4,10 @@
 //! same value. In TOML they are strings, or plain numbers and booleans where those say
 //! the same.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -22,6 +24,11 @@ pub(crate) struct BadValue(String);
 /// Whole microseconds, at most a hundred years.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Span(Duration);
+
+/// A path as the system has it, of whatever bytes; empty where none is given. In files of settings
+/// it is text, and what is no UTF-8 is replaced there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FilePath(pub(crate) PathBuf);
 
 /// A number of octets: `5MiB`, `10MB`, `512KiB`, or plain octets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,6 +80,31 @@ const LONGEST_MICROS: u64 = 36_500 * 86_400_000_000;
 impl BadValue {
     pub(crate) fn new(what: String) -> BadValue {
         BadValue(what)
+    }
+}
+
+impl FilePath {
+    /// Whether none is given.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.as_os_str().is_empty()
+    }
+}
+
+impl From<OsString> for FilePath {
+    fn from(path: OsString) -> FilePath {
+        FilePath(path.into())
+    }
+}
+
+impl Serialize for FilePath {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0.display())
+    }
+}
+
+impl<'de> Deserialize<'de> for FilePath {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FilePath, D::Error> {
+        PathBuf::deserialize(deserializer).map(FilePath)
     }
 }
 

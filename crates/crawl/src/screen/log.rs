@@ -45,12 +45,13 @@ pub(crate) fn start_log(settings: &Settings, screen: &Screen) -> Result<(), Refu
         .with_writer(screen.clone())
         .with_target(display.verbose > 1)
         .with_filter(from(stderr_level));
-    let in_file = match display.log.as_str() {
-        "" => None,
-        path => {
+    let in_file = match display.log.is_empty() {
+        true => None,
+        false => {
+            let path = &display.log.0;
             let file = OpenOptions::new().create(true).append(true).open(path);
             let file = file.map_err(|why| {
-                Refusal::usage(format!("can't write the log `{path}`: {why}"))
+                Refusal::usage(format!("can't write the log `{}`: {why}", path.display()))
                     .hint("give --log a file in a directory that exists")
             })?;
             let layer = fmt::layer()

@@ -78,9 +78,9 @@ pub(crate) fn check(settings: &Settings) -> Result<Checked, Refusal> {
         }
         check_manners(settings, seed)?;
     }
-    let output = match settings.output.output.as_str() {
-        "" => default_output(&seeds[0]),
-        output => PathBuf::from(output),
+    let output = match settings.output.output.is_empty() {
+        true => default_output(&seeds[0]),
+        false => settings.output.output.0.clone(),
     };
     Ok(Checked {
         seeds,

@@ -7,7 +7,7 @@ use super::sites::Sites;
 use crate::day_hours::DayHours;
 use crate::name_server::NameServer;
 use crate::period::Period;
-use crate::units::{Count, Factor, Limit, Resolve, Size, Span, Switch};
+use crate::units::{Count, Factor, FilePath, Limit, Resolve, Size, Span, Switch};
 
 /// Defines a table of settings as a layer (what one source says: every field may be
 /// absent) and as what is in force, from one list of fields.
@@ -400,7 +400,7 @@ table! { "output", "What we keep [output]", OutputLayer, Output {
     /// remembered, and without a seed all but how it is shown. Flags win. A crawl.toml that is not
     /// your own decides less: docs/crawl-directory.md.
     #[arg(value_name = "DIR")]
-    output: String = String::new();
+    output: FilePath = FilePath::default();
     /// Write WARC files of all exchanges, on or off
     #[arg(value_name = "on|off")]
     warc: Switch = Switch::On;
@@ -436,7 +436,7 @@ table! { "display", "What we show [display]", DisplayLayer, Display {
     verbose: u8 = 0;
     /// Write what happens to this file too, at least each exchange
     #[arg(value_name = "FILE")]
-    log: String = String::new();
+    log: FilePath = FilePath::default();
     /// Exit with 1 if any page failed
     #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
     fail_on_error: Switch = Switch::Off;

@@ -78,10 +78,8 @@ pub(crate) fn gather(
 /// Where the crawl lies that is spoken of: what is said, or what follows from the first seed.
 fn directory(said: &Layer) -> Option<PathBuf> {
     let output = said.output.output.as_ref();
-    let named = output
-        .filter(|output| !output.is_empty())
-        .map(PathBuf::from);
-    named.or_else(|| {
+    let named = output.filter(|output| !output.is_empty());
+    named.map(|output| output.0.clone()).or_else(|| {
         let seed = said.seed.as_ref()?.first()?;
         Some(default_output(&seeds::read(seed).ok()?.url))
     })
@@ -137,11 +135,12 @@ mod tests {
     use crate::settings::file::parse;
     use crate::settings::groups::{Layer, Settings};
     use crate::settings::remembered::own_mark;
+    use crate::units::FilePath;
 
     fn flags(contact: Option<&str>, output: Option<&Path>) -> Layer {
         let mut layer = Layer::default();
         layer.operator.contact = contact.map(str::to_owned);
-        layer.output.output = output.map(|path| path.display().to_string());
+        layer.output.output = output.map(|path| FilePath(path.to_owned()));
         layer
     }
 
@@ -185,7 +184,7 @@ mod tests {
         );
         let of_crawl = gather(flags(None, output), None, &around).unwrap();
         assert_eq!(of_crawl.seed, ["http://e.example/"]);
-        assert_eq!(of_crawl.output.output, dir.path().display().to_string());
+        assert_eq!(of_crawl.output.output.0, dir.path());
         assert_eq!(contact(of_crawl), "stored@e.example");
         fs::write(&config, "[operator]\ncontact = \"file@e.example\"\n").unwrap();
         let of_file = gather(flags(None, output), Some(&config), &around).unwrap();

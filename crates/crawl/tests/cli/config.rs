@@ -1,5 +1,11 @@
 //! Configuration files, and which source wins.
 
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use crawl_testweb::TestWeb;
 use expect_test::expect;
 
 use crate::harness::setup;
@@ -143,4 +149,44 @@ fn tables_of_single_sites_are_read_and_checked() {
         hint: `crawl config` prints a configuration with every key
     "#]]
     .assert_eq(&check("[site.\"b.example\"]\nquiet-hours = [\"8-9\"]\n"));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn ours_paths_may_have_any_bytes() {
+    let (dir, cmd) = setup("bytes");
+    let web = TestWeb::builder().hosts(1).pages(3).start();
+    let seed = web.url(0, "/");
+    let (crawl, log) = (OsStr::from_bytes(b"c\xff"), OsStr::from_bytes(b"l\xff"));
+    let toml = Path::new(crawl).join("crawl.toml");
+    let run = |args: &[&OsStr]| {
+        let ran = cmd.command(&[]).args(args).output().unwrap();
+        let stderr = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert!(ran.status.success(), "{args:?}: {stderr}");
+        stderr
+    };
+    let args = |text: &'static str| text.split(' ').map(OsStr::new);
+    let begin = [OsStr::new("--seed"), OsStr::new(&seed)];
+    let more = args("--delay 0s --index on --progress off --output");
+    let logged = [crawl, OsStr::new("--log"), log];
+    run(&begin
+        .into_iter()
+        .chain(more)
+        .chain(logged)
+        .collect::<Vec<_>>());
+    assert!(fs::metadata(dir.path().join(log)).unwrap().len() > 0);
+    let text = fs::read_to_string(dir.path().join(&toml)).unwrap();
+    assert!(text.contains("output = \"c\u{fffd}\""), "{text}");
+    run(&[OsStr::new("--output"), crawl]);
+    let config = [OsStr::new("--config"), toml.as_os_str()];
+    run(&[&[OsStr::new("--output"), crawl], &config[..]].concat());
+    for command in ["report", "audit", "index"] {
+        run(&[OsStr::new(command), crawl]);
+    }
+    run(&[OsStr::new("search"), crawl, OsStr::new("a")]);
+    run(&[OsStr::new("explain"), crawl, OsStr::new(&seed)]);
+    let html = [OsStr::new("--html"), OsStr::from_bytes(b"h\xff")];
+    run(&[&[OsStr::new("report"), crawl], &html[..]].concat());
+    let export = args("export --to static --out").chain([OsStr::from_bytes(b"e\xff"), crawl]);
+    run(&export.collect::<Vec<_>>());
 }
