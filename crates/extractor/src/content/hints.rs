@@ -5,7 +5,7 @@ use html5ever::tokenizer::Tag;
 use super::elements::Part;
 
 /// Octets of one `class` or `id` that are looked at.
-const NAME_OCTETS: usize = 512;
+pub(super) const NAME_OCTETS: usize = 512;
 
 /// What the attributes of a tag say that matters here.
 #[derive(Clone, Copy, Debug, Default)]
@@ -85,6 +85,41 @@ pub(super) enum Favour {
     Main,
 }
 
+/// How far an element surrounds the main text by all that it says but its id: what is left of it
+/// where a generator made the id from a heading, and perhaps the class from the id.
+pub(super) fn surround_without_id(part: Part, traits: &Traits<'_>, within: bool) -> Surround {
+    let named = Traits {
+        id: None,
+        class: traits.class.filter(|class| Some(*class) != traits.id),
+        ..*traits
+    };
+    judge(part, &named, within).0
+}
+
+/// The letters and digits of an id or heading in lower case, without a number before them:
+/// generators of documents make an id from a heading by these.
+pub(super) fn letters(text: &str) -> Box<str> {
+    let kept = text.chars().filter(|c| c.is_alphanumeric());
+    let kept = kept.skip_while(char::is_ascii_digit);
+    kept.flat_map(char::to_lowercase).collect()
+}
+
+/// Whether an id may be made from a heading, by the [`letters`] of both: where two headings are
+/// alike, the second id has a number behind.
+pub(super) fn is_made_from(id: &str, heading: &str) -> bool {
+    let is_digit = |c: char| c.is_ascii_digit();
+    !heading.is_empty() && (id == heading || id.trim_end_matches(is_digit) == heading)
+}
+
+/// Whether a heading has several words: an id of one may also name a part that pages are built of.
+pub(super) fn has_words(heading: &str) -> bool {
+    let mut words = heading.split_whitespace();
+    let mut words = words
+        .by_ref()
+        .filter(|word| word.contains(char::is_alphabetic));
+    words.nth(1).is_some()
+}
+
 /// What an element says about its text. `within`: it stands in a `main` or `article`.
 pub(super) fn judge(part: Part, traits: &Traits<'_>, within: bool) -> (Surround, Favour) {
     if let Some(role) = traits.role.and_then(by_role) {
@@ -105,7 +140,12 @@ pub(super) fn judge(part: Part, traits: &Traits<'_>, within: bool) -> (Surround,
         Part::Header if !within => (Surround::Element, Favour::No),
         Part::Form => (by_name(traits).0.max(Surround::Form), Favour::No),
         _ => {
-            let (surround, favour) = by_name(traits);
+            // A section of the text has its id from its heading.
+            let is_of_text = within && part == Part::Section;
+            let (surround, favour) = by_name(&Traits {
+                id: traits.id.filter(|_| !is_of_text),
+                ..*traits
+            });
             let favour = match part {
                 Part::Article => favour.max(Favour::Article),
                 Part::Plain | Part::Cell | Part::Table => favour,

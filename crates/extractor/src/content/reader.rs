@@ -258,6 +258,13 @@ impl ContentReader {
         let ended = self
             .flow
             .end_block(kind, region, &mut id, &mut self.oddities, line);
+        if ended
+            && kind.level().is_some()
+            && let Some(heading) = self.flow.blocks.last()
+        {
+            self.regions
+                .heading(&self.flow.text[heading.start..heading.end]);
+        }
         // An anchor at the very end of a block is of what follows.
         let tail = self.tail_id.take().filter(|(_, at)| *at == octets);
         self.near_id = match (ended, tail) {

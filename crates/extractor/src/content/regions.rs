@@ -6,7 +6,10 @@
 use html5ever::LocalName;
 
 use super::elements::Part;
-use super::hints::{Favour, Surround, Traits, judge};
+use super::hints::{
+    Favour, NAME_OCTETS, Surround, Traits, has_words, is_made_from, judge, letters,
+    surround_without_id,
+};
 use super::limits::{ContentLimits, ContentWhat, Oddities};
 use super::model::BlockKind;
 
@@ -30,6 +33,8 @@ struct Open {
     hidden: bool,
     /// It stands in a `main` or `article`.
     within: bool,
+    /// The letters of the id that makes it surround the text, and how far it does so without it.
+    named: Option<(Box<str>, Surround)>,
 }
 
 /// The open elements and all regions.
@@ -109,14 +114,46 @@ impl Regions {
             true => self.add(part, surround, favour, line, oddities),
             false => self.region(),
         };
+        let without = surround_without_id(part, traits, within);
+        let is_own = region != self.region();
+        let named = traits.id.filter(|_| without < surround && is_own);
+        let named = named.map(|id| &id[..id.floor_char_boundary(NAME_OCTETS)]);
+        let named = named.map(|id| (letters(id), without));
         self.open.push(Open {
             name: name.clone(),
+            named,
             part,
             region,
             kind,
             hidden,
             within: within || matches!(favour, Favour::Main | Favour::Article | Favour::Body),
         });
+    }
+
+    /// Takes a heading: an open element whose id was made from it does not surround the text for
+    /// its id. What is taken for comments or a notice, or has an id of one word, has to stand in
+    /// what holds the text.
+    pub(super) fn heading(&mut self, text: &str) {
+        if self.open.iter().all(|open| open.named.is_none()) {
+            return;
+        }
+        let (heading, has_words) = (letters(text), has_words(text));
+        let has_number = text.starts_with(|c: char| c.is_ascii_digit());
+        let mut is_in_text = false;
+        for open in &mut self.open {
+            let region = &mut self.all[open.region as usize];
+            let may_be = is_in_text || (has_words && region.surround <= Surround::Named);
+            // `3 Comments` counts what readers wrote.
+            let may_be = may_be && !(has_number && region.surround == Surround::Comments);
+            if let Some((id, without)) = &open.named
+                && may_be
+                && is_made_from(id, &heading)
+            {
+                region.surround = *without;
+                open.named = None;
+            }
+            is_in_text |= region.favour >= Favour::Named;
+        }
     }
 
     /// Closes the innermost element of that name, and what is open in it. An end tag within a

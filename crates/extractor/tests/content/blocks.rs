@@ -201,3 +201,75 @@ fn ours_one_pass_reads_the_same() {
     );
     assert_eq!(page.links.len(), 1);
 }
+
+#[test]
+fn ours_ids_made_from_headings_leave_their_sections_in() {
+    let text = "Some of the main text of the page, which goes on for a good while. ".repeat(8);
+    let main = |html: &str| {
+        let content = read(&format!("<title>T</title>{html}"));
+        let blocks = content.blocks.iter().filter(|block| block.main);
+        let blocks: Vec<_> = blocks
+            .map(|block| content.text_of(block).to_owned())
+            .collect();
+        blocks.join("|")
+    };
+    let check = |html: &str, is_in: bool| {
+        let found = main(&html.replace("TEXT", &text));
+        assert_eq!(
+            found.contains("This is said of it"),
+            is_in,
+            "{html}: {found}"
+        );
+    };
+    let said = "<p>This is said of it, in a few words.</p>";
+    for (id, heading) in [
+        ("sharing-state", "Sharing state"),
+        ("comments", "Comments"),
+        ("cookies", "3.2 Cookies\u{b6}"),
+        ("menu-1", "Menu"),
+        ("skip-links", "Skip links"),
+        ("user_content.popup", "User content: popup"),
+    ] {
+        for around in ["main", "article", "div class=content"] {
+            let end = around.split(' ').next().unwrap();
+            let in_text = |tag: &str| {
+                format!(
+                    "<{around}><h1>Title</h1><p>TEXT</p><{tag} id='{id}'><h2>{heading}</h2>{said}\
+                     </{tag}></{end}>"
+                )
+            };
+            check(&in_text("section"), true);
+            check(&in_text("div"), true);
+        }
+    }
+    // A section of a text needs no heading for that; another element does.
+    check(
+        &format!("<main><p>TEXT</p><section id=how-to-skip>{said}</section></main>"),
+        true,
+    );
+    check(
+        &format!("<main><p>TEXT</p><div id=share>{said}</div></main>"),
+        false,
+    );
+    // Without a hint where the text is, an id of several words tells enough, and one does not.
+    check(
+        &format!("<p>TEXT</p><div id=sharing-state><h2>Sharing state</h2>{said}</div>"),
+        true,
+    );
+    check(
+        &format!("<p>TEXT</p><div id=related><h2>Related</h2>{said}</div>"),
+        false,
+    );
+    // A notice about cookies, and what readers wrote.
+    check(
+        &format!("<p>TEXT</p><div id=cookie-notice><h2>Cookie notice</h2>{said}</div>"),
+        false,
+    );
+    for class in ["comments", "comments-area"] {
+        let comments = format!("<section id=comments class={class}><h2>2 Comments</h2>{said}");
+        check(
+            &format!("<main><p>TEXT</p>{comments}</section></main>"),
+            false,
+        );
+    }
+}
