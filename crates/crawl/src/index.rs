@@ -62,7 +62,8 @@ pub(crate) fn words(
 ) -> String {
     let mut words = match pages {
         Some(pages) => counted(pages, "page", "pages"),
-        None => "as far as the run came".to_owned(),
+        None => "as far as the run came; names and duplicates are told when one ends by itself"
+            .to_owned(),
     };
     let mut out: Vec<_> = left_out
         .iter()

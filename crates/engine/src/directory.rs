@@ -17,11 +17,11 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use crate::config::Config;
 use crate::error::EngineError;
-use crate::indexing::{self, Indexing};
+use crate::index_log::forget;
+use crate::indexing::Indexing;
 use crate::item::Totals;
 use crate::journal::Journal;
 use crate::readers;
-use crate::reindex::{self, Reindex};
 use crate::rounds;
 use crate::visits::Visits;
 use crate::writer::Files;
@@ -112,7 +112,7 @@ pub(crate) fn open(
     let cut_off = frontier.meta(META_RUN)?.is_some_and(|run| run != RUN_ENDED);
     let journal = open_journal(&state, &frontier)?;
     note_run(&frontier, RUN_OPEN)?;
-    let indexing = open_index(config, &frontier, totals.pages > 0, is_stopped)?;
+    let indexing = open_index(config, &frontier, totals.pages > 0)?;
     let visits = rounds::take_up(&frontier, config, now, &mut totals, is_stopped)?;
     Ok(Directory {
         scope_seeds: scope_seeds
@@ -214,28 +214,17 @@ fn open_files(config: &Config, marks: &BTreeMap<String, u64>) -> Result<Files, E
     })
 }
 
-/// Opens the search index. One that does not hold what was settled before is built anew first.
+/// Opens the log of the search index.
 fn open_index(
     config: &Config,
     frontier: &FjallFrontier,
     has_pages: bool,
-    is_stopped: &dyn Fn() -> bool,
 ) -> Result<Option<Indexing>, EngineError> {
     if !config.index {
-        indexing::forget(frontier)?;
+        forget(frontier)?;
         return Ok(None);
     }
-    let dir = &config.output;
-    if let Some(indexing) = Indexing::open(dir, frontier, has_pages)? {
-        return Ok(Some(indexing));
-    }
-    tracing::info!(dir = %dir.display(), "the search index is built anew from the archive");
-    let rules = Reindex {
-        agent: config.agent.clone(),
-        profile: config.profile,
-    };
-    reindex::build(dir, frontier, &rules, is_stopped, &mut |_| {})?;
-    Indexing::open(dir, frontier, has_pages)
+    Indexing::open(&config.output, frontier, has_pages).map(Some)
 }
 
 fn open_journal(state: &Path, frontier: &FjallFrontier) -> Result<Journal, EngineError> {

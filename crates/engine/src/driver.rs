@@ -1,8 +1,8 @@
 //! The ring in the real world: clock, sockets, threads and disk.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crawl_archive::rows::RequestRow;
@@ -21,10 +21,11 @@ use crate::delays::DelayLog;
 use crate::directory::{self, Directory};
 use crate::error::EngineError;
 use crate::finish;
-use crate::indexing::{Follower, Indexer};
+use crate::indexing::{Halt, Indexer, Outcome, Setting};
 use crate::item::{Effect, Event, Job};
 use crate::locks::HostLocks;
 use crate::readers::{Readers, Work};
+use crate::reindex::Reindex;
 use crate::request_log;
 use crate::ring::{Next, Ring};
 use crate::running::RunningCrawl;
@@ -35,6 +36,10 @@ use crate::writer::Writer;
 
 /// How often the progress is told anew.
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
+
+/// How long the index goes on, without a new page, once the time of a run is over. With what is
+/// under way then, a run ends within two seconds of its time.
+const INDEX_GRACE: Duration = Duration::from_secs(1);
 
 /// Rows at the end of `requests.jsonl` that are taken up at a start. More than can
 /// have been in flight or uncommitted when the last run ended.
@@ -55,7 +60,8 @@ pub async fn run(config: Config, mut controls: Controls) -> Result<Summary, Engi
     let directory = directory::open(&config, clock.now(), &|| {
         *controls.stop.borrow() != Stop::No
     })?;
-    let mut driver = Driver::start(&config, clock, fetcher, directory)?;
+    let stop = controls.stop.clone();
+    let mut driver = Driver::start(&config, clock, fetcher, directory, stop)?;
     let looped = driver.turn(&mut controls).await;
     // Who still asks is told that it is too late.
     controls.commands.close();
@@ -82,6 +88,17 @@ struct Driver {
     resumed: bool,
     /// Tells readers and writer to drop what they hold.
     abandon: Arc<AtomicBool>,
+    /// Set when the last page is settled.
+    last_work: Arc<OnceLock<LastWork>>,
+    stop: watch::Receiver<Stop>,
+}
+
+/// Until when the index may go on behind the last page.
+#[derive(Debug)]
+struct LastWork {
+    deadline: Option<Tick>,
+    /// How urgently the run had been asked to end: more ends the index.
+    stop: Stop,
 }
 
 impl Driver {
@@ -90,6 +107,7 @@ impl Driver {
         clock: Clock,
         fetcher: Arc<Fetcher>,
         directory: Directory,
+        stop: watch::Receiver<Stop>,
     ) -> Result<Driver, EngineError> {
         let Directory {
             frontier,
@@ -146,12 +164,23 @@ impl Driver {
         let (item_sender, items) = mpsc::channel();
         let abandon = Arc::new(AtomicBool::new(false));
         let given_up = Arc::clone(&abandon);
+        let last_work = Arc::new(OnceLock::new());
         let indexer = match indexing {
             None => None,
             Some(indexing) => {
                 let failed = event_sender.clone();
                 let failed = move |error| drop(failed.send(Event::Broken(error)));
-                let started = Indexer::start(&config.output, indexing, &abandon, failed)?;
+                let halt = halt(&abandon, &last_work, &stop, clock);
+                let setting = Setting {
+                    dir: config.output.clone(),
+                    frontier: Arc::clone(&frontier),
+                    rules: Reindex {
+                        agent: config.agent.clone(),
+                        profile: config.profile,
+                    },
+                    halt,
+                };
+                let started = Indexer::start(setting, indexing, failed)?;
                 files.index = Some(started.1);
                 Some(started.0)
             }
@@ -192,6 +221,8 @@ impl Driver {
             fetches: JoinSet::new(),
             resumed,
             abandon,
+            last_work,
+            stop,
         })
     }
 
@@ -314,9 +345,19 @@ impl Driver {
             indexer,
             resumed,
             abandon,
+            last_work,
+            stop,
             ..
         } = self;
         let at_once = ring.stopped_at_once();
+        let over = match looped {
+            Ok(Ended::Interrupted) => Some(clock.now()),
+            _ => ring.deadline().map(|deadline| deadline.max(clock.now())),
+        };
+        let _ = last_work.set(LastWork {
+            deadline: over.map(|over| over + INDEX_GRACE),
+            stop: *stop.borrow(),
+        });
         // What is not committed yet is pending at the next start, as after a kill.
         abandon.store(at_once || looped.is_err(), Ordering::Relaxed);
         readers.end();
@@ -333,9 +374,12 @@ impl Driver {
             let writer = writer?;
             let is_whole = ended != Ended::Interrupted;
             let index = index.transpose()?;
-            let end = |index: Follower| match is_whole {
-                true => index.finish(&*writer.frontier, seconds_of(clock.now())),
-                false => Ok(index.leave()),
+            let end = |index: Outcome| match index {
+                Outcome::Read(index) if is_whole => {
+                    index.finish(&*writer.frontier, seconds_of(clock.now()))
+                }
+                Outcome::Read(index) => Ok(index.leave()),
+                Outcome::Without(indexed) => Ok(indexed),
             };
             indexed = index.map(end).transpose()?;
             excluded = finish::write_derived(&config, writer, &ended)?;
@@ -369,6 +413,24 @@ fn host_locks(config: &Config, now: Tick) -> Option<HostLocks> {
             tracing::warn!(path = %path.display(), %why, "other crawls are not minded");
         })
         .ok()
+}
+
+/// Ends the index where the run is given up, or its last work takes too long or is stopped.
+fn halt(
+    abandon: &Arc<AtomicBool>,
+    last_work: &Arc<OnceLock<LastWork>>,
+    stop: &watch::Receiver<Stop>,
+    clock: Clock,
+) -> Halt {
+    let (abandon, last_work) = (Arc::clone(abandon), Arc::clone(last_work));
+    let stop = stop.clone();
+    let is_over = move |work: &LastWork| {
+        *stop.borrow() > work.stop
+            || work
+                .deadline
+                .is_some_and(|deadline| clock.now() >= deadline)
+    };
+    Halt::when(move || abandon.load(Ordering::Relaxed) || last_work.get().is_some_and(&is_over))
 }
 
 /// The next command.

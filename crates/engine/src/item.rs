@@ -9,7 +9,7 @@ use crawl_archive::rows::{DelayRow, ExcludedRow, LinkRow, PageRow, RequestRow, R
 use crawl_fetcher::robots::Compiled;
 use crawl_fetcher::{Exchange, Failure, Request, Room, Validators};
 use crawl_frontier::{Admission, Exclusion, Lease, Outcome};
-use crawl_index::Entry;
+use crawl_index::{BytePass, Entry};
 use crawl_policy::scope::Scope;
 use crawl_scheduler::{Permit, Spent};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
@@ -281,6 +281,8 @@ pub struct PageItem {
     pub charset: Option<&'static str>,
     /// What the search index is told of it.
     pub entry: Option<Entry>,
+    /// The memory of that, held until it is written.
+    pub(crate) entry_pass: Option<BytePass>,
     /// Its links, named and judged by scope.
     pub links: Vec<Admission>,
     /// Rows for `links.jsonl`.

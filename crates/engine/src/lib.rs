@@ -25,6 +25,7 @@ mod error;
 mod estimate;
 mod finish;
 mod hosts;
+mod index_log;
 mod indexing;
 mod item;
 mod journal;
@@ -60,7 +61,7 @@ pub use config::{
 pub use control::{Answer, Ask, Command, Commander, LatestPage, Live, Posted, Refused, commands};
 pub use driver::run;
 pub use error::EngineError;
-pub use indexing::Indexed;
+pub use indexing::{HasArchive, Indexed};
 pub use item::{Effect, Event, Item, Job, Judged, Ordered};
 pub use locks::HostLocks;
 pub use reindex::{Reindex, Reindexed, reindex};

@@ -7,6 +7,8 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
+use crawl_index::ByteGate;
+
 use crate::config::Config;
 use crate::item::{Item, Reading};
 use crate::journal::{Journal, Pen};
@@ -26,6 +28,10 @@ pub(crate) enum Work {
     /// An item as it is; its exchange, if any, is encoded for the archive.
     Pass(Item),
 }
+
+/// Bytes of pages for the search index between readers and writer. A reader whose page is beyond
+/// it waits until the writer has written others.
+const MAX_ENTRY_BYTES: usize = 32 << 20;
 
 /// How many reader threads there are: one per processor.
 pub(crate) fn count() -> usize {
@@ -51,14 +57,27 @@ impl Readers {
         let (work, receiver) = mpsc::channel();
         // One queue for all, so that one slow page holds up no other.
         let receiver = Arc::new(Mutex::new(receiver));
+        let entries = ByteGate::new(MAX_ENTRY_BYTES);
         let pens = journal.pens()?.into_iter().enumerate();
         let threads = pens.map(|(n, mut pen)| {
             let (reader, mut keeper) = (Reader::new(config, visits), Keeper::new(config));
             let (receiver, items, abandon) =
                 (Arc::clone(&receiver), items.clone(), Arc::clone(abandon));
+            let entries = entries.clone();
             thread::Builder::new()
                 .name(format!("crawl-reader-{n}"))
-                .spawn(move || serve(&receiver, &items, &abandon, &reader, &mut keeper, &mut pen))
+                .spawn(move || {
+                    let pen = &mut pen;
+                    serve(
+                        &receiver,
+                        &items,
+                        &abandon,
+                        &entries,
+                        &reader,
+                        &mut keeper,
+                        pen,
+                    );
+                })
         });
         Ok(Readers {
             threads: threads.collect::<io::Result<_>>()?,
@@ -85,6 +104,7 @@ fn serve(
     work: &Mutex<Receiver<Work>>,
     items: &Sender<Item>,
     abandon: &AtomicBool,
+    entries: &ByteGate,
     reader: &Reader,
     keeper: &mut Keeper,
     pen: &mut Pen,
@@ -102,8 +122,10 @@ fn serve(
             Work::Read(reading) => {
                 let url = reading.lease.url.clone();
                 pen.begin(&url);
-                let page = keeper.page(reader.read(*reading));
+                let mut page = keeper.page(reader.read(*reading));
                 pen.end(&url);
+                let entry = page.entry.as_ref();
+                page.entry_pass = entry.map(|entry| entries.enter(entry.bytes()));
                 Item::Page(Box::new(page))
             }
             Work::Pass(Item::Robots(robots)) => Item::Robots(keeper.robots(robots)),

@@ -18,10 +18,12 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::directory::{examine, open_frontier};
 use crate::error::EngineError;
-use crate::indexing::{INDEX_FOLDER, OLD_FOLDER, begin_log, mend_swap, note_of, number};
+use crate::index_log::{INDEX_FOLDER, OLD_FOLDER, begin_log, mend_swap, note_of, number};
 use crate::read::{PANICKED, pairs};
 use crate::searchable::{entry, left_out, read_both};
 
+/// Where an index is built.
+const NEW_FOLDER: &str = "index.new";
 /// Pages between two words about how far it is.
 const TELL_EVERY: u64 = 100;
 
@@ -68,33 +70,89 @@ pub fn reindex(
     build(dir, &frontier, rules, is_stopped, told)
 }
 
-/// The same, for one who holds the crawl.
-pub(crate) fn build(
+fn build(
     dir: &Path,
     frontier: &dyn Frontier,
     rules: &Reindex,
     is_stopped: &dyn Fn() -> bool,
     told: &mut dyn FnMut(u64),
 ) -> Result<Reindexed, EngineError> {
+    mend_swap(dir)?;
+    // The first log is that of a crawl that was indexed from its beginning.
+    let next = number(frontier)?.unwrap_or(1) + 1;
+    let committed = frontier.marks()?.get("pages.jsonl").copied();
+    let stopped = Reindexed {
+        is_stopped: true,
+        ..Reindexed::default()
+    };
+    let Some((mut build, latest)) = beside(dir, frontier, rules, committed, is_stopped, told)?
+    else {
+        return Ok(stopped);
+    };
+    // No clock is asked: what was over when the last page came is over.
+    let note = note_of(next);
+    let Some(Reconciled {
+        pages, duplicates, ..
+    }) = build.writer.reconcile_unless(&note, latest, is_stopped)?
+    else {
+        build.remove()?;
+        return Ok(stopped);
+    };
+    let Build {
+        writer, mut done, ..
+    } = build;
+    writer.close()?;
+    (done.pages, done.duplicates) = (pages, duplicates);
+    take_place(dir)?;
+    begin_log(dir, frontier, next)?;
+    Ok(done)
+}
+
+/// Builds it behind a crawl that goes on: of the pages that were `committed` when it began, with
+/// a note of what it has read. What all pages together tell is settled when the run ends. False
+/// where it `is_stopped`: then the index is as it was.
+pub(crate) fn build_behind(
+    dir: &Path,
+    frontier: &dyn Frontier,
+    rules: &Reindex,
+    committed: Option<u64>,
+    note: &str,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<bool, EngineError> {
+    let built = beside(dir, frontier, rules, committed, is_stopped, &mut |_| {})?;
+    let Some((mut build, _)) = built else {
+        return Ok(false);
+    };
+    build.writer.commit(note)?;
+    build.writer.close()?;
+    take_place(dir)?;
+    Ok(true)
+}
+
+/// Puts all pages into an index in `index.new`; and when the latest came. None where it
+/// `is_stopped`.
+fn beside<'a>(
+    dir: &'a Path,
+    frontier: &dyn Frontier,
+    rules: &'a Reindex,
+    committed: Option<u64>,
+    is_stopped: &dyn Fn() -> bool,
+    told: &mut dyn FnMut(u64),
+) -> Result<Option<(Build<'a>, i64)>, EngineError> {
     if !dir.join(FOLDER).is_dir() {
         return Err(EngineError::NoArchive {
             dir: dir.to_path_buf(),
         });
     }
-    let folder = dir.join(INDEX_FOLDER);
-    mend_swap(dir)?;
-    // The first log is that of a crawl that was indexed from its beginning.
-    let next = number(frontier)?.unwrap_or(1) + 1;
-    let beside = dir.join("index.new");
+    let beside = dir.join(NEW_FOLDER);
     crawl_index::remove(&beside)?;
     let mut build = Build {
         dir,
         rules,
-        old: SearchIndex::open(&folder).ok(),
+        old: SearchIndex::open(&dir.join(INDEX_FOLDER)).ok(),
         writer: IndexWriter::open(&beside)?,
         done: Reindexed::default(),
     };
-    let committed = frontier.marks()?.get("pages.jsonl").copied();
     let (kept, unreadable) = kept_pages(dir, committed, frontier)?;
     if unreadable > 0 {
         let left_out = &mut build.done.left_out;
@@ -103,12 +161,8 @@ pub(crate) fn build(
     let mut latest = 0;
     for (read, kept) in kept.iter().enumerate() {
         if is_stopped() {
-            drop(build);
-            crawl_index::remove(&beside)?;
-            return Ok(Reindexed {
-                is_stopped: true,
-                ..Reindexed::default()
-            });
+            build.remove()?;
+            return Ok(None);
         }
         if (read as u64).is_multiple_of(TELL_EVERY) {
             told(read as u64);
@@ -117,20 +171,7 @@ pub(crate) fn build(
         build.page(kept)?;
     }
     told(kept.len() as u64);
-    let Build {
-        mut writer,
-        mut done,
-        ..
-    } = build;
-    // No clock is asked: what was over when the last page came is over.
-    let Reconciled {
-        pages, duplicates, ..
-    } = writer.reconcile(&note_of(next), latest)?;
-    writer.close()?;
-    (done.pages, done.duplicates) = (pages, duplicates);
-    take_place(dir)?;
-    begin_log(dir, frontier, next)?;
-    Ok(done)
+    Ok(Some((build, latest)))
 }
 
 /// Puts `index.new` where `index` is.
@@ -139,7 +180,7 @@ fn take_place(dir: &Path) -> Result<(), EngineError> {
     if folder.exists() {
         fs::rename(&folder, &old).map_err(EngineError::disk(&folder))?;
     }
-    fs::rename(dir.join("index.new"), &folder).map_err(EngineError::disk(&folder))?;
+    fs::rename(dir.join(NEW_FOLDER), &folder).map_err(EngineError::disk(&folder))?;
     let synced = fs::File::open(dir).and_then(|dir| dir.sync_all());
     synced.map_err(EngineError::disk(dir))?;
     Ok(crawl_index::remove(&old)?)
@@ -278,6 +319,13 @@ struct Build<'a> {
 }
 
 impl Build<'_> {
+    /// Leaves the index as it was.
+    fn remove(self) -> Result<(), EngineError> {
+        let beside = self.dir.join(NEW_FOLDER);
+        drop(self);
+        Ok(crawl_index::remove(&beside)?)
+    }
+
     fn page(&mut self, kept: &Kept) -> Result<(), EngineError> {
         let Ok(url) = canonicalize(None, &kept.url) else {
             return Ok(());

@@ -1,21 +1,40 @@
 //! From a page to what is looked up of it.
 
 use tantivy::TantivyDocument;
-use tantivy::schema::Field;
-use tantivy::tokenizer::{PreTokenizedString, Token};
+use tantivy::schema::{Document, Field};
 use xxhash_rust::xxh3::xxh3_64;
+
+use crate::gate::BytePass;
 
 use crate::page::Page;
 use crate::schema::{Fields, KIND_DUPLICATE, KIND_PAGE};
-use crate::words::{Stemmer, Word, words};
+use crate::tokens::of_language;
+use crate::words::{Stemmer, Words};
 use crate::worth::worth;
-
-/// What stands before a stem, so that it is no word that someone could type. A word and its
-/// stem stand at one place.
-pub(crate) const STEM: char = '\u{1}';
 
 /// Words of the main text that count as its beginning.
 const LEAD_WORDS: usize = 60;
+
+/// A document on its way into the index. tantivy drops it once its words are taken, and with it
+/// the pass of its bytes.
+pub(crate) struct QueuedDocument {
+    pub(crate) document: TantivyDocument,
+    pub(crate) _pass: BytePass,
+}
+
+impl Document for QueuedDocument {
+    type Value<'a> = <TantivyDocument as Document>::Value<'a>;
+    type FieldsValuesIter<'a> = <TantivyDocument as Document>::FieldsValuesIter<'a>;
+
+    fn iter_fields_and_values(&self) -> Self::FieldsValuesIter<'_> {
+        self.document.iter_fields_and_values()
+    }
+}
+
+/// Bytes that the document of a page takes, about: its words, and all of the page to be stored.
+pub(crate) fn document_bytes(page: &Page) -> usize {
+    2 * page.bytes()
+}
 
 /// The document of a page.
 pub(crate) fn document(fields: &Fields, page: &Page) -> TantivyDocument {
@@ -84,12 +103,13 @@ pub(crate) fn sites(page: &Page) -> Vec<String> {
 }
 
 fn texts(fields: &Fields, page: &Page, document: &mut TantivyDocument) {
-    let stemmer = Stemmer::of(page.language.as_deref());
+    let language = page.language.as_deref();
+    let stemmer = Stemmer::of(language);
     let texts = &fields.texts;
     let mut add = |field: Field, text: &str| {
-        let found = words(text, &stemmer);
-        if !found.is_empty() {
-            document.add_pre_tokenized_text(field, tokens(&found));
+        // A text without words would move those of the next one.
+        if Words::new(text, stemmer).next().is_some() {
+            document.add_text(field, of_language(language, text));
         }
     };
     add(texts.title, &page.title);
@@ -105,12 +125,14 @@ fn texts(fields: &Fields, page: &Page, document: &mut TantivyDocument) {
         add(texts.anchors, anchor);
     }
     add(texts.path, &path_words(page.path()));
-    let body = words(&page.text, &stemmer);
-    if !body.is_empty() {
-        let lead = body.partition_point(|word| word.position < LEAD_WORDS);
-        document.add_pre_tokenized_text(texts.lead, tokens(&body[..lead]));
-        document.add_pre_tokenized_text(texts.body, tokens(&body));
-    }
+    add(texts.lead, lead(&page.text, stemmer));
+    add(texts.body, &page.text);
+}
+
+/// The text up to its [`LEAD_WORDS`]th word.
+fn lead(text: &str, stemmer: Stemmer) -> &str {
+    let words = Words::new(text, stemmer).take_while(|word| word.position < LEAD_WORDS);
+    &text[..words.map(|word| word.range.end).max().unwrap_or(0)]
 }
 
 /// A path as words, without the ending of its file.
@@ -121,27 +143,4 @@ pub(crate) fn path_words(path: &str) -> String {
         _ => path,
     };
     path.replace(['/', '-', '_', '.', '+', '%'], " ")
-}
-
-fn tokens(words: &[Word]) -> PreTokenizedString {
-    let mut tokens = Vec::with_capacity(words.len() * 3 / 2);
-    for word in words {
-        let token = |text: String| Token {
-            offset_from: word.range.start,
-            offset_to: word.range.end,
-            position: word.position,
-            text,
-            position_length: 1,
-        };
-        tokens.push(token(word.text.clone()));
-        tokens.extend(
-            word.stem
-                .as_ref()
-                .map(|stem| token(format!("{STEM}{stem}"))),
-        );
-    }
-    PreTokenizedString {
-        text: String::new(),
-        tokens,
-    }
 }

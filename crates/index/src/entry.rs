@@ -31,6 +31,15 @@ impl Entry {
         }
     }
 
+    /// The memory that it takes, about. Bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match self {
+            Entry::Put(page) => page.bytes(),
+            Entry::Drop { url, why } => url.len() + why.len(),
+        }
+    }
+
     /// The name of what keeps the URL out; none where it goes in.
     #[must_use]
     pub fn left_out(&self) -> Option<&str> {

@@ -1,10 +1,15 @@
 //! What can go wrong with an index.
 
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tantivy::TantivyError;
 use tantivy::directory::error::{LockError, OpenDirectoryError, OpenReadError};
+
+/// Bytes of what is said of a damage.
+const MAX_DAMAGE_BYTES: usize = 300;
 
 /// Why an index could not be opened, written or searched.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -46,7 +51,7 @@ pub enum IndexError {
         /// The file or directory.
         path: PathBuf,
         /// What the system says.
-        source: Arc<std::io::Error>,
+        source: Arc<io::Error>,
     },
     /// A query that can't be read.
     #[error("{0}")]
@@ -76,7 +81,7 @@ pub enum QueryError {
 }
 
 impl IndexError {
-    pub(crate) fn disk(path: &Path) -> impl FnOnce(std::io::Error) -> IndexError {
+    pub(crate) fn disk(path: &Path) -> impl FnOnce(io::Error) -> IndexError {
         let path = path.to_path_buf();
         |source| IndexError::Disk {
             path,
@@ -85,9 +90,12 @@ impl IndexError {
     }
 
     pub(crate) fn damaged(dir: &Path, what: impl Into<String>) -> IndexError {
+        let mut what = what.into();
+        // It may quote the file.
+        what.truncate(what.floor_char_boundary(MAX_DAMAGE_BYTES));
         IndexError::Damaged {
             dir: dir.to_path_buf(),
-            what: what.into(),
+            what,
         }
     }
 
@@ -97,6 +105,10 @@ impl IndexError {
         move |error| match error {
             TantivyError::LockFailure(LockError::LockBusy, _) => {
                 IndexError::InUse { dir: dir.clone() }
+            }
+            // What is no file of the kind that it should be is told as a failure of the disk.
+            TantivyError::IoError(source) if is_damage(&source) => {
+                IndexError::damaged(&dir, source.to_string())
             }
             TantivyError::IoError(source) => IndexError::Disk {
                 path: dir.clone(),
@@ -113,6 +125,11 @@ impl IndexError {
             TantivyError::OpenReadError(OpenReadError::FileDoesNotExist(path)) => {
                 IndexError::damaged(&dir, format!("{} is missing", path.display()))
             }
+            TantivyError::OpenReadError(OpenReadError::IoError { io_error, filepath })
+                if is_damage(&io_error) =>
+            {
+                IndexError::damaged(&dir, format!("{}: {io_error}", filepath.display()))
+            }
             TantivyError::OpenReadError(OpenReadError::IoError { io_error, filepath }) => {
                 IndexError::Disk {
                     path: dir.join(filepath),
@@ -122,4 +139,28 @@ impl IndexError {
             other => IndexError::damaged(&dir, other.to_string()),
         }
     }
+}
+
+/// Whether a file was read, and is not what it should be.
+fn is_damage(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof
+    )
+}
+
+/// Bytes that are no index may lead the library beneath into a panic: that is a damaged index,
+/// and no more.
+pub(crate) fn guarded<T>(
+    dir: &Path,
+    work: impl FnOnce() -> Result<T, IndexError>,
+) -> Result<T, IndexError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let words = panic
+            .downcast_ref::<&str>()
+            .map(|words| (*words).to_owned());
+        let words = words.or_else(|| panic.downcast_ref::<String>().cloned());
+        let words = words.unwrap_or_else(|| "its files contradict each other".to_owned());
+        Err(IndexError::damaged(dir, words))
+    })
 }

@@ -8,7 +8,7 @@ use crawl_policy::{PageDirectives, PageLabels};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use crate::page::{Anchor, Heading, Page};
-use crate::words::{Stemmer, words};
+use crate::words::{Stemmer, Words};
 
 /// Links of a page that are kept with their words; of more the first.
 const LINKS_MOST: usize = 400;
@@ -261,5 +261,8 @@ fn says_missing(title: &str, headings: &[Heading], text: &str) -> bool {
             found => found.is_some(),
         })
     };
-    (says(title) || says(heading)) && words(text, &Stemmer::none()).len() <= MISSING_WORDS_MOST
+    (says(title) || says(heading))
+        && Words::new(text, Stemmer::none())
+            .nth(MISSING_WORDS_MOST)
+            .is_none()
 }

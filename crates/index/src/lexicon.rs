@@ -5,8 +5,8 @@ use tantivy::Term;
 use tantivy::query::FuzzyTermQuery;
 use tantivy::schema::Field;
 
-use crate::document::STEM;
 use crate::schema::Texts;
+use crate::tokens::STEM;
 
 /// Words that a beginning stands for, at most: those that most pages have.
 const BEGINNINGS_MOST: usize = 48;

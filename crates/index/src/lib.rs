@@ -5,6 +5,7 @@
 //! one writes. Which pages may be indexed is said by [`judge`].
 
 mod answer;
+mod check;
 mod directory;
 mod document;
 mod entry;
@@ -13,6 +14,7 @@ mod excerpt;
 mod excluded;
 pub mod export;
 mod fused;
+mod gate;
 mod judge;
 mod lexicon;
 mod page;
@@ -21,6 +23,7 @@ mod query;
 mod reconcile;
 mod schema;
 mod search;
+mod tokens;
 pub mod words;
 mod worth;
 mod writer;
@@ -28,10 +31,11 @@ mod writer;
 pub use answer::{Answer, Hit, Part, Section, Stats};
 pub use entry::Entry;
 pub use error::{IndexError, QueryError};
+pub use gate::{ByteGate, BytePass};
 pub use judge::{Came, NotIndexed, judge};
 pub use page::{Anchor, Heading, Page};
 pub use query::QUERY_OCTETS_MOST;
 pub use reconcile::Reconciled;
 pub use schema::FORMAT;
 pub use search::{RESULTS_MOST, SearchIndex, SearchOptions};
-pub use writer::{IndexWriter, remove};
+pub use writer::{IndexWriter, note_in, remove};

@@ -78,6 +78,19 @@ impl Page {
         rest.find('/').map_or("/", |slash| &rest[slash..])
     }
 
+    /// The memory that it takes, about: its text, its headings and its links. Bytes.
+    #[must_use]
+    pub(crate) fn bytes(&self) -> usize {
+        let headings = self.headings.iter().map(|heading| heading.text.len());
+        let links = self
+            .links
+            .iter()
+            .map(|link| link.url.len() + link.text.len());
+        let parts =
+            self.headings.len() * size_of::<Heading>() + self.links.len() * size_of::<Anchor>();
+        size_of::<Page>() + self.text.len() + headings.chain(links).sum::<usize>() + parts
+    }
+
     /// What a list calls it: its title, else its first heading, else its URL.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -13,12 +13,12 @@ use tantivy::query::{
 };
 use tantivy::schema::{Field, IndexRecordOption};
 
-use crate::document::STEM;
 use crate::excluded::Excluded;
 use crate::fused::{self, AskedWord, Fused, Place};
 use crate::lexicon::Lexicon;
 use crate::query::{Asked, How, Query};
 use crate::schema::{Fields, Texts};
+use crate::tokens::STEM;
 use crate::words::{Kind, Stemmer, Word, words};
 
 /// How much each thing that speaks for a page weighs. A place has two numbers: its weight, and

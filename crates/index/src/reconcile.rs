@@ -1,6 +1,7 @@
 //! What only all pages together can tell: what they call each other, and which are the same.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
 
 use tantivy::schema::Value as _;
 use tantivy::{Searcher, TantivyDocument};
@@ -36,21 +37,29 @@ impl Reconciled {
     }
 }
 
-pub(crate) fn reconcile(writer: &mut IndexWriter, now: i64) -> Result<Reconciled, IndexError> {
+/// None where it `is_stopped`.
+pub(crate) fn reconcile(
+    writer: &mut IndexWriter,
+    now: i64,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Option<Reconciled>, IndexError> {
     let searcher = searcher(writer)?;
     let mut seen = Survey::default();
     let is_over = |page: &Page| page.until.is_some_and(|until| until <= now);
-    each_page(writer, &searcher, |_, page| {
+    let survey = each_page(writer, &searcher, is_stopped, |_, page| {
         if !is_over(&page) {
             seen.page(&page);
         }
         Ok(())
     })?;
+    if survey.is_break() {
+        return Ok(None);
+    }
     let twins = seen.twins();
     let names = seen.names();
     let mut done = Reconciled::default();
     // Deletions and additions under way don't touch the segments that are read.
-    each_page(writer, &searcher, |writer, mut page| {
+    let rewriting = each_page(writer, &searcher, is_stopped, |writer, mut page| {
         if is_over(&page) {
             writer.drop_url(&page.url);
             done.expired += 1;
@@ -75,7 +84,7 @@ pub(crate) fn reconcile(writer: &mut IndexWriter, now: i64) -> Result<Reconciled
         done.rewritten += 1;
         writer.put(&page)
     })?;
-    Ok(done)
+    Ok(rewriting.is_continue().then_some(done))
 }
 
 /// What one pass over all pages gathers.
@@ -171,24 +180,29 @@ fn searcher(writer: &IndexWriter) -> Result<Searcher, IndexError> {
     Ok(reader.searcher())
 }
 
+/// Breaks off where it `is_stopped`.
 fn each_page(
     writer: &mut IndexWriter,
     searcher: &Searcher,
+    is_stopped: &dyn Fn() -> bool,
     mut visit: impl FnMut(&mut IndexWriter, Page) -> Result<(), IndexError>,
-) -> Result<(), IndexError> {
+) -> Result<ControlFlow<()>, IndexError> {
     let dir = writer.dir().to_path_buf();
     for segment in searcher.segment_readers() {
         let store = segment
             .get_store_reader(2)
             .map_err(IndexError::disk(&dir))?;
         for document in store.iter::<TantivyDocument>(segment.alive_bitset()) {
+            if is_stopped() {
+                return Ok(ControlFlow::Break(()));
+            }
             let document = document.map_err(IndexError::of(&dir))?;
             let page = stored(&writer.fields, &document)
                 .ok_or_else(|| IndexError::damaged(&dir, "a stored page can't be read"))?;
             visit(writer, page)?;
         }
     }
-    Ok(())
+    Ok(ControlFlow::Continue(()))
 }
 
 /// The page that a document holds.

@@ -11,6 +11,7 @@ use tantivy::schema::{
 
 use crate::directory::check_files;
 use crate::error::IndexError;
+use crate::tokens::TOKENIZER;
 
 /// The format of the index: another one is built anew from the archive.
 pub const FORMAT: u32 = 1;
@@ -73,7 +74,7 @@ pub(crate) fn schema() -> (Schema, Fields) {
     let words = |record| {
         TextOptions::default().set_indexing_options(
             TextFieldIndexing::default()
-                .set_tokenizer("raw")
+                .set_tokenizer(TOKENIZER)
                 .set_index_option(record),
         )
     };
@@ -123,6 +124,9 @@ pub(crate) fn check_format(dir: &Path) -> Result<(), IndexError> {
             return Err(IndexError::Missing {
                 dir: dir.to_path_buf(),
             });
+        }
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            return Err(IndexError::damaged(dir, format!("{FORMAT_FILE}: {error}")));
         }
         Err(error) => return Err(IndexError::disk(&path)(error)),
     };

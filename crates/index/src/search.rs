@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -16,8 +15,9 @@ use tantivy::{
 };
 
 use crate::answer::{Answer, Hit, Section, Stats};
+use crate::check::{Checked, check};
 use crate::directory::IndexDirectory;
-use crate::error::{IndexError, QueryError};
+use crate::error::{IndexError, QueryError, guarded};
 use crate::excerpt::{excerpt, joined, marked};
 use crate::lexicon::Lexicon;
 use crate::page::Page;
@@ -29,8 +29,10 @@ use crate::words::Stemmer;
 
 /// Results are ranked up to here.
 pub const RESULTS_MOST: usize = 1000;
-/// An index of more octets is not checked whole when it is opened.
-const CHECKED_OCTETS_MOST: u64 = 256 << 20;
+/// Files of an index are held against their checksums when it is opened, up to so many bytes in
+/// all; of a larger one those of so many bytes each.
+const MAX_CHECKED_BYTES: u64 = 1 << 30;
+const MAX_CHECKED_FILE_BYTES: u64 = 64 << 20;
 /// How often an index is opened anew that is written meanwhile.
 const TRIES_MOST: u32 = 5;
 /// Languages whose stems are looked up, those of most pages first.
@@ -163,11 +165,14 @@ impl SearchIndex {
     ) -> Result<(), E> {
         let seen = self.seen();
         for segment in seen.searcher.segment_readers() {
-            let store = segment
-                .get_store_reader(2)
-                .map_err(IndexError::disk(&self.dir))?;
-            for document in store.iter::<TantivyDocument>(segment.alive_bitset()) {
-                let document = document.map_err(IndexError::of(&self.dir))?;
+            let store = segment.get_store_reader(2);
+            let store = store.map_err(IndexError::disk(&self.dir))?;
+            let mut documents = store.iter::<TantivyDocument>(segment.alive_bitset());
+            let mut next = || match documents.next() {
+                Some(document) => document.map(Some).map_err(IndexError::of(&self.dir)),
+                None => Ok(None),
+            };
+            while let Some(document) = guarded(&self.dir, &mut next)? {
                 let page = stored(&seen.fields, &document)
                     .ok_or_else(|| IndexError::damaged(&self.dir, "a stored page can't be read"))?;
                 if page.same_as.is_none() {
@@ -219,6 +224,13 @@ impl Seen {
         let stamp = Stamp::of(dir).ok_or_else(|| IndexError::Missing {
             dir: dir.to_path_buf(),
         })?;
+        if checked {
+            let files = match octets(dir)? <= MAX_CHECKED_BYTES {
+                true => Checked::Whole,
+                false => Checked::UpTo(MAX_CHECKED_FILE_BYTES),
+            };
+            check(dir, files, &|| false)?;
+        }
         let index = IndexDirectory::open(dir).and_then(Index::open);
         let index = index.map_err(&error)?;
         let (schema, fields) = schema();
@@ -227,13 +239,6 @@ impl Seen {
                 dir,
                 "its fields are not those of its format",
             ));
-        }
-        if checked && octets(dir)? <= CHECKED_OCTETS_MOST {
-            let broken = index.validate_checksum().map_err(&error)?;
-            if let Some(file) = broken.iter().next() {
-                let what = format!("{} is not as it was written", file.display());
-                return Err(IndexError::damaged(dir, what));
-            }
         }
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual);
         let reader: tantivy::IndexReader = reader.try_into().map_err(&error)?;
@@ -501,17 +506,4 @@ fn octets(dir: &Path) -> Result<u64, IndexError> {
         octets += length.unwrap_or(0);
     }
     Ok(octets)
-}
-
-/// Octets that are no index may lead the library beneath into a panic: that is a damaged index,
-/// and no more.
-fn guarded<T>(dir: &Path, search: impl FnOnce() -> Result<T, IndexError>) -> Result<T, IndexError> {
-    catch_unwind(AssertUnwindSafe(search)).unwrap_or_else(|panic| {
-        let words = panic
-            .downcast_ref::<&str>()
-            .map(|words| (*words).to_owned());
-        let words = words.or_else(|| panic.downcast_ref::<String>().cloned());
-        let words = words.unwrap_or_else(|| "its files contradict each other".to_owned());
-        Err(IndexError::damaged(dir, words))
-    })
 }

@@ -10,7 +10,7 @@ mod fold;
 mod parts;
 mod stem;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 
 use icu_segmenter::WordSegmenter;
@@ -22,6 +22,10 @@ pub use stem::Stemmer;
 
 /// Octets of the longest word that is taken: longer ones are data, such as encoded images.
 const WORD_OCTETS_MOST: usize = 96;
+/// Bytes of text that are cut into words at a time.
+const MAX_PIECE_BYTES: usize = 8 << 10;
+/// Words whose folded form and stem are remembered.
+const MAX_KNOWN_WORDS: usize = 4096;
 /// Words that the end of a block puts between two words, so that no phrase crosses it.
 const BLOCK_GAP: usize = 4;
 
@@ -57,26 +61,67 @@ pub enum Kind {
 /// The words of `text`, in order, each before its parts. Linear in `text`.
 #[must_use]
 pub fn words(text: &str, stemmer: &Stemmer) -> Vec<Word> {
-    let mut splitter = Splitter {
-        text,
-        stemmer,
-        words: Vec::with_capacity(text.len() / 6),
-        position: 0,
-        known: HashMap::new(),
-    };
-    let mut start = 0;
-    // A line ends what stands in it, so that each can be cut in the way that serves it.
-    for line in text.split_inclusive('\n') {
-        match line.is_ascii() {
-            true => ascii::each(line, |range| {
-                splitter.word(start + range.start..start + range.end);
-            }),
-            false => splitter.line(start, line),
+    Words::new(text, *stemmer).collect()
+}
+
+/// The words of a borrowed text, made piece by piece as they are asked for: they take the memory
+/// of [`MAX_PIECE_BYTES`] of text and of [`MAX_KNOWN_WORDS`] words, however long the text is.
+#[derive(Debug)]
+pub struct Words<'t> {
+    text: &'t str,
+    stemmer: Stemmer,
+    /// Where the text begins that was not looked at yet.
+    next: usize,
+    /// Words of the last piece, not yet taken.
+    ready: VecDeque<Word>,
+    position: usize,
+    /// Words that came before, folded and stemmed: few are new in a long text.
+    known: HashMap<&'t str, (String, Option<String>)>,
+    /// The last character that was cut by itself: its neighbour may begin the next piece.
+    last_character: Option<Range<usize>>,
+}
+
+impl<'t> Words<'t> {
+    /// Those of `text`, with stems of the stemmer's language.
+    #[must_use]
+    pub fn new(text: &'t str, stemmer: Stemmer) -> Words<'t> {
+        Words {
+            text,
+            stemmer,
+            next: 0,
+            ready: VecDeque::new(),
+            position: 0,
+            known: HashMap::new(),
+            last_character: None,
         }
-        splitter.position += BLOCK_GAP * usize::from(line.ends_with('\n'));
-        start += line.len();
     }
-    splitter.words
+}
+
+impl Iterator for Words<'_> {
+    type Item = Word;
+
+    fn next(&mut self) -> Option<Word> {
+        while self.ready.is_empty() && self.next < self.text.len() {
+            let start = self.next;
+            let piece = piece_of(&self.text[start..]);
+            // Before the work on it, so that a panic in it does not begin it anew.
+            self.next += piece.len();
+            self.piece(start, piece);
+        }
+        self.ready.pop_front()
+    }
+}
+
+/// The line that `text` begins with; of a long one its beginning, cut behind a space where there
+/// is one, since a space ends any word.
+fn piece_of(text: &str) -> &str {
+    let most = text.floor_char_boundary(MAX_PIECE_BYTES);
+    let within = &text[..most];
+    match within.find('\n') {
+        Some(end) => &text[..=end],
+        None if most == text.len() => text,
+        None => &text[..within.rfind(' ').map_or(most, |space| space + 1)],
+    }
 }
 
 /// Whether a character belongs to a script whose text is cut into pairs.
@@ -87,17 +132,20 @@ pub(crate) fn is_paired(c: char) -> bool {
         | '\u{F900}'..='\u{FAFF}' | '\u{FF66}'..='\u{FF9F}' | '\u{20000}'..='\u{3FFFF}')
 }
 
-struct Splitter<'t> {
-    text: &'t str,
-    stemmer: &'t Stemmer,
-    words: Vec<Word>,
-    position: usize,
-    /// Words that came before, folded and stemmed: few are new in a long text.
-    known: HashMap<&'t str, (String, Option<String>)>,
-}
+impl<'t> Words<'t> {
+    /// Makes the words of a piece, which begins at `start`.
+    fn piece(&mut self, start: usize, piece: &'t str) {
+        match piece.is_ascii() {
+            true => ascii::each(piece, |range| {
+                self.word(start + range.start..start + range.end);
+            }),
+            false => self.line(start, piece),
+        }
+        // A line ends what stands in it.
+        self.position += BLOCK_GAP * usize::from(piece.ends_with('\n'));
+    }
 
-impl<'t> Splitter<'t> {
-    /// Cuts a line by UAX 29; it begins at `start`.
+    /// Cuts a piece of a line by UAX 29; it begins at `start`.
     fn line(&mut self, start: usize, line: &str) {
         let segmenter = WordSegmenter::new_dictionary(WordBreakInvariantOptions::default());
         let mut begin = start;
@@ -145,6 +193,9 @@ impl<'t> Splitter<'t> {
     fn push(&mut self, range: Range<usize>, position: usize, kind: Kind) {
         let written: &'t str = &self.text[range.clone()];
         let stemmer = self.stemmer;
+        if self.known.len() >= MAX_KNOWN_WORDS {
+            self.known.clear();
+        }
         let (text, stem) = self.known.entry(written).or_insert_with(|| {
             let lower = written.to_lowercase();
             let text = fold(&lower);
@@ -156,7 +207,7 @@ impl<'t> Splitter<'t> {
             return;
         }
         let (text, stem) = (text.clone(), stem.clone());
-        self.words.push(Word {
+        self.ready.push_back(Word {
             text,
             stem,
             range,
@@ -169,20 +220,23 @@ impl<'t> Splitter<'t> {
     fn ideographs(&mut self, run: Option<Range<usize>>) {
         let Some(run) = run else { return };
         let text = &self.text[run.clone()];
-        let mut before: Option<usize> = None;
+        let last = self.last_character.take();
+        let last = last.filter(|last| last.end == run.start);
+        let mut before = last.map(|last| last.start);
         for (at, c) in text.char_indices() {
             let single = run.start + at..run.start + at + c.len_utf8();
             if let Some(before) = before {
                 self.character(before..single.end, self.position - 1, Kind::Pair);
             }
             before = Some(single.start);
+            self.last_character = Some(single.clone());
             self.character(single, self.position, Kind::Character);
             self.position += 1;
         }
     }
 
     fn character(&mut self, range: Range<usize>, position: usize, kind: Kind) {
-        self.words.push(Word {
+        self.ready.push_back(Word {
             text: fold(&self.text[range.clone()]),
             stem: None,
             range,
@@ -210,7 +264,7 @@ fn with_signs(text: &str, range: Range<usize>) -> Range<usize> {
 mod tests {
     use expect_test::{Expect, expect};
 
-    use super::{Kind, Stemmer, words};
+    use super::{Kind, MAX_KNOWN_WORDS, MAX_PIECE_BYTES, Stemmer, Words, words};
 
     fn check(language: &str, text: &str, expected: Expect) {
         let words = words(text, &Stemmer::of(Some(language)));
@@ -272,6 +326,41 @@ mod tests {
         check("xx", "नमस्ते दुनिया", expect!["0नमस्ते 1दुनिया"]);
         check("xx", "தமிழ் மொழி", expect!["0தமிழ் 1மொழி"]);
         check("xx", "cafe\u{301} au", expect!["0cafe 1au"]);
+    }
+
+    #[test]
+    fn a_long_line_is_cut_like_short_ones() {
+        let none = Stemmer::none();
+        // Characters are neighbours across the pieces that they are cut in.
+        let chinese = "\u{6C34}".repeat(MAX_PIECE_BYTES);
+        let (mut characters, mut pairs) = (0, 0);
+        for word in Words::new(&chinese, none) {
+            let (count, expected) = match word.kind {
+                Kind::Pair => (&mut pairs, 2),
+                _ => (&mut characters, 1),
+            };
+            assert_eq!(
+                (word.position, word.text.chars().count()),
+                (*count, expected)
+            );
+            *count += 1;
+        }
+        assert_eq!((characters, pairs), (MAX_PIECE_BYTES, MAX_PIECE_BYTES - 1));
+        // A word that stands where a piece ends is one word.
+        for text in ["wassermelone ", "\u{e4}pfel "].map(|word| word.repeat(MAX_PIECE_BYTES)) {
+            let mut found = Words::new(&text, none).enumerate();
+            assert!(found.all(|(n, word)| word.position == n && word.text.len() > 4));
+        }
+    }
+
+    #[test]
+    fn words_of_a_long_text_wait_by_the_piece() {
+        let text: String = (0..2 * MAX_PIECE_BYTES).map(|n| format!("w{n} ")).collect();
+        let mut words = Words::new(&text, Stemmer::of(Some("en")));
+        while words.next().is_some() {
+            assert!(words.ready.len() < MAX_PIECE_BYTES / 2);
+            assert!(words.known.len() <= MAX_KNOWN_WORDS);
+        }
     }
 
     #[test]

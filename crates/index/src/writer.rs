@@ -6,17 +6,24 @@ use std::path::{Path, PathBuf};
 
 use tantivy::schema::Schema;
 use tantivy::store::{Compressor, ZstdCompressor};
-use tantivy::{Index, IndexSettings, IndexWriter as Inner, TantivyDocument, Term};
+use tantivy::{Index, IndexSettings, IndexWriter as Inner, Term};
+use xxhash_rust::xxh3::xxh3_64;
 
+use crate::check::{Checked, META_FILE, check, metas};
 use crate::directory::IndexDirectory;
-use crate::document::document;
-use crate::error::IndexError;
+use crate::document::{QueuedDocument, document, document_bytes};
+use crate::error::{IndexError, guarded};
+use crate::gate::ByteGate;
 use crate::page::Page;
 use crate::reconcile::{self, Reconciled};
 use crate::schema::{Fields, check_format, schema, write_format};
+use crate::tokens::{PageTokenizer, TOKENIZER};
 
 /// Memory for pages that are not committed yet. Octets.
 const BUFFER_OCTETS: usize = 48 << 20;
+
+/// Bytes of pages whose words are not taken yet: further ones wait for them.
+const MAX_QUEUED_BYTES: usize = 8 << 20;
 
 /// Octets of stored pages that are compressed together: small enough to show one result
 /// without unpacking many pages.
@@ -29,32 +36,53 @@ const BLOCK_OCTETS: usize = 16 << 10;
 pub struct IndexWriter {
     dir: PathBuf,
     pub(crate) fields: Fields,
-    pub(crate) inner: Inner<TantivyDocument>,
+    pub(crate) inner: Inner<QueuedDocument>,
+    queue: ByteGate,
     note: Option<String>,
 }
 
 impl IndexWriter {
-    /// Opens the index in `dir`, or begins one where there is none.
+    /// Opens the index in `dir`, or begins one where there is none. All of its files are held
+    /// against their checksums first.
     ///
     /// # Errors
     /// [`IndexError`]: of another format, in use, damaged, or the disk.
     pub fn open(dir: &Path) -> Result<IndexWriter, IndexError> {
-        let (schema, fields) = schema();
+        let opened = IndexWriter::open_unless(dir, &|| false)?;
+        opened.ok_or_else(|| IndexError::damaged(dir, "its files were not looked at"))
+    }
+
+    /// The same; none where it `is_stopped` meanwhile, which is asked every few bytes.
+    ///
+    /// # Errors
+    /// [`IndexError`]: of another format, in use, damaged, or the disk.
+    pub fn open_unless(
+        dir: &Path,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<IndexWriter>, IndexError> {
         match check_format(dir) {
             Ok(()) => {}
             Err(IndexError::Missing { .. }) => write_format(dir)?,
             Err(other) => return Err(other),
         }
-        let index = open_index(dir, schema)?;
-        let note = index.load_metas().map_err(IndexError::of(dir))?.payload;
-        let inner = index
-            .writer_with_num_threads(1, BUFFER_OCTETS)
-            .map_err(IndexError::of(dir))?;
-        Ok(IndexWriter {
-            dir: dir.to_path_buf(),
-            fields,
-            inner,
-            note,
+        if dir.join(META_FILE).exists() && !check(dir, Checked::Whole, is_stopped)? {
+            return Ok(None);
+        }
+        guarded(dir, || {
+            let (schema, fields) = schema();
+            let index = open_index(dir, schema)?;
+            index.tokenizers().register(TOKENIZER, PageTokenizer);
+            let note = index.load_metas().map_err(IndexError::of(dir))?.payload;
+            let inner = index
+                .writer_with_num_threads(1, BUFFER_OCTETS)
+                .map_err(IndexError::of(dir))?;
+            Ok(Some(IndexWriter {
+                dir: dir.to_path_buf(),
+                fields,
+                inner,
+                queue: ByteGate::new(MAX_QUEUED_BYTES),
+                note: note.map(|note| unsealed(dir, &note)).transpose()?,
+            }))
         })
     }
 
@@ -64,7 +92,8 @@ impl IndexWriter {
         self.note.as_deref()
     }
 
-    /// Adds a page, in place of what stands under its URL.
+    /// Adds a page, in place of what stands under its URL. Waits while [`MAX_QUEUED_BYTES`] of
+    /// pages are not taken in yet.
     ///
     /// # Errors
     /// The disk.
@@ -75,7 +104,10 @@ impl IndexWriter {
         let Ok(document) = document else {
             return Ok(());
         };
-        let added = self.inner.add_document(document);
+        let added = self.inner.add_document(QueuedDocument {
+            document,
+            _pass: self.queue.enter(document_bytes(page)),
+        });
         added.map_err(IndexError::of(&self.dir)).map(|_| ())
     }
 
@@ -90,10 +122,12 @@ impl IndexWriter {
     /// # Errors
     /// The disk. What the last commit held stands as it was.
     pub fn commit(&mut self, note: &str) -> Result<(), IndexError> {
-        let error = IndexError::of(&self.dir);
-        let mut prepared = self.inner.prepare_commit().map_err(&error)?;
-        prepared.set_payload(note);
-        prepared.commit().map_err(&error)?;
+        guarded(&self.dir, || {
+            let error = IndexError::of(&self.dir);
+            let mut prepared = self.inner.prepare_commit().map_err(&error)?;
+            prepared.set_payload(&sealed(note));
+            prepared.commit().map_err(&error)
+        })?;
         self.note = Some(note.to_owned());
         Ok(())
     }
@@ -107,9 +141,26 @@ impl IndexWriter {
     /// # Errors
     /// The disk, or a damaged index.
     pub fn reconcile(&mut self, note: &str, now: i64) -> Result<Reconciled, IndexError> {
+        let done = self.reconcile_unless(note, now, &|| false)?;
+        Ok(done.unwrap_or_default())
+    }
+
+    /// The same, unless `is_stopped`, which is asked before each page: then there is no result,
+    /// and what was not committed before must not be, as one half of the pages would be told
+    /// from the other by two measures. Drop the writer.
+    ///
+    /// # Errors
+    /// The disk, or a damaged index.
+    pub fn reconcile_unless(
+        &mut self,
+        note: &str,
+        now: i64,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<Reconciled>, IndexError> {
         self.commit(note)?;
-        let done = reconcile::reconcile(self, now)?;
-        if done.changed() {
+        let dir = self.dir.clone();
+        let done = guarded(&dir, || reconcile::reconcile(self, now, is_stopped))?;
+        if done.is_some_and(|done| done.changed()) {
             self.commit(note)?;
         }
         Ok(done)
@@ -129,6 +180,43 @@ impl IndexWriter {
     }
 }
 
+/// The note of the last commit of the index in `dir`, without a look at its other files; none
+/// where there is no index, or no commit.
+///
+/// # Errors
+/// [`IndexError`]: of another format, damaged, or the disk.
+pub fn note_in(dir: &Path) -> Result<Option<String>, IndexError> {
+    match check_format(dir) {
+        Err(IndexError::Missing { .. }) => return Ok(None),
+        other => other?,
+    }
+    if !dir.join(META_FILE).exists() {
+        return Ok(None);
+    }
+    let note = metas(dir)?.payload;
+    note.map(|note| unsealed(dir, &note)).transpose()
+}
+
+/// A note and its checksum: `meta.json`, which holds it, has none.
+fn sealed(note: &str) -> String {
+    format!("{note} {:016x}", xxh3_64(note.as_bytes()))
+}
+
+/// A note without its checksum, if it has one.
+fn unsealed(dir: &Path, note: &str) -> Result<String, IndexError> {
+    let is_sum = |sum: &str| sum.len() == 16 && sum.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match note.rsplit_once(' ') {
+        Some((note, sum)) if is_sum(sum) => match sealed(note).ends_with(sum) {
+            true => Ok(note.to_owned()),
+            false => Err(IndexError::damaged(
+                dir,
+                "its note is not as it was written",
+            )),
+        },
+        _ => Ok(note.to_owned()),
+    }
+}
+
 /// Removes an index of whatever format.
 ///
 /// # Errors
@@ -144,7 +232,7 @@ pub fn remove(dir: &Path) -> Result<(), IndexError> {
 
 fn open_index(dir: &Path, schema: Schema) -> Result<Index, IndexError> {
     // The format's file comes first, so a death in between leaves a directory without an index.
-    if dir.join("meta.json").exists() {
+    if dir.join(META_FILE).exists() {
         let index = IndexDirectory::open(dir).and_then(Index::open);
         let index = index.map_err(IndexError::of(dir))?;
         return match index.schema() == schema {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crawl_engine::{Ended, Summary, UnreachableHost};
+use crawl_engine::{Ended, HasArchive, Indexed, Summary, UnreachableHost};
 use crawl_records::{counted, grouped, size};
 use crawl_scheduler::Tick;
 
@@ -36,10 +36,7 @@ pub(crate) fn closing(summary: &Summary, exe: &str) -> String {
     }
     line("excluded", excluded(summary));
     if let Some(index) = &summary.indexed {
-        line(
-            "index",
-            index::words(index.pages, index.duplicates, &index.left_out),
-        );
+        line("index", indexed(index, summary));
     }
     line("failed", failed(summary, exe));
     if summary.pending > 0 {
@@ -65,6 +62,29 @@ pub(crate) fn closing(summary: &Summary, exe: &str) -> String {
         );
     }
     text
+}
+
+/// What the search index holds, and what becomes of pages that are not in it yet.
+fn indexed(index: &Indexed, summary: &Summary) -> String {
+    let build = format!(
+        "`crawl index {}`",
+        quoted(&summary.output.display().to_string())
+    );
+    match &index.damaged {
+        Some((why, HasArchive::Yes)) => return format!("damaged: {why}: run {build}"),
+        Some((why, HasArchive::No)) => {
+            return format!("damaged: {why}: it can't be built anew, as there is no archive");
+        }
+        None => {}
+    }
+    let words = index::words(index.pages, index.duplicates, &index.left_out);
+    match index.waiting_bytes {
+        0 => words,
+        waiting => format!(
+            "{words}; {} of pages wait for the next start or {build}",
+            size(waiting)
+        ),
+    }
 }
 
 /// How many pages failed, and where it is told which.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-use crawl_engine::{EngineError, Progress, Reindex, Revisits, Stop, reindex};
+use crawl_engine::{EngineError, HasArchive, Progress, Reindex, Revisits, Stop, reindex};
 use crawl_index::{IndexError, Page, SearchIndex};
 use crawl_testweb::{Answer, Mix, TestWeb};
 
@@ -334,6 +334,91 @@ fn an_index_of_another_format_is_refused_until_it_is_built_anew() {
     reindex(&crawl.config.output, &rules, &|| false, &mut |_| {}).unwrap();
     crawl.run().unwrap();
     assert_matches_archive(&crawl);
+}
+
+/// Changes a file of an index: a bit of it, its second half, all of it.
+fn damage(file: &std::path::Path, how: usize) {
+    let mut bytes = fs::read(file).unwrap();
+    let middle = bytes.len() / 2;
+    match how {
+        0 => bytes[middle] ^= 0x10,
+        1 => bytes.truncate(middle),
+        _ => bytes.clear(),
+    }
+    fs::write(file, bytes).unwrap();
+}
+
+/// The files of an index, by the ends of their names.
+fn files(crawl: &Crawl) -> BTreeMap<String, std::path::PathBuf> {
+    let entries = fs::read_dir(crawl.output("index")).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let paths = paths.filter(|path| path.extension().is_none_or(|end| end != "lock"));
+    let ending = |path: std::path::PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let ending = name.rsplit('.').next().unwrap_or_default().to_owned();
+        match ending == "json" {
+            true => (name, path),
+            false => (ending, path),
+        }
+    };
+    paths.map(ending).collect()
+}
+
+#[test]
+fn a_damaged_index_is_built_anew_behind_the_crawl() {
+    let web = web_of(&[
+        ("/a", text("Apples", "Apples are red.")),
+        ("/b", text("Bananas", "Bananas are yellow.")),
+        ("/changes", text("Changes", "Before.")),
+    ]);
+    let mut crawl = indexed_crawl(&web);
+    crawl.run().unwrap();
+    crawl.config.recrawl = true;
+    let names: Vec<String> = files(&crawl).into_keys().collect();
+    let (mut round, mut deletions) = (1, 0);
+    for name in names.iter().map(String::as_str).chain(["del"]) {
+        for how in 0..3 {
+            // Files of deletions come and go.
+            let Some(file) = files(&crawl).remove(name) else {
+                continue;
+            };
+            deletions += usize::from(name == "del");
+            damage(&file, how);
+            round += 1;
+            let after = format!("After {round}.");
+            web.script(0, "/changes", text("Changes", &after));
+            let summary = crawl.run().unwrap();
+            let index = summary.indexed.unwrap();
+            assert_eq!(
+                (index.pages, index.damaged),
+                (Some(4), None),
+                "{name} {how}"
+            );
+            assert_eq!(paths(&crawl), ["", "a", "b", "changes"], "{name} {how}");
+            assert_eq!(found(&crawl)[&web.url(0, "/changes")].text, after);
+            assert_eq!(crawl.pages().len(), 4 * round, "{name} {how}");
+        }
+    }
+    assert!(deletions > 0, "{names:?}");
+    assert_matches_archive(&crawl);
+}
+
+#[test]
+fn a_damaged_index_without_an_archive_stops_no_crawl() {
+    let web = web_of(&[("/a", text("Apples", "Apples are red."))]);
+    let mut crawl = indexed_crawl(&web);
+    crawl.config.warc = false;
+    crawl.config.recrawl = true;
+    crawl.run().unwrap();
+    damage(&files(&crawl)["store"], 0);
+    // At each start again.
+    for round in 2..4 {
+        let summary = crawl.run().unwrap();
+        let (why, has_archive) = summary.indexed.unwrap().damaged.unwrap();
+        assert!(why.ends_with("is not as it was written"), "{why}");
+        assert_eq!(has_archive, HasArchive::No);
+        assert_eq!(crawl.pages().len(), 2 * round);
+    }
 }
 
 #[test]

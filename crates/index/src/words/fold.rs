@@ -5,7 +5,9 @@ use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed}
 /// `lower` without accents, in compatible forms: `café` is `cafe`, full-width letters are
 /// plain ones. Marks of scripts that can't be read without them stay.
 pub(super) fn fold(lower: &str) -> String {
-    if lower.is_ascii() {
+    // Chinese characters have one form alone, and there are many of them in a text.
+    let is_plain = |c: char| c.is_ascii() || matches!(c, '\u{4E00}'..='\u{9FFF}');
+    if lower.chars().all(is_plain) {
         return lower.to_owned();
     }
     let apart = DecomposingNormalizerBorrowed::new_nfkd();

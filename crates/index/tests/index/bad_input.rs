@@ -94,6 +94,106 @@ fn damaged_indexes() {
     }
 }
 
+/// What a writer says of an index that was changed so.
+#[track_caller]
+fn check_writer(change: impl FnOnce(&std::path::Path), expected: Expect) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = IndexWriter::open(dir.path()).unwrap();
+    for url in ["http://a.example/1", "http://a.example/2"] {
+        writer.put(&page(url, "Tea", url)).unwrap();
+    }
+    writer.commit(r#"{"log":1,"octets":200}"#).unwrap();
+    writer.drop_url("http://a.example/1");
+    writer.commit(r#"{"log":1,"octets":300}"#).unwrap();
+    writer.close().unwrap();
+    change(dir.path());
+    let error = IndexWriter::open(dir.path()).map(drop).unwrap_err();
+    let name = |name: &str| match name.split_once('.') {
+        // Segments are named at random.
+        Some((segment, ending)) if segment.len() == 32 && !ending.contains('.') => {
+            "SEGMENT.FILE".to_owned()
+        }
+        Some((segment, _)) if segment.len() == 32 => "SEGMENT.DELETIONS".to_owned(),
+        _ if name.len() == 32 => "SEGMENT".to_owned(),
+        _ => name.to_owned(),
+    };
+    let words = words_of(&error, dir.path());
+    let words: Vec<_> = words.split(' ').map(name).collect();
+    expected.assert_eq(&words.join(" "));
+}
+
+fn replace_in(dir: &std::path::Path, file: &str, from: &str, to: &str) {
+    let text = fs::read_to_string(dir.join(file)).unwrap();
+    assert!(text.contains(from), "{text}");
+    fs::write(dir.join(file), text.replacen(from, to, 1)).unwrap();
+}
+
+#[test]
+fn writers_take_nothing_that_was_changed() {
+    let change_file = |ending: &'static str| {
+        move |dir: &std::path::Path| {
+            let entries = fs::read_dir(dir)
+                .unwrap()
+                .map(|entry| entry.unwrap().path());
+            let mut files = entries.filter(|path| path.to_string_lossy().ends_with(ending));
+            let file = files.next().unwrap();
+            let mut bytes = fs::read(&file).unwrap();
+            bytes[0] ^= 1;
+            fs::write(file, bytes).unwrap();
+        }
+    };
+    for ending in ["idx", "pos", "term", "store", "fast", "fieldnorm"] {
+        check_writer(
+            change_file(ending),
+            expect!["the search index in DIR is damaged: SEGMENT.FILE is not as it was written"],
+        );
+    }
+    check_writer(
+        change_file("del"),
+        expect!["the search index in DIR is damaged: SEGMENT.DELETIONS is not as it was written"],
+    );
+    // Lengths that would be believed: gigabytes of memory for deletions, documents that are none.
+    check_writer(
+        |dir| {
+            replace_in(
+                dir,
+                "meta.json",
+                "\"max_doc\": 2",
+                "\"max_doc\": 4294967295",
+            )
+        },
+        expect!["the search index in DIR is damaged: meta.json miscounts the pages of SEGMENT"],
+    );
+    check_writer(
+        |dir| {
+            replace_in(
+                dir,
+                "meta.json",
+                "\"num_deleted_docs\": 1",
+                "\"num_deleted_docs\": 2",
+            )
+        },
+        expect!["the search index in DIR is damaged: meta.json miscounts the pages of SEGMENT"],
+    );
+    // How far it has read what.
+    check_writer(
+        |dir| replace_in(dir, "meta.json", "octets\\\":300", "octets\\\":900"),
+        expect!["the search index in DIR is damaged: its note is not as it was written"],
+    );
+    // What tantivy would delete, as it belongs to no commit.
+    check_writer(
+        |dir| fs::write(dir.join(".managed.json"), r#"["../pages.jsonl"]"#).unwrap(),
+        expect!["the search index in DIR is damaged: .managed.json names `../pages.jsonl`"],
+    );
+    check_writer(
+        |dir| {
+            let file = fs::File::create(dir.join("meta.json")).unwrap();
+            file.set_len(30 << 30).unwrap();
+        },
+        expect!["the search index in DIR is damaged: meta.json has more than 16777216 bytes"],
+    );
+}
+
 #[test]
 fn two_writers_are_refused() {
     let dir = tempfile::tempdir().unwrap();

@@ -93,6 +93,29 @@ fn pages_with_the_same_text_stand_once() {
 }
 
 #[test]
+fn what_all_pages_tell_is_told_of_all_or_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = IndexWriter::open(dir.path()).unwrap();
+    for n in 0..10 {
+        let url = format!("http://a.example/tea?{n}");
+        writer
+            .put(&page(&url, "Tea", "The very same words."))
+            .unwrap();
+    }
+    // It looks at each page twice, and is stopped before the 15th look.
+    let looks = std::cell::Cell::new(0);
+    let is_stopped = || looks.replace(looks.get() + 1) == 14;
+    let done = writer.reconcile_unless(NOTE, 0, &is_stopped).unwrap();
+    assert_eq!((done, looks.get()), (None, 15));
+    drop(writer);
+    let index = SearchIndex::open(dir.path()).unwrap();
+    assert_eq!(index.stats().unwrap().duplicates, 0);
+    let mut writer = IndexWriter::open(dir.path()).unwrap();
+    let done = writer.reconcile(NOTE, 0).unwrap();
+    assert_eq!((done.pages, done.duplicates), (1, 9));
+}
+
+#[test]
 fn pages_without_text_are_not_the_same() {
     let (_dir, index) = indexed(&[
         page("http://a.example/1", "Untitled", ""),

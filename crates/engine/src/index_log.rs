@@ -1,0 +1,119 @@
+//! The log that the search index of a crawl follows, and how far an index has read it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crawl_archive::RowFile;
+use crawl_frontier::{Frontier, FrontierError};
+use serde::{Deserialize, Serialize};
+
+use crate::error::EngineError;
+
+/// The folder of the index in a crawl's directory.
+pub(crate) const INDEX_FOLDER: &str = "index";
+/// Where it lies while another takes its place.
+pub(crate) const OLD_FOLDER: &str = "index.old";
+/// The log's file in `state/`.
+pub(crate) const LOG: &str = "indexing.jsonl";
+/// Which log it is: grows by one each time that it is begun anew.
+const META_INDEX: &str = "index";
+/// How far an index has read: stored with each of its commits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Read {
+    pub(crate) log: u64,
+    pub(crate) octets: u64,
+}
+
+/// From where on an index with this note has to read a log; or why it can't.
+pub(crate) fn place(note: Option<&str>, number: u64, committed: u64) -> Result<Read, String> {
+    let begin = Read {
+        log: number,
+        octets: 0,
+    };
+    match note.map(serde_json::from_str::<Read>) {
+        None if number == 1 => Ok(begin),
+        None => Err("it is not there".to_owned()),
+        Some(Ok(read)) if read.log == number && read.octets <= committed => Ok(read),
+        // The log was begun anew as the index had come to its end.
+        Some(Ok(read)) if read.log < number => Ok(begin),
+        Some(_) => Err("it is not of this crawl's log".to_owned()),
+    }
+}
+
+/// Ends what a kill cut short as one index took the place of another: the older one stays where
+/// the newer did not come to stand.
+pub(crate) fn mend_swap(dir: &Path) -> Result<(), EngineError> {
+    let (folder, old) = (dir.join(INDEX_FOLDER), dir.join(OLD_FOLDER));
+    match (folder.exists(), old.exists()) {
+        (false, true) => fs::rename(&old, &folder).map_err(EngineError::disk(&old)),
+        _ => Ok(crawl_index::remove(&old)?),
+    }
+}
+
+/// That the index does not follow what is settled from now on.
+pub(crate) fn forget(frontier: &dyn Frontier) -> Result<(), FrontierError> {
+    if number(frontier)?.is_none() {
+        return Ok(());
+    }
+    let mut transaction = frontier.begin()?;
+    transaction.keep_meta(META_INDEX, b"");
+    transaction.commit().map(drop)
+}
+
+/// Begins the log anew where no index follows it yet: that is committed by [`follow_log`].
+pub(crate) fn begin_log_unfollowed(
+    dir: &Path,
+    frontier: &dyn Frontier,
+    number: u64,
+) -> Result<u64, EngineError> {
+    let mut transaction = frontier.begin()?;
+    transaction.mark(LOG, 0);
+    transaction.commit()?;
+    RowFile::open(&log_path(dir), Some(0))?;
+    Ok(number)
+}
+
+/// That the index follows the log of that number.
+pub(crate) fn follow_log(frontier: &dyn Frontier, number: u64) -> Result<(), FrontierError> {
+    let mut transaction = frontier.begin()?;
+    transaction.keep_meta(META_INDEX, &number.to_be_bytes());
+    transaction.commit().map(drop)
+}
+
+/// Begins the log anew: the index has read all of it, or was built without it. The number of the
+/// one that begins.
+pub(crate) fn begin_log(
+    dir: &Path,
+    frontier: &dyn Frontier,
+    number: u64,
+) -> Result<u64, EngineError> {
+    let mut transaction = frontier.begin()?;
+    transaction.keep_meta(META_INDEX, &number.to_be_bytes());
+    transaction.mark(LOG, 0);
+    transaction.commit()?;
+    RowFile::open(&log_path(dir), Some(0))?;
+    Ok(number)
+}
+
+/// The number of the log that the index follows; none where it follows none.
+pub(crate) fn number(frontier: &dyn Frontier) -> Result<Option<u64>, FrontierError> {
+    let stored = frontier.meta(META_INDEX)?;
+    let stored = stored.and_then(|bytes| bytes.try_into().ok());
+    Ok(stored.map(u64::from_be_bytes))
+}
+
+/// The note of an index that has all of the logs before `number`.
+pub(crate) fn note_of(number: u64) -> String {
+    note(Read {
+        log: number,
+        octets: 0,
+    })
+}
+
+pub(crate) fn note(read: Read) -> String {
+    serde_json::to_string(&read).unwrap_or_default()
+}
+
+pub(crate) fn log_path(dir: &Path) -> PathBuf {
+    dir.join("state").join(LOG)
+}

@@ -1,0 +1,97 @@
+//! A bound on the bytes that are on their way from one thread to another.
+
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+/// Lets bytes pass as long as no more than its bound are under way. Clones are one gate.
+#[derive(Clone)]
+pub struct ByteGate {
+    most: usize,
+    under_way: Arc<(Mutex<usize>, Condvar)>,
+}
+
+impl ByteGate {
+    /// One for `most` bytes at a time.
+    #[must_use]
+    pub fn new(most: usize) -> ByteGate {
+        ByteGate {
+            most,
+            under_way: Arc::default(),
+        }
+    }
+
+    /// Waits until `bytes` more may be under way: until then the pass is dropped. What alone is
+    /// more than the bound passes when nothing else is under way.
+    #[must_use]
+    pub fn enter(&self, bytes: usize) -> BytePass {
+        let (under_way, freed) = &*self.under_way;
+        let guard = under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_full =
+            |under_way: &mut usize| *under_way > 0 && under_way.saturating_add(bytes) > self.most;
+        let waited = freed.wait_while(guard, is_full);
+        *waited.unwrap_or_else(PoisonError::into_inner) += bytes;
+        BytePass {
+            gate: self.clone(),
+            bytes,
+        }
+    }
+
+    /// The bytes under way.
+    #[must_use]
+    pub fn under_way(&self) -> usize {
+        let under_way = self.under_way.0.lock();
+        *under_way.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for ByteGate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ByteGate({} of {})", self.under_way(), self.most)
+    }
+}
+
+/// Bytes under way, until it is dropped.
+#[derive(Debug)]
+pub struct BytePass {
+    gate: ByteGate,
+    bytes: usize,
+}
+
+impl Drop for BytePass {
+    fn drop(&mut self) {
+        let (under_way, freed) = &*self.gate.under_way;
+        *under_way.lock().unwrap_or_else(PoisonError::into_inner) -= self.bytes;
+        freed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::ByteGate;
+
+    #[test]
+    fn bytes_under_way_stay_within_the_bound() {
+        let gate = ByteGate::new(100);
+        let large = gate.enter(1000);
+        assert_eq!(gate.under_way(), 1000);
+        thread::scope(|scope| {
+            let others: Vec<_> = (0..8)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let pass = gate.enter(40);
+                        let under_way = gate.under_way();
+                        drop(pass);
+                        under_way
+                    })
+                })
+                .collect();
+            drop(large);
+            for other in others {
+                assert!(other.join().unwrap() <= 100);
+            }
+        });
+        assert_eq!(gate.under_way(), 0);
+    }
+}

@@ -1,0 +1,128 @@
+//! The words of a page as tantivy takes them: one at a time, from the borrowed text.
+//!
+//! All fields of text have the tokenizer `raw`, which is ours here: a text that begins with a
+//! [`MARK`] and its language is cut into words, any other is a term as it stands. So no list of a
+//! page's words is ever in memory.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
+
+use crate::words::{Stemmer, Words};
+
+/// The name of the tokenizer in the schema: that of the one of tantivy which it stands for.
+pub(crate) const TOKENIZER: &str = "raw";
+/// What stands before and behind the language of a text that is to be cut. No term begins with it.
+const MARK: char = '\u{2}';
+/// What stands before a stem, so that it is no word that someone could type. A word and its
+/// stem stand at one place.
+pub(crate) const STEM: char = '\u{1}';
+
+/// A text that is cut into words of a language.
+pub(crate) fn of_language(language: Option<&str>, text: &str) -> String {
+    format!("{MARK}{}{MARK}{text}", language.unwrap_or(""))
+}
+
+/// See the module's documentation.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PageTokenizer;
+
+impl Tokenizer for PageTokenizer {
+    type TokenStream<'t> = Tokens<'t>;
+
+    fn token_stream<'t>(&'t mut self, text: &'t str) -> Tokens<'t> {
+        let marked = text.strip_prefix(MARK);
+        let source = match marked.and_then(|text| text.split_once(MARK)) {
+            Some((language, text)) => {
+                let language = Some(language).filter(|language| !language.is_empty());
+                Source::Words(Box::new(Words::new(text, Stemmer::of(language))))
+            }
+            None => Source::Whole(text),
+        };
+        Tokens {
+            source,
+            stem: None,
+            token: Token::default(),
+        }
+    }
+}
+
+enum Source<'t> {
+    Words(Box<Words<'t>>),
+    Whole(&'t str),
+    End,
+}
+
+/// The tokens of one text.
+pub(crate) struct Tokens<'t> {
+    source: Source<'t>,
+    /// The stem of the last word, which comes next.
+    stem: Option<String>,
+    token: Token,
+}
+
+impl TokenStream for Tokens<'_> {
+    fn advance(&mut self) -> bool {
+        if let Some(stem) = self.stem.take() {
+            self.token.text.clear();
+            self.token.text.push(STEM);
+            self.token.text.push_str(&stem);
+            return true;
+        }
+        match std::mem::replace(&mut self.source, Source::End) {
+            Source::Words(mut words) => {
+                // Rules of some language may fail on a text; that costs it the rest of its words.
+                let next = catch_unwind(AssertUnwindSafe(|| words.next()));
+                let Ok(Some(word)) = next else {
+                    return false;
+                };
+                self.source = Source::Words(words);
+                self.stem = word.stem;
+                self.token.text = word.text;
+                self.token.position = word.position;
+                (self.token.offset_from, self.token.offset_to) = (word.range.start, word.range.end);
+                true
+            }
+            Source::Whole(text) => {
+                text.clone_into(&mut self.token.text);
+                self.token.position = 0;
+                (self.token.offset_from, self.token.offset_to) = (0, text.len());
+                true
+            }
+            Source::End => false,
+        }
+    }
+
+    fn token(&self) -> &Token {
+        &self.token
+    }
+
+    fn token_mut(&mut self) -> &mut Token {
+        &mut self.token
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tantivy::tokenizer::{TokenStream as _, Tokenizer as _};
+
+    use super::{PageTokenizer, of_language};
+
+    fn tokens(text: &str) -> Vec<(usize, String)> {
+        let mut tokens = Vec::new();
+        let mut tokenizer = PageTokenizer;
+        let mut stream = tokenizer.token_stream(text);
+        stream.process(&mut |token| tokens.push((token.position, token.text.clone())));
+        tokens
+    }
+
+    #[test]
+    fn a_text_of_a_language_is_cut_and_a_term_is_not() {
+        let expected = [(0, "running"), (0, "\u{1}run"), (1, "water")];
+        let expected = expected.map(|(position, text)| (position, text.to_owned()));
+        assert_eq!(tokens(&of_language(Some("en"), "Running water")), expected);
+        assert_eq!(tokens(&of_language(None, "Running water")), expected);
+        let term = "http://a.example/Running water".to_owned();
+        assert_eq!(tokens(&term), [(0, term)]);
+    }
+}
