@@ -146,13 +146,12 @@ fn flag_of<'a, 'w>(command: &'a Command, word: &'w str) -> Option<(&'a Arg, Opti
 /// Whether the word after a flag is its value: it is one of those that the flag takes, or
 /// nothing else that may stand there, so that clap says which values there are.
 fn is_meant_for(command: &Command, flag: &Arg, next: &OsString) -> bool {
-    let Some(word) = next.to_str().filter(|word| !word.starts_with('-')) else {
+    let is_word = |word: &&str| !word.is_empty() && !word.starts_with('-');
+    let Some(word) = next.to_str().filter(is_word) else {
         return false;
     };
-    if word.is_empty() || takes(flag, word) {
-        return !word.is_empty();
-    }
-    takes_seeds(command) && !is_seed(word) && command.find_subcommand(word).is_none()
+    let is_else = is_seed(word) || command.find_subcommand(word).is_some();
+    takes(flag, word) || (takes_seeds(command) && !is_else)
 }
 
 /// Whether a word is one of a flag's values. clap is asked: a command of that flag alone reads it.

@@ -32,8 +32,11 @@ pub(crate) struct Seed {
 /// Whether a word is meant as a seed, and not as a command: a URL, or a host with a dot or a
 /// port.
 pub(crate) fn is_seed(word: &str) -> bool {
-    if word.starts_with('-') || has_scheme(word) {
-        return !word.starts_with('-');
+    if word.starts_with('-') {
+        return false;
+    }
+    if has_scheme(word) {
+        return true;
     }
     let (host, port) = host_and_port(word);
     let is_port = port.is_some_and(|port| port.parse::<u16>().is_ok());
