@@ -15,7 +15,8 @@ const USAGE: &str = "\
 usage: crawl-testweb [--hosts N] [--pages N] [--seed N] [--port N] [--latency-ms N]
                      [--crawl-delay SECONDS] [--plain] [--directory DIR]
 
-Prints the root URL of each host, one a line, then serves until stdin closes or Ctrl-C.
+Prints the root URL of each host, one a line, then serves until stdin closes or Ctrl-C. Where stdin
+was closed it prints each request that came: its path, a space, its User-Agent.
 --plain leaves out barred pages, redirects and the like; --directory serves files from host 0.";
 
 fn main() -> ExitCode {
@@ -42,6 +43,9 @@ fn main() -> ExitCode {
     }
     // An unreadable stdin is a closed one.
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
+    for request in web.log() {
+        println!("{} {}", request.path, request.user_agent());
+    }
     ExitCode::SUCCESS
 }
 

@@ -5,9 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
-use crate::debian::Debian;
+use crate::debian::{Debian, libraries};
 use crate::workspace::{Workspace, output, run};
 
 /// The build that has no window and so needs no toolkit.
@@ -56,55 +56,4 @@ fn fonts_list(root: &Path) -> String {
          <fontconfig><dir>{0}/usr/share/fonts</dir><cachedir>{0}/font-cache</cachedir></fontconfig>\n",
         root.display()
     )
-}
-
-/// The folders that hold libraries, as `LD_LIBRARY_PATH` names them: those of the architecture,
-/// and the folders in them that packages keep their own in.
-fn libraries(root: &Path) -> Result<String> {
-    let mut folders = Vec::new();
-    for base in ["usr/lib", "lib"].map(|base| root.join(base)) {
-        for architecture in folders_of(&base) {
-            let is_one = architecture
-                .file_name()
-                .is_some_and(|name| name.to_string_lossy().contains("-linux-"));
-            if is_one {
-                folders.extend(
-                    folders_of(&architecture)
-                        .into_iter()
-                        .filter(|folder| holds_library(folder)),
-                );
-                folders.insert(0, architecture);
-            }
-        }
-    }
-    if folders.is_empty() {
-        bail!(
-            "{} holds no libraries\nhint: cargo xtask test --step chromium",
-            root.display()
-        );
-    }
-    let folders: Vec<String> = folders
-        .iter()
-        .map(|folder| folder.display().to_string())
-        .collect();
-    Ok(folders.join(":"))
-}
-
-fn folders_of(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut folders: Vec<PathBuf> = entries
-        .map(|entry| entry.path())
-        .filter(|path| path.is_dir())
-        .collect();
-    folders.sort();
-    folders
-}
-
-fn holds_library(folder: &Path) -> bool {
-    let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.any(|entry| {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        name.starts_with("lib") && name.contains(".so")
-    })
 }

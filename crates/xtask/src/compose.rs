@@ -22,11 +22,12 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let mut schema = workspace.program(workspace.python_bin().join("check-jsonschema"));
     schema.args(["--builtin-schema", "vendor.compose-spec", COMPOSE]);
     run(&mut schema)?;
-    let mut read = workspace.program(workspace.python_bin().join("python"));
-    let compose = output(read.args(["-c", AS_JSON, COMPOSE]))?;
-    let compose: Value = serde_json::from_str(&compose).context("the compose file as JSON")?;
+    let compose = read(workspace)?;
     let mut faults = faults(&workspace.root.join("docker"), &compose);
-    run(&mut workspace.cargo(&["build", "--quiet", "--locked", "--package", "crawl"]))?;
+    // As the tests are built: with the dependencies of `crawl` alone, libraries would have other
+    // features, and most of them would be built a second time.
+    let build = "build --workspace --bins --examples --locked";
+    run(&mut workspace.cargo(&build.split(' ').collect::<Vec<_>>()))?;
     let crawl = Crawl(workspace);
     for (service, argv) in commands(&compose) {
         if let Err(why) = crawl.takes(&argv) {
@@ -40,6 +41,13 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
         true => Ok(()),
         false => bail!("{COMPOSE}:\n  {}", faults.join("\n  ")),
     }
+}
+
+/// The compose file.
+pub(crate) fn read(workspace: &Workspace) -> Result<Value> {
+    let mut read = workspace.program(workspace.python_bin().join("python"));
+    let compose = output(read.args(["-c", AS_JSON, COMPOSE]))?;
+    serde_json::from_str(&compose).context("the compose file as JSON")
 }
 
 /// What the schema does not know: services that may do more than they need, and what is not there.
@@ -101,7 +109,7 @@ fn has(list: &Value, entry: &str) -> bool {
     strings(list).any(|known| known == entry)
 }
 
-fn strings(list: &Value) -> impl Iterator<Item = &str> {
+pub(crate) fn strings(list: &Value) -> impl Iterator<Item = &str> {
     list.as_array()
         .into_iter()
         .flatten()

@@ -100,7 +100,7 @@ impl Debian {
     }
 
     /// Where packages are unpacked, as if it were `/`.
-    fn root(&self) -> PathBuf {
+    pub fn root(&self) -> PathBuf {
         self.folder.join("root")
     }
 
@@ -117,7 +117,7 @@ impl Debian {
     }
 
     /// Unpacks the first of the packages that this release of Debian has.
-    fn unpack(&self, what: &str, packages: &[&str]) -> Result<()> {
+    pub fn unpack(&self, what: &str, packages: &[&str]) -> Result<()> {
         if self.has(what) {
             eprintln!("in place: {what}");
             return Ok(());
@@ -268,6 +268,57 @@ fn one_with(folder: &Path, begin: &str, file: &str) -> Result<PathBuf> {
             found.len()
         ),
     }
+}
+
+/// The folders that hold libraries, as `LD_LIBRARY_PATH` names them: those of the architecture,
+/// and the folders in them that packages keep their own in.
+pub fn libraries(root: &Path) -> Result<String> {
+    let mut folders = Vec::new();
+    for base in ["usr/lib", "lib"].map(|base| root.join(base)) {
+        for architecture in folders_of(&base) {
+            let is_one = architecture
+                .file_name()
+                .is_some_and(|name| name.to_string_lossy().contains("-linux-"));
+            if is_one {
+                folders.extend(
+                    folders_of(&architecture)
+                        .into_iter()
+                        .filter(|folder| holds_library(folder)),
+                );
+                folders.insert(0, architecture);
+            }
+        }
+    }
+    if folders.is_empty() {
+        bail!(
+            "{} holds no libraries\nhint: remove target/debian, and all of it is fetched again",
+            root.display()
+        );
+    }
+    let folders: Vec<String> = folders
+        .iter()
+        .map(|folder| folder.display().to_string())
+        .collect();
+    Ok(folders.join(":"))
+}
+
+fn folders_of(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut folders: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.is_dir())
+        .collect();
+    folders.sort();
+    folders
+}
+
+fn holds_library(folder: &Path) -> bool {
+    let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.any(|entry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        name.starts_with("lib") && name.contains(".so")
+    })
 }
 
 fn entries(folder: &Path, begin: &str) -> Result<Vec<PathBuf>> {

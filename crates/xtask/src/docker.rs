@@ -8,8 +8,8 @@ use anyhow::{Context, Result, bail};
 use crate::compose;
 use crate::workspace::{Workspace, run};
 
-const RECIPE: &str = "docker/Dockerfile";
-const IGNORED: &str = "docker/Dockerfile.dockerignore";
+pub(crate) const RECIPE: &str = "docker/Dockerfile";
+pub(crate) const IGNORED: &str = "docker/Dockerfile.dockerignore";
 
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let read = |file: &str| {

@@ -1,14 +1,15 @@
 //! `cargo xtask`: what is done to this workspace, as opposed to what is in it.
 //!
 //! `test` is the gate: it fetches what tests need into `target/` and runs every check in order.
-//! Nothing on the machine outside of `target/` and Cargo's own caches is changed, and nothing
-//! needs root.
+//! Nothing on the machine outside of `target/` and Cargo's own caches is changed, and nothing but
+//! `dist` needs root.
 #![expect(clippy::print_stderr, reason = "a program for the command line")]
 
 mod boundaries;
 mod browser;
 mod compose;
 mod dependencies;
+mod dist;
 mod docker;
 mod gate;
 mod rooms;
@@ -48,6 +49,8 @@ enum Command {
     Simulate(Passed),
     /// Kill crawls again and again, and hold what they leave against the truth
     Torture(Passed),
+    /// Build the container's image and run docker/compose.yaml with it (as root, on Debian)
+    Dist(dist::Args),
     /// Measure what is too slow to measure in a test
     Bench(Passed),
 }
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
         Command::Boundaries => boundaries::check(&workspace),
         Command::Simulate(passed) => trial(&workspace, "simulate", &passed),
         Command::Torture(passed) => trial(&workspace, "torture", &passed),
+        Command::Dist(args) => dist::run(&workspace, &args),
         Command::Bench(passed) => trial(&workspace, "bench", &passed),
     });
     match done {

@@ -1,0 +1,228 @@
+//! The images that `docker/Dockerfile` begins with, made from Debian's packages and from the Rust
+//! of this machine, as no registry of images is asked.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use super::buildah::{Buildah, Container};
+use crate::debian::Debian;
+use crate::workspace::{Workspace, output, run};
+
+/// Debian's releases: the number and the name that tags of images have.
+const RELEASES: [(&str, &str); 3] = [("12", "bookworm"), ("13", "trixie"), ("14", "forky")];
+
+/// What Debian's slim images leave out.
+const LEFT_OUT: [&str; 5] = ["doc", "info", "lintian", "locale", "man"];
+
+/// What the Rust images add to Debian.
+const RUST_NEEDS: &str = "ca-certificates,gcc,libc6-dev";
+
+const CARGO_HOME: &str = "/usr/local/cargo";
+
+/// Makes the image of each `FROM` line that is not there yet, under the very name in that line.
+pub(super) fn make(workspace: &Workspace, buildah: &Buildah, recipe: &str) -> Result<()> {
+    for image in images(recipe) {
+        if buildah.has(image) {
+            eprintln!("in place: {image}");
+            continue;
+        }
+        let release = release(image)
+            .with_context(|| format!("{image} names no release of Debian that is known here"))?;
+        let rust = image
+            .strip_prefix("rust:")
+            .map(|_| Rust::of_this_machine(workspace));
+        let rust = rust.transpose()?;
+        let container = buildah.container("scratch")?;
+        debian(workspace, &container, release, rust.is_some())?;
+        match &rust {
+            Some(rust) => rust.copy_into(&container, image)?,
+            None => run(&mut container.command("config", &["--cmd", "bash"]))?,
+        }
+        container.commit(&format!("docker.io/library/{image}"))?;
+        eprintln!("made: {image}, from the packages of {release}");
+    }
+    Ok(())
+}
+
+/// The images that a recipe begins its stages with.
+fn images(recipe: &str) -> impl Iterator<Item = &str> {
+    let from = recipe.lines().filter_map(|line| line.strip_prefix("FROM "));
+    from.filter_map(|line| line.split_whitespace().next())
+}
+
+/// The release of Debian in an image's tag, by name (`bookworm`) or by number (`12.11`).
+fn release(image: &str) -> Option<&'static str> {
+    let tag = image.split_once(':')?.1;
+    let has = |part: &str| tag.split(['-', '.']).any(|known| known == part);
+    let named = RELEASES.iter().find(|(_, name)| has(name));
+    let numbered = || {
+        let (number, _) = tag.split_once(['-', '.'])?;
+        RELEASES.iter().find(|(known, _)| *known == number)
+    };
+    let release = named.or_else(|| numbered().filter(|_| image.starts_with("debian:")))?;
+    Some(release.1)
+}
+
+/// Fills a container with a small Debian.
+fn debian(
+    workspace: &Workspace,
+    container: &Container<'_>,
+    release: &str,
+    is_for_rust: bool,
+) -> Result<()> {
+    let packages = Debian::of(workspace);
+    packages.unpack("mmdebstrap", &["mmdebstrap"])?;
+    let programs = packages.root().join("usr/bin");
+    let archive = container.buildah.caches().join("base.tar");
+    let mut command = workspace.program("perl");
+    // It calls a program of its own package by name.
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{}:{path}", programs.display()));
+    command.arg(programs.join("mmdebstrap")).args([
+        "--quiet",
+        "--mode=root",
+        "--variant=minbase",
+        "--format=tar",
+    ]);
+    for folder in LEFT_OUT {
+        command.arg(format!("--dpkgopt=path-exclude=/usr/share/{folder}/*"));
+    }
+    if is_for_rust {
+        command.arg(format!("--include={RUST_NEEDS}"));
+    }
+    run(command.arg(release).arg(&archive)).context(
+        "a base image cannot be made\nhint: it needs root, apt-get, dpkg, perl and Debian's archive",
+    )?;
+    run(container
+        .command("add", &["--quiet"])
+        .arg(&archive)
+        .arg("/"))?;
+    std::fs::remove_file(&archive).with_context(|| format!("cannot remove {}", archive.display()))
+}
+
+/// The toolchain that this workspace is built with here.
+struct Rust {
+    version: String,
+    root: String,
+}
+
+impl Rust {
+    fn of_this_machine(workspace: &Workspace) -> Result<Rust> {
+        let ask = |arg: &[&str]| output(workspace.program("rustc").args(arg));
+        let version = ask(&["--version"])?;
+        let version = version.split(' ').nth(1).unwrap_or_default().to_owned();
+        let root = ask(&["--print", "sysroot"])?.trim().to_owned();
+        Ok(Rust { version, root })
+    }
+
+    fn copy_into(&self, container: &Container<'_>, image: &str) -> Result<()> {
+        if !image.starts_with(&format!("rust:{}-", self.version)) {
+            eprintln!(
+                "note: the Rust of {image} is this machine's: {}",
+                self.version
+            );
+        }
+        let home = "/usr/local/rust";
+        for part in ["bin/cargo", "bin/rustc", "lib"] {
+            let source = Path::new(&self.root).join(part);
+            let mut copy = container.command("copy", &["--quiet"]);
+            run(copy.arg(source).arg(format!("{home}/{part}")))?;
+        }
+        let path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+        let settings = [
+            format!("--env=CARGO_HOME={CARGO_HOME}"),
+            format!("--env=PATH={CARGO_HOME}/bin:{home}/bin:{path}"),
+        ];
+        run(&mut container.command("config", &settings.each_ref().map(String::as_str)))
+    }
+}
+
+/// Builds the recipe. Its steps reach crates.io as this machine does: they see its certificates
+/// and its configuration of Cargo while they run, and the image holds neither.
+pub(super) fn build(
+    workspace: &Workspace,
+    buildah: &Buildah,
+    image: &str,
+    profile: Option<&Path>,
+) -> Result<()> {
+    let mut seen = Vec::new();
+    let certificates = std::env::var("SSL_CERT_FILE")
+        .unwrap_or_else(|_| "/etc/ssl/certs/ca-certificates.crt".to_owned());
+    seen.push((
+        certificates,
+        "/etc/ssl/certs/ca-certificates.crt".to_owned(),
+    ));
+    let home = std::env::var("CARGO_HOME")
+        .or_else(|_| std::env::var("HOME").map(|home| format!("{home}/.cargo")))
+        .context("neither CARGO_HOME nor HOME is set")?;
+    seen.push((
+        format!("{home}/config.toml"),
+        format!("{CARGO_HOME}/config.toml"),
+    ));
+    if let Some(profile) = profile {
+        seen.push((
+            profile.display().to_string(),
+            "/src/.cargo/config.toml".to_owned(),
+        ));
+    }
+    seen.retain(|(here, _)| Path::new(here).is_file());
+    let mut command: Command = buildah.writing("build");
+    command
+        .current_dir(&workspace.root)
+        .args(["--pull-never", "--file", crate::docker::RECIPE])
+        .args(["--ignorefile", crate::docker::IGNORED, "--tag", image]);
+    for (here, there) in seen {
+        command.arg(format!("--volume={here}:{there}:ro"));
+    }
+    run(command.arg(".")).context(
+        "the image cannot be built\nhint: cargo xtask dist --quick finds faults in less time",
+    )
+}
+
+/// Bytes in a folder, as a reader wants them.
+pub(super) fn size(folder: &Path) -> Result<String> {
+    if !folder.exists() {
+        bail!("{} is not there", folder.display());
+    }
+    let told = output(
+        Command::new("du")
+            .args(["--summarize", "--human-readable"])
+            .arg(folder),
+    )?;
+    Ok(told
+        .split_whitespace()
+        .next()
+        .unwrap_or_default()
+        .to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{images, release};
+
+    #[test]
+    fn ours_the_release_of_debian_is_read_from_a_tag() {
+        let cases = [
+            ("debian:12.11-slim", Some("bookworm")),
+            ("debian:13-slim", Some("trixie")),
+            ("debian:trixie-slim", Some("trixie")),
+            ("rust:1.95.0-slim-bookworm", Some("bookworm")),
+            ("rust:1.13.0-slim", None),
+            ("rust:13.0-slim", None),
+            ("alpine:3.20", None),
+            ("debian", None),
+        ];
+        for (image, expected) in cases {
+            assert_eq!(release(image), expected, "{image}");
+        }
+    }
+
+    #[test]
+    fn ours_a_stage_begins_with_an_image() {
+        let recipe =
+            "# FROM none\nFROM a:1 AS build\nCOPY x y\nFROM b:2\nCOPY --from=build /a /b\n";
+        assert_eq!(images(recipe).collect::<Vec<_>>(), ["a:1", "b:2"]);
+    }
+}

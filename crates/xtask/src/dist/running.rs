@@ -1,0 +1,184 @@
+//! A service that runs in a container, and what the kernel says of its process.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::service::Service;
+use crate::workspace::output;
+
+/// How long anything may take that is waited for here: the machine may be busy with other things.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Pause between two looks at what is waited for.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The root of a container, and what its image says of how programs are started in it.
+pub(super) struct Root {
+    pub(super) path: PathBuf,
+    pub(super) environment: Vec<String>,
+    pub(super) folder: String,
+}
+
+/// A service whose process runs. It is killed where it is dropped.
+pub(super) struct Running {
+    process: Child,
+    pub(super) log: PathBuf,
+}
+
+impl Running {
+    pub(super) fn start(root: &Root, service: &Service, log: PathBuf) -> Result<Running> {
+        let said = File::options().create(true).append(true).open(&log)?;
+        let mut command = root.command(service, &service.argv);
+        command
+            .stdin(Stdio::null())
+            .stdout(said.try_clone()?)
+            .stderr(said);
+        let process = command.spawn().context("cannot start unshare")?;
+        Ok(Running { process, log })
+    }
+
+    /// Fails where the service has ended.
+    pub(super) fn still_runs(&mut self) -> Result<()> {
+        match self.process.try_wait()? {
+            None => Ok(()),
+            Some(status) => bail!("it ended with {status}\n{}", self.last_words()),
+        }
+    }
+
+    /// A line of `/proc/PID/status`.
+    pub(super) fn status(&self, key: &str) -> Result<String> {
+        let path = format!("/proc/{}/status", self.process.id());
+        let status = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+        let line = line.with_context(|| format!("{path} has no {key}"))?;
+        Ok(line.split_whitespace().collect::<Vec<_>>().join(" "))
+    }
+
+    /// Whether the process may write to its root at all.
+    pub(super) fn has_read_only_root(&self) -> Result<bool> {
+        let path = format!("/proc/{}/mountinfo", self.process.id());
+        let mounts = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+        // Where several are mounted on each other, the last one counts.
+        let root = mounts
+            .lines()
+            .map(|line| line.split(' ').collect::<Vec<_>>())
+            .rfind(|fields| fields.get(4) == Some(&"/"))
+            .with_context(|| format!("{path} has no root"))?;
+        let options = root.get(5).copied().unwrap_or_default();
+        Ok(options.split(',').any(|option| option == "ro"))
+    }
+
+    /// Sends the signal that stops the service, and gives what it ended with and after how long.
+    pub(super) fn stop(mut self, signal: &str) -> Result<(ExitStatus, Duration)> {
+        let begin = Instant::now();
+        kill(signal, self.process.id())?;
+        let status = wait_for("the end of the service", || Ok(self.process.try_wait()?))?;
+        Ok((status, begin.elapsed()))
+    }
+
+    fn last_words(&self) -> String {
+        let said = fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = said.lines().collect();
+        lines[lines.len().saturating_sub(12)..].join("\n")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if matches!(self.process.try_wait(), Ok(None)) {
+            // Nobody waits for it any more.
+            let _ = self.process.kill();
+            let _ = self.process.wait();
+        }
+    }
+}
+
+/// Runs a service's health check once.
+pub(super) fn is_healthy(root: &Root, service: &Service) -> bool {
+    output(&mut root.command(service, &service.health)).is_ok()
+}
+
+/// Looks again and again until there is something to see.
+pub(super) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+    let begin = Instant::now();
+    loop {
+        if let Some(seen) = look().with_context(|| format!("while waiting for {what}"))? {
+            return Ok(seen);
+        }
+        ensure!(
+            begin.elapsed() < TIMEOUT,
+            "{what} did not come within {} s",
+            TIMEOUT.as_secs()
+        );
+        sleep(LOOK_INTERVAL);
+    }
+}
+
+impl Root {
+    /// A program in the container, confined as the service says. `buildah run` is not used: in a
+    /// chroot it cannot start a program on a read-only root. Each program here replaces the one
+    /// before it, so that the process is the service's own.
+    fn command(&self, service: &Service, argv: &[String]) -> Command {
+        let mut command = Command::new("unshare");
+        command
+            .args(["--mount", "--", "sh", "-ec", &self.script(service)])
+            .arg(&self.path)
+            .arg("chroot")
+            .arg(&self.path)
+            .arg("setpriv")
+            .arg(format!("--reuid={}", service.user.0))
+            .arg(format!("--regid={}", service.user.1))
+            .arg("--clear-groups");
+        if !service.has_capabilities {
+            command.args(["--inh-caps=-all", "--bounding-set=-all"]);
+        }
+        if !service.may_gain_privileges {
+            command.arg("--no-new-privs");
+        }
+        command
+            .args(["env", "--ignore-environment"])
+            .arg(format!("--chdir={}", self.folder))
+            .arg(format!("HOME={}", self.folder))
+            .args(&self.environment);
+        for (name, value) in &service.environment {
+            command.arg(format!("{name}={value}"));
+        }
+        command.args(argv);
+        command
+    }
+
+    /// What is mounted before, in a mount namespace of the service's own; its root is `$0`.
+    fn script(&self, service: &Service) -> String {
+        let mut script = "mount --bind \"$0\" \"$0\"\n\
+                          mount --rbind /dev \"$0/dev\"\n\
+                          mount -t proc proc \"$0/proc\"\n"
+            .to_owned();
+        for volume in &service.volumes {
+            let (source, target) = (volume.source.display(), &volume.target);
+            script += &format!("mount --bind '{source}' \"$0{target}\"\n");
+            if volume.is_read_only {
+                script += &format!("mount -o remount,bind,ro \"$0{target}\"\n");
+            }
+        }
+        for (folder, size) in &service.memory_folders {
+            script += &format!("mount -t tmpfs -o size={size} tmpfs \"$0{folder}\"\n");
+        }
+        if service.is_read_only {
+            script += "mount -o remount,bind,ro \"$0\"\n";
+        }
+        script + "exec \"$@\"\n"
+    }
+}
+
+/// Sends a signal to a process; the shell's own `kill` is on every machine.
+fn kill(signal: &str, process: u32) -> Result<()> {
+    let signal = signal.trim_start_matches("SIG");
+    output(Command::new("sh").args(["-c", &format!("kill -s {signal} {process}")])).map(drop)
+}

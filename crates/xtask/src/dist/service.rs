@@ -1,0 +1,231 @@
+//! A service of `docker/compose.yaml`, as far as one can be run without Compose.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use crate::compose::strings;
+
+/// How long Compose waits for a service to stop that says nothing else.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What a service needs from outside of its file.
+pub(super) struct Surroundings<'a> {
+    /// Variables that the file names, with their values.
+    pub(super) variables: &'a [(&'a str, &'a str)],
+    /// The folder of volumes and of mounted files, each by its own name.
+    pub(super) folder: &'a Path,
+    /// What the image starts.
+    pub(super) entry_point: &'a [String],
+}
+
+#[derive(Debug, PartialEq)]
+pub(super) struct Service {
+    pub(super) name: String,
+    /// The program and its arguments.
+    pub(super) argv: Vec<String>,
+    /// The program that says whether the service is healthy, and its arguments.
+    pub(super) health: Vec<String>,
+    pub(super) environment: Vec<(String, String)>,
+    pub(super) volumes: Vec<Volume>,
+    /// Folders in memory, with the most that each may hold, as `mount` reads it.
+    pub(super) memory_folders: Vec<(String, String)>,
+    /// User and group.
+    pub(super) user: (u32, u32),
+    pub(super) is_read_only: bool,
+    pub(super) has_capabilities: bool,
+    pub(super) may_gain_privileges: bool,
+    pub(super) max_threads: u64,
+    pub(super) stop_timeout: Duration,
+    /// Where it is reached from the machine.
+    pub(super) port: Option<u16>,
+}
+
+/// A volume or a file that a service sees.
+#[derive(Debug, PartialEq)]
+pub(super) struct Volume {
+    pub(super) source: PathBuf,
+    pub(super) target: String,
+    pub(super) is_file: bool,
+    pub(super) is_read_only: bool,
+}
+
+impl Service {
+    pub(super) fn read(compose: &Value, name: &str, given: &Surroundings<'_>) -> Result<Service> {
+        let service = &compose["services"][name];
+        ensure!(service.is_object(), "there is no service {name}");
+        let expanded = |list: &Value| {
+            let texts = strings(list).map(|text| expand(text, given.variables));
+            texts.collect::<Result<Vec<_>>>()
+        };
+        let mut argv = given.entry_point.to_vec();
+        argv.extend(expanded(&service["command"])?);
+        let health = match expanded(&service["healthcheck"]["test"])?.as_slice() {
+            [kind, argv @ ..] if kind == "CMD" => argv.to_vec(),
+            other => bail!("{name}: the health check {other:?} is not read here"),
+        };
+        let stop_timeout = match service["stop_grace_period"].as_str() {
+            Some(period) => seconds(period)
+                .with_context(|| format!("{name}: stop_grace_period {period} is not read here"))?,
+            None => STOP_TIMEOUT,
+        };
+        let volumes = strings(&service["volumes"]).map(|volume| Volume::read(volume, given.folder));
+        let memory_folders = strings(&service["tmpfs"]).map(|folder| {
+            let (folder, size) = folder.split_once(":size=").unwrap_or((folder, "50%"));
+            (folder.to_owned(), size.to_owned())
+        });
+        let has = |key: &str, entry: &str| strings(&service[key]).any(|known| known == entry);
+        Ok(Service {
+            name: name.to_owned(),
+            argv,
+            health,
+            environment: environment(service, given).with_context(|| name.to_owned())?,
+            volumes: volumes.collect::<Result<_>>()?,
+            memory_folders: memory_folders.collect(),
+            user: ids(service["user"].as_str().unwrap_or_default())
+                .with_context(|| name.to_owned())?,
+            is_read_only: service["read_only"] == true,
+            has_capabilities: !has("cap_drop", "ALL"),
+            may_gain_privileges: !has("security_opt", "no-new-privileges:true"),
+            max_threads: service["pids_limit"].as_u64().unwrap_or(u64::MAX),
+            stop_timeout,
+            port: strings(&service["ports"]).find_map(|port| port.split(':').nth(1)?.parse().ok()),
+        })
+    }
+}
+
+impl Volume {
+    fn read(volume: &str, folder: &Path) -> Result<Volume> {
+        let mut parts = volume.split(':');
+        let (Some(source), Some(target)) = (parts.next(), parts.next()) else {
+            bail!("the volume {volume} has no target");
+        };
+        let name = Path::new(source).file_name().unwrap_or_default();
+        Ok(Volume {
+            source: folder.join(name),
+            target: target.to_owned(),
+            is_file: source.starts_with('.'),
+            is_read_only: parts.next() == Some("ro"),
+        })
+    }
+}
+
+fn environment(service: &Value, given: &Surroundings<'_>) -> Result<Vec<(String, String)>> {
+    let variables = service["environment"].as_object().into_iter().flatten();
+    let expanded = variables.map(|(name, value)| {
+        let value = value
+            .as_str()
+            .with_context(|| format!("{name} is no text"))?;
+        Ok((name.clone(), expand(value, given.variables)?))
+    });
+    expanded.collect()
+}
+
+/// User and group in `10001:10001`.
+pub(super) fn ids(user: &str) -> Result<(u32, u32)> {
+    let ids = user
+        .split_once(':')
+        .and_then(|(user, group)| Some((user.parse().ok()?, group.parse().ok()?)));
+    ids.with_context(|| format!("the user {user:?} is not two numbers"))
+}
+
+/// Replaces `${NAME}`, `${NAME:?what it is}` and `$$` as Compose does.
+fn expand(text: &str, variables: &[(&str, &str)]) -> Result<String> {
+    let mut expanded = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('$') {
+        expanded.push_str(before);
+        if let Some(after) = after.strip_prefix('$') {
+            expanded.push('$');
+            rest = after;
+            continue;
+        }
+        let inner = after
+            .strip_prefix('{')
+            .and_then(|inner| inner.split_once('}'));
+        let (inner, after) = inner.with_context(|| format!("{text} is not read here"))?;
+        let name = inner.split(':').next().unwrap_or_default();
+        let known = variables.iter().find(|(known, _)| *known == name);
+        let (_, value) = known.with_context(|| {
+            format!("nothing is known of the variable {name}\nhint: name it in docker/compose.yaml's head, and here")
+        })?;
+        expanded.push_str(value);
+        rest = after;
+    }
+    expanded.push_str(rest);
+    Ok(expanded)
+}
+
+fn seconds(text: &str) -> Option<Duration> {
+    let count = text.strip_suffix('s')?.parse().ok()?;
+    Some(Duration::from_secs(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::{Service, Surroundings, Volume, expand};
+
+    #[test]
+    fn ours_what_a_service_says_is_read() {
+        let compose = json!({"services": {"s": {
+            "user": "5:6", "read_only": true, "cap_drop": ["ALL"], "tmpfs": ["/tmp:size=9m"],
+            "security_opt": ["no-new-privileges:true"], "pids_limit": 9,
+            "stop_grace_period": "75s", "ports": ["127.0.0.1:80:81"],
+            "command": ["--every", "1d"], "environment": {"WHO": "${WHO:?say who}"},
+            "volumes": ["data:/data", "../config/a.toml:/etc/a.toml:ro"],
+            "healthcheck": {"test": ["CMD", "bash", "-c", "echo $$x"]}}}});
+        let given = Surroundings {
+            variables: &[("WHO", "me")],
+            folder: Path::new("/f"),
+            entry_point: &["crawl".to_owned()],
+        };
+        let service = Service::read(&compose, "s", &given).unwrap();
+        assert_eq!(service.argv, ["crawl", "--every", "1d"]);
+        assert_eq!(service.health, ["bash", "-c", "echo $x"]);
+        assert_eq!(service.environment, [("WHO".to_owned(), "me".to_owned())]);
+        assert_eq!(
+            service.memory_folders,
+            [("/tmp".to_owned(), "9m".to_owned())]
+        );
+        assert_eq!(service.user, (5, 6));
+        assert!(service.is_read_only);
+        assert!(!service.has_capabilities && !service.may_gain_privileges);
+        assert_eq!((service.max_threads, service.port), (9, Some(80)));
+        assert_eq!(service.stop_timeout, Duration::from_secs(75));
+        let volume = |source: &str, target: &str, is_file, is_read_only| Volume {
+            source: source.into(),
+            target: target.to_owned(),
+            is_file,
+            is_read_only,
+        };
+        let volumes = [
+            volume("/f/data", "/data", false, false),
+            volume("/f/a.toml", "/etc/a.toml", true, true),
+        ];
+        assert_eq!(service.volumes, volumes);
+        assert!(Service::read(&compose, "t", &given).is_err());
+    }
+
+    #[test]
+    fn ours_variables_are_replaced_as_compose_does() {
+        let variables = [("A", "1")];
+        let cases = [
+            ("x", Some("x")),
+            ("${A}", Some("1")),
+            ("a ${A:?say} b $$ $${A}", Some("a 1 b $ ${A}")),
+            ("${B}", None),
+            ("$A", None),
+        ];
+        for (text, expected) in cases {
+            let expanded = expand(text, &variables).ok();
+            assert_eq!(expanded.as_deref(), expected, "{text}");
+        }
+    }
+}
