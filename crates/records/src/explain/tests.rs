@@ -75,6 +75,28 @@ fn ours_a_line_without_end_hides_nothing_and_is_told() {
 }
 
 #[test]
+fn a_redirect_says_where_it_leads_and_why_it_is_broken() {
+    let dir = crawl();
+    let row = r#"{"url":"http://e.example/r","status":302,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":1,"content_type":null,"digest":null,"depth":0,"via":null,"redirect":"http://e.example/s","title":null,"robots":null,"warc":null,"error":"redirect_loop"}"#;
+    fs::write(dir.path().join("pages.jsonl"), format!("{row}\n")).unwrap();
+    check(
+        &dir,
+        "http://e.example/r",
+        expect![[r#"
+            http://e.example/r
+            was fetched
+              answer: 302, 1 byte, 2026-11-20T23:59:59.123Z
+              redirects to: http://e.example/s
+              error: redirect_loop
+              depth: 0
+              requests sent for it: 0
+              last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)
+              there is no stored state; only rows were read
+        "#]],
+    );
+}
+
+#[test]
 fn rows_alone() {
     let dir = crawl();
     check(
@@ -83,7 +105,7 @@ fn rows_alone() {
         expect![[r#"
             http://e.example/
             was fetched
-              answer: 200, 3 octets, 2026-11-20T23:59:59.123Z
+              answer: 200, 3 bytes, 2026-11-20T23:59:59.123Z
               robots.txt: allowed, by `Allow: /` on line 3
               archived: a.warc.gz at 7
               depth: 0

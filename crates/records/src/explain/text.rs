@@ -6,6 +6,7 @@ use crawl_archive::Timestamp;
 use crawl_archive::rows::RequestRow;
 
 use super::{Explanation, StateRead};
+use crate::numbers::counted;
 
 /// Lines for a person.
 impl fmt::Display for Explanation {
@@ -23,14 +24,15 @@ impl fmt::Display for Explanation {
             _ => self.unknown(f)?,
         }
         if let Some(page) = &self.page {
-            match (page.status, &page.error) {
-                (Some(status), _) => writeln!(
-                    f,
-                    "  answer: {status}, {} octets, {}",
-                    page.bytes, page.fetched_at
-                )?,
-                (None, Some(error)) => writeln!(f, "  error: {error}")?,
-                (None, None) => {}
+            if let Some(status) = page.status {
+                let bytes = counted(page.bytes, "byte", "bytes");
+                writeln!(f, "  answer: {status}, {bytes}, {}", page.fetched_at)?;
+            }
+            if let Some(target) = &page.redirect {
+                writeln!(f, "  redirects to: {target}")?;
+            }
+            if let Some(error) = &page.error {
+                writeln!(f, "  error: {error}")?;
             }
             if let Some(change) = &page.change {
                 writeln!(f, "  round {}: {change}", page.round)?;
