@@ -249,3 +249,41 @@ impl Accounts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crawl_scheduler::{Overrides, Tick};
+    use crawl_weburl::{Origin, canonicalize};
+
+    use super::Accounts;
+    use crate::config::{Budgets, HostBudget};
+
+    fn origin(text: &str) -> Origin {
+        canonicalize(None, text).unwrap().origin()
+    }
+
+    #[test]
+    fn ours_only_urls_count_for_which_their_hosts_have_room() {
+        let budgets = Budgets {
+            per_host: HostBudget {
+                max_pages: Some(10),
+                ..HostBudget::default()
+            },
+            ..Budgets::default()
+        };
+        let mut accounts = Accounts::new(&budgets, &Overrides::default());
+        let [http, https] = ["http://a.example/", "https://a.example/"].map(origin);
+        let [fresh, full] = ["http://b.example/", "http://c.example/"].map(origin);
+        // Four pages and one on its way: room for five more, whatever the scheme.
+        for _ in 0..4 {
+            accounts.settled(&http.host_key());
+        }
+        accounts.leased(&http.host_key());
+        for _ in 0..10 {
+            accounts.settled(&full.host_key());
+        }
+        assert!(accounts.is_full(Tick::from_micros(0), &full.host_key()));
+        let waiting = vec![(http, 100), (https, 3), (fresh, 2), (full, 50)];
+        assert_eq!(accounts.with_room(waiting), 5 + 2);
+    }
+}

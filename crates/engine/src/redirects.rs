@@ -53,3 +53,48 @@ fn settled_target(
     let past = frontier.visit(url)?.as_ref().and_then(Past::read);
     Ok(past.and_then(|past| past.redirect()))
 }
+
+#[cfg(test)]
+mod tests {
+    use crawl_frontier::MemoryFrontier;
+    use crawl_weburl::canonicalize;
+
+    use super::SettledRedirects;
+
+    /// Settles redirects in one group; the URLs that are said to lead round.
+    fn loops(redirects: &[(&str, &str)]) -> Vec<String> {
+        let url = |name: &str| canonicalize(None, &format!("http://{name}.example/")).unwrap();
+        let frontier = MemoryFrontier::new();
+        let mut settled = SettledRedirects::default();
+        let mut found = Vec::new();
+        for (from, to) in redirects {
+            let is_loop = settled.closes_loop(&frontier, &url(from), &url(to));
+            if is_loop.unwrap() {
+                found.push((*from).to_owned());
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn ours_the_redirect_that_closes_a_loop_says_so() {
+        let none: [&str; 0] = [];
+        assert_eq!(loops(&[("a", "b"), ("b", "c")]), none);
+        assert_eq!(loops(&[("a", "a")]), ["a"]);
+        assert_eq!(loops(&[("a", "b"), ("b", "a")]), ["b"]);
+        // Whichever is settled last, and whatever leads into the loop later.
+        let three = [("c", "a"), ("a", "b"), ("b", "c"), ("d", "b"), ("e", "d")];
+        assert_eq!(loops(&three), ["b", "d", "e"]);
+    }
+
+    #[test]
+    fn ours_the_longest_chain_comes_to_an_end() {
+        let names: Vec<String> = (0..1000).map(|number| format!("h{number}")).collect();
+        let chain = names.iter().zip(&names[1..]);
+        let chain: Vec<_> = chain
+            .map(|(from, to)| (from.as_str(), to.as_str()))
+            .collect();
+        let backwards: Vec<_> = chain.into_iter().rev().collect();
+        assert!(loops(&backwards).is_empty());
+    }
+}
