@@ -19,7 +19,8 @@ pub(crate) fn program(dir: &Path, args: &[&str]) -> Command {
         .args(args)
         .current_dir(dir)
         .env_clear()
-        .env("HOME", dir.join("home"))
+        // Not in `dir`: the user's key is written there, and a crawl begins in an empty folder.
+        .env("HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/home"))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
