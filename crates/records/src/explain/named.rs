@@ -43,8 +43,8 @@ pub(super) fn search(dir: &Path, url: &CanonicalUrl) -> Result<Search, RecordsEr
     let Some(archived) = Archived::open(dir) else {
         return Ok(found);
     };
-    let (mut rows, mut read) = (pages(dir)?, 0);
-    while let Some(row) = rows.next() {
+    let mut read = 0;
+    for row in pages(dir)? {
         let Ok(row) = row else { continue };
         if !may_be_read(row.content_type.as_deref()) {
             continue;

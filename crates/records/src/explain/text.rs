@@ -86,7 +86,7 @@ impl fmt::Display for Explanation {
         }
         match &self.due {
             Some(_) if self.is_due => {
-                writeln!(f, "  visited again: in the next round (--recrawl)")?
+                writeln!(f, "  visited again: in the next round (--recrawl)")?;
             }
             Some(due) => writeln!(f, "  visited again: from {due} on (--recrawl)")?,
             None => {}
