@@ -18,11 +18,12 @@ pub(crate) struct Body<'a> {
 }
 
 impl Body<'_> {
-    /// Skips the byte order mark, bridges UTF-16 (RFC 9309 section 2.2.2 allows it), cuts.
+    /// Skips the byte order mark, bridges UTF-16 (RFC 9309 section 2.2.2 allows it) where that
+    /// makes sense, cuts.
     pub(crate) fn of(file: &[u8]) -> Body<'_> {
         let (octets, bridged) = match file {
-            [0xFF, 0xFE, rest @ ..] => (Cow::Owned(from_utf16(rest, u16::from_le_bytes)), true),
-            [0xFE, 0xFF, rest @ ..] => (Cow::Owned(from_utf16(rest, u16::from_be_bytes)), true),
+            [0xFF, 0xFE, rest @ ..] => marked(rest, u16::from_le_bytes),
+            [0xFE, 0xFF, rest @ ..] => marked(rest, u16::from_be_bytes),
             _ => (Cow::Borrowed(skip_mark(file)), false),
         };
         let cut = octets.len() > MAX_ROBOTS_OCTETS;
@@ -47,6 +48,25 @@ fn skip_mark(file: &[u8]) -> &[u8] {
     let mark = [0xEF, 0xBB, 0xBF];
     let skipped = mark.iter().zip(file).take_while(|(a, b)| a == b).count();
     &file[skipped..]
+}
+
+/// What follows a mark of UTF-16, and whether it is that. A file of bytes may begin so by a
+/// mistake; read as UTF-16 its rules would vanish, and everything would be allowed.
+fn marked(rest: &[u8], unit: fn([u8; 2]) -> u16) -> (Cow<'_, [u8]>, bool) {
+    let decoded = from_utf16(rest, unit);
+    let as_bytes = &rest[..rest.len().min(MAX_ROBOTS_OCTETS)];
+    match known_fields(&decoded) >= known_fields(as_bytes) {
+        true => (Cow::Owned(decoded), true),
+        false => (Cow::Borrowed(rest), false),
+    }
+}
+
+/// How many lines have a field that means something to someone.
+fn known_fields(text: &[u8]) -> usize {
+    let fields = Lines::of(text).filter_map(|line| field(line.text));
+    fields
+        .filter(|field| forgiving_key(field.key) != Key::Unknown)
+        .count()
 }
 
 /// Only the octets that the limit can hold are looked at.
@@ -337,6 +357,28 @@ mod tests {
         ] {
             assert_eq!(&*Body::of(file).octets, rest);
         }
+    }
+
+    #[test]
+    fn ours_a_mark_of_utf_16_counts_where_it_makes_sense() {
+        let rules = "User-agent: *\nDisallow: /\u{4e2d}\u{6587}\n";
+        let utf16 = |unit: fn(u16) -> [u8; 2]| {
+            let units = "\u{feff}".encode_utf16().chain(rules.encode_utf16());
+            units.flat_map(unit).collect::<Vec<u8>>()
+        };
+        for file in [utf16(u16::to_le_bytes), utf16(u16::to_be_bytes)] {
+            let body = Body::of(&file);
+            assert_eq!((&*body.octets, body.bridged), (rules.as_bytes(), true));
+        }
+        for mark in [b"\xFF\xFE", b"\xFE\xFF"] {
+            let file = [mark, rules.as_bytes()].concat();
+            let body = Body::of(&file);
+            assert_eq!((&*body.octets, body.bridged), (rules.as_bytes(), false));
+        }
+        // A comment in UTF-16 that was put in front of a file of bytes.
+        let mixed = [&b"\xFF\xFE#\0\n\0"[..], b"User-agent: *\nDisallow: /\n"].concat();
+        assert!(!Body::of(&mixed).bridged);
+        assert!(Body::of(b"\xFF\xFE#\0").bridged, "nothing speaks against it");
     }
 
     #[test]
