@@ -338,7 +338,7 @@ fn fetch_config(settings: &Settings, checked: &Checked, user_agent: &str) -> Fet
         resolve: resolve.collect(),
         allow_private: fetch.allow_private.is_on(),
         allow_public: checked.contact.is_some(),
-        own_hosts: checked.seeds.iter().map(CanonicalUrl::host_key).collect(),
+        typed: checked.seeds.clone(),
         ..FetchConfig::new(user_agent)
     }
 }

@@ -77,6 +77,11 @@ impl Accounts {
         rest
     }
 
+    /// What follows in a host's octets, without taking anything up.
+    pub(crate) fn politeness<'a>(&self, stored: &'a [u8]) -> &'a [u8] {
+        self.read(stored).map_or(&[], |(_, rest)| rest)
+    }
+
     /// Earlier runs had servers spend so long on their requests.
     pub(crate) fn add_served(&mut self, stored: &[u8]) {
         let served = self.read(stored).map(|(account, _)| account.served);

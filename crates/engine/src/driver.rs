@@ -152,9 +152,18 @@ impl Driver {
         let delays = DelayLog::open(&config.output, now)?;
         if resumed {
             ring.restore(rest)?;
+            for seed in &config.fetch.typed {
+                if let Some(address) = ring.past_address(&seed.host_key())? {
+                    fetcher.note_past_address(seed.host(), address);
+                }
+            }
         }
         for row in requests.tail::<RequestRow>(LOG_TAIL_ROWS)?.rows {
             ring.note_past_request(now, &row)?;
+            // The state may lack what was under way when the last run ended.
+            if let Some(Ok(address)) = row.address.as_deref().map(str::parse) {
+                fetcher.note_past_address(&row.host, address);
+            }
         }
         if cut_off {
             ring.note_unknown_requests(now)?;

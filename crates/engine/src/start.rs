@@ -1,5 +1,6 @@
 //! How a run begins: what earlier runs left is taken up.
 
+use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use crawl_archive::rows::RequestRow;
 use crawl_frontier::{Admission, FrontierError, Reason};
 use crawl_policy::scope::ScopeVerdict;
-use crawl_scheduler::{Restart, Tick};
+use crawl_scheduler::{Restart, Tick, stored_address};
 use crawl_weburl::HostKey;
 
 use crate::item::{Effect, Item};
@@ -28,6 +29,15 @@ impl Ring {
             }
         }
         Ok(())
+    }
+
+    /// Where earlier runs found a host last, if the state has it.
+    ///
+    /// # Errors
+    /// [`FrontierError`] where the store fails.
+    pub fn past_address(&self, host: &HostKey) -> Result<Option<IpAddr>, FrontierError> {
+        let stored = self.frontier.host(host)?;
+        Ok(stored.and_then(|(_, bytes)| stored_address(self.accounts.politeness(&bytes))))
     }
 
     /// Takes up a request of an earlier run, as its log has it: the gap after it is kept.

@@ -221,10 +221,7 @@ impl Ring {
                 url: url.to_string(),
                 why: "it names an address where no server can be".to_owned(),
             }),
-            _ if may_be_anothers(&host, None)
-                || fetch.allow_private
-                || fetch.own_hosts.contains(&host) =>
-            {
+            _ if may_be_anothers(&host, None) || fetch.allow_private || fetch.is_typed(url) => {
                 Ok(())
             }
             _ => Err(Refused::Private { url: url.clone() }),

@@ -2,42 +2,67 @@
 
 use std::collections::HashSet;
 use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
 
-use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, classify};
+use crawl_weburl::{AddressClass, CanonicalUrl, classify};
 
-/// The operator's word on addresses.
+/// Which addresses the operator allowed, and what names were seen to lead to.
 #[derive(Debug, Default)]
 pub(crate) struct AddressRules {
     allow_private: bool,
     refuse_public: bool,
-    own_hosts: HashSet<HostKey>,
-    /// The names among them, and the proxy's: a lookup knows no port.
-    own_names: HashSet<String>,
+    /// Hosts that the operator typed, each with the ports that were meant.
+    typed: HashSet<(String, u16)>,
+    typed_names: HashSet<String>,
+    /// The host of the proxy.
+    proxy: Option<String>,
+    /// Names among the typed ones that had a public address once. Such a name is a public
+    /// server's: whoever owns it could lead us to any private address by changing it.
+    public_names: Mutex<HashSet<String>>,
+}
+
+/// Whether a name is looked up for a host and port that the operator typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Typed,
+    Met,
 }
 
 /// Why an address is not connected to. Travels through the client's errors.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{host} is at {address}, {}", words(*class))]
+#[error("{host} is at {address}, {}{}", words(*class), if *.was_public { ", and had a public address before" } else { "" })]
 pub(crate) struct AddressRefused {
     pub(crate) host: String,
     pub(crate) address: String,
     pub(crate) class: AddressClass,
+    /// The host was typed, and its name had a public address before.
+    pub(crate) was_public: bool,
 }
 
 impl AddressRules {
     pub(crate) fn new(
         allow_private: bool,
         allow_public: bool,
-        own_hosts: &[HostKey],
+        typed: &[CanonicalUrl],
         proxy_host: Option<&str>,
     ) -> AddressRules {
-        let names = own_hosts.iter().map(HostKey::host).chain(proxy_host);
+        let lower = |name: &str| plain(name).to_ascii_lowercase();
         AddressRules {
             allow_private,
             refuse_public: !allow_public,
-            own_names: names.map(|name| plain(name).to_ascii_lowercase()).collect(),
-            own_hosts: own_hosts.iter().cloned().collect(),
+            typed: typed.iter().flat_map(typed_ports).collect(),
+            typed_names: typed.iter().map(|url| lower(url.host())).collect(),
+            proxy: proxy_host.map(lower),
+            public_names: Mutex::default(),
         }
+    }
+
+    /// Whether the operator typed this host with this port.
+    pub(crate) fn is_typed(&self, url: &CanonicalUrl) -> bool {
+        !self.typed.is_empty()
+            && self
+                .typed
+                .contains(&(plain(url.host()).to_owned(), url.port()))
     }
 
     /// Judges a URL whose host tells its address: a literal, or a name under `localhost`
@@ -48,19 +73,42 @@ impl AddressRules {
             None if is_localhost(url.host()) => AddressClass::Loopback,
             None => return Ok(()),
         };
-        self.judge(class, self.own_hosts.contains(&url.host_key()))
+        self.judge(class, self.is_typed(url))
             .map_err(|class| AddressRefused {
                 host: url.host().to_owned(),
                 address: literal(url).map_or("localhost".to_owned(), |a| a.to_string()),
                 class,
+                was_public: false,
             })
     }
 
-    /// Judges an address that a name was looked up to.
-    pub(crate) fn judge_lookup(&self, name: &str, address: IpAddr) -> Result<(), AddressRefused> {
-        let own = self.own_names.contains(plain(name));
-        self.judge(classify(address), own)
-            .map_err(|class| refused(name, address, class))
+    /// Notes what a name was looked up to, or where an earlier run found it.
+    pub(crate) fn note_address(&self, name: &str, address: IpAddr) {
+        let name = plain(name);
+        if classify(address) == AddressClass::Public && self.typed_names.contains(name) {
+            self.public_names().insert(name.to_owned());
+        }
+    }
+
+    /// Judges an address that a name was looked up to. All addresses that the name has now
+    /// must have been noted.
+    pub(crate) fn judge_lookup(
+        &self,
+        name: &str,
+        address: IpAddr,
+        asked: Asked,
+    ) -> Result<(), AddressRefused> {
+        let class = classify(address);
+        let was_public = self.public_names().contains(plain(name));
+        let is_exempt = asked == Asked::Typed && !was_public;
+        let is_proxy = self.proxy.as_deref() == Some(plain(name));
+        self.judge(class, is_exempt || is_proxy)
+            .map_err(|class| AddressRefused {
+                host: name.to_owned(),
+                address: address.to_string(),
+                class,
+                was_public: was_public && class != AddressClass::Public,
+            })
     }
 
     /// Judges the address that a connection was in fact made to.
@@ -69,22 +117,40 @@ impl AddressRules {
         url: &CanonicalUrl,
         address: IpAddr,
     ) -> Result<(), AddressRefused> {
-        self.judge(
-            classify(address),
-            self.own_hosts.contains(&url.host_key()) || self.own_names.contains(plain(url.host())),
-        )
-        .map_err(|class| refused(url.host(), address, class))
+        let asked = match self.is_typed(url) {
+            true => Asked::Typed,
+            false => Asked::Met,
+        };
+        self.judge_lookup(url.host(), address, asked)
     }
 
-    fn judge(&self, class: AddressClass, own: bool) -> Result<(), AddressClass> {
+    fn judge(&self, class: AddressClass, is_exempt: bool) -> Result<(), AddressClass> {
         match class {
             AddressClass::Public if self.refuse_public => Err(class),
             AddressClass::Public => Ok(()),
-            _ if own => Ok(()),
+            _ if is_exempt => Ok(()),
             AddressClass::Loopback | AddressClass::Private if self.allow_private => Ok(()),
             other => Err(other),
         }
     }
+
+    fn public_names(&self) -> std::sync::MutexGuard<'_, HashSet<String>> {
+        // A set of names is whole after any panic.
+        let names = self.public_names.lock();
+        names.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The host of a URL that the operator typed, and the ports that were meant: the one that
+/// stands there, or those of http and https where none does, as a server redirects from one
+/// to the other.
+pub(crate) fn typed_ports(url: &CanonicalUrl) -> impl Iterator<Item = (String, u16)> {
+    let ports = match url.as_url().port() {
+        Some(port) => vec![port],
+        None => vec![80, 443],
+    };
+    let host = plain(url.host()).to_owned();
+    ports.into_iter().map(move |port| (host.clone(), port))
 }
 
 /// The address that stands in the URL itself.
@@ -95,14 +161,6 @@ pub(crate) fn literal(url: &CanonicalUrl) -> Option<IpAddr> {
 /// A name as it is compared: without the trailing dot.
 pub(crate) fn plain(name: &str) -> &str {
     name.trim_end_matches('.')
-}
-
-fn refused(name: &str, address: IpAddr, class: AddressClass) -> AddressRefused {
-    AddressRefused {
-        host: name.to_owned(),
-        address: address.to_string(),
-        class,
-    }
 }
 
 pub(crate) fn is_localhost(name: &str) -> bool {
@@ -130,25 +188,23 @@ mod tests {
         assert_eq!(found, expect.map_err(str::to_owned), "{url}");
     }
 
-    fn own(hosts: &[&str]) -> AddressRules {
-        let hosts: Vec<_> = hosts.iter().map(|h| HostKey::parse(h).unwrap()).collect();
-        AddressRules::new(false, true, &hosts, Some("proxy.lan"))
+    fn typed(urls: &[&str]) -> AddressRules {
+        let urls: Vec<_> = urls
+            .iter()
+            .map(|u| canonicalize(None, u).unwrap())
+            .collect();
+        AddressRules::new(false, true, &urls, Some("proxy.lan"))
     }
 
     #[test]
     fn ours_nobody_else_s_server_without_a_contact() {
-        let own = [canonicalize(None, "http://93.184.215.14/")
-            .unwrap()
-            .host_key()];
-        let rules = AddressRules::new(false, false, &own, None);
+        let typed = [canonicalize(None, "http://93.184.215.14/").unwrap()];
+        let rules = AddressRules::new(false, false, &typed, None);
         let why =
             "93.184.215.14 is at 93.184.215.14, someone else's server, and no contact is given";
         check(&rules, "http://93.184.215.14/", Err(why));
-        assert!(
-            rules
-                .judge_lookup("a.example", "93.184.215.14".parse().unwrap())
-                .is_err()
-        );
+        let public = "93.184.215.14".parse().unwrap();
+        assert!(rules.judge_lookup("a.example", public, Asked::Met).is_err());
     }
 
     #[test]
@@ -177,21 +233,50 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_typed_host_is_asked_and_no_other_port_of_this_machine() {
-        let rules = own(&["127.0.0.1:8080", "localhost:81", "10.1.2.3"]);
-        check(&rules, "http://127.0.0.1:8080/", Ok(()));
-        check(&rules, "http://localhost:81/", Ok(()));
-        check(&rules, "http://10.1.2.3:9999/", Ok(()));
-        check(
-            &rules,
-            "http://127.0.0.1:8081/",
-            Err("127.0.0.1 is at 127.0.0.1, this machine's own address"),
-        );
-        check(
-            &rules,
-            "http://localhost:82/",
-            Err("localhost is at localhost, this machine's own address"),
-        );
+    fn ours_a_typed_host_is_asked_at_the_typed_port_and_no_other() {
+        let rules = typed(&[
+            "http://127.0.0.1:8080/",
+            "http://localhost:81/",
+            "http://10.1.2.3:9999/",
+            "http://10.1.2.4/",
+            "https://[fd00::1]/",
+        ]);
+        for open in [
+            "http://127.0.0.1:8080/",
+            "https://127.0.0.1:8080/robots.txt",
+            "http://localhost.:81/",
+            "http://10.1.2.3:9999/",
+            "http://10.1.2.4/",
+            "https://10.1.2.4/",
+            "http://[fd00::1]/",
+        ] {
+            check(&rules, open, Ok(()));
+        }
+        for (closed, host, class) in [
+            (
+                "http://127.0.0.1:6379/",
+                "127.0.0.1",
+                "this machine's own address",
+            ),
+            (
+                "http://localhost:82/",
+                "localhost",
+                "this machine's own address",
+            ),
+            (
+                "http://10.1.2.3/",
+                "10.1.2.3",
+                "an address of a private network",
+            ),
+            (
+                "http://10.1.2.4:6379/",
+                "10.1.2.4",
+                "an address of a private network",
+            ),
+        ] {
+            let why = format!("{host} is at {host}, {class}");
+            check(&rules, closed, Err(&why));
+        }
     }
 
     #[test]
@@ -208,16 +293,41 @@ mod tests {
 
     #[test]
     fn names_are_judged_by_what_they_were_looked_up_to() {
-        let rules = own(&["intranet.example"]);
+        let rules = typed(&["http://intranet.example/"]);
         let private: IpAddr = "10.0.0.1".parse().unwrap();
-        assert_eq!(rules.judge_lookup("intranet.example.", private), Ok(()));
-        assert_eq!(rules.judge_lookup("proxy.lan", private), Ok(()));
-        let why = rules.judge_lookup("rebound.example", private).unwrap_err();
-        assert_eq!(
-            why.to_string(),
-            "rebound.example is at 10.0.0.1, an address of a private network"
-        );
+        let judge = |name, asked| {
+            let judged = rules.judge_lookup(name, private, asked);
+            judged.map_err(|why| why.to_string())
+        };
+        assert_eq!(judge("intranet.example.", Asked::Typed), Ok(()));
+        assert_eq!(judge("proxy.lan", Asked::Met), Ok(()));
+        for (name, asked) in [
+            ("rebound.example", Asked::Met),
+            ("intranet.example", Asked::Met),
+        ] {
+            let why = format!("{name} is at 10.0.0.1, an address of a private network");
+            assert_eq!(judge(name, asked), Err(why));
+        }
         let public = "93.184.215.14".parse().unwrap();
-        assert_eq!(rules.judge_lookup("rebound.example", public), Ok(()));
+        assert_eq!(
+            rules.judge_lookup("rebound.example", public, Asked::Met),
+            Ok(())
+        );
+    }
+
+    #[test]
+    fn ours_a_typed_name_that_had_a_public_address_leads_home_no_more() {
+        let rules = typed(&["http://seed.example/"]);
+        let url = canonicalize(None, "http://seed.example/").unwrap();
+        let home: IpAddr = "169.254.169.254".parse().unwrap();
+        assert_eq!(rules.judge_peer(&url, home), Ok(()));
+        rules.note_address("other.example", "93.184.215.14".parse().unwrap());
+        rules.note_address("seed.example", "10.0.0.1".parse().unwrap());
+        assert_eq!(rules.judge_peer(&url, home), Ok(()));
+        rules.note_address("seed.example.", "93.184.215.14".parse().unwrap());
+        let why = "seed.example is at 169.254.169.254, an address of a private network, and had \
+                   a public address before";
+        let refused = rules.judge_peer(&url, home).unwrap_err();
+        assert_eq!(refused.to_string(), why);
     }
 }

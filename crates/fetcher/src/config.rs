@@ -4,9 +4,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 
-use crawl_weburl::HostKey;
+use crawl_weburl::CanonicalUrl;
 
 use crate::access::Access;
+use crate::address::{plain, typed_ports};
 
 /// How exchanges are made. [`FetchConfig::new`] has the defaults.
 #[derive(Clone, Debug)]
@@ -48,8 +49,10 @@ pub struct FetchConfig {
     /// Anyone's public servers are asked. False where nobody answers for the requests: who
     /// owns a visited site must be able to reach someone.
     pub allow_public: bool,
-    /// Hosts that the operator typed (the seeds'): asked wherever they are.
-    pub own_hosts: Vec<HostKey>,
+    /// URLs that the operator typed (the seeds). Their hosts are asked wherever they are, at
+    /// the port that stands there, or those of http and https where none does; a name only
+    /// until it has a public address.
+    pub typed: Vec<CanonicalUrl>,
     /// Certificates (PEM, one or more) trusted besides the platform's roots.
     pub extra_roots: Option<Vec<u8>>,
 }
@@ -76,9 +79,19 @@ impl FetchConfig {
             access: Vec::new(),
             allow_private: false,
             allow_public: true,
-            own_hosts: Vec::new(),
+            typed: Vec::new(),
             extra_roots: None,
         }
+    }
+
+    /// Whether the operator typed the host and port of this URL.
+    #[must_use]
+    pub fn is_typed(&self, url: &CanonicalUrl) -> bool {
+        let asked = (plain(url.host()).to_owned(), url.port());
+        self.typed
+            .iter()
+            .flat_map(typed_ports)
+            .any(|own| own == asked)
     }
 }
 

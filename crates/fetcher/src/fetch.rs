@@ -1,7 +1,7 @@
 //! One permit, one GET.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -39,6 +39,9 @@ pub struct Fetcher {
     accesses: Accesses,
     headers: HeaderMap,
     client: Client,
+    /// For hosts and ports that the operator typed, where there are any. A resolver is told
+    /// no port, so what may lead home has a client, and connections, of its own.
+    typed: Option<Client>,
     /// By host and port: a client whose resolver has the override's answer.
     overridden: HashMap<(String, u16), Client>,
 }
@@ -52,7 +55,7 @@ impl Fetcher {
         let rules = Arc::new(AddressRules::new(
             config.allow_private,
             config.allow_public,
-            &config.own_hosts,
+            &config.typed,
             proxy_host(&config).as_deref(),
         ));
         let names = Names::new(
@@ -68,6 +71,10 @@ impl Fetcher {
         Ok(Fetcher {
             headers: standing_headers(&config)?,
             client: client(&config, names.clone())?,
+            typed: match config.typed.is_empty() {
+                true => None,
+                false => Some(client(&config, names.for_typed())?),
+            },
             overridden,
             rooms: Rooms::new(config.body_memory),
             accesses: Accesses::new(&config.access, config.proxy.is_some()),
@@ -82,6 +89,12 @@ impl Fetcher {
     #[must_use]
     pub fn clock(&self) -> Clock {
         self.clock
+    }
+
+    /// Tells where an earlier run found a host. A name that the operator typed and that had a
+    /// public address then has none of this machine or of a private network now.
+    pub fn note_past_address(&self, host: &str, address: IpAddr) {
+        self.rules.note_address(host, address);
     }
 
     /// Why this URL is never asked for, where that can be told without looking its name up:
@@ -225,16 +238,27 @@ impl Fetcher {
     }
 
     fn client(&self, url: &CanonicalUrl) -> &Client {
+        if let Some(client) = self.overridden(url) {
+            return client;
+        }
+        match &self.typed {
+            Some(client) if self.rules.is_typed(url) => client,
+            _ => &self.client,
+        }
+    }
+
+    /// The client of an override for this URL.
+    fn overridden(&self, url: &CanonicalUrl) -> Option<&Client> {
         if self.overridden.is_empty() {
-            return &self.client;
+            return None;
         }
         let key = (plain(url.host()).to_owned(), url.port());
-        self.overridden.get(&key).unwrap_or(&self.client)
+        self.overridden.get(&key)
     }
 
     fn is_overridden(&self, url: &CanonicalUrl) -> bool {
         // Nothing is looked up for a literal address, so an override is never asked.
-        literal(url).is_none() && !std::ptr::eq(self.client(url), &raw const self.client)
+        literal(url).is_none() && self.overridden(url).is_some()
     }
 
     fn request_headers(&self, request: &Request) -> HeaderMap {

@@ -8,7 +8,7 @@ use moka::Expiry;
 use moka::future::Cache;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use crate::address::{AddressRefused, AddressRules, plain};
+use crate::address::{AddressRefused, AddressRules, Asked, plain};
 pub(crate) use crate::names::NoAddresses;
 use crate::names::{Found, Source};
 
@@ -34,6 +34,7 @@ pub(crate) struct Names {
     rules: Arc<AddressRules>,
     source: Arc<Source>,
     known: Cache<String, Arc<Known>>,
+    asked: Asked,
 }
 
 /// What is kept of a name.
@@ -62,6 +63,15 @@ impl Names {
             rules,
             source: Arc::new(source),
             known: known.build(),
+            asked: Asked::Met,
+        }
+    }
+
+    /// The same names, looked up for hosts and ports that the operator typed.
+    pub(crate) fn for_typed(&self) -> Names {
+        Names {
+            asked: Asked::Typed,
+            ..self.clone()
         }
     }
 
@@ -95,8 +105,12 @@ impl Names {
     ) -> Result<Vec<SocketAddr>, AddressRefused> {
         let mut permitted = Vec::with_capacity(addresses.len());
         let mut refused = None;
+        // All of them first: a name with a public address beside a private one has had one.
         for address in addresses {
-            match self.rules.judge_lookup(name, *address) {
+            self.rules.note_address(name, *address);
+        }
+        for address in addresses {
+            match self.rules.judge_lookup(name, *address, self.asked) {
                 // Port 0 stands for the URL's.
                 Ok(()) => permitted.push(SocketAddr::new(*address, 0)),
                 Err(why) => refused = refused.or(Some(why)),

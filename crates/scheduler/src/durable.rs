@@ -1,5 +1,6 @@
 //! What outlives the process, and what leaves memory while a host is idle.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use crawl_weburl::{HostKey, Origin};
@@ -34,6 +35,12 @@ pub struct Evicted {
     pub wake: Tick,
     /// For [`Scheduler::restore`].
     pub bytes: Vec<u8>,
+}
+
+/// The address at which a host was asked last, from the bytes of its [`Scheduler::snapshot`].
+#[must_use]
+pub fn stored_address(bytes: &[u8]) -> Option<IpAddr> {
+    Stored::decode(bytes)?.address
 }
 
 impl Scheduler {

@@ -72,7 +72,7 @@ mod tick;
 mod trouble;
 
 pub use asks::{RequestRate, RobotsAsks};
-pub use durable::{Evicted, Restart};
+pub use durable::{Evicted, Restart, stored_address};
 pub use hours::Hours;
 pub use origin::RobotsState;
 pub use overrides::{BadPattern, Override, Overrides};

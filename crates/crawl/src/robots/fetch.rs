@@ -67,7 +67,7 @@ impl Asker {
         let clock = Clock::start();
         let config = FetchConfig {
             from: contact_mail(contact),
-            own_hosts: urls.iter().map(|url| url.host_key()).collect(),
+            typed: urls.iter().copied().cloned().collect(),
             ..FetchConfig::new(user_agent(&ourselves, contact))
         };
         let fetcher = Fetcher::new(config, clock)

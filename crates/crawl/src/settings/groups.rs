@@ -388,7 +388,8 @@ table! { "fetch", "How we fetch [fetch]", FetchLayer, Fetch {
     name_server: Vec<NameServer> = Vec::new();
     /// Follow links into loopback and private ranges
     ///
-    /// The host of a seed that you typed is allowed without it.
+    /// A seed that you typed is allowed without it, at its own port (http and https where it
+    /// names none). Once its name has had a public address, private ones need this.
     #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
     allow_private: Switch = Switch::Off;
 }}

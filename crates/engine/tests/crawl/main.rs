@@ -9,6 +9,9 @@ mod failure;
 mod indexing;
 mod journal;
 mod misbehaviour;
+#[path = "../../../fetcher/tests/exchanges/name_server.rs"]
+mod name_server;
+mod names;
 mod reach;
 mod recrawl;
 mod replay;

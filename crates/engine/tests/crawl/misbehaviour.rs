@@ -80,7 +80,7 @@ fn crawl_of(web: &TestWeb, kinds: &[Misbehaviour]) -> Crawl {
     config.sitemaps = false;
     config.retries = 1;
     let fetch = &mut config.fetch;
-    fetch.own_hosts = config.seeds.iter().map(CanonicalUrl::host_key).collect();
+    fetch.typed.clone_from(&config.seeds);
     fetch.timeout = Duration::from_secs(6);
     fetch.first_byte_timeout = Duration::from_secs(3);
     fetch.idle_timeout = Duration::from_secs(3);

@@ -34,7 +34,7 @@ impl Crawl {
         let dir = tempfile::tempdir().unwrap();
         let seed = canonicalize(None, &web.url(0, "/")).unwrap();
         let mut fetch = FetchConfig::new("crawl/0.0 (+test@example.org)");
-        fetch.own_hosts = vec![seed.host_key()];
+        fetch.typed = vec![seed.clone()];
         fetch.timeout = Duration::from_secs(20);
         let config = Config {
             seeds: vec![seed],

@@ -83,3 +83,28 @@ async fn a_name_that_led_elsewhere_before_is_refused_once_it_leads_home() {
         assert!(refused.starts_with("a.example. is at "), "{refused}");
     }
 }
+
+/// DNS rebinding of a name that the operator typed: it may be private as long as it never was
+/// anything else.
+#[tokio::test]
+async fn ours_a_typed_name_is_private_from_the_beginning_or_not_at_all() {
+    let home = ["127.0.0.1".parse().unwrap()];
+    let public = ["93.184.215.14".parse().unwrap()];
+    for then in [&public[..], &[home[0], public[0]]] {
+        let typed = [crawl_weburl::canonicalize(None, "http://seed.example/").unwrap()];
+        let rules = Arc::new(AddressRules::new(false, false, &typed, None));
+        let met = Names::new(rules, Source::new(&[], Duration::ZERO));
+        let names = met.for_typed();
+        assert!(names.permitted("seed.example", &home).is_ok());
+        assert!(
+            met.permitted("seed.example", &home).is_err(),
+            "another port"
+        );
+        // Whoever looks it up.
+        let _ = met.permitted("seed.example.", then);
+        let why = names.permitted("seed.example", &home).unwrap_err();
+        let expect = "seed.example is at 127.0.0.1, this machine's own address, and had a public \
+                      address before";
+        assert_eq!(why.to_string(), expect);
+    }
+}

@@ -9,6 +9,7 @@ mod access;
 mod addresses;
 mod answers;
 mod failures;
+mod name_server;
 mod names;
 mod proxy;
 mod support;

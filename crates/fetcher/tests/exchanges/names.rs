@@ -1,111 +1,13 @@
 //! Names, asked of a name server on loopback.
 
-use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crawl_fetcher::{Failure, FetchConfig, Fetcher};
 use crawl_weburl::{CanonicalUrl, canonicalize};
-use tokio::net::UdpSocket;
-use tokio::task::JoinHandle;
 
+use crate::name_server::{NameServer, Said};
 use crate::support::{Server, fetch, fetcher};
-
-/// What a name server says of a name.
-#[derive(Clone, Debug)]
-enum Said {
-    /// These addresses, for so many seconds.
-    Addresses(Vec<IpAddr>, u32),
-    /// A response code (RFC 1035 section 4.1.1) and nothing else.
-    Code(u8),
-    /// Nothing at all.
-    Silence,
-}
-
-/// A name server on loopback; stops when it is dropped.
-struct NameServer {
-    address: SocketAddr,
-    /// Questions for A records: each name that is asked for is asked for once that way.
-    questions: Arc<AtomicUsize>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for NameServer {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-impl NameServer {
-    /// Answers each question with what `say` has for the name then.
-    async fn start(say: impl Fn(&str) -> Said + Send + 'static) -> NameServer {
-        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let address = socket.local_addr().unwrap();
-        let questions = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&questions);
-        let task = tokio::spawn(async move {
-            let mut octets = [0; 512];
-            while let Ok((length, peer)) = socket.recv_from(&mut octets).await {
-                let (name, end) = question(&octets[..length]);
-                let kind = octets[end - 3];
-                if kind == 1 {
-                    counted.fetch_add(1, Ordering::SeqCst);
-                }
-                if let Some(answer) = answer(&octets[..end], kind, &say(&name)) {
-                    let _ = socket.send_to(&answer, peer).await;
-                }
-            }
-        });
-        NameServer {
-            address,
-            questions,
-            task,
-        }
-    }
-
-    fn questions(&self) -> usize {
-        self.questions.load(Ordering::SeqCst)
-    }
-}
-
-/// The name that is asked for, and where the question ends.
-fn question(query: &[u8]) -> (String, usize) {
-    let mut labels = Vec::new();
-    let mut at = 12;
-    while query[at] > 0 {
-        let end = at + 1 + usize::from(query[at]);
-        labels.push(String::from_utf8(query[at + 1..end].to_vec()).unwrap());
-        at = end;
-    }
-    (labels.join(".").to_lowercase(), at + 5)
-}
-
-/// A response to `query`, whose record type is `kind`: 1 for A, 28 for AAAA.
-fn answer(query: &[u8], kind: u8, said: &Said) -> Option<Vec<u8>> {
-    let (addresses, ttl, code): (&[IpAddr], u32, u8) = match said {
-        Said::Addresses(addresses, ttl) => (addresses, *ttl, 0),
-        Said::Code(code) => (&[], 0, *code),
-        Said::Silence => return None,
-    };
-    let data = |address: &IpAddr| match address {
-        IpAddr::V4(v4) if kind == 1 => Some(v4.octets().to_vec()),
-        IpAddr::V6(v6) if kind == 28 => Some(v6.octets().to_vec()),
-        _ => None,
-    };
-    let records: Vec<_> = addresses.iter().filter_map(data).collect();
-    let mut octets = query.to_vec();
-    octets[2] = 0x81;
-    octets[3] = 0x80 | code;
-    octets[6..12].copy_from_slice(&[0, u8::try_from(records.len()).unwrap(), 0, 0, 0, 0]);
-    for record in records {
-        octets.extend_from_slice(&[0xC0, 12, 0, kind, 0, 1]);
-        octets.extend_from_slice(&ttl.to_be_bytes());
-        octets.extend_from_slice(&[0, u8::try_from(record.len()).unwrap()]);
-        octets.extend_from_slice(&record);
-    }
-    Some(octets)
-}
 
 fn asking(names: &NameServer) -> FetchConfig {
     FetchConfig {
@@ -238,4 +140,46 @@ async fn each_answer_is_judged_anew() {
         assert!(!failure.retry);
     }
     assert_eq!(server.connections(), 0);
+}
+
+/// What a name that was typed may lead to, and where.
+#[tokio::test]
+async fn ours_a_typed_name_opens_its_own_port_until_it_is_public() {
+    let home = || Said::Addresses(vec!["127.0.0.1".parse().unwrap()], 300);
+    let names = NameServer::start(move |name| match name {
+        // One answer with both: whoever made it has a public server.
+        "both.example" => {
+            let addresses = ["93.184.215.14", "127.0.0.1"];
+            Said::Addresses(addresses.map(|a| a.parse().unwrap()).to_vec(), 300)
+        }
+        _ => home(),
+    })
+    .await;
+    let (server, other) = (closing_server().await, closing_server().await);
+    let port = server.address.port();
+    let seed = url("seed.example", port);
+    let fetcher = fetcher(FetchConfig {
+        allow_private: false,
+        allow_public: false,
+        typed: vec![seed.clone(), url("both.example", port)],
+        ..asking(&names)
+    });
+    fetch(&fetcher, &seed).await.unwrap();
+    let robots = canonicalize(Some(&seed), "/robots.txt").unwrap();
+    fetch(&fetcher, &robots).await.unwrap();
+    for refused in [
+        url("seed.example", other.address.port()),
+        url("met.example", port),
+        url("both.example", port),
+    ] {
+        let failure = fetch(&fetcher, &refused).await.unwrap_err();
+        assert_eq!(failure.name(), "address_refused", "{refused}: {failure}");
+    }
+    assert_eq!((server.connections(), other.connections()), (2, 0));
+    // As an earlier run found it.
+    fetcher.note_past_address("seed.example", "93.184.215.14".parse().unwrap());
+    let failure = fetch(&fetcher, &seed).await.unwrap_err();
+    let expect = "address_refused: seed.example is at 127.0.0.1, this machine's own address, and \
+                  had a public address before";
+    assert_eq!(failure.to_string(), expect);
 }

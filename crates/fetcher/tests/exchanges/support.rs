@@ -138,7 +138,7 @@ async fn read_head(stream: &mut TcpStream) -> Option<String> {
 /// A configuration that may ask this host.
 pub(crate) fn config(own: &CanonicalUrl) -> FetchConfig {
     FetchConfig {
-        own_hosts: vec![own.host_key()],
+        typed: vec![own.clone()],
         ..FetchConfig::new("crawl/0.1 (+mailto:a@b.example)")
     }
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crawl_scheduler::{Evicted, GapReason, Politeness, Poll, Restart, Scheduler, SignalKind, Tick};
+use crawl_scheduler::{
+    Evicted, GapReason, Politeness, Poll, Restart, Scheduler, SignalKind, Tick, stored_address,
+};
 use crawl_weburl::Origin;
 use proptest::prelude::*;
 
@@ -188,4 +190,16 @@ fn ours_an_idle_host_leaves_memory_and_comes_back_as_it_was() {
         .restore(stage.now, &host, &bytes, Restart::AfterKill);
     stage.open("http://example.org", 1);
     assert_eq!(stage.wait().1, 100 * SECOND);
+}
+
+#[test]
+fn ours_the_address_of_a_host_is_told_from_what_was_stored() {
+    let mut stage = Stage::new(Politeness::default());
+    let host = stage.open("http://example.org", 10).host_key();
+    let address = "192.0.2.1".parse().unwrap();
+    stage.scheduler.address(stage.now, &host, address);
+    stage.exchange(ANSWERED);
+    let (_, bytes) = stage.scheduler.snapshot(&host).unwrap();
+    assert_eq!(stored_address(&bytes), Some(address));
+    assert_eq!(stored_address(b"torn"), None);
 }

@@ -1,0 +1,103 @@
+//! A name server on loopback that says what a test wants.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::net::UdpSocket;
+use tokio::task::JoinHandle;
+
+/// What a name server says of a name.
+#[derive(Clone, Debug)]
+pub(crate) enum Said {
+    /// These addresses, for so many seconds.
+    Addresses(Vec<IpAddr>, u32),
+    /// A response code (RFC 1035 section 4.1.1) and nothing else.
+    Code(u8),
+    /// Nothing at all.
+    Silence,
+}
+
+/// A name server on loopback; stops when it is dropped.
+pub(crate) struct NameServer {
+    pub(crate) address: SocketAddr,
+    /// Questions for A records: each name that is asked for is asked for once that way.
+    questions: Arc<AtomicUsize>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for NameServer {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl NameServer {
+    /// Answers each question with what `say` has for the name then.
+    pub(crate) async fn start(say: impl Fn(&str) -> Said + Send + 'static) -> NameServer {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let address = socket.local_addr().unwrap();
+        let questions = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&questions);
+        let task = tokio::spawn(async move {
+            let mut octets = [0; 512];
+            while let Ok((length, peer)) = socket.recv_from(&mut octets).await {
+                let (name, end) = question(&octets[..length]);
+                let kind = octets[end - 3];
+                if kind == 1 {
+                    counted.fetch_add(1, Ordering::SeqCst);
+                }
+                if let Some(answer) = answer(&octets[..end], kind, &say(&name)) {
+                    let _ = socket.send_to(&answer, peer).await;
+                }
+            }
+        });
+        NameServer {
+            address,
+            questions,
+            task,
+        }
+    }
+
+    pub(crate) fn questions(&self) -> usize {
+        self.questions.load(Ordering::SeqCst)
+    }
+}
+
+/// The name that is asked for, and where the question ends.
+fn question(query: &[u8]) -> (String, usize) {
+    let mut labels = Vec::new();
+    let mut at = 12;
+    while query[at] > 0 {
+        let end = at + 1 + usize::from(query[at]);
+        labels.push(String::from_utf8(query[at + 1..end].to_vec()).unwrap());
+        at = end;
+    }
+    (labels.join(".").to_lowercase(), at + 5)
+}
+
+/// A response to `query`, whose record type is `kind`: 1 for A, 28 for AAAA.
+fn answer(query: &[u8], kind: u8, said: &Said) -> Option<Vec<u8>> {
+    let (addresses, ttl, code): (&[IpAddr], u32, u8) = match said {
+        Said::Addresses(addresses, ttl) => (addresses, *ttl, 0),
+        Said::Code(code) => (&[], 0, *code),
+        Said::Silence => return None,
+    };
+    let data = |address: &IpAddr| match address {
+        IpAddr::V4(v4) if kind == 1 => Some(v4.octets().to_vec()),
+        IpAddr::V6(v6) if kind == 28 => Some(v6.octets().to_vec()),
+        _ => None,
+    };
+    let records: Vec<_> = addresses.iter().filter_map(data).collect();
+    let mut octets = query.to_vec();
+    octets[2] = 0x81;
+    octets[3] = 0x80 | code;
+    octets[6..12].copy_from_slice(&[0, u8::try_from(records.len()).unwrap(), 0, 0, 0, 0]);
+    for record in records {
+        octets.extend_from_slice(&[0xC0, 12, 0, kind, 0, 1]);
+        octets.extend_from_slice(&ttl.to_be_bytes());
+        octets.extend_from_slice(&[0, u8::try_from(record.len()).unwrap()]);
+        octets.extend_from_slice(&record);
+    }
+    Some(octets)
+}
