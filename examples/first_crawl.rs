@@ -99,6 +99,7 @@ async fn crawl(seed: &str, output: &Path) -> Result<Summary, Box<dyn Error>> {
         feeds: true,
         forms: false,
         resources: Resources::Off,
+        max_sitemap_urls: Some(250_000),
         // Our own server on our own machine: a twentieth of a second will do.
         politeness: Politeness {
             delay: Duration::from_millis(50),
@@ -109,7 +110,7 @@ async fn crawl(seed: &str, output: &Path) -> Result<Summary, Box<dyn Error>> {
         host_locks: None,
         wait_unreachable: Duration::from_secs(1),
         fetch: FetchConfig {
-            own_hosts: vec![seed.host_key()],
+            typed: vec![seed.clone()],
             ..FetchConfig::new(user_agent)
         },
         commit_within: Duration::from_secs(1),

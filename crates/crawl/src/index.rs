@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crawl_archive::{MAX_CONFIG_BYTES, read_text};
 use crawl_engine::{EngineError, Reindex, reindex};
+use crawl_fetcher::Secrets;
 use crawl_policy::ProductToken;
 use crawl_records::{counted, grouped};
 
@@ -103,6 +104,7 @@ fn rules(dir: &Path) -> Result<Reindex, Refusal> {
     Ok(Reindex {
         agent,
         profile: profile_of(profile),
+        secrets: Secrets::default(),
     })
 }
 

@@ -19,6 +19,7 @@ use crawl_scheduler::Politeness;
 use crawl_weburl::{CanonicalUrl, Naming, When, canonicalize};
 use tokio::runtime::Runtime;
 
+use crate::descriptors::{Connections, connections};
 use crate::refusal::Refusal;
 use crate::robots::profile_of;
 use crate::rounds;
@@ -35,6 +36,8 @@ use crate::units::{FilePath, Span, Switch};
 pub(crate) struct Job {
     settings: Settings,
     checked: Checked,
+    /// As many as descriptors are left for.
+    connections: Connections,
     pub(crate) screen: Screen,
 }
 
@@ -54,6 +57,7 @@ pub(crate) fn run(settings: &Settings) -> Result<u8, Refusal> {
         screen.say(&change);
     }
     let job = Job {
+        connections: connections(settings.politeness.concurrency),
         settings,
         checked,
         screen,
@@ -67,7 +71,12 @@ pub(crate) fn run(settings: &Settings) -> Result<u8, Refusal> {
 impl Job {
     /// The engine's configuration for a run that begins now.
     pub(crate) fn config(&self) -> Config {
-        config(&self.settings, &self.checked)
+        let mut config = config(&self.settings, &self.checked);
+        config.politeness.concurrency = self.connections.concurrency;
+        if !self.connections.may_be_kept {
+            config.fetch.keep_alive = Duration::ZERO;
+        }
+        config
     }
 
     /// Where the crawl lies.
@@ -235,6 +244,7 @@ fn config(settings: &Settings, checked: &Checked) -> Config {
         },
         traps: trap_rules(settings),
         max_redirects: scope.max_redirects,
+        max_sitemap_urls: scope.max_sitemap_urls.0.map(|urls| urls.0),
         retries: settings.fetch.retries,
         sitemaps: scope.sitemaps.is_on(),
         feeds: scope.feeds.is_on(),
@@ -339,6 +349,8 @@ fn fetch_config(settings: &Settings, checked: &Checked, user_agent: &str) -> Fet
         allow_private: fetch.allow_private.is_on(),
         allow_public: checked.contact.is_some(),
         typed: checked.seeds.clone(),
+        referer: fetch.referer.is_on(),
+        extra_roots: checked.roots.clone(),
         ..FetchConfig::new(user_agent)
     }
 }

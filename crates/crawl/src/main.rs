@@ -9,6 +9,7 @@ mod args;
 mod command_line;
 mod control;
 mod day_hours;
+mod descriptors;
 mod export;
 mod index;
 mod inspect;
@@ -44,6 +45,8 @@ fn main() -> ExitCode {
         Err(NotRead::Form(error)) => return refuse_arguments(&error),
         Err(NotRead::Value(refusal)) => return refuse(&refusal),
     };
+    // A crawl and a server have a file and connections open for each of many hosts.
+    descriptors::raise_limit();
     match run(cli) {
         Ok(code) => ExitCode::from(code),
         Err(refusal) => refuse(&refusal),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crawl_archive::{MAX_CONFIG_BYTES, read_text};
 use crawl_fetcher::{Clock, FetchConfig, Fetcher};
-use crawl_weburl::{CanonicalUrl, HostKey, Unusable, canonicalize};
+use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 use tokio::task::JoinSet;
 
 use crate::refusal::Refusal;
@@ -139,7 +139,7 @@ pub(crate) async fn choose_schemes(
     }
     let own = undecided.iter().flat_map(|(_, https, http)| [https, http]);
     let fetch = FetchConfig {
-        own_hosts: own.map(CanonicalUrl::host_key).collect::<Vec<HostKey>>(),
+        typed: own.cloned().collect(),
         ..fetch.clone()
     };
     let fetcher = Fetcher::new(fetch, Clock::start())

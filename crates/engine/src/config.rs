@@ -60,6 +60,8 @@ pub struct Config {
     pub forms: bool,
     /// Which parts of pages are fetched, such as images and style sheets.
     pub resources: Resources,
+    /// URLs that the sitemaps of one host may bring in a run; `None` is unlimited.
+    pub max_sitemap_urls: Option<u64>,
     /// Gaps, rates and limits.
     pub politeness: Politeness,
     /// Whether the operator answers for all hosts of the crawl. Where not, hosts outside

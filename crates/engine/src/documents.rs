@@ -19,6 +19,8 @@ use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 
 use crate::links::{Links, PRIORITY_LINK, PRIORITY_SITEMAP, Way, page_refusal};
 use crate::read::{Reader, pairs};
+use crate::secrets::REDIRECT_SECRET;
+use crate::sitemap_budget::SITEMAP_LIMIT;
 use crate::traps::Came;
 use crate::visits::DocumentState;
 
@@ -157,7 +159,15 @@ impl Reader {
             });
         }
         let mut modified = Vec::new();
+        let weights = sitemap.entries.iter().map(|entry| urls_of(links, entry));
+        let wanted = weights.sum();
+        let granted = self.sitemaps.take(&from.url.host_key(), wanted);
+        let mut left = granted;
         for entry in &sitemap.entries {
+            let Some(rest) = left.checked_sub(urls_of(links, entry)) else {
+                break;
+            };
+            left = rest;
             let url = canonicalize(Some(&from.url), &entry.loc);
             match (&entry.lastmod, entry.changefreq) {
                 (None, Some(often)) => self.note_frequency(&mut modified, &url, often),
@@ -175,7 +185,10 @@ impl Reader {
                 beside(links, way, entry);
             }
         }
+        let left_out = wanted - granted + left;
+        links.leave_out(SITEMAP_LIMIT, left_out);
         Content {
+            error: (left_out > 0).then(|| SITEMAP_LIMIT.to_owned()),
             is_list: true,
             modified,
             ..Content::default()
@@ -202,9 +215,13 @@ impl Reader {
         });
         let error = match &target {
             Err(why) => Some(format!("redirect_{}", why.name())),
+            Ok(url) if self.follows.secrets.are_in_url(url) => Some(REDIRECT_SECRET.to_owned()),
             Ok(_) => too_many.as_ref().map(|_| TOO_MANY_REDIRECTS.to_owned()),
         };
-        let came = target.clone().map_or(Came::Nothing, Came::Redirect);
+        let came = match &target {
+            Ok(url) if error.as_deref() != Some(REDIRECT_SECRET) => Came::Redirect(url.clone()),
+            _ => Came::Nothing,
+        };
         let mut links = Links::new(lease, scope, &self.follows, None);
         links.add(way, target, too_many);
         links.finish(Content {
@@ -260,6 +277,16 @@ fn seconds_of(often: ChangeFreq) -> Option<u32> {
         ChangeFreq::Yearly => Some(365 * DAY),
         ChangeFreq::Never => None,
     }
+}
+
+/// How many URLs an entry of a sitemap names that count, with its own.
+fn urls_of(links: &Links<'_>, entry: &SitemapEntry) -> u64 {
+    let players = entry.videos.iter().filter(|video| video.player.is_some());
+    let resources = match links.wants_resources() {
+        true => entry.images.len() + 2 * entry.videos.len(),
+        false => 0,
+    };
+    (1 + entry.alternates.len() + players.count() + resources) as u64
 }
 
 /// What an entry of a sitemap names beside its page.

@@ -152,19 +152,8 @@ impl Driver {
         let delays = DelayLog::open(&config.output, now)?;
         if resumed {
             ring.restore(rest)?;
-            for seed in &config.fetch.typed {
-                if let Some(address) = ring.past_address(&seed.host_key())? {
-                    fetcher.note_past_address(seed.host(), address);
-                }
-            }
         }
-        for row in requests.tail::<RequestRow>(LOG_TAIL_ROWS)?.rows {
-            ring.note_past_request(now, &row)?;
-            // The state may lack what was under way when the last run ended.
-            if let Some(Ok(address)) = row.address.as_deref().map(str::parse) {
-                fetcher.note_past_address(&row.host, address);
-            }
-        }
+        take_up_requests(&mut ring, &fetcher, &mut requests, now)?;
         if cut_off {
             ring.note_unknown_requests(now)?;
         }
@@ -183,10 +172,7 @@ impl Driver {
                 let setting = Setting {
                     dir: config.output.clone(),
                     frontier: Arc::clone(&frontier),
-                    rules: Reindex {
-                        agent: config.agent.clone(),
-                        profile: config.profile,
-                    },
+                    rules: Reindex::of(config),
                     halt,
                 };
                 let started = Indexer::start(setting, indexing, failed)?;
@@ -440,6 +426,28 @@ fn halt(
                 .is_some_and(|deadline| clock.now() >= deadline)
     };
     Halt::when(move || abandon.load(Ordering::Relaxed) || last_work.get().is_some_and(&is_over))
+}
+
+/// Takes up what earlier runs asked: the gaps behind it, and where each seed was found.
+fn take_up_requests(
+    ring: &mut Ring,
+    fetcher: &Fetcher,
+    requests: &mut LogFile,
+    now: Tick,
+) -> Result<(), EngineError> {
+    for seed in &ring.config.fetch.typed {
+        if let Some(address) = ring.past_address(&seed.host_key())? {
+            fetcher.note_past_address(seed.host(), address);
+        }
+    }
+    for row in requests.tail::<RequestRow>(LOG_TAIL_ROWS)?.rows {
+        ring.note_past_request(now, &row)?;
+        // The state may lack what was under way when the last run ended.
+        if let Some(Ok(address)) = row.address.as_deref().map(str::parse) {
+            fetcher.note_past_address(&row.host, address);
+        }
+    }
+    Ok(())
 }
 
 /// The next command.

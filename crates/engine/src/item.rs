@@ -8,7 +8,7 @@ use crawl_archive::Encoded;
 use crawl_archive::rows::{DelayRow, ExcludedRow, LinkRow, PageRow, RequestRow, RobotsVerdict};
 use crawl_fetcher::robots::Compiled;
 use crawl_fetcher::{Exchange, Failure, Request, Room, Validators};
-use crawl_frontier::{Admission, Exclusion, Lease, Outcome};
+use crawl_frontier::{Admission, Exclusion, Lease, Outcome, UrlKind};
 use crawl_index::{BytePass, Entry};
 use crawl_policy::scope::Scope;
 use crawl_scheduler::{Permit, Spent};
@@ -78,6 +78,7 @@ impl Job {
         match self {
             Job::Page { lease, judged } => Request {
                 validators: judged.validators(),
+                found_on: found_on(lease).cloned(),
                 ..Request::page(lease.url.clone())
             },
             Job::Robots { request, .. } | Job::TdmRep { request, .. } => request.clone(),
@@ -92,6 +93,13 @@ impl Job {
             Job::Robots { request, .. } | Job::TdmRep { request, .. } => &request.url,
         }
     }
+}
+
+/// The document with the link that led here. Nobody followed a link to a seed or a sitemap, and
+/// of a redirect's target the page before the redirect is not known.
+fn found_on(lease: &Lease) -> Option<&CanonicalUrl> {
+    let is_linked = !lease.is_seed && lease.redirects == 0 && lease.kind != UrlKind::Sitemap;
+    lease.via.as_ref().filter(|_| is_linked)
 }
 
 /// What happened. The ring knows no other cause.
@@ -285,6 +293,8 @@ pub struct PageItem {
     pub(crate) entry_pass: Option<BytePass>,
     /// Its links, named and judged by scope.
     pub links: Vec<Admission>,
+    /// The memory of its links, held until they are committed.
+    pub(crate) links_pass: Option<BytePass>,
     /// Rows for `links.jsonl`.
     pub link_rows: Vec<LinkRow>,
     /// Its links that name nothing a crawler can ask for, by reason.

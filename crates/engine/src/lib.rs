@@ -44,8 +44,10 @@ mod rounds;
 mod rules;
 mod running;
 mod searchable;
+mod secrets;
 #[cfg(test)]
 mod simulated;
+mod sitemap_budget;
 mod start;
 mod steer;
 mod summary;

@@ -6,7 +6,7 @@ use crawl_archive::rows::LinkRow;
 use crawl_extractor::{
     Element, Limits, Link, LinkKind, Rel, link_header, read_css, refresh_header,
 };
-use crawl_fetcher::Exchange;
+use crawl_fetcher::{Exchange, Secrets};
 use crawl_frontier::{Admission, Exclusion, Lease, Reason, Standing, UrlKind};
 use crawl_policy::scope::{OutReason, Scope, ScopeVerdict};
 use crawl_policy::{Place, Robots, Source};
@@ -14,6 +14,7 @@ use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 
 use crate::config::{Config, Resources};
 use crate::documents::Content;
+use crate::secrets::{SECRET_IN_URL, redacted_url};
 use crate::traps::TrapRules;
 
 /// Order of requests within an origin: the /sitemap.xml that nobody named.
@@ -38,6 +39,8 @@ pub(crate) struct Follows {
     forms: bool,
     /// Whether `links.jsonl` is written.
     rows: bool,
+    /// A link with one of these in it is not followed: it would carry the secret on.
+    pub(crate) secrets: Secrets,
     traps: TrapRules,
 }
 
@@ -48,6 +51,7 @@ impl Follows {
             feeds: config.feeds,
             forms: config.forms,
             rows: config.links,
+            secrets: Secrets::of(&config.fetch.access),
             traps: config.traps,
         }
     }
@@ -154,9 +158,12 @@ impl<'a> Links<'a> {
         if let (true, Ok(to)) = (self.follows.rows, &url) {
             self.rows.push(LinkRow {
                 from: self.from.url.to_string(),
-                to: to.to_string(),
+                to: redacted_url(&self.follows.secrets, to),
                 rel: (!link.rel.is_empty()).then(|| link.rel.to_string()),
-                text: link.text.clone(),
+                text: link
+                    .text
+                    .as_ref()
+                    .map(|text| self.follows.secrets.redacted(text).into_owned()),
             });
         }
         let barred = page_bar
@@ -202,6 +209,13 @@ impl<'a> Links<'a> {
         }
     }
 
+    /// Counts what is not taken in.
+    pub(crate) fn leave_out(&mut self, why: &'static str, count: u64) {
+        if count > 0 {
+            *self.unusable.entry(why).or_default() += count;
+        }
+    }
+
     pub(crate) fn add(
         &mut self,
         way: Way,
@@ -210,8 +224,11 @@ impl<'a> Links<'a> {
     ) {
         let url = match url {
             Ok(url) => url,
-            Err(why) => return *self.unusable.entry(why.name()).or_default() += 1,
+            Err(why) => return self.leave_out(why.name(), 1),
         };
+        if self.follows.secrets.are_in_url(&url) {
+            return self.leave_out(SECRET_IN_URL, 1);
+        }
         let (way, url, barred) = self.named(way, url, barred);
         match self.places.get(&url) {
             Some(&place) => {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crawl_fetcher::robots::{
     Compiled, CopyState, RobotsAnswer, RobotsCache, RobotsCopy, RobotsTimes, TDMREP_PATH, TdmFile,
 };
-use crawl_fetcher::{Exchange, Failure, Request};
+use crawl_fetcher::{Exchange, Failure, FailureKind, Request};
 use crawl_frontier::{Frontier, FrontierError};
 use crawl_policy::usage::Purpose;
 use crawl_policy::{Oddity, ProductToken, Profile, What};
@@ -280,7 +280,13 @@ impl Origins {
                         format!("robots.txt answered {status} in an encoding that can't be undone")
                     }
                     Some(status) => format!("robots.txt answered {status}"),
-                    None => format!("robots.txt: {why}"),
+                    None => match result {
+                        // Whose certificate it is that fails says what to do.
+                        Err(failure) if failure.kind == FailureKind::TlsFailed => {
+                            format!("robots.txt: {failure}")
+                        }
+                        _ => format!("robots.txt: {why}"),
+                    },
                 };
                 self.unreachable.insert(of.host_key(), why);
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crawl_fetcher::{Exchange, Failure};
+use crawl_fetcher::{Exchange, Failure, FailureKind};
 use crawl_frontier::{Exclusion, FrontierError, Lease, Reason, UrlKind};
 use crawl_policy::scope::{OutReason, ScopeVerdict};
 use crawl_scheduler::{RobotsState, SignalKind, Tick};
@@ -209,8 +209,9 @@ impl Ring {
         for origin in self.accounts.lease_ended(&host) {
             self.wake(now, &origin, self.frontier.pending(&origin));
         }
-        if kind == SignalKind::NoConnection {
-            // The host's matter: the URL waits at the head of its queue, no older.
+        let is_ours = matches!(&result, Err(failure) if failure.kind == FailureKind::NoDescriptors);
+        if kind == SignalKind::NoConnection || is_ours {
+            // The host's matter, or ours: the URL waits at the head of its queue, no older.
             let origin = lease.origin.clone();
             self.frontier.release(lease);
             self.unsettled -= 1;

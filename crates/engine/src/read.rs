@@ -27,6 +27,8 @@ use crate::documents::Content;
 use crate::item::{HostState, Judged, PageItem, Reading, millis};
 use crate::links::{Follows, Links, page_refusal};
 use crate::searchable::{entry, read_both, seconds_of};
+use crate::secrets::{redact_row, redacted_entry};
+use crate::sitemap_budget::SitemapBudget;
 use crate::traps::{Came, TrapRules};
 use crate::usage;
 use crate::visits::{Found, Past, Visits};
@@ -50,6 +52,7 @@ pub(crate) struct Reader {
     /// Whether pages go into a search index.
     pub(crate) index: bool,
     pub(crate) traps: TrapRules,
+    pub(crate) sitemaps: SitemapBudget,
     /// When this round began, in seconds since the Unix epoch, where pages may have been visited
     /// in an earlier one: what a sitemap says of their changes counts.
     pub(crate) revisit: Option<u32>,
@@ -67,6 +70,7 @@ impl Reader {
             purpose: config.purpose,
             index: config.index,
             traps: config.traps,
+            sitemaps: SitemapBudget::new(config.max_sitemap_urls),
             revisit: (visits.round.number > 1).then_some(visits.round.began),
         }
     }
@@ -117,7 +121,7 @@ impl Reader {
             true => None,
             false => self.without_page(&lease, &exchange, &said),
         });
-        let row = PageRow {
+        let mut row = PageRow {
             title,
             indexed: entry.as_ref().map(|entry| match entry {
                 Entry::Put(_) => "yes".to_owned(),
@@ -133,6 +137,7 @@ impl Reader {
             error: row_error(content.error, exchange.truncated),
             ..row_of(&lease, judged, &exchange)
         };
+        redact_row(&self.follows.secrets, &mut row);
         PageItem {
             outcome: Outcome::Fetched {
                 status: exchange.status,
@@ -144,6 +149,7 @@ impl Reader {
             entry,
             entry_pass: None,
             links: content.links,
+            links_pass: None,
             link_rows,
             unusable: content.unusable,
             joins_scope,
@@ -214,14 +220,15 @@ impl Reader {
                 let entry = text.filter(|_| in_place.is_none()).map(|text| {
                     let read = (&page, &text);
                     let headers = &exchange.headers;
-                    entry(
+                    let entry = entry(
                         &lease.url,
                         at,
                         headers,
                         read,
                         &directives,
                         refused.as_deref(),
-                    )
+                    );
+                    redacted_entry(&self.follows.secrets, entry)
                 });
                 // An error page names nothing to follow.
                 if is_page {
@@ -242,7 +249,8 @@ impl Reader {
         }
         if is_page {
             content.decoded_digest = self.decoded_digest(exchange, decoded.as_ref());
-            content.error = decoded.and_then(|decoded| decode_error(&decoded.end));
+            let broken = decoded.and_then(|decoded| decode_error(&decoded.end));
+            content.error = broken.or(content.error);
             let bar = content.bar.take();
             let said = || self.directives(exchange, &[]).nofollow.map(page_refusal);
             links.of_headers(exchange, &self.limits, || bar.or_else(said));
@@ -426,6 +434,7 @@ impl PageItem {
             entry: None,
             entry_pass: None,
             links: Vec::new(),
+            links_pass: None,
             link_rows: Vec::new(),
             unusable: HashMap::new(),
             joins_scope: None,

@@ -33,6 +33,12 @@ pub(crate) enum Work {
 /// it waits until the writer has written others.
 const MAX_ENTRY_BYTES: usize = 32 << 20;
 
+/// What a link takes in memory, about, with the URL that it was found on.
+const LINK_BYTES: usize = 500;
+/// Links of documents that were read and are not committed. A sitemap has 150,000 at most; a few
+/// hundred of those would fill a machine.
+const MAX_LINK_BYTES: usize = 150_000 * LINK_BYTES;
+
 /// How many reader threads there are: one per processor.
 pub(crate) fn count() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
@@ -59,25 +65,21 @@ impl Readers {
         let receiver = Arc::new(Mutex::new(receiver));
         let entries = ByteGate::new(MAX_ENTRY_BYTES);
         let pens = journal.pens()?.into_iter().enumerate();
-        let threads = pens.map(|(n, mut pen)| {
-            let (reader, mut keeper) = (Reader::new(config, visits), Keeper::new(config));
+        // What they count together is shared by clones.
+        let (reader, links) = (Reader::new(config, visits), ByteGate::new(MAX_LINK_BYTES));
+        let threads = pens.map(|(n, pen)| {
+            let tools = ReaderTools {
+                reader: reader.clone(),
+                keeper: Keeper::new(config),
+                pen,
+                entries: entries.clone(),
+                links: links.clone(),
+            };
             let (receiver, items, abandon) =
                 (Arc::clone(&receiver), items.clone(), Arc::clone(abandon));
-            let entries = entries.clone();
             thread::Builder::new()
                 .name(format!("crawl-reader-{n}"))
-                .spawn(move || {
-                    let pen = &mut pen;
-                    serve(
-                        &receiver,
-                        &items,
-                        &abandon,
-                        &entries,
-                        &reader,
-                        &mut keeper,
-                        pen,
-                    );
-                })
+                .spawn(move || serve(&receiver, &items, &abandon, tools))
         });
         Ok(Readers {
             threads: threads.collect::<io::Result<_>>()?,
@@ -100,14 +102,22 @@ impl Readers {
     }
 }
 
+/// What one thread works with.
+struct ReaderTools {
+    reader: Reader,
+    keeper: Keeper,
+    pen: Pen,
+    /// Bounds what the index is told, over all threads.
+    entries: ByteGate,
+    /// Bounds the links on their way to the disk, over all threads.
+    links: ByteGate,
+}
+
 fn serve(
     work: &Mutex<Receiver<Work>>,
     items: &Sender<Item>,
     abandon: &AtomicBool,
-    entries: &ByteGate,
-    reader: &Reader,
-    keeper: &mut Keeper,
-    pen: &mut Pen,
+    mut tools: ReaderTools,
 ) {
     loop {
         let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
@@ -121,14 +131,15 @@ fn serve(
         let item = catch_unwind(AssertUnwindSafe(|| match work {
             Work::Read(reading) => {
                 let url = reading.lease.url.clone();
-                pen.begin(&url);
-                let mut page = keeper.page(reader.read(*reading));
-                pen.end(&url);
+                tools.pen.begin(&url);
+                let mut page = tools.keeper.page(tools.reader.read(*reading));
+                tools.pen.end(&url);
                 let entry = page.entry.as_ref();
-                page.entry_pass = entry.map(|entry| entries.enter(entry.bytes()));
+                page.entry_pass = entry.map(|entry| tools.entries.enter(entry.bytes()));
+                page.links_pass = Some(tools.links.enter(page.links.len() * LINK_BYTES));
                 Item::Page(Box::new(page))
             }
-            Work::Pass(Item::Robots(robots)) => Item::Robots(keeper.robots(robots)),
+            Work::Pass(Item::Robots(robots)) => Item::Robots(tools.keeper.robots(robots)),
             Work::Pass(item) => item,
         }));
         let item = item.unwrap_or_else(|_| Item::Broken("a reader panicked".to_owned()));

@@ -9,18 +9,20 @@ use bytes::Bytes;
 use crawl_archive::rows::{PageRow, RequestRow, WarcPlace};
 use crawl_archive::{FOLDER, HttpMessage, ReadError, RowReader, read_place};
 use crawl_extractor::{Document, Limits, may_be_read, what_is};
-use crawl_fetcher::{DecodeLimits, Obstacle, decode, obstacle};
+use crawl_fetcher::{DecodeLimits, Obstacle, Secrets, decode, obstacle};
 use crawl_frontier::{Frontier, KnownState};
 use crawl_index::{Entry, IndexWriter, Page, Reconciled, SearchIndex};
 use crawl_policy::{PageDirectives, ProductToken, Profile};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use crate::config::Config;
 use crate::directory::{examine, open_frontier};
 use crate::error::EngineError;
 use crate::index_log::{INDEX_FOLDER, OLD_FOLDER, begin_log, mend_swap, note_of, number};
 use crate::read::{PANICKED, pairs};
 use crate::searchable::{entry, left_out, read_both};
+use crate::secrets::redacted_entry;
 
 /// Where an index is built.
 const NEW_FOLDER: &str = "index.new";
@@ -34,6 +36,20 @@ pub struct Reindex {
     pub agent: ProductToken,
     /// How they are read.
     pub profile: Profile,
+    /// What is taken out of pages: the archive has it as it was sent.
+    pub secrets: Secrets,
+}
+
+impl Reindex {
+    /// The rules of a crawl.
+    #[must_use]
+    pub fn of(config: &Config) -> Reindex {
+        Reindex {
+            agent: config.agent.clone(),
+            profile: config.profile,
+            secrets: Secrets::of(&config.fetch.access),
+        }
+    }
 }
 
 /// What building an index came to.
@@ -403,7 +419,8 @@ impl Build<'_> {
         );
         let read = (&page, &content);
         let refused = kept.refused.as_deref();
-        Ok(entry(url, kept.at, &headers, read, &directives, refused))
+        let entry = entry(url, kept.at, &headers, read, &directives, refused);
+        Ok(redacted_entry(&self.rules.secrets, entry))
     }
 }
 

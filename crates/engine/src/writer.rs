@@ -15,7 +15,7 @@ use crawl_frontier::{
     Admission, Admitted, Exclusion, Frontier, Lease, Outcome, Reason, Standing, Transaction,
     UrlKind, Visit,
 };
-use crawl_index::Entry;
+use crawl_index::{BytePass, Entry};
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, HostKey};
 
@@ -153,6 +153,7 @@ impl Writer {
             newest_parked: &mut self.newest_parked,
             traps: self.traps.as_ref(),
             redirects: SettledRedirects::default(),
+            links_passes: Vec::new(),
             committed: Committed {
                 items: group.iter().map(Item::weight).sum(),
                 ..Committed::default()
@@ -180,6 +181,8 @@ struct Group<'a> {
     newest_parked: &'a mut u64,
     traps: Option<&'a Shared>,
     redirects: SettledRedirects,
+    /// Let go when the transaction is committed.
+    links_passes: Vec<BytePass>,
     committed: Committed,
 }
 
@@ -335,6 +338,7 @@ impl Group<'_> {
             capture,
             entry,
             links,
+            links_pass,
             link_rows,
             unusable,
             joins_scope,
@@ -347,6 +351,7 @@ impl Group<'_> {
             host,
             ..
         } = page;
+        self.links_passes.extend(links_pass);
         let is_absent = is_guess(&lease)
             && match row.status {
                 // Some servers answer with a page whatever is asked for.

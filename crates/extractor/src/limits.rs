@@ -50,7 +50,7 @@ impl Default for Limits {
             css_octets: 16 * 1024 * 1024,
             sitemap_entries: 50_000,
             sitemap_octets: 50 * 1024 * 1024,
-            sitemap_links: 500_000,
+            sitemap_links: 100_000,
             feed_entries: 10_000,
             feed_octets: 16 * 1024 * 1024,
         }

@@ -148,6 +148,10 @@ impl Access {
         self.insert(COOKIE, &cookies)
     }
 
+    pub(crate) fn fields(&self) -> &HeaderMap {
+        &self.fields
+    }
+
     fn insert(mut self, name: HeaderName, value: &str) -> Result<Access, AccessError> {
         let mut value =
             HeaderValue::from_str(value).map_err(|_| AccessError::Value(name.to_string()))?;

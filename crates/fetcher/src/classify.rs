@@ -3,10 +3,15 @@
 use std::error::Error;
 use std::io;
 
+use rustls::CertificateError;
+
 use crate::address::AddressRefused;
 use crate::connect::Stands;
 use crate::failure::{FailureKind, Phase};
 use crate::resolver::NoAddresses;
+
+/// The detail of a certificate that no root vouches for: that of a CA of one's own, mostly.
+const UNKNOWN_ISSUER: &str = "unknown issuer";
 
 /// What an error of the client means.
 #[derive(Debug)]
@@ -46,6 +51,8 @@ pub(crate) fn before_head(error: &reqwest::Error, proxied: bool) -> Finding {
             lasting: true,
             detail: refused.to_string(),
         };
+    } else if is_out_of_descriptors(&causes) {
+        return Finding::new(FailureKind::NoDescriptors, Phase::Connect, story(error));
     } else if let Some(why) = find::<NoAddresses>(&causes) {
         return Finding::new(why.kind, Phase::Dns, why.detail.clone());
     } else if error.is_builder() {
@@ -56,11 +63,20 @@ pub(crate) fn before_head(error: &reqwest::Error, proxied: bool) -> Finding {
     } else {
         (answering(error, &causes), Phase::FirstByte)
     };
+    let is_unknown_issuer = matches!(
+        find::<rustls::Error>(&causes),
+        Some(rustls::Error::InvalidCertificate(
+            CertificateError::UnknownIssuer
+        ))
+    );
     Finding {
         kind,
         phase,
         lasting,
-        detail: story(error),
+        detail: match is_unknown_issuer {
+            true => UNKNOWN_ISSUER.to_owned(),
+            false => story(error),
+        },
     }
 }
 
@@ -174,6 +190,18 @@ fn is_bad_certificate(causes: &[&(dyn Error + 'static)]) -> bool {
         find::<rustls::Error>(causes),
         Some(rustls::Error::InvalidCertificate(_))
     )
+}
+
+/// EMFILE and ENFILE: the limit of this process, and that of the machine.
+pub(crate) fn is_no_descriptor(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(23 | 24))
+}
+
+fn is_out_of_descriptors(causes: &[&(dyn Error + 'static)]) -> bool {
+    let mut errors = causes
+        .iter()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>());
+    errors.any(is_no_descriptor)
 }
 
 fn is_reset(kind: io::ErrorKind) -> bool {

@@ -88,7 +88,10 @@ fn builder(
         .no_proxy()
         .connect_timeout(config.connect_timeout)
         .pool_idle_timeout(config.keep_alive)
-        .pool_max_idle_per_host(MAX_IDLE_PER_HOST)
+        .pool_max_idle_per_host(match config.keep_alive.is_zero() {
+            true => 0,
+            false => MAX_IDLE_PER_HOST,
+        })
         .tcp_keepalive(TCP_KEEPALIVE)
         .http1_title_case_headers()
         .http1_max_headers(MAX_HEADER_FIELDS)

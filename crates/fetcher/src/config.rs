@@ -5,6 +5,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crawl_weburl::CanonicalUrl;
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 
 use crate::access::Access;
 use crate::address::{plain, typed_ports};
@@ -24,7 +27,7 @@ pub struct FetchConfig {
     pub first_byte_timeout: Duration,
     /// Between two octets of the body.
     pub idle_timeout: Duration,
-    /// How long an idle connection is kept. The number of idle connections in all is
+    /// How long an idle connection is kept; none is kept where this is zero. The number of idle connections in all is
     /// bounded by this and the rate of requests; per host it is two.
     pub keep_alive: Duration,
     /// Kept octets of a body, as it is encoded; what is longer is cut there.
@@ -53,6 +56,9 @@ pub struct FetchConfig {
     /// the port that stands there, or those of http and https where none does; a name only
     /// until it has a public address.
     pub typed: Vec<CanonicalUrl>,
+    /// Requests name the document on which their URL was found (`Referer`), as far as
+    /// strict-origin-when-cross-origin of W3C Referrer Policy lets them.
+    pub referer: bool,
     /// Certificates (PEM, one or more) trusted besides the platform's roots.
     pub extra_roots: Option<Vec<u8>>,
 }
@@ -80,6 +86,7 @@ impl FetchConfig {
             allow_private: false,
             allow_public: true,
             typed: Vec::new(),
+            referer: false,
             extra_roots: None,
         }
     }
@@ -155,6 +162,47 @@ fn parse_override(text: &str) -> Option<ResolveOverride> {
         addresses: addresses.split(',').map(address).collect::<Option<_>>()?,
         host: (!host.is_empty()).then_some(host)?,
     })
+}
+
+/// Why a file can't be trusted as roots.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadRoots {
+    /// Broken PEM.
+    #[error("it is no PEM: {0}")]
+    Pem(String),
+    /// No `BEGIN CERTIFICATE`.
+    #[error("it holds no certificate")]
+    None,
+    /// Bytes that are no certificate, or one that no chain can end in.
+    #[error("certificate {number} in it can't be used: {why}")]
+    Certificate {
+        /// Counted from 1.
+        number: usize,
+        /// What the TLS library says.
+        why: String,
+    },
+}
+
+/// Whether PEM certificates can stand in [`FetchConfig::extra_roots`].
+///
+/// # Errors
+/// [`BadRoots`] says what is wrong with the first that can't.
+pub fn check_roots(pem: &[u8]) -> Result<(), BadRoots> {
+    let mut roots = RootCertStore::empty();
+    for (number, certificate) in (1..).zip(CertificateDer::pem_slice_iter(pem)) {
+        let certificate = certificate.map_err(|why| BadRoots::Pem(why.to_string()))?;
+        roots
+            .add(certificate)
+            .map_err(|why| BadRoots::Certificate {
+                number,
+                why: why.to_string(),
+            })?;
+    }
+    match roots.is_empty() {
+        true => Err(BadRoots::None),
+        false => Ok(()),
+    }
 }
 
 /// Why a [`Fetcher`](crate::Fetcher) can't be made from its configuration.

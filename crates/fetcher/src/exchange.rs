@@ -24,6 +24,8 @@ pub struct Request {
     pub validators: Validators,
     /// Kept octets of the body, where it is not the configuration's.
     pub max_body: Option<u64>,
+    /// The document on which the URL was found, for the `Referer` field.
+    pub found_on: Option<CanonicalUrl>,
 }
 
 impl Request {
@@ -34,6 +36,7 @@ impl Request {
             url,
             validators: Validators::default(),
             max_body: None,
+            found_on: None,
         }
     }
 
@@ -45,6 +48,7 @@ impl Request {
             url,
             validators,
             max_body: Some(MAX_ROBOTS_OCTETS),
+            found_on: None,
         }
     }
 }

@@ -74,6 +74,8 @@ pub enum FailureKind {
     IdleTimeout,
     /// The time was over while a long body waited for memory that others held.
     NoRoom,
+    /// This process or machine had no file descriptor for a connection. Nothing was sent.
+    NoDescriptors,
     /// The connection was cut.
     Reset,
     /// The connection was closed before an answer began or its head was whole.
@@ -141,13 +143,13 @@ impl Failure {
     }
 
     /// What this failure tells the scheduler: a host that can't be connected to is paused;
-    /// where memory was short, it is ours; anything else is the URL's matter.
+    /// where memory or descriptors were short, it is ours; anything else is the URL's matter.
     #[must_use]
     pub fn signal_kind(&self) -> SignalKind {
         if self.kind.is_no_connection() {
             SignalKind::NoConnection
-        } else if self.kind == FailureKind::NoRoom {
-            // The server did its part.
+        } else if matches!(self.kind, FailureKind::NoRoom | FailureKind::NoDescriptors) {
+            // The server did its part, or was not asked.
             SignalKind::Answered
         } else {
             SignalKind::UrlFailed
@@ -187,6 +189,7 @@ impl FailureKind {
             FailureKind::FirstByteTimeout => "first_byte_timeout",
             FailureKind::IdleTimeout => "idle_timeout",
             FailureKind::NoRoom => "no_room",
+            FailureKind::NoDescriptors => "no_descriptors",
             FailureKind::Reset => "reset",
             FailureKind::EmptyAnswer => "empty_answer",
             FailureKind::BadResponse => "bad_response",
@@ -223,9 +226,10 @@ impl FailureKind {
 
     pub(crate) fn fault(self) -> Fault {
         match self {
-            FailureKind::WrongPermit | FailureKind::ProxyFailed | FailureKind::NoRoom => {
-                Fault::Operator
-            }
+            FailureKind::WrongPermit
+            | FailureKind::ProxyFailed
+            | FailureKind::NoRoom
+            | FailureKind::NoDescriptors => Fault::Operator,
             _ if self.is_no_connection() => Fault::Host,
             _ => Fault::Url,
         }

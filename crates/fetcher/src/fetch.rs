@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crawl_scheduler::{Permit, Spent, Tick};
 use crawl_weburl::CanonicalUrl;
 use http::Method;
-use http::header::{HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH};
+use http::header::{HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, REFERER};
 use reqwest::tls::TlsInfo;
 use reqwest::{Client, Response};
 use tokio::time::Instant;
@@ -25,9 +25,11 @@ use crate::config::{FetchConfig, ResolveOverride, SetupError};
 use crate::exchange::{Exchange, Request, TlsVersion, Truncation};
 use crate::failure::{Failure, FailureKind, Phase};
 use crate::names::{Source, unusable};
+use crate::referer::referer;
 use crate::resolver::{Fixed, Names};
 use crate::room::{Room, Rooms};
 use crate::stage::{Late, in_time};
+use crate::turns::Turns;
 
 /// Makes exchanges. Cheap to share by reference; holds the connections that are kept.
 pub struct Fetcher {
@@ -37,6 +39,7 @@ pub struct Fetcher {
     names: Names,
     rooms: Rooms,
     accesses: Accesses,
+    turns: Turns,
     headers: HeaderMap,
     client: Client,
     /// For hosts and ports that the operator typed, where there are any. A resolver is told
@@ -78,6 +81,7 @@ impl Fetcher {
             overridden,
             rooms: Rooms::new(config.body_memory),
             accesses: Accesses::new(&config.access, config.proxy.is_some()),
+            turns: Turns::new(),
             names,
             rules,
             clock,
@@ -115,7 +119,7 @@ impl Fetcher {
         let started = self.clock.now();
         let spent = permit.spend();
         let result = if fits {
-            self.exchange(&request, started).await
+            self.exchange_in_turn(&request).await
         } else {
             let detail = format!("the permit is for {}, not {}", spent.host(), request.url);
             let kind = FailureKind::WrongPermit;
@@ -145,6 +149,9 @@ impl Fetcher {
         let known = overrides.find(|known| known.host == host && known.port == url.port());
         let client = match known {
             Some(known) => connecting_client(&self.config, fixed(known, &self.names)),
+            None if self.rules.is_typed(url) => {
+                connecting_client(&self.config, self.names.for_typed())
+            }
             None => connecting_client(&self.config, self.names.clone()),
         };
         let client = client.map_err(|why| {
@@ -156,6 +163,21 @@ impl Fetcher {
                 Err(classify::before_head(&error, self.config.proxy.is_some()))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Asks when it may be asked. Without a descriptor nothing is sent, so the same request is
+    /// tried again, for as long as a whole exchange may take.
+    async fn exchange_in_turn(&self, request: &Request) -> Result<Exchange, Failure> {
+        let deadline = Instant::now() + self.config.timeout;
+        loop {
+            let turn = self.turns.begin().await;
+            let result = self.exchange(request, self.clock.now()).await;
+            let is_out = matches!(&result, Err(why) if why.kind == FailureKind::NoDescriptors);
+            if !is_out || Instant::now() >= deadline {
+                return result;
+            }
+            self.turns.have_fewer(turn).await;
         }
     }
 
@@ -275,6 +297,10 @@ impl Fetcher {
             if let Some(Ok(value)) = value {
                 headers.insert(name, value);
             }
+        }
+        let found_on = request.found_on.as_ref().filter(|_| self.config.referer);
+        if let Some(value) = found_on.and_then(|page| referer(page, &request.url)) {
+            headers.insert(REFERER, value);
         }
         headers
     }

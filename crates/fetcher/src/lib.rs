@@ -10,7 +10,7 @@
 //! from pages.
 //!
 //! The crate never decides when to ask (that is the permit), never follows a redirect,
-//! keeps no cookie, sends no referer, reads no proxy from the environment and never asks
+//! keeps no cookie, sends no referer unless told to, reads no proxy from the environment and never asks
 //! again by itself: one permit is one request.
 //!
 //! ```
@@ -41,15 +41,20 @@ mod fetch;
 mod names;
 mod obstacle;
 mod rate_limit;
+mod referer;
 mod resolver;
 mod retry_after;
 pub mod robots;
 mod room;
+mod secrets;
 mod stage;
+mod turns;
 
 pub use access::{Access, AccessError};
 pub use clock::Clock;
-pub use config::{BadOverride, FetchConfig, ResolveOverride, SetupError, user_agent};
+pub use config::{
+    BadOverride, BadRoots, FetchConfig, ResolveOverride, SetupError, check_roots, user_agent,
+};
 pub use decode::{DecodeEnd, DecodeLimits, Decoded, Limit, decode, decode_gzip};
 pub use exchange::{Exchange, Request, TlsVersion, Truncation, Validators};
 pub use failure::{Failure, FailureKind, Fault, Phase};
@@ -58,3 +63,4 @@ pub use obstacle::{Obstacle, obstacle};
 pub use rate_limit::rate_limit;
 pub use retry_after::retry_after;
 pub use room::Room;
+pub use secrets::{MIN_SECRET_BYTES, Secrets};

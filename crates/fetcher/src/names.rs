@@ -16,6 +16,7 @@ use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::Name;
 
 use crate::address::plain;
+use crate::classify::is_no_descriptor;
 use crate::failure::FailureKind;
 
 /// Octets of a name and of one label of it (RFC 1035 section 2.3.4).
@@ -195,6 +196,9 @@ fn meaning(name: &str, error: &NetError) -> (NoAddresses, Option<Duration>) {
             };
             (why, ttl)
         }
+        NetError::Io(why) if is_no_descriptor(why) => {
+            (none(FailureKind::NoDescriptors, why.to_string()), None)
+        }
         NetError::Timeout => (
             none(
                 FailureKind::DnsTimeout,
@@ -228,7 +232,10 @@ async fn ask_system(name: &str) -> Found {
         // The system tells in words of its own whether there is no such name.
         Err(why) => Found {
             addresses: Err(NoAddresses {
-                kind: FailureKind::DnsFailed,
+                kind: match is_no_descriptor(&why) {
+                    true => FailureKind::NoDescriptors,
+                    false => FailureKind::DnsFailed,
+                },
                 detail: why.to_string(),
             }),
             ttl: None,

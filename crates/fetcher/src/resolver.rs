@@ -9,6 +9,7 @@ use moka::future::Cache;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::address::{AddressRefused, AddressRules, Asked, plain};
+use crate::failure::FailureKind;
 pub(crate) use crate::names::NoAddresses;
 use crate::names::{Found, Source};
 
@@ -92,7 +93,13 @@ impl Names {
         let known = self.known.get_with_by_ref(key, asked).await;
         match &known.addresses {
             Ok(addresses) => Ok(self.permitted(name, addresses)?),
-            Err(why) => Err(why.clone().into()),
+            Err(why) => {
+                // That says nothing of the name, which is asked for again.
+                if why.kind == FailureKind::NoDescriptors {
+                    self.known.invalidate(key).await;
+                }
+                Err(why.clone().into())
+            }
         }
     }
 

@@ -13,6 +13,16 @@ use crate::refusal::{FINISHED, INTERRUPTED, NOTHING_DONE};
 /// Unreachable hosts and failed seeds that are named; the rest is counted.
 const NAMED: usize = 10;
 
+/// Links that a user may want to know of, by the name that they are counted under.
+const LEFT_OUT: [(&str, &str); 2] = [
+    ("sitemap_limit", "URLs of sitemaps, by --max-sitemap-urls"),
+    ("secret", "links with a secret of [site] in them"),
+];
+
+/// How it is told that no root vouches for a server's certificate, and what helps.
+const UNKNOWN_ISSUER: &str = "tls_failed: unknown issuer";
+const CA_HINT: &str = "a CA of your own is trusted with --ca-file FILE";
+
 /// What was fetched, excluded and failed, how long it took, where it lies, and how to go on.
 ///
 /// `exe` is the name that the program was called by.
@@ -35,6 +45,11 @@ pub(crate) fn closing(summary: &Summary, exe: &str) -> String {
         line("round", round(summary));
     }
     line("excluded", excluded(summary));
+    for (why, words) in LEFT_OUT {
+        if let Some(count) = summary.unusable.get(why) {
+            line("left out", format!("{} {words}", grouped(*count)));
+        }
+    }
     if let Some(index) = &summary.indexed {
         line("index", indexed(index, summary));
     }
@@ -140,6 +155,9 @@ fn name_unreached(summary: &Summary, text: &mut String) {
             false => "their URLs wait for the next start; a longer --wait-unreachable waits here",
         };
         let _ = writeln!(text, "  hint: {hint}");
+        if hosts.iter().any(|host| host.why.ends_with(UNKNOWN_ISSUER)) {
+            let _ = writeln!(text, "  hint: {CA_HINT}");
+        }
     }
     for seed in summary.seeds_failed.iter().take(NAMED) {
         let _ = writeln!(text, "  seed failed: {}: {}", seed.url, seed.why);
@@ -296,6 +314,11 @@ mod tests {
               lies in:  crawl-e.example
         "#]],
         );
+        let mut left_out = summary(Ended::Finished);
+        left_out.unusable = BTreeMap::from([("sitemap_limit", 1_250_000), ("mailto", 3)]);
+        let text = closing(&left_out, "crawl");
+        let told = "\n  left out: 1,250,000 URLs of sitemaps, by --max-sitemap-urls\n";
+        assert!(text.contains(told), "{text}");
         let mut round = summary(Ended::Finished);
         round.resumed = true;
         round.round = 3;

@@ -12,6 +12,7 @@ use crawl_weburl::{AddressClass, CanonicalUrl, canonicalize, classify};
 use super::access::accesses;
 use super::groups::Settings;
 use super::reach::{Reach, reach};
+use super::roots::check_ca_files;
 use super::sites;
 use super::values::{
     AGENT_HINT, CONTACT_HINT, PATTERN_HINT, check_pattern, read_agent, read_contact,
@@ -44,6 +45,8 @@ pub(crate) struct Checked {
     pub(crate) typed: Vec<Seed>,
     /// Where the crawl lies.
     pub(crate) output: PathBuf,
+    /// The certificates of `--ca-file`, as PEM.
+    pub(crate) roots: Option<Vec<u8>>,
     /// The name that robots.txt files know us by.
     pub(crate) agent: ProductToken,
     /// Mail address or URL.
@@ -83,6 +86,7 @@ pub(crate) fn check(settings: &Settings) -> Result<Checked, Refusal> {
         false => settings.output.output.0.clone(),
     };
     Ok(Checked {
+        roots: check_ca_files(&settings.fetch.ca_file)?,
         seeds,
         typed,
         output,

@@ -153,6 +153,11 @@ table! { "scope", "Where we go [scope]", ScopeLayer, Scope {
     /// Those named in robots.txt, and /sitemap.xml.
     #[arg(value_name = "on|off")]
     sitemaps: Switch = Switch::On;
+    /// Take so many URLs from the sitemaps of one host, at most
+    ///
+    /// Counted in each run. A sitemap that has more says `sitemap_limit` in its row.
+    #[arg(value_name = "N")]
+    max_sitemap_urls: Limit<Count> = Limit(Some(Count(250_000)));
     /// Read feeds that pages name (RSS, Atom, JSON Feed), on or off
     ///
     /// What they list is followed like links, within the scope.
@@ -386,12 +391,23 @@ table! { "fetch", "How we fetch [fetch]", FetchLayer, Fetch {
     /// An address, with a port where it is not 53. The hosts file is not read then.
     #[arg(value_name = "ADDR")]
     name_server: Vec<NameServer> = Vec::new();
+    /// Trust the certificates in this PEM file too (may be repeated)
+    ///
+    /// For servers whose certificates a CA of your own signed.
+    #[arg(value_name = "FILE")]
+    ca_file: Vec<String> = Vec::new();
     /// Follow links into loopback and private ranges
     ///
     /// A seed that you typed is allowed without it, at its own port (http and https where it
     /// names none). Once its name has had a public address, private ones need this.
     #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
     allow_private: Switch = Switch::Off;
+    /// Say in each request on which page its URL was found
+    ///
+    /// As browsers do: to another origin no more than the page's own origin, and nothing from
+    /// https to http. Requests for robots.txt, sitemaps, seeds and targets of redirects say nothing.
+    #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+    referer: Switch = Switch::Off;
 }}
 
 table! { "output", "What we keep [output]", OutputLayer, Output {

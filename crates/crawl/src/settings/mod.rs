@@ -12,6 +12,7 @@ mod listing;
 mod mark;
 mod reach;
 mod remembered;
+mod roots;
 mod sites;
 mod sources;
 mod values;

@@ -63,6 +63,11 @@ const MEMORY: &[(&str, &str, Memory)] = &[
     ("scope", "max_bytes", GoesOn),
     ("scope", "max_redirects", GoesOn),
     ("scope", "sitemaps", GoesOn),
+    (
+        "scope",
+        "max_sitemap_urls",
+        Guarded("memory of this machine"),
+    ),
     ("scope", "feeds", GoesOn),
     ("scope", "forms", GoesOn),
     ("scope", "resources", GoesOn),
@@ -128,6 +133,12 @@ const MEMORY: &[(&str, &str, Memory)] = &[
     ("fetch", "proxy", Guarded("where requests go")),
     ("fetch", "resolve", Guarded("where requests go")),
     ("fetch", "name_server", Guarded("where requests go")),
+    (
+        "fetch",
+        "ca_file",
+        Guarded("whose certificates are trusted"),
+    ),
+    ("fetch", "referer", GoesOn),
     (
         "fetch",
         "allow_private",

@@ -39,6 +39,7 @@ const FLAGS: &[(&[&str], &str)] = &[
     (&["--max-time", "1h30m"], "max-time = \"1h30m\""),
     (&["--max-bytes", "5GB"], "max-bytes = \"5GB\""),
     (&["--max-redirects", "2"], "max-redirects = 2"),
+    (&["--max-sitemap-urls", "1000"], "max-sitemap-urls = 1000"),
     (&["--sitemaps", "off"], "sitemaps = \"off\""),
     (&["--feeds", "off"], "feeds = \"off\""),
     (&["--forms"], "forms = \"on\""),
@@ -143,6 +144,7 @@ const FLAGS: &[(&[&str], &str)] = &[
         ],
         "name-server = [\"127.0.0.1:5353\", \"::1\"]",
     ),
+    (&["--ca-file", "ca.pem"], "ca-file = [\"ca.pem\"]"),
     (&["--retries", "0"], "retries = 0"),
     (
         &["--proxy", "socks5h://127.0.0.1:9050"],
@@ -152,6 +154,7 @@ const FLAGS: &[(&[&str], &str)] = &[
         &["--resolve", "e.example:80:127.0.0.1"],
         "resolve = [\"e.example:80:127.0.0.1\"]",
     ),
+    (&["--referer"], "referer = \"on\""),
     (&["--allow-private"], "allow-private = \"on\""),
     (&["--output", "there"], "output = \"there\""),
     (&["--warc", "off"], "warc = \"off\""),

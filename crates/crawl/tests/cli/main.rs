@@ -9,6 +9,7 @@ mod access;
 mod audit;
 mod broken;
 mod config;
+mod connections;
 mod control;
 mod damage;
 mod entries;

@@ -158,6 +158,7 @@ fn config(dir: &Path) -> Config {
         feeds: true,
         forms: false,
         resources: Resources::Off,
+        max_sitemap_urls: None,
         politeness: Politeness {
             per_address: 16,
             ..Politeness::default()

@@ -326,3 +326,71 @@ fn sitemaps_name_other_forms_and_an_order() {
     ];
     assert_eq!(paths, expected);
 }
+
+/// An index of sitemaps that name more than anyone wants to read.
+#[test]
+fn ours_sitemaps_bring_no_more_urls_than_they_may() {
+    let web = bare(1).start();
+    let map = |entries: String| xml("application/xml", &entries);
+    let names = (0..5).map(|n| format!("<sitemap><loc>/map{n}.xml</loc></sitemap>"));
+    let index = format!("<sitemapindex>{}</sitemapindex>", names.collect::<String>());
+    web.script(0, "/sitemap.xml", map(index));
+    for n in 0..5 {
+        let pages = (0..10).map(|p| format!("<url><loc>/{n}/{p}</loc></url>"));
+        let pages = format!("<urlset>{}</urlset>", pages.collect::<String>());
+        web.script(0, &format!("/map{n}.xml"), map(pages));
+    }
+    let mut crawl = Crawl::of(&web);
+    crawl.config.max_sitemap_urls = Some(28);
+    let summary = crawl.run().unwrap();
+    // Five sitemaps and 23 pages.
+    let pages = crawl.pages();
+    let of_maps = pages
+        .iter()
+        .filter(|page| page.url.matches('/').count() == 4);
+    assert_eq!(of_maps.count(), 23);
+    assert_eq!(summary.unusable["sitemap_limit"], 27);
+    let errors = pages
+        .iter()
+        .filter(|page| page.error.as_deref() == Some("sitemap_limit"));
+    assert_eq!(errors.count(), 3);
+}
+
+#[test]
+fn requests_say_where_their_url_was_found_where_asked_to() {
+    let web = bare(2).start();
+    let away = web.url(1, "/away");
+    web.script(
+        0,
+        "/",
+        Answer::html(&format!("<a href=/p?q#f>p</a><a href={away}>a</a>")),
+    );
+    web.script(0, "/p?q", Answer::html("<a href=/r>r</a><img src=/i.png>"));
+    web.script(0, "/r", Answer::redirect(302, "/target"));
+    for path in ["/target", "/i.png"] {
+        web.script(0, path, Answer::html("t"));
+    }
+    web.script(1, "/away", Answer::html("a"));
+    for referer in [false, true] {
+        let mut crawl = Crawl::of(&web);
+        crawl.config.fetch.allow_private = true;
+        crawl.config.fetch.referer = referer;
+        crawl.config.resources = Resources::All;
+        crawl.config.scope.mode = crawl_policy::scope::ScopeMode::Any;
+        crawl.run().unwrap();
+        let mut told = web.take_log();
+        told.retain(|entry| entry.header("referer").is_some());
+        let told = told
+            .iter()
+            .map(|entry| (entry.host, &*entry.path, entry.header("referer").unwrap()));
+        let (root, page) = (web.url(0, "/"), web.url(0, "/p?q"));
+        let expect = [
+            (0, "/i.png", &*page),
+            (0, "/p?q", &*root),
+            (0, "/r", &*page),
+            (1, "/away", &*root),
+        ];
+        let expect = expect.into_iter().filter(|_| referer);
+        assert_eq!(told.collect::<BTreeSet<_>>(), expect.collect());
+    }
+}

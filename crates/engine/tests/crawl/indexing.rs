@@ -199,10 +199,7 @@ fn later_rounds_update_and_remove() {
 /// An index that is built from the archive is the one that grew with the crawl.
 fn assert_matches_archive(crawl: &Crawl) {
     let grown = found(crawl);
-    let rules = Reindex {
-        agent: crawl.config.agent.clone(),
-        profile: crawl.config.profile,
-    };
+    let rules = Reindex::of(&crawl.config);
     let mut told = 0;
     let done = reindex(&crawl.config.output, &rules, &|| false, &mut |read| {
         told = read;
@@ -327,10 +324,7 @@ fn an_index_of_another_format_is_refused_until_it_is_built_anew() {
     let refused = crawl.run().unwrap_err();
     let is_named = matches!(refused, EngineError::Index(IndexError::OtherFormat { .. }));
     assert!(is_named, "{refused}");
-    let rules = Reindex {
-        agent: crawl.config.agent.clone(),
-        profile: crawl.config.profile,
-    };
+    let rules = Reindex::of(&crawl.config);
     reindex(&crawl.config.output, &rules, &|| false, &mut |_| {}).unwrap();
     crawl.run().unwrap();
     assert_matches_archive(&crawl);
@@ -445,10 +439,7 @@ fn what_rows_and_files_say_is_not_trusted_when_an_index_is_built() {
     let zeros = "\0".repeat(indexed[2].url.len());
     change(&indexed[2].url, &indexed[2].url, &zeros);
     fs::write(&path, rows).unwrap();
-    let rules = Reindex {
-        agent: crawl.config.agent.clone(),
-        profile: crawl.config.profile,
-    };
+    let rules = Reindex::of(&crawl.config);
     let done = reindex(&crawl.config.output, &rules, &|| false, &mut |_| {}).unwrap();
     assert_eq!(done.left_out["archive_name_foreign"], 1);
     assert_eq!(done.left_out["row_unreadable"], 1);
@@ -478,10 +469,7 @@ fn building_can_be_stopped_and_leaves_what_was_there() {
     let crawl = indexed_crawl(&web);
     crawl.run().unwrap();
     let before = found(&crawl);
-    let rules = Reindex {
-        agent: crawl.config.agent.clone(),
-        profile: crawl.config.profile,
-    };
+    let rules = Reindex::of(&crawl.config);
     let done = reindex(&crawl.config.output, &rules, &|| true, &mut |_| {}).unwrap();
     assert!(done.is_stopped);
     assert_eq!(found(&crawl), before);

@@ -9,6 +9,7 @@ mod failure;
 mod indexing;
 mod journal;
 mod misbehaviour;
+#[expect(dead_code, reason = "the tests of the fetcher say more of a name")]
 #[path = "../../../fetcher/tests/exchanges/name_server.rs"]
 mod name_server;
 mod names;
@@ -17,6 +18,7 @@ mod recrawl;
 mod replay;
 mod restart;
 mod robots;
+mod secrets;
 mod support;
 mod traps;
 mod usage;

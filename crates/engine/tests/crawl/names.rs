@@ -1,6 +1,7 @@
 //! Where the name of a seed leads.
 
 use std::io::Write as _;
+use std::net::TcpListener;
 
 use crawl_archive::rows::RequestRow;
 use crawl_testweb::{Answer, TestWeb};
@@ -11,44 +12,50 @@ use crate::name_server::{NameServer, Said};
 use crate::support::Crawl;
 
 /// A crawl from `http://seed.example/` at the port of host 0, asking a name server for which
-/// all names are at this machine.
+/// all names are there.
 fn crawl_of(web: &TestWeb, runtime: &Runtime) -> (Crawl, NameServer) {
-    let home = |_: &str| Said::Addresses(vec!["127.0.0.1".parse().unwrap()], 300);
+    let address = web.address(0);
+    let home = move |_: &str| Said::Addresses(vec![address.ip()], 300);
     let names = runtime.block_on(NameServer::start(home));
     let mut crawl = Crawl::of(web);
-    let seed = canonicalize(None, &named(web, 0, "/")).unwrap();
+    let seed = format!("http://seed.example:{}/", address.port());
+    let seed = canonicalize(None, &seed).unwrap();
     crawl.config.fetch.typed = vec![seed.clone()];
     crawl.config.fetch.name_servers = vec![names.address];
     crawl.config.seeds = vec![seed];
     (crawl, names)
 }
 
-fn named(web: &TestWeb, host: u32, path: &str) -> String {
-    let port = web.address(host).port();
-    format!("http://seed.example:{port}{path}")
-}
-
 #[test]
 fn ours_the_name_of_a_seed_opens_no_other_port() {
     let runtime = Runtime::new().unwrap();
-    let web = TestWeb::builder().hosts(2).start();
-    let links = format!("<a href={}>keys</a>", named(&web, 1, "/keys"));
-    web.script(0, "/", Answer::html(&links));
+    let web = TestWeb::builder().start();
+    // Something else on this machine.
+    let other = TcpListener::bind((web.address(0).ip(), 0)).unwrap();
+    other.set_nonblocking(true).unwrap();
+    let link = format!(
+        "http://seed.example:{}/keys",
+        other.local_addr().unwrap().port()
+    );
+    web.script(0, "/", Answer::html(&format!("<a href={link}>keys</a>")));
     let (crawl, _names) = crawl_of(&web, &runtime);
     crawl.run().unwrap();
-    assert_eq!(web.log_of(1), []);
-    let row = crawl.excluded_row(&named(&web, 1, "/keys"));
+    let row = crawl.excluded_row(&link);
     assert_eq!(row.reason, "address");
+    let asked = other.accept().unwrap_err();
+    assert_eq!(asked.kind(), std::io::ErrorKind::WouldBlock);
 }
 
 /// The state is as the earlier run left it; its log tells where the name was.
 #[test]
 fn ours_a_seed_that_an_earlier_run_found_public_leads_home_no_more() {
     let runtime = Runtime::new().unwrap();
-    let web = TestWeb::builder().pages(10).start();
+    let web = TestWeb::builder().start();
+    let links = "<a href=/1>1</a><a href=/2>2</a><a href=/3>3</a>";
+    web.script(0, "/", Answer::html(links));
     let (mut crawl, _names) = crawl_of(&web, &runtime);
     crawl.config.budgets.max_pages = Some(2);
-    crawl.run().unwrap();
+    assert_eq!(crawl.run().unwrap().pages, 2);
     let mut row: RequestRow = crawl.requests().pop().unwrap();
     row.address = Some("93.184.215.14".to_owned());
     let log = std::fs::OpenOptions::new()

@@ -62,6 +62,7 @@ impl Crawl {
             feeds: true,
             forms: false,
             resources: Resources::Off,
+            max_sitemap_urls: None,
             politeness: Politeness {
                 delay: Duration::ZERO,
                 delay_factor: 0.0,

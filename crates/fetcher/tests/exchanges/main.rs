@@ -8,6 +8,7 @@
 mod access;
 mod addresses;
 mod answers;
+mod descriptors;
 mod failures;
 mod name_server;
 mod names;

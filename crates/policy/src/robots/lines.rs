@@ -378,7 +378,10 @@ mod tests {
         // A comment in UTF-16 that was put in front of a file of bytes.
         let mixed = [&b"\xFF\xFE#\0\n\0"[..], b"User-agent: *\nDisallow: /\n"].concat();
         assert!(!Body::of(&mixed).bridged);
-        assert!(Body::of(b"\xFF\xFE#\0").bridged, "nothing speaks against it");
+        assert!(
+            Body::of(b"\xFF\xFE#\0").bridged,
+            "nothing speaks against it"
+        );
     }
 
     #[test]

@@ -1,0 +1,80 @@
+//! What `[site]` gives a host is taken out of what is kept of its answers, the archive aside.
+
+use std::borrow::Cow;
+
+use crawl_archive::rows::PageRow;
+use crawl_fetcher::Secrets;
+use crawl_index::{Entry, Page};
+use crawl_weburl::{CanonicalUrl, canonicalize};
+
+/// The name that links are counted under which are not followed since a secret stands in them.
+pub(crate) const SECRET_IN_URL: &str = "secret";
+
+/// The error of a redirect to such a URL.
+pub(crate) const REDIRECT_SECRET: &str = "redirect_secret";
+
+/// A URL as a row may show it.
+pub(crate) fn redacted_url(secrets: &Secrets, url: &CanonicalUrl) -> String {
+    match (secrets.are_in_url(url), secrets.redacted(url.as_str())) {
+        (false, _) => url.to_string(),
+        (true, Cow::Owned(redacted)) => redacted,
+        // It is percent-encoded there.
+        (true, Cow::Borrowed(_)) => format!("{}/[redacted]", url.origin()),
+    }
+}
+
+/// Redacts what a row of `pages.jsonl` says in a server's words.
+pub(crate) fn redact_row(secrets: &Secrets, row: &mut PageRow) {
+    if secrets.is_empty() {
+        return;
+    }
+    let usage = row.usage.iter_mut().flat_map(|usage| &mut usage.said);
+    let said = usage.map(|statement| &mut statement.raw);
+    let fields = [
+        &mut row.title,
+        &mut row.content_type,
+        &mut row.indexed,
+        &mut row.error,
+    ];
+    for text in said.chain(fields.into_iter().flatten()) {
+        secrets.redact(text);
+    }
+    row.canonical = row.canonical.take().filter(|url| !are_in(secrets, url));
+}
+
+/// Redacts what the search index is told of a page.
+pub(crate) fn redacted_entry(secrets: &Secrets, mut entry: Entry) -> Entry {
+    if !secrets.is_empty() {
+        match &mut entry {
+            Entry::Put(page) => redact_page(secrets, page),
+            Entry::Drop { why, .. } => secrets.redact(why),
+        }
+    }
+    entry
+}
+
+fn redact_page(secrets: &Secrets, page: &mut Page) {
+    let moved = secrets.moved(&page.text);
+    for heading in &mut page.headings {
+        heading.at = moved(heading.at);
+    }
+    page.links.retain(|link| !are_in(secrets, &link.url));
+    let headings = page.headings.iter_mut().flat_map(|heading| {
+        let id = heading.id.iter_mut();
+        id.chain([&mut heading.text])
+    });
+    let links = page.links.iter_mut().map(|link| &mut link.text);
+    let own = [&mut page.title, &mut page.text, &mut page.description];
+    for text in own
+        .into_iter()
+        .chain(&mut page.keywords)
+        .chain(headings)
+        .chain(links)
+    {
+        secrets.redact(text);
+    }
+}
+
+fn are_in(secrets: &Secrets, url: &str) -> bool {
+    canonicalize(None, url).is_ok_and(|url| secrets.are_in_url(&url))
+}

@@ -1,0 +1,105 @@
+//! What a host is told, and what of it is kept where the server says it again.
+
+use std::fs;
+use std::path::Path;
+
+use crawl_engine::{Reindex, reindex};
+use crawl_fetcher::Access;
+use crawl_testweb::{Answer, Mix, TestWeb};
+
+use crate::support::Crawl;
+
+const PASSWORD: &str = "pa55-w0rd-&-more";
+const KEY: &str = "k3y-for-x";
+const COOKIE: &str = "c00kie-value";
+
+/// A server that says on its page, in links and in a redirect what it was told.
+fn echo() -> TestWeb {
+    let basic = "bWU6cGE1NS13MHJkLSYtbW9yZQ==";
+    let page = format!(
+        "<title>For me:{shown}</title><meta name=description content='by {KEY}'>\
+         <main><h1>About {COOKIE}</h1><p>You sent <b>Basic {basic}</b> and {KEY}.</p>\
+         <h2>Behind</h2><p>What stands here is findable, and has words enough to be a text.\
+         <p><a href=/plain>for {KEY}</a>\
+         <a href=/q?k={KEY}>in the query</a> <a href=/redirect>r</a></main>",
+        shown = PASSWORD.replace('&', "&amp;"),
+    );
+    TestWeb::builder()
+        .pages(1)
+        .mix(Mix::plain())
+        .sitemap(false)
+        .script(0, "/", Answer::html(&page))
+        .script(
+            0,
+            "/plain",
+            Answer::html("<title>Plain</title><p>nothing</p>"),
+        )
+        .script(
+            0,
+            "/redirect",
+            Answer::redirect(302, &format!("/to?c={COOKIE}")),
+        )
+        .start()
+}
+
+/// All that stands in a folder and below but the archive, which is evidence, and the store, which
+/// the program alone reads.
+fn all_text(dir: &Path) -> String {
+    let mut text = String::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true if path.ends_with("archive") || path.ends_with("state/store") => {}
+            true => text.push_str(&all_text(&path)),
+            false => text.push_str(&String::from_utf8_lossy(&fs::read(&path).unwrap())),
+        }
+    }
+    text
+}
+
+fn assert_none_in(crawl: &Crawl) {
+    let text = all_text(&crawl.config.output);
+    for secret in [PASSWORD, KEY, COOKIE, "bWU6cGE1NS13MHJkLSYtbW9yZQ"] {
+        assert!(!text.contains(secret), "{secret} is kept");
+    }
+}
+
+#[test]
+fn ours_what_a_server_echoes_of_a_secret_is_kept_in_the_archive_alone() {
+    let web = echo();
+    let mut crawl = Crawl::of(&web);
+    let access = Access::new("127.0.0.1").basic_auth(&format!("me:{PASSWORD}"));
+    let access = access.unwrap().header("X-Key", KEY).unwrap();
+    crawl.config.fetch.access = vec![access.cookie("session", COOKIE).unwrap()];
+    (crawl.config.index, crawl.config.links) = (true, true);
+    let summary = crawl.run().unwrap();
+    assert_none_in(&crawl);
+    assert!(crawl.archive_holds(KEY) && crawl.archive_holds(COOKIE));
+    let home = crawl.page(&web.url(0, "/"));
+    assert_eq!(home.title.as_deref(), Some("For [redacted]"));
+    // What carries a secret on is not asked for, and said to be left out.
+    assert_eq!(summary.unusable["secret"], 2);
+    let redirect = crawl.page(&web.url(0, "/redirect"));
+    assert_eq!(redirect.error.as_deref(), Some("redirect_secret"));
+    let paths: Vec<_> = web.log().into_iter().map(|entry| entry.path).collect();
+    assert!(paths.iter().all(|path| !path.contains('?')), "{paths:?}");
+    assert!(paths.contains(&"/plain".to_owned()));
+
+    // The index has what is left, with its headings where they were.
+    let found = |crawl: &Crawl| {
+        let index = crawl_index::SearchIndex::open(&crawl.output("index")).unwrap();
+        index.stored(&web.url(0, "/")).unwrap().unwrap()
+    };
+    let page = found(&crawl);
+    assert_eq!(page.headings[0].text, "About [redacted]");
+    let behind = &page.text[page.headings[1].at..];
+    assert!(
+        behind.contains("findable") && !behind.contains("You sent"),
+        "{behind}"
+    );
+    // So has one that is built anew from the archive.
+    let rules = Reindex::of(&crawl.config);
+    reindex(&crawl.config.output, &rules, &|| false, &mut |_| {}).unwrap();
+    assert_none_in(&crawl);
+    assert_eq!(found(&crawl), page);
+}

@@ -1,0 +1,241 @@
+//! What single hosts are told, found again in what a server answers.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crawl_weburl::CanonicalUrl;
+use data_encoding::{BASE64, BASE64URL_NOPAD};
+use http::HeaderMap;
+use http::header::{AUTHORIZATION, COOKIE};
+use memchr::memmem;
+
+use crate::access::{Access, REDACTED};
+
+/// Bytes of the shortest secret that is looked for. A shorter one stands in half of all pages
+/// by chance, and what stands there would be torn out.
+pub const MIN_SECRET_BYTES: usize = 6;
+
+/// The secrets of a configuration: values of header fields and cookies, and of credentials the
+/// user with the password, the password alone, and both in base64. `Debug` shows none of them.
+#[derive(Clone, Default)]
+pub struct Secrets(Arc<[memmem::Finder<'static>]>);
+
+impl Secrets {
+    /// Those of all hosts: a server may hand them on to another.
+    #[must_use]
+    pub fn of(access: &[Access]) -> Secrets {
+        let mut all: Vec<Vec<u8>> = access.iter().flat_map(|one| forms(one.fields())).collect();
+        all.retain(|secret| secret.len() >= MIN_SECRET_BYTES);
+        all.sort_unstable();
+        all.dedup();
+        let finders = all
+            .iter()
+            .map(|secret| memmem::Finder::new(secret).into_owned());
+        Secrets(finders.collect())
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether a secret stands in path or query of a URL, as it is or percent-encoded.
+    #[must_use]
+    pub fn are_in_url(&self, url: &CanonicalUrl) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        let text = url.path_and_query().as_bytes();
+        let is_in = |text: &[u8]| self.0.iter().any(|secret| secret.find(text).is_some());
+        is_in(text) || (text.contains(&b'%') && is_in(&percent_decoded(text)))
+    }
+
+    /// The text with `[redacted]` in place of each secret.
+    #[must_use]
+    pub fn redacted<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let found = self.places(text);
+        if found.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let mut kept = String::with_capacity(text.len());
+        let mut end = 0;
+        for place in found {
+            kept.push_str(&text[end..place.start]);
+            kept.push_str(REDACTED);
+            end = place.end;
+        }
+        kept.push_str(&text[end..]);
+        Cow::Owned(kept)
+    }
+
+    /// Redacts in place.
+    pub fn redact(&self, text: &mut String) {
+        if let Cow::Owned(redacted) = self.redacted(text) {
+            *text = redacted;
+        }
+    }
+
+    /// Where a place in `text` is once that is redacted. One within a secret moves behind it.
+    pub fn moved(&self, text: &str) -> impl Fn(usize) -> usize + use<> {
+        let found = self.places(text);
+        move |at| {
+            let before = found.iter().take_while(|place| place.start < at);
+            before.fold(at, |moved, place| {
+                let behind = at.max(place.end) - at;
+                moved + behind + REDACTED.len() - place.len()
+            })
+        }
+    }
+
+    /// The places of secrets, in order; those that overlap are one.
+    fn places(&self, text: &str) -> Vec<Range<usize>> {
+        let mut all: Vec<Range<usize>> = Vec::new();
+        for secret in &*self.0 {
+            let found = secret.find_iter(text.as_bytes());
+            all.extend(found.map(|at| at..at + secret.needle().len()));
+        }
+        all.sort_unstable_by_key(|place| place.start);
+        let mut apart: Vec<Range<usize>> = Vec::with_capacity(all.len());
+        for place in all {
+            match apart.last_mut() {
+                Some(last) if place.start < last.end => last.end = last.end.max(place.end),
+                _ => apart.push(place),
+            }
+        }
+        // A value that is no UTF-8 by itself may begin within a character.
+        apart.retain(|place| text.get(place.clone()).is_some());
+        apart
+    }
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Secrets({})", self.0.len())
+    }
+}
+
+/// All that would give away what stands in the fields.
+fn forms(fields: &HeaderMap) -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    for (name, value) in fields {
+        let value = value.as_bytes();
+        all.push(value.to_vec());
+        if name == COOKIE {
+            let cookies = value.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
+            let values = cookies.filter_map(|cookie| behind(cookie, b'='));
+            all.extend(values.map(<[u8]>::to_vec));
+        }
+        let credentials = (name == AUTHORIZATION)
+            .then(|| behind(value, b' '))
+            .flatten();
+        let Some(credentials) = credentials else {
+            continue;
+        };
+        all.push(credentials.to_vec());
+        if let Ok(plain) = BASE64.decode(credentials) {
+            all.extend(behind(&plain, b':').map(<[u8]>::to_vec));
+            all.push(
+                BASE64
+                    .encode(&plain)
+                    .trim_end_matches('=')
+                    .as_bytes()
+                    .to_vec(),
+            );
+            all.push(BASE64URL_NOPAD.encode(&plain).into_bytes());
+            all.push(plain);
+        }
+    }
+    all
+}
+
+fn behind(text: &[u8], mark: u8) -> Option<&[u8]> {
+    let at = memchr::memchr(mark, text)?;
+    Some(&text[at + 1..])
+}
+
+fn percent_decoded(text: &[u8]) -> Vec<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&first, behind)) = rest.split_first() {
+        rest = behind;
+        match (first, behind) {
+            (b'%', [high, low, behind @ ..]) => match (digit(*high), digit(*low)) {
+                (Some(high), Some(low)) => {
+                    decoded.push((high * 16 + low) as u8);
+                    rest = behind;
+                }
+                _ => decoded.push(first),
+            },
+            _ => decoded.push(first),
+        }
+    }
+    decoded
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_weburl::canonicalize;
+
+    use super::*;
+
+    fn secrets() -> Secrets {
+        let one = Access::new("a.example")
+            .basic_auth("me:pass:word?")
+            .unwrap();
+        let one = one.cookie("session", "c00kie=1").unwrap();
+        let one = one.cookie("lang", "en").unwrap();
+        let other = Access::new("b.example").header("X-Key", "k3y w1th/space");
+        let other = other
+            .unwrap()
+            .header("authorization", "Bearer t0ken-2")
+            .unwrap();
+        Secrets::of(&[one, other])
+    }
+
+    #[test]
+    fn ours_every_form_of_a_secret_is_redacted() {
+        let secrets = secrets();
+        for (text, expect) in [
+            ("user me:pass:word? in", "user [redacted] in"),
+            ("the password pass:word?", "the password [redacted]"),
+            ("Basic bWU6cGFzczp3b3JkPw==", "[redacted]"),
+            ("bWU6cGFzczp3b3JkPw", "[redacted]"),
+            ("session=c00kie=1; lang=en", "[redacted]"),
+            ("c00kie=1 en", "[redacted] en"),
+            ("«k3y w1th/space»", "«[redacted]»"),
+            ("t0ken-2t0ken-2", "[redacted][redacted]"),
+            ("pass, word, me, Bearer", "pass, word, me, Bearer"),
+        ] {
+            assert_eq!(secrets.redacted(text), expect);
+        }
+        assert_eq!(format!("{:?}", Secrets::default()), "Secrets(0)");
+    }
+
+    #[test]
+    fn ours_secrets_are_found_in_urls() {
+        for (url, expect) in [
+            ("http://c.example/?k=t0ken-2", true),
+            ("http://c.example/k3y%20w1th%2Fspace/", true),
+            ("http://c.example/?a=me%3apass%3Aword%3F&b", true),
+            ("http://t0ken-2.example/?k=t0ken", false),
+            ("http://c.example/%", false),
+        ] {
+            let url = canonicalize(None, url).unwrap();
+            assert_eq!(secrets().are_in_url(&url), expect, "{url}");
+        }
+    }
+
+    #[test]
+    fn ours_places_move_with_what_is_redacted() {
+        let text = "a t0ken-2 b c00kie=1 c";
+        let secrets = secrets();
+        let (moved, redacted) = (secrets.moved(text), secrets.redacted(text));
+        for (at, behind) in [(0, "a ["), (10, "b ["), (21, "c"), (4, " b [")] {
+            assert!(redacted[moved(at)..].starts_with(behind), "{at}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! How many exchanges may be under way when file descriptors run out.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+/// How long the next try waits at most for another exchange to end. Kept connections that are
+/// idle give their descriptors back by themselves.
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Lets any number of exchanges begin, until there are no descriptors for so many.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    state: Mutex<State>,
+    ended: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    underway: usize,
+    max: usize,
+}
+
+/// An exchange under way; it ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Turn<'a>(&'a Turns);
+
+impl Turns {
+    pub(crate) fn new() -> Turns {
+        Turns {
+            state: Mutex::new(State {
+                underway: 0,
+                max: usize::MAX,
+            }),
+            ended: Notify::new(),
+        }
+    }
+
+    /// Waits until an exchange may begin.
+    pub(crate) async fn begin(&self) -> Turn<'_> {
+        loop {
+            let mut ended = std::pin::pin!(self.ended.notified());
+            // From here on no end is missed.
+            ended.as_mut().enable();
+            if let Some(turn) = self.try_begin() {
+                return turn;
+            }
+            ended.await;
+        }
+    }
+
+    /// An exchange found no descriptor: from now on a quarter fewer are under way at once. Waits
+    /// until it is worth another try.
+    pub(crate) async fn have_fewer(&self, turn: Turn<'_>) {
+        if self.allow_fewer() {
+            tracing::warn!(
+                "no file descriptors are left: fewer connections at once from now on\n\
+                 hint: raise the limit (`ulimit -n`), or lower --concurrency"
+            );
+        }
+        // Its own end frees nothing.
+        drop(turn);
+        let _ = timeout(RETRY_INTERVAL, self.ended.notified()).await;
+    }
+
+    /// Whether this was the first time.
+    fn allow_fewer(&self) -> bool {
+        let mut state = self.state();
+        let is_first = state.max == usize::MAX;
+        state.max = state.max.min((state.underway * 3 / 4).max(1));
+        is_first
+    }
+
+    fn try_begin(&self) -> Option<Turn<'_>> {
+        let mut state = self.state();
+        (state.underway < state.max).then(|| {
+            state.underway += 1;
+            Turn(self)
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Two numbers are whole after any panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.state().underway -= 1;
+        self.0.ended.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn ours_a_quarter_fewer_are_under_way_where_descriptors_ran_out() {
+        let turns = Turns::new();
+        let mut underway = Vec::new();
+        for _ in 0..8 {
+            underway.push(turns.begin().await);
+        }
+        turns.allow_fewer();
+        drop(underway.pop());
+        assert!(turns.try_begin().is_none(), "seven are more than six");
+        underway.truncate(5);
+        let sixth = turns.begin().await;
+        assert!(turns.try_begin().is_none());
+        // The last one left is never given up.
+        drop((underway, sixth));
+        for _ in 0..3 {
+            let _only = turns.begin().await;
+            turns.allow_fewer();
+        }
+        let _only = turns.begin().await;
+        assert!(turns.try_begin().is_none());
+    }
+}
