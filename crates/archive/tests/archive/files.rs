@@ -274,3 +274,56 @@ proptest! {
         prop_assert_eq!(index.lines().count(), committed.len());
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn ours_a_file_that_others_keep_under_a_name_of_theirs_is_left_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut marks = Marks::new();
+    let mut archive = Archive::open(dir.path(), options(1_000_000), &marks).unwrap();
+    let first = append(&mut archive, 0).file;
+    commit(&mut archive, &mut marks);
+    drop(archive);
+    let kept = dir.path().join("kept");
+    fs::hard_link(dir.path().join("archive").join(&first), &kept).unwrap();
+    let before = fs::read(&kept).unwrap();
+
+    let mut archive = Archive::open(dir.path(), options(1_000_000), &marks).unwrap();
+    let second = append(&mut archive, 1).file;
+    assert_ne!(first, second);
+    append(&mut archive, 2);
+    commit(&mut archive, &mut marks);
+    append(&mut archive, 3);
+    archive.sync().unwrap();
+    drop(archive);
+    assert_eq!(fs::read(&kept).unwrap(), before);
+
+    // What has to be cut is refused: the other name would lose it too.
+    fs::remove_file(&kept).unwrap();
+    fs::hard_link(dir.path().join("archive").join(&second), &kept).unwrap();
+    let Err(error) = Archive::open(dir.path(), options(1_000_000), &marks) else {
+        panic!("it was cut");
+    };
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "can't cut back {}",
+            dir.path().join("archive").join(&second).display()
+        )
+    );
+    let why = std::error::Error::source(&error).unwrap().to_string();
+    assert!(why.contains("hard links"), "{why}");
+}
+
+#[cfg(unix)]
+#[test]
+fn ours_nothing_is_written_through_a_link() {
+    let dir = tempfile::tempdir().unwrap();
+    let outside = dir.path().join("outside");
+    fs::write(&outside, "theirs").unwrap();
+    fs::create_dir(dir.path().join("archive")).unwrap();
+    let captures = dir.path().join("archive/captures.cdxj");
+    std::os::unix::fs::symlink(&outside, captures).unwrap();
+    assert!(Archive::open(dir.path(), options(1000), &Marks::new()).is_err());
+    assert_eq!(fs::read(&outside).unwrap(), b"theirs");
+}
