@@ -129,7 +129,7 @@ impl Source<'_> {
             let DeValue::Table(keys) = table.get_ref() else {
                 continue;
             };
-            for (name, value) in keys.iter() {
+            for (name, value) in keys {
                 self.check_value(name.get_ref(), value)?;
             }
         }
@@ -142,7 +142,7 @@ impl Source<'_> {
         };
         match (field, value.get_ref()) {
             ("include" | "exclude", DeValue::Array(patterns)) => {
-                for pattern in patterns.iter() {
+                for pattern in patterns {
                     let text = pattern.get_ref().as_str().unwrap_or_default();
                     if let Err(why) = check_pattern(text) {
                         let what = format!("bad regular expression in `{field}` {why}");

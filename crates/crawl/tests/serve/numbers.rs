@@ -139,10 +139,7 @@ fn check(more: &[&str]) -> Told {
 
     let (json, _) = run(&site, &["report", ".", "--json"]);
     let report: Value = serde_json::from_str(&json).unwrap();
-    let last = said
-        .lines()
-        .filter(|line| line.starts_with('{'))
-        .next_back();
+    let last = said.lines().rfind(|line| line.starts_with('{'));
     let progress: Value = serde_json::from_str(last.unwrap()).unwrap();
     assert_eq!(progress["pages"], report["pages"]["total"]);
     assert_eq!(progress["bytes"], report["pages"]["bytes"]);

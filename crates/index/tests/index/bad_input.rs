@@ -160,7 +160,7 @@ fn writers_take_nothing_that_was_changed() {
                 "meta.json",
                 "\"max_doc\": 2",
                 "\"max_doc\": 4294967295",
-            )
+            );
         },
         expect!["the search index in DIR is damaged: meta.json miscounts the pages of SEGMENT"],
     );
@@ -171,7 +171,7 @@ fn writers_take_nothing_that_was_changed() {
                 "meta.json",
                 "\"num_deleted_docs\": 1",
                 "\"num_deleted_docs\": 2",
-            )
+            );
         },
         expect!["the search index in DIR is damaged: meta.json miscounts the pages of SEGMENT"],
     );
