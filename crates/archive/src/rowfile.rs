@@ -37,7 +37,8 @@ impl RowFile {
     /// # Errors
     /// [`ArchiveError::Short`] where it is shorter than was committed.
     pub fn open(path: &Path, committed: Option<u64>) -> Result<RowFile, ArchiveError> {
-        let new_entry = !path.exists();
+        // Its name may not be on the disk, though the file is there: whoever made it did not sync it.
+        let new_entry = committed.unwrap_or(0) == 0;
         Ok(RowFile {
             appender: Appender::open(path, committed.unwrap_or(0))?,
             buffer: Vec::new(),
