@@ -395,7 +395,7 @@ table! { "fetch", "How we fetch [fetch]", FetchLayer, Fetch {
     ///
     /// For servers whose certificates a CA of your own signed.
     #[arg(value_name = "FILE")]
-    ca_file: Vec<String> = Vec::new();
+    ca_file: Vec<FilePath> = Vec::new();
     /// Follow links into loopback and private ranges
     ///
     /// A seed that you typed is allowed without it, at its own port (http and https where it

@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use crawl_archive::{MAX_CONFIG_BYTES, read_text};
-use crawl_weburl::{CanonicalUrl, canonicalize};
+use crawl_weburl::{CanonicalUrl, canonicalize, harmless};
 use toml::{Table, Value};
 
 use super::file;
@@ -249,7 +249,7 @@ impl Stored {
             };
             let kind = table.split('.').next().unwrap_or_default();
             let why = why(kind, key).unwrap_or_default();
-            harmless(&format!("{place}{key} = {value}  ({why})"))
+            harmless(&format!("{place}{key} = {value}  ({why})")).into_owned()
         };
         let said_urls = canonical(said_seeds);
         let older = self.layer.seed.iter().flatten();
@@ -337,15 +337,6 @@ pub(crate) fn own_mark(settings: &Settings, dir: &Path, around: &Surroundings) -
     let made = mark::make(around, dir, &guarded(settings));
     made.inspect_err(|why| tracing::info!(%why, "crawl.toml is not marked as this user's"))
         .ok()
-}
-
-/// Text of somebody else as it is shown: what a terminal obeys, or would reorder, is left out.
-fn harmless(text: &str) -> String {
-    let obeyed = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    text.replace(obeyed, "\u{fffd}")
 }
 
 /// What a guarded key could do; nothing for others.

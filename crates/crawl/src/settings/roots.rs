@@ -6,16 +6,17 @@ use std::io::Read as _;
 use crawl_fetcher::check_roots;
 
 use crate::refusal::Refusal;
+use crate::units::FilePath;
 
 /// A file with more is none of certificates; all roots of a browser have 250 KiB.
 const MAX_CA_FILE_BYTES: u64 = 4 << 20;
 
 /// Reads the files of `--ca-file`; all their certificates as one PEM text.
-pub(super) fn check_ca_files(files: &[String]) -> Result<Option<Vec<u8>>, Refusal> {
+pub(super) fn check_ca_files(files: &[FilePath]) -> Result<Option<Vec<u8>>, Refusal> {
     let mut all = Vec::new();
-    for file in files {
+    for FilePath(file) in files {
         let refuse = |why: String| {
-            Refusal::usage(format!("unusable --ca-file `{file}`: {why}"))
+            Refusal::usage(format!("unusable --ca-file `{}`: {why}", file.display()))
                 .hint("give a PEM file, with certificates between `BEGIN CERTIFICATE` and `END CERTIFICATE`")
         };
         let about = fs::metadata(file).map_err(|why| refuse(why.to_string()))?;

@@ -529,7 +529,8 @@ fn ours_a_clock_that_was_ahead_holds_no_round_up() {
     );
     // From there on everything is dated by the right clock.
     let today = crawl.pages().last().unwrap().fetched_at.as_micros() / 1_000_000;
-    let due = u64::from(summary.next_due.unwrap());
+    // Two rounds within a second say nothing of an interval: then all is due in each round.
+    let due = summary.next_due.map_or(0, u64::from);
     assert!(due < today + 31 * 24 * 60 * 60, "{due} {today}");
     again(&mut crawl);
     assert!(!asked(&web.log()).contains("/robots.txt"));
