@@ -65,7 +65,7 @@ pub fn words(text: &str, stemmer: &Stemmer) -> Vec<Word> {
 }
 
 /// The words of a borrowed text, made piece by piece as they are asked for: they take the memory
-/// of [`MAX_PIECE_BYTES`] of text and of [`MAX_KNOWN_WORDS`] words, however long the text is.
+/// of `MAX_PIECE_BYTES` of text and of `MAX_KNOWN_WORDS` words, however long the text is.
 #[derive(Debug)]
 pub struct Words<'t> {
     text: &'t str,

@@ -92,7 +92,7 @@ impl IndexWriter {
         self.note.as_deref()
     }
 
-    /// Adds a page, in place of what stands under its URL. Waits while [`MAX_QUEUED_BYTES`] of
+    /// Adds a page, in place of what stands under its URL. Waits while `MAX_QUEUED_BYTES` of
     /// pages are not taken in yet.
     ///
     /// # Errors
