@@ -465,7 +465,7 @@ table! { "display", "What we show [display]", DisplayLayer, Display {
 pub(crate) struct Layer {
     /// Where the crawl starts: a URL or a host (may be repeated)
     ///
-    /// `--seed` itself may be left out: `crawl example.org` asks https://example.org/, and http
+    /// `--seed` itself may be left out: `crawl example.org` asks `https://example.org/`, and http
     /// where no connection can be made by https; loopback names and addresses are asked over
     /// http.
     #[arg(long, value_name = "URL")]
