@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufReader, Seek, SeekFrom};
+use std::io::{BufReader, Seek, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -360,9 +360,11 @@ impl Follower {
         let path = log_path(&self.dir);
         while self.read.octets < self.length && !self.halt.is_due() {
             let at = self.read.octets;
-            let bad = |why: &dyn std::fmt::Display| EngineError::Disk {
-                path: path.clone(),
-                source: io::Error::other(format!("byte {at} begins no entry: {why}")),
+            let bad = |why: &dyn std::fmt::Display| {
+                EngineError::Index(IndexError::Damaged {
+                    dir: self.dir.join(INDEX_FOLDER),
+                    what: format!("byte {at} of its log begins no entry: {why}"),
+                })
             };
             let (entry, read) = match self.lines.next_line().map_err(EngineError::disk(&path))? {
                 Some(Line::Whole(line)) => {

@@ -169,7 +169,10 @@ fn beside<'a>(
         writer: IndexWriter::open(&beside)?,
         done: Reindexed::default(),
     };
-    let (kept, unreadable) = kept_pages(dir, committed, frontier)?;
+    let Some((kept, unreadable)) = kept_pages(dir, committed, frontier, is_stopped)? else {
+        build.remove()?;
+        return Ok(None);
+    };
     if unreadable > 0 {
         let left_out = &mut build.done.left_out;
         left_out.insert("row_unreadable".to_owned(), unreadable);
@@ -219,16 +222,22 @@ struct Kept {
 }
 
 /// All URLs that answered with a page when they were asked last, in the order of the archive;
-/// and how many lines are no rows.
+/// and how many lines are no rows. None where it was stopped.
 fn kept_pages(
     dir: &Path,
     committed: Option<u64>,
     frontier: &dyn Frontier,
-) -> Result<(Vec<Kept>, u64), EngineError> {
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Option<(Vec<Kept>, u64)>, EngineError> {
     let mut unreadable = 0;
     let mut kept: HashMap<String, Kept> = HashMap::new();
-    let others = others_than_pages(dir)?;
+    let Some(others) = others_than_pages(dir, is_stopped)? else {
+        return Ok(None);
+    };
     for row in RowReader::<PageRow>::open(&dir.join("pages.jsonl"), committed)? {
+        if is_stopped() {
+            return Ok(None);
+        }
         let row = match row {
             Ok(row) => row,
             Err(ReadError::Row { .. }) => {
@@ -279,6 +288,9 @@ fn kept_pages(
     }
     let mut pages = Vec::with_capacity(kept.len());
     for page in kept.into_values().filter(|page| !page.is_out) {
+        if is_stopped() {
+            return Ok(None);
+        }
         let url = canonicalize(None, &page.url);
         let state = url
             .ok()
@@ -297,15 +309,22 @@ fn kept_pages(
             .map(|place| (place.file.clone(), place.offset))
     };
     pages.sort_by(|a, b| place(a).cmp(&place(b)).then_with(|| a.url.cmp(&b.url)));
-    Ok((pages, unreadable))
+    Ok(Some((pages, unreadable)))
 }
 
 /// URLs that were asked for as something else than pages: sitemaps, and what pages are shown with.
-fn others_than_pages(dir: &Path) -> Result<HashSet<String>, EngineError> {
+/// None where it was stopped.
+fn others_than_pages(
+    dir: &Path,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Option<HashSet<String>>, EngineError> {
     let mut others = HashSet::new();
     let path = dir.join("requests.jsonl");
     if path.exists() {
         for row in RowReader::<RequestRow>::open(&path, None)? {
+            if is_stopped() {
+                return Ok(None);
+            }
             match row {
                 Ok(row) if matches!(row.purpose.as_str(), "sitemap" | "resource") => {
                     others.insert(row.url);
@@ -315,7 +334,7 @@ fn others_than_pages(dir: &Path) -> Result<HashSet<String>, EngineError> {
             }
         }
     }
-    Ok(others)
+    Ok(Some(others))
 }
 
 /// By which statement a row says that its page is not for a search index.

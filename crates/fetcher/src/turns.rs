@@ -25,7 +25,11 @@ struct State {
 
 /// An exchange under way; it ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Turn<'a>(&'a Turns);
+pub(crate) struct Turn<'a> {
+    turns: &'a Turns,
+    /// How many were allowed when it began.
+    max: usize,
+}
 
 impl Turns {
     pub(crate) fn new() -> Turns {
@@ -51,10 +55,10 @@ impl Turns {
         }
     }
 
-    /// An exchange found no descriptor: from now on a quarter fewer are under way at once. Waits
-    /// until it is worth another try.
+    /// An exchange found no descriptor: from now on a quarter fewer are under way at once than
+    /// when it began. Waits until it is worth another try.
     pub(crate) async fn have_fewer(&self, turn: Turn<'_>) {
-        if self.allow_fewer() {
+        if self.allow_fewer(&turn) {
             tracing::warn!(
                 "no file descriptors are left: fewer connections at once from now on\n\
                  hint: raise the limit (`ulimit -n`), or lower --concurrency"
@@ -65,11 +69,14 @@ impl Turns {
         let _ = timeout(RETRY_INTERVAL, self.ended.notified()).await;
     }
 
-    /// Whether this was the first time.
-    fn allow_fewer(&self) -> bool {
+    /// Whether this was the first time. Those that ran out together count once: each began under
+    /// the same number, and only the first finds it still in force.
+    fn allow_fewer(&self, turn: &Turn<'_>) -> bool {
         let mut state = self.state();
         let is_first = state.max == usize::MAX;
-        state.max = state.max.min((state.underway * 3 / 4).max(1));
+        if state.max == turn.max {
+            state.max = state.max.min((state.underway * 3 / 4).max(1));
+        }
         is_first
     }
 
@@ -77,7 +84,10 @@ impl Turns {
         let mut state = self.state();
         (state.underway < state.max).then(|| {
             state.underway += 1;
-            Turn(self)
+            Turn {
+                turns: self,
+                max: state.max,
+            }
         })
     }
 
@@ -89,8 +99,8 @@ impl Turns {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.0.state().underway -= 1;
-        self.0.ended.notify_waiters();
+        self.turns.state().underway -= 1;
+        self.turns.ended.notify_waiters();
     }
 }
 
@@ -105,7 +115,10 @@ mod tests {
         for _ in 0..8 {
             underway.push(turns.begin().await);
         }
-        turns.allow_fewer();
+        for turn in &underway {
+            // All eight ran out at once.
+            turns.allow_fewer(turn);
+        }
         drop(underway.pop());
         assert!(turns.try_begin().is_none(), "seven are more than six");
         underway.truncate(5);
@@ -114,8 +127,8 @@ mod tests {
         // The last one left is never given up.
         drop((underway, sixth));
         for _ in 0..3 {
-            let _only = turns.begin().await;
-            turns.allow_fewer();
+            let only = turns.begin().await;
+            turns.allow_fewer(&only);
         }
         let _only = turns.begin().await;
         assert!(turns.try_begin().is_none());

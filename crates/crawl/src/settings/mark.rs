@@ -111,6 +111,11 @@ fn make_key(path: &Path) -> io::Result<hmac::Key> {
         .mode(0o700)
         .create(folder)?;
     let beside = folder.join(format!("key.{}", std::process::id()));
+    // One of the same number may have died here; in a container it often has the same.
+    match fs::remove_file(&beside) {
+        Err(why) if why.kind() != ErrorKind::NotFound => return Err(why),
+        _ => {}
+    }
     let mut file = fs::OpenOptions::new()
         .write(true)
         .create_new(true)

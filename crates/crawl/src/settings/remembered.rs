@@ -253,15 +253,21 @@ impl Stored {
         };
         let said_urls = canonical(said_seeds);
         let older = self.layer.seed.iter().flatten();
-        let older = older
-            .filter(|seed| canonicalize(None, seed).is_ok_and(|url| !said_urls.contains(&url)));
+        // What is read in no way is said by nobody.
+        let older = older.filter(|seed| {
+            let is_said = seeds::read(seed).map(|seed| said_urls.contains(&seed.url));
+            !is_said.unwrap_or(false)
+        });
         let mut unsaid: Vec<String> = older
             .map(|seed| line(TOP, "seed", &Value::from(seed.as_str())))
             .collect();
         if said.seed.is_some() {
             return unsaid;
         }
-        for (table, keys) in guarded(&self.layer.clone().settle()) {
+        let settings = self.layer.clone().settle();
+        // A proxy's password is not shown; secrets of sites never are.
+        let shown = guarded(&without_secrets(&settings));
+        for (table, keys) in guarded(&settings) {
             let Value::Table(keys) = keys else { continue };
             for (key, value) in keys {
                 match value {
@@ -270,7 +276,8 @@ impl Stored {
                         unsaid.extend(terms.iter().map(|(key, value)| line(&site, key, value)));
                     }
                     value if table != "site" && !said.says(&table, &key.replace('-', "_")) => {
-                        unsaid.push(line(&table, &key, &value));
+                        let shown = shown.get(&table).and_then(|keys| keys.get(&key));
+                        unsaid.push(line(&table, &key, shown.unwrap_or(&value)));
                     }
                     _ => {}
                 }
@@ -295,11 +302,8 @@ impl Stored {
 /// The guarded keys of settings that are other than by default: what a mark stands for, and what
 /// is not taken without one. In tables, as a crawl.toml has them.
 fn guarded(settings: &Settings) -> Table {
-    let settled = |settings| Table::try_from(settings).unwrap_or_default();
-    let (found, usual) = (
-        settled(without_secrets(settings)),
-        settled(Settings::default()),
-    );
+    let settled = |settings: &Settings| Table::try_from(settings).unwrap_or_default();
+    let (found, usual) = (settled(settings), settled(&Settings::default()));
     let mut guarded = Table::new();
     for (name, value) in found {
         match value {
@@ -334,9 +338,17 @@ fn guarded(settings: &Settings) -> Table {
 /// The mark that makes a crawl.toml with these settings known as this user's in this directory;
 /// nothing where the user has no place for a key.
 pub(crate) fn own_mark(settings: &Settings, dir: &Path, around: &Surroundings) -> Option<String> {
-    let made = mark::make(around, dir, &guarded(settings));
-    made.inspect_err(|why| tracing::info!(%why, "crawl.toml is not marked as this user's"))
-        .ok()
+    // Secrets are not written to the file, so that one with a secret in it is not ours.
+    let made = mark::make(around, dir, &guarded(&without_secrets(settings)));
+    made.inspect_err(|why| {
+        let file = dir.join("crawl.toml");
+        tracing::warn!(
+            %why,
+            "there is no place for a key, so `{0}` is not marked as yours: to go on, add `--config {0}`",
+            file.display()
+        );
+    })
+    .ok()
 }
 
 /// What a guarded key could do; nothing for others.

@@ -63,7 +63,7 @@ fn ours_a_foreign_directory_decides_nothing_that_is_the_users() {
           [fetch] proxy = "http://127.0.0.1:9"  (where requests go)
           [fetch] resolve = ["a.example:80:127.0.0.1"]  (where requests go)
           [operator] agent = "them"  (whose rules of robots.txt hold)
-          [operator] contact = "them@e.example��"  (who answers for the requests)
+          [operator] contact = "them@e.example�"  (who answers for the requests)
           [politeness] max-retry-after = "1s"  (waits that hosts ask for are cut short)
           [politeness] own-site = "on"  (no least delay holds)
           [politeness] robots = "koster1994"  (how robots.txt is read)
@@ -82,6 +82,36 @@ fn ours_a_foreign_directory_decides_nothing_that_is_the_users() {
           seed = "SEED0"  (a seed may lie in private ranges)
         hint: read the file; `crawl --output c --config c/crawl.toml` takes it as yours, and a flag says its key anew"#]]
     .assert_eq(&said);
+}
+
+#[test]
+fn ours_a_foreign_seed_is_refused_however_it_is_written() {
+    let web = web();
+    let (dir, cmd) = setup("foreign-seed");
+    for seed in [
+        "127.0.0.1:1",
+        "localhost:1",
+        "[::1]:1",
+        "a.example",
+        "no seed",
+    ] {
+        dir.write("c/crawl.toml", &format!("seed = [\"{seed}\"]\n"));
+        let said = refused(&dir, &cmd, &web, &["--output", "c"]);
+        assert!(
+            said.contains(&format!("seed = \"{seed}\"  (a seed may")),
+            "{said}"
+        );
+    }
+    // A secret that the file holds itself is as much somebody's word as one of the environment.
+    dir.write(
+        "c/crawl.toml",
+        "seed = []\n[site.\"a.example\"]\nheaders = { X-User = \"admin\" }\n",
+    );
+    let said = refused(&dir, &cmd, &web, &["--output", "c"]);
+    assert!(
+        said.contains("headers = ") && !said.contains("admin"),
+        "{said}"
+    );
 }
 
 #[test]

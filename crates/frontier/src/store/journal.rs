@@ -29,6 +29,9 @@ const FORMAT: &[u8; 4] = b"FJL\x03";
 /// The longest end of a journal in which whole batches are searched. A commit has a few megabytes at most.
 const MAX_TORN_BYTES: u64 = 256 << 20;
 
+/// A tag and a table: no item is shorter.
+const MIN_ITEM_BYTES: u64 = 9;
+
 const START: u8 = 1;
 const ITEM: u8 = 2;
 const END: u8 = 3;
@@ -192,7 +195,12 @@ impl<R: Read> BatchReader<R> {
         if start != START {
             return Ok(false);
         }
-        for _ in 0..u32::from_le_bytes(items) {
+        let items = u32::from_le_bytes(items);
+        if u64::from(items).saturating_mul(MIN_ITEM_BYTES) > self.reader.limit() {
+            // So many can't follow. Looking for a batch at each byte stays quick by that.
+            return Ok(false);
+        }
+        for _ in 0..items {
             let [tag] = self.item_bytes()?;
             let whole = match tag {
                 ITEM => self.item()?,
