@@ -81,7 +81,8 @@ fn crawl_of(web: &TestWeb, kinds: &[Misbehaviour]) -> Crawl {
     config.retries = 1;
     let fetch = &mut config.fetch;
     fetch.typed.clone_from(&config.seeds);
-    fetch.timeout = Duration::from_secs(6);
+    // Far from the others, so that a busy machine mixes none of them up.
+    fetch.timeout = Duration::from_secs(10);
     fetch.first_byte_timeout = Duration::from_secs(3);
     fetch.idle_timeout = Duration::from_secs(3);
     fetch.connect_timeout = Duration::from_secs(3);
