@@ -39,6 +39,7 @@ impl Crawl {
             .current_dir(self.dir.path())
             .env_clear()
             .env("CRAWL_CONTACT", contact)
+            .env("HOME", self.dir.path())
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
