@@ -12,16 +12,16 @@ use crate::error::ArchiveError;
 /// What an [`Appender`] needs of a file. Tests stand in a disk that fails.
 pub(crate) trait Store {
     /// Writes at the end; may write less than asked.
-    fn write_some(&mut self, octets: &[u8]) -> io::Result<usize>;
-    /// Makes the file `length` octets long.
+    fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize>;
+    /// Makes the file `length` bytes long.
     fn cut(&mut self, length: u64) -> io::Result<()>;
-    /// Waits until the octets are on the disk.
+    /// Waits until the bytes are on the disk.
     fn sync(&mut self) -> io::Result<()>;
 }
 
 impl Store for File {
-    fn write_some(&mut self, octets: &[u8]) -> io::Result<usize> {
-        self.write(octets)
+    fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write(bytes)
     }
 
     fn cut(&mut self, length: u64) -> io::Result<()> {
@@ -37,7 +37,7 @@ impl Store for File {
 pub(crate) struct Appender<S = File> {
     store: S,
     path: PathBuf,
-    /// Octets of whole pieces. Where `torn`, the file may hold more.
+    /// Bytes of whole pieces. Where `torn`, the file may hold more.
     length: u64,
     torn: bool,
     /// Whether anything was written since the last sync.
@@ -97,7 +97,7 @@ impl<S: Store> Appender<S> {
         }
     }
 
-    /// Octets of the file.
+    /// Bytes of the file.
     pub(crate) fn length(&self) -> u64 {
         self.length
     }
@@ -170,7 +170,7 @@ pub(crate) fn sync_folder(folder: &Path) -> Result<(), ArchiveError> {
         .map_err(|error| ArchiveError::io("sync", folder, error))
 }
 
-/// Reads octets `at..` of a file into `out`, whatever its position was.
+/// Reads bytes `at..` of a file into `out`, whatever its position was.
 pub(crate) fn read_at(file: &mut File, at: u64, out: &mut [u8]) -> io::Result<()> {
     file.seek(SeekFrom::Start(at))?;
     file.read_exact(out)
@@ -265,9 +265,9 @@ mod tests {
     use super::{Appender, Store};
     use crate::ArchiveError;
 
-    /// A disk in memory with little room, that writes a few octets at a time.
+    /// A disk in memory with little room, that writes a few bytes at a time.
     struct SmallDisk {
-        octets: Vec<u8>,
+        bytes: Vec<u8>,
         room: usize,
         at_once: usize,
         interrupted: bool,
@@ -275,17 +275,17 @@ mod tests {
     }
 
     impl Store for SmallDisk {
-        fn write_some(&mut self, octets: &[u8]) -> io::Result<usize> {
+        fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.interrupted = !self.interrupted;
             if self.interrupted {
                 return Err(io::ErrorKind::Interrupted.into());
             }
-            let fits = (self.room - self.octets.len()).min(self.at_once);
+            let fits = (self.room - self.bytes.len()).min(self.at_once);
             if fits == 0 {
                 return Err(io::Error::from_raw_os_error(28));
             }
-            let written = octets.len().min(fits);
-            self.octets.extend(&octets[..written]);
+            let written = bytes.len().min(fits);
+            self.bytes.extend(&bytes[..written]);
             Ok(written)
         }
 
@@ -294,7 +294,7 @@ mod tests {
                 self.cuts_fail -= 1;
                 return Err(io::ErrorKind::Other.into());
             }
-            self.octets.truncate(length as usize);
+            self.bytes.truncate(length as usize);
             Ok(())
         }
 
@@ -305,7 +305,7 @@ mod tests {
 
     fn small(room: usize, at_once: usize, cuts_fail: u32) -> Appender<SmallDisk> {
         let disk = SmallDisk {
-            octets: Vec::new(),
+            bytes: Vec::new(),
             room,
             at_once,
             interrupted: false,
@@ -319,7 +319,7 @@ mod tests {
         let mut file = small(100, 3, 0);
         assert_eq!(file.append(b"0123456789").unwrap(), 0);
         assert_eq!(file.append(b"abc").unwrap(), 10);
-        assert_eq!(file.store.octets, b"0123456789abc");
+        assert_eq!(file.store.bytes, b"0123456789abc");
     }
 
     #[test]
@@ -329,7 +329,7 @@ mod tests {
         let error = file.append(b"abc").unwrap_err();
         assert!(matches!(error, ArchiveError::Full { .. }));
         assert_eq!(error.to_string(), "no room left to write to full.warc.gz");
-        assert_eq!(file.store.octets, b"0123456789");
+        assert_eq!(file.store.bytes, b"0123456789");
         assert_eq!(file.append(b"ab").unwrap(), 10);
     }
 
@@ -338,9 +338,9 @@ mod tests {
         let mut file = small(12, 5, 1);
         file.append(b"0123456789").unwrap();
         file.append(b"abc").unwrap_err();
-        assert_eq!(file.store.octets, b"0123456789ab");
+        assert_eq!(file.store.bytes, b"0123456789ab");
         assert_eq!(file.append(b"x").unwrap(), 10);
-        assert_eq!(file.store.octets, b"0123456789x");
+        assert_eq!(file.store.bytes, b"0123456789x");
     }
 
     proptest! {
@@ -360,7 +360,7 @@ mod tests {
                 }
             }
             prop_assert_eq!(file.length(), expected.len() as u64);
-            prop_assert_eq!(&file.store.octets[..expected.len()], &expected[..]);
+            prop_assert_eq!(&file.store.bytes[..expected.len()], &expected[..]);
         }
     }
 }

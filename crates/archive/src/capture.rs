@@ -11,7 +11,7 @@ use crate::timestamp::Timestamp;
 /// One answered request, to be written as records of one capture.
 ///
 /// Names of header fields come from an HTTP library that lower-cases them and groups
-/// fields of one name; the octets of their values and of the body are the server's.
+/// fields of one name; the bytes of their values and of the body are the server's.
 #[derive(Clone, Copy, Debug)]
 pub struct Capture<'a> {
     /// What was asked for.

@@ -1,6 +1,6 @@
 //! A line of the index: SURT key, fourteen digits of time, and JSON.
 //!
-//! Lines equal those of the PyPI package `cdxj-indexer` octet for octet, so that its
+//! Lines equal those of the PyPI package `cdxj-indexer` byte for byte, so that its
 //! users find nothing new here; that is why numbers are text and the spacing is
 //! Python's. There is a line for each response and each revisit.
 
@@ -49,7 +49,7 @@ fn mime(capture: &Capture<'_>) -> Option<String> {
         return Some("warc/revisit".to_owned());
     }
     let value = content_type(capture.headers)?;
-    // Octets that are not UTF-8 are read as Latin-1, the whole field of them.
+    // Bytes that are not UTF-8 are read as Latin-1, the whole field of them.
     let value = match std::str::from_utf8(value) {
         Ok(value) => value.to_owned(),
         Err(_) => value.iter().copied().map(char::from).collect(),

@@ -18,14 +18,14 @@ impl DigestAlgorithm {
     /// The labelled digest of the parts one after the other.
     #[must_use]
     pub fn of(self, parts: &[&[u8]]) -> String {
-        let octets = self.octets(parts);
+        let bytes = self.bytes(parts);
         match self {
-            DigestAlgorithm::Sha1 => format!("sha1:{}", BASE32.encode(&octets)),
-            DigestAlgorithm::Sha256 => format!("sha256:{}", HEXLOWER.encode(&octets)),
+            DigestAlgorithm::Sha1 => format!("sha1:{}", BASE32.encode(&bytes)),
+            DigestAlgorithm::Sha256 => format!("sha256:{}", HEXLOWER.encode(&bytes)),
         }
     }
 
-    pub(crate) fn octets(self, parts: &[&[u8]]) -> Vec<u8> {
+    pub(crate) fn bytes(self, parts: &[&[u8]]) -> Vec<u8> {
         match self {
             DigestAlgorithm::Sha1 => hash::<Sha1>(parts),
             DigestAlgorithm::Sha256 => hash::<Sha256>(parts),

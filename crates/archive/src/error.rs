@@ -16,15 +16,15 @@ pub enum ArchiveError {
         /// The file that was being written.
         file: PathBuf,
     },
-    /// The file lost octets that a transaction had committed: the disk or a person took
+    /// The file lost bytes that a transaction had committed: the disk or a person took
     /// them, and what the state says about this file is no longer true.
-    #[error("{} is shorter than the state says: {committed} octets were committed, {found} are there", file.display())]
+    #[error("{} is shorter than the state says: {committed} bytes were committed, {found} are there", file.display())]
     Short {
         /// The damaged file; where it is missing, `found` is 0.
         file: PathBuf,
-        /// The committed length in octets.
+        /// The committed length in bytes.
         committed: u64,
-        /// The length that was found in octets.
+        /// The length that was found in bytes.
         found: u64,
     },
     /// A committed length for something that is no file of the archive folder.
@@ -94,7 +94,7 @@ pub enum ReadError {
     Torn {
         /// The file.
         file: PathBuf,
-        /// Where the member begins, in octets.
+        /// Where the member begins, in bytes.
         offset: u64,
         /// What the decoder says.
         source: io::Error,
@@ -104,7 +104,7 @@ pub enum ReadError {
     Malformed {
         /// The file.
         file: PathBuf,
-        /// Where the member begins, in octets.
+        /// Where the member begins, in bytes.
         offset: u64,
         /// What is wrong with it.
         what: &'static str,

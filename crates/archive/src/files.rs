@@ -24,7 +24,7 @@ pub const CAPTURES: &str = "captures.cdxj";
 pub const INDEX: &str = "index.cdxj";
 
 const SUFFIX: &str = ".warc.gz";
-/// Longest prefix in a name of a file; with date and number far below the 255 octets
+/// Longest prefix in a name of a file; with date and number far below the 255 bytes
 /// that file systems allow.
 const MAX_PREFIX: usize = 64;
 
@@ -35,8 +35,8 @@ pub struct ArchiveOptions {
     /// first seed. What does not suit a name becomes a hyphen.
     pub prefix: String,
     /// A file that would become longer is ended first, unless it holds no capture.
-    /// Octets; the usual size among archives is 1 GB.
-    pub max_file_octets: u64,
+    /// Bytes; the usual size among archives is 1 GB.
+    pub max_file_bytes: u64,
     /// How the warcinfo record is made.
     pub format: Format,
     /// What it says.
@@ -47,7 +47,7 @@ impl Default for ArchiveOptions {
     fn default() -> ArchiveOptions {
         ArchiveOptions {
             prefix: String::new(),
-            max_file_octets: 1_000_000_000,
+            max_file_bytes: 1_000_000_000,
             format: Format::default(),
             warcinfo: Warcinfo::default(),
         }
@@ -59,9 +59,9 @@ impl Default for ArchiveOptions {
 pub struct Receipt {
     /// The name of the file in the folder `archive`.
     pub file: String,
-    /// Where the gzip member of the response or revisit record begins, in octets.
+    /// Where the gzip member of the response or revisit record begins, in bytes.
     pub offset: u64,
-    /// How long that member is, in octets.
+    /// How long that member is, in bytes.
     pub length: u64,
     /// The labelled digest of the body, as [`Encoded::digest`] has it.
     pub digest: String,
@@ -103,7 +103,7 @@ impl Archive {
     /// hard link, by which others keep it); else a new one begins with the first capture.
     ///
     /// # Errors
-    /// [`ArchiveError::Short`] where a file lost committed octets; then nothing was
+    /// [`ArchiveError::Short`] where a file lost committed bytes; then nothing was
     /// changed. [`ArchiveError::ForeignMark`], or an error of the file system.
     pub fn open(
         dir: &Path,
@@ -201,8 +201,8 @@ impl Archive {
     }
 
     fn has_room(&self, file: &WarcFile, encoded: &Encoded) -> bool {
-        let length = file.appender.length() + encoded.octets();
-        !file.used || length <= self.options.max_file_octets
+        let length = file.appender.length() + encoded.bytes();
+        !file.used || length <= self.options.max_file_bytes
     }
 
     /// Begins a file whose date is that of its first capture.
@@ -344,7 +344,7 @@ fn serial(name: &str) -> Option<u64> {
     let stem = name.strip_prefix("crawl-")?.strip_suffix(SUFFIX)?;
     let (rest, serial) = stem.rsplit_once('-')?;
     let date = rest.rsplit('-').next()?;
-    let digits = |text: &str| text.bytes().all(|octet| octet.is_ascii_digit());
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let ours = date.len() == 14 && digits(date) && serial.len() >= 5 && digits(serial);
     let plain = !name.contains('/');
     serial.parse().ok().filter(|_| ours && plain)
@@ -353,8 +353,8 @@ fn serial(name: &str) -> Option<u64> {
 /// An id that follows from that of the first capture: as unlike any other, and the same
 /// where the captures are the same.
 fn warcinfo_id(first: Uuid) -> Uuid {
-    let digest = DigestAlgorithm::Sha1.octets(&[b"warcinfo", first.as_bytes()]);
-    let mut octets = [0; 16];
-    octets.copy_from_slice(&digest[..16]);
-    uuid::Builder::from_sha1_bytes(octets).into_uuid()
+    let digest = DigestAlgorithm::Sha1.bytes(&[b"warcinfo", first.as_bytes()]);
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest[..16]);
+    uuid::Builder::from_sha1_bytes(bytes).into_uuid()
 }

@@ -58,7 +58,7 @@ mod tests {
     use super::Gzip;
 
     #[test]
-    fn ours_a_used_compressor_gives_the_octets_of_a_new_one() {
+    fn ours_a_used_compressor_gives_the_bytes_of_a_new_one() {
         let noise: Vec<u8> = (0..300_000u32)
             .map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
             .collect();

@@ -2,7 +2,7 @@
 //!
 //! Readers check digests over what they find and replay it as it stands, so the block is
 //! in *normalised* form: HTTP/1.1 syntax whatever was spoken, content coding kept,
-//! transfer coding removed, `Content-Length` equal to the octets that follow. Fields
+//! transfer coding removed, `Content-Length` equal to the bytes that follow. Fields
 //! that said otherwise are kept under `X-Archive-Orig-` names.
 
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
@@ -58,7 +58,7 @@ pub(crate) fn request_head(capture: &Capture<'_>, out: &mut Vec<u8>) {
 }
 
 /// Writes `name: value` and a line end. CR, LF and NUL become blanks, as RFC 9110
-/// section 5.5 has it: nothing in a value can end its line. Other octets stay.
+/// section 5.5 has it: nothing in a value can end its line. Other bytes stay.
 pub(crate) fn push_field(name: &str, value: &[u8], out: &mut Vec<u8>) {
     push_value(name.as_bytes(), out);
     out.extend_from_slice(b": ");
@@ -76,9 +76,9 @@ pub(crate) fn content_type(headers: &HeaderMap) -> Option<&[u8]> {
 fn push_value(value: &[u8], out: &mut Vec<u8>) {
     let begin = out.len();
     out.extend_from_slice(value);
-    for octet in &mut out[begin..] {
-        if matches!(octet, b'\r' | b'\n' | 0) {
-            *octet = b' ';
+    for byte in &mut out[begin..] {
+        if matches!(byte, b'\r' | b'\n' | 0) {
+            *byte = b' ';
         }
     }
 }

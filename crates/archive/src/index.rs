@@ -11,15 +11,15 @@ use crate::bounded::{Line, LineReader, MAX_LINE_BYTES, open_regular};
 use crate::error::ArchiveError;
 use crate::files::{CAPTURES, FOLDER, INDEX};
 
-/// Lines that are sorted in memory at a time. Octets; with the table of lines about
+/// Lines that are sorted in memory at a time. Bytes; with the table of lines about
 /// half as much again.
-const RUN_OCTETS: usize = 32 * 1024 * 1024;
+const RUN_BYTES: usize = 32 * 1024 * 1024;
 /// Sorted runs that are merged at a time: far fewer than the files a process may open.
 const FAN_IN: usize = 64;
 /// What names of temporary files begin with.
 pub(crate) const TEMPORARY: &str = "index.cdxj.tmp";
 
-/// Writes `archive/index.cdxj` of the crawl in `dir` anew: the first `captures_octets`
+/// Writes `archive/index.cdxj` of the crawl in `dir` anew: the first `captures_bytes`
 /// of the log of captures, sorted bytewise. Memory is bounded however long the log is; what is
 /// longer than [`MAX_LINE_BYTES`] is no line of ours and is left out.
 /// The old index stays until the new one is whole and on the disk. Says how many lines
@@ -27,8 +27,8 @@ pub(crate) const TEMPORARY: &str = "index.cdxj.tmp";
 ///
 /// # Errors
 /// [`ArchiveError::Full`] and others of the file system.
-pub fn write_index(dir: &Path, captures_octets: u64) -> Result<u64, ArchiveError> {
-    sort(&dir.join(FOLDER), captures_octets, RUN_OCTETS)
+pub fn write_index(dir: &Path, captures_bytes: u64) -> Result<u64, ArchiveError> {
+    sort(&dir.join(FOLDER), captures_bytes, RUN_BYTES)
 }
 
 /// Removes what a death left of an unfinished index.
@@ -42,7 +42,7 @@ pub(crate) fn remove_temporary(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn sort(folder: &Path, octets: u64, run_octets: usize) -> Result<u64, ArchiveError> {
+fn sort(folder: &Path, bytes: u64, run_bytes: usize) -> Result<u64, ArchiveError> {
     let index = folder.join(INDEX);
     let failed = |error| ArchiveError::io("write", &index, error);
     remove_temporary(folder).map_err(failed)?;
@@ -54,7 +54,7 @@ fn sort(folder: &Path, octets: u64, run_octets: usize) -> Result<u64, ArchiveErr
         paths: Vec::new(),
     };
     let lines = runs
-        .fill(BufReader::new(log.take(octets)), run_octets)
+        .fill(BufReader::new(log.take(bytes)), run_bytes)
         .and_then(|lines| runs.merge_all().map(|()| lines));
     let whole = lines.and_then(|lines| {
         let last = runs.paths.pop().ok_or(io::ErrorKind::NotFound)?;
@@ -79,14 +79,14 @@ struct Runs<'a> {
 
 impl Runs<'_> {
     /// Reads all lines into sorted runs, at least one. Says how many lines there are.
-    fn fill(&mut self, log: impl BufRead, run_octets: usize) -> io::Result<u64> {
+    fn fill(&mut self, log: impl BufRead, run_bytes: usize) -> io::Result<u64> {
         let mut lines = LineReader::new(log, MAX_LINE_BYTES);
         let mut count = 0;
         let mut more = true;
         while more {
             let mut run = Vec::new();
             let mut ends = Vec::new();
-            while run.len() < run_octets && more {
+            while run.len() < run_bytes && more {
                 match lines.next_line()? {
                     Some(Line::Whole(line)) => {
                         run.extend_from_slice(line);
@@ -188,13 +188,13 @@ mod tests {
         #[test]
         fn ours_the_index_is_the_log_sorted(
             lines in prop::collection::vec("[a-c]{0,3} [0-9]{1,4}", 0..300),
-            run_octets in 1usize..2000,
+            run_bytes in 1usize..2000,
             torn in "[a-z]{0,5}",
         ) {
             let dir = tempfile::tempdir().unwrap();
             let log: String = lines.iter().map(|line| format!("{line}}}\n")).collect();
             fs::write(dir.path().join(CAPTURES), format!("{log}{torn}")).unwrap();
-            let count = sort(dir.path(), log.len() as u64, run_octets).unwrap();
+            let count = sort(dir.path(), log.len() as u64, run_bytes).unwrap();
             prop_assert_eq!(count, lines.len() as u64);
             let mut expected: Vec<String> = lines.iter().map(|line| format!("{line}}}\n")).collect();
             expected.sort();

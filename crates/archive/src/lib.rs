@@ -10,7 +10,7 @@
 //!
 //! The crate never reads HTML, never asks the network, and never reads a clock or makes
 //! an id behind the caller's back: dates and ids come in from outside, so the same
-//! captures give the same octets.
+//! captures give the same bytes.
 //!
 //! ```
 //! use crawl_archive::{About, Archive, ArchiveOptions, Capture, Encoder, Protocol};

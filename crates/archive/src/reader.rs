@@ -22,9 +22,9 @@ const MAX_HEAD_BYTES: u64 = 1024 * 1024;
 /// One record of a WARC file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Where its gzip member begins, in octets.
+    /// Where its gzip member begins, in bytes.
     pub offset: u64,
-    /// How long that member is, in octets.
+    /// How long that member is, in bytes.
     pub length: u64,
     /// Its named fields in order; a name may stand there more than once.
     pub fields: Vec<(String, String)>,
@@ -85,16 +85,16 @@ impl Record {
         payload.then_some(PAYLOAD)
     }
 
-    fn differs(&self, field: &str, octets: &[u8]) -> bool {
+    fn differs(&self, field: &str, bytes: &[u8]) -> bool {
         let Some(label) = self.field(field) else {
             return false;
         };
         DigestAlgorithm::of_label(label)
-            .is_some_and(|algorithm| !algorithm.of(&[octets]).eq_ignore_ascii_case(label))
+            .is_some_and(|algorithm| !algorithm.of(&[bytes]).eq_ignore_ascii_case(label))
     }
 }
 
-/// An HTTP message as archived: octets, since servers send what they like.
+/// An HTTP message as archived: bytes, since servers send what they like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpMessage<'a> {
     /// Status line or request line, without its end.
@@ -115,7 +115,7 @@ impl<'a> HttpMessage<'a> {
             if field.is_empty() {
                 break;
             }
-            let colon = field.iter().position(|&octet| octet == b':')?;
+            let colon = field.iter().position(|&byte| byte == b':')?;
             fields.push((&field[..colon], field[colon + 1..].trim_ascii()));
         }
         Some(HttpMessage {
@@ -129,7 +129,7 @@ impl<'a> HttpMessage<'a> {
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         let version = self.start_line.strip_prefix(b"HTTP/")?;
-        let space = version.iter().position(|&octet| octet == b' ')?;
+        let space = version.iter().position(|&byte| byte == b' ')?;
         let code = version.get(space + 1..space + 4)?;
         std::str::from_utf8(code).ok()?.parse().ok()
     }
@@ -298,7 +298,7 @@ impl Fault {
                 max,
             },
             Fault::Io(source) => match source.kind() {
-                // What the decoder says of octets that are no whole gzip member.
+                // What the decoder says of bytes that are no whole gzip member.
                 io::ErrorKind::UnexpectedEof
                 | io::ErrorKind::InvalidInput
                 | io::ErrorKind::InvalidData => ReadError::Torn {
@@ -345,16 +345,16 @@ fn read_member(
 }
 
 fn read_fields(plain: &mut impl BufRead) -> Result<Fields, Fault> {
-    let mut octets = Vec::new();
-    plain.read_until(b'\n', &mut octets)?;
-    if !octets.starts_with(b"WARC/1.") {
+    let mut bytes = Vec::new();
+    plain.read_until(b'\n', &mut bytes)?;
+    if !bytes.starts_with(b"WARC/1.") {
         return Err(Fault::Malformed("no version"));
     }
     let mut fields = Vec::new();
     loop {
-        octets.clear();
-        plain.read_until(b'\n', &mut octets)?;
-        let (field, _) = line(&octets).ok_or(Fault::Malformed("its fields do not end"))?;
+        bytes.clear();
+        plain.read_until(b'\n', &mut bytes)?;
+        let (field, _) = line(&bytes).ok_or(Fault::Malformed("its fields do not end"))?;
         if field.is_empty() {
             return Ok(fields);
         }
@@ -367,13 +367,13 @@ fn read_fields(plain: &mut impl BufRead) -> Result<Fields, Fault> {
 }
 
 /// The first line without its end, and what follows it.
-fn line(octets: &[u8]) -> Option<(&[u8], &[u8])> {
-    let end = octets.iter().position(|&octet| octet == b'\n')?;
-    let line = &octets[..end];
-    Some((line.strip_suffix(b"\r").unwrap_or(line), &octets[end + 1..]))
+fn line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = bytes.iter().position(|&byte| byte == b'\n')?;
+    let line = &bytes[..end];
+    Some((line.strip_suffix(b"\r").unwrap_or(line), &bytes[end + 1..]))
 }
 
-/// Knows how many octets were consumed.
+/// Knows how many bytes were consumed.
 struct Counted<R> {
     inner: R,
     at: u64,

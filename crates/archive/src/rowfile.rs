@@ -15,10 +15,10 @@ use crate::bounded::{Line, LineReader, MAX_LINE_BYTES, open_regular};
 use crate::error::{ArchiveError, ReadError};
 
 /// Rows that wait in memory are written when they are more than this: the rows of the
-/// end of a run may be many, and memory is bounded. Octets.
-const BUFFER_OCTETS: usize = 256 * 1024;
-/// How much of a log is read at a time from its end. Octets.
-const BLOCK_OCTETS: u64 = 64 * 1024;
+/// end of a run may be many, and memory is bounded. Bytes.
+const BUFFER_BYTES: usize = 256 * 1024;
+/// How much of a log is read at a time from its end. Bytes.
+const BLOCK_BYTES: u64 = 64 * 1024;
 /// How much of a log is read from its end at most, whatever stands in it. Bytes.
 const MAX_TAIL_BYTES: u64 = 64 * 1024 * 1024;
 
@@ -46,7 +46,7 @@ impl RowFile {
         })
     }
 
-    /// Adds a row and says at which octet of the file it begins.
+    /// Adds a row and says at which byte of the file it begins.
     ///
     /// # Errors
     /// [`ArchiveError::Row`] where it is not JSON; an error of writing where many rows
@@ -55,7 +55,7 @@ impl RowFile {
         let begin = self.buffer.len();
         push_row(&mut self.buffer, row, self.appender.path())?;
         let at = self.appender.length() + begin as u64;
-        if self.buffer.len() >= BUFFER_OCTETS
+        if self.buffer.len() >= BUFFER_BYTES
             && let Err(error) = self.flush()
         {
             self.buffer.truncate(begin);
@@ -97,7 +97,7 @@ impl RowFile {
         Ok(())
     }
 
-    /// Octets of all rows, those that wait among them.
+    /// Bytes of all rows, those that wait among them.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.appender.length() + self.buffer.len() as u64
@@ -197,13 +197,13 @@ impl LogFile {
     /// Those of the file system; a line that is no row is counted, not an error.
     pub fn tail<T: DeserializeOwned>(&mut self, count: usize) -> Result<Tail<T>, ArchiveError> {
         let length = self.appender.length();
-        let octets = last_lines(self.appender.file(), length, count, MAX_TAIL_BYTES)
+        let bytes = last_lines(self.appender.file(), length, count, MAX_TAIL_BYTES)
             .map_err(|error| ArchiveError::io("read", self.appender.path(), error))?;
         let mut tail = Tail {
             rows: Vec::new(),
             unreadable: 0,
         };
-        for line in octets.split_inclusive(|&octet| octet == b'\n') {
+        for line in bytes.split_inclusive(|&byte| byte == b'\n') {
             match serde_json::from_slice(line) {
                 Ok(row) => tail.rows.push(row),
                 Err(_) => tail.unreadable += 1,
@@ -212,7 +212,7 @@ impl LogFile {
         Ok(tail)
     }
 
-    /// Octets of the log.
+    /// Bytes of the log.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.appender.length()
@@ -313,10 +313,10 @@ fn push_row(out: &mut Vec<u8>, row: &impl Serialize, file: &Path) -> Result<(), 
 fn whole_lines(file: &mut File, length: u64) -> io::Result<u64> {
     let mut end = length;
     while end > 0 {
-        let begin = end.saturating_sub(BLOCK_OCTETS);
+        let begin = end.saturating_sub(BLOCK_BYTES);
         let mut block = vec![0; (end - begin) as usize];
         read_at(file, begin, &mut block)?;
-        if let Some(at) = block.iter().rposition(|&octet| octet == b'\n') {
+        if let Some(at) = block.iter().rposition(|&byte| byte == b'\n') {
             return Ok(begin + at as u64 + 1);
         }
         end = begin;
@@ -332,7 +332,7 @@ fn last_lines(file: &mut File, length: u64, count: usize, max_bytes: u64) -> io:
     let mut ends = 0;
     // One line end more than lines: the one before the first of them.
     while begin > 0 && ends <= count && length - begin < max_bytes {
-        let next = begin.saturating_sub(BLOCK_OCTETS);
+        let next = begin.saturating_sub(BLOCK_BYTES);
         let mut block = vec![0; (begin - next) as usize];
         read_at(file, next, &mut block)?;
         ends += line_ends(&block);
@@ -340,24 +340,24 @@ fn last_lines(file: &mut File, length: u64, count: usize, max_bytes: u64) -> io:
         begin = next;
     }
     blocks.reverse();
-    let mut octets = blocks.concat();
+    let mut bytes = blocks.concat();
     let count = match begin {
         0 => count,
         // What stands before the first line end is the end of a line.
         _ => count.min(ends.saturating_sub(1)),
     };
     let surplus = ends.saturating_sub(count);
-    let at = octets
+    let at = bytes
         .iter()
         .enumerate()
-        .filter(|(_, octet)| **octet == b'\n')
+        .filter(|(_, byte)| **byte == b'\n')
         .nth(surplus.wrapping_sub(1))
         .map_or(0, |(at, _)| at + 1);
-    Ok(octets.split_off(at))
+    Ok(bytes.split_off(at))
 }
 
-fn line_ends(octets: &[u8]) -> usize {
-    octets.iter().filter(|octet| **octet == b'\n').count()
+fn line_ends(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| **byte == b'\n').count()
 }
 
 #[cfg(test)]
@@ -401,7 +401,7 @@ mod tests {
             rows.append(&row).unwrap();
         }
         assert!(fs::metadata(&path).unwrap().len() > 250_000);
-        assert!(rows.buffer.len() < super::BUFFER_OCTETS);
+        assert!(rows.buffer.len() < super::BUFFER_BYTES);
     }
 
     #[test]
@@ -511,9 +511,9 @@ mod tests {
                 }
                 file.flush().unwrap();
                 drop(file);
-                let mut octets = fs::read(&path).unwrap();
-                octets.extend(torn.as_bytes());
-                fs::write(&path, octets).unwrap();
+                let mut bytes = fs::read(&path).unwrap();
+                bytes.extend(torn.as_bytes());
+                fs::write(&path, bytes).unwrap();
             }
             RowFile::open(&path, committed).unwrap();
             let found: Vec<u32> = RowReader::open(&path, None).unwrap().map(Result::unwrap).collect();

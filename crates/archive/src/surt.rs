@@ -107,12 +107,12 @@ fn unescaped_once(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
     while let [first, after @ ..] = rest {
-        let octet = match (first, after) {
+        let byte = match (first, after) {
             (b'%', [high, low, ..]) => hex(*high).zip(hex(*low)).map(|(h, l)| h << 4 | l),
             _ => None,
         };
-        out.push(octet.unwrap_or(*first));
-        rest = if octet.is_some() { &after[2..] } else { after };
+        out.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &after[2..] } else { after };
     }
     out
 }
@@ -124,14 +124,14 @@ fn hex(digit: u8) -> Option<u8> {
 /// Percent-encodes what is not printable ASCII, and `#` and `%`.
 fn escaped(text: &[u8]) -> String {
     let mut out = String::with_capacity(text.len());
-    for &octet in text {
-        match octet {
+    for &byte in text {
+        match byte {
             b'#' | b'%' | 0..=0x20 | 0x7f.. => {
                 out.push('%');
-                out.push(char::from(HEX[usize::from(octet >> 4)]));
-                out.push(char::from(HEX[usize::from(octet & 15)]));
+                out.push(char::from(HEX[usize::from(byte >> 4)]));
+                out.push(char::from(HEX[usize::from(byte & 15)]));
             }
-            _ => out.push(char::from(octet)),
+            _ => out.push(char::from(byte)),
         }
     }
     out
@@ -140,7 +140,7 @@ fn escaped(text: &[u8]) -> String {
 /// Resolves dot segments and drops empty ones but the last.
 fn straightened(path: &[u8]) -> Vec<u8> {
     let mut kept: Vec<&[u8]> = Vec::new();
-    for segment in path.split(|&octet| octet == b'/').skip(1) {
+    for segment in path.split(|&byte| byte == b'/').skip(1) {
         match segment {
             b"." => {}
             b".." if kept.pop().is_some() => {}
@@ -199,7 +199,7 @@ fn bare_session(text: &str) -> Option<usize> {
 /// What follows 24 letters or digits and a bracket.
 fn after_token(text: &str) -> Option<&str> {
     let (token, rest) = text.split_at_checked(24)?;
-    let fits = token.bytes().all(|octet| octet.is_ascii_alphanumeric());
+    let fits = token.bytes().all(|byte| byte.is_ascii_alphanumeric());
     rest.strip_prefix(')').filter(|_| fits)
 }
 
@@ -232,7 +232,7 @@ fn without_query_sessions(mut query: String) -> String {
     query
 }
 
-/// The length of `name` and `count` fitting octets at the head of `text`, any case.
+/// The length of `name` and `count` fitting bytes at the head of `text`, any case.
 fn named(text: &str, name: &str, count: usize, fits: fn(&u8) -> bool) -> Option<usize> {
     let (head, rest) = text.as_bytes().split_at_checked(name.len())?;
     let value = rest.get(..count)?;
@@ -376,7 +376,7 @@ mod tests {
         #[test]
         fn ours_keys_are_printable_ascii_without_blanks(raw in "https?://[a-z0-9.\\[\\]:]{1,20}/[ -~é]{0,60}") {
             if let Ok(url) = crawl_weburl::canonicalize(None, &raw) {
-                prop_assert!(surt(&url).bytes().all(|octet| octet.is_ascii_graphic()));
+                prop_assert!(surt(&url).bytes().all(|byte| byte.is_ascii_graphic()));
             }
         }
     }

@@ -110,9 +110,9 @@ impl Encoded {
         self.id
     }
 
-    /// Octets of all its gzip members.
+    /// Bytes of all its gzip members.
     #[must_use]
-    pub fn octets(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.members.len() as u64
     }
 }
@@ -363,7 +363,7 @@ fn sound(mut capture: Capture<'_>) -> Capture<'_> {
 
 /// What the record says of its payload. A revisit that the server spoke for has none of
 /// its own and says nothing (WARC 1.1 section 6.7.3 asks for nothing): checkers would
-/// hold it against the octets of this record.
+/// hold it against the bytes of this record.
 fn payload_digest<'d>(capture: &Capture<'_>, digest: &'d str) -> Option<&'d str> {
     match capture.revisit {
         Some(Revisit::NotModified(_)) => None,

@@ -38,9 +38,9 @@ fn warcio_fastwarc_and_cdxj_indexer_take_odd_captures() {
     check(&python, DigestAlgorithm::Sha256, 1_000_000, 1);
 }
 
-fn check(python: &Path, digest: DigestAlgorithm, max_file_octets: u64, least_files: usize) {
+fn check(python: &Path, digest: DigestAlgorithm, max_file_bytes: u64, least_files: usize) {
     let dir = tempfile::tempdir().unwrap();
-    let files = archive(dir.path(), digest, max_file_octets);
+    let files = archive(dir.path(), digest, max_file_bytes);
     assert!(files.len() >= least_files, "{} files", files.len());
     run(python, "warcio", &["check"], &files);
     for file in &files {
@@ -55,14 +55,14 @@ fn check(python: &Path, digest: DigestAlgorithm, max_file_octets: u64, least_fil
 }
 
 /// Makes an archive of many files and gives their paths.
-fn archive(dir: &Path, digest: DigestAlgorithm, max_file_octets: u64) -> Vec<PathBuf> {
+fn archive(dir: &Path, digest: DigestAlgorithm, max_file_bytes: u64) -> Vec<PathBuf> {
     let format = Format {
         digest,
         ..Format::default()
     };
     let options = ArchiveOptions {
         prefix: "example.org".into(),
-        max_file_octets,
+        max_file_bytes,
         format,
         warcinfo: Warcinfo {
             software: "crawl/0.1.0".into(),
@@ -90,9 +90,9 @@ fn archive(dir: &Path, digest: DigestAlgorithm, max_file_octets: u64) -> Vec<Pat
 }
 
 fn odd_captures() -> Vec<Sample> {
-    let gzip = |octets: &[u8]| {
+    let gzip = |bytes: &[u8]| {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-        encoder.write_all(octets).unwrap();
+        encoder.write_all(bytes).unwrap();
         encoder.finish().unwrap()
     };
     let packed = gzip(&b"<p>packed</p>".repeat(3000));
@@ -302,7 +302,7 @@ fn odd_urls() -> Vec<Sample> {
 }
 
 /// FastWARC must find every digest right, but for the payload of revisits by digest: it
-/// hashes the record's own octets, while that payload is by definition (WARC 1.1 section
+/// hashes the record's own bytes, while that payload is by definition (WARC 1.1 section
 /// 6.7.2) in the record that is referred to.
 fn fastwarc(python: &Path, file: &[PathBuf]) {
     let elsewhere = WarcReader::open(&file[0])

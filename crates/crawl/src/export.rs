@@ -50,7 +50,7 @@ fn bundle(index: &SearchIndex, out: &Path, now: i64) -> Result<String, ExportErr
         out.display(),
         counted(done.pages, "page", "pages"),
         counted(done.files, "file", "files"),
-        counted(done.octets / done.pages.max(1), "byte", "bytes")
+        counted(done.bytes / done.pages.max(1), "byte", "bytes")
     ))
 }
 

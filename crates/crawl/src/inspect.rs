@@ -16,7 +16,7 @@ use crate::screen::print_json;
 use text::text_object;
 
 /// A file is read up to here.
-const MAX_FILE_OCTETS: u64 = 64 << 20;
+const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// Runs the command.
 pub(crate) fn run(args: &InspectArgs) -> Result<u8, Refusal> {
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &InspectArgs) -> Result<u8, Refusal> {
         Refusal::usage(format!("unusable --base `{}`: {why}", args.base))
             .hint("it is the whole URL of the page, such as `https://example.org/page`")
     })?;
-    let body = read_file(&args.file, MAX_FILE_OCTETS)?;
+    let body = read_file(&args.file, MAX_FILE_BYTES)?;
     let content_type = args.content_type.as_deref();
     let limits = Limits::default();
     let object = match is_html(content_type, &body) {

@@ -30,7 +30,7 @@ pub(crate) struct Span(Duration);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FilePath(pub(crate) PathBuf);
 
-/// A number of octets: `5MiB`, `10MB`, `512KiB`, or plain octets.
+/// A number of bytes: `5MiB`, `10MB`, `512KiB`, or plain bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Size(pub(crate) u64);
 
@@ -174,7 +174,7 @@ impl fmt::Display for Span {
     }
 }
 
-const OCTETS: &[(&str, u64)] = &[
+const BYTES: &[(&str, u64)] = &[
     ("TiB", 1 << 40),
     ("GiB", 1 << 30),
     ("MiB", 1 << 20),
@@ -193,7 +193,7 @@ impl FromStr for Size {
         let bad = |why: &str| BadValue(format!("`{text}` is no size: {why}"));
         let (number, unit) = split_at(text, |c| !c.is_ascii_digit() && c != '.');
         let unit = unit.trim();
-        let scale = match OCTETS
+        let scale = match BYTES
             .iter()
             .find(|(name, _)| name.eq_ignore_ascii_case(unit))
         {
@@ -216,7 +216,7 @@ impl FromStr for Size {
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match OCTETS
+        match BYTES
             .iter()
             .find(|(_, scale)| *scale > 1 && self.0 > 0 && self.0.is_multiple_of(*scale))
         {
@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_count_octets() {
+    fn sizes_count_bytes() {
         check::<Size>(
             "5MiB 10MB 512KiB 4096 5mib 1.5KiB 0 1GB 1024 1000 7 5M MB 1e3 99999999999999TiB",
             expect![[r#"
@@ -566,8 +566,8 @@ mod tests {
             let span = Span(Duration::from_micros(micros));
             assert_eq!(span.to_string().parse(), Ok(span));
         }
-        for octets in [0, 1, 1_000, 1_024, 1_536, 5 << 20, 10_000_000, u64::MAX] {
-            let size = Size(octets);
+        for bytes in [0, 1, 1_000, 1_024, 1_536, 5 << 20, 10_000_000, u64::MAX] {
+            let size = Size(bytes);
             assert_eq!(size.to_string().parse(), Ok(size));
         }
     }

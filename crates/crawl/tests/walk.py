@@ -4,7 +4,7 @@
 usage: walk.py ROOT [--start PATH] [--html]
 
 Prints one line, "STATUS PATH", for each URL path that a crawl from PATH (default /) asks for, in
-order of their octets; --html prints only HTML that answers 200. It shares no code and no library
+order of their bytes; --html prints only HTML that answers 200. It shares no code and no library
 with the crawler: it is what the crawler is held against.
 
 A path maps to a file as nginx maps it with `root ROOT; index index.html;` and nothing else:
@@ -131,12 +131,12 @@ def serve(root, path):
 
 def read(file):
     with open(file, "rb") as stream:
-        octets = stream.read()
-    named = re.search(rb"<meta[^>]*charset\s*=\s*[\"']?\s*([\w-]+)", octets[:4096], re.I)
+        bytes = stream.read()
+    named = re.search(rb"<meta[^>]*charset\s*=\s*[\"']?\s*([\w-]+)", bytes[:4096], re.I)
     try:
-        text = octets.decode(named[1].decode() if named else "cp1252", "replace")
+        text = bytes.decode(named[1].decode() if named else "cp1252", "replace")
     except LookupError:
-        text = octets.decode("cp1252", "replace")
+        text = bytes.decode("cp1252", "replace")
     reader = Reader()
     reader.feed(text)
     reader.close()

@@ -8,7 +8,7 @@ use crawl_weburl::{HostKey, Origin};
 
 use crate::config::{Budgets, HostBudget};
 
-/// The durable form: the round, pages, octets, microseconds, eight octets each.
+/// The durable form: the round, pages, bytes, microseconds, eight bytes each.
 const STORED: usize = 32;
 
 /// The accounts of all hosts that this crawl knows.
@@ -33,8 +33,8 @@ pub(crate) struct Accounts {
 struct Account {
     /// Settled, over the runs of this round.
     pages: u64,
-    /// Octets of bodies, over the runs of this round.
-    octets: u64,
+    /// Bytes of bodies, over the runs of this round.
+    bytes: u64,
     /// Sum of response times, over the runs of this round.
     served: Duration,
     /// Leases that may still become pages.
@@ -61,7 +61,7 @@ impl Accounts {
         self.round = round;
     }
 
-    /// Takes up what was spent before; gives back what follows in the host's octets.
+    /// Takes up what was spent before; gives back what follows in the host's bytes.
     pub(crate) fn restore<'a>(&mut self, host: &HostKey, stored: &'a [u8]) -> &'a [u8] {
         let Some((account, rest)) = self.read(stored) else {
             return &[];
@@ -70,14 +70,14 @@ impl Accounts {
         *known = Account {
             // What is known may be newer than what was stored.
             pages: known.pages.max(account.pages),
-            octets: known.octets.max(account.octets),
+            bytes: known.bytes.max(account.bytes),
             served: known.served.max(account.served),
             ..*known
         };
         rest
     }
 
-    /// What follows in a host's octets, without taking anything up.
+    /// What follows in a host's bytes, without taking anything up.
     pub(crate) fn politeness<'a>(&self, stored: &'a [u8]) -> &'a [u8] {
         self.read(stored).map_or(&[], |(_, rest)| rest)
     }
@@ -126,17 +126,17 @@ impl Accounts {
     pub(crate) fn stored(&self, host: &HostKey) -> Vec<u8> {
         let account = self.account(host);
         let served = u64::try_from(account.served.as_micros()).unwrap_or(u64::MAX);
-        [self.round.into(), account.pages, account.octets, served]
+        [self.round.into(), account.pages, account.bytes, served]
             .into_iter()
             .flat_map(u64::to_le_bytes)
             .collect()
     }
 
     /// A request was answered, or failed, after so long.
-    pub(crate) fn asked(&mut self, host: &HostKey, started: Tick, took: Duration, octets: u64) {
+    pub(crate) fn asked(&mut self, host: &HostKey, started: Tick, took: Duration, bytes: u64) {
         let account = self.by_host.entry(host.clone()).or_default();
         account.since.get_or_insert(started);
-        account.octets += octets;
+        account.bytes += bytes;
         account.served += took;
         self.served += took;
     }
@@ -176,7 +176,7 @@ impl Accounts {
     }
 
     /// Whether a host's budget leaves room for no further lease. What is in flight may
-    /// still go beyond budgets of octets and time.
+    /// still go beyond budgets of bytes and time.
     pub(crate) fn is_full(&mut self, now: Tick, host: &HostKey) -> bool {
         let budget = self.budget(host);
         let account = self.account(host);
@@ -187,7 +187,7 @@ impl Accounts {
             .map_or(Duration::ZERO, |since| now.since(since));
         let spent = if reached(account.pages, budget.max_pages) {
             "max-pages-per-host"
-        } else if reached(account.octets, budget.max_bytes) {
+        } else if reached(account.bytes, budget.max_bytes) {
             "max-bytes-per-host"
         } else if over(account.served, budget.max_server_time) {
             "max-server-time-per-host"
@@ -221,13 +221,13 @@ impl Accounts {
     fn read<'a>(&self, stored: &'a [u8]) -> Option<(Account, &'a [u8])> {
         let (numbers, rest) = stored.split_first_chunk::<STORED>()?;
         let number = |at: usize| {
-            let octets = numbers[8 * at..].first_chunk::<8>();
-            octets.map_or(0, |octets| u64::from_le_bytes(*octets))
+            let bytes = numbers[8 * at..].first_chunk::<8>();
+            bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
         };
         let account = match number(0) == u64::from(self.round) {
             true => Account {
                 pages: number(1),
-                octets: number(2),
+                bytes: number(2),
                 served: Duration::from_micros(number(3)),
                 ..Account::default()
             },

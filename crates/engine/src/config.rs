@@ -131,7 +131,7 @@ pub struct ScopeRules {
 pub struct Budgets {
     /// Rows of `pages.jsonl`, over all runs of a round.
     pub max_pages: Option<u64>,
-    /// Octets of bodies as they came, over all runs of a round.
+    /// Bytes of bodies as they came, over all runs of a round.
     pub max_bytes: Option<u64>,
     /// Time that servers spent on our requests, over all runs of a round.
     pub max_server_time: Option<Duration>,
@@ -148,7 +148,7 @@ pub struct Budgets {
 pub struct HostBudget {
     /// Rows of `pages.jsonl`, over all runs of a round.
     pub max_pages: Option<u64>,
-    /// Octets of bodies as they came, robots.txt too, over all runs of a round.
+    /// Bytes of bodies as they came, robots.txt too, over all runs of a round.
     pub max_bytes: Option<u64>,
     /// Sum of the response times, over all runs of a round.
     pub max_server_time: Option<Duration>,
@@ -234,7 +234,7 @@ pub struct Progress {
     pub hosts_waiting: u32,
     /// Hosts that asked for a rest or can't be reached.
     pub hosts_resting: u32,
-    /// Octets of bodies, over all runs of the round.
+    /// Bytes of bodies, over all runs of the round.
     pub bytes: u64,
     /// Pages of this run per second of this run.
     pub pages_per_second: f64,

@@ -96,10 +96,10 @@ impl Reader {
     pub(crate) fn feed(
         &self,
         links: &mut Links<'_>,
-        octets: &[u8],
+        bytes: &[u8],
         content_type: Option<&str>,
     ) -> Content {
-        let feed = read_feed(octets, content_type, &self.limits);
+        let feed = read_feed(bytes, content_type, &self.limits);
         let from = links.from();
         let page = Way {
             depth: from.depth.max(1),
@@ -232,9 +232,9 @@ impl Reader {
     }
 
     /// What a page says, for comparing it with others of its host.
-    pub(crate) fn gist(&self, lease: &Lease, octets: &[u8]) -> Came {
+    pub(crate) fn gist(&self, lease: &Lease, bytes: &[u8]) -> Came {
         match self.traps.watches() && lease.kind == UrlKind::Page {
-            true => Came::Text(Box::new(Gist::of_html(octets, &lease.url))),
+            true => Came::Text(Box::new(Gist::of_html(bytes, &lease.url))),
             false => Came::Nothing,
         }
     }

@@ -21,19 +21,20 @@ const META_INDEX: &str = "index";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Read {
     pub(crate) log: u64,
-    pub(crate) octets: u64,
+    #[serde(rename = "octets")]
+    pub(crate) bytes: u64,
 }
 
 /// From where on an index with this note has to read a log; or why it can't.
 pub(crate) fn place(note: Option<&str>, number: u64, committed: u64) -> Result<Read, String> {
     let begin = Read {
         log: number,
-        octets: 0,
+        bytes: 0,
     };
     match note.map(serde_json::from_str::<Read>) {
         None if number == 1 => Ok(begin),
         None => Err("it is not there".to_owned()),
-        Some(Ok(read)) if read.log == number && read.octets <= committed => Ok(read),
+        Some(Ok(read)) if read.log == number && read.bytes <= committed => Ok(read),
         // The log was begun anew as the index had come to its end.
         Some(Ok(read)) if read.log < number => Ok(begin),
         Some(_) => Err("it is not of this crawl's log".to_owned()),
@@ -106,7 +107,7 @@ pub(crate) fn number(frontier: &dyn Frontier) -> Result<Option<u64>, FrontierErr
 pub(crate) fn note_of(number: u64) -> String {
     note(Read {
         log: number,
-        octets: 0,
+        bytes: 0,
     })
 }
 

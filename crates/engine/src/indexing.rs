@@ -142,14 +142,11 @@ impl Indexing {
             writer.commit(&note_of(number))?;
             writer.close()?;
         }
-        let octets = committed;
+        let bytes = committed;
         Ok(Indexing {
             log,
             start: known.map_or_else(Start::Without, Start::At),
-            read: Read {
-                log: number,
-                octets,
-            },
+            read: Read { log: number, bytes },
             pages_committed: marks.get("pages.jsonl").copied(),
             has_archive,
         })
@@ -294,7 +291,7 @@ impl Opening {
     ) -> Result<Outcome, EngineError> {
         let path = log_path(&self.setting.dir);
         let mut file = File::open(&path).map_err(EngineError::disk(&path))?;
-        let moved = file.seek(SeekFrom::Start(read.octets));
+        let moved = file.seek(SeekFrom::Start(read.bytes));
         moved.map_err(EngineError::disk(&path))?;
         let mut follower = Follower {
             dir: self.setting.dir.clone(),
@@ -305,7 +302,7 @@ impl Opening {
             kept_at: Instant::now(),
             writer,
             left_out: BTreeMap::new(),
-            length: read.octets,
+            length: read.bytes,
             halt: self.setting.halt.clone(),
         };
         follower.follow(lengths)?;
@@ -358,8 +355,8 @@ impl Follower {
     /// Reads what is committed, and commits the index as often as it is due.
     fn read_on(&mut self) -> Result<(), EngineError> {
         let path = log_path(&self.dir);
-        while self.read.octets < self.length && !self.halt.is_due() {
-            let at = self.read.octets;
+        while self.read.bytes < self.length && !self.halt.is_due() {
+            let at = self.read.bytes;
             let bad = |why: &dyn std::fmt::Display| {
                 EngineError::Index(IndexError::Damaged {
                     dir: self.dir.join(INDEX_FOLDER),
@@ -380,7 +377,7 @@ impl Follower {
                 *self.left_out.entry(why.to_owned()).or_default() += 1;
             }
             self.writer.apply(&entry)?;
-            self.read.octets += read as u64;
+            self.read.bytes += read as u64;
             if self.kept_at.elapsed() >= COMMIT_EVERY {
                 self.keep()?;
             }
@@ -404,7 +401,7 @@ impl Follower {
         frontier: &dyn Frontier,
         now: i64,
     ) -> Result<Indexed, EngineError> {
-        if self.read.octets < self.length {
+        if self.read.bytes < self.length {
             return Ok(self.leave());
         }
         let halt = self.halt.clone();
@@ -437,7 +434,7 @@ impl Follower {
     pub(crate) fn leave(self) -> Indexed {
         Indexed {
             left_out: self.left_out,
-            waiting_bytes: self.length.saturating_sub(self.read.octets),
+            waiting_bytes: self.length.saturating_sub(self.read.bytes),
             ..Indexed::default()
         }
     }
@@ -465,7 +462,7 @@ mod tests {
         let note = crawl_index::note_in(&folder).unwrap();
         let read = place(note.as_deref(), 1, u64::MAX).unwrap();
         let mut file = File::open(log_path(dir)).unwrap();
-        file.seek(SeekFrom::Start(read.octets)).unwrap();
+        file.seek(SeekFrom::Start(read.bytes)).unwrap();
         let asked = AtomicUsize::new(0);
         let mut follower = Follower {
             dir: dir.to_path_buf(),
@@ -476,7 +473,7 @@ mod tests {
             kept_at: Instant::now(),
             writer,
             left_out: BTreeMap::new(),
-            length: read.octets,
+            length: read.bytes,
             halt: Halt::when(move || asked.fetch_add(1, Ordering::Relaxed) >= asks),
         };
         let (committed, lengths) = channel();

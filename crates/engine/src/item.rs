@@ -316,8 +316,8 @@ pub struct RobotsItem {
     pub exchange: Option<Exchange>,
     /// What the exchange was for, as the archive has it.
     pub purpose: &'static str,
-    /// Octets of its body.
-    pub octets: u64,
+    /// Bytes of its body.
+    pub bytes: u64,
     /// Records for the archive.
     pub capture: Option<Encoded>,
     /// Sitemaps that the file names.
@@ -333,8 +333,8 @@ pub struct Committed {
     pub items: u64,
     /// Origins whose queues changed, with what now waits in them.
     pub origins: Vec<(Origin, u64)>,
-    /// Octets of the bodies of its pages and robots.txt files.
-    pub octets: u64,
+    /// Bytes of the bodies of its pages and robots.txt files.
+    pub bytes: u64,
     /// The host of each state in it.
     pub hosts: Vec<HostKey>,
     /// The origin of each lease among the items that was asked for.
@@ -360,7 +360,7 @@ pub struct Totals {
     pub pages: u64,
     /// Rows among them without an answer, or with a status of 400 and above.
     pub failed: u64,
-    /// Octets of bodies.
+    /// Bytes of bodies.
     pub bytes: u64,
     /// Seeds, or what they were redirected to, that answered with a page.
     pub seeds_fetched: u64,

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crawl_archive::open_regular;
-use crawl_weburl::{CanonicalUrl, MAX_URL_OCTETS, canonicalize};
+use crawl_weburl::{CanonicalUrl, MAX_URL_BYTES, canonicalize};
 
 /// Deaths with a URL being read, after which it is read last and with no other.
 const DEATHS_UNTIL_ALONE: u32 = 3;
@@ -25,14 +25,14 @@ const SUSPECTS_MAX: usize = 64;
 
 /// Room for a line: a count, a URL and a line end. Lines stand at multiples of it, so that
 /// each can be written over; the file has holes in between.
-const LINE_OCTETS: usize = MAX_URL_OCTETS + 16;
+const LINE_BYTES: usize = MAX_URL_BYTES + 16;
 
 /// What the first line begins with; the number of readers follows.
 const HEAD: &str = "reading 1 ";
 
 /// What is read of the file: a line for each of more readers than a machine has processors, and for
 /// each suspect. Bytes.
-const MAX_JOURNAL_BYTES: u64 = 4096 * LINE_OCTETS as u64;
+const MAX_JOURNAL_BYTES: u64 = 4096 * LINE_BYTES as u64;
 
 const NAME: &str = "reading";
 const NAME_NEW: &str = "reading.new";
@@ -70,9 +70,9 @@ pub(crate) type Deaths = BTreeMap<CanonicalUrl, u32>;
 
 /// Reads a journal: a death more for each URL that a reader had in hand, the same count
 /// as before for the others. What is no journal says nothing.
-fn deaths(octets: &[u8]) -> Deaths {
-    let mut lines = octets.chunks(LINE_OCTETS).map(|line| {
-        let line = line.split(|&octet| octet == b'\n' || octet == 0).next();
+fn deaths(bytes: &[u8]) -> Deaths {
+    let mut lines = bytes.chunks(LINE_BYTES).map(|line| {
+        let line = line.split(|&byte| byte == b'\n' || byte == 0).next();
         std::str::from_utf8(line.unwrap_or_default()).unwrap_or_default()
     });
     let head = lines.next().and_then(|head| head.strip_prefix(HEAD));
@@ -121,12 +121,12 @@ impl Journal {
         mut is_pending: impl FnMut(&CanonicalUrl) -> bool,
     ) -> io::Result<Journal> {
         let path = state.join(NAME);
-        let octets = match read_bounded(&path) {
-            Ok(octets) => octets,
+        let bytes = match read_bounded(&path) {
+            Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(error),
         };
-        let mut found: Vec<_> = deaths(&octets).into_iter().collect();
+        let mut found: Vec<_> = deaths(&bytes).into_iter().collect();
         found.sort_by_key(|(_, deaths)| std::cmp::Reverse(*deaths));
         let mut suspects = HashMap::new();
         for (url, deaths) in found {
@@ -214,7 +214,7 @@ impl Pen {
 }
 
 fn write_line(file: &mut File, line: usize, text: &str) -> io::Result<()> {
-    file.seek(SeekFrom::Start((line * LINE_OCTETS) as u64))?;
+    file.seek(SeekFrom::Start((line * LINE_BYTES) as u64))?;
     file.write_all(text.as_bytes())
 }
 
@@ -222,20 +222,20 @@ fn write_line(file: &mut File, line: usize, text: &str) -> io::Result<()> {
 mod tests {
     use crawl_weburl::{CanonicalUrl, canonicalize};
 
-    use super::{Journal, LINE_OCTETS, NAME, Treatment, deaths, treatment};
+    use super::{Journal, LINE_BYTES, NAME, Treatment, deaths, treatment};
 
     fn url(path: &str) -> CanonicalUrl {
         canonicalize(None, &format!("http://e.example/{path}")).unwrap()
     }
 
     fn journal(lines: &[&str]) -> Vec<u8> {
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         for line in lines {
             let mut line = line.as_bytes().to_vec();
-            line.resize(LINE_OCTETS, 0);
-            octets.extend(line);
+            line.resize(LINE_BYTES, 0);
+            bytes.extend(line);
         }
-        octets
+        bytes
     }
 
     fn check(lines: &[&str], expected: &[(&str, u32)]) {

@@ -198,12 +198,12 @@ impl<'a> Links<'a> {
     /// Takes in what a style sheet loads.
     pub(crate) fn of_style_sheet(
         &mut self,
-        octets: &[u8],
+        bytes: &[u8],
         content_type: Option<&str>,
         limits: &Limits,
     ) {
         if self.wants_resources() {
-            for link in read_css(octets, content_type, limits).links {
+            for link in read_css(bytes, content_type, limits).links {
                 self.link(&self.from.url, &link, None);
             }
         }

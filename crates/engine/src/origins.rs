@@ -17,9 +17,9 @@ use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, Origin, classify};
 
 use crate::config::{Config, Forbidden};
 
-/// Octets that compiled copies of robots.txt may take in memory. Others are compiled
+/// Bytes that compiled copies of robots.txt may take in memory. Others are compiled
 /// anew from the state when their origin's turn comes.
-const CACHE_OCTETS: u64 = 64 * 1024 * 1024;
+const CACHE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Files that are no robots.txt and are named at the end, at most.
 const MOST_STRANGE: usize = 20;
@@ -90,7 +90,7 @@ impl Origins {
             needs_tdmrep: matches!(config.purpose, Some(Purpose::AiInput | Purpose::TrainAi)),
             own_site: config.own_site,
             is_quick: is_quick(&config.politeness),
-            cache: RobotsCache::new(CACHE_OCTETS),
+            cache: RobotsCache::new(CACHE_BYTES),
             met: HashMap::new(),
             unreachable: HashMap::new(),
             strange: Vec::new(),

@@ -246,7 +246,7 @@ impl Ring {
                 {
                     Arc::make_mut(&mut self.scope).add_seed(&target);
                 }
-                self.unsettled_octets += exchange.body.len() as u64;
+                self.unsettled_bytes += exchange.body.len() as u64;
                 let scope = Arc::clone(&self.scope);
                 out.push(Effect::Read(Box::new(Reading {
                     lease,

@@ -187,10 +187,10 @@ impl Reader {
         // What says that it is an image is neither decoded nor looked into.
         let decoded = (is_sitemap || may_be_read(content_type))
             .then(|| decode(&exchange.headers, &exchange.body, &self.decode));
-        let octets = decoded.as_ref().map_or(&[][..], |decoded| &decoded.bytes);
+        let bytes = decoded.as_ref().map_or(&[][..], |decoded| &decoded.bytes);
         let document = match decoded {
             None => Document::Media,
-            Some(_) => what_is(content_type, octets),
+            Some(_) => what_is(content_type, bytes),
         };
         let mut links = Links::new(lease, scope, &self.follows, Some(&rules.robots));
         let mut content = Content::default();
@@ -199,7 +199,7 @@ impl Reader {
         match (sitemap, document) {
             (Some(sitemap), _) => content = self.entries(&mut links, &sitemap),
             (None, Document::Html) => {
-                in_place = obstacle(exchange.status, &exchange.headers, octets);
+                in_place = obstacle(exchange.status, &exchange.headers, bytes);
                 if in_place.is_some_and(|found| !found.has_own_links()) {
                     return Content::with_error(in_place.map(Obstacle::name));
                 }
@@ -209,10 +209,10 @@ impl Reader {
                     true => {
                         let headers = &exchange.headers;
                         let limits = &self.limits;
-                        let (page, text) = read_both(octets, content_type, headers, at, limits);
+                        let (page, text) = read_both(bytes, content_type, headers, at, limits);
                         (page, Some(text))
                     }
-                    false => (read_html(octets, content_type, &self.limits), None),
+                    false => (read_html(bytes, content_type, &self.limits), None),
                 };
                 let directives = self.directives(exchange, &page.metas);
                 let usage = self.usage(rules, exchange, lease, &directives, &page.metas);
@@ -233,16 +233,16 @@ impl Reader {
                 // An error page names nothing to follow.
                 if is_page {
                     content = self.html(&mut links, &directives, page);
-                    content.came = self.gist(lease, octets);
+                    content.came = self.gist(lease, bytes);
                 }
                 content.entry = entry;
                 content.usage = Some(usage);
             }
             (None, Document::Feed) if is_page => {
-                content = self.feed(&mut links, octets, content_type);
+                content = self.feed(&mut links, bytes, content_type);
             }
             (None, Document::Css) if is_page => {
-                links.of_style_sheet(octets, content_type, &self.limits);
+                links.of_style_sheet(bytes, content_type, &self.limits);
             }
             _ if is_page && lease.kind == UrlKind::Page => content.came = Came::Other,
             _ => {}
@@ -332,7 +332,7 @@ fn decode_error(end: &DecodeEnd) -> Option<String> {
     match end {
         DecodeEnd::Whole => None,
         DecodeEnd::Truncated {
-            limit: Limit::Octets,
+            limit: Limit::Bytes,
             ..
         } => Some("decoded_too_large".to_owned()),
         DecodeEnd::Truncated {

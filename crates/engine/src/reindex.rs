@@ -416,16 +416,16 @@ impl Build<'_> {
             return Ok(left_out(url, "no_page"));
         }
         let body = Bytes::copy_from_slice(http.body);
-        let octets = decode(&headers, &body, &DecodeLimits::default()).bytes;
-        if what_is(content_type, &octets) != Document::Html {
+        let bytes = decode(&headers, &body, &DecodeLimits::default()).bytes;
+        if what_is(content_type, &bytes) != Document::Html {
             return Ok(left_out(url, "no_page"));
         }
         let status = http.status().unwrap_or(200);
-        if let Some(obstacle) = obstacle(status, &headers, &octets) {
+        if let Some(obstacle) = obstacle(status, &headers, &bytes) {
             return Ok(left_out(url, obstacle.name()));
         }
         let (page, content) =
-            read_both(&octets, content_type, &headers, kept.at, &Limits::default());
+            read_both(&bytes, content_type, &headers, kept.at, &Limits::default());
         let robots = headers.get_all("x-robots-tag").iter();
         let robots: Vec<_> = robots
             .map(|value| String::from_utf8_lossy(value.as_bytes()))

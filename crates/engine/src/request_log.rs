@@ -9,7 +9,7 @@ use crawl_scheduler::{Learned, SignalKind, Spent};
 use crate::item::{Job, millis};
 use crate::links::PRIORITY_ACTION;
 
-/// Octets of a rule that a row holds; the store keeps no more either.
+/// Bytes of a rule that a row holds; the store keeps no more either.
 const MAX_RULE: usize = 1024;
 
 /// The row of a request that ended.
@@ -88,7 +88,7 @@ pub(crate) fn robots_verdict(verdict: &Verdict<'_>) -> RobotsVerdict {
     }
 }
 
-/// A rule as rows and the state have it: what a site writes is cut to [`MAX_RULE`] octets.
+/// A rule as rows and the state have it: what a site writes is cut to [`MAX_RULE`] bytes.
 pub(crate) fn rule_text(text: &str) -> String {
     text[..text.floor_char_boundary(MAX_RULE)].to_owned()
 }

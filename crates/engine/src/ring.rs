@@ -26,9 +26,9 @@ use crate::suspects::Suspects;
 use crate::traps::Watch;
 use crate::visits::{Round, Visits};
 
-/// Octets of bodies on their way to the disk at which no more permits are asked for.
+/// Bytes of bodies on their way to the disk at which no more permits are asked for.
 /// Beside them there is what is in flight.
-const UNSETTLED_OCTETS_MAX: u64 = 256 << 20;
+const UNSETTLED_BYTES_MAX: u64 = 256 << 20;
 
 /// How long a host is left alone that another crawl is asking, before it is tried again.
 const OTHER_CRAWL_WAIT: Duration = Duration::from_secs(10);
@@ -58,8 +58,8 @@ pub struct Ring {
     pub(crate) pages_in_flight: u64,
     /// When something was committed last, or began to wait for it.
     pub(crate) committed_at: Tick,
-    /// Octets of bodies among them.
-    pub(crate) unsettled_octets: u64,
+    /// Bytes of bodies among them.
+    pub(crate) unsettled_bytes: u64,
     /// Leases among them: each may become a row of `pages.jsonl`.
     pub(crate) leases_out: u64,
     pub(crate) sequence: u64,
@@ -116,7 +116,7 @@ impl Ring {
             unsettled: 0,
             pages_in_flight: 0,
             committed_at: now,
-            unsettled_octets: 0,
+            unsettled_bytes: 0,
             leases_out: 0,
             sequence: 0,
             stop: Stop::No,
@@ -332,7 +332,7 @@ impl Ring {
     fn has_room(&self, now: Tick) -> bool {
         self.unsettled < self.unsettled_max()
             && self.broken.is_none()
-            && self.unsettled_octets < UNSETTLED_OCTETS_MAX
+            && self.unsettled_bytes < UNSETTLED_BYTES_MAX
             && !self.is_behind(now)
             && !self.reads_alone()
     }
@@ -369,13 +369,13 @@ impl Ring {
         self.pages_in_flight -= u64::from(matches!(job, Job::Page { .. }));
         let host = spent.host().clone();
         let signal = signal_of(&result).with_url(job.url().as_str());
-        let octets = match &result {
+        let bytes = match &result {
             Ok(exchange) => exchange.body.len(),
             Err(failure) => failure.answer.as_ref().map_or(0, |part| part.body.len()),
         };
         let (started, took) = (spent.issued(), signal.response_time);
         self.accounts
-            .asked(spent.host(), started, took, octets as u64);
+            .asked(spent.host(), started, took, bytes as u64);
         let row = request_log::row(&job, &spent, &result, &signal.kind);
         let kind = signal.kind;
         let learned = self.scheduler.done(now, spent, signal);
@@ -403,7 +403,7 @@ impl Ring {
         self.unsettled -= committed.items;
         self.committed_at = now;
         self.leases_out -= committed.leases;
-        self.unsettled_octets = self.unsettled_octets.saturating_sub(committed.octets);
+        self.unsettled_bytes = self.unsettled_bytes.saturating_sub(committed.bytes);
         self.totals = committed.totals;
         for origin in &committed.ended {
             self.traps.ended(origin);

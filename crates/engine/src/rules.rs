@@ -151,11 +151,11 @@ impl Ring {
         out: &mut Vec<Effect>,
     ) {
         item.exchange = result.ok();
-        item.octets = item
+        item.bytes = item
             .exchange
             .as_ref()
             .map_or(0, |exchange| exchange.body.len() as u64);
-        self.unsettled_octets += item.octets;
+        self.unsettled_bytes += item.bytes;
         self.write(Item::Robots(item), out);
     }
 

@@ -15,7 +15,7 @@ use crate::usage;
 
 /// Reads links and text of a page in one pass.
 pub(crate) fn read_both(
-    octets: &[u8],
+    bytes: &[u8],
     content_type: Option<&str>,
     headers: &HeaderMap,
     at: i64,
@@ -28,7 +28,7 @@ pub(crate) fn read_both(
         content_language: language.as_deref(),
         fetched_at: Some(at),
     };
-    read_page(octets, &given, limits, &ContentLimits::default())
+    read_page(bytes, &given, limits, &ContentLimits::default())
 }
 
 /// What the index is told of a page that was read. `refused` is the statement by which its site

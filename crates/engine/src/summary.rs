@@ -106,7 +106,7 @@ pub struct Summary {
     pub requests: u64,
     /// Requests among them for robots.txt.
     pub robots_requests: u64,
-    /// Octets of bodies, over all runs of the round.
+    /// Bytes of bodies, over all runs of the round.
     pub bytes: u64,
     /// Rows of `excluded.jsonl` by reason.
     pub excluded: BTreeMap<String, u64>,

@@ -17,7 +17,7 @@ const HEADERS: [&str; 4] = [
     "tdm-policy",
 ];
 
-/// Octets of a statement that a row holds.
+/// Bytes of a statement that a row holds.
 const MAX_RAW: usize = 2048;
 /// Statements that a row holds.
 const MAX_SAID: usize = 32;

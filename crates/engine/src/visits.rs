@@ -197,7 +197,7 @@ pub(crate) struct KnownPage {
 }
 
 /// A validator that is longer is not sent back.
-const VALIDATOR_OCTETS_MAX: usize = 512;
+const VALIDATOR_BYTES_MAX: usize = 512;
 
 impl KnownPage {
     /// Whether a request for it asks only for what is not this.
@@ -221,7 +221,7 @@ impl KnownPage {
     }
 
     pub(crate) fn new(status: u16, digest: String, validators: Validators) -> KnownPage {
-        let short = |text: &String| text.len() <= VALIDATOR_OCTETS_MAX;
+        let short = |text: &String| text.len() <= VALIDATOR_BYTES_MAX;
         KnownPage {
             status,
             digest,

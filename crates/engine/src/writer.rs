@@ -372,7 +372,7 @@ impl Group<'_> {
             .after(at, lease.kind, past.map(|past| *past), found, said);
         self.committed.leases += 1;
         self.committed.ended.push(lease.origin.clone());
-        self.committed.octets += row.bytes;
+        self.committed.bytes += row.bytes;
         if is_absent && change.is_none() {
             if let Some(capture) = &capture {
                 self.keep(capture)?;
@@ -456,7 +456,7 @@ impl Group<'_> {
     }
 
     fn robots(&mut self, robots: RobotsItem) -> Result<(), EngineError> {
-        self.committed.octets += robots.octets;
+        self.committed.bytes += robots.bytes;
         if let Some(capture) = &robots.capture {
             self.keep(capture)?;
         }

@@ -79,15 +79,15 @@ fn compare(criterion: &mut Criterion) {
 
 /// Input made to hurt: the time is that of any input, within a factor, and linear.
 fn endure(criterion: &mut Criterion) {
-    const OCTETS: usize = 1 << 20;
-    let repeat = |part: &str| part.repeat(OCTETS / part.len());
+    const BYTES: usize = 1 << 20;
+    let repeat = |part: &str| part.repeat(BYTES / part.len());
     let attributes: String = ('\u{4e00}'..)
-        .take(OCTETS / 4)
+        .take(BYTES / 4)
         .flat_map(|letter| [' ', letter])
         .collect();
     let mut group = criterion.benchmark_group("hostile");
     group
-        .throughput(Throughput::Bytes(OCTETS as u64))
+        .throughput(Throughput::Bytes(BYTES as u64))
         .sample_size(10);
     for (name, html) in [
         ("one_tag_of_attributes", format!("<a{attributes}>")),

@@ -7,10 +7,10 @@ use crate::detect::{detect, utf_16_without_mark};
 use crate::prescan::{css_charset, prescan, xml_encoding};
 
 /// How far the HTML Standard looks for a `meta` that names the charset.
-const PRESCAN_OCTETS: usize = 1024;
+const PRESCAN_BYTES: usize = 1024;
 /// How far we look before we guess. Browsers find such a `meta` while parsing and begin
 /// anew; this has the same effect.
-const LATE_PRESCAN_OCTETS: usize = 64 * 1024;
+const LATE_PRESCAN_BYTES: usize = 64 * 1024;
 
 /// What named a page's charset, strongest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -20,16 +20,16 @@ pub enum CharsetSource {
     Bom,
     /// The `Content-Type` header.
     Header,
-    /// A `meta` element or XML declaration in the first 1,024 octets (HTML Standard
+    /// A `meta` element or XML declaration in the first 1,024 bytes (HTML Standard
     /// 13.2.3.2).
     Meta,
-    /// Nothing said anything, and the octets are UTF-8. Our choice: the HTML Standard
+    /// Nothing said anything, and the bytes are UTF-8. Our choice: the HTML Standard
     /// would take windows-1252 in most places.
     ValidUtf8,
-    /// A `meta` element after the first 1,024 octets, within 64 KiB (HTML Standard
+    /// A `meta` element after the first 1,024 bytes, within 64 KiB (HTML Standard
     /// 13.2.3.4).
     LateMeta,
-    /// Nothing said anything: what the octets look like most.
+    /// Nothing said anything: what the bytes look like most.
     Detected,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Charset {
 }
 
 /// The charset of an HTML page: the encoding sniffing algorithm of the HTML Standard
-/// (13.2.3.2), with UTF-8 taken by default where the octets are UTF-8.
+/// (13.2.3.2), with UTF-8 taken by default where the bytes are UTF-8.
 pub(crate) fn of_html(body: &[u8], content_type: Option<&str>) -> Charset {
     let label = content_type.and_then(charset_parameter);
     let declared = label.and_then(|label| Encoding::for_label(label.as_bytes()));
@@ -64,15 +64,15 @@ pub(crate) fn of_html(body: &[u8], content_type: Option<&str>) -> Charset {
     }
 }
 
-/// The charset of a page of which only its octets speak.
+/// The charset of a page of which only its bytes speak.
 fn undeclared(body: &[u8]) -> (&'static Encoding, CharsetSource) {
-    if let Some(encoding) = prescan(head(body, PRESCAN_OCTETS)) {
+    if let Some(encoding) = prescan(head(body, PRESCAN_BYTES)) {
         (encoding, CharsetSource::Meta)
-    } else if let Some(encoding) = utf_16_without_mark(head(body, PRESCAN_OCTETS)) {
+    } else if let Some(encoding) = utf_16_without_mark(head(body, PRESCAN_BYTES)) {
         (encoding, CharsetSource::Detected)
     } else if is_utf8(body) && !body.contains(&ESCAPE) {
         (UTF_8, CharsetSource::ValidUtf8)
-    } else if let Some(encoding) = prescan(head(body, LATE_PRESCAN_OCTETS)) {
+    } else if let Some(encoding) = prescan(head(body, LATE_PRESCAN_BYTES)) {
         (encoding, CharsetSource::LateMeta)
     } else {
         match detect(body) {
@@ -82,7 +82,7 @@ fn undeclared(body: &[u8]) -> (&'static Encoding, CharsetSource) {
     }
 }
 
-/// With it, ISO-2022-JP switches between its sets; the octets are ASCII, and so UTF-8 too.
+/// With it, ISO-2022-JP switches between its sets; the bytes are ASCII, and so UTF-8 too.
 const ESCAPE: u8 = 0x1b;
 
 /// The charset of an XML document and the length of its byte order mark: that mark, then
@@ -92,7 +92,7 @@ pub(crate) fn of_xml(body: &[u8], content_type: Option<&str>) -> (&'static Encod
         let label = content_type.and_then(charset_parameter)?;
         Encoding::for_label(label.as_bytes())
     };
-    let head = head(body, PRESCAN_OCTETS);
+    let head = head(body, PRESCAN_BYTES);
     Encoding::for_bom(body).unwrap_or_else(|| {
         let declared = || xml_encoding(head).or_else(|| utf_16_without_mark(head));
         (header().or_else(declared).unwrap_or(UTF_8), 0)
@@ -107,7 +107,7 @@ pub(crate) fn of_css(body: &[u8], content_type: Option<&str>) -> (&'static Encod
         Encoding::for_label(label.as_bytes())
     };
     Encoding::for_bom(body).unwrap_or_else(|| {
-        let encoding = header().or_else(|| css_charset(head(body, PRESCAN_OCTETS)));
+        let encoding = header().or_else(|| css_charset(head(body, PRESCAN_BYTES)));
         (encoding.unwrap_or(UTF_8), 0)
     })
 }
@@ -126,8 +126,8 @@ pub(crate) fn readable_as_ascii(encoding: &'static Encoding) -> &'static Encodin
     }
 }
 
-fn head(body: &[u8], octets: usize) -> &[u8] {
-    &body[..body.len().min(octets)]
+fn head(body: &[u8], bytes: usize) -> &[u8] {
+    &body[..body.len().min(bytes)]
 }
 
 /// Whether `body` is UTF-8; it may end in the middle of a character, as a body that was

@@ -1,6 +1,6 @@
 //! What a page is about: its main text, its structure, and what it says of itself.
 //!
-//! [`read_content`] reads octets that are a page; a [`ContentReader`] is the same for one who
+//! [`read_content`] reads bytes that are a page; a [`ContentReader`] is the same for one who
 //! makes the pass over the page anyway. The main text is told from what surrounds it by
 //! [`main_text`], on blocks and the regions they stand in, without a tree.
 
@@ -52,7 +52,7 @@ pub struct Given<'a> {
 
 /// What the page in `body` is about; content codings are undone already.
 ///
-/// Never fails; any octets give a value. The time is linear in `body`; memory is bounded by
+/// Never fails; any bytes give a value. The time is linear in `body`; memory is bounded by
 /// `limits` and one construct that is not closed yet, which the tokenizer holds whole.
 ///
 /// ```

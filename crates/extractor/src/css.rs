@@ -32,13 +32,13 @@ pub fn read_css(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Css
     let (encoding, skip) = charset::of_css(body, content_type);
     let body = &body[skip..];
     let mut oddities = Vec::new();
-    if body.len() > limits.css_octets {
+    if body.len() > limits.css_bytes {
         note(&mut oddities, What::CssTooLong, 1);
     }
-    let body = &body[..body.len().min(limits.css_octets)];
+    let body = &body[..body.len().min(limits.css_bytes)];
     let (text, undecodable) = encoding.decode_without_bom_handling(body);
     if undecodable {
-        note(&mut oddities, What::UndecodableOctets, 1);
+        note(&mut oddities, What::UndecodableBytes, 1);
     }
     let mut links = Links::default();
     let mut lines = Lines::of(&text);
@@ -102,7 +102,7 @@ impl<'a> Lines<'a> {
 
     fn at(&mut self, position: usize) -> u64 {
         let passed = &self.text[self.counted_to..position];
-        self.line += passed.iter().filter(|&&octet| octet == b'\n').count() as u64;
+        self.line += passed.iter().filter(|&&byte| byte == b'\n').count() as u64;
         self.counted_to = position;
         self.line
     }

@@ -1,20 +1,20 @@
-//! Which charset octets are in that nothing speaks of.
+//! Which charset bytes are in that nothing speaks of.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
 
-/// How many octets, from the first that is not ASCII on, are looked at.
-const DETECT_OCTETS: usize = 256 * 1024;
-/// How many octets before those.
-const CONTEXT_OCTETS: usize = 64;
+/// How many bytes, from the first that is not ASCII on, are looked at.
+const DETECT_BYTES: usize = 256 * 1024;
+/// How many bytes before those.
+const CONTEXT_BYTES: usize = 64;
 
 /// The charset that `body` looks like most, by the statistics of Firefox's detector. UTF-8
-/// where the octets are ASCII.
+/// where the bytes are ASCII.
 pub(crate) fn detect(body: &[u8]) -> &'static Encoding {
     let first = Encoding::ascii_valid_up_to(body);
     let escape = memchr::memchr(0x1b, &body[..first]).unwrap_or(first);
-    let start = escape.saturating_sub(CONTEXT_OCTETS);
-    let end = body.len().min(escape.saturating_add(DETECT_OCTETS));
+    let start = escape.saturating_sub(CONTEXT_BYTES);
+    let end = body.len().min(escape.saturating_add(DETECT_BYTES));
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
     detector.feed(&body[start..end], end == body.len());
     detector.guess(None, Utf8Detection::Allow)
@@ -43,6 +43,6 @@ pub(crate) fn utf_16_without_mark(head: &[u8]) -> Option<&'static Encoding> {
     }
 }
 
-fn is_text(octet: u8) -> bool {
-    matches!(octet, b'\t' | b'\n' | b'\r' | b' '..=b'~')
+fn is_text(byte: u8) -> bool {
+    matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~')
 }

@@ -84,13 +84,13 @@ pub fn read_feed(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Fe
         charset::of_xml(body, content_type)
     };
     let body = &body[skip..];
-    if body.len() > limits.feed_octets {
+    if body.len() > limits.feed_bytes {
         note(&mut feed.oddities, What::FeedTooLong, 1);
     }
-    let body = &body[..body.len().min(limits.feed_octets)];
+    let body = &body[..body.len().min(limits.feed_bytes)];
     let (text, undecodable) = encoding.decode_without_bom_handling(body);
     if undecodable {
-        note(&mut feed.oddities, What::UndecodableOctets, 1);
+        note(&mut feed.oddities, What::UndecodableBytes, 1);
     }
     if is_json {
         json::read(&text, limits, &mut feed);
@@ -100,17 +100,17 @@ pub fn read_feed(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Fe
     feed
 }
 
-/// Whether the first octet that says something is that of a JSON object.
+/// Whether the first byte that says something is that of a JSON object.
 fn is_json(body: &[u8]) -> bool {
     let (encoding, skip) = charset::of_json(body);
     // Of UTF-16, the other half of each pair is NUL.
     let wide = encoding != encoding_rs::UTF_8;
-    let mut octets = body[skip..].iter().filter(|octet| !wide || **octet != 0);
-    octets.find(|octet| !octet.is_ascii_whitespace()) == Some(&b'{')
+    let mut bytes = body[skip..].iter().filter(|byte| !wide || **byte != 0);
+    bytes.find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
 }
 
 /// Dates and media types are short; a longer one is none.
-const HINT_OCTETS: usize = 128;
+const HINT_BYTES: usize = 128;
 /// Files kept of one entry.
 const ENCLOSURES: usize = 16;
 /// Further parts of a feed that are kept.
@@ -138,12 +138,12 @@ impl Feed {
 /// A date, if it is no longer than one can be.
 fn hint(value: &str) -> Option<String> {
     let value = trim(value);
-    (!value.is_empty() && value.len() <= HINT_OCTETS).then(|| value.to_owned())
+    (!value.is_empty() && value.len() <= HINT_BYTES).then(|| value.to_owned())
 }
 
 /// Text with its white space collapsed.
-fn collapsed(value: &str, octets: usize) -> Option<String> {
-    let mut text = Collapsed::new(octets);
+fn collapsed(value: &str, bytes: usize) -> Option<String> {
+    let mut text = Collapsed::new(bytes);
     text.push(value);
     text.take().0
 }
@@ -151,7 +151,7 @@ fn collapsed(value: &str, octets: usize) -> Option<String> {
 /// An address as it is kept, or that it is too long; nothing where it is empty.
 fn address<'a>(value: &'a str, limits: &Limits) -> Result<Option<&'a str>, What> {
     let value = trim(value);
-    if value.len() > limits.href_octets {
+    if value.len() > limits.href_bytes {
         return Err(What::HrefTooLong);
     }
     Ok((!value.is_empty()).then_some(value))

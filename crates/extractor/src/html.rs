@@ -1,4 +1,4 @@
-//! Reading an HTML page: octets to text to tokens to a [`Page`].
+//! Reading an HTML page: bytes to text to tokens to a [`Page`].
 
 #[cfg(test)]
 mod cases;
@@ -26,12 +26,12 @@ use pump::Pump;
 use reader::PageReader;
 
 /// Text decoded at a time. The whole page never stands in memory a second time.
-const DECODED_OCTETS: usize = 64 * 1024;
+const DECODED_BYTES: usize = 64 * 1024;
 
 /// What the page in `body` says. `content_type` is the value of its header; content
 /// codings are undone already.
 ///
-/// Never fails; any octets give a page. The time is linear in `body`, the memory is that
+/// Never fails; any bytes give a page. The time is linear in `body`, the memory is that
 /// of the result and a few hundred KiB, and one construct that is not closed yet (a comment,
 /// a value, a name, a style sheet), which is held whole.
 #[must_use]
@@ -74,17 +74,17 @@ fn finish(reader: PageReader, charset: &Charset, undecodable: bool) -> Page {
         note(&mut page.oddities, What::UnknownCharset, 1);
     }
     if undecodable {
-        note(&mut page.oddities, What::UndecodableOctets, 1);
+        note(&mut page.oddities, What::UndecodableBytes, 1);
     }
     page
 }
 
 /// Makes the one pass over a page: all its tags and text go to `consumer`. Gives it back,
-/// and whether octets were met that are no text.
+/// and whether bytes were met that are no text.
 fn pass<C: Consumer>(body: &[u8], charset: &Charset, consumer: C, attributes: usize) -> (C, bool) {
     let mut pump = Pump::new(consumer, attributes);
     let mut decoder = charset.encoding.new_decoder_without_bom_handling();
-    let mut text = String::with_capacity(DECODED_OCTETS);
+    let mut text = String::with_capacity(DECODED_BYTES);
     let mut rest = &body[charset.skip..];
     let mut undecodable = false;
     loop {

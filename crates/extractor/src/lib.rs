@@ -1,9 +1,9 @@
 //! What documents say: the links, base, charset, directives and title of a page; what a
 //! sitemap or a feed lists; what a style sheet loads.
 //!
-//! [`what_is`] tells what octets are, [`read_html`] turns those of a page into a [`Page`],
+//! [`what_is`] tells what bytes are, [`read_html`] turns those of a page into a [`Page`],
 //! [`read_sitemap`], [`read_feed`] and [`read_css`] do the same for theirs, and
-//! [`link_header`] reads the links in a header. None ever fails: whatever the octets are, a
+//! [`link_header`] reads the links in a header. None ever fails: whatever the bytes are, a
 //! value comes back, with an [`Oddity`] for each thing that was wrong or was left out. Time is
 //! linear in the input, memory is bounded by [`Limits`], and nothing recurses. The crate never
 //! does I/O, reads no clock, runs no script and resolves no link: an address is handed on as
@@ -66,4 +66,4 @@ pub use rel::Rel;
 pub use sitemap::{
     Alternate, ChangeFreq, News, Sitemap, SitemapEntry, SitemapKind, Video, read_sitemap,
 };
-pub use sniff::{Document, SNIFF_OCTETS, is_html, may_be_read, what_is};
+pub use sniff::{Document, SNIFF_BYTES, is_html, may_be_read, what_is};

@@ -9,31 +9,31 @@ pub struct Limits {
     pub links: usize,
     /// Links to resources kept of one page or style sheet.
     pub resources: usize,
-    /// Octets of one address, after decoding. A longer one is dropped whole, since a part
+    /// Bytes of one address, after decoding. A longer one is dropped whole, since a part
     /// of a URL is another URL.
-    pub href_octets: usize,
-    /// Octets of a link's text.
-    pub text_octets: usize,
-    /// Octets of the title.
-    pub title_octets: usize,
+    pub href_bytes: usize,
+    /// Bytes of a link's text.
+    pub text_bytes: usize,
+    /// Bytes of the title.
+    pub title_bytes: usize,
     /// `meta` elements with a name.
     pub metas: usize,
-    /// Octets of the content of one `meta`; its name has the same limit.
-    pub meta_octets: usize,
+    /// Bytes of the content of one `meta`; its name has the same limit.
+    pub meta_bytes: usize,
     /// Attributes of one tag.
     pub attributes: usize,
-    /// Octets of one style sheet, be it a document or a `style` element.
-    pub css_octets: usize,
+    /// Bytes of one style sheet, be it a document or a `style` element.
+    pub css_bytes: usize,
     /// Entries of one sitemap (sitemaps.org: 50,000).
     pub sitemap_entries: usize,
-    /// Octets of one sitemap, uncompressed (sitemaps.org: 52,428,800).
-    pub sitemap_octets: usize,
+    /// Bytes of one sitemap, uncompressed (sitemaps.org: 52,428,800).
+    pub sitemap_bytes: usize,
     /// Alternates, images and videos of one sitemap, all its entries together.
     pub sitemap_links: usize,
     /// Entries of one feed.
     pub feed_entries: usize,
-    /// Octets of one feed, uncompressed.
-    pub feed_octets: usize,
+    /// Bytes of one feed, uncompressed.
+    pub feed_bytes: usize,
 }
 
 impl Default for Limits {
@@ -41,18 +41,18 @@ impl Default for Limits {
         Limits {
             links: 100_000,
             resources: 100_000,
-            href_octets: 2 * crawl_weburl::MAX_URL_OCTETS,
-            text_octets: 1024,
-            title_octets: 4 * 1024,
+            href_bytes: 2 * crawl_weburl::MAX_URL_BYTES,
+            text_bytes: 1024,
+            title_bytes: 4 * 1024,
             metas: 1_000,
-            meta_octets: 8 * 1024,
+            meta_bytes: 8 * 1024,
             attributes: 1_000,
-            css_octets: 16 * 1024 * 1024,
+            css_bytes: 16 * 1024 * 1024,
             sitemap_entries: 50_000,
-            sitemap_octets: 50 * 1024 * 1024,
+            sitemap_bytes: 50 * 1024 * 1024,
             sitemap_links: 100_000,
             feed_entries: 10_000,
-            feed_octets: 16 * 1024 * 1024,
+            feed_bytes: 16 * 1024 * 1024,
         }
     }
 }
@@ -77,34 +77,34 @@ pub enum What {
     LinksFull,
     /// More links to resources than [`Limits::resources`].
     ResourcesFull,
-    /// An address longer than [`Limits::href_octets`].
+    /// An address longer than [`Limits::href_bytes`].
     HrefTooLong,
-    /// A link's text was cut at [`Limits::text_octets`].
+    /// A link's text was cut at [`Limits::text_bytes`].
     TextCut,
-    /// The title was cut at [`Limits::title_octets`].
+    /// The title was cut at [`Limits::title_bytes`].
     TitleCut,
     /// More `meta` elements than [`Limits::metas`].
     MetasFull,
-    /// A `meta` longer than [`Limits::meta_octets`]: content was cut, or the name was
+    /// A `meta` longer than [`Limits::meta_bytes`]: content was cut, or the name was
     /// too long and the element was dropped.
     MetaCut,
     /// A tag with more attributes than [`Limits::attributes`].
     AttributesFull,
     /// The header names a charset that the Encoding Standard does not know.
     UnknownCharset,
-    /// Octets that are no text in the charset used.
-    UndecodableOctets,
-    /// CSS longer than [`Limits::css_octets`]; what is beyond was not read.
+    /// Bytes that are no text in the charset used.
+    UndecodableBytes,
+    /// CSS longer than [`Limits::css_bytes`]; what is beyond was not read.
     CssTooLong,
     /// More entries than [`Limits::sitemap_entries`] or [`Limits::feed_entries`].
     EntriesFull,
-    /// A sitemap longer than [`Limits::sitemap_octets`].
+    /// A sitemap longer than [`Limits::sitemap_bytes`].
     SitemapTooLong,
     /// More alternates, images and videos than [`Limits::sitemap_links`].
     SitemapLinksFull,
     /// The document is no sitemap, whatever it was named.
     NotASitemap,
-    /// A feed longer than [`Limits::feed_octets`].
+    /// A feed longer than [`Limits::feed_bytes`].
     FeedTooLong,
     /// The document is no feed, whatever it was named.
     NotAFeed,
@@ -136,7 +136,7 @@ impl What {
             What::MetaCut => "meta-cut",
             What::AttributesFull => "attributes-full",
             What::UnknownCharset => "unknown-charset",
-            What::UndecodableOctets => "undecodable-octets",
+            What::UndecodableBytes => "undecodable-octets",
             What::CssTooLong => "css-too-long",
             What::EntriesFull => "entries-full",
             What::SitemapTooLong => "sitemap-too-long",

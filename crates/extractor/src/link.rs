@@ -221,7 +221,7 @@ impl Links {
         } else if self.found.len() - self.resources >= limits.links {
             return Err(Some(What::LinksFull));
         }
-        if href.len() > limits.href_octets {
+        if href.len() > limits.href_bytes {
             return Err(Some(What::HrefTooLong));
         }
         Ok(href.to_owned())

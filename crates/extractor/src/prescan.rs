@@ -5,53 +5,53 @@ use encoding_rs::{Encoding, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 use crate::charset::readable_as_ascii;
 use crate::text::is_space;
 
-/// The encoding that a `meta` element or an XML declaration in `octets` names. UTF-16
+/// The encoding that a `meta` element or an XML declaration in `bytes` names. UTF-16
 /// named by a `meta` means UTF-8, since the `meta` could not be read otherwise.
-pub(crate) fn prescan(octets: &[u8]) -> Option<&'static Encoding> {
-    if let Some(utf_16) = bare_utf_16(octets) {
+pub(crate) fn prescan(bytes: &[u8]) -> Option<&'static Encoding> {
+    if let Some(utf_16) = bare_utf_16(bytes) {
         return Some(utf_16);
     }
-    let mut scan = Scan { octets, at: 0 };
-    // An `Err` says that the octets ended: what was read of the last tag counts nothing.
+    let mut scan = Scan { bytes, at: 0 };
+    // An `Err` says that the bytes ended: what was read of the last tag counts nothing.
     scan.run()
         .unwrap_or_default()
-        .or_else(|| xml_encoding(octets))
+        .or_else(|| xml_encoding(bytes))
 }
 
-/// The encoding that an XML declaration at the very start names, or that its octets are
+/// The encoding that an XML declaration at the very start names, or that its bytes are
 /// plainly in.
-pub(crate) fn xml_encoding(octets: &[u8]) -> Option<&'static Encoding> {
-    if let Some(utf_16) = bare_utf_16(octets) {
+pub(crate) fn xml_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
+    if let Some(utf_16) = bare_utf_16(bytes) {
         return Some(utf_16);
     }
-    let declaration = octets.strip_prefix(b"<?xml")?;
-    let declaration = &declaration[..declaration.iter().position(|&octet| octet == b'>')?];
+    let declaration = bytes.strip_prefix(b"<?xml")?;
+    let declaration = &declaration[..declaration.iter().position(|&byte| byte == b'>')?];
     let name = declaration
         .windows(8)
         .position(|window| window == b"encoding")?;
     let rest = skip_control(&declaration[name + 8..]).strip_prefix(b"=")?;
     let rest = skip_control(rest);
-    let quote = *rest.first().filter(|octet| matches!(octet, b'"' | b'\''))?;
-    let label = rest[1..].split(|&octet| octet == quote).next()?;
-    if label.len() + 2 > rest.len() || label.iter().any(|&octet| octet <= b' ') {
+    let quote = *rest.first().filter(|byte| matches!(byte, b'"' | b'\''))?;
+    let label = rest[1..].split(|&byte| byte == quote).next()?;
+    if label.len() + 2 > rest.len() || label.iter().any(|&byte| byte <= b' ') {
         return None;
     }
     Encoding::for_label(label).map(readable_as_ascii)
 }
 
-fn skip_control(octets: &[u8]) -> &[u8] {
-    let start = octets
+fn skip_control(bytes: &[u8]) -> &[u8] {
+    let start = bytes
         .iter()
-        .position(|&octet| octet > b' ')
-        .unwrap_or(octets.len());
-    &octets[start..]
+        .position(|&byte| byte > b' ')
+        .unwrap_or(bytes.len());
+    &bytes[start..]
 }
 
 /// `<?x` in UTF-16 without a byte order mark.
-fn bare_utf_16(octets: &[u8]) -> Option<&'static Encoding> {
-    if octets.starts_with(b"<\0?\0x\0") {
+fn bare_utf_16(bytes: &[u8]) -> Option<&'static Encoding> {
+    if bytes.starts_with(b"<\0?\0x\0") {
         Some(UTF_16LE)
-    } else if octets.starts_with(b"\0<\0?\0x") {
+    } else if bytes.starts_with(b"\0<\0?\0x") {
         Some(UTF_16BE)
     } else {
         None
@@ -59,31 +59,31 @@ fn bare_utf_16(octets: &[u8]) -> Option<&'static Encoding> {
 }
 
 /// The encoding that an `@charset` at the very start names (CSS Syntax Level 3, section
-/// 3.2); its form is fixed to the octet.
-pub(crate) fn css_charset(octets: &[u8]) -> Option<&'static Encoding> {
-    let rest = octets.strip_prefix(b"@charset \"")?;
-    let end = rest.iter().position(|&octet| octet == b'"')?;
+/// 3.2); its form is fixed to the byte.
+pub(crate) fn css_charset(bytes: &[u8]) -> Option<&'static Encoding> {
+    let rest = bytes.strip_prefix(b"@charset \"")?;
+    let end = rest.iter().position(|&byte| byte == b'"')?;
     let encoding = Encoding::for_label(&rest[..end]);
     encoding
         .filter(|_| rest.get(end + 1) == Some(&b';'))
         .map(readable_as_ascii)
 }
 
-/// The octets ended in the middle of something.
+/// The bytes ended in the middle of something.
 struct Ended;
 
 /// Name and value, both in lower case.
 type Attribute = (Vec<u8>, Vec<u8>);
 
 struct Scan<'a> {
-    octets: &'a [u8],
+    bytes: &'a [u8],
     at: usize,
 }
 
 impl Scan<'_> {
     fn run(&mut self) -> Result<Option<&'static Encoding>, Ended> {
-        while self.at < self.octets.len() {
-            let rest = &self.octets[self.at..];
+        while self.at < self.bytes.len() {
+            let rest = &self.bytes[self.at..];
             match rest {
                 [b'<', b'!', b'-', b'-', ..] => {
                     // The dashes of `<!--` may be those of `-->`.
@@ -97,10 +97,10 @@ impl Scan<'_> {
                     }
                 }
                 [b'<', b'/', letter, ..] | [b'<', letter, ..] if letter.is_ascii_alphabetic() => {
-                    self.skip_to(|octet| is_space(octet) || octet == b'>')?;
+                    self.skip_to(|byte| is_space(byte) || byte == b'>')?;
                     while self.attribute()?.is_some() {}
                 }
-                [b'<', b'!' | b'/' | b'?', ..] => self.skip_to(|octet| octet == b'>')?,
+                [b'<', b'!' | b'/' | b'?', ..] => self.skip_to(|byte| byte == b'>')?,
                 _ => {}
             }
             self.at += 1;
@@ -142,7 +142,7 @@ impl Scan<'_> {
 
     /// "Get an attribute": name and value in lower case.
     fn attribute(&mut self) -> Result<Option<Attribute>, Ended> {
-        self.skip_while(|octet| is_space(octet) || octet == b'/')?;
+        self.skip_while(|byte| is_space(byte) || byte == b'/')?;
         if self.peek()? == b'>' {
             return Ok(None);
         }
@@ -151,14 +151,14 @@ impl Scan<'_> {
             match self.peek()? {
                 b'=' if !name.is_empty() => break,
                 b'/' | b'>' => return Ok(Some((name, Vec::new()))),
-                octet if is_space(octet) => {
+                byte if is_space(byte) => {
                     self.skip_while(is_space)?;
                     if self.peek()? != b'=' {
                         return Ok(Some((name, Vec::new())));
                     }
                     break;
                 }
-                octet => name.push(octet.to_ascii_lowercase()),
+                byte => name.push(byte.to_ascii_lowercase()),
             }
             self.at += 1;
         }
@@ -172,29 +172,27 @@ impl Scan<'_> {
         match self.peek()? {
             quote @ (b'"' | b'\'') => {
                 self.at += 1;
-                self.skip_to(|octet| octet == quote)?;
+                self.skip_to(|byte| byte == quote)?;
                 self.at += 1;
-                Ok(self.octets[start + 1..self.at - 1].to_ascii_lowercase())
+                Ok(self.bytes[start + 1..self.at - 1].to_ascii_lowercase())
             }
             _ => {
-                self.skip_to(|octet| is_space(octet) || octet == b'>')?;
-                Ok(self.octets[start..self.at].to_ascii_lowercase())
+                self.skip_to(|byte| is_space(byte) || byte == b'>')?;
+                Ok(self.bytes[start..self.at].to_ascii_lowercase())
             }
         }
     }
 
     fn peek(&self) -> Result<u8, Ended> {
-        self.octets.get(self.at).copied().ok_or(Ended)
+        self.bytes.get(self.at).copied().ok_or(Ended)
     }
 
     fn skip_while(&mut self, wanted: impl Fn(u8) -> bool) -> Result<(), Ended> {
-        self.skip_to(|octet| !wanted(octet))
+        self.skip_to(|byte| !wanted(byte))
     }
 
     fn skip_to(&mut self, wanted: impl Fn(u8) -> bool) -> Result<(), Ended> {
-        let found = self.octets[self.at..]
-            .iter()
-            .position(|&octet| wanted(octet));
+        let found = self.bytes[self.at..].iter().position(|&byte| wanted(byte));
         self.at += found.ok_or(Ended)?;
         Ok(())
     }
@@ -205,7 +203,7 @@ fn is_meta(rest: &[u8]) -> bool {
         .is_some_and(|name| name.eq_ignore_ascii_case(b"meta"))
         && rest
             .get(5)
-            .is_some_and(|&octet| is_space(octet) || octet == b'/')
+            .is_some_and(|&byte| is_space(byte) || byte == b'/')
 }
 
 /// "Extracting a character encoding from a meta element": the label in a content type,
@@ -222,17 +220,17 @@ fn charset_in_content(content: &[u8]) -> Option<&[u8]> {
     }
     match rest.first()? {
         quote @ (b'"' | b'\'') => {
-            let end = rest[1..].iter().position(|octet| octet == quote)?;
+            let end = rest[1..].iter().position(|byte| byte == quote)?;
             Some(&rest[1..=end])
         }
-        _ => rest.split(|&octet| is_space(octet) || octet == b';').next(),
+        _ => rest.split(|&byte| is_space(byte) || byte == b';').next(),
     }
 }
 
-fn skip_space(octets: &[u8]) -> &[u8] {
-    let start = octets
+fn skip_space(bytes: &[u8]) -> &[u8] {
+    let start = bytes
         .iter()
-        .position(|&octet| !is_space(octet))
-        .unwrap_or(octets.len());
-    &octets[start..]
+        .position(|&byte| !is_space(byte))
+        .unwrap_or(bytes.len());
+    &bytes[start..]
 }

@@ -145,8 +145,8 @@ impl FromStr for ChangeFreq {
 pub fn read_sitemap(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Sitemap {
     let (encoding, skip) = charset::of_xml(body, content_type);
     let body = &body[skip..];
-    let too_long = body.len() > limits.sitemap_octets;
-    let body = &body[..body.len().min(limits.sitemap_octets)];
+    let too_long = body.len() > limits.sitemap_bytes;
+    let body = &body[..body.len().min(limits.sitemap_bytes)];
     let (text, undecodable): (Cow<'_, str>, bool) = encoding.decode_without_bom_handling(body);
 
     let mut sitemap = Sitemap {
@@ -158,7 +158,7 @@ pub fn read_sitemap(body: &[u8], content_type: Option<&str>, limits: &Limits) ->
         note(&mut sitemap.oddities, What::SitemapTooLong, 1);
     }
     if undecodable {
-        note(&mut sitemap.oddities, What::UndecodableOctets, 1);
+        note(&mut sitemap.oddities, What::UndecodableBytes, 1);
     }
     if text.trim_start().starts_with('<') {
         xml::read(&text, limits, &mut sitemap);

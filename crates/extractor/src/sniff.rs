@@ -1,4 +1,4 @@
-//! What a document is, by its header and its first octets.
+//! What a document is, by its header and its first bytes.
 
 mod patterns;
 mod root;
@@ -7,8 +7,8 @@ use crate::content_type::{essence, is_html_type, is_json_type, is_xml_type};
 use patterns::Media;
 use root::Root;
 
-/// How many first octets tell what a document is (MIME Sniffing Standard, section 5.2).
-pub const SNIFF_OCTETS: usize = 1445;
+/// How many first bytes tell what a document is (MIME Sniffing Standard, section 5.2).
+pub const SNIFF_BYTES: usize = 1445;
 
 /// What a document is, as far as a crawler minds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,17 +33,17 @@ pub enum Document {
     Other,
 }
 
-/// What the document is that begins with `first`, content codings undone; [`SNIFF_OCTETS`] of
+/// What the document is that begins with `first`, content codings undone; [`SNIFF_BYTES`] of
 /// it are enough, more do no harm.
 ///
-/// The type in the header decides, with these exceptions. Where it says nothing, the octets do
+/// The type in the header decides, with these exceptions. Where it says nothing, the bytes do
 /// (MIME Sniffing Standard, section 7.1). HTML or XML is looked into for a feed or a sitemap
 /// (section 7.3 and ours). HTML and text that begin as an image, sound, video, font, archive
-/// or PDF does, and hold octets that no text has, are that (sections 6 and 7.2; ours for
+/// or PDF does, and hold bytes that no text has, are that (sections 6 and 7.2; ours for
 /// HTML): links in an image harm nobody.
 #[must_use]
 pub fn what_is(content_type: Option<&str>, first: &[u8]) -> Document {
-    let first = &first[..first.len().min(SNIFF_OCTETS)];
+    let first = &first[..first.len().min(SNIFF_BYTES)];
     let Some(essence) = essence(content_type) else {
         return unknown(first);
     };
@@ -66,13 +66,13 @@ pub fn what_is(content_type: Option<&str>, first: &[u8]) -> Document {
     }
 }
 
-/// Whether a body is HTML: see [`what_is`]. Without octets, whether its type says so.
+/// Whether a body is HTML: see [`what_is`]. Without bytes, whether its type says so.
 #[must_use]
 pub fn is_html(content_type: Option<&str>, first: &[u8]) -> bool {
     what_is(content_type, first) == Document::Html
 }
 
-/// Whether a document of that type may be one that is read, so that its octets are worth
+/// Whether a document of that type may be one that is read, so that its bytes are worth
 /// decoding: its header says nothing, or HTML, XML, JSON or CSS.
 #[must_use]
 pub fn may_be_read(content_type: Option<&str>) -> bool {

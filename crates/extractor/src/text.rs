@@ -10,7 +10,7 @@ pub(crate) struct Collapsed {
 }
 
 impl Collapsed {
-    /// Nothing yet; `limit` octets at most.
+    /// Nothing yet; `limit` bytes at most.
     pub(crate) fn new(limit: usize) -> Collapsed {
         Collapsed {
             limit,
@@ -71,6 +71,6 @@ pub(crate) fn trim(value: &str) -> &str {
 }
 
 /// ASCII white space of the Infra Standard: tab, line feed, form feed, return, space.
-pub(crate) fn is_space(octet: u8) -> bool {
-    matches!(octet, b'\t' | b'\n' | 0x0c | b'\r' | b' ')
+pub(crate) fn is_space(byte: u8) -> bool {
+    matches!(byte, b'\t' | b'\n' | 0x0c | b'\r' | b' ')
 }

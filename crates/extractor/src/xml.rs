@@ -1,7 +1,7 @@
 //! XML as it is met on the web: read in one walk, and mended where that is safe.
 //!
 //! Entities that a document declares are never expanded and nothing outside of it is read, so no
-//! few octets become many. End tags that fit nothing are passed over, and one that fits an
+//! few bytes become many. End tags that fit nothing are passed over, and one that fits an
 //! element further out ends those within.
 
 mod names;
@@ -55,10 +55,10 @@ impl Tag<'_> {
         Some(unescaped(&found.value))
     }
 
-    /// The value of an attribute, unless it is empty or longer than `octets`.
-    pub(crate) fn short_attribute(&self, name: &str, octets: usize) -> Option<String> {
+    /// The value of an attribute, unless it is empty or longer than `bytes`.
+    pub(crate) fn short_attribute(&self, name: &str, bytes: usize) -> Option<String> {
         let value = self.attribute(name)?;
-        (!value.is_empty() && value.len() <= octets).then_some(value)
+        (!value.is_empty() && value.len() <= bytes).then_some(value)
     }
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct Xml<'a> {
     /// `xml:base` in force: at which depth it was said, and what it comes to.
     bases: Vec<(usize, Arc<Base>)>,
     attributes: usize,
-    href_octets: usize,
+    href_bytes: usize,
     pub(crate) oddities: Vec<Oddity>,
 }
 
@@ -95,7 +95,7 @@ impl<'a> Xml<'a> {
             bindings: Bindings::default(),
             bases: Vec::new(),
             attributes: limits.attributes,
-            href_octets: limits.href_octets,
+            href_bytes: limits.href_bytes,
             oddities: Vec::new(),
         }
     }
@@ -162,7 +162,7 @@ impl<'a> Xml<'a> {
         tag.space = self.bindings.space_of(tag.tag.name().into_inner());
         // Few tags have one, and looking for an attribute takes longer.
         if tag.tag.contains("xml:base")
-            && let Some(href) = tag.short_attribute("xml:base", self.href_octets)
+            && let Some(href) = tag.short_attribute("xml:base", self.href_bytes)
             && let Some(base) = Base::within(self.base(), href)
         {
             self.bases.push((depth, base));
@@ -209,8 +209,8 @@ impl<'a> Xml<'a> {
     }
 }
 
-/// Octets of the longest reference that is looked for in a value.
-const REFERENCE_OCTETS: usize = 12;
+/// Bytes of the longest reference that is looked for in a value.
+const REFERENCE_BYTES: usize = 12;
 
 /// `value` with its character references and the five entities of XML resolved. What is no
 /// reference means itself.
@@ -220,7 +220,7 @@ pub(crate) fn unescaped(value: &str) -> String {
     while let Some(start) = rest.find('&') {
         text.push_str(&rest[..start]);
         rest = &rest[start + 1..];
-        let head = &rest.as_bytes()[..rest.len().min(REFERENCE_OCTETS)];
+        let head = &rest.as_bytes()[..rest.len().min(REFERENCE_BYTES)];
         let end = memchr::memchr(b';', head);
         let meant = end.and_then(|end| meaning(&rest[..end]));
         match (meant, end) {

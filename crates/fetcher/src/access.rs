@@ -59,7 +59,7 @@ pub enum AccessError {
     /// A field that the crawler fills itself.
     #[error("`{0}` is the crawler's own to send")]
     Own(String),
-    /// Octets that can't stand there.
+    /// Bytes that can't stand there.
     #[error("the value of `{0}` holds characters that can't stand there")]
     Value(String),
     /// No `USER:PASSWORD`.

@@ -12,16 +12,16 @@ use crate::classify::{self, Finding};
 use crate::failure::{FailureKind, Phase};
 use crate::room::{Room, Rooms};
 
-/// Octets of each body for which no [`Room`] is needed: most pages are shorter.
+/// Bytes of each body for which no [`Room`] is needed: most pages are shorter.
 pub(crate) const FREE: usize = 256 << 10;
-/// Memory that an announced length may claim before the octets come.
+/// Memory that an announced length may claim before the bytes come.
 const MAX_RESERVED: u64 = 1 << 20;
 
 /// How far one body is read.
 pub(crate) struct Bounds<'a> {
-    /// Octets that are kept; what is longer is cut there.
-    pub(crate) octets: u64,
-    /// Longest time between two octets.
+    /// Bytes that are kept; what is longer is cut there.
+    pub(crate) bytes: u64,
+    /// Longest time between two bytes.
     pub(crate) idle: Duration,
     /// The end of the exchange's whole time, which is this long.
     pub(crate) deadline: Instant,
@@ -41,7 +41,7 @@ pub(crate) struct Collected {
 pub(crate) enum End {
     /// Where the server said it would.
     Whole,
-    /// At the bound of kept octets.
+    /// At the bound of kept bytes.
     Cut,
     /// Before its end.
     Broken(Finding),
@@ -51,13 +51,13 @@ pub(crate) enum End {
 pub(crate) async fn collect(mut response: Response, bounds: Bounds<'_>) -> Collected {
     let until_close = ends_with_connection(&response);
     let announced = response.content_length();
-    let limit = usize::try_from(bounds.octets).unwrap_or(usize::MAX);
+    let limit = usize::try_from(bounds.bytes).unwrap_or(usize::MAX);
     let mut kept = Kept::new(limit, announced.unwrap_or(0));
     let mut room = None;
     let end = loop {
         let now = Instant::now();
         if now >= bounds.deadline {
-            // Octets that are there already would be taken before any timer is asked.
+            // Bytes that are there already would be taken before any timer is asked.
             break End::Broken(bounds.late(bounds.deadline));
         }
         let patience = bounds.deadline.min(now + bounds.idle);
@@ -74,7 +74,7 @@ pub(crate) async fn collect(mut response: Response, bounds: Bounds<'_>) -> Colle
             Ok(Err(error)) => break End::Broken(classify::in_body(&error)),
         };
         if room.is_none() && kept.len().saturating_add(chunk.len()).min(limit) > FREE {
-            let most = announced.map_or(bounds.octets, |octets| octets.min(bounds.octets));
+            let most = announced.map_or(bounds.bytes, |bytes| bytes.min(bounds.bytes));
             match timeout_at(bounds.deadline, bounds.rooms.take(most)).await {
                 Ok(given) => room = Some(given),
                 Err(_) => break End::Broken(bounds.no_room()),
@@ -97,7 +97,7 @@ impl Bounds<'_> {
             (FailureKind::Timeout, not_within(self.total))
         } else {
             let seconds = self.idle.as_secs_f64();
-            let detail = format!("no octet of the body for {seconds} s");
+            let detail = format!("no byte of the body for {seconds} s");
             (FailureKind::IdleTimeout, detail)
         };
         Finding::new(kind, Phase::Body, detail)
@@ -114,7 +114,7 @@ pub(crate) fn not_within(total: Duration) -> String {
     format!("not done within {} s", total.as_secs_f64())
 }
 
-/// The octets so far: one piece as it came, or several copied together.
+/// The bytes so far: one piece as it came, or several copied together.
 struct Kept {
     limit: usize,
     announced: u64,

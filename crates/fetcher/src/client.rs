@@ -17,9 +17,9 @@ const ACCEPTED_CODINGS: &str = "gzip, deflate, br, zstd";
 /// Fields of an answer's head. Of HTTP/1.1 the client reads no more than 408 KiB before it
 /// has a whole head.
 pub(crate) const MAX_HEADER_FIELDS: usize = 256;
-/// Octets of an answer's header list, names and values.
-pub(crate) const MAX_HEADER_OCTETS: u32 = 256 << 10;
-/// Octets that an HTTP/2 server may send ahead of our reading, for one body and for all of a
+/// Bytes of an answer's header list, names and values.
+pub(crate) const MAX_HEADER_BYTES: u32 = 256 << 10;
+/// Bytes that an HTTP/2 server may send ahead of our reading, for one body and for all of a
 /// connection. With the client's own numbers a server could fill 5 MiB that nobody reads.
 const MAX_STREAM_AHEAD: u32 = 256 << 10;
 const MAX_CONNECTION_AHEAD: u32 = 512 << 10;
@@ -99,7 +99,7 @@ fn builder(
         .http1_ignore_invalid_headers_in_responses(true)
         .http1_allow_obsolete_multiline_headers_in_responses(true)
         .http1_allow_spaces_after_header_name_in_responses(true)
-        .http2_max_header_list_size(MAX_HEADER_OCTETS)
+        .http2_max_header_list_size(MAX_HEADER_BYTES)
         .http2_initial_stream_window_size(MAX_STREAM_AHEAD)
         .http2_initial_connection_window_size(MAX_CONNECTION_AHEAD)
         .tls_info(true)

@@ -19,20 +19,20 @@ pub struct FetchConfig {
     pub user_agent: String,
     /// The `From` field (RFC 9110 section 10.1.2): a mail address, where the contact is one.
     pub from: Option<String>,
-    /// For a whole exchange, from looking the name up to the last octet of the body.
+    /// For a whole exchange, from looking the name up to the last byte of the body.
     pub timeout: Duration,
     /// For the name, the connection and the TLS handshake together.
     pub connect_timeout: Duration,
     /// From the moment when the connection stands to the whole head of an answer.
     pub first_byte_timeout: Duration,
-    /// Between two octets of the body.
+    /// Between two bytes of the body.
     pub idle_timeout: Duration,
     /// How long an idle connection is kept; none is kept where this is zero. The number of idle connections in all is
     /// bounded by this and the rate of requests; per host it is two.
     pub keep_alive: Duration,
-    /// Kept octets of a body, as it is encoded; what is longer is cut there.
+    /// Kept bytes of a body, as it is encoded; what is longer is cut there.
     pub max_body: u64,
-    /// Memory for long bodies, octets: what goes beyond the first 256 KiB of each waits for
+    /// Memory for long bodies, bytes: what goes beyond the first 256 KiB of each waits for
     /// its share of this, and holds it until the exchange is dropped.
     pub body_memory: u64,
     /// A proxy for every request: `http://`, `https://`, `socks5://` (names are looked up
@@ -65,7 +65,7 @@ pub struct FetchConfig {
 
 impl FetchConfig {
     /// The defaults: 60 s for an exchange, 10 s of them for connecting, 30 s for the head of
-    /// an answer, 20 s between two octets; bodies of 10 MiB, 128 MiB of memory for the long
+    /// an answer, 20 s between two bytes; bodies of 10 MiB, 128 MiB of memory for the long
     /// ones; idle connections kept 5 s, everything public and nothing private.
     #[must_use]
     pub fn new(user_agent: impl Into<String>) -> FetchConfig {
@@ -209,7 +209,7 @@ pub fn check_roots(pem: &[u8]) -> Result<(), BadRoots> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
-    /// Octets that no header field may hold.
+    /// Bytes that no header field may hold.
     #[error("`{value}` can't stand in the {field} header field")]
     Header {
         /// The field's name.

@@ -16,23 +16,23 @@ const MAX_CODINGS: usize = 4;
 const ZSTD_WINDOW_LOG: u32 = 23;
 /// Memory that is set aside before anything came out.
 const MAX_RESERVED: usize = 1 << 20;
-const GZIP_FIRST_OCTET: u8 = 0x1f;
+const GZIP_FIRST_BYTE: u8 = 0x1f;
 
 /// Bounds on the decoded form of one body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodeLimits {
-    /// The decoded body, octets.
-    pub octets: usize,
-    /// Decoded octets for one encoded octet. What makes a bomb is the ratio.
+    /// The decoded body, bytes.
+    pub bytes: usize,
+    /// Decoded bytes for one encoded byte. What makes a bomb is the ratio.
     pub ratio: usize,
-    /// Below this size, octets, the ratio does not matter.
+    /// Below this size, bytes, the ratio does not matter.
     pub ratio_from: usize,
 }
 
 impl Default for DecodeLimits {
     fn default() -> DecodeLimits {
         DecodeLimits {
-            octets: 32 << 20,
+            bytes: 32 << 20,
             ratio: 250,
             ratio_from: 1 << 20,
         }
@@ -42,7 +42,7 @@ impl Default for DecodeLimits {
 /// A body without its content codings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decoded {
-    /// What could be decoded. Where there was no coding these are the body's own octets,
+    /// What could be decoded. Where there was no coding these are the body's own bytes,
     /// not a copy.
     pub bytes: Bytes,
     /// How the decoding ended.
@@ -54,21 +54,21 @@ pub struct Decoded {
 pub enum DecodeEnd {
     /// All of it is there.
     Whole,
-    /// More would have come out than the limits allow; the octets up to there are kept.
+    /// More would have come out than the limits allow; the bytes up to there are kept.
     Truncated {
-        /// Where it was cut: the number of octets kept.
+        /// Where it was cut: the number of bytes kept.
         at: usize,
         /// Which limit it was.
         limit: Limit,
     },
-    /// The encoded octets end before the coding's own end; what came out is kept.
+    /// The encoded bytes end before the coding's own end; what came out is kept.
     Short,
-    /// The octets are not what `Content-Encoding` says; what came out before is kept.
+    /// The bytes are not what `Content-Encoding` says; what came out before is kept.
     Broken {
         /// What was found wrong.
         what: String,
     },
-    /// A coding that is not known here; the octets are as that coding left them.
+    /// A coding that is not known here; the bytes are as that coding left them.
     UnknownCoding {
         /// Its name, in lower case.
         name: String,
@@ -78,8 +78,8 @@ pub enum DecodeEnd {
 /// Which of the [`DecodeLimits`] cut a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// [`DecodeLimits::octets`].
-    Octets,
+    /// [`DecodeLimits::bytes`].
+    Bytes,
     /// [`DecodeLimits::ratio`].
     Ratio,
 }
@@ -111,10 +111,10 @@ pub fn decode(headers: &HeaderMap, body: &Bytes, limits: &DecodeLimits) -> Decod
 }
 
 /// Unpacks a gzip file, such as a sitemap at `/sitemap.xml.gz` that is sent without a
-/// content coding. Octets that do not begin as gzip does come back as they are.
+/// content coding. Bytes that do not begin as gzip does come back as they are.
 #[must_use]
 pub fn decode_gzip(body: &Bytes, limits: &DecodeLimits) -> Decoded {
-    if body.starts_with(&[GZIP_FIRST_OCTET, 0x8b]) {
+    if body.starts_with(&[GZIP_FIRST_BYTE, 0x8b]) {
         return unpack(&[Coding::Gzip], body, limits);
     }
     Decoded {
@@ -171,10 +171,10 @@ fn drain(
     ran_out: &Cell<bool>,
 ) -> Decoded {
     let by_ratio = encoded.saturating_mul(limits.ratio).max(limits.ratio_from);
-    let (most, limit) = if by_ratio < limits.octets {
+    let (most, limit) = if by_ratio < limits.bytes {
         (by_ratio, Limit::Ratio)
     } else {
-        (limits.octets, Limit::Octets)
+        (limits.bytes, Limit::Bytes)
     };
     let guess = encoded.saturating_mul(4).min(MAX_RESERVED);
     let mut bytes = Vec::with_capacity(guess.min(most));
@@ -268,7 +268,7 @@ fn open<'a>(
     })
 }
 
-/// RFC 1950 section 2.2: method 8, and the two octets together a multiple of 31.
+/// RFC 1950 section 2.2: method 8, and the two bytes together a multiple of 31.
 fn is_zlib([cmf, flg]: [u8; 2]) -> bool {
     cmf & 0x0f == 8 && (u16::from(cmf) << 8 | u16::from(flg)) % 31 == 0
 }
@@ -307,8 +307,8 @@ impl BufRead for Source<'_> {
         Ok(self.rest)
     }
 
-    fn consume(&mut self, octets: usize) {
-        self.rest.consume(octets);
+    fn consume(&mut self, bytes: usize) {
+        self.rest.consume(bytes);
     }
 }
 
@@ -333,7 +333,7 @@ impl<R: BufRead> Read for Gzip<R> {
                 .take()
                 .map(flate2::bufread::GzDecoder::into_inner);
             let Some(mut rest) = ended else { return Ok(0) };
-            if rest.fill_buf()?.first() == Some(&GZIP_FIRST_OCTET) {
+            if rest.fill_buf()?.first() == Some(&GZIP_FIRST_BYTE) {
                 self.member = Some(flate2::bufread::GzDecoder::new(rest));
             }
         }

@@ -12,7 +12,7 @@ use http::{StatusCode, Version};
 use crate::failure::FailureKind;
 use crate::rate_limit::rate_limit;
 use crate::retry_after::retry_after;
-use crate::robots::MAX_ROBOTS_OCTETS;
+use crate::robots::MAX_ROBOTS_BYTES;
 use crate::room::Room;
 
 /// One GET.
@@ -22,7 +22,7 @@ pub struct Request {
     pub url: CanonicalUrl,
     /// What is held already, so that the server may answer 304.
     pub validators: Validators,
-    /// Kept octets of the body, where it is not the configuration's.
+    /// Kept bytes of the body, where it is not the configuration's.
     pub max_body: Option<u64>,
     /// The document on which the URL was found, for the `Referer` field.
     pub found_on: Option<CanonicalUrl>,
@@ -47,7 +47,7 @@ impl Request {
         Request {
             url,
             validators,
-            max_body: Some(MAX_ROBOTS_OCTETS),
+            max_body: Some(MAX_ROBOTS_BYTES),
             found_on: None,
         }
     }
@@ -83,7 +83,7 @@ impl Validators {
 
 /// A request and the answer to it.
 ///
-/// The wire's own octets are out of reach: header names come in lower case, fields of one
+/// The wire's own bytes are out of reach: header names come in lower case, fields of one
 /// name stand together, broken header lines are missing, and of chunked bodies only the
 /// content is left. The content coding is as the server sent it.
 #[derive(Clone, Debug)]
@@ -95,7 +95,7 @@ pub struct Exchange {
     pub request_headers: Vec<(String, String)>,
     /// When the exchange began, before the name was looked up.
     pub started: Tick,
-    /// When the body's last octet had come, or it was cut.
+    /// When the body's last byte had come, or it was cut.
     pub ended: Tick,
     /// From the start to the whole head of the answer.
     pub first_byte: Duration,

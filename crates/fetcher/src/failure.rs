@@ -70,7 +70,7 @@ pub enum FailureKind {
     Timeout,
     /// The connection stood, and no whole head of an answer came within the time for it.
     FirstByteTimeout,
-    /// No octet of the body came for too long.
+    /// No byte of the body came for too long.
     IdleTimeout,
     /// The time was over while a long body waited for memory that others held.
     NoRoom,

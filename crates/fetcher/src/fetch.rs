@@ -18,7 +18,7 @@ use crate::address::{AddressRules, literal, plain};
 use crate::body::{Bounds, Collected, End, collect, not_within};
 use crate::classify::{self, Finding};
 use crate::client::{
-    MAX_HEADER_FIELDS, MAX_HEADER_OCTETS, client, connecting_client, proxy_host, standing_headers,
+    MAX_HEADER_BYTES, MAX_HEADER_FIELDS, client, connecting_client, proxy_host, standing_headers,
 };
 use crate::clock::Clock;
 use crate::config::{FetchConfig, ResolveOverride, SetupError};
@@ -221,7 +221,7 @@ impl Fetcher {
             room: Room::default(),
         };
         let bounds = Bounds {
-            octets: request.max_body.unwrap_or(self.config.max_body),
+            bytes: request.max_body.unwrap_or(self.config.max_body),
             idle: self.config.idle_timeout,
             deadline,
             total: self.config.timeout,
@@ -401,10 +401,10 @@ fn as_sent(
     sent
 }
 
-/// The client bounds the fields of HTTP/1.1 and the octets of HTTP/2; here each holds for
+/// The client bounds the fields of HTTP/1.1 and the bytes of HTTP/2; here each holds for
 /// both.
 fn too_large(headers: &HeaderMap) -> Option<Finding> {
-    let octets: usize = headers
+    let bytes: usize = headers
         .iter()
         .map(|(name, value)| name.as_str().len() + value.len())
         .sum();
@@ -413,8 +413,8 @@ fn too_large(headers: &HeaderMap) -> Option<Finding> {
             "{} header fields, more than {MAX_HEADER_FIELDS}",
             headers.len()
         )
-    } else if octets > MAX_HEADER_OCTETS as usize {
-        format!("{octets} octets of header fields, more than {MAX_HEADER_OCTETS}")
+    } else if bytes > MAX_HEADER_BYTES as usize {
+        format!("{bytes} bytes of header fields, more than {MAX_HEADER_BYTES}")
     } else {
         return None;
     };
@@ -453,7 +453,7 @@ fn note(url: &CanonicalUrl, result: &Result<Exchange, Failure>) {
         Ok(exchange) => tracing::debug!(
             %url,
             status = exchange.status,
-            octets = exchange.body.len(),
+            bytes = exchange.body.len(),
             ms = exchange.took().as_millis(),
             "answered"
         ),

@@ -19,7 +19,7 @@ use crate::address::plain;
 use crate::classify::is_no_descriptor;
 use crate::failure::FailureKind;
 
-/// Octets of a name and of one label of it (RFC 1035 section 2.3.4).
+/// Bytes of a name and of one label of it (RFC 1035 section 2.3.4).
 const MAX_NAME: usize = 253;
 const MAX_LABEL: usize = 63;
 /// Tries of each question, the first among them.
@@ -88,11 +88,11 @@ pub(crate) fn unusable(name: &str) -> Option<String> {
     let label = name.split('.').find(|label| label.len() > MAX_LABEL);
     match label {
         Some(label) => Some(format!(
-            "a part of the name has {} octets, more than {MAX_LABEL}",
+            "a part of the name has {} bytes, more than {MAX_LABEL}",
             label.len()
         )),
         None if name.len() > MAX_NAME => Some(format!(
-            "the name has {} octets, more than {MAX_NAME}",
+            "the name has {} bytes, more than {MAX_NAME}",
             name.len()
         )),
         None => None,
@@ -260,14 +260,14 @@ mod tests {
         let told = unusable(&format!("{long}.example"));
         assert_eq!(
             told.as_deref(),
-            Some("a part of the name has 64 octets, more than 63")
+            Some("a part of the name has 64 bytes, more than 63")
         );
         assert_eq!(unusable(&format!("{}.example.", &long[1..])), None);
         let many = "ab.".repeat(84);
-        assert_eq!(unusable(&format!("{many}a")), None, "253 octets");
+        assert_eq!(unusable(&format!("{many}a")), None, "253 bytes");
         assert_eq!(
             unusable(&format!("{many}abc")).as_deref(),
-            Some("the name has 255 octets, more than 253")
+            Some("the name has 255 bytes, more than 253")
         );
     }
 

@@ -15,7 +15,7 @@ use memchr::memmem;
 
 use self::scan::Outline;
 
-/// Octets of a body that are looked at: obstacles are short.
+/// Bytes of a body that are looked at: obstacles are short.
 const LOOKED_AT: usize = 64 << 10;
 /// Letters of visible text on a page that is a login form; articles about login forms have
 /// more.

@@ -9,7 +9,7 @@ use http::HeaderMap;
 const FIELDS: usize = 8;
 const ITEMS: usize = 16;
 /// A longer field is none.
-const FIELD_OCTETS: usize = 1024;
+const FIELD_BYTES: usize = 1024;
 /// A larger `Reset` is a moment since the epoch (the year 2001), a smaller one a time.
 const EPOCH_SECONDS: u64 = 1_000_000_000;
 /// A larger one is in milliseconds.
@@ -28,7 +28,7 @@ struct Window {
 ///
 /// Where some quota has nothing left, that asks for a wait up to its reset. What is left is
 /// spread over the time to the reset, and a policy's quota over its window: the longest of
-/// these gaps is asked for. Quotas of anything but requests, such as octets, say nothing
+/// these gaps is asked for. Quotas of anything but requests, such as bytes, say nothing
 /// here. A field that can't be read says nothing either; `None`: no field says anything.
 ///
 /// The newest form is `RateLimit-Policy: "name";q=100;w=60` with `RateLimit:
@@ -161,12 +161,7 @@ impl Asked {
 /// The fields of a name, as far as they are read.
 fn fields<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
     let values = headers.get_all(name).into_iter().take(FIELDS);
-    values.filter_map(|value| {
-        value
-            .to_str()
-            .ok()
-            .filter(|text| text.len() <= FIELD_OCTETS)
-    })
+    values.filter_map(|value| value.to_str().ok().filter(|text| text.len() <= FIELD_BYTES))
 }
 
 /// The parts between separators that stand outside of quotation marks, trimmed.
@@ -280,8 +275,8 @@ mod tests {
 
     #[test]
     fn ratelimit_draft_08_other_units_than_requests_say_nothing() {
-        let octets = "RateLimit-Policy: \"peruser\";q=65535;qu=\"content-bytes\";w=10";
-        assert_eq!(read(octets), None);
+        let bytes = "RateLimit-Policy: \"peruser\";q=65535;qu=\"content-bytes\";w=10";
+        assert_eq!(read(bytes), None);
         check(
             "RateLimit-Policy: \"a\";q=1;w=2;qu=\"requests\"",
             2000,

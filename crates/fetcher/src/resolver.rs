@@ -13,7 +13,7 @@ use crate::failure::FailureKind;
 pub(crate) use crate::names::NoAddresses;
 use crate::names::{Found, Source};
 
-/// Names kept, found or not. An entry is some 200 octets; a name that fell out is asked for
+/// Names kept, found or not. An entry is some 200 bytes; a name that fell out is asked for
 /// again.
 const MAX_NAMES: u64 = 20_000;
 /// Addresses kept of one name.

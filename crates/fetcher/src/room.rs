@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Room is counted in these, octets.
+/// Room is counted in these, bytes.
 const UNIT: u64 = 1 << 10;
 
 /// Memory that was given to one body. It is free for others when the last clone is dropped,
-/// so whoever still holds the octets holds this as well.
+/// so whoever still holds the bytes holds this as well.
 #[derive(Clone, Default)]
 pub struct Room(
     #[expect(dead_code, reason = "held for its drop alone")] Option<Arc<OwnedSemaphorePermit>>,
@@ -33,26 +33,26 @@ pub(crate) struct Rooms {
 }
 
 impl Rooms {
-    /// Room for so many octets, a kibibyte at least.
-    pub(crate) fn new(octets: u64) -> Rooms {
-        let all = units(octets).max(1);
+    /// Room for so many bytes, a kibibyte at least.
+    pub(crate) fn new(bytes: u64) -> Rooms {
+        let all = units(bytes).max(1);
         Rooms {
             free: Arc::new(Semaphore::new(usize::try_from(all).unwrap_or(usize::MAX))),
             all,
         }
     }
 
-    /// Room for a body of so many octets, or all there is where that is less; waits for it.
-    pub(crate) async fn take(&self, octets: u64) -> Room {
-        let wanted = units(octets).min(self.all);
+    /// Room for a body of so many bytes, or all there is where that is less; waits for it.
+    pub(crate) async fn take(&self, bytes: u64) -> Room {
+        let wanted = units(bytes).min(self.all);
         let permit = Arc::clone(&self.free).acquire_many_owned(wanted).await;
         // Nobody closes the semaphore.
         Room(permit.ok().map(Arc::new))
     }
 }
 
-fn units(octets: u64) -> u32 {
-    u32::try_from(octets.div_ceil(UNIT))
+fn units(bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(UNIT))
         .unwrap_or(u32::MAX)
         .min(u32::MAX >> 3)
 }
@@ -65,8 +65,8 @@ mod tests {
 
     use super::{Room, Rooms};
 
-    fn try_take(rooms: &Rooms, octets: u64) -> Option<Room> {
-        let taking = pin!(rooms.take(octets));
+    fn try_take(rooms: &Rooms, bytes: u64) -> Option<Room> {
+        let taking = pin!(rooms.take(bytes));
         match taking.poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(room) => Some(room),
             Poll::Pending => None,

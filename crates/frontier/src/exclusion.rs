@@ -9,7 +9,7 @@ pub struct Exclusion {
     /// The kind of reason.
     pub reason: Reason,
     /// The rule as written, such as `Disallow: /private` or `max-depth 3`. A store may
-    /// cut it to 1,024 octets.
+    /// cut it to 1,024 bytes.
     pub rule: Option<String>,
     /// The line of the rule in its robots.txt, from 1.
     pub line: Option<u32>,

@@ -28,15 +28,15 @@ pub struct FingerprintKey([u8; 16]);
 pub struct Fingerprint(u128);
 
 impl FingerprintKey {
-    /// A key with the given octets.
+    /// A key with the given bytes.
     #[must_use]
-    pub fn new(octets: [u8; 16]) -> FingerprintKey {
-        FingerprintKey(octets)
+    pub fn new(bytes: [u8; 16]) -> FingerprintKey {
+        FingerprintKey(bytes)
     }
 
-    /// The octets that [`FingerprintKey::new`] takes.
+    /// The bytes that [`FingerprintKey::new`] takes.
     #[must_use]
-    pub fn octets(&self) -> [u8; 16] {
+    pub fn bytes(&self) -> [u8; 16] {
         self.0
     }
 
@@ -44,10 +44,10 @@ impl FingerprintKey {
     /// maps with.
     pub(crate) fn random() -> FingerprintKey {
         let half = || RandomState::new().hash_one(0_u8).to_be_bytes();
-        let mut octets = [0; 16];
-        octets[..8].copy_from_slice(&half());
-        octets[8..].copy_from_slice(&half());
-        FingerprintKey(octets)
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&half());
+        bytes[8..].copy_from_slice(&half());
+        FingerprintKey(bytes)
     }
 
     /// The fingerprint of `url`.
@@ -88,13 +88,13 @@ impl Fingerprint {
         self.0
     }
 
-    /// Big-endian, so that the octets sort as the number does.
-    pub(crate) fn octets(self) -> [u8; 16] {
+    /// Big-endian, so that the bytes sort as the number does.
+    pub(crate) fn bytes(self) -> [u8; 16] {
         self.0.to_be_bytes()
     }
 
-    pub(crate) fn from_octets(octets: [u8; 16]) -> Fingerprint {
-        Fingerprint(u128::from_be_bytes(octets))
+    pub(crate) fn from_bytes(bytes: [u8; 16]) -> Fingerprint {
+        Fingerprint(u128::from_be_bytes(bytes))
     }
 }
 

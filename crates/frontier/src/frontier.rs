@@ -128,7 +128,7 @@ pub trait Frontier: Send + Sync {
     /// [`FrontierError`] where the store fails.
     fn hosts(&self) -> Result<Vec<(HostKey, u64, Vec<u8>)>, FrontierError>;
 
-    /// The committed lengths in octets, by file name.
+    /// The committed lengths in bytes, by file name.
     ///
     /// # Errors
     /// [`FrontierError`] where the store fails.

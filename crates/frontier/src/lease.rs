@@ -67,7 +67,7 @@ pub enum Outcome {
     },
     /// No answer could be had, and none will be asked for any more.
     Failed {
-        /// Why, in a few words. Cut to 1,024 octets.
+        /// Why, in a few words. Cut to 1,024 bytes.
         why: String,
     },
     /// It was not asked for, or its answer may not be used.

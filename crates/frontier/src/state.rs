@@ -5,8 +5,8 @@ use crawl_weburl::CanonicalUrl;
 use crate::admission::{Admission, Standing, UrlKind};
 use crate::exclusion::Exclusion;
 
-/// The longest text (a reason, a rule) that is kept, in octets.
-const MAX_TEXT_OCTETS: usize = 1024;
+/// The longest text (a reason, a rule) that is kept, in bytes.
+const MAX_TEXT_BYTES: usize = 1024;
 
 /// What decides the place of a pending URL, and the way that led to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,7 +178,7 @@ fn improve(old: Place, admission: &Admission, nearer: bool) -> Meeting {
 
 /// Cuts a text to what is kept, between characters.
 pub(crate) fn capped(mut text: String) -> String {
-    text.truncate(text.floor_char_boundary(MAX_TEXT_OCTETS));
+    text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
     text
 }
 
@@ -192,13 +192,13 @@ pub(crate) fn capped_exclusion(exclusion: Exclusion) -> Exclusion {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_TEXT_OCTETS, capped};
+    use super::{MAX_TEXT_BYTES, capped};
 
     #[test]
     fn ours_long_texts_are_cut_between_characters() {
         assert_eq!(capped("short".into()), "short");
-        let cut = capped(format!("a{}", "ü".repeat(MAX_TEXT_OCTETS)));
-        assert_eq!(cut.len(), MAX_TEXT_OCTETS - 1);
+        let cut = capped(format!("a{}", "ü".repeat(MAX_TEXT_BYTES)));
+        assert_eq!(cut.len(), MAX_TEXT_BYTES - 1);
         assert!(cut.ends_with('ü'));
     }
 }

@@ -95,7 +95,7 @@ pub trait Transaction {
     /// Keeps the copy of an origin's robots.txt, as opaque bytes.
     fn keep_robots(&mut self, origin: &Origin, bytes: &[u8]);
 
-    /// Notes that the first `length` octets of `file` stand for what is settled with
+    /// Notes that the first `length` bytes of `file` stand for what is settled with
     /// this transaction and before. They must be on disk already.
     fn mark(&mut self, file: &str, length: u64);
 

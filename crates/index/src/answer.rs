@@ -73,8 +73,9 @@ pub struct Stats {
     pub languages: Vec<(String, u64)>,
     /// Pages by host, most frequent first.
     pub hosts: Vec<(String, u64)>,
-    /// Octets of the index on disk.
-    pub octets: u64,
+    /// Bytes of the index on disk.
+    #[serde(rename = "octets")]
+    pub bytes: u64,
     /// When the page that was fetched last was, in seconds since 1970 UTC.
     pub fetched_at: Option<i64>,
 }

@@ -63,11 +63,11 @@ pub enum IndexError {
 #[non_exhaustive]
 pub enum QueryError {
     /// It is too long to be a question.
-    #[error("the query has {octets} octets, and at most {most} are read")]
+    #[error("the query has {bytes} bytes, and at most {most} are read")]
     TooLong {
         /// Its length.
-        octets: usize,
-        /// [`QUERY_OCTETS_MOST`](crate::QUERY_OCTETS_MOST).
+        bytes: usize,
+        /// [`QUERY_BYTES_MOST`](crate::QUERY_BYTES_MOST).
         most: usize,
     },
     /// More results are skipped than are ranked.

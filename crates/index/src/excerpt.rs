@@ -13,7 +13,7 @@ use crate::words::{Kind, Stemmer, Word, words};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Excerpt {
     pub(crate) parts: Vec<Part>,
-    /// Where it begins in the text, in octets.
+    /// Where it begins in the text, in bytes.
     pub(crate) at: usize,
 }
 

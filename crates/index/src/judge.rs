@@ -14,8 +14,8 @@ use crate::words::{Stemmer, Words};
 const LINKS_MOST: usize = 400;
 /// Characters of a link's words, and of a heading.
 const NAME_CHARS_MOST: usize = 200;
-/// Octets of main text that are indexed; of more the beginning.
-const TEXT_OCTETS_MOST: usize = 2 << 20;
+/// Bytes of main text that are indexed; of more the beginning.
+const TEXT_BYTES_MOST: usize = 2 << 20;
 /// Words of main text on a page that only says that there is none.
 const MISSING_WORDS_MOST: usize = 120;
 
@@ -168,11 +168,11 @@ fn text_and_headings(content: &Content) -> (String, Vec<Heading>) {
                 at: text.len(),
             });
         }
-        if block.main && text.len() < TEXT_OCTETS_MOST {
+        if block.main && text.len() < TEXT_BYTES_MOST {
             if !text.is_empty() {
                 text.push('\n');
             }
-            let room = words.floor_char_boundary(TEXT_OCTETS_MOST - text.len());
+            let room = words.floor_char_boundary(TEXT_BYTES_MOST - text.len());
             text.push_str(&words[..room]);
         }
     }

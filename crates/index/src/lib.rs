@@ -34,7 +34,7 @@ pub use error::{IndexError, QueryError};
 pub use gate::{ByteGate, BytePass};
 pub use judge::{Came, NotIndexed, judge};
 pub use page::{Anchor, Heading, Page};
-pub use query::QUERY_OCTETS_MOST;
+pub use query::QUERY_BYTES_MOST;
 pub use reconcile::Reconciled;
 pub use schema::FORMAT;
 pub use search::{RESULTS_MOST, SearchIndex, SearchOptions};

@@ -50,7 +50,7 @@ pub struct Heading {
     pub text: String,
     /// The id to link to it.
     pub id: Option<String>,
-    /// Where the text under it begins in [`Page::text`], in octets.
+    /// Where the text under it begins in [`Page::text`], in bytes.
     pub at: usize,
 }
 

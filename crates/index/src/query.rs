@@ -6,8 +6,8 @@
 
 use crate::error::QueryError;
 
-/// Octets of a query, at most.
-pub const QUERY_OCTETS_MOST: usize = 4096;
+/// Bytes of a query, at most.
+pub const QUERY_BYTES_MOST: usize = 4096;
 /// Words and phrases of a query that are looked at; those after them are not.
 const TERMS_MOST: usize = 32;
 
@@ -45,10 +45,10 @@ impl Query {
     /// # Errors
     /// [`QueryError::TooLong`]
     pub(crate) fn parse(text: &str) -> Result<Query, QueryError> {
-        if text.len() > QUERY_OCTETS_MOST {
+        if text.len() > QUERY_BYTES_MOST {
             return Err(QueryError::TooLong {
-                octets: text.len(),
-                most: QUERY_OCTETS_MOST,
+                bytes: text.len(),
+                most: QUERY_BYTES_MOST,
             });
         }
         let mut query = Query::default();

@@ -84,7 +84,7 @@ struct Seen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     modified: SystemTime,
-    octets: u64,
+    bytes: u64,
     file: u64,
 }
 
@@ -189,9 +189,9 @@ impl SearchIndex {
     /// A damaged index, or the disk.
     pub fn stats(&self) -> Result<Stats, IndexError> {
         let seen = self.seen();
-        let octets = octets(&self.dir)?;
+        let bytes = bytes(&self.dir)?;
         guarded(&self.dir, || {
-            seen.stats(octets).map_err(IndexError::of(&self.dir))
+            seen.stats(bytes).map_err(IndexError::of(&self.dir))
         })
     }
 
@@ -216,7 +216,7 @@ impl std::fmt::Debug for Seen {
 }
 
 impl Seen {
-    /// With a look at all of its octets where it is to be `checked`.
+    /// With a look at all of its bytes where it is to be `checked`.
     fn open(dir: &Path, checked: bool) -> Result<Seen, IndexError> {
         check_format(dir)?;
         let error = IndexError::of(dir);
@@ -225,7 +225,7 @@ impl Seen {
             dir: dir.to_path_buf(),
         })?;
         if checked {
-            let files = match octets(dir)? <= MAX_CHECKED_BYTES {
+            let files = match bytes(dir)? <= MAX_CHECKED_BYTES {
                 true => Checked::Whole,
                 false => Checked::UpTo(MAX_CHECKED_FILE_BYTES),
             };
@@ -269,7 +269,7 @@ impl Seen {
         Ok(stored(&self.fields, &document))
     }
 
-    fn stats(&self, octets: u64) -> tantivy::Result<Stats> {
+    fn stats(&self, bytes: u64) -> tantivy::Result<Stats> {
         let kinds = counted(&self.searcher, self.fields.kind)?;
         let of = |kind: &str| {
             kinds
@@ -289,7 +289,7 @@ impl Seen {
             duplicates: of(KIND_DUPLICATE),
             languages: self.languages.clone(),
             hosts: counted(&self.searcher, self.fields.host)?,
-            octets,
+            bytes,
             fetched_at,
         })
     }
@@ -441,11 +441,11 @@ fn section(page: &Page, at: usize) -> Option<Section> {
 /// not ASCII).
 fn fragment(id: &str) -> String {
     let mut fragment = String::with_capacity(id.len());
-    for octet in id.bytes() {
-        match octet {
-            b'!' | b'#'..=b';' | b'=' | b'?'..=b'_' | b'a'..=b'~' => fragment.push(octet.into()),
-            octet => {
-                let _ = write!(fragment, "%{octet:02X}");
+    for byte in id.bytes() {
+        match byte {
+            b'!' | b'#'..=b';' | b'=' | b'?'..=b'_' | b'a'..=b'~' => fragment.push(byte.into()),
+            byte => {
+                let _ = write!(fragment, "%{byte:02X}");
             }
         }
     }
@@ -489,21 +489,21 @@ impl Stamp {
         let file = 0;
         Some(Stamp {
             modified: meta.modified().ok()?,
-            octets: meta.len(),
+            bytes: meta.len(),
             file,
         })
     }
 }
 
-/// Octets of the files in a directory.
-fn octets(dir: &Path) -> Result<u64, IndexError> {
-    let mut octets = 0;
+/// Bytes of the files in a directory.
+fn bytes(dir: &Path) -> Result<u64, IndexError> {
+    let mut bytes = 0;
     for entry in fs::read_dir(dir).map_err(IndexError::disk(dir))? {
         // A merge may take a file away meanwhile.
         let length = entry
             .and_then(|entry| entry.metadata())
             .map(|meta| meta.len());
-        octets += length.unwrap_or(0);
+        bytes += length.unwrap_or(0);
     }
-    Ok(octets)
+    Ok(bytes)
 }

@@ -20,8 +20,8 @@ use fold::fold;
 use parts::parts;
 pub use stem::Stemmer;
 
-/// Octets of the longest word that is taken: longer ones are data, such as encoded images.
-const WORD_OCTETS_MOST: usize = 96;
+/// Bytes of the longest word that is taken: longer ones are data, such as encoded images.
+const WORD_BYTES_MOST: usize = 96;
 /// Bytes of text that are cut into words at a time.
 const MAX_PIECE_BYTES: usize = 8 << 10;
 /// Words whose folded form and stem are remembered.
@@ -36,7 +36,7 @@ pub struct Word {
     pub text: String,
     /// Its stem in the text's language, where that is another.
     pub stem: Option<String>,
-    /// Where it stands in the text, in octets.
+    /// Where it stands in the text, in bytes.
     pub range: Range<usize>,
     /// Which word of the text it is, counted from 0. Parts of a word count on from the word's
     /// own position; where a block of text ends some are left out.
@@ -175,7 +175,7 @@ impl<'t> Words<'t> {
         let at = self.position;
         let range = with_signs(self.text, range);
         let written = &self.text[range.clone()];
-        if written.len() > WORD_OCTETS_MOST {
+        if written.len() > WORD_BYTES_MOST {
             self.position += 1;
             return;
         }

@@ -19,15 +19,15 @@ use crate::reconcile::{self, Reconciled};
 use crate::schema::{Fields, check_format, schema, write_format};
 use crate::tokens::{PageTokenizer, TOKENIZER};
 
-/// Memory for pages that are not committed yet. Octets.
-const BUFFER_OCTETS: usize = 48 << 20;
+/// Memory for pages that are not committed yet. Bytes.
+const BUFFER_BYTES: usize = 48 << 20;
 
 /// Bytes of pages whose words are not taken yet: further ones wait for them.
 const MAX_QUEUED_BYTES: usize = 8 << 20;
 
-/// Octets of stored pages that are compressed together: small enough to show one result
+/// Bytes of stored pages that are compressed together: small enough to show one result
 /// without unpacking many pages.
-const BLOCK_OCTETS: usize = 16 << 10;
+const BLOCK_BYTES: usize = 16 << 10;
 
 /// Writes an index. There is one at a time for a directory.
 ///
@@ -74,7 +74,7 @@ impl IndexWriter {
             index.tokenizers().register(TOKENIZER, PageTokenizer);
             let note = index.load_metas().map_err(IndexError::of(dir))?.payload;
             let inner = index
-                .writer_with_num_threads(1, BUFFER_OCTETS)
+                .writer_with_num_threads(1, BUFFER_BYTES)
                 .map_err(IndexError::of(dir))?;
             Ok(Some(IndexWriter {
                 dir: dir.to_path_buf(),
@@ -245,7 +245,7 @@ fn open_index(dir: &Path, schema: Schema) -> Result<Index, IndexError> {
     }
     let settings = IndexSettings {
         docstore_compression: Compressor::Zstd(ZstdCompressor::default()),
-        docstore_blocksize: BLOCK_OCTETS,
+        docstore_blocksize: BLOCK_BYTES,
         ..IndexSettings::default()
     };
     let begun = IndexDirectory::open(dir).and_then(|place| Index::create(place, schema, settings));

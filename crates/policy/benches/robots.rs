@@ -110,8 +110,8 @@ fn classes(corpus: &[File]) -> Vec<(&'static str, Vec<&File>)> {
 /// Reading a file for one question.
 fn one_shot(c: &mut Criterion, class: &str, corpus: &[&File]) {
     let mut group = c.benchmark_group(format!("one_shot/{class}"));
-    let octets = corpus.iter().map(|file| file.text.len() as u64).sum();
-    group.throughput(Throughput::Bytes(octets));
+    let bytes = corpus.iter().map(|file| file.text.len() as u64).sum();
+    group.throughput(Throughput::Bytes(bytes));
     let agent = ProductToken::new(AGENT).expect("invariant: a token");
     group.bench_function("crawl-policy", |b| {
         b.iter(|| {
@@ -193,13 +193,13 @@ fn compiled(c: &mut Criterion, class: &str, corpus: &[&File]) {
 
 /// Before a file is asked, what an index may take is counted; afterwards what it does take.
 fn report_memory(class: &str, corpus: &[&File], robots: &[Robots]) {
-    let octets: usize = robots.iter().map(Robots::memory_octets).sum();
+    let bytes: usize = robots.iter().map(Robots::memory_bytes).sum();
     let read: usize = corpus.iter().map(|file| file.text.len()).sum();
-    let most = robots.iter().map(Robots::memory_octets).max();
+    let most = robots.iter().map(Robots::memory_bytes).max();
     eprintln!(
-        "memory, {class}: {} octets a compiled file, {:.2} per octet read, at most {}",
-        octets / robots.len().max(1),
-        octets as f64 / read as f64,
+        "memory, {class}: {} bytes a compiled file, {:.2} per byte read, at most {}",
+        bytes / robots.len().max(1),
+        bytes as f64 / read as f64,
         most.unwrap_or_default(),
     );
 }
@@ -266,8 +266,8 @@ fn malice() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Malice read and asked three times, and asked alone, with a path of 2000 octets that holds
-/// whatever octets the rules do.
+/// Malice read and asked three times, and asked alone, with a path of 2000 bytes that holds
+/// whatever bytes the rules do.
 fn hostile(c: &mut Criterion) {
     let path = "/0123456789xzcb".to_owned() + &"a".repeat(1985);
     for (name, text) in malice() {

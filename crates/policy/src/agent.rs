@@ -25,7 +25,7 @@ impl ProductToken {
     /// # Errors
     /// [`BadToken`] where `name` is empty or holds anything but letters, digits, `_`, `-`.
     pub fn new(name: &str) -> Result<ProductToken, BadToken> {
-        if name.is_empty() || !name.bytes().all(is_token_octet) {
+        if name.is_empty() || !name.bytes().all(is_token_byte) {
             return Err(BadToken(name.to_owned()));
         }
         Ok(ProductToken(name.to_owned()))
@@ -37,7 +37,7 @@ impl ProductToken {
     /// group for `*`.
     #[must_use]
     pub fn leading(name: &str) -> ProductToken {
-        let end = name.bytes().take_while(|&b| is_token_octet(b)).count();
+        let end = name.bytes().take_while(|&b| is_token_byte(b)).count();
         ProductToken(name.get(..end).unwrap_or_default().to_owned())
     }
 
@@ -112,8 +112,8 @@ impl FromStr for Profile {
     }
 }
 
-fn is_token_octet(octet: u8) -> bool {
-    octet.is_ascii_alphanumeric() || matches!(octet, b'_' | b'-')
+fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
 
 #[cfg(test)]

@@ -35,6 +35,6 @@ pub use actions::{Action, action};
 pub use agent::{BadToken, ProductToken, Profile, UnknownProfile};
 pub use page::{PageDirectives, PageLabels, Place, Source, Valued, link_refusal};
 pub use robots::{
-    Access, CleanParam, Cleaned, Group, Hours, MAX_ROBOTS_OCTETS, Oddity, RequestRate, Robots,
-    Rule, Sitemap, Verdict, VisitTime, What, lint, request_path,
+    Access, CleanParam, Cleaned, Group, Hours, MAX_ROBOTS_BYTES, Oddity, RequestRate, Robots, Rule,
+    Sitemap, Verdict, VisitTime, What, lint, request_path,
 };

@@ -20,7 +20,7 @@ use std::time::Duration;
 use crate::agent::{ProductToken, Profile};
 
 pub use clean::Cleaned;
-pub use lines::MAX_ROBOTS_OCTETS;
+pub use lines::MAX_ROBOTS_BYTES;
 pub use lint::lint;
 pub use oddity::{Oddity, What};
 pub use records::{CleanParam, Hours, RequestRate, Sitemap, VisitTime};
@@ -97,15 +97,15 @@ pub struct Group<'a> {
 
 impl Robots {
     /// Compiles a robots.txt for `agent` as `profile` reads it. Of a longer file only
-    /// [`MAX_ROBOTS_OCTETS`] are read.
+    /// [`MAX_ROBOTS_BYTES`] are read.
     #[must_use]
     pub fn parse(body: &[u8], agent: &ProductToken, profile: Profile) -> Robots {
         let body = Body::of(body);
-        let octets = &body.octets;
-        let old = |dialect, pick| dialects::read(octets, agent, dialect, pick);
+        let bytes = &body.bytes;
+        let old = |dialect, pick| dialects::read(bytes, agent, dialect, pick);
         let mut others = Vec::new();
         let mut reading = match profile {
-            Profile::Rfc9309 => rfc9309::read(octets, agent, IndexPages::AllowFolder),
+            Profile::Rfc9309 => rfc9309::read(bytes, agent, IndexPages::AllowFolder),
             Profile::Koster1994 => old(Dialect::Koster1994, Pick::First),
             Profile::Extended1997 => old(Dialect::Extended1997, Pick::First),
             Profile::Strictest => {
@@ -113,7 +113,7 @@ impl Robots {
                 let extended = old(Dialect::Extended1997, Pick::Every);
                 others.push((Profile::Koster1994, koster));
                 others.push((Profile::Extended1997, extended));
-                rfc9309::read(octets, agent, IndexPages::AsWritten)
+                rfc9309::read(bytes, agent, IndexPages::AsWritten)
             }
         };
         note_body(&body, &mut reading.oddities);
@@ -217,15 +217,15 @@ impl Robots {
     /// The lines about the use of a path that speak for the agent: those with the longest
     /// path that matches, its groups' before the file's.
     pub(crate) fn preferences(&self, kind: PreferenceKind, path: &str) -> Vec<&Preference> {
-        let path = Path::of(path).octets;
+        let path = Path::of(path).bytes;
         let reading = &self.reading;
         for lines in [&reading.group.preferences, &reading.file.preferences] {
             let of_kind = lines.iter().filter(|line| line.kind == kind);
             let lengths: Vec<_> = of_kind
-                .filter_map(|line| Some((preference_octets(line, &path)?, line)))
+                .filter_map(|line| Some((preference_bytes(line, &path)?, line)))
                 .collect();
-            if let Some(longest) = lengths.iter().map(|(octets, _)| *octets).max() {
-                let longest = lengths.iter().filter(|(octets, _)| *octets == longest);
+            if let Some(longest) = lengths.iter().map(|(bytes, _)| *bytes).max() {
+                let longest = lengths.iter().filter(|(bytes, _)| *bytes == longest);
                 return longest.map(|(_, line)| *line).collect();
             }
         }
@@ -244,17 +244,17 @@ impl Robots {
         self.reading.rules.len()
     }
 
-    /// Memory held, in octets: for a cache that weighs its entries.
+    /// Memory held, in bytes: for a cache that weighs its entries.
     #[must_use]
-    pub fn memory_octets(&self) -> usize {
-        let others = self.others.iter().map(|(_, other)| other.memory_octets());
-        size_of::<Robots>() + self.reading.memory_octets() + others.sum::<usize>()
+    pub fn memory_bytes(&self) -> usize {
+        let others = self.others.iter().map(|(_, other)| other.memory_bytes());
+        size_of::<Robots>() + self.reading.memory_bytes() + others.sum::<usize>()
     }
 }
 
 impl Reading {
     fn judge(&self, path: &Path<'_>, profile: Profile) -> Verdict<'_> {
-        let entry = match &*path.octets {
+        let entry = match &*path.bytes {
             b"/robots.txt" => None,
             _ => self.rules.decide(path),
         };
@@ -280,43 +280,43 @@ impl Reading {
         }
     }
 
-    fn memory_octets(&self) -> usize {
+    fn memory_bytes(&self) -> usize {
         let sitemaps = self.file.sitemaps.iter().map(|s| s.url.capacity() + 32);
-        self.rules.memory_octets()
+        self.rules.memory_bytes()
             + sitemaps.sum::<usize>()
             + self.oddities.capacity() * size_of::<Oddity>()
     }
 }
 
-/// The octets of a preference's path, none where it does not match. No path matches all.
-fn preference_octets(line: &Preference, path: &[u8]) -> Option<u32> {
+/// The bytes of a preference's path, none where it does not match. No path matches all.
+fn preference_bytes(line: &Preference, path: &[u8]) -> Option<u32> {
     if line.kind == PreferenceKind::License || !line.value.starts_with('/') {
         return Some(0);
     }
     let pattern = line.value.split([' ', '\t']).next().unwrap_or_default();
-    matching_octets(pattern, path)
+    matching_bytes(pattern, path)
 }
 
-fn matching_octets(pattern: &str, path: &[u8]) -> Option<u32> {
-    let mut octets = Vec::new();
-    let shape = pattern::push_pattern(pattern.as_bytes(), Specials::Meant, &mut octets);
-    pattern::matches(&octets, shape, path).then_some(shape.octets)
+fn matching_bytes(pattern: &str, path: &[u8]) -> Option<u32> {
+    let mut bytes = Vec::new();
+    let shape = pattern::push_pattern(pattern.as_bytes(), Specials::Meant, &mut bytes);
+    pattern::matches(&bytes, shape, path).then_some(shape.bytes)
 }
 
 /// Whether a path pattern as of RFC 9309 matches a path.
 pub(crate) fn path_matches(pattern: &str, path_and_query: &str) -> bool {
-    matching_octets(pattern, &Path::of(path_and_query).octets).is_some()
+    matching_bytes(pattern, &Path::of(path_and_query).bytes).is_some()
 }
 
 fn note_body(body: &Body<'_>, oddities: &mut Vec<Oddity>) {
-    if body.octets.trim_ascii_start().first() == Some(&b'<') {
+    if body.bytes.trim_ascii_start().first() == Some(&b'<') {
         note(oddities, 1, What::Markup);
     }
     if body.bridged {
         note(oddities, 1, What::Utf16);
     }
     if body.cut {
-        let lines = lines::Lines::of(&body.octets).count();
+        let lines = lines::Lines::of(&body.bytes).count();
         note(
             oddities,
             u32::try_from(lines).unwrap_or(u32::MAX - 1) + 1,

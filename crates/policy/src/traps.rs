@@ -39,9 +39,9 @@ use self::template::{Template, Yield};
 /// A level is counted up to this.
 pub const MAX_LEVEL: u8 = 30;
 
-/// Octets that all hosts may take, about; those that were left alone for longest go. A host takes
+/// Bytes that all hosts may take, about; those that were left alone for longest go. A host takes
 /// some KiB with its first page and half a MiB at most.
-const MOST_OCTETS: usize = 128 << 20;
+const MOST_BYTES: usize = 128 << 20;
 /// Templates of one host, the latest.
 const MOST_TEMPLATES: usize = 512;
 /// Texts of one host, the latest.
@@ -120,9 +120,9 @@ struct Host {
     templates: Recent<Template>,
     texts: Recent<Text>,
     names: Names,
-    /// When it was last looked at, and its octets then.
+    /// When it was last looked at, and its bytes then.
     seen: u64,
-    octets: usize,
+    bytes: usize,
 }
 
 /// Pages that said the same.
@@ -155,7 +155,7 @@ pub struct Traps {
     hosts: HashMap<HostKey, Host>,
     /// The hosts by when they were last looked at.
     by_age: BTreeMap<u64, HostKey>,
-    octets: usize,
+    bytes: usize,
     clock: u64,
     parked: HashMap<u64, Parked>,
     /// Whether what is parked is other than it was when it was last stored.
@@ -172,7 +172,7 @@ impl Default for Host {
             texts: Recent::new(MOST_TEXTS),
             names: Names::default(),
             seen: 0,
-            octets: 0,
+            bytes: 0,
         }
     }
 }
@@ -200,7 +200,7 @@ impl Traps {
             parks,
             hosts: HashMap::new(),
             by_age: BTreeMap::new(),
-            octets: 0,
+            bytes: 0,
             clock: 0,
             parked: HashMap::new(),
             has_changed: false,
@@ -500,8 +500,8 @@ impl Traps {
             self.make_room();
         }
         let host = self.hosts.entry(key.clone()).or_default();
-        let octets = host.weigh();
-        self.octets = self.octets + octets - std::mem::replace(&mut host.octets, octets);
+        let bytes = host.weigh();
+        self.bytes = self.bytes + bytes - std::mem::replace(&mut host.bytes, bytes);
         self.by_age
             .remove(&std::mem::replace(&mut host.seen, clock));
         self.by_age.insert(clock, key.clone());
@@ -509,11 +509,11 @@ impl Traps {
     }
 
     fn make_room(&mut self) {
-        while self.octets > MOST_OCTETS
+        while self.bytes > MOST_BYTES
             && let Some((_, oldest)) = self.by_age.pop_first()
         {
             let gone = self.hosts.remove(&oldest);
-            self.octets -= gone.map_or(0, |host| host.octets);
+            self.bytes -= gone.map_or(0, |host| host.bytes);
         }
     }
 }
@@ -523,9 +523,9 @@ impl Host {
     fn weigh(&self) -> usize {
         const TEMPLATE: usize = 600;
         const TEXT: usize = 80;
-        self.novelty.octets()
-            + self.near.octets()
-            + self.names.octets()
+        self.novelty.bytes()
+            + self.near.bytes()
+            + self.names.bytes()
             + TEMPLATE * self.templates.len()
             + TEXT * self.texts.len()
             + size_of::<Host>()

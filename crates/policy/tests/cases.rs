@@ -29,7 +29,7 @@ enum Text {
 }
 
 impl Text {
-    fn octets(&self) -> Vec<u8> {
+    fn bytes(&self) -> Vec<u8> {
         match self {
             Text::Plain(text) => text.as_bytes().to_vec(),
             Text::Encoded { base64 } => data_encoding::BASE64.decode(base64.as_bytes()).unwrap(),
@@ -58,7 +58,7 @@ fn every_case_comes_out() {
     let mut wrong = Vec::new();
     for case in cases() {
         let profile: Profile = case.profile.parse().unwrap();
-        let allowed = allows(&case.robots.octets(), &case.agent, &case.url, profile);
+        let allowed = allows(&case.robots.bytes(), &case.agent, &case.url, profile);
         if allowed != (case.expect == "allow") {
             wrong.push(format!(
                 "{} {} must {}: {}",

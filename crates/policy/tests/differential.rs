@@ -147,6 +147,6 @@ fn ours_and_another_crate_agree() {
     runner().run(&cases, compare).unwrap();
     counts.report(
         "robotxt, verdict",
-        "what it reads otherwise: paths without a slash (it adds one), escaped reserved octets (it knows no literal `*` and `$`), other records in a group's header (they end it), names with a version (only whole names count), index pages (they allow no folder)",
+        "what it reads otherwise: paths without a slash (it adds one), escaped reserved bytes (it knows no literal `*` and `$`), other records in a group's header (they end it), names with a version (only whole names count), index pages (they allow no folder)",
     );
 }

@@ -126,7 +126,7 @@ struct Trial<'a> {
 /// Holds the crawl that lies in `dir` against the rules that it was to keep.
 ///
 /// Goes through each row file from end to end, once or twice, and reads of the archive the
-/// answers to requests for robots.txt alone. Memory: some 1,500 octets for each host with
+/// answers to requests for robots.txt alone. Memory: some 1,500 bytes for each host with
 /// its robots.txt, 200 for each further request for one, and 64 MiB of compiled rules.
 ///
 /// # Errors

@@ -76,7 +76,7 @@ pub struct BrokenLink {
 ///
 /// Goes through `pages.jsonl` three times or four, and through `links.jsonl` or the archived pages
 /// once. `links.jsonl` serves where the crawl kept it and had one round, or has no archive; else
-/// each page is read as it was archived last. Memory: some 40 octets for each URL, the redirects,
+/// each page is read as it was archived last. Memory: some 40 bytes for each URL, the redirects,
 /// and the links to broken pages.
 ///
 /// # Errors

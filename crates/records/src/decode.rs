@@ -12,7 +12,7 @@ const MAX_CODINGS: usize = 4;
 const ZSTD_WINDOW_LOG: u32 = 23;
 
 /// Takes the codings off; nothing where they can't be undone. Of a body that was cut what
-/// can be had is enough, and of a long one the first `most` octets are.
+/// can be had is enough, and of a long one the first `most` bytes are.
 pub(crate) fn decode(fields: &Fields, body: &[u8], is_cut: bool, most: u64) -> Option<Vec<u8>> {
     let names = fields.all("content-encoding").map(|value| {
         let value = String::from_utf8_lossy(value).to_ascii_lowercase();
@@ -29,31 +29,29 @@ pub(crate) fn decode(fields: &Fields, body: &[u8], is_cut: bool, most: u64) -> O
     if names.len() > MAX_CODINGS {
         return None;
     }
-    let mut octets = body.to_vec();
-    if octets.is_empty() {
-        return Some(octets);
+    let mut bytes = body.to_vec();
+    if bytes.is_empty() {
+        return Some(bytes);
     }
     for name in names.iter().rev() {
-        let (out, end) = undo(name, &octets, most);
+        let (out, end) = undo(name, &bytes, most);
         if end.is_err() && (!is_cut || out.is_empty()) {
             return None;
         }
-        octets = out;
+        bytes = out;
     }
-    Some(octets)
+    Some(bytes)
 }
 
 /// What one coding hides, up to the limit, and how that ended.
-fn undo(name: &str, octets: &[u8], most: u64) -> (Vec<u8>, io::Result<()>) {
+fn undo(name: &str, bytes: &[u8], most: u64) -> (Vec<u8>, io::Result<()>) {
     let mut out = Vec::new();
     let end = match name {
-        "gzip" | "x-gzip" => gunzip(octets, &mut out, most),
-        "deflate" | "x-deflate" if is_zlib(octets) => {
-            fill(ZlibDecoder::new(octets), &mut out, most)
-        }
-        "deflate" | "x-deflate" => fill(DeflateDecoder::new(octets), &mut out, most),
-        "br" => fill(brotli::Decompressor::new(octets, 4096), &mut out, most),
-        "zstd" => zstd::stream::read::Decoder::with_buffer(octets).and_then(|mut decoder| {
+        "gzip" | "x-gzip" => gunzip(bytes, &mut out, most),
+        "deflate" | "x-deflate" if is_zlib(bytes) => fill(ZlibDecoder::new(bytes), &mut out, most),
+        "deflate" | "x-deflate" => fill(DeflateDecoder::new(bytes), &mut out, most),
+        "br" => fill(brotli::Decompressor::new(bytes, 4096), &mut out, most),
+        "zstd" => zstd::stream::read::Decoder::with_buffer(bytes).and_then(|mut decoder| {
             decoder.window_log_max(ZSTD_WINDOW_LOG)?;
             fill(decoder, &mut out, most)
         }),
@@ -63,11 +61,11 @@ fn undo(name: &str, octets: &[u8], most: u64) -> (Vec<u8>, io::Result<()>) {
 }
 
 /// Members one after the other; what follows them and is none is padding.
-fn gunzip(mut octets: &[u8], out: &mut Vec<u8>, most: u64) -> io::Result<()> {
+fn gunzip(mut bytes: &[u8], out: &mut Vec<u8>, most: u64) -> io::Result<()> {
     loop {
-        let mut member = GzDecoder::new(&mut octets);
+        let mut member = GzDecoder::new(&mut bytes);
         fill(&mut member, out, most)?;
-        if out.len() as u64 >= most || octets.fill_buf()?.first() != Some(&0x1f) {
+        if out.len() as u64 >= most || bytes.fill_buf()?.first() != Some(&0x1f) {
             return Ok(());
         }
     }
@@ -79,8 +77,8 @@ fn fill(from: impl Read, out: &mut Vec<u8>, most: u64) -> io::Result<()> {
 }
 
 /// RFC 1950 section 2.2.
-fn is_zlib(octets: &[u8]) -> bool {
-    match octets {
+fn is_zlib(bytes: &[u8]) -> bool {
+    match bytes {
         [cmf, flg, ..] => cmf & 0x0f == 8 && (u16::from(*cmf) << 8 | u16::from(*flg)) % 31 == 0,
         _ => false,
     }

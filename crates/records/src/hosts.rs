@@ -20,7 +20,7 @@ pub struct HostReport {
     pub pages: u64,
     /// Rows among them without an answer or with a status of 400 and above.
     pub failed: u64,
-    /// Octets of their bodies, as received.
+    /// Bytes of their bodies, as received.
     pub bytes: u64,
     /// Rows of `excluded.jsonl`.
     pub excluded: u64,

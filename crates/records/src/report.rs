@@ -19,7 +19,7 @@ use crate::rows::{excluded, pages, requests};
 ///
 /// Serialised, this is `report.json`. Its field names stay; a later version of the
 /// program may add fields. Times are milliseconds since the Unix epoch, durations
-/// milliseconds, sizes octets.
+/// milliseconds, sizes bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// The layout of this report: 1.
@@ -63,7 +63,7 @@ pub struct Pages {
     pub total: u64,
     /// Rows for which [`PageRow::is_failed`], sitemaps left out.
     pub failed: u64,
-    /// Octets of the bodies, as received.
+    /// Bytes of the bodies, as received.
     pub bytes: u64,
     /// `ok` (2xx), `unmodified` (304 for what is held), `redirect` (3xx), `client_error` (4xx),
     /// `server_error` (5xx), `no_answer`, `other`; and, whatever their status, `login_page`,

@@ -94,9 +94,9 @@ impl<T: DeserializeOwned> Rows<T> {
         self.number
     }
 
-    /// The next row among the lines that hold `octets`; others are skipped unread.
-    pub(crate) fn next_with(&mut self, octets: &[u8]) -> Option<Result<T, RecordsError>> {
-        self.next_among(|line| memchr::memmem::find(line, octets).is_some())
+    /// The next row among the lines that hold `bytes`; others are skipped unread.
+    pub(crate) fn next_with(&mut self, bytes: &[u8]) -> Option<Result<T, RecordsError>> {
+        self.next_among(|line| memchr::memmem::find(line, bytes).is_some())
     }
 
     fn next_among(&mut self, is_wanted: impl Fn(&[u8]) -> bool) -> Option<Result<T, RecordsError>> {

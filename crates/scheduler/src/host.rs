@@ -135,10 +135,10 @@ mod tests {
     /// A host in memory with one origin: its entry, its origin, its place in line. Names,
     /// maps and allocation come on top, about as much again.
     #[test]
-    fn ours_a_host_takes_few_octets() {
+    fn ours_a_host_takes_few_bytes() {
         let queued = size_of::<(Tick, u64, Who)>();
-        let octets = size_of::<Host>() + size_of::<OriginEntry>() + queued;
-        assert!(octets <= 250, "{octets}");
+        let bytes = size_of::<Host>() + size_of::<OriginEntry>() + queued;
+        assert!(bytes <= 250, "{bytes}");
         assert_eq!(size_of::<Option<Host>>(), size_of::<Host>());
     }
 }

@@ -17,7 +17,7 @@ use crate::tick::Tick;
 /// priority, then by the order in which hosts were placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Turn {
-    // Milliseconds, with the priority in the lowest octet: 64 bits hold both up to the
+    // Milliseconds, with the priority in the lowest byte: 64 bits hold both up to the
     // last tick there is.
     since: u64,
     order: u64,

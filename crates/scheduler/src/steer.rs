@@ -91,7 +91,7 @@ impl Scheduler {
         }
     }
 
-    /// Hosts whose delay was set by itself. Each takes some 200 octets for as long as the crawl
+    /// Hosts whose delay was set by itself. Each takes some 200 bytes for as long as the crawl
     /// runs.
     #[must_use]
     pub fn own_delays(&self) -> usize {

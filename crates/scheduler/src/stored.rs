@@ -281,7 +281,7 @@ mod tests {
             }
         }
 
-        /// Octets of the first version are those of the second without its end.
+        /// Bytes of the first version are those of the second without its end.
         #[test]
         fn ours_the_first_version_is_still_read(numbers in any::<(u64, u64, u8)>()) {
             let stored = Stored {

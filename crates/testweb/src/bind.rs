@@ -90,13 +90,7 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// 127.16.0.1, 127.16.0.2 and so on; never an address that ends in 0 or 255.
 fn ip(number: u32) -> IpAddr {
-    let octet = |value: u32| u8::try_from(value).unwrap_or(u8::MAX);
+    let byte = |value: u32| u8::try_from(value).unwrap_or(u8::MAX);
     let (rest, last) = (number / 250, number % 250);
-    Ipv4Addr::new(
-        127,
-        octet(16 + rest / 250),
-        octet(rest % 250),
-        octet(1 + last),
-    )
-    .into()
+    Ipv4Addr::new(127, byte(16 + rest / 250), byte(rest % 250), byte(1 + last)).into()
 }

@@ -39,19 +39,19 @@ fn locate(root: &Path, path: &str) -> Option<PathBuf> {
 }
 
 fn percent_decode(text: &str) -> Option<Vec<u8>> {
-    let mut octets = Vec::with_capacity(text.len());
+    let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, tail)) = rest.split_first() {
         if first == b'%' {
             let digits = std::str::from_utf8(tail.get(..2)?).ok()?;
-            octets.push(u8::from_str_radix(digits, 16).ok()?);
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
             rest = &tail[2..];
         } else {
-            octets.push(first);
+            bytes.push(first);
             rest = tail;
         }
     }
-    Some(octets)
+    Some(bytes)
 }
 
 fn content_type(file: &Path) -> &'static str {

@@ -22,15 +22,15 @@ pub struct LogEntry {
     pub path: String,
     /// Header lines in order, names as sent.
     pub headers: Vec<(String, String)>,
-    /// When the request's first octet was read. Microseconds since the Unix epoch: wall time at
+    /// When the request's first byte was read. Microseconds since the Unix epoch: wall time at
     /// the web's start plus monotonic time since, so it never goes backwards.
     pub start_us: u64,
-    /// The moment before the answer's last octets were handed to the system, on the same scale;
+    /// The moment before the answer's last bytes were handed to the system, on the same scale;
     /// so no client has the whole answer sooner. `None` while under way.
     pub end_us: Option<u64>,
     /// The status sent; `None` while under way and for raw replies.
     pub status: Option<u16>,
-    /// Octets sent, head and body.
+    /// Bytes sent, head and body.
     pub sent: u64,
 }
 

@@ -8,8 +8,8 @@ use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 
 use crate::reply::{Answer, Reply, Step, gzip};
 
-/// Decoded octets of the bombs.
-const BOMB_OCTETS: usize = 64 << 20;
+/// Decoded bytes of the bombs.
+const BOMB_BYTES: usize = 64 << 20;
 /// So long a drip waits between two pieces.
 const DRIP: Duration = Duration::from_millis(100);
 /// Pieces of a drip: twenty seconds of them.
@@ -179,7 +179,7 @@ fn bodies() -> Kinds {
             )]),
         ),
         (
-            "a length of 10 GB, two octets, then nothing",
+            "a length of 10 GB, two bytes, then nothing",
             raw([
                 framed("content-length: 10000000000\r\n", "ok"),
                 Step::Silence,
@@ -192,7 +192,7 @@ fn bodies() -> Kinds {
         ("a reset in the body", Reply::reset_in_body(&html)),
         ("half a body, then nothing", Reply::stall_in_body(&html)),
         (
-            "a body one octet at a time",
+            "a body one byte at a time",
             Reply::drip(Answer::html(&"d".repeat(DRIPS)), 1, DRIP),
         ),
         ("a body without end", Reply::endless_body()),
@@ -244,7 +244,7 @@ fn bodies() -> Kinds {
             )]),
         ),
         (
-            "an answer, then octets that nobody asked for",
+            "an answer, then bytes that nobody asked for",
             raw([
                 framed(
                     "content-length: 2\r\n",
@@ -267,19 +267,19 @@ fn codings() -> Kinds {
     vec![
         (
             "gzip that unpacks a thousandfold",
-            coded("gzip", gzip_bomb(BOMB_OCTETS)).into(),
+            coded("gzip", gzip_bomb(BOMB_BYTES)).into(),
         ),
         (
             "brotli that unpacks a thousandfold",
-            coded("br", brotli_bomb(BOMB_OCTETS)).into(),
+            coded("br", brotli_bomb(BOMB_BYTES)).into(),
         ),
         (
             "zstd that unpacks a thousandfold",
-            coded("zstd", zstd_bomb(BOMB_OCTETS)).into(),
+            coded("zstd", zstd_bomb(BOMB_BYTES)).into(),
         ),
         (
             "gzip within gzip that unpacks a millionfold",
-            coded("gzip, gzip", gzip(&[&gzip_bomb(BOMB_OCTETS)])).into(),
+            coded("gzip, gzip", gzip(&[&gzip_bomb(BOMB_BYTES)])).into(),
         ),
         ("gzip twice", coded("gzip, gzip", gzip(&[&packed])).into()),
         (
@@ -342,44 +342,44 @@ fn text(text: &str) -> Step {
     bytes(text.as_bytes())
 }
 
-fn bytes(octets: &[u8]) -> Step {
-    Step::Send(octets.to_vec())
+fn bytes(bytes: &[u8]) -> Step {
+    Step::Send(bytes.to_vec())
 }
 
 /// Blanks, a thousandth of them on the wire.
-fn gzip_bomb(octets: usize) -> Vec<u8> {
+fn gzip_bomb(bytes: usize) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    blanks(&mut encoder, octets);
+    blanks(&mut encoder, bytes);
     encoder.finish().expect(TAKES_ALL)
 }
 
-fn brotli_bomb(octets: usize) -> Vec<u8> {
+fn brotli_bomb(bytes: usize) -> Vec<u8> {
     let mut encoder = brotli::CompressorWriter::new(Vec::new(), 1 << 16, 1, 22);
-    blanks(&mut encoder, octets);
+    blanks(&mut encoder, bytes);
     encoder.into_inner()
 }
 
-fn zstd_bomb(octets: usize) -> Vec<u8> {
+fn zstd_bomb(bytes: usize) -> Vec<u8> {
     let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).expect(TAKES_ALL);
-    blanks(&mut encoder, octets);
+    blanks(&mut encoder, bytes);
     encoder.finish().expect(TAKES_ALL)
 }
 
-fn zlib(octets: &[u8]) -> Vec<u8> {
+fn zlib(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(octets).expect(TAKES_ALL);
+    encoder.write_all(bytes).expect(TAKES_ALL);
     encoder.finish().expect(TAKES_ALL)
 }
 
-fn deflate(octets: &[u8]) -> Vec<u8> {
+fn deflate(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(octets).expect(TAKES_ALL);
+    encoder.write_all(bytes).expect(TAKES_ALL);
     encoder.finish().expect(TAKES_ALL)
 }
 
-fn blanks(into: &mut impl std::io::Write, octets: usize) {
+fn blanks(into: &mut impl std::io::Write, bytes: usize) {
     let block = vec![b' '; 1 << 16];
-    for _ in 0..octets >> 16 {
+    for _ in 0..bytes >> 16 {
         into.write_all(&block).expect(TAKES_ALL);
     }
     into.flush().expect(TAKES_ALL);

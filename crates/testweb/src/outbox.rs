@@ -11,7 +11,7 @@ use crate::reply::{Act, Answer, Reply, Step, head};
 use crate::server::until_closed;
 
 /// So that the time of the last write is close to the end of a long body.
-const WRITE_OCTETS: usize = 64 * 1024;
+const WRITE_BYTES: usize = 64 * 1024;
 
 /// What happens to the connection after a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,8 +44,8 @@ impl<'a> Outbox<'a> {
     pub(crate) async fn play(&mut self, reply: &Reply, head_only: bool) -> io::Result<Then> {
         match &reply.act {
             Act::Answer(answer) => self.answer(answer, head_only).await,
-            Act::Chunked(answer, octets) => self.chunked(answer, *octets).await,
-            Act::Drip(answer, octets, pause) => self.drip(answer, *octets, *pause).await,
+            Act::Chunked(answer, bytes) => self.chunked(answer, *bytes).await,
+            Act::Drip(answer, bytes, pause) => self.drip(answer, *bytes, *pause).await,
             Act::Raw(steps) => self.raw(steps).await,
             // The server puts an answer in its place before it comes here.
             Act::Usual => Ok(Then::Close),
@@ -54,19 +54,19 @@ impl<'a> Outbox<'a> {
 
     pub(crate) async fn answer(&mut self, answer: &Answer, head_only: bool) -> io::Result<Then> {
         self.status = Some(answer.status);
-        let mut octets = head(answer, has_body(answer).then_some(answer.body.len()));
+        let mut bytes = head(answer, has_body(answer).then_some(answer.body.len()));
         if !head_only && has_body(answer) {
-            octets.extend_from_slice(&answer.body);
+            bytes.extend_from_slice(&answer.body);
         }
-        self.send(&octets).await?;
+        self.send(&bytes).await?;
         Ok(after(answer))
     }
 
-    async fn chunked(&mut self, answer: &Answer, octets: usize) -> io::Result<Then> {
+    async fn chunked(&mut self, answer: &Answer, bytes: usize) -> io::Result<Then> {
         self.status = Some(answer.status);
         let said = answer.clone().header("transfer-encoding", "chunked");
         self.send(&head(&said, None)).await?;
-        for part in answer.body.chunks(octets) {
+        for part in answer.body.chunks(bytes) {
             let mut chunk = format!("{:x}\r\n", part.len()).into_bytes();
             chunk.extend_from_slice(part);
             chunk.extend_from_slice(b"\r\n");
@@ -76,10 +76,10 @@ impl<'a> Outbox<'a> {
         Ok(after(answer))
     }
 
-    async fn drip(&mut self, answer: &Answer, octets: usize, pause: Duration) -> io::Result<Then> {
+    async fn drip(&mut self, answer: &Answer, bytes: usize, pause: Duration) -> io::Result<Then> {
         self.status = Some(answer.status);
         self.send(&head(answer, Some(answer.body.len()))).await?;
-        for part in answer.body.chunks(octets) {
+        for part in answer.body.chunks(bytes) {
             tokio::time::sleep(pause).await;
             self.send(part).await?;
         }
@@ -89,9 +89,9 @@ impl<'a> Outbox<'a> {
     async fn raw(&mut self, steps: &[Step]) -> io::Result<Then> {
         for step in steps {
             match step {
-                Step::Send(octets) => self.send(octets).await?,
-                Step::Endless(octets) => loop {
-                    self.send(octets).await?;
+                Step::Send(bytes) => self.send(bytes).await?,
+                Step::Endless(bytes) => loop {
+                    self.send(bytes).await?;
                 },
                 Step::Wait(pause) => tokio::time::sleep(*pause).await,
                 Step::Silence => {
@@ -112,8 +112,8 @@ impl<'a> Outbox<'a> {
         Ok(Then::Close)
     }
 
-    async fn send(&mut self, octets: &[u8]) -> io::Result<()> {
-        for part in octets.chunks(WRITE_OCTETS) {
+    async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        for part in bytes.chunks(WRITE_BYTES) {
             self.last_us = Some(self.log.now_us());
             self.stream.write_all(part).await?;
             self.sent += part.len() as u64;

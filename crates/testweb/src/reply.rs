@@ -1,4 +1,4 @@
-//! Scripted answers: good ones, bad ones, and octets that are no answer at all.
+//! Scripted answers: good ones, bad ones, and bytes that are no answer at all.
 
 use std::io::Write;
 use std::time::Duration;
@@ -77,7 +77,7 @@ impl Answer {
 /// What a host does with one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// Waited before the first octet goes out, on top of the host's latency.
+    /// Waited before the first byte goes out, on top of the host's latency.
     pub delay: Duration,
     pub(crate) act: Act,
 }
@@ -89,16 +89,16 @@ pub(crate) enum Act {
     Answer(Answer),
     Chunked(Answer, usize),
     Drip(Answer, usize, Duration),
-    /// Octets of any kind; the connection closes after the last step.
+    /// Bytes of any kind; the connection closes after the last step.
     Raw(Vec<Step>),
 }
 
 /// One step of a reply that speaks for itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Send these octets.
+    /// Send these bytes.
     Send(Vec<u8>),
-    /// Send these octets again and again until the client goes away.
+    /// Send these bytes again and again until the client goes away.
     Endless(Vec<u8>),
     /// Send nothing for so long.
     Wait(Duration),
@@ -129,19 +129,19 @@ impl Reply {
         Reply::act(Act::Usual)
     }
 
-    /// Octets and pauses as told; then the connection closes.
+    /// Bytes and pauses as told; then the connection closes.
     pub fn raw(steps: impl Into<Vec<Step>>) -> Reply {
         Reply::act(Act::Raw(steps.into()))
     }
 
-    /// The answer in chunks of at most `octets` (`Transfer-Encoding: chunked`).
-    pub fn chunked(answer: Answer, octets: usize) -> Reply {
-        Reply::act(Act::Chunked(answer, octets.max(1)))
+    /// The answer in chunks of at most `bytes` (`Transfer-Encoding: chunked`).
+    pub fn chunked(answer: Answer, bytes: usize) -> Reply {
+        Reply::act(Act::Chunked(answer, bytes.max(1)))
     }
 
-    /// The head at once, then `octets` of the body at a time with a pause before each.
-    pub fn drip(answer: Answer, octets: usize, pause: Duration) -> Reply {
-        Reply::act(Act::Drip(answer, octets.max(1), pause))
+    /// The head at once, then `bytes` of the body at a time with a pause before each.
+    pub fn drip(answer: Answer, bytes: usize, pause: Duration) -> Reply {
+        Reply::act(Act::Drip(answer, bytes.max(1), pause))
     }
 
     /// Takes the request and never answers.
@@ -164,20 +164,20 @@ impl Reply {
         Reply::raw([Step::Send(b"\x16\x03\x01 I speak no HTTP\r\n\r\n".to_vec())])
     }
 
-    /// Declares `missing` octets more than it sends, then closes.
+    /// Declares `missing` bytes more than it sends, then closes.
     pub fn short_body(answer: &Answer, missing: usize) -> Reply {
-        let mut octets = head(answer, Some(answer.body.len() + missing));
-        octets.extend_from_slice(&answer.body);
-        Reply::raw([Step::Send(octets)])
+        let mut bytes = head(answer, Some(answer.body.len() + missing));
+        bytes.extend_from_slice(&answer.body);
+        Reply::raw([Step::Send(bytes)])
     }
 
     /// Sends the head and half of the body, then resets the connection.
     pub fn reset_in_body(answer: &Answer) -> Reply {
-        let mut octets = head(answer, Some(answer.body.len()));
-        octets.extend_from_slice(&answer.body[..answer.body.len() / 2]);
+        let mut bytes = head(answer, Some(answer.body.len()));
+        bytes.extend_from_slice(&answer.body[..answer.body.len() / 2]);
         // The pause lets the client read what was sent: a reset discards what is under way.
         Reply::raw([
-            Step::Send(octets),
+            Step::Send(bytes),
             Step::Wait(Duration::from_millis(20)),
             Step::Reset,
         ])
@@ -185,17 +185,17 @@ impl Reply {
 
     /// Sends the head and half of the body, then nothing until the client goes away.
     pub fn stall_in_body(answer: &Answer) -> Reply {
-        let mut octets = head(answer, Some(answer.body.len()));
-        octets.extend_from_slice(&answer.body[..answer.body.len() / 2]);
-        Reply::raw([Step::Send(octets), Step::Silence])
+        let mut bytes = head(answer, Some(answer.body.len()));
+        bytes.extend_from_slice(&answer.body[..answer.body.len() / 2]);
+        Reply::raw([Step::Send(bytes), Step::Silence])
     }
 
     /// One good chunk, then a chunk whose size is no number.
     pub fn bad_chunk() -> Reply {
-        let octets =
+        let bytes =
             b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ntransfer-encoding: chunked\r\n\r\n\
             5\r\nhello\r\nxyz\r\nworld\r\n0\r\n\r\n";
-        Reply::raw([Step::Send(octets.to_vec())])
+        Reply::raw([Step::Send(bytes.to_vec())])
     }
 
     /// HTML without end and without a length.
@@ -214,12 +214,12 @@ impl Reply {
         ])
     }
 
-    /// The answer with one more header line of so many octets.
-    pub fn huge_header(answer: Answer, octets: usize) -> Reply {
-        Reply::from(answer.header("x-huge", &"z".repeat(octets)))
+    /// The answer with one more header line of so many bytes.
+    pub fn huge_header(answer: Answer, bytes: usize) -> Reply {
+        Reply::from(answer.header("x-huge", &"z".repeat(bytes)))
     }
 
-    /// HTML that takes about a thousandth of `decoded` octets on the wire, coded with gzip.
+    /// HTML that takes about a thousandth of `decoded` bytes on the wire, coded with gzip.
     pub fn gzip_bomb(decoded: usize) -> Reply {
         let block = vec![b' '; 1 << 16];
         let mut blocks: Vec<&[u8]> = vec![&block; decoded >> 16];

@@ -5,7 +5,7 @@ use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// A longer head is refused.
-const MAX_HEAD_OCTETS: usize = 256 * 1024;
+const MAX_HEAD_BYTES: usize = 256 * 1024;
 
 /// A request as it was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Request {
 
 /// What a connection brought.
 pub(crate) enum Incoming {
-    /// A request, and when its first octet was read.
+    /// A request, and when its first byte was read.
     Request(Request, u64),
     /// Something that is no request.
     Bad(&'static str),
@@ -44,10 +44,10 @@ pub(crate) enum Incoming {
     Closed,
 }
 
-/// Octets that were read and not used yet.
+/// Bytes that were read and not used yet.
 #[derive(Default)]
 pub(crate) struct Inbox {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 impl Inbox {
@@ -58,21 +58,21 @@ impl Inbox {
         host: u32,
         now_us: impl Fn() -> u64,
     ) -> io::Result<Incoming> {
-        let mut start_us = (!self.octets.is_empty()).then(&now_us);
+        let mut start_us = (!self.bytes.is_empty()).then(&now_us);
         let end = loop {
-            if let Some(end) = find(&self.octets, b"\r\n\r\n") {
+            if let Some(end) = find(&self.bytes, b"\r\n\r\n") {
                 break end;
             }
-            if self.octets.len() > MAX_HEAD_OCTETS {
+            if self.bytes.len() > MAX_HEAD_BYTES {
                 return Ok(Incoming::Bad("the head is too long"));
             }
-            if stream.read_buf(&mut self.octets).await? == 0 {
+            if stream.read_buf(&mut self.bytes).await? == 0 {
                 return Ok(Incoming::Closed);
             }
             start_us.get_or_insert_with(&now_us);
         };
-        let head = String::from_utf8_lossy(&self.octets[..end]).into_owned();
-        self.octets.drain(..end + 4);
+        let head = String::from_utf8_lossy(&self.bytes[..end]).into_owned();
+        self.bytes.drain(..end + 4);
         let Some(request) = parse(&head, host) else {
             return Ok(Incoming::Bad("this is no HTTP request"));
         };
@@ -88,12 +88,12 @@ impl Inbox {
         stream: &mut (impl AsyncRead + Unpin),
         length: usize,
     ) -> io::Result<()> {
-        while self.octets.len() < length {
-            if stream.read_buf(&mut self.octets).await? == 0 {
+        while self.bytes.len() < length {
+            if stream.read_buf(&mut self.bytes).await? == 0 {
                 break;
             }
         }
-        self.octets.drain(..length.min(self.octets.len()));
+        self.bytes.drain(..length.min(self.bytes.len()));
         Ok(())
     }
 }
@@ -133,6 +133,6 @@ fn parse(head: &str, host: u32) -> Option<Request> {
     (version != "HTTP/1.1" || request.header("host").is_some()).then_some(request)
 }
 
-fn find(octets: &[u8], what: &[u8]) -> Option<usize> {
-    octets.windows(what.len()).position(|window| window == what)
+fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+    bytes.windows(what.len()).position(|window| window == what)
 }

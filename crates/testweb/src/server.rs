@@ -245,9 +245,9 @@ fn takes_gzip(request: &Request) -> bool {
 
 /// Half of the paths, the same ones in every run.
 fn chosen_for_gzip(request: &Request) -> bool {
-    let octets = request.path.bytes().map(u64::from);
+    let bytes = request.path.bytes().map(u64::from);
     let seeds: Vec<u64> = std::iter::once(u64::from(request.host))
-        .chain(octets)
+        .chain(bytes)
         .collect();
     Dice::of(&seeds).below(2) == 0
 }

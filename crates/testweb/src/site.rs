@@ -17,8 +17,8 @@ pub(crate) struct Site {
     pub(crate) authorities: Vec<String>,
     pub(crate) crawl_delay: Option<String>,
     pub(crate) sitemap: bool,
-    /// About so many octets of text on each page.
-    pub(crate) text_octets: usize,
+    /// About so many bytes of text on each page.
+    pub(crate) text_bytes: usize,
 }
 
 impl Site {
@@ -151,7 +151,7 @@ impl Site {
             ));
         }
         html.push_str("<p><a href=\"mailto:owner@host.test\">mail</a> <a href=\"javascript:go(1)\">go</a></p>\n");
-        let end = html.len() + self.text_octets;
+        let end = html.len() + self.text_bytes;
         while html.len() < end {
             html.push_str(&format!("<p>{}.</p>\n", words(&mut dice, 12)));
         }

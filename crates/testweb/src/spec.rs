@@ -20,7 +20,7 @@ pub enum Ports {
     Shared,
     /// A free port for each host.
     Own,
-    /// This port on every address, so that two runs serve the same octets.
+    /// This port on every address, so that two runs serve the same bytes.
     Fixed(u16),
 }
 
@@ -50,7 +50,7 @@ pub struct Spec {
     pub(crate) pages: u64,
     pub(crate) extra_links: u32,
     pub(crate) mix: Mix,
-    pub(crate) text_octets: usize,
+    pub(crate) text_bytes: usize,
     pub(crate) sitemap: bool,
     pub(crate) gzip: bool,
     pub(crate) crawl_delay: Option<String>,
@@ -74,7 +74,7 @@ impl Default for Spec {
             pages: 20,
             extra_links: 5,
             mix: Mix::default(),
-            text_octets: 600,
+            text_bytes: 600,
             sitemap: true,
             gzip: true,
             crawl_delay: None,
@@ -134,13 +134,10 @@ impl Spec {
         Spec { mix, ..self }
     }
 
-    /// About so many octets of text on each page. Default 600.
+    /// About so many bytes of text on each page. Default 600.
     #[must_use]
-    pub fn text_octets(self, text_octets: usize) -> Spec {
-        Spec {
-            text_octets,
-            ..self
-        }
+    pub fn text_bytes(self, text_bytes: usize) -> Spec {
+        Spec { text_bytes, ..self }
     }
 
     /// Whether hosts have a sitemap and name it in robots.txt. Default true.

@@ -244,7 +244,7 @@ fn shared(spec: Spec, addresses: &[SocketAddr]) -> Shared {
             },
             crawl_delay: spec.crawl_delay,
             sitemap: spec.sitemap,
-            text_octets: spec.text_octets,
+            text_bytes: spec.text_bytes,
         },
         log: Log::new(),
         gzip: spec.gzip,

@@ -110,20 +110,19 @@ struct Outcome {
 fn simulate(plan: Plan) -> Outcome {
     let hosts = u64::from(plan.hosts);
     let mut world = World::new(plan);
-    let before = resident_octets();
+    let before = resident_bytes();
     let begun = world.begin();
-    let loaded = resident_octets();
+    let loaded = resident_bytes();
     let started = Instant::now();
     let done = begun.and_then(|()| world.run());
     let took = started.elapsed();
-    let most = resident_octets();
+    let most = resident_bytes();
     let tally = world.tally;
     let virtual_time = world.now.since(START);
     let (idle, stored) = world.evict_all();
     let useful = tally.asked.as_secs_f64();
     let share = 100.0 * useful / (useful + tally.late.as_secs_f64()).max(1e-9);
-    let per_host =
-        |octets: Option<u64>| octets.map_or_else(|| "?".to_owned(), |n| group(n / hosts));
+    let per_host = |bytes: Option<u64>| bytes.map_or_else(|| "?".to_owned(), |n| group(n / hosts));
     let rows = [
         ("hosts", group(hosts)),
         ("requests", group(tally.requests)),
@@ -152,7 +151,7 @@ fn simulate(plan: Plan) -> Outcome {
             group((tally.requests as f64 / took.as_secs_f64().max(1e-9)) as u64),
         ),
         (
-            "octets in memory per host",
+            "bytes in memory per host",
             per_host(
                 loaded
                     .zip(before)
@@ -160,11 +159,11 @@ fn simulate(plan: Plan) -> Outcome {
             ),
         ),
         (
-            "octets on disk per evicted host",
+            "bytes on disk per evicted host",
             group(stored / idle.max(1)),
         ),
         (
-            "octets in memory at the end, with the web",
+            "bytes in memory at the end, with the web",
             most.map_or_else(|| "?".to_owned(), group),
         ),
     ];
@@ -202,7 +201,7 @@ pub(crate) fn fresh_seed() -> u64 {
 }
 
 /// Memory of this process; `None` where the system does not say.
-fn resident_octets() -> Option<u64> {
+fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
     let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;

@@ -70,8 +70,8 @@ fn classify_v6(address: Ipv6Addr) -> AddressClass {
 
 /// What the IPv4 addresses in an IPv6 one are; nothing where it carries none.
 fn within(address: Ipv6Addr) -> Option<AddressClass> {
-    let octets = address.octets();
-    let at = |places: [usize; 4]| classify_v4(Ipv4Addr::from(places.map(|place| octets[place])));
+    let bytes = address.octets();
+    let at = |places: [usize; 4]| classify_v4(Ipv4Addr::from(places.map(|place| bytes[place])));
     let last = || at([12, 13, 14, 15]);
     match address.segments() {
         [0, 0, 0, 0, 0, 0xffff, ..] | [0, 0, 0, 0, 0xffff, 0, ..] => Some(last()),
@@ -88,7 +88,7 @@ fn within(address: Ipv6Addr) -> Option<AddressClass> {
         [0x2002, ..] => Some(at([2, 3, 4, 5])),
         // Teredo (RFC 4380 section 4): a server, and a client with all bits turned.
         [0x2001, 0, ..] => {
-            let client = [12, 13, 14, 15].map(|place: usize| !octets[place]);
+            let client = [12, 13, 14, 15].map(|place: usize| !bytes[place]);
             let client = classify_v4(Ipv4Addr::from(client));
             let server = at([4, 5, 6, 7]);
             Some(if server == AddressClass::Public {
@@ -208,7 +208,7 @@ mod tests {
             ("64:ff9b:1:a00:0:100::", Private),
             ("64:ff9b:1:a:0:1::", Private),
             ("64:ff9b:1:0:a:0:100:0", Private),
-            // The same, with a public address in the last four octets.
+            // The same, with a public address in the last four bytes.
             ("64:ff9b:1:a00:0:100:5db8:d70e", Private),
         ]);
     }

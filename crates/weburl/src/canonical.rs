@@ -6,9 +6,9 @@ use url::{Position, Url};
 
 use crate::keys::{HostKey, Origin, Site};
 
-/// A longer URL is [`Unusable::TooLong`]. Octets; servers commonly refuse more than
+/// A longer URL is [`Unusable::TooLong`]. Bytes; servers commonly refuse more than
 /// 8 KiB of request line.
-pub const MAX_URL_OCTETS: usize = 8 * 1024;
+pub const MAX_URL_BYTES: usize = 8 * 1024;
 
 /// An http or https URL in canonical form.
 ///
@@ -16,11 +16,11 @@ pub const MAX_URL_OCTETS: usize = 8 * 1024;
 /// Punycode, default port dropped, dot segments resolved) without fragment and without
 /// user name and password: a crawler asks for no fragment, and credentials found in a
 /// link are nobody's to use and nobody's to write down. Two URLs are the same URL where
-/// their canonical forms are equal. Order is that of the octets.
+/// their canonical forms are equal. Order is that of the bytes.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CanonicalUrl(
     // Invariant: http or https, with a host, no fragment, no credentials, at most
-    // `MAX_URL_OCTETS`.
+    // `MAX_URL_BYTES`.
     Url,
 );
 
@@ -37,11 +37,11 @@ pub enum Unusable {
     /// Not a URL by the WHATWG URL Standard.
     #[error("not a URL: {0}")]
     Malformed(url::ParseError),
-    /// More than [`MAX_URL_OCTETS`].
-    #[error("URL of {octets} octets, more than {MAX_URL_OCTETS}")]
+    /// More than [`MAX_URL_BYTES`].
+    #[error("URL of {bytes} bytes, more than {MAX_URL_BYTES}")]
     TooLong {
         /// The length that was found.
-        octets: usize,
+        bytes: usize,
     },
 }
 
@@ -68,8 +68,8 @@ pub fn canonicalize(base: Option<&CanonicalUrl>, raw: &str) -> Result<CanonicalU
     if raw.is_empty() && base.is_none() {
         return Err(Unusable::Empty);
     }
-    if raw.len() > MAX_URL_OCTETS {
-        return Err(Unusable::TooLong { octets: raw.len() });
+    if raw.len() > MAX_URL_BYTES {
+        return Err(Unusable::TooLong { bytes: raw.len() });
     }
     let parsed = match base {
         Some(base) => base.0.join(raw),
@@ -94,7 +94,7 @@ impl CanonicalUrl {
             let _ = url.set_password(None);
         }
         match url.as_str().len() {
-            octets if octets > MAX_URL_OCTETS => Err(Unusable::TooLong { octets }),
+            bytes if bytes > MAX_URL_BYTES => Err(Unusable::TooLong { bytes }),
             _ => Ok(CanonicalUrl(url)),
         }
     }
@@ -180,7 +180,7 @@ mod tests {
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
 
-    use super::{MAX_URL_OCTETS, canonicalize};
+    use super::{MAX_URL_BYTES, canonicalize};
 
     fn check(base: Option<&str>, raw: &str, expect: Expect) {
         let base = base.map(|base| canonicalize(None, base).unwrap());
@@ -285,11 +285,11 @@ mod tests {
             "http://e.example:99999/",
             expect!["unusable (malformed): not a URL: invalid port number"],
         );
-        let long = format!("http://e.example/{}", "a".repeat(MAX_URL_OCTETS));
+        let long = format!("http://e.example/{}", "a".repeat(MAX_URL_BYTES));
         check(
             None,
             &long,
-            expect!["unusable (too_long): URL of 8209 octets, more than 8192"],
+            expect!["unusable (too_long): URL of 8209 bytes, more than 8192"],
         );
     }
 

@@ -28,7 +28,7 @@ mod query;
 mod shape;
 
 pub use address::{AddressClass, classify};
-pub use canonical::{CanonicalUrl, MAX_URL_OCTETS, Unusable, canonicalize};
+pub use canonical::{CanonicalUrl, MAX_URL_BYTES, Unusable, canonicalize};
 pub use harmless::{harmless, harmless_lines, is_bidi_control, without_bidi_controls};
 pub use keys::{HostKey, Origin, Site};
 pub use naming::{Naming, SessionId, Spelling, Step, When};

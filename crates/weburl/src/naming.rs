@@ -216,9 +216,7 @@ impl Naming {
 fn may_have_spellings(url: &CanonicalUrl) -> bool {
     let text = url.path_and_query();
     let leaf = url.path().rsplit('/').next().unwrap_or_default();
-    text.bytes()
-        .any(|octet| matches!(octet, b'?' | b';' | b'('))
-        || is_default_document(leaf)
+    text.bytes().any(|byte| matches!(byte, b'?' | b';' | b'(')) || is_default_document(leaf)
 }
 
 fn is_default_document(leaf: &str) -> bool {

@@ -6,12 +6,12 @@ use crate::canonical::CanonicalUrl;
 use crate::naming::SessionId;
 use crate::query::{name_of, parts, value_of};
 
-/// A pattern is cut to this; what is cut off no longer tells two shapes apart. Octets.
-const MAX_PATTERN_OCTETS: usize = 256;
+/// A pattern is cut to this; what is cut off no longer tells two shapes apart. Bytes.
+const MAX_PATTERN_BYTES: usize = 256;
 /// Parameter names that stand in a pattern, the first by name.
 const MAX_NAMES: usize = 12;
 /// A shorter segment is a word or a number, not an id drawn at random.
-const LEAST_TOKEN_OCTETS: usize = 16;
+const LEAST_TOKEN_BYTES: usize = 16;
 
 /// A URL without its variable parts.
 ///
@@ -87,7 +87,7 @@ impl Shape {
             pattern.push('?');
             pattern.push_str(&names[..names.len().min(MAX_NAMES)].join("&"));
         }
-        pattern.truncate(pattern.floor_char_boundary(MAX_PATTERN_OCTETS));
+        pattern.truncate(pattern.floor_char_boundary(MAX_PATTERN_BYTES));
         Shape {
             pattern,
             names,
@@ -124,7 +124,7 @@ struct Repeats {
 impl Repeats {
     fn of(segments: &[&str]) -> Repeats {
         let mut places: BTreeMap<&str, (usize, usize, usize)> = BTreeMap::new();
-        let words = |segment: &&str| segment.bytes().any(|octet| octet.is_ascii_alphabetic());
+        let words = |segment: &&str| segment.bytes().any(|byte| byte.is_ascii_alphabetic());
         for (at, segment) in segments
             .iter()
             .enumerate()
@@ -179,7 +179,7 @@ fn slot(segment: &str, is_name: bool) -> String {
         Some((stem, ending)) if !stem.is_empty() && is_ending(ending) => (stem, Some(ending)),
         _ => (bare, None),
     };
-    let is_word = |octet: u8| octet.is_ascii_alphabetic() || !octet.is_ascii();
+    let is_word = |byte: u8| byte.is_ascii_alphabetic() || !byte.is_ascii();
     match (!stem.bytes().any(is_word), ending) {
         (true, _) => hashed,
         (false, Some(ending)) => format!("*.{ending}"),
@@ -201,19 +201,19 @@ fn hashed(text: &str) -> String {
 }
 
 fn is_ending(text: &str) -> bool {
-    (1..=5).contains(&text.len()) && text.bytes().all(|octet| octet.is_ascii_alphanumeric())
+    (1..=5).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 /// Drawn at random, by its looks: long, without words, digits all over it.
 fn is_token(text: &str) -> bool {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
-    let plain = text.bytes().all(|octet| octet.is_ascii_alphanumeric());
+    let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let changes = text
         .as_bytes()
         .windows(2)
         .filter(|pair| pair[0].is_ascii_digit() != pair[1].is_ascii_digit());
     // A date and time are digits alone; a name with a number changes once or twice.
-    text.len() >= LEAST_TOKEN_OCTETS && plain && digits < text.len() && changes.count() >= 4
+    text.len() >= LEAST_TOKEN_BYTES && plain && digits < text.len() && changes.count() >= 4
 }
 
 fn has_token(segments: &[&str], url: &CanonicalUrl) -> bool {
@@ -237,7 +237,7 @@ fn is_dated(segments: &[&str], url: &CanonicalUrl) -> bool {
     let in_query = parts(url).any(|part| {
         let name = name_of(part).to_ascii_lowercase();
         let value = value_of(part);
-        let numeric = value.bytes().any(|octet| octet.is_ascii_digit());
+        let numeric = value.bytes().any(|byte| byte.is_ascii_digit());
         (numeric && NAMES.contains(&name.as_str())) || is_date(value)
     });
     let month_after = |pair: &[&str]| is_year(pair[0]) && is_day_or_month(pair[1]);
@@ -265,8 +265,8 @@ fn is_date(text: &str) -> bool {
     }
 }
 
-fn is_two_digits_of_a_date(octets: &[u8]) -> bool {
-    std::str::from_utf8(octets).is_ok_and(is_day_or_month)
+fn is_two_digits_of_a_date(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_ok_and(is_day_or_month)
 }
 
 fn is_year(text: &str) -> bool {
@@ -277,7 +277,7 @@ fn is_year(text: &str) -> bool {
 }
 
 fn is_day_or_month(text: &str) -> bool {
-    let digits = text.bytes().all(|octet| octet.is_ascii_digit());
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     digits
         && text.len() <= 2
         && text
@@ -370,7 +370,7 @@ mod tests {
         fn any_url_has_a_shape_of_its_own_host_s_kind(path in "(/[a-z0-9;()%.-]{0,20}){0,12}", query in "(\\?[a-z0-9=&%é]{0,40})?") {
             let url = canonicalize(None, &format!("http://a.example{path}{query}")).unwrap();
             let shape = Shape::of(&url);
-            prop_assert!(shape.pattern.starts_with('/') && shape.pattern.len() <= super::MAX_PATTERN_OCTETS);
+            prop_assert!(shape.pattern.starts_with('/') && shape.pattern.len() <= super::MAX_PATTERN_BYTES);
             prop_assert!(shape.family().is_none_or(|family| shape.pattern.starts_with(family)));
         }
     }

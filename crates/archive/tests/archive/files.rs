@@ -12,10 +12,10 @@ use proptest::prelude::*;
 
 use crate::sample::Sample;
 
-fn options(max_file_octets: u64) -> ArchiveOptions {
+fn options(max_file_bytes: u64) -> ArchiveOptions {
     ArchiveOptions {
         prefix: "[::1]:80/é".into(),
-        max_file_octets,
+        max_file_bytes,
         warcinfo: Warcinfo {
             software: "crawl/0.1.0".into(),
             ..Warcinfo::default()
@@ -155,7 +155,7 @@ fn ours_a_changed_introduction_begins_a_file() {
 }
 
 #[test]
-fn ours_a_file_that_lost_committed_octets_is_named_and_nothing_changes() {
+fn ours_a_file_that_lost_committed_bytes_is_named_and_nothing_changes() {
     let dir = tempfile::tempdir().unwrap();
     let mut marks = Marks::new();
     let mut archive = Archive::open(dir.path(), options(100_000), &marks).unwrap();
@@ -230,7 +230,7 @@ fn ours_marks_are_those_of_the_last_sync() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Runs that append, commit now and then, and die at any moment with any octets
+    /// Runs that append, commit now and then, and die at any moment with any bytes
     /// half written: what is archived in the end are the committed captures, each once.
     #[test]
     fn ours_any_deaths_leave_the_committed_captures(
@@ -238,14 +238,14 @@ proptest! {
             (prop::collection::vec(any::<bool>(), 0..8), prop::collection::vec(any::<u8>(), 0..40)),
             1..5,
         ),
-        max_file_octets in 1u64..8000,
+        max_file_bytes in 1u64..8000,
     ) {
         let dir = tempfile::tempdir().unwrap();
         let mut marks = Marks::new();
         let (mut committed, mut waiting) = (Vec::new(), Vec::new());
         let mut number = 0;
         for (steps, torn) in runs {
-            let mut archive = Archive::open(dir.path(), options(max_file_octets), &marks).unwrap();
+            let mut archive = Archive::open(dir.path(), options(max_file_bytes), &marks).unwrap();
             let mut last = None;
             for commits in steps {
                 let receipt = append(&mut archive, number);
@@ -261,12 +261,12 @@ proptest! {
             waiting.clear();
             for name in last.iter().map(String::as_str).chain(["captures.cdxj"]) {
                 let path = dir.path().join("archive").join(name);
-                let mut octets = fs::read(&path).unwrap();
-                octets.extend(&torn);
-                fs::write(&path, octets).unwrap();
+                let mut bytes = fs::read(&path).unwrap();
+                bytes.extend(&torn);
+                fs::write(&path, bytes).unwrap();
             }
         }
-        let mut archive = Archive::open(dir.path(), options(max_file_octets), &marks).unwrap();
+        let mut archive = Archive::open(dir.path(), options(max_file_bytes), &marks).unwrap();
         prop_assert_eq!(archived(dir.path()), committed.clone());
         prop_assert_eq!(archive.write_index().unwrap(), committed.len() as u64);
         let index = fs::read_to_string(dir.path().join("archive/index.cdxj")).unwrap();

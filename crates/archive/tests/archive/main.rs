@@ -1,4 +1,4 @@
-//! Records as octets, and the archive folder through deaths and restarts.
+//! Records as bytes, and the archive folder through deaths and restarts.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Each record, octet for octet.
+//! Each record, byte for byte.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -62,7 +62,7 @@ fn text(record: &Record) -> String {
         text.push_str(&format!("{name}: {value}\n"));
     }
     text.push('\n');
-    for line in record.block.split_inclusive(|&octet| octet == b'\n') {
+    for line in record.block.split_inclusive(|&byte| byte == b'\n') {
         text.push_str(&line.escape_ascii().to_string().replace("\\r\\n", "\n"));
     }
     text
@@ -475,7 +475,7 @@ fn ours_sha256_on_request() {
 }
 
 #[test]
-fn ours_the_same_captures_give_the_same_octets() {
+fn ours_the_same_captures_give_the_same_bytes() {
     let mut used = Encoder::default();
     for number in 0..20 {
         let sample = Sample::page(number);
@@ -565,8 +565,8 @@ fn ours_damage_is_an_error_that_names_the_place() {
     let receipt = archive.append(&encoded).unwrap();
     let path = dir.path().join("archive").join(receipt.file);
     let whole = fs::read(&path).unwrap();
-    let damage = |octets: &[u8]| {
-        fs::write(&path, octets).unwrap();
+    let damage = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
         WarcReader::open(&path)
             .unwrap()
             .filter_map(|record| match record {

@@ -14,7 +14,7 @@ use super::lines::{Line, next_line};
 use super::message::{Answer, Command, Refused, Reply, State};
 use super::place::{SOCKET, SocketPath};
 
-/// The longest line that is read, in octets: a state names at most a few score URLs and hosts.
+/// The longest line that is read, in bytes: a state names at most a few score URLs and hosts.
 const LONGEST_ANSWER: usize = 4 * 1024 * 1024;
 
 /// How long an answer is waited for. A command that is to be durable waits for the disk.
@@ -218,16 +218,16 @@ mod tests {
     use super::{Client, ClientError};
     use crate::control::message::{Command, Refused, Reply};
 
-    /// A crawl that reads one line and answers with these octets.
+    /// A crawl that reads one line and answers with these bytes.
     fn crawl(dir: &Path, answer: &'static [u8]) {
         let state = dir.join("state");
         std::fs::create_dir_all(&state).unwrap();
         let listener = UnixListener::bind(state.join("control.sock")).unwrap();
         tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
-            let mut octet = [0];
-            while octet != *b"\n" {
-                stream.read_exact(&mut octet).await.unwrap();
+            let mut byte = [0];
+            while byte != *b"\n" {
+                stream.read_exact(&mut byte).await.unwrap();
             }
             stream.write_all(answer).await.unwrap();
         });

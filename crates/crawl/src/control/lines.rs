@@ -9,13 +9,13 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _};
 pub(crate) enum Line {
     /// A line without its end. One that the other side broke off counts as whole.
     Whole(Vec<u8>),
-    /// More octets came than a line may have; the rest of it is not read.
+    /// More bytes came than a line may have; the rest of it is not read.
     TooLong,
     /// The other side sends no more.
     End,
 }
 
-/// Reads a line of `most` octets at most, whatever is sent.
+/// Reads a line of `most` bytes at most, whatever is sent.
 pub(crate) async fn next_line(
     from: &mut (impl AsyncBufRead + Unpin),
     most: usize,
@@ -33,8 +33,8 @@ pub(crate) async fn next_line(
             Line::Whole(line)
         }
         Some(_) if count > most => Line::TooLong,
-        Some(octet) => {
-            line.push(octet);
+        Some(byte) => {
+            line.push(byte);
             Line::Whole(line)
         }
     })

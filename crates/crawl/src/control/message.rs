@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Span;
 
-/// The longest line that a client may send, in octets.
+/// The longest line that a client may send, in bytes.
 pub(crate) const LONGEST_COMMAND: usize = 64 * 1024;
 
 /// What is asked of a running crawl.
@@ -141,8 +141,9 @@ pub(crate) struct State {
     pub(crate) waiting: u64,
     /// Requests under way.
     pub(crate) in_flight: u32,
-    /// Octets of bodies in this round.
-    pub(crate) octets: u64,
+    /// Bytes of bodies in this round.
+    #[serde(rename = "octets")]
+    pub(crate) bytes: u64,
     /// Pages of this run per second of this run.
     pub(crate) pages_per_second: f64,
     /// Length of this run.

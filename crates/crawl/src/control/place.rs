@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// The socket's name in the crawl's `state/`.
 pub(crate) const SOCKET: &str = "control.sock";
 
-/// Octets that the address of a socket has room for, its end among them (`sun_path`).
+/// Bytes that the address of a socket has room for, its end among them (`sun_path`).
 const ADDRESS_ROOM: usize = if cfg!(target_os = "linux") { 108 } else { 104 };
 
 /// A path of a socket that is short enough for an address.

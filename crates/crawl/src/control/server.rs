@@ -167,7 +167,7 @@ impl Client {
             let line = match next_line(&mut self.from, LONGEST_COMMAND).await? {
                 Line::Whole(line) => line,
                 Line::TooLong => {
-                    let what = format!("longer than {LONGEST_COMMAND} octets");
+                    let what = format!("longer than {LONGEST_COMMAND} bytes");
                     let refused = Refused::new(what, "send one command on a line");
                     return self.send(&refused).await;
                 }
@@ -256,11 +256,11 @@ mod tests {
         UnixStream::connect(path).await.unwrap()
     }
 
-    /// What comes back for these octets, nothing else being sent.
-    async fn answers(dir: &Path, octets: &[u8]) -> String {
+    /// What comes back for these bytes, nothing else being sent.
+    async fn answers(dir: &Path, bytes: &[u8]) -> String {
         let mut stream = connect(dir).await;
         // It may have hung up before it had all.
-        let _ = stream.write_all(octets).await;
+        let _ = stream.write_all(bytes).await;
         let _ = stream.shutdown().await;
         let mut text = String::new();
         let _ = stream.read_to_string(&mut text).await;
@@ -289,7 +289,7 @@ mod tests {
         long.extend(b"{\"do\":\"state\"}\n");
         let long = answers(dir.path(), &long).await;
         assert!(
-            long.starts_with("{\"error\":\"longer than 65536 octets\""),
+            long.starts_with("{\"error\":\"longer than 65536 bytes\""),
             "{long}"
         );
     }
@@ -325,9 +325,9 @@ mod tests {
         }
         for client in &mut clients[..MOST_CLIENTS] {
             client.write_all(b"{\"do\":\"state\"}\n").await.unwrap();
-            let mut octet = [0];
-            client.read_exact(&mut octet).await.unwrap();
-            assert_eq!(octet, *b"{");
+            let mut byte = [0];
+            client.read_exact(&mut byte).await.unwrap();
+            assert_eq!(byte, *b"{");
         }
     }
 

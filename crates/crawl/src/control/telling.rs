@@ -55,7 +55,7 @@ pub(super) fn of_progress(progress: &Progress) -> State {
         barred: progress.excluded,
         waiting: progress.pending,
         in_flight: progress.in_flight,
-        octets: progress.bytes,
+        bytes: progress.bytes,
         pages_per_second: progress.pages_per_second,
         elapsed_ms: millis(progress.elapsed),
         next_round: None,

@@ -24,7 +24,7 @@ struct Question {
 #[serde(untagged)]
 enum Body {
     Text(String),
-    Octets { base64: String },
+    Bytes { base64: String },
 }
 
 /// Answers the lines of stdin. `agent` is for lines that name none.
@@ -77,10 +77,10 @@ fn answer(line: &[u8], agent: &ProductToken, profile: Profile) -> Result<Value, 
     let robots = match &question.robots {
         None => Robots::allow_all(),
         Some(Body::Text(text)) => Robots::parse(text.as_bytes(), agent, profile),
-        Some(Body::Octets { base64 }) => {
-            let octets = BASE64.decode(base64.as_bytes());
-            let octets = octets.map_err(|why| format!("robots: not base64: {why}"))?;
-            Robots::parse(&octets, agent, profile)
+        Some(Body::Bytes { base64 }) => {
+            let bytes = BASE64.decode(base64.as_bytes());
+            let bytes = bytes.map_err(|why| format!("robots: not base64: {why}"))?;
+            Robots::parse(&bytes, agent, profile)
         }
     };
     let path = request_path(&question.url);

@@ -20,7 +20,7 @@ use crate::screen::{print, print_json_lines};
 use crate::settings::{ProfileName, check_agent};
 
 /// A file of rules is read up to here; what the rules' own limit leaves of it is policy's.
-const MAX_FILE_OCTETS: u64 = 16 << 20;
+const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// Runs the command.
 pub(crate) fn run(args: &RobotsArgs) -> Result<u8, Refusal> {
@@ -120,7 +120,7 @@ enum Rules {
 
 impl Rules {
     fn of_file(path: &Path, agent: &ProductToken, profile: Profile) -> Result<Rules, Refusal> {
-        let body = read_file(path, MAX_FILE_OCTETS)?;
+        let body = read_file(path, MAX_FILE_BYTES)?;
         Ok(Rules::One(Box::new(Source {
             name: path.display().to_string(),
             robots: Some(Robots::parse(&body, agent, profile)),
@@ -254,17 +254,15 @@ impl Source {
     }
 }
 
-/// Reads a file, or stdin for `-`, up to `most` octets.
+/// Reads a file, or stdin for `-`, up to `most` bytes.
 pub(crate) fn read_file(path: &Path, most: u64) -> Result<Vec<u8>, Refusal> {
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     let read = match path.as_os_str() == "-" {
-        true => std::io::stdin().lock().take(most).read_to_end(&mut octets),
-        false => {
-            std::fs::File::open(path).and_then(|file| file.take(most).read_to_end(&mut octets))
-        }
+        true => std::io::stdin().lock().take(most).read_to_end(&mut bytes),
+        false => std::fs::File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes)),
     };
     match read {
-        Ok(_) => Ok(octets),
+        Ok(_) => Ok(bytes),
         Err(why) => Err(Refusal::usage(format!(
             "can't read {}: {why}",
             path.display()

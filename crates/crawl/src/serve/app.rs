@@ -29,7 +29,7 @@ use super::reports::Reports;
 use super::searcher::Searcher;
 use super::{api, headers, view};
 
-/// Octets of a request's body.
+/// Bytes of a request's body.
 pub(crate) const BODY_MOST: usize = 16 * 1024;
 /// From the head of a request to the head of its answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::problem::Problem;
 
-/// Octets of a query.
+/// Bytes of a query.
 pub(crate) const QUERY_MOST: usize = 4096;
 /// Results of one answer.
 pub(crate) const LIMIT_MOST: usize = 50;
@@ -66,9 +66,9 @@ impl Asked {
 
 fn checked(query: String) -> Result<String, Problem> {
     if query.len() > QUERY_MOST {
-        let error = format!("the query has {} octets", query.len());
+        let error = format!("the query has {} bytes", query.len());
         return Err(Problem::bad_request(error)
-            .hint(format!("at most {QUERY_MOST} octets are searched for")));
+            .hint(format!("at most {QUERY_MOST} bytes are searched for")));
     }
     if query.chars().any(char::is_control) {
         return Err(Problem::bad_request("the query holds control characters")
@@ -184,7 +184,7 @@ mod tests {
         let long = "q=".to_owned() + &"a".repeat(4097);
         check(
             &[&long],
-            expect!["the query has 4097 octets | the query has 4097 octets\n"],
+            expect!["the query has 4097 bytes | the query has 4097 bytes\n"],
         );
     }
 }

@@ -61,16 +61,16 @@ async fn read(name: &str, headers: &HeaderMap, body: Body) -> Result<Command, Pr
                 .hint("send a JSON object with `Content-Type: application/json`"),
         );
     }
-    let Ok(octets) = timeout(BODY_WITHIN, to_bytes(body, BODY_MOST)).await else {
+    let Ok(bytes) = timeout(BODY_WITHIN, to_bytes(body, BODY_MOST)).await else {
         return Err(Problem::new(
             StatusCode::REQUEST_TIMEOUT,
             "the body did not come in time",
         ));
     };
-    let octets = octets.map_err(|_| too_large())?;
-    let mut object: Map<String, Value> = match octets.trim_ascii() {
+    let bytes = bytes.map_err(|_| too_large())?;
+    let mut object: Map<String, Value> = match bytes.trim_ascii() {
         b"" => Map::new(),
-        octets => serde_json::from_slice(octets)
+        bytes => serde_json::from_slice(bytes)
             .map_err(|why| unreadable(&format!("the body is no JSON object: {why}")))?,
     };
     if object.insert("do".to_owned(), json!(name)).is_some() {
@@ -87,7 +87,7 @@ fn unreadable(error: &str) -> Problem {
 /// The body is longer than any command.
 pub(crate) fn too_large() -> Problem {
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large")
-        .hint(format!("a body has at most {BODY_MOST} octets"))
+        .hint(format!("a body has at most {BODY_MOST} bytes"))
 }
 
 fn unasked(why: ClientError) -> Problem {

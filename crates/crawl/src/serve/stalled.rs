@@ -61,18 +61,18 @@ impl AsyncWrite for Stalled {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        octets: &[u8],
+        bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(context, octets);
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.minded(context, written)
     }
 
     fn poll_write_vectored(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        octets: &[IoSlice<'_>],
+        bytes: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(context, octets);
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
         self.minded(context, written)
     }
 

@@ -12,7 +12,7 @@ use crate::refusal::Refusal;
 /// The fewest characters of a token: one of 16 that is drawn at random is not guessed at the
 /// rate that a client may ask.
 const LEAST: usize = 16;
-/// The most octets that are read of a token's file.
+/// The most bytes that are read of a token's file.
 const MOST: usize = 4096;
 
 /// A token, of which only the digest is kept.
@@ -42,9 +42,9 @@ impl Token {
         let text = text.trim();
         let wrong = match text.len() {
             length if length < LEAST => format!("has fewer than {LEAST} characters"),
-            length if length > MOST => format!("has more than {MOST} octets"),
+            length if length > MOST => format!("has more than {MOST} bytes"),
             // What a header field can carry (RFC 6750 section 2.1).
-            _ if !text.bytes().all(|octet| octet.is_ascii_graphic()) => {
+            _ if !text.bytes().all(|byte| byte.is_ascii_graphic()) => {
                 "holds other characters than printable ASCII".to_owned()
             }
             _ => return Ok(Token(Sha256::digest(text.as_bytes()).into())),
@@ -54,7 +54,7 @@ impl Token {
     }
 
     /// Whether this is the token. Takes as long whatever is given: digests are compared, and
-    /// all of their octets.
+    /// all of their bytes.
     pub(crate) fn is(&self, given: &[u8]) -> bool {
         let given: [u8; 32] = Sha256::digest(given).into();
         self.0.ct_eq(&given).into()
@@ -78,7 +78,7 @@ mod tests {
         );
         assert_eq!(
             read(&"x".repeat(5000)).unwrap_err(),
-            "it has more than 4096 octets"
+            "it has more than 4096 bytes"
         );
         let token = read("0123456789abcdef\n").unwrap();
         assert!(token.is(b"0123456789abcdef"));

@@ -229,7 +229,7 @@ impl Source<'_> {
 
     fn at(&self, offset: usize, message: impl std::fmt::Display) -> Refusal {
         let before = &self.text.as_bytes()[..offset.min(self.text.len())];
-        let line = before.iter().filter(|octet| **octet == b'\n').count() + 1;
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
         Refusal::usage(format!("{}:{line}: {message}", self.name))
     }
 }

@@ -117,7 +117,7 @@ table! { "scope", "Where we go [scope]", ScopeLayer, Scope {
     /// Counts like --max-pages.
     #[arg(value_name = "N")]
     max_pages_per_host: Limit<Count> = Limit::UNLIMITED;
-    /// At most so many octets of bodies from one host
+    /// At most so many bytes of bodies from one host
     ///
     /// Counts like --max-bytes; what is in flight may go beyond it.
     #[arg(value_name = "SIZE")]
@@ -138,7 +138,7 @@ table! { "scope", "Where we go [scope]", ScopeLayer, Scope {
     /// Counted anew each time the crawl is started.
     #[arg(value_name = "DURATION")]
     max_time: Limit<Span> = Limit::UNLIMITED;
-    /// End after so many octets of bodies
+    /// End after so many bytes of bodies
     ///
     /// Counted as received, over all runs of this crawl.
     #[arg(value_name = "SIZE")]
@@ -229,7 +229,7 @@ table! { "politeness", "How politely [politeness]", PolitenessLayer, Politeness 
     concurrency: u32 = 256;
     /// Hosts in memory at which idle ones are let go; they are kept on disk
     ///
-    /// A host takes about 600 octets. Hosts with work always stay.
+    /// A host takes about 600 bytes. Hosts with work always stay.
     #[arg(value_name = "N")]
     hosts_in_memory: Count = Count(500_000);
     /// End when only resting hosts are left, and for longer than this

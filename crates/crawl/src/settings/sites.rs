@@ -82,7 +82,7 @@ impl SiteTerms {
     pub(crate) fn budget(&self) -> HostBudget {
         HostBudget {
             max_pages: self.max_pages.map(|pages| pages.0),
-            max_bytes: self.max_bytes.map(|octets| octets.0),
+            max_bytes: self.max_bytes.map(|bytes| bytes.0),
             max_server_time: self.max_server_time.map(Span::get),
             max_time: self.max_time.map(Span::get),
         }

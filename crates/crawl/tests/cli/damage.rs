@@ -87,12 +87,12 @@ fn check_committed(file: &str, expect: Expect) {
             found.pop().unwrap()
         }
     };
-    let octets = fs::read(&path).unwrap();
+    let bytes = fs::read(&path).unwrap();
     let pages = dir.read("c/pages.jsonl");
     let name = path.file_name().unwrap().to_string_lossy().into_owned();
-    fs::write(&path, &octets[..octets.len() / 2]).unwrap();
+    fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
     let ran = cmd.run(&go_on(&[]));
-    let (whole, half) = (octets.len(), octets.len() / 2);
+    let (whole, half) = (bytes.len(), bytes.len() / 2);
     let said = ran.refusal(&dir).replace(&name, "FILE");
     let said = said
         .replace(&format!(" {whole} "), " WHOLE ")
@@ -109,7 +109,7 @@ fn check_committed(file: &str, expect: Expect) {
         ran.stderr
     );
 
-    fs::write(&path, &octets).unwrap();
+    fs::write(&path, &bytes).unwrap();
     assert_eq!(dir.read("c/pages.jsonl"), pages, "nothing was changed");
     assert_eq!(
         cmd.run(&go_on(&[])).code,
@@ -124,7 +124,7 @@ fn rows_shorter_than_committed() {
         "pages.jsonl",
         expect![[r#"
             3
-            error: c/FILE is shorter than the state says: WHOLE octets were committed, HALF are there
+            error: c/FILE is shorter than the state says: WHOLE bytes were committed, HALF are there
             hint: what was fetched stays readable in c; start anew with another --output, or put back what is missing"#]],
     );
 }
@@ -135,7 +135,7 @@ fn an_archive_shorter_than_committed() {
         "archive/",
         expect![[r#"
             3
-            error: c/archive/FILE is shorter than the state says: WHOLE octets were committed, HALF are there
+            error: c/archive/FILE is shorter than the state says: WHOLE bytes were committed, HALF are there
             hint: what was fetched stays readable in c; start anew with another --output, or put back what is missing"#]],
     );
 }
@@ -158,16 +158,16 @@ fn a_damaged_state_is_refused_or_harmless() {
     files(&dir.file("kept/state"), &mut state);
     let mut refused = 0;
     for path in state {
-        let octets = fs::read(&path).unwrap();
+        let bytes = fs::read(&path).unwrap();
         let place = dir
             .file("c")
             .join(path.strip_prefix(dir.file("kept")).unwrap());
-        let mut turned = octets.clone();
-        if octets.len() < 100 {
+        let mut turned = bytes.clone();
+        if bytes.len() < 100 {
             continue;
         }
-        turned[octets.len() * 2 / 5] ^= 0x10;
-        for damaged in [&octets[..octets.len() / 2], &turned] {
+        turned[bytes.len() * 2 / 5] ^= 0x10;
+        for damaged in [&bytes[..bytes.len() / 2], &turned] {
             start();
             fs::write(&place, damaged).unwrap();
             let rows = dir.read("c/pages.jsonl");

@@ -169,7 +169,7 @@ fn what_can_t_be_searched_says_why() {
     let long = cmd.run(&["search", "c", &"x".repeat(100 << 10)]);
     expect_test::expect![[r#"
         2
-        error: the query has 102400 octets, and at most 4096 are read
+        error: the query has 102400 bytes, and at most 4096 are read
         hint: ask for a few words of what is looked for"#]]
     .assert_eq(&long.refusal(&dir));
     assert_eq!(cmd.run(&["search", "c", "\u{1}\u{7}"]).code, 0);

@@ -139,7 +139,7 @@ fn ours_refusals_are_json_with_a_hint() {
     expect![[r#"
         400 `q` is missing | ask `/api/search?q=WORDS`
         400 the query holds control characters | send words in UTF-8, percent-encoded
-        400 the query has 4097 octets | at most 4096 octets are searched for
+        400 the query has 4097 bytes | at most 4096 bytes are searched for
         400 `limit=0` can't be answered | `limit` is a number from 1 to 50
         400 `limit=1000` can't be answered | `limit` is a number from 1 to 50
         400 `offset=x` can't be answered | `offset` is a number from 0 to 950

@@ -85,7 +85,7 @@ fn ours_commands_are_refused_by_name() {
         400 `add` can't be read: missing field `url` | `/api/openapi.json` says what each command takes
         400 `delay` can't be read: `2` is no duration: a number needs a unit, as in `500ms`, `2s` or `1h` | `/api/openapi.json` says what each command takes
         404 there is no such command | commands are pause, resume, add, delay, park, unpark
-        413 the body is too large | a body has at most 16384 octets
+        413 the body is too large | a body has at most 16384 bytes
     "#]].assert_eq(&refused.concat());
 }
 

@@ -100,9 +100,9 @@ fn ours_heads_and_connections_are_bounded() {
     let silent: Vec<_> = (0..64).map(|_| server.connect()).collect();
     let mut one_more = server.connect();
     let _ = one_more.write_all(b"GET / HTTP/1.1\r\n");
-    let mut octets = Vec::new();
-    let _ = one_more.read_to_end(&mut octets);
-    assert!(octets.is_empty(), "it is closed without an answer");
+    let mut bytes = Vec::new();
+    let _ = one_more.read_to_end(&mut bytes);
+    assert!(bytes.is_empty(), "it is closed without an answer");
     drop(silent);
     // Their places are free again as soon as the server has seen them go.
     while !matches!(try_get(&server), Some(200)) {}

@@ -131,11 +131,11 @@ impl Server {
         events
     }
 
-    /// Octets, and what they are answered with.
-    pub(crate) fn send(&self, octets: &str) -> Reply {
+    /// Bytes, and what they are answered with.
+    pub(crate) fn send(&self, bytes: &str) -> Reply {
         let mut stream = self.connect();
         // It may answer before it has read everything.
-        let _ = stream.write_all(octets.as_bytes());
+        let _ = stream.write_all(bytes.as_bytes());
         let mut answer = Vec::new();
         let read = stream.read_to_end(&mut answer);
         assert!(read.is_ok() || !answer.is_empty(), "{read:?}");

@@ -27,9 +27,9 @@ fn begun(web: &TestWeb, url: &str, deaths: u32) -> Crawl {
 
 /// What the journal names.
 fn journal(crawl: &Crawl) -> Vec<String> {
-    let octets = fs::read(crawl.output("state/reading")).unwrap();
-    let lines = octets.chunks(LINE).skip(1).map(|line| {
-        let line = line.split(|octet| matches!(octet, b'\n' | 0)).next();
+    let bytes = fs::read(crawl.output("state/reading")).unwrap();
+    let lines = bytes.chunks(LINE).skip(1).map(|line| {
+        let line = line.split(|byte| matches!(byte, b'\n' | 0)).next();
         String::from_utf8(line.unwrap().to_vec()).unwrap()
     });
     lines.filter(|line| !line.is_empty()).collect()

@@ -18,7 +18,7 @@ const HEAD: &str = "\
 # Servers that misbehave
 
 What comes of a request by what the server does, kind by kind. *Held until*: what ends the exchange; no request is under way for longer than the \
-total time (`--timeout`). *Kept*: octets of the body in the archive, cut ones with `WARC-Truncated`. *Asked again*: whether the URL is tried again, \
+total time (`--timeout`). *Kept*: bytes of the body in the archive, cut ones with `WARC-Truncated`. *Asked again*: whether the URL is tried again, \
 `--retries` times, before this becomes its outcome; a host without a connection rests, and its URLs wait.
 
 The table is written by `UPDATE_EXPECT=1 cargo test -p crawl-engine --test crawl misbehaviour`, from a crawl of as many hosts on loopback, each of \

@@ -200,10 +200,10 @@ impl Crawl {
         let paths = files.map(|file| file.unwrap().path());
         let mut warcs = paths.filter(|path| path.extension().is_some_and(|end| end == "gz"));
         warcs.any(|path| {
-            let mut octets = Vec::new();
+            let mut bytes = Vec::new();
             let file = std::fs::File::open(path).unwrap();
-            MultiGzDecoder::new(file).read_to_end(&mut octets).unwrap();
-            octets.windows(text.len()).any(|at| at == text.as_bytes())
+            MultiGzDecoder::new(file).read_to_end(&mut bytes).unwrap();
+            bytes.windows(text.len()).any(|at| at == text.as_bytes())
         })
     }
 

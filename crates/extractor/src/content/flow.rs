@@ -5,7 +5,7 @@ use super::model::BlockKind;
 use super::weight::Weigher;
 
 /// A heading that is longer was never closed: it is running text.
-const HEADING_OCTETS: usize = 1_000;
+const HEADING_BYTES: usize = 1_000;
 
 /// A block as it stands in the text, and how much of it is what.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl Flow {
         Flow {
             text: String::new(),
             blocks: Vec::new(),
-            limits: (limits.text_octets, limits.blocks),
+            limits: (limits.text_bytes, limits.blocks),
             start: 0,
             weigher: Weigher::default(),
             weight: 0,
@@ -117,7 +117,7 @@ impl Flow {
             return true;
         }
         let kind = match kind {
-            BlockKind::Heading { .. } if end - start > HEADING_OCTETS => BlockKind::Paragraph,
+            BlockKind::Heading { .. } if end - start > HEADING_BYTES => BlockKind::Paragraph,
             kind => kind,
         };
         self.blocks.push(RawBlock {

@@ -57,7 +57,7 @@ impl Head {
             open_graph: OpenGraph::default(),
             language: Language::default(),
             dates: Dates::new(limits),
-            limits: (limits.field_octets, limits.keywords),
+            limits: (limits.field_bytes, limits.keywords),
         }
     }
 

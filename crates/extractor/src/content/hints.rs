@@ -4,8 +4,8 @@ use html5ever::tokenizer::Tag;
 
 use super::elements::Part;
 
-/// Octets of one `class` or `id` that are looked at.
-pub(super) const NAME_OCTETS: usize = 512;
+/// Bytes of one `class` or `id` that are looked at.
+pub(super) const NAME_BYTES: usize = 512;
 
 /// What the attributes of a tag say that matters here.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,7 +43,7 @@ impl<'a> Traits<'a> {
             .into_iter()
             .flatten()
             .flat_map(|value| {
-                let value = &value[..value.floor_char_boundary(NAME_OCTETS)];
+                let value = &value[..value.floor_char_boundary(NAME_BYTES)];
                 value.split(|c: char| !c.is_ascii_alphanumeric())
             })
             .filter(|word| !word.is_empty())

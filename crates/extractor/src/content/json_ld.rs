@@ -65,10 +65,10 @@ impl JsonLdReader {
             too_long: false,
             scripts: 0,
             limits: [
-                limits.json_ld_octets,
+                limits.json_ld_bytes,
                 limits.json_ld_scripts,
                 limits.json_ld_items,
-                limits.field_octets,
+                limits.field_bytes,
             ],
         }
     }

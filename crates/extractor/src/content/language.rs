@@ -128,12 +128,12 @@ pub(super) fn detect<'a>(
     let mut weigher = Weigher::default();
     let mut weight = 0;
     for part in text {
-        let room = limits.language_octets.saturating_sub(sample.len());
+        let room = limits.language_bytes.saturating_sub(sample.len());
         let part = &part[..part.floor_char_boundary(room)];
         weight += part.chars().map(|c| weigher.add(c)).sum::<u32>();
         sample.push_str(part);
         sample.push(' ');
-        if sample.len() >= limits.language_octets {
+        if sample.len() >= limits.language_bytes {
             break;
         }
     }
@@ -155,14 +155,14 @@ fn is_tag(value: &str) -> bool {
     let mut subtags = value.split(['-', '_']);
     let first = subtags.next().unwrap_or_default();
     let known =
-        first.bytes().all(|octet| octet.is_ascii_alphabetic()) && (2..=8).contains(&first.len());
+        first.bytes().all(|byte| byte.is_ascii_alphabetic()) && (2..=8).contains(&first.len());
     let grandfathered = matches!(first, "x" | "X" | "i" | "I") && value.len() > 2;
     let mut rest = subtags.take(8);
     value.len() <= 64
         && (known || grandfathered)
         && rest.all(|subtag| {
             (1..=8).contains(&subtag.len())
-                && subtag.bytes().all(|octet| octet.is_ascii_alphanumeric())
+                && subtag.bytes().all(|byte| byte.is_ascii_alphanumeric())
         })
 }
 

@@ -5,31 +5,31 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ContentLimits {
-    /// Octets of the visible text.
-    pub text_octets: usize,
+    /// Bytes of the visible text.
+    pub text_bytes: usize,
     /// Blocks of text. What is beyond joins the last one.
     pub blocks: usize,
     /// Regions (elements that hold blocks). Text beyond counts to the region around it.
     pub regions: usize,
     /// Elements open at a time that are minded; deeper ones count to the one around them.
     pub depth: usize,
-    /// Octets of the title, of the description, and of each other field of the head and of
+    /// Bytes of the title, of the description, and of each other field of the head and of
     /// JSON-LD.
-    pub field_octets: usize,
+    pub field_bytes: usize,
     /// Keywords.
     pub keywords: usize,
-    /// Octets of an id; a longer one is none.
-    pub id_octets: usize,
-    /// Octets of one JSON-LD script; a longer one is not read.
-    pub json_ld_octets: usize,
+    /// Bytes of an id; a longer one is none.
+    pub id_bytes: usize,
+    /// Bytes of one JSON-LD script; a longer one is not read.
+    pub json_ld_bytes: usize,
     /// JSON-LD scripts.
     pub json_ld_scripts: usize,
     /// Items kept of all JSON-LD scripts together.
     pub json_ld_items: usize,
     /// Dates.
     pub dates: usize,
-    /// Octets of the main text that its language is told by.
-    pub language_octets: usize,
+    /// Bytes of the main text that its language is told by.
+    pub language_bytes: usize,
     /// Attributes of one tag.
     pub attributes: usize,
 }
@@ -37,18 +37,18 @@ pub struct ContentLimits {
 impl Default for ContentLimits {
     fn default() -> Self {
         ContentLimits {
-            text_octets: 4 * 1024 * 1024,
+            text_bytes: 4 * 1024 * 1024,
             blocks: 100_000,
             regions: 100_000,
             depth: 512,
-            field_octets: 4 * 1024,
+            field_bytes: 4 * 1024,
             keywords: 100,
-            id_octets: 512,
-            json_ld_octets: 256 * 1024,
+            id_bytes: 512,
+            json_ld_bytes: 256 * 1024,
             json_ld_scripts: 16,
             json_ld_items: 64,
             dates: 32,
-            language_octets: 8 * 1024,
+            language_bytes: 8 * 1024,
             attributes: 1_000,
         }
     }
@@ -70,7 +70,7 @@ pub struct ContentOddity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum ContentWhat {
-    /// Text was cut at [`ContentLimits::text_octets`].
+    /// Text was cut at [`ContentLimits::text_bytes`].
     TextFull,
     /// More blocks than [`ContentLimits::blocks`].
     BlocksFull,
@@ -78,11 +78,11 @@ pub enum ContentWhat {
     RegionsFull,
     /// Elements nested deeper than [`ContentLimits::depth`].
     TooDeep,
-    /// A field was cut at [`ContentLimits::field_octets`].
+    /// A field was cut at [`ContentLimits::field_bytes`].
     FieldCut,
     /// More keywords than [`ContentLimits::keywords`].
     KeywordsFull,
-    /// An id longer than [`ContentLimits::id_octets`].
+    /// An id longer than [`ContentLimits::id_bytes`].
     IdTooLong,
     /// A tag with more attributes than [`ContentLimits::attributes`].
     TagCut,
@@ -92,7 +92,7 @@ pub enum ContentWhat {
     CanonicalInBody,
     /// A declared language that is no language tag (RFC 5646 section 2.1).
     BadLanguageTag,
-    /// A JSON-LD script longer than [`ContentLimits::json_ld_octets`].
+    /// A JSON-LD script longer than [`ContentLimits::json_ld_bytes`].
     JsonLdTooLong,
     /// JSON-LD that is no JSON, or nested deeper than 127 levels.
     BrokenJsonLd,

@@ -46,7 +46,7 @@ pub struct Content {
 pub struct Block {
     /// What it is.
     pub kind: BlockKind,
-    /// Where it stands in [`Content::visible_text`], in octets.
+    /// Where it stands in [`Content::visible_text`], in bytes.
     pub range: Range<usize>,
     /// Whether it belongs to the main text, and not to what surrounds it.
     pub main: bool,

@@ -19,14 +19,14 @@ pub struct PdfText {
 #[non_exhaustive]
 pub enum PdfError {
     /// It is longer than the caller allows.
-    #[error("a pdf of {octets} octets, where {limit} are allowed")]
+    #[error("a pdf of {bytes} bytes, where {limit} are allowed")]
     TooLong {
         /// Its size.
-        octets: usize,
+        bytes: usize,
         /// The most that is allowed.
         limit: usize,
     },
-    /// It does not begin as a PDF does (ISO 32000-1 section 7.5.2, with the first 1,024 octets
+    /// It does not begin as a PDF does (ISO 32000-1 section 7.5.2, with the first 1,024 bytes
     /// looked at as readers do).
     #[error("no pdf: it does not begin with `%PDF-`")]
     NotPdf,
@@ -38,7 +38,7 @@ pub enum PdfError {
     Panicked,
 }
 
-/// The text of the PDF in `body`, at most `text_octets` of it; a body of more than `body_octets`
+/// The text of the PDF in `body`, at most `text_bytes` of it; a body of more than `body_bytes`
 /// is refused.
 ///
 /// The reader beneath bounds neither its time nor its memory: a small file may unpack to a large
@@ -47,11 +47,11 @@ pub enum PdfError {
 ///
 /// # Errors
 /// [`PdfError`] says what was wrong.
-pub fn pdf_text(body: &[u8], body_octets: usize, text_octets: usize) -> Result<PdfText, PdfError> {
-    if body.len() > body_octets {
+pub fn pdf_text(body: &[u8], body_bytes: usize, text_bytes: usize) -> Result<PdfText, PdfError> {
+    if body.len() > body_bytes {
         return Err(PdfError::TooLong {
-            octets: body.len(),
-            limit: body_octets,
+            bytes: body.len(),
+            limit: body_bytes,
         });
     }
     let head = &body[..body.len().min(1024)];
@@ -63,7 +63,7 @@ pub fn pdf_text(body: &[u8], body_octets: usize, text_octets: usize) -> Result<P
     }));
     match read {
         Ok(Ok(mut text)) => {
-            let end = text.floor_char_boundary(text_octets);
+            let end = text.floor_char_boundary(text_bytes);
             let cut = end < text.len();
             text.truncate(end);
             Ok(PdfText { text, cut })

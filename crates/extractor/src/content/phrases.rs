@@ -1,7 +1,7 @@
 //! Lines that stand on pages of any kind and say nothing about this one.
 
-/// Longer blocks are never such a line. In octets.
-const PHRASE_OCTETS: usize = 160;
+/// Longer blocks are never such a line. In bytes.
+const PHRASE_BYTES: usize = 160;
 
 /// What such a line begins with, in lower case.
 const BEGINNINGS: [&str; 26] = [
@@ -35,7 +35,7 @@ const BEGINNINGS: [&str; 26] = [
 
 /// Whether a short block is one of these lines.
 pub(super) fn is_phrase(text: &str) -> bool {
-    text.len() <= PHRASE_OCTETS && BEGINNINGS.iter().any(|beginning| begins(text, beginning))
+    text.len() <= PHRASE_BYTES && BEGINNINGS.iter().any(|beginning| begins(text, beginning))
 }
 
 fn begins(text: &str, beginning: &str) -> bool {

@@ -137,7 +137,7 @@ impl ContentReader {
         }
         match self.raw {
             Raw::Title if self.title.is_none() => {
-                self.title = Some(Collapsed::new(self.limits.field_octets));
+                self.title = Some(Collapsed::new(self.limits.field_bytes));
             }
             Raw::Title => self.raw = Raw::Other,
             _ => {}
@@ -226,7 +226,7 @@ impl ContentReader {
 
     fn id_of(&mut self, id: Option<&str>, line: u64) -> Option<Box<str>> {
         let id = id.filter(|id| !id.is_empty())?;
-        if id.len() > self.limits.id_octets {
+        if id.len() > self.limits.id_bytes {
             self.oddities.note(ContentWhat::IdTooLong, line);
             return None;
         }
@@ -254,7 +254,7 @@ impl ContentReader {
         if kind.level().is_some() && id.is_none() {
             id = self.near_id.clone();
         }
-        let (region, octets) = (self.regions.region(), self.flow.text.len());
+        let (region, bytes) = (self.regions.region(), self.flow.text.len());
         let ended = self
             .flow
             .end_block(kind, region, &mut id, &mut self.oddities, line);
@@ -266,7 +266,7 @@ impl ContentReader {
                 .heading(&self.flow.text[heading.start..heading.end]);
         }
         // An anchor at the very end of a block is of what follows.
-        let tail = self.tail_id.take().filter(|(_, at)| *at == octets);
+        let tail = self.tail_id.take().filter(|(_, at)| *at == bytes);
         self.near_id = match (ended, tail) {
             (true, Some((tail, _))) => Some(tail),
             (true, None) => None,

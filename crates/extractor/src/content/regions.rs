@@ -7,7 +7,7 @@ use html5ever::LocalName;
 
 use super::elements::Part;
 use super::hints::{
-    Favour, NAME_OCTETS, Surround, Traits, has_words, is_made_from, judge, letters,
+    Favour, NAME_BYTES, Surround, Traits, has_words, is_made_from, judge, letters,
     surround_without_id,
 };
 use super::limits::{ContentLimits, ContentWhat, Oddities};
@@ -117,7 +117,7 @@ impl Regions {
         let without = surround_without_id(part, traits, within);
         let is_own = region != self.region();
         let named = traits.id.filter(|_| without < surround && is_own);
-        let named = named.map(|id| &id[..id.floor_char_boundary(NAME_OCTETS)]);
+        let named = named.map(|id| &id[..id.floor_char_boundary(NAME_BYTES)]);
         let named = named.map(|id| (letters(id), without));
         self.open.push(Open {
             name: name.clone(),

@@ -7,7 +7,7 @@ use super::dates::{DateKind, DateSource};
 use super::hints::Traits;
 
 /// A date as text is no longer.
-const TIME_OCTETS: usize = 80;
+const TIME_BYTES: usize = 80;
 
 /// What is open within a line of text.
 #[derive(Debug, Default)]
@@ -60,9 +60,9 @@ impl TimeText {
     }
 
     pub(super) fn push(&mut self, text: &str) {
-        if self.text.len() <= TIME_OCTETS {
+        if self.text.len() <= TIME_BYTES {
             self.text
-                .push_str(&text[..text.floor_char_boundary(TIME_OCTETS + 1)]);
+                .push_str(&text[..text.floor_char_boundary(TIME_BYTES + 1)]);
         }
     }
 }

@@ -16,7 +16,7 @@ pub(super) enum Place {
 /// Walks over CSS once, forwards, and gives the addresses in it.
 pub(super) struct Scan<'a> {
     text: &'a str,
-    octets: &'a [u8],
+    bytes: &'a [u8],
     at: usize,
     place: Place,
     /// Blocks and functions that are open, outermost first.
@@ -50,7 +50,7 @@ impl<'a> Scan<'a> {
     pub(super) fn new(text: &'a str, place: Place) -> Scan<'a> {
         Scan {
             text,
-            octets: text.as_bytes(),
+            bytes: text.as_bytes(),
             at: 0,
             place,
             open: Vec::new(),
@@ -58,7 +58,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Octets that were walked over.
+    /// Bytes that were walked over.
     pub(super) fn position(&self) -> usize {
         self.at
     }
@@ -196,18 +196,18 @@ impl<'a> Scan<'a> {
     /// The rest of a URL without quotes: "consume a url token".
     fn bare_url(&mut self) -> Option<Cow<'a, str>> {
         let mut parts = Parts::from(self.at);
-        while let Some(octet) = self.peek(0) {
-            match octet {
+        while let Some(byte) = self.peek(0) {
+            match byte {
                 b')' => break,
                 b'\\' if self.is_escape(0) => self.escape(&mut parts),
-                _ if is_space(octet) => {
+                _ if is_space(byte) => {
                     let end = self.at;
                     self.skip_space();
                     if !matches!(self.peek(0), None | Some(b')')) {
                         self.skip_bad_url();
                         return None;
                     }
-                    self.at += usize::from(self.at < self.octets.len());
+                    self.at += usize::from(self.at < self.bytes.len());
                     return Some(parts.end(self.text, end));
                 }
                 b'"' | b'\'' | b'(' | b'\\' | 0x01..=0x08 | 0x0b | 0x0e..=0x1f | 0x7f => {
@@ -218,13 +218,13 @@ impl<'a> Scan<'a> {
             }
         }
         let address = parts.end(self.text, self.at);
-        self.at += usize::from(self.at < self.octets.len());
+        self.at += usize::from(self.at < self.bytes.len());
         Some(address)
     }
 
     fn skip_bad_url(&mut self) {
-        while let Some(octet) = self.peek(0) {
-            match octet {
+        while let Some(byte) = self.peek(0) {
+            match byte {
                 b'\\' if self.is_escape(0) => self.escape(&mut Parts::from(self.at)),
                 b')' => {
                     self.at += 1;
@@ -239,9 +239,9 @@ impl<'a> Scan<'a> {
     fn string(&mut self, quote: u8) -> Option<Cow<'a, str>> {
         self.at += 1;
         let mut parts = Parts::from(self.at);
-        while let Some(octet) = self.peek(0) {
-            match octet {
-                _ if octet == quote => {
+        while let Some(byte) = self.peek(0) {
+            match byte {
+                _ if byte == quote => {
                     let text = parts.end(self.text, self.at);
                     self.at += 1;
                     return Some(text);
@@ -264,8 +264,8 @@ impl<'a> Scan<'a> {
 
     fn name(&mut self) -> Cow<'a, str> {
         let mut parts = Parts::from(self.at);
-        while let Some(octet) = self.peek(0) {
-            if is_name(octet) {
+        while let Some(byte) = self.peek(0) {
+            if is_name(byte) {
                 self.at += 1;
             } else if self.is_escape(0) {
                 self.escape(&mut parts);
@@ -288,9 +288,9 @@ impl<'a> Scan<'a> {
     }
 
     fn comment(&mut self) {
-        let body = &self.octets[self.at + 2..];
+        let body = &self.bytes[self.at + 2..];
         let end = memchr::memmem::find(body, b"*/");
-        self.at = end.map_or(self.octets.len(), |end| self.at + 2 + end + 2);
+        self.at = end.map_or(self.bytes.len(), |end| self.at + 2 + end + 2);
     }
 
     /// "Consume an escaped code point", at its backslash.
@@ -298,7 +298,7 @@ impl<'a> Scan<'a> {
         let start = self.at;
         self.at += 1;
         let digits = self.rest().iter().take(6);
-        let digits = digits.take_while(|octet| octet.is_ascii_hexdigit()).count();
+        let digits = digits.take_while(|byte| byte.is_ascii_hexdigit()).count();
         let mut buffer = [0; 4];
         let meant = if digits > 0 {
             let code = u32::from_str_radix(&self.text[self.at..self.at + digits], 16);
@@ -319,12 +319,12 @@ impl<'a> Scan<'a> {
 
     /// Skips one end of a line, if there is one.
     fn skip_newline(&mut self) -> bool {
-        let octets = match self.rest() {
+        let bytes = match self.rest() {
             [b'\r', b'\n', ..] => 2,
             [b'\n' | b'\r' | 0x0c, ..] => 1,
             _ => return false,
         };
-        self.at += octets;
+        self.at += bytes;
         true
     }
 
@@ -342,14 +342,14 @@ impl<'a> Scan<'a> {
                     .is_some_and(|next| next == b'-' || starts_name(next))
                     || self.is_escape(ahead + 1)
             }
-            Some(octet) => starts_name(octet) || self.is_escape(ahead),
+            Some(byte) => starts_name(byte) || self.is_escape(ahead),
             None => false,
         }
     }
 
     /// "Would start a number", behind a sign or with a dot.
     fn starts_number(&self) -> bool {
-        let digit = |octet: Option<u8>| octet.is_some_and(|octet| octet.is_ascii_digit());
+        let digit = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_digit());
         match (self.peek(0), self.peek(1)) {
             (Some(b'.'), next) => digit(next),
             (_, Some(b'.')) => digit(self.peek(2)),
@@ -364,11 +364,11 @@ impl<'a> Scan<'a> {
     }
 
     fn peek(&self, ahead: usize) -> Option<u8> {
-        self.octets.get(self.at + ahead).copied()
+        self.bytes.get(self.at + ahead).copied()
     }
 
     fn rest(&self) -> &'a [u8] {
-        &self.octets[self.at..]
+        &self.bytes[self.at..]
     }
 }
 
@@ -420,11 +420,11 @@ impl Parts {
     }
 }
 
-/// Octets of letters beyond ASCII are all part of names; NUL is read as U+FFFD.
-fn starts_name(octet: u8) -> bool {
-    octet.is_ascii_alphabetic() || octet == b'_' || octet >= 0x80 || octet == 0
+/// Bytes of letters beyond ASCII are all part of names; NUL is read as U+FFFD.
+fn starts_name(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80 || byte == 0
 }
 
-fn is_name(octet: u8) -> bool {
-    starts_name(octet) || octet.is_ascii_digit() || octet == b'-'
+fn is_name(byte: u8) -> bool {
+    starts_name(byte) || byte.is_ascii_digit() || byte == b'-'
 }

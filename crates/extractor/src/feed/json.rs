@@ -52,11 +52,11 @@ impl Into<'_, '_> {
         let url = [&item.url, &item.external_url].into_iter().flatten();
         let entry = FeedEntry {
             url: url.filter_map(|url| self.url(url.as_str())).next(),
-            title: collapsed(item.title.as_str(), self.limits.title_octets),
+            title: collapsed(item.title.as_str(), self.limits.title_bytes),
             published: hint(item.date_published.as_str()),
             updated: hint(item.date_modified.as_str()),
             id: Some(trim(item.id.as_str()).to_owned())
-                .filter(|id| !id.is_empty() && id.len() <= self.limits.href_octets),
+                .filter(|id| !id.is_empty() && id.len() <= self.limits.href_bytes),
             enclosures: item
                 .attachments
                 .0
@@ -101,7 +101,7 @@ impl<'de> Visitor<'de> for Whole<'_, '_, '_> {
                 }
                 "title" => {
                     let title: Word = map.next_value()?;
-                    let title = collapsed(title.as_str(), into.limits.title_octets);
+                    let title = collapsed(title.as_str(), into.limits.title_bytes);
                     into.feed.borrow_mut().title = title;
                 }
                 "home_page_url" => {

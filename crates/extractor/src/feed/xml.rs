@@ -1,7 +1,7 @@
 //! Feeds in XML: RSS 2.0, RSS 1.0 and Atom, read by one walk, since feeds mix their words.
 
 use super::{
-    ENCLOSURES, Feed, FeedEntry, FeedKind, FeedUrl, HINT_OCTETS, NEXT, address, collapsed, hint,
+    ENCLOSURES, Feed, FeedEntry, FeedKind, FeedUrl, HINT_BYTES, NEXT, address, collapsed, hint,
 };
 use crate::limits::{Limits, What};
 use crate::text::trim;
@@ -83,7 +83,7 @@ impl Walk<'_> {
             }
             let entry = FeedEntry {
                 // An item of RSS 1.0 is named by what it is about.
-                id: tag.short_attribute("rdf:about", self.limits.href_octets),
+                id: tag.short_attribute("rdf:about", self.limits.href_bytes),
                 ..FeedEntry::default()
             };
             self.entry = Some((entry, depth));
@@ -128,7 +128,7 @@ impl Walk<'_> {
             (Space::None | Space::Atom, "title") => Some(Field::Title),
             (Space::Atom, "id") => Some(Field::Id),
             (Space::None, "guid") => {
-                let is = tag.short_attribute("isPermaLink", HINT_OCTETS);
+                let is = tag.short_attribute("isPermaLink", HINT_BYTES);
                 let is_address = !is.is_some_and(|is| is.eq_ignore_ascii_case("false"));
                 Some(Field::Guid { is_address })
             }
@@ -161,7 +161,7 @@ impl Walk<'_> {
     }
 
     fn atom_link(&mut self, tag: &Tag<'_>) {
-        let rel = tag.short_attribute("rel", HINT_OCTETS);
+        let rel = tag.short_attribute("rel", HINT_BYTES);
         let rel = rel.as_deref().map_or("alternate", trim);
         let rel = rel
             .strip_prefix("http://www.iana.org/assignments/relation/")
@@ -213,7 +213,7 @@ impl Walk<'_> {
             Some((_, depth)) => self.xml.depth() == depth,
             None => false,
         };
-        let most = self.limits.href_octets.max(self.limits.title_octets);
+        let most = self.limits.href_bytes.max(self.limits.title_bytes);
         if within && self.value.len() <= most {
             self.value.push_str(text);
         }
@@ -244,11 +244,11 @@ impl Walk<'_> {
         let value = std::mem::take(&mut self.value);
         match (field, &mut self.entry) {
             (Field::Title, Some((entry, _))) => {
-                let title = collapsed(&value, self.limits.title_octets);
+                let title = collapsed(&value, self.limits.title_bytes);
                 entry.title = entry.title.take().or(title);
             }
             (Field::Title, None) => {
-                let title = collapsed(&value, self.limits.title_octets);
+                let title = collapsed(&value, self.limits.title_bytes);
                 self.feed.title = self.feed.title.take().or(title);
             }
             (Field::Published, Some((entry, _))) => {
@@ -283,7 +283,7 @@ impl Walk<'_> {
 
     fn id(&mut self, value: &str, is_address: bool) {
         let value = trim(value);
-        if value.is_empty() || value.len() > self.limits.href_octets {
+        if value.is_empty() || value.len() > self.limits.href_bytes {
             return;
         }
         let url = is_address.then(|| self.url(value)).flatten();

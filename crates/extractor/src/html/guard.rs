@@ -39,7 +39,7 @@ enum State {
 pub(super) enum Seen {
     /// Nothing that needs a hand.
     Fine,
-    /// One attribute too many begins at this octet.
+    /// One attribute too many begins at this byte.
     TooMany(usize),
 }
 
@@ -61,22 +61,22 @@ impl TagGuard {
 
     /// Follows `text`, the next part of the tag, to its end.
     pub(super) fn follow(&mut self, text: &[u8]) {
-        for &octet in text {
+        for &byte in text {
             if self.state == State::Off {
                 return;
             }
-            self.step(octet);
+            self.step(byte);
         }
     }
 
     /// Follows `text` up to the attribute that is one too many.
     pub(super) fn watch(&mut self, text: &[u8]) -> Seen {
-        for (at, &octet) in text.iter().enumerate() {
+        for (at, &byte) in text.iter().enumerate() {
             if self.state == State::Off {
                 break;
             }
             let before = self.attributes;
-            self.step(octet);
+            self.step(byte);
             if self.attributes > before && self.attributes > self.limit {
                 return Seen::TooMany(at);
             }
@@ -84,32 +84,32 @@ impl TagGuard {
         Seen::Fine
     }
 
-    /// Where the tag ends in `text`: the octet that is its `>`.
+    /// Where the tag ends in `text`: the byte that is its `>`.
     pub(super) fn end_of_tag(&mut self, text: &[u8]) -> Option<usize> {
-        text.iter().position(|&octet| {
-            self.step(octet);
+        text.iter().position(|&byte| {
+            self.step(byte);
             self.state == State::Off
         })
     }
 
-    fn step(&mut self, octet: u8) {
+    fn step(&mut self, byte: u8) {
         self.state = match self.state {
             State::Off => State::Off,
-            State::Start if octet == b'<' => State::Open,
-            State::Open if octet == b'/' => State::EndOpen,
-            State::Open | State::EndOpen if octet.is_ascii_alphabetic() => State::TagName,
+            State::Start if byte == b'<' => State::Open,
+            State::Open if byte == b'/' => State::EndOpen,
+            State::Open | State::EndOpen if byte.is_ascii_alphabetic() => State::TagName,
             State::Start | State::Open | State::EndOpen => State::Off,
-            State::Quoted(quote) if octet == quote => State::AfterQuoted,
+            State::Quoted(quote) if byte == quote => State::AfterQuoted,
             State::Quoted(quote) => State::Quoted(quote),
-            State::BeforeValue if is_space(octet) => State::BeforeValue,
-            State::BeforeValue if matches!(octet, b'"' | b'\'') => State::Quoted(octet),
-            _ if octet == b'>' => State::Off,
-            State::BeforeValue | State::Unquoted if !is_space(octet) => State::Unquoted,
-            State::Name | State::AfterName if octet == b'=' => State::BeforeValue,
-            State::Name if is_space(octet) => State::AfterName,
-            _ if is_space(octet) => self.after_space(),
-            State::TagName | State::Name if octet != b'/' => self.state,
-            _ if octet == b'/' => State::BeforeName,
+            State::BeforeValue if is_space(byte) => State::BeforeValue,
+            State::BeforeValue if matches!(byte, b'"' | b'\'') => State::Quoted(byte),
+            _ if byte == b'>' => State::Off,
+            State::BeforeValue | State::Unquoted if !is_space(byte) => State::Unquoted,
+            State::Name | State::AfterName if byte == b'=' => State::BeforeValue,
+            State::Name if is_space(byte) => State::AfterName,
+            _ if is_space(byte) => self.after_space(),
+            State::TagName | State::Name if byte != b'/' => self.state,
+            _ if byte == b'/' => State::BeforeName,
             _ => {
                 self.attributes += 1;
                 State::Name

@@ -15,8 +15,8 @@ use crate::text::{Collapsed, trim};
 
 /// Files that one tag names beside a code base; each carries it along.
 const ARCHIVES: usize = 32;
-/// Octets of such a code base.
-const CODEBASE_OCTETS: usize = 1024;
+/// Bytes of such a code base.
+const CODEBASE_BYTES: usize = 1024;
 
 /// Gathers links from the tags of a page.
 pub(super) struct LinkReader {
@@ -41,7 +41,7 @@ impl LinkReader {
         LinkReader {
             links: Links::default(),
             anchor: None,
-            anchor_text: Collapsed::new(limits.text_octets),
+            anchor_text: Collapsed::new(limits.text_bytes),
             form: None,
             limits: limits.clone(),
         }
@@ -246,7 +246,7 @@ impl LinkReader {
         let Some(href) = self.room(href, LinkKind::Page, spot) else {
             return;
         };
-        let mut alt = Collapsed::new(self.limits.text_octets);
+        let mut alt = Collapsed::new(self.limits.text_bytes);
         alt.push(attributes.get("alt").unwrap_or_default());
         let (text, cut) = alt.take();
         if cut {
@@ -388,7 +388,7 @@ impl LinkReader {
         if file.is_empty() {
             return;
         }
-        if base.len() > CODEBASE_OCTETS {
+        if base.len() > CODEBASE_BYTES {
             return note(spot.oddities, What::HrefTooLong, spot.line);
         }
         self.add(&below(base, file), name, kind, spot);

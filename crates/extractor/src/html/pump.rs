@@ -9,7 +9,7 @@ use super::sink::Sink;
 
 /// Text given to the tokenizer at a time. Small, since a tag within one piece is not
 /// guarded: a piece holds at most some 1,300 different attributes.
-const PIECE_OCTETS: usize = 4 * 1024;
+const PIECE_BYTES: usize = 4 * 1024;
 
 /// A tokenizer at work, guarded against tags of too many attributes.
 pub(super) struct Pump<C: Consumer> {
@@ -46,7 +46,7 @@ impl<C: Consumer> Pump<C> {
                 rest = &rest[end..];
                 self.skipping = false;
             }
-            let mut piece = &rest[..rest.floor_char_boundary(PIECE_OCTETS)];
+            let mut piece = &rest[..rest.floor_char_boundary(PIECE_BYTES)];
             if let Seen::TooMany(at) = self.guard.watch(piece.as_bytes()) {
                 piece = &piece[..at];
                 self.skipping = true;
@@ -74,13 +74,13 @@ impl<C: Consumer> Pump<C> {
         };
         // A tag that was still open when a token came was none after all.
         self.skipping = false;
-        let octets = piece.as_bytes();
-        let mut start = octets.len().saturating_sub(left);
+        let bytes = piece.as_bytes();
+        let mut start = bytes.len().saturating_sub(left);
         // `<<a`: the second `<` was taken from the queue, but its turn is yet to come.
-        if octets.get(start) != Some(&b'<') && start > 0 && octets[start - 1] == b'<' {
+        if bytes.get(start) != Some(&b'<') && start > 0 && bytes[start - 1] == b'<' {
             start -= 1;
         }
         self.guard.restart();
-        self.guard.follow(&octets[start..]);
+        self.guard.follow(&bytes[start..]);
     }
 }

@@ -44,7 +44,7 @@ impl PageReader {
             page: Page::default(),
             links: LinkReader::new(limits),
             text_of: TextOf::Page,
-            title: Collapsed::new(limits.title_octets),
+            title: Collapsed::new(limits.title_bytes),
             title_seen: false,
             css: String::new(),
             css_line: 1,
@@ -67,7 +67,7 @@ impl PageReader {
             return;
         };
         if self.page.base.is_none() {
-            if href.len() > self.limits.href_octets {
+            if href.len() > self.limits.href_bytes {
                 self.note(What::HrefTooLong, line);
             } else {
                 self.page.base = Some(href.to_owned());
@@ -91,7 +91,7 @@ impl PageReader {
     }
 
     fn named_meta(&mut self, name: &str, content: &str, line: u64) {
-        let limit = self.limits.meta_octets;
+        let limit = self.limits.meta_bytes;
         if self.page.metas.len() >= self.limits.metas {
             return self.note(What::MetasFull, line);
         }
@@ -116,7 +116,7 @@ impl PageReader {
     }
 
     fn style_text(&mut self, text: &str) {
-        let room = self.limits.css_octets.saturating_sub(self.css.len());
+        let room = self.limits.css_bytes.saturating_sub(self.css.len());
         let kept = &text[..text.floor_char_boundary(room)];
         self.css.push_str(kept);
         if kept.len() < text.len() {

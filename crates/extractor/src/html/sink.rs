@@ -41,7 +41,7 @@ impl<C: Consumer> Sink<C> {
         self.queue.push_back(piece);
     }
 
-    /// How many octets of the piece were still to be read when its last token came;
+    /// How many bytes of the piece were still to be read when its last token came;
     /// `None` when none came.
     pub(super) fn left_at_last_token(&self) -> Option<usize> {
         self.left_at_last_token.get()
@@ -57,27 +57,27 @@ impl<C: Consumer> Sink<C> {
         self.walk.into_inner().consumer
     }
 
-    fn octets_left(&self) -> usize {
+    fn bytes_left(&self) -> usize {
         let front = self.queue.peek_front_chunk_mut().map(|front| {
-            let octets = front.as_bytes();
-            (octets.len(), octets.as_ptr_range().end as usize)
+            let bytes = front.as_bytes();
+            (bytes.len(), bytes.as_ptr_range().end as usize)
         });
         match front {
             None => 0,
             Some((left, end)) if end == self.piece_end.get() => left,
-            // The tokenizer gave octets back (a `&` that began no character reference),
+            // The tokenizer gave bytes back (a `&` that began no character reference),
             // or the rest is so short that it was moved.
-            Some(_) => self.octets_in_all_chunks(),
+            Some(_) => self.bytes_in_all_chunks(),
         }
     }
 
-    fn octets_in_all_chunks(&self) -> usize {
+    fn bytes_in_all_chunks(&self) -> usize {
         let chunks: Vec<StrTendril> = std::iter::from_fn(|| self.queue.pop_front()).collect();
-        let octets = chunks.iter().map(|chunk| chunk.len()).sum();
+        let bytes = chunks.iter().map(|chunk| chunk.len()).sum();
         chunks
             .into_iter()
             .for_each(|chunk| self.queue.push_back(chunk));
-        octets
+        bytes
     }
 }
 
@@ -88,7 +88,7 @@ impl<C: Consumer> TokenSink for Sink<C> {
         if matches!(token, Token::ParseError(_)) {
             return TokenSinkResult::Continue;
         }
-        self.left_at_last_token.set(Some(self.octets_left()));
+        self.left_at_last_token.set(Some(self.bytes_left()));
         match token {
             Token::CharacterTokens(text) if self.wants_text.get() => {
                 self.walk.borrow_mut().text(&text);

@@ -27,13 +27,13 @@ pub(super) fn addresses(value: &str) -> impl Iterator<Item = &str> {
 /// What stands behind the comma that ends the descriptors; one in parentheses does not.
 fn behind_descriptors(text: &str) -> &str {
     let mut within = false;
-    let end = text.bytes().position(|octet| {
-        match octet {
+    let end = text.bytes().position(|byte| {
+        match byte {
             b'(' => within = true,
             b')' => within = false,
             _ => {}
         }
-        octet == b',' && !within
+        byte == b',' && !within
     });
     end.map_or("", |end| &text[end + 1..])
 }

@@ -11,7 +11,7 @@ pub(super) fn read(text: &str, limits: &Limits, sitemap: &mut Sitemap) {
     for (number, line) in lines {
         let what = if !is_url(line) {
             What::NotAUrl
-        } else if line.len() > limits.href_octets {
+        } else if line.len() > limits.href_bytes {
             What::HrefTooLong
         } else if sitemap.entries.len() >= limits.sitemap_entries {
             note(&mut sitemap.oddities, What::EntriesFull, number);

@@ -6,7 +6,7 @@ use crate::text::{Collapsed, trim};
 use crate::xml::{Step, Tag, Xml};
 
 /// `lastmod`, `changefreq`, `priority` and dates are short; a longer one is none.
-const HINT_OCTETS: usize = 128;
+const HINT_BYTES: usize = 128;
 
 pub(super) fn read(text: &str, limits: &Limits, sitemap: &mut Sitemap) {
     let mut walk = Walk {
@@ -148,18 +148,18 @@ impl Walk<'_> {
         if let Some(href) = self.address(&href)
             && self.has_room()
         {
-            let hreflang = tag.short_attribute("hreflang", HINT_OCTETS);
+            let hreflang = tag.short_attribute("hreflang", HINT_BYTES);
             let alternate = Alternate { href, hreflang };
             self.entry().alternates.push(alternate);
         }
     }
 
     fn text(&mut self, text: &str) {
-        // One octet more than is taken tells that it was too long.
+        // One byte more than is taken tells that it was too long.
         let open = self
             .field
             .is_some_and(|(_, depth)| depth == self.xml.depth());
-        if open && self.value.len() <= self.limits.href_octets {
+        if open && self.value.len() <= self.limits.href_bytes {
             self.value.push_str(text);
         }
     }
@@ -201,14 +201,14 @@ impl Walk<'_> {
                 }
             }
             Field::NewsTitle => {
-                let mut title = Collapsed::new(self.limits.title_octets);
+                let mut title = Collapsed::new(self.limits.title_bytes);
                 title.push(&value);
                 let title = title.take().0;
                 self.entry().news.get_or_insert_default().title = title;
             }
             Field::LastMod | Field::ChangeFreq | Field::Priority | Field::NewsDate => {
                 let value = trim(&value);
-                if !value.is_empty() && value.len() <= HINT_OCTETS {
+                if !value.is_empty() && value.len() <= HINT_BYTES {
                     self.take_hint(field, value);
                 }
             }
@@ -253,7 +253,7 @@ impl Walk<'_> {
     /// An address as it is kept; nothing where it is empty or too long.
     fn address(&mut self, value: &str) -> Option<String> {
         let value = trim(value);
-        if value.len() > self.limits.href_octets {
+        if value.len() > self.limits.href_bytes {
             self.xml.note(What::HrefTooLong);
             return None;
         }

@@ -15,22 +15,22 @@ pub(super) enum Media {
     Archive,
 }
 
-/// Octets at the start of a document; where the mask has a 0, any octet may stand.
+/// Bytes at the start of a document; where the mask has a 0, any byte may stand.
 struct Pattern {
-    octets: &'static [u8],
+    bytes: &'static [u8],
     mask: &'static [u8],
     media: Media,
 }
 
-const fn exact(octets: &'static [u8], media: Media) -> Pattern {
+const fn exact(bytes: &'static [u8], media: Media) -> Pattern {
     Pattern {
-        octets,
+        bytes,
         mask: &[],
         media,
     }
 }
 
-/// Four octets of any value, such as a length, within a pattern of twelve or more.
+/// Four bytes of any value, such as a length, within a pattern of twelve or more.
 const RIFF: &[u8] = b"\xff\xff\xff\xff\0\0\0\0\xff\xff\xff\xff";
 const RIFF_WEBP: &[u8] = b"\xff\xff\xff\xff\0\0\0\0\xff\xff\xff\xff\xff\xff";
 
@@ -46,17 +46,17 @@ const PATTERNS: &[Pattern] = &[
     exact(b"GIF87a", Media::Image),
     exact(b"GIF89a", Media::Image),
     Pattern {
-        octets: b"RIFF\0\0\0\0WEBPVP",
+        bytes: b"RIFF\0\0\0\0WEBPVP",
         mask: RIFF_WEBP,
         media: Media::Image,
     },
     exact(b"\x89PNG\r\n\x1a\n", Media::Image),
     exact(b"\xff\xd8\xff", Media::Image),
-    // Beyond the standard: TIFF, in both orders of its octets.
+    // Beyond the standard: TIFF, in both orders of its bytes.
     exact(b"II*\0", Media::Image),
     exact(b"MM\0*", Media::Image),
     Pattern {
-        octets: b"FORM\0\0\0\0AIFF",
+        bytes: b"FORM\0\0\0\0AIFF",
         mask: RIFF,
         media: Media::Stream,
     },
@@ -64,12 +64,12 @@ const PATTERNS: &[Pattern] = &[
     exact(b"OggS\0", Media::Stream),
     exact(b"MThd\0\0\0\x06", Media::Stream),
     Pattern {
-        octets: b"RIFF\0\0\0\0AVI ",
+        bytes: b"RIFF\0\0\0\0AVI ",
         mask: RIFF,
         media: Media::Stream,
     },
     Pattern {
-        octets: b"RIFF\0\0\0\0WAVE",
+        bytes: b"RIFF\0\0\0\0WAVE",
         mask: RIFF,
         media: Media::Stream,
     },
@@ -93,15 +93,15 @@ const PATTERNS: &[Pattern] = &[
     exact(b"\xca\xfe\xba\xbe", Media::Archive),
 ];
 
-/// The media that `first` begins as. Where a pattern is made of letters alone, only the octets
+/// The media that `first` begins as. Where a pattern is made of letters alone, only the bytes
 /// behind it tell it from text: see [`is_binary`].
 pub(super) fn media(first: &[u8]) -> Option<Media> {
     let fits = |pattern: &&Pattern| {
-        let head = first.get(..pattern.octets.len());
+        let head = first.get(..pattern.bytes.len());
         head.is_some_and(|head| {
-            let pairs = head.iter().zip(pattern.octets).enumerate();
-            pairs.into_iter().all(|(at, (octet, wanted))| {
-                octet & pattern.mask.get(at).copied().unwrap_or(0xff) == *wanted
+            let pairs = head.iter().zip(pattern.bytes).enumerate();
+            pairs.into_iter().all(|(at, (byte, wanted))| {
+                byte & pattern.mask.get(at).copied().unwrap_or(0xff) == *wanted
             })
         })
     };
@@ -124,7 +124,7 @@ fn is_mp4(first: &[u8]) -> bool {
             [b'm', b'p', b'4', _] | b"avif" | b"heic" | b"mif1" | b"isom" | b"qt  "
         )
     };
-    // The four octets behind the major brand are its version.
+    // The four bytes behind the major brand are its version.
     boxed
         && brands
             .chunks_exact(4)
@@ -132,13 +132,13 @@ fn is_mp4(first: &[u8]) -> bool {
             .any(|(place, brand)| place != 1 && known(brand))
 }
 
-/// Whether `first` holds octets that no text has (section 3, "binary data byte"), save those
+/// Whether `first` holds bytes that no text has (section 3, "binary data byte"), save those
 /// of UTF-16.
 pub(super) fn is_binary(first: &[u8]) -> bool {
     let wide = first.starts_with(b"\xfe\xff")
         || first.starts_with(b"\xff\xfe")
         || crate::detect::utf_16_without_mark(first).is_some();
-    let binary = |octet: &u8| matches!(octet, 0..=0x08 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f);
+    let binary = |byte: &u8| matches!(byte, 0..=0x08 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f);
     !wide && first.iter().any(binary)
 }
 
@@ -170,7 +170,7 @@ pub(super) fn begins_as_html(first: &[u8]) -> bool {
         head.is_some_and(|head| head.eq_ignore_ascii_case(beginning))
             && first
                 .get(beginning.len())
-                .is_some_and(|&octet| octet == b'>' || is_space(octet))
+                .is_some_and(|&byte| byte == b'>' || is_space(byte))
     };
     first.starts_with(b"<!--") && !is_xml_behind_comment(&text) || BEGINNINGS.iter().any(begins)
 }

@@ -1,4 +1,4 @@
-//! The root element of an XML document, found in its first octets.
+//! The root element of an XML document, found in its first bytes.
 
 use std::borrow::Cow;
 
@@ -61,7 +61,7 @@ pub(super) fn root_of_xml(first: &[u8]) -> Option<Root> {
     })
 }
 
-/// First octets as text.
+/// First bytes as text.
 pub(super) fn text_of(first: &[u8]) -> Cow<'_, str> {
     let (encoding, skip) = Encoding::for_bom(first)
         .unwrap_or_else(|| (utf_16_without_mark(first).unwrap_or(UTF_8), 0));

@@ -2,7 +2,7 @@
 //! on random inputs too.
 
 use crawl_extractor::{
-    CharsetSource, Document, Limits, Link, LinkKind, Oddity, Page, SNIFF_OCTETS, is_html,
+    CharsetSource, Document, Limits, Link, LinkKind, Oddity, Page, SNIFF_BYTES, is_html,
     link_header, read_css, read_feed, read_html, read_sitemap, refresh_header, what_is,
 };
 use crawl_weburl::canonicalize;
@@ -30,7 +30,7 @@ pub(crate) fn html(data: &[u8]) {
     assert!(
         less.links
             .iter()
-            .all(|link| link.href.len() <= small.href_octets)
+            .all(|link| link.href.len() <= small.href_bytes)
     );
     assert!(
         less.links
@@ -43,7 +43,7 @@ pub(crate) fn html(data: &[u8]) {
 
 /// What stands behind a page's end changes nothing before it, and cannot unsay a title.
 fn same_beyond(page: &Page, body: &[u8], content_type: Option<&str>) {
-    // Octets more may change the charset that is guessed.
+    // Bytes more may change the charset that is guessed.
     if content_type.is_none_or(|content_type| !content_type.ends_with("utf-8")) {
         return;
     }
@@ -147,7 +147,7 @@ pub(crate) fn header(data: &[u8]) {
     }
 }
 
-/// Any octets have a charset, which is one, and are something.
+/// Any bytes have a charset, which is one, and are something.
 pub(crate) fn charset(data: &[u8]) {
     let page = read_html(data, None, &Limits::default());
     assert!(page.charset_source != CharsetSource::Header);
@@ -168,14 +168,14 @@ pub(crate) fn charset(data: &[u8]) {
     ] {
         let found = what_is(content_type, data);
         assert_eq!(is_html(content_type, data), found == Document::Html);
-        let head = &data[..data.len().min(SNIFF_OCTETS)];
+        let head = &data[..data.len().min(SNIFF_BYTES)];
         assert_eq!(what_is(content_type, head), found);
     }
 }
 
-fn links(links: &[Link], octets: usize) {
+fn links(links: &[Link], bytes: usize) {
     // The shortest tag with a link takes more than this.
-    assert!(links.len() <= octets / 4);
+    assert!(links.len() <= bytes / 4);
     for link in links {
         assert!(!link.href.starts_with([' ', '\n']) && !link.href.ends_with([' ', '\n']));
         if link.kind == LinkKind::Resource {
@@ -184,10 +184,10 @@ fn links(links: &[Link], octets: usize) {
     }
 }
 
-fn oddities(found: &[Oddity], octets: usize) {
+fn oddities(found: &[Oddity], bytes: usize) {
     for (place, oddity) in found.iter().enumerate() {
         assert!(found[..place].iter().all(|other| other.what != oddity.what));
-        assert!((1..=octets as u64 + 1).contains(&oddity.line) && oddity.count > 0);
+        assert!((1..=bytes as u64 + 1).contains(&oddity.line) && oddity.count > 0);
         assert!(!oddity.what.name().is_empty());
     }
 }
@@ -197,13 +197,13 @@ fn small() -> Limits {
     (
         limits.links,
         limits.resources,
-        limits.href_octets,
-        limits.text_octets,
+        limits.href_bytes,
+        limits.text_bytes,
     ) = (2, 2, 8, 3);
     (
-        limits.title_octets,
+        limits.title_bytes,
         limits.metas,
-        limits.meta_octets,
+        limits.meta_bytes,
         limits.attributes,
     ) = (3, 1, 3, 2);
     (

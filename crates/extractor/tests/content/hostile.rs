@@ -6,11 +6,11 @@ use proptest::prelude::*;
 
 use crate::{read, show_oddities};
 
-/// Oddities, and the number of blocks and octets.
+/// Oddities, and the number of blocks and bytes.
 fn check(content: &Content, expected: Expect) {
-    let (blocks, octets) = (content.blocks.len(), content.visible_text().len());
+    let (blocks, bytes) = (content.blocks.len(), content.visible_text().len());
     expected.assert_eq(&format!(
-        "{blocks} blocks, {octets} octets\n{}",
+        "{blocks} blocks, {bytes} bytes\n{}",
         show_oddities(content)
     ));
 }
@@ -38,7 +38,7 @@ fn ours_300_000_nested_tags() {
     check(
         &read(&html),
         expect![[r#"
-            2 blocks, 10 octets
+            2 blocks, 10 bytes
             too-deep line 1 x299488
         "#]],
     );
@@ -50,7 +50,7 @@ fn ours_end_tags_that_fit_nothing() {
     check(
         &read(&format!("{open}a{}b", "</section>".repeat(300_000))),
         expect![[r#"
-            2 blocks, 3 octets
+            2 blocks, 3 bytes
             too-deep line 1 x88
         "#]],
     );
@@ -62,17 +62,17 @@ fn ours_megabytes_without_a_block() {
     check(
         &content,
         expect![[r#"
-            1 blocks, 4194304 octets
+            1 blocks, 4194304 bytes
             text-full line 1 x1027
         "#]],
     );
     check(
         &read(&"\0".repeat(5_000_000)),
-        expect!["0 blocks, 0 octets\n"],
+        expect!["0 blocks, 0 bytes\n"],
     );
     check(
         &read(&format!("<p>{}x", " ".repeat(5_000_000))),
-        expect!["1 blocks, 1 octets\n"],
+        expect!["1 blocks, 1 bytes\n"],
     );
 }
 
@@ -83,14 +83,14 @@ fn ours_100_000_headings_and_more() {
     check(
         &content,
         expect![[r#"
-            100000 blocks, 399999 octets
+            100000 blocks, 399999 bytes
             blocks-full line 1 x100000
         "#]],
     );
     check(
         &read(&"<div>x</div>".repeat(150_000)),
         expect![[r#"
-            100000 blocks, 299999 octets
+            100000 blocks, 299999 bytes
             regions-full line 1 x50001
             blocks-full line 1 x50000
         "#]],
@@ -103,14 +103,14 @@ fn ours_json_ld_without_end() {
     check(
         &read(&script(&"[".repeat(100_000))),
         expect![[r#"
-            0 blocks, 0 octets
+            0 blocks, 0 bytes
             broken-json-ld line 1 x1
         "#]],
     );
     check(
         &read(&script(&format!("[{}0]", "0,".repeat(200_000)))),
         expect![[r#"
-            0 blocks, 0 octets
+            0 blocks, 0 bytes
             json-ld-too-long line 1 x1
         "#]],
     );
@@ -124,7 +124,7 @@ fn ours_json_ld_without_end() {
     check(
         &content,
         expect![[r#"
-            0 blocks, 0 octets
+            0 blocks, 0 bytes
             json-ld-full line 1 x1
         "#]],
     );
@@ -144,7 +144,7 @@ fn ours_fields_without_end() {
     check(
         &content,
         expect![[r#"
-            2 blocks, 3 octets
+            2 blocks, 3 bytes
             field-cut line 1 x2
             keywords-full line 1 x1
             id-too-long line 1 x1
@@ -164,20 +164,20 @@ fn ours_attributes_by_the_thousand() {
 /// Small limits, so that random pages reach them.
 fn small() -> ContentLimits {
     let mut limits = ContentLimits::default();
-    limits.text_octets = 64;
+    limits.text_bytes = 64;
     limits.blocks = 6;
     limits.regions = 5;
     limits.depth = 4;
-    limits.field_octets = 8;
+    limits.field_bytes = 8;
     limits.keywords = 2;
-    limits.id_octets = 4;
-    limits.json_ld_octets = 64;
+    limits.id_bytes = 4;
+    limits.json_ld_bytes = 64;
     limits.attributes = 3;
     limits
 }
 
 fn holds(content: &Content, limits: &ContentLimits) {
-    assert!(content.visible_text().len() <= limits.text_octets + limits.blocks);
+    assert!(content.visible_text().len() <= limits.text_bytes + limits.blocks);
     assert!(content.blocks.len() <= limits.blocks);
     let mut end = 0;
     for block in &content.blocks {
@@ -192,7 +192,7 @@ fn holds(content: &Content, limits: &ContentLimits) {
 
 proptest! {
     #[test]
-    fn ours_any_octets_are_read(body in proptest::collection::vec(any::<u8>(), 0..400)) {
+    fn ours_any_bytes_are_read(body in proptest::collection::vec(any::<u8>(), 0..400)) {
         let limits = ContentLimits::default();
         holds(&read_content(&body, &Given::default(), &limits), &limits);
     }

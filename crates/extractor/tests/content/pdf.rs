@@ -41,10 +41,7 @@ fn ours_text_of_a_pdf() {
 #[test]
 fn ours_what_is_no_pdf_has_a_reason() {
     assert_eq!(pdf_text(b"<html>", 100, 100), Err(PdfError::NotPdf));
-    let long = PdfError::TooLong {
-        octets: 6,
-        limit: 5,
-    };
+    let long = PdfError::TooLong { bytes: 6, limit: 5 };
     assert_eq!(pdf_text(b"%PDF-1", 5, 100), Err(long));
     let body = pdf("x");
     for end in [8, 40, body.len() / 2, body.len() - 30] {

@@ -144,7 +144,7 @@ fn html_13_2_3_4_a_late_meta_is_found_when_nothing_else_speaks() {
 }
 
 #[test]
-fn ours_unknown_charset_and_undecodable_octets_are_noted() {
+fn ours_unknown_charset_and_undecodable_bytes_are_noted() {
     let page = page(
         Some("text/html; charset=klingon"),
         b"<meta charset=utf-8>a\n\xff\xfe<a href=x>",

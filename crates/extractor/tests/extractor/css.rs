@@ -155,10 +155,10 @@ fn ours_css_in_pages() {
 #[test]
 fn ours_limits_of_css_are_noted() {
     let mut limits = Limits::default();
-    (limits.resources, limits.href_octets) = (1, 5);
+    (limits.resources, limits.href_bytes) = (1, 5);
     let css = read_css(b"url(1)\nurl(234567)\nurl(8)", None, &limits);
     assert_eq!(show(&css), "url \"1\"\nresources-full line 2 x2\n");
-    limits.css_octets = 4;
+    limits.css_bytes = 4;
     let css = read_css(b"url(1234567)", None, &limits);
     assert_eq!(show(&css), "css-too-long line 1 x1\n");
 }

@@ -1,4 +1,4 @@
-//! html5lib's cases of encodings: which charset octets name.
+//! html5lib's cases of encodings: which charset bytes name.
 
 use crawl_extractor::{CharsetSource, Limits, read_html};
 
@@ -8,7 +8,7 @@ const FILES: [&[u8]; 3] = [
     include_bytes!("../html5lib/encoding/test-yahoo-jp.dat"),
 ];
 
-/// Each case: the octets, and the charset that they name.
+/// Each case: the bytes, and the charset that they name.
 fn cases(file: &'static [u8]) -> Vec<(&'static [u8], &'static str)> {
     let mut cases = Vec::new();
     let mut rest = file;
@@ -21,7 +21,7 @@ fn cases(file: &'static [u8]) -> Vec<(&'static [u8], &'static str)> {
         let behind = &start[end + mark.len()..];
         let line = behind
             .iter()
-            .position(|&octet| octet == b'\n')
+            .position(|&byte| byte == b'\n')
             .unwrap_or(behind.len());
         cases.push((&start[..end], std::str::from_utf8(&behind[..line]).unwrap()));
         let next = behind.windows(6).position(|window| window == b"#data\n");
@@ -35,11 +35,11 @@ fn html5lib_encodings_are_found() {
     let cases: Vec<_> = FILES.into_iter().flat_map(cases).collect();
     assert!(cases.len() > 60, "{} cases", cases.len());
     // Where a script writes the `meta`, it takes one that runs.
-    let scripted = |octets: &[u8]| octets.windows(14).any(|window| window == b"document.write");
-    for (octets, expected) in cases.into_iter().filter(|(octets, _)| !scripted(octets)) {
-        // Octets that are ASCII are UTF-8 to us before a late `meta` is asked.
-        let octets = [octets, b"\xff"].concat();
-        let page = read_html(&octets, None, &Limits::default());
+    let scripted = |bytes: &[u8]| bytes.windows(14).any(|window| window == b"document.write");
+    for (bytes, expected) in cases.into_iter().filter(|(bytes, _)| !scripted(bytes)) {
+        // Bytes that are ASCII are UTF-8 to us before a late `meta` is asked.
+        let bytes = [bytes, b"\xff"].concat();
+        let page = read_html(&bytes, None, &Limits::default());
         let says = matches!(
             page.charset_source,
             CharsetSource::Meta | CharsetSource::Bom | CharsetSource::LateMeta
@@ -49,7 +49,7 @@ fn html5lib_encodings_are_found() {
         assert!(
             found.eq_ignore_ascii_case(expected),
             "{found}, not {expected}: {}",
-            String::from_utf8_lossy(&octets)
+            String::from_utf8_lossy(&bytes)
         );
     }
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use crate::checks;
 
-/// Octets at random, and parts of `words` torn and put together.
+/// Bytes at random, and parts of `words` torn and put together.
 fn input(words: &'static [&'static str]) -> impl Strategy<Value = Vec<u8>> {
     let word = prop::sample::select(words).prop_map(|word| word.as_bytes().to_vec());
     let part = prop_oneof![

@@ -11,7 +11,7 @@ fn sizes(part: &str) -> impl Iterator<Item = String> {
     let part = part.to_owned();
     [1 << 17, 1 << 19]
         .into_iter()
-        .map(move |octets| part.repeat(octets / part.len()))
+        .map(move |bytes| part.repeat(bytes / part.len()))
 }
 
 #[test]

@@ -19,20 +19,20 @@ fn ours_each_limit_is_noted_by_name() {
     assert_eq!(show_oddities(&page.oddities), "links-full line 2 x2\n");
 
     let page = read_with("<a href=1234><a href=123><base href=1234>", |limits| {
-        limits.href_octets = 3;
+        limits.href_bytes = 3;
     });
     assert_eq!((page.links.len(), &page.base), (1, &None));
     assert_eq!(show_oddities(&page.oddities), "href-too-long line 1 x2\n");
 
     let page = read_with("<a href=1>ab \u{e9}</a><area href alt='abcd '>", |limits| {
-        limits.text_octets = 4;
+        limits.text_bytes = 4;
     });
     assert_eq!(page.links[0].text.as_deref(), Some("ab"));
     assert_eq!(page.links[1].text.as_deref(), Some("abcd"));
     assert_eq!(show_oddities(&page.oddities), "text-cut line 1 x1\n");
 
     let page = read_with("<title>abcdef</title>", |limits| {
-        limits.title_octets = 3;
+        limits.title_bytes = 3;
     });
     assert_eq!(page.title.as_deref(), Some("abc"));
     assert_eq!(show_oddities(&page.oddities), "title-cut line 1 x1\n");
@@ -40,7 +40,7 @@ fn ours_each_limit_is_noted_by_name() {
     let page = read_with(
         "<meta name=a content=\u{e9}><meta name=a content=b>",
         |limits| {
-            (limits.metas, limits.meta_octets) = (1, 1);
+            (limits.metas, limits.meta_bytes) = (1, 1);
         },
     );
     assert_eq!(page.meta_pairs().collect::<Vec<_>>(), [("a", "")]);
@@ -67,7 +67,7 @@ fn ours_many_attributes_on_one_tag() {
         assert_eq!(hrefs.last(), Some(&"/y"), "{tag}");
         assert_eq!(hrefs.contains(&"/x"), tag.starts_with('a'), "{tag}");
     }
-    // After a `<` that is none, after an `&` that gave octets back, and in a raw element.
+    // After a `<` that is none, after an `&` that gave bytes back, and in a raw element.
     for before in ["<<", "&<", "&amp<", "<title></", "x<!----><"] {
         let tag = if before == "<title></" {
             "title"

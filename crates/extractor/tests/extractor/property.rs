@@ -115,7 +115,7 @@ fn planted() -> impl Strategy<Value = (String, String)> {
 
 proptest! {
     #[test]
-    fn ours_no_octets_panic(body in vec(any::<u8>(), 0..2_000), header in ".{0,40}") {
+    fn ours_no_bytes_panic(body in vec(any::<u8>(), 0..2_000), header in ".{0,40}") {
         let limits = Limits::default();
         let _ = read_html(&body, Some(&header), &limits);
         let _ = read_html(&body, Some(&format!("text/html; charset={header}")), &limits);
@@ -137,14 +137,14 @@ proptest! {
     fn ours_no_limit_panics(html in fragment(), limit in 0..5_usize) {
         let mut limits = Limits::default();
         limits.links = limit;
-        limits.href_octets = limit;
-        limits.text_octets = limit;
-        limits.title_octets = limit;
+        limits.href_bytes = limit;
+        limits.text_bytes = limit;
+        limits.title_bytes = limit;
         limits.metas = limit;
-        limits.meta_octets = limit;
+        limits.meta_bytes = limit;
         limits.attributes = limit;
         limits.sitemap_entries = limit;
-        limits.sitemap_octets = limit;
+        limits.sitemap_bytes = limit;
         let page = read_html(html.as_bytes(), None, &limits);
         prop_assert!(page.links.len() <= limit);
         prop_assert!(page.links.iter().all(|link| link.href.len() <= limit));

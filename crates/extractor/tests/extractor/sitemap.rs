@@ -188,11 +188,11 @@ fn sitemaps_org_limits() {
     );
 
     let mut limits = Limits::default();
-    limits.sitemap_octets = "<urlset>".len() + entry.len() + 20;
-    limits.href_octets = 13;
+    limits.sitemap_bytes = "<urlset>".len() + entry.len() + 20;
+    limits.href_bytes = 13;
     let sitemap = read_sitemap(many.as_bytes(), None, &limits);
     assert_eq!(sitemap.entries.len(), 1);
-    limits.href_octets = 12;
+    limits.href_bytes = 12;
     let sitemap = read_sitemap(many.as_bytes(), None, &limits);
     assert_eq!(sitemap.entries.len(), 0);
     assert_eq!(

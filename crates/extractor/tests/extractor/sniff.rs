@@ -124,7 +124,7 @@ fn mime_sniffing_7_1_beginnings_of_html() {
 }
 
 #[test]
-fn mime_sniffing_6_and_7_what_octets_are_without_a_type() {
+fn mime_sniffing_6_and_7_what_bytes_are_without_a_type() {
     for (first, expected) in [
         (&b"%PDF-1.7"[..], Document::Pdf),
         (b"%!PS-Adobe-3", Document::Text),
@@ -143,7 +143,7 @@ fn mime_sniffing_6_and_7_what_octets_are_without_a_type() {
         (b"\x1f\x8b\x08", Document::Media),
         (b"Rar!\x1a\x07\0", Document::Media),
         (b"\0\0\0\x14ftypzzzz\0\0\x02\0zzzz", Document::Other),
-        (b"some\0octets", Document::Other),
+        (b"some\0bytes", Document::Other),
         (b"just text", Document::Text),
         (
             b"{\"version\":\"https:\\/\\/jsonfeed.org\\/version\\/1\"}",
@@ -181,7 +181,7 @@ fn ours_media_that_claim_to_be_html_or_text_are_media() {
         .flat_map(u16::to_le_bytes)
         .collect();
     check(Some("text/html"), &wide, Document::Html);
-    check(Some("text/plain"), b"\0\x01\x02 octets", Document::Other);
+    check(Some("text/plain"), b"\0\x01\x02 bytes", Document::Other);
 }
 
 #[test]

@@ -31,8 +31,8 @@ fn html5lib_tree_construction_leads_to_the_same_links() {
     files.sort();
     let (mut run, mut different) = (0, Vec::new());
     for path in files {
-        let octets = std::fs::read(&path).unwrap();
-        let file = String::from_utf8_lossy(&octets);
+        let bytes = std::fs::read(&path).unwrap();
+        let file = String::from_utf8_lossy(&bytes);
         let name = path.file_stem().unwrap().to_string_lossy();
         for (number, html) in cases(&file) {
             let html = format!("{html}{PROBE}");

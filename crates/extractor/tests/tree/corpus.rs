@@ -72,11 +72,11 @@ fn compare_share(paths: &[PathBuf]) -> Sum {
 }
 
 fn compare(path: &Path, sum: &mut Sum) {
-    let octets = std::fs::read(path).unwrap();
-    let html = String::from_utf8(octets).unwrap_or_else(|error| {
+    let bytes = std::fs::read(path).unwrap();
+    let html = String::from_utf8(bytes).unwrap_or_else(|error| {
         sum.others += 1;
-        let octets = error.into_bytes();
-        encoding_rs::WINDOWS_1252.decode(&octets).0.into_owned()
+        let bytes = error.into_bytes();
+        encoding_rs::WINDOWS_1252.decode(&bytes).0.into_owned()
     });
     let (ours, trees) = (ours(&html), links::of_tree(&html));
     sum.pages += 1;

@@ -164,7 +164,7 @@ fn a_short_body_keeps_what_came_out() {
 }
 
 #[test]
-fn octets_that_are_something_else_are_broken() {
+fn bytes_that_are_something_else_are_broken() {
     for name in ["gzip", "deflate", "br", "zstd"] {
         let decoded = run(
             &[name],
@@ -188,7 +188,7 @@ fn octets_that_are_something_else_are_broken() {
 #[test]
 fn a_bomb_is_cut_by_its_ratio_and_a_big_body_by_its_size() {
     let limits = DecodeLimits {
-        octets: 100_000,
+        bytes: 100_000,
         ratio: 10,
         ratio_from: 1000,
     };
@@ -206,12 +206,12 @@ fn a_bomb_is_cut_by_its_ratio_and_a_big_body_by_its_size() {
     }
     let mut state = 1u32;
     let mut noise = vec![0; 200_000];
-    for octet in &mut noise {
+    for byte in &mut noise {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        *octet = (state >> 24) as u8;
+        *byte = (state >> 24) as u8;
     }
     let decoded = run(&["gzip"], gzip(&noise), &limits);
-    let (at, limit) = (100_000, Limit::Octets);
+    let (at, limit) = (100_000, Limit::Bytes);
     assert_eq!(decoded.end, DecodeEnd::Truncated { at, limit });
     assert_eq!(decoded.bytes, noise[..at]);
 }
@@ -229,7 +229,7 @@ fn rfc7932_9_1_large_windows_are_refused() {
 }
 
 #[test]
-fn ours_a_gzip_file_is_known_by_its_first_octets() {
+fn ours_a_gzip_file_is_known_by_its_first_bytes() {
     let limits = DecodeLimits::default();
     assert_eq!(decode_gzip(&gzip(TEXT).into(), &limits).bytes, TEXT);
     assert_eq!(decode_gzip(&Bytes::from_static(TEXT), &limits).bytes, TEXT);
@@ -255,7 +255,7 @@ proptest! {
             let at = usize::from(flip) % body.len();
             body[at] ^= (flip >> 8) as u8;
         }
-        let limits = DecodeLimits { octets: 300, ratio: 250, ratio_from: 1 << 20 };
+        let limits = DecodeLimits { bytes: 300, ratio: 250, ratio_from: 1 << 20 };
         let decoded = run(&[codings], body.clone(), &limits);
         prop_assert!(decoded.bytes.len() <= 300 || decoded.bytes == body);
     }

@@ -23,9 +23,9 @@ pub(super) struct Outline {
 const SILENT: [&str; 4] = ["script", "style", "template", "textarea"];
 
 impl Outline {
-    /// Reads once over the octets, as UTF-8 where they are.
-    pub(super) fn of(octets: &[u8]) -> Outline {
-        let html = String::from_utf8_lossy(octets).to_lowercase();
+    /// Reads once over the bytes, as UTF-8 where they are.
+    pub(super) fn of(bytes: &[u8]) -> Outline {
+        let html = String::from_utf8_lossy(bytes).to_lowercase();
         let mut outline = Outline::default();
         let mut inside: Option<&'static str> = None;
         let mut rest = html.as_str();
@@ -37,8 +37,8 @@ impl Outline {
                 continue;
             }
             let tag = tag(rest);
-            outline.markup.push_str(&rest[..tag.octets]);
-            rest = &rest[tag.octets..];
+            outline.markup.push_str(&rest[..tag.bytes]);
+            rest = &rest[tag.bytes..];
             match tag.name {
                 "title" if outline.title.is_empty() => inside = Some("title"),
                 "h1" if outline.heading.is_empty() => inside = Some("h1"),
@@ -87,7 +87,7 @@ struct Tag<'a> {
     /// What follows the name.
     rest: &'a str,
     /// All of it.
-    octets: usize,
+    bytes: usize,
 }
 
 fn tag(html: &str) -> Tag<'_> {
@@ -109,8 +109,8 @@ fn tag(html: &str) -> Tag<'_> {
     });
     // A quote that is never closed would swallow the page.
     let end = end.map(|(at, _)| at).or_else(|| html.find('>'));
-    let octets = end.map_or(html.len(), |at| at + 1);
-    let inner = html[1..octets].trim_end_matches('>');
+    let bytes = end.map_or(html.len(), |at| at + 1);
+    let inner = html[1..bytes].trim_end_matches('>');
     let name = inner
         .find(|c: char| c.is_whitespace() || (c == '/'))
         .filter(|at| *at > 0)
@@ -122,7 +122,7 @@ fn tag(html: &str) -> Tag<'_> {
     Tag {
         name: &inner[..name],
         rest: &inner[name..],
-        octets,
+        bytes,
     }
 }
 

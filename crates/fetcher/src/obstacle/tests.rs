@@ -150,7 +150,7 @@ fn ordinary_pages_are_none() {
 
 proptest! {
     #[test]
-    fn any_octets_end_in_a_word(
+    fn any_bytes_end_in_a_word(
         status in 100_u16..1000,
         parts in prop::collection::vec(prop::sample::select(vec![
             "<", ">", "'", "\"", "<!--", "-->", "<script>", "</script", "<title>", "</h1>", "<input",

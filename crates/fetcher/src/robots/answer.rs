@@ -13,17 +13,17 @@ use crate::retry_after::retry_after;
 
 /// Redirects followed on the way to a robots.txt (RFC 9309 section 2.3.1.2).
 pub const MAX_HOPS: u8 = 5;
-/// Octets of a robots.txt that are fetched and decoded. More than the rules' own limit
+/// Bytes of a robots.txt that are fetched and decoded. More than the rules' own limit
 /// (512 KiB, RFC 9309 section 2.5 asks for 500), so that a file that was cut here is known
 /// to be too long there, and loses its cut line.
-pub const MAX_ROBOTS_OCTETS: u64 = 1 << 20;
+pub const MAX_ROBOTS_BYTES: u64 = 1 << 20;
 
 /// An answer, read by RFC 9309 section 2.3.1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RobotsAnswer {
     /// A robots.txt, whatever it holds (2.3.1.1).
     Rules {
-        /// Decoded, at most [`MAX_ROBOTS_OCTETS`].
+        /// Decoded, at most [`MAX_ROBOTS_BYTES`].
         body: Bytes,
         /// The status, 2xx.
         status: u16,
@@ -93,11 +93,11 @@ fn rules(exchange: &Exchange) -> RobotsAnswer {
     }
 }
 
-/// The decoded body, at most [`MAX_ROBOTS_OCTETS`]; nothing where its encoding is broken.
+/// The decoded body, at most [`MAX_ROBOTS_BYTES`]; nothing where its encoding is broken.
 pub(super) fn decoded(exchange: &Exchange) -> Option<Bytes> {
-    let most = usize::try_from(MAX_ROBOTS_OCTETS).unwrap_or(usize::MAX);
+    let most = usize::try_from(MAX_ROBOTS_BYTES).unwrap_or(usize::MAX);
     let limits = DecodeLimits {
-        octets: most,
+        bytes: most,
         ratio_from: most,
         ..DecodeLimits::default()
     };
@@ -108,7 +108,7 @@ pub(super) fn decoded(exchange: &Exchange) -> Option<Bytes> {
         DecodeEnd::Short => exchange.truncated.is_some(),
         DecodeEnd::Broken { .. } | DecodeEnd::UnknownCoding { .. } => false,
     };
-    // A copy of its own: the octets at hand may hold a much larger read buffer alive, and
+    // A copy of its own: the bytes at hand may hold a much larger read buffer alive, and
     // rules are kept for a day.
     whole.then(|| Bytes::copy_from_slice(&decoded.bytes[..decoded.bytes.len().min(most)]))
 }

@@ -14,7 +14,7 @@ use crate::robots::freshness::RobotsTimes;
 use crate::robots::tdm::TdmFile;
 
 /// What an entry costs besides the file and its rules: keys, validators, the cache's own
-/// bookkeeping. Octets, rounded up.
+/// bookkeeping. Bytes, rounded up.
 const OVERHEAD: usize = 1024;
 
 /// A copy with its rules.
@@ -75,15 +75,15 @@ impl Compiled {
         }
     }
 
-    /// Octets in memory, about.
+    /// Bytes in memory, about.
     #[must_use]
-    pub fn memory_octets(&self) -> usize {
+    pub fn memory_bytes(&self) -> usize {
         let tdmrep = match &self.copy.tdmrep {
             // The file and what was read from it.
             TdmFile::File(file) => 2 * file.len(),
             TdmFile::None | TdmFile::NotAsked => 0,
         };
-        OVERHEAD + self.copy.body.len() + self.robots.memory_octets() + tdmrep
+        OVERHEAD + self.copy.body.len() + self.robots.memory_bytes() + tdmrep
     }
 }
 
@@ -96,16 +96,16 @@ pub struct RobotsCache {
 }
 
 impl RobotsCache {
-    /// A cache of at most `octets`, by [`Compiled::memory_octets`]. One copy is at most a few
+    /// A cache of at most `bytes`, by [`Compiled::memory_bytes`]. One copy is at most a few
     /// MiB; a cache smaller than that may not hold every copy.
     #[must_use]
-    pub fn new(octets: u64) -> RobotsCache {
+    pub fn new(bytes: u64) -> RobotsCache {
         let weigh = |_: &Origin, compiled: &Arc<Compiled>| {
-            u32::try_from(compiled.memory_octets()).unwrap_or(u32::MAX)
+            u32::try_from(compiled.memory_bytes()).unwrap_or(u32::MAX)
         };
         RobotsCache {
             copies: Cache::builder()
-                .max_capacity(octets)
+                .max_capacity(bytes)
                 .weigher(weigh)
                 // What was used last stays; a new copy is always taken in.
                 .eviction_policy(EvictionPolicy::lru())

@@ -96,7 +96,7 @@ pub enum Force {
 #[non_exhaustive]
 pub enum BadCopy {
     /// No line that ends the head.
-    #[error("robots copy of {0} octets has no head")]
+    #[error("robots copy of {0} bytes has no head")]
     NoHead(usize),
     /// A head that can't be read.
     #[error("robots copy has a broken head")]
@@ -105,7 +105,7 @@ pub enum BadCopy {
     #[error("robots copy of version {0}, not {VERSION}")]
     Version(u32),
     /// The files are shorter than the head says.
-    #[error("robots copy lacks its tdmrep.json of {0} octets")]
+    #[error("robots copy lacks its tdmrep.json of {0} bytes")]
     Short(u64),
     /// An origin or URL that is none.
     #[error("robots copy names `{0}`, which is no URL")]
@@ -346,7 +346,7 @@ struct Head {
 enum Tdm {
     NotAsked,
     None,
-    /// Octets of the file, the last ones of the form.
+    /// Bytes of the file, the last ones of the form.
     File(u64),
 }
 
@@ -392,11 +392,11 @@ impl Head {
         let tdmrep = match self.tdmrep {
             Tdm::NotAsked => TdmFile::NotAsked,
             Tdm::None => TdmFile::None,
-            Tdm::File(octets) => {
-                let begin = usize::try_from(octets)
+            Tdm::File(bytes) => {
+                let begin = usize::try_from(bytes)
                     .ok()
-                    .and_then(|octets| body.len().checked_sub(octets));
-                TdmFile::File(body.split_off(begin.ok_or(BadCopy::Short(octets))?))
+                    .and_then(|bytes| body.len().checked_sub(bytes));
+                TdmFile::File(body.split_off(begin.ok_or(BadCopy::Short(bytes))?))
             }
         };
         let origin = Origin::parse(&self.origin).map_err(|_| BadCopy::Url(self.origin))?;

@@ -24,7 +24,7 @@ mod copy;
 mod freshness;
 mod tdm;
 
-pub use answer::{MAX_HOPS, MAX_ROBOTS_OCTETS, RobotsAnswer};
+pub use answer::{MAX_HOPS, MAX_ROBOTS_BYTES, RobotsAnswer};
 pub use cache::{Compiled, RobotsCache};
 pub use copy::{BadCopy, CopyState, Force, RobotsCopy};
 pub use freshness::{RobotsTimes, lifetime};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crawl_fetcher::robots::MAX_ROBOTS_OCTETS;
+use crawl_fetcher::robots::MAX_ROBOTS_BYTES;
 use crawl_fetcher::{FetchConfig, Request, Truncation, Validators};
 use crawl_scheduler::SignalKind;
 use http::Version;
@@ -113,8 +113,8 @@ async fn the_body_keeps_its_coding_and_loses_its_chunks() {
 
 #[tokio::test]
 async fn rfc9112_6_3_a_body_may_end_with_its_connection() {
-    let octets = b"HTTP/1.0 200 OK\r\n\r\nuntil the end".to_vec();
-    let server = Server::start(move |_| vec![Act::Send(octets.clone()), Act::Close]).await;
+    let bytes = b"HTTP/1.0 200 OK\r\n\r\nuntil the end".to_vec();
+    let server = Server::start(move |_| vec![Act::Send(bytes.clone()), Act::Close]).await;
     let url = server.url("/");
     let exchange = fetch(&fetcher(config(&url)), &url).await.unwrap();
     assert_eq!(exchange.body, "until the end");
@@ -172,7 +172,7 @@ async fn rfc9309_2_5_a_small_body_limit_does_not_cut_rules() {
         ..config(&url)
     };
     let request = Request::robots(url, Validators::default());
-    assert_eq!(request.max_body, Some(MAX_ROBOTS_OCTETS));
+    assert_eq!(request.max_body, Some(MAX_ROBOTS_BYTES));
     let exchange = ask(&fetcher(config), request).await.unwrap();
     assert_eq!(exchange.body, "hello");
 }

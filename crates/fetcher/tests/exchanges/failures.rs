@@ -73,7 +73,7 @@ async fn a_head_has_its_bounds() {
     assert_eq!(told(&failure), expect);
     assert_eq!(
         failure.detail,
-        "300001 octets of header fields, more than 262144"
+        "300001 bytes of header fields, more than 262144"
     );
     let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "A: b\r\n".repeat(300));
     check(vec![send(many)], expect).await;
@@ -135,7 +135,7 @@ async fn in_time() {
         (
             [long, long, short],
             vec![send(HEAD), Act::Stall],
-            "idle_timeout in Body: no octet of the body for 0.3 s",
+            "idle_timeout in Body: no byte of the body for 0.3 s",
         ),
     ] {
         let server = Server::start(move |_| script.clone()).await;
@@ -195,13 +195,13 @@ async fn what_came_of_a_body_that_broke_off_comes_along() {
 #[tokio::test]
 async fn long_bodies_wait_for_room_and_short_ones_do_not() {
     let server = Server::start(|number| {
-        let (length, octets) = match number {
+        let (length, bytes) = match number {
             0 | 2 => (400 << 10, 300 << 10),
             _ => (5, 5),
         };
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
-        let mut script = vec![send(head), Act::Send(vec![b'x'; octets])];
-        if length > octets {
+        let mut script = vec![send(head), Act::Send(vec![b'x'; bytes])];
+        if length > bytes {
             script.push(Act::Stall);
         }
         script
@@ -246,7 +246,7 @@ async fn no_connection() {
         "connect_refused in Connect, fault Host, again, no connection"
     );
 
-    // A label of 64 octets is no name, so nobody has to be asked.
+    // A label of 64 bytes is no name, so nobody has to be asked.
     let url = canonicalize(None, &format!("http://{}.test/", "a".repeat(64))).unwrap();
     let fetcher = fetcher(config(&url));
     assert!(fetcher.refusal(&url).is_some());

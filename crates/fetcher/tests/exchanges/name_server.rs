@@ -40,14 +40,14 @@ impl NameServer {
         let questions = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&questions);
         let task = tokio::spawn(async move {
-            let mut octets = [0; 512];
-            while let Ok((length, peer)) = socket.recv_from(&mut octets).await {
-                let (name, end) = question(&octets[..length]);
-                let kind = octets[end - 3];
+            let mut bytes = [0; 512];
+            while let Ok((length, peer)) = socket.recv_from(&mut bytes).await {
+                let (name, end) = question(&bytes[..length]);
+                let kind = bytes[end - 3];
                 if kind == 1 {
                     counted.fetch_add(1, Ordering::SeqCst);
                 }
-                if let Some(answer) = answer(&octets[..end], kind, &say(&name)) {
+                if let Some(answer) = answer(&bytes[..end], kind, &say(&name)) {
                     let _ = socket.send_to(&answer, peer).await;
                 }
             }
@@ -89,15 +89,15 @@ fn answer(query: &[u8], kind: u8, said: &Said) -> Option<Vec<u8>> {
         _ => None,
     };
     let records: Vec<_> = addresses.iter().filter_map(data).collect();
-    let mut octets = query.to_vec();
-    octets[2] = 0x81;
-    octets[3] = 0x80 | code;
-    octets[6..12].copy_from_slice(&[0, u8::try_from(records.len()).unwrap(), 0, 0, 0, 0]);
+    let mut bytes = query.to_vec();
+    bytes[2] = 0x81;
+    bytes[3] = 0x80 | code;
+    bytes[6..12].copy_from_slice(&[0, u8::try_from(records.len()).unwrap(), 0, 0, 0, 0]);
     for record in records {
-        octets.extend_from_slice(&[0xC0, 12, 0, kind, 0, 1]);
-        octets.extend_from_slice(&ttl.to_be_bytes());
-        octets.extend_from_slice(&[0, u8::try_from(record.len()).unwrap()]);
-        octets.extend_from_slice(&record);
+        bytes.extend_from_slice(&[0xC0, 12, 0, kind, 0, 1]);
+        bytes.extend_from_slice(&ttl.to_be_bytes());
+        bytes.extend_from_slice(&[0, u8::try_from(record.len()).unwrap()]);
+        bytes.extend_from_slice(&record);
     }
-    Some(octets)
+    Some(bytes)
 }

@@ -1,4 +1,4 @@
-//! A server on loopback that does what a script says, octet by octet, and a permit to ask it.
+//! A server on loopback that does what a script says, byte by byte, and a permit to ask it.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -13,9 +13,9 @@ use tokio::net::{TcpListener, TcpStream};
 /// for the next request on the same connection.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
-    /// Sends these octets.
+    /// Sends these bytes.
     Send(Vec<u8>),
-    /// Sends these octets again and again, until nobody reads them.
+    /// Sends these bytes again and again, until nobody reads them.
     Endless(Vec<u8>),
     /// Closes the connection in order.
     Close,
@@ -64,10 +64,10 @@ impl Server {
         }
     }
 
-    /// Answers every request with the same octets.
-    pub(crate) async fn answering(octets: impl Into<Vec<u8>>) -> Server {
-        let octets = octets.into();
-        Server::start(move |_| vec![Act::Send(octets.clone())]).await
+    /// Answers every request with the same bytes.
+    pub(crate) async fn answering(bytes: impl Into<Vec<u8>>) -> Server {
+        let bytes = bytes.into();
+        Server::start(move |_| vec![Act::Send(bytes.clone())]).await
     }
 
     pub(crate) fn url(&self, path: &str) -> CanonicalUrl {
@@ -106,12 +106,12 @@ async fn serve(
         };
         for act in script(number) {
             match act {
-                Act::Send(octets) => {
-                    if stream.write_all(&octets).await.is_err() {
+                Act::Send(bytes) => {
+                    if stream.write_all(&bytes).await.is_err() {
                         return;
                     }
                 }
-                Act::Endless(octets) => while stream.write_all(&octets).await.is_ok() {},
+                Act::Endless(bytes) => while stream.write_all(&bytes).await.is_ok() {},
                 Act::Close => return,
                 Act::Reset => {
                     stream.set_zero_linger().unwrap();
@@ -126,11 +126,11 @@ async fn serve(
 async fn read_head(stream: &mut TcpStream) -> Option<String> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
-        let mut octet = [0];
-        if stream.read(&mut octet).await.ok()? == 0 {
+        let mut byte = [0];
+        if stream.read(&mut byte).await.ok()? == 0 {
             return None;
         }
-        head.push(octet[0]);
+        head.push(byte[0]);
     }
     Some(String::from_utf8_lossy(&head).into_owned())
 }

@@ -33,20 +33,20 @@ pub(crate) fn processor_seconds() -> f64 {
         / 100.0
 }
 
-/// Octets that the files below a directory take on disk.
-pub(crate) fn disk_octets(dir: &Path) -> io::Result<u64> {
-    let mut octets = 0;
+/// Bytes that the files below a directory take on disk.
+pub(crate) fn disk_bytes(dir: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         let Ok(about) = entry.metadata() else {
             continue;
         };
-        octets += match about.is_dir() {
-            true => disk_octets(&entry.path())?,
+        bytes += match about.is_dir() {
+            true => disk_bytes(&entry.path())?,
             false => blocks(&about) * 512,
         };
     }
-    Ok(octets)
+    Ok(bytes)
 }
 
 #[cfg(unix)]

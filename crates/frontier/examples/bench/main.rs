@@ -47,7 +47,7 @@ struct Row {
     slowest_commit: Duration,
     lease_us: [f64; 2],
     settle_us: f64,
-    octets: u64,
+    bytes: u64,
     known: u64,
     open: Duration,
     open_processor: f64,
@@ -62,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     (row.lease_us, row.settle_us) = lease_and_settle(&plan, &frontier, &mut web)?;
     row.known = frontier.counts().known;
     drop(frontier);
-    row.octets = machine::disk_octets(&plan.dir)?;
+    row.bytes = machine::disk_bytes(&plan.dir)?;
     let (start, before) = (Instant::now(), machine::processor_seconds());
     let frontier = FjallFrontier::open(&plan.dir, &Options::default())?;
     row.open = start.elapsed();
@@ -160,7 +160,7 @@ fn admit(
         slowest_commit: slowest,
         lease_us: [0.0; 2],
         settle_us: 0.0,
-        octets: 0,
+        bytes: 0,
         known: 0,
         open: Duration::ZERO,
         open_processor: 0.0,
@@ -211,7 +211,7 @@ fn a_visit(number: u64) -> Visit {
 
 fn print(plan: &Plan, row: &Row) {
     println!(
-        "| URLs | hosts | pages a commit | links/s | last tenth | CPU us/link | peak MiB | octets/URL | lease us (p99) | settle us | slowest commit ms | open s (CPU s) | origins s |"
+        "| URLs | hosts | pages a commit | links/s | last tenth | CPU us/link | peak MiB | bytes/URL | lease us (p99) | settle us | slowest commit ms | open s (CPU s) | origins s |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     println!(
@@ -223,7 +223,7 @@ fn print(plan: &Plan, row: &Row) {
         row.last_tenth,
         row.processor * 1e6 / row.links as f64,
         machine::peak_memory_mib(),
-        row.octets as f64 / row.known as f64,
+        row.bytes as f64 / row.known as f64,
         row.lease_us[0],
         row.lease_us[1],
         row.settle_us,

@@ -104,13 +104,13 @@ impl Disk for FaultyDisk {
 }
 
 impl DiskFile for FaultyFile {
-    fn write(&mut self, octets: &[u8]) -> io::Result<()> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         if let Err(full) = self.disk.step() {
-            self.file.write_all(&octets[..octets.len() / 2])?;
+            self.file.write_all(&bytes[..bytes.len() / 2])?;
             return Err(full);
         }
-        self.written += octets.len() as u64;
-        self.file.write_all(octets)
+        self.written += bytes.len() as u64;
+        self.file.write_all(bytes)
     }
 
     fn sync(&mut self) -> io::Result<()> {

@@ -1,23 +1,23 @@
 //! Blocks of runs that were read lately: links that many pages share, and the other
 //! URLs of a page's origin, are mostly found here.
 
-use super::run::{BLOCK_OCTETS, Block, RunError};
+use super::run::{BLOCK_BYTES, Block, RunError};
 
 /// A block's place is decided by its number alone, so it costs no bookkeeping. Runs never
 /// change and numbers are never used again, so what is held is never out of date.
 pub(crate) struct BlockCache {
     /// The run and number of the block in each place.
     tags: Vec<Option<(u64, usize)>>,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 impl BlockCache {
-    /// A cache of about so many octets.
-    pub(crate) fn new(octets: u64) -> BlockCache {
-        let places = (octets / BLOCK_OCTETS as u64).clamp(1, 1 << 20) as usize;
+    /// A cache of about so many bytes.
+    pub(crate) fn new(bytes: u64) -> BlockCache {
+        let places = (bytes / BLOCK_BYTES as u64).clamp(1, 1 << 20) as usize;
         BlockCache {
             tags: vec![None; places],
-            octets: vec![0; places * BLOCK_OCTETS],
+            bytes: vec![0; places * BLOCK_BYTES],
         }
     }
 
@@ -30,7 +30,7 @@ impl BlockCache {
     ) -> Result<&Block, RunError> {
         let mixed = (run << 40 ^ number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let at = ((u128::from(mixed) * self.tags.len() as u128) >> 64) as usize;
-        let block = &mut self.octets.as_chunks_mut::<BLOCK_OCTETS>().0[at];
+        let block = &mut self.bytes.as_chunks_mut::<BLOCK_BYTES>().0[at];
         let tag = &mut self.tags[at];
         if *tag != Some((run, number)) {
             *tag = None;

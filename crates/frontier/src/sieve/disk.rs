@@ -28,11 +28,11 @@ pub trait Disk: Send + Sync {
 
 /// A file that is being written, from its beginning on.
 pub trait DiskFile: Send {
-    /// Appends all the octets.
+    /// Appends all the bytes.
     ///
     /// # Errors
-    /// What the system says; some of the octets may have been written.
-    fn write(&mut self, octets: &[u8]) -> io::Result<()>;
+    /// What the system says; some of the bytes may have been written.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
 
     /// Returns when what was written is on disk.
     ///
@@ -60,8 +60,8 @@ impl Disk for SystemDisk {
 }
 
 impl DiskFile for File {
-    fn write(&mut self, octets: &[u8]) -> io::Result<()> {
-        self.write_all(octets)
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_all(bytes)
     }
 
     fn sync(&mut self) -> io::Result<()> {
@@ -69,21 +69,21 @@ impl DiskFile for File {
     }
 }
 
-/// Reads octets from a place in a file, without moving its cursor.
-pub(crate) fn read_at(file: &File, octets: &mut [u8], offset: u64) -> io::Result<()> {
+/// Reads bytes from a place in a file, without moving its cursor.
+pub(crate) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
     #[cfg(unix)]
-    return std::os::unix::fs::FileExt::read_exact_at(file, octets, offset);
+    return std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset);
     #[cfg(windows)]
-    return read_at_windows(file, octets, offset);
+    return read_at_windows(file, bytes, offset);
 }
 
 #[cfg(windows)]
-fn read_at_windows(file: &File, mut octets: &mut [u8], mut offset: u64) -> io::Result<()> {
-    while !octets.is_empty() {
-        match std::os::windows::fs::FileExt::seek_read(file, octets, offset)? {
+fn read_at_windows(file: &File, mut bytes: &mut [u8], mut offset: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match std::os::windows::fs::FileExt::seek_read(file, bytes, offset)? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
             count => {
-                octets = &mut octets[count..];
+                bytes = &mut bytes[count..];
                 offset += count as u64;
             }
         }

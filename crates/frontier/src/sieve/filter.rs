@@ -1,4 +1,4 @@
-//! A Bloom filter in lines of 64 octets: one look at memory tells that a key is absent.
+//! A Bloom filter in lines of 64 bytes: one look at memory tells that a key is absent.
 
 use crate::fingerprint::Fingerprint;
 
@@ -8,8 +8,8 @@ const BITS_PER_KEY: u64 = 10;
 /// Bits set for each key, all in one line.
 const SET: u32 = 7;
 
-pub(crate) const LINE_OCTETS: usize = 64;
-const LINE_BITS: u64 = 8 * LINE_OCTETS as u64;
+pub(crate) const LINE_BYTES: usize = 64;
+const LINE_BITS: u64 = 8 * LINE_BYTES as u64;
 /// A bit's number in its line.
 const BIT_NUMBER_BITS: u32 = LINE_BITS.trailing_zeros();
 
@@ -54,17 +54,17 @@ impl Filter {
     }
 
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
-        out.reserve(self.lines.len() * LINE_OCTETS);
+        out.reserve(self.lines.len() * LINE_BYTES);
         for word in self.lines.iter().flat_map(|line| line.0) {
             out.extend(word.to_le_bytes());
         }
     }
 
-    /// The filter that [`Filter::put`] wrote; none where the octets are no whole lines.
-    pub(crate) fn read(octets: &[u8]) -> Option<Filter> {
-        let (lines, rest) = octets.as_chunks::<LINE_OCTETS>();
-        let line = |octets: &[u8; LINE_OCTETS]| {
-            let mut words = octets.as_chunks::<8>().0.iter();
+    /// The filter that [`Filter::put`] wrote; none where the bytes are no whole lines.
+    pub(crate) fn read(bytes: &[u8]) -> Option<Filter> {
+        let (lines, rest) = bytes.as_chunks::<LINE_BYTES>();
+        let line = |bytes: &[u8; LINE_BYTES]| {
+            let mut words = bytes.as_chunks::<8>().0.iter();
             Line(std::array::from_fn(|_| {
                 words.next().map_or(0, |word| u64::from_le_bytes(*word))
             }))
@@ -99,9 +99,9 @@ mod tests {
         for n in 0..10_000 {
             filter.set(key(n));
         }
-        let mut octets = Vec::new();
-        filter.put(&mut octets);
-        let read = Filter::read(&octets).unwrap();
+        let mut bytes = Vec::new();
+        filter.put(&mut bytes);
+        let read = Filter::read(&bytes).unwrap();
         assert!((0..10_000).all(|n| read.may_hold(key(n))));
         let wrong = (10_000..110_000).filter(|&n| read.may_hold(key(n))).count();
         assert!(wrong < 2_500, "{wrong} of 100000 pass");
@@ -114,7 +114,7 @@ mod tests {
         assert!(
             !Filter::read(&[0; 64])
                 .unwrap()
-                .may_hold(Fingerprint::from_octets([7; 16]))
+                .may_hold(Fingerprint::from_bytes([7; 16]))
         );
     }
 }

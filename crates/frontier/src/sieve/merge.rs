@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::record::Record;
-use super::run::{BLOCK_OCTETS, Run, RunError, records};
+use super::run::{BLOCK_BYTES, Run, RunError, records};
 
 /// As many runs of about one size become one of the next: each record is written once
 /// for each power of this that the sieve has grown by.
@@ -68,7 +68,7 @@ struct Scan {
     run: Arc<Run>,
     head: Option<Record>,
     /// Blocks that were read, and the number of the first.
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     first: usize,
     /// The next record: its block, and its place in it.
     block: usize,
@@ -80,7 +80,7 @@ impl Scan {
         let mut scan = Scan {
             run,
             head: None,
-            octets: Vec::new(),
+            bytes: Vec::new(),
             first: 0,
             block: 0,
             at: 0,
@@ -97,13 +97,13 @@ impl Scan {
             self.head = None;
             return Ok(());
         }
-        if self.block >= self.first + self.octets.len() / BLOCK_OCTETS {
+        if self.block >= self.first + self.bytes.len() / BLOCK_BYTES {
             let count = READ_BLOCKS.min(self.run.blocks() - self.block);
-            self.octets.resize(count * BLOCK_OCTETS, 0);
-            self.run.read_blocks(self.block, &mut self.octets)?;
+            self.bytes.resize(count * BLOCK_BYTES, 0);
+            self.run.read_blocks(self.block, &mut self.bytes)?;
             self.first = self.block;
         }
-        let block = &self.octets.as_chunks().0[self.block - self.first];
+        let block = &self.bytes.as_chunks().0[self.block - self.first];
         let count = self.run.records_in(self.block);
         self.head = Some(Record::read(&records(block, count)[self.at]));
         self.at += 1;

@@ -1,4 +1,4 @@
-//! The sieve: which URLs are known, and twelve octets on each.
+//! The sieve: which URLs are known, and twelve bytes on each.
 //!
 //! What a commit changed gathers in a table in memory. A full table is written as a
 //! sorted [`run`], and runs are merged into larger ones, both by threads of the sieve's
@@ -31,7 +31,7 @@ use foldhash::{HashMap, HashMapExt};
 
 pub(crate) use self::cache::BlockCache;
 use self::keeper::Keeper;
-pub(crate) use self::record::{Record, WORD_OCTETS, Word};
+pub(crate) use self::record::{Record, WORD_BYTES, Word};
 use self::run::Run;
 pub(crate) use self::run::{RunEntry, RunError};
 use crate::error::FrontierError;

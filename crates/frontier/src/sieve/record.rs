@@ -1,14 +1,14 @@
-//! What the sieve holds: a fingerprint, and twelve octets that it never reads.
+//! What the sieve holds: a fingerprint, and twelve bytes that it never reads.
 
 use crate::fingerprint::Fingerprint;
 
 /// What is known of a URL, packed by whoever uses the sieve.
-pub(crate) type Word = [u8; WORD_OCTETS];
+pub(crate) type Word = [u8; WORD_BYTES];
 
-pub(crate) const WORD_OCTETS: usize = 12;
-pub(crate) const KEY_OCTETS: usize = 16;
+pub(crate) const WORD_BYTES: usize = 12;
+pub(crate) const KEY_BYTES: usize = 16;
 /// A record as it stands in a run, and in a commit.
-pub(crate) const RECORD_OCTETS: usize = KEY_OCTETS + WORD_OCTETS;
+pub(crate) const RECORD_BYTES: usize = KEY_BYTES + WORD_BYTES;
 
 /// One URL that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,24 +19,24 @@ pub(crate) struct Record {
 
 impl Record {
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
-        out.extend(self.key.octets());
+        out.extend(self.key.bytes());
         out.extend(self.word);
     }
 
-    /// The records that [`Record::put`] wrote one after the other; none where the octets
+    /// The records that [`Record::put`] wrote one after the other; none where the bytes
     /// are no whole number of them.
-    pub(crate) fn all(octets: &[u8]) -> Option<impl Iterator<Item = Record>> {
-        let (records, rest) = octets.as_chunks::<RECORD_OCTETS>();
+    pub(crate) fn all(bytes: &[u8]) -> Option<impl Iterator<Item = Record>> {
+        let (records, rest) = bytes.as_chunks::<RECORD_BYTES>();
         rest.is_empty().then(|| records.iter().map(Record::read))
     }
 
-    pub(crate) fn read(octets: &[u8; RECORD_OCTETS]) -> Record {
-        let mut key = [0; KEY_OCTETS];
-        let mut word = [0; WORD_OCTETS];
-        key.copy_from_slice(&octets[..KEY_OCTETS]);
-        word.copy_from_slice(&octets[KEY_OCTETS..]);
+    pub(crate) fn read(bytes: &[u8; RECORD_BYTES]) -> Record {
+        let mut key = [0; KEY_BYTES];
+        let mut word = [0; WORD_BYTES];
+        key.copy_from_slice(&bytes[..KEY_BYTES]);
+        word.copy_from_slice(&bytes[KEY_BYTES..]);
         Record {
-            key: Fingerprint::from_octets(key),
+            key: Fingerprint::from_bytes(key),
             word,
         }
     }

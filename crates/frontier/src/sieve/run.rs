@@ -1,10 +1,10 @@
 //! A run: records sorted by key in a file that never changes.
 //!
 //! ```text
-//! blocks   4,096 octets each: up to 146 records of 28, zeros, xxh3 of the octets before
-//! index    16 octets for each block: its first key
-//! filter   64 octets for each line
-//! footer   64 octets: see `Footer`
+//! blocks   4,096 bytes each: up to 146 records of 28, zeros, xxh3 of the bytes before
+//! index    16 bytes for each block: its first key
+//! filter   64 bytes for each line
+//! footer   64 bytes: see `Footer`
 //! ```
 //!
 //! The checksum of a block is seeded with the run's number and the block's, so that a
@@ -18,18 +18,18 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::cache::BlockCache;
 use super::disk::read_at;
-use super::filter::{Filter, LINE_OCTETS};
-use super::record::{KEY_OCTETS, RECORD_OCTETS, Record, Word};
+use super::filter::{Filter, LINE_BYTES};
+use super::record::{KEY_BYTES, RECORD_BYTES, Record, Word};
 use crate::fingerprint::Fingerprint;
 
-pub(crate) const BLOCK_OCTETS: usize = 4096;
-pub(crate) const BLOCK_RECORDS: usize = (BLOCK_OCTETS - 8) / RECORD_OCTETS;
-const FOOTER_OCTETS: usize = 64;
+pub(crate) const BLOCK_BYTES: usize = 4096;
+pub(crate) const BLOCK_RECORDS: usize = (BLOCK_BYTES - 8) / RECORD_BYTES;
+const FOOTER_BYTES: usize = 64;
 const MAGIC: [u8; 8] = *b"crawlrun";
 const VERSION: u64 = 1;
 
-/// The octets of one block.
-pub(crate) type Block = [u8; BLOCK_OCTETS];
+/// The bytes of one block.
+pub(crate) type Block = [u8; BLOCK_BYTES];
 
 /// What the list of runs says of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,62 +65,62 @@ impl Footer {
     }
 
     /// Index and filter.
-    fn map_octets(&self) -> u64 {
-        self.blocks() * KEY_OCTETS as u64 + self.lines * LINE_OCTETS as u64
+    fn map_bytes(&self) -> u64 {
+        self.blocks() * KEY_BYTES as u64 + self.lines * LINE_BYTES as u64
     }
 
     /// Magic, version, number, records, lines, checksum of index and filter, zeros, and
     /// the checksum of all these.
-    pub(crate) fn octets(&self) -> [u8; FOOTER_OCTETS] {
-        let mut out = [0; FOOTER_OCTETS];
+    pub(crate) fn bytes(&self) -> [u8; FOOTER_BYTES] {
+        let mut out = [0; FOOTER_BYTES];
         out[..8].copy_from_slice(&MAGIC);
         let numbers = [VERSION, self.id, self.records, self.lines, self.checksum];
         for (slot, number) in out[8..].chunks_exact_mut(8).zip(numbers) {
             slot.copy_from_slice(&number.to_le_bytes());
         }
-        let checksum = xxh3_64(&out[..FOOTER_OCTETS - 8]);
-        out[FOOTER_OCTETS - 8..].copy_from_slice(&checksum.to_le_bytes());
+        let checksum = xxh3_64(&out[..FOOTER_BYTES - 8]);
+        out[FOOTER_BYTES - 8..].copy_from_slice(&checksum.to_le_bytes());
         out
     }
 
     pub(crate) fn entry(&self) -> RunEntry {
-        let octets = self.octets();
+        let bytes = self.bytes();
         RunEntry {
             id: self.id,
             records: self.records,
-            checksum: number_at(&octets, FOOTER_OCTETS - 8),
+            checksum: number_at(&bytes, FOOTER_BYTES - 8),
         }
     }
 
-    fn read(octets: &[u8; FOOTER_OCTETS]) -> Option<Footer> {
+    fn read(bytes: &[u8; FOOTER_BYTES]) -> Option<Footer> {
         let footer = Footer {
-            id: number_at(octets, 16),
-            records: number_at(octets, 24),
-            lines: number_at(octets, 32),
-            checksum: number_at(octets, 40),
+            id: number_at(bytes, 16),
+            records: number_at(bytes, 24),
+            lines: number_at(bytes, 32),
+            checksum: number_at(bytes, 40),
         };
-        (footer.octets() == *octets).then_some(footer)
+        (footer.bytes() == *bytes).then_some(footer)
     }
 }
 
-fn number_at(octets: &[u8], at: usize) -> u64 {
+fn number_at(bytes: &[u8], at: usize) -> u64 {
     let mut number = [0; 8];
-    number.copy_from_slice(&octets[at..at + 8]);
+    number.copy_from_slice(&bytes[at..at + 8]);
     u64::from_le_bytes(number)
 }
 
 /// Fills the end of a block with its checksum.
 pub(crate) fn seal(block: &mut Block, run: u64, number: u64) {
     let checksum = block_checksum(block, run, number);
-    block[BLOCK_OCTETS - 8..].copy_from_slice(&checksum.to_le_bytes());
+    block[BLOCK_BYTES - 8..].copy_from_slice(&checksum.to_le_bytes());
 }
 
 fn is_sealed(block: &Block, run: u64, number: u64) -> bool {
-    number_at(block, BLOCK_OCTETS - 8) == block_checksum(block, run, number)
+    number_at(block, BLOCK_BYTES - 8) == block_checksum(block, run, number)
 }
 
 fn block_checksum(block: &Block, run: u64, number: u64) -> u64 {
-    xxh3_64_with_seed(&block[..BLOCK_OCTETS - 8], run << 32 ^ number)
+    xxh3_64_with_seed(&block[..BLOCK_BYTES - 8], run << 32 ^ number)
 }
 
 /// An opened run.
@@ -172,36 +172,33 @@ impl Run {
         };
         let file = File::open(path).map_err(io)?;
         let length = file.metadata().map_err(io)?.len();
-        let mut octets = [0; FOOTER_OCTETS];
-        let Some(footer_at) = length.checked_sub(FOOTER_OCTETS as u64) else {
-            return Err(damaged(
-                path,
-                format!("the file ends after {length} octets"),
-            ));
+        let mut bytes = [0; FOOTER_BYTES];
+        let Some(footer_at) = length.checked_sub(FOOTER_BYTES as u64) else {
+            return Err(damaged(path, format!("the file ends after {length} bytes")));
         };
-        read_at(&file, &mut octets, footer_at).map_err(io)?;
-        let footer = Footer::read(&octets).filter(|footer| footer.entry() == entry);
+        read_at(&file, &mut bytes, footer_at).map_err(io)?;
+        let footer = Footer::read(&bytes).filter(|footer| footer.entry() == entry);
         let footer = footer.ok_or_else(|| {
             damaged(
                 path,
                 "its end is not what was written: cut, changed or another's".into(),
             )
         })?;
-        let blocks_octets = footer.blocks() * BLOCK_OCTETS as u64;
-        if blocks_octets + footer.map_octets() != footer_at {
-            return Err(damaged(path, format!("the file has {length} octets")));
+        let blocks_bytes = footer.blocks() * BLOCK_BYTES as u64;
+        if blocks_bytes + footer.map_bytes() != footer_at {
+            return Err(damaged(path, format!("the file has {length} bytes")));
         }
-        let mut map = vec![0; footer.map_octets() as usize];
-        read_at(&file, &mut map, blocks_octets).map_err(io)?;
+        let mut map = vec![0; footer.map_bytes() as usize];
+        read_at(&file, &mut map, blocks_bytes).map_err(io)?;
         if xxh3_64(&map) != footer.checksum {
             return Err(damaged(path, "its index or filter was changed".into()));
         }
-        let (firsts, lines) = map.split_at(footer.blocks() as usize * KEY_OCTETS);
+        let (firsts, lines) = map.split_at(footer.blocks() as usize * KEY_BYTES);
         let firsts = firsts
             .as_chunks()
             .0
             .iter()
-            .map(|key| Fingerprint::from_octets(*key));
+            .map(|key| Fingerprint::from_bytes(*key));
         let filter = Filter::read(lines);
         Ok(Run {
             path: path.to_owned(),
@@ -239,14 +236,14 @@ impl Run {
         self.read_blocks(number, block.as_mut_slice())
     }
 
-    /// Reads and checks the blocks from `number` on that fill `octets`.
-    pub(crate) fn read_blocks(&self, number: usize, octets: &mut [u8]) -> Result<(), RunError> {
+    /// Reads and checks the blocks from `number` on that fill `bytes`.
+    pub(crate) fn read_blocks(&self, number: usize, bytes: &mut [u8]) -> Result<(), RunError> {
         let io = |source| RunError::Io {
             path: self.path.clone(),
             source,
         };
-        read_at(&self.file, octets, (number * BLOCK_OCTETS) as u64).map_err(io)?;
-        for (block, number) in octets.as_chunks::<BLOCK_OCTETS>().0.iter().zip(number..) {
+        read_at(&self.file, bytes, (number * BLOCK_BYTES) as u64).map_err(io)?;
+        for (block, number) in bytes.as_chunks::<BLOCK_BYTES>().0.iter().zip(number..) {
             if !is_sealed(block, self.entry.id, number as u64) {
                 return Err(damaged(&self.path, format!("block {number} was changed")));
             }
@@ -263,7 +260,7 @@ impl Run {
 }
 
 /// The records of a block.
-pub(crate) fn records(block: &Block, count: usize) -> &[[u8; RECORD_OCTETS]] {
+pub(crate) fn records(block: &Block, count: usize) -> &[[u8; RECORD_BYTES]] {
     &block.as_chunks().0[..count]
 }
 

@@ -21,7 +21,7 @@ pub(crate) fn key(n: u64) -> Fingerprint {
     let low = (n + 1).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let low = (low ^ (low >> 31)).wrapping_mul(0x94d0_49bb_1331_11eb);
     let middle = (low >> 7).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32;
-    Fingerprint::from_octets((u128::from(high | middle) << 64 | u128::from(low)).to_be_bytes())
+    Fingerprint::from_bytes((u128::from(high | middle) << 64 | u128::from(low)).to_be_bytes())
 }
 
 fn record(n: u64, value: u8) -> Record {
@@ -174,19 +174,19 @@ fn no_flipped_byte_of_a_run_is_taken_for_what_was_written() {
     let (bench, path) = Bench::one_run(300);
     let whole = fs::read(&path).unwrap();
     for at in (0..whole.len()).step_by(29) {
-        let mut octets = whole.clone();
-        octets[at] ^= 1 << (at % 8);
-        fs::write(&path, octets).unwrap();
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << (at % 8);
+        fs::write(&path, bytes).unwrap();
         let read = || -> Result<(), RunError> {
             for n in (0..300).step_by(7) {
-                assert_eq!(bench.get(n)?, Some(n as u8), "octet {at}");
+                assert_eq!(bench.get(n)?, Some(n as u8), "byte {at}");
             }
             Ok(())
         };
         if let Err(why) = read() {
-            assert!(matches!(why, RunError::Damaged { .. }), "octet {at}: {why}");
+            assert!(matches!(why, RunError::Damaged { .. }), "byte {at}: {why}");
         } else {
-            panic!("octet {at} was not missed");
+            panic!("byte {at} was not missed");
         }
     }
 }

@@ -6,14 +6,14 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::disk::{Disk, DiskFile};
 use super::filter::Filter;
-use super::record::{KEY_OCTETS, RECORD_OCTETS, Record};
-use super::run::{BLOCK_OCTETS, BLOCK_RECORDS, Block, Footer, RunEntry, RunError, seal};
+use super::record::{KEY_BYTES, RECORD_BYTES, Record};
+use super::run::{BLOCK_BYTES, BLOCK_RECORDS, Block, Footer, RunEntry, RunError, seal};
 
-/// Octets that are written at a time.
-const WRITE_OCTETS: usize = 64 * BLOCK_OCTETS;
-/// Octets after which what was written is brought to disk: so the sync of a commit never
+/// Bytes that are written at a time.
+const WRITE_BYTES: usize = 64 * BLOCK_BYTES;
+/// Bytes after which what was written is brought to disk: so the sync of a commit never
 /// waits for a gigabyte of a run's.
-const SYNC_OCTETS: u64 = 8 << 20;
+const SYNC_BYTES: u64 = 8 << 20;
 
 /// Writes records that come in the order of their keys, each key once.
 pub(crate) struct RunWriter<'d> {
@@ -49,22 +49,22 @@ impl<'d> RunWriter<'d> {
             file: disk.create(path).map_err(io)?,
             id,
             records: 0,
-            firsts: Vec::with_capacity(most.div_ceil(BLOCK_RECORDS as u64) as usize * KEY_OCTETS),
+            firsts: Vec::with_capacity(most.div_ceil(BLOCK_RECORDS as u64) as usize * KEY_BYTES),
             filter: Filter::for_keys(most),
-            block: Box::new([0; BLOCK_OCTETS]),
+            block: Box::new([0; BLOCK_BYTES]),
             held: 0,
-            pending: Vec::with_capacity(WRITE_OCTETS),
+            pending: Vec::with_capacity(WRITE_BYTES),
             unsynced: 0,
         })
     }
 
     pub(crate) fn push(&mut self, record: Record) -> Result<(), RunError> {
         if self.held == 0 {
-            self.firsts.extend(record.key.octets());
+            self.firsts.extend(record.key.bytes());
         }
-        let at = self.held * RECORD_OCTETS;
-        self.block[at..at + KEY_OCTETS].copy_from_slice(&record.key.octets());
-        self.block[at + KEY_OCTETS..at + RECORD_OCTETS].copy_from_slice(&record.word);
+        let at = self.held * RECORD_BYTES;
+        self.block[at..at + KEY_BYTES].copy_from_slice(&record.key.bytes());
+        self.block[at + KEY_BYTES..at + RECORD_BYTES].copy_from_slice(&record.word);
         self.filter.set(record.key);
         self.held += 1;
         self.records += 1;
@@ -88,10 +88,10 @@ impl<'d> RunWriter<'d> {
             checksum: xxh3_64(&map),
         };
         self.write_pending()?;
-        for part in map.chunks(SYNC_OCTETS as usize) {
+        for part in map.chunks(SYNC_BYTES as usize) {
             self.write(part)?;
         }
-        self.write(&footer.octets())?;
+        self.write(&footer.bytes())?;
         let dir = self.path.parent().unwrap_or(Path::new("."));
         let synced = self.file.sync().and_then(|()| self.disk.sync_dir(dir));
         synced.map_err(|source| self.io(source))?;
@@ -100,11 +100,11 @@ impl<'d> RunWriter<'d> {
 
     fn end_block(&mut self) -> Result<(), RunError> {
         let number = (self.records - 1) / BLOCK_RECORDS as u64;
-        self.block[self.held * RECORD_OCTETS..].fill(0);
+        self.block[self.held * RECORD_BYTES..].fill(0);
         seal(&mut self.block, self.id, number);
         self.pending.extend_from_slice(self.block.as_slice());
         self.held = 0;
-        if self.pending.len() >= WRITE_OCTETS {
+        if self.pending.len() >= WRITE_BYTES {
             self.write_pending()?;
         }
         Ok(())
@@ -118,10 +118,10 @@ impl<'d> RunWriter<'d> {
         Ok(())
     }
 
-    fn write(&mut self, octets: &[u8]) -> Result<(), RunError> {
-        let mut written = self.file.write(octets);
-        self.unsynced += octets.len() as u64;
-        if self.unsynced >= SYNC_OCTETS {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), RunError> {
+        let mut written = self.file.write(bytes);
+        self.unsynced += bytes.len() as u64;
+        if self.unsynced >= SYNC_BYTES {
             self.unsynced = 0;
             written = written.and_then(|()| self.file.sync());
         }

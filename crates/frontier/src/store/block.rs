@@ -10,15 +10,15 @@ use std::borrow::Cow;
 
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
-use super::octets::{Cursor, before_path, near_url, put_number, put_place, put_text};
+use super::cursor::{Cursor, before_path, near_url, put_number, put_place, put_text};
 use crate::state::{Queued, Rank};
 
 /// The low bits of a sequence number, which are the place in the block.
 const PLACE_BITS: u32 = 6;
 /// Entries in a block, at most.
 pub(super) const BLOCK_ENTRIES: usize = 1 << PLACE_BITS;
-/// A block takes no entry more once it has so many octets.
-const FULL_OCTETS: usize = 4096;
+/// A block takes no entry more once it has so many bytes.
+const FULL_BYTES: usize = 4096;
 
 /// The numbers of blocks go no further, so that a sequence number has 40 bits.
 pub(super) const MAX_BLOCK: u64 = 1 << (40 - PLACE_BITS);
@@ -38,7 +38,7 @@ fn place_of(seq: u64) -> u8 {
     (seq & (BLOCK_ENTRIES as u64 - 1)) as u8
 }
 
-/// A block as its octets have it; its URLs are parsed only when asked for.
+/// A block as its bytes have it; its URLs are parsed only when asked for.
 #[derive(Debug, Default)]
 pub(super) struct Block<'a> {
     /// The pages that name the entries: whole, or from the path on where the origin is
@@ -46,22 +46,22 @@ pub(super) struct Block<'a> {
     vias: Vec<Cow<'a, str>>,
     /// In the order of their places.
     entries: Vec<(u8, Cow<'a, [u8]>)>,
-    octets: usize,
+    bytes: usize,
 }
 
 impl<'a> Block<'a> {
-    pub(super) fn parse(octets: &'a [u8]) -> Option<Block<'a>> {
-        let mut from = Cursor(octets);
+    pub(super) fn parse(bytes: &'a [u8]) -> Option<Block<'a>> {
+        let mut from = Cursor(bytes);
         let mut block = Block {
-            octets: octets.len(),
+            bytes: bytes.len(),
             ..Block::default()
         };
-        for _ in 0..from.octet()? {
+        for _ in 0..from.byte()? {
             block.vias.push(Cow::Borrowed(from.text()?));
         }
         let mut behind = 0;
         while !from.0.is_empty() {
-            let place = from.octet()?;
+            let place = from.byte()?;
             let length = from.number()?.try_into().ok()?;
             if place < behind || usize::from(place) >= BLOCK_ENTRIES {
                 return None;
@@ -69,13 +69,13 @@ impl<'a> Block<'a> {
             behind = place + 1;
             block
                 .entries
-                .push((place, Cow::Borrowed(from.octets(length)?)));
+                .push((place, Cow::Borrowed(from.bytes(length)?)));
         }
         Some(block)
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.octets + 16);
+        let mut out = Vec::with_capacity(self.bytes + 16);
         out.push(self.vias.len() as u8);
         for via in &self.vias {
             put_text(&mut out, via);
@@ -93,7 +93,7 @@ impl<'a> Block<'a> {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.entries.len() >= BLOCK_ENTRIES || self.octets >= FULL_OCTETS
+        self.entries.len() >= BLOCK_ENTRIES || self.bytes >= FULL_BYTES
     }
 
     /// Takes an entry in; one that stood at its place is replaced.
@@ -104,7 +104,7 @@ impl<'a> Block<'a> {
         put_place(&mut entry, &queued.place, 0);
         put_number(&mut entry, queued.attempt.into());
         entry.extend_from_slice(queued.url.path_and_query().as_bytes());
-        self.octets += entry.len() + 3;
+        self.bytes += entry.len() + 3;
         let place = place_of(queued.place.seq);
         match self.entries.binary_search_by_key(&place, |entry| entry.0) {
             Ok(at) => self.entries[at].1 = Cow::Owned(entry),
@@ -134,7 +134,7 @@ impl<'a> Block<'a> {
         if self.vias.len() > BLOCK_ENTRIES {
             self.forget_unused_vias();
         }
-        self.octets += text.len() + 2;
+        self.bytes += text.len() + 2;
         self.vias.push(Cow::Owned(text.to_owned()));
         self.vias.len() as u8
     }
@@ -165,14 +165,14 @@ impl<'a> Block<'a> {
         origin: &'b Origin,
         row: Rank,
     ) -> impl Iterator<Item = Entry<'b>> {
-        self.entries.iter().map(move |(place, octets)| Entry {
+        self.entries.iter().map(move |(place, bytes)| Entry {
             rank: Rank {
                 seq: row.seq | u64::from(*place),
                 ..row
             },
             origin,
             vias: &self.vias,
-            octets,
+            bytes,
         })
     }
 
@@ -188,14 +188,14 @@ pub(super) struct Entry<'b> {
     pub(super) rank: Rank,
     origin: &'b Origin,
     vias: &'b [Cow<'b, str>],
-    octets: &'b [u8],
+    bytes: &'b [u8],
 }
 
 impl Entry<'_> {
-    /// None where the octets say something else than the rank and the origin do.
+    /// None where the bytes say something else than the rank and the origin do.
     pub(super) fn read(&self) -> Option<Queued> {
-        let mut from = Cursor(self.octets);
-        let via = match from.octet()? {
+        let mut from = Cursor(self.bytes);
+        let via = match from.byte()? {
             0 => None,
             number => Some(self.via(number)?),
         };
@@ -262,21 +262,21 @@ mod tests {
             gone in prop::collection::vec(0..BLOCK_ENTRIES, 0..20),
         ) {
             let mut expected = std::collections::BTreeMap::new();
-            let mut octets = Block::default().encode();
+            let mut bytes = Block::default().encode();
             for queued in puts {
-                let mut block = Block::parse(&octets).unwrap();
+                let mut block = Block::parse(&bytes).unwrap();
                 block.put(&queued);
-                octets = block.encode();
+                bytes = block.encode();
                 expected.insert(queued.place.rank(), queued);
             }
-            let mut block = Block::parse(&octets).unwrap();
+            let mut block = Block::parse(&bytes).unwrap();
             for place in gone {
                 let rank = Rank { seq: seq_of(77, place), ..row() };
                 prop_assert_eq!(block.remove(rank), expected.remove(&rank).is_some());
             }
             let origin = queued("/", None, 0, false).url.origin();
-            let octets = block.encode();
-            let block = Block::parse(&octets).unwrap();
+            let bytes = block.encode();
+            let block = Block::parse(&bytes).unwrap();
             prop_assert_eq!(block.is_empty(), expected.is_empty());
             let entries = block.entries(&origin, row());
             let entries: Vec<_> = entries.map(|entry| entry.read().unwrap()).collect();
@@ -284,13 +284,13 @@ mod tests {
         }
 
         #[test]
-        fn foreign_octets_never_panic(octets: Vec<u8>) {
+        fn foreign_bytes_never_panic(bytes: Vec<u8>) {
             let origin = queued("/", None, 0, false).url.origin();
-            if let Some(block) = Block::parse(&octets) {
+            if let Some(block) = Block::parse(&bytes) {
                 for entry in block.entries(&origin, row()) {
                     let _ = entry.read();
                 }
-                prop_assert_eq!(block.encode(), octets);
+                prop_assert_eq!(block.encode(), bytes);
             }
         }
     }

@@ -1,13 +1,13 @@
-//! Records as octets. Every decoder gives none for octets that no encoder wrote, and
+//! Records as bytes. Every decoder gives none for bytes that no encoder wrote, and
 //! reads to the end.
 
 use crawl_weburl::canonicalize;
 
 use super::block::MAX_BLOCK;
-use super::octets::{Cursor, put_exclusion, put_number, put_text, put_via, via_flags};
+use super::cursor::{Cursor, put_exclusion, put_number, put_text, put_via, via_flags};
 use crate::admission::UrlKind;
 use crate::exclusion::Exclusion;
-use crate::sieve::{Roll, RunEntry, WORD_OCTETS, Word};
+use crate::sieve::{Roll, RunEntry, WORD_BYTES, Word};
 use crate::state::{Deferred, Place, Rank};
 
 /// What the sieve says of a URL. Texts are kept elsewhere, under a number.
@@ -70,7 +70,7 @@ impl Totals {
 }
 
 /// Sequence numbers have 40 bits.
-pub(super) const RANK_OCTETS: usize = 11;
+pub(super) const RANK_BYTES: usize = 11;
 
 /// No crawl counts as far; whoever reads such a number reads damage. Below it, sums and
 /// steps can't overflow.
@@ -86,7 +86,7 @@ const SITEMAP: u8 = 32;
 const RESOURCE: u8 = 64;
 
 impl State {
-    /// Kind and flags, two octets that the kind gives a meaning, the depth, and a number
+    /// Kind and flags, two bytes that the kind gives a meaning, the depth, and a number
     /// of 40 bits.
     pub(super) fn word(self) -> Word {
         let (head, depth, number) = match self {
@@ -113,7 +113,7 @@ impl State {
             State::Failed { depth, note } => ([4, 0, 0], depth, note),
             State::Excluded { depth, note } => ([5, 0, 0], depth, note),
         };
-        let mut word = [0; WORD_OCTETS];
+        let mut word = [0; WORD_BYTES];
         word[..3].copy_from_slice(&head);
         word[3..7].copy_from_slice(&depth.to_be_bytes());
         word[7..].copy_from_slice(&number.to_be_bytes()[3..]);
@@ -125,7 +125,7 @@ impl State {
         let depth = u32::from_be_bytes([d0, d1, d2, d3]);
         let number = number
             .iter()
-            .fold(0, |sum, octet| sum << 8 | u64::from(*octet));
+            .fold(0, |sum, byte| sum << 8 | u64::from(*byte));
         let state = match kind & 7 {
             1 => State::Pending(Place {
                 retried: kind & RETRIED != 0,
@@ -178,9 +178,9 @@ impl Note {
         out
     }
 
-    pub(super) fn decode(octets: &[u8]) -> Option<Note> {
-        let mut from = Cursor(octets);
-        let note = match from.octet()? {
+    pub(super) fn decode(bytes: &[u8]) -> Option<Note> {
+        let mut from = Cursor(bytes);
+        let note = match from.byte()? {
             1 => Note::Why(from.text()?.to_owned()),
             2 => Note::Exclusion(from.exclusion()?),
             _ => return None,
@@ -190,8 +190,8 @@ impl Note {
 }
 
 impl Rank {
-    pub(super) fn octets(self) -> [u8; RANK_OCTETS] {
-        let mut out = [0; RANK_OCTETS];
+    pub(super) fn bytes(self) -> [u8; RANK_BYTES] {
+        let mut out = [0; RANK_BYTES];
         out[0] = self.round;
         out[1] = self.priority;
         out[2..6].copy_from_slice(&self.depth.to_be_bytes());
@@ -199,15 +199,15 @@ impl Rank {
         out
     }
 
-    pub(super) fn from_octets(octets: &[u8]) -> Option<Rank> {
-        let octets: &[u8; RANK_OCTETS] = octets.try_into().ok()?;
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Rank> {
+        let bytes: &[u8; RANK_BYTES] = bytes.try_into().ok()?;
         Some(Rank {
-            round: octets[0],
-            priority: octets[1],
-            depth: u32::from_be_bytes(octets[2..6].try_into().ok()?),
-            seq: octets[6..]
+            round: bytes[0],
+            priority: bytes[1],
+            depth: u32::from_be_bytes(bytes[2..6].try_into().ok()?),
+            seq: bytes[6..]
                 .iter()
-                .fold(0, |seq, octet| seq << 8 | u64::from(*octet)),
+                .fold(0, |seq, byte| seq << 8 | u64::from(*byte)),
         })
     }
 }
@@ -224,10 +224,10 @@ impl Deferred {
         out
     }
 
-    pub(super) fn decode(octets: &[u8]) -> Option<Deferred> {
-        let mut from = Cursor(octets);
-        let flags = from.octet()?;
-        let redirects = from.octet()?;
+    pub(super) fn decode(bytes: &[u8]) -> Option<Deferred> {
+        let mut from = Cursor(bytes);
+        let flags = from.byte()?;
+        let redirects = from.byte()?;
         let depth = from.number32()?;
         let exclusion = from.exclusion()?;
         let url = canonicalize(None, from.text()?).ok()?;
@@ -262,8 +262,8 @@ impl Sequence {
         out
     }
 
-    pub(super) fn decode(octets: &[u8]) -> Option<Sequence> {
-        let mut from = Cursor(octets);
+    pub(super) fn decode(bytes: &[u8]) -> Option<Sequence> {
+        let mut from = Cursor(bytes);
         let sequence = Sequence {
             commit: from.number()?,
             block: from.number()?,
@@ -309,8 +309,8 @@ impl Roll {
         out
     }
 
-    pub(super) fn decode(octets: &[u8]) -> Option<Roll> {
-        let mut from = Cursor(octets);
+    pub(super) fn decode(bytes: &[u8]) -> Option<Roll> {
+        let mut from = Cursor(bytes);
         let mut roll = Roll {
             commit: from.number()?,
             next_run: from.number()?,
@@ -320,7 +320,7 @@ impl Roll {
             roll.runs.push(RunEntry {
                 id: from.number()?,
                 records: from.number().filter(|records| *records < IMPLAUSIBLE)?,
-                checksum: u64::from_be_bytes(from.octets(8)?.try_into().ok()?),
+                checksum: u64::from_be_bytes(from.bytes(8)?.try_into().ok()?),
             });
         }
         Some(roll)
@@ -338,8 +338,8 @@ pub(super) fn encode_line(id: u64, queued: u64, origin: &str) -> Vec<u8> {
 }
 
 /// What [`encode_line`] wrote.
-pub(super) fn decode_line(octets: &[u8]) -> Option<(u64, u64, &str)> {
-    let mut from = Cursor(octets);
+pub(super) fn decode_line(bytes: &[u8]) -> Option<(u64, u64, &str)> {
+    let mut from = Cursor(bytes);
     let (id, queued) = (from.number()?, from.number()?);
     let plausible = id < MAX_ORIGIN && queued < IMPLAUSIBLE;
     let origin = std::str::from_utf8(from.0).ok()?;
@@ -440,20 +440,20 @@ mod tests {
         }
 
         #[test]
-        fn ranks_sort_as_their_octets(a in place(), b in place()) {
+        fn ranks_sort_as_their_bytes(a in place(), b in place()) {
             let (a, b) = (a.rank(), b.rank());
-            prop_assert_eq!(a.cmp(&b), a.octets().cmp(&b.octets()));
-            prop_assert_eq!(Rank::from_octets(&a.octets()), Some(a));
+            prop_assert_eq!(a.cmp(&b), a.bytes().cmp(&b.bytes()));
+            prop_assert_eq!(Rank::from_bytes(&a.bytes()), Some(a));
         }
 
         #[test]
-        fn foreign_octets_never_panic(octets: Vec<u8>, word: [u8; 12]) {
+        fn foreign_bytes_never_panic(bytes: Vec<u8>, word: [u8; 12]) {
             let _ = State::from_word(word);
-            let _ = Note::decode(&octets);
-            let _ = Deferred::decode(&octets);
-            let _ = Sequence::decode(&octets);
-            let _ = Roll::decode(&octets);
-            let _ = decode_line(&octets);
+            let _ = Note::decode(&bytes);
+            let _ = Deferred::decode(&bytes);
+            let _ = Sequence::decode(&bytes);
+            let _ = Roll::decode(&bytes);
+            let _ = decode_line(&bytes);
         }
     }
 }

@@ -3,12 +3,12 @@
 mod block;
 mod changes;
 mod codec;
+mod cursor;
 mod desk;
 mod heads;
 mod journal;
 mod names;
 mod notes;
-mod octets;
 mod open;
 mod tables;
 mod transaction;
@@ -42,9 +42,9 @@ use crate::visit::Visit;
 /// How a [`FjallFrontier`] uses memory and disk.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Memory for blocks read from disk, in octets; 128 MiB by default. A quarter is for
+    /// Memory for blocks read from disk, in bytes; 128 MiB by default. A quarter is for
     /// what is known of links that were met lately.
-    pub cache_octets: u64,
+    pub cache_bytes: u64,
     /// How many queue entries are held ready in memory, over all origins; a queue is read
     /// from disk in steps of 1/1024 of this, of 2 at least and 64 at most. The default,
     /// 65,536, is about 20 MB, and 64 entries for each of a thousand hosts at work.
@@ -70,7 +70,7 @@ pub enum Durability {
 impl Default for Options {
     fn default() -> Options {
         Options {
-            cache_octets: 128 << 20,
+            cache_bytes: 128 << 20,
             head_entries: 65_536,
             gather: 1_800_000,
             durability: Durability::PowerCut,
@@ -85,7 +85,7 @@ impl Default for Options {
 /// torn tail of the store's journal, as a kill or a power cut leaves it, is cut off on
 /// opening. Runs are
 /// written from what was committed, and listed in the store when they are whole and on
-/// disk. Memory is bounded but for about 150 octets for each origin that has URLs queued
+/// disk. Memory is bounded but for about 150 bytes for each origin that has URLs queued
 /// and 11 bits for each URL.
 pub struct FjallFrontier {
     // The order matters: the sieve's threads end, the store closes, then the lock goes.
@@ -262,7 +262,7 @@ impl Frontier for FjallFrontier {
         let tables = &self.tables;
         let key = origin.as_str().as_bytes();
         let value = tables.get(&tables.snapshot(), &tables.robots, key)?;
-        Ok(value.map(|octets| octets.to_vec()))
+        Ok(value.map(|bytes| bytes.to_vec()))
     }
 
     fn host(&self, host: &HostKey) -> Result<Option<(u64, Vec<u8>)>, FrontierError> {
@@ -270,7 +270,7 @@ impl Frontier for FjallFrontier {
         let key = host.as_str().as_bytes();
         tables
             .get(&tables.snapshot(), &tables.hosts, key)?
-            .map(|octets| tables.host_value(host.as_str(), &octets))
+            .map(|bytes| tables.host_value(host.as_str(), &bytes))
             .transpose()
     }
 
@@ -308,7 +308,7 @@ impl Frontier for FjallFrontier {
         let tables = &self.tables;
         let key = names::of(names::CALLER, name);
         let value = tables.get(&tables.snapshot(), &tables.meta, &key)?;
-        Ok(value.map(|octets| octets.to_vec()))
+        Ok(value.map(|bytes| bytes.to_vec()))
     }
 
     fn each_deferred(
@@ -317,8 +317,8 @@ impl Frontier for FjallFrontier {
     ) -> Result<(), FrontierError> {
         let tables = &self.tables;
         for row in tables.snapshot().iter(&tables.deferred) {
-            let octets = row.value().map_err(|why| tables.failed(why))?;
-            let deferred = tables.decode_deferred(&octets)?;
+            let bytes = row.value().map_err(|why| tables.failed(why))?;
+            let deferred = tables.decode_deferred(&bytes)?;
             let waiting = Waiting {
                 url: &deferred.url,
                 depth: deferred.depth,

@@ -17,17 +17,17 @@ pub(super) struct Notes {
 impl Notes {
     /// The number of a note. A new one is the next after `last` and goes into `new`.
     pub(super) fn number(&self, note: &Note, last: &mut u64, new: &mut Vec<(Vec<u8>, u64)>) -> u64 {
-        let octets = note.encode();
+        let bytes = note.encode();
         let fresh = || {
             new.iter()
-                .find(|(known, _)| *known == octets)
+                .find(|(known, _)| *known == bytes)
                 .map(|(_, number)| *number)
         };
-        if let Some(number) = self.numbers.get(&octets).copied().or_else(fresh) {
+        if let Some(number) = self.numbers.get(&bytes).copied().or_else(fresh) {
             return number;
         }
         *last += 1;
-        new.push((octets, *last));
+        new.push((bytes, *last));
         *last
     }
 

@@ -37,7 +37,7 @@ const KNOWN: &str = "known";
 
 /// The store keeps its journal until the tables hold what is in it; this bounds what is
 /// read again on opening. It is the least that the store takes.
-const JOURNAL_OCTETS: u64 = 64 << 20;
+const JOURNAL_BYTES: u64 = 64 << 20;
 
 /// One. Of several the first only flushes, and while another compacts it spins: it puts
 /// each request to compact back into the queue that it takes it from.
@@ -159,7 +159,7 @@ fn begin(dir: &Path, options: &Options, disk: &dyn Disk) -> Result<(), OpenError
         let mut batch = db.batch();
         let key = FingerprintKey::random();
         batch.insert(&meta, names::LAYOUT, LAYOUT.to_be_bytes());
-        batch.insert(&meta, names::FINGERPRINT_KEY, key.octets());
+        batch.insert(&meta, names::FINGERPRINT_KEY, key.bytes());
         batch.insert(&meta, names::SEQUENCE, Sequence::default().encode());
         batch.insert(&meta, names::RUNS, Roll::default().encode());
         batch.commit().map_err(store)?;
@@ -200,8 +200,8 @@ fn database(dir: &Path, store: &Path, options: &Options) -> Result<Database, Ope
     // The store's own default hands a commit to the system and no further; each commit
     // of ours asks for what the options say.
     Database::builder(store)
-        .cache_size(options.cache_octets - options.cache_octets / SIEVE_SHARE)
-        .max_journaling_size(JOURNAL_OCTETS)
+        .cache_size(options.cache_bytes - options.cache_bytes / SIEVE_SHARE)
+        .max_journaling_size(JOURNAL_BYTES)
         .worker_threads(WORKERS)
         .open()
         .map_err(|why| store_error(dir, why))
@@ -229,7 +229,7 @@ fn load(
         tables,
         writer: Mutex::new(Writer {
             sequence,
-            cache: BlockCache::new(options.cache_octets / SIEVE_SHARE),
+            cache: BlockCache::new(options.cache_bytes / SIEVE_SHARE),
             notes: Default::default(),
             due_from: Default::default(),
         }),
@@ -274,9 +274,9 @@ fn meta_value<T>(
     what: &str,
     decode: fn(&[u8]) -> Option<T>,
 ) -> Result<T, OpenError> {
-    let octets = tables.meta.get(name);
-    let octets = octets.map_err(|why| store_error(&tables.dir, why))?;
-    let value = octets.and_then(|octets| decode(&octets));
+    let bytes = tables.meta.get(name);
+    let bytes = bytes.map_err(|why| store_error(&tables.dir, why))?;
+    let value = bytes.and_then(|bytes| decode(&bytes));
     value.ok_or_else(|| corrupt(&tables.dir, what.into()))
 }
 
@@ -324,7 +324,7 @@ fn open_tables(dir: &Path, db: Database, persist: PersistMode) -> Result<Tables,
     check_layout(dir, &meta)?;
     let key = meta.get(names::FINGERPRINT_KEY);
     let key = key.map_err(|why| store_error(dir, why))?;
-    let key = key.and_then(|octets| octets.as_ref().try_into().ok());
+    let key = key.and_then(|bytes| bytes.as_ref().try_into().ok());
     let key = key.ok_or_else(|| corrupt(dir, "the fingerprint key".into()))?;
     Ok(Tables {
         dir: dir.to_owned(),

@@ -22,7 +22,7 @@ use crawl_weburl::{CanonicalUrl, Origin};
 use fjall::{Database, Keyspace, PersistMode, Readable, Snapshot, UserValue};
 
 use super::block::{Block, row_of};
-use super::codec::{Note, RANK_OCTETS, decode_line};
+use super::codec::{Note, RANK_BYTES, decode_line};
 use super::names;
 use crate::error::FrontierError;
 use crate::fingerprint::{Fingerprint, FingerprintKey};
@@ -74,16 +74,16 @@ impl Tables {
         from: &Snapshot,
         origin: &Origin,
     ) -> Result<Option<(u64, u64)>, FrontierError> {
-        let Some(octets) = self.get(from, &self.origins, &self.key.origin(origin))? else {
+        let Some(bytes) = self.get(from, &self.origins, &self.key.origin(origin))? else {
             return Ok(None);
         };
-        match decode_line(&octets) {
+        match decode_line(&bytes) {
             Some((id, queued, text)) if text == origin.as_str() => Ok(Some((id, queued))),
             _ => Err(self.corrupt(&format!("the record of origin {origin}"))),
         }
     }
 
-    /// The octets of the block that holds an entry, if it is in the queue.
+    /// The bytes of the block that holds an entry, if it is in the queue.
     pub(super) fn block(
         &self,
         from: &Snapshot,
@@ -101,10 +101,10 @@ impl Tables {
         id: u64,
         rank: Rank,
     ) -> Result<Option<Queued>, FrontierError> {
-        let Some(octets) = self.block(from, id, rank)? else {
+        let Some(bytes) = self.block(from, id, rank)? else {
             return Ok(None);
         };
-        Ok(Block::parse(&octets).and_then(|block| block.entry(origin, rank)))
+        Ok(Block::parse(&bytes).and_then(|block| block.entry(origin, rank)))
     }
 
     /// The whole entry of a URL that is pending at `place`.
@@ -128,9 +128,9 @@ impl Tables {
     pub(super) fn host_value(
         &self,
         host: &str,
-        octets: &[u8],
+        value: &[u8],
     ) -> Result<(u64, Vec<u8>), FrontierError> {
-        let Some((wake, bytes)) = octets.split_first_chunk() else {
+        let Some((wake, bytes)) = value.split_first_chunk() else {
             return Err(self.corrupt(&format!("the record of host {host}")));
         };
         Ok((u64::from_be_bytes(*wake), bytes.to_vec()))
@@ -141,18 +141,18 @@ impl Tables {
         from: &Snapshot,
         key: Fingerprint,
     ) -> Result<Option<Deferred>, FrontierError> {
-        self.get(from, &self.deferred, &key.octets())?
-            .map(|octets| self.decode_deferred(&octets))
+        self.get(from, &self.deferred, &key.bytes())?
+            .map(|bytes| self.decode_deferred(&bytes))
             .transpose()
     }
 
-    pub(super) fn decode_deferred(&self, octets: &[u8]) -> Result<Deferred, FrontierError> {
-        Deferred::decode(octets).ok_or_else(|| self.corrupt("a deferred URL"))
+    pub(super) fn decode_deferred(&self, bytes: &[u8]) -> Result<Deferred, FrontierError> {
+        Deferred::decode(bytes).ok_or_else(|| self.corrupt("a deferred URL"))
     }
 
     pub(super) fn note(&self, from: &Snapshot, number: u64) -> Result<Note, FrontierError> {
         self.get(from, &self.notes, &number.to_be_bytes())?
-            .and_then(|octets| Note::decode(&octets))
+            .and_then(|bytes| Note::decode(&bytes))
             .ok_or_else(|| self.corrupt(&format!("note {number}")))
     }
 
@@ -173,7 +173,7 @@ impl Tables {
         let damaged = || self.corrupt(&format!("queued URLs of {origin}"));
         for row in from.range(&self.queue, start..end) {
             let (key, value) = row.into_inner().map_err(|why| self.failed(why))?;
-            let row = key.get(ID_OCTETS..).and_then(Rank::from_octets);
+            let row = key.get(ID_BYTES..).and_then(Rank::from_bytes);
             let row = row.ok_or_else(|| self.corrupt("a key in queue"))?;
             let block = Block::parse(&value).ok_or_else(damaged)?;
             for entry in block.entries(origin, row) {
@@ -239,19 +239,19 @@ impl Ledger for Tables {
     }
 }
 
-/// Origins have numbers of 40 bits. A key of the queue is 16 octets then, which the store
+/// Origins have numbers of 40 bits. A key of the queue is 16 bytes then, which the store
 /// holds in place.
-const ID_OCTETS: usize = 5;
+const ID_BYTES: usize = 5;
 
-fn queue_start(id: u64) -> [u8; ID_OCTETS] {
-    let [_, _, _, octets @ ..] = id.to_be_bytes();
-    octets
+fn queue_start(id: u64) -> [u8; ID_BYTES] {
+    let [_, _, _, bytes @ ..] = id.to_be_bytes();
+    bytes
 }
 
-pub(super) fn queue_key(id: u64, rank: Rank) -> [u8; ID_OCTETS + RANK_OCTETS] {
-    let mut out = [0; ID_OCTETS + RANK_OCTETS];
-    out[..ID_OCTETS].copy_from_slice(&queue_start(id));
-    out[ID_OCTETS..].copy_from_slice(&rank.octets());
+pub(super) fn queue_key(id: u64, rank: Rank) -> [u8; ID_BYTES + RANK_BYTES] {
+    let mut out = [0; ID_BYTES + RANK_BYTES];
+    out[..ID_BYTES].copy_from_slice(&queue_start(id));
+    out[ID_BYTES..].copy_from_slice(&rank.bytes());
     out
 }
 

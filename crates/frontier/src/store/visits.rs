@@ -14,19 +14,19 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use super::changes::{Change, Standpoint};
 use super::codec::State;
-use super::octets::{Cursor, VISIT_DUE, put_number, put_place, put_text, put_via, via_flags};
+use super::cursor::{Cursor, VISIT_DUE, put_number, put_place, put_text, put_via, via_flags};
 use super::tables::Tables;
 use super::transaction::FjallTransaction;
 use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
 use crate::visit::{Kept, Visit};
 
-/// Octets of a time in a key. With the fingerprint, what the store holds in place.
-const TIME_OCTETS: usize = 4;
-const DUE_OCTETS: usize = TIME_OCTETS + 16;
+/// Bytes of a time in a key. With the fingerprint, what the store holds in place.
+const TIME_BYTES: usize = 4;
+const DUE_BYTES: usize = TIME_BYTES + 16;
 
 /// A key of `due`.
-pub(super) type DueKey = [u8; DUE_OCTETS];
+pub(super) type DueKey = [u8; DUE_BYTES];
 
 impl Kept {
     pub(super) fn encode(&self) -> Vec<u8> {
@@ -42,8 +42,8 @@ impl Kept {
         out
     }
 
-    pub(super) fn decode(octets: &[u8]) -> Option<Kept> {
-        let mut from = Cursor(octets);
+    pub(super) fn decode(bytes: &[u8]) -> Option<Kept> {
+        let mut from = Cursor(bytes);
         let (flags, place) = from.place()?;
         let (at, due) = (from.number32()?, from.number32()?);
         let url = canonicalize(None, from.text()?).ok()?;
@@ -67,9 +67,9 @@ fn sort_by_due(visits: &mut [(Fingerprint, Kept)]) {
 }
 
 fn due_key(due: u32, key: Fingerprint) -> DueKey {
-    let mut out = [0; DUE_OCTETS];
-    out[..TIME_OCTETS].copy_from_slice(&due.to_be_bytes());
-    out[TIME_OCTETS..].copy_from_slice(&key.octets());
+    let mut out = [0; DUE_BYTES];
+    out[..TIME_BYTES].copy_from_slice(&due.to_be_bytes());
+    out[TIME_BYTES..].copy_from_slice(&key.bytes());
     out
 }
 
@@ -80,9 +80,9 @@ impl Tables {
         from: &Snapshot,
         key: Fingerprint,
     ) -> Result<Option<Kept>, FrontierError> {
-        let octets = self.get(from, &self.visits, &key.octets())?;
-        let kept = octets.map(|octets| {
-            let kept = Kept::decode(&octets);
+        let bytes = self.get(from, &self.visits, &key.bytes())?;
+        let kept = bytes.map(|bytes| {
+            let kept = Kept::decode(&bytes);
             kept.ok_or_else(|| self.corrupt("what is kept of a visit"))
         });
         kept.transpose()
@@ -100,14 +100,14 @@ impl Tables {
         let Some(row) = from.range(&self.due, start.to_be_bytes()..).next() else {
             return Ok(None);
         };
-        let octets = row.key().map_err(|why| self.failed(why))?;
-        Ok(Some(self.read_due(&octets)?.0))
+        let bytes = row.key().map_err(|why| self.failed(why))?;
+        Ok(Some(self.read_due(&bytes)?.0))
     }
 
-    fn read_due(&self, octets: &[u8]) -> Result<(u32, Fingerprint), FrontierError> {
+    fn read_due(&self, bytes: &[u8]) -> Result<(u32, Fingerprint), FrontierError> {
         let read = || {
-            let (time, key) = octets.split_first_chunk::<TIME_OCTETS>()?;
-            let key = Fingerprint::from_octets(key.try_into().ok()?);
+            let (time, key) = bytes.split_first_chunk::<TIME_BYTES>()?;
+            let key = Fingerprint::from_bytes(key.try_into().ok()?);
             Some((u32::from_be_bytes(*time), key))
         };
         read().ok_or_else(|| self.corrupt("a key in due"))
@@ -190,8 +190,8 @@ impl FjallTransaction<'_> {
         row: fjall::Guard,
     ) -> Result<(u32, Fingerprint, Option<Kept>), FrontierError> {
         let tables = &self.frontier.tables;
-        let octets = row.key().map_err(|why| tables.failed(why))?;
-        let (time, key) = tables.read_due(&octets)?;
+        let bytes = row.key().map_err(|why| tables.failed(why))?;
+        let (time, key) = tables.read_due(&bytes)?;
         if self.visits.contains_key(&key) {
             return Ok((time, key, None));
         }
@@ -270,7 +270,7 @@ impl FjallTransaction<'_> {
                     batch.insert(&tables.due, due, []);
                 }
             }
-            batch.insert(&tables.visits, key.octets(), kept.encode());
+            batch.insert(&tables.visits, key.bytes(), kept.encode());
         }
         Ok(())
     }
@@ -313,8 +313,8 @@ mod tests {
         }
 
         #[test]
-        fn foreign_octets_never_panic(octets: Vec<u8>) {
-            let _ = Kept::decode(&octets);
+        fn foreign_bytes_never_panic(bytes: Vec<u8>) {
+            let _ = Kept::decode(&bytes);
         }
     }
 }

@@ -102,9 +102,9 @@ impl FjallTransaction<'_> {
         let mut went = 0;
         for edits in edits.chunk_by(|a, b| row_of(a.0) == row_of(b.0)) {
             let row = row_of(edits[0].0);
-            let octets = tables.block(&self.base, id, row)?.unwrap_or_default();
+            let bytes = tables.block(&self.base, id, row)?.unwrap_or_default();
             let missing = || tables.corrupt(&format!("block {} of queue {id}", row.seq));
-            let mut block = Block::parse(&octets).ok_or_else(missing)?;
+            let mut block = Block::parse(&bytes).ok_or_else(missing)?;
             for &(rank, at) in edits {
                 match &changes[at].now {
                     Standpoint::Pending(queued) if queued.place.rank() == rank => block.put(queued),
@@ -181,7 +181,7 @@ impl FjallTransaction<'_> {
             self.sequence.totals.leave(before);
         }
         self.sequence.totals.enter(&state);
-        let key = change.key.octets();
+        let key = change.key.bytes();
         if let Standpoint::Deferred(deferred) = &change.now {
             writing
                 .batch
@@ -203,8 +203,8 @@ impl FjallTransaction<'_> {
         for (name, value) in std::mem::take(&mut self.meta) {
             batch.insert(&tables.meta, name, value);
         }
-        for (octets, number) in &writing.notes {
-            batch.insert(&tables.notes, number.to_be_bytes(), octets.as_slice());
+        for (bytes, number) in &writing.notes {
+            batch.insert(&tables.notes, number.to_be_bytes(), bytes.as_slice());
         }
         if !writing.records.is_empty() {
             self.sequence.commit += 1;

@@ -37,7 +37,7 @@ impl OnDisk {
     /// beyond them.
     pub(crate) fn failing(faults: Vec<u64>) -> OnDisk {
         let options = Options {
-            cache_octets: 1 << 20,
+            cache_bytes: 1 << 20,
             head_entries: 0,
             gather: 4,
             durability: Durability::ProcessDeath,
@@ -104,10 +104,10 @@ fn begun() -> TempDir {
         files
     });
     let dir = TempDir::new().unwrap();
-    for (path, octets) in files {
+    for (path, bytes) in files {
         let path = dir.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, octets).unwrap();
+        fs::write(path, bytes).unwrap();
     }
     dir
 }

@@ -236,12 +236,12 @@ fn a_flipped_byte_is_damage_or_an_earlier_commit_and_never_a_panic() {
         admit(bench.frontier(), [link(&format!("/{n}"), 1)]);
     }
     let whole = image(dir);
-    let octets = fs::read(journal(dir)).unwrap();
-    for at in (begin as usize..octets.len()).step_by(53) {
+    let bytes = fs::read(journal(dir)).unwrap();
+    for at in (begin as usize..bytes.len()).step_by(53) {
         let image = image(whole.path());
-        let mut octets = octets.clone();
-        octets[at] ^= 0x55;
-        fs::write(journal(image.path()), octets).unwrap();
+        let mut bytes = bytes.clone();
+        bytes[at] ^= 0x55;
+        fs::write(journal(image.path()), bytes).unwrap();
         match reopen(image.path()) {
             Ok(frontier) => assert!(frontier.counts().pending <= 3),
             Err(why) => assert!(matches!(why, OpenError::Corrupt { .. }), "{at}: {why}"),

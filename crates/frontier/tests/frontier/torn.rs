@@ -28,7 +28,7 @@ const SEQUENCE: Range<usize> = 5..13;
 /// A store that was closed after some commits, and where each of them ends in the journal.
 struct Closed {
     dir: TempDir,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
@@ -45,25 +45,25 @@ fn closed(commits: u64) -> Closed {
     }
     bench.frontier = None;
     let dir = image(bench.dir.path());
-    let octets = fs::read(journal(dir.path())).unwrap();
-    assert_eq!(octets.len(), ends[commits as usize]);
-    Closed { dir, octets, ends }
+    let bytes = fs::read(journal(dir.path())).unwrap();
+    assert_eq!(bytes.len(), ends[commits as usize]);
+    Closed { dir, bytes, ends }
 }
 
 impl Closed {
-    fn write(&self, octets: &[u8]) -> PathBuf {
+    fn write(&self, bytes: &[u8]) -> PathBuf {
         let path = journal(self.dir.path());
-        fs::write(&path, octets).unwrap();
+        fs::write(&path, bytes).unwrap();
         path
     }
 
     fn last(&self) -> Range<usize> {
-        self.ends[self.ends.len() - 2]..self.octets.len()
+        self.ends[self.ends.len() - 2]..self.bytes.len()
     }
 
     /// Opens to so many commits, and again, and takes another commit.
-    fn check_opens(&self, octets: &[u8], commits: u64) {
-        self.write(octets);
+    fn check_opens(&self, bytes: &[u8], commits: u64) {
+        self.write(bytes);
         for _ in 0..2 {
             let frontier = reopen(self.dir.path()).unwrap();
             assert_eq!(frontier.counts().pending, commits * URLS);
@@ -76,8 +76,8 @@ impl Closed {
     }
 
     /// Refuses, each time, and leaves the journal as it is.
-    fn check_refused(&self, octets: &[u8], reason: &str) {
-        let path = self.write(octets);
+    fn check_refused(&self, bytes: &[u8], reason: &str) {
+        let path = self.write(bytes);
         for _ in 0..2 {
             let why = refusal(self.dir.path());
             assert!(
@@ -85,11 +85,11 @@ impl Closed {
                 "{why}"
             );
         }
-        assert_eq!(fs::read(path).unwrap(), octets, "nothing was cut");
+        assert_eq!(fs::read(path).unwrap(), bytes, "nothing was cut");
     }
 }
 
-/// The sectors that hold a part of these octets, as far as they do.
+/// The sectors that hold a part of these bytes, as far as they do.
 fn sectors(range: Range<usize>) -> Vec<Range<usize>> {
     let first = range.start / SECTOR;
     let sectors = first..range.end.div_ceil(SECTOR);
@@ -103,9 +103,9 @@ fn ours_a_commit_that_lost_any_sector_is_cut_off() {
     let sectors = sectors(closed.last());
     assert!(sectors.len() > 4, "{sectors:?}");
     for lost in sectors {
-        let mut octets = closed.octets.clone();
-        octets[lost].fill(0);
-        closed.check_opens(&octets, 2);
+        let mut bytes = closed.bytes.clone();
+        bytes[lost].fill(0);
+        closed.check_opens(&bytes, 2);
     }
 }
 
@@ -115,14 +115,14 @@ fn ours_a_commit_that_lost_a_sector_is_cut_off_a_journal_with_room() {
     let closed = closed(2);
     let sectors = sectors(closed.last());
     for lost in [&sectors[0], &sectors[sectors.len() / 2]] {
-        let mut octets = closed.octets.clone();
-        octets[lost.clone()].fill(0);
-        octets.resize(64 << 20, 0);
-        closed.check_opens(&octets, 1);
+        let mut bytes = closed.bytes.clone();
+        bytes[lost.clone()].fill(0);
+        bytes.resize(64 << 20, 0);
+        closed.check_opens(&bytes, 1);
     }
-    let mut octets = closed.octets.clone();
-    octets.resize(64 << 20, 0);
-    closed.check_opens(&octets, 2);
+    let mut bytes = closed.bytes.clone();
+    bytes.resize(64 << 20, 0);
+    closed.check_opens(&bytes, 2);
 }
 
 #[test]
@@ -133,9 +133,9 @@ fn ours_a_commit_with_any_byte_changed_is_cut_off() {
         if SEQUENCE.contains(&(at - last.start)) {
             continue;
         }
-        let mut octets = closed.octets.clone();
-        octets[at] ^= 0x55;
-        closed.write(&octets);
+        let mut bytes = closed.bytes.clone();
+        bytes[at] ^= 0x55;
+        closed.write(&bytes);
         let frontier = reopen(closed.dir.path()).unwrap();
         assert_eq!(frontier.counts().pending, URLS, "byte {at}");
     }
@@ -150,14 +150,14 @@ fn ours_damage_before_a_whole_commit_is_refused_and_cuts_nothing() {
         closed.ends[1]..closed.ends[2],
     ] {
         for lost in sectors(range.clone()) {
-            let mut octets = closed.octets.clone();
-            octets[lost].fill(0);
-            closed.check_refused(&octets, reason);
+            let mut bytes = closed.bytes.clone();
+            bytes[lost].fill(0);
+            closed.check_refused(&bytes, reason);
         }
         // The store itself would cut off all that follows.
-        let mut octets = closed.octets.clone();
-        octets[range.start] = 9;
-        closed.check_refused(&octets, reason);
+        let mut bytes = closed.bytes.clone();
+        bytes[range.start] = 9;
+        closed.check_refused(&bytes, reason);
     }
 }
 
@@ -167,18 +167,18 @@ fn ours_damage_in_an_older_journal_is_refused() {
     let newer = closed.dir.path().join("store/7.jnl");
     let path = journal(closed.dir.path());
     for end in [0, 1 << 20] {
-        let mut octets = closed.octets.clone();
-        octets[closed.last().start + 700] ^= 1;
-        fs::write(&path, octets).unwrap();
+        let mut bytes = closed.bytes.clone();
+        bytes[closed.last().start + 700] ^= 1;
+        fs::write(&path, bytes).unwrap();
         fs::write(&newer, vec![0; end]).unwrap();
         let why = refusal(closed.dir.path()).to_string();
         let reason = "it was written whole before the next one";
         assert!(why.ends_with(reason), "{why}");
     }
     // As the store leaves one, with room that was never used.
-    let mut octets = closed.octets.clone();
-    octets.extend([0; 5000]);
-    fs::write(&path, octets).unwrap();
+    let mut bytes = closed.bytes.clone();
+    bytes.extend([0; 5000]);
+    fs::write(&path, bytes).unwrap();
     assert_eq!(
         reopen(closed.dir.path()).unwrap().counts().pending,
         2 * URLS
@@ -200,9 +200,9 @@ fn ours_a_synced_commit_that_the_journal_lost_is_refused() {
         keyspace.rotate_memtable_and_wait().unwrap();
         drop((keyspace, db));
         let path = journal(dir);
-        let mut octets = fs::read(&path).unwrap();
-        octets[before + 40] ^= 1;
-        fs::write(&path, octets).unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[before + 40] ^= 1;
+        fs::write(&path, bytes).unwrap();
         for _ in 0..2 {
             let why = refusal(dir).to_string();
             let said = "a commit that was synced is missing from its journal";
@@ -279,17 +279,17 @@ proptest! {
     fn ours_what_a_power_cut_leaves_of_a_commit_opens(lost in prop::collection::vec(any::<bool>(), 40), cut in 0.0..1.0) {
         let closed = closed(2);
         let last = closed.last();
-        let mut octets = closed.octets.clone();
+        let mut bytes = closed.bytes.clone();
         let mut any = false;
         for (sector, lost) in sectors(last.clone()).into_iter().zip(lost) {
             if lost {
-                octets[sector].fill(0);
+                bytes[sector].fill(0);
                 any = true;
             }
         }
         if !any {
-            octets.truncate(last.start + ((last.len() - 1) as f64 * cut) as usize);
+            bytes.truncate(last.start + ((last.len() - 1) as f64 * cut) as usize);
         }
-        closed.check_opens(&octets, 1);
+        closed.check_opens(&bytes, 1);
     }
 }

@@ -2,13 +2,13 @@
 
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Octets of an id in OpenSearch and Elasticsearch.
-const ID_OCTETS_MOST: usize = 512;
+/// Bytes of an id in OpenSearch and Elasticsearch.
+const ID_BYTES_MOST: usize = 512;
 
 /// The URL; one that is too long for an id, or empty, is named by a hash of it.
 pub(super) fn url_id(url: &str) -> String {
     match url.len() {
-        1..=ID_OCTETS_MOST => url.to_owned(),
+        1..=ID_BYTES_MOST => url.to_owned(),
         _ => format!("xxh3:{}", hash_id(url)),
     }
 }
@@ -23,8 +23,8 @@ mod tests {
     use super::{hash_id, url_id};
 
     #[test]
-    fn opensearch_ids_have_512_octets_at_most() {
-        let url = |octets: usize| format!("http://a.example/{}", "x".repeat(octets - 17));
+    fn opensearch_ids_have_512_bytes_at_most() {
+        let url = |bytes: usize| format!("http://a.example/{}", "x".repeat(bytes - 17));
         assert_eq!(url_id(&url(512)), url(512));
         let long = url_id(&url(513));
         assert_eq!(long.len(), "xxh3:".len() + 32);

@@ -11,9 +11,9 @@ use super::record::{About, Section, sections};
 use super::{ExportError, Exported, is_shown};
 use crate::page::Page;
 
-/// Octets of a document's text: what is longer is divided, as only the first 65,535 words of a
+/// Bytes of a document's text: what is longer is divided, as only the first 65,535 words of a
 /// field are searched.
-const TEXT_OCTETS_MOST: usize = 64 << 10;
+const TEXT_BYTES_MOST: usize = 64 << 10;
 
 /// Writes a line for each section of a page. `id` is the primary key.
 pub struct Meilisearch<W> {
@@ -152,10 +152,10 @@ fn divided(page: &Page) -> Vec<Section<'_>> {
 
 /// Where a text is divided: at its end, or at the last line or word that fits.
 fn end_of_first(text: &str) -> usize {
-    if text.len() <= TEXT_OCTETS_MOST {
+    if text.len() <= TEXT_BYTES_MOST {
         return text.len();
     }
-    let most = text.floor_char_boundary(TEXT_OCTETS_MOST);
+    let most = text.floor_char_boundary(TEXT_BYTES_MOST);
     let fits = &text[..most];
     let line = fits.rfind('\n').filter(|at| *at > most / 2);
     let word = || fits.rfind(' ').filter(|at| *at > most / 2);
@@ -173,7 +173,7 @@ fn address(page: &Page, section: &Section<'_>) -> String {
 mod tests {
     use serde_json::Value;
 
-    use super::{Meilisearch, TEXT_OCTETS_MOST, meilisearch_settings};
+    use super::{Meilisearch, TEXT_BYTES_MOST, meilisearch_settings};
     use crate::export::samples::{full, odd};
     use crate::page::Page;
 
@@ -351,7 +351,7 @@ mod tests {
             .iter()
             .map(|line| line["text"].as_str().unwrap())
             .collect();
-        assert!(texts.len() > 1 && texts.iter().all(|text| text.len() <= TEXT_OCTETS_MOST));
+        assert!(texts.len() > 1 && texts.iter().all(|text| text.len() <= TEXT_BYTES_MOST));
         assert_eq!(texts.concat(), text.trim());
     }
 }

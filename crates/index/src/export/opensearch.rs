@@ -10,7 +10,7 @@ use super::record::{About, sections};
 use super::{ExportError, Exported, is_shown};
 use crate::page::Page;
 
-/// Characters up to which a string is also kept whole, to filter by: four octets each fit into
+/// Characters up to which a string is also kept whole, to filter by: four bytes each fit into
 /// the 32,766 that the index takes.
 const KEYWORD_CHARS_MOST: u32 = 8191;
 

@@ -48,8 +48,8 @@ impl NewFile {
 }
 
 impl Write for NewFile {
-    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
-        self.file.as_mut().map_or(Ok(0), |file| file.write(octets))
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.as_mut().map_or(Ok(0), |file| file.write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -4,16 +4,16 @@ use std::ops::Range;
 
 /// Calls `word` with the place of each word of a line. Linear, and without a table.
 pub(super) fn each(line: &str, mut word: impl FnMut(Range<usize>)) {
-    let octets = line.as_bytes();
+    let bytes = line.as_bytes();
     let mut at = 0;
-    while at < octets.len() {
-        if !is_within(octets[at]) {
+    while at < bytes.len() {
+        if !is_within(bytes[at]) {
             at += 1;
             continue;
         }
-        let end = end_of(octets, at);
+        let end = end_of(bytes, at);
         // Underscores alone are no word.
-        if octets[at..end].iter().any(u8::is_ascii_alphanumeric) {
+        if bytes[at..end].iter().any(u8::is_ascii_alphanumeric) {
             word(at..end);
         }
         at = end;
@@ -21,17 +21,14 @@ pub(super) fn each(line: &str, mut word: impl FnMut(Range<usize>)) {
 }
 
 /// Where the word ends that begins at `at`.
-fn end_of(octets: &[u8], at: usize) -> usize {
+fn end_of(bytes: &[u8], at: usize) -> usize {
     let mut end = at + 1;
-    while let Some(&next) = octets.get(end) {
+    while let Some(&next) = bytes.get(end) {
         if is_within(next) {
             end += 1;
             continue;
         }
-        let (before, after) = (
-            octets[end - 1],
-            octets.get(end + 1).copied().unwrap_or(b' '),
-        );
+        let (before, after) = (bytes[end - 1], bytes.get(end + 1).copied().unwrap_or(b' '));
         // WB6, WB7: letters; WB11, WB12: digits.
         let letters = before.is_ascii_alphabetic() && after.is_ascii_alphabetic();
         let digits = before.is_ascii_digit() && after.is_ascii_digit();
@@ -45,8 +42,8 @@ fn end_of(octets: &[u8], at: usize) -> usize {
     end
 }
 
-fn is_within(octet: u8) -> bool {
-    octet.is_ascii_alphanumeric() || octet == b'_'
+fn is_within(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
 #[cfg(test)]

@@ -3,8 +3,7 @@
 use std::fs;
 
 use crawl_index::{
-    IndexError, IndexWriter, QUERY_OCTETS_MOST, QueryError, RESULTS_MOST, SearchIndex,
-    SearchOptions,
+    IndexError, IndexWriter, QUERY_BYTES_MOST, QueryError, RESULTS_MOST, SearchIndex, SearchOptions,
 };
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -54,7 +53,7 @@ fn damaged_indexes() {
             r#"the search index in DIR is damaged: Data corrupted: 'Data corruption (in file `"meta.json"`): Meta file cannot be deserialized. Error("missing field `segments`", line: 1, column: 2). Content: "{}".'"#
         ]],
     );
-    // Each file in turn: cut, emptied, an octet changed, gone.
+    // Each file in turn: cut, emptied, a byte changed, gone.
     let whole = tempfile::tempdir().unwrap();
     write(whole.path(), &pages);
     for entry in fs::read_dir(whole.path()).unwrap() {
@@ -71,18 +70,18 @@ fn damaged_indexes() {
                 fs::copy(&path, dir.path().join(path.file_name().unwrap())).unwrap();
             }
             let file = dir.path().join(&name);
-            let mut octets = fs::read(&file).unwrap();
+            let mut bytes = fs::read(&file).unwrap();
             match damage {
-                0 => octets.truncate(octets.len() / 2),
-                1 => octets.clear(),
+                0 => bytes.truncate(bytes.len() / 2),
+                1 => bytes.clear(),
                 2 => {
-                    let middle = octets.len() / 2;
-                    octets[middle] ^= 0x55;
+                    let middle = bytes.len() / 2;
+                    bytes[middle] ^= 0x55;
                 }
                 _ => fs::remove_file(&file).unwrap(),
             }
             if damage != 3 {
-                fs::write(&file, octets).unwrap();
+                fs::write(&file, bytes).unwrap();
             }
             // An error of one kind or the other, or an answer; no panic.
             let error = SearchIndex::open(dir.path())
@@ -223,13 +222,13 @@ fn an_empty_index_finds_nothing() {
 #[test]
 fn queries_of_any_length() {
     let (_dir, index) = indexed(&[page("http://a.example/", "Tea", "words")]);
-    let long = "tea ".repeat(QUERY_OCTETS_MOST / 4);
+    let long = "tea ".repeat(QUERY_BYTES_MOST / 4);
     assert_eq!(search(&index, &long).total, 1);
     let too_long = "x".repeat(100 << 10);
     let error = index
         .search(&too_long, &SearchOptions::default())
         .unwrap_err();
-    expect!["the query has 102400 octets, and at most 4096 are read"].assert_eq(&error.to_string());
+    expect!["the query has 102400 bytes, and at most 4096 are read"].assert_eq(&error.to_string());
     let far = SearchOptions {
         offset: RESULTS_MOST,
         ..SearchOptions::default()

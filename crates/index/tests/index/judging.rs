@@ -1,4 +1,4 @@
-//! Which pages get in, from their octets.
+//! Which pages get in, from their bytes.
 
 use crawl_extractor::{ContentLimits, Given, Limits, read_page};
 use crawl_index::{Came, Page, judge};

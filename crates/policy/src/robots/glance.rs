@@ -1,7 +1,7 @@
 //! What can be told of a pattern and a path at a glance: two words of each show, for nearly
 //! every rule that does not match a path, that it does not.
 //!
-//! One word holds the first eight octets; the other is the set of octets that occur, a bit
+//! One word holds the first eight bytes; the other is the set of bytes that occur, a bit
 //! for each kind. Rules are tried in one run over a list, so what matters is that a rule
 //! which is out is out after a handful of instructions and without a look at its text.
 
@@ -21,26 +21,25 @@ pub(super) struct Demand {
     beyond: u8,
 }
 
-/// In a set of marks: an octet was there that is in normal form nowhere, or a `%`.
+/// In a set of marks: a byte was there that is in normal form nowhere, or a `%`.
 pub(super) const ODD: u64 = 1 << 63;
 /// In a set of marks: `*` or `$` was there.
 pub(super) const SPECIAL: u64 = 1 << 62;
 
-/// So many octets of a pattern are compared at a glance.
+/// So many bytes of a pattern are compared at a glance.
 pub(super) const HEAD: usize = size_of::<u64>();
 
-/// The set of octets that occur in `text`, with [`ODD`] and [`SPECIAL`].
+/// The set of bytes that occur in `text`, with [`ODD`] and [`SPECIAL`].
 #[inline]
 pub(super) fn marks(text: &[u8]) -> u64 {
-    text.iter()
-        .fold(0, |all, &octet| all | MARKS[octet as usize])
+    text.iter().fold(0, |all, &byte| all | MARKS[byte as usize])
 }
 
 impl Glance {
     /// `marks` are those of `path`.
     #[inline]
     pub(super) fn of(path: &[u8], marks: u64) -> Glance {
-        let head = first_octets(path);
+        let head = first_bytes(path);
         Glance { head, marks }
     }
 }
@@ -52,7 +51,7 @@ impl Demand {
         // Every normal path begins with a slash: so much may be asked where nothing is.
         let head = if head.is_empty() { b"/" } else { head };
         Demand {
-            head: first_octets(head),
+            head: first_bytes(head),
             marks: marks & !(ODD | SPECIAL),
             beyond: (8 * HEAD.saturating_sub(head.len())) as u8,
         }
@@ -65,9 +64,9 @@ impl Demand {
     }
 }
 
-/// The first eight octets; where there are fewer, zeros follow, which no pattern holds.
+/// The first eight bytes; where there are fewer, zeros follow, which no pattern holds.
 #[inline]
-fn first_octets(text: &[u8]) -> u64 {
+fn first_bytes(text: &[u8]) -> u64 {
     if let Some(first) = text.first_chunk() {
         return u64::from_le_bytes(*first);
     }
@@ -78,21 +77,21 @@ fn first_octets(text: &[u8]) -> u64 {
 
 const MARKS: [u64; 256] = {
     let mut marks = [0; 256];
-    let mut octet = 0;
-    while octet < 256 {
-        marks[octet] = mark(octet as u8);
-        octet += 1;
+    let mut byte = 0;
+    while byte < 256 {
+        marks[byte] = mark(byte as u8);
+        byte += 1;
     }
     marks
 };
 
 /// A letter or a digit of a path tells something, and a sign most of all; a slash is
 /// everywhere. What is rare shares its bit.
-const fn mark(octet: u8) -> u64 {
-    match octet {
-        b'a'..=b'z' => 1 << (octet - b'a'),
-        b'0'..=b'9' => 1 << (26 + octet - b'0'),
-        b'A'..=b'Z' => 1 << (36 + (octet - b'A') / 2),
+const fn mark(byte: u8) -> u64 {
+    match byte {
+        b'a'..=b'z' => 1 << (byte - b'a'),
+        b'0'..=b'9' => 1 << (26 + byte - b'0'),
+        b'A'..=b'Z' => 1 << (36 + (byte - b'A') / 2),
         b'/' => 0,
         b'.' => 1 << 49,
         b'?' => 1 << 50,

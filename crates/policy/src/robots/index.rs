@@ -61,7 +61,7 @@ impl Default for Ends {
 #[derive(Debug)]
 struct Tails {
     parts: Trie<Links>,
-    /// Octets with which a part begins.
+    /// Bytes with which a part begins.
     starts: [bool; 256],
     /// By part: its length, and where its steps begin; one more at the end.
     spans: Box<[(u32, u32)]>,
@@ -155,7 +155,7 @@ impl Index {
                 reached(ends.tree, depth);
             }
             match self.heads.step(node, &path[depth..]) {
-                Some((child, octets)) => (node, depth) = (child, depth + octets),
+                Some((child, bytes)) => (node, depth) = (child, depth + bytes),
                 None => {
                     let mut best = ends.open;
                     if depth == path.len() {
@@ -169,8 +169,8 @@ impl Index {
 
     /// How many finds of parts a path may bring: as many as cost what it costs to look at the
     /// rules one by one, where each part is sought along the whole path.
-    fn patience(&self, path_octets: usize) -> usize {
-        8 * path_octets + self.weights.len() * (1 + path_octets / 64)
+    fn patience(&self, path_bytes: usize) -> usize {
+        8 * path_bytes + self.weights.len() * (1 + path_bytes / 64)
     }
 
     fn weigh(&self, best: &mut u32, rule: u32) {
@@ -180,9 +180,9 @@ impl Index {
         *best = heavier(&self.weights, *best, rule);
     }
 
-    pub(super) fn memory_octets(&self) -> usize {
-        let tails = self.tails.as_ref().map_or(0, |tails| tails.memory_octets());
-        size_of::<Index>() + size_of_val(&*self.weights) + self.heads.memory_octets() + tails
+    pub(super) fn memory_bytes(&self) -> usize {
+        let tails = self.tails.as_ref().map_or(0, |tails| tails.memory_bytes());
+        size_of::<Index>() + size_of_val(&*self.weights) + self.heads.memory_bytes() + tails
     }
 }
 
@@ -196,11 +196,11 @@ impl Tails {
     ) -> Result<(), TooMuchWork> {
         let first = active.first() as usize;
         let mut node = 0;
-        for (at, &octet) in path.iter().enumerate().skip(first) {
-            if node == 0 && !self.starts[octet as usize] {
+        for (at, &byte) in path.iter().enumerate().skip(first) {
+            if node == 0 && !self.starts[byte as usize] {
                 continue;
             }
-            node = self.follow(node, octet);
+            node = self.follow(node, byte);
             let mut end = match self.parts.at(node).part {
                 NONE => self.parts.at(node).shorter,
                 _ => node,
@@ -215,9 +215,9 @@ impl Tails {
         Ok(())
     }
 
-    fn follow(&self, mut node: u32, octet: u8) -> u32 {
+    fn follow(&self, mut node: u32, byte: u8) -> u32 {
         loop {
-            match self.parts.child(node, octet) {
+            match self.parts.child(node, byte) {
                 Some(child) => return child,
                 None if node == 0 => return 0,
                 None => node = self.parts.at(node).fail,
@@ -225,7 +225,7 @@ impl Tails {
         }
     }
 
-    /// A part ends before octet `end`: takes each step over it whose tree was reached before
+    /// A part ends before byte `end`: takes each step over it whose tree was reached before
     /// the part begins. How many steps or trees were looked at is returned.
     fn found(
         &self,
@@ -235,8 +235,8 @@ impl Tails {
         active: &mut Active,
         matched: &mut impl FnMut(u32),
     ) -> usize {
-        let (octets, first) = self.spans[part as usize];
-        let begin = narrow(end) - octets;
+        let (bytes, first) = self.spans[part as usize];
+        let begin = narrow(end) - bytes;
         let steps = &self.steps[first as usize..self.spans[part as usize + 1].1 as usize];
         // Whether the step need not be looked at again.
         let mut take = |step: &Step, active: &mut Active| {
@@ -276,9 +276,9 @@ impl Tails {
         looked
     }
 
-    fn memory_octets(&self) -> usize {
+    fn memory_bytes(&self) -> usize {
         size_of::<Tails>()
-            + self.parts.memory_octets()
+            + self.parts.memory_bytes()
             + size_of_val(&*self.spans)
             + size_of_val(&*self.steps)
             + size_of_val(&*self.trees)
@@ -290,7 +290,7 @@ struct Builder<'a> {
     weights: Vec<Weight>,
     /// Head, and what ends there.
     heads: Vec<(&'a [u8], End)>,
-    /// Part by its octets, in order of appearance.
+    /// Part by its bytes, in order of appearance.
     parts: HashMap<&'a [u8], u32>,
     /// Place in `steps` by tree and part.
     known: HashMap<(u32, u32), usize>,
@@ -414,16 +414,16 @@ impl<'a> Builder<'a> {
     fn tails(&mut self) -> Tails {
         let mut parts: Vec<_> = std::mem::take(&mut self.parts).into_iter().collect();
         parts.sort_unstable();
-        let (mut trie, nodes) = Trie::<Links>::plain(&mut parts.iter().map(|(octets, _)| *octets));
+        let (mut trie, nodes) = Trie::<Links>::plain(&mut parts.iter().map(|(bytes, _)| *bytes));
         let mut starts = [false; 256];
         // Parts are numbered anew, in their order; steps follow.
         let mut renamed = vec![0; parts.len()];
         let mut spans = Vec::with_capacity(parts.len() + 1);
-        for (number, ((octets, old), node)) in parts.iter().zip(&nodes).enumerate() {
+        for (number, ((bytes, old), node)) in parts.iter().zip(&nodes).enumerate() {
             trie.at_mut(*node).part = narrow(number);
             renamed[*old as usize] = narrow(number);
-            spans.push((narrow(octets.len()), 0));
-            if let Some(&first) = octets.first() {
+            spans.push((narrow(bytes.len()), 0));
+            if let Some(&first) = bytes.first() {
                 starts[first as usize] = true;
             }
         }
@@ -452,14 +452,14 @@ impl<'a> Builder<'a> {
 fn link(trie: &mut Trie<Links>) {
     for node in 0..narrow(trie.len()) {
         for child in trie.children(node) {
-            let octet = trie.first_octet(child);
+            let byte = trie.first_byte(child);
             let mut back = node;
             let fail = loop {
                 if back == 0 {
                     break 0;
                 }
                 back = trie.at(back).fail;
-                if let Some(found) = trie.child(back, octet) {
+                if let Some(found) = trie.child(back, byte) {
                     break found;
                 }
             };

@@ -1,17 +1,17 @@
-//! Lines and fields of a robots.txt, octet by octet (RFC 9309 section 2.2).
+//! Lines and fields of a robots.txt, byte by byte (RFC 9309 section 2.2).
 
 use std::borrow::Cow;
 
 use memchr::{memchr, memchr2, memchr3, memrchr2};
 
-/// What is read of a robots.txt, in octets after decoding; the line that the limit cuts is
+/// What is read of a robots.txt, in bytes after decoding; the line that the limit cuts is
 /// dropped. RFC 9309 section 2.5 asks for 500 KiB at least.
-pub const MAX_ROBOTS_OCTETS: usize = 512 * 1024;
+pub const MAX_ROBOTS_BYTES: usize = 512 * 1024;
 
-/// The part of a file that is read, as octets of (nearly) UTF-8.
+/// The part of a file that is read, as bytes of (nearly) UTF-8.
 pub(crate) struct Body<'a> {
-    pub(crate) octets: Cow<'a, [u8]>,
-    /// The file was longer than [`MAX_ROBOTS_OCTETS`].
+    pub(crate) bytes: Cow<'a, [u8]>,
+    /// The file was longer than [`MAX_ROBOTS_BYTES`].
     pub(crate) cut: bool,
     /// The file was UTF-16, by its byte order mark.
     pub(crate) bridged: bool,
@@ -21,29 +21,29 @@ impl Body<'_> {
     /// Skips the byte order mark, bridges UTF-16 (RFC 9309 section 2.2.2 allows it) where that
     /// makes sense, cuts.
     pub(crate) fn of(file: &[u8]) -> Body<'_> {
-        let (octets, bridged) = match file {
+        let (bytes, bridged) = match file {
             [0xFF, 0xFE, rest @ ..] => marked(rest, u16::from_le_bytes),
             [0xFE, 0xFF, rest @ ..] => marked(rest, u16::from_be_bytes),
             _ => (Cow::Borrowed(skip_mark(file)), false),
         };
-        let cut = octets.len() > MAX_ROBOTS_OCTETS;
-        let octets = match octets {
+        let cut = bytes.len() > MAX_ROBOTS_BYTES;
+        let bytes = match bytes {
             whole if !cut => whole,
-            Cow::Borrowed(octets) => Cow::Borrowed(&octets[..end_of_whole_lines(octets)]),
-            Cow::Owned(mut octets) => {
-                octets.truncate(end_of_whole_lines(&octets));
-                Cow::Owned(octets)
+            Cow::Borrowed(bytes) => Cow::Borrowed(&bytes[..end_of_whole_lines(bytes)]),
+            Cow::Owned(mut bytes) => {
+                bytes.truncate(end_of_whole_lines(&bytes));
+                Cow::Owned(bytes)
             }
         };
         Body {
-            octets,
+            bytes,
             cut,
             bridged,
         }
     }
 }
 
-/// A partial mark vanishes too: each of its octets is skipped while it stands in order.
+/// A partial mark vanishes too: each of its bytes is skipped while it stands in order.
 fn skip_mark(file: &[u8]) -> &[u8] {
     let mark = [0xEF, 0xBB, 0xBF];
     let skipped = mark.iter().zip(file).take_while(|(a, b)| a == b).count();
@@ -54,7 +54,7 @@ fn skip_mark(file: &[u8]) -> &[u8] {
 /// mistake; read as UTF-16 its rules would vanish, and everything would be allowed.
 fn marked(rest: &[u8], unit: fn([u8; 2]) -> u16) -> (Cow<'_, [u8]>, bool) {
     let decoded = from_utf16(rest, unit);
-    let as_bytes = &rest[..rest.len().min(MAX_ROBOTS_OCTETS)];
+    let as_bytes = &rest[..rest.len().min(MAX_ROBOTS_BYTES)];
     match known_fields(&decoded) >= known_fields(as_bytes) {
         true => (Cow::Owned(decoded), true),
         false => (Cow::Borrowed(rest), false),
@@ -69,9 +69,9 @@ fn known_fields(text: &[u8]) -> usize {
         .count()
 }
 
-/// Only the octets that the limit can hold are looked at.
-fn from_utf16(octets: &[u8], unit: fn([u8; 2]) -> u16) -> Vec<u8> {
-    let units = octets[..octets.len().min(2 * (MAX_ROBOTS_OCTETS + 1))]
+/// Only the bytes that the limit can hold are looked at.
+fn from_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Vec<u8> {
+    let units = bytes[..bytes.len().min(2 * (MAX_ROBOTS_BYTES + 1))]
         .chunks_exact(2)
         .map(|pair| unit([pair[0], pair[1]]));
     char::decode_utf16(units)
@@ -80,8 +80,8 @@ fn from_utf16(octets: &[u8], unit: fn([u8; 2]) -> u16) -> Vec<u8> {
         .into_bytes()
 }
 
-fn end_of_whole_lines(octets: &[u8]) -> usize {
-    memrchr2(b'\n', b'\r', &octets[..MAX_ROBOTS_OCTETS]).map_or(0, |last| last + 1)
+fn end_of_whole_lines(bytes: &[u8]) -> usize {
+    memrchr2(b'\n', b'\r', &bytes[..MAX_ROBOTS_BYTES]).map_or(0, |last| last + 1)
 }
 
 /// One line without its comment, trimmed.
@@ -169,8 +169,8 @@ pub(crate) fn trim(mut text: &[u8]) -> &[u8] {
 }
 
 #[inline]
-pub(crate) fn is_blank(octet: u8) -> bool {
-    matches!(octet, b' ' | b'\t' | 0x0B | 0x0C)
+pub(crate) fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | 0x0B | 0x0C)
 }
 
 /// A line's field name and value.
@@ -220,7 +220,7 @@ pub(crate) fn plain_rule(text: &[u8]) -> Option<(bool, &[u8])> {
     const DISALLOW: u64 = u64::from_le_bytes(*b"disallow");
     const ALLOW: u64 = u64::from_le_bytes(*b"allow\0\0\0");
     const FIVE: u64 = (1 << (8 * 5)) - 1;
-    // Setting this bit makes letters small, and no other octet a letter.
+    // Setting this bit makes letters small, and no other byte a letter.
     let word = u64::from_le_bytes(*text.first_chunk()?) | LOWER;
     if word == DISALLOW && text.get(8) == Some(&b':') {
         Some((false, trim(&text[9..])))
@@ -325,7 +325,7 @@ fn begins(key: &[u8], name: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Body, Key, Lines, MAX_ROBOTS_OCTETS, exact_key, field, forgiving_key};
+    use super::{Body, Key, Lines, MAX_ROBOTS_BYTES, exact_key, field, forgiving_key};
 
     fn texts(body: &[u8]) -> Vec<(u32, String)> {
         Lines::of(body)
@@ -355,7 +355,7 @@ mod tests {
             (b"\xEF\xBF", b"\xBF"),
             (b"\xBB\xBF", b"\xBB\xBF"),
         ] {
-            assert_eq!(&*Body::of(file).octets, rest);
+            assert_eq!(&*Body::of(file).bytes, rest);
         }
     }
 
@@ -368,12 +368,12 @@ mod tests {
         };
         for file in [utf16(u16::to_le_bytes), utf16(u16::to_be_bytes)] {
             let body = Body::of(&file);
-            assert_eq!((&*body.octets, body.bridged), (rules.as_bytes(), true));
+            assert_eq!((&*body.bytes, body.bridged), (rules.as_bytes(), true));
         }
         for mark in [b"\xFF\xFE", b"\xFE\xFF"] {
             let file = [mark, rules.as_bytes()].concat();
             let body = Body::of(&file);
-            assert_eq!((&*body.octets, body.bridged), (rules.as_bytes(), false));
+            assert_eq!((&*body.bytes, body.bridged), (rules.as_bytes(), false));
         }
         // A comment in UTF-16 that was put in front of a file of bytes.
         let mixed = [&b"\xFF\xFE#\0\n\0"[..], b"User-agent: *\nDisallow: /\n"].concat();
@@ -386,14 +386,14 @@ mod tests {
 
     #[test]
     fn rfc9309_2_5_the_line_that_the_limit_cuts_is_dropped() {
-        let mut file = vec![b'#'; MAX_ROBOTS_OCTETS - 5];
+        let mut file = vec![b'#'; MAX_ROBOTS_BYTES - 5];
         file.extend_from_slice(b"\nabc\n");
-        assert_eq!(Body::of(&file).octets.len(), MAX_ROBOTS_OCTETS);
+        assert_eq!(Body::of(&file).bytes.len(), MAX_ROBOTS_BYTES);
         assert!(!Body::of(&file).cut);
         file.insert(0, b'#');
-        assert_eq!(Body::of(&file).octets.len(), MAX_ROBOTS_OCTETS - 3);
+        assert_eq!(Body::of(&file).bytes.len(), MAX_ROBOTS_BYTES - 3);
         assert!(Body::of(&file).cut);
-        assert_eq!(Body::of(&[b'a'; MAX_ROBOTS_OCTETS + 1]).octets.len(), 0);
+        assert_eq!(Body::of(&[b'a'; MAX_ROBOTS_BYTES + 1]).bytes.len(), 0);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::records::{FileRecords, GroupRecords};
 pub fn lint(file: &[u8]) -> Vec<Oddity> {
     let body = Body::of(file);
     let mut linter = Linter::default();
-    for line in Lines::of(&body.octets) {
+    for line in Lines::of(&body.bytes) {
         linter.line(&line);
     }
     linter.end_group();

@@ -15,7 +15,7 @@ pub struct Oddity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum What {
-    /// The file is longer than [`MAX_ROBOTS_OCTETS`](crate::MAX_ROBOTS_OCTETS); this is the
+    /// The file is longer than [`MAX_ROBOTS_BYTES`](crate::MAX_ROBOTS_BYTES); this is the
     /// first line that was not read.
     Cut,
     /// UTF-16 by its byte order mark; robots.txt is UTF-8.
@@ -44,7 +44,7 @@ pub enum What {
     IncompleteRecord,
     /// A blank line parts a user-agent line from its rules (1994).
     SplitRecord,
-    /// Octets that are no UTF-8.
+    /// Bytes that are no UTF-8.
     NotUtf8,
     /// A comma or a blank in a user-agent value: the first name alone counts.
     SeveralNames,
@@ -116,7 +116,7 @@ impl fmt::Display for What {
             What::UnknownField => "a field that robots commonly ignore",
             What::IncompleteRecord => "a record needs a user-agent and a disallow line",
             What::SplitRecord => "a blank line parts the user-agent line from its rules",
-            What::NotUtf8 => "octets that are no UTF-8",
+            What::NotUtf8 => "bytes that are no UTF-8",
             What::SeveralNames => "several names: the first alone counts",
             What::BlankInPath => "a blank in a path: one path to a line",
             What::DollarInside => "a `$` that does not stand at the end means itself",

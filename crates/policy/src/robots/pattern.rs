@@ -1,11 +1,11 @@
 //! Paths and path patterns in one normal form, and how they meet.
 //!
-//! RFC 9309 section 2.2.2 compares octets after percent-encoding is brought to one form on
-//! both sides: hex digits are upper-cased, unreserved octets are decoded, octets outside
+//! RFC 9309 section 2.2.2 compares bytes after percent-encoding is brought to one form on
+//! both sides: hex digits are upper-cased, unreserved bytes are decoded, bytes outside
 //! ASCII are encoded, reserved ones stay as they stand (`%2F` is not `/`). Two refinements:
-//! `%2A` and `%24` are the literal `*` and `$` (section 2.2.3, figure 6), and ASCII octets
+//! `%2A` and `%24` are the literal `*` and `$` (section 2.2.3, figure 6), and ASCII bytes
 //! that no URI may hold (blanks, controls, `"<>\^{|}` and the backtick) are encoded, since
-//! URLs reach us so. A `%` that begins no escape is an octet like any other.
+//! URLs reach us so. A `%` that begins no escape is a byte like any other.
 
 use std::borrow::Cow;
 
@@ -16,18 +16,18 @@ use super::glance::{Glance, ODD, SPECIAL, marks};
 /// Stands for `*` in a normal pattern; no normal path holds it.
 pub(super) const WILD: u8 = 0;
 
-/// What a pattern is, besides its octets.
+/// What a pattern is, besides its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shape {
     /// Holds at least one [`WILD`].
     pub(super) wild: bool,
     /// Ended in `$`: the path must end where the pattern does.
     pub(super) anchored: bool,
-    /// The octets of the pattern, `*` and `$` among them: the longest match wins.
-    pub(super) octets: u32,
+    /// The bytes of the pattern, `*` and `$` among them: the longest match wins.
+    pub(super) bytes: u32,
 }
 
-/// Whether `*` and `$` mean something, or are octets like the others (1994).
+/// Whether `*` and `$` mean something, or are bytes like the others (1994).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Specials {
     Meant,
@@ -46,20 +46,20 @@ pub(super) fn push_pattern(value: &[u8], specials: Specials, out: &mut Vec<u8>) 
     let meant = specials == Specials::Meant;
     let mut rest = value;
     if meant && let [body @ .., b'$'] = rest {
-        (rest, shape.anchored, shape.octets) = (body, true, 1);
+        (rest, shape.anchored, shape.bytes) = (body, true, 1);
     }
     let begin = out.len();
     loop {
         let plain = rest.iter().position(|&b| CLASS[b as usize] != Class::Plain);
         let (run, behind) = rest.split_at(plain.unwrap_or(rest.len()));
         out.extend_from_slice(run);
-        shape.octets += octets(run.len());
+        shape.bytes += bytes(run.len());
         rest = behind;
-        let Some(&octet) = rest.first() else {
+        let Some(&byte) = rest.first() else {
             return shape;
         };
-        if meant && octet == b'*' {
-            shape.octets += 1;
+        if meant && byte == b'*' {
+            shape.bytes += 1;
             shape.wild = true;
             // A run of wildcards matches as one does.
             if out[begin..].last() != Some(&WILD) {
@@ -68,11 +68,11 @@ pub(super) fn push_pattern(value: &[u8], specials: Specials, out: &mut Vec<u8>) 
             rest = &rest[1..];
             continue;
         }
-        let counted = octet < 0x80 && octet != b'%';
+        let counted = byte < 0x80 && byte != b'%';
         let before = out.len();
-        rest = push_octet(rest, out);
-        let pushed = octets(out.len() - before);
-        shape.octets += match out[before] {
+        rest = push_byte(rest, out);
+        let pushed = bytes(out.len() - before);
+        shape.bytes += match out[before] {
             _ if counted => 1,
             b'*' | b'$' => 3,
             _ => pushed,
@@ -83,7 +83,7 @@ pub(super) fn push_pattern(value: &[u8], specials: Specials, out: &mut Vec<u8>) 
 /// A path in normal form.
 #[derive(Clone, Debug)]
 pub(super) struct Path<'a> {
-    pub(super) octets: Cow<'a, [u8]>,
+    pub(super) bytes: Cow<'a, [u8]>,
     pub(super) glance: Glance,
 }
 
@@ -91,45 +91,45 @@ impl Path<'_> {
     /// Without `/` at its start the path gets one; a fragment is cut.
     #[inline]
     pub(super) fn of(path: &str) -> Path<'_> {
-        let octets = path.as_bytes();
-        let marks = marks(octets);
-        match octets.first() == Some(&b'/') && marks & ODD == 0 {
+        let bytes = path.as_bytes();
+        let marks = marks(bytes);
+        match bytes.first() == Some(&b'/') && marks & ODD == 0 {
             true => Path {
-                glance: Glance::of(octets, marks),
-                octets: Cow::Borrowed(octets),
+                glance: Glance::of(bytes, marks),
+                bytes: Cow::Borrowed(bytes),
             },
-            false => Path::odd(octets),
+            false => Path::odd(bytes),
         }
     }
 
     #[cold]
-    fn odd(octets: &[u8]) -> Path<'static> {
-        let octets = odd_path(octets);
+    fn odd(bytes: &[u8]) -> Path<'static> {
+        let bytes = odd_path(bytes);
         Path {
-            glance: Glance::of(&octets, marks(&octets)),
-            octets: Cow::Owned(octets),
+            glance: Glance::of(&bytes, marks(&bytes)),
+            bytes: Cow::Owned(bytes),
         }
     }
 }
 
-fn odd_path(octets: &[u8]) -> Vec<u8> {
-    let mut rest = octets.split(|&b| b == b'#').next().unwrap_or_default();
+fn odd_path(bytes: &[u8]) -> Vec<u8> {
+    let mut rest = bytes.split(|&b| b == b'#').next().unwrap_or_default();
     let mut out = Vec::with_capacity(rest.len() + 16);
     if rest.first() != Some(&b'/') {
         out.push(b'/');
     }
     while !rest.is_empty() {
-        rest = push_octet(rest, &mut out);
+        rest = push_byte(rest, &mut out);
     }
     out
 }
 
-/// Moves one octet or escape from the front of `text` to `out`; returns what is left.
-fn push_octet<'a>(text: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
-    let octet = text[0];
-    match CLASS[octet as usize] {
-        Class::Plain | Class::Special => out.push(octet),
-        Class::Encoded => push_escape(octet, out),
+/// Moves one byte or escape from the front of `text` to `out`; returns what is left.
+fn push_byte<'a>(text: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
+    let byte = text[0];
+    match CLASS[byte as usize] {
+        Class::Plain | Class::Special => out.push(byte),
+        Class::Encoded => push_escape(byte, out),
         Class::Percent => {
             let Some(value) = escaped(text) else {
                 out.push(b'%');
@@ -146,9 +146,9 @@ fn push_octet<'a>(text: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
     &text[1..]
 }
 
-fn push_escape(octet: u8, out: &mut Vec<u8>) {
+fn push_escape(byte: u8, out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    out.extend([b'%', HEX[(octet >> 4) as usize], HEX[(octet & 15) as usize]]);
+    out.extend([b'%', HEX[(byte >> 4) as usize], HEX[(byte & 15) as usize]]);
 }
 
 fn escaped(text: &[u8]) -> Option<u8> {
@@ -156,11 +156,11 @@ fn escaped(text: &[u8]) -> Option<u8> {
     u8::try_from(digit(1)? * 16 + digit(2)?).ok()
 }
 
-fn octets(len: usize) -> u32 {
+fn bytes(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }
 
-/// Whether `pattern` matches from the first octet of `path` on (RFC 9309 section 2.2.2).
+/// Whether `pattern` matches from the first byte of `path` on (RFC 9309 section 2.2.2).
 ///
 /// The leftmost place for each part between wildcards is right: if any placing fits, that
 /// one does. So the cost is linear in the path.
@@ -176,7 +176,7 @@ pub(super) fn matches(pattern: &[u8], shape: Shape, path: &[u8]) -> bool {
 }
 
 fn matches_wild(pattern: &[u8], anchored: bool, path: &[u8]) -> bool {
-    // Most that end in `$` are out by their last octet.
+    // Most that end in `$` are out by their last byte.
     let end = pattern.last();
     if anchored && end != Some(&WILD) && end != path.last() {
         return false;
@@ -218,7 +218,7 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
-    /// Stays as it is: unreserved and reserved octets.
+    /// Stays as it is: unreserved and reserved bytes.
     Plain,
     /// `*` and `$`: plain in a path, with a meaning in a pattern.
     Special,
@@ -230,21 +230,21 @@ enum Class {
 
 const CLASS: [Class; 256] = {
     let mut class = [Class::Encoded; 256];
-    let mut octet = 0x21;
-    while octet < 0x7F {
-        class[octet as usize] = match octet {
+    let mut byte = 0x21;
+    while byte < 0x7F {
+        class[byte as usize] = match byte {
             b'*' | b'$' => Class::Special,
             b'%' => Class::Percent,
             b'"' | b'#' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' => Class::Encoded,
             _ => Class::Plain,
         };
-        octet += 1;
+        byte += 1;
     }
     class
 };
 
-fn is_unreserved(octet: u8) -> bool {
-    octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'.' | b'_' | b'~')
+fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
 #[cfg(test)]
@@ -252,10 +252,10 @@ mod tests {
     use super::{Path, Shape, Specials, matches, push_pattern};
 
     fn check(pattern: &str, path: &str, expect: bool) {
-        let mut octets = Vec::new();
-        let shape = push_pattern(pattern.as_bytes(), Specials::Meant, &mut octets);
+        let mut bytes = Vec::new();
+        let shape = push_pattern(pattern.as_bytes(), Specials::Meant, &mut bytes);
         assert_eq!(
-            matches(&octets, shape, &Path::of(path).octets),
+            matches(&bytes, shape, &Path::of(path).bytes),
             expect,
             "{pattern} {path}"
         );
@@ -296,19 +296,19 @@ mod tests {
     }
 
     #[test]
-    fn rfc9309_2_2_2_octets_are_counted_in_normal_form() {
+    fn rfc9309_2_2_2_bytes_are_counted_in_normal_form() {
         let shape = |pattern: &str| push_pattern(pattern.as_bytes(), Specials::Meant, &mut vec![]);
-        assert_eq!(shape("/ツ").octets, 10);
-        assert_eq!(shape("/%7E").octets, 2);
-        assert_eq!(shape("/%2f").octets, 4);
-        assert_eq!(shape("/**a$").octets, 5);
-        assert_eq!(shape("/a$b|c d").octets, 8);
-        assert_eq!(shape("/%24").octets, 4);
+        assert_eq!(shape("/ツ").bytes, 10);
+        assert_eq!(shape("/%7E").bytes, 2);
+        assert_eq!(shape("/%2f").bytes, 4);
+        assert_eq!(shape("/**a$").bytes, 5);
+        assert_eq!(shape("/a$b|c d").bytes, 8);
+        assert_eq!(shape("/%24").bytes, 4);
         let literal = push_pattern(b"/a*$", Specials::Literal, &mut vec![]);
         let expect = Shape {
             wild: false,
             anchored: false,
-            octets: 4,
+            bytes: 4,
         };
         assert_eq!(literal, expect);
     }

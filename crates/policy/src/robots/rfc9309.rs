@@ -143,7 +143,7 @@ impl Reader<'_> {
                 self.found.rules.begin_group(self.body, value, line.number);
                 return;
             }
-        } else if !value.first().is_some_and(|&b| is_name_octet(b)) {
+        } else if !value.first().is_some_and(|&b| is_name_byte(b)) {
             self.note(line, What::NamesNobody);
         }
         if self.speaks() && !spoke {
@@ -193,7 +193,7 @@ fn is_star(value: &[u8]) -> bool {
 }
 
 /// Whether a user-agent value means the token: the whole value, or what stands before the
-/// first octet that is no token's. Where the token holds digits, the value's may too.
+/// first byte that is no token's. Where the token holds digits, the value's may too.
 pub(super) fn names(value: &[u8], token: &[u8]) -> bool {
     if token.is_empty() {
         return false;
@@ -204,13 +204,13 @@ pub(super) fn names(value: &[u8], token: &[u8]) -> bool {
     let digits = token.iter().any(u8::is_ascii_digit);
     match value.get(token.len()) {
         None => true,
-        Some(b) if is_name_octet(*b) => false,
+        Some(b) if is_name_byte(*b) => false,
         // `bot2` is not the robot `bot` with something behind it, but Google's parser cuts
         // names at the first digit, and so it is read.
         Some(b) => !(digits && b.is_ascii_digit()),
     }
 }
 
-fn is_name_octet(octet: u8) -> bool {
-    octet.is_ascii_alphabetic() || matches!(octet, b'_' | b'-')
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'-')
 }

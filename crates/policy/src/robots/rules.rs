@@ -24,20 +24,20 @@ pub(super) struct Entry {
 }
 
 /// Of two rules that match, the one of more weight decides (RFC 9309 section 2.2.2): that
-/// with more octets, of equal ones that which allows. No rule has the weight zero.
+/// with more bytes, of equal ones that which allows. No rule has the weight zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Weight(u32);
 
 impl Weight {
-    fn new(octets: u32, allow: bool) -> Weight {
-        Weight(octets << 1 | u32::from(allow))
+    fn new(bytes: u32, allow: bool) -> Weight {
+        Weight(bytes << 1 | u32::from(allow))
     }
 
     fn allows(self) -> bool {
         self.0 & 1 == 1
     }
 
-    fn octets(self) -> u32 {
+    fn bytes(self) -> u32 {
         self.0 >> 1
     }
 }
@@ -57,7 +57,7 @@ struct Span {
 
 impl Span {
     fn new(start: usize, end: usize) -> Span {
-        // A body has at most 512 KiB; lossy decoding makes at most three octets of one.
+        // A body has at most 512 KiB; lossy decoding makes at most three bytes of one.
         Span {
             start: narrow(start),
             len: narrow(end - start),
@@ -164,7 +164,7 @@ impl Rules {
         };
         self.entries.push(Entry {
             demand: Demand::of(head, marks(pattern)),
-            weight: Weight::new(shape.octets, entry.weight.allows()),
+            weight: Weight::new(shape.bytes, entry.weight.allows()),
             pattern: Span::new(begin, self.patterns.len()),
             wild: shape.wild,
             anchored: shape.anchored,
@@ -235,13 +235,13 @@ impl Rules {
             return self.decide_plainly(path).0;
         }
         if let Some(index) = self.index() {
-            match index.decide(&path.octets) {
+            match index.decide(&path.bytes) {
                 Ok(number) => return self.entries.get(number? as usize),
                 Err(TooMuchWork) => return self.decide_plainly(path).0,
             }
         }
         let (decided, tried) = self.decide_plainly(path);
-        let spent = self.entries.len() + tried * (8 + path.octets.len() / 16);
+        let spent = self.entries.len() + tried * (8 + path.bytes.len() / 16);
         let before = self.spent.load(Ordering::Relaxed);
         let spent = before.saturating_add(narrow(spent));
         self.spent.store(spent, Ordering::Relaxed);
@@ -263,7 +263,7 @@ impl Rules {
         for entry in &self.entries {
             if entry.demand.may_match(path.glance) && entry.weight > most {
                 tried += 1;
-                if entry.is_short_prefix() || self.matches(entry, &path.octets) {
+                if entry.is_short_prefix() || self.matches(entry, &path.bytes) {
                     (best, most) = (Some(entry), entry.weight);
                 }
             }
@@ -311,9 +311,9 @@ impl Rules {
     }
 
     /// With the index that is there, or a bound for the one that may come.
-    pub(super) fn memory_octets(&self) -> usize {
+    pub(super) fn memory_bytes(&self) -> usize {
         let index = match self.index.get() {
-            Some(index) => index.memory_octets(),
+            Some(index) => index.memory_bytes(),
             None if self.entries.len() <= FEW => 0,
             None => self.index_bound(),
         };
@@ -324,17 +324,17 @@ impl Rules {
             + index
     }
 
-    /// A pattern brings two nodes at most to the trie of heads; parts have one for each octet.
+    /// A pattern brings two nodes at most to the trie of heads; parts have one for each byte.
     fn index_bound(&self) -> usize {
-        let octets = |entry: &Entry| match (entry.wild, entry.pattern.len as usize) {
-            (true, octets) => 100 + 38 * octets,
-            (false, octets) => 64 + octets,
+        let bytes = |entry: &Entry| match (entry.wild, entry.pattern.len as usize) {
+            (true, bytes) => 100 + 38 * bytes,
+            (false, bytes) => 64 + bytes,
         };
-        INDEX_BASE + self.entries.iter().map(octets).sum::<usize>()
+        INDEX_BASE + self.entries.iter().map(bytes).sum::<usize>()
     }
 }
 
-/// What an index takes whatever its rules, in octets.
+/// What an index takes whatever its rules, in bytes.
 const INDEX_BASE: usize = 1024;
 
 impl Entry {
@@ -342,7 +342,7 @@ impl Entry {
         self.weight.allows()
     }
 
-    /// Whether a path that may match by its first octets does.
+    /// Whether a path that may match by its first bytes does.
     fn is_short_prefix(&self) -> bool {
         !self.wild && !self.anchored && self.pattern.len as usize <= HEAD
     }
@@ -351,7 +351,7 @@ impl Entry {
         Shape {
             wild: self.wild,
             anchored: self.anchored,
-            octets: self.weight.octets(),
+            bytes: self.weight.bytes(),
         }
     }
 }
@@ -397,11 +397,11 @@ mod tests {
         let path = Path::of(path);
         let plainly = rules.decide_plainly(&path).0.map(|entry| entry.line);
         let index = rules.new_index();
-        if let Ok(number) = index.decide(&path.octets) {
+        if let Ok(number) = index.decide(&path.bytes) {
             let entry = number.and_then(|number| rules.entries.get(number as usize));
             assert_eq!(entry.map(|entry| entry.line), plainly);
         }
-        assert!(index.memory_octets() <= rules.index_bound());
+        assert!(index.memory_bytes() <= rules.index_bound());
     }
 
     #[test]
@@ -409,12 +409,12 @@ mod tests {
         let many = |count: usize| {
             let file: String = (0..count).map(|n| format!("-/{n}*a\n")).collect();
             let rules = rules(&file);
-            let bound = rules.memory_octets();
+            let bound = rules.memory_bytes();
             for _ in 0..2 * INDEX_COST {
                 let entry = rules.decide(&Path::of("/100/a"));
                 assert_eq!(entry.map(|entry| entry.line), (count > 100).then_some(101));
             }
-            assert!(rules.memory_octets() <= bound);
+            assert!(rules.memory_bytes() <= bound);
             rules.index.get().is_some()
         };
         assert!(!many(FEW));

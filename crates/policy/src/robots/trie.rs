@@ -8,7 +8,7 @@ pub(super) const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub(super) struct Trie<T> {
     nodes: Box<[Node<T>]>,
-    /// By node: the first octet of its label, for searching among siblings.
+    /// By node: the first byte of its label, for searching among siblings.
     firsts: Box<[u8]>,
     labels: Box<[u8]>,
 }
@@ -17,9 +17,9 @@ pub(super) struct Trie<T> {
 struct Node<T> {
     /// What the node means.
     meaning: T,
-    /// The label's octets behind the first: where they begin in `labels`, how many.
+    /// The label's bytes behind the first: where they begin in `labels`, how many.
     label: u32,
-    label_octets: u32,
+    label_bytes: u32,
     first_child: u32,
     children: u32,
 }
@@ -31,7 +31,7 @@ impl<T: Copy + Default> Trie<T> {
         build(keys, usize::MAX)
     }
 
-    /// Builds a trie with one octet to a node.
+    /// Builds a trie with one byte to a node.
     pub(super) fn plain(keys: &mut dyn Iterator<Item = &[u8]>) -> (Trie<T>, Vec<u32>) {
         build(keys, 1)
     }
@@ -54,13 +54,13 @@ impl<T: Copy + Default> Trie<T> {
         &mut self.nodes[node as usize].meaning
     }
 
-    pub(super) fn first_octet(&self, node: u32) -> u8 {
+    pub(super) fn first_byte(&self, node: u32) -> u8 {
         self.firsts[node as usize]
     }
 
-    /// The child whose label begins with `octet`.
+    /// The child whose label begins with `byte`.
     #[inline]
-    pub(super) fn child(&self, node: u32, octet: u8) -> Option<u32> {
+    pub(super) fn child(&self, node: u32, byte: u8) -> Option<u32> {
         let Node {
             first_child,
             children,
@@ -69,8 +69,8 @@ impl<T: Copy + Default> Trie<T> {
         let siblings = &self.firsts[first_child as usize..(first_child + children) as usize];
         let place = match siblings.len() {
             0 => None,
-            1..=8 => siblings.iter().position(|&first| first == octet),
-            _ => siblings.binary_search(&octet).ok(),
+            1..=8 => siblings.iter().position(|&first| first == byte),
+            _ => siblings.binary_search(&byte).ok(),
         };
         place.map(|place| first_child + place as u32)
     }
@@ -81,23 +81,23 @@ impl<T: Copy + Default> Trie<T> {
         let (&first, behind) = rest.split_first()?;
         let child = self.child(node, first)?;
         let found = &self.nodes[child as usize];
-        let octets = found.label_octets as usize;
-        let label = &self.labels[found.label as usize..][..octets];
-        let begins = match octets <= behind.len() {
+        let bytes = found.label_bytes as usize;
+        let label = &self.labels[found.label as usize..][..bytes];
+        let begins = match bytes <= behind.len() {
             // Labels are short as a rule: a loop is quicker than a call.
-            true if octets <= 16 => label.iter().zip(behind).all(|(a, b)| a == b),
+            true if bytes <= 16 => label.iter().zip(behind).all(|(a, b)| a == b),
             true => behind.starts_with(label),
             false => false,
         };
-        begins.then_some((child, octets + 1))
+        begins.then_some((child, bytes + 1))
     }
 
-    pub(super) fn memory_octets(&self) -> usize {
+    pub(super) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.nodes) + self.firsts.len() + self.labels.len()
     }
 }
 
-/// The keys of `keys[from..to]` share their first `depth` octets, and `node` is theirs.
+/// The keys of `keys[from..to]` share their first `depth` bytes, and `node` is theirs.
 struct Job {
     node: u32,
     from: usize,
@@ -135,7 +135,7 @@ fn build<T: Copy + Default>(
             firsts.push(first);
             nodes.push(Node {
                 label: narrow(labels.len()),
-                label_octets: narrow(depth - job.depth - 1),
+                label_bytes: narrow(depth - job.depth - 1),
                 ..Node::default()
             });
             labels.extend_from_slice(&group[0][job.depth + 1..depth]);
@@ -156,7 +156,7 @@ fn build<T: Copy + Default>(
     (trie, found)
 }
 
-/// How many octets two keys share from `depth` on. All keys between them share these too.
+/// How many bytes two keys share from `depth` on. All keys between them share these too.
 fn common(one: &[u8], other: &[u8], depth: usize) -> usize {
     let pairs = one[depth..].iter().zip(&other[depth..]);
     pairs.take_while(|(a, b)| a == b).count()

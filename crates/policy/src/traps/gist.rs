@@ -41,11 +41,11 @@ pub struct Gist {
 }
 
 impl Gist {
-    /// Reads a page, its content coding undone. Any octets give a gist, in linear time.
+    /// Reads a page, its content coding undone. Any bytes give a gist, in linear time.
     #[must_use]
-    pub fn of_html(octets: &[u8], url: &CanonicalUrl) -> Gist {
+    pub fn of_html(bytes: &[u8], url: &CanonicalUrl) -> Gist {
         let mut reading = Reading::new(url);
-        let mut rest = octets;
+        let mut rest = bytes;
         while let Some(at) = memchr(b'<', rest) {
             reading.text(&rest[..at]);
             if reading.words.len() >= MAX_WORDS {
@@ -70,7 +70,7 @@ impl Reading {
         let words = url
             .path_and_query()
             .as_bytes()
-            .split(|octet| !is_word(*octet));
+            .split(|byte| !is_word(*byte));
         let long = words.filter(|word| word.len() >= LEAST_OWN_WORD);
         Reading {
             own: long.take(MAX_OWN_WORDS).map(word_hash).collect(),
@@ -80,23 +80,20 @@ impl Reading {
         }
     }
 
-    fn text(&mut self, octets: &[u8]) {
-        let mut rest = octets;
+    fn text(&mut self, bytes: &[u8]) {
+        let mut rest = bytes;
         while self.words.len() < MAX_WORDS {
-            let Some(start) = rest
-                .iter()
-                .position(|octet| is_word(*octet) || *octet == b'&')
-            else {
+            let Some(start) = rest.iter().position(|byte| is_word(*byte) || *byte == b'&') else {
                 return;
             };
             rest = &rest[start..];
             if rest[0] == b'&' {
-                rest = &rest[reference_octets(rest)..];
+                rest = &rest[reference_bytes(rest)..];
                 continue;
             }
             let end = rest
                 .iter()
-                .position(|octet| !is_word(*octet))
+                .position(|byte| !is_word(*byte))
                 .unwrap_or(rest.len());
             self.word(&rest[..end]);
             rest = &rest[end..];
@@ -121,7 +118,7 @@ impl Reading {
         }
         let name = rest[1..]
             .iter()
-            .position(|octet| !octet.is_ascii_alphanumeric());
+            .position(|byte| !byte.is_ascii_alphanumeric());
         let name = &rest[1..1 + name.unwrap_or(rest.len() - 1)];
         let end = memchr(b'>', rest).map_or(rest.len(), |at| at + 1);
         if name.eq_ignore_ascii_case(b"img") && self.images.len() < MAX_IMAGES {
@@ -170,9 +167,9 @@ impl Reading {
     }
 }
 
-/// Letters and digits of ASCII; beyond it all octets are parts of words.
-fn is_word(octet: u8) -> bool {
-    octet.is_ascii_alphanumeric() || octet >= 0x80
+/// Letters and digits of ASCII; beyond it all bytes are parts of words.
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte >= 0x80
 }
 
 fn word_hash(word: &[u8]) -> u64 {
@@ -182,11 +179,11 @@ fn word_hash(word: &[u8]) -> u64 {
     }
 }
 
-/// Octets of a character reference (`&amp;`), or of the ampersand alone.
-fn reference_octets(text: &[u8]) -> usize {
+/// Bytes of a character reference (`&amp;`), or of the ampersand alone.
+fn reference_bytes(text: &[u8]) -> usize {
     const MOST: usize = 10;
     let near = &text[..text.len().min(MOST)];
-    let name = |octet: &u8| octet.is_ascii_alphanumeric() || *octet == b'#';
+    let name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'#';
     match memchr(b';', near) {
         Some(end) if near[1..end].iter().all(name) => end + 1,
         _ => 1,
@@ -342,10 +339,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_octets_give_a_gist(octets in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn any_bytes_give_a_gist(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let url = canonicalize(None, "http://a.example/").unwrap();
-            let gist = Gist::of_html(&octets, &url);
-            prop_assert!(gist.words as usize <= octets.len());
+            let gist = Gist::of_html(&bytes, &url);
+            prop_assert!(gist.words as usize <= bytes.len());
         }
 
         #[test]

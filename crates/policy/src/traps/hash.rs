@@ -8,14 +8,14 @@ pub(super) fn mix(hash: u64, number: u64) -> u64 {
     folded ^ hash.rotate_left(23)
 }
 
-/// The hash of octets.
-pub(super) fn of(octets: &[u8]) -> u64 {
-    let words = octets.chunks(8).map(|chunk| {
+/// The hash of bytes.
+pub(super) fn of(bytes: &[u8]) -> u64 {
+    let words = bytes.chunks(8).map(|chunk| {
         let mut word = [0; 8];
         word[..chunk.len()].copy_from_slice(chunk);
         u64::from_le_bytes(word)
     });
-    words.fold(mix(octets.len() as u64, 0x51_7C_C1_B7), mix)
+    words.fold(mix(bytes.len() as u64, 0x51_7C_C1_B7), mix)
 }
 
 /// The hash of several texts, in order.

@@ -116,7 +116,7 @@ impl Names {
     }
 
     /// Memory held, about.
-    pub(super) fn octets(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         const PAGE: usize = 64;
         const VARIANT: usize = 160;
         PAGE * self.pages.len() + VARIANT * (self.variants.len() + self.rules.len())

@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 
 use super::gist::{Gist, SHINGLE};
 
-/// Octets of the first filter; each further one has twice as many.
-const FIRST_OCTETS: usize = 2 << 10;
-/// Octets of a filter at most: it holds 32,768 shingles.
-const MOST_OCTETS: usize = 64 << 10;
-/// Octets of all filters of a host: each page is compared with some 64,000 words of those
+/// Bytes of the first filter; each further one has twice as many.
+const FIRST_BYTES: usize = 2 << 10;
+/// Bytes of a filter at most: it holds 32,768 shingles.
+const MOST_BYTES: usize = 64 << 10;
+/// Bytes of all filters of a host: each page is compared with some 64,000 words of those
 /// before it at least, or with all.
-const ALL_OCTETS: usize = 3 * MOST_OCTETS;
+const ALL_BYTES: usize = 3 * MOST_BYTES;
 /// Bits for each shingle in a filter: of those that were never seen one in fifty or so is taken for
 /// seen by one of them.
 const BITS_A_SHINGLE: usize = 16;
@@ -58,8 +58,8 @@ impl Novelty {
     }
 
     /// Memory held.
-    pub(super) fn octets(&self) -> usize {
-        self.filters.iter().map(Filter::octets).sum()
+    pub(super) fn bytes(&self) -> usize {
+        self.filters.iter().map(Filter::bytes).sum()
     }
 
     fn is_known(&self, hash: u32) -> bool {
@@ -68,10 +68,10 @@ impl Novelty {
 
     fn insert(&mut self, hash: u32) {
         if self.filters.back().is_none_or(Filter::is_full) {
-            let last = self.filters.back().map_or(FIRST_OCTETS / 2, Filter::octets);
+            let last = self.filters.back().map_or(FIRST_BYTES / 2, Filter::bytes);
             self.filters
-                .push_back(Filter::new((2 * last).min(MOST_OCTETS)));
-            while self.octets() > ALL_OCTETS {
+                .push_back(Filter::new((2 * last).min(MOST_BYTES)));
+            while self.bytes() > ALL_BYTES {
                 self.filters.pop_front();
             }
         }
@@ -94,14 +94,14 @@ struct Filter {
 }
 
 impl Filter {
-    fn new(octets: usize) -> Filter {
+    fn new(bytes: usize) -> Filter {
         Filter {
-            bits: vec![0; octets / 8],
+            bits: vec![0; bytes / 8],
             held: 0,
         }
     }
 
-    fn octets(&self) -> usize {
+    fn bytes(&self) -> usize {
         self.bits.len() * 8
     }
 
@@ -143,7 +143,7 @@ impl Filter {
 mod tests {
     use crawl_weburl::canonicalize;
 
-    use super::{ALL_OCTETS, Novelty, SHINGLE, WORDS_AN_IMAGE};
+    use super::{ALL_BYTES, Novelty, SHINGLE, WORDS_AN_IMAGE};
     use crate::traps::Gist;
 
     fn gist(text: &str) -> Gist {
@@ -186,6 +186,6 @@ mod tests {
             assert!(novelty.meet(&words(n * 3000)) > 2000);
         }
         assert!(novelty.meet(&words(0)) > 2000);
-        assert_eq!(novelty.octets(), ALL_OCTETS);
+        assert_eq!(novelty.bytes(), ALL_BYTES);
     }
 }

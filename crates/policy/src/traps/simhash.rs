@@ -71,7 +71,7 @@ impl Near {
     }
 
     /// Memory held, about.
-    pub(super) fn octets(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         const ENTRY: usize = 8 + BANDS * 40;
         ENTRY * self.latest.len()
     }

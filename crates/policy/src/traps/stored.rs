@@ -1,4 +1,4 @@
-//! What is parked, as octets: a line for each.
+//! What is parked, as bytes: a line for each.
 
 use std::collections::HashMap;
 

@@ -16,8 +16,8 @@ const MOST_CHANCES: u8 = 6;
 const MOST_NAMES: usize = 64;
 /// URLs that are named as evidence.
 const EXAMPLES: usize = 2;
-/// An example is cut to this. Octets.
-const EXAMPLE_OCTETS: usize = 200;
+/// An example is cut to this. Bytes.
+const EXAMPLE_BYTES: usize = 200;
 
 /// The kinds of traps. The written form is what the rule of an exclusion begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -169,7 +169,7 @@ impl Template {
         note(&mut self.names, &shape.names);
         if self.examples.len() < EXAMPLES {
             let text = url.as_str();
-            let end = text.floor_char_boundary(EXAMPLE_OCTETS.min(text.len()));
+            let end = text.floor_char_boundary(EXAMPLE_BYTES.min(text.len()));
             self.examples.push(text[..end].to_owned());
         }
     }

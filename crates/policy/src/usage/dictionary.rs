@@ -37,9 +37,9 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn eat(&mut self, octet: u8) -> bool {
+    fn eat(&mut self, byte: u8) -> bool {
         match self.rest.split_first() {
-            Some((&first, rest)) if first == octet => {
+            Some((&first, rest)) if first == byte => {
                 self.rest = rest;
                 true
             }
@@ -124,7 +124,7 @@ impl<'a> Reader<'a> {
             }
             b'-' | b'0'..=b'9' => self.number(true),
             first if first.is_ascii_alphabetic() || first == b'*' => {
-                let token = self.take(is_token_octet);
+                let token = self.take(is_token_byte);
                 Some(Some(String::from_utf8_lossy(token).into_owned()))
             }
             _ => None,
@@ -163,12 +163,12 @@ impl<'a> Reader<'a> {
         if !self.eat(b'"') {
             return None;
         }
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         loop {
             let plain = |b: u8| matches!(b, 0x20..=0x7E) && b != b'"' && b != b'%';
-            octets.extend_from_slice(self.take(plain));
+            bytes.extend_from_slice(self.take(plain));
             if self.eat(b'"') {
-                return String::from_utf8(octets).is_ok().then_some(None);
+                return String::from_utf8(bytes).is_ok().then_some(None);
             }
             if !self.eat(b'%') {
                 return None;
@@ -176,14 +176,14 @@ impl<'a> Reader<'a> {
             let (hex, rest) = self.rest.split_at_checked(2)?;
             let hex = std::str::from_utf8(hex).ok()?;
             let lower = hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-            octets.push(u8::from_str_radix(hex, 16).ok().filter(|_| lower)?);
+            bytes.push(u8::from_str_radix(hex, 16).ok().filter(|_| lower)?);
             self.rest = rest;
         }
     }
 }
 
-fn is_token_octet(octet: u8) -> bool {
-    octet.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:/".contains(&octet)
+fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:/".contains(&byte)
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub(crate) fn parse(data: &[u8]) {
         );
         assert!(robots.sitemaps().iter().all(|s| !s.url.is_empty()));
         assert!(robots.judge("/robots.txt").is_allowed());
-        assert!(robots.memory_octets() <= 4096 + 256 * data.len());
+        assert!(robots.memory_bytes() <= 4096 + 256 * data.len());
         for rate in robots.request_rates() {
             assert!(rate.requests > 0 && !rate.per.is_zero());
         }
@@ -31,7 +31,7 @@ pub(crate) fn parse(data: &[u8]) {
     }
 }
 
-/// The first octets are the path, the rest is the file: the crate says what the reference
+/// The first bytes are the path, the rest is the file: the crate says what the reference
 /// says, with and without an index.
 pub(crate) fn matching(data: &[u8]) {
     let (path, file) = split(data);
@@ -121,7 +121,7 @@ pub(crate) fn dialects(data: &[u8]) {
     }
 }
 
-/// The first octet says how long the path is.
+/// The first byte says how long the path is.
 fn split(data: &[u8]) -> (String, &[u8]) {
     let Some((&len, rest)) = data.split_first() else {
         return ("/".to_owned(), data);

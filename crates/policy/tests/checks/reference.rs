@@ -1,14 +1,14 @@
 //! A slow, plain reading of robots.txt by RFC 9309, written apart from the crate's own: one
 //! pass per question, no index, a pattern tried at every place. The oracle of the checks.
 
-use crawl_policy::{MAX_ROBOTS_OCTETS, ProductToken};
+use crawl_policy::{MAX_ROBOTS_BYTES, ProductToken};
 
 /// Whether the path is allowed, and the line that says so, if any.
 pub(super) fn judge(file: &[u8], agent: &ProductToken, path: &str) -> (bool, Option<u32>) {
     let path = normal(path.split('#').next().unwrap_or_default().as_bytes());
     let path: Vec<Unit> = match path.first() {
-        Some(Unit::Octet(b'/')) => path,
-        _ => [vec![Unit::Octet(b'/')], path].concat(),
+        Some(Unit::Byte(b'/')) => path,
+        _ => [vec![Unit::Byte(b'/')], path].concat(),
     };
     if path == normal(b"/robots.txt") {
         return (true, None);
@@ -25,16 +25,16 @@ pub(super) fn judge(file: &[u8], agent: &ProductToken, path: &str) -> (bool, Opt
                 .into_iter()
                 .flatten()
             {
-                let (pattern, anchored, octets) = pattern(&value);
-                if octets == 0 || !fits(&pattern, anchored, &path) {
+                let (pattern, anchored, bytes) = pattern(&value);
+                if bytes == 0 || !fits(&pattern, anchored, &path) {
                     continue;
                 }
                 let outweighed = best.is_some_and(|(most, allowed, first)| {
-                    let (own, other) = ((octets, allow), (most, allowed));
+                    let (own, other) = ((bytes, allow), (most, allowed));
                     own < other || (own == other && first <= line)
                 });
                 if !outweighed {
-                    best = Some((octets, allow, line));
+                    best = Some((bytes, allow, line));
                 }
             }
         }
@@ -112,17 +112,17 @@ fn lines(file: &[u8]) -> Vec<Vec<u8>> {
         }
         file.remove(0);
     }
-    let cut = file.len() > MAX_ROBOTS_OCTETS;
-    file.truncate(MAX_ROBOTS_OCTETS);
+    let cut = file.len() > MAX_ROBOTS_BYTES;
+    file.truncate(MAX_ROBOTS_BYTES);
     let mut lines = vec![Vec::new()];
     let mut after_cr = false;
-    for octet in file {
-        match octet {
+    for byte in file {
+        match byte {
             b'\n' if after_cr => {}
             b'\n' | b'\r' => lines.push(Vec::new()),
-            octet => lines.last_mut().unwrap().push(octet),
+            byte => lines.last_mut().unwrap().push(byte),
         }
-        after_cr = octet == b'\r';
+        after_cr = byte == b'\r';
     }
     if cut {
         lines.pop();
@@ -170,27 +170,27 @@ fn folder_of_index(allow: bool, value: &[u8]) -> Option<Vec<u8>> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
-    Octet(u8),
+    Byte(u8),
     Any,
 }
 
-/// Units, anchored, octets that count.
+/// Units, anchored, bytes that count.
 fn pattern(value: &[u8]) -> (Vec<Unit>, bool, usize) {
     let (body, anchored) = match value.strip_suffix(b"$") {
         Some(body) => (body, true),
         None => (value, false),
     };
-    let (mut units, mut octets) = (Vec::new(), usize::from(anchored));
+    let (mut units, mut bytes) = (Vec::new(), usize::from(anchored));
     let mut rest = body;
     while let Some(&first) = rest.first() {
         let len = escape(rest).map_or(1, |_| 3);
         if first == b'*' {
             units.push(Unit::Any);
-            octets += 1;
+            bytes += 1;
         } else {
             let one = normal(&rest[..len]);
-            octets += match (first, one.len()) {
-                (b'%', 1) if len == 3 && matches!(one[0], Unit::Octet(b'*' | b'$')) => 3,
+            bytes += match (first, one.len()) {
+                (b'%', 1) if len == 3 && matches!(one[0], Unit::Byte(b'*' | b'$')) => 3,
                 (b'%', n) => n,
                 (0x80.., n) => n,
                 _ => 1,
@@ -199,7 +199,7 @@ fn pattern(value: &[u8]) -> (Vec<Unit>, bool, usize) {
         }
         rest = &rest[len..];
     }
-    (units, anchored, octets)
+    (units, anchored, bytes)
 }
 
 fn escape(text: &[u8]) -> Option<u8> {
@@ -214,19 +214,19 @@ fn normal(text: &[u8]) -> Vec<Unit> {
     let mut out = String::new();
     let mut rest = text;
     while let Some(&first) = rest.first() {
-        let (octet, escaped) = match escape(rest) {
-            Some(octet) => (octet, true),
+        let (byte, escaped) = match escape(rest) {
+            Some(byte) => (byte, true),
             None => (first, false),
         };
-        let unreserved = octet.is_ascii_alphanumeric() || b"-._~*$".contains(&octet);
-        let raw = matches!(octet, 0x21..=0x7E) && !b"\"#<>\\^`{|}".contains(&octet);
+        let unreserved = byte.is_ascii_alphanumeric() || b"-._~*$".contains(&byte);
+        let raw = matches!(byte, 0x21..=0x7E) && !b"\"#<>\\^`{|}".contains(&byte);
         match (escaped, unreserved, raw) {
-            (true, true, _) | (false, _, true) => out.push(char::from(octet)),
-            _ => out += &format!("%{octet:02X}"),
+            (true, true, _) | (false, _, true) => out.push(char::from(byte)),
+            _ => out += &format!("%{byte:02X}"),
         }
         rest = &rest[if escaped { 3 } else { 1 }..];
     }
-    out.bytes().map(Unit::Octet).collect()
+    out.bytes().map(Unit::Byte).collect()
 }
 
 /// Tries every place, by a table of the places that can be reached.
@@ -238,7 +238,7 @@ fn fits(pattern: &[Unit], anchored: bool, path: &[Unit]) -> bool {
         for at in 0..=path.len() {
             next[at] = match unit {
                 Unit::Any => reached[..=at].contains(&true),
-                Unit::Octet(_) => at > 0 && reached[at - 1] && path[at - 1] == *unit,
+                Unit::Byte(_) => at > 0 && reached[at - 1] && path[at - 1] == *unit,
             };
         }
         reached = next;

@@ -8,8 +8,8 @@ use crawl_policy::{ProductToken, Profile, Robots};
 use super::exchange::Place;
 use crate::error::RecordsError;
 
-/// Octets that compiled copies may take.
-const MAX_OCTETS: usize = 64 * 1024 * 1024;
+/// Bytes that compiled copies may take.
+const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 pub(super) struct Compiled {
     agent: ProductToken,
@@ -17,7 +17,7 @@ pub(super) struct Compiled {
     none: Rc<Robots>,
     /// Each with the count of uses at its last one.
     copies: HashMap<Place, (u64, Rc<Robots>)>,
-    octets: usize,
+    bytes: usize,
     uses: u64,
 }
 
@@ -28,7 +28,7 @@ impl Compiled {
             profile,
             none: Rc::new(Robots::allow_all()),
             copies: HashMap::new(),
-            octets: 0,
+            bytes: 0,
             uses: 0,
         }
     }
@@ -50,10 +50,10 @@ impl Compiled {
             return Ok(Rc::clone(robots));
         }
         let robots = Rc::new(Robots::parse(&read()?, &self.agent, self.profile));
-        self.octets += robots.memory_octets();
-        if self.octets > MAX_OCTETS {
+        self.bytes += robots.memory_bytes();
+        if self.bytes > MAX_BYTES {
             self.forget_half();
-            self.octets += robots.memory_octets();
+            self.bytes += robots.memory_bytes();
         }
         self.copies.insert(place, (self.uses, Rc::clone(&robots)));
         Ok(robots)
@@ -65,10 +65,10 @@ impl Compiled {
         uses.sort_unstable();
         let middle = uses.get(uses.len() / 2).copied().unwrap_or(u64::MAX);
         self.copies.retain(|_, (used, _)| *used > middle);
-        let octets = self
+        let bytes = self
             .copies
             .values()
-            .map(|(_, robots)| robots.memory_octets());
-        self.octets = octets.sum();
+            .map(|(_, robots)| robots.memory_bytes());
+        self.bytes = bytes.sum();
     }
 }

@@ -16,7 +16,7 @@ use crate::error::RecordsError;
 /// Redirects that are followed (RFC 9309 section 2.3.1.2).
 const MAX_HOPS: u8 = 5;
 
-/// The answers of all origins. Memory: some 150 octets for each request for a robots.txt,
+/// The answers of all origins. Memory: some 150 bytes for each request for a robots.txt,
 /// and 64 MiB of compiled rules.
 pub(super) struct Copies {
     exchanges: Exchanges,

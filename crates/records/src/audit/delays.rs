@@ -8,7 +8,7 @@ use super::{SETTLING_MS, readable};
 use crate::error::RecordsError;
 use crate::rows::{Rows, delays};
 
-/// All of them, in the order of time. Memory: some 100 octets each.
+/// All of them, in the order of time. Memory: some 100 bytes each.
 #[derive(Debug, Default)]
 pub(super) struct Delays(Vec<DelayRow>);
 

@@ -17,8 +17,8 @@ use crate::decode::decode;
 use crate::error::RecordsError;
 use crate::fields::Fields;
 
-/// Octets of a robots.txt that are decoded; twice what is read as rules.
-const MAX_OCTETS: u64 = 2 * crawl_policy::MAX_ROBOTS_OCTETS as u64;
+/// Bytes of a robots.txt that are decoded; twice what is read as rules.
+const MAX_BYTES: u64 = 2 * crawl_policy::MAX_ROBOTS_BYTES as u64;
 
 /// Where an exchange lies in the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,7 +27,7 @@ pub(super) struct Place {
     offset: u64,
 }
 
-/// The exchanges that are wanted, by URL and second of their start. Memory: some 60 octets
+/// The exchanges that are wanted, by URL and second of their start. Memory: some 60 bytes
 /// for each.
 #[derive(Debug)]
 pub(super) struct Exchanges {
@@ -195,7 +195,7 @@ impl Exchanges {
     ) -> Result<Option<Exchange>, ReadError> {
         let name = self.files.get(place.file as usize);
         let path = archive_file(&self.dir, name.map_or("", String::as_str))?;
-        let mut records = WarcReader::open_at(&path, place.offset)?.max_body(MAX_OCTETS);
+        let mut records = WarcReader::open_at(&path, place.offset)?.max_body(MAX_BYTES);
         let Some(response) = records.next().transpose()?.filter(is_wanted) else {
             return Ok(None);
         };
@@ -216,7 +216,7 @@ impl Exchanges {
         });
         Ok(Some(Exchange {
             place,
-            body: decode(&fields, http.body, is_cut, MAX_OCTETS),
+            body: decode(&fields, http.body, is_cut, MAX_BYTES),
             fields,
             conditional,
             of: metadata.as_ref().and_then(whose),
@@ -226,7 +226,7 @@ impl Exchanges {
 
 /// The key of a line and where it points, if it is wanted.
 fn read_line(line: &[u8], wanted: &HashSet<u64>) -> Option<(u64, Captured)> {
-    let mut words = line.splitn(3, |octet| *octet == b' ').skip(1);
+    let mut words = line.splitn(3, |byte| *byte == b' ').skip(1);
     let begun = Timestamp::parse(&rfc3339(words.next()?)?)?;
     let captured: Captured = serde_json::from_slice(words.next()?).ok()?;
     let key = key(&captured.url, begun.as_millis());

@@ -13,7 +13,7 @@ use super::terms::HostTerms;
 use super::{EARLIER_RUN, JUST_THEN, ROUNDING_MS, SETTLING_MS, Trial};
 use crate::error::RecordsError;
 
-/// A host's requests so far. Memory: some 1,000 octets, and 200 for each request that waits
+/// A host's requests so far. Memory: some 1,000 bytes, and 200 for each request that waits
 /// to be judged: one, or with several in flight those of the last minute.
 #[derive(Debug)]
 pub(super) struct Host {

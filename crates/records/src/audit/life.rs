@@ -84,7 +84,7 @@ fn until(text: &str, fields: &Fields, end: u64) -> Option<Option<u64>> {
 
 /// Milliseconds of a number of seconds, saturating.
 fn seconds(text: &str) -> Option<u64> {
-    let is_number = !text.is_empty() && text.bytes().all(|octet| octet.is_ascii_digit());
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse::<u64>().unwrap_or(u64::MAX).saturating_mul(1000))
 }
 

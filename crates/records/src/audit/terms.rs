@@ -102,7 +102,7 @@ impl Terms {
     /// What holds for a host key: of the names that it ends in, the longest counts.
     pub(super) fn of_host(&self, host: &str) -> HostTerms {
         let (name, port) = match host.rsplit_once(':') {
-            Some((name, port)) if port.bytes().all(|octet| octet.is_ascii_digit()) => {
+            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
                 (name, Some(port))
             }
             _ => (host, None),

@@ -560,9 +560,9 @@ fn ours_lines_that_are_no_rows_are_counted_and_leave_no_breach_behind() {
     let whole = fs::read(&path).unwrap();
     let ends: Vec<_> = (0..whole.len()).filter(|at| whole[*at] == b'\n').collect();
     let check = |zeros: std::ops::Range<usize>, undecided: u64| {
-        let mut octets = whole.clone();
-        octets[zeros].fill(0);
-        fs::write(&path, &octets).unwrap();
+        let mut bytes = whole.clone();
+        bytes[zeros].fill(0);
+        fs::write(&path, &bytes).unwrap();
         let audit = audit(dir.path()).unwrap();
         let rules: Vec<_> = audit.by_rule.keys().map(String::as_str).collect();
         // The last two are too near to each other, whatever is lost before them.

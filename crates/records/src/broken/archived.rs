@@ -18,8 +18,8 @@ use crate::error::RecordsError;
 use crate::fields::Fields;
 use crate::rows::pages;
 
-/// Octets of a page, its codings undone, that are read.
-const MAX_OCTETS: u64 = 32 << 20;
+/// Bytes of a page, its codings undone, that are read.
+const MAX_BYTES: u64 = 32 << 20;
 
 /// Takes a link: the page that it stands on, where it leads, itself where it is more than an
 /// entry of a feed or a sitemap, and its text.
@@ -87,7 +87,7 @@ impl Archived {
         let http = record.http()?;
         let is_cut = record.field("WARC-Truncated").is_some();
         let fields = Fields::of_message(&http);
-        let body = decode(&fields, http.body, is_cut, MAX_OCTETS)?;
+        let body = decode(&fields, http.body, is_cut, MAX_BYTES)?;
         let mut page = Page {
             url,
             limits: &self.limits,

@@ -9,7 +9,7 @@ use crawl_archive::rows::PageRow;
 use crate::error::RecordsError;
 use crate::rows::pages;
 
-/// Which rows of `pages.jsonl` count, by URL. Some 40 octets for each.
+/// Which rows of `pages.jsonl` count, by URL. Some 40 bytes for each.
 #[derive(Debug, Default)]
 pub(crate) struct Latest {
     by_url: HashMap<u64, Last>,

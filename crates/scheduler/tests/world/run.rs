@@ -107,14 +107,14 @@ impl World {
         self.step(Some(self.now))
     }
 
-    /// Takes every idle host out of memory: how many, and how many octets are stored.
+    /// Takes every idle host out of memory: how many, and how many bytes are stored.
     pub(crate) fn evict_all(&mut self) -> (u64, u64) {
-        let (mut hosts, mut octets) = (0, 0);
+        let (mut hosts, mut stored) = (0, 0);
         while let Some(Evicted { bytes, .. }) = self.scheduler.evict() {
             hosts += 1;
-            octets += bytes.len() as u64;
+            stored += bytes.len() as u64;
         }
-        (hosts, octets)
+        (hosts, stored)
     }
 
     /// Runs until all work is done, or nobody does it: what is left then.

@@ -19,11 +19,11 @@ impl Got {
     }
 }
 
-/// Everything the host says to these octets until it closes.
-pub(crate) fn talk(address: SocketAddr, octets: &str) -> io::Result<Vec<u8>> {
+/// Everything the host says to these bytes until it closes.
+pub(crate) fn talk(address: SocketAddr, bytes: &str) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(20)))?;
-    stream.write_all(octets.as_bytes())?;
+    stream.write_all(bytes.as_bytes())?;
     let mut got = Vec::new();
     stream.read_to_end(&mut got)?;
     Ok(got)
@@ -33,17 +33,17 @@ pub(crate) fn talk(address: SocketAddr, octets: &str) -> io::Result<Vec<u8>> {
 pub(crate) fn get_with(address: SocketAddr, path: &str, lines: &str) -> io::Result<Got> {
     let request =
         format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{lines}\r\n");
-    let octets = talk(address, &request)?;
-    parse(&octets).ok_or_else(|| io::Error::other("no HTTP answer"))
+    let bytes = talk(address, &request)?;
+    parse(&bytes).ok_or_else(|| io::Error::other("no HTTP answer"))
 }
 
 pub(crate) fn get(address: SocketAddr, path: &str) -> Got {
     get_with(address, path, "").unwrap()
 }
 
-fn parse(octets: &[u8]) -> Option<Got> {
-    let end = octets.windows(4).position(|window| window == b"\r\n\r\n")?;
-    let head = std::str::from_utf8(&octets[..end]).ok()?;
+fn parse(bytes: &[u8]) -> Option<Got> {
+    let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
+    let head = std::str::from_utf8(&bytes[..end]).ok()?;
     let mut lines = head.split("\r\n");
     let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
     let headers = lines
@@ -53,6 +53,6 @@ fn parse(octets: &[u8]) -> Option<Got> {
     Some(Got {
         status,
         headers,
-        body: octets[end + 4..].to_vec(),
+        body: bytes[end + 4..].to_vec(),
     })
 }

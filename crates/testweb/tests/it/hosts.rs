@@ -45,7 +45,7 @@ fn ours_one_listener_serves_many_hosts() {
 }
 
 #[test]
-fn ours_the_same_seed_gives_the_same_octets_but_for_the_port() {
+fn ours_the_same_seed_gives_the_same_bytes_but_for_the_port() {
     let page = |seed| {
         let web = TestWeb::builder().seed(seed).hosts(3).start();
         get(web.address(0), "/")

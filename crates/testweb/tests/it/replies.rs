@@ -78,8 +78,8 @@ fn ours_endless_replies_go_on_until_the_client_leaves() {
         let web = web(reply);
         let mut stream = TcpStream::connect(web.address(0)).unwrap();
         stream.write_all(GET.as_bytes()).unwrap();
-        let mut octets = vec![0; 3_000_000];
-        stream.read_exact(&mut octets).unwrap();
+        let mut bytes = vec![0; 3_000_000];
+        stream.read_exact(&mut bytes).unwrap();
         drop(stream);
         assert!(web.wait_for(Duration::from_secs(20), |log| log[0].end_us.is_some()));
     }

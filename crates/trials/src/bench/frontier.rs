@@ -8,10 +8,10 @@ use clap::Args;
 
 use xtask::workspace::{Workspace, output, run};
 
-/// Octets that a known URL takes while runs are merged: twice what is left in the end.
-const OCTETS_PER_URL: u64 = 150;
+/// Bytes that a known URL takes while runs are merged: twice what is left in the end.
+const BYTES_PER_URL: u64 = 150;
 /// What a small frontier takes.
-const OCTETS_AT_LEAST: u64 = 1 << 30;
+const BYTES_AT_LEAST: u64 = 1 << 30;
 
 #[derive(Args)]
 pub(crate) struct FrontierArgs {
@@ -63,10 +63,10 @@ pub(super) fn fill(workspace: &Workspace, args: &FrontierArgs) -> Result<()> {
 /// A disk that runs full would tell nothing of the frontier.
 fn enough_disk(workspace: &Workspace, dir: &Path, urls: u64) -> Result<()> {
     let printed = output(workspace.program("df").arg("-kP").arg(dir))?;
-    let free = free_octets(&printed).with_context(|| format!("df said: {printed}"))?;
-    let wanted = urls.saturating_mul(OCTETS_PER_URL).max(OCTETS_AT_LEAST);
+    let free = free_bytes(&printed).with_context(|| format!("df said: {printed}"))?;
+    let wanted = urls.saturating_mul(BYTES_PER_URL).max(BYTES_AT_LEAST);
     if free < wanted {
-        let gib = |octets: u64| octets as f64 / f64::from(1 << 30);
+        let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
         bail!(
             "{urls} URLs take up to {:.1} GiB, and {:.1} GiB are free in {}; another disk: --dir",
             gib(wanted),
@@ -78,20 +78,20 @@ fn enough_disk(workspace: &Workspace, dir: &Path, urls: u64) -> Result<()> {
 }
 
 /// What `df -kP` says is free, in its fourth column.
-fn free_octets(printed: &str) -> Option<u64> {
+fn free_bytes(printed: &str) -> Option<u64> {
     let kib = printed.lines().nth(1)?.split_whitespace().nth(3)?;
     kib.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::free_octets;
+    use super::free_bytes;
 
     #[test]
     fn what_is_free_is_read_from_df() {
         let printed = "Filesystem 1024-blocks Used Available Capacity Mounted on\n\
             /dev/vda 263999488 53477376 41943040 57% /\n";
-        assert_eq!(free_octets(printed), Some(40 << 30));
-        assert_eq!(free_octets("df: nothing\n"), None);
+        assert_eq!(free_bytes(printed), Some(40 << 30));
+        assert_eq!(free_bytes("df: nothing\n"), None);
     }
 }

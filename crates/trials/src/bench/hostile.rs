@@ -41,13 +41,13 @@ const COSTLY: [&str; 16] = [
     "header lines without end",
     "a header line without end",
     "a head one line at a time, without end",
-    "a body one octet at a time",
+    "a body one byte at a time",
     "a chunk extension without end",
     "trailers without end",
     "100 Continue without end",
     "sends nothing",
     "half a body, then nothing",
-    "a length of 10 GB, two octets, then nothing",
+    "a length of 10 GB, two bytes, then nothing",
 ];
 
 pub(super) fn crawl(workspace: &Workspace, args: &HostileArgs) -> Result<()> {

@@ -337,7 +337,7 @@ fn state_is_settled(output: &Path, rows: &Rows, breaches: &mut Breaches) -> Resu
         let found = fs::metadata(output.join(&name)).map_or(0, |file| file.len());
         // Rows that are written at the end are no part of what is committed.
         if found != length && !(name == "excluded.jsonl" && found > length) {
-            breaches.add(format!("{name} has {found} octets, {length} are committed"));
+            breaches.add(format!("{name} has {found} bytes, {length} are committed"));
         }
     }
     Ok(())
@@ -362,9 +362,9 @@ fn nothing_more(web: &Web, program: &Program, output: &Path) -> Result<()> {
     let more = web.web.log().len() - asked;
     ensure!(more == 0, "a finished crawl sent {more} requests");
     let after = self::kept(output)?;
-    for (name, octets) in &kept {
+    for (name, bytes) in &kept {
         ensure!(
-            after.get(name) == Some(octets),
+            after.get(name) == Some(bytes),
             "a finished crawl changed {name} when it was started again"
         );
     }

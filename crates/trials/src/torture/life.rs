@@ -197,7 +197,7 @@ impl Program {
                     .web
                     .wait_for(LOOK_EVERY, |log| log.len() >= asked + count),
                 Some(Aim::Growth { file, times, after }) => {
-                    growth.look(self.octets(file));
+                    growth.look(self.bytes(file));
                     growth.times >= *times && wait(*after)
                 }
                 Some(Aim::Ending(after)) => self.writes_index() && wait(*after),
@@ -230,8 +230,8 @@ impl Program {
         lines[lines.len().saturating_sub(12)..].join("\n")
     }
 
-    /// Octets of a file, or of the WARC files in a folder.
-    fn octets(&self, name: &str) -> u64 {
+    /// Bytes of a file, or of the WARC files in a folder.
+    fn bytes(&self, name: &str) -> u64 {
         let path = self.output().join(name);
         if name != "archive" {
             return fs::metadata(path).map_or(0, |file| file.len());
@@ -301,15 +301,15 @@ fn modified(path: &Path) -> Option<SystemTime> {
 
 #[derive(Default)]
 struct Growth {
-    octets: u64,
+    bytes: u64,
     times: u64,
 }
 
 impl Growth {
-    fn look(&mut self, octets: u64) {
+    fn look(&mut self, bytes: u64) {
         // What was cut back is no growth.
-        self.times += u64::from(octets > self.octets);
-        self.octets = octets;
+        self.times += u64::from(bytes > self.bytes);
+        self.bytes = bytes;
     }
 }
 

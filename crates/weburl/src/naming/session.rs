@@ -26,7 +26,7 @@ const NAMES: [&str; 16] = [
 ];
 
 /// A value is an id only if it is that long: `sid=3` is a number of something.
-const LEAST_OCTETS: usize = 12;
+const LEAST_BYTES: usize = 12;
 
 /// A session id, and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,7 +97,7 @@ fn in_brackets(text: &str, path: Range<usize>) -> Option<SessionId> {
     let inner = segment.strip_prefix('(')?.strip_suffix(')')?;
     let (kind, id) = inner.strip_suffix(')')?.split_once('(')?;
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '(' | ')');
-    if !matches!(kind, "S" | "A" | "F") || id.len() < LEAST_OCTETS || !id.chars().all(plain) {
+    if !matches!(kind, "S" | "A" | "F") || id.len() < LEAST_BYTES || !id.chars().all(plain) {
         return None;
     }
     let end = at + 1 + segment.len();
@@ -129,11 +129,11 @@ fn in_query(text: &str, query_at: usize) -> Option<SessionId> {
 fn is_session(name: &str, value: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let is_name = NAMES.contains(&lower.as_str()) || lower.starts_with("aspsessionid");
-    let plain = |octet: u8| octet.is_ascii_alphanumeric() || b"-_.!,%".contains(&octet);
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.!,%".contains(&byte);
     // ColdFusion counts its visitors, so its ids are short.
     let short = matches!(lower.as_str(), "cfid" | "cftoken");
     is_name
-        && (value.len() >= LEAST_OCTETS || (short && !value.is_empty()))
+        && (value.len() >= LEAST_BYTES || (short && !value.is_empty()))
         && value.bytes().all(plain)
-        && value.bytes().any(|octet| octet.is_ascii_digit())
+        && value.bytes().any(|byte| byte.is_ascii_digit())
 }

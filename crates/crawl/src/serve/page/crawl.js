@@ -24,7 +24,7 @@ const element = (name, attributes = {}, ...children) => {
 
 const grouped = (number) => String(number).replace(/\B(?=(\d{3})+$)/g, ",");
 
-const octets = (number) => {
+const size = (number) => {
   if (number < 1000) return `${number} B`;
   const units = ["kB", "MB", "GB", "TB"];
   let tenths = Math.floor(number / 100);
@@ -48,7 +48,7 @@ const duration = (ms) => {
 
 const SHOWN = {
   pages_per_second: (number) => number.toFixed(1),
-  octets,
+  octets: size,
   elapsed_ms: duration,
 };
 

@@ -73,7 +73,7 @@ fn live(state: Option<&State>, controls: Controls) -> Markup {
                 (tile("Pages a second", "pages_per_second",
                     &state.map_or_else(String::new, |state| format!("{:.1}", state.pages_per_second))))
                 (tile("Received", "octets",
-                    &state.map_or_else(String::new, |state| size(state.octets))))
+                    &state.map_or_else(String::new, |state| size(state.bytes))))
                 (tile("Running for", "elapsed_ms",
                     &state.map_or_else(String::new, |state| duration(state.elapsed_ms))))
             }

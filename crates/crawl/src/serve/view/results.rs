@@ -151,8 +151,8 @@ fn link(query: &str, page: usize, partial: bool) -> String {
 /// As JavaScript's `encodeURIComponent` has it.
 fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for octet in text.bytes() {
-        match octet {
+    for byte in text.bytes() {
+        match byte {
             b'A'..=b'Z'
             | b'a'..=b'z'
             | b'0'..=b'9'
@@ -164,8 +164,8 @@ fn encoded(text: &str) -> String {
             | b'*'
             | b'\''
             | b'('
-            | b')' => out.push(char::from(octet)),
-            octet => out += &format!("%{octet:02X}"),
+            | b')' => out.push(char::from(byte)),
+            byte => out += &format!("%{byte:02X}"),
         }
     }
     out
@@ -189,13 +189,13 @@ fn readable(piece: &str) -> String {
 
 fn decoded(piece: &str) -> Option<String> {
     let mut parts = piece.split('%');
-    let mut octets = parts.next()?.as_bytes().to_vec();
+    let mut bytes = parts.next()?.as_bytes().to_vec();
     for part in parts {
         let (code, rest) = part.as_bytes().split_at_checked(2)?;
-        octets.extend(HEXUPPER_PERMISSIVE.decode(code).ok()?);
-        octets.extend(rest);
+        bytes.extend(HEXUPPER_PERMISSIVE.decode(code).ok()?);
+        bytes.extend(rest);
     }
-    String::from_utf8(octets).ok()
+    String::from_utf8(bytes).ok()
 }
 
 /// White space, controls, and what changes the direction of a text.
@@ -211,7 +211,7 @@ fn is_web(url: &str) -> bool {
 }
 
 fn is_language(name: &str) -> bool {
-    (2..=3).contains(&name.len()) && name.bytes().all(|octet| octet.is_ascii_lowercase())
+    (2..=3).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_lowercase())
 }
 
 #[cfg(test)]

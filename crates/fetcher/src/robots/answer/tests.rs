@@ -51,7 +51,7 @@ fn failure(kind: FailureKind) -> Failure {
 
 fn told(answer: &RobotsAnswer) -> String {
     match answer {
-        RobotsAnswer::Rules { body, status } => format!("rules {status}: {} octets", body.len()),
+        RobotsAnswer::Rules { body, status } => format!("rules {status}: {} bytes", body.len()),
         RobotsAnswer::None { status } => format!("none {status}"),
         RobotsAnswer::NotModified => "not modified".to_owned(),
         RobotsAnswer::Redirect { to, status } => format!("redirect {status}: {to}"),
@@ -71,11 +71,11 @@ fn check(status: u16, headers: &[(&'static str, &'static str)], expect: &str) {
 
 #[test]
 fn rfc9309_2_3_1_1_success() {
-    check(200, &[], "rules 200: 5 octets");
-    check(204, &[], "rules 204: 5 octets");
-    check(299, &[], "rules 299: 5 octets");
+    check(200, &[], "rules 200: 5 bytes");
+    check(204, &[], "rules 204: 5 bytes");
+    check(299, &[], "rules 299: 5 bytes");
     // A page of HTML is parsed all the same.
-    check(200, &[("content-type", "text/html")], "rules 200: 5 octets");
+    check(200, &[("content-type", "text/html")], "rules 200: 5 bytes");
 }
 
 #[test]
@@ -165,14 +165,14 @@ fn not_modified_only_where_it_was_asked() {
 
 #[test]
 fn rfc9309_2_5_a_long_file_is_cut_and_kept() {
-    let most = usize::try_from(MAX_ROBOTS_OCTETS).unwrap();
+    let most = usize::try_from(MAX_ROBOTS_BYTES).unwrap();
     let line = b"Disallow: /a\n".repeat(200_000);
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     encoder.write_all(&line).unwrap();
     let packed = encoder.finish().unwrap();
     let headers = [("content-encoding", "gzip")];
     let answer = RobotsAnswer::of(&request(), &Ok(exchange(200, &headers, &packed)), 0);
-    assert_eq!(told(&answer), format!("rules 200: {most} octets"));
+    assert_eq!(told(&answer), format!("rules 200: {most} bytes"));
 
     // Cut by the bound on the body itself, in the midst of the coding.
     let mut cut = exchange(200, &headers, &packed[..packed.len() / 10]);

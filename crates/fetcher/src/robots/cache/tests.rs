@@ -55,7 +55,7 @@ fn a_copy_is_found_by_its_origin_and_replaced() {
 }
 
 #[test]
-fn memory_is_bounded_by_octets() {
+fn memory_is_bounded_by_bytes() {
     let cache = RobotsCache::new(100_000);
     for n in 0..1000 {
         cache.insert(compiled(

@@ -227,7 +227,7 @@ fn a_failure_is_dated_by_its_end() {
 #[test]
 fn a_broken_durable_form_is_named() {
     let why = |bytes: &[u8]| RobotsCopy::from_bytes(bytes).unwrap_err().to_string();
-    assert_eq!(why(b""), "robots copy of 0 octets has no head");
+    assert_eq!(why(b""), "robots copy of 0 bytes has no head");
     assert_eq!(why(b"{}\n"), "robots copy has a broken head");
     assert_eq!(why(b"{\"version\":9}\n"), "robots copy of version 9, not 2");
     let mut bytes = rules(Duration::ZERO, &[]).to_bytes();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::weights::{
-    ANCHORS, DESCRIPTION, Field, HEADINGS, KEYWORDS, LEAD, PATH, TITLE, by_links, in_body, octet,
+    ANCHORS, DESCRIPTION, Field, HEADINGS, KEYWORDS, LEAD, PATH, TITLE, by_links, byte, in_body,
 };
 use crate::document::{path_words, sites};
 use crate::page::Page;
@@ -162,7 +162,7 @@ impl Gathered {
             let weight = (body + occurs.elsewhere) * by_links(page.linked_from);
             Posting {
                 page: ranks[came],
-                weight: octet(weight),
+                weight: byte(weight),
                 in_title: occurs.in_title,
                 pieces: page.has_pieces.then_some(occurs.pieces),
             }

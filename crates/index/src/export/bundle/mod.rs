@@ -6,10 +6,10 @@
 //! words, and a piece of each page that is shown. Whoever reads them is
 //! `search.js`; what stands in them is said in `shards.rs` and `texts.rs`.
 //!
-//! The same pages give the same octets, in whatever order they come.
+//! The same pages give the same bytes, in whatever order they come.
 
 mod gather;
-mod octets;
+mod gzip_file;
 mod shards;
 #[cfg(test)]
 mod tests;
@@ -76,12 +76,12 @@ pub struct BundleReport {
     pub words: u64,
     /// Its files.
     pub files: u64,
-    /// Octets of all of them.
-    pub octets: u64,
-    /// Octets of the files of words.
-    pub word_octets: u64,
-    /// Octets of the files of texts.
-    pub text_octets: u64,
+    /// Bytes of all of them.
+    pub bytes: u64,
+    /// Bytes of the files of words.
+    pub word_bytes: u64,
+    /// Bytes of the files of texts.
+    pub text_bytes: u64,
 }
 
 /// `search.json`.
@@ -140,11 +140,11 @@ impl Bundle {
         let data = root.join("data");
         let mut hash = Xxh3Default::new();
         let ranks = self.gathered.ranks();
-        self.report.text_octets = self.texts.finish(&ranks, &mut hash)?;
+        self.report.text_bytes = self.texts.finish(&ranks, &mut hash)?;
         let index = self.gathered.finish(&ranks);
         self.report.words = index.forms() as u64;
         let words = shards::write(&index, &data.join("words"), &mut hash)?;
-        self.report.word_octets = words.octets;
+        self.report.word_bytes = words.bytes;
         let name = format!("{DATA}{:016x}", hash.digest());
         fs::rename(&data, root.join(&name)).map_err(ExportError::at(&data))?;
         let manifest = Manifest {
@@ -155,13 +155,13 @@ impl Bundle {
             until: index.until,
         };
         let manifest = serde_json::to_string(&manifest).unwrap_or_default() + "\n";
-        let mut octets = self.report.text_octets + self.report.word_octets;
+        let mut bytes = self.report.text_bytes + self.report.word_bytes;
         for (name, text) in ASSETS.into_iter().chain([(MANIFEST, manifest.as_str())]) {
             let path = root.join(name);
             fs::write(&path, text).map_err(ExportError::at(&path))?;
-            octets += text.len() as u64;
+            bytes += text.len() as u64;
         }
-        self.report.octets = octets;
+        self.report.bytes = bytes;
         self.report.files = self.texts.files() + words.files + ASSETS.len() as u64 + 1;
         self.folder.finish()?;
         Ok(self.report)

@@ -1,11 +1,11 @@
 //! Words and the pages that have them, in files of words that begin alike.
 //!
-//! A file is a sequence of numbers of 7 bits an octet, the lowest first. For each class of words
+//! A file is a sequence of numbers of 7 bits a byte, the lowest first. For each class of words
 //! with one stem: how many pages have any of them, and how many words there are; for each word:
-//! how many UTF-8 octets it shares with the word before it in the file, how many more it has
+//! how many UTF-8 bytes it shares with the word before it in the file, how many more it has
 //! and these, and how many pages have it; then for each of these pages
 //! `4 * (its number less that of the page before) + 2 * (it has pieces) + (the word is in the
-//! title)`; then an octet for each page's weight; then for each page with pieces a number
+//! title)`; then a byte for each page's weight; then for each page with pieces a number
 //! whose bits say in which of them the word stands.
 //!
 //! A class is in each file that has to know one of its words, whole.
@@ -17,11 +17,11 @@ use std::path::Path;
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::gather::{Class, Form, Words, by_utf16};
-use super::octets::{self, varint};
+use super::gzip_file::{self, varint};
 use crate::export::ExportError;
 
-/// Octets of a file before it is compressed, about.
-const SHARD_OCTETS: usize = 16 << 10;
+/// Bytes of a file before it is compressed, about.
+const SHARD_BYTES: usize = 16 << 10;
 /// Pages that are listed for a word, at most: those where it weighs most.
 const POSTINGS_MOST: usize = 20_000;
 
@@ -31,7 +31,7 @@ pub(super) struct Shards {
     /// With what the words of each file begin at the least.
     pub(super) begins: Vec<String>,
     pub(super) files: u64,
-    pub(super) octets: u64,
+    pub(super) bytes: u64,
 }
 
 /// Writes the files `0`, `1` .. into a folder.
@@ -51,14 +51,14 @@ pub(super) fn write(
     }
     let mut written = Shards::default();
     for (n, classes) in classes.iter().enumerate() {
-        let mut out = Vec::with_capacity(SHARD_OCTETS * 2);
+        let mut out = Vec::with_capacity(SHARD_BYTES * 2);
         let mut before = "";
         for class in classes {
             before = encode(&mut out, &words.classes[*class], before);
         }
-        let file = octets::write(&folder.join(n.to_string()), &out)?;
+        let file = gzip_file::write(&folder.join(n.to_string()), &out)?;
         hash.update(&file.hash.to_le_bytes());
-        written.octets += file.octets;
+        written.bytes += file.bytes;
         written.files += 1;
     }
     written.begins = begins;
@@ -72,25 +72,25 @@ fn begins(words: &Words) -> Vec<String> {
     let mut forms: Vec<&Form> = forms.collect();
     forms.sort_unstable_by(|a, b| by_utf16(&a.text, &b.text));
     let mut begins = vec![String::new()];
-    let mut octets = 0;
+    let mut bytes = 0;
     // The best place so far, by the characters that the words around it share.
     let mut best: Option<(usize, usize, usize)> = None;
     let mut n = 1;
-    octets += forms.first().map_or(0, |form| size(form));
+    bytes += forms.first().map_or(0, |form| size(form));
     while n < forms.len() {
-        if octets > SHARD_OCTETS / 2 {
+        if bytes > SHARD_BYTES / 2 {
             let shared = shared(&forms[n - 1].text, &forms[n].text);
             if best.is_none_or(|(fewest, ..)| shared <= fewest) {
-                best = Some((shared, n, octets));
+                best = Some((shared, n, bytes));
             }
         }
-        if octets > SHARD_OCTETS
+        if bytes > SHARD_BYTES
             && let Some((shared, at, before)) = best.take()
         {
             begins.push(forms[at].text.chars().take(shared + 1).collect());
-            octets -= before;
+            bytes -= before;
         }
-        octets += size(forms[n]);
+        bytes += size(forms[n]);
         n += 1;
     }
     begins

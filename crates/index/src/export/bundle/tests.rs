@@ -124,7 +124,7 @@ impl Made {
         found
     }
 
-    /// All files with their octets.
+    /// All files with their bytes.
     fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut files = BTreeMap::new();
         collect(&self.path, &self.path, &mut files);
@@ -145,13 +145,13 @@ fn collect(root: &Path, folder: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
     }
 }
 
-fn number(octets: &mut impl Iterator<Item = u8>) -> u32 {
+fn number(bytes: &mut impl Iterator<Item = u8>) -> u32 {
     let (mut value, mut shift) = (0, 0);
     loop {
-        let octet = octets.next().unwrap();
-        value |= u32::from(octet & 0x7F) << shift;
+        let byte = bytes.next().unwrap();
+        value |= u32::from(byte & 0x7F) << shift;
         shift += 7;
-        if octet < 0x80 {
+        if byte < 0x80 {
             return value;
         }
     }
@@ -268,7 +268,7 @@ fn pieces_name_the_texts_that_have_the_word() {
 }
 
 #[test]
-fn the_same_pages_give_the_same_octets_in_any_order() {
+fn the_same_pages_give_the_same_bytes_in_any_order() {
     let mut pages = many();
     pages.push(full());
     let first = make(&pages);
@@ -276,8 +276,8 @@ fn the_same_pages_give_the_same_octets_in_any_order() {
     let second = make(&pages);
     assert_eq!(first.report, second.report);
     assert!(first.files() == second.files());
-    let octets: usize = first.files().values().map(Vec::len).sum();
-    assert_eq!(first.report.octets, octets as u64);
+    let bytes: usize = first.files().values().map(Vec::len).sum();
+    assert_eq!(first.report.bytes, bytes as u64);
     assert_eq!(first.report.files, first.files().len() as u64);
     pages[3].text.push('!');
     assert_ne!(make(&pages).manifest.data, first.manifest.data);

@@ -14,12 +14,12 @@ use crawl_weburl::without_bidi_controls;
 use serde::Serialize;
 use xxhash_rust::xxh3::Xxh3Default;
 
-use super::octets::{self, Written};
+use super::gzip_file::{self, Written};
 use crate::export::ExportError;
 use crate::page::Page;
 
-/// Octets of text in a piece, about.
-const PIECE_OCTETS: usize = 6 << 10;
+/// Bytes of text in a piece, about.
+const PIECE_BYTES: usize = 6 << 10;
 /// Pieces of a page, at most: each is a bit of a number. Longer pages have longer pieces.
 const PIECES_MOST: usize = 30;
 /// Headings of a piece, at most.
@@ -78,16 +78,16 @@ impl Texts {
             };
             let json = serde_json::to_vec(&piece).unwrap_or_default();
             let path = self.folder.join(format!("new-{}-{n}", self.pages.len()));
-            written.push(octets::write(&path, &json)?);
+            written.push(gzip_file::write(&path, &json)?);
         }
         self.pages.push(written);
         Ok(pieces)
     }
 
     /// Gives the pieces their names: `ranks` has the number of each page in the order of their
-    /// coming. Octets of all.
+    /// coming. Bytes of all.
     pub(super) fn finish(&self, ranks: &[u32], hash: &mut Xxh3Default) -> Result<u64, ExportError> {
-        let mut octets = 0;
+        let mut bytes = 0;
         let mut order: Vec<(u32, usize)> = ranks.iter().copied().zip(0..).collect();
         order.sort_unstable();
         for (rank, came) in order {
@@ -96,10 +96,10 @@ impl Texts {
                 let to = self.folder.join(format!("{rank}-{n}"));
                 fs::rename(&from, &to).map_err(ExportError::at(&to))?;
                 hash.update(&written.hash.to_le_bytes());
-                octets += written.octets;
+                bytes += written.bytes;
             }
         }
-        Ok(octets)
+        Ok(bytes)
     }
 
     pub(super) fn files(&self) -> u64 {
@@ -119,7 +119,7 @@ fn shown(page: &Page) -> &str {
 /// Cuts a text into pieces at the ends of lines, or at those of words in lines that are too
 /// long. There is one at least.
 fn pieces(text: &str) -> Vec<Range<usize>> {
-    let most = PIECE_OCTETS.max(text.len() / (PIECES_MOST - 1));
+    let most = PIECE_BYTES.max(text.len() / (PIECES_MOST - 1));
     let mut pieces = Vec::new();
     let mut start = 0;
     while text.len() - start > most && pieces.len() + 1 < PIECES_MOST {
@@ -141,7 +141,7 @@ fn headings<'p>(page: &'p Page, shown: &str, range: &Range<usize>) -> Vec<PieceH
     let mut headings = Vec::new();
     let mut under = None;
     // The place in UTF-16, counted on from heading to heading.
-    let (mut octets, mut units) = (range.start, 0);
+    let (mut bytes, mut units) = (range.start, 0);
     for heading in &page.headings {
         let entry = |at| {
             (
@@ -154,9 +154,9 @@ fn headings<'p>(page: &'p Page, shown: &str, range: &Range<usize>) -> Vec<PieceH
         if heading.at < range.start {
             under = Some(entry(-1));
         } else if heading.at < range.end && headings.len() < HEADINGS_MOST {
-            if let Some(between) = shown.get(octets..heading.at) {
+            if let Some(between) = shown.get(bytes..heading.at) {
                 units += without_bidi_controls(between).encode_utf16().count() as i64;
-                octets = heading.at;
+                bytes = heading.at;
             }
             headings.push(entry(units));
         }
@@ -171,7 +171,7 @@ fn headings<'p>(page: &'p Page, shown: &str, range: &Range<usize>) -> Vec<PieceH
 mod tests {
     use proptest::prelude::*;
 
-    use super::{PIECE_OCTETS, PIECES_MOST, Texts, Xxh3Default, headings, pieces};
+    use super::{PIECE_BYTES, PIECES_MOST, Texts, Xxh3Default, headings, pieces};
     use crate::page::{Heading, Page};
 
     #[test]
@@ -180,7 +180,7 @@ mod tests {
         let pieces = pieces(&text);
         assert!(pieces.len() > 2);
         for piece in &pieces {
-            assert!(piece.len() <= PIECE_OCTETS);
+            assert!(piece.len() <= PIECE_BYTES);
             assert!(text[piece.clone()].ends_with('\n'));
         }
         assert_eq!(super::pieces("").len(), 1);

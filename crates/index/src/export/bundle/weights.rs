@@ -1,4 +1,4 @@
-//! How much a word weighs by where it stands (BM25F), in one octet.
+//! How much a word weighs by where it stands (BM25F), in one byte.
 
 /// A field of a page: the weight of a word in it, and its usual length in words. In one that is
 /// longer a word weighs less.
@@ -54,28 +54,28 @@ const STEPS: f32 = 24.0;
 /// What the first step is worth.
 const LEAST: f32 = 0.125;
 
-/// A weight in one octet: `search.js` takes `n` for `LEAST * (2^(n / STEPS) - 1)`.
-pub(super) fn octet(weight: f32) -> u8 {
+/// A weight in one byte: `search.js` takes `n` for `LEAST * (2^(n / STEPS) - 1)`.
+pub(super) fn byte(weight: f32) -> u8 {
     let steps = STEPS * (1.0 + weight.max(0.0) / LEAST).log2();
-    // What is beyond the largest octet saturates there.
+    // What is beyond the largest byte saturates there.
     steps.round().clamp(1.0, 255.0) as u8
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{LEAST, STEPS, TITLE, octet};
+    use super::{LEAST, STEPS, TITLE, byte};
 
     #[test]
-    fn octets_are_near_to_weights() {
-        let weight = |octet: u8| LEAST * ((f32::from(octet) / STEPS).exp2() - 1.0);
+    fn bytes_are_near_to_weights() {
+        let weight = |byte: u8| LEAST * ((f32::from(byte) / STEPS).exp2() - 1.0);
         for n in 1..2000 {
             let exact = n as f32 / 20.0;
-            let near = weight(octet(exact));
+            let near = weight(byte(exact));
             assert!((near / exact - 1.0).abs() < 0.05, "{exact} {near}");
         }
-        assert_eq!(octet(0.0), 1);
-        assert_eq!(octet(f32::MAX), 255);
-        assert_eq!(octet(f32::NAN), 1);
+        assert_eq!(byte(0.0), 1);
+        assert_eq!(byte(f32::MAX), 255);
+        assert_eq!(byte(f32::NAN), 1);
     }
 
     #[test]

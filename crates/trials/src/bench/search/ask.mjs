@@ -7,21 +7,21 @@ const [bundle, queries] = process.argv.slice(2);
 await import(join(bundle, 'search.js'));
 const { Search } = globalThis.CrawlSearch;
 
-let [octets, files] = [0, 0];
+let [bytes, files] = [0, 0];
 const load = async (name) => {
   const read = await readFile(join(bundle, name));
-  octets += read.length;
+  bytes += read.length;
   files += 1;
   return new Uint8Array(read);
 };
 
 const rows = [];
 for (const query of JSON.parse(await readFile(queries, 'utf8'))) {
-  [octets, files] = [0, 0];
+  [bytes, files] = [0, 0];
   const started = process.hrtime.bigint();
   const search = await Search.open(load);
   const answer = await search.search(query, { limit: 10, now: 0 });
   const micros = Number((process.hrtime.bigint() - started) / 1000n);
-  rows.push({ urls: answer.results.map((result) => result.url), micros, octets, files });
+  rows.push({ urls: answer.results.map((result) => result.url), micros, bytes, files });
 }
 process.stdout.write(JSON.stringify(rows));

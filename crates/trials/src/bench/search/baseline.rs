@@ -12,7 +12,7 @@ use tantivy::{Index, IndexReader, TantivyDocument, Term};
 
 use super::measure::DEPTH;
 
-/// Memory of the index's writer. Octets.
+/// Memory of the index's writer. Bytes.
 const BUFFER: usize = 64 << 20;
 
 /// Which words are taken for the same.

@@ -21,7 +21,7 @@ const ASK: &str = include_str!("ask.mjs");
 pub(super) struct Asked {
     pub(super) report: BundleReport,
     pub(super) engine: Engine,
-    /// Octets that each query loads in an empty browser, and in how many files.
+    /// Bytes that each query loads in an empty browser, and in how many files.
     pub(super) loaded: Vec<(u64, u64)>,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Asked {
 struct Row {
     urls: Vec<String>,
     micros: u64,
-    octets: u64,
+    bytes: u64,
     files: u64,
 }
 
@@ -70,6 +70,6 @@ pub(super) fn ask(
             found,
             times: rows.iter().map(|row| row.micros).collect(),
         },
-        loaded: rows.iter().map(|row| (row.octets, row.files)).collect(),
+        loaded: rows.iter().map(|row| (row.bytes, row.files)).collect(),
     })
 }

@@ -20,8 +20,8 @@ pub(super) struct Corpus {
     pub(super) pages: Vec<Page>,
     /// Files that the index does not take as pages.
     pub(super) left_out: usize,
-    /// Octets of all files.
-    pub(super) octets: u64,
+    /// Bytes of all files.
+    pub(super) bytes: u64,
     /// How long it took to read them.
     pub(super) took: Duration,
 }
@@ -38,12 +38,12 @@ pub(super) fn read(folder: &Path) -> Result<Corpus> {
     let mut corpus = Corpus {
         pages: Vec::new(),
         left_out: 0,
-        octets: 0,
+        bytes: 0,
         took: Duration::ZERO,
     };
     for file in files {
         let body = fs::read(&file).with_context(|| format!("can't read {}", file.display()))?;
-        corpus.octets += body.len() as u64;
+        corpus.bytes += body.len() as u64;
         match page(folder, &file, &body)? {
             Some(page) => corpus.pages.push(page),
             None => corpus.left_out += 1,

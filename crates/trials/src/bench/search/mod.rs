@@ -122,7 +122,7 @@ fn documentation(
             stemmed.search(query)
         })?,
     ];
-    let octets = ours.stats()?.octets;
+    let bytes = ours.stats()?.bytes;
     let mut bundled = None;
     if args.bundle {
         let dir = workspace
@@ -138,10 +138,10 @@ fn documentation(
         name,
         pages: corpus.pages.len(),
         left_out: corpus.left_out,
-        html_octets: corpus.octets,
+        html_bytes: corpus.bytes,
         reading: corpus.took,
         indexing,
-        index_octets: octets,
+        index_bytes: bytes,
         queries,
         engines,
         bundled,

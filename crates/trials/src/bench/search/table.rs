@@ -22,13 +22,13 @@ pub(super) struct Measured {
     pub(super) name: &'static str,
     pub(super) pages: usize,
     pub(super) left_out: usize,
-    pub(super) html_octets: u64,
+    pub(super) html_bytes: u64,
     pub(super) reading: Duration,
     pub(super) indexing: Duration,
-    pub(super) index_octets: u64,
+    pub(super) index_bytes: u64,
     pub(super) queries: Vec<Judged>,
     pub(super) engines: Vec<Engine>,
-    /// A static bundle, and for each query the octets and files that it loads.
+    /// A static bundle, and for each query the bytes and files that it loads.
     pub(super) bundled: Option<(BundleReport, Vec<(u64, u64)>)>,
 }
 
@@ -119,11 +119,11 @@ impl Measured {
         };
         let _ = writeln!(
             text,
-            "\nread {:.0} pages/s, indexed {:.0} pages/s{profile}; {} octets of HTML and {} of index a page; {} files are no pages",
+            "\nread {:.0} pages/s, indexed {:.0} pages/s{profile}; {} bytes of HTML and {} of index a page; {} files are no pages",
             rate(self.reading),
             rate(self.indexing),
-            self.html_octets / pages,
-            self.index_octets / pages,
+            self.html_bytes / pages,
+            self.index_bytes / pages,
             self.left_out,
         );
         let timed = self
@@ -195,15 +195,15 @@ fn bundle_costs(report: &BundleReport, loaded: &[(u64, u64)]) -> String {
         percentile(&mut values, part)
     };
     format!(
-        "bundle: {} octets a page ({} of words, {} of texts), {} files, {} words; a first query loads {} octets in {} files (p50), {} in {} (p99)\n",
-        report.octets / pages,
-        report.word_octets / pages,
-        report.text_octets / pages,
+        "bundle: {} bytes a page ({} of words, {} of texts), {} files, {} words; a first query loads {} bytes in {} files (p50), {} in {} (p99)\n",
+        report.bytes / pages,
+        report.word_bytes / pages,
+        report.text_bytes / pages,
         report.files,
         report.words,
-        part(|(octets, _)| *octets, 0.5),
+        part(|(bytes, _)| *bytes, 0.5),
         part(|(_, files)| *files, 0.5),
-        part(|(octets, _)| *octets, 0.99),
+        part(|(bytes, _)| *bytes, 0.99),
         part(|(_, files)| *files, 0.99),
     )
 }

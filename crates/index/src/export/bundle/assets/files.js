@@ -17,10 +17,10 @@ function decode(bytes) {
     let value = 0;
     let shift = 1;
     for (;;) {
-      const octet = bytes[at++];
-      if (octet === undefined) throw new Error('a file of words ends in the middle');
-      value += (octet & 0x7f) * shift;
-      if (octet < 0x80) return value;
+      const byte = bytes[at++];
+      if (byte === undefined) throw new Error('a file of words ends in the middle');
+      value += (byte & 0x7f) * shift;
+      if (byte < 0x80) return value;
       shift *= 128;
     }
   };

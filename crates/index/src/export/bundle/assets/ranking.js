@@ -16,7 +16,7 @@ const CHECKED_FOR_PHRASES_MOST = 60;
 const EXCERPT = 240;
 
 class Search {
-  // `load(name)` gives the octets of a file of the bundle.
+  // `load(name)` gives the bytes of a file of the bundle.
   static async open(load) {
     const manifest = JSON.parse(new TextDecoder().decode(await load('search.json')));
     if (manifest.format !== 1) throw new Error(`search.json is of format ${manifest.format}`);

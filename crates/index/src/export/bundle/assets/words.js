@@ -1,7 +1,7 @@
 // The words of a text, as the index has them: `words.rs` in JavaScript. A word that is cut
 // otherwise here is not found, so the two are held against each other by a test.
 
-const WORD_OCTETS_MOST = 96;
+const WORD_BYTES_MOST = 96;
 // Words that the end of a line puts between two words, so that no phrase crosses it.
 const BLOCK_GAP = 4;
 
@@ -59,7 +59,7 @@ function parts(word) {
   return found;
 }
 
-function octets(text) {
+function bytes(text) {
   return /^[\x00-\x7F]*$/.test(text) ? text.length : new TextEncoder().encode(text).length;
 }
 
@@ -75,7 +75,7 @@ function words(text) {
   };
   const plain = (start, end) => {
     const written = text.slice(start, end);
-    if (octets(written) > WORD_OCTETS_MOST) {
+    if (bytes(written) > WORD_BYTES_MOST) {
       position += 1;
       return;
     }

@@ -1,7 +1,7 @@
-//! What records are made of, as octets.
+//! What records are made of, as bytes.
 //!
 //! Numbers inside values are LEB128; in keys they are big-endian, so that keys sort as
-//! numbers do. Every reader gives none for octets that no writer wrote.
+//! numbers do. Every reader gives none for bytes that no writer wrote.
 
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
@@ -84,30 +84,30 @@ pub(super) fn near_url(before_path: &str, path: &str) -> Option<CanonicalUrl> {
     canonicalize(None, &format!("{before_path}{path}")).ok()
 }
 
-/// The octets of a value that are still to be read.
+/// The bytes of a value that are still to be read.
 pub(super) struct Cursor<'a>(pub(super) &'a [u8]);
 
 impl<'a> Cursor<'a> {
-    pub(super) fn octets(&mut self, count: usize) -> Option<&'a [u8]> {
+    pub(super) fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (head, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
         Some(head)
     }
 
-    pub(super) fn octet(&mut self) -> Option<u8> {
-        self.octets(1).map(|octets| octets[0])
+    pub(super) fn byte(&mut self) -> Option<u8> {
+        self.bytes(1).map(|bytes| bytes[0])
     }
 
     pub(super) fn number(&mut self) -> Option<u64> {
         let mut number = 0_u64;
         for shift in (0..64).step_by(7) {
-            let octet = self.octet()?;
-            let bits = u64::from(octet & 0x7f);
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7f);
             if (bits << shift) >> shift != bits {
                 return None;
             }
             number |= bits << shift;
-            if octet < 0x80 {
+            if byte < 0x80 {
                 return Some(number);
             }
         }
@@ -120,12 +120,12 @@ impl<'a> Cursor<'a> {
 
     pub(super) fn text(&mut self) -> Option<&'a str> {
         let length = self.number()?.try_into().ok()?;
-        std::str::from_utf8(self.octets(length)?).ok()
+        std::str::from_utf8(self.bytes(length)?).ok()
     }
 
     /// All of a place but `seq`, and the flags beside it.
     pub(super) fn place(&mut self) -> Option<(u8, Place)> {
-        let flags = self.octet()?;
+        let flags = self.byte()?;
         let kind = match (flags & SITEMAP != 0, flags & RESOURCE != 0) {
             (true, true) => return None,
             (true, _) => UrlKind::Sitemap,
@@ -134,8 +134,8 @@ impl<'a> Cursor<'a> {
         };
         let place = Place {
             retried: flags & RETRIED != 0,
-            priority: self.octet()?,
-            redirects: self.octet()?,
+            priority: self.byte()?,
+            redirects: self.byte()?,
             depth: self.number32()?,
             is_seed: flags & SEED != 0,
             kind,
@@ -145,8 +145,8 @@ impl<'a> Cursor<'a> {
     }
 
     pub(super) fn exclusion(&mut self) -> Option<Exclusion> {
-        let reason = Reason::from_code(self.octet()?)?;
-        let flags = self.octet()?;
+        let reason = Reason::from_code(self.byte()?)?;
+        let flags = self.byte()?;
         let mut exclusion = Exclusion::of(reason);
         if flags & 1 != 0 {
             exclusion.rule = Some(self.text()?.to_owned());

@@ -12,11 +12,11 @@ use crate::export::ExportError;
 /// A file that was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Written {
-    pub(super) octets: u64,
+    pub(super) bytes: u64,
     pub(super) hash: u64,
 }
 
-/// Writes a file whose octets depend on `raw` alone.
+/// Writes a file whose bytes depend on `raw` alone.
 pub(super) fn write(path: &Path, raw: &[u8]) -> Result<Written, ExportError> {
     let gzip = || -> io::Result<Vec<u8>> {
         // No time and no name stands in it.
@@ -25,15 +25,15 @@ pub(super) fn write(path: &Path, raw: &[u8]) -> Result<Written, ExportError> {
         gzip.write_all(raw)?;
         gzip.finish()
     };
-    let octets = gzip().map_err(ExportError::at(path))?;
-    fs::write(path, &octets).map_err(ExportError::at(path))?;
+    let bytes = gzip().map_err(ExportError::at(path))?;
+    fs::write(path, &bytes).map_err(ExportError::at(path))?;
     Ok(Written {
-        octets: octets.len() as u64,
-        hash: xxh3_64(&octets),
+        bytes: bytes.len() as u64,
+        hash: xxh3_64(&bytes),
     })
 }
 
-/// A number in as few octets as it takes, 7 bits each, the lowest first.
+/// A number in as few bytes as it takes, 7 bits each, the lowest first.
 pub(super) fn varint(out: &mut Vec<u8>, mut number: u32) {
     while number >= 0x80 {
         out.push((number & 0x7F) as u8 | 0x80);
@@ -47,7 +47,7 @@ mod tests {
     use super::varint;
 
     #[test]
-    fn numbers_take_seven_bits_an_octet() {
+    fn numbers_take_seven_bits_a_byte() {
         let check = |number: u32, expected: &[u8]| {
             let mut out = Vec::new();
             varint(&mut out, number);
