@@ -17,12 +17,18 @@ const MAX_BODY: u64 = 256 << 10;
 const HEAD: &str = "\
 # Servers that misbehave
 
-What comes of a request by what the server does, kind by kind. *Held until*: what ends the exchange; no request is under way for longer than the \
-total time (`--timeout`). *Kept*: bytes of the body in the archive, cut ones with `WARC-Truncated`. *Asked again*: whether the URL is tried again, \
-`--retries` times, before this becomes its outcome; a host without a connection rests, and its URLs wait.
+For who wonders what a broken or hostile server costs a crawl: what comes of a request, by what the server does. A
+server that sends nothing, say, is given up after the time for the first byte, keeps nothing in the archive, and is
+asked again.
 
-The table is written by `UPDATE_EXPECT=1 cargo test -p crawl-engine --test crawl misbehaviour`, from a crawl of as many hosts on loopback, each of \
-which does one of these things. What 256 such servers at once cost in memory stands in [limits.md](limits.md#fetching).
+- *Held until*: what ends the exchange; no request is under way for longer than the total time (`--timeout`).
+- *Kept*: how much of the body is in the archive; a part of it is marked by `WARC-Truncated`.
+- *Asked again*: whether the URL is tried again, `--retries` times, before this becomes its outcome. A host without a
+  connection rests, and its URLs wait.
+
+The table is written from a crawl of as many hosts on loopback, each of which does one of these things, by
+`UPDATE_EXPECT=1 cargo test -p crawl-engine --test crawl misbehaviour`. What 256 such servers at once cost in memory
+stands in [limits.md](limits.md#fetching).
 
 | the server | outcome | held until | kept | asked again |
 |---|---|---|---|---|
@@ -39,11 +45,7 @@ fn doorways() -> [Doorway; 3] {
     let doorway = |name, scheme, door| Doorway { name, scheme, door };
     [
         doorway("refuses connections", "http", Door::Refused),
-        doorway(
-            "takes a TLS connection and says nothing",
-            "https",
-            Door::Silent,
-        ),
+        doorway("accepts TLS and says nothing", "https", Door::Silent),
         doorway("answers TLS in plain", "https", Door::Greets),
     ]
 }
