@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crawl_scheduler::{Overrides, Tick};
+use crawl_scheduler::{PolitenessOverrides, Tick};
 use crawl_weburl::{HostKey, Origin};
 
 use crate::config::{Budgets, HostBudget};
@@ -15,7 +15,7 @@ const STORED: usize = 32;
 pub(crate) struct Accounts {
     budgets: Budgets,
     /// Tells which of the budgets of single sites counts for a host.
-    sites: Overrides,
+    sites: PolitenessOverrides,
     by_host: HashMap<HostKey, Account>,
     /// Hosts whose budget is spent, and the name of the budget.
     full: HashMap<HostKey, &'static str>,
@@ -44,7 +44,7 @@ struct Account {
 }
 
 impl Accounts {
-    pub(crate) fn new(budgets: &Budgets, sites: &Overrides) -> Accounts {
+    pub(crate) fn new(budgets: &Budgets, sites: &PolitenessOverrides) -> Accounts {
         Accounts {
             budgets: budgets.clone(),
             sites: sites.clone(),
@@ -257,7 +257,7 @@ impl Accounts {
 
 #[cfg(test)]
 mod tests {
-    use crawl_scheduler::{Overrides, Tick};
+    use crawl_scheduler::{PolitenessOverrides, Tick};
     use crawl_weburl::{Origin, canonicalize};
 
     use super::Accounts;
@@ -276,7 +276,7 @@ mod tests {
             },
             ..Budgets::default()
         };
-        let mut accounts = Accounts::new(&budgets, &Overrides::default());
+        let mut accounts = Accounts::new(&budgets, &PolitenessOverrides::default());
         let [http, https] = ["http://a.example/", "https://a.example/"].map(origin);
         let [fresh, full] = ["http://b.example/", "http://c.example/"].map(origin);
         // Four pages and one on its way: room for five more, whatever the scheme.

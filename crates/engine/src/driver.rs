@@ -9,7 +9,7 @@ use crawl_archive::rows::RequestRow;
 use crawl_archive::{ArchiveError, LogFile, Timestamp};
 use crawl_fetcher::{Clock, Exchange, Failure, Fetcher};
 use crawl_policy::scope::Scope;
-use crawl_scheduler::{Restart, Spent, Tick};
+use crawl_scheduler::{RestartKind, Spent, Tick};
 use tokio::sync::mpsc as async_mpsc;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -143,9 +143,9 @@ impl Driver {
             ring.share_hosts(locks);
         }
         let rest = if cut_off {
-            Restart::AfterPowerLoss
+            RestartKind::AfterPowerLoss
         } else {
-            Restart::AfterKill
+            RestartKind::AfterKill
         };
         ring.suspect(journal.deaths());
         ring.take_up_parked(now)?;

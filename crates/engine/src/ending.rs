@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crawl_scheduler::{PausedBy, Tick};
+use crawl_scheduler::{PauseReason, Tick};
 use crawl_weburl::HostKey;
 
 use crate::ring::Ring;
@@ -50,7 +50,7 @@ impl Ring {
     }
 
     pub(crate) fn natural_end(&mut self, now: Tick) -> Option<Ended> {
-        let resting = self.scheduler.resting(now);
+        let resting = self.scheduler.host_summary(now);
         match resting.soonest {
             // Nothing can ever be issued: the work is done, or only hosts hold some that are
             // parked or full.
@@ -72,7 +72,7 @@ impl Ring {
                 let hosts = resting.paused.into_iter().map(|rest| UnreachableHost {
                     why: self.origins.why_unreachable(&rest.host).unwrap_or_else(|| {
                         match rest.why {
-                            PausedBy::OtherCrawl => self.locks.who_asks(&rest.host),
+                            PauseReason::OtherCrawl => self.locks.who_asks(&rest.host),
                             why => paused_words(why),
                         }
                     }),
@@ -95,15 +95,15 @@ fn parked(host: HostKey) -> UnreachableHost {
     }
 }
 
-fn paused_words(why: PausedBy) -> String {
+fn paused_words(why: PauseReason) -> String {
     match why {
-        PausedBy::RetryAfter => "it sent a Retry-After".to_owned(),
-        PausedBy::Wait => "it answered 429 or 503".to_owned(),
-        PausedBy::Failures(count) => format!("{count} requests failed in a row"),
-        PausedBy::Robots => "its robots.txt can't be had".to_owned(),
-        PausedBy::VisitTime => "its robots.txt names another visit time".to_owned(),
-        PausedBy::RateLimit => "its rate limit is used up".to_owned(),
-        PausedBy::QuietHours => "it has quiet hours".to_owned(),
-        PausedBy::OtherCrawl => "another crawl is asking it".to_owned(),
+        PauseReason::RetryAfter => "it sent a Retry-After".to_owned(),
+        PauseReason::Wait => "it answered 429 or 503".to_owned(),
+        PauseReason::Failures(count) => format!("{count} requests failed in a row"),
+        PauseReason::Robots => "its robots.txt can't be had".to_owned(),
+        PauseReason::VisitTime => "its robots.txt names another visit time".to_owned(),
+        PauseReason::RateLimit => "its rate limit is used up".to_owned(),
+        PauseReason::QuietHours => "it has quiet hours".to_owned(),
+        PauseReason::OtherCrawl => "another crawl is asking it".to_owned(),
     }
 }

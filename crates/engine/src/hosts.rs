@@ -4,7 +4,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crawl_frontier::FrontierError;
-use crawl_scheduler::{Evicted, Restart, Tick};
+use crawl_scheduler::{Evicted, RestartKind, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use crate::config::Config;
@@ -17,7 +17,7 @@ pub(crate) struct Hosts {
     /// Whether this run goes on with an earlier one.
     pub(crate) is_resumed: bool,
     /// What the last run's end asks of hosts that are met for the first time.
-    pub(crate) restart: Restart,
+    pub(crate) restart: RestartKind,
     /// States of each host that are on their way to the disk.
     sent: HashMap<HostKey, u32>,
     /// Hosts that left memory, each until it may be asked and its state is on disk.
@@ -32,7 +32,7 @@ impl Hosts {
         Hosts {
             of_seeds: config.seeds.iter().map(CanonicalUrl::host_key).collect(),
             is_resumed: false,
-            restart: Restart::AfterKill,
+            restart: RestartKind::AfterKill,
             sent: HashMap::new(),
             away: HashMap::new(),
             wakes: BTreeSet::new(),
@@ -97,7 +97,8 @@ impl Ring {
         }
         if let Some(bytes) = self.hosts.take(host) {
             let bytes = self.accounts.restore(host, &bytes);
-            self.scheduler.restore(now, host, bytes, Restart::AfterKill);
+            self.scheduler
+                .restore(now, host, bytes, RestartKind::AfterKill);
         } else if let Some((wake, bytes)) = self.frontier.host(host)? {
             let bytes = self.accounts.restore(host, &bytes);
             self.scheduler.restore(now, host, bytes, self.hosts.restart);
@@ -159,8 +160,8 @@ impl Ring {
             let Some(sibling) = sibling.ok().filter(|sibling| sibling != origin) else {
                 continue;
             };
-            if let Some(asks) = self.origins.asks_of(now, &sibling, &*self.frontier)? {
-                self.scheduler.heed(now, &sibling, &asks);
+            if let Some(pace) = self.origins.pace_of(now, &sibling, &*self.frontier)? {
+                self.scheduler.set_robots_pace(now, &sibling, &pace);
             }
         }
         Ok(())

@@ -12,7 +12,7 @@ use crawl_fetcher::{Exchange, Failure, FailureKind, Request};
 use crawl_frontier::{Frontier, FrontierError};
 use crawl_policy::usage::Purpose;
 use crawl_policy::{Oddity, ProductToken, Profile, What};
-use crawl_scheduler::{Politeness, RobotsAsks, RobotsState, Tick};
+use crawl_scheduler::{Politeness, RobotsPace, RobotsState, Tick};
 use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, Origin, classify};
 
 use crate::config::{Config, Forbidden};
@@ -190,13 +190,13 @@ impl Origins {
         address: Option<IpAddr>,
     ) -> RobotsState {
         match compiled.state(now, &self.times) {
-            RobotsState::InForce { mut asks, until }
+            RobotsState::InForce { mut pace, until }
                 if !self.own_site
                     && self.is_quick
                     && may_be_anothers(&compiled.copy.origin.host_key(), address) =>
             {
-                asks.crawl_delay = Some(asks.crawl_delay.unwrap_or_default().max(LEAST_GAP));
-                RobotsState::InForce { asks, until }
+                pace.crawl_delay = Some(pace.crawl_delay.unwrap_or_default().max(LEAST_GAP));
+                RobotsState::InForce { pace, until }
             }
             state => state,
         }
@@ -231,19 +231,19 @@ impl Origins {
     }
 
     /// What an origin that this run has not met asks of our pace, by a copy that still holds.
-    pub(crate) fn asks_of(
+    pub(crate) fn pace_of(
         &self,
         now: Tick,
         origin: &Origin,
         frontier: &dyn Frontier,
-    ) -> Result<Option<RobotsAsks>, FrontierError> {
+    ) -> Result<Option<RobotsPace>, FrontierError> {
         if self.is_met(origin) {
             return Ok(None);
         }
         let compiled = self.load(origin, frontier)?;
         let state = compiled.map(|compiled| self.state(now, &compiled, None));
         Ok(match state {
-            Some(RobotsState::InForce { asks, .. }) => Some(asks),
+            Some(RobotsState::InForce { pace, .. }) => Some(pace),
             _ => None,
         })
     }

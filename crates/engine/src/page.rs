@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crawl_fetcher::{Exchange, Failure, FailureKind};
 use crawl_frontier::{Exclusion, FrontierError, Lease, Reason, UrlKind};
 use crawl_policy::scope::{OutReason, ScopeVerdict};
-use crawl_scheduler::{RobotsState, SignalKind, Tick};
+use crawl_scheduler::{OutcomeKind, RobotsState, Tick};
 use crawl_weburl::{HostKey, Origin};
 
 use crate::config::Resources;
@@ -71,7 +71,7 @@ impl Ring {
                         Turn::Wait(lease) => {
                             // The commit that is waited for wakes the origin.
                             self.frontier.release(lease);
-                            self.scheduler.waiting(now, origin, 0);
+                            self.scheduler.set_pending(now, origin, 0);
                             return Ok(None);
                         }
                         Turn::Later(lease, priority) => {
@@ -92,13 +92,13 @@ impl Ring {
                     self.traps.leased(origin);
                     self.accounts.leased(&host);
                     self.scheduler
-                        .waiting(now, origin, self.frontier.pending(origin));
+                        .set_pending(now, origin, self.frontier.pending(origin));
                     return Ok(Some(Job::Page { lease, judged }));
                 }
                 Judgement::Refused(exclusion) => exclusion,
                 Judgement::RobotsFirst => {
                     self.frontier.release(lease);
-                    self.scheduler.robots(now, origin, RobotsState::Unknown);
+                    self.scheduler.set_robots(now, origin, RobotsState::Unknown);
                     return Ok(None);
                 }
             };
@@ -114,7 +114,7 @@ impl Ring {
         } else {
             self.frontier.pending(origin)
         };
-        self.scheduler.waiting(now, origin, left);
+        self.scheduler.set_pending(now, origin, left);
         Ok(None)
     }
 
@@ -202,7 +202,7 @@ impl Ring {
         lease: Lease,
         judged: Judged,
         result: Result<Exchange, Failure>,
-        kind: SignalKind,
+        kind: OutcomeKind,
         out: &mut Vec<Effect>,
     ) {
         let host = lease.url.host_key();
@@ -210,7 +210,7 @@ impl Ring {
             self.wake(now, &origin, self.frontier.pending(&origin));
         }
         let is_ours = matches!(&result, Err(failure) if failure.kind == FailureKind::NoDescriptors);
-        if kind == SignalKind::NoConnection || is_ours {
+        if kind == OutcomeKind::NoConnection || is_ours {
             // The host's matter, or ours: the URL waits at the head of its queue, no older.
             let origin = lease.origin.clone();
             self.frontier.release(lease);
@@ -272,20 +272,20 @@ impl Ring {
         &mut self,
         lease: &Lease,
         host: &HostKey,
-        kind: SignalKind,
+        kind: OutcomeKind,
         result: &Result<Exchange, Failure>,
     ) -> bool {
         let left = lease.attempt <= self.config.retries;
         match kind {
-            SignalKind::AskedToWait { retry_after } => {
+            OutcomeKind::AskedToWait { retry_after } => {
                 let silent = !self.silent_hosts.insert(host.clone());
                 left || (silent && retry_after.is_none())
             }
-            SignalKind::Answered => {
+            OutcomeKind::Answered => {
                 self.silent_hosts.remove(host);
                 left && is_worth_a_retry(result)
             }
-            SignalKind::UrlFailed | SignalKind::NoConnection => left && is_worth_a_retry(result),
+            OutcomeKind::UrlFailed | OutcomeKind::NoConnection => left && is_worth_a_retry(result),
         }
     }
 }

@@ -4,7 +4,7 @@ use crawl_archive::rows::{RequestRow, RobotsVerdict};
 use crawl_fetcher::{Exchange, Failure};
 use crawl_frontier::{Exclusion, Reason, UrlKind};
 use crawl_policy::Verdict;
-use crawl_scheduler::{Learned, SignalKind, Spent};
+use crawl_scheduler::{HostWait, OutcomeKind, Spent};
 
 use crate::item::{Job, millis};
 use crate::links::PRIORITY_ACTION;
@@ -17,7 +17,7 @@ pub(crate) fn row(
     job: &Job,
     spent: &Spent,
     result: &Result<Exchange, Failure>,
-    signal: &SignalKind,
+    signal: &OutcomeKind,
 ) -> RequestRow {
     let (started, ended, address, status, failure) = match result {
         Ok(exchange) => (
@@ -36,7 +36,7 @@ pub(crate) fn row(
         ),
     };
     let wait_asked = match signal {
-        SignalKind::AskedToWait { retry_after } => retry_after.map(millis),
+        OutcomeKind::AskedToWait { retry_after } => retry_after.map(millis),
         _ => None,
     };
     RequestRow {
@@ -55,7 +55,7 @@ pub(crate) fn row(
 }
 
 /// Adds the wait that we impose on ourselves where the server named none.
-pub(crate) fn with_wait(mut row: RequestRow, learned: &Learned) -> RequestRow {
+pub(crate) fn with_wait(mut row: RequestRow, learned: &HostWait) -> RequestRow {
     row.wait_asked = row.wait_asked.or_else(|| learned.wait_asked.map(millis));
     row
 }

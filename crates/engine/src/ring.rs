@@ -7,7 +7,7 @@ use std::time::Duration;
 use crawl_fetcher::{Exchange, Failure};
 use crawl_frontier::{Frontier, FrontierError};
 use crawl_policy::scope::{Scope, ScopeVerdict};
-use crawl_scheduler::{Permit, Poll, Purpose, Scheduler, Signal, Spent, Tick};
+use crawl_scheduler::{Permit, Poll, Purpose, RequestOutcome, Scheduler, Spent, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use crate::accounts::Accounts;
@@ -234,7 +234,7 @@ impl Ring {
     #[must_use]
     pub fn progress(&self, now: Tick) -> Progress {
         let counts = self.frontier.counts();
-        let resting = self.scheduler.resting(now);
+        let resting = self.scheduler.host_summary(now);
         let elapsed = now.since(self.started);
         let of_round = self.totals.since(&self.visits.round.before);
         let fresh = self.totals.pages - self.totals_at_start.pages;
@@ -297,7 +297,7 @@ impl Ring {
             self.scheduler.give_back(now, permit);
             self.locks.tell_who_asks(&host);
             let later = now + OTHER_CRAWL_WAIT;
-            return self.scheduler.leave_to_others(now, &host, later);
+            return self.scheduler.wait_for_other_crawl(now, &host, later);
         }
         let job = match permit.purpose().clone() {
             Purpose::Page { origin } => self.next_page(now, &origin, out),
@@ -317,7 +317,7 @@ impl Ring {
                 let (host, purpose) = (permit.host().clone(), permit.purpose().clone());
                 self.scheduler.give_back(now, permit);
                 if let Purpose::Hop { .. } = purpose {
-                    self.scheduler.forget_ask(now, &host, &purpose);
+                    self.scheduler.cancel_request(now, &host, &purpose);
                 }
                 self.free_if_idle(&host);
             }
@@ -449,9 +449,9 @@ impl Ring {
                 self.origins.meet(now, origin, &*self.frontier)?
             }
         };
-        self.scheduler.waiting(now, origin, urls);
+        self.scheduler.set_pending(now, origin, urls);
         if let Some(state) = state {
-            self.scheduler.robots(now, origin, state);
+            self.scheduler.set_robots(now, origin, state);
         }
         Ok(())
     }
@@ -488,7 +488,7 @@ impl Ring {
 }
 
 /// What an exchange tells about its host.
-fn signal_of(result: &Result<Exchange, Failure>) -> Signal {
+fn signal_of(result: &Result<Exchange, Failure>) -> RequestOutcome {
     match result {
         Ok(exchange) => exchange.signal(),
         Err(failure) => failure.signal(),

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use crawl_fetcher::robots::{Compiled, CopyState, RobotsAnswer, TDMREP_PATH, TdmFile};
 use crawl_fetcher::{Exchange, Failure, Request, Validators};
 use crawl_frontier::{Admission, FrontierError};
-use crawl_scheduler::{Purpose, RobotsAsks, RobotsState, Tick};
+use crawl_scheduler::{Purpose, RobotsPace, RobotsState, Tick};
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
 use crate::item::{Effect, Item, Job, RobotsItem};
@@ -40,7 +40,7 @@ impl Ring {
             })),
             None => {
                 // Nothing is known to follow: the origin begins anew.
-                self.scheduler.robots(now, &of, RobotsState::Unknown);
+                self.scheduler.set_robots(now, &of, RobotsState::Unknown);
                 Ok(None)
             }
         }
@@ -71,7 +71,7 @@ impl Ring {
             self.recall(now, &host)?;
             self.heed_siblings(now, &to.origin())?;
             self.scheduler
-                .ask(now, &host, Purpose::Hop { of: of.clone() });
+                .queue_request(now, &host, Purpose::Hop { of: of.clone() });
         } else if let (0, Err(failure @ Failure { kind, .. })) = (hop, &result)
             && kind.is_refusal()
         {
@@ -79,10 +79,10 @@ impl Ring {
             // of the origin is settled as refused when its turn comes.
             self.origins.refuse(of, &failure.detail);
             let state = RobotsState::InForce {
-                asks: RobotsAsks::default(),
+                pace: RobotsPace::default(),
                 until: Tick::from_micros(u64::MAX),
             };
-            self.scheduler.robots(now, of, state);
+            self.scheduler.set_robots(now, of, state);
         } else {
             let compiled = self.origins.learn(of, &answer, &result, &*self.frontier)?;
             let address = result.as_ref().ok().and_then(|exchange| exchange.address);
@@ -91,8 +91,8 @@ impl Ring {
                 let state = self
                     .origins
                     .state(compiled.copy.fetched_at, &compiled, address);
-                if let RobotsState::InForce { asks, .. } = state {
-                    self.scheduler.heed(now, of, &asks);
+                if let RobotsState::InForce { pace, .. } = state {
+                    self.scheduler.set_robots_pace(now, of, &pace);
                 }
                 // Kept at once: pages must never be judged by the copy before.
                 item.copy = Some((of.clone(), compiled.copy.to_bytes()));
@@ -137,7 +137,7 @@ impl Ring {
             self.rules_known(now, of, &compiled, address, &mut item);
         } else {
             // The copy left memory before the state had it: robots.txt comes first again.
-            self.scheduler.robots(now, of, RobotsState::Unknown);
+            self.scheduler.set_robots(now, of, RobotsState::Unknown);
         }
         self.write_exchange(item, result, out);
         Ok(())
@@ -162,7 +162,7 @@ impl Ring {
     fn ask_for_tdmrep(&mut self, now: Tick, of: &Origin, tries: u32) {
         self.origins.set_errand(of, Errand::TdmRep(tries));
         self.scheduler
-            .ask(now, &of.host_key(), Purpose::Hop { of: of.clone() });
+            .queue_request(now, &of.host_key(), Purpose::Hop { of: of.clone() });
     }
 
     /// All that pages of an origin wait for was answered, well or not.
@@ -179,7 +179,7 @@ impl Ring {
         let state = self
             .origins
             .state(compiled.copy.fetched_at, compiled, address);
-        self.scheduler.robots(now, of, state);
+        self.scheduler.set_robots(now, of, state);
         item.copy = Some((of.clone(), compiled.copy.to_bytes()));
         let known = !matches!(compiled.copy.state, CopyState::Unreachable { .. });
         if self.config.sitemaps && known {

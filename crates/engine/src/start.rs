@@ -8,7 +8,7 @@ use std::time::Duration;
 use crawl_archive::rows::RequestRow;
 use crawl_frontier::{Admission, FrontierError, Reason};
 use crawl_policy::scope::ScopeVerdict;
-use crawl_scheduler::{Restart, Tick, stored_address};
+use crawl_scheduler::{RestartKind, Tick, stored_address};
 use crawl_weburl::HostKey;
 
 use crate::item::{Effect, Item};
@@ -20,7 +20,7 @@ impl Ring {
     ///
     /// # Errors
     /// [`FrontierError`] where the store fails.
-    pub fn restore(&mut self, rest: Restart) -> Result<(), FrontierError> {
+    pub fn restore(&mut self, rest: RestartKind) -> Result<(), FrontierError> {
         self.hosts.is_resumed = true;
         self.hosts.restart = rest;
         if self.config.budgets.max_server_time.is_some() {

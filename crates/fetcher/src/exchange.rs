@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use crawl_scheduler::{Signal, SignalKind, Tick};
+use crawl_scheduler::{OutcomeKind, RequestOutcome, Tick};
 use crawl_weburl::CanonicalUrl;
 use http::header::{ETAG, HeaderMap, LAST_MODIFIED};
 use http::{StatusCode, Version};
@@ -168,8 +168,8 @@ impl Exchange {
 
     /// What the scheduler learns of this exchange.
     #[must_use]
-    pub fn signal(&self) -> Signal {
-        Signal {
+    pub fn signal(&self) -> RequestOutcome {
+        RequestOutcome {
             end: self.ended,
             response_time: self.took(),
             address: self.address.map(|address| address.ip()),
@@ -182,15 +182,15 @@ impl Exchange {
     /// What this answer tells the scheduler: 429 and 503 ask to wait, anything else is an
     /// answer.
     #[must_use]
-    pub fn signal_kind(&self) -> SignalKind {
+    pub fn signal_kind(&self) -> OutcomeKind {
         let status = StatusCode::from_u16(self.status);
         match status {
             Ok(StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) => {
-                SignalKind::AskedToWait {
+                OutcomeKind::AskedToWait {
                     retry_after: retry_after(&self.headers, self.ended),
                 }
             }
-            _ => SignalKind::Answered,
+            _ => OutcomeKind::Answered,
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use crawl_scheduler::{Signal, SignalKind, Tick};
+use crawl_scheduler::{OutcomeKind, RequestOutcome, Tick};
 
 use crate::exchange::Exchange;
 
@@ -131,8 +131,8 @@ impl Failure {
 
     /// What the scheduler learns of this exchange.
     #[must_use]
-    pub fn signal(&self) -> Signal {
-        Signal {
+    pub fn signal(&self) -> RequestOutcome {
+        RequestOutcome {
             end: self.ended,
             response_time: self.ended.since(self.started),
             address: self.address.map(|address| address.ip()),
@@ -145,14 +145,14 @@ impl Failure {
     /// What this failure tells the scheduler: a host that can't be connected to is paused;
     /// where memory or descriptors were short, it is ours; anything else is the URL's matter.
     #[must_use]
-    pub fn signal_kind(&self) -> SignalKind {
+    pub fn signal_kind(&self) -> OutcomeKind {
         if self.kind.is_no_connection() {
-            SignalKind::NoConnection
+            OutcomeKind::NoConnection
         } else if matches!(self.kind, FailureKind::NoRoom | FailureKind::NoDescriptors) {
             // The server did its part, or was not asked.
-            SignalKind::Answered
+            OutcomeKind::Answered
         } else {
-            SignalKind::UrlFailed
+            OutcomeKind::UrlFailed
         }
     }
 }

@@ -1,10 +1,10 @@
-//! What a decision costs among a thousand hosts, and among a million: with a tree of hosts
+//! The cost of a decision among a thousand hosts, and among a million: with a tree of hosts
 //! by time it should grow by its depth, and by what no longer fits in a processor's cache.
 
 use std::time::Duration;
 
 use crawl_scheduler::{
-    Politeness, Poll, RobotsAsks, RobotsState, Scheduler, Signal, SignalKind, Tick,
+    OutcomeKind, Politeness, Poll, RequestOutcome, RobotsPace, RobotsState, Scheduler, Tick,
 };
 use crawl_weburl::Origin;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
@@ -20,11 +20,11 @@ fn scheduler(hosts: u32) -> Scheduler {
         let Ok(origin) = Origin::parse(&format!("http://h{host}.example")) else {
             continue;
         };
-        let asks = RobotsAsks::default();
-        scheduler.robots(START, &origin, RobotsState::InForce { asks, until });
-        scheduler.waiting(START, &origin, u64::MAX);
+        let pace = RobotsPace::default();
+        scheduler.set_robots(START, &origin, RobotsState::InForce { pace, until });
+        scheduler.set_pending(START, &origin, u64::MAX);
         let address = (host / 4).to_be_bytes().into();
-        scheduler.address(START, &origin.host_key(), address);
+        scheduler.set_address(START, &origin.host_key(), address);
     }
     scheduler
 }
@@ -34,11 +34,11 @@ fn decide(scheduler: &mut Scheduler, now: &mut Tick) {
     loop {
         match scheduler.poll(*now) {
             Poll::Issue(permit) => {
-                let signal = Signal {
+                let signal = RequestOutcome {
                     end: *now,
                     response_time: Duration::from_millis(50),
                     address: None,
-                    kind: SignalKind::Answered,
+                    kind: OutcomeKind::Answered,
                     rate_limit: None,
                     url: None,
                 };

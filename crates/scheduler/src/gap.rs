@@ -9,11 +9,11 @@ use crate::slots::Slot;
 use crate::tick::{Tick, micros};
 
 /// A pause is at least this.
-const PAUSE_LEAST: Duration = Duration::from_secs(5);
+const MIN_PAUSE: Duration = Duration::from_secs(5);
 /// A pause is at least so many gaps.
-const PAUSE_GAPS: u64 = 10;
-/// Where hours and gaps put a request off so often, the largest gap of all is waited.
-const PUT_OFF_MAX: u32 = 64;
+const MIN_PAUSE_GAPS: u64 = 10;
+/// A request that hours and gaps postpone more often than this waits for the largest gap of all.
+const MAX_POSTPONEMENTS: u32 = 64;
 
 /// A moment, and the rule that sets it.
 pub(crate) type Moment = (Tick, GapReason);
@@ -22,10 +22,10 @@ impl Host {
     /// The gap in force at any hour, in microseconds, and the rule that makes it so long.
     pub(crate) fn gap(&self, politeness: &Politeness) -> (u64, GapReason) {
         let gap = self.steady_gap(politeness);
-        match self.trouble().ease {
+        match self.backoff().ease {
             0 => gap,
             ease => {
-                let slow = pause_least(gap.0).checked_shr(ease.into()).unwrap_or(0);
+                let slow = min_pause(gap.0).checked_shr(ease.into()).unwrap_or(0);
                 longer(gap, slow, GapReason::SlowRestart)
             }
         }
@@ -47,14 +47,14 @@ impl Host {
     }
 
     /// The first pause, in microseconds.
-    pub(crate) fn pause_least(&self, politeness: &Politeness) -> u64 {
-        pause_least(self.steady_gap(politeness).0)
+    pub(crate) fn min_pause(&self, politeness: &Politeness) -> u64 {
+        min_pause(self.steady_gap(politeness).0)
     }
 
     /// Whether a slow restart that is `ease` answers old is over.
     pub(crate) fn is_eased(&self, politeness: &Politeness, ease: u8) -> bool {
         let gap = self.steady_gap(politeness).0;
-        let slow = pause_least(gap).checked_shr(ease.into()).unwrap_or(0);
+        let slow = min_pause(gap).checked_shr(ease.into()).unwrap_or(0);
         // Below a millisecond nobody feels it.
         slow <= gap.max(1000)
     }
@@ -62,11 +62,11 @@ impl Host {
     /// How many requests may be in flight at once. One only where the host names a pace
     /// that several slots would not keep, and from a pause to the end of its slow restart.
     fn width(&self, politeness: &Politeness, now: Tick) -> u32 {
-        let trouble = self.trouble();
-        if self.pace.is_some() || trouble.trip_level > 0 || trouble.ease > 0 {
+        let backoff = self.backoff();
+        if self.pace.is_some() || backoff.trip_level > 0 || backoff.ease > 0 {
             return 1;
         }
-        let limit = trouble.limit;
+        let limit = backoff.limit;
         let slots = u64::from(politeness.per_host);
         if now < limit.gap_until && limit.gap.saturating_mul(slots) > self.steady_gap(politeness).0
         {
@@ -97,7 +97,7 @@ impl Host {
         }
         let from = (floor.0.max(now), floor.1);
         let end = self.end_that_counts(slot);
-        match self.put_off(politeness, end, from) {
+        match self.postpone(politeness, end, from) {
             moment if moment == from => floor,
             moment => moment,
         }
@@ -109,7 +109,7 @@ impl Host {
             .pace
             .as_ref()
             .is_some_and(|pace| !pace.rates.is_empty());
-        rates || !politeness.quiet.is_empty() || self.trouble().limit.gap > 0
+        rates || !politeness.quiet.is_empty() || self.backoff().limit.gap > 0
     }
 
     /// The slot that comes next; `None`: one that was never used.
@@ -153,11 +153,11 @@ impl Host {
             consider(slot.last_end + Duration::from_micros(gap), why);
             consider(slot.next_at, slot.why);
         }
-        let trouble = self.trouble();
+        let backoff = self.backoff();
         for (until, why) in [
-            (trouble.hold_until, trouble.hold_why),
-            (trouble.trip_until, GapReason::Pause),
-            (trouble.limit.wait_until, GapReason::RateLimit),
+            (backoff.hold_until, backoff.hold_why),
+            (backoff.trip_until, GapReason::Pause),
+            (backoff.limit.wait_until, GapReason::RateLimit),
         ] {
             if base.is_none_or(|base| until > base) {
                 consider(until, why);
@@ -168,9 +168,9 @@ impl Host {
 
     /// From `from` on, the first moment that no hour bars; `end` is that of the request
     /// before.
-    fn put_off(&self, politeness: &Politeness, end: Option<Tick>, from: Moment) -> Moment {
+    fn postpone(&self, politeness: &Politeness, end: Option<Tick>, from: Moment) -> Moment {
         let mut at = from;
-        for _ in 0..PUT_OFF_MAX {
+        for _ in 0..MAX_POSTPONEMENTS {
             let quiet = quiet_until(politeness, at.0).map(|until| (until, GapReason::QuietHours));
             let later = quiet.or_else(|| self.too_soon(end?, at.0));
             match later {
@@ -192,7 +192,7 @@ impl Host {
 
     /// Where a gap that is asked for at this hour is not over: when to look again.
     fn too_soon(&self, end: Tick, at: Tick) -> Option<Moment> {
-        let limit = self.trouble().limit;
+        let limit = self.backoff().limit;
         let over = end + Duration::from_micros(limit.gap);
         if at < over && at < limit.gap_until {
             return Some((over.min(limit.gap_until), GapReason::RateLimit));
@@ -224,7 +224,7 @@ impl Host {
         let base = slot.map(|slot| slot.last_end).or(latest);
         let mut asked = self.floor(politeness, slot, base);
         if self.is_timed(politeness) {
-            asked = self.put_off(politeness, self.end_that_counts(index), asked);
+            asked = self.postpone(politeness, self.end_that_counts(index), asked);
             // What is asked for now may be more than what was asked for then.
             for (over, why) in self.gaps_at(now, self.end_that_counts(index)) {
                 if over > asked.0 {
@@ -249,7 +249,7 @@ impl Host {
             return Vec::new();
         };
         let rates = self.pace.iter().flat_map(|pace| &pace.rates);
-        let limit = self.trouble().limit;
+        let limit = self.backoff().limit;
         rates
             .filter(|(_, hours)| hours.contain(now))
             .map(|(gap, _)| (*gap, GapReason::RequestRate))
@@ -284,8 +284,8 @@ fn longer(gap: (u64, GapReason), other: u64, why: GapReason) -> (u64, GapReason)
     if other > gap.0 { (other, why) } else { gap }
 }
 
-fn pause_least(gap: u64) -> u64 {
-    gap.saturating_mul(PAUSE_GAPS).max(micros(PAUSE_LEAST))
+fn min_pause(gap: u64) -> u64 {
+    gap.saturating_mul(MIN_PAUSE_GAPS).max(micros(MIN_PAUSE))
 }
 
 /// In quiet hours: when these end.

@@ -1,4 +1,4 @@
-//! What hosts share: addresses and sites, each with limits of its own.
+//! Gates: the limits that hosts share, one for each address and each site.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -7,12 +7,12 @@ use std::time::Duration;
 use crawl_weburl::Site;
 use foldhash::fast::RandomState;
 
-use crate::place::Turn;
 use crate::politeness::Politeness;
+use crate::ready_queue::ReadyKey;
 use crate::slab::Slab;
 use crate::tick::Tick;
 
-/// What a gate stands for.
+/// The address or site that a gate limits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum GateKey {
     Address(IpAddr),
@@ -32,18 +32,18 @@ pub(crate) struct Gate {
     /// Hosts that belong to it.
     hosts: u32,
     /// Hosts that wait for it, each in its turn.
-    pub(crate) queue: BTreeSet<(Turn, u32)>,
+    pub(crate) queue: BTreeSet<(ReadyKey, u32)>,
     /// Its place among those to come: it wakes the first that waits.
     pub(crate) wake: Option<Wake>,
 }
 
-/// Where a gate stands for the first host that waits for it.
+/// The position that a gate holds in the ready queue for the first host that waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wake {
     /// It is closed until then; the number orders it among equals.
     Later(Tick, u64),
     /// It is open: it stands where that host would.
-    Ready(Turn),
+    Ready(ReadyKey),
 }
 
 impl Gate {
@@ -92,8 +92,8 @@ impl Gates {
 
     /// The number of the gate of a site that one more host belongs to now: so many
     /// requests in flight, so long between two.
-    pub(crate) fn join_site(&mut self, site: Site, terms: (u32, Duration)) -> u32 {
-        self.join(GateKey::Site(site), terms)
+    pub(crate) fn join_site(&mut self, site: Site, limits: (u32, Duration)) -> u32 {
+        self.join(GateKey::Site(site), limits)
     }
 
     fn join(&mut self, key: GateKey, (limit, delay): (u32, Duration)) -> u32 {
@@ -116,7 +116,7 @@ impl Gates {
     }
 
     /// One host fewer belongs to the gate; `now` tells whether its delay is over.
-    pub(crate) fn part(&mut self, id: u32, now: Tick) {
+    pub(crate) fn leave(&mut self, id: u32, now: Tick) {
         self.slab[id].hosts -= 1;
         self.drop_unused(id, now);
     }

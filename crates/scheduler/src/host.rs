@@ -1,12 +1,12 @@
-//! One host: what is kept of it, and its slots.
+//! The state of one host, and its slots.
 
 use crawl_weburl::HostKey;
 
-use crate::asks::Pace;
+use crate::backoff::Backoff;
 use crate::origin::OriginEntry;
+use crate::robots_pace::Pace;
 use crate::slots::Slots;
 use crate::tick::Tick;
-use crate::trouble::Trouble;
 
 /// "No gate": the address is not known, or sites are not limited.
 pub(crate) const NO_GATE: u32 = u32::MAX;
@@ -17,10 +17,10 @@ pub(crate) struct Host {
     /// never been used.
     pub(crate) slots: Slots,
     pub(crate) origins: Vec<OriginEntry>,
-    /// What the robots.txt of its origins ask of the pace; most ask for nothing.
+    /// The pace that the robots.txt files of its origins ask for; most ask for none.
     pub(crate) pace: Option<Box<Pace>>,
-    /// What it asked us to wait, and its failures; most hosts have none.
-    pub(crate) trouble: Option<Box<Trouble>>,
+    /// The waits that it asked for, and its failures; most hosts have none.
+    pub(crate) backoff: Option<Box<Backoff>>,
     /// Smoothed response time in microseconds; 0: none known.
     pub(crate) smoothed: u64,
     /// Ready at this moment, in this order among equals; only where it is placed.
@@ -31,34 +31,34 @@ pub(crate) struct Host {
     pub(crate) due: u32,
     /// Origins with urls waiting, or whose robots are being asked for.
     pub(crate) busy: u32,
-    /// Requests queued by `ask`.
-    pub(crate) asks: u32,
-    /// Whose turn it is among the origins.
+    /// Requests queued by `queue_request`.
+    pub(crate) queued_requests: u32,
+    /// The index of the origin that is asked next.
     pub(crate) turn: u32,
     pub(crate) address: u32,
     pub(crate) site: u32,
     /// The number of the politeness that holds for it, among the scheduler's terms.
-    pub(crate) terms: u32,
-    pub(crate) place: Place,
+    pub(crate) limits: u32,
+    pub(crate) position: QueuePosition,
     /// 0 comes first among those that are ready since the same moment.
     pub(crate) priority: u8,
     /// How often it had its site's leave but not its address's since its last permit.
     pub(crate) bounces: u8,
     /// It holds a place of its site while it waits for its address.
     pub(crate) reserved: bool,
-    /// It stands in the queue of hosts that may leave memory.
-    pub(crate) resting: bool,
+    /// It is in the queue of idle hosts, which may leave memory.
+    pub(crate) is_in_idle_queue: bool,
     /// Some origin of it has visit times.
-    pub(crate) visited: bool,
+    pub(crate) has_visit_times: bool,
     /// The operator wants nothing asked of it.
     pub(crate) is_parked: bool,
 }
 
-/// Where a host stands that could be asked, but for the time or for others.
+/// The queue that a host with work is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// Nowhere: nothing to ask, or no slot free.
-    Out,
+pub(crate) enum QueuePosition {
+    /// In no queue: nothing to ask, or no slot free.
+    NotQueued,
     /// Its moment is still to come.
     Later,
     /// Ready, and its turn is to come.
@@ -74,50 +74,50 @@ impl Host {
             slots: Slots::None,
             origins: Vec::new(),
             pace: None,
-            trouble: None,
+            backoff: None,
             smoothed: 0,
             at: Tick::ZERO,
             order: 0,
             in_flight: 0,
             due: 0,
             busy: 0,
-            asks: 0,
+            queued_requests: 0,
             turn: 0,
             address: NO_GATE,
             site: NO_GATE,
-            terms: 0,
-            place: Place::Out,
+            limits: 0,
+            position: QueuePosition::NotQueued,
             priority: 0,
             bounces: 0,
             reserved: false,
-            resting: false,
-            visited: false,
+            is_in_idle_queue: false,
+            has_visit_times: false,
             is_parked: false,
         }
     }
 
     /// There is something to ask it, and the operator lets us.
     pub(crate) fn has_work(&self) -> bool {
-        !self.is_parked && (self.due > 0 || self.asks > 0)
+        !self.is_parked && (self.due > 0 || self.queued_requests > 0)
     }
 
-    /// How many urls of it wait.
+    /// The number of its URLs that wait.
     pub(crate) fn waiting(&self) -> u64 {
         self.origins.iter().map(OriginEntry::left).sum()
     }
 
     /// Nothing is asked of it, nothing waits, nothing is to come.
     pub(crate) fn is_idle(&self) -> bool {
-        self.in_flight == 0 && self.busy == 0 && self.asks == 0
+        self.in_flight == 0 && self.busy == 0 && self.queued_requests == 0
     }
 
     /// Its origins ask for another pace, or it has other origins.
     pub(crate) fn learn_pace(&mut self) {
         let mut pace = Pace::default();
-        self.visited = false;
-        for asks in self.origins.iter().filter_map(|entry| entry.asks.as_ref()) {
-            pace.join(&asks.pace);
-            self.visited |= !asks.visits.is_empty();
+        self.has_visit_times = false;
+        for asked in self.origins.iter().filter_map(|entry| entry.pace.as_ref()) {
+            pace.join(&asked.pace);
+            self.has_visit_times |= !asked.visits.is_empty();
         }
         self.pace = (!pace.is_empty()).then(|| Box::new(pace));
     }
@@ -129,14 +129,14 @@ mod tests {
 
     use super::Host;
     use crate::origin::OriginEntry;
-    use crate::place::Who;
+    use crate::ready_queue::Waiter;
     use crate::tick::Tick;
 
     /// A host in memory with one origin: its entry, its origin, its place in line. Names,
     /// maps and allocation come on top, about as much again.
     #[test]
     fn ours_a_host_takes_few_bytes() {
-        let queued = size_of::<(Tick, u64, Who)>();
+        let queued = size_of::<(Tick, u64, Waiter)>();
         let bytes = size_of::<Host>() + size_of::<OriginEntry>() + queued;
         assert!(bytes <= 250, "{bytes}");
         assert_eq!(size_of::<Option<Host>>(), size_of::<Host>());

@@ -9,30 +9,30 @@
 //! rules are in force.
 //!
 //! It never does I/O, never reads a clock, never knows a url: what time it is comes in as
-//! a [`Tick`], and what a request was like comes back as a [`Signal`]. The same seed and
+//! a [`Tick`], and what a request was like comes back as a [`RequestOutcome`]. The same seed and
 //! the same calls give the same permits. A decision costs O(log n) in the number of hosts.
 //!
 //! ```
 //! use std::time::Duration;
 //! use crawl_scheduler::{
-//!     Politeness, Poll, Purpose, RobotsAsks, RobotsState, Scheduler, Signal, SignalKind, Tick,
+//!     Politeness, Poll, Purpose, RobotsPace, RobotsState, Scheduler, RequestOutcome, OutcomeKind, Tick,
 //! };
 //! use crawl_weburl::Origin;
 //!
 //! let mut scheduler = Scheduler::new(Politeness::default(), 7);
 //! let origin = Origin::parse("http://example.org").unwrap();
 //! let now = Tick::from_micros(1_000_000);
-//! scheduler.waiting(now, &origin, 2);
+//! scheduler.set_pending(now, &origin, 2);
 //!
 //! // Robots first.
 //! let Poll::Issue(permit) = scheduler.poll(now) else { panic!() };
 //! assert_eq!(permit.purpose(), &Purpose::Robots { origin: origin.clone() });
 //! let end = now + Duration::from_millis(50);
-//! let signal = Signal {
+//! let signal = RequestOutcome {
 //!     end,
 //!     response_time: Duration::from_millis(50),
 //!     address: None,
-//!     kind: SignalKind::Answered,
+//!     kind: OutcomeKind::Answered,
 //!     rate_limit: None,
 //!     url: None,
 //! };
@@ -41,45 +41,45 @@
 //!
 //! // Then a page, a gap after the end of that request.
 //! let until = end + Duration::from_secs(86_400);
-//! scheduler.robots(end, &origin, RobotsState::InForce { asks: RobotsAsks::default(), until });
+//! scheduler.set_robots(end, &origin, RobotsState::InForce { pace: RobotsPace::default(), until });
 //! assert!(matches!(scheduler.poll(end), Poll::SleepUntil(at) if at == learned.next_at));
 //! let Poll::Issue(permit) = scheduler.poll(learned.next_at) else { panic!() };
 //! assert_eq!(permit.purpose(), &Purpose::Page { origin });
 //! assert_eq!(permit.gap(), Duration::from_secs(1));
 //! ```
 
-mod asks;
-mod dice;
-mod durable;
+mod backoff;
+mod daily_hours;
 mod gap;
 mod gate;
 mod host;
-mod hours;
+mod operator_commands;
 mod origin;
 mod overrides;
 mod permit;
-mod place;
 mod politeness;
-mod rate;
-mod resting;
+mod random;
+mod ready_queue;
+mod request_outcome;
+mod robots_pace;
 mod scheduler;
-mod signal;
 mod slab;
 mod slots;
-mod steer;
-mod stored;
+mod snapshot;
+mod snapshot_format;
+mod summary;
 mod tick;
-mod trouble;
+mod total_rate;
 
-pub use asks::{RequestRate, RobotsAsks};
-pub use durable::{Evicted, Restart, stored_address};
-pub use hours::Hours;
+pub use daily_hours::DailyHours;
+pub use operator_commands::HostWork;
 pub use origin::RobotsState;
-pub use overrides::{BadPattern, Override, Overrides};
+pub use overrides::{BadHostPattern, PolitenessOverride, PolitenessOverrides};
 pub use permit::{GapReason, Permit, Poll, Purpose, Spent};
 pub use politeness::Politeness;
-pub use resting::{Paused, PausedBy, Resting};
+pub use request_outcome::{HostWait, OutcomeKind, RateLimit, RequestOutcome};
+pub use robots_pace::{PaceRate, RobotsPace};
 pub use scheduler::Scheduler;
-pub use signal::{Learned, RateLimit, Signal, SignalKind};
-pub use steer::HostWork;
+pub use snapshot::{Evicted, RestartKind, stored_address};
+pub use summary::{HostSummary, PauseReason, PausedHost};
 pub use tick::Tick;

@@ -1,24 +1,24 @@
-//! One origin of a host: how its robots stand, and how many urls wait.
+//! One origin of a host: the state of its robots.txt, and the number of its URLs that wait.
 
 use std::time::Duration;
 
 use crawl_weburl::Origin;
 
-use crate::asks::{OriginAsks, RobotsAsks};
+use crate::robots_pace::{OriginPace, RobotsPace};
 use crate::tick::Tick;
 
 /// No copy of a robots.txt is used for longer (RFC 9309 section 2.4).
-const LONGEST_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
+const MAX_ROBOTS_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How the robots.txt of an origin stands.
+/// The state of an origin's robots.txt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RobotsState {
     /// Not known: the next permit of the origin is for its robots.txt.
     Unknown,
     /// Rules are known, or it is known that there are none.
     InForce {
-        /// What the group that applies asks of our pace.
-        asks: RobotsAsks,
+        /// The pace that the group that applies asks for.
+        pace: RobotsPace,
         /// When the copy stops being fresh; robots are asked for again before the first
         /// page after it.
         until: Tick,
@@ -33,12 +33,12 @@ pub enum RobotsState {
 pub(crate) struct OriginEntry {
     pub(crate) origin: Origin,
     state: State,
-    /// What was asked for last stands until other rules are in force.
-    pub(crate) asks: Option<Box<OriginAsks>>,
+    /// The pace that was asked for last; it stands until other rules are in force.
+    pub(crate) pace: Option<Box<OriginPace>>,
     /// Urls waiting, as last told.
     waiting: u64,
     /// Page permits issued since then: they stand for as many of those urls.
-    promised: u32,
+    permits_out: u32,
     /// A robots permit is out, or its answer has not been judged.
     asked: bool,
     /// Until when the first page under the rules in force may be issued, though they are
@@ -53,9 +53,9 @@ enum State {
     Unreachable { retry_at: Tick },
 }
 
-/// What the host counts of an origin.
+/// The part of an origin's state that its host counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub(crate) struct OriginStatus {
     /// There is something to ask now, robots or a page.
     pub(crate) due: bool,
     /// Urls wait, or robots are being asked for.
@@ -69,23 +69,23 @@ impl OriginEntry {
         OriginEntry {
             origin,
             state: State::Unknown,
-            asks: None,
+            pace: None,
             waiting: 0,
-            promised: 0,
+            permits_out: 0,
             asked: false,
             first_until: Tick::ZERO,
         }
     }
 
-    pub(crate) fn standing(&self) -> Standing {
-        let work = self.waiting > u64::from(self.promised);
+    pub(crate) fn status(&self) -> OriginStatus {
+        let work = self.waiting > u64::from(self.permits_out);
         let retry_at = match self.state {
             _ if !work || self.asked => None,
             State::Unreachable { retry_at } => Some(retry_at),
             State::InForce { .. } => self.closed_until(),
             State::Unknown => None,
         };
-        Standing {
+        OriginStatus {
             due: work && !self.asked && retry_at.is_none(),
             busy: work || self.asked,
             retry_at,
@@ -94,41 +94,41 @@ impl OriginEntry {
 
     /// Urls that wait and have no permit.
     pub(crate) fn left(&self) -> u64 {
-        self.waiting.saturating_sub(self.promised.into())
+        self.waiting.saturating_sub(self.permits_out.into())
     }
 
     /// Sets the number of urls that wait.
     pub(crate) fn set_waiting(&mut self, urls: u64) {
         self.waiting = urls;
-        self.promised = 0;
+        self.permits_out = 0;
     }
 
-    pub(crate) fn judged(&mut self, now: Tick, state: RobotsState) {
+    pub(crate) fn set_robots(&mut self, now: Tick, state: RobotsState) {
         self.asked = false;
         self.first_until = match state {
-            RobotsState::InForce { .. } => now + LONGEST_LIFE,
+            RobotsState::InForce { .. } => now + MAX_ROBOTS_AGE,
             _ => Tick::ZERO,
         };
         self.state = match state {
             RobotsState::Unknown => State::Unknown,
             RobotsState::Unreachable { retry_at } => State::Unreachable { retry_at },
-            RobotsState::InForce { asks, until } => {
-                self.asks = OriginAsks::of(&asks);
+            RobotsState::InForce { pace, until } => {
+                self.pace = OriginPace::of(&pace);
                 State::InForce { until }
             }
         };
     }
 
     /// Takes in what is asked of our pace, and nothing else.
-    pub(crate) fn heed(&mut self, asks: &RobotsAsks) {
-        self.asks = OriginAsks::of(asks);
+    pub(crate) fn heed(&mut self, pace: &RobotsPace) {
+        self.pace = OriginPace::of(pace);
     }
 
     /// The time has come to ask an unreachable robots.txt again, or for pages again.
     pub(crate) fn retry(&mut self) {
-        match (&mut self.asks, self.state) {
+        match (&mut self.pace, self.state) {
             (_, State::Unreachable { .. }) => self.state = State::Unknown,
-            (Some(asks), _) => asks.closed = false,
+            (Some(pace), _) => pace.closed = false,
             (None, _) => {}
         }
     }
@@ -139,26 +139,26 @@ impl OriginEntry {
     }
 
     /// A page is next, and it is not the hour for it.
-    pub(crate) fn is_unwelcome(&self, now: Tick) -> bool {
-        let closed = self.asks.as_ref().is_some_and(|asks| !asks.is_open(now));
-        closed && self.standing().due && self.rules_in_force(now)
+    pub(crate) fn is_outside_visit_time(&self, now: Tick) -> bool {
+        let closed = self.pace.as_ref().is_some_and(|pace| !pace.is_open(now));
+        closed && self.status().due && self.rules_in_force(now)
     }
 
     /// Its pages wait for the next visit time.
     pub(crate) fn close(&mut self, now: Tick) {
-        if let Some(asks) = &mut self.asks {
-            asks.close(now);
+        if let Some(pace) = &mut self.pace {
+            pace.close(now);
         }
     }
 
     /// The visit time that its pages waited for last; zero where they never did.
     pub(crate) fn opened(&self) -> Tick {
-        self.asks.as_ref().map_or(Tick::ZERO, |asks| asks.opens_at)
+        self.pace.as_ref().map_or(Tick::ZERO, |pace| pace.opens_at)
     }
 
     fn closed_until(&self) -> Option<Tick> {
-        let asks = self.asks.as_ref()?;
-        asks.closed.then_some(asks.opens_at)
+        let pace = self.pace.as_ref()?;
+        pace.closed.then_some(pace.opens_at)
     }
 
     /// Whether a page may be asked for; otherwise robots come first.
@@ -167,14 +167,14 @@ impl OriginEntry {
     }
 
     pub(crate) fn page_issued(&mut self) {
-        self.promised = self.promised.saturating_add(1);
+        self.permits_out = self.permits_out.saturating_add(1);
         self.first_until = Tick::ZERO;
     }
 
     /// The page permit came back unused. Where the number of urls was told meanwhile, that
     /// number stands.
     pub(crate) fn page_given_back(&mut self) {
-        self.promised = self.promised.saturating_sub(1);
+        self.permits_out = self.permits_out.saturating_sub(1);
     }
 
     pub(crate) fn robots_issued(&mut self) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crawl_weburl::{HostKey, Site};
 use thiserror::Error;
 
-use crate::hours::Hours;
+use crate::daily_hours::DailyHours;
 use crate::politeness::Politeness;
 
 /// Politeness by host name, for the hosts that the operator knows better.
@@ -16,15 +16,15 @@ use crate::politeness::Politeness;
 /// loopback, where each port is a host of its own, it may name the port. Of several that
 /// match the longest counts, and it alone.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Overrides {
-    by_pattern: BTreeMap<Box<str>, Override>,
+pub struct PolitenessOverrides {
+    by_pattern: BTreeMap<Box<str>, PolitenessOverride>,
 }
 
-/// What is other for the hosts of one pattern; `None`: as for every host.
+/// The values that differ for the hosts of one pattern; `None`: as for every host.
 ///
 /// What a host itself asks for still lengthens its gap, whatever stands here.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Override {
+pub struct PolitenessOverride {
     /// Instead of [`Politeness::delay`].
     pub delay: Option<Duration>,
     /// Instead of [`Politeness::delay_factor`].
@@ -37,13 +37,13 @@ pub struct Override {
     /// Instead of [`Politeness::site_delay`], for sites that the pattern matches.
     pub site_delay: Option<Duration>,
     /// Instead of [`Politeness::quiet`].
-    pub quiet: Option<Vec<Hours>>,
+    pub quiet: Option<Vec<DailyHours>>,
 }
 
-/// Why a pattern is none.
+/// The reason why a pattern is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum BadPattern {
+pub enum BadHostPattern {
     /// Neither a name nor an address.
     #[error("not a host name or address: `{0}`")]
     NoHost(String),
@@ -55,24 +55,28 @@ pub enum BadPattern {
     Twice(String),
 }
 
-impl Overrides {
+impl PolitenessOverrides {
     /// Adds a pattern: `example.org`, `192.0.2.7`, `[2001:db8::7]`, `127.0.0.1:8080`.
     ///
     /// # Errors
-    /// [`BadPattern`] where it is none, or the same host has one.
-    pub fn insert(&mut self, pattern: &str, terms: Override) -> Result<(), BadPattern> {
+    /// [`BadHostPattern`] where it is none, or the same host has one.
+    pub fn insert(
+        &mut self,
+        pattern: &str,
+        limits: PolitenessOverride,
+    ) -> Result<(), BadHostPattern> {
         let plain = pattern.bytes().all(|byte| !b"/@?#\\*".contains(&byte));
         let key = HostKey::parse(pattern).ok().filter(|_| plain);
-        let key = key.ok_or_else(|| BadPattern::NoHost(pattern.to_owned()))?;
+        let key = key.ok_or_else(|| BadHostPattern::NoHost(pattern.to_owned()))?;
         let name = match port_of(pattern) {
             None => key.host(),
             Some(_) if port_of(key.as_str()).is_some() => key.as_str(),
-            Some(_) => return Err(BadPattern::Port(pattern.to_owned())),
+            Some(_) => return Err(BadHostPattern::Port(pattern.to_owned())),
         };
         match self.by_pattern.entry(name.into()) {
-            Entry::Occupied(_) => Err(BadPattern::Twice(pattern.to_owned())),
+            Entry::Occupied(_) => Err(BadHostPattern::Twice(pattern.to_owned())),
             Entry::Vacant(place) => {
-                place.insert(terms);
+                place.insert(limits);
                 Ok(())
             }
         }
@@ -80,17 +84,17 @@ impl Overrides {
 
     /// The pattern that counts for a host, and what it says.
     #[must_use]
-    pub fn find(&self, host: &HostKey) -> Option<(&str, &Override)> {
+    pub fn find(&self, host: &HostKey) -> Option<(&str, &PolitenessOverride)> {
         self.find_name(host.host(), port_of(host.as_str()))
     }
 
     /// All patterns, in the order of their text.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Override)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &PolitenessOverride)> {
         let pairs = self.by_pattern.iter();
-        pairs.map(|(pattern, terms)| (&**pattern, terms))
+        pairs.map(|(pattern, limits)| (&**pattern, limits))
     }
 
-    fn find_name(&self, name: &str, port: Option<&str>) -> Option<(&str, &Override)> {
+    fn find_name(&self, name: &str, port: Option<&str>) -> Option<(&str, &PolitenessOverride)> {
         if self.by_pattern.is_empty() {
             return None;
         }
@@ -98,8 +102,8 @@ impl Overrides {
         let mut rest = Some(name);
         while let Some(name) = rest {
             let with_port = port.and_then(|port| get(&format!("{name}:{port}")));
-            if let Some((pattern, terms)) = with_port.or_else(|| get(name)) {
-                return Some((pattern, terms));
+            if let Some((pattern, limits)) = with_port.or_else(|| get(name)) {
+                return Some((pattern, limits));
             }
             // An address has no subdomains; no pattern is a part of one, since a name
             // that ends in a number is read as an address.
@@ -111,16 +115,16 @@ impl Overrides {
 
 impl Politeness {
     /// As it is for the hosts of one pattern.
-    pub(crate) fn with(&self, terms: &Override) -> Politeness {
-        let quiet = terms.quiet.as_ref().unwrap_or(&self.quiet);
+    pub(crate) fn with(&self, limits: &PolitenessOverride) -> Politeness {
+        let quiet = limits.quiet.as_ref().unwrap_or(&self.quiet);
         Politeness {
-            delay: terms.delay.unwrap_or(self.delay),
-            delay_factor: terms.delay_factor.unwrap_or(self.delay_factor),
-            per_host: terms.per_host.unwrap_or(self.per_host),
-            per_site: terms.per_site.or(self.per_site),
-            site_delay: terms.site_delay.unwrap_or(self.site_delay),
+            delay: limits.delay.unwrap_or(self.delay),
+            delay_factor: limits.delay_factor.unwrap_or(self.delay_factor),
+            per_host: limits.per_host.unwrap_or(self.per_host),
+            per_site: limits.per_site.or(self.per_site),
+            site_delay: limits.site_delay.unwrap_or(self.site_delay),
             quiet: quiet.clone(),
-            sites: Overrides::default(),
+            sites: PolitenessOverrides::default(),
             ..self.clone()
         }
         .made_usable()
@@ -131,17 +135,13 @@ impl Politeness {
         let limits = |politeness: &Politeness| {
             politeness.per_site.is_some() || !politeness.site_delay.is_zero()
         };
-        limits(self)
-            || self
-                .sites
-                .iter()
-                .any(|(_, terms)| limits(&self.with(terms)))
+        limits(self) || self.sites.iter().any(|(_, own)| limits(&self.with(own)))
     }
 
-    /// What a site is limited to: requests in flight, and the time between two.
-    pub(crate) fn site_terms(&self, site: &Site) -> Option<(u32, Duration)> {
+    /// The limits of a site: requests in flight, and the time between two.
+    pub(crate) fn site_limits(&self, site: &Site) -> Option<(u32, Duration)> {
         let own = self.sites.find_name(site.as_str(), None);
-        let own = own.map(|(_, terms)| self.with(terms));
+        let own = own.map(|(_, limits)| self.with(limits));
         let politeness = own.as_ref().unwrap_or(self);
         // Never less than one host of the site is given.
         let per_site = politeness.per_site;
@@ -162,12 +162,14 @@ fn port_of(text: &str) -> Option<&str> {
 mod tests {
     use crawl_weburl::HostKey;
 
-    use super::{BadPattern, Override, Overrides};
+    use super::{BadHostPattern, PolitenessOverride, PolitenessOverrides};
 
-    fn table(patterns: &[&str]) -> Overrides {
-        let mut overrides = Overrides::default();
+    fn table(patterns: &[&str]) -> PolitenessOverrides {
+        let mut overrides = PolitenessOverrides::default();
         for pattern in patterns {
-            overrides.insert(pattern, Override::default()).unwrap();
+            overrides
+                .insert(pattern, PolitenessOverride::default())
+                .unwrap();
         }
         overrides
     }
@@ -210,16 +212,16 @@ mod tests {
     #[test]
     fn ours_a_pattern_is_a_host_and_nothing_else() {
         let mut overrides = table(&["example.org"]);
-        let mut check = |pattern: &str, why: fn(String) -> BadPattern| {
-            let result = overrides.insert(pattern, Override::default());
+        let mut check = |pattern: &str, why: fn(String) -> BadHostPattern| {
+            let result = overrides.insert(pattern, PolitenessOverride::default());
             assert_eq!(result, Err(why(pattern.to_owned())), "{pattern}");
         };
-        check("", BadPattern::NoHost);
-        check("*.example.org", BadPattern::NoHost);
-        check("http://example.org", BadPattern::NoHost);
-        check("example.org/a", BadPattern::NoHost);
-        check("user@example.org", BadPattern::NoHost);
-        check("example.org:8443", BadPattern::Port);
-        check("EXAMPLE.org.", BadPattern::Twice);
+        check("", BadHostPattern::NoHost);
+        check("*.example.org", BadHostPattern::NoHost);
+        check("http://example.org", BadHostPattern::NoHost);
+        check("example.org/a", BadHostPattern::NoHost);
+        check("user@example.org", BadHostPattern::NoHost);
+        check("example.org:8443", BadHostPattern::Port);
+        check("EXAMPLE.org.", BadHostPattern::Twice);
     }
 }

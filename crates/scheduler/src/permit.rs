@@ -1,4 +1,4 @@
-//! Leave to send one request, and what it is for.
+//! Permits: leave to send one request, and the purpose of that request.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crawl_weburl::{HostKey, Origin};
 use crate::slots::Slot;
 use crate::tick::Tick;
 
-/// What a request is for.
+/// The purpose of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Purpose {
     /// A page of an origin whose rules are in force.
@@ -18,7 +18,7 @@ pub enum Purpose {
     },
     /// The robots.txt of an origin.
     Robots {
-        /// Whose robots.txt.
+        /// The origin that the robots.txt is of.
         origin: Origin,
     },
     /// A redirect hop of a robots request (RFC 9309 section 2.3.1.2).
@@ -28,7 +28,7 @@ pub enum Purpose {
     },
 }
 
-/// Which rule made the gap before a request as long as it was.
+/// The rule that made the gap before a request as long as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GapReason {
     /// No request came before it.
@@ -46,12 +46,12 @@ pub enum GapReason {
     /// Failures paused the host.
     Pause,
     /// A full gap after a restart, since what the host was asked last is not known.
-    Restart,
+    RestartKind,
     /// A Request-rate of the host's robots.txt.
     RequestRate,
     /// A Visit-time of the host's robots.txt began.
     VisitTime,
-    /// What the host's rate-limit fields ask for.
+    /// The gap or wait that the host's rate-limit fields ask for.
     RateLimit,
     /// The operator's quiet hours ended.
     QuietHours,
@@ -73,7 +73,7 @@ impl GapReason {
             GapReason::RetryAfter => "retry-after",
             GapReason::Wait => "wait",
             GapReason::Pause => "pause",
-            GapReason::Restart => "restart",
+            GapReason::RestartKind => "restart",
             GapReason::RequestRate => "request-rate",
             GapReason::VisitTime => "visit-time",
             GapReason::RateLimit => "rate-limit",
@@ -98,14 +98,14 @@ impl fmt::Display for GapReason {
 /// its host's slot for ever.
 #[derive(Debug)]
 #[must_use = "a permit holds a slot of its host until it is spent or given back"]
-pub struct Permit(pub(crate) Box<Grant>);
+pub struct Permit(pub(crate) Box<PermitData>);
 
 /// A permit whose request was sent.
 #[derive(Debug)]
 #[must_use = "a spent permit holds a slot of its host until `done` has it"]
-pub struct Spent(pub(crate) Box<Grant>);
+pub struct Spent(pub(crate) Box<PermitData>);
 
-/// What [`Scheduler::poll`](crate::Scheduler::poll) answers.
+/// The answer of [`Scheduler::poll`](crate::Scheduler::poll).
 #[derive(Debug)]
 #[must_use = "an issued permit must be spent or given back"]
 pub enum Poll {
@@ -117,9 +117,9 @@ pub enum Poll {
     Idle,
 }
 
-/// What a permit carries, and what it takes to undo it.
+/// The data of a permit, with all that it takes to undo it.
 #[derive(Debug)]
-pub(crate) struct Grant {
+pub(crate) struct PermitData {
     pub(crate) host: HostKey,
     pub(crate) purpose: Purpose,
     pub(crate) gap: Duration,
@@ -129,17 +129,17 @@ pub(crate) struct Grant {
     pub(crate) id: u32,
     /// The slot that was taken; `None`: one never used before.
     pub(crate) slot: Option<Slot>,
-    pub(crate) address: Option<Charge>,
-    pub(crate) site: Option<Charge>,
+    pub(crate) address: Option<GateCharge>,
+    pub(crate) site: Option<GateCharge>,
     /// The number of the rate's cell that was taken.
     pub(crate) cell: u64,
-    /// It came from `ask`, not from a waiting url.
+    /// It came from `queue_request`, not from a waiting url.
     pub(crate) asked: bool,
 }
 
 /// A gate that was charged, and its last use before.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Charge {
+pub(crate) struct GateCharge {
     pub(crate) gate: u32,
     pub(crate) last: Tick,
 }
@@ -160,7 +160,7 @@ macro_rules! accessors {
                 &self.0.host
             }
 
-            /// What the request is for.
+            /// The purpose of the request.
             #[must_use]
             pub fn purpose(&self) -> &Purpose {
                 &self.0.purpose
@@ -172,7 +172,7 @@ macro_rules! accessors {
                 self.0.gap
             }
 
-            /// Which rule asked for that gap.
+            /// The rule that asked for that gap.
             #[must_use]
             pub fn why(&self) -> GapReason {
                 self.0.why

@@ -1,11 +1,11 @@
-//! What the operator asks for, in force for every host.
+//! Politeness: the limits and gaps that the operator sets for every host.
 
 use std::time::Duration;
 
-use crate::hours::Hours;
-use crate::overrides::Overrides;
+use crate::daily_hours::DailyHours;
+use crate::overrides::PolitenessOverrides;
 
-/// How politely to ask. The defaults are the command line's.
+/// The operator's limits and gaps. The defaults are the command line's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Politeness {
     /// Least gap between two requests to one host, from the end of one to the start of the
@@ -33,7 +33,7 @@ pub struct Politeness {
     pub max_retry_after: Duration,
     /// The first wait where a host answers 429 or 503 without a Retry-After.
     pub wait_first: Duration,
-    /// What that wait doubles up to.
+    /// The longest wait that the doubling comes to.
     pub wait_max: Duration,
     /// The doubling is forgotten once a host was quiet for this long after its last wait.
     pub wait_forget: Duration,
@@ -41,10 +41,10 @@ pub struct Politeness {
     pub fails_in_a_row: u32,
     /// Lengthens each gap by a drawn fraction of it, at most this; never above 0.01.
     pub jitter: f64,
-    /// Hours in which nothing is asked at all, robots.txt neither.
-    pub quiet: Vec<Hours>,
+    /// DailyHours in which nothing is asked at all, robots.txt neither.
+    pub quiet: Vec<DailyHours>,
     /// Hosts for which some of this is other.
-    pub sites: Overrides,
+    pub sites: PolitenessOverrides,
 }
 
 impl Default for Politeness {
@@ -66,7 +66,7 @@ impl Default for Politeness {
             fails_in_a_row: 20,
             jitter: 0.0,
             quiet: Vec::new(),
-            sites: Overrides::default(),
+            sites: PolitenessOverrides::default(),
         }
     }
 }

@@ -6,26 +6,26 @@ use std::net::IpAddr;
 use crawl_weburl::{HostKey, Origin};
 use foldhash::fast::RandomState;
 
-use crate::asks::RobotsAsks;
-use crate::dice::Dice;
 use crate::gate::{GateKey, Gates};
-use crate::host::{Host, NO_GATE, Place};
+use crate::host::{Host, NO_GATE, QueuePosition};
 use crate::origin::{OriginEntry, RobotsState};
-use crate::permit::{Charge, GapReason, Permit, Poll, Purpose, Spent};
-use crate::place::{FEW_ORIGINS, Turn, Who};
+use crate::permit::{GapReason, GateCharge, Permit, Poll, Purpose, Spent};
 use crate::politeness::Politeness;
-use crate::rate::Rate;
-use crate::signal::{Learned, Signal};
+use crate::random::SplitMix64;
+use crate::ready_queue::{FEW_ORIGINS, ReadyKey, Waiter};
+use crate::request_outcome::{HostWait, RequestOutcome};
+use crate::robots_pace::RobotsPace;
 use crate::slab::Slab;
 use crate::tick::Tick;
+use crate::total_rate::TotalRate;
 
 /// Decides when which host may be asked, and for what.
 ///
 /// Calls carry `now`; where a call comes late and its `now` is behind an earlier one, the
 /// earlier one stands.
 pub struct Scheduler {
-    /// What holds for every host, then for those of each pattern, then for single hosts.
-    pub(crate) terms: Vec<Politeness>,
+    /// The limits for every host, then for those of each pattern, then for single hosts.
+    pub(crate) limits: Vec<Politeness>,
     /// The number among the terms of each pattern.
     pub(crate) by_pattern: HashMap<Box<str>, u32, RandomState>,
     pub(crate) now: Tick,
@@ -35,27 +35,27 @@ pub struct Scheduler {
     pub(crate) by_origin: HashMap<Origin, (u32, u32), RandomState>,
     pub(crate) gates: Gates,
     /// Hosts by the moment they will be ready, and closed gates by the moment they open.
-    pub(crate) later: BTreeSet<(Tick, u64, Who)>,
-    /// Who is ready, in turn.
-    pub(crate) ready: BTreeSet<(Turn, Who)>,
+    pub(crate) later: BTreeSet<(Tick, u64, Waiter)>,
+    /// The hosts and gates that are ready, in the order in which they are served.
+    pub(crate) ready: BTreeSet<(ReadyKey, Waiter)>,
     /// Counts places taken: who came first among equals.
     pub(crate) order: u64,
     /// When to ask an unreachable robots.txt again, and when visit times begin: host and
     /// origin.
     pub(crate) retries: BTreeSet<(Tick, u32, u32)>,
-    /// Requests queued by `ask`, per host. Most hosts have none.
-    pub(crate) asks: HashMap<u32, VecDeque<Purpose>, RandomState>,
+    /// Requests queued by `queue_request`, per host. Most hosts have none.
+    pub(crate) queued_requests: HashMap<u32, VecDeque<Purpose>, RandomState>,
     /// Hosts that may leave memory; looked at again when they do.
     pub(crate) idle: VecDeque<u32>,
-    pub(crate) rate: Rate,
+    pub(crate) rate: TotalRate,
     pub(crate) in_flight: u32,
     /// Hosts of which the operator wants nothing asked, in memory or not.
     pub(crate) parked: BTreeSet<HostKey>,
     /// The number among the terms of each host whose delay was set while the crawl ran.
-    pub(crate) own_terms: HashMap<HostKey, u32, RandomState>,
+    pub(crate) host_limits: HashMap<HostKey, u32, RandomState>,
     /// Some site is limited.
     limits_sites: bool,
-    dice: Dice,
+    jitter_source: SplitMix64,
 }
 
 impl Scheduler {
@@ -67,13 +67,13 @@ impl Scheduler {
         let by_pattern = patterns
             .zip(1..)
             .map(|((pattern, _), number)| (pattern.into(), number));
-        let terms = politeness
+        let limits = politeness
             .sites
             .iter()
-            .map(|(_, terms)| politeness.with(terms));
+            .map(|(_, limits)| politeness.with(limits));
         Scheduler {
             by_pattern: by_pattern.collect(),
-            terms: std::iter::once(politeness.clone()).chain(terms).collect(),
+            limits: std::iter::once(politeness.clone()).chain(limits).collect(),
             now: Tick::ZERO,
             hosts: Slab::new(),
             by_host: HashMap::default(),
@@ -83,47 +83,47 @@ impl Scheduler {
             ready: BTreeSet::new(),
             order: 0,
             retries: BTreeSet::new(),
-            asks: HashMap::default(),
+            queued_requests: HashMap::default(),
             idle: VecDeque::new(),
-            rate: Rate::new(politeness.max_rate),
+            rate: TotalRate::new(politeness.max_rate),
             in_flight: 0,
             parked: BTreeSet::new(),
-            own_terms: HashMap::default(),
+            host_limits: HashMap::default(),
             limits_sites: politeness.limits_sites(),
-            dice: Dice::new(seed),
+            jitter_source: SplitMix64::new(seed),
         }
     }
 
-    /// So many urls of this origin wait and are not leased; 0: none, so no page permit.
+    /// Sets how many URLs of this origin are pending and not leased; 0: no page permit.
     ///
     /// Page permits issued afterwards are counted against the number. A new origin starts
     /// with its robots unknown.
-    pub fn waiting(&mut self, now: Tick, origin: &Origin, urls: u64) {
+    pub fn set_pending(&mut self, now: Tick, origin: &Origin, urls: u64) {
         self.advance(now);
         if urls == 0 && !self.by_origin.contains_key(origin) {
             return;
         }
-        let (id, index) = self.origin_number(origin);
-        self.touch_origin(id, index, |entry| entry.set_waiting(urls));
+        let (id, index) = self.origin_index(origin);
+        self.update_origin(id, index, |entry| entry.set_waiting(urls));
         self.refresh(id);
     }
 
-    /// How the robots.txt of an origin stands now. Ends the wait that its robots permit
+    /// Sets the state of an origin's robots.txt. Ends the wait that its robots permit
     /// began.
-    pub fn robots(&mut self, now: Tick, origin: &Origin, state: RobotsState) {
+    pub fn set_robots(&mut self, now: Tick, origin: &Origin, state: RobotsState) {
         self.advance(now);
-        let (id, index) = self.origin_number(origin);
-        self.touch_origin(id, index, |entry| entry.judged(now, state));
+        let (id, index) = self.origin_index(origin);
+        self.update_origin(id, index, |entry| entry.set_robots(now, state));
         self.hosts[id].learn_pace();
         self.refresh(id);
     }
 
-    /// What an origin's robots.txt asks of our pace, where its pages are not to be asked for
+    /// Sets the pace that an origin's robots.txt asks for, where its pages are not to be asked for
     /// yet: other requests to its host keep to it from now on.
-    pub fn heed(&mut self, now: Tick, origin: &Origin, asks: &RobotsAsks) {
+    pub fn set_robots_pace(&mut self, now: Tick, origin: &Origin, pace: &RobotsPace) {
         self.advance(now);
-        let (id, index) = self.origin_number(origin);
-        self.touch_origin(id, index, |entry| entry.heed(asks));
+        let (id, index) = self.origin_index(origin);
+        self.update_origin(id, index, |entry| entry.heed(pace));
         self.hosts[id].learn_pace();
         self.refresh(id);
     }
@@ -141,7 +141,7 @@ impl Scheduler {
         self.by_host.contains_key(host)
     }
 
-    /// How much a host matters: 0, as a new one has it, comes first.
+    /// Sets how much a host matters: 0, as a new one has it, comes first.
     ///
     /// It decides among hosts that are ready since the same millisecond, and nothing else:
     /// a host that waits longer goes first whatever its priority, so none starves. So it
@@ -149,13 +149,13 @@ impl Scheduler {
     /// hosts) and fewer requests may be in flight. A host that comes back to memory is new.
     pub fn prioritize(&mut self, now: Tick, host: &HostKey, priority: u8) {
         self.advance(now);
-        let id = self.host_number(host);
+        let id = self.host_index(host);
         if self.hosts[id].priority != priority {
-            let placed = self.hosts[id].place != Place::Out;
-            self.unplace(id);
+            let placed = self.hosts[id].position != QueuePosition::NotQueued;
+            self.dequeue(id);
             self.hosts[id].priority = priority;
             if placed {
-                self.stand(id);
+                self.enqueue(id);
             }
         }
     }
@@ -164,40 +164,43 @@ impl Scheduler {
     /// or the robots.txt of an origin without urls. It goes before the host's pages.
     ///
     /// A page can't be asked for this way, since robots come first: nothing happens.
-    pub fn ask(&mut self, now: Tick, host: &HostKey, purpose: Purpose) {
+    pub fn queue_request(&mut self, now: Tick, host: &HostKey, purpose: Purpose) {
         self.advance(now);
         if matches!(purpose, Purpose::Page { .. }) {
             return;
         }
-        let id = self.host_number(host);
-        self.hosts[id].asks += 1;
-        self.asks.entry(id).or_default().push_back(purpose);
+        let id = self.host_index(host);
+        self.hosts[id].queued_requests += 1;
+        self.queued_requests
+            .entry(id)
+            .or_default()
+            .push_back(purpose);
         self.refresh(id);
     }
 
-    /// Takes back what [`Scheduler::ask`] queued for `host` and is not issued yet.
-    pub fn forget_ask(&mut self, now: Tick, host: &HostKey, purpose: &Purpose) {
+    /// Takes back what [`Scheduler::queue_request`] queued for `host` and is not issued yet.
+    pub fn cancel_request(&mut self, now: Tick, host: &HostKey, purpose: &Purpose) {
         self.advance(now);
         let Some(&id) = self.by_host.get(host) else {
             return;
         };
-        let Some(asks) = self.asks.get_mut(&id) else {
+        let Some(queued) = self.queued_requests.get_mut(&id) else {
             return;
         };
-        asks.retain(|queued| queued != purpose);
-        self.hosts[id].asks = u32::try_from(asks.len()).unwrap_or(u32::MAX);
-        if asks.is_empty() {
-            self.asks.remove(&id);
+        queued.retain(|queued| queued != purpose);
+        self.hosts[id].queued_requests = u32::try_from(queued.len()).unwrap_or(u32::MAX);
+        if queued.is_empty() {
+            self.queued_requests.remove(&id);
         }
         self.refresh(id);
     }
 
     /// The host's name leads to this address: its next request counts there. Without this
-    /// call the address is learned from the first request's [`Signal`].
-    pub fn address(&mut self, now: Tick, host: &HostKey, address: IpAddr) {
+    /// call the address is learned from the first request's [`RequestOutcome`].
+    pub fn set_address(&mut self, now: Tick, host: &HostKey, address: IpAddr) {
         self.advance(now);
-        let id = self.host_number(host);
-        self.set_address(id, address);
+        let id = self.host_index(host);
+        self.join_address_gate(id, address);
         self.refresh(id);
     }
 
@@ -215,31 +218,31 @@ impl Scheduler {
     }
 
     /// A request ended: its slot is free, and its host has taught us something.
-    pub fn done(&mut self, now: Tick, spent: Spent, signal: Signal) -> Learned {
+    pub fn done(&mut self, now: Tick, spent: Spent, signal: RequestOutcome) -> HostWait {
         self.advance(now);
-        let grant = *spent.0;
-        let id = grant.id;
-        let end = signal.end.max(grant.issued);
+        let data = *spent.0;
+        let id = data.id;
+        let end = signal.end.max(data.issued);
         self.in_flight -= 1;
         if let Some(address) = signal.address {
-            self.set_address(id, address);
+            self.join_address_gate(id, address);
             self.used(self.hosts[id].address, end);
         }
-        self.release(grant.address, grant.issued, Some(end));
-        self.release(grant.site, grant.issued, Some(end));
+        self.release(data.address, data.issued, Some(end));
+        self.release(data.site, data.issued, Some(end));
         let stretch = match self.politeness().jitter {
-            jitter if jitter > 0.0 => jitter * self.dice.fraction(),
+            jitter if jitter > 0.0 => jitter * self.jitter_source.fraction(),
             _ => 0.0,
         };
         let host = &mut self.hosts[id];
-        let terms = &self.terms[host.terms as usize];
-        let wait_asked = host.learn(terms, grant.issued, end, &signal);
-        host.end_slot(terms, end, stretch);
-        let trouble = host.trouble();
-        let learned = Learned {
-            next_at: host.earliest(terms, end).0,
+        let limits = &self.limits[host.limits as usize];
+        let wait_asked = host.learn(limits, data.issued, end, &signal);
+        host.end_slot(limits, end, stretch);
+        let backoff = host.backoff();
+        let learned = HostWait {
+            next_at: host.earliest(limits, end).0,
             wait_asked,
-            paused: (trouble.trip_level > 0).then_some(trouble.trip_until),
+            paused: (backoff.trip_level > 0).then_some(backoff.trip_until),
         };
         self.refresh(id);
         learned
@@ -247,43 +250,47 @@ impl Scheduler {
 
     /// Nothing was sent: everything is as if the permit had never been issued.
     ///
-    /// Where no url was left for it, call [`Scheduler::waiting`] with 0 first, and for a
-    /// request that came from [`Scheduler::ask`] call [`Scheduler::forget_ask`] afterwards;
+    /// Where no url was left for it, call [`Scheduler::set_pending`] with 0 first, and for a
+    /// request that came from [`Scheduler::queue_request`] call [`Scheduler::cancel_request`] afterwards;
     /// otherwise the next poll issues the same again.
     pub fn give_back(&mut self, now: Tick, permit: Permit) {
         self.advance(now);
-        let grant = *permit.0;
-        let id = grant.id;
+        let data = *permit.0;
+        let id = data.id;
         self.in_flight -= 1;
-        self.release(grant.address, grant.issued, None);
-        self.release(grant.site, grant.issued, None);
-        self.rate.give_back(grant.cell);
+        self.release(data.address, data.issued, None);
+        self.release(data.site, data.issued, None);
+        self.rate.give_back(data.cell);
         let host = &mut self.hosts[id];
         host.in_flight -= 1;
-        if let Some(slot) = grant.slot {
+        if let Some(slot) = data.slot {
             host.slots.push(slot);
         }
-        match &grant.purpose {
-            Purpose::Page { origin } => self.touch_known(origin, OriginEntry::page_given_back),
+        match &data.purpose {
+            Purpose::Page { origin } => {
+                self.update_known_origin(origin, OriginEntry::page_given_back)
+            }
             Purpose::Robots { origin } => {
-                self.touch_known(origin, OriginEntry::robots_given_back);
+                self.update_known_origin(origin, OriginEntry::robots_given_back);
             }
             Purpose::Hop { .. } => {}
         }
-        if grant.asked {
-            self.hosts[id].asks += 1;
-            self.asks.entry(id).or_default().push_front(grant.purpose);
+        if data.asked {
+            self.hosts[id].queued_requests += 1;
+            self.queued_requests
+                .entry(id)
+                .or_default()
+                .push_front(data.purpose);
         }
         self.refresh(id);
     }
 
-    /// Nothing is asked of a host before `until`, though it did not say so itself: another
-    /// crawl is asking it.
-    pub fn leave_to_others(&mut self, now: Tick, host: &HostKey, until: Tick) {
+    /// Issues no permit for a host before `until`, since another crawl is asking it.
+    pub fn wait_for_other_crawl(&mut self, now: Tick, host: &HostKey, until: Tick) {
         self.advance(now);
-        let id = self.host_number(host);
-        let trouble = self.hosts[id].trouble_mut();
-        trouble.hold(until, GapReason::OtherCrawl);
+        let id = self.host_index(host);
+        let backoff = self.hosts[id].backoff_mut();
+        backoff.hold(until, GapReason::OtherCrawl);
         self.refresh(id);
     }
 
@@ -296,12 +303,12 @@ impl Scheduler {
     /// The politeness in force.
     #[must_use]
     pub fn politeness(&self) -> &Politeness {
-        &self.terms[0]
+        &self.limits[0]
     }
 
     /// The politeness in force for a host.
-    pub(crate) fn terms_of(&self, host: &Host) -> &Politeness {
-        &self.terms[host.terms as usize]
+    pub(crate) fn limits_of(&self, host: &Host) -> &Politeness {
+        &self.limits[host.limits as usize]
     }
 
     /// Hosts in memory.
@@ -311,20 +318,20 @@ impl Scheduler {
     }
 
     /// The number of a host, made where it is new.
-    pub(crate) fn host_number(&mut self, key: &HostKey) -> u32 {
+    pub(crate) fn host_index(&mut self, key: &HostKey) -> u32 {
         if let Some(&id) = self.by_host.get(key) {
             return id;
         }
         let mut host = Host::new(key.clone());
-        host.terms = self.terms_number(key);
+        host.limits = self.limits_index(key);
         host.is_parked = self.parked.contains(key);
         if self.limits_sites
             // The scheme and port do not change the site.
             && let Ok(origin) = Origin::parse(&format!("http://{key}"))
             && let site = origin.site()
-            && let Some(terms) = self.terms[0].site_terms(&site)
+            && let Some(limits) = self.limits[0].site_limits(&site)
         {
-            host.site = self.gates.join_site(site, terms);
+            host.site = self.gates.join_site(site, limits);
         }
         let id = self.hosts.insert(host);
         self.by_host.insert(key.clone(), id);
@@ -332,20 +339,20 @@ impl Scheduler {
     }
 
     /// The number of the politeness that holds for a host.
-    pub(crate) fn terms_number(&self, key: &HostKey) -> u32 {
+    pub(crate) fn limits_index(&self, key: &HostKey) -> u32 {
         let usual = || {
-            let (pattern, _) = self.terms[0].sites.find(key)?;
+            let (pattern, _) = self.limits[0].sites.find(key)?;
             self.by_pattern.get(pattern).copied()
         };
-        let own = self.own_terms.get(key).copied();
+        let own = self.host_limits.get(key).copied();
         own.or_else(usual).unwrap_or(0)
     }
 
-    fn origin_number(&mut self, origin: &Origin) -> (u32, u32) {
+    fn origin_index(&mut self, origin: &Origin) -> (u32, u32) {
         if let Some(&number) = self.by_origin.get(origin) {
             return number;
         }
-        let id = self.host_number(&origin.host_key());
+        let id = self.host_index(&origin.host_key());
         let origins = &mut self.hosts[id].origins;
         let index = u32::try_from(origins.len()).expect(FEW_ORIGINS);
         origins.reserve_exact(1);
@@ -354,15 +361,19 @@ impl Scheduler {
         (id, index)
     }
 
-    pub(crate) fn touch_known(&mut self, origin: &Origin, change: impl FnOnce(&mut OriginEntry)) {
+    pub(crate) fn update_known_origin(
+        &mut self,
+        origin: &Origin,
+        change: impl FnOnce(&mut OriginEntry),
+    ) {
         if let Some(&(id, index)) = self.by_origin.get(origin) {
-            self.touch_origin(id, index, change);
+            self.update_origin(id, index, change);
         }
     }
 
     /// Changes an origin, and what its host counts of it. The host may be ready at another
     /// time then: `refresh` follows.
-    pub(crate) fn touch_origin(
+    pub(crate) fn update_origin(
         &mut self,
         id: u32,
         index: u32,
@@ -370,9 +381,9 @@ impl Scheduler {
     ) {
         let host = &mut self.hosts[id];
         let entry = &mut host.origins[index as usize];
-        let before = entry.standing();
+        let before = entry.status();
         change(entry);
-        let after = entry.standing();
+        let after = entry.status();
         host.due = host.due + u32::from(after.due) - u32::from(before.due);
         host.busy = host.busy + u32::from(after.busy) - u32::from(before.busy);
         if before.retry_at != after.retry_at {
@@ -386,7 +397,7 @@ impl Scheduler {
     }
 
     /// Moves a host to the gate of its address.
-    pub(crate) fn set_address(&mut self, id: u32, address: IpAddr) {
+    pub(crate) fn join_address_gate(&mut self, id: u32, address: IpAddr) {
         // One machine, whichever way it is written.
         let address = address.to_canonical();
         let key = GateKey::Address(address);
@@ -394,10 +405,10 @@ impl Scheduler {
         if self.gates.get(old).is_some_and(|gate| gate.key == key) {
             return;
         }
-        self.unplace(id);
+        self.dequeue(id);
         self.hosts[id].address = self.gates.join_address(address);
         if old != NO_GATE {
-            self.gates.part(old, self.now);
+            self.gates.leave(old, self.now);
         }
     }
 
@@ -406,13 +417,13 @@ impl Scheduler {
         if number != NO_GATE {
             let gate = self.gates.get_mut(number);
             gate.last = gate.last.max(at);
-            self.arm(number);
+            self.requeue_gate(number);
         }
     }
 
     /// A request that was counted at a gate ended, or was never sent.
-    fn release(&mut self, charge: Option<Charge>, issued: Tick, end: Option<Tick>) {
-        let Some(Charge { gate: number, last }) = charge else {
+    fn release(&mut self, charge: Option<GateCharge>, issued: Tick, end: Option<Tick>) {
+        let Some(GateCharge { gate: number, last }) = charge else {
             return;
         };
         let gate = self.gates.get_mut(number);
@@ -422,6 +433,6 @@ impl Scheduler {
             None => {}
         }
         self.gates.release(number, self.now);
-        self.arm(number);
+        self.requeue_gate(number);
     }
 }

@@ -7,7 +7,7 @@ use crate::tick::Tick;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
     pub(crate) last_end: Tick,
-    /// What was promised when that request ended; the gap may have grown since.
+    /// The moment that was promised when that request ended; the gap may have grown since.
     pub(crate) next_at: Tick,
     pub(crate) why: GapReason,
 }

@@ -1,4 +1,4 @@
-//! What time it is, as the scheduler is told.
+//! The moment of a call, as the scheduler is told it.
 
 use std::fmt;
 use std::ops::Add;
@@ -9,7 +9,7 @@ use std::time::Duration;
 pub struct Tick(u64);
 
 impl Tick {
-    /// The epoch itself: long ago.
+    /// The epoch itself, used for "long ago".
     pub const ZERO: Tick = Tick(0);
 
     /// A tick of `micros` microseconds since the Unix epoch.

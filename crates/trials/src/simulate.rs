@@ -13,7 +13,7 @@ use std::io::{self, Write as _};
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Result, bail};
-use crawl_scheduler::{Hours, Override, Politeness};
+use crawl_scheduler::{DailyHours, Politeness, PolitenessOverride};
 
 use self::world::{Plan, START, World};
 
@@ -59,22 +59,22 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 fn plan(args: &Args, seed: u64) -> Plan {
     let hosts = args.hosts.max(1);
     let origins = u64::from(hosts) * u64::from(100 + SECOND_ORIGINS) / 100;
-    let night = Hours::new(22 * 60, 6 * 60);
+    let night = DailyHours::new(22 * 60, 6 * 60);
     let overrides = vec![
         (
             "s0.example".to_owned(),
-            Override {
+            PolitenessOverride {
                 delay: Some(Duration::from_secs(3)),
                 quiet: Some(vec![night]),
-                ..Override::default()
+                ..PolitenessOverride::default()
             },
         ),
         (
             "h1.s1.example".to_owned(),
-            Override {
+            PolitenessOverride {
                 delay: Some(Duration::from_millis(200)),
                 per_host: Some(2),
-                ..Override::default()
+                ..PolitenessOverride::default()
             },
         ),
     ];

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crawl_fetcher::robots::RobotsAnswer;
 use crawl_fetcher::{Clock, FetchConfig, Fetcher, Request, Validators};
 use crawl_policy::ProductToken;
-use crawl_scheduler::{Permit, Politeness, Poll, Purpose, Scheduler, Signal, SignalKind};
+use crawl_scheduler::{OutcomeKind, Permit, Politeness, Poll, Purpose, RequestOutcome, Scheduler};
 use crawl_weburl::{CanonicalUrl, Origin};
 
 use crate::refusal::Refusal;
@@ -88,7 +88,7 @@ impl Asker {
         let mut hops = 0;
         loop {
             let now = self.clock.now();
-            self.scheduler.ask(now, &url.host_key(), purpose);
+            self.scheduler.queue_request(now, &url.host_key(), purpose);
             let Some(permit) = self.permit().await else {
                 return Err(Refusal::disk(format!("no permit to ask for {url} came")));
             };
@@ -97,13 +97,13 @@ impl Asker {
             let now = self.clock.now();
             let signal = match &result {
                 Ok(exchange) => exchange.signal(),
-                Err(failure) => Signal {
+                Err(failure) => RequestOutcome {
                     end: failure.ended,
                     response_time: failure.ended.since(failure.started),
                     address: None,
                     kind: match failure.signal_kind() {
-                        SignalKind::NoConnection => SignalKind::NoConnection,
-                        _ => SignalKind::UrlFailed,
+                        OutcomeKind::NoConnection => OutcomeKind::NoConnection,
+                        _ => OutcomeKind::UrlFailed,
                     },
                     rate_limit: None,
                     url: None,

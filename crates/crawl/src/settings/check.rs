@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crawl_fetcher::Access;
 use crawl_policy::ProductToken;
-use crawl_scheduler::Overrides;
+use crawl_scheduler::PolitenessOverrides;
 use crawl_weburl::{AddressClass, CanonicalUrl, canonicalize, classify};
 
 use super::access::accesses;
@@ -52,7 +52,7 @@ pub(crate) struct Checked {
     /// Mail address or URL.
     pub(crate) contact: Option<String>,
     /// Other politeness for some hosts.
-    pub(crate) sites: Overrides,
+    pub(crate) sites: PolitenessOverrides,
     /// What some hosts are told beyond what every host is.
     pub(crate) access: Vec<Access>,
 }

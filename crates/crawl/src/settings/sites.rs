@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crawl_engine::HostBudget;
-use crawl_scheduler::{Hours, Override, Overrides};
+use crawl_scheduler::{DailyHours, PolitenessOverride, PolitenessOverrides};
 use serde::{Deserialize, Serialize};
 
 use super::access::{self, AccessTerms};
@@ -67,8 +67,8 @@ pub(crate) struct SiteTerms {
 
 impl SiteTerms {
     /// What the scheduler keeps to instead.
-    fn politeness(&self) -> Override {
-        Override {
+    fn politeness(&self) -> PolitenessOverride {
+        PolitenessOverride {
             delay: self.delay.map(Span::get),
             delay_factor: self.delay_factor.map(|factor| factor.0),
             per_host: self.per_host,
@@ -95,8 +95,8 @@ impl SiteTerms {
 }
 
 /// The scheduler's table of the names.
-pub(super) fn overrides(sites: &Sites) -> Result<Overrides, Refusal> {
-    let mut overrides = Overrides::default();
+pub(super) fn overrides(sites: &Sites) -> Result<PolitenessOverrides, Refusal> {
+    let mut overrides = PolitenessOverrides::default();
     for (name, terms) in sites {
         if terms.per_host == Some(0) {
             return Err(Refusal::usage(format!(
@@ -113,7 +113,7 @@ pub(super) fn overrides(sites: &Sites) -> Result<Overrides, Refusal> {
 }
 
 /// Hours as the scheduler takes them.
-pub(crate) fn hours(hours: &[DayHours]) -> Vec<Hours> {
-    let span = |hours: &DayHours| Hours::new(hours.from, hours.until);
+pub(crate) fn hours(hours: &[DayHours]) -> Vec<DailyHours> {
+    let span = |hours: &DayHours| DailyHours::new(hours.from, hours.until);
     hours.iter().map(span).collect()
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crawl_archive::WarcReader;
 use crawl_engine::{Ended, HostBudget};
 use crawl_policy::scope::ScopeMode;
-use crawl_scheduler::Override;
+use crawl_scheduler::PolitenessOverride;
 use crawl_testweb::{Answer, Barred, Reach, TestWeb, gaps};
 
 use crate::support::{Crawl, expected};
@@ -373,9 +373,9 @@ fn a_site_of_its_own_table_has_its_own_delay_and_budget() {
     crawl.config.scope.mode = ScopeMode::Any;
     crawl.config.fetch.allow_private = true;
     let own = web.authority(1).to_owned();
-    let terms = Override {
+    let terms = PolitenessOverride {
         delay: Some(Duration::from_millis(50)),
-        ..Override::default()
+        ..PolitenessOverride::default()
     };
     crawl.config.politeness.sites.insert(&own, terms).unwrap();
     let budget = HostBudget {

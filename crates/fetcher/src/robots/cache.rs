@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crawl_policy::usage::TdmRep;
 use crawl_policy::{Hours, ProductToken, Profile, Robots};
-use crawl_scheduler::{RobotsAsks, RobotsState, Tick};
+use crawl_scheduler::{RobotsPace, RobotsState, Tick};
 use crawl_weburl::Origin;
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
@@ -49,7 +49,7 @@ impl Compiled {
     pub fn state(&self, now: Tick, times: &RobotsTimes) -> RobotsState {
         match self.copy.force(now, times) {
             Force::Fresh { until } | Force::LastGood { until } => RobotsState::InForce {
-                asks: self.asks(),
+                pace: self.pace(),
                 until,
             },
             Force::Unreachable { retry_at } => RobotsState::Unreachable { retry_at },
@@ -58,17 +58,17 @@ impl Compiled {
     }
 
     /// What the file asks of our pace.
-    fn asks(&self) -> RobotsAsks {
+    fn pace(&self) -> RobotsPace {
         // The last minute is within in a robots.txt.
-        let hours = |hours: Hours| crawl_scheduler::Hours::new(hours.from, hours.to + 1);
+        let hours = |hours: Hours| crawl_scheduler::DailyHours::new(hours.from, hours.to + 1);
         let rates = self.robots.request_rates().iter();
-        let rates = rates.map(|rate| crawl_scheduler::RequestRate {
+        let rates = rates.map(|rate| crawl_scheduler::PaceRate {
             requests: rate.requests,
             per: rate.per,
             during: rate.during.map(hours),
         });
         let visits = self.robots.visit_times().iter();
-        RobotsAsks {
+        RobotsPace {
             crawl_delay: self.robots.crawl_delay().map(|(delay, _)| delay),
             request_rates: rates.collect(),
             visit_times: visits.map(|visit| hours(visit.hours)).collect(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crawl_fetcher::robots::MAX_ROBOTS_BYTES;
 use crawl_fetcher::{FetchConfig, Request, Truncation, Validators};
-use crawl_scheduler::SignalKind;
+use crawl_scheduler::OutcomeKind;
 use http::Version;
 
 use crate::support::{Act, Server, ask, config, fetch, fetcher};
@@ -59,7 +59,7 @@ async fn an_exchange_tells_what_came_and_when() {
     assert!(before <= exchange.started && exchange.started <= exchange.ended);
     assert!(exchange.ended <= fetcher.clock().now());
     assert!(exchange.first_byte <= exchange.took());
-    assert_eq!(exchange.signal_kind(), SignalKind::Answered);
+    assert_eq!(exchange.signal_kind(), OutcomeKind::Answered);
 }
 
 #[tokio::test]
@@ -218,16 +218,16 @@ async fn a_host_that_asks_to_wait_is_heard() {
     for (head, expect) in [
         (
             "429 Too Many Requests\r\nRetry-After: 7",
-            SignalKind::AskedToWait {
+            OutcomeKind::AskedToWait {
                 retry_after: Some(Duration::from_secs(7)),
             },
         ),
         (
             "503 Service Unavailable",
-            SignalKind::AskedToWait { retry_after: None },
+            OutcomeKind::AskedToWait { retry_after: None },
         ),
-        ("500 Oops\r\nRetry-After: 7", SignalKind::Answered),
-        ("404 Not Found", SignalKind::Answered),
+        ("500 Oops\r\nRetry-After: 7", OutcomeKind::Answered),
+        ("404 Not Found", OutcomeKind::Answered),
     ] {
         let server =
             Server::answering(format!("HTTP/1.1 {head}\r\nContent-Length: 0\r\n\r\n")).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crawl_fetcher::{Failure, FailureKind, Fault, FetchConfig, Phase, Request, Truncation};
-use crawl_scheduler::SignalKind;
+use crawl_scheduler::OutcomeKind;
 use crawl_weburl::canonicalize;
 use tokio::net::TcpListener;
 
@@ -14,8 +14,8 @@ const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 
 fn told(failure: &Failure) -> String {
     let signal = match failure.signal_kind() {
-        SignalKind::NoConnection => "no connection",
-        SignalKind::UrlFailed => "url failed",
+        OutcomeKind::NoConnection => "no connection",
+        OutcomeKind::UrlFailed => "url failed",
         other => panic!("a failure is no answer: {other:?}"),
     };
     assert!(!failure.detail.is_empty());

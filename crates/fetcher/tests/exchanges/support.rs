@@ -164,7 +164,7 @@ pub(crate) async fn ask(fetcher: &Fetcher, request: Request) -> Result<Exchange,
 pub(crate) fn permit(url: &CanonicalUrl) -> Permit {
     let mut scheduler = Scheduler::new(Politeness::default(), 0);
     let now = Tick::from_micros(1_000_000);
-    scheduler.waiting(now, &url.origin(), 1);
+    scheduler.set_pending(now, &url.origin(), 1);
     match scheduler.poll(now) {
         Poll::Issue(permit) => permit,
         other => panic!("no permit: {other:?}"),

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crawl_scheduler::{Politeness, Poll, SignalKind, Spent};
+use crawl_scheduler::{OutcomeKind, Politeness, Poll, Spent};
 
 use crate::stage::{ANSWER, SECOND, Stage, origin_of};
 
-const ANSWERED: SignalKind = SignalKind::Answered;
+const ANSWERED: OutcomeKind = OutcomeKind::Answered;
 
 #[test]
 fn ours_who_is_ready_longest_comes_first() {
@@ -90,7 +90,7 @@ fn ours_two_busy_gates_do_not_pass_a_host_to_and_fro_for_ever() {
         let address = [192, 0, 2, address].into();
         stage
             .scheduler
-            .address(stage.now, &origin.host_key(), address);
+            .set_address(stage.now, &origin.host_key(), address);
     }
     // Ends of requests never coincide, so the two gates are never found open together.
     let mut flying: Vec<(u32, Spent)> = Vec::new();

@@ -3,11 +3,11 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crawl_scheduler::{PausedBy, Permit, Politeness, Poll, Signal, SignalKind};
+use crawl_scheduler::{OutcomeKind, PauseReason, Permit, Politeness, Poll, RequestOutcome};
 
 use crate::stage::{ANSWER, SECOND, Stage, asked_to_wait};
 
-const ANSWERED: SignalKind = SignalKind::Answered;
+const ANSWERED: OutcomeKind = OutcomeKind::Answered;
 
 fn fast() -> Politeness {
     Politeness {
@@ -32,7 +32,7 @@ fn shared(stage: &mut Stage, hosts: u32) {
         let origin = stage.open(&format!("http://h{host}.example"), 1000);
         stage
             .scheduler
-            .address(stage.now, &origin.host_key(), address);
+            .set_address(stage.now, &origin.host_key(), address);
     }
 }
 
@@ -58,7 +58,7 @@ fn ours_an_address_is_learned_from_the_first_request() {
     let out = permits(&mut stage);
     assert_eq!(out.len(), 3);
     for permit in out {
-        let signal = Signal {
+        let signal = RequestOutcome {
             end: stage.now,
             response_time: ANSWER,
             // The same machine, written both ways.
@@ -157,17 +157,21 @@ fn ours_what_rests_is_told_apart_from_what_waits_its_gap() {
         ("a", ANSWERED),
         ("b", asked_to_wait(Some(600))),
         ("c", asked_to_wait(None)),
-        ("d", SignalKind::NoConnection),
+        ("d", OutcomeKind::NoConnection),
     ] {
         stage.open(&format!("http://{host}.example"), 10);
         let permit = stage.issue();
         stage.end(permit.spend(), kind);
     }
-    let resting = stage.scheduler.resting(stage.now);
+    let resting = stage.scheduler.host_summary(stage.now);
     let why: Vec<_> = resting.paused.iter().map(|paused| paused.why).collect();
     assert_eq!(
         why,
-        [PausedBy::RetryAfter, PausedBy::Wait, PausedBy::Failures(1)]
+        [
+            PauseReason::RetryAfter,
+            PauseReason::Wait,
+            PauseReason::Failures(1)
+        ]
     );
     assert_eq!(
         (resting.in_flight, resting.ready, resting.waiting_hosts),

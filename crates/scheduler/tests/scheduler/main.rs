@@ -5,18 +5,18 @@
     reason = "what is unwrapped here is the test's own doing"
 )]
 
-mod asks;
-mod durable;
 mod fair;
 mod gates;
-mod limits;
+mod operator_commands;
 mod overrides;
 mod property;
+mod rate_limit_fields;
 mod robots;
+mod robots_pace;
 mod rules;
+mod snapshots;
 mod speed;
 mod stage;
-mod steer;
 #[allow(dead_code, reason = "large worlds use what small ones do not")]
 #[path = "../world/mod.rs"]
 mod world;

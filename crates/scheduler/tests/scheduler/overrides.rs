@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use crawl_scheduler::{
-    GapReason, Hours, Override, Overrides, PausedBy, Politeness, Poll, Purpose, SignalKind,
+    DailyHours, GapReason, OutcomeKind, PauseReason, Politeness, PolitenessOverride,
+    PolitenessOverrides, Poll, Purpose,
 };
 
-use crate::asks::clock;
+use crate::robots_pace::clock;
 use crate::stage::{ANSWER, SECOND, Stage};
 
-const ANSWERED: SignalKind = SignalKind::Answered;
+const ANSWERED: OutcomeKind = OutcomeKind::Answered;
 
-fn with(pairs: &[(&str, Override)]) -> Politeness {
-    let mut sites = Overrides::default();
+fn with(pairs: &[(&str, PolitenessOverride)]) -> Politeness {
+    let mut sites = PolitenessOverrides::default();
     for (pattern, terms) in pairs {
         sites.insert(pattern, terms.clone()).unwrap();
     }
@@ -22,10 +23,10 @@ fn with(pairs: &[(&str, Override)]) -> Politeness {
     }
 }
 
-fn delay(seconds: u64) -> Override {
-    Override {
+fn delay(seconds: u64) -> PolitenessOverride {
+    PolitenessOverride {
         delay: Some(Duration::from_secs(seconds)),
-        ..Override::default()
+        ..PolitenessOverride::default()
     }
 }
 
@@ -58,10 +59,10 @@ fn ours_an_override_never_shortens_a_crawl_delay() {
 
 #[test]
 fn ours_slots_and_factor_may_be_other_too() {
-    let terms = Override {
+    let terms = PolitenessOverride {
         per_host: Some(2),
         delay_factor: Some(50.0),
-        ..Override::default()
+        ..PolitenessOverride::default()
     };
     let politeness = with(&[("example.org", terms)]);
     let mut stage = Stage::new(politeness);
@@ -79,9 +80,9 @@ fn ours_slots_and_factor_may_be_other_too() {
 
 #[test]
 fn ours_a_site_may_be_limited_alone() {
-    let terms = Override {
+    let terms = PolitenessOverride {
         site_delay: Some(4 * SECOND),
-        ..Override::default()
+        ..PolitenessOverride::default()
     };
     let mut stage = Stage::new(with(&[("example.org", terms)]));
     for host in [
@@ -98,9 +99,9 @@ fn ours_a_site_may_be_limited_alone() {
 
 #[test]
 fn ours_in_quiet_hours_nothing_is_asked_at_all() {
-    let quiet = Override {
-        quiet: Some(vec![Hours::new(22 * 60, 6 * 60)]),
-        ..Override::default()
+    let quiet = PolitenessOverride {
+        quiet: Some(vec![DailyHours::new(22 * 60, 6 * 60)]),
+        ..PolitenessOverride::default()
     };
     let mut stage = Stage::new(with(&[("example.org", quiet)]));
     stage.now = clock(&stage, 21, 59) + 59 * SECOND;
@@ -110,12 +111,14 @@ fn ours_in_quiet_hours_nothing_is_asked_at_all() {
     let robots = Purpose::Robots {
         origin: origin.clone(),
     };
-    stage.scheduler.ask(end, &origin.host_key(), robots);
+    stage
+        .scheduler
+        .queue_request(end, &origin.host_key(), robots);
     let six = clock(&stage, 24 + 6, 0);
-    let paused = stage.scheduler.resting(stage.now + 2 * SECOND).paused;
+    let paused = stage.scheduler.host_summary(stage.now + 2 * SECOND).paused;
     assert_eq!(
         (paused[0].why, paused[0].until),
-        (PausedBy::QuietHours, six)
+        (PauseReason::QuietHours, six)
     );
     let (permit, _) = stage.wait();
     assert_eq!(stage.now, six);
@@ -128,13 +131,13 @@ fn ours_in_quiet_hours_nothing_is_asked_at_all() {
 #[test]
 fn ours_a_day_of_quiet_hours_never_ends() {
     let mut stage = Stage::new(Politeness {
-        quiet: vec![Hours::new(0, 720), Hours::new(720, 0)],
+        quiet: vec![DailyHours::new(0, 720), DailyHours::new(720, 0)],
         ..Politeness::default()
     });
     stage.open("http://example.org", 10);
     assert!(matches!(stage.scheduler.poll(stage.now), Poll::Idle));
-    let paused = stage.scheduler.resting(stage.now).paused;
-    assert_eq!(paused[0].why, PausedBy::QuietHours);
+    let paused = stage.scheduler.host_summary(stage.now).paused;
+    assert_eq!(paused[0].why, PauseReason::QuietHours);
 }
 
 /// Of those ready since the same millisecond the first by priority, of others the one
@@ -165,7 +168,7 @@ fn ours_waiting_time_goes_before_priority() {
         stage.end(permit.spend(), ANSWERED);
     }
     assert_eq!(sequence, "abcd");
-    stage.scheduler.waiting(stage.now, &blocker, 0);
+    stage.scheduler.set_pending(stage.now, &blocker, 0);
 }
 
 #[test]
@@ -179,7 +182,7 @@ fn ours_who_waits_at_a_gate_loses_no_time() {
         let origin = stage.open(&format!("http://{host}.example"), 1);
         let (now, host) = (stage.now, origin.host_key());
         let address = [192, 0, 2, address].into();
-        stage.scheduler.address(now, &host, address);
+        stage.scheduler.set_address(now, &host, address);
         stage.now = stage.now + SECOND;
     };
     open("first", 1);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crawl_scheduler::{Hours, Override, Politeness};
+use crawl_scheduler::{DailyHours, Politeness, PolitenessOverride};
 use proptest::prelude::*;
 
 use crate::world::{Plan, World};
@@ -43,8 +43,8 @@ prop_compose! {
         has in prop::bool::weighted(0.3),
         from in 14 * 60 + 10..14 * 60 + 20u16,
         minutes in 1..10u16,
-    ) -> Option<Vec<Hours>> {
-        has.then(|| vec![Hours::new(from, from + minutes)])
+    ) -> Option<Vec<DailyHours>> {
+        has.then(|| vec![DailyHours::new(from, from + minutes)])
     }
 }
 
@@ -54,13 +54,13 @@ prop_compose! {
         delay_factor in prop::option::of(0.0..4.0f64),
         per_host in prop::option::of(1..4u32),
         quiet in quiet(),
-    ) -> Override {
-        Override {
+    ) -> PolitenessOverride {
+        PolitenessOverride {
             delay: delay.map(Duration::from_millis),
             delay_factor,
             per_host,
             quiet,
-            ..Override::default()
+            ..PolitenessOverride::default()
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Robots come first; what is asked for expressly; what is given back.
 
-use crawl_scheduler::{Politeness, Poll, Purpose, RobotsAsks, RobotsState, SignalKind};
+use crawl_scheduler::{OutcomeKind, Politeness, Poll, Purpose, RobotsPace, RobotsState};
 
 use crate::stage::{SECOND, Stage, origin};
 
-const ANSWERED: SignalKind = SignalKind::Answered;
+const ANSWERED: OutcomeKind = OutcomeKind::Answered;
 
 #[test]
 fn rfc9309_2_3_robots_come_before_pages() {
@@ -13,7 +13,7 @@ fn rfc9309_2_3_robots_come_before_pages() {
         ..Politeness::default()
     });
     let origin = origin("http://example.org");
-    stage.scheduler.waiting(stage.now, &origin, 10);
+    stage.scheduler.set_pending(stage.now, &origin, 10);
     let permit = stage.issue();
     assert_eq!(
         permit.purpose(),
@@ -34,7 +34,7 @@ fn rfc9309_2_3_each_origin_has_its_own_robots() {
     let mut stage = Stage::new(Politeness::default());
     stage.open("http://example.org", 10);
     let other = origin("https://example.org");
-    stage.scheduler.waiting(stage.now, &other, 10);
+    stage.scheduler.set_pending(stage.now, &other, 10);
     let mut purposes = Vec::new();
     for _ in 0..3 {
         let (permit, _) = stage.wait();
@@ -56,13 +56,13 @@ fn rfc9309_2_4_stale_rules_are_fetched_again_before_the_next_page() {
     let mut stage = Stage::new(Politeness::default());
     let origin = origin("http://example.org");
     let state = |until| RobotsState::InForce {
-        asks: RobotsAsks::default(),
+        pace: RobotsPace::default(),
         until,
     };
     stage
         .scheduler
-        .robots(stage.now, &origin, state(stage.now + 3 * SECOND));
-    stage.scheduler.waiting(stage.now, &origin, 10);
+        .set_robots(stage.now, &origin, state(stage.now + 3 * SECOND));
+    stage.scheduler.set_pending(stage.now, &origin, 10);
     let mut pages = 0;
     let robots = loop {
         let (permit, _) = stage.wait();
@@ -76,7 +76,7 @@ fn rfc9309_2_4_stale_rules_are_fetched_again_before_the_next_page() {
     stage.end(robots.spend(), ANSWERED);
     stage
         .scheduler
-        .robots(stage.now, &origin, state(stage.now + 60 * SECOND));
+        .set_robots(stage.now, &origin, state(stage.now + 60 * SECOND));
     assert_eq!(stage.wait().0.purpose(), &Purpose::Page { origin });
 }
 
@@ -84,7 +84,7 @@ fn rfc9309_2_4_stale_rules_are_fetched_again_before_the_next_page() {
 fn ours_rules_that_hold_for_less_than_the_gap_serve_one_page() {
     let mut stage = Stage::new(Politeness::default());
     let origin = origin("http://example.org");
-    stage.scheduler.waiting(stage.now, &origin, 10);
+    stage.scheduler.set_pending(stage.now, &origin, 10);
     let mut purposes = Vec::new();
     for _ in 0..6 {
         let (permit, _) = stage.wait();
@@ -93,10 +93,10 @@ fn ours_rules_that_hold_for_less_than_the_gap_serve_one_page() {
         stage.end(permit.spend(), ANSWERED);
         if !is_page {
             let state = RobotsState::InForce {
-                asks: RobotsAsks::default(),
+                pace: RobotsPace::default(),
                 until: stage.now,
             };
-            stage.scheduler.robots(stage.now, &origin, state);
+            stage.scheduler.set_robots(stage.now, &origin, state);
         }
     }
     assert_eq!(purposes, [false, true, false, true, false, true]);
@@ -106,16 +106,16 @@ fn ours_rules_that_hold_for_less_than_the_gap_serve_one_page() {
 fn rfc9309_2_3_1_4_unreachable_robots_bar_all_pages_until_asked_again() {
     let mut stage = Stage::new(Politeness::default());
     let origin = origin("http://example.org");
-    stage.scheduler.waiting(stage.now, &origin, 10);
-    stage.exchange(SignalKind::UrlFailed);
+    stage.scheduler.set_pending(stage.now, &origin, 10);
+    stage.exchange(OutcomeKind::UrlFailed);
     let retry_at = stage.now + 600 * SECOND;
     stage
         .scheduler
-        .robots(stage.now, &origin, RobotsState::Unreachable { retry_at });
+        .set_robots(stage.now, &origin, RobotsState::Unreachable { retry_at });
     // Asked again only where urls wait.
-    stage.scheduler.waiting(stage.now, &origin, 0);
+    stage.scheduler.set_pending(stage.now, &origin, 0);
     assert!(matches!(stage.scheduler.poll(stage.now), Poll::Idle));
-    stage.scheduler.waiting(stage.now, &origin, 1);
+    stage.scheduler.set_pending(stage.now, &origin, 1);
     let (permit, waited) = stage.wait();
     assert_eq!(waited, 600 * SECOND);
     assert!(matches!(permit.purpose(), Purpose::Robots { .. }));
@@ -130,7 +130,7 @@ fn rfc9309_2_3_1_2_hops_go_before_pages_and_cost_a_gap() {
     let hop = Purpose::Hop { of };
     stage
         .scheduler
-        .ask(stage.now, &page.host_key(), hop.clone());
+        .queue_request(stage.now, &page.host_key(), hop.clone());
     let (permit, waited) = stage.wait();
     assert_eq!((permit.purpose(), waited), (&hop, SECOND));
     // Given back it comes again, unless it is forgotten.
@@ -140,7 +140,7 @@ fn rfc9309_2_3_1_2_hops_go_before_pages_and_cost_a_gap() {
     stage.scheduler.give_back(stage.now, permit);
     stage
         .scheduler
-        .forget_ask(stage.now, &page.host_key(), &hop);
+        .cancel_request(stage.now, &page.host_key(), &hop);
     assert_eq!(stage.issue().purpose(), &Purpose::Page { origin: page });
 }
 
@@ -152,10 +152,10 @@ fn ours_robots_can_be_asked_for_without_urls_but_pages_cannot() {
     let page = Purpose::Page {
         origin: origin.clone(),
     };
-    stage.scheduler.ask(now, &host, page);
+    stage.scheduler.queue_request(now, &host, page);
     assert!(matches!(stage.scheduler.poll(now), Poll::Idle));
     let robots = Purpose::Robots { origin };
-    stage.scheduler.ask(now, &host, robots.clone());
+    stage.scheduler.queue_request(now, &host, robots.clone());
     assert_eq!(stage.issue().purpose(), &robots);
 }
 
@@ -172,7 +172,7 @@ fn ours_page_permits_count_against_the_urls_told() {
     stage.scheduler.give_back(stage.now, first);
     let third = stage.issue();
     // No url was left after all.
-    stage.scheduler.waiting(stage.now, &origin, 0);
+    stage.scheduler.set_pending(stage.now, &origin, 0);
     stage.scheduler.give_back(stage.now, third);
     assert!(matches!(stage.scheduler.poll(stage.now), Poll::Idle));
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crawl_scheduler::{GapReason, Politeness, Poll, Signal, SignalKind, Tick};
+use crawl_scheduler::{GapReason, OutcomeKind, Politeness, Poll, RequestOutcome, Tick};
 
 use crate::stage::{ANSWER, SECOND, START, Stage, asked_to_wait};
 
-const ANSWERED: SignalKind = SignalKind::Answered;
+const ANSWERED: OutcomeKind = OutcomeKind::Answered;
 
 #[test]
 fn ours_the_first_request_waits_for_nothing() {
@@ -72,7 +72,7 @@ fn ours_the_largest_rule_makes_the_gap() {
 fn ours_a_crawl_delay_counts_from_the_robots_request_itself() {
     let mut stage = Stage::new(Politeness::default());
     let origin = crate::stage::origin("http://example.org");
-    stage.scheduler.waiting(stage.now, &origin, 1);
+    stage.scheduler.set_pending(stage.now, &origin, 1);
     stage.exchange(ANSWERED);
     stage.open_with("http://example.org", 1, Some(10 * SECOND));
     assert_eq!(stage.wait().1, 10 * SECOND);
@@ -121,9 +121,9 @@ fn ours_the_response_time_is_smoothed_over_answers_only() {
         ..Politeness::default()
     });
     stage.open("http://example.org", 100);
-    let mut gap_after = |millis: u64, kind: SignalKind| {
+    let mut gap_after = |millis: u64, kind: OutcomeKind| {
         let (permit, _) = stage.wait();
-        let signal = Signal {
+        let signal = RequestOutcome {
             end: stage.now,
             response_time: Duration::from_millis(millis),
             address: None,
@@ -136,7 +136,7 @@ fn ours_the_response_time_is_smoothed_over_answers_only() {
     };
     assert_eq!(gap_after(100, ANSWERED), 100);
     assert_eq!(gap_after(500, ANSWERED), 200);
-    assert_eq!(gap_after(60_000, SignalKind::UrlFailed), 200);
+    assert_eq!(gap_after(60_000, OutcomeKind::UrlFailed), 200);
     assert_eq!(gap_after(200, ANSWERED), 200);
     assert_eq!(gap_after(0, ANSWERED), 150);
 }
@@ -247,7 +247,7 @@ fn ours_a_failed_url_changes_nothing_for_the_host() {
     stage.open("http://example.org", 100);
     for round in 0..5 {
         for _ in 0..19 {
-            let (waited, learned) = stage.exchange(SignalKind::UrlFailed);
+            let (waited, learned) = stage.exchange(OutcomeKind::UrlFailed);
             assert!(waited <= SECOND, "{round}");
             assert_eq!(learned.paused, None);
         }
@@ -260,14 +260,14 @@ fn ours_twenty_failures_in_a_row_pause_the_host() {
     let mut stage = Stage::new(Politeness::default());
     stage.open("http://example.org", 100);
     for _ in 0..19 {
-        stage.exchange(SignalKind::UrlFailed);
+        stage.exchange(OutcomeKind::UrlFailed);
     }
-    let (_, learned) = stage.exchange(SignalKind::UrlFailed);
+    let (_, learned) = stage.exchange(OutcomeKind::UrlFailed);
     assert_eq!(learned.paused, Some(stage.now + 10 * SECOND));
     // A probe that fails doubles the pause, to a day at most.
     let mut pauses = Vec::new();
     for _ in 0..15 {
-        let (waited, learned) = stage.exchange(SignalKind::UrlFailed);
+        let (waited, learned) = stage.exchange(OutcomeKind::UrlFailed);
         assert!(learned.paused.is_some());
         pauses.push(waited.as_secs());
     }
@@ -290,11 +290,11 @@ fn ours_failures_of_the_same_urls_are_not_many() {
     stage.open("http://example.org", 1000);
     let mut fail = |url: u32| {
         let (permit, _) = stage.wait();
-        let signal = Signal {
+        let signal = RequestOutcome {
             end: stage.now,
             response_time: ANSWER,
             address: None,
-            kind: SignalKind::UrlFailed,
+            kind: OutcomeKind::UrlFailed,
             rate_limit: None,
             url: None,
         };
@@ -313,7 +313,7 @@ fn ours_no_connection_pauses_at_once_and_five_seconds_at_least() {
         ..Politeness::default()
     });
     stage.open("http://example.org", 100);
-    stage.exchange(SignalKind::NoConnection);
+    stage.exchange(OutcomeKind::NoConnection);
     let (permit, waited) = stage.wait();
     assert_eq!((waited, permit.why()), (5 * SECOND, GapReason::Pause));
 }
@@ -328,7 +328,7 @@ fn ours_after_a_pause_one_probe_until_an_answer_comes() {
     let permits = [stage.issue(), stage.issue(), stage.issue()];
     for permit in permits {
         // In flight together: one pause, not three.
-        let learned = stage.end(permit.spend(), SignalKind::NoConnection);
+        let learned = stage.end(permit.spend(), OutcomeKind::NoConnection);
         assert_eq!(learned.paused, Some(stage.now + 10 * SECOND));
     }
     let (probe, waited) = stage.wait();
@@ -360,7 +360,7 @@ fn ours_a_late_now_does_not_turn_time_back() {
     stage.now = stage.now + SECOND;
     let permit = stage.issue();
     // An end before the start is not believed.
-    let signal = Signal {
+    let signal = RequestOutcome {
         end: Tick::ZERO,
         response_time: ANSWER,
         address: None,

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use crawl_scheduler::{
-    Politeness, Poll, RobotsAsks, RobotsState, Scheduler, Signal, SignalKind, Tick,
+    OutcomeKind, Politeness, Poll, RequestOutcome, RobotsPace, RobotsState, Scheduler, Tick,
 };
 
 use crate::stage::{SECOND, START, origin};
@@ -24,13 +24,13 @@ fn run(hosts: usize, requests: u64) -> Tick {
     for host in 0..hosts {
         let origin = origin(&format!("http://h{host}.example"));
         let state = RobotsState::InForce {
-            asks: RobotsAsks::default(),
+            pace: RobotsPace::default(),
             until,
         };
-        scheduler.robots(now, &origin, state);
-        scheduler.waiting(now, &origin, requests);
+        scheduler.set_robots(now, &origin, state);
+        scheduler.set_pending(now, &origin, requests);
         let address = u32::try_from(host / 4).unwrap();
-        scheduler.address(now, &origin.host_key(), address.to_be_bytes().into());
+        scheduler.set_address(now, &origin.host_key(), address.to_be_bytes().into());
     }
     let answer = Duration::from_millis(50);
     let mut flying = Vec::new();
@@ -52,11 +52,11 @@ fn run(hosts: usize, requests: u64) -> Tick {
             && *end <= now
         {
             let Reverse((end, index)) = ends.pop().unwrap();
-            let signal = Signal {
+            let signal = RequestOutcome {
                 end,
                 response_time: answer,
                 address: None,
-                kind: SignalKind::Answered,
+                kind: OutcomeKind::Answered,
                 rate_limit: None,
                 url: None,
             };

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use crawl_scheduler::{
-    Learned, Permit, Politeness, Poll, Purpose, RobotsAsks, RobotsState, Scheduler, Signal,
-    SignalKind, Spent, Tick,
+    HostWait, OutcomeKind, Permit, Politeness, Poll, Purpose, RequestOutcome, RobotsPace,
+    RobotsState, Scheduler, Spent, Tick,
 };
 use crawl_weburl::Origin;
 
 pub(crate) use crate::world::START;
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
-/// How long each answer takes here.
+/// The time that each answer takes here.
 pub(crate) const ANSWER: Duration = Duration::from_millis(100);
 
 pub(crate) struct Stage {
@@ -23,8 +23,8 @@ pub(crate) fn origin(text: &str) -> Origin {
     Origin::parse(text).unwrap()
 }
 
-pub(crate) fn asked_to_wait(seconds: Option<u64>) -> SignalKind {
-    SignalKind::AskedToWait {
+pub(crate) fn asked_to_wait(seconds: Option<u64>) -> OutcomeKind {
+    OutcomeKind::AskedToWait {
         retry_after: seconds.map(Duration::from_secs),
     }
 }
@@ -48,19 +48,19 @@ impl Stage {
         urls: u64,
         crawl_delay: Option<Duration>,
     ) -> Origin {
-        let asks = RobotsAsks {
+        let pace = RobotsPace {
             crawl_delay,
-            ..RobotsAsks::default()
+            ..RobotsPace::default()
         };
-        self.open_asking(text, urls, asks)
+        self.open_with_pace(text, urls, pace)
     }
 
-    pub(crate) fn open_asking(&mut self, text: &str, urls: u64, asks: RobotsAsks) -> Origin {
+    pub(crate) fn open_with_pace(&mut self, text: &str, urls: u64, pace: RobotsPace) -> Origin {
         let origin = origin(text);
         let until = self.now + 365 * 24 * 3600 * SECOND;
-        let state = RobotsState::InForce { asks, until };
-        self.scheduler.robots(self.now, &origin, state);
-        self.scheduler.waiting(self.now, &origin, urls);
+        let state = RobotsState::InForce { pace, until };
+        self.scheduler.set_robots(self.now, &origin, state);
+        self.scheduler.set_pending(self.now, &origin, urls);
         origin
     }
 
@@ -92,8 +92,8 @@ impl Stage {
         assert!(!matches!(poll, Poll::Issue(_)), "{poll:?}");
     }
 
-    pub(crate) fn end(&mut self, spent: Spent, kind: SignalKind) -> Learned {
-        let signal = Signal {
+    pub(crate) fn end(&mut self, spent: Spent, kind: OutcomeKind) -> HostWait {
+        let signal = RequestOutcome {
             end: self.now,
             response_time: ANSWER,
             address: None,
@@ -106,7 +106,7 @@ impl Stage {
 
     /// Waits for the next permit and lets it end after [`ANSWER`]: how long the wait was,
     /// and what was learned.
-    pub(crate) fn exchange(&mut self, kind: SignalKind) -> (Duration, Learned) {
+    pub(crate) fn exchange(&mut self, kind: OutcomeKind) -> (Duration, HostWait) {
         let (permit, waited) = self.wait();
         let spent = permit.spend();
         self.now = self.now + ANSWER;

@@ -4,29 +4,31 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crawl_scheduler::{Override, Politeness, RobotsState, Signal, SignalKind, Tick};
+use crawl_scheduler::{
+    OutcomeKind, Politeness, PolitenessOverride, RequestOutcome, RobotsState, Tick,
+};
 
-use super::plan::{Asks, HostPlan, Plan, Spans, within};
+use super::plan::{HostPlan, Plan, Spans, WorldPace, within};
 
 /// Breaches that are kept word for word; all are counted.
 const BREACHES: usize = 10;
 
 pub(crate) struct Check {
     politeness: Politeness,
-    overrides: Vec<(String, Override)>,
+    overrides: Vec<(String, PolitenessOverride)>,
     /// Quiet hours in general, and then of each override.
     quiet: Vec<Spans>,
-    asks: Vec<Asks>,
+    pace: Vec<WorldPace>,
     hosts: Vec<HostSeen>,
     origins: Vec<OriginSeen>,
     addresses: Vec<Shared>,
     sites: Vec<Shared>,
-    /// Which override each site has; 0: none.
+    /// The override that each site has; 0: none.
     site_terms: Vec<u8>,
     troubles: HashMap<u32, Trouble>,
     in_flight: u32,
     last_start: Option<Tick>,
-    /// How many rules were broken, and the first of them.
+    /// The number of rules that were broken, and the first of them.
     pub(crate) breaches: u64,
     pub(crate) first_breaches: Vec<String>,
 }
@@ -36,16 +38,16 @@ struct HostSeen {
     /// Of its free slots that were used: when their last request ended.
     ends: Vec<Tick>,
     in_flight: u16,
-    /// Which override it has; 0: none.
+    /// The override that it has; 0: none.
     terms: u8,
-    /// Which asks are in force for its origins; 0: none.
-    asks: [u8; 2],
+    /// The robots pace in force for its origins; 0: none.
+    pace: [u8; 2],
     address: Option<u32>,
     /// The least response time of its answers: the smoothed one is no less.
     quickest_ms: Option<u32>,
 }
 
-/// What most hosts do not have.
+/// The state that most hosts do not have.
 #[derive(Clone, Default)]
 struct Trouble {
     wait_until: Tick,
@@ -74,7 +76,7 @@ struct Shared {
     last: Option<Tick>,
 }
 
-/// What a request is for, by the number of the origin.
+/// The purpose of a request, by the number of the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     Page(u32),
@@ -82,7 +84,7 @@ pub(crate) enum What {
     Hop,
 }
 
-/// What a request was counted at.
+/// The gate that a request was counted at.
 #[derive(Clone, Copy)]
 pub(crate) struct Sent {
     pub(crate) host: u32,
@@ -93,7 +95,7 @@ pub(crate) struct Sent {
 }
 
 impl Check {
-    pub(crate) fn new(plan: &Plan, asks: Vec<Asks>, hosts: &[HostPlan]) -> Check {
+    pub(crate) fn new(plan: &Plan, pace: Vec<WorldPace>, hosts: &[HostPlan]) -> Check {
         let seen = hosts.iter().zip(0u32..).map(|(host, number)| HostSeen {
             terms: pattern_of(
                 &plan.overrides,
@@ -105,7 +107,7 @@ impl Check {
             politeness: plan.politeness.clone(),
             overrides: plan.overrides.clone(),
             quiet: quiet_spans(plan),
-            asks,
+            pace,
             hosts: seen.collect(),
             origins: vec![OriginSeen::default(); hosts.len() * 2],
             addresses: vec![Shared::default(); plan.addresses as usize],
@@ -196,8 +198,8 @@ impl Check {
                 seen.first = false;
                 self.judge(known, || format!("{now}: origin {origin}: no fresh rules"));
                 let (host, side) = (origin / 2, origin as usize % 2);
-                let asks = self.hosts[host as usize].asks[side];
-                let visits = &self.asks[usize::from(asks)].visits;
+                let pace = self.hosts[host as usize].pace[side];
+                let visits = &self.pace[usize::from(pace)].visits;
                 let welcome = visits.is_empty() || within(visits, now);
                 self.judge(welcome, || {
                     format!("{now}: origin {origin}: not its visit time")
@@ -212,7 +214,7 @@ impl Check {
         }
     }
 
-    pub(crate) fn end(&mut self, sent: &Sent, address: Option<u32>, signal: &Signal) {
+    pub(crate) fn end(&mut self, sent: &Sent, address: Option<u32>, signal: &RequestOutcome) {
         let end = signal.end;
         self.ended(end, sent);
         let host = sent.host;
@@ -221,19 +223,19 @@ impl Check {
             self.addresses[address as usize].last = Some(end);
         }
         match signal.kind {
-            SignalKind::Answered => self.answered(host, signal, None),
-            SignalKind::AskedToWait { retry_after } => {
+            OutcomeKind::Answered => self.answered(host, signal, None),
+            OutcomeKind::AskedToWait { retry_after } => {
                 self.answered(host, signal, retry_after);
                 let wait = retry_after.unwrap_or(self.politeness.wait_first);
                 let wait = wait.min(self.politeness.max_retry_after);
                 let trouble = self.troubles.entry(host).or_default();
                 trouble.wait_until = trouble.wait_until.max(end + wait);
             }
-            SignalKind::UrlFailed | SignalKind::NoConnection => self.failed(sent, signal),
+            OutcomeKind::UrlFailed | OutcomeKind::NoConnection => self.failed(sent, signal),
         }
     }
 
-    fn failed(&mut self, sent: &Sent, signal: &Signal) {
+    fn failed(&mut self, sent: &Sent, signal: &RequestOutcome) {
         let least = (10 * self.steady_gap(sent.host)).max(Duration::from_secs(5));
         let trouble = self.troubles.entry(sent.host).or_default();
         if let Some(url) = signal.url
@@ -243,14 +245,14 @@ impl Check {
         }
         let probe = trouble.probing && sent.start >= trouble.pause_until;
         let enough = trouble.failed.len() >= self.politeness.fails_in_a_row as usize;
-        let fault = enough || signal.kind == SignalKind::NoConnection;
+        let fault = enough || signal.kind == OutcomeKind::NoConnection;
         if probe || (fault && !trouble.probing) {
             trouble.probing = true;
             trouble.pause_until = signal.end + least;
         }
     }
 
-    fn answered(&mut self, host: u32, signal: &Signal, retry_after: Option<Duration>) {
+    fn answered(&mut self, host: u32, signal: &RequestOutcome, retry_after: Option<Duration>) {
         let took = u32::try_from(signal.response_time.as_millis()).unwrap_or(u32::MAX);
         let seen = &mut self.hosts[host as usize];
         seen.quickest_ms = Some(seen.quickest_ms.map_or(took, |quickest| quickest.min(took)));
@@ -278,14 +280,14 @@ impl Check {
         }
     }
 
-    pub(crate) fn robots(&mut self, origin: u32, asks: u8, state: &RobotsState) {
+    pub(crate) fn robots(&mut self, origin: u32, pace: u8, state: &RobotsState) {
         let seen = &mut self.origins[origin as usize];
         seen.robots_out = false;
         seen.rules = None;
         if let RobotsState::InForce { until, .. } = state {
             seen.rules = Some(*until);
             seen.first = true;
-            self.hosts[(origin / 2) as usize].asks[origin as usize % 2] = asks;
+            self.hosts[(origin / 2) as usize].pace[origin as usize % 2] = pace;
         }
     }
 
@@ -294,7 +296,7 @@ impl Check {
         for origin in [host * 2, host * 2 + 1] {
             self.origins[origin as usize] = OriginSeen::default();
         }
-        self.hosts[host as usize].asks = [0, 0];
+        self.hosts[host as usize].pace = [0, 0];
     }
 
     /// The process died with these requests in flight.
@@ -318,7 +320,7 @@ impl Check {
         self.sites[sent.site as usize].end(end);
     }
 
-    fn terms(&self, host: u32) -> Option<&Override> {
+    fn terms(&self, host: u32) -> Option<&PolitenessOverride> {
         override_of(&self.overrides, self.hosts[host as usize].terms)
     }
 
@@ -329,14 +331,14 @@ impl Check {
 
     /// The pace that the host names is one for all its slots.
     fn is_paced(&self, host: u32) -> bool {
-        let asks = self.hosts[host as usize].asks;
-        asks.iter().any(|asks| {
-            let asks = &self.asks[usize::from(*asks)];
-            !asks.crawl_delay.is_zero() || !asks.rates.is_empty()
+        let pace = self.hosts[host as usize].pace;
+        pace.iter().any(|pace| {
+            let pace = &self.pace[usize::from(*pace)];
+            !pace.crawl_delay.is_zero() || !pace.rates.is_empty()
         })
     }
 
-    /// What the gap is at least at any hour.
+    /// The least gap at any hour.
     fn steady_gap(&self, host: u32) -> Duration {
         let seen = &self.hosts[host as usize];
         let terms = self.terms(host);
@@ -346,16 +348,16 @@ impl Check {
         let quickest = Duration::from_millis(seen.quickest_ms.unwrap_or(0).into());
         let factor = quickest.mul_f64(factor.unwrap_or(politeness.delay_factor));
         let mut gap = delay.unwrap_or(politeness.delay).max(factor);
-        for asks in seen.asks {
-            let asks = &self.asks[usize::from(asks)];
-            gap = gap.max(asks.crawl_delay);
-            let always = asks.rates.iter().filter(|rate| rate.during.is_none());
+        for pace in seen.pace {
+            let pace = &self.pace[usize::from(pace)];
+            gap = gap.max(pace.crawl_delay);
+            let always = pace.rates.iter().filter(|rate| rate.during.is_none());
             gap = always.fold(gap, |gap, rate| gap.max(rate.gap()));
         }
         gap
     }
 
-    /// What the gap before a request that starts now is at least.
+    /// The least gap before a request that starts now.
     fn least_gap(&self, now: Tick, host: u32) -> Duration {
         let mut gap = self.steady_gap(host);
         if let Some(trouble) = self.troubles.get(&host) {
@@ -366,8 +368,8 @@ impl Check {
                 gap = gap.max(trouble.limit_gap);
             }
         }
-        for asks in self.hosts[host as usize].asks {
-            for rate in &self.asks[usize::from(asks)].rates {
+        for pace in self.hosts[host as usize].pace {
+            for rate in &self.pace[usize::from(pace)].rates {
                 if rate.during.is_some_and(|span| within(&[span], now)) {
                     gap = gap.max(rate.gap());
                 }
@@ -435,13 +437,16 @@ fn slow_gap(gap: Duration, ease: u32) -> Duration {
     halved.saturating_sub(Duration::from_micros(1))
 }
 
-fn override_of(overrides: &[(String, Override)], number: u8) -> Option<&Override> {
+fn override_of(
+    overrides: &[(String, PolitenessOverride)],
+    number: u8,
+) -> Option<&PolitenessOverride> {
     let (_, terms) = overrides.get(usize::from(number).checked_sub(1)?)?;
     Some(terms)
 }
 
 /// The longest pattern that a host's name ends in, from 1; 0: none.
-fn pattern_of(overrides: &[(String, Override)], name: &str) -> u8 {
+fn pattern_of(overrides: &[(String, PolitenessOverride)], name: &str) -> u8 {
     let matches = overrides
         .iter()
         .zip(1u8..)

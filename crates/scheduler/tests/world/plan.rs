@@ -1,8 +1,10 @@
-//! What a world is drawn from.
+//! The random draw that a world is made from.
 
 use std::time::Duration;
 
-use crawl_scheduler::{Hours, Override, Overrides, Politeness, RequestRate, RobotsAsks, Tick};
+use crawl_scheduler::{
+    DailyHours, PaceRate, Politeness, PolitenessOverride, PolitenessOverrides, RobotsPace, Tick,
+};
 use crawl_weburl::Origin;
 
 use super::Dice;
@@ -12,7 +14,7 @@ pub(crate) const START: Tick = Tick::from_micros(1_790_000_000_000_000);
 /// Its minute of the day.
 const START_MINUTE: u32 = 14 * 60 + 13;
 
-/// What to draw.
+/// The bounds of the draw.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
@@ -35,7 +37,7 @@ pub(crate) struct Plan {
     pub(crate) logged: bool,
     pub(crate) politeness: Politeness,
     /// Host names that have other politeness, with it.
-    pub(crate) overrides: Vec<(String, Override)>,
+    pub(crate) overrides: Vec<(String, PolitenessOverride)>,
 }
 
 /// Spans of minutes of the day, the end no longer within.
@@ -55,9 +57,9 @@ impl Rate {
     }
 }
 
-/// What a robots.txt asks for.
+/// The pace that a robots.txt asks for.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Asks {
+pub(crate) struct WorldPace {
     pub(crate) crawl_delay: Duration,
     pub(crate) rates: Vec<Rate>,
     pub(crate) visits: Spans,
@@ -69,8 +71,8 @@ pub(crate) struct HostPlan {
     pub(crate) site: u32,
     pub(crate) address: u32,
     pub(crate) latency_ms: u16,
-    /// Which of the asks its robots.txt has; 0: none.
-    pub(crate) asks: u8,
+    /// The robots pace that its robots.txt has; 0: none.
+    pub(crate) pace: u8,
     pub(crate) limited: bool,
     pub(crate) second_origin: bool,
 }
@@ -78,7 +80,7 @@ pub(crate) struct HostPlan {
 impl Plan {
     /// The politeness with its overrides.
     pub(crate) fn politeness(&self) -> Politeness {
-        let mut sites = Overrides::default();
+        let mut sites = PolitenessOverrides::default();
         for (pattern, terms) in &self.overrides {
             // One that is named twice stays as it was.
             let _ = sites.insert(pattern, terms.clone());
@@ -94,8 +96,8 @@ impl Plan {
             site: dice.below(self.sites),
             address: dice.below(self.addresses),
             latency_ms: u16::try_from(5 + dice.below(400)).unwrap_or(5),
-            asks: match dice.percent(self.asking) {
-                true => u8::try_from(1 + dice.below(ASKS)).unwrap_or(1),
+            pace: match dice.percent(self.asking) {
+                true => u8::try_from(1 + dice.below(PACES)).unwrap_or(1),
                 false => 0,
             },
             limited: dice.percent(self.limited),
@@ -104,28 +106,28 @@ impl Plan {
     }
 
     /// The asks that hosts share; the first asks for nothing.
-    pub(crate) fn draw_asks(&self, dice: &mut Dice) -> Vec<Asks> {
+    pub(crate) fn draw_paces(&self, dice: &mut Dice) -> Vec<WorldPace> {
         // Visit times within quiet hours would leave nothing.
         let own = self.overrides.iter().flat_map(|(_, terms)| &terms.quiet);
         let is_loud = self.politeness.quiet.is_empty() && own.count() == 0;
-        let asks = (0..ASKS).map(|kind| Asks::draw(kind, is_loud, dice));
-        std::iter::once(Asks::default()).chain(asks).collect()
+        let pace = (0..PACES).map(|kind| WorldPace::draw(kind, is_loud, dice));
+        std::iter::once(WorldPace::default()).chain(pace).collect()
     }
 }
 
-/// How many asks hosts share.
-const ASKS: u32 = 24;
+/// The number of different robots paces that hosts share.
+const PACES: u32 = 24;
 
-impl Asks {
-    fn draw(kind: u32, is_loud: bool, dice: &mut Dice) -> Asks {
-        let mut asks = Asks::default();
+impl WorldPace {
+    fn draw(kind: u32, is_loud: bool, dice: &mut Dice) -> WorldPace {
+        let mut pace = WorldPace::default();
         if matches!(kind % 8, 0 | 3 | 5) {
-            asks.crawl_delay = dice.millis(4000);
+            pace.crawl_delay = dice.millis(4000);
         }
         if matches!(kind % 8, 1 | 4 | 5) {
             for _ in 0..=dice.below(2) {
                 let during = dice.percent(60).then(|| span(dice, true));
-                asks.rates.push(Rate {
+                pace.rates.push(Rate {
                     requests: 1 + dice.below(3),
                     seconds: 1 + dice.below(9),
                     during,
@@ -133,18 +135,18 @@ impl Asks {
             }
         }
         if kind % 8 == 6 {
-            asks.visits = (0..=dice.below(2)).map(|_| span(dice, is_loud)).collect();
+            pace.visits = (0..=dice.below(2)).map(|_| span(dice, is_loud)).collect();
         }
-        asks
+        pace
     }
 
-    pub(crate) fn told(&self) -> RobotsAsks {
-        let hours = |(from, until): (u16, u16)| Hours::new(from, until);
+    pub(crate) fn told(&self) -> RobotsPace {
+        let hours = |(from, until): (u16, u16)| DailyHours::new(from, until);
         let rates = self.rates.iter();
-        RobotsAsks {
+        RobotsPace {
             crawl_delay: Some(self.crawl_delay).filter(|delay| !delay.is_zero()),
             request_rates: rates
-                .map(|rate| RequestRate {
+                .map(|rate| PaceRate {
                     requests: rate.requests,
                     per: Duration::from_secs(u64::from(rate.seconds)),
                     during: rate.during.map(hours),

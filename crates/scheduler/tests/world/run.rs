@@ -6,14 +6,14 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crawl_scheduler::{
-    Evicted, Permit, Poll, Purpose, RateLimit, Restart, RobotsState, Scheduler, Signal, SignalKind,
-    Spent, Tick,
+    Evicted, OutcomeKind, Permit, Poll, Purpose, RateLimit, RequestOutcome, RestartKind,
+    RobotsState, Scheduler, Spent, Tick,
 };
 use crawl_weburl::{HostKey, Origin};
 
 use super::Dice;
 use super::check::{Check, Sent, What};
-use super::plan::{Asks, HostPlan, Plan, START, host_number, origin_number, origin_text};
+use super::plan::{HostPlan, Plan, START, WorldPace, host_number, origin_number, origin_text};
 
 pub(crate) struct World {
     plan: Plan,
@@ -21,7 +21,7 @@ pub(crate) struct World {
     pub(crate) now: Tick,
     pub(crate) scheduler: Scheduler,
     pub(crate) check: Check,
-    asks: Vec<Asks>,
+    pace: Vec<WorldPace>,
     hosts: Vec<HostPlan>,
     /// Urls left, per origin: two origins for each host.
     left: Vec<u32>,
@@ -39,7 +39,7 @@ pub(crate) struct World {
     pub(crate) log: String,
 }
 
-/// What was done.
+/// The actions that were done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) requests: u64,
@@ -63,13 +63,13 @@ struct Flight {
     spent: Spent,
     sent: Sent,
     took: Duration,
-    kind: SignalKind,
+    kind: OutcomeKind,
 }
 
 impl World {
     pub(crate) fn new(plan: Plan) -> World {
         let mut dice = Dice(plan.seed);
-        let asks = plan.draw_asks(&mut dice);
+        let pace = plan.draw_paces(&mut dice);
         let hosts: Vec<_> = (0..plan.hosts).map(|_| plan.draw_host(&mut dice)).collect();
         let mut finds = BinaryHeap::new();
         for (host, number) in hosts.iter().zip(0..) {
@@ -82,8 +82,8 @@ impl World {
             dice,
             now: START,
             scheduler: Scheduler::new(plan.politeness(), plan.seed),
-            check: Check::new(&plan, asks.clone(), &hosts),
-            asks,
+            check: Check::new(&plan, pace.clone(), &hosts),
+            pace,
             left: vec![0; hosts.len() * 2],
             all_left: 0,
             free_since: vec![START; hosts.len()],
@@ -102,7 +102,7 @@ impl World {
     /// Finds the first urls of every host, before anything is asked.
     ///
     /// # Errors
-    /// Why it does not begin.
+    /// Starts the run; the error says why it does not begin.
     pub(crate) fn begin(&mut self) -> Result<(), String> {
         self.step(Some(self.now))
     }
@@ -120,7 +120,7 @@ impl World {
     /// Runs until all work is done, or nobody does it: what is left then.
     ///
     /// # Errors
-    /// Why it does not go on.
+    /// Goes on; the error says why it does not.
     pub(crate) fn run(&mut self) -> Result<(), String> {
         let most = 200_000 + 100 * u64::from(self.plan.hosts) * u64::from(self.plan.urls);
         while self.tally.polls < most {
@@ -205,13 +205,13 @@ impl World {
             self.bring_back(number / 2, &origin.host_key());
         }
         let urls = self.left[number as usize];
-        self.scheduler.waiting(self.now, origin, urls.into());
+        self.scheduler.set_pending(self.now, origin, urls.into());
     }
 
     fn bring_back(&mut self, host: u32, key: &HostKey) {
         if let Some(bytes) = self.evicted.remove(&host) {
             self.scheduler
-                .restore(self.now, key, &bytes, Restart::AfterKill);
+                .restore(self.now, key, &bytes, RestartKind::AfterKill);
         }
     }
 
@@ -225,7 +225,7 @@ impl World {
         if let (What::Page(number), Purpose::Page { origin }) = (what, permit.purpose()) {
             let origin = origin.clone();
             if self.left[number as usize] == 0 {
-                self.scheduler.waiting(self.now, &origin, 0);
+                self.scheduler.set_pending(self.now, &origin, 0);
                 self.scheduler.give_back(self.now, permit);
                 return;
             }
@@ -278,22 +278,22 @@ impl World {
         }
     }
 
-    fn draw_kind(&mut self) -> SignalKind {
+    fn draw_kind(&mut self) -> OutcomeKind {
         if self.dice.below(1000) >= self.plan.trouble {
-            return SignalKind::Answered;
+            return OutcomeKind::Answered;
         }
         match self.dice.below(4) {
-            0 => SignalKind::UrlFailed,
-            1 => SignalKind::NoConnection,
-            2 => SignalKind::AskedToWait { retry_after: None },
-            _ => SignalKind::AskedToWait {
+            0 => OutcomeKind::UrlFailed,
+            1 => OutcomeKind::NoConnection,
+            2 => OutcomeKind::AskedToWait { retry_after: None },
+            _ => OutcomeKind::AskedToWait {
                 retry_after: Some(self.dice.millis(90_000)),
             },
         }
     }
 
-    fn draw_limit(&mut self, host: u32, kind: SignalKind) -> Option<RateLimit> {
-        let failed = matches!(kind, SignalKind::UrlFailed | SignalKind::NoConnection);
+    fn draw_limit(&mut self, host: u32, kind: OutcomeKind) -> Option<RateLimit> {
+        let failed = matches!(kind, OutcomeKind::UrlFailed | OutcomeKind::NoConnection);
         if failed || !self.hosts[host as usize].limited || self.dice.percent(50) {
             return None;
         }
@@ -319,9 +319,9 @@ impl World {
             kind,
         } = flight;
         let host = sent.host;
-        let reached = kind != SignalKind::NoConnection;
+        let reached = kind != OutcomeKind::NoConnection;
         let address = reached.then(|| self.hosts[host as usize].address);
-        let signal = Signal {
+        let signal = RequestOutcome {
             end,
             response_time: took,
             address: address.map(|address| address.to_be_bytes().into()),
@@ -337,11 +337,11 @@ impl World {
         let free_since = &mut self.free_since[host as usize];
         *free_since = (*free_since).max(end);
         match kind {
-            SignalKind::Answered => {}
-            SignalKind::AskedToWait { .. } => self.tally.waits_asked += 1,
-            SignalKind::UrlFailed | SignalKind::NoConnection => self.tally.failures += 1,
+            OutcomeKind::Answered => {}
+            OutcomeKind::AskedToWait { .. } => self.tally.waits_asked += 1,
+            OutcomeKind::UrlFailed | OutcomeKind::NoConnection => self.tally.failures += 1,
         }
-        self.follow(purpose, sent.what, kind == SignalKind::Answered);
+        self.follow(purpose, sent.what, kind == OutcomeKind::Answered);
     }
 
     fn follow(&mut self, purpose: Purpose, what: What, answered: bool) {
@@ -362,7 +362,7 @@ impl World {
                     let free_since = &mut self.free_since[to as usize];
                     *free_since = (*free_since).max(self.now);
                     self.scheduler
-                        .ask(self.now, &key, Purpose::Hop { of: origin });
+                        .queue_request(self.now, &key, Purpose::Hop { of: origin });
                 }
             }
             Purpose::Robots { origin } | Purpose::Hop { of: origin } => {
@@ -375,10 +375,10 @@ impl World {
     fn judge(&mut self, origin: &Origin, answered: bool) {
         let number = origin_number(origin);
         let host = (number / 2) as usize;
-        let asks = self.hosts[host].asks;
+        let pace = self.hosts[host].pace;
         let state = match answered {
             true => RobotsState::InForce {
-                asks: self.asks[usize::from(asks)].told(),
+                pace: self.pace[usize::from(pace)].told(),
                 until: self.now + Duration::from_secs(5) + self.dice.millis(300_000),
             },
             false => RobotsState::Unreachable {
@@ -390,8 +390,8 @@ impl World {
             _ => self.now,
         };
         self.free_since[host] = self.free_since[host].max(free_since);
-        self.check.robots(number, asks, &state);
-        self.scheduler.robots(self.now, origin, state);
+        self.check.robots(number, pace, &state);
+        self.scheduler.set_robots(self.now, origin, state);
     }
 
     fn churn(&mut self) {
@@ -438,7 +438,7 @@ impl World {
             if let Some(bytes) = stored.remove(&(number / 2)) {
                 let key = origin.host_key();
                 self.scheduler
-                    .restore(self.now, &key, &bytes, Restart::AfterKill);
+                    .restore(self.now, &key, &bytes, RestartKind::AfterKill);
             }
             self.tell(origin, *number);
         }

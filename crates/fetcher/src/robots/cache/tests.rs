@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use crawl_scheduler::{Hours, RequestRate};
+use crawl_scheduler::{DailyHours, PaceRate};
 
 use super::*;
 use crate::exchange::Validators;
@@ -76,17 +76,17 @@ fn the_scheduler_is_told_what_is_in_force() {
         b"User-agent: *\nCrawl-delay: 3\nRequest-rate: 1/60 0600-0845\nVisit-time: 2200-0559\n";
     let state = |compiled: &Compiled, now| compiled.state(Tick::from_micros(now), &times);
     let fresh = compiled("http://a.example", CopyState::Rules, file);
-    let asks = RobotsAsks {
+    let pace = RobotsPace {
         crawl_delay: Some(Duration::from_secs(3)),
-        request_rates: vec![RequestRate {
+        request_rates: vec![PaceRate {
             requests: 1,
             per: Duration::from_secs(60),
-            during: Some(Hours::new(6 * 60, 8 * 60 + 46)),
+            during: Some(DailyHours::new(6 * 60, 8 * 60 + 46)),
         }],
-        visit_times: vec![Hours::new(22 * 60, 6 * 60)],
+        visit_times: vec![DailyHours::new(22 * 60, 6 * 60)],
     };
     let until = Tick::from_micros(1000);
-    assert_eq!(state(&fresh, 999), RobotsState::InForce { asks, until });
+    assert_eq!(state(&fresh, 999), RobotsState::InForce { pace, until });
     assert!(matches!(state(&fresh, 1000), RobotsState::Unknown));
     let lost = compiled("http://a.example", out(), b"");
     assert!(matches!(

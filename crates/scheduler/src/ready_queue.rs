@@ -1,40 +1,41 @@
-//! Who is next: the hosts by time, and the gates some of them wait at.
+//! Ready queue: hosts ordered by the time at which they may next be asked.
 //!
-//! A host that could be asked stands in exactly one place. It is ordered by the moment at
-//! which it is ready, and from then on by its turn. Where a gate (address, site) is closed
-//! then, it waits there, and the gate itself stands for the moment at which it opens;
-//! from then on it stands where the first of its hosts would. So no decision walks over
-//! hosts that can't be asked, and who waited at a gate has lost no time.
+//! A host with work is in exactly one queue. Until it is ready it is in `later`, ordered by
+//! the moment at which it will be; from then on it is in `ready`, ordered by its
+//! [`ReadyKey`]. Where a gate (address, site) is closed when a host's turn comes, the host
+//! moves to the queue of that gate, and the gate takes its position: in `later` until it
+//! opens, then in `ready` with the key of its first host. So no decision walks over hosts
+//! that can't be asked, and a host that waited at a gate keeps its turn.
 
 use crate::gate::{Gate, Wake};
-use crate::host::{Host, NO_GATE, Place};
+use crate::host::{Host, NO_GATE, QueuePosition};
 use crate::origin::OriginEntry;
-use crate::permit::{Charge, Grant, Permit, Purpose};
+use crate::permit::{GateCharge, Permit, PermitData, Purpose};
 use crate::scheduler::Scheduler;
 use crate::tick::Tick;
 
-/// When it is whose turn: by the millisecond since which a host is ready, then by its
-/// priority, then by the order in which hosts were placed.
+/// The order of hosts in the ready queue: by the millisecond since which a host is ready, then
+/// by its priority, then by the order in which hosts entered the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Turn {
+pub(crate) struct ReadyKey {
     // Milliseconds, with the priority in the lowest byte: 64 bits hold both up to the
     // last tick there is.
     since: u64,
     order: u64,
 }
 
-impl Turn {
-    fn of(host: &Host) -> Turn {
-        Turn {
+impl ReadyKey {
+    fn of(host: &Host) -> ReadyKey {
+        ReadyKey {
             since: host.at.as_millis() << 8 | u64::from(host.priority),
             order: host.order,
         }
     }
 }
 
-/// Who stands in line.
+/// A host, or a gate on behalf of the first host that waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Who {
+pub(crate) enum Waiter {
     Host(u32),
     Gate(u32),
 }
@@ -43,20 +44,20 @@ pub(crate) enum Who {
 /// its site from then on: otherwise two busy gates could pass it to and fro for ever. Only
 /// a site's place is ever held while waiting for an address, never the other way round, so
 /// no two wait for each other.
-const PATIENCE: u8 = 4;
+const BOUNCES_BEFORE_RESERVING: u8 = 4;
 
-/// Why the number of a host's origin fits in 32 bits.
+/// The reason why the index of a host's origin fits in 32 bits.
 pub(crate) const FEW_ORIGINS: &str = "invariant: two schemes, 65,536 ports";
 
 impl Scheduler {
-    /// Takes the time, and does what it brings with it.
+    /// Moves the clock to `now`, and does all that was due until then.
     pub(crate) fn advance(&mut self, now: Tick) {
         self.now = self.now.max(now);
         while let Some(&(at, id, index)) = self.retries.first() {
             if at > self.now {
                 break;
             }
-            self.touch_origin(id, index, OriginEntry::retry);
+            self.update_origin(id, index, OriginEntry::retry);
             self.refresh(id);
         }
         while let Some(&(at, order, who)) = self.later.first() {
@@ -65,10 +66,10 @@ impl Scheduler {
             }
             self.later.remove(&(at, order, who));
             match who {
-                Who::Host(id) => self.stand(id),
-                Who::Gate(number) => {
+                Waiter::Host(id) => self.enqueue(id),
+                Waiter::Gate(number) => {
                     self.gates.get_mut(number).wake = None;
-                    self.arm(number);
+                    self.requeue_gate(number);
                 }
             }
         }
@@ -82,10 +83,10 @@ impl Scheduler {
         }
         while self.rate.closed_until() <= self.now {
             let permit = match self.ready.pop_first()?.1 {
-                Who::Host(id) => self.attempt(id),
-                Who::Gate(number) => {
+                Waiter::Host(id) => self.attempt(id),
+                Waiter::Gate(number) => {
                     let permit = self.wake(number).and_then(|id| self.attempt(id));
-                    self.arm(number);
+                    self.requeue_gate(number);
                     permit
                 }
             };
@@ -96,7 +97,7 @@ impl Scheduler {
         None
     }
 
-    /// When something may be due next, if nothing is learned meanwhile.
+    /// Returns the next moment at which a permit may be due, if nothing is learned meanwhile.
     pub(crate) fn soonest(&self) -> Option<Tick> {
         if self.in_flight >= self.politeness().concurrency {
             return None;
@@ -111,70 +112,70 @@ impl Scheduler {
         soonest.map(|at| at.max(self.rate.closed_until()))
     }
 
-    /// Puts a host where it belongs after anything about it changed.
+    /// Moves a host to the queue where it belongs after anything about it changed.
     pub(crate) fn refresh(&mut self, id: u32) {
         let host = &mut self.hosts[id];
         let opens_at = match host.has_work() {
-            true => host.opens_at(&self.terms[host.terms as usize], self.now),
+            true => host.opens_at(&self.limits[host.limits as usize], self.now),
             false => None,
         };
-        let (place, stands_at, now) = (host.place, host.at, self.now);
-        if host.is_idle() && !host.resting {
-            host.resting = true;
+        let (place, stands_at, now) = (host.position, host.at, self.now);
+        if host.is_idle() && !host.is_in_idle_queue {
+            host.is_in_idle_queue = true;
             self.idle.push_back(id);
         }
         let Some(at) = opens_at else {
-            self.unplace(id);
+            self.dequeue(id);
             return;
         };
         // One that is ready keeps its place: it has been waiting since.
         let keeps = at == stands_at || (at <= now && stands_at <= now);
-        if place == Place::Out || !keeps {
-            self.unplace(id);
+        if place == QueuePosition::NotQueued || !keeps {
+            self.dequeue(id);
             self.order += 1;
             let (at, order) = (at.max(now), self.order);
             let host = &mut self.hosts[id];
             host.at = at;
             host.order = order;
-            self.stand(id);
+            self.enqueue(id);
         }
     }
 
-    /// Stands a host in line for its moment, or for its turn where that has come.
-    pub(crate) fn stand(&mut self, id: u32) {
+    /// Puts a host into `later`, or into `ready` where its moment has come.
+    pub(crate) fn enqueue(&mut self, id: u32) {
         let host = &mut self.hosts[id];
         if host.at > self.now {
-            host.place = Place::Later;
-            self.later.insert((host.at, host.order, Who::Host(id)));
+            host.position = QueuePosition::Later;
+            self.later.insert((host.at, host.order, Waiter::Host(id)));
         } else {
-            host.place = Place::Ready;
-            self.ready.insert((Turn::of(host), Who::Host(id)));
+            host.position = QueuePosition::Ready;
+            self.ready.insert((ReadyKey::of(host), Waiter::Host(id)));
         }
     }
 
-    /// Takes a host out of its line or from the gate it waits at.
-    pub(crate) fn unplace(&mut self, id: u32) {
+    /// Takes a host out of the queue it is in, be it that of a gate.
+    pub(crate) fn dequeue(&mut self, id: u32) {
         let host = &mut self.hosts[id];
-        let place = std::mem::replace(&mut host.place, Place::Out);
-        let (at, order, turn) = (host.at, host.order, Turn::of(host));
+        let place = std::mem::replace(&mut host.position, QueuePosition::NotQueued);
+        let (at, order, turn) = (host.at, host.order, ReadyKey::of(host));
         match place {
-            Place::Out => {}
-            Place::Later => {
-                self.later.remove(&(at, order, Who::Host(id)));
+            QueuePosition::NotQueued => {}
+            QueuePosition::Later => {
+                self.later.remove(&(at, order, Waiter::Host(id)));
             }
-            Place::Ready => {
-                self.ready.remove(&(turn, Who::Host(id)));
+            QueuePosition::Ready => {
+                self.ready.remove(&(turn, Waiter::Host(id)));
             }
-            Place::AtGate(number) => {
+            QueuePosition::AtGate(number) => {
                 self.gates.get_mut(number).queue.remove(&(turn, id));
-                self.arm(number);
+                self.requeue_gate(number);
             }
         }
         self.unreserve(id);
     }
 
-    /// Stands a gate in line for the moment it lets the next waiting host through.
-    pub(crate) fn arm(&mut self, number: u32) {
+    /// Queues a gate for the moment at which it lets the next waiting host through.
+    pub(crate) fn requeue_gate(&mut self, number: u32) {
         let Some(gate) = self.gates.get(number) else {
             return;
         };
@@ -190,25 +191,25 @@ impl Scheduler {
         match wake {
             None => {}
             Some(Wake::Later(at, order)) => {
-                self.later.remove(&(at, order, Who::Gate(number)));
+                self.later.remove(&(at, order, Waiter::Gate(number)));
             }
             Some(Wake::Ready(turn)) => {
-                self.ready.remove(&(turn, Who::Gate(number)));
+                self.ready.remove(&(turn, Waiter::Gate(number)));
             }
         }
         let wake = wanted.map(|(opens, turn)| {
             if opens <= self.now {
-                self.ready.insert((turn, Who::Gate(number)));
+                self.ready.insert((turn, Waiter::Gate(number)));
                 return Wake::Ready(turn);
             }
             self.order += 1;
-            self.later.insert((opens, self.order, Who::Gate(number)));
+            self.later.insert((opens, self.order, Waiter::Gate(number)));
             Wake::Later(opens, self.order)
         });
         self.gates.get_mut(number).wake = wake;
     }
 
-    /// The host that waited longest at a gate that left its line.
+    /// Takes the host that waited longest at a gate whose turn has come.
     fn wake(&mut self, number: u32) -> Option<u32> {
         let now = self.now;
         let gate = self.gates.get_mut(number);
@@ -223,21 +224,21 @@ impl Scheduler {
     /// it, or a gate or the rate is closed: then it waits for its hour, queues there, or
     /// stands where it stood.
     fn attempt(&mut self, id: u32) -> Option<Permit> {
-        self.hosts[id].place = Place::Out;
+        self.hosts[id].position = QueuePosition::NotQueued;
         if !self.is_hour(id) {
             self.refresh(id);
             return None;
         }
         if let Some(number) = self.closed_gate(id) {
             let host = &mut self.hosts[id];
-            host.place = Place::AtGate(number);
-            let entry = (Turn::of(host), id);
+            host.position = QueuePosition::AtGate(number);
+            let entry = (ReadyKey::of(host), id);
             self.gates.get_mut(number).queue.insert(entry);
-            self.arm(number);
+            self.requeue_gate(number);
             return None;
         }
         let Ok(cell) = self.rate.take(self.now) else {
-            self.stand(id);
+            self.enqueue(id);
             return None;
         };
         Some(self.issue(id, cell))
@@ -246,18 +247,18 @@ impl Scheduler {
     /// Whether a host that was ready still is, now that its turn has come: visit times,
     /// rates and quiet hours may have begun or ended meanwhile.
     fn is_hour(&mut self, id: u32) -> bool {
-        if self.hosts[id].visited {
+        if self.hosts[id].has_visit_times {
             let now = self.now;
             for index in 0..self.hosts[id].origins.len() {
-                if self.hosts[id].origins[index].is_unwelcome(now) {
+                if self.hosts[id].origins[index].is_outside_visit_time(now) {
                     let index = u32::try_from(index).expect(FEW_ORIGINS);
-                    self.touch_origin(id, index, |entry| entry.close(now));
+                    self.update_origin(id, index, |entry| entry.close(now));
                 }
             }
         }
         let host = &self.hosts[id];
-        let terms = self.terms_of(host);
-        host.has_work() && (!host.is_timed(terms) || host.earliest(terms, self.now).0 <= self.now)
+        let limits = self.limits_of(host);
+        host.has_work() && (!host.is_timed(limits) || host.earliest(limits, self.now).0 <= self.now)
     }
 
     /// The gate that a ready host must wait for.
@@ -276,10 +277,10 @@ impl Scheduler {
         if site != NO_GATE && !reserved {
             let host = &mut self.hosts[id];
             host.bounces = host.bounces.saturating_add(1);
-            if host.bounces >= PATIENCE {
+            if host.bounces >= BOUNCES_BEFORE_RESERVING {
                 host.reserved = true;
                 self.gates.get_mut(site).held += 1;
-                self.arm(site);
+                self.requeue_gate(site);
             }
         }
         Some(address)
@@ -291,20 +292,20 @@ impl Scheduler {
             host.reserved = false;
             let site = host.site;
             self.gates.get_mut(site).held -= 1;
-            self.arm(site);
+            self.requeue_gate(site);
         }
     }
 
     fn issue(&mut self, id: u32, cell: u64) -> Permit {
         let (purpose, asked, opened) = self.next_purpose(id);
         let host = &mut self.hosts[id];
-        let terms = &self.terms[host.terms as usize];
-        let (slot, gap, why) = host.take_slot(terms, self.now, opened);
+        let limits = &self.limits[host.limits as usize];
+        let (slot, gap, why) = host.take_slot(limits, self.now, opened);
         let (site, address) = (host.site, host.address);
         host.bounces = 0;
         let key = host.key.clone();
         self.unreserve(id);
-        let grant = Grant {
+        let data = PermitData {
             host: key,
             purpose,
             gap,
@@ -319,11 +320,11 @@ impl Scheduler {
         };
         self.in_flight += 1;
         self.refresh(id);
-        Permit(Box::new(grant))
+        Permit(Box::new(data))
     }
 
     /// Counts a request at a gate.
-    fn charge(&mut self, number: u32) -> Option<Charge> {
+    fn charge(&mut self, number: u32) -> Option<GateCharge> {
         if number == NO_GATE {
             return None;
         }
@@ -331,22 +332,22 @@ impl Scheduler {
         let last = gate.last;
         gate.in_flight += 1;
         gate.last = last.max(self.now);
-        self.arm(number);
-        Some(Charge { gate: number, last })
+        self.requeue_gate(number);
+        Some(GateCharge { gate: number, last })
     }
 
-    /// What to ask a host for: what was asked for expressly, then its origins in turn. And
-    /// whether it was asked for, and the visit time that was waited for.
+    /// The purpose of a host's next request: one that was queued, then its origins in turn. And
+    /// whether it was queued, and the visit time that was waited for.
     fn next_purpose(&mut self, id: u32) -> (Purpose, bool, Tick) {
-        if let Some(asks) = self.asks.get_mut(&id)
-            && let Some(purpose) = asks.pop_front()
+        if let Some(pace) = self.queued_requests.get_mut(&id)
+            && let Some(purpose) = pace.pop_front()
         {
-            if asks.is_empty() {
-                self.asks.remove(&id);
+            if pace.is_empty() {
+                self.queued_requests.remove(&id);
             }
-            self.hosts[id].asks -= 1;
+            self.hosts[id].queued_requests -= 1;
             if let Purpose::Robots { origin } = &purpose {
-                self.touch_known(origin, OriginEntry::robots_issued);
+                self.update_known_origin(origin, OriginEntry::robots_issued);
             }
             return (purpose, true, Tick::ZERO);
         }
@@ -356,7 +357,7 @@ impl Scheduler {
         let next = after
             .iter()
             .chain(before)
-            .position(|entry| entry.standing().due);
+            .position(|entry| entry.status().due);
         let next = next.expect("invariant: a host in its place has work");
         let index = (turn + next) % host.origins.len();
         let entry = &host.origins[index];
@@ -365,10 +366,10 @@ impl Scheduler {
         let index = u32::try_from(index).expect(FEW_ORIGINS);
         host.turn = index + 1;
         if page {
-            self.touch_origin(id, index, OriginEntry::page_issued);
+            self.update_origin(id, index, OriginEntry::page_issued);
             return (Purpose::Page { origin }, false, opened);
         }
-        self.touch_origin(id, index, OriginEntry::robots_issued);
+        self.update_origin(id, index, OriginEntry::robots_issued);
         (Purpose::Robots { origin }, false, opened)
     }
 }

@@ -1,31 +1,31 @@
-//! What a host asked us to wait, and what its failures make us wait.
+//! Back-off: the waits that a host asked for, and those that follow from its failures.
 
 use std::time::Duration;
 
 use crate::host::Host;
 use crate::permit::GapReason;
 use crate::politeness::Politeness;
-use crate::signal::{RateLimit, Signal, SignalKind};
+use crate::request_outcome::{OutcomeKind, RateLimit, RequestOutcome};
 use crate::tick::{Tick, micros};
 
-/// What a pause doubles up to.
-pub(crate) const PAUSE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+/// The longest pause that the doubling comes to.
+pub(crate) const MAX_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The part of a new response time in the smoothed one: a slow host is given air within a
 /// few answers, one odd answer does not set the pace.
 const SMOOTHING: u64 = 4;
 
-/// What sets a host apart from one that simply answers.
+/// The back-off state of a host; one that simply answers has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Trouble {
-    /// What the host asked for, or a restart: nothing before this.
+pub(crate) struct Backoff {
+    /// The end of a wait that the host asked for or a restart began: no request before it.
     pub(crate) hold_until: Tick,
     pub(crate) hold_why: GapReason,
-    /// How often in a row it asked us to wait without saying how long.
+    /// The number of times in a row that it asked us to wait without saying how long.
     pub(crate) hold_level: u8,
     /// Failures paused it: nothing before this.
     pub(crate) trip_until: Tick,
-    /// How often in a row it was paused; above 0 only one request is in flight.
+    /// The number of pauses in a row; above 0 only one request is in flight.
     pub(crate) trip_level: u8,
     /// Answers since a pause, while the restart is slow; 0: it is not.
     pub(crate) ease: u8,
@@ -33,12 +33,12 @@ pub(crate) struct Trouble {
     pub(crate) fails: u32,
     /// The urls that failed since, each once; no more than `fails_in_a_row`.
     pub(crate) failed_urls: Vec<u32>,
-    pub(crate) limit: Limit,
+    pub(crate) limit: RateLimitState,
 }
 
-/// What its rate-limit fields ask for.
+/// The pace that its rate-limit fields ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Limit {
+pub(crate) struct RateLimitState {
     /// In microseconds.
     pub(crate) gap: u64,
     pub(crate) gap_until: Tick,
@@ -46,8 +46,8 @@ pub(crate) struct Limit {
     pub(crate) wait_until: Tick,
 }
 
-impl Trouble {
-    pub(crate) const NONE: Trouble = Trouble {
+impl Backoff {
+    pub(crate) const NONE: Backoff = Backoff {
         hold_until: Tick::ZERO,
         hold_why: GapReason::First,
         hold_level: 0,
@@ -56,7 +56,7 @@ impl Trouble {
         ease: 0,
         fails: 0,
         failed_urls: Vec::new(),
-        limit: Limit {
+        limit: RateLimitState {
             gap: 0,
             gap_until: Tick::ZERO,
             wait_until: Tick::ZERO,
@@ -79,13 +79,13 @@ impl Trouble {
 }
 
 impl Host {
-    pub(crate) fn trouble(&self) -> &Trouble {
-        static NONE: Trouble = Trouble::NONE;
-        self.trouble.as_deref().unwrap_or(&NONE)
+    pub(crate) fn backoff(&self) -> &Backoff {
+        static NONE: Backoff = Backoff::NONE;
+        self.backoff.as_deref().unwrap_or(&NONE)
     }
 
-    pub(crate) fn trouble_mut(&mut self) -> &mut Trouble {
-        self.trouble.get_or_insert_with(|| Box::new(Trouble::NONE))
+    pub(crate) fn backoff_mut(&mut self) -> &mut Backoff {
+        self.backoff.get_or_insert_with(|| Box::new(Backoff::NONE))
     }
 
     /// Learns from how a request ended at `end` that was issued at `issued`: how long we
@@ -95,20 +95,20 @@ impl Host {
         politeness: &Politeness,
         issued: Tick,
         end: Tick,
-        signal: &Signal,
+        signal: &RequestOutcome,
     ) -> Option<Duration> {
         match signal.kind {
-            SignalKind::Answered => {
+            OutcomeKind::Answered => {
                 self.answered(politeness, signal.response_time);
                 self.limited(politeness, end, signal.rate_limit);
-                let limit = self.trouble.as_ref()?.limit;
-                if self.trouble().is_over(politeness, end) {
-                    self.trouble = None;
+                let limit = self.backoff.as_ref()?.limit;
+                if self.backoff().is_over(politeness, end) {
+                    self.backoff = None;
                 }
                 let wait = limit.wait_until.since(end);
                 (signal.rate_limit.is_some() && !wait.is_zero()).then_some(wait)
             }
-            SignalKind::AskedToWait { retry_after } => {
+            OutcomeKind::AskedToWait { retry_after } => {
                 self.answered(politeness, signal.response_time);
                 let limit = signal.rate_limit.map(|limit| RateLimit {
                     wait: limit.wait.filter(|_| retry_after.is_none()),
@@ -116,9 +116,9 @@ impl Host {
                 });
                 self.limited(politeness, end, limit);
                 let wait = self.asked_to_wait(politeness, issued, end, retry_after);
-                Some(wait.max(self.trouble().limit.wait_until.since(end)))
+                Some(wait.max(self.backoff().limit.wait_until.since(end)))
             }
-            SignalKind::UrlFailed | SignalKind::NoConnection => {
+            OutcomeKind::UrlFailed | OutcomeKind::NoConnection => {
                 self.failed(politeness, issued, end, signal);
                 None
             }
@@ -137,34 +137,34 @@ impl Host {
 
     fn answered(&mut self, politeness: &Politeness, response_time: Duration) {
         self.smooth(response_time);
-        let Some(trouble) = &mut self.trouble else {
+        let Some(backoff) = &mut self.backoff else {
             return;
         };
-        trouble.fails = 0;
-        trouble.failed_urls = Vec::new();
-        let paused = std::mem::take(&mut trouble.trip_level) > 0;
-        trouble.trip_until = Tick::ZERO;
-        let ease = match trouble.ease {
+        backoff.fails = 0;
+        backoff.failed_urls = Vec::new();
+        let paused = std::mem::take(&mut backoff.trip_level) > 0;
+        backoff.trip_until = Tick::ZERO;
+        let ease = match backoff.ease {
             _ if paused => 1,
             0 => return,
             ease => ease.saturating_add(1),
         };
         let eased = self.is_eased(politeness, ease);
-        self.trouble_mut().ease = if eased { 0 } else { ease };
+        self.backoff_mut().ease = if eased { 0 } else { ease };
     }
 
-    /// What the rate-limit fields of an answer ask for; an answer without leaves it as it
+    /// Takes up what the rate-limit fields of an answer ask for; an answer without leaves it as it
     /// was. None of it goes beyond what a Retry-After could ask for.
     fn limited(&mut self, politeness: &Politeness, end: Tick, limit: Option<RateLimit>) {
         let Some(limit) = limit else {
             return;
         };
-        if limit == RateLimit::default() && self.trouble.is_none() {
+        if limit == RateLimit::default() && self.backoff.is_none() {
             return;
         }
         let longest = politeness.max_retry_after;
         let gap = limit.gap.unwrap_or_default().min(longest);
-        self.trouble_mut().limit = Limit {
+        self.backoff_mut().limit = RateLimitState {
             gap: micros(gap),
             gap_until: match gap.is_zero() {
                 true => Tick::ZERO,
@@ -183,44 +183,50 @@ impl Host {
         end: Tick,
         retry_after: Option<Duration>,
     ) -> Duration {
-        let trouble = self.trouble_mut();
+        let backoff = self.backoff_mut();
         if let Some(wait) = retry_after {
             let wait = wait.min(politeness.max_retry_after);
-            trouble.hold(end + wait, GapReason::RetryAfter);
+            backoff.hold(end + wait, GapReason::RetryAfter);
             return wait;
         }
         // Requests that were in flight together were asked to wait once, not doubly.
-        if issued >= trouble.hold_until {
-            let quiet = end >= trouble.hold_until + politeness.wait_forget;
-            let before = if quiet { 0 } else { trouble.hold_level };
-            trouble.hold_level = before.saturating_add(1);
+        if issued >= backoff.hold_until {
+            let quiet = end >= backoff.hold_until + politeness.wait_forget;
+            let before = if quiet { 0 } else { backoff.hold_level };
+            backoff.hold_level = before.saturating_add(1);
         }
-        trouble.hold_level = trouble.hold_level.max(1);
-        let wait = doubled(politeness.wait_first, trouble.hold_level).min(politeness.wait_max);
-        trouble.hold(end + wait, GapReason::Wait);
+        backoff.hold_level = backoff.hold_level.max(1);
+        let wait = doubled(politeness.wait_first, backoff.hold_level).min(politeness.wait_max);
+        backoff.hold(end + wait, GapReason::Wait);
         wait
     }
 
-    fn failed(&mut self, politeness: &Politeness, issued: Tick, end: Tick, signal: &Signal) {
-        let least = Duration::from_micros(self.pause_least(politeness));
-        let trouble = self.trouble_mut();
-        trouble.fails = trouble.fails.saturating_add(1);
-        trouble.note_failed_url(politeness, signal.url);
-        let many = trouble.failed_urls.len() >= politeness.fails_in_a_row as usize;
+    fn failed(
+        &mut self,
+        politeness: &Politeness,
+        issued: Tick,
+        end: Tick,
+        signal: &RequestOutcome,
+    ) {
+        let least = Duration::from_micros(self.min_pause(politeness));
+        let backoff = self.backoff_mut();
+        backoff.fails = backoff.fails.saturating_add(1);
+        backoff.note_failed_url(politeness, signal.url);
+        let many = backoff.failed_urls.len() >= politeness.fails_in_a_row as usize;
         // Requests that were in flight when the pause began say nothing new.
-        let probe = trouble.trip_level > 0 && issued >= trouble.trip_until;
-        let no_connection = signal.kind == SignalKind::NoConnection;
-        let news = trouble.trip_level == 0 && (no_connection || many);
+        let probe = backoff.trip_level > 0 && issued >= backoff.trip_until;
+        let no_connection = signal.kind == OutcomeKind::NoConnection;
+        let news = backoff.trip_level == 0 && (no_connection || many);
         if !probe && !news {
             return;
         }
-        trouble.trip_level = trouble.trip_level.saturating_add(1);
-        let pause = doubled(least, trouble.trip_level).min(PAUSE_MAX);
-        trouble.trip_until = end + pause;
+        backoff.trip_level = backoff.trip_level.saturating_add(1);
+        let pause = doubled(least, backoff.trip_level).min(MAX_PAUSE);
+        backoff.trip_until = end + pause;
     }
 }
 
-impl Trouble {
+impl Backoff {
     fn note_failed_url(&mut self, politeness: &Politeness, url: Option<u64>) {
         if self.failed_urls.len() >= politeness.fails_in_a_row as usize {
             return;

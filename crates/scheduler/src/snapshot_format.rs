@@ -5,59 +5,59 @@
 
 use std::net::IpAddr;
 
+use crate::backoff::{Backoff, RateLimitState};
 use crate::permit::GapReason;
 use crate::slots::{Slot, Slots};
 use crate::tick::Tick;
-use crate::trouble::{Limit, Trouble};
 
 const VERSION: u8 = 2;
-/// It had no slow restart, no rate-limit fields, and counted failures, not urls.
+/// The first version had no slow restart, no rate-limit fields, and counted failures, not urls.
 const VERSION_1: u8 = 1;
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Stored {
+pub(crate) struct HostSnapshot {
     pub(crate) smoothed: u64,
     /// The gap in force when it was stored, in microseconds.
     pub(crate) gap: u64,
     pub(crate) in_flight: u32,
     pub(crate) slots: Slots,
     pub(crate) address: Option<IpAddr>,
-    pub(crate) trouble: Trouble,
+    pub(crate) backoff: Backoff,
 }
 
-impl Default for Stored {
-    fn default() -> Stored {
-        Stored {
+impl Default for HostSnapshot {
+    fn default() -> HostSnapshot {
+        HostSnapshot {
             smoothed: 0,
             gap: 0,
             in_flight: 0,
             slots: Slots::None,
             address: None,
-            trouble: Trouble::NONE,
+            backoff: Backoff::NONE,
         }
     }
 }
 
-impl Stored {
+impl HostSnapshot {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(120 + self.slots.as_slice().len() * 17);
         bytes.push(VERSION);
-        let trouble = &self.trouble;
+        let backoff = &self.backoff;
         for number in [
             self.smoothed,
             self.gap,
-            trouble.hold_until.as_micros(),
-            trouble.trip_until.as_micros(),
+            backoff.hold_until.as_micros(),
+            backoff.trip_until.as_micros(),
         ] {
             bytes.extend(number.to_le_bytes());
         }
         bytes.extend([
-            trouble.hold_why.code(),
-            trouble.hold_level,
-            trouble.trip_level,
+            backoff.hold_why.code(),
+            backoff.hold_level,
+            backoff.trip_level,
         ]);
         let slots = u32::try_from(self.slots.as_slice().len()).unwrap_or(u32::MAX);
-        for number in [trouble.fails, self.in_flight, slots] {
+        for number in [backoff.fails, self.in_flight, slots] {
             bytes.extend(number.to_le_bytes());
         }
         for slot in self.slots.as_slice() {
@@ -76,16 +76,16 @@ impl Stored {
                 bytes.extend(v6.octets());
             }
         }
-        self.encode_trouble(&mut bytes);
+        self.encode_backoff(&mut bytes);
         bytes.extend(checksum(&bytes).to_le_bytes());
         bytes
     }
 
-    /// What came with the second version.
-    fn encode_trouble(&self, bytes: &mut Vec<u8>) {
-        let trouble = &self.trouble;
-        let limit = &trouble.limit;
-        bytes.push(trouble.ease);
+    /// Appends the fields that came with the second version.
+    fn encode_backoff(&self, bytes: &mut Vec<u8>) {
+        let backoff = &self.backoff;
+        let limit = &backoff.limit;
+        bytes.push(backoff.ease);
         for number in [
             limit.gap,
             limit.gap_until.as_micros(),
@@ -93,37 +93,37 @@ impl Stored {
         ] {
             bytes.extend(number.to_le_bytes());
         }
-        let urls = u32::try_from(trouble.failed_urls.len()).unwrap_or(u32::MAX);
+        let urls = u32::try_from(backoff.failed_urls.len()).unwrap_or(u32::MAX);
         bytes.extend(urls.to_le_bytes());
-        for url in &trouble.failed_urls {
+        for url in &backoff.failed_urls {
             bytes.extend(url.to_le_bytes());
         }
     }
 
     /// `None`: not bytes of ours.
-    pub(crate) fn decode(bytes: &[u8]) -> Option<Stored> {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<HostSnapshot> {
         let (body, sum) = bytes.split_last_chunk::<4>()?;
         if checksum(body) != u32::from_le_bytes(*sum) {
             return None;
         }
-        let mut rest = Rest(body);
+        let mut rest = ByteReader(body);
         let version = rest.u8()?;
         if ![VERSION_1, VERSION].contains(&version) {
             return None;
         }
-        let mut stored = Stored {
+        let mut stored = HostSnapshot {
             smoothed: rest.u64()?,
             gap: rest.u64()?,
-            ..Stored::default()
+            ..HostSnapshot::default()
         };
-        stored.trouble = Trouble {
+        stored.backoff = Backoff {
             hold_until: rest.tick()?,
             trip_until: rest.tick()?,
             hold_why: rest.reason()?,
             hold_level: rest.u8()?,
             trip_level: rest.u8()?,
             fails: rest.u32()?,
-            ..Trouble::NONE
+            ..Backoff::NONE
         };
         stored.in_flight = rest.u32()?;
         // No capacity is reserved on the word of a number that was read.
@@ -141,7 +141,7 @@ impl Stored {
             _ => return None,
         };
         if version == VERSION {
-            rest.trouble(&mut stored.trouble)?;
+            rest.backoff(&mut stored.backoff)?;
         }
         rest.0.is_empty().then_some(stored)
     }
@@ -155,7 +155,7 @@ const REASONS: [GapReason; 14] = [
     GapReason::RetryAfter,
     GapReason::Wait,
     GapReason::Pause,
-    GapReason::Restart,
+    GapReason::RestartKind,
     GapReason::RequestRate,
     GapReason::VisitTime,
     GapReason::RateLimit,
@@ -171,10 +171,10 @@ impl GapReason {
     }
 }
 
-/// What is left to read.
-struct Rest<'a>(&'a [u8]);
+/// The bytes that are left to read.
+struct ByteReader<'a>(&'a [u8]);
 
-impl Rest<'_> {
+impl ByteReader<'_> {
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (head, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
@@ -197,15 +197,15 @@ impl Rest<'_> {
         self.u64().map(Tick::from_micros)
     }
 
-    fn trouble(&mut self, trouble: &mut Trouble) -> Option<()> {
-        trouble.ease = self.u8()?;
-        trouble.limit = Limit {
+    fn backoff(&mut self, backoff: &mut Backoff) -> Option<()> {
+        backoff.ease = self.u8()?;
+        backoff.limit = RateLimitState {
             gap: self.u64()?,
             gap_until: self.tick()?,
             wait_until: self.tick()?,
         };
         for _ in 0..self.u32()? {
-            trouble.failed_urls.push(self.u32()?);
+            backoff.failed_urls.push(self.u32()?);
         }
         Some(())
     }
@@ -226,10 +226,10 @@ fn checksum(bytes: &[u8]) -> u32 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{REASONS, Stored, VERSION_1, checksum};
+    use super::{HostSnapshot, REASONS, VERSION_1, checksum};
+    use crate::backoff::{Backoff, RateLimitState};
     use crate::slots::Slot;
     use crate::tick::Tick;
-    use crate::trouble::{Limit, Trouble};
 
     #[test]
     fn ours_codes_follow_the_table() {
@@ -248,7 +248,7 @@ mod tests {
             failed_urls in proptest::collection::vec(any::<u32>(), 0..5),
             address in proptest::option::of(any::<std::net::IpAddr>()),
         ) {
-            let stored = Stored {
+            let stored = HostSnapshot {
                 smoothed: numbers[0],
                 gap: numbers[1],
                 in_flight: levels.3,
@@ -258,7 +258,7 @@ mod tests {
                     why: REASONS[why],
                 }).collect(),
                 address,
-                trouble: Trouble {
+                backoff: Backoff {
                     hold_until: Tick::from_micros(numbers[2]),
                     hold_why: REASONS[numbers[3] as usize % REASONS.len()],
                     hold_level: levels.0,
@@ -267,7 +267,7 @@ mod tests {
                     ease: limit.3,
                     fails: levels.2,
                     failed_urls,
-                    limit: Limit {
+                    limit: RateLimitState {
                         gap: limit.0,
                         gap_until: Tick::from_micros(limit.1),
                         wait_until: Tick::from_micros(limit.2),
@@ -275,39 +275,39 @@ mod tests {
                 },
             };
             let bytes = stored.encode();
-            prop_assert_eq!(Stored::decode(&bytes), Some(stored));
+            prop_assert_eq!(HostSnapshot::decode(&bytes), Some(stored));
             for cut in 0..bytes.len() {
-                prop_assert_eq!(Stored::decode(&bytes[..cut]), None);
+                prop_assert_eq!(HostSnapshot::decode(&bytes[..cut]), None);
             }
         }
 
         /// Bytes of the first version are those of the second without its end.
         #[test]
         fn ours_the_first_version_is_still_read(numbers in any::<(u64, u64, u8)>()) {
-            let stored = Stored {
+            let stored = HostSnapshot {
                 smoothed: numbers.0,
                 slots: [Slot {
                     last_end: Tick::from_micros(numbers.1),
                     next_at: Tick::from_micros(numbers.0),
                     why: REASONS[3],
                 }].into_iter().collect(),
-                trouble: Trouble {
+                backoff: Backoff {
                     hold_until: Tick::from_micros(numbers.1),
                     hold_level: numbers.2,
-                    ..Trouble::NONE
+                    ..Backoff::NONE
                 },
-                ..Stored::default()
+                ..HostSnapshot::default()
             };
             let mut bytes = stored.encode();
             bytes.truncate(bytes.len() - 4 - 29);
             bytes[0] = VERSION_1;
             bytes.extend(checksum(&bytes).to_le_bytes());
-            prop_assert_eq!(Stored::decode(&bytes), Some(stored));
+            prop_assert_eq!(HostSnapshot::decode(&bytes), Some(stored));
         }
 
         #[test]
         fn ours_garbage_is_nothing_known(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            prop_assert_eq!(Stored::decode(&bytes), None);
+            prop_assert_eq!(HostSnapshot::decode(&bytes), None);
         }
     }
 }

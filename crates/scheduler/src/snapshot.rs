@@ -1,22 +1,22 @@
-//! What outlives the process, and what leaves memory while a host is idle.
+//! Snapshots of a host: they outlive the process, and stand in for idle hosts that left memory.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use crawl_weburl::{HostKey, Origin};
 
+use crate::backoff::{Backoff, MAX_PAUSE};
 use crate::gate::GateKey;
 use crate::host::{Host, NO_GATE};
 use crate::permit::GapReason;
 use crate::scheduler::Scheduler;
 use crate::slots::Slot;
-use crate::stored::Stored;
+use crate::snapshot_format::HostSnapshot;
 use crate::tick::{Tick, micros};
-use crate::trouble::{PAUSE_MAX, Trouble};
 
-/// How what was stored came to be read again.
+/// The event after which a snapshot is read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Restart {
+pub enum RestartKind {
     /// The process ended, or the host was evicted: what was stored is what was.
     AfterKill,
     /// The machine went down: the last writes may be lost, so the host waits a full gap
@@ -40,11 +40,11 @@ pub struct Evicted {
 /// The address at which a host was asked last, from the bytes of its [`Scheduler::snapshot`].
 #[must_use]
 pub fn stored_address(bytes: &[u8]) -> Option<IpAddr> {
-    Stored::decode(bytes)?.address
+    HostSnapshot::decode(bytes)?.address
 }
 
 impl Scheduler {
-    /// What must outlive the process for this host, and when it may be asked next as far
+    /// The state of this host that must outlive the process, and when it may be asked next as far
     /// as it goes itself. Opaque bytes for [`Scheduler::restore`]; `None`: nothing known.
     ///
     /// Kept are the ends and gaps of its slots, what it asked us to wait, what its
@@ -63,23 +63,25 @@ impl Scheduler {
     /// nothing known, and a full gap is waited. What is known of the host already stays:
     /// the longer wait stands. No wait is believed that could not have been asked for, so
     /// a clock that was wrong once blocks nobody for years.
-    pub fn restore(&mut self, now: Tick, host: &HostKey, bytes: &[u8], rest: Restart) {
+    pub fn restore(&mut self, now: Tick, host: &HostKey, bytes: &[u8], rest: RestartKind) {
         self.advance(now);
-        let id = self.host_number(host);
-        let stored = Stored::decode(bytes);
+        let id = self.host_index(host);
+        let stored = HostSnapshot::decode(bytes);
         let known = stored.is_some();
-        let delay = micros(self.terms_of(&self.hosts[id]).delay);
+        let delay = micros(self.limits_of(&self.hosts[id]).delay);
         let stored = stored.unwrap_or_default();
         let gap = Duration::from_micros(stored.gap.max(delay));
         if let Some(address) = stored.address
             && self.hosts[id].address == NO_GATE
         {
-            self.set_address(id, address);
+            self.join_address_gate(id, address);
         }
         self.merge(id, &stored);
-        if !known || rest == Restart::AfterPowerLoss {
+        if !known || rest == RestartKind::AfterPowerLoss {
             let until = self.now + gap;
-            self.hosts[id].trouble_mut().hold(until, GapReason::Restart);
+            self.hosts[id]
+                .backoff_mut()
+                .hold(until, GapReason::RestartKind);
         }
         self.refresh(id);
     }
@@ -96,7 +98,7 @@ impl Scheduler {
         wait_until: Option<Tick>,
     ) {
         self.advance(now);
-        let id = self.host_number(host);
+        let id = self.host_index(host);
         let end = end.min(self.now);
         let slot = Slot {
             last_end: end,
@@ -107,7 +109,7 @@ impl Scheduler {
         if let Some(until) = wait_until {
             let until = until.min(self.longest_wait());
             self.hosts[id]
-                .trouble_mut()
+                .backoff_mut()
                 .hold(until, GapReason::RetryAfter);
         }
         self.refresh(id);
@@ -119,7 +121,7 @@ impl Scheduler {
     pub fn evict(&mut self) -> Option<Evicted> {
         while let Some(id) = self.idle.pop_front() {
             let host = &mut self.hosts[id];
-            host.resting = false;
+            host.is_in_idle_queue = false;
             if !host.is_idle() {
                 continue;
             }
@@ -131,7 +133,7 @@ impl Scheduler {
             }
             for gate in [host.address, host.site] {
                 if gate != NO_GATE {
-                    self.gates.part(gate, self.now);
+                    self.gates.leave(gate, self.now);
                 }
             }
             return Some(Evicted {
@@ -155,19 +157,19 @@ impl Scheduler {
             Some(GateKey::Address(address)) => Some(*address),
             _ => None,
         };
-        let terms = self.terms_of(host);
-        let stored = Stored {
+        let limits = self.limits_of(host);
+        let stored = HostSnapshot {
             smoothed: host.smoothed,
-            gap: host.gap(terms).0,
+            gap: host.gap(limits).0,
             in_flight: host.in_flight,
             slots: host.slots.clone(),
             address,
-            trouble: host.trouble().clone(),
+            backoff: host.backoff().clone(),
         };
-        (host.earliest(terms, self.now).0, stored.encode())
+        (host.earliest(limits, self.now).0, stored.encode())
     }
 
-    fn merge(&mut self, id: u32, stored: &Stored) {
+    fn merge(&mut self, id: u32, stored: &HostSnapshot) {
         let now = self.now;
         let gap = Duration::from_micros(stored.gap);
         for slot in stored.slots.as_slice() {
@@ -184,12 +186,12 @@ impl Scheduler {
                 },
             );
         }
-        let per_host = self.terms_of(&self.hosts[id]).per_host;
+        let per_host = self.limits_of(&self.hosts[id]).per_host;
         for _ in 0..stored.in_flight.min(per_host) {
             let ended = Slot {
                 last_end: now,
                 next_at: now + gap,
-                why: GapReason::Restart,
+                why: GapReason::RestartKind,
             };
             self.add_slot(id, ended);
         }
@@ -202,27 +204,27 @@ impl Scheduler {
         if host.smoothed == 0 {
             host.smoothed = stored.smoothed;
         }
-        let old = &stored.trouble;
-        if *old == Trouble::NONE {
+        let old = &stored.backoff;
+        if *old == Backoff::NONE {
             return;
         }
-        let trouble = host.trouble_mut();
-        trouble.hold(meant(old.hold_until, longest_wait), old.hold_why);
-        trouble.hold_level = trouble.hold_level.max(old.hold_level);
-        let pause_until = meant(old.trip_until, now + PAUSE_MAX);
-        trouble.trip_until = trouble.trip_until.max(pause_until);
-        trouble.trip_level = trouble.trip_level.max(old.trip_level);
-        trouble.ease = match (trouble.ease, old.ease) {
+        let backoff = host.backoff_mut();
+        backoff.hold(meant(old.hold_until, longest_wait), old.hold_why);
+        backoff.hold_level = backoff.hold_level.max(old.hold_level);
+        let pause_until = meant(old.trip_until, now + MAX_PAUSE);
+        backoff.trip_until = backoff.trip_until.max(pause_until);
+        backoff.trip_level = backoff.trip_level.max(old.trip_level);
+        backoff.ease = match (backoff.ease, old.ease) {
             (0, ease) | (ease, 0) => ease,
             (one, other) => one.min(other),
         };
-        trouble.fails = trouble.fails.max(old.fails);
+        backoff.fails = backoff.fails.max(old.fails);
         for url in &old.failed_urls {
-            if !trouble.failed_urls.contains(url) {
-                trouble.failed_urls.push(*url);
+            if !backoff.failed_urls.contains(url) {
+                backoff.failed_urls.push(*url);
             }
         }
-        let limit = &mut trouble.limit;
+        let limit = &mut backoff.limit;
         if limit.gap <= old.limit.gap {
             limit.gap = old.limit.gap;
             limit.gap_until = limit
@@ -240,7 +242,7 @@ impl Scheduler {
         let (address, site) = (self.hosts[id].address, self.hosts[id].site);
         self.used(address, slot.last_end);
         self.used(site, slot.last_end);
-        let per_host = self.terms_of(&self.hosts[id]).per_host;
+        let per_host = self.limits_of(&self.hosts[id]).per_host;
         let host = &mut self.hosts[id];
         host.slots.push(slot);
         let room = per_host.saturating_sub(host.in_flight);

@@ -1,9 +1,10 @@
-//! What rate-limit fields ask for.
+//! The pace that rate-limit fields ask for.
 
 use std::time::Duration;
 
 use crawl_scheduler::{
-    GapReason, Learned, PausedBy, Politeness, RateLimit, Restart, Scheduler, Signal, SignalKind,
+    GapReason, HostWait, OutcomeKind, PauseReason, Politeness, RateLimit, RequestOutcome,
+    RestartKind, Scheduler,
 };
 
 use crate::stage::{ANSWER, SECOND, Stage};
@@ -27,19 +28,19 @@ fn left(requests: u32, seconds: u64) -> Option<RateLimit> {
 }
 
 impl Stage {
-    fn answered(&mut self, rate_limit: Option<RateLimit>) -> (Duration, GapReason, Learned) {
-        self.ended(SignalKind::Answered, rate_limit)
+    fn answered(&mut self, rate_limit: Option<RateLimit>) -> (Duration, GapReason, HostWait) {
+        self.ended(OutcomeKind::Answered, rate_limit)
     }
 
     fn ended(
         &mut self,
-        kind: SignalKind,
+        kind: OutcomeKind,
         rate_limit: Option<RateLimit>,
-    ) -> (Duration, GapReason, Learned) {
+    ) -> (Duration, GapReason, HostWait) {
         let (permit, waited) = self.wait();
         let why = permit.why();
         self.now = self.now + ANSWER;
-        let signal = Signal {
+        let signal = RequestOutcome {
             end: self.now,
             response_time: ANSWER,
             address: None,
@@ -51,7 +52,7 @@ impl Stage {
         (waited, why, learned)
     }
 
-    /// How long the next request waits, and why.
+    /// The time that the next request waits, and why.
     fn next(&mut self) -> (Duration, GapReason) {
         let (waited, why, _) = self.answered(None);
         (waited, why)
@@ -89,8 +90,8 @@ fn ratelimit_nothing_left_waits_for_the_reset() {
     let mut stage = stage();
     let (.., learned) = stage.answered(left(0, 90));
     assert_eq!(learned.wait_asked, Some(90 * SECOND));
-    let paused = stage.scheduler.resting(stage.now).paused;
-    assert_eq!(paused[0].why, PausedBy::RateLimit);
+    let paused = stage.scheduler.host_summary(stage.now).paused;
+    assert_eq!(paused[0].why, PauseReason::RateLimit);
     assert_eq!(stage.next(), (90 * SECOND, GapReason::RateLimit));
     assert_eq!(stage.next(), (SECOND, GapReason::Delay));
 }
@@ -116,11 +117,11 @@ fn ours_no_limit_asks_for_more_than_a_retry_after_could() {
 fn ratelimit_a_retry_after_goes_before() {
     let mut stage = stage();
     let retry_after = Some(30 * SECOND);
-    let (.., learned) = stage.ended(SignalKind::AskedToWait { retry_after }, left(0, 90));
+    let (.., learned) = stage.ended(OutcomeKind::AskedToWait { retry_after }, left(0, 90));
     assert_eq!(learned.wait_asked, retry_after);
     assert_eq!(stage.next(), (30 * SECOND, GapReason::RetryAfter));
     // Without one the longer of both waits counts.
-    let asked = SignalKind::AskedToWait { retry_after: None };
+    let asked = OutcomeKind::AskedToWait { retry_after: None };
     assert_eq!(
         stage.ended(asked, left(0, 90)).2.wait_asked,
         Some(90 * SECOND)
@@ -158,7 +159,7 @@ fn ours_a_limit_outlives_the_process() {
         stage.scheduler = Scheduler::new(Politeness::default(), 2);
         stage
             .scheduler
-            .restore(stage.now, &host, &bytes, Restart::AfterKill);
+            .restore(stage.now, &host, &bytes, RestartKind::AfterKill);
         stage.open("http://example.org", 10);
         assert_eq!(stage.next(), (waited, why));
     };

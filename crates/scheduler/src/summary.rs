@@ -1,15 +1,15 @@
-//! How the whole stands: who is ready, who waits, who rests.
+//! A summary of all hosts: ready, waiting for their gap, paused, parked.
 
 use crawl_weburl::HostKey;
 
-use crate::host::{Host, Place};
+use crate::host::{Host, QueuePosition};
 use crate::permit::GapReason;
 use crate::scheduler::Scheduler;
 use crate::tick::Tick;
 
 /// The scheduler's hosts with something to ask, by what they wait for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resting {
+pub struct HostSummary {
     /// Requests in flight.
     pub in_flight: u32,
     /// Hosts that are ready, though an address, a site, the rate or the concurrency may
@@ -18,7 +18,7 @@ pub struct Resting {
     /// Hosts that wait for their gap.
     pub waiting_hosts: u32,
     /// Hosts that rest: nothing may be asked before their time.
-    pub paused: Vec<Paused>,
+    pub paused: Vec<PausedHost>,
     /// Hosts with something to ask that are parked ([`Scheduler::park`]).
     pub parked: Vec<HostKey>,
     /// The soonest moment at which anything could be issued with nothing learned meanwhile;
@@ -28,18 +28,18 @@ pub struct Resting {
 
 /// A host that rests with urls waiting.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Paused {
+pub struct PausedHost {
     /// The host.
     pub host: HostKey,
     /// Until when.
     pub until: Tick,
-    /// Why.
-    pub why: PausedBy,
+    /// The rule that pauses it.
+    pub why: PauseReason,
 }
 
-/// Why a host rests.
+/// The reason why a host is paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PausedBy {
+pub enum PauseReason {
     /// It sent a Retry-After.
     RetryAfter,
     /// It asked us to wait without saying how long.
@@ -60,12 +60,12 @@ pub enum PausedBy {
 }
 
 impl Scheduler {
-    /// How the whole stands at `now`. Walks over all hosts in memory: for progress and for
+    /// The summary of all hosts at `now`. Walks over all hosts in memory: for progress and for
     /// the end of a crawl, not for each request.
     #[must_use]
-    pub fn resting(&self, now: Tick) -> Resting {
+    pub fn host_summary(&self, now: Tick) -> HostSummary {
         let now = self.now.max(now);
-        let mut resting = Resting {
+        let mut summary = HostSummary {
             in_flight: self.in_flight,
             ready: 0,
             waiting_hosts: 0,
@@ -75,24 +75,24 @@ impl Scheduler {
         };
         for host in self.hosts.iter() {
             if host.is_parked {
-                if host.busy > 0 || host.asks > 0 {
-                    resting.parked.push(host.key.clone());
+                if host.busy > 0 || host.queued_requests > 0 {
+                    summary.parked.push(host.key.clone());
                 }
                 continue;
             }
             match self.pause_of(host, now) {
-                Some(paused) => resting.paused.push(paused),
-                None if host.place == Place::Out => {}
-                None if host.place != Place::Later => resting.ready += 1,
-                None => resting.waiting_hosts += 1,
+                Some(paused) => summary.paused.push(paused),
+                None if host.position == QueuePosition::NotQueued => {}
+                None if host.position != QueuePosition::Later => summary.ready += 1,
+                None => summary.waiting_hosts += 1,
             }
         }
-        resting
+        summary
     }
 
-    fn pause_of(&self, host: &Host, now: Tick) -> Option<Paused> {
+    fn pause_of(&self, host: &Host, now: Tick) -> Option<PausedHost> {
         let paused = |until, why| {
-            Some(Paused {
+            Some(PausedHost {
                 host: host.key.clone(),
                 until,
                 why,
@@ -104,26 +104,26 @@ impl Scheduler {
         if !host.has_work() {
             let retries = host.origins.iter().filter_map(|entry| {
                 let why = match entry.is_unreachable() {
-                    true => PausedBy::Robots,
-                    false => PausedBy::VisitTime,
+                    true => PauseReason::Robots,
+                    false => PauseReason::VisitTime,
                 };
-                Some((entry.standing().retry_at?, why))
+                Some((entry.status().retry_at?, why))
             });
             let (until, why) = retries.min_by_key(|(until, _)| *until)?;
-            return paused(until.max(host.earliest(self.terms_of(host), now).0), why);
+            return paused(until.max(host.earliest(self.limits_of(host), now).0), why);
         }
-        let (until, why) = host.earliest(self.terms_of(host), now);
+        let (until, why) = host.earliest(self.limits_of(host), now);
         if until <= now {
             return None;
         }
-        let trouble = host.trouble();
+        let backoff = host.backoff();
         let why = match why {
-            _ if until == trouble.trip_until => PausedBy::Failures(trouble.fails),
-            GapReason::RetryAfter => PausedBy::RetryAfter,
-            GapReason::Wait => PausedBy::Wait,
-            GapReason::QuietHours => PausedBy::QuietHours,
-            GapReason::OtherCrawl => PausedBy::OtherCrawl,
-            GapReason::RateLimit if until == trouble.limit.wait_until => PausedBy::RateLimit,
+            _ if until == backoff.trip_until => PauseReason::Failures(backoff.fails),
+            GapReason::RetryAfter => PauseReason::RetryAfter,
+            GapReason::Wait => PauseReason::Wait,
+            GapReason::QuietHours => PauseReason::QuietHours,
+            GapReason::OtherCrawl => PauseReason::OtherCrawl,
+            GapReason::RateLimit if until == backoff.limit.wait_until => PauseReason::RateLimit,
             _ => return None,
         };
         paused(until, why)

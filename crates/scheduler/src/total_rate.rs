@@ -17,7 +17,7 @@ type Limiter = RateLimiter<NotKeyed, InMemoryState, TickClock, NoOpMiddleware<Mo
 
 /// One cell at a time: requests are spaced evenly and never come in a burst, after a
 /// restart neither.
-pub(crate) struct Rate {
+pub(crate) struct TotalRate {
     /// `None`: no limit.
     quota: Option<Quota>,
     /// Made at the first request, since its time starts when it is made.
@@ -29,16 +29,16 @@ pub(crate) struct Rate {
 }
 
 /// The longest space between two requests; keeps governor's nanoseconds within 64 bits.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+const MAX_INTERVAL: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-impl Rate {
+impl TotalRate {
     /// At most `per_second` requests a second.
-    pub(crate) fn new(per_second: Option<f64>) -> Rate {
+    pub(crate) fn new(per_second: Option<f64>) -> TotalRate {
         let period = per_second
             .filter(|rate| *rate > 0.0 && rate.is_finite())
-            .map(|rate| Duration::try_from_secs_f64(rate.recip()).unwrap_or(LONGEST))
-            .map(|period| period.min(LONGEST));
-        Rate {
+            .map(|rate| Duration::try_from_secs_f64(rate.recip()).unwrap_or(MAX_INTERVAL))
+            .map(|period| period.min(MAX_INTERVAL));
+        TotalRate {
             quota: period.and_then(Quota::with_period),
             limiter: None,
             clock: TickClock::default(),
@@ -123,20 +123,20 @@ impl Add<Nanos> for Moment {
 mod tests {
     use std::time::Duration;
 
-    use super::Rate;
+    use super::TotalRate;
     use crate::tick::Tick;
 
     #[test]
     fn ours_no_rate_no_limit() {
         for rate in [None, Some(0.0), Some(-1.0), Some(f64::NAN)] {
-            let mut rate = Rate::new(rate);
+            let mut rate = TotalRate::new(rate);
             assert!((0..1000).all(|_| rate.take(Tick::ZERO).is_ok()));
         }
     }
 
     #[test]
     fn ours_requests_are_spaced_evenly() {
-        let mut rate = Rate::new(Some(3.0));
+        let mut rate = TotalRate::new(Some(3.0));
         let mut now = Tick::from_micros(1_700_000_000_000_000);
         let start = now;
         for _ in 0..300 {
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn ours_only_the_last_cell_comes_back() {
         let second = Duration::from_secs(1);
-        let mut rate = Rate::new(Some(1.0));
+        let mut rate = TotalRate::new(Some(1.0));
         let first = rate.take(Tick::ZERO).unwrap();
         rate.give_back(first);
         let second_cell = rate.take(Tick::ZERO).unwrap();
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn ours_extremes_do_not_overflow() {
         for per_second in [f64::MIN_POSITIVE, 1e-12, 1e12, f64::MAX] {
-            let mut rate = Rate::new(Some(per_second));
+            let mut rate = TotalRate::new(Some(per_second));
             for now in [0, 1, u64::MAX / 2, u64::MAX - 1, u64::MAX] {
                 let _ = rate.take(Tick::from_micros(now));
             }

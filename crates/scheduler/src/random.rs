@@ -2,11 +2,11 @@
 
 /// SplitMix64, after Steele, Lea and Flood, "Fast splittable pseudorandom number
 /// generators" (2014). Good enough to spread requests, not for secrets.
-pub(crate) struct Dice(u64);
+pub(crate) struct SplitMix64(u64);
 
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Dice {
-        Dice(seed)
+impl SplitMix64 {
+    pub(crate) fn new(seed: u64) -> SplitMix64 {
+        SplitMix64(seed)
     }
 
     /// A fraction in 0..1.

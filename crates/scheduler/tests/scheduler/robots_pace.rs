@@ -1,14 +1,15 @@
-//! What a robots.txt asks of our pace: request rates and visit times.
+//! The pace that a robots.txt asks for: request rates and visit times.
 
 use std::time::Duration;
 
 use crawl_scheduler::{
-    GapReason, Hours, PausedBy, Politeness, Purpose, RequestRate, RobotsAsks, SignalKind, Tick,
+    DailyHours, GapReason, OutcomeKind, PaceRate, PauseReason, Politeness, Purpose, RobotsPace,
+    Tick,
 };
 
 use crate::stage::{SECOND, Stage, origin};
 
-const ANSWERED: SignalKind = SignalKind::Answered;
+const ANSWERED: OutcomeKind = OutcomeKind::Answered;
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// So many hours and minutes into the day of the stage.
@@ -18,28 +19,28 @@ pub(crate) fn clock(stage: &Stage, hour: u64, minute: u64) -> Tick {
     Tick::from_micros(midnight + (hour * 60 + minute) * 60_000_000)
 }
 
-fn rate(requests: u32, seconds: u64, during: Option<(u16, u16)>) -> RequestRate {
-    RequestRate {
+fn rate(requests: u32, seconds: u64, during: Option<(u16, u16)>) -> PaceRate {
+    PaceRate {
         requests,
         per: Duration::from_secs(seconds),
-        during: during.map(|(from, until)| Hours::new(from * 60, until * 60)),
+        during: during.map(|(from, until)| DailyHours::new(from * 60, until * 60)),
     }
 }
 
-fn rates(rates: &[RequestRate]) -> RobotsAsks {
-    RobotsAsks {
+fn rates(rates: &[PaceRate]) -> RobotsPace {
+    RobotsPace {
         request_rates: rates.to_vec(),
-        ..RobotsAsks::default()
+        ..RobotsPace::default()
     }
 }
 
-fn visits(hours: &[(u16, u16)]) -> RobotsAsks {
+fn visits(hours: &[(u16, u16)]) -> RobotsPace {
     let hours = hours
         .iter()
-        .map(|(from, until)| Hours::new(from * 60, until * 60));
-    RobotsAsks {
+        .map(|(from, until)| DailyHours::new(from * 60, until * 60));
+    RobotsPace {
         visit_times: hours.collect(),
-        ..RobotsAsks::default()
+        ..RobotsPace::default()
     }
 }
 
@@ -49,7 +50,7 @@ fn conner1996_request_rate_is_a_gap() {
         per_host: 3,
         ..Politeness::default()
     });
-    stage.open_asking("http://example.org", 10, rates(&[rate(3, 60, None)]));
+    stage.open_with_pace("http://example.org", 10, rates(&[rate(3, 60, None)]));
     stage.exchange(ANSWERED);
     let (permit, waited) = stage.wait();
     assert_eq!((waited, permit.gap()), (20 * SECOND, 20 * SECOND));
@@ -61,11 +62,11 @@ fn conner1996_request_rate_is_a_gap() {
 #[test]
 fn ours_the_longest_of_crawl_delay_and_request_rates_counts() {
     let mut stage = Stage::new(Politeness::default());
-    let asks = RobotsAsks {
+    let pace = RobotsPace {
         crawl_delay: Some(30 * SECOND),
         ..rates(&[rate(1, 5, None), rate(1, 7, Some((0, 24)))])
     };
-    stage.open_asking("http://example.org", 10, asks);
+    stage.open_with_pace("http://example.org", 10, pace);
     stage.exchange(ANSWERED);
     let (permit, waited) = stage.wait();
     assert_eq!((waited, permit.why()), (30 * SECOND, GapReason::CrawlDelay));
@@ -75,8 +76,8 @@ fn ours_the_longest_of_crawl_delay_and_request_rates_counts() {
 fn conner1996_request_rate_counts_in_its_hours_only() {
     let mut stage = Stage::new(Politeness::default());
     stage.now = clock(&stage, 5, 59) + 58 * SECOND;
-    let asks = rates(&[rate(1, 600, Some((6, 7)))]);
-    stage.open_asking("http://example.org", 100, asks);
+    let pace = rates(&[rate(1, 600, Some((6, 7)))]);
+    stage.open_with_pace("http://example.org", 100, pace);
     // Before six: a second. It ends a second before six, and then the rate counts.
     stage.exchange(ANSWERED);
     let (permit, waited) = stage.wait();
@@ -104,8 +105,8 @@ fn ours_a_rate_that_begins_while_a_host_waits_for_room_is_kept() {
         ..Politeness::default()
     });
     stage.now = clock(&stage, 5, 59);
-    let asks = rates(&[rate(1, 600, Some((6, 7)))]);
-    stage.open_asking("http://slow.example", 100, asks);
+    let pace = rates(&[rate(1, 600, Some((6, 7)))]);
+    stage.open_with_pace("http://slow.example", 100, pace);
     stage.exchange(ANSWERED);
     let end = stage.now;
     stage.open("http://other.example", 1);
@@ -120,11 +121,11 @@ fn ours_a_rate_that_begins_while_a_host_waits_for_room_is_kept() {
 fn ours_rates_that_cover_the_day_in_turns_end_somewhere() {
     let mut stage = Stage::new(Politeness::default());
     let year = 365 * 86_400;
-    let asks = rates(&[
+    let pace = rates(&[
         rate(1, 9 * year, Some((0, 12))),
         rate(1, year, Some((12, 0))),
     ]);
-    stage.open_asking("http://example.org", 10, asks);
+    stage.open_with_pace("http://example.org", 10, pace);
     stage.exchange(ANSWERED);
     let end = stage.now;
     let _next = stage.wait();
@@ -136,12 +137,12 @@ fn conner1996_visit_time_bars_pages_but_not_robots() {
     let mut stage = Stage::new(Politeness::default());
     stage.now = clock(&stage, 9, 0);
     let origin = origin("http://example.org");
-    stage.scheduler.waiting(stage.now, &origin, 5);
+    stage.scheduler.set_pending(stage.now, &origin, 5);
     let robots = stage.issue();
     assert!(matches!(robots.purpose(), Purpose::Robots { .. }));
     stage.end(robots.spend(), ANSWERED);
-    stage.open_asking("http://example.org", 5, visits(&[(12, 13), (22, 2)]));
-    let resting = stage.scheduler.resting(stage.now + SECOND);
+    stage.open_with_pace("http://example.org", 5, visits(&[(12, 13), (22, 2)]));
+    let resting = stage.scheduler.host_summary(stage.now + SECOND);
     assert_eq!(resting.ready + resting.waiting_hosts, 1);
     let end = stage.now;
     let (permit, _) = stage.wait();
@@ -158,16 +159,16 @@ fn conner1996_visit_time_bars_pages_but_not_robots() {
     stage.end(spent, ANSWERED);
     stage.now = stage.now + SECOND;
     stage.assert_closed();
-    let paused = stage.scheduler.resting(stage.now).paused;
+    let paused = stage.scheduler.host_summary(stage.now).paused;
     assert_eq!(paused.len(), 1);
-    assert_eq!(paused[0].why, PausedBy::VisitTime);
+    assert_eq!(paused[0].why, PauseReason::VisitTime);
     assert_eq!(paused[0].until, clock(&stage, 22, 0));
     // What is asked for expressly is no page.
     let robots = Purpose::Robots {
         origin: origin.clone(),
     };
     let (host, now) = (origin.host_key(), stage.now);
-    stage.scheduler.ask(now, &host, robots.clone());
+    stage.scheduler.queue_request(now, &host, robots.clone());
     assert_eq!(stage.issue().purpose(), &robots);
 }
 
@@ -175,7 +176,7 @@ fn conner1996_visit_time_bars_pages_but_not_robots() {
 fn ours_visit_times_speak_for_their_origin() {
     let mut stage = Stage::new(Politeness::default());
     stage.now = clock(&stage, 9, 0);
-    stage.open_asking("http://example.org", 5, visits(&[(12, 13)]));
+    stage.open_with_pace("http://example.org", 5, visits(&[(12, 13)]));
     let other = stage.open("https://example.org", 3);
     for _ in 0..3 {
         let (permit, waited) = stage.wait();
@@ -194,8 +195,8 @@ fn ours_visit_times_speak_for_their_origin() {
 fn ours_other_rules_open_what_a_visit_time_closed() {
     let mut stage = Stage::new(Politeness::default());
     stage.now = clock(&stage, 9, 0);
-    stage.open_asking("http://example.org", 5, visits(&[(12, 13)]));
+    stage.open_with_pace("http://example.org", 5, visits(&[(12, 13)]));
     stage.assert_closed();
-    stage.open_asking("http://example.org", 5, visits(&[(12, 13), (8, 10)]));
+    stage.open_with_pace("http://example.org", 5, visits(&[(12, 13), (8, 10)]));
     let _page = stage.issue();
 }

@@ -8,18 +8,18 @@ const MINUTES_OF_DAY: u16 = 24 * 60;
 
 /// A span of each day in UTC, over midnight where it ends before it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hours {
+pub struct DailyHours {
     // Both below a day's minutes. Equal: the whole day.
     from: u16,
     until: u16,
 }
 
-impl Hours {
+impl DailyHours {
     /// From one minute since midnight up to another, which is no longer within; each is
     /// taken modulo a day. Where both are the same minute it is the whole day.
     #[must_use]
-    pub const fn new(from: u16, until: u16) -> Hours {
-        Hours {
+    pub const fn new(from: u16, until: u16) -> DailyHours {
+        DailyHours {
             from: from % MINUTES_OF_DAY,
             until: until % MINUTES_OF_DAY,
         }
@@ -64,7 +64,7 @@ fn next(minute: u16, at: Tick) -> Tick {
 
 #[cfg(test)]
 mod tests {
-    use super::{DAY, Hours, MINUTE};
+    use super::{DAY, DailyHours, MINUTE};
     use crate::tick::Tick;
 
     fn at(minute: u64) -> Tick {
@@ -73,23 +73,23 @@ mod tests {
 
     #[test]
     fn ours_spans_may_cross_midnight() {
-        let check = |hours: Hours, inside: &[u64], outside: &[u64]| {
+        let check = |hours: DailyHours, inside: &[u64], outside: &[u64]| {
             assert!(inside.iter().all(|minute| hours.contain(at(*minute))));
             assert!(!outside.iter().any(|minute| hours.contain(at(*minute))));
         };
-        check(Hours::new(360, 526), &[360, 525], &[359, 526, 0]);
+        check(DailyHours::new(360, 526), &[360, 525], &[359, 526, 0]);
         check(
-            Hours::new(22 * 60, 60),
+            DailyHours::new(22 * 60, 60),
             &[22 * 60, 1439, 0, 59],
             &[60, 1319],
         );
-        check(Hours::new(0, 1440), &[0, 700, 1439], &[]);
-        check(Hours::new(5, 5), &[0, 5, 1439], &[]);
+        check(DailyHours::new(0, 1440), &[0, 700, 1439], &[]);
+        check(DailyHours::new(5, 5), &[0, 5, 1439], &[]);
     }
 
     #[test]
     fn ours_the_next_edge_is_never_now() {
-        let hours = Hours::new(60, 120);
+        let hours = DailyHours::new(60, 120);
         assert_eq!(hours.begins_after(at(0)), at(60));
         assert_eq!(hours.begins_after(at(60)), at(60 + 1440));
         assert_eq!(hours.ends_after(at(119)), at(120));

@@ -1,19 +1,19 @@
-//! What outlives the process, and what leaves memory.
+//! Snapshots outlive the process, and stand in for hosts that left memory.
 
 use std::time::Duration;
 
 use crawl_scheduler::{
-    Evicted, GapReason, Politeness, Poll, Restart, Scheduler, SignalKind, Tick, stored_address,
+    Evicted, GapReason, OutcomeKind, Politeness, Poll, RestartKind, Scheduler, Tick, stored_address,
 };
 use crawl_weburl::Origin;
 use proptest::prelude::*;
 
 use crate::stage::{SECOND, Stage, asked_to_wait};
 
-const ANSWERED: SignalKind = SignalKind::Answered;
+const ANSWERED: OutcomeKind = OutcomeKind::Answered;
 
 /// Kills the scheduler, and starts one anew that knows only what was stored.
-fn restart(stage: &mut Stage, origin: &Origin, away: Duration, rest: Restart) {
+fn restart(stage: &mut Stage, origin: &Origin, away: Duration, rest: RestartKind) {
     let (_, bytes) = stage.scheduler.snapshot(&origin.host_key()).unwrap();
     stage.now = stage.now + away;
     stage.scheduler = Scheduler::new(stage.scheduler.politeness().clone(), 2);
@@ -28,7 +28,7 @@ fn ours_the_rest_of_an_hour_asked_for_is_waited_after_a_kill() {
     let mut stage = Stage::new(Politeness::default());
     let origin = stage.open("http://example.org", 10);
     stage.exchange(asked_to_wait(Some(3600)));
-    restart(&mut stage, &origin, 600 * SECOND, Restart::AfterKill);
+    restart(&mut stage, &origin, 600 * SECOND, RestartKind::AfterKill);
     let (permit, waited) = stage.wait();
     assert_eq!(
         (waited, permit.why()),
@@ -43,15 +43,15 @@ fn ours_levels_and_failures_are_kept() {
     let origin = stage.open("http://example.org", 100);
     for _ in 0..3 {
         stage.exchange(asked_to_wait(None));
-        restart(&mut stage, &origin, SECOND, Restart::AfterKill);
+        restart(&mut stage, &origin, SECOND, RestartKind::AfterKill);
     }
     let (waited, learned) = stage.exchange(asked_to_wait(None));
     assert_eq!(waited, 239 * SECOND);
     assert_eq!(learned.wait_asked, Some(480 * SECOND));
-    stage.exchange(SignalKind::NoConnection);
-    stage.exchange(SignalKind::NoConnection);
-    restart(&mut stage, &origin, SECOND, Restart::AfterKill);
-    assert_eq!(stage.exchange(SignalKind::UrlFailed).0, 19 * SECOND);
+    stage.exchange(OutcomeKind::NoConnection);
+    stage.exchange(OutcomeKind::NoConnection);
+    restart(&mut stage, &origin, SECOND, RestartKind::AfterKill);
+    assert_eq!(stage.exchange(OutcomeKind::UrlFailed).0, 19 * SECOND);
     assert_eq!(stage.wait().1, 40 * SECOND);
 }
 
@@ -60,7 +60,7 @@ fn ours_the_gap_is_kept_over_a_kill_with_its_crawl_delay() {
     let mut stage = Stage::new(Politeness::default());
     let origin = stage.open_with("http://example.org", 10, Some(20 * SECOND));
     stage.exchange(ANSWERED);
-    restart(&mut stage, &origin, 5 * SECOND, Restart::AfterKill);
+    restart(&mut stage, &origin, 5 * SECOND, RestartKind::AfterKill);
     let (permit, waited) = stage.wait();
     assert_eq!((waited, permit.why()), (15 * SECOND, GapReason::CrawlDelay));
 }
@@ -70,7 +70,7 @@ fn ours_a_slot_in_flight_at_the_kill_ends_with_it() {
     let mut stage = Stage::new(Politeness::default());
     let origin = stage.open("http://example.org", 10);
     let _lost = stage.issue();
-    restart(&mut stage, &origin, 5 * SECOND, Restart::AfterKill);
+    restart(&mut stage, &origin, 5 * SECOND, RestartKind::AfterKill);
     assert_eq!(stage.wait().1, SECOND);
 }
 
@@ -82,9 +82,14 @@ fn ours_a_full_gap_comes_first_after_a_power_loss() {
     });
     let origin = stage.open("http://example.org", 10);
     stage.exchange(ANSWERED);
-    restart(&mut stage, &origin, 60 * SECOND, Restart::AfterPowerLoss);
+    restart(
+        &mut stage,
+        &origin,
+        60 * SECOND,
+        RestartKind::AfterPowerLoss,
+    );
     let (permit, waited) = stage.wait();
-    assert_eq!((waited, permit.why()), (SECOND, GapReason::Restart));
+    assert_eq!((waited, permit.why()), (SECOND, GapReason::RestartKind));
 }
 
 #[test]
@@ -95,7 +100,7 @@ fn ours_garbage_is_nothing_known_and_a_full_gap() {
         let (host, now) = (origin.host_key(), stage.now);
         stage
             .scheduler
-            .restore(now, &host, bytes, Restart::AfterKill);
+            .restore(now, &host, bytes, RestartKind::AfterKill);
         assert_eq!(stage.wait().1, SECOND);
     }
 }
@@ -111,14 +116,14 @@ fn ours_a_clock_that_was_wrong_once_blocks_nobody_for_years() {
     past.open("http://example.org", 10);
     let now = past.now;
     past.scheduler
-        .restore(now, &origin.host_key(), &bytes, Restart::AfterKill);
+        .restore(now, &origin.host_key(), &bytes, RestartKind::AfterKill);
     past.scheduler
         .note_past_request(now, &origin.host_key(), stage.now, SECOND, Some(stage.now));
     assert!(past.wait().1 <= 24 * 3600 * SECOND);
 }
 
 proptest! {
-    /// What a host asked for is waited for from now on, where a clock that was ahead noted it.
+    /// The wait that a host asked for counts from now on, where a clock that was ahead noted it.
     #[test]
     fn ours_a_clock_that_was_ahead_makes_no_wait_longer(
         ahead in 1_u64..200_000_000_000,
@@ -134,7 +139,7 @@ proptest! {
 
         let mut past = Stage::new(Politeness::default());
         past.open("http://example.org", 10);
-        past.scheduler.restore(past.now, &host, &bytes, Restart::AfterKill);
+        past.scheduler.restore(past.now, &host, &bytes, RestartKind::AfterKill);
         let (again, _) = past.scheduler.snapshot(&host).unwrap();
         prop_assert_eq!(again.since(past.now), wake.since(learned));
     }
@@ -184,10 +189,10 @@ fn ours_an_idle_host_leaves_memory_and_comes_back_as_it_was() {
     );
     assert!(stage.scheduler.evict().is_none());
     assert_eq!(stage.scheduler.hosts(), 1);
-    stage.scheduler.waiting(stage.now, &busy, 0);
+    stage.scheduler.set_pending(stage.now, &busy, 0);
     stage
         .scheduler
-        .restore(stage.now, &host, &bytes, Restart::AfterKill);
+        .restore(stage.now, &host, &bytes, RestartKind::AfterKill);
     stage.open("http://example.org", 1);
     assert_eq!(stage.wait().1, 100 * SECOND);
 }
@@ -197,7 +202,7 @@ fn ours_the_address_of_a_host_is_told_from_what_was_stored() {
     let mut stage = Stage::new(Politeness::default());
     let host = stage.open("http://example.org", 10).host_key();
     let address = "192.0.2.1".parse().unwrap();
-    stage.scheduler.address(stage.now, &host, address);
+    stage.scheduler.set_address(stage.now, &host, address);
     stage.exchange(ANSWERED);
     let (_, bytes) = stage.scheduler.snapshot(&host).unwrap();
     assert_eq!(stored_address(&bytes), Some(address));

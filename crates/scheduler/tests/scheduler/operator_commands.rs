@@ -1,15 +1,15 @@
-//! What an operator changes while the crawl runs.
+//! Commands of the operator while the crawl runs.
 
 use std::time::Duration;
 
 use crawl_scheduler::{
-    Politeness, Poll, Purpose, Restart, RobotsState, Scheduler, SignalKind, Tick,
+    OutcomeKind, Politeness, Poll, Purpose, RestartKind, RobotsState, Scheduler, Tick,
 };
 use crawl_weburl::HostKey;
 
 use crate::stage::{ANSWER, SECOND, START, Stage, origin};
 
-const ANSWERED: SignalKind = SignalKind::Answered;
+const ANSWERED: OutcomeKind = OutcomeKind::Answered;
 
 fn host(text: &str) -> HostKey {
     HostKey::parse(text).unwrap()
@@ -42,7 +42,7 @@ fn ours_a_parked_host_gets_no_permit_until_it_is_taken_back() {
         stage.scheduler.poll(stage.now + 3600 * SECOND),
         Poll::Idle
     ));
-    let resting = stage.scheduler.resting(stage.now);
+    let resting = stage.scheduler.host_summary(stage.now);
     assert_eq!((resting.parked, resting.soonest), (vec![a.clone()], None));
 
     assert!(stage.scheduler.unpark(stage.now, &a));
@@ -58,15 +58,17 @@ fn ours_a_parked_host_is_not_asked_for_robots_or_hops_either() {
     let a = host("a.example");
     // Parked before it is met.
     stage.scheduler.park(START, &a);
-    stage.scheduler.waiting(START, &origin, 3);
+    stage.scheduler.set_pending(START, &origin, 3);
     let of = crate::stage::origin("http://b.example");
-    stage.scheduler.ask(START, &a, Purpose::Hop { of });
+    stage
+        .scheduler
+        .queue_request(START, &a, Purpose::Hop { of });
     assert!(matches!(stage.scheduler.poll(START), Poll::Idle));
     // Its robots.txt was unreachable: the time to ask again comes, and nothing is asked.
     let retry_at = START + SECOND;
     stage
         .scheduler
-        .robots(START, &origin, RobotsState::Unreachable { retry_at });
+        .set_robots(START, &origin, RobotsState::Unreachable { retry_at });
     assert!(matches!(stage.scheduler.poll(START), Poll::Idle));
     assert!(matches!(
         stage.scheduler.poll(START + 2 * SECOND),
@@ -89,8 +91,8 @@ fn ours_a_host_stays_parked_while_it_is_out_of_memory() {
     let now = stage.now;
     stage
         .scheduler
-        .restore(now, &a, &evicted.bytes, Restart::AfterKill);
-    stage.scheduler.waiting(now, &origin, 2);
+        .restore(now, &a, &evicted.bytes, RestartKind::AfterKill);
+    stage.scheduler.set_pending(now, &origin, 2);
     assert!(matches!(
         stage.scheduler.poll(now + 60 * SECOND),
         Poll::Idle

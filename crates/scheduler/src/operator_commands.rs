@@ -1,4 +1,4 @@
-//! What an operator changes while the crawl runs, and sees of it.
+//! Commands of the operator while the crawl runs, and what they see of it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,12 +7,12 @@ use std::time::Duration;
 use crawl_weburl::HostKey;
 
 use crate::host::Host;
-use crate::overrides::Overrides;
+use crate::overrides::PolitenessOverrides;
 use crate::politeness::Politeness;
 use crate::scheduler::Scheduler;
 use crate::tick::Tick;
 
-/// What a host has to do.
+/// The pending work of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostWork {
     /// The host.
@@ -34,14 +34,14 @@ impl Scheduler {
     pub fn park(&mut self, now: Tick, host: &HostKey) {
         self.advance(now);
         self.parked.insert(host.clone());
-        self.heed_parked(host);
+        self.apply_parked(host);
     }
 
     /// A parked host is asked again. Whether it was parked.
     pub fn unpark(&mut self, now: Tick, host: &HostKey) -> bool {
         self.advance(now);
         let was_parked = self.parked.remove(host);
-        self.heed_parked(host);
+        self.apply_parked(host);
         was_parked
     }
 
@@ -65,17 +65,17 @@ impl Scheduler {
         self.advance(now);
         match host {
             Some(host) => {
-                let number = self.own_terms_of(host);
-                self.terms[number as usize].delay = delay;
+                let number = self.host_limits_index(host);
+                self.limits[number as usize].delay = delay;
                 if let Some(&id) = self.by_host.get(host) {
-                    self.hosts[id].terms = number;
+                    self.hosts[id].limits = number;
                     self.refresh(id);
                 }
             }
             None => {
-                self.own_terms.clear();
-                for terms in &mut self.terms {
-                    terms.delay = delay;
+                self.host_limits.clear();
+                for limits in &mut self.limits {
+                    limits.delay = delay;
                 }
                 let hosts: Vec<_> = self
                     .by_host
@@ -83,10 +83,10 @@ impl Scheduler {
                     .map(|(key, id)| (key.clone(), *id))
                     .collect();
                 for (key, id) in hosts {
-                    self.hosts[id].terms = self.terms_number(&key);
+                    self.hosts[id].limits = self.limits_index(&key);
                     self.refresh(id);
                 }
-                self.terms.truncate(self.by_pattern.len() + 1);
+                self.limits.truncate(self.by_pattern.len() + 1);
             }
         }
     }
@@ -95,7 +95,7 @@ impl Scheduler {
     /// runs.
     #[must_use]
     pub fn own_delays(&self) -> usize {
-        self.own_terms.len()
+        self.host_limits.len()
     }
 
     /// The hosts in memory, in no stated order.
@@ -126,38 +126,38 @@ impl Scheduler {
     }
 
     fn work_of(&self, host: &Host, now: Tick) -> HostWork {
-        let terms = self.terms_of(host);
-        let retries = host.origins.iter().map(|entry| entry.standing().retry_at);
+        let limits = self.limits_of(host);
+        let retries = host.origins.iter().map(|entry| entry.status().retry_at);
         let next_at = match host.is_parked {
             true => None,
-            false if host.has_work() => host.opens_at(terms, now).map(|at| at.max(now)),
+            false if host.has_work() => host.opens_at(limits, now).map(|at| at.max(now)),
             false => retries.flatten().min(),
         };
         HostWork {
             host: host.key.clone(),
             waiting: host.waiting(),
             next_at,
-            gap: Duration::from_micros(host.gap(terms).0),
+            gap: Duration::from_micros(host.gap(limits).0),
             is_parked: host.is_parked,
         }
     }
 
     /// The number of the terms that a host has to itself, made where it has none.
-    fn own_terms_of(&mut self, host: &HostKey) -> u32 {
-        if let Some(number) = self.own_terms.get(host) {
+    fn host_limits_index(&mut self, host: &HostKey) -> u32 {
+        if let Some(number) = self.host_limits.get(host) {
             return *number;
         }
         let own = Politeness {
-            sites: Overrides::default(),
-            ..self.terms[self.terms_number(host) as usize].clone()
+            sites: PolitenessOverrides::default(),
+            ..self.limits[self.limits_index(host) as usize].clone()
         };
-        let number = u32::try_from(self.terms.len()).expect("invariant: memory ends before");
-        self.terms.push(own);
-        self.own_terms.insert(host.clone(), number);
+        let number = u32::try_from(self.limits.len()).expect("invariant: memory ends before");
+        self.limits.push(own);
+        self.host_limits.insert(host.clone(), number);
         number
     }
 
-    fn heed_parked(&mut self, host: &HostKey) {
+    fn apply_parked(&mut self, host: &HostKey) {
         if let Some(&id) = self.by_host.get(host) {
             self.hosts[id].is_parked = self.parked.contains(host);
             self.refresh(id);
