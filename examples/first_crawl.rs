@@ -1,65 +1,55 @@
-//! A first crawl without a network: serves a small web on loopback, crawls it, and prints
-//! what was fetched, what was barred, and why.
+//! The smallest crawl as a library, without a network: serves a small web on loopback, crawls it,
+//! and prints what was fetched, what was excluded, and why.
 //!
 //! `cargo run --release --example first_crawl`
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::error::Error;
-use std::path::Path;
 use std::time::Duration;
 
-use crawl_archive::rows::{ExcludedRow, PageRow};
-use crawl_engine::{
-    Budgets, Config, Controls, Forbidden, Progress, Resources, Revisits, ScopeRules, Stop, Summary,
-    TrapRules,
-};
-use crawl_fetcher::FetchConfig;
-use crawl_fetcher::robots::RobotsTimes;
-use crawl_policy::scope::ScopeMode;
-use crawl_policy::{ProductToken, Profile};
-use crawl_scheduler::Politeness;
+use crawl_engine::{Config, Controls};
+use crawl_policy::ProductToken;
 use crawl_testweb::TestWeb;
 use crawl_weburl::canonicalize;
-use tokio::sync::watch;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
+    // Two hosts on loopback with a robots.txt and ten pages each, drawn from a seed.
     let web = TestWeb::builder().seed(1994).hosts(2).pages(10).start();
     let output = tempfile::tempdir()?;
-    let summary = crawl(&web.url(0, "/"), &output.path().join("crawl")).await?;
+
+    // Who we are, where we begin, and where everything is kept. On the public web a contact has
+    // to stand in the place of `None`.
+    let mut config = Config::new(
+        ProductToken::new("first-crawl")?,
+        "0.1",
+        None,
+        vec![canonicalize(None, &web.url(0, "/"))?],
+        output.path().join("crawl"),
+    );
+    // Our own server on our own machine: a twentieth of a second between two requests will do.
+    config.politeness.delay = Duration::from_millis(50);
+
+    // Runs until nothing is left. The same call on the same directory would go on after a kill.
+    let summary = crawl_engine::run(config, Controls::unattended()).await?;
 
     println!("fetched:");
     for row in crawl_records::pages(&summary.output)? {
-        let PageRow {
-            url,
-            status,
-            title,
-            robots,
-            ..
-        } = row?;
-        let title = title.unwrap_or_default();
-        let rule = robots
-            .and_then(|robots| robots.rule)
-            .unwrap_or_else(|| "no rule".to_owned());
-        println!(
-            "  {} {url} \"{title}\" ({rule})",
-            status.unwrap_or_default()
-        );
+        let row = row?;
+        let status = row.status.unwrap_or_default();
+        let title = row.title.unwrap_or_default();
+        let rule = row.robots.and_then(|robots| robots.rule);
+        let rule = rule.as_deref().unwrap_or("no rule");
+        println!("  {status} {} \"{title}\" ({rule})", row.url);
     }
-    println!("\nbarred:");
+    println!("\nexcluded:");
     for row in crawl_records::excluded(&summary.output)? {
-        let ExcludedRow {
-            url,
-            reason,
-            rule,
-            line,
-            ..
-        } = row?;
-        let line = line
-            .map(|line| format!(", line {line}"))
-            .unwrap_or_default();
-        println!("  {url}: {reason} ({}{line})", rule.unwrap_or_default());
+        let row = row?;
+        let rule = row.rule.unwrap_or_default();
+        let line = row.line.map(|line| format!(", line {line}"));
+        let line = line.unwrap_or_default();
+        println!("  {}: {} ({rule}{line})", row.url, row.reason);
     }
     println!(
         "\n{} pages by {} requests in {:.1} s; the server saw {} requests.",
@@ -69,68 +59,4 @@ async fn main() -> Result<(), Box<dyn Error>> {
         web.log().len()
     );
     Ok(())
-}
-
-async fn crawl(seed: &str, output: &Path) -> Result<Summary, Box<dyn Error>> {
-    let seed = canonicalize(None, seed)?;
-    let user_agent = crawl_fetcher::user_agent("first-crawl", "0.1", None);
-    let config = Config {
-        output: output.to_owned(),
-        agent: ProductToken::new("first-crawl")?,
-        user_agent: user_agent.clone(),
-        contact: None,
-        profile: Profile::Rfc9309,
-        robots_times: RobotsTimes::default(),
-        robots_forbidden: Forbidden::Allow,
-        purpose: None,
-        scope: ScopeRules {
-            mode: ScopeMode::Host,
-            include: Vec::new(),
-            exclude: Vec::new(),
-            max_depth: None,
-        },
-        budgets: Budgets::default(),
-        recrawl: false,
-        revisits: Revisits::default(),
-        traps: TrapRules::default(),
-        max_redirects: 10,
-        retries: 3,
-        sitemaps: true,
-        feeds: true,
-        forms: false,
-        resources: Resources::Off,
-        max_sitemap_urls: Some(250_000),
-        // Our own server on our own machine: a twentieth of a second will do.
-        politeness: Politeness {
-            delay: Duration::from_millis(50),
-            ..Politeness::default()
-        },
-        own_site: true,
-        hosts_in_memory: 1_000,
-        host_locks: None,
-        wait_unreachable: Duration::from_secs(1),
-        fetch: FetchConfig {
-            typed: vec![seed.clone()],
-            ..FetchConfig::new(user_agent)
-        },
-        commit_within: Duration::from_secs(1),
-        warc: true,
-        links: false,
-        index: false,
-        software: "first-crawl/0.1".to_owned(),
-        config_text: "# set in examples/first_crawl.rs\n".to_owned(),
-        seeds: vec![seed],
-    };
-    // Nobody stops this crawl, nobody watches or steers it.
-    let (_stop, stopped) = watch::channel(Stop::No);
-    let (progress, _watched) = watch::channel(Progress::default());
-    Ok(crawl_engine::run(
-        config,
-        Controls {
-            stop: stopped,
-            progress,
-            commands: crawl_engine::commands().1,
-        },
-    )
-    .await?)
 }

@@ -2,9 +2,9 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-#[cfg(unix)]
 use nix::fcntl::OFlag;
 
 use crate::error::ArchiveError;
@@ -226,13 +226,9 @@ pub fn create_anew(path: &Path) -> io::Result<File> {
 /// How files of a crawl's directory are opened: a link there could lead anywhere, and a FIFO
 /// would be waited for.
 fn own_files() -> OpenOptions {
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
     let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
-        options.custom_flags(flags.bits());
-    }
+    options.custom_flags(flags.bits());
     options
 }
 
@@ -248,11 +244,7 @@ fn regular(file: File) -> io::Result<File> {
 
 /// How many names a file has.
 fn names(file: &File) -> io::Result<u64> {
-    let found = file.metadata()?;
-    #[cfg(unix)]
-    return Ok(std::os::unix::fs::MetadataExt::nlink(&found));
-    #[cfg(not(unix))]
-    return Ok(u64::from(found.is_file()));
+    Ok(file.metadata()?.nlink())
 }
 
 #[cfg(test)]

@@ -6,8 +6,10 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
+use nix::fcntl::OFlag;
 use serde::de::DeserializeOwned;
 
 use crate::error::BadLine;
@@ -30,14 +32,9 @@ pub const MAX_CONFIG_BYTES: u64 = 4 * 1024 * 1024;
 /// # Errors
 /// Those of the file system; [`ErrorKind::InvalidInput`] for what is no regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = OFlag::O_NONBLOCK | OFlag::O_NOFOLLOW;
     let mut options = OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        let flags = nix::fcntl::OFlag::O_NONBLOCK | nix::fcntl::OFlag::O_NOFOLLOW;
-        options.custom_flags(flags.bits());
-    }
+    options.read(true).custom_flags(flags.bits());
     let file = options.open(path).map_err(|error| {
         let is_link = path
             .symlink_metadata()
@@ -265,7 +262,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(unix)]
     fn ours_only_regular_files_are_read_and_none_is_waited_for() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);

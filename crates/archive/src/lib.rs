@@ -49,6 +49,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+// Every program with a crawl's directory depends on this crate.
+#[cfg(not(target_os = "linux"))]
+compile_error!(
+    "crawl runs on Linux alone: its crawls lock hosts against each other by open file description \
+     locks (F_OFD_SETLK), and it opens files without following links and listens on Unix domain \
+     sockets; elsewhere, run it in a Linux container (docs/container.md)"
+);
+
 mod appender;
 mod bounded;
 mod capture;

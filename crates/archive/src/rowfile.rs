@@ -418,7 +418,6 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"1\n");
     }
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn ours_rows_wait_on_while_the_disk_is_full() {
         let path = Path::new("/dev/full");

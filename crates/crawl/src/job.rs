@@ -486,3 +486,29 @@ fn has_cause(
     }
     false
 }
+
+#[cfg(test)]
+mod tests {
+    use super::config;
+    use crate::settings::{Settings, check};
+    use crawl_engine::Config;
+
+    #[test]
+    fn the_library_has_the_defaults_of_the_command_line() {
+        let contact = "you@example.org";
+        let mut settings = Settings::default();
+        settings.seed = vec!["https://example.org/".to_owned()];
+        settings.operator.contact = contact.to_owned();
+        let checked = check(&settings).unwrap();
+        let typed = config(&settings, &checked);
+        let (agent, seeds) = (checked.agent.clone(), checked.seeds.clone());
+        let version = env!("CARGO_PKG_VERSION");
+        let library = Config {
+            // Those the program takes from its user's surroundings.
+            host_locks: typed.host_locks.clone(),
+            config_text: typed.config_text.clone(),
+            ..Config::new(agent, version, Some(contact), seeds, checked.output)
+        };
+        assert_eq!(format!("{library:#?}"), format!("{typed:#?}"));
+    }
+}

@@ -17,7 +17,7 @@ use crate::control::Ask;
 use crate::traps::TrapRules;
 use crate::visits::Revisits;
 
-/// A crawl's whole configuration. The engine adds no default to it.
+/// A crawl's whole configuration. [`Config::new`] has the defaults of the command line.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Where the crawl begins. May be empty where `output` holds a crawl already.
@@ -89,6 +89,70 @@ pub struct Config {
     pub software: String,
     /// What is written to `crawl.toml`.
     pub config_text: String,
+}
+
+impl Config {
+    /// A polite crawl from these seeds into a directory, with the defaults of the command line.
+    ///
+    /// `agent` is the name that robots.txt files know it by, `version` stands behind it in the
+    /// User-Agent header. `contact` says who answers for the crawl, by a mail address or a URL;
+    /// without one only loopback and private addresses are asked.
+    #[must_use]
+    pub fn new(
+        agent: ProductToken,
+        version: &str,
+        contact: Option<&str>,
+        seeds: Vec<CanonicalUrl>,
+        output: impl Into<PathBuf>,
+    ) -> Config {
+        let user_agent = crawl_fetcher::user_agent(agent.as_str(), version, contact);
+        let is_mail = |contact: &&str| !contact.contains("://");
+        Config {
+            output: output.into(),
+            contact: contact.map(str::to_owned),
+            profile: Profile::Rfc9309,
+            robots_times: RobotsTimes::default(),
+            robots_forbidden: Forbidden::Allow,
+            purpose: None,
+            scope: ScopeRules {
+                mode: ScopeMode::Host,
+                include: Vec::new(),
+                exclude: Vec::new(),
+                max_depth: None,
+            },
+            budgets: Budgets::default(),
+            recrawl: false,
+            revisits: Revisits::default(),
+            traps: TrapRules::default(),
+            max_redirects: 10,
+            retries: 3,
+            sitemaps: true,
+            feeds: true,
+            forms: false,
+            resources: Resources::Off,
+            max_sitemap_urls: Some(250_000),
+            politeness: Politeness::default(),
+            own_site: false,
+            hosts_in_memory: 500_000,
+            host_locks: None,
+            wait_unreachable: Duration::from_secs(60),
+            fetch: FetchConfig {
+                typed: seeds.clone(),
+                from: contact.filter(is_mail).map(str::to_owned),
+                allow_public: contact.is_some(),
+                ..FetchConfig::new(user_agent.clone())
+            },
+            commit_within: Duration::from_secs(1),
+            warc: true,
+            links: false,
+            index: false,
+            software: format!("{} {version}", agent.as_str()),
+            config_text: "# set by a program, not by a file\n".to_owned(),
+            agent,
+            user_agent,
+            seeds,
+        }
+    }
 }
 
 /// Which parts of pages are fetched.
@@ -183,6 +247,18 @@ pub struct Controls {
     pub progress: watch::Sender<Progress>,
     /// What the crawl is told while it runs: the end of [`commands`](crate::commands) that hears.
     pub commands: mpsc::Receiver<Ask>,
+}
+
+impl Controls {
+    /// Nobody stops, watches or steers the crawl.
+    #[must_use]
+    pub fn unattended() -> Controls {
+        Controls {
+            stop: watch::channel(Stop::No).1,
+            progress: watch::channel(Progress::default()).0,
+            commands: crate::control::commands().1,
+        }
+    }
 }
 
 /// How urgently the crawl is asked to end.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -483,14 +484,10 @@ fn counted(searcher: &Searcher, field: Field) -> tantivy::Result<Vec<(String, u6
 impl Stamp {
     fn of(dir: &Path) -> Option<Stamp> {
         let meta = fs::metadata(dir.join("meta.json")).ok()?;
-        #[cfg(unix)]
-        let file = std::os::unix::fs::MetadataExt::ino(&meta);
-        #[cfg(not(unix))]
-        let file = 0;
         Some(Stamp {
             modified: meta.modified().ok()?,
             bytes: meta.len(),
-            file,
+            file: meta.ino(),
         })
     }
 }

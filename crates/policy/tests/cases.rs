@@ -155,7 +155,7 @@ fn the_table_of_dialects_is_what_the_readings_say() {
     ];
     let mut table = String::from(
         "# Where the readings differ\n\n\
-         For who chooses a value for `--robots`, or writes a robots.txt for old crawlers. A file is tried with\n\
+         For anyone who chooses a value for `--robots`, or writes a robots.txt for old crawlers. A file is tried with\n\
          `crawl robots --robots koster1994 --file robots.txt URL`. What four readings say of one URL to a robot\n\
          named `ourbot`, is written here by the tests; the files stand below.\n\n\
          | the file has | URL |",

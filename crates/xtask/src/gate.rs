@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::workspace::{self, Workspace};
-use crate::{boundaries, browser, debian, dependencies, docker, tools};
+use crate::{boundaries, browser, debian, dependencies, docker, docs, tools};
 
 /// One check, or one thing that checks need.
 struct Step {
@@ -32,9 +32,10 @@ enum Kind {
 }
 
 /// In their order. What fails soonest and most often comes first.
-const STEPS: [Step; 18] = [
+const STEPS: [Step; 19] = [
     step("fmt", Kind::Light, fmt),
     step("boundaries", Kind::Light, boundaries::check),
+    step("docs", Kind::Light, docs::check),
     step("dependencies", Kind::Light, dependencies::check),
     step("debian-packages", Kind::Fetch, debian::fetch),
     step("chromium", Kind::Fetch, browser::fetch),
@@ -44,7 +45,7 @@ const STEPS: [Step; 18] = [
     step("programs", Kind::Light, programs),
     step("simulate", Kind::Light, simulate),
     step("torture", Kind::Light, torture),
-    step("example", Kind::Light, example),
+    step("examples", Kind::Light, examples),
     step("doctest", Kind::Light, doctest),
     step("doc", Kind::Light, doc),
     step("docker", Kind::Heavy, docker::check),
@@ -221,8 +222,24 @@ fn doc(workspace: &Workspace) -> Result<()> {
     workspace::run(command.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-fn example(workspace: &Workspace) -> Result<()> {
-    workspace::run(&mut workspace.program(built(workspace, "examples/first_crawl")))
+/// Runs each example; one that lost its way ends with an error.
+fn examples(workspace: &Workspace) -> Result<()> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(workspace.root.join("examples"))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "rs") {
+            names.extend(
+                path.file_stem()
+                    .map(|name| name.to_string_lossy().into_owned()),
+            );
+        }
+    }
+    names.sort_unstable();
+    for name in names {
+        let program = built(workspace, &format!("examples/{name}"));
+        workspace::run(&mut workspace.program(program))?;
+    }
+    Ok(())
 }
 
 fn run_cargo(workspace: &Workspace, args: &str) -> Result<()> {

@@ -11,6 +11,7 @@ mod compose;
 mod dependencies;
 mod dist;
 mod docker;
+mod docs;
 mod gate;
 mod rooms;
 mod tools;
@@ -43,8 +44,10 @@ enum Command {
         #[arg(long)]
         list: bool,
     },
-    /// Check that no room of the house sees what it must not see
+    /// Check that no crate uses what it must not use
     Boundaries,
+    /// Check the documentation's form: widths of lines, links, the README's length
+    Docs,
     /// Drive the scheduler through a drawn web in virtual time, and check every request
     Simulate(Passed),
     /// Kill crawls again and again, and hold what they leave against the truth
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
         }
         Command::Test { quick, steps, .. } => gate::run(&workspace, quick, &steps),
         Command::Boundaries => boundaries::check(&workspace),
+        Command::Docs => docs::check(&workspace),
         Command::Simulate(passed) => trial(&workspace, "simulate", &passed),
         Command::Torture(passed) => trial(&workspace, "torture", &passed),
         Command::Dist(args) => dist::run(&workspace, &args),

@@ -275,7 +275,6 @@ proptest! {
     }
 }
 
-#[cfg(unix)]
 #[test]
 fn ours_a_file_that_others_keep_under_a_name_of_theirs_is_left_as_it_is() {
     let dir = tempfile::tempdir().unwrap();
@@ -315,7 +314,6 @@ fn ours_a_file_that_others_keep_under_a_name_of_theirs_is_left_as_it_is() {
     assert!(why.contains("hard links"), "{why}");
 }
 
-#[cfg(unix)]
 #[test]
 fn ours_nothing_is_written_through_a_link() {
     let dir = tempfile::tempdir().unwrap();

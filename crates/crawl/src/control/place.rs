@@ -35,7 +35,6 @@ impl SocketPath {
         SocketPath::by_folder(folder, name)
     }
 
-    #[cfg(target_os = "linux")]
     fn by_folder(folder: &Path, name: &str) -> io::Result<SocketPath> {
         use std::os::fd::AsRawFd as _;
         let folder = File::open(folder)?;
@@ -44,13 +43,6 @@ impl SocketPath {
             path: PathBuf::from(format!("/proc/self/fd/{number}/{name}")),
             _folder: Some(folder),
         })
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn by_folder(folder: &Path, name: &str) -> io::Result<SocketPath> {
-        let path = folder.join(name);
-        let what = format!("{} is too long for a socket", path.display());
-        Err(io::Error::new(io::ErrorKind::InvalidFilename, what))
     }
 
     /// As the system takes it, while this value lives.
@@ -65,7 +57,6 @@ mod tests {
 
     use super::{ADDRESS_ROOM, SocketPath};
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn ours_a_path_that_is_too_long_goes_by_way_of_its_folder() {
         let dir = tempfile::tempdir().unwrap();

@@ -12,7 +12,7 @@ use super::groups::{Layer, Settings, TABLES};
 pub(crate) const NAME_AND_VERSION: &str = concat!("crawl ", env!("CARGO_PKG_VERSION"));
 
 /// Tables that no default holds.
-const SITE_EXAMPLE: &str = "
+pub(super) const SITE_EXAMPLE: &str = "
 # Other settings for some hosts: a name stands for its subdomains too, the longest that
 # matches counts. Bounds are those of one host; what is left out is as for every host.
 #
@@ -130,7 +130,7 @@ pub(crate) fn rules_since(text: &str, settings: &Settings) -> Option<String> {
 }
 
 /// Serialising can't fail: all keys are strings and all values scalars or lists.
-fn table_of(settings: &Settings) -> Table {
+pub(super) fn table_of(settings: &Settings) -> Table {
     Table::try_from(settings).unwrap_or_default()
 }
 
@@ -152,7 +152,7 @@ fn meaning(flags: &Command, field: &str) -> String {
     help.map(ToString::to_string).unwrap_or_default()
 }
 
-fn heading(flags: &Command, fields: &[&str]) -> String {
+pub(super) fn heading(flags: &Command, fields: &[&str]) -> String {
     let flag = flags
         .get_arguments()
         .find(|flag| fields.contains(&flag.get_id().as_str()));

@@ -10,6 +10,8 @@ mod file;
 mod groups;
 mod listing;
 mod mark;
+#[cfg(test)]
+mod page;
 mod reach;
 mod remembered;
 mod roots;

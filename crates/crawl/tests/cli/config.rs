@@ -151,7 +151,6 @@ fn tables_of_single_sites_are_read_and_checked() {
     .assert_eq(&check("[site.\"b.example\"]\nquiet-hours = [\"8-9\"]\n"));
 }
 
-#[cfg(target_os = "linux")]
 #[test]
 fn ours_paths_may_have_any_bytes() {
     let (dir, cmd) = setup("bytes");

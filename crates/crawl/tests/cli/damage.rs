@@ -196,7 +196,6 @@ fn a_damaged_state_is_refused_or_harmless() {
 }
 
 /// Makes a disk that runs full of a limit on the size of files, set once the crawl has begun.
-#[cfg(target_os = "linux")]
 fn run_on_a_full_disk(cmd: &Cmd, web: &TestWeb, more: &[&str]) -> Ran {
     let args = ["--output", "c", "--delay", "300ms", "--progress", "off"];
     let crawl = cmd.command(
@@ -235,10 +234,8 @@ fn run_on_a_full_disk(cmd: &Cmd, web: &TestWeb, more: &[&str]) -> Ran {
 }
 
 /// No file grows beyond so many bytes.
-#[cfg(target_os = "linux")]
 const FULL_AT: usize = 1 << 20;
 
-#[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_ends_the_crawl_and_the_same_command_goes_on() {
     // The first is written by the loop, without a commit; the second in the middle of one.

@@ -1,34 +1,79 @@
-//! Help, version, completions, manual page, and the README's help block.
+//! Help, version, completions, manual page, and the page of the documentation with all help.
 
-use std::fs;
-use std::path::Path;
+use expect_test::expect_file;
 
-use crate::harness::setup;
+use crate::harness::{Cmd, setup};
 
-const BEGIN: &str = "<!-- help -->";
-const END: &str = "<!-- /help -->";
+const HEAD: &str = "\
+# The command line
+
+For anyone who types commands: every command and flag, as `--help` prints it.
+
+```console
+$ crawl https://example.org/ --contact you@example.org --output example
+$ crawl report example
+```
+
+The same settings stand in a file of `--config`: [configuration.md](configuration.md). Where to begin:
+[getting-started.md](getting-started.md).
+
+A flag whose value may be left out takes it behind `=` or as the next word: `--resources all`.
+
+Exit codes:
+
+- 0: finished, also by a budget.
+- 1: no seed could be fetched; some pages failed (with `--fail-on-error`); `crawl robots` says disallowed;
+  `crawl report --fail-on-broken` found a broken page.
+- 2: the command line or the configuration is wrong.
+- 3: the disk or the state failed.
+- 4: `crawl audit` found a breach.
+- 130: interrupted; the same command goes on.
+
+This page is written by `UPDATE_EXPECT=1 cargo test -p crawl --test cli help`.
+";
+
+/// Where the flags of the main job begin.
+const SHARED: &str = "Who we are [operator]:";
+
+/// The page with the help of a command and of those below it.
+fn describe(cmd: &Cmd, path: &[&str], page: &mut String) {
+    let mut help = cmd.run(&[path, &["--help"]].concat()).ok();
+    // `crawl config` takes the flags of `crawl`, which stand above.
+    if let Some(at) = help.find(SHARED).filter(|_| !path.is_empty()) {
+        assert!(page.contains(help[at..].trim_end()), "{path:?}");
+        help.replace_range(
+            at..,
+            "And the flags of `crawl`, from [operator] to [display].",
+        );
+    }
+    let name = [&["crawl"], path].concat().join(" ");
+    page.push_str(&format!(
+        "\n## {name}\n\n```text\n{}\n```\n",
+        help.trim_end()
+    ));
+    let commands = help.lines().skip_while(|line| *line != "Commands:");
+    let commands = commands.skip(1).take_while(|line| !line.is_empty());
+    for line in commands {
+        // Other lines go on with what a command is.
+        let name = line
+            .strip_prefix("  ")
+            .filter(|rest| !rest.starts_with(' '));
+        let name = name.and_then(|rest| rest.split(' ').next());
+        if let Some(name) = name.filter(|name| *name != "help") {
+            describe(cmd, &[path, &[name]].concat(), page);
+        }
+    }
+}
 
 #[test]
-fn readme_holds_the_short_help() {
-    let (_dir, cmd) = setup("readme");
-    let block = format!("\n```text\n{}\n```\n", cmd.run(&["-h"]).ok().trim_end());
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let readme = fs::read_to_string(path).expect("README.md");
-    let (before, rest) = readme
-        .split_once(BEGIN)
-        .expect("README.md has a mark `<!-- help -->`");
-    let (found, after) = rest
-        .split_once(END)
-        .expect("README.md has a mark `<!-- /help -->`");
-    if std::env::var_os("UPDATE_EXPECT").is_some() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-        fs::write(path, format!("{before}{BEGIN}{block}{END}{after}")).unwrap();
-        return;
+fn the_documentation_holds_the_help_of_every_command() {
+    let (_dir, cmd) = setup("documented");
+    let mut page = HEAD.to_owned();
+    describe(&cmd, &[], &mut page);
+    for command in ["crawl robots", "crawl serve", "crawl control watch"] {
+        assert!(page.contains(&format!("\n## {command}\n")), "{command}");
     }
-    assert_eq!(
-        found, block,
-        "run this test with UPDATE_EXPECT=1 to bring README.md up to date"
-    );
+    expect_file!["../../../../docs/cli.md"].assert_eq(&page);
 }
 
 #[test]

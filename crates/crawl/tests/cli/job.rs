@@ -297,7 +297,6 @@ fn ours_a_closed_terminal_drains_and_saves() {
     assert_eq!(pages(&dir), web.truth(Reach::Host).fetched_with_sitemaps());
 }
 
-#[cfg(target_os = "linux")]
 #[test]
 fn ours_what_nohup_ignores_stays_ignored() {
     let (dir, cmd) = setup("nohup");

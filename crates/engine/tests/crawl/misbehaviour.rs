@@ -17,8 +17,8 @@ const MAX_BODY: u64 = 256 << 10;
 const HEAD: &str = "\
 # Servers that misbehave
 
-For who wonders what a broken or hostile server costs a crawl: what comes of a request, by what the server does. A
-server that sends nothing, say, is given up after the time for the first byte, keeps nothing in the archive, and is
+For anyone who wonders what a broken or hostile server costs a crawl: what comes of a request, by what the server does.
+A server that sends nothing, say, is given up after the time for the first byte, leaves nothing in the archive, and is
 asked again.
 
 - *Held until*: what ends the exchange; no request is under way for longer than the total time (`--timeout`).

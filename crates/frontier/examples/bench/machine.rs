@@ -49,12 +49,6 @@ pub(crate) fn disk_bytes(dir: &Path) -> io::Result<u64> {
     Ok(bytes)
 }
 
-#[cfg(unix)]
 fn blocks(about: &fs::Metadata) -> u64 {
     std::os::unix::fs::MetadataExt::blocks(about)
-}
-
-#[cfg(not(unix))]
-fn blocks(about: &fs::Metadata) -> u64 {
-    about.len().div_ceil(512)
 }

@@ -71,22 +71,5 @@ impl DiskFile for File {
 
 /// Reads bytes from a place in a file, without moving its cursor.
 pub(crate) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
-    #[cfg(unix)]
-    return std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset);
-    #[cfg(windows)]
-    return read_at_windows(file, bytes, offset);
-}
-
-#[cfg(windows)]
-fn read_at_windows(file: &File, mut bytes: &mut [u8], mut offset: u64) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match std::os::windows::fs::FileExt::seek_read(file, bytes, offset)? {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            count => {
-                bytes = &mut bytes[count..];
-                offset += count as u64;
-            }
-        }
-    }
-    Ok(())
+    std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset)
 }

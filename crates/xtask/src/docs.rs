@@ -1,0 +1,198 @@
+//! The documentation's form: lines that fit a terminal, links that lead somewhere, a short README.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+use crate::workspace::Workspace;
+
+/// A table's row can't be wrapped: what is longer becomes a list.
+const MAX_COLUMNS: usize = 120;
+/// What begins so in a page is a file of this workspace.
+const FOLDERS: [&str; 5] = ["config/", "crates/", "docker/", "docs/", "examples/"];
+/// A reader who wants to know more follows a link.
+const MAX_README_WORDS: usize = 900;
+
+pub(crate) fn check(workspace: &Workspace) -> Result<()> {
+    let mut pages = BTreeMap::new();
+    collect(&workspace.root, Path::new(""), &mut pages)?;
+    let breaches = breaches(&pages, |path| workspace.root.join(path).exists());
+    if breaches.is_empty() {
+        eprintln!("{} pages of Markdown: all in form", pages.len());
+        return Ok(());
+    }
+    bail!(
+        "the documentation's form is broken:\n  {}",
+        breaches.join("\n  ")
+    )
+}
+
+/// Reads the Markdown in a folder and below, by its path in the workspace.
+fn collect(root: &Path, folder: &Path, pages: &mut BTreeMap<PathBuf, String>) -> Result<()> {
+    for entry in fs::read_dir(root.join(folder))? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let path = folder.join(&*name);
+        if entry.file_type()?.is_dir() {
+            // Builds, and what tools keep for themselves.
+            if name != "target" && !name.starts_with('.') {
+                collect(root, &path, pages)?;
+            }
+        } else if name.ends_with(".md") {
+            pages.insert(path.clone(), fs::read_to_string(root.join(path))?);
+        }
+    }
+    Ok(())
+}
+
+fn breaches(pages: &BTreeMap<PathBuf, String>, exists: impl Fn(&Path) -> bool) -> Vec<String> {
+    let mut breaches = Vec::new();
+    for (path, text) in pages {
+        let shown = path.display();
+        for (line, number) in text.lines().zip(1..) {
+            let columns = line.chars().count();
+            if columns > MAX_COLUMNS {
+                breaches.push(format!(
+                    "{shown}:{number}: {columns} columns, {MAX_COLUMNS} at most"
+                ));
+            }
+        }
+        let prose = prose(text);
+        for named in files_named(&prose).filter(|named| !exists(Path::new(named))) {
+            breaches.push(format!("{shown}: no such file: {named}"));
+        }
+        for link in links(&prose) {
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = match file.is_empty() {
+                true => path.clone(),
+                false => joined(path, file),
+            };
+            let is_there = match pages.get(&target) {
+                Some(page) => anchor.is_empty() || anchors(page).any(|known| known == anchor),
+                None => exists(&target),
+            };
+            if !is_there {
+                breaches.push(format!("{shown}: no such file or heading: {link}"));
+            }
+        }
+    }
+    let readme = pages.get(Path::new("README.md"));
+    let words = readme.map_or(0, |text| text.split_whitespace().count());
+    if words > MAX_README_WORDS {
+        breaches.push(format!(
+            "README.md: {words} words, {MAX_README_WORDS} at most"
+        ));
+    }
+    breaches
+}
+
+/// The lines of a page that are no code block.
+fn prose(text: &str) -> String {
+    let mut is_code = false;
+    let outside = text.lines().filter(|line| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        !is_code && !is_fence
+    });
+    outside.collect::<Vec<_>>().join("\n")
+}
+
+/// The targets of a page's links into this workspace.
+fn links(prose: &str) -> impl Iterator<Item = &str> {
+    let targets = prose.split("](").skip(1);
+    let targets = targets.filter_map(|rest| rest.split_once(')').map(|(target, _)| target));
+    targets.filter(|target| !target.contains(':'))
+}
+
+/// The files of this workspace that a page names as code; `NAME` and its like stand for any.
+fn files_named(prose: &str) -> impl Iterator<Item = &str> {
+    let spans = prose.split('`').skip(1).step_by(2);
+    spans.filter(|span| {
+        let is_ours = FOLDERS.iter().any(|folder| span.starts_with(folder));
+        is_ours && !span.contains([' ', '*', '\n']) && !span.contains("NAME")
+    })
+}
+
+/// The path of a link's target in the workspace.
+fn joined(page: &Path, link: &str) -> PathBuf {
+    let mut path = page.parent().map(Path::to_owned).unwrap_or_default();
+    for part in Path::new(link).components() {
+        match part {
+            Component::ParentDir => {
+                path.pop();
+            }
+            Component::Normal(name) => path.push(name),
+            _ => {}
+        }
+    }
+    path
+}
+
+/// The anchors of a page's headings, as code hosts make them.
+fn anchors(page: &str) -> impl Iterator<Item = String> {
+    let headings: Vec<String> = prose(page)
+        .lines()
+        .filter(|line| line.starts_with('#'))
+        .map(|line| {
+            let heading = line.trim_start_matches('#').trim().to_lowercase();
+            let kept = heading.chars().filter_map(|letter| match letter {
+                ' ' => Some('-'),
+                '-' | '_' => Some(letter),
+                _ => letter.is_alphanumeric().then_some(letter),
+            });
+            kept.collect()
+        })
+        .collect();
+    headings.into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(readme: &str) -> Vec<String> {
+        let pages = BTreeMap::from([
+            (PathBuf::from("README.md"), readme.to_owned()),
+            (
+                PathBuf::from("docs/limits.md"),
+                "## What a server `echoes`\n[up](../README.md) [code](../src/lib.rs)\n".to_owned(),
+            ),
+        ]);
+        breaches(&pages, |path| path == Path::new("src/lib.rs"))
+    }
+
+    #[test]
+    fn ours_lines_of_120_columns_and_900_words_are_in_form() {
+        let text = format!("{}\n{}", "é".repeat(120), "word ".repeat(20));
+        assert_eq!(check(&text), Vec::<String>::new());
+        assert_eq!(
+            check(&"é".repeat(121)),
+            ["README.md:1: 121 columns, 120 at most"]
+        );
+        assert_eq!(
+            check(&"word\n".repeat(901)),
+            ["README.md: 901 words, 900 at most"]
+        );
+    }
+
+    #[test]
+    fn ours_files_that_are_named_exist() {
+        assert_eq!(check("`crates/NAME` `cat docs/x`"), Vec::<String>::new());
+        let gone = "`a` is in `crates/gone.rs`";
+        assert_eq!(check(gone), ["README.md: no such file: crates/gone.rs"]);
+    }
+
+    #[test]
+    fn ours_links_lead_to_files_and_headings() {
+        let good = "[a](docs/limits.md) [b](docs/limits.md#what-a-server-echoes) [c](src/lib.rs) \
+                    [d](https://example.org/#x)\n```text\n[no](link)\n```\n";
+        assert_eq!(check(good), Vec::<String>::new());
+        for link in ["docs/limit.md", "docs/limits.md#echo", "#none"] {
+            let expected = format!("README.md: no such file or heading: {link}");
+            assert_eq!(check(&format!("[x]({link})")), [expected]);
+        }
+    }
+}
