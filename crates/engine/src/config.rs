@@ -1,4 +1,4 @@
-//! What the ring is told at its start, and what it tells while it runs.
+//! The configuration of a crawl, and what it tells while it runs.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,8 +14,8 @@ use crawl_weburl::CanonicalUrl;
 use tokio::sync::{mpsc, watch};
 
 use crate::control::Ask;
-use crate::traps::TrapRules;
-use crate::visits::Revisits;
+use crate::crawl_loop::trap_gate::TrapRules;
+use crate::revisit::visit::Revisits;
 
 /// A crawl's whole configuration. [`Config::new`] has the defaults of the command line.
 #[derive(Clone, Debug)]
@@ -276,7 +276,7 @@ pub enum Stop {
 /// What the crawl is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
-    /// Going round the ring.
+    /// Fetching pages.
     #[default]
     Crawling,
     /// Sending nothing until told to resume.

@@ -9,9 +9,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::config::Progress;
 
-/// Commands on their way to the ring. It takes them one by one between two events, and who sends
+/// Commands on their way to the coordinator. It takes them one by one between two events, and who sends
 /// more waits here.
-const COMMANDS_WAITING: usize = 16;
+const MAX_WAITING_COMMANDS: usize = 16;
 
 /// What a running crawl is told or asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,7 +164,7 @@ pub struct LatestPage {
     pub at: Tick,
 }
 
-/// A command with the place for its answer, as the ring takes it.
+/// A command with the place for its answer, as the coordinator takes it.
 #[derive(Debug)]
 pub struct Ask {
     pub(crate) command: Command,
@@ -182,7 +182,7 @@ pub struct Commander(mpsc::Sender<Ask>);
 /// [`Controls`](crate::Controls).
 #[must_use]
 pub fn commands() -> (Commander, mpsc::Receiver<Ask>) {
-    let (sender, receiver) = mpsc::channel(COMMANDS_WAITING);
+    let (sender, receiver) = mpsc::channel(MAX_WAITING_COMMANDS);
     (Commander(sender), receiver)
 }
 

@@ -1,4 +1,4 @@
-//! The ring in the real world: clock, sockets, threads and disk.
+//! The driver: the crawl loop with a clock, sockets, threads and a disk.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -10,6 +10,7 @@ use crawl_archive::{ArchiveError, LogFile, Timestamp};
 use crawl_fetcher::{Clock, Exchange, Failure, Fetcher};
 use crawl_policy::scope::Scope;
 use crawl_scheduler::{RestartKind, Spent, Tick};
+use crawl_weburl::CanonicalUrl;
 use tokio::sync::mpsc as async_mpsc;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -17,25 +18,25 @@ use tracing::Instrument as _;
 
 use crate::config::{Config, Controls, Phase, Stop};
 use crate::control::Ask;
-use crate::delays::DelayLog;
-use crate::directory::{self, Directory};
+use crate::crawl_loop::host_locks::HostLocks;
+use crate::crawl_loop::request_rows;
+use crate::crawl_loop::running_crawls::RunningCrawl;
+use crate::crawl_loop::trap_gate::{META_TRAPS, SharedTraps};
+use crate::crawl_loop::{Coordinator, Next};
 use crate::error::EngineError;
-use crate::finish;
-use crate::indexing::{Halt, Indexer, Outcome, Setting};
-use crate::item::{Effect, Event, Job};
-use crate::locks::HostLocks;
-use crate::readers::{Readers, Work};
-use crate::reindex::Reindex;
-use crate::request_log;
-use crate::ring::{Next, Ring};
-use crate::running::RunningCrawl;
-use crate::searchable::seconds_of;
+use crate::index::entry::seconds_of;
+use crate::index::follower::{Halt, Indexer, Outcome, Setting};
+use crate::index::rebuild::Reindex;
+use crate::messages::{Effect, Event, Job};
+use crate::read::pool::{ReaderPool, ReaderTask};
+use crate::state::delay_log::DelayLog;
+use crate::state::directory::{self, Directory};
 use crate::summary::{Ended, Summary};
-use crate::traps::{META_TRAPS, Shared};
-use crate::writer::Writer;
+use crate::write::Writer;
+use crate::write::run_end;
 
 /// How often the progress is told anew.
-const PROGRESS_EVERY: Duration = Duration::from_millis(200);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
 /// How long the index goes on, without a new page, once the time of a run is over. With what is
 /// under way then, a run ends within two seconds of its time.
@@ -43,7 +44,7 @@ const INDEX_GRACE: Duration = Duration::from_secs(1);
 
 /// Rows at the end of `requests.jsonl` that are taken up at a start. More than can
 /// have been in flight or uncommitted when the last run ended.
-const LOG_TAIL_ROWS: usize = 20_000;
+const MAX_LOG_TAIL_ROWS: usize = 20_000;
 
 /// Crawls until nothing is left, a budget is spent, or the controls say stop.
 ///
@@ -77,10 +78,10 @@ struct Driver {
     config: Arc<Config>,
     clock: Clock,
     fetcher: Arc<Fetcher>,
-    ring: Ring,
+    coordinator: Coordinator,
     requests: LogFile,
     delays: DelayLog,
-    readers: Readers,
+    readers: ReaderPool,
     writer: std::thread::JoinHandle<Result<Writer, EngineError>>,
     indexer: Option<Indexer>,
     events: async_mpsc::UnboundedReceiver<Event>,
@@ -128,7 +129,7 @@ impl Driver {
             scope.add_seed(seed);
         }
         let now = clock.now();
-        let mut ring = Ring::new(
+        let mut coordinator = Coordinator::new(
             Arc::clone(config),
             Arc::clone(&frontier),
             scope,
@@ -136,28 +137,34 @@ impl Driver {
             now,
             now.as_micros(),
         );
-        ring.enter_round(visits);
-        let traps = Shared::new(&config.traps, frontier.meta(META_TRAPS)?.as_deref());
-        ring.share_traps(traps.clone());
+        coordinator.enter_round(visits);
+        let traps = SharedTraps::new(&config.traps, frontier.meta(META_TRAPS)?.as_deref());
+        coordinator.share_traps(traps.clone());
         if let Some(locks) = host_locks(config, now) {
-            ring.share_hosts(locks);
+            coordinator.share_hosts(locks);
         }
         let rest = if cut_off {
             RestartKind::AfterPowerLoss
         } else {
             RestartKind::AfterKill
         };
-        ring.suspect(journal.deaths());
-        ring.take_up_parked(now)?;
+        coordinator.suspect(journal.deaths());
+        coordinator.take_up_parked(now)?;
         let delays = DelayLog::open(&config.output, now)?;
         if resumed {
-            ring.restore(rest)?;
+            coordinator.restore(rest)?;
         }
-        take_up_requests(&mut ring, &fetcher, &mut requests, now)?;
+        take_up_requests(
+            &mut coordinator,
+            &config.fetch.typed,
+            &fetcher,
+            &mut requests,
+            now,
+        )?;
         if cut_off {
-            ring.note_unknown_requests(now)?;
+            coordinator.note_unknown_requests(now)?;
         }
-        // Unbounded, as what is in it is bounded: the ring hands out no more than it counts.
+        // Unbounded, as what is in it is bounded: the coordinator hands out no more than it counts.
         let (event_sender, events) = async_mpsc::unbounded_channel();
         let (item_sender, items) = mpsc::channel();
         let abandon = Arc::new(AtomicBool::new(false));
@@ -200,13 +207,13 @@ impl Driver {
                 }
             })
             .map_err(EngineError::disk(&config.output))?;
-        let readers = Readers::start(config, &visits, item_sender, &abandon, &journal)
+        let readers = ReaderPool::start(config, &visits, item_sender, &abandon, &journal)
             .map_err(EngineError::disk(&config.output))?;
         Ok(Driver {
             config: Arc::clone(config),
             clock,
             fetcher,
-            ring,
+            coordinator,
             requests,
             delays,
             readers,
@@ -225,36 +232,38 @@ impl Driver {
     async fn turn(&mut self, controls: &mut Controls) -> Result<Ended, EngineError> {
         let mut effects = Vec::new();
         let mut told = Instant::now();
-        self.ring.begin(self.clock.now(), &mut effects);
+        self.coordinator.begin(self.clock.now(), &mut effects);
         // What was said before is heard, however soon the run is over.
         while let Ok(ask) = controls.commands.try_recv() {
             let told = Event::Command(ask);
-            self.ring.handle(self.clock.now(), told, &mut effects);
+            self.coordinator
+                .handle(self.clock.now(), told, &mut effects);
         }
         self.perform(&mut effects);
         controls
             .progress
-            .send_replace(self.ring.progress(self.clock.now()));
+            .send_replace(self.coordinator.progress(self.clock.now()));
         loop {
             // The loop ends as effects of the last event were performed: a request is
             // logged before its host gets the next permit.
-            let next = self.ring.advance(self.clock.now(), &mut effects);
+            let next = self.coordinator.advance(self.clock.now(), &mut effects);
             self.perform(&mut effects);
-            if told.elapsed() >= PROGRESS_EVERY || next == Next::Done {
+            if told.elapsed() >= PROGRESS_INTERVAL || next == Next::Done {
                 controls
                     .progress
-                    .send_replace(self.ring.progress(self.clock.now()));
+                    .send_replace(self.coordinator.progress(self.clock.now()));
                 told = Instant::now();
             }
             let Next::Wait(wake) = next else {
-                return self.ring.outcome();
+                return self.coordinator.outcome();
             };
             let event = self.next_event(controls, wake, told).await;
             for event in event
                 .into_iter()
                 .chain(std::iter::from_fn(|| self.events.try_recv().ok()))
             {
-                self.ring.handle(self.clock.now(), event, &mut effects);
+                self.coordinator
+                    .handle(self.clock.now(), event, &mut effects);
             }
             self.perform(&mut effects);
         }
@@ -267,7 +276,7 @@ impl Driver {
         wake: Option<Tick>,
         told: Instant,
     ) -> Option<Event> {
-        let tell = PROGRESS_EVERY.saturating_sub(told.elapsed());
+        let tell = PROGRESS_INTERVAL.saturating_sub(told.elapsed());
         let sleep = wake.map_or(tell, |wake| wake.since(self.clock.now()).min(tell));
         let sleep = tokio::time::sleep(sleep);
         tokio::select! {
@@ -292,7 +301,7 @@ impl Driver {
                     let span = tracing::debug_span!(
                         "exchange",
                         url = %job.url(),
-                        purpose = request_log::purpose(&job),
+                        purpose = request_rows::purpose(&job),
                         gap = ?permit.gap(),
                         why = %permit.why(),
                     );
@@ -312,8 +321,8 @@ impl Driver {
                     let noted = self.delays.note(&row);
                     self.unless_broken(noted);
                 }
-                Effect::Read(reading) => self.readers.take(Work::Read(reading)),
-                Effect::Write(item) => self.readers.take(Work::Pass(item)),
+                Effect::Read(reading) => self.readers.take(ReaderTask::Read(reading)),
+                Effect::Write(item) => self.readers.take(ReaderTask::Pass(item)),
             }
         }
     }
@@ -321,7 +330,8 @@ impl Driver {
     fn unless_broken(&mut self, noted: Result<(), ArchiveError>) {
         if let Err(error) = noted {
             let broken = Event::Broken(error.into());
-            self.ring.handle(self.clock.now(), broken, &mut Vec::new());
+            self.coordinator
+                .handle(self.clock.now(), broken, &mut Vec::new());
         }
     }
 
@@ -334,7 +344,7 @@ impl Driver {
         let Driver {
             config,
             clock,
-            mut ring,
+            coordinator,
             readers,
             writer,
             indexer,
@@ -344,10 +354,12 @@ impl Driver {
             stop,
             ..
         } = self;
-        let at_once = ring.stopped_at_once();
+        let at_once = coordinator.stopped_at_once();
         let over = match looped {
             Ok(Ended::Interrupted) => Some(clock.now()),
-            _ => ring.deadline().map(|deadline| deadline.max(clock.now())),
+            _ => coordinator
+                .deadline()
+                .map(|deadline| deadline.max(clock.now())),
         };
         let _ = last_work.set(LastWork {
             deadline: over.map(|over| over + INDEX_GRACE),
@@ -364,7 +376,7 @@ impl Driver {
         }
         let index = indexer.map(Indexer::join);
         let ended = looped?;
-        let (mut excluded, mut indexed) = (finish::ExcludedCounts::new(), None);
+        let (mut excluded, mut indexed) = (run_end::ExcludedCounts::new(), None);
         if !at_once {
             let writer = writer?;
             let is_whole = ended != Ended::Interrupted;
@@ -377,17 +389,9 @@ impl Driver {
                 Outcome::Without(indexed) => Ok(indexed),
             };
             indexed = index.map(end).transpose()?;
-            excluded = finish::write_derived(&config, writer, &ended)?;
+            excluded = run_end::write_derived(&config, writer, &ended)?;
         }
-        Ok(finish::summary(
-            &config,
-            &mut ring,
-            ended,
-            started.elapsed(),
-            resumed,
-            excluded,
-            indexed,
-        ))
+        Ok(coordinator.into_summary(ended, started.elapsed(), resumed, excluded, indexed))
     }
 }
 
@@ -430,18 +434,19 @@ fn halt(
 
 /// Takes up what earlier runs asked: the gaps behind it, and where each seed was found.
 fn take_up_requests(
-    ring: &mut Ring,
+    coordinator: &mut Coordinator,
+    typed: &[CanonicalUrl],
     fetcher: &Fetcher,
     requests: &mut LogFile,
     now: Tick,
 ) -> Result<(), EngineError> {
-    for seed in &ring.config.fetch.typed {
-        if let Some(address) = ring.past_address(&seed.host_key())? {
+    for seed in typed {
+        if let Some(address) = coordinator.past_address(&seed.host_key())? {
             fetcher.note_past_address(seed.host(), address);
         }
     }
-    for row in requests.tail::<RequestRow>(LOG_TAIL_ROWS)?.rows {
-        ring.note_past_request(now, &row)?;
+    for row in requests.tail::<RequestRow>(MAX_LOG_TAIL_ROWS)?.rows {
+        coordinator.note_past_request(now, &row)?;
         // The state may lack what was under way when the last run ended.
         if let Some(Ok(address)) = row.address.as_deref().map(str::parse) {
             fetcher.note_past_address(&row.host, address);

@@ -8,8 +8,8 @@ use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, HostKey};
 use serde::{Deserialize, Serialize};
 
-use crate::indexing::Indexed;
-use crate::visits::Change;
+use crate::index::follower::Indexed;
+use crate::revisit::visit::Change;
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]

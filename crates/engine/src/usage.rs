@@ -7,7 +7,7 @@ use crawl_frontier::{Exclusion, Reason};
 use crawl_policy::PageDirectives;
 use crawl_policy::usage::{Channel, Ledger, Purpose, Sources, Statement, Vocabulary};
 
-use crate::request_log::rule_text;
+use crate::crawl_loop::request_rows::rule_text;
 
 /// The headers that speak of use; the directives of `X-Robots-Tag` come separately.
 const HEADERS: [&str; 4] = [

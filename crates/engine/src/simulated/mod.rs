@@ -1,4 +1,4 @@
-//! The ring in virtual time: a drawn web of many hosts, whole crawls in a moment, and the
+//! The crawl loop in virtual time: a drawn web of many hosts, whole crawls in a moment, and the
 //! same seed gives the same requests.
 
 mod steered;
@@ -24,14 +24,14 @@ use tokio::sync::oneshot;
 
 use crate::config::{Budgets, Config, Forbidden, Resources, ScopeRules};
 use crate::control::{Answer, Ask, Command, Refused};
-use crate::item::{Effect, Event, Item, Job, Totals};
-use crate::keep::Keeper;
-use crate::read::Reader;
-use crate::ring::{Next, Ring};
+use crate::crawl_loop::trap_gate::TrapRules;
+use crate::crawl_loop::{Coordinator, Next};
+use crate::messages::{Effect, Event, Job, Totals, WriterMessage};
+use crate::read::PageReader;
+use crate::read::archive_encoder::ArchiveEncoder;
+use crate::revisit::visit::{RevisitSchedule, Revisits, Round};
 use crate::summary::Ended;
-use crate::traps::TrapRules;
-use crate::visits::{Revisits, Round, Visits};
-use crate::writer::{Files, Writer};
+use crate::write::{Files, Writer};
 
 const HOSTS: u64 = 60;
 const PAGES: u64 = 12;
@@ -254,13 +254,16 @@ fn play(
         requests: None,
     };
     let shared = Arc::clone(&frontier);
-    let visits = Visits {
+    let visits = RevisitSchedule {
         round,
         revisits: config.revisits,
     };
     let mut writer = Writer::new(shared, files, Totals::default(), visits, Vec::new());
-    let (reader, mut keeper) = (Reader::new(&config, &visits), Keeper::new(&config));
-    let mut ring = Ring::new(config, frontier, scope, Totals::default(), START, seed);
+    let (reader, mut keeper) = (
+        PageReader::new(&config, &visits),
+        ArchiveEncoder::new(&config),
+    );
+    let mut coordinator = Coordinator::new(config, frontier, scope, Totals::default(), START, seed);
     let mut web = Web {
         seed,
         asked: BTreeMap::new(),
@@ -268,9 +271,9 @@ fn play(
     let (mut now, mut number) = (START, 0);
     let (mut effects, mut requests) = (Vec::new(), Vec::new());
     let (mut flights, mut asked) = (BinaryHeap::new(), Vec::new());
-    ring.enter_round(visits);
-    ring.take_up_parked(now).unwrap();
-    ring.begin(now, &mut effects);
+    coordinator.enter_round(visits);
+    coordinator.take_up_parked(now).unwrap();
+    coordinator.begin(now, &mut effects);
     loop {
         let mut items = Vec::new();
         for effect in effects.drain(..) {
@@ -289,26 +292,30 @@ fn play(
                 Effect::Log(row) => requests.push(row),
                 Effect::NoteDelay(row) => assert_eq!(row.at, now.as_millis()),
                 Effect::Read(reading) => {
-                    items.push(Item::Page(Box::new(keeper.page(reader.read(*reading)))));
+                    items.push(WriterMessage::Page(Box::new(
+                        keeper.page(reader.read(*reading)),
+                    )));
                 }
-                Effect::Write(Item::Robots(item)) => items.push(Item::Robots(keeper.robots(item))),
+                Effect::Write(WriterMessage::Robots(item)) => {
+                    items.push(WriterMessage::Robots(keeper.robots(item)))
+                }
                 Effect::Write(item) => items.push(item),
             }
         }
         if !items.is_empty() {
             let committed = writer.commit(items).unwrap();
-            ring.handle(now, Event::Committed(committed), &mut effects);
+            coordinator.handle(now, Event::Committed(committed), &mut effects);
             continue;
         }
         for command in person(now, &requests) {
             let (answer, answered) = oneshot::channel();
-            ring.handle(now, Event::Command(Ask { command, answer }), &mut effects);
+            coordinator.handle(now, Event::Command(Ask { command, answer }), &mut effects);
             asked.push(answered);
         }
         if !effects.is_empty() {
             continue;
         }
-        let next = ring.advance(now, &mut effects);
+        let next = coordinator.advance(now, &mut effects);
         if !effects.is_empty() {
             continue;
         }
@@ -323,7 +330,7 @@ fn play(
                     spent: flight.spent,
                     result: Ok(flight.exchange),
                 };
-                ring.handle(now, event, &mut effects);
+                coordinator.handle(now, event, &mut effects);
             }
             (_, Some(wake)) => now = wake,
             (_, None) => now = now + Duration::from_secs(3600),
@@ -334,8 +341,8 @@ fn play(
     let answers = asked.into_iter().map(|mut asked| asked.try_recv().unwrap());
     Played {
         requests,
-        totals: ring.totals(),
-        ended: ring.outcome().unwrap(),
+        totals: coordinator.totals(),
+        ended: coordinator.outcome().unwrap(),
         answers: answers.collect(),
     }
 }

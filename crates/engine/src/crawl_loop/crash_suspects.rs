@@ -1,0 +1,113 @@
+//! URLs that the process died of, as it seems: asked for last and alone, or given up.
+
+use std::collections::HashMap;
+
+use crawl_archive::rows::READER_KILLED;
+use crawl_frontier::Lease;
+use crawl_scheduler::Tick;
+use crawl_weburl::CanonicalUrl;
+
+use super::Coordinator;
+use crate::messages::{Effect, FetchContext, SettledPage, WriterMessage};
+use crate::revisit::visit::VisitResult;
+use crate::state::crash_journal::{Treatment, treatment};
+
+/// What the coordinator knows of them. Empty but after a death.
+#[derive(Default)]
+pub(crate) struct CrashSuspects {
+    deaths: HashMap<CanonicalUrl, u32>,
+    /// Leases that wait until nothing else is left. Not counted as unsettled.
+    held: Vec<Lease>,
+    /// The one whose turn it is.
+    turn: Option<LoneReading>,
+}
+
+struct LoneReading {
+    url: CanonicalUrl,
+    /// Whether it was handed out.
+    begun: bool,
+}
+
+impl CrashSuspects {
+    /// What is to be done with a URL that was leased and may be asked for.
+    fn treatment(&mut self, url: &CanonicalUrl) -> Treatment {
+        let deaths = self.deaths.get(url).copied().unwrap_or_default();
+        match &mut self.turn {
+            Some(turn) if turn.url == *url => {
+                turn.begun = true;
+                Treatment::Usual
+            }
+            _ => treatment(deaths),
+        }
+    }
+}
+
+impl Coordinator {
+    /// Takes up which URLs were being read when the process died, and how often.
+    pub(crate) fn suspect(&mut self, deaths: HashMap<CanonicalUrl, u32>) {
+        self.suspects.deaths = deaths;
+    }
+
+    /// The lease again where its URL is asked for like any other.
+    pub(crate) fn unless_suspect(
+        &mut self,
+        now: Tick,
+        lease: Lease,
+        judged: &FetchContext,
+        out: &mut Vec<Effect>,
+    ) -> Option<Lease> {
+        if self.suspects.deaths.is_empty() {
+            return Some(lease);
+        }
+        match self.suspects.treatment(&lease.url) {
+            Treatment::Usual => return Some(lease),
+            Treatment::LastAndAlone => self.suspects.held.push(lease),
+            Treatment::GiveUp => {
+                let host = lease.url.host_key();
+                self.host_budgets.settled(&host);
+                let state = self.host_state(&host);
+                let mut item =
+                    SettledPage::given_up(lease, judged.clone(), now, READER_KILLED, state);
+                item.found = VisitResult::Deadly;
+                self.leases_out += 1;
+                self.write(WriterMessage::Page(Box::new(item)), out);
+            }
+        }
+        None
+    }
+
+    /// Whether a URL is being asked for that is to be alone.
+    pub(crate) fn reads_alone(&self) -> bool {
+        self.unsettled > 0 && self.suspects.turn.is_some()
+    }
+
+    /// Nothing is in flight: whose turn it was had it.
+    pub(crate) fn end_turn(&mut self) {
+        if self.suspects.turn.as_ref().is_some_and(|turn| turn.begun) {
+            self.suspects.turn = None;
+        }
+    }
+
+    /// Nothing else is left: puts the next of those that wait back into its queue. Whether
+    /// there was one.
+    pub(crate) fn next_turn(&mut self, now: Tick) -> bool {
+        let Some(lease) = self.suspects.held.pop() else {
+            return false;
+        };
+        let origin = lease.origin.clone();
+        self.suspects.turn = Some(LoneReading {
+            url: lease.url.clone(),
+            begun: false,
+        });
+        self.frontier.release(lease);
+        self.wake(now, &origin, self.frontier.pending(&origin));
+        true
+    }
+
+    /// The run ends before their turn came: they are pending as others are.
+    pub(crate) fn release_suspects(&mut self) {
+        for lease in self.suspects.held.drain(..) {
+            self.frontier.release(lease);
+        }
+    }
+}

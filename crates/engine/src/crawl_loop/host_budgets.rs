@@ -1,0 +1,294 @@
+//! What each host may be asked for in all, and what of it is spent.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crawl_scheduler::{PolitenessOverrides, Tick};
+use crawl_weburl::{HostKey, Origin};
+
+use crate::config::{Budgets, HostBudget};
+
+/// The durable form: the round, pages, bytes, microseconds, eight bytes each.
+const STORED: usize = 32;
+
+/// The budgets of all hosts that this crawl knows.
+pub(crate) struct HostBudgets {
+    budgets: Budgets,
+    /// Tells which of the budgets of single sites counts for a host.
+    sites: PolitenessOverrides,
+    by_host: HashMap<HostKey, HostSpending>,
+    /// Hosts whose budget is spent, and the name of the budget.
+    full: HashMap<HostKey, &'static str>,
+    /// Origins that found their host full while leases were out.
+    turned_away: HashMap<HostKey, Vec<Origin>>,
+    /// Time that servers spent on our requests, over all hosts and the runs of this round.
+    served: Duration,
+    /// What of it was spent before this run.
+    served_before: Duration,
+    /// What was spent in another round counts no more.
+    round: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct HostSpending {
+    /// Settled, over the runs of this round.
+    pages: u64,
+    /// Bytes of bodies, over the runs of this round.
+    bytes: u64,
+    /// Sum of response times, over the runs of this round.
+    served: Duration,
+    /// Leases that may still become pages.
+    leases: u64,
+    /// The start of this run's first request.
+    since: Option<Tick>,
+}
+
+impl HostBudgets {
+    pub(crate) fn new(budgets: &Budgets, sites: &PolitenessOverrides) -> HostBudgets {
+        HostBudgets {
+            budgets: budgets.clone(),
+            sites: sites.clone(),
+            by_host: HashMap::new(),
+            full: HashMap::new(),
+            turned_away: HashMap::new(),
+            served: Duration::ZERO,
+            served_before: Duration::ZERO,
+            round: 1,
+        }
+    }
+
+    pub(crate) fn enter_round(&mut self, round: u32) {
+        self.round = round;
+    }
+
+    /// Takes up what was spent before; gives back what follows in the host's bytes.
+    pub(crate) fn restore<'a>(&mut self, host: &HostKey, stored: &'a [u8]) -> &'a [u8] {
+        let Some((account, rest)) = self.read(stored) else {
+            return &[];
+        };
+        let known = self.by_host.entry(host.clone()).or_default();
+        *known = HostSpending {
+            // What is known may be newer than what was stored.
+            pages: known.pages.max(account.pages),
+            bytes: known.bytes.max(account.bytes),
+            served: known.served.max(account.served),
+            ..*known
+        };
+        rest
+    }
+
+    /// What follows in a host's bytes, without taking anything up.
+    pub(crate) fn politeness<'a>(&self, stored: &'a [u8]) -> &'a [u8] {
+        self.read(stored).map_or(&[], |(_, rest)| rest)
+    }
+
+    /// Earlier runs had servers spend so long on their requests.
+    pub(crate) fn add_served(&mut self, stored: &[u8]) {
+        let served = self.read(stored).map(|(account, _)| account.served);
+        self.served += served.unwrap_or_default();
+        self.served_before += served.unwrap_or_default();
+    }
+
+    /// A host left memory. Where hosts have budgets its account stays.
+    pub(crate) fn forget(&mut self, host: &HostKey) {
+        if !self.limit_hosts() {
+            self.by_host.remove(host);
+        }
+    }
+
+    /// Whether any host has a budget.
+    pub(crate) fn limit_hosts(&self) -> bool {
+        !self.budgets.per_host.is_unlimited() || !self.budgets.per_site.is_empty()
+    }
+
+    /// How many of the URLs that wait their hosts have room for.
+    pub(crate) fn with_room(&self, waiting: Vec<(Origin, u64)>) -> u64 {
+        let mut by_host: HashMap<HostKey, u64> = HashMap::new();
+        for (origin, count) in waiting {
+            *by_host.entry(origin.host_key()).or_default() += count;
+        }
+        let hosts = by_host.into_iter();
+        hosts.map(|(host, count)| count.min(self.room(&host))).sum()
+    }
+
+    /// Pages that a host may still be asked for. What budgets of bytes and time leave is known only
+    /// once they are spent.
+    fn room(&self, host: &HostKey) -> u64 {
+        let HostSpending { pages, leases, .. } = self.account(host);
+        match (self.full.contains_key(host), self.budget(host).max_pages) {
+            (true, _) => 0,
+            (false, Some(most)) => most.saturating_sub(pages + leases),
+            (false, None) => u64::MAX,
+        }
+    }
+
+    /// The durable form of a host's account.
+    pub(crate) fn stored(&self, host: &HostKey) -> Vec<u8> {
+        let account = self.account(host);
+        let served = u64::try_from(account.served.as_micros()).unwrap_or(u64::MAX);
+        [self.round.into(), account.pages, account.bytes, served]
+            .into_iter()
+            .flat_map(u64::to_le_bytes)
+            .collect()
+    }
+
+    /// A request was answered, or failed, after so long.
+    pub(crate) fn asked(&mut self, host: &HostKey, started: Tick, took: Duration, bytes: u64) {
+        let account = self.by_host.entry(host.clone()).or_default();
+        account.since.get_or_insert(started);
+        account.bytes += bytes;
+        account.served += took;
+        self.served += took;
+    }
+
+    pub(crate) fn leased(&mut self, host: &HostKey) {
+        self.by_host.entry(host.clone()).or_default().leases += 1;
+    }
+
+    /// A lease became a page, or none. The host's origins that were turned away, whose turn
+    /// it may be now.
+    pub(crate) fn lease_ended(&mut self, host: &HostKey) -> Vec<Origin> {
+        if let Some(account) = self.by_host.get_mut(host) {
+            account.leases = account.leases.saturating_sub(1);
+        }
+        self.turned_away.remove(host).unwrap_or_default()
+    }
+
+    /// An origin has URLs for which its full host has no room.
+    pub(crate) fn turn_away(&mut self, origin: &Origin) {
+        let host = origin.host_key();
+        // Only what leases fill can have room again.
+        if self.account(&host).leases > 0 {
+            let origins = self.turned_away.entry(host).or_default();
+            if !origins.contains(origin) {
+                origins.push(origin.clone());
+            }
+        }
+    }
+
+    /// Leases of a host that may still become pages.
+    pub(crate) fn leases(&self, host: &HostKey) -> u64 {
+        self.account(host).leases
+    }
+
+    pub(crate) fn settled(&mut self, host: &HostKey) {
+        self.by_host.entry(host.clone()).or_default().pages += 1;
+    }
+
+    /// Whether a host's budget leaves room for no further lease. What is in flight may
+    /// still go beyond budgets of bytes and time.
+    pub(crate) fn is_full(&mut self, now: Tick, host: &HostKey) -> bool {
+        let budget = self.budget(host);
+        let account = self.account(host);
+        let reached = |spent: u64, max: Option<u64>| max.is_some_and(|max| spent >= max);
+        let over = |spent: Duration, max: Option<Duration>| max.is_some_and(|max| spent >= max);
+        let known = account
+            .since
+            .map_or(Duration::ZERO, |since| now.since(since));
+        let spent = if reached(account.pages, budget.max_pages) {
+            "max-pages-per-host"
+        } else if reached(account.bytes, budget.max_bytes) {
+            "max-bytes-per-host"
+        } else if over(account.served, budget.max_server_time) {
+            "max-server-time-per-host"
+        } else if over(known, budget.max_time) {
+            "max-time-per-host"
+        } else {
+            // Leases come back, so this is no end.
+            return reached(account.pages + account.leases, budget.max_pages);
+        };
+        self.full.insert(host.clone(), spent);
+        true
+    }
+
+    /// The name of a budget that some host has spent.
+    pub(crate) fn spent(&self) -> Option<&'static str> {
+        self.full.values().min().copied()
+    }
+
+    /// Time that servers spent on our requests, over all hosts and the runs of this round.
+    pub(crate) fn served(&self) -> Duration {
+        self.served
+    }
+
+    /// The same in microseconds, and what of it this run spent.
+    pub(crate) fn served_micros(&self) -> (u64, u64) {
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let of_run = self.served.saturating_sub(self.served_before);
+        (micros(self.served), micros(of_run))
+    }
+
+    fn read<'a>(&self, stored: &'a [u8]) -> Option<(HostSpending, &'a [u8])> {
+        let (numbers, rest) = stored.split_first_chunk::<STORED>()?;
+        let number = |at: usize| {
+            let bytes = numbers[8 * at..].first_chunk::<8>();
+            bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+        };
+        let account = match number(0) == u64::from(self.round) {
+            true => HostSpending {
+                pages: number(1),
+                bytes: number(2),
+                served: Duration::from_micros(number(3)),
+                ..HostSpending::default()
+            },
+            false => HostSpending::default(),
+        };
+        Some((account, rest))
+    }
+
+    fn account(&self, host: &HostKey) -> HostSpending {
+        self.by_host.get(host).copied().unwrap_or_default()
+    }
+
+    fn budget(&self, host: &HostKey) -> HostBudget {
+        let usual = &self.budgets.per_host;
+        let own = self.sites.find(host);
+        match own.and_then(|(pattern, _)| self.budgets.per_site.get(pattern)) {
+            None => *usual,
+            Some(own) => HostBudget {
+                max_pages: own.max_pages.or(usual.max_pages),
+                max_bytes: own.max_bytes.or(usual.max_bytes),
+                max_server_time: own.max_server_time.or(usual.max_server_time),
+                max_time: own.max_time.or(usual.max_time),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_scheduler::{PolitenessOverrides, Tick};
+    use crawl_weburl::{Origin, canonicalize};
+
+    use super::HostBudgets;
+    use crate::config::{Budgets, HostBudget};
+
+    fn origin(text: &str) -> Origin {
+        canonicalize(None, text).unwrap().origin()
+    }
+
+    #[test]
+    fn ours_only_urls_count_for_which_their_hosts_have_room() {
+        let budgets = Budgets {
+            per_host: HostBudget {
+                max_pages: Some(10),
+                ..HostBudget::default()
+            },
+            ..Budgets::default()
+        };
+        let mut host_budgets = HostBudgets::new(&budgets, &PolitenessOverrides::default());
+        let [http, https] = ["http://a.example/", "https://a.example/"].map(origin);
+        let [fresh, full] = ["http://b.example/", "http://c.example/"].map(origin);
+        // Four pages and one on its way: room for five more, whatever the scheme.
+        for _ in 0..4 {
+            host_budgets.settled(&http.host_key());
+        }
+        host_budgets.leased(&http.host_key());
+        for _ in 0..10 {
+            host_budgets.settled(&full.host_key());
+        }
+        assert!(host_budgets.is_full(Tick::from_micros(0), &full.host_key()));
+        let waiting = vec![(http, 100), (https, 3), (fresh, 2), (full, 50)];
+        assert_eq!(host_budgets.with_room(waiting), 5 + 2);
+    }
+}

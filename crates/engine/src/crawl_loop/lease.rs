@@ -1,0 +1,299 @@
+//! A page's way through the crawl loop: leased, judged, fetched, sent on.
+
+use std::sync::Arc;
+
+use crawl_fetcher::{Exchange, Failure, FailureKind};
+use crawl_frontier::{Exclusion, FrontierError, Lease, Reason, UrlKind};
+use crawl_policy::scope::{OutReason, ScopeVerdict};
+use crawl_scheduler::{OutcomeKind, RobotsState, Tick};
+use crawl_weburl::{HostKey, Origin};
+
+use super::Coordinator;
+use crate::config::Resources;
+use crate::crawl_loop::request_rows;
+use crate::crawl_loop::robots_state::RobotsStanding;
+use crate::crawl_loop::trap_gate::LeaseDisposition;
+use crate::messages::{Effect, FetchContext, Job, Reading, SettledPage, WriterMessage};
+use crate::read::links::is_guess;
+use crate::read::redirect_target;
+use crate::revisit::visit::PreviousVisit;
+use crate::usage;
+
+/// May a leased URL be asked for?
+enum Judgement {
+    Allowed(FetchContext),
+    Refused(Exclusion),
+    /// Its origin's robots.txt comes first.
+    RobotsFirst,
+}
+
+impl Coordinator {
+    /// The next URL of an origin that may be asked for; those that may not are settled
+    /// on the way.
+    pub(crate) fn next_page(
+        &mut self,
+        now: Tick,
+        origin: &Origin,
+        out: &mut Vec<Effect>,
+    ) -> Result<Option<Job>, FrontierError> {
+        let mut later = Vec::new();
+        let job = self.first_page(now, origin, &mut later, out);
+        if !later.is_empty() {
+            // As one item: items overtake each other, and these keep their order.
+            self.write(WriterMessage::Later(later), out);
+        }
+        job
+    }
+
+    fn first_page(
+        &mut self,
+        now: Tick,
+        origin: &Origin,
+        later: &mut Vec<(Lease, u8)>,
+        out: &mut Vec<Effect>,
+    ) -> Result<Option<Job>, FrontierError> {
+        let standing = self.origins.standing(origin, &*self.frontier)?;
+        let host = origin.host_key();
+        let full = self.host_budgets.is_full(now, &host);
+        if full {
+            self.host_budgets.turn_away(origin);
+        }
+        while !full && self.unsettled + (later.len() as u64) < self.max_unsettled() {
+            let Some(lease) = self.frontier.lease(origin)? else {
+                break;
+            };
+            let past = self.past(&lease)?;
+            let exclusion = match self.judge(&standing, &lease) {
+                Judgement::Allowed(judged) => {
+                    let judged = FetchContext { past, ..judged };
+                    let lease = match self.turn(lease, &judged)? {
+                        LeaseDisposition::Fetch(lease) => lease,
+                        LeaseDisposition::Wait(lease) => {
+                            // The commit that is waited for wakes the origin.
+                            self.frontier.release(lease);
+                            self.scheduler.set_pending(now, origin, 0);
+                            return Ok(None);
+                        }
+                        LeaseDisposition::Later(lease, priority) => {
+                            later.push((lease, priority));
+                            continue;
+                        }
+                        LeaseDisposition::Settle(item) => {
+                            self.write(item, out);
+                            continue;
+                        }
+                    };
+                    let Some(lease) = self.unless_suspect(now, lease, &judged, out) else {
+                        continue;
+                    };
+                    self.unsettled += 1;
+                    self.pages_in_flight += 1;
+                    self.leases_out += 1;
+                    self.traps.leased(origin);
+                    self.host_budgets.leased(&host);
+                    self.scheduler
+                        .set_pending(now, origin, self.frontier.pending(origin));
+                    return Ok(Some(Job::Page { lease, judged }));
+                }
+                Judgement::Refused(exclusion) => exclusion,
+                Judgement::RobotsFirst => {
+                    self.frontier.release(lease);
+                    self.scheduler.set_robots(now, origin, RobotsState::Unknown);
+                    return Ok(None);
+                }
+            };
+            let item = WriterMessage::Excluded {
+                lease,
+                exclusion,
+                past,
+            };
+            self.write(item, out);
+        }
+        let left = if full {
+            0
+        } else {
+            self.frontier.pending(origin)
+        };
+        self.scheduler.set_pending(now, origin, left);
+        Ok(None)
+    }
+
+    /// What the last visit of a URL left; nothing in the first round.
+    fn past(&self, lease: &Lease) -> Result<Option<Box<PreviousVisit>>, FrontierError> {
+        match self.visits.round.number {
+            ..=1 => Ok(None),
+            _ => {
+                let visit = self.frontier.visit(&lease.url)?;
+                Ok(visit.as_ref().and_then(PreviousVisit::read).map(Box::new))
+            }
+        }
+    }
+
+    fn judge(&self, standing: &RobotsStanding, lease: &Lease) -> Judgement {
+        let refused = |rule: String, reason| {
+            Judgement::Refused(Exclusion {
+                rule: Some(rule),
+                ..Exclusion::of(reason)
+            })
+        };
+        if let Some(exclusion) = self.out_of_scope(lease) {
+            return Judgement::Refused(exclusion);
+        }
+        match standing {
+            RobotsStanding::InForce(rules) => {
+                let path = lease.url.path_and_query();
+                let verdict = rules.robots.judge(path);
+                if !verdict.is_allowed() {
+                    return Judgement::Refused(request_rows::robots_exclusion(&verdict));
+                }
+                match usage::refusal(rules, path, self.config.purpose) {
+                    Some(exclusion) => Judgement::Refused(exclusion),
+                    None => Judgement::Allowed(FetchContext {
+                        robots: request_rows::robots_verdict(&verdict),
+                        rules: Arc::clone(rules),
+                        past: None,
+                    }),
+                }
+            }
+            RobotsStanding::Forbidden(status) => {
+                refused(format!("robots.txt answered {status}"), Reason::Robots)
+            }
+            RobotsStanding::Refused(why) => refused(why.clone(), Reason::Address),
+            RobotsStanding::Unknown => Judgement::RobotsFirst,
+        }
+    }
+
+    /// What an earlier run queued may lie out of this one's scope.
+    fn out_of_scope(&self, lease: &Lease) -> Option<Exclusion> {
+        if !self.hosts.is_resumed {
+            return None;
+        }
+        if lease.is_seed {
+            let rule = self.scope.excluded(&lease.url)?.clone();
+            return Some(Exclusion {
+                rule: Some(rule),
+                ..Exclusion::of(Reason::Scope)
+            });
+        }
+        let host = lease.url.host_key();
+        if lease.kind == UrlKind::Sitemap && self.may_read_sitemap(&lease.url, &host) {
+            return None;
+        }
+        let is_exempt = lease.kind == UrlKind::Resource
+            && self.config.resources == Resources::All
+            && self.scope.excluded(&lease.url).is_none();
+        match self.scope.judge(&lease.url, lease.depth) {
+            _ if is_exempt => None,
+            ScopeVerdict::Out {
+                reason: OutReason::Scope,
+                rule,
+            } => Some(Exclusion {
+                rule: Some(rule),
+                ..Exclusion::of(Reason::Scope)
+            }),
+            // What is too deep may be wanted again, and settled is for ever.
+            _ => None,
+        }
+    }
+
+    pub(crate) fn page_fetched(
+        &mut self,
+        now: Tick,
+        lease: Lease,
+        judged: FetchContext,
+        result: Result<Exchange, Failure>,
+        kind: OutcomeKind,
+        out: &mut Vec<Effect>,
+    ) {
+        let host = lease.url.host_key();
+        for origin in self.host_budgets.lease_ended(&host) {
+            self.wake(now, &origin, self.frontier.pending(&origin));
+        }
+        let is_ours = matches!(&result, Err(failure) if failure.kind == FailureKind::NoDescriptors);
+        if kind == OutcomeKind::NoConnection || is_ours {
+            // The host's matter, or ours: the URL waits at the head of its queue, no older.
+            let origin = lease.origin.clone();
+            self.frontier.release(lease);
+            self.unsettled -= 1;
+            self.leases_out -= 1;
+            self.traps.ended(&origin);
+            self.wake(now, &origin, self.frontier.pending(&origin));
+            let state = self.host_state(&host);
+            return self.write(WriterMessage::Host(state), out);
+        }
+        if self.is_tried_again(&lease, &host, kind, &result) {
+            let host = Some(self.host_state(&host));
+            // The lease stays counted in `unsettled` until the writer has it.
+            out.push(Effect::Write(WriterMessage::Retry { lease, host }));
+            return;
+        }
+        // What had come of an answer that broke off is read and kept as far as it goes.
+        let result = result.or_else(|mut failure| match failure.answer.take() {
+            Some(answer) => Ok(*answer),
+            None => Err(failure),
+        });
+        let status = result.as_ref().map_or(0, |exchange| exchange.status);
+        if !(is_guess(&lease) && (400..500).contains(&status)) {
+            self.host_budgets.settled(&host);
+            let answered = result.is_ok().then_some(status);
+            self.steering.settled(&lease.url, answered, now);
+        }
+        let host = self.host_state(&host);
+        match result {
+            Ok(exchange) => {
+                if lease.is_seed
+                    && let Some(Ok(target)) = redirect_target(&exchange)
+                {
+                    Arc::make_mut(&mut self.scope).add_seed(&target);
+                }
+                self.unsettled_bytes += exchange.body.len() as u64;
+                let scope = Arc::clone(&self.scope);
+                out.push(Effect::Read(Box::new(Reading {
+                    lease,
+                    judged,
+                    exchange,
+                    scope,
+                    host,
+                })));
+            }
+            Err(failure) => {
+                let item = SettledPage::failed(lease, judged, &failure, host);
+                out.push(Effect::Write(WriterMessage::Page(Box::new(item))));
+            }
+        }
+    }
+
+    /// Whether a URL goes behind the others of its origin, to be tried again.
+    ///
+    /// 429 and 503 are the host's matter, so none of its URLs is settled by them while the
+    /// host answers nothing else. A URL that goes on with them while others are answered,
+    /// or for as often as it names the time to come back, is settled like one that fails.
+    pub(crate) fn is_tried_again(
+        &mut self,
+        lease: &Lease,
+        host: &HostKey,
+        kind: OutcomeKind,
+        result: &Result<Exchange, Failure>,
+    ) -> bool {
+        let left = lease.attempt <= self.config.retries;
+        match kind {
+            OutcomeKind::AskedToWait { retry_after } => {
+                let silent = !self.silent_hosts.insert(host.clone());
+                left || (silent && retry_after.is_none())
+            }
+            OutcomeKind::Answered => {
+                self.silent_hosts.remove(host);
+                left && is_worth_a_retry(result)
+            }
+            OutcomeKind::UrlFailed | OutcomeKind::NoConnection => left && is_worth_a_retry(result),
+        }
+    }
+}
+
+/// Whether the same request may well succeed another time.
+fn is_worth_a_retry(result: &Result<Exchange, Failure>) -> bool {
+    match result {
+        Ok(exchange) => matches!(exchange.status, 500 | 502 | 504),
+        Err(failure) => failure.retry,
+    }
+}

@@ -1,0 +1,512 @@
+//! The crawl loop: events in, effects out.
+
+mod byte_lock;
+mod crash_suspects;
+mod estimate;
+mod host_budgets;
+pub(crate) mod host_locks;
+mod lease;
+pub(crate) mod request_rows;
+mod resident_hosts;
+mod robots;
+mod robots_state;
+mod run_summary;
+pub(crate) mod running_crawls;
+mod start;
+pub(crate) mod steering;
+mod stop_conditions;
+pub(crate) mod trap_gate;
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawl_fetcher::{Exchange, Failure};
+use crawl_frontier::{Frontier, FrontierError};
+use crawl_policy::scope::{Scope, ScopeVerdict};
+use crawl_scheduler::{Permit, Poll, Purpose, RequestOutcome, Scheduler, Spent, Tick};
+use crawl_weburl::{CanonicalUrl, HostKey, Origin};
+
+use crate::config::{Config, Phase, Progress, Stop};
+use crate::crawl_loop::crash_suspects::CrashSuspects;
+use crate::crawl_loop::estimate::{Amount, Estimate, MAX_URLS_BY_HOST, WorkDone, estimate};
+use crate::crawl_loop::host_budgets::HostBudgets;
+use crate::crawl_loop::host_locks::HostLocks;
+use crate::crawl_loop::resident_hosts::ResidentHosts;
+use crate::crawl_loop::robots_state::RobotsStates;
+use crate::crawl_loop::steering::Steering;
+use crate::crawl_loop::trap_gate::TrapGate;
+use crate::error::EngineError;
+use crate::messages::{Committed, Effect, Event, HostState, Job, Totals, WriterMessage};
+use crate::revisit::round;
+use crate::revisit::visit::{RevisitSchedule, Round};
+use crate::summary::{Ended, SeedFailure};
+
+/// Bytes of bodies on their way to the disk at which no more permits are asked for.
+/// Beside them there is what is in flight.
+const MAX_UNSETTLED_BYTES: u64 = 256 << 20;
+
+/// How long a host is left alone that another crawl is asking, before it is tried again.
+const OTHER_CRAWL_WAIT: Duration = Duration::from_secs(10);
+
+/// The state of a crawl between two events. Nothing in it waits or sleeps.
+pub(crate) struct Coordinator {
+    config: Arc<Config>,
+    scheduler: Scheduler,
+    frontier: Arc<dyn Frontier>,
+    origins: RobotsStates,
+    scope: Arc<Scope>,
+    host_budgets: HostBudgets,
+    visits: RevisitSchedule,
+    hosts: ResidentHosts,
+    locks: HostLocks,
+    suspects: CrashSuspects,
+    traps: TrapGate,
+    /// Hosts that asked us to wait and answered nothing else since.
+    silent_hosts: HashSet<HostKey>,
+    totals: Totals,
+    totals_at_start: Totals,
+    started: Tick,
+    in_flight: u32,
+    /// Items and jobs handed out whose end was not committed yet.
+    unsettled: u64,
+    /// Pages among them that are in flight still: nothing of them is on its way to the disk.
+    pages_in_flight: u64,
+    /// When something was committed last, or began to wait for it.
+    committed_at: Tick,
+    /// Bytes of bodies among them.
+    unsettled_bytes: u64,
+    /// Leases among them: each may become a row of `pages.jsonl`.
+    leases_out: u64,
+    sequence: u64,
+    stop: Stop,
+    steering: Steering,
+    ending: Option<Ended>,
+    broken: Option<EngineError>,
+    robots_requests: u64,
+    requests: u64,
+    unusable: BTreeMap<&'static str, u64>,
+    seeds_failed: Vec<SeedFailure>,
+}
+
+/// What the driver does after the effects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Wait for an event, at most until this moment.
+    Wait(Option<Tick>),
+    /// The run is over: nothing is in flight, nothing unsettled.
+    Done,
+}
+
+impl Coordinator {
+    /// A coordinator over an opened frontier; `totals` are those of the runs before.
+    #[must_use]
+    pub(crate) fn new(
+        config: Arc<Config>,
+        frontier: Arc<dyn Frontier>,
+        scope: Scope,
+        totals: Totals,
+        now: Tick,
+        seed: u64,
+    ) -> Coordinator {
+        Coordinator {
+            scheduler: Scheduler::new(config.politeness.clone(), seed),
+            origins: RobotsStates::new(&config),
+            hosts: ResidentHosts::new(&config),
+            locks: HostLocks::none(),
+            suspects: CrashSuspects::default(),
+            traps: TrapGate::new(config.traps),
+            host_budgets: HostBudgets::new(&config.budgets, &config.politeness.sites),
+            visits: RevisitSchedule {
+                round: Round::first(round::seconds(now)),
+                revisits: config.revisits,
+            },
+            config,
+            frontier,
+            scope: Arc::new(scope),
+            silent_hosts: HashSet::new(),
+            totals,
+            totals_at_start: totals,
+            started: now,
+            in_flight: 0,
+            unsettled: 0,
+            pages_in_flight: 0,
+            committed_at: now,
+            unsettled_bytes: 0,
+            leases_out: 0,
+            sequence: 0,
+            stop: Stop::No,
+            steering: Steering::default(),
+            ending: None,
+            broken: None,
+            robots_requests: 0,
+            requests: 0,
+            unusable: BTreeMap::new(),
+            seeds_failed: Vec::new(),
+        }
+    }
+
+    /// Works in this round from now on.
+    pub(crate) fn enter_round(&mut self, visits: RevisitSchedule) {
+        self.visits = visits;
+        self.host_budgets.enter_round(visits.round.number);
+    }
+
+    /// Minds other crawls of the same user from now on.
+    pub(crate) fn share_hosts(&mut self, locks: HostLocks) {
+        self.locks = locks;
+    }
+
+    /// Whether the run was told to end without saving.
+    #[must_use]
+    pub(crate) fn stopped_at_once(&self) -> bool {
+        self.stop == Stop::Now
+    }
+
+    /// Takes in what happened.
+    pub(crate) fn handle(&mut self, now: Tick, event: Event, out: &mut Vec<Effect>) {
+        match event {
+            Event::Fetched { job, spent, result } => self.fetched(now, job, spent, result, out),
+            Event::Committed(committed) => {
+                let has_turned = committed.has_turned;
+                self.committed(now, committed);
+                if has_turned && let Err(error) = self.take_back_parked(out) {
+                    self.fail(error);
+                }
+            }
+            Event::Stop(stop) => self.stop = self.stop.max(stop),
+            Event::Command(ask) => self.told(now, ask, out),
+            Event::Broken(error) => self.fail(error),
+        }
+    }
+
+    /// Issues what may be issued now.
+    pub(crate) fn advance(&mut self, now: Tick, out: &mut Vec<Effect>) -> Next {
+        if self.stop == Stop::Drain && self.ending.is_none() {
+            self.ending = Some(Ended::Interrupted);
+        }
+        if self.broken.is_some() || self.stop == Stop::Now {
+            self.ending.get_or_insert(Ended::Interrupted);
+            return Next::Done;
+        }
+        for host in std::mem::take(&mut self.hosts.redated) {
+            let state = self.host_state(&host);
+            self.write(WriterMessage::Host(state), out);
+        }
+        self.note_nothing_waits(now);
+        let is_paused = self.steering.is_paused();
+        let mut wake = self.deadline().filter(|_| !is_paused);
+        if self.ending.is_none() && wake.is_some_and(|deadline| deadline <= now) {
+            self.ending = Some(Ended::Budget("max-time"));
+        }
+        while self.ending.is_none() && !is_paused && self.has_room(now) {
+            if let Some(budget) = self.spent_budget() {
+                if self.leases_out > 0 {
+                    break;
+                }
+                self.ending = Some(Ended::Budget(budget));
+                break;
+            }
+            match self.scheduler.poll(now) {
+                Poll::Issue(permit) => self.issue(now, permit, out),
+                Poll::SleepUntil(tick) => {
+                    wake = Some(wake.map_or(tick, |wake| wake.min(tick)));
+                    break;
+                }
+                Poll::Idle => break,
+            }
+        }
+        self.let_hosts_go(now);
+        if self.in_flight == 0 && self.unsettled == 0 && self.ending.is_none() && !is_paused {
+            self.end_turn();
+            self.ending = self.natural_end(now);
+            let is_over = self.ending.as_ref().is_some_and(Ended::is_for_good);
+            if is_over && self.next_turn(now) {
+                self.ending = None;
+                return self.advance(now, out);
+            }
+        }
+        if self.broken.is_some()
+            || (self.ending.is_some() && self.in_flight == 0 && self.unsettled == 0)
+        {
+            self.release_suspects();
+            return Next::Done;
+        }
+        Next::Wait(if self.ending.is_some() { None } else { wake })
+    }
+
+    /// How the run ended, or the error that ended it.
+    ///
+    /// # Errors
+    /// The first failure of the disk, the state or a thread.
+    pub(crate) fn outcome(&mut self) -> Result<Ended, EngineError> {
+        match self.broken.take() {
+            Some(error) => Err(error),
+            None => Ok(self.ending.clone().unwrap_or(Ended::Finished)),
+        }
+    }
+
+    /// A moment of the crawl.
+    #[must_use]
+    pub(crate) fn progress(&self, now: Tick) -> Progress {
+        let counts = self.frontier.counts();
+        let resting = self.scheduler.host_summary(now);
+        let elapsed = now.since(self.started);
+        let of_round = self.totals.since(&self.visits.round.before);
+        let fresh = self.totals.pages - self.totals_at_start.pages;
+        let rate = fresh as f64 / elapsed.as_secs_f64().max(0.001);
+        let Estimate { share_done, left } = self.estimate(elapsed, &of_round);
+        Progress {
+            phase: if self.ending.is_some() || self.stop != Stop::No {
+                Phase::Draining
+            } else if self.steering.is_paused() {
+                Phase::Paused
+            } else {
+                Phase::Crawling
+            },
+            is_paused: self.steering.is_paused(),
+            round: self.visits.round.number,
+            pages: of_round.pages,
+            failed: of_round.failed,
+            excluded: counts.excluded + counts.deferred,
+            pending: counts.pending,
+            in_flight: self.in_flight,
+            hosts_waiting: resting.waiting_hosts,
+            hosts_resting: u32::try_from(resting.paused.len()).unwrap_or(u32::MAX),
+            bytes: of_round.bytes,
+            pages_per_second: rate,
+            elapsed,
+            share_done,
+            left,
+        }
+    }
+
+    fn estimate(&self, elapsed: Duration, of_round: &Totals) -> Estimate {
+        let of_run = self.totals.since(&self.totals_at_start);
+        let pending = self.frontier.counts().pending;
+        let pending = match self.host_budgets.limit_hosts() && pending <= MAX_URLS_BY_HOST {
+            true => self.host_budgets.with_room(self.frontier.origins()),
+            false => pending,
+        };
+        let amount = |of_round, of_run| Amount { of_round, of_run };
+        let (served, served_of_run) = self.host_budgets.served_micros();
+        let course = WorkDone {
+            elapsed,
+            active: elapsed.saturating_sub(self.steering.paused()),
+            pages: amount(of_round.pages, of_run.pages),
+            bytes: amount(of_round.bytes, of_run.bytes),
+            server_time: amount(served, served_of_run),
+            pages_left: pending + self.leases_out,
+        };
+        estimate(&course, &self.config.budgets)
+    }
+
+    /// Sums over all runs, as committed.
+    #[must_use]
+    pub(crate) fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    fn issue(&mut self, now: Tick, permit: Permit, out: &mut Vec<Effect>) {
+        if !self.locks.hold(permit.host()) {
+            let host = permit.host().clone();
+            self.scheduler.give_back(now, permit);
+            self.locks.tell_who_asks(&host);
+            let later = now + OTHER_CRAWL_WAIT;
+            return self.scheduler.wait_for_other_crawl(now, &host, later);
+        }
+        let job = match permit.purpose().clone() {
+            Purpose::Page { origin } => self.next_page(now, &origin, out),
+            Purpose::Robots { origin } => {
+                let url = origin.robots_url();
+                self.robots_job(origin, url, 0).map(Some)
+            }
+            Purpose::Hop { of } => self.pending_fetch_job(now, of),
+        };
+        match job {
+            Ok(Some(job)) => {
+                self.in_flight += 1;
+                self.requests += 1;
+                out.push(Effect::Fetch { permit, job });
+            }
+            Ok(None) => {
+                let (host, purpose) = (permit.host().clone(), permit.purpose().clone());
+                self.scheduler.give_back(now, permit);
+                if let Purpose::Hop { .. } = purpose {
+                    self.scheduler.cancel_request(now, &host, &purpose);
+                }
+                self.free_if_idle(&host);
+            }
+            Err(error) => {
+                self.fail(error);
+                self.scheduler.give_back(now, permit);
+            }
+        }
+    }
+
+    /// Whether another request may be added to what is under way and on its way to the disk.
+    fn has_room(&self, now: Tick) -> bool {
+        self.unsettled < self.max_unsettled()
+            && self.broken.is_none()
+            && self.unsettled_bytes < MAX_UNSETTLED_BYTES
+            && !self.is_behind(now)
+            && !self.reads_alone()
+    }
+
+    /// Whether what ended lately waits for the disk for so long that no more is to be added:
+    /// it would be asked for again after a death. A commit that waits while another is under way
+    /// holds
+    /// what came within that one, so each may take half of the time.
+    fn is_behind(&self, now: Tick) -> bool {
+        self.unsettled > self.pages_in_flight
+            && now.since(self.committed_at) > self.config.commit_within / 2
+    }
+
+    fn note_nothing_waits(&mut self, now: Tick) {
+        if self.unsettled == self.pages_in_flight {
+            self.committed_at = now;
+        }
+    }
+
+    pub(crate) fn fail(&mut self, error: impl Into<EngineError>) {
+        self.broken.get_or_insert(error.into());
+    }
+
+    fn fetched(
+        &mut self,
+        now: Tick,
+        job: Job,
+        spent: Spent,
+        result: Result<Exchange, Failure>,
+        out: &mut Vec<Effect>,
+    ) {
+        self.in_flight -= 1;
+        self.note_nothing_waits(now);
+        self.pages_in_flight -= u64::from(matches!(job, Job::Page { .. }));
+        let host = spent.host().clone();
+        let signal = signal_of(&result).with_url(job.url().as_str());
+        let bytes = match &result {
+            Ok(exchange) => exchange.body.len(),
+            Err(failure) => failure.answer.as_ref().map_or(0, |part| part.body.len()),
+        };
+        let (started, took) = (spent.issued(), signal.response_time);
+        self.host_budgets
+            .asked(spent.host(), started, took, bytes as u64);
+        let row = request_rows::row(&job, &spent, &result, &signal.kind);
+        let kind = signal.kind;
+        let learned = self.scheduler.done(now, spent, signal);
+        out.push(Effect::Log(request_rows::with_wait(row, &learned)));
+        match job {
+            Job::Page { lease, judged } => {
+                self.page_fetched(now, lease, judged, result, kind, out);
+            }
+            Job::TdmRep { of, tries, .. } => {
+                if let Err(error) = self.tdmrep_fetched(now, &of, tries, result, out) {
+                    self.fail(error);
+                }
+            }
+            Job::Robots { of, request, hop } => {
+                self.robots_requests += 1;
+                if let Err(error) = self.robots_fetched(now, &of, &request, hop, result, out) {
+                    self.fail(error);
+                }
+            }
+        }
+        self.free_if_idle(&host);
+    }
+
+    fn committed(&mut self, now: Tick, committed: Committed) {
+        self.unsettled -= committed.items;
+        self.committed_at = now;
+        self.leases_out -= committed.leases;
+        self.unsettled_bytes = self.unsettled_bytes.saturating_sub(committed.bytes);
+        self.totals = committed.totals;
+        for origin in &committed.ended {
+            self.traps.ended(origin);
+        }
+        self.hosts.states_kept(now, &committed.hosts);
+        for (origin, _) in committed.origins {
+            // As of now, not of the commit: a lease may have been given back meanwhile.
+            let urls = self.frontier.pending(&origin);
+            self.wake(now, &origin, urls);
+        }
+        for (answer, done) in committed.answers {
+            // Who asked may be gone.
+            let _ = answer.send(done);
+        }
+        self.seeds_failed.extend(committed.seeds_failed);
+        for (why, count) in committed.unusable {
+            *self.unusable.entry(why).or_default() += count;
+        }
+    }
+
+    /// Tells the scheduler what an origin has to do, and what is known of its rules
+    /// where this run meets the origin for the first time.
+    pub(crate) fn wake(&mut self, now: Tick, origin: &Origin, urls: u64) {
+        if let Err(error) = self.try_wake(now, origin, urls) {
+            self.fail(error);
+        }
+    }
+
+    fn try_wake(&mut self, now: Tick, origin: &Origin, urls: u64) -> Result<(), FrontierError> {
+        let host = origin.host_key();
+        self.recall(now, &host)?;
+        let urls = match self.host_budgets.is_full(now, &host) {
+            true => {
+                self.host_budgets.turn_away(origin);
+                0
+            }
+            false => urls,
+        };
+        let state = match self.origins.is_met(origin) {
+            true => None,
+            false => {
+                self.heed_siblings(now, origin)?;
+                self.origins.meet(now, origin, &*self.frontier)?
+            }
+        };
+        self.scheduler.set_pending(now, origin, urls);
+        if let Some(state) = state {
+            self.scheduler.set_robots(now, origin, state);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn write(&mut self, item: WriterMessage, out: &mut Vec<Effect>) {
+        self.unsettled += item.weight();
+        out.push(Effect::Write(item));
+    }
+
+    pub(crate) fn host_state(&mut self, host: &HostKey) -> HostState {
+        self.sequence += 1;
+        self.hosts.state_sent(host);
+        let (wake, politeness) = self
+            .scheduler
+            .snapshot(host)
+            .unwrap_or((Tick::from_micros(0), Vec::new()));
+        let mut bytes = self.host_budgets.stored(host);
+        bytes.extend_from_slice(&politeness);
+        HostState {
+            host: host.clone(),
+            wake: wake.as_micros(),
+            bytes,
+            sequence: self.sequence,
+        }
+    }
+
+    /// Sitemaps of a host that is crawled are read wherever they lie, unless excluded.
+    pub(crate) fn may_read_sitemap(&self, url: &CanonicalUrl, host: &HostKey) -> bool {
+        match url.host_key() == *host {
+            true => self.scope.excluded(url).is_none(),
+            false => self.scope.judge(url, 0) == ScopeVerdict::In,
+        }
+    }
+}
+
+/// What an exchange tells about its host.
+fn signal_of(result: &Result<Exchange, Failure>) -> RequestOutcome {
+    match result {
+        Ok(exchange) => exchange.signal(),
+        Err(failure) => failure.signal(),
+    }
+}

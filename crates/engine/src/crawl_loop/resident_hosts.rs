@@ -1,0 +1,169 @@
+//! Which hosts are in memory: those with work, and of the others the latest.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use crawl_frontier::FrontierError;
+use crawl_scheduler::{Evicted, RestartKind, Tick};
+use crawl_weburl::{CanonicalUrl, HostKey, Origin};
+
+use super::Coordinator;
+use crate::config::Config;
+
+/// What the coordinator keeps of hosts besides the scheduler.
+pub(crate) struct ResidentHosts {
+    /// Hosts of the seeds, which come before others that are ready as long.
+    of_seeds: HashSet<HostKey>,
+    /// Whether this run goes on with an earlier one.
+    pub(crate) is_resumed: bool,
+    /// What the last run's end asks of hosts that are met for the first time.
+    pub(crate) restart: RestartKind,
+    /// States of each host that are on their way to the disk.
+    sent: HashMap<HostKey, u32>,
+    /// Hosts that left memory, each until it may be asked and its state is on disk.
+    away: HashMap<HostKey, (Tick, Vec<u8>)>,
+    wakes: BTreeSet<(Tick, HostKey)>,
+    /// Hosts whose stored times are to be written anew.
+    pub(crate) redated: Vec<HostKey>,
+}
+
+impl ResidentHosts {
+    pub(crate) fn new(config: &Config) -> ResidentHosts {
+        ResidentHosts {
+            of_seeds: config.seeds.iter().map(CanonicalUrl::host_key).collect(),
+            is_resumed: false,
+            restart: RestartKind::AfterKill,
+            sent: HashMap::new(),
+            away: HashMap::new(),
+            wakes: BTreeSet::new(),
+            redated: Vec::new(),
+        }
+    }
+
+    /// A state of the host was handed to the writer.
+    pub(crate) fn state_sent(&mut self, host: &HostKey) {
+        *self.sent.entry(host.clone()).or_default() += 1;
+    }
+
+    /// States of these hosts are on disk, or newer ones are.
+    pub(crate) fn states_kept(&mut self, now: Tick, hosts: &[HostKey]) {
+        for host in hosts {
+            let Entry::Occupied(mut sent) = self.sent.entry(host.clone()) else {
+                continue;
+            };
+            *sent.get_mut() -= 1;
+            if *sent.get() == 0 {
+                sent.remove();
+                if self.away.get(host).is_some_and(|(wake, _)| *wake <= now) {
+                    self.take(host);
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, host: &HostKey) -> Option<Vec<u8>> {
+        let (wake, bytes) = self.away.remove(host)?;
+        self.wakes.remove(&(wake, host.clone()));
+        Some(bytes)
+    }
+
+    fn put(&mut self, now: Tick, host: HostKey, wake: Tick, bytes: Vec<u8>) {
+        self.take(&host);
+        if wake > now || self.sent.contains_key(&host) {
+            self.wakes.insert((wake, host.clone()));
+            self.away.insert(host, (wake, bytes));
+        }
+    }
+
+    fn drop_until(&mut self, now: Tick) {
+        while let Some((wake, host)) = self.wakes.pop_first() {
+            if wake > now {
+                self.wakes.insert((wake, host));
+                return;
+            }
+            // One whose state is still under way is dropped when that is on disk.
+            if !self.sent.contains_key(&host) {
+                self.away.remove(&host);
+            }
+        }
+    }
+}
+
+impl Coordinator {
+    /// Sees to it that a host is in memory with all that is known of it.
+    pub(crate) fn recall(&mut self, now: Tick, host: &HostKey) -> Result<(), FrontierError> {
+        if self.scheduler.knows(host) {
+            return Ok(());
+        }
+        if let Some(bytes) = self.hosts.take(host) {
+            let bytes = self.host_budgets.restore(host, &bytes);
+            self.scheduler
+                .restore(now, host, bytes, RestartKind::AfterKill);
+        } else if let Some((wake, bytes)) = self.frontier.host(host)? {
+            let bytes = self.host_budgets.restore(host, &bytes);
+            self.scheduler.restore(now, host, bytes, self.hosts.restart);
+            let restored = self.scheduler.snapshot(host);
+            let is_earlier = restored.is_some_and(|(restored, _)| restored.as_micros() < wake);
+            if wake > now.as_micros() && is_earlier {
+                // It was dated by a clock that was ahead. The next start is to find the time that
+                // counts from now on, or it would count from there again.
+                self.hosts.redated.push(host.clone());
+            }
+        }
+        let is_seed = self.hosts.of_seeds.contains(host);
+        self.scheduler.prioritize(now, host, u8::from(!is_seed));
+        Ok(())
+    }
+
+    /// Lets go of idle hosts, the longest idle first, as far as memory asks for it.
+    pub(crate) fn let_hosts_go(&mut self, now: Tick) {
+        self.hosts.drop_until(now);
+        while self.scheduler.hosts() > self.config.hosts_in_memory {
+            let Some(evicted) = self.scheduler.evict() else {
+                return;
+            };
+            let Evicted {
+                host,
+                origins,
+                wake,
+                bytes,
+            } = evicted;
+            for origin in &origins {
+                self.origins.forget(origin);
+            }
+            let mut stored = self.host_budgets.stored(&host);
+            stored.extend_from_slice(&bytes);
+            self.host_budgets.forget(&host);
+            self.silent_hosts.remove(&host);
+            self.locks.free(&host);
+            self.hosts.put(now, host, wake, stored);
+        }
+    }
+
+    /// Another crawl may ask a host that has nothing to do, or is parked.
+    pub(crate) fn free_if_idle(&mut self, host: &HostKey) {
+        let is_free = self.scheduler.is_idle(host) || self.scheduler.is_parked(host);
+        if is_free && self.host_budgets.leases(host) == 0 {
+            self.locks.free(host);
+        }
+    }
+
+    /// A host's origins share its pace: what the others ask for holds as long as their
+    /// copies of robots.txt do. Looked for at the usual ports.
+    pub(crate) fn heed_siblings(
+        &mut self,
+        now: Tick,
+        origin: &Origin,
+    ) -> Result<(), FrontierError> {
+        for scheme in ["http", "https"] {
+            let sibling = Origin::parse(&format!("{scheme}://{}", origin.host_key()));
+            let Some(sibling) = sibling.ok().filter(|sibling| sibling != origin) else {
+                continue;
+            };
+            if let Some(pace) = self.origins.pace_of(now, &sibling, &*self.frontier)? {
+                self.scheduler.set_robots_pace(now, &sibling, &pace);
+            }
+        }
+        Ok(())
+    }
+}

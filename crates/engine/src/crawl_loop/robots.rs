@@ -1,0 +1,208 @@
+//! The requests that find out an origin's rules: robots.txt, its hops, `tdmrep.json`.
+
+use std::net::IpAddr;
+
+use crawl_fetcher::robots::{Compiled, CopyState, RobotsAnswer, TDMREP_PATH, TdmFile};
+use crawl_fetcher::{Exchange, Failure, Request, Validators};
+use crawl_frontier::{Admission, FrontierError};
+use crawl_scheduler::{Purpose, RobotsPace, RobotsState, Tick};
+use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
+
+use super::Coordinator;
+use crate::crawl_loop::robots_state::PendingRobotsFetch;
+use crate::messages::{Effect, Job, RobotsExchange, WriterMessage};
+use crate::read::links::{sitemap_admission, sitemap_guess};
+
+impl Coordinator {
+    /// The job that a permit for an origin's robots.txt, or a hop of it, is used for.
+    pub(crate) fn robots_job(
+        &mut self,
+        of: Origin,
+        url: CanonicalUrl,
+        hop: u8,
+    ) -> Result<Job, FrontierError> {
+        let request = self.origins.request(&of, url, &*self.frontier)?;
+        Ok(Job::Robots { of, request, hop })
+    }
+
+    /// The job that a permit for what follows a robots.txt is used for.
+    pub(crate) fn pending_fetch_job(
+        &mut self,
+        now: Tick,
+        of: Origin,
+    ) -> Result<Option<Job>, FrontierError> {
+        match self.origins.take_pending_fetch(&of) {
+            Some(PendingRobotsFetch::Hop(url, hop)) => self.robots_job(of, url, hop).map(Some),
+            Some(PendingRobotsFetch::TdmRep(tries)) => Ok(Some(Job::TdmRep {
+                request: Request::robots(of.url(TDMREP_PATH), Validators::default()),
+                of,
+                tries,
+            })),
+            None => {
+                // Nothing is known to follow: the origin begins anew.
+                self.scheduler.set_robots(now, &of, RobotsState::Unknown);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Learns from an exchange for robots.txt: a redirect is followed by asking for a
+    /// permit of its host, anything else is the origin's new state.
+    pub(crate) fn robots_fetched(
+        &mut self,
+        now: Tick,
+        of: &Origin,
+        request: &Request,
+        hop: u8,
+        result: Result<Exchange, Failure>,
+        out: &mut Vec<Effect>,
+    ) -> Result<(), FrontierError> {
+        let answer = RobotsAnswer::of(request, &result, hop);
+        let mut item = RobotsExchange {
+            of: Some(of.clone()),
+            host: Some(self.host_state(&request.url.host_key())),
+            purpose: "robots",
+            ..RobotsExchange::default()
+        };
+        if let RobotsAnswer::Redirect { to, .. } = &answer {
+            self.origins
+                .set_pending_fetch(of, PendingRobotsFetch::Hop(to.clone(), hop + 1));
+            let host = to.host_key();
+            self.recall(now, &host)?;
+            self.heed_siblings(now, &to.origin())?;
+            self.scheduler
+                .queue_request(now, &host, Purpose::Hop { of: of.clone() });
+        } else if let (0, Err(failure @ Failure { kind, .. })) = (hop, &result)
+            && kind.is_refusal()
+        {
+            // Rules that may not be asked for can't be known, and need not be: each URL
+            // of the origin is settled as refused when its turn comes.
+            self.origins.refuse(of, &failure.detail);
+            let state = RobotsState::InForce {
+                pace: RobotsPace::default(),
+                until: Tick::from_micros(u64::MAX),
+            };
+            self.scheduler.set_robots(now, of, state);
+        } else {
+            let compiled = self.origins.learn(of, &answer, &result, &*self.frontier)?;
+            let address = result.as_ref().ok().and_then(|exchange| exchange.address);
+            let address = address.filter(|_| hop == 0).map(|address| address.ip());
+            if self.origins.wants_tdmrep(&compiled) {
+                let state = self
+                    .origins
+                    .state(compiled.copy.fetched_at, &compiled, address);
+                if let RobotsState::InForce { pace, .. } = state {
+                    self.scheduler.set_robots_pace(now, of, &pace);
+                }
+                // Kept at once: pages must never be judged by the copy before.
+                item.copy = Some((of.clone(), compiled.copy.to_bytes()));
+                self.ask_for_tdmrep(now, of, 0);
+            } else {
+                self.rules_known(now, of, &compiled, address, &mut item);
+            }
+        }
+        self.write_exchange(item, result, out);
+        Ok(())
+    }
+
+    /// Learns from an exchange for an origin's `tdmrep.json`, the last thing that pages wait
+    /// for. One that can't be had after the usual retries is as none, or as it was last.
+    pub(crate) fn tdmrep_fetched(
+        &mut self,
+        now: Tick,
+        of: &Origin,
+        tries: u32,
+        result: Result<Exchange, Failure>,
+        out: &mut Vec<Effect>,
+    ) -> Result<(), FrontierError> {
+        let mut item = RobotsExchange {
+            of: Some(of.clone()),
+            host: Some(self.host_state(&of.host_key())),
+            purpose: "tdmrep",
+            ..RobotsExchange::default()
+        };
+        let file = TdmFile::of(&result);
+        if file.is_none() && tries < self.config.retries {
+            self.ask_for_tdmrep(now, of, tries + 1);
+        } else if let Some(held) = self.origins.load(of, &*self.frontier)? {
+            let mut copy = held.copy.clone();
+            copy.tdmrep = match (file, copy.tdmrep) {
+                (Some(file), _) => file,
+                (None, TdmFile::NotAsked) => TdmFile::None,
+                (None, held) => held,
+            };
+            let address = result.as_ref().ok().and_then(|exchange| exchange.address);
+            let address = address.map(|address| address.ip());
+            let compiled = self.origins.keep(copy);
+            self.rules_known(now, of, &compiled, address, &mut item);
+        } else {
+            // The copy left memory before the state had it: robots.txt comes first again.
+            self.scheduler.set_robots(now, of, RobotsState::Unknown);
+        }
+        self.write_exchange(item, result, out);
+        Ok(())
+    }
+
+    /// Hands an exchange for an origin's rules to the writer, with what it came to.
+    fn write_exchange(
+        &mut self,
+        mut item: RobotsExchange,
+        result: Result<Exchange, Failure>,
+        out: &mut Vec<Effect>,
+    ) {
+        item.exchange = result.ok();
+        item.bytes = item
+            .exchange
+            .as_ref()
+            .map_or(0, |exchange| exchange.body.len() as u64);
+        self.unsettled_bytes += item.bytes;
+        self.write(WriterMessage::Robots(item), out);
+    }
+
+    fn ask_for_tdmrep(&mut self, now: Tick, of: &Origin, tries: u32) {
+        self.origins
+            .set_pending_fetch(of, PendingRobotsFetch::TdmRep(tries));
+        self.scheduler
+            .queue_request(now, &of.host_key(), Purpose::Hop { of: of.clone() });
+    }
+
+    /// All that pages of an origin wait for was answered, well or not.
+    fn rules_known(
+        &mut self,
+        now: Tick,
+        of: &Origin,
+        compiled: &Compiled,
+        address: Option<IpAddr>,
+        item: &mut RobotsExchange,
+    ) {
+        // As of the answer, however late it is read: one page at least may go by it, or a
+        // short life would have robots.txt asked for without end.
+        let state = self
+            .origins
+            .state(compiled.copy.fetched_at, compiled, address);
+        self.scheduler.set_robots(now, of, state);
+        item.copy = Some((of.clone(), compiled.copy.to_bytes()));
+        let known = !matches!(compiled.copy.state, CopyState::Unreachable { .. });
+        if self.config.sitemaps && known {
+            item.sitemaps = self.sitemaps(of, compiled);
+        }
+    }
+
+    /// The sitemaps that a robots.txt names, by a relative path too; /sitemap.xml where
+    /// it names none. Those of other hosts must lie in scope.
+    fn sitemaps(&self, of: &Origin, compiled: &Compiled) -> Vec<Admission> {
+        let robots_url = of.robots_url();
+        let named = compiled.robots.sitemaps();
+        let mut sitemaps: Vec<_> = named
+            .iter()
+            .filter_map(|sitemap| canonicalize(Some(&robots_url), sitemap.url.as_ref()).ok())
+            .map(|url| sitemap_admission(url, &robots_url))
+            .collect();
+        if named.is_empty() {
+            sitemaps.push(sitemap_guess(of.url("/sitemap.xml"), &robots_url));
+        }
+        let host = of.host_key();
+        sitemaps.retain(|sitemap| self.may_read_sitemap(&sitemap.url, &host));
+        sitemaps
+    }
+}

@@ -1,0 +1,341 @@
+//! What this run knows of each origin's rules.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawl_fetcher::robots::{
+    Compiled, CopyState, RobotsAnswer, RobotsCache, RobotsCopy, RobotsTimes, TDMREP_PATH, TdmFile,
+};
+use crawl_fetcher::{Exchange, Failure, FailureKind, Request};
+use crawl_frontier::{Frontier, FrontierError};
+use crawl_policy::usage::Purpose;
+use crawl_policy::{Oddity, ProductToken, Profile, What};
+use crawl_scheduler::{Politeness, RobotsPace, RobotsState, Tick};
+use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, Origin, classify};
+
+use crate::config::{Config, Forbidden};
+
+/// Bytes that compiled copies of robots.txt may take in memory. Others are compiled
+/// anew from the state when their origin's turn comes.
+const MAX_CACHE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Files that are no robots.txt and are named at the end, at most.
+const MAX_STRANGE_FILES: usize = 20;
+
+/// More requests in flight at a host than this need an operator who answers for it.
+const MAX_PER_HOST: u32 = 4;
+
+/// The least gap at a host that the operator does not answer for.
+pub(crate) const MIN_GAP: Duration = Duration::from_millis(200);
+
+/// May pages of an origin be judged now?
+pub(crate) enum RobotsStanding {
+    /// Yes, by these rules.
+    InForce(Arc<Compiled>),
+    /// No page of the origin may be asked for, since we may not connect to it.
+    Refused(String),
+    /// No page of the origin may be asked for: its robots.txt answered this, and the
+    /// operator reads that as a closed door.
+    Forbidden(u16),
+    /// Its robots.txt comes first.
+    Unknown,
+}
+
+/// The rules of all origins.
+pub(crate) struct RobotsStates {
+    agent: ProductToken,
+    profile: Profile,
+    times: RobotsTimes,
+    forbidden: Forbidden,
+    /// Whether the crawl's purpose is one that a `tdmrep.json` can speak of.
+    needs_tdmrep: bool,
+    own_site: bool,
+    /// Whether some host is asked more quickly, or more at once, than a host of others may be.
+    is_quick: bool,
+    cache: RobotsCache,
+    met: HashMap<Origin, MetOrigin>,
+    /// Why the robots.txt of a host can't be had, for the end's message.
+    unreachable: HashMap<HostKey, String>,
+    /// Files that are plainly no robots.txt, the first few.
+    pub(crate) strange: Vec<CanonicalUrl>,
+}
+
+/// An origin that this run has met.
+#[derive(Debug, Default)]
+struct MetOrigin {
+    /// What is to be asked for before its pages.
+    pending_fetch: Option<PendingRobotsFetch>,
+    /// Why we may not connect to it.
+    refused: Option<String>,
+}
+
+/// A request that follows the one for an origin's robots.txt and goes before its pages.
+#[derive(Debug)]
+pub(crate) enum PendingRobotsFetch {
+    /// The next hop of the request for its robots.txt, and its number.
+    Hop(CanonicalUrl, u8),
+    /// Its `tdmrep.json`, and how often it was asked for already.
+    TdmRep(u32),
+}
+
+impl RobotsStates {
+    pub(crate) fn new(config: &Config) -> RobotsStates {
+        RobotsStates {
+            agent: config.agent.clone(),
+            profile: config.profile,
+            times: config.robots_times,
+            forbidden: config.robots_forbidden,
+            needs_tdmrep: matches!(config.purpose, Some(Purpose::AiInput | Purpose::TrainAi)),
+            own_site: config.own_site,
+            is_quick: is_quick(&config.politeness),
+            cache: RobotsCache::new(MAX_CACHE_BYTES),
+            met: HashMap::new(),
+            unreachable: HashMap::new(),
+            strange: Vec::new(),
+        }
+    }
+
+    /// Some host is asked more quickly from now on than a host of others may be.
+    pub(crate) fn be_quick(&mut self) {
+        self.is_quick = true;
+    }
+
+    /// Whether this run knows the origin already.
+    pub(crate) fn is_met(&self, origin: &Origin) -> bool {
+        self.met.contains_key(origin)
+    }
+
+    /// What an earlier run left of an origin that this run meets for the first time.
+    pub(crate) fn meet(
+        &mut self,
+        now: Tick,
+        origin: &Origin,
+        frontier: &dyn Frontier,
+    ) -> Result<Option<RobotsState>, FrontierError> {
+        self.met.insert(origin.clone(), MetOrigin::default());
+        let Some(compiled) = self.load(origin, frontier)? else {
+            return Ok(None);
+        };
+        // The copy may be of a run with another purpose, or cut off before it was whole.
+        if self.wants_tdmrep(&compiled) && compiled.copy.tdmrep == TdmFile::NotAsked {
+            return Ok(None);
+        }
+        let state = self.state(now, &compiled, None);
+        // Where nothing answered, nobody asked for a rest: a new start may knock at once.
+        let knock =
+            matches!(state, RobotsState::Unreachable { .. }) && compiled.copy.status.is_none();
+        Ok((!knock).then_some(state))
+    }
+
+    /// The rules that an origin's pages are judged by.
+    pub(crate) fn standing(
+        &mut self,
+        origin: &Origin,
+        frontier: &dyn Frontier,
+    ) -> Result<RobotsStanding, FrontierError> {
+        if let Some(why) = self.met.get(origin).and_then(|met| met.refused.clone()) {
+            return Ok(RobotsStanding::Refused(why));
+        }
+        Ok(match self.load(origin, frontier)? {
+            None => RobotsStanding::Unknown,
+            Some(compiled) => match self.closed_by(&compiled.copy) {
+                Some(status) => RobotsStanding::Forbidden(status),
+                None => RobotsStanding::InForce(compiled),
+            },
+        })
+    }
+
+    /// The status by which an origin's robots.txt closes it.
+    fn closed_by(&self, copy: &RobotsCopy) -> Option<u16> {
+        let denies = self.forbidden == Forbidden::Deny && copy.state == CopyState::None;
+        copy.status
+            .filter(|status| denies && matches!(status, 401 | 403))
+    }
+
+    /// Whether an origin's `tdmrep.json` is to be asked for, by rules that are in force.
+    pub(crate) fn wants_tdmrep(&self, compiled: &Compiled) -> bool {
+        let known = !matches!(compiled.copy.state, CopyState::Unreachable { .. });
+        self.needs_tdmrep
+            && known
+            && self.closed_by(&compiled.copy).is_none()
+            && compiled.robots.judge(TDMREP_PATH).is_allowed()
+    }
+
+    pub(crate) fn load(
+        &self,
+        origin: &Origin,
+        frontier: &dyn Frontier,
+    ) -> Result<Option<Arc<Compiled>>, FrontierError> {
+        if let Some(compiled) = self.cache.get(origin) {
+            return Ok(Some(compiled));
+        }
+        let Some(bytes) = frontier.robots(origin)? else {
+            return Ok(None);
+        };
+        // A copy that can't be read is as none: robots.txt is asked for again.
+        let Ok(copy) = RobotsCopy::from_bytes(&bytes) else {
+            return Ok(None);
+        };
+        Ok(Some(self.keep(copy)))
+    }
+
+    /// What the scheduler is told of an origin's rules. `address` is where the origin
+    /// answered, where that is known.
+    pub(crate) fn state(
+        &self,
+        now: Tick,
+        compiled: &Compiled,
+        address: Option<IpAddr>,
+    ) -> RobotsState {
+        match compiled.state(now, &self.times) {
+            RobotsState::InForce { mut pace, until }
+                if !self.own_site
+                    && self.is_quick
+                    && may_be_anothers(&compiled.copy.origin.host_key(), address) =>
+            {
+                pace.crawl_delay = Some(pace.crawl_delay.unwrap_or_default().max(MIN_GAP));
+                RobotsState::InForce { pace, until }
+            }
+            state => state,
+        }
+    }
+
+    /// The request that asks for an origin's robots.txt, with the validators of the copy
+    /// that is held where it was found at `url`.
+    pub(crate) fn request(
+        &self,
+        of: &Origin,
+        url: CanonicalUrl,
+        frontier: &dyn Frontier,
+    ) -> Result<Request, FrontierError> {
+        let held = self.load(of, frontier)?;
+        let validators = held
+            .map(|held| held.copy.validators_for(&url))
+            .unwrap_or_default();
+        Ok(Request::robots(url, validators))
+    }
+
+    pub(crate) fn take_pending_fetch(&mut self, of: &Origin) -> Option<PendingRobotsFetch> {
+        self.met.get_mut(of)?.pending_fetch.take()
+    }
+
+    pub(crate) fn set_pending_fetch(&mut self, of: &Origin, pending_fetch: PendingRobotsFetch) {
+        self.met.entry(of.clone()).or_default().pending_fetch = Some(pending_fetch);
+    }
+
+    /// The origin's host leaves memory: it is met anew when its URLs wait again.
+    pub(crate) fn forget(&mut self, of: &Origin) {
+        self.met.remove(of);
+    }
+
+    /// What an origin that this run has not met asks of our pace, by a copy that still holds.
+    pub(crate) fn pace_of(
+        &self,
+        now: Tick,
+        origin: &Origin,
+        frontier: &dyn Frontier,
+    ) -> Result<Option<RobotsPace>, FrontierError> {
+        if self.is_met(origin) {
+            return Ok(None);
+        }
+        let compiled = self.load(origin, frontier)?;
+        let state = compiled.map(|compiled| self.state(now, &compiled, None));
+        Ok(match state {
+            Some(RobotsState::InForce { pace, .. }) => Some(pace),
+            _ => None,
+        })
+    }
+
+    /// We may not connect to the origin.
+    pub(crate) fn refuse(&mut self, of: &Origin, why: &str) {
+        self.met.entry(of.clone()).or_default().refused = Some(why.to_owned());
+    }
+
+    pub(crate) fn why_unreachable(&self, host: &HostKey) -> Option<String> {
+        self.unreachable.get(host).cloned()
+    }
+
+    pub(crate) fn keep(&self, copy: RobotsCopy) -> Arc<Compiled> {
+        let compiled = Arc::new(Compiled::new(copy, &self.agent, self.profile));
+        self.cache.insert(Arc::clone(&compiled));
+        compiled
+    }
+
+    pub(crate) fn learn(
+        &mut self,
+        of: &Origin,
+        answer: &RobotsAnswer,
+        result: &Result<Exchange, Failure>,
+        frontier: &dyn Frontier,
+    ) -> Result<Arc<Compiled>, FrontierError> {
+        let held = self.load(of, frontier)?;
+        let held = held.as_ref().map(|held| &held.copy);
+        let copy = RobotsCopy::learn(of, held, answer, result, &self.times);
+        match &copy.state {
+            CopyState::Unreachable { why, .. } => {
+                let why = match copy.status {
+                    Some(status) if why == "encoding" => {
+                        format!("robots.txt answered {status} in an encoding that can't be undone")
+                    }
+                    Some(status) => format!("robots.txt answered {status}"),
+                    None => match result {
+                        // Whose certificate it is that fails says what to do.
+                        Err(failure) if failure.kind == FailureKind::TlsFailed => {
+                            format!("robots.txt: {failure}")
+                        }
+                        _ => format!("robots.txt: {why}"),
+                    },
+                };
+                self.unreachable.insert(of.host_key(), why);
+            }
+            CopyState::Rules | CopyState::None => {
+                self.unreachable.remove(&of.host_key());
+            }
+        }
+        let compiled = self.keep(copy);
+        self.note_strange(&compiled);
+        Ok(compiled)
+    }
+
+    /// Remembers a file that is plainly no robots.txt. It is read all the same, as RFC 9309
+    /// section 2.3.1.5 has it.
+    fn note_strange(&mut self, compiled: &Compiled) {
+        let mut oddities = compiled.robots.oddities().iter();
+        let is_strange = |oddity: &Oddity| matches!(oddity.what, What::Markup | What::Utf16);
+        let url = &compiled.copy.url;
+        if let Some(oddity) = oddities.find(|oddity| is_strange(oddity))
+            && compiled.copy.good_at == Some(compiled.copy.fetched_at)
+            && !self.strange.contains(url)
+        {
+            tracing::warn!(%url, line = oddity.line, "{}: rules are looked for in it all the same", oddity.what);
+            if self.strange.len() < MAX_STRANGE_FILES {
+                self.strange.push(url.clone());
+            }
+        }
+    }
+}
+
+/// Whether the operator asks some host for more than a host of others is asked for.
+fn is_quick(politeness: &Politeness) -> bool {
+    let sites = || politeness.sites.iter().map(|(_, terms)| terms);
+    let delays = sites().filter_map(|terms| terms.delay);
+    let widths = sites().filter_map(|terms| terms.per_host);
+    delays
+        .chain([politeness.delay])
+        .any(|delay| delay < MIN_GAP)
+        || widths
+            .chain([politeness.per_host])
+            .any(|width| width > MAX_PER_HOST)
+}
+
+/// Whether a host may be someone else's: any but those at loopback and private addresses.
+pub(crate) fn may_be_anothers(host: &HostKey, address: Option<IpAddr>) -> bool {
+    let host = host.host();
+    let literal = || host.trim_matches(['[', ']']).parse().ok();
+    match address.or_else(literal).map(classify) {
+        Some(class) => !matches!(class, AddressClass::Loopback | AddressClass::Private),
+        None => host != "localhost" && !host.ends_with(".localhost"),
+    }
+}

@@ -1,0 +1,457 @@
+//! Building the search index anew, from pages.jsonl and the archive.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use bytes::Bytes;
+use crawl_archive::rows::{PageRow, RequestRow, WarcPlace};
+use crawl_archive::{FOLDER, HttpMessage, ReadError, RowReader, read_place};
+use crawl_extractor::{Document, Limits, may_be_read, what_is};
+use crawl_fetcher::{DecodeLimits, Obstacle, Secrets, decode, obstacle};
+use crawl_frontier::{Frontier, KnownState};
+use crawl_index::{Entry, IndexWriter, Page, Reconciled, SearchIndex};
+use crawl_policy::{PageDirectives, ProductToken, Profile};
+use crawl_weburl::{CanonicalUrl, canonicalize};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::config::Config;
+use crate::error::EngineError;
+use crate::index::entry::{entry, left_out, read_both};
+use crate::index::log::{INDEX_FOLDER, OLD_FOLDER, begin_log, mend_swap, note_of, number};
+use crate::read::{PANICKED, pairs};
+use crate::secrets::redacted_entry;
+use crate::state::directory::{examine, open_frontier};
+
+/// Where an index is built.
+const NEW_FOLDER: &str = "index.new";
+/// Pages between two words about how far it is.
+const TELL_INTERVAL_PAGES: u64 = 100;
+
+/// By which rules pages are read.
+#[derive(Clone, Debug)]
+pub struct Reindex {
+    /// The name that METAs and headers know us by.
+    pub agent: ProductToken,
+    /// How they are read.
+    pub profile: Profile,
+    /// What is taken out of pages: the archive has it as it was sent.
+    pub secrets: Secrets,
+}
+
+impl Reindex {
+    /// The rules of a crawl.
+    #[must_use]
+    pub fn of(config: &Config) -> Reindex {
+        Reindex {
+            agent: config.agent.clone(),
+            profile: config.profile,
+            secrets: Secrets::of(&config.fetch.access),
+        }
+    }
+}
+
+/// What building an index came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reindexed {
+    /// Pages that a search can find.
+    pub pages: u64,
+    /// Pages that are left out since others have the same text.
+    pub duplicates: u64,
+    /// Pages that are left out, by reason.
+    pub left_out: BTreeMap<String, u64>,
+    /// Whether it was stopped: then the index is as it was.
+    pub is_stopped: bool,
+}
+
+/// Builds the search index of the crawl in `dir` anew, beside the one that is there, which
+/// answers queries until the other takes its place. `told` is called with the number of pages
+/// that were read.
+///
+/// # Errors
+/// [`EngineError`]: no crawl there, in use, no archive, or the disk.
+pub fn reindex(
+    dir: &Path,
+    rules: &Reindex,
+    is_stopped: &dyn Fn() -> bool,
+    told: &mut dyn FnMut(u64),
+) -> Result<Reindexed, EngineError> {
+    if !examine(dir)? {
+        return Err(EngineError::NothingToDo {
+            dir: dir.to_path_buf(),
+        });
+    }
+    let frontier = open_frontier(dir, &dir.join("state"))?;
+    build(dir, &frontier, rules, is_stopped, told)
+}
+
+fn build(
+    dir: &Path,
+    frontier: &dyn Frontier,
+    rules: &Reindex,
+    is_stopped: &dyn Fn() -> bool,
+    told: &mut dyn FnMut(u64),
+) -> Result<Reindexed, EngineError> {
+    mend_swap(dir)?;
+    // The first log is that of a crawl that was indexed from its beginning.
+    let next = number(frontier)?.unwrap_or(1) + 1;
+    let committed = frontier.marks()?.get("pages.jsonl").copied();
+    let stopped = Reindexed {
+        is_stopped: true,
+        ..Reindexed::default()
+    };
+    let Some((mut build, latest)) = beside(dir, frontier, rules, committed, is_stopped, told)?
+    else {
+        return Ok(stopped);
+    };
+    // No clock is asked: what was over when the last page came is over.
+    let note = note_of(next);
+    let Some(Reconciled {
+        pages, duplicates, ..
+    }) = build.writer.reconcile_unless(&note, latest, is_stopped)?
+    else {
+        build.remove()?;
+        return Ok(stopped);
+    };
+    let Build {
+        writer, mut done, ..
+    } = build;
+    writer.close()?;
+    (done.pages, done.duplicates) = (pages, duplicates);
+    take_place(dir)?;
+    begin_log(dir, frontier, next)?;
+    Ok(done)
+}
+
+/// Builds it behind a crawl that goes on: of the pages that were `committed` when it began, with
+/// a note of what it has read. What all pages together tell is settled when the run ends. False
+/// where it `is_stopped`: then the index is as it was.
+pub(crate) fn build_behind(
+    dir: &Path,
+    frontier: &dyn Frontier,
+    rules: &Reindex,
+    committed: Option<u64>,
+    note: &str,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<bool, EngineError> {
+    let built = beside(dir, frontier, rules, committed, is_stopped, &mut |_| {})?;
+    let Some((mut build, _)) = built else {
+        return Ok(false);
+    };
+    build.writer.commit(note)?;
+    build.writer.close()?;
+    take_place(dir)?;
+    Ok(true)
+}
+
+/// Puts all pages into an index in `index.new`; and when the latest came. None where it
+/// `is_stopped`.
+fn beside<'a>(
+    dir: &'a Path,
+    frontier: &dyn Frontier,
+    rules: &'a Reindex,
+    committed: Option<u64>,
+    is_stopped: &dyn Fn() -> bool,
+    told: &mut dyn FnMut(u64),
+) -> Result<Option<(Build<'a>, i64)>, EngineError> {
+    if !dir.join(FOLDER).is_dir() {
+        return Err(EngineError::NoArchive {
+            dir: dir.to_path_buf(),
+        });
+    }
+    let beside = dir.join(NEW_FOLDER);
+    crawl_index::remove(&beside)?;
+    let mut build = Build {
+        dir,
+        rules,
+        old: SearchIndex::open(&dir.join(INDEX_FOLDER)).ok(),
+        writer: IndexWriter::open(&beside)?,
+        done: Reindexed::default(),
+    };
+    let Some((kept, unreadable)) = kept_pages(dir, committed, frontier, is_stopped)? else {
+        build.remove()?;
+        return Ok(None);
+    };
+    if unreadable > 0 {
+        let left_out = &mut build.done.left_out;
+        left_out.insert("row_unreadable".to_owned(), unreadable);
+    }
+    let mut latest = 0;
+    for (read, kept) in kept.iter().enumerate() {
+        if is_stopped() {
+            build.remove()?;
+            return Ok(None);
+        }
+        if (read as u64).is_multiple_of(TELL_INTERVAL_PAGES) {
+            told(read as u64);
+        }
+        latest = latest.max(kept.at);
+        build.page(kept)?;
+    }
+    told(kept.len() as u64);
+    Ok(Some((build, latest)))
+}
+
+/// Puts `index.new` where `index` is.
+fn take_place(dir: &Path) -> Result<(), EngineError> {
+    let (folder, old) = (dir.join(INDEX_FOLDER), dir.join(OLD_FOLDER));
+    if folder.exists() {
+        fs::rename(&folder, &old).map_err(EngineError::disk(&folder))?;
+    }
+    fs::rename(dir.join(NEW_FOLDER), &folder).map_err(EngineError::disk(&folder))?;
+    let synced = fs::File::open(dir).and_then(|dir| dir.sync_all());
+    synced.map_err(EngineError::disk(dir))?;
+    Ok(crawl_index::remove(&old)?)
+}
+
+/// The page that a URL answered with last, as far as the archive has it.
+#[derive(Clone, Debug)]
+struct Kept {
+    url: String,
+    /// In seconds since 1970 UTC.
+    at: i64,
+    /// When it last came in full.
+    in_full_at: i64,
+    place: Option<WarcPlace>,
+    /// How long its body was, as it came.
+    bytes: u64,
+    refused: Option<String>,
+    /// A later answer bars it, which is not that of the record.
+    is_out: bool,
+}
+
+/// All URLs that answered with a page when they were asked last, in the order of the archive;
+/// and how many lines are no rows. None where it was stopped.
+fn kept_pages(
+    dir: &Path,
+    committed: Option<u64>,
+    frontier: &dyn Frontier,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Option<(Vec<Kept>, u64)>, EngineError> {
+    let mut unreadable = 0;
+    let mut kept: HashMap<String, Kept> = HashMap::new();
+    let Some(others) = others_than_pages(dir, is_stopped)? else {
+        return Ok(None);
+    };
+    for row in RowReader::<PageRow>::open(&dir.join("pages.jsonl"), committed)? {
+        if is_stopped() {
+            return Ok(None);
+        }
+        let row = match row {
+            Ok(row) => row,
+            Err(ReadError::Row { .. }) => {
+                unreadable += 1;
+                continue;
+            }
+            Err(why) => return Err(why.into()),
+        };
+        let error = row.error.as_deref().unwrap_or_default();
+        let is_passing = Obstacle::named(error).is_some() || error == PANICKED;
+        // What broke off says less than what was there before.
+        let broke_off = row.change.is_none() && kept.contains_key(&row.url);
+        let is_page = matches!(row.status, Some(200..=299));
+        if others.contains(&row.url) || is_page && (is_passing || broke_off) {
+            continue;
+        }
+        let at = i64::try_from(row.fetched_at.as_micros() / 1_000_000).unwrap_or(i64::MAX);
+        match (row.change.as_deref(), row.status) {
+            // Its record refers to the one before.
+            (Some("same"), _) => {
+                if let Some(known) = kept.get_mut(&row.url) {
+                    known.at = at;
+                    // A 304 may bar it, and a 200 let it in again.
+                    let word = row.indexed.as_deref();
+                    known.is_out = word.map_or(known.is_out, |word| word != "yes");
+                    if row.status == Some(200) && known.place.is_none() {
+                        known.place = row.warc.filter(|_| row.withheld.is_none());
+                        known.bytes = row.bytes;
+                    }
+                }
+            }
+            (_, Some(200..=299)) => {
+                let refused = refusal(&row);
+                let page = Kept {
+                    url: row.url.clone(),
+                    at,
+                    in_full_at: at,
+                    place: row.warc.filter(|_| row.withheld.is_none()),
+                    bytes: row.bytes,
+                    refused,
+                    is_out: row.indexed.as_deref().is_some_and(|word| word != "yes"),
+                };
+                kept.insert(row.url, page);
+            }
+            (_, Some(301 | 302 | 303 | 307 | 308 | 404 | 410)) => drop(kept.remove(&row.url)),
+            _ => {}
+        }
+    }
+    let mut pages = Vec::with_capacity(kept.len());
+    for page in kept.into_values().filter(|page| !page.is_out) {
+        if is_stopped() {
+            return Ok(None);
+        }
+        let url = canonicalize(None, &page.url);
+        let state = url
+            .ok()
+            .map(|url| frontier.known(&url))
+            .transpose()?
+            .flatten();
+        // What bars it now came after it was fetched.
+        let is_barred = state.is_some_and(|known| matches!(known.state, KnownState::Excluded(_)));
+        if !is_barred {
+            pages.push(page);
+        }
+    }
+    let place = |page: &Kept| {
+        page.place
+            .as_ref()
+            .map(|place| (place.file.clone(), place.offset))
+    };
+    pages.sort_by(|a, b| place(a).cmp(&place(b)).then_with(|| a.url.cmp(&b.url)));
+    Ok(Some((pages, unreadable)))
+}
+
+/// URLs that were asked for as something else than pages: sitemaps, and what pages are shown with.
+/// None where it was stopped.
+fn others_than_pages(
+    dir: &Path,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Option<HashSet<String>>, EngineError> {
+    let mut others = HashSet::new();
+    let path = dir.join("requests.jsonl");
+    if path.exists() {
+        for row in RowReader::<RequestRow>::open(&path, None)? {
+            if is_stopped() {
+                return Ok(None);
+            }
+            match row {
+                Ok(row) if matches!(row.purpose.as_str(), "sitemap" | "resource") => {
+                    others.insert(row.url);
+                }
+                Ok(_) | Err(ReadError::Row { .. }) => {}
+                Err(why) => return Err(why.into()),
+            }
+        }
+    }
+    Ok(Some(others))
+}
+
+/// By which statement a row says that its page is not for a search index.
+fn refusal(row: &PageRow) -> Option<String> {
+    let usage = row.usage.as_ref()?;
+    let refuses = usage.search.as_deref() == Some("refused");
+    let raw = usage.said.first().map(|said| said.raw.clone());
+    refuses.then(|| raw.unwrap_or_default())
+}
+
+struct Build<'a> {
+    dir: &'a Path,
+    rules: &'a Reindex,
+    old: Option<SearchIndex>,
+    writer: IndexWriter,
+    done: Reindexed,
+}
+
+impl Build<'_> {
+    /// Leaves the index as it was.
+    fn remove(self) -> Result<(), EngineError> {
+        let beside = self.dir.join(NEW_FOLDER);
+        drop(self);
+        Ok(crawl_index::remove(&beside)?)
+    }
+
+    fn page(&mut self, kept: &Kept) -> Result<(), EngineError> {
+        let Ok(url) = canonicalize(None, &kept.url) else {
+            return Ok(());
+        };
+        let entry = match &kept.place {
+            // A parser that panics costs its page alone.
+            Some(place) => catch_unwind(AssertUnwindSafe(|| self.archived(&url, kept, place)))
+                .unwrap_or_else(|_| Ok(left_out(&url, PANICKED)))?,
+            // The archive has no body of a page that wants no copy kept; the index may have it.
+            None => match self.known(kept) {
+                Some(page) => Entry::Put(Box::new(page)),
+                None => left_out(&url, "not_archived"),
+            },
+        };
+        if let Some(why) = entry.left_out() {
+            *self.done.left_out.entry(why.to_owned()).or_default() += 1;
+        }
+        Ok(self.writer.apply(&entry)?)
+    }
+
+    fn known(&self, kept: &Kept) -> Option<Page> {
+        let page = self.old.as_ref()?.stored(&kept.url).ok()??;
+        let page = Page {
+            anchors: Vec::new(),
+            linked_from: 0,
+            same_as: None,
+            ..page
+        };
+        // An older one is not what the rows speak of.
+        let is_it = kept.refused.is_none() && page.fetched_at >= kept.in_full_at;
+        Some(page).filter(|_| is_it)
+    }
+
+    fn archived(
+        &self,
+        url: &CanonicalUrl,
+        kept: &Kept,
+        place: &WarcPlace,
+    ) -> Result<Entry, EngineError> {
+        let record = match read_place(self.dir, place, kept.bytes) {
+            Ok(record) => record,
+            Err(ReadError::ForeignName { .. }) => return Ok(left_out(url, "archive_name_foreign")),
+            Err(ReadError::TooLong { .. }) => return Ok(left_out(url, "record_too_long")),
+            Err(_) => return Ok(left_out(url, "archive_unreadable")),
+        };
+        let Some(http) = record.http().filter(|_| record.url() == Some(&kept.url)) else {
+            return Ok(left_out(url, "not_archived"));
+        };
+        let headers = headers(&http);
+        let content_type = http.field("Content-Type").map(String::from_utf8_lossy);
+        let content_type = content_type.as_deref();
+        if !may_be_read(content_type) {
+            return Ok(left_out(url, "no_page"));
+        }
+        let body = Bytes::copy_from_slice(http.body);
+        let bytes = decode(&headers, &body, &DecodeLimits::default()).bytes;
+        if what_is(content_type, &bytes) != Document::Html {
+            return Ok(left_out(url, "no_page"));
+        }
+        let status = http.status().unwrap_or(200);
+        if let Some(obstacle) = obstacle(status, &headers, &bytes) {
+            return Ok(left_out(url, obstacle.name()));
+        }
+        let (page, content) =
+            read_both(&bytes, content_type, &headers, kept.at, &Limits::default());
+        let robots = headers.get_all("x-robots-tag").iter();
+        let robots: Vec<_> = robots
+            .map(|value| String::from_utf8_lossy(value.as_bytes()))
+            .collect();
+        let directives = PageDirectives::read(
+            robots.iter().map(AsRef::as_ref),
+            pairs(&page.metas),
+            &self.rules.agent,
+            self.rules.profile,
+        );
+        let read = (&page, &content);
+        let refused = kept.refused.as_deref();
+        let entry = entry(url, kept.at, &headers, read, &directives, refused);
+        Ok(redacted_entry(&self.rules.secrets, entry))
+    }
+}
+
+/// The fields of an archived answer, as far as they are any.
+fn headers(http: &HttpMessage<'_>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in &http.fields {
+        let name = HeaderName::from_bytes(name);
+        let value = HeaderValue::from_bytes(value);
+        if let (Ok(name), Ok(value)) = (name, value) {
+            headers.append(name, value);
+        }
+    }
+    headers
+}

@@ -1,0 +1,237 @@
+//! From an exchange to archive records. Runs on reader threads.
+
+use crawl_archive::{
+    About, Capture, DigestAlgorithm, Encoded, Encoder, Original, Protocol, RecordIds, Request,
+    Revisit, Timestamp, Tls, Truncated,
+};
+use crawl_fetcher::{Exchange, Obstacle, TlsVersion, Truncation, Validators};
+use crawl_frontier::{Outcome, UrlKind};
+
+use crate::config::Config;
+use crate::messages::{RobotsExchange, SettledPage, millis};
+use crate::read::redirect_target;
+use crate::revisit::visit::{KnownPage, PreviousVisit, VisitResult};
+
+/// Encodes exchanges for the archive, where there is one; else takes digests alone.
+pub(crate) struct ArchiveEncoder {
+    encoder: Option<Encoder>,
+    digest: DigestAlgorithm,
+}
+
+impl ArchiveEncoder {
+    pub(crate) fn new(config: &Config) -> ArchiveEncoder {
+        ArchiveEncoder {
+            encoder: config.warc.then(Encoder::default),
+            digest: DigestAlgorithm::default(),
+        }
+    }
+
+    /// Encodes a page's exchange and lets go of its body.
+    pub(crate) fn page(&mut self, mut item: SettledPage) -> SettledPage {
+        let Some(exchange) = item.exchange.take() else {
+            return item;
+        };
+        let about = About {
+            via: item.row.via.as_deref(),
+            depth: Some(item.lease.depth),
+            redirects: Some(u32::from(item.lease.redirects)),
+            charset: item.charset,
+            more: match item.lease.kind {
+                UrlKind::Page => &[],
+                UrlKind::Sitemap => &[("purpose", "sitemap")],
+                UrlKind::Resource => &[("purpose", "resource")],
+            },
+        };
+        let withheld = item.row.withheld.is_some();
+        let kept: &[u8] = if withheld { &[] } else { &exchange.body };
+        let known = item.past.as_deref().and_then(PreviousVisit::page);
+        let unmodified = known.filter(|known| exchange.status == 304 && known.is_conditional());
+        let mut digest = None;
+        let revisit = match (unmodified, known) {
+            (Some(unmodified), _) => self
+                .original(&exchange, unmodified)
+                .map(Revisit::NotModified),
+            (None, Some(known)) if exchange.status == known.status && !withheld => {
+                let found = digest.insert(self.digest.of(&[&exchange.body]));
+                let content = item.decoded_digest.as_ref().unwrap_or(found);
+                let same = known.has_content(found, content).then_some(known);
+                let original = same.and_then(|known| self.original(&exchange, known));
+                original.map(|original| match *found == known.digest {
+                    true => Revisit::IdenticalPayload(original),
+                    false => Revisit::IdenticalContent {
+                        original,
+                        payload_digest: &known.digest,
+                    },
+                })
+            }
+            _ => None,
+        };
+        item.capture = self.encode(&exchange, kept, revisit, about);
+        if let Some(unmodified) = unmodified {
+            // The URL is what it was; the row has the answer.
+            item.outcome = Outcome::Fetched {
+                status: unmodified.status,
+            };
+            item.row.digest = Some(unmodified.digest.clone());
+            item.found = VisitResult::Same;
+            return item;
+        }
+        let digest = match &item.capture {
+            Some(capture) if !withheld => capture.digest().to_owned(),
+            _ => digest.unwrap_or_else(|| self.digest.of(&[&exchange.body])),
+        };
+        let is_archived = item.capture.is_some() && revisit.is_none() && !withheld;
+        let error = item.row.error.as_deref();
+        if !is_no_page(&exchange, error) {
+            let decoded_digest = item.decoded_digest.take();
+            item.found = match self.found(&exchange, &digest, is_enough(&item), is_archived) {
+                VisitResult::Page(page) => VisitResult::Page(KnownPage {
+                    decoded_digest,
+                    ..page
+                }),
+                found => found,
+            };
+        }
+        item.row.digest = Some(digest);
+        item
+    }
+
+    /// The record that holds what is as it was.
+    fn original<'a>(&self, exchange: &'a Exchange, known: &KnownPage) -> Option<Original<'a>> {
+        self.encoder.as_ref()?;
+        Some(Original {
+            record_id: None,
+            url: exchange.url.as_str(),
+            date: Timestamp::from_micros(known.archived?),
+        })
+    }
+
+    /// What an answer says of the page, for the next visit.
+    fn found(
+        &self,
+        exchange: &Exchange,
+        digest: &str,
+        is_enough: bool,
+        is_archived: bool,
+    ) -> VisitResult {
+        let status = exchange.status;
+        if let Some(target) = redirect_target(exchange) {
+            let redirect = target.as_ref().ok().map(ToString::to_string);
+            let target = target.map_or_else(|why| why.name().to_owned(), |url| url.to_string());
+            let digest = self.digest.of(&[target.as_bytes()]);
+            return VisitResult::Page(KnownPage {
+                redirect,
+                ..KnownPage::new(status, digest, Validators::default())
+            });
+        }
+        match status {
+            200..=299 => {
+                let validators = match is_enough {
+                    true => Validators::of(&exchange.headers),
+                    false => Validators::default(),
+                };
+                let page = KnownPage::new(status, digest.to_owned(), validators);
+                let started = exchange.started.as_micros();
+                VisitResult::Page(KnownPage {
+                    archived: is_archived.then_some(started),
+                    ..page
+                })
+            }
+            404 | 410 => VisitResult::Nothing,
+            _ => VisitResult::Unknown,
+        }
+    }
+
+    /// Encodes a request for robots.txt.
+    pub(crate) fn robots(&mut self, mut item: RobotsExchange) -> RobotsExchange {
+        if let Some(exchange) = item.exchange.take() {
+            // A hop's own URL does not tell whose rules it was sent for.
+            let of = item.of.as_ref().map(|of| ("of", of.as_str()));
+            let more: Vec<_> = [("purpose", item.purpose)].into_iter().chain(of).collect();
+            let about = About {
+                more: &more,
+                ..About::default()
+            };
+            item.capture = self.encode(&exchange, &exchange.body, None, about);
+        }
+        item
+    }
+
+    /// `kept` is the body, or nothing where it is withheld.
+    fn encode(
+        &mut self,
+        exchange: &Exchange,
+        kept: &[u8],
+        revisit: Option<Revisit<'_>>,
+        about: About<'_>,
+    ) -> Option<Encoded> {
+        let encoder = self.encoder.as_mut()?;
+        let capture = Capture {
+            url: &exchange.url,
+            started: Timestamp::from_micros(exchange.started.as_micros()),
+            millis: millis(exchange.took()),
+            address: exchange.address.map(|address| address.ip()),
+            protocol: protocol(exchange.version),
+            tls: exchange.tls.and_then(tls),
+            request: Request {
+                method: "GET",
+                headers: &exchange.request_headers,
+            },
+            status: exchange.status,
+            reason: None,
+            headers: &exchange.headers,
+            body: kept,
+            truncated: match exchange.truncated {
+                _ if kept.len() < exchange.body.len() => Some(Truncated::Withheld),
+                Some(Truncation::Length) => Some(Truncated::Length),
+                Some(Truncation::Time(_)) => Some(Truncated::Time),
+                Some(Truncation::Disconnect(_)) => Some(Truncated::Disconnect),
+                None => None,
+            },
+            revisit,
+            about,
+        };
+        Some(encoder.encode(&capture, &RecordIds::random()))
+    }
+}
+
+/// Whether "as it was" is all that the next visit needs to hear. What could not be read or was
+/// withheld is asked for in full again, and so is what must be read in each round: what names
+/// changes of others, and a page that speaks of its own use.
+fn is_enough(item: &SettledPage) -> bool {
+    let usage = item.row.usage.iter().flat_map(|usage| &usage.said);
+    let speaks_of_use = usage.into_iter().any(|said| said.channel == "meta");
+    item.row.error.is_none() && item.row.withheld.is_none() && !item.is_list && !speaks_of_use
+}
+
+/// The cipher suite is not told by the client.
+fn tls(version: TlsVersion) -> Option<Tls<'static>> {
+    let version = match version {
+        TlsVersion::Tls12 => crawl_archive::TlsVersion::Tls12,
+        TlsVersion::Tls13 => crawl_archive::TlsVersion::Tls13,
+        _ => return None,
+    };
+    Some(Tls {
+        version,
+        cipher_suite: None,
+    })
+}
+
+/// Whether what came is not the page: something stands in its place, or a part is missing
+/// that another time may be there.
+fn is_no_page(exchange: &Exchange, error: Option<&str>) -> bool {
+    let broken_off = exchange
+        .truncated
+        .is_some_and(|cut| cut != Truncation::Length);
+    broken_off || error.and_then(Obstacle::named).is_some()
+}
+
+fn protocol(version: http::Version) -> Protocol {
+    match version {
+        http::Version::HTTP_09 => Protocol::Http09,
+        http::Version::HTTP_10 => Protocol::Http10,
+        http::Version::HTTP_2 => Protocol::Http2,
+        http::Version::HTTP_3 => Protocol::Http3,
+        _ => Protocol::Http11,
+    }
+}

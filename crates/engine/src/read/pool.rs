@@ -1,0 +1,155 @@
+//! The threads that read pages and encode records, one per processor.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use crawl_index::ByteGate;
+
+use crate::config::Config;
+use crate::messages::{Reading, WriterMessage};
+use crate::read::PageReader;
+use crate::read::archive_encoder::ArchiveEncoder;
+use crate::revisit::visit::RevisitSchedule;
+use crate::state::crash_journal::{CrashJournal, JournalSlot};
+
+/// Something on its way to the writer.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "moved a few times per request, and a box would be an allocation more"
+)]
+#[derive(Debug)]
+pub(crate) enum ReaderTask {
+    /// An exchange that is to be read.
+    Read(Box<Reading>),
+    /// An item as it is; its exchange, if any, is encoded for the archive.
+    Pass(WriterMessage),
+}
+
+/// Bytes of pages for the search index between readers and writer. A reader whose page is beyond
+/// it waits until the writer has written others.
+const MAX_ENTRY_BYTES: usize = 32 << 20;
+
+/// What a link takes in memory, about, with the URL that it was found on.
+const LINK_BYTES: usize = 500;
+/// Links of documents that were read and are not committed. A sitemap has 150,000 at most; a few
+/// hundred of those would fill a machine.
+const MAX_LINK_BYTES: usize = 150_000 * LINK_BYTES;
+
+/// How many reader threads there are: one per processor.
+pub(crate) fn count() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The reader threads.
+#[derive(Debug)]
+pub(crate) struct ReaderPool {
+    /// Unbounded, as the coordinator bounds what it hands out.
+    work: Sender<ReaderTask>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl ReaderPool {
+    pub(crate) fn start(
+        config: &Config,
+        visits: &RevisitSchedule,
+        items: Sender<WriterMessage>,
+        abandon: &Arc<AtomicBool>,
+        journal: &CrashJournal,
+    ) -> io::Result<ReaderPool> {
+        let (work, receiver) = mpsc::channel();
+        // One queue for all, so that one slow page holds up no other.
+        let receiver = Arc::new(Mutex::new(receiver));
+        let entries = ByteGate::new(MAX_ENTRY_BYTES);
+        let slots = journal.slots()?.into_iter().enumerate();
+        // What they count together is shared by clones.
+        let (reader, links) = (
+            PageReader::new(config, visits),
+            ByteGate::new(MAX_LINK_BYTES),
+        );
+        let threads = slots.map(|(n, slot)| {
+            let tools = ReaderWorker {
+                reader: reader.clone(),
+                keeper: ArchiveEncoder::new(config),
+                slot,
+                entries: entries.clone(),
+                links: links.clone(),
+            };
+            let (receiver, items, abandon) =
+                (Arc::clone(&receiver), items.clone(), Arc::clone(abandon));
+            thread::Builder::new()
+                .name(format!("crawl-reader-{n}"))
+                .spawn(move || serve(&receiver, &items, &abandon, tools))
+        });
+        Ok(ReaderPool {
+            threads: threads.collect::<io::Result<_>>()?,
+            work,
+        })
+    }
+
+    pub(crate) fn take(&self, work: ReaderTask) {
+        // Fails only when every reader is gone, and then so is the writer, whose end
+        // the driver learns by itself.
+        let _ = self.work.send(work);
+    }
+
+    /// Waits until all work is with the writer.
+    pub(crate) fn end(self) {
+        drop(self.work);
+        for thread in self.threads {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What one thread works with.
+struct ReaderWorker {
+    reader: PageReader,
+    keeper: ArchiveEncoder,
+    slot: JournalSlot,
+    /// Bounds what the index is told, over all threads.
+    entries: ByteGate,
+    /// Bounds the links on their way to the disk, over all threads.
+    links: ByteGate,
+}
+
+fn serve(
+    work: &Mutex<Receiver<ReaderTask>>,
+    items: &Sender<WriterMessage>,
+    abandon: &AtomicBool,
+    mut tools: ReaderWorker,
+) {
+    loop {
+        let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let work = match next {
+            Ok(_) if abandon.load(Ordering::Relaxed) => continue,
+            Ok(work) => work,
+            Err(mpsc::RecvError) => return,
+        };
+        // Parsers are caught in the reader. What panics here would leave the coordinator waiting
+        // for an item that never comes, so it ends the crawl by name.
+        let item = catch_unwind(AssertUnwindSafe(|| match work {
+            ReaderTask::Read(reading) => {
+                let url = reading.lease.url.clone();
+                tools.slot.begin(&url);
+                let mut page = tools.keeper.page(tools.reader.read(*reading));
+                tools.slot.end(&url);
+                let entry = page.entry.as_ref();
+                page.entry_pass = entry.map(|entry| tools.entries.enter(entry.bytes()));
+                page.links_pass = Some(tools.links.enter(page.links.len() * LINK_BYTES));
+                WriterMessage::Page(Box::new(page))
+            }
+            ReaderTask::Pass(WriterMessage::Robots(robots)) => {
+                WriterMessage::Robots(tools.keeper.robots(robots))
+            }
+            ReaderTask::Pass(item) => item,
+        }));
+        let item = item.unwrap_or_else(|_| WriterMessage::Broken("a reader panicked".to_owned()));
+        if items.send(item).is_err() {
+            return;
+        }
+    }
+}

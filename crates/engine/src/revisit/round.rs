@@ -1,0 +1,173 @@
+//! The round that a run works in: the last one, or the next.
+
+use std::path::Path;
+
+use crawl_frontier::{Frontier, FrontierError};
+use crawl_scheduler::Tick;
+use crawl_weburl::HostKey;
+
+use crate::config::Config;
+use crate::crawl_loop::steering;
+use crate::error::EngineError;
+use crate::messages::Totals;
+use crate::revisit::visit::{RevisitSchedule, Round};
+use crate::state::directory::{self, META_TOTALS};
+
+/// The crawl's round, as JSON.
+const META_ROUND: &str = "round";
+
+/// URLs that one transaction makes pending.
+const MAX_OPENED_AT_ONCE: usize = 10_000;
+
+/// Takes up the last round, or begins the next one where the configuration asks for it and
+/// the last is over; `totals` are then those that the next one begins with.
+pub(crate) fn take_up(
+    frontier: &dyn Frontier,
+    config: &Config,
+    now: Tick,
+    totals: &mut Totals,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<RevisitSchedule, EngineError> {
+    let now = seconds(now);
+    let mut round = match stored(frontier)? {
+        Some(last) if config.recrawl && last.is_over => {
+            if last.was_begun_ahead_of(now) {
+                tracing::warn!(
+                    round = last.number,
+                    "the last round was begun by a clock that was ahead: what it dated so is due now"
+                );
+            }
+            *totals = totals.without_changes();
+            let next = last.next(now, *totals);
+            keep(frontier, &next, Some(totals))?;
+            next
+        }
+        // It is gone on with: whatever cuts this run off, it is finished before the next.
+        Some(last) if last.is_over && has_work(frontier, config)? => {
+            let again = Round {
+                is_over: false,
+                ..last
+            };
+            keep(frontier, &again, None)?;
+            again
+        }
+        Some(last) => last,
+        None => {
+            let first = Round::first(now);
+            keep(frontier, &first, None)?;
+            first
+        }
+    };
+    if !round.is_open && open(frontier, &round, config.revisits.longest(), is_stopped)? {
+        round.is_open = true;
+        keep(frontier, &round, None)?;
+    }
+    Ok(RevisitSchedule {
+        round,
+        revisits: config.revisits,
+    })
+}
+
+/// How the last round of a crawl stands that does not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastRound {
+    /// Its number, from 1.
+    pub number: u32,
+    /// When it began, in seconds since the Unix epoch.
+    pub began: u32,
+    /// Whether it ended by itself.
+    pub is_over: bool,
+    /// Hosts that are parked, in the order of their names.
+    pub parked: Vec<HostKey>,
+}
+
+/// The last round of the crawl in `dir`; none where no crawl lies there.
+///
+/// # Errors
+/// [`EngineError`] where something else lies there, another process is at it, or the state can't
+/// be read.
+pub fn last_round(dir: &Path) -> Result<Option<LastRound>, EngineError> {
+    let frontier = match directory::open_at_rest(dir) {
+        Err(EngineError::NothingToDo { .. }) => return Ok(None),
+        frontier => frontier?,
+    };
+    let round = stored(&frontier)?;
+    let parked = steering::parked(&frontier)?.into_iter().collect();
+    Ok(round.map(|round| LastRound {
+        number: round.number,
+        began: round.began,
+        is_over: round.is_over,
+        parked,
+    }))
+}
+
+fn stored(frontier: &dyn Frontier) -> Result<Option<Round>, EngineError> {
+    let known = frontier.meta(META_ROUND)?;
+    let known = known.map(|bytes| serde_json::from_slice::<Round>(&bytes));
+    known.transpose().map_err(|why| EngineError::Round { why })
+}
+
+fn has_work(frontier: &dyn Frontier, config: &Config) -> Result<bool, FrontierError> {
+    if frontier.counts().pending > 0 {
+        return Ok(true);
+    }
+    for seed in &config.seeds {
+        if frontier.known(seed)?.is_none() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Makes pending what is due, and says whether that is all. A death on the way leaves the rest
+/// due, as a stop does.
+fn open(
+    frontier: &dyn Frontier,
+    round: &Round,
+    longest: u32,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<bool, FrontierError> {
+    let mut opened = 0;
+    while !is_stopped() {
+        let mut transaction = frontier.begin()?;
+        let due = transaction.visit_due(round.began, MAX_OPENED_AT_ONCE)?;
+        let left = MAX_OPENED_AT_ONCE - due;
+        let count = due + transaction.visit_misdated(round.began, longest, left)?;
+        transaction.commit()?;
+        opened += count;
+        if count < MAX_OPENED_AT_ONCE {
+            tracing::debug!(round = round.number, due = opened, "round begun");
+            return Ok(true);
+        }
+        tracing::info!(round = round.number, due = opened, "round begins");
+    }
+    Ok(false)
+}
+
+/// Notes that nothing more is to be done in a round.
+pub(crate) fn note_over(frontier: &dyn Frontier, round: &Round) -> Result<(), FrontierError> {
+    let over = Round {
+        is_over: true,
+        ..*round
+    };
+    keep(frontier, &over, None)
+}
+
+fn keep(
+    frontier: &dyn Frontier,
+    round: &Round,
+    totals: Option<&Totals>,
+) -> Result<(), FrontierError> {
+    let mut transaction = frontier.begin()?;
+    let bytes = serde_json::to_vec(round).unwrap_or_default();
+    transaction.keep_meta(META_ROUND, &bytes);
+    if let Some(totals) = totals {
+        transaction.keep_meta(META_TOTALS, &totals.to_bytes());
+    }
+    transaction.commit().map(|_| ())
+}
+
+/// Whole seconds since the Unix epoch, as visits have them.
+pub(crate) fn seconds(tick: Tick) -> u32 {
+    u32::try_from(tick.as_micros() / 1_000_000).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,656 @@
+//! Visits and rounds: what a page's last visit left, what came of this one, and when the
+//! next is due. Knows no clock and no I/O.
+//!
+//! A crawl's first round visits what it finds. `--recrawl` begins another one: what is due is
+//! pending again, and a URL is visited once in a round however many runs that takes.
+
+use std::time::Duration;
+
+use crawl_fetcher::Validators;
+use crawl_frontier::{Exclusion, UrlKind, Visit};
+use crawl_weburl::{CanonicalUrl, canonicalize};
+use serde::{Deserialize, Serialize};
+
+use crate::messages::Totals;
+
+/// A round that began so much later than now, in seconds, was begun by a clock that was ahead.
+/// Rounds that follow each other within seconds are numbered ahead of the clock a little.
+const MAX_ROUND_AHEAD: u32 = 60 * 60;
+
+/// When something is due that is due in each round.
+pub(crate) const EACH_ROUND: u32 = 0;
+
+/// How often pages are visited again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Revisits {
+    /// No page is due sooner than this after its last visit.
+    pub least: Duration,
+    /// Each page is due after this, however seldom it changes.
+    pub most: Duration,
+}
+
+impl Default for Revisits {
+    /// At once, and 30 days.
+    fn default() -> Revisits {
+        Revisits {
+            least: Duration::ZERO,
+            most: Duration::from_secs(30 * 24 * 60 * 60),
+        }
+    }
+}
+
+impl Revisits {
+    /// No page is due later than so many seconds after its last visit.
+    pub(crate) fn longest(&self) -> u32 {
+        seconds(self.most.max(self.least))
+    }
+}
+
+/// A passage through the crawl's pages; durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Round {
+    /// From 1.
+    pub(crate) number: u32,
+    /// When it began, in seconds since the Unix epoch.
+    pub(crate) began: u32,
+    /// Whether all that was due then is pending, or was visited.
+    pub(crate) is_open: bool,
+    /// Whether a run ended that had nothing more to do in it.
+    pub(crate) is_over: bool,
+    /// Sums as they were when it began.
+    pub(crate) before: Totals,
+    /// When the first round began: no page was visited before.
+    pub(crate) first_began: u32,
+}
+
+impl Round {
+    pub(crate) fn first(now: u32) -> Round {
+        Round {
+            number: 1,
+            began: now,
+            is_open: true,
+            is_over: false,
+            before: Totals::default(),
+            first_began: now,
+        }
+    }
+
+    /// The round behind this one.
+    pub(crate) fn next(&self, now: u32, totals: Totals) -> Round {
+        let began = match self.was_begun_ahead_of(now) {
+            true => now,
+            // A clock that was set back a little makes no visit younger than it is.
+            false => now.max(self.began.saturating_add(1)),
+        };
+        Round {
+            number: self.number.saturating_add(1),
+            began,
+            is_open: false,
+            is_over: false,
+            before: totals,
+            first_began: self.first_began.min(began),
+        }
+    }
+
+    /// Whether it was begun by a clock that was ahead of what is `now`.
+    pub(crate) fn was_begun_ahead_of(&self, now: u32) -> bool {
+        self.began > now.saturating_add(MAX_ROUND_AHEAD)
+    }
+}
+
+/// How a page stands against its last visit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// There was no page before.
+    New,
+    /// The page is another.
+    Changed,
+    /// The page is as it was, by its digest or by the server's word.
+    Same,
+    /// There was a page, and the server says that there is none.
+    Gone,
+}
+
+impl Change {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Change::New => "new",
+            Change::Changed => "changed",
+            Change::Same => "same",
+            Change::Gone => "gone",
+        }
+    }
+}
+
+/// What a page says of how often it changes: META DOCUMENT-STATE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum DocumentState {
+    /// `Static`: it never does.
+    #[serde(rename = "s")]
+    Static,
+    /// `Dynamic`: each visit may find another page.
+    #[serde(rename = "d")]
+    Dynamic,
+}
+
+impl DocumentState {
+    /// What the METAs of a page say; the first that says something counts.
+    pub(crate) fn of<'a>(
+        metas: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Option<DocumentState> {
+        let mut metas = metas.into_iter();
+        metas.find_map(|(name, content)| {
+            let content = content.trim();
+            if !name.eq_ignore_ascii_case("document-state") {
+                None
+            } else if content.eq_ignore_ascii_case("static") {
+                Some(DocumentState::Static)
+            } else if content.eq_ignore_ascii_case("dynamic") {
+                Some(DocumentState::Dynamic)
+            } else {
+                None
+            }
+        })
+    }
+}
+
+/// What a visit leaves for the next one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PreviousVisit {
+    // Names are short: one is kept for each URL.
+    /// When the round began in which something was learnt of the page last, in seconds since the
+    /// Unix epoch.
+    #[serde(rename = "r")]
+    round_began: u32,
+    /// The page that was there last.
+    #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
+    page: Option<KnownPage>,
+    /// What that page said of how often it changes.
+    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    said: Option<DocumentState>,
+    /// Why the URL was not asked for, if it was not.
+    #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
+    excluded: Option<String>,
+}
+
+/// A page as it was when it was fetched last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KnownPage {
+    #[serde(rename = "s")]
+    pub(crate) status: u16,
+    /// Of the payload; of the target for a redirect.
+    #[serde(rename = "d")]
+    pub(crate) digest: String,
+    /// Of the payload without its content coding, where it had one.
+    #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) decoded_digest: Option<String>,
+    #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) etag: Option<String>,
+    #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) last_modified: Option<String>,
+    /// Where a redirect leads.
+    #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) redirect: Option<String>,
+    /// The `WARC-Date` of the record that holds its payload, in microseconds since the Unix epoch.
+    #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) archived: Option<u64>,
+}
+
+/// A validator that is longer is not sent back.
+const MAX_VALIDATOR_BYTES: usize = 512;
+
+impl KnownPage {
+    /// Whether a request for it asks only for what is not this.
+    pub(crate) fn is_conditional(&self) -> bool {
+        self.etag.is_some() || self.last_modified.is_some()
+    }
+
+    /// Whether both are the same page. The same content may come in another coding, or in other
+    /// bytes of the same coding.
+    pub(crate) fn is_same(&self, other: &KnownPage) -> bool {
+        self.status == other.status && self.has_content(&other.digest, other.content_digest())
+    }
+
+    /// Whether the page has this payload, or this content without its coding.
+    pub(crate) fn has_content(&self, digest: &str, content_digest: &str) -> bool {
+        self.digest == digest || self.content_digest() == content_digest
+    }
+
+    fn content_digest(&self) -> &str {
+        self.decoded_digest.as_ref().unwrap_or(&self.digest)
+    }
+
+    pub(crate) fn new(status: u16, digest: String, validators: Validators) -> KnownPage {
+        let short = |text: &String| text.len() <= MAX_VALIDATOR_BYTES;
+        KnownPage {
+            status,
+            digest,
+            decoded_digest: None,
+            etag: validators.etag.filter(short),
+            last_modified: validators.last_modified.filter(short),
+            redirect: None,
+            archived: None,
+        }
+    }
+}
+
+impl PreviousVisit {
+    pub(crate) fn read(visit: &Visit) -> Option<PreviousVisit> {
+        serde_json::from_slice(&visit.bytes).ok()
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    pub(crate) fn page(&self) -> Option<&KnownPage> {
+        self.page.as_ref()
+    }
+
+    /// Where the URL led.
+    pub(crate) fn redirect(&self) -> Option<CanonicalUrl> {
+        let target = self.page.as_ref()?.redirect.as_deref()?;
+        canonicalize(None, target).ok()
+    }
+
+    /// Whether the URL was excluded for the same reason then, by the same rule.
+    pub(crate) fn was_excluded_by(&self, exclusion: &Exclusion) -> bool {
+        self.excluded.as_deref() == Some(&reason_and_rule(exclusion))
+    }
+
+    /// What makes a request conditional.
+    pub(crate) fn validators(&self) -> Validators {
+        self.page
+            .as_ref()
+            .map_or_else(Validators::default, |page| Validators {
+                etag: page.etag.clone(),
+                last_modified: page.last_modified.clone(),
+            })
+    }
+}
+
+/// Lines move when others are put before them, and rules stay.
+fn reason_and_rule(exclusion: &Exclusion) -> String {
+    match &exclusion.rule {
+        Some(rule) => format!("{}: {rule}", exclusion.reason),
+        None => exclusion.reason.to_string(),
+    }
+}
+
+/// What came of a visit.
+#[derive(Clone, Debug)]
+pub(crate) enum VisitResult {
+    /// The page is as it was.
+    Same,
+    /// A page, or a redirect.
+    Page(KnownPage),
+    /// 404 or 410.
+    Nothing,
+    /// Something that says nothing of the page: a failure, a refusal.
+    Unknown,
+    /// The process died of it, time and again.
+    Deadly,
+    /// It was not asked for.
+    Excluded(Exclusion),
+}
+
+/// Has the next visit ask for the page in full: what an index left out because of an answer's
+/// fields may come back with others, and a 304 would not bring it.
+pub(crate) fn ask_in_full(past: Option<&mut PreviousVisit>, found: &mut VisitResult) {
+    let known = past.and_then(|past| past.page.as_mut());
+    let found = match found {
+        VisitResult::Page(page) => Some(page),
+        _ => None,
+    };
+    for page in known.into_iter().chain(found) {
+        page.etag = None;
+        page.last_modified = None;
+    }
+}
+
+/// What a round knows of visits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RevisitSchedule {
+    pub(crate) round: Round,
+    pub(crate) revisits: Revisits,
+}
+
+impl RevisitSchedule {
+    /// How what was found stands against what was there; none where nothing is known.
+    pub(crate) fn change(past: Option<&PreviousVisit>, found: &VisitResult) -> Option<Change> {
+        let before = past.and_then(|past| past.page.as_ref());
+        match (found, before) {
+            (VisitResult::Same, _) => Some(Change::Same),
+            (VisitResult::Page(_), None) => Some(Change::New),
+            (VisitResult::Page(page), Some(before)) if page.is_same(before) => Some(Change::Same),
+            (VisitResult::Page(_), Some(_)) => Some(Change::Changed),
+            (VisitResult::Nothing, Some(_)) => Some(Change::Gone),
+            (VisitResult::Nothing, None)
+            | (VisitResult::Unknown | VisitResult::Deadly | VisitResult::Excluded(_), _) => None,
+        }
+    }
+
+    /// What is kept of a visit at `at`, in seconds since the Unix epoch, and when the next is due.
+    pub(crate) fn after(
+        &self,
+        at: u32,
+        kind: UrlKind,
+        past: Option<PreviousVisit>,
+        found: VisitResult,
+        said: Option<DocumentState>,
+    ) -> Visit {
+        let change = RevisitSchedule::change(past.as_ref(), &found);
+        let learnt = !matches!(
+            found,
+            VisitResult::Unknown | VisitResult::Deadly | VisitResult::Excluded(_)
+        );
+        let said = match (&found, &past) {
+            (VisitResult::Page(_), _) | (_, None) => said,
+            (_, Some(past)) => past.said,
+        };
+        let round_began = match &past {
+            Some(past) if !learnt => past.round_began,
+            _ => self.round.began,
+        };
+        let due = match kind {
+            UrlKind::Sitemap => EACH_ROUND,
+            UrlKind::Page | UrlKind::Resource => {
+                let interval = self.interval(past.as_ref(), change, &found, said);
+                self.round.began.saturating_add(interval)
+            }
+        };
+        let before = past.and_then(|past| past.page);
+        let mut excluded = None;
+        let page = match found {
+            VisitResult::Same | VisitResult::Unknown | VisitResult::Deadly => before,
+            // What is archived stays the original of what is as it was, and its digests those of
+            // the original.
+            VisitResult::Page(page) => {
+                let same = before.filter(|_| change == Some(Change::Same));
+                match same.filter(|before| before.archived.is_some()) {
+                    Some(original) => Some(KnownPage {
+                        etag: page.etag,
+                        last_modified: page.last_modified,
+                        ..original
+                    }),
+                    None => Some(page),
+                }
+            }
+            VisitResult::Nothing => None,
+            VisitResult::Excluded(exclusion) => {
+                excluded = Some(reason_and_rule(&exclusion));
+                before
+            }
+        };
+        let past = PreviousVisit {
+            round_began,
+            page,
+            said,
+            excluded,
+        };
+        Visit {
+            // A clock that was set back takes no visit out of its round.
+            at: at.max(self.round.began),
+            due,
+            bytes: past.bytes(),
+        }
+    }
+
+    /// How long after this round's beginning the next visit is due, in seconds.
+    ///
+    /// A page that is as it was is left alone for half as long again as it was just now, one that
+    /// changed for half as long. One that was visited once is due in the next round: nothing is known
+    /// of how often it changes. So is what could not be had. What names other URLs and their
+    /// changes (sitemaps) is due in each round.
+    fn interval(
+        &self,
+        past: Option<&PreviousVisit>,
+        change: Option<Change>,
+        found: &VisitResult,
+        said: Option<DocumentState>,
+    ) -> u32 {
+        let least = seconds(self.revisits.least);
+        let most = self.revisits.longest();
+        let elapsed = past.map_or(0, |past| self.round.began.saturating_sub(past.round_began));
+        let was_as_it_is = change == Some(Change::Same) || matches!(found, VisitResult::Nothing);
+        let wanted = match (change, said) {
+            _ if matches!(found, VisitResult::Deadly) => most,
+            (Some(Change::Same), Some(DocumentState::Static)) => most,
+            (_, Some(DocumentState::Dynamic)) => 0,
+            _ if was_as_it_is => elapsed.saturating_add(elapsed / 2),
+            (Some(Change::Changed), _) => elapsed / 2,
+            _ => 0,
+        };
+        wanted.clamp(least, most)
+    }
+
+    /// Before when a page must have been visited last to be visited again in this round, where
+    /// its site says that it changed at `modified`. None where no page was.
+    pub(crate) fn changed_since(&self, modified: u32) -> Option<u32> {
+        let least = seconds(self.revisits.least);
+        let before = modified.min(self.round.began.saturating_sub(least));
+        (before > self.round.first_began).then_some(before)
+    }
+}
+
+fn seconds(time: Duration) -> u32 {
+    u32::try_from(time.as_secs()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crawl_frontier::Reason;
+
+    const DAY: u32 = 86_400;
+
+    fn visits(began: u32) -> RevisitSchedule {
+        RevisitSchedule {
+            round: Round {
+                number: 2,
+                began,
+                ..Round::first(began)
+            },
+            revisits: Revisits::default(),
+        }
+    }
+
+    fn page(digest: &str) -> VisitResult {
+        VisitResult::Page(KnownPage::new(200, digest.into(), Validators::default()))
+    }
+
+    /// Visits a page in rounds a day apart, as its content is in each; the days on which it was
+    /// visited.
+    fn days(content: impl Fn(u32) -> u32, said: Option<DocumentState>) -> Vec<u32> {
+        let mut visited = Vec::new();
+        let (mut due, mut past) = (0, None);
+        for day in 0..60 {
+            let began = DAY * (day + 1);
+            if due > began {
+                continue;
+            }
+            visited.push(day);
+            let found = page(&content(day).to_string());
+            let visit = visits(began).after(began + 60, UrlKind::Page, past, found, said);
+            due = visit.due;
+            past = PreviousVisit::read(&visit);
+        }
+        visited
+    }
+
+    #[test]
+    fn intervals_follow_what_changes() {
+        let still = days(|_| 0, None);
+        assert_eq!(still, [0, 1, 3, 6, 11, 19, 31, 49]);
+        assert_eq!(days(|_| 0, Some(DocumentState::Static)), [0, 1, 31]);
+        let all: Vec<u32> = (0..60).collect();
+        assert_eq!(days(|_| 0, Some(DocumentState::Dynamic)), all);
+        assert_eq!(days(|day| day, None), all);
+        // What has been still for long and changes is looked at sooner again.
+        let woken = days(|day| day.max(11), None);
+        assert_eq!(woken[..9], [0, 1, 3, 6, 11, 19, 23, 25, 26]);
+    }
+
+    #[test]
+    fn intervals_keep_their_bounds() {
+        let revisits = Revisits {
+            least: Duration::from_secs(3600),
+            most: Duration::from_secs(7200),
+        };
+        let visits = RevisitSchedule {
+            revisits,
+            ..visits(DAY)
+        };
+        let first = visits.after(DAY, UrlKind::Page, None, page("a"), None);
+        assert_eq!(first.due, DAY + 3600);
+        let later = RevisitSchedule {
+            round: Round::first(9 * DAY),
+            ..visits
+        };
+        let second = later.after(
+            9 * DAY,
+            UrlKind::Page,
+            PreviousVisit::read(&first),
+            page("a"),
+            None,
+        );
+        assert_eq!(second.due, 9 * DAY + 7200);
+        let sitemap = later.after(
+            9 * DAY,
+            UrlKind::Sitemap,
+            PreviousVisit::read(&first),
+            page("a"),
+            None,
+        );
+        assert_eq!(sitemap.due, EACH_ROUND);
+    }
+
+    #[test]
+    fn ours_a_round_by_a_clock_that_was_ahead_holds_no_later_one_up() {
+        let next = |began: u32, now: u32| {
+            let round = Round::first(began).next(now, Totals::default());
+            (round.began, round.first_began)
+        };
+        assert_eq!(next(DAY, 2 * DAY), (2 * DAY, DAY));
+        assert_eq!(next(DAY, DAY), (DAY + 1, DAY));
+        assert_eq!(next(DAY + 3600, DAY), (DAY + 3601, DAY + 3600));
+        assert_eq!(next(1500 * DAY, DAY), (DAY, DAY));
+        assert_eq!(next(u32::MAX, DAY), (DAY, DAY));
+    }
+
+    #[test]
+    fn what_was_found_is_held_against_what_was_there() {
+        let visits = visits(DAY);
+        let after = |past: Option<PreviousVisit>, found: VisitResult| {
+            let change = RevisitSchedule::change(past.as_ref(), &found);
+            let visit = visits.after(1, UrlKind::Page, past, found, None);
+            (change.map(Change::name), PreviousVisit::read(&visit))
+        };
+        let (change, past) = after(None, page("a"));
+        assert_eq!(change, Some("new"));
+        let (change, past) = after(past, page("a"));
+        assert_eq!(change, Some("same"));
+        let (change, past) = after(past, VisitResult::Same);
+        assert_eq!(change, Some("same"));
+        let (change, past) = after(past, VisitResult::Unknown);
+        assert_eq!(change, None);
+        let barred = Exclusion::of(Reason::Robots);
+        let (change, past) = after(past, VisitResult::Excluded(barred.clone()));
+        assert_eq!(change, None);
+        assert!(past.as_ref().unwrap().was_excluded_by(&barred));
+        let (change, past) = after(past, page("b"));
+        assert_eq!(change, Some("changed"));
+        let (change, past) = after(past, VisitResult::Nothing);
+        assert_eq!(change, Some("gone"));
+        let (change, past) = after(past, VisitResult::Nothing);
+        assert_eq!(change, None);
+        assert_eq!(after(past, page("b")).0, Some("new"));
+    }
+
+    #[test]
+    fn the_record_of_what_is_as_it_was_stays_the_original() {
+        let visits = visits(DAY);
+        let found = |digest: &str, archived| {
+            let page = KnownPage::new(200, digest.into(), Validators::default());
+            VisitResult::Page(KnownPage { archived, ..page })
+        };
+        let after = |past, found| {
+            let visit = visits.after(1, UrlKind::Page, past, found, None);
+            PreviousVisit::read(&visit)
+        };
+        let archived =
+            |past: &Option<PreviousVisit>| past.as_ref().unwrap().page().unwrap().archived;
+        let past = after(None, found("a", Some(7)));
+        let past = after(past, found("a", None));
+        assert_eq!(archived(&past), Some(7));
+        let past = after(past, VisitResult::Same);
+        assert_eq!(archived(&past), Some(7));
+        assert_eq!(archived(&after(past, found("b", Some(9)))), Some(9));
+    }
+
+    #[test]
+    fn what_a_page_said_outlives_an_answer_without_it() {
+        let said = Some(DocumentState::Static);
+        let first = visits(DAY).after(DAY, UrlKind::Page, None, page("a"), said);
+        let second = visits(2 * DAY).after(
+            0,
+            UrlKind::Page,
+            PreviousVisit::read(&first),
+            VisitResult::Same,
+            None,
+        );
+        assert_eq!(second.due, 2 * DAY + 30 * DAY);
+        // It is of its round, whatever the clock said.
+        assert_eq!(second.at, 2 * DAY);
+        let third = visits(3 * DAY).after(
+            0,
+            UrlKind::Page,
+            PreviousVisit::read(&second),
+            page("b"),
+            None,
+        );
+        assert_eq!(third.due, 3 * DAY + DAY / 2);
+    }
+
+    #[test]
+    fn a_failure_forgets_no_interval() {
+        let past = |day: u32, past: Option<PreviousVisit>, found| {
+            let visit = visits(day * DAY).after(0, UrlKind::Page, past, found, None);
+            (visit.due, PreviousVisit::read(&visit))
+        };
+        let (_, first) = past(1, None, page("a"));
+        let (due, failed) = past(11, first, VisitResult::Unknown);
+        assert_eq!(due, 11 * DAY);
+        let again = past(12, failed.clone(), VisitResult::Same).0;
+        assert_eq!(again, 12 * DAY + 11 * DAY + 11 * DAY / 2);
+        assert_eq!(past(12, failed, VisitResult::Deadly).0, 42 * DAY);
+    }
+
+    #[test]
+    fn a_rule_that_moved_is_the_same() {
+        let barred = |line| Exclusion {
+            reason: Reason::Robots,
+            rule: Some("Disallow: /".into()),
+            line: Some(line),
+        };
+        let found = VisitResult::Excluded(barred(1));
+        let visit = visits(DAY).after(1, UrlKind::Page, None, found, None);
+        let past = PreviousVisit::read(&visit).unwrap();
+        assert!(past.was_excluded_by(&barred(2)));
+        assert!(!past.was_excluded_by(&Exclusion::of(Reason::Robots)));
+    }
+
+    #[test]
+    fn document_states_are_read() {
+        let of = |name, content| DocumentState::of([("x", "static"), (name, content)]);
+        assert_eq!(
+            of("Document-State", " STATIC "),
+            Some(DocumentState::Static)
+        );
+        assert_eq!(
+            of("document-state", "dynamic"),
+            Some(DocumentState::Dynamic)
+        );
+        assert_eq!(of("document-state", "cosmic"), None);
+    }
+}

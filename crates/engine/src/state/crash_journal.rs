@@ -1,0 +1,347 @@
+//! Which URLs are being read: a note for the next start, should the process die of one.
+//!
+//! A page that makes its reader panic is caught. One that takes the whole process along (an
+//! abort, the system short of memory) would do so at every start. So each reader thread
+//! notes the URL before it reads and crosses it out afterwards, in `state/reading`: one
+//! `write` each, never synced, since a process that dies takes nothing of it along and a
+//! power cut is no page's fault. The next start counts a death for each URL that stands
+//! there, and what is to become of it follows from the count ([`treatment`]).
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crawl_archive::open_regular;
+use crawl_weburl::{CanonicalUrl, MAX_URL_BYTES, canonicalize};
+
+/// Deaths with a URL being read, after which it is read last and with no other.
+const DEATHS_UNTIL_ALONE: u32 = 3;
+
+/// URLs that are kept in mind at most, those with the most deaths. Each death brings as
+/// many as there are readers, and those that are read leave again.
+const MAX_SUSPECTS: usize = 64;
+
+/// Room for a line: a count, a URL and a line end. Lines stand at multiples of it, so that
+/// each can be written over; the file has holes in between.
+const LINE_BYTES: usize = MAX_URL_BYTES + 16;
+
+/// What the first line begins with; the number of readers follows.
+const HEAD: &str = "reading 1 ";
+
+/// What is read of the file: a line for each of more readers than a machine has processors, and for
+/// each suspect. Bytes.
+const MAX_JOURNAL_BYTES: u64 = 4096 * LINE_BYTES as u64;
+
+const NAME: &str = "reading";
+const NAME_NEW: &str = "reading.new";
+
+/// What is to be done with a URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Treatment {
+    /// What is done with any.
+    Usual,
+    /// It is asked for when nothing else is left, and nothing else is read beside it.
+    LastAndAlone,
+    /// It is settled as failed: alone, too, it took the process along.
+    GiveUp,
+}
+
+/// What follows from so many deaths with a URL being read.
+pub(crate) fn treatment(deaths: u32) -> Treatment {
+    match deaths {
+        0..DEATHS_UNTIL_ALONE => Treatment::Usual,
+        DEATHS_UNTIL_ALONE => Treatment::LastAndAlone,
+        _ => Treatment::GiveUp,
+    }
+}
+
+fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular(path)?
+        .take(MAX_JOURNAL_BYTES)
+        .read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Deaths by URL.
+pub(crate) type Deaths = BTreeMap<CanonicalUrl, u32>;
+
+/// Reads a journal: a death more for each URL that a reader had in hand, the same count
+/// as before for the others. What is no journal says nothing.
+fn deaths(bytes: &[u8]) -> Deaths {
+    let mut lines = bytes.chunks(LINE_BYTES).map(|line| {
+        let line = line.split(|&byte| byte == b'\n' || byte == 0).next();
+        std::str::from_utf8(line.unwrap_or_default()).unwrap_or_default()
+    });
+    let head = lines.next().and_then(|head| head.strip_prefix(HEAD));
+    let Some(readers) = head.and_then(|readers| readers.parse::<usize>().ok()) else {
+        return Deaths::new();
+    };
+    let mut deaths = Deaths::new();
+    for (at, line) in lines.enumerate() {
+        let Some((count, url)) = line.split_once(' ') else {
+            continue;
+        };
+        // The rest of a longer URL may stand behind one that was cut off.
+        let (Ok(count), Ok(url)) = (count.parse::<u32>(), canonicalize(None, url)) else {
+            continue;
+        };
+        let count = count.saturating_add(u32::from(at < readers));
+        let known = deaths.entry(url).or_default();
+        *known = count.max(*known);
+    }
+    deaths
+}
+
+/// The journal of this run.
+pub(crate) struct CrashJournal {
+    path: PathBuf,
+    readers: usize,
+    /// The URLs under suspicion, with the line that each has.
+    suspects: Arc<HashMap<CanonicalUrl, Suspect>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Suspect {
+    deaths: u32,
+    line: usize,
+}
+
+impl CrashJournal {
+    /// Takes up what the last run left in the state's directory, as far as it is still to
+    /// be read, and begins a journal for so many readers.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub(crate) fn open(
+        state: &Path,
+        readers: usize,
+        mut is_pending: impl FnMut(&CanonicalUrl) -> bool,
+    ) -> io::Result<CrashJournal> {
+        let path = state.join(NAME);
+        let bytes = match read_bounded(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        let mut found: Vec<_> = deaths(&bytes).into_iter().collect();
+        found.sort_by_key(|(_, deaths)| std::cmp::Reverse(*deaths));
+        let mut suspects = HashMap::new();
+        for (url, deaths) in found {
+            if suspects.len() < MAX_SUSPECTS && is_pending(&url) {
+                // The head and the readers' lines come first.
+                let line = 1 + readers + suspects.len();
+                suspects.insert(url, Suspect { deaths, line });
+            }
+        }
+        let journal = CrashJournal {
+            path,
+            readers,
+            suspects: Arc::new(suspects),
+        };
+        journal.begin(&state.join(NAME_NEW))?;
+        Ok(journal)
+    }
+
+    /// Writes the file anew, and synced: the counts are to outlive everything.
+    fn begin(&self, beside: &Path) -> io::Result<()> {
+        let mut file = crawl_archive::create_anew(beside)?;
+        write_line(&mut file, 0, &format!("{HEAD}{}\n", self.readers))?;
+        for (url, suspect) in &*self.suspects {
+            write_line(
+                &mut file,
+                suspect.line,
+                &format!("{} {url}\n", suspect.deaths),
+            )?;
+        }
+        file.sync_all()?;
+        fs::rename(beside, &self.path)
+    }
+
+    /// Deaths by URL, of those that are still to be read.
+    pub(crate) fn deaths(&self) -> HashMap<CanonicalUrl, u32> {
+        let suspects = self.suspects.iter();
+        suspects
+            .map(|(url, suspect)| (url.clone(), suspect.deaths))
+            .collect()
+    }
+
+    /// A slot for each reader.
+    pub(crate) fn slots(&self) -> io::Result<Vec<JournalSlot>> {
+        (0..self.readers)
+            .map(|reader| {
+                Ok(JournalSlot {
+                    file: crawl_archive::open_for_writing(&self.path)?,
+                    line: 1 + reader,
+                    suspects: Arc::clone(&self.suspects),
+                })
+            })
+            .collect()
+    }
+}
+
+/// What one reader notes with. A note that can't be written is left out: the journal
+/// protects from pages that kill, and is no reason to stop.
+pub(crate) struct JournalSlot {
+    /// Of its own, as each has its own place in it.
+    file: File,
+    line: usize,
+    suspects: Arc<HashMap<CanonicalUrl, Suspect>>,
+}
+
+impl JournalSlot {
+    /// Notes that a URL is about to be read.
+    pub(crate) fn begin(&mut self, url: &CanonicalUrl) {
+        let before = self.suspects.get(url).map_or(0, |suspect| suspect.deaths);
+        self.note(self.line, &format!("{before} {url}\n"));
+    }
+
+    /// Crosses it out: it was read, and the process lives.
+    pub(crate) fn end(&mut self, url: &CanonicalUrl) {
+        self.note(self.line, "\n");
+        if let Some(suspect) = self.suspects.get(url) {
+            self.note(suspect.line, "\n");
+        }
+    }
+
+    fn note(&mut self, line: usize, text: &str) {
+        if let Err(why) = write_line(&mut self.file, line, text) {
+            tracing::debug!(%why, "a note of what is being read is left out");
+        }
+    }
+}
+
+fn write_line(file: &mut File, line: usize, text: &str) -> io::Result<()> {
+    file.seek(SeekFrom::Start((line * LINE_BYTES) as u64))?;
+    file.write_all(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_weburl::{CanonicalUrl, canonicalize};
+
+    use super::{CrashJournal, LINE_BYTES, NAME, Treatment, deaths, treatment};
+
+    fn url(path: &str) -> CanonicalUrl {
+        canonicalize(None, &format!("http://e.example/{path}")).unwrap()
+    }
+
+    fn journal(lines: &[&str]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for line in lines {
+            let mut line = line.as_bytes().to_vec();
+            line.resize(LINE_BYTES, 0);
+            bytes.extend(line);
+        }
+        bytes
+    }
+
+    fn check(lines: &[&str], expected: &[(&str, u32)]) {
+        let found = deaths(&journal(lines));
+        let expected = expected.iter().map(|(path, deaths)| (url(path), *deaths));
+        assert_eq!(found, expected.collect(), "{lines:?}");
+    }
+
+    #[test]
+    fn ours_what_was_in_hand_has_a_death_more() {
+        check(
+            &["reading 1 2\n", "0 http://e.example/a\n", "\n"],
+            &[("a", 1)],
+        );
+        check(
+            &[
+                "reading 1 1\n",
+                "2 http://e.example/a\n",
+                "2 http://e.example/a\n",
+            ],
+            &[("a", 3)],
+        );
+        check(
+            &["reading 1 1\n", "\n", "3 http://e.example/b\n"],
+            &[("b", 3)],
+        );
+        // What was noted before was longer.
+        check(
+            &["reading 1 1\n", "0 http://e.example/a\nlonger/url\n"],
+            &[("a", 1)],
+        );
+    }
+
+    #[test]
+    fn ours_what_is_no_journal_says_nothing() {
+        for lines in [
+            &["reading 2 1\n", "0 http://e.example/a\n"] as &[&str],
+            &["", "0 http://e.example/a\n"],
+            &["reading 1 many\n", "0 http://e.example/a\n"],
+            &["reading 1 1\n", "http://e.example/a\n"],
+            &["reading 1 1\n", "0 not a url\n"],
+            &["reading 1 1\n", "-1 http://e.example/a\n"],
+            &["reading 1 1\n", "\u{fffd}\u{fffd}"],
+        ] {
+            check(lines, &[]);
+        }
+        assert!(deaths(&[0xff; 100_000]).is_empty());
+        assert!(deaths(b"reading 1 4").is_empty());
+    }
+
+    #[test]
+    fn ours_after_three_deaths_last_after_four_never() {
+        let treated: Vec<_> = (0..6).map(treatment).collect();
+        let (usual, last, never) = (Treatment::Usual, Treatment::LastAndAlone, Treatment::GiveUp);
+        assert_eq!(treated, [usual, usual, usual, last, never, never]);
+    }
+
+    /// Dies with a URL in hand, so often.
+    #[test]
+    fn ours_deaths_are_counted_over_the_starts() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || CrashJournal::open(dir.path(), 2, |_| true).unwrap();
+        for death in 0..5 {
+            let journal = open();
+            let found = journal.deaths().get(&url("kills")).copied();
+            assert_eq!(found.unwrap_or_default(), death);
+            let mut slots = journal.slots().unwrap();
+            slots[0].begin(&url("harmless"));
+            slots[0].end(&url("harmless"));
+            slots[1].begin(&url("kills"));
+        }
+        let journal = open();
+        assert_eq!(journal.deaths().len(), 1);
+        let mut slots = journal.slots().unwrap();
+        slots[0].begin(&url("kills"));
+        slots[0].end(&url("kills"));
+        assert!(open().deaths().is_empty(), "it was read after all");
+    }
+
+    #[test]
+    fn ours_a_start_without_reading_forgets_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(
+            dir.path().join(NAME),
+            journal(&["reading 1 1\n", "1 http://e.example/a\n"]),
+        )
+        .unwrap();
+        for readers in [3, 1, 8] {
+            let journal = CrashJournal::open(dir.path(), readers, |_| true).unwrap();
+            assert_eq!(journal.deaths(), [(url("a"), 2)].into());
+        }
+        let settled = CrashJournal::open(dir.path(), 1, |_| false).unwrap();
+        assert!(settled.deaths().is_empty());
+    }
+
+    #[test]
+    fn ours_the_journal_is_bounded() {
+        let dir = tempfile::tempdir().unwrap();
+        let lines: Vec<_> = (0..300)
+            .map(|n| format!("{} http://e.example/{n}\n", n % 3))
+            .collect();
+        let mut all = vec!["reading 1 0\n"];
+        all.extend(lines.iter().map(String::as_str));
+        std::fs::write(dir.path().join(NAME), journal(&all)).unwrap();
+        let journal = CrashJournal::open(dir.path(), 1, |_| true).unwrap();
+        assert_eq!(journal.deaths().len(), super::MAX_SUSPECTS);
+        assert!(journal.deaths().values().all(|deaths| *deaths == 2));
+    }
+}

@@ -1,0 +1,337 @@
+//! The crawl's directory: started anew, or gone on with.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use crawl_archive::{
+    Archive, ArchiveOptions, DigestAlgorithm, LogFile, RowFile, Warcinfo, check_entries,
+    create_anew,
+};
+use crawl_frontier::{FjallFrontier, Frontier, FrontierError, KnownState, OpenError, Options};
+use crawl_scheduler::Tick;
+use crawl_weburl::{CanonicalUrl, canonicalize};
+
+use crate::config::Config;
+use crate::error::EngineError;
+use crate::index::follower::Indexing;
+use crate::index::log::forget;
+use crate::messages::Totals;
+use crate::read::pool;
+use crate::revisit::round;
+use crate::revisit::visit::RevisitSchedule;
+use crate::state::crash_journal::CrashJournal;
+use crate::write::Files;
+
+pub(crate) const META_TOTALS: &str = "totals";
+pub(crate) const META_SCOPE_SEEDS: &str = "scope_seeds";
+/// Whether the last run ended by itself.
+const META_RUN: &str = "run";
+const RUN_OPEN: &[u8] = b"open";
+const RUN_ENDED: &[u8] = b"ended";
+
+/// The folder of the state.
+const STATE: &str = "state";
+/// Its mode: only the program reads it, and whatever the umask gives its files, nobody else may
+/// write to them.
+const STATE_MODE: u32 = 0o700;
+
+/// Where `crawl.toml` is written before it takes its name.
+const TOML_BESIDE: &str = "crawl.toml.new";
+
+/// What stands in a crawl's directory, beside `state/`.
+const OURS: [&str; 15] = [
+    "crawl.toml",
+    TOML_BESIDE,
+    "state",
+    "pages.jsonl",
+    "requests.jsonl",
+    "excluded.jsonl",
+    "links.jsonl",
+    "archive",
+    "index",
+    "index.new",
+    "index.old",
+    "report.json",
+    "report.json.new",
+    "report.html",
+    "report.html.new",
+];
+
+/// An opened directory.
+pub(crate) struct Directory {
+    pub(crate) frontier: Arc<dyn Frontier>,
+    pub(crate) files: Files,
+    pub(crate) requests: LogFile,
+    /// Which URLs the last run may have died of.
+    pub(crate) journal: CrashJournal,
+    pub(crate) totals: Totals,
+    /// The round that this run works in.
+    pub(crate) visits: RevisitSchedule,
+    pub(crate) scope_seeds: Vec<CanonicalUrl>,
+    /// The search index, where one is built.
+    pub(crate) indexing: Option<Indexing>,
+    /// Whether an earlier run worked here.
+    pub(crate) resumed: bool,
+    /// Whether that run was cut off: what it had in flight is in no record then.
+    pub(crate) cut_off: bool,
+}
+
+/// Opens the output directory: takes its lock, cuts files back to what the state
+/// knows, writes `crawl.toml`, and makes pending what a round that begins is to visit, unless
+/// the user stops that.
+pub(crate) fn open(
+    config: &Config,
+    now: Tick,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Directory, EngineError> {
+    let dir = &config.output;
+    let resumed = examine(dir)?;
+    if !resumed && config.seeds.is_empty() {
+        return Err(EngineError::NothingToDo { dir: dir.clone() });
+    }
+    let state = dir.join(STATE);
+    make_state(&state)?;
+    let frontier = open_frontier(dir, &state)?;
+    let marks = frontier.marks()?;
+    let mut files = open_files(config, &marks)?;
+    let toml = dir.join("crawl.toml");
+    replace(&toml, &dir.join(TOML_BESIDE), config.config_text.as_bytes())
+        .map_err(EngineError::disk(&toml))?;
+    let mut requests = LogFile::open(&dir.join("requests.jsonl"))?;
+    files.requests = Some(requests.syncer()?);
+    let mut totals = frontier
+        .meta(META_TOTALS)?
+        .and_then(|bytes| Totals::from_bytes(&bytes))
+        .unwrap_or_default();
+    let scope_seeds = frontier.meta(META_SCOPE_SEEDS)?.unwrap_or_default();
+    let scope_seeds = String::from_utf8_lossy(&scope_seeds);
+    let cut_off = frontier.meta(META_RUN)?.is_some_and(|run| run != RUN_ENDED);
+    let journal = open_journal(&state, &frontier)?;
+    note_run(&frontier, RUN_OPEN)?;
+    let indexing = open_index(config, &frontier, totals.pages > 0)?;
+    let visits = round::take_up(&frontier, config, now, &mut totals, is_stopped)?;
+    Ok(Directory {
+        scope_seeds: scope_seeds
+            .lines()
+            .filter_map(|url| canonicalize(None, url).ok())
+            .collect(),
+        frontier: Arc::new(frontier),
+        indexing,
+        files,
+        requests,
+        journal,
+        totals,
+        visits,
+        resumed,
+        cut_off,
+    })
+}
+
+/// Opens the state alone of a crawl that does not run.
+pub(crate) fn open_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
+    match examine(dir)? {
+        true => open_frontier(dir, &dir.join(STATE)),
+        false => Err(EngineError::NothingToDo {
+            dir: dir.to_path_buf(),
+        }),
+    }
+}
+
+/// Whether `dir` holds a crawl; refuses one that holds something else, or links in place of files.
+pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(error) if error.kind() == ErrorKind::NotADirectory => {
+            let found = "a file of that name".to_owned();
+            return Err(EngineError::OutputForeign {
+                dir: dir.to_path_buf(),
+                found,
+            });
+        }
+        Err(error) => return Err(EngineError::disk(dir)(error)),
+    };
+    let mut holds_state = false;
+    let mut records = None;
+    for entry in entries {
+        let name = entry.map_err(EngineError::disk(dir))?.file_name();
+        if !OURS.iter().any(|ours| name == *ours) {
+            let found = name.to_string_lossy().into_owned();
+            return Err(EngineError::OutputForeign {
+                dir: dir.to_path_buf(),
+                found,
+            });
+        }
+        holds_state |= name == STATE;
+        records = records.or_else(|| Some(name.to_string_lossy().into_owned()));
+    }
+    match records {
+        Some(found) if !holds_state => Err(EngineError::StateMissing {
+            dir: dir.to_path_buf(),
+            found,
+        }),
+        _ => check_entries(dir)
+            .map(|()| holds_state)
+            .map_err(EngineError::from),
+    }
+}
+
+pub(crate) fn open_frontier(dir: &Path, state: &Path) -> Result<FjallFrontier, EngineError> {
+    FjallFrontier::open(state, &Options::default()).map_err(|error| match error {
+        OpenError::InUse { .. } => EngineError::OutputInUse {
+            dir: dir.to_path_buf(),
+        },
+        source => EngineError::Open {
+            dir: state.to_path_buf(),
+            source,
+        },
+    })
+}
+
+fn open_files(config: &Config, marks: &BTreeMap<String, u64>) -> Result<Files, EngineError> {
+    let dir = &config.output;
+    let rows = |name: &str| RowFile::open(&dir.join(name), marks.get(name).copied());
+    // What is turned off is opened all the same where an earlier run left it, since
+    // opening cuts off what that run did not commit.
+    let has = |name: &str| dir.join(name).exists();
+    let archive = (config.warc || has("archive"))
+        .then(|| Archive::open(dir, archive_options(config), marks))
+        .transpose()?;
+    let links = (config.links || has("links.jsonl"))
+        .then(|| rows("links.jsonl"))
+        .transpose()?;
+    Ok(Files {
+        archive: archive.filter(|_| config.warc),
+        pages: rows("pages.jsonl")?,
+        excluded: rows("excluded.jsonl")?,
+        links: links.filter(|_| config.links),
+        index: None,
+        requests: None,
+    })
+}
+
+/// Opens the log of the search index.
+fn open_index(
+    config: &Config,
+    frontier: &FjallFrontier,
+    has_pages: bool,
+) -> Result<Option<Indexing>, EngineError> {
+    if !config.index {
+        forget(frontier)?;
+        return Ok(None);
+    }
+    Indexing::open(&config.output, frontier, has_pages).map(Some)
+}
+
+fn open_journal(state: &Path, frontier: &FjallFrontier) -> Result<CrashJournal, EngineError> {
+    let mut failed = None;
+    let is_pending = |url: &CanonicalUrl| match frontier.known(url) {
+        Ok(known) => matches!(
+            known.map(|known| known.state),
+            Some(KnownState::Pending { .. })
+        ),
+        Err(error) => {
+            failed = Some(error);
+            false
+        }
+    };
+    let journal = CrashJournal::open(state, pool::count(), is_pending);
+    match failed {
+        Some(error) => Err(error.into()),
+        None => journal.map_err(EngineError::disk(state)),
+    }
+}
+
+fn archive_options(config: &Config) -> ArchiveOptions {
+    ArchiveOptions {
+        prefix: config
+            .seeds
+            .first()
+            .map(|seed| seed.host_key().to_string())
+            .unwrap_or_default(),
+        warcinfo: Warcinfo {
+            software: config.software.clone(),
+            operator: config.contact.clone(),
+            user_agent: config.user_agent.clone(),
+            from: config.fetch.from.clone(),
+            robots: format!("obeyed, read as {}", config.profile),
+            config_digest: Some(DigestAlgorithm::Sha256.of(&[config.config_text.as_bytes()])),
+            ..Warcinfo::default()
+        },
+        ..ArchiveOptions::default()
+    }
+}
+
+/// Makes a file in a place of its own and renames it: what is read is whole, and what stood
+/// there, a link too, goes.
+fn replace(path: &Path, beside: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = create_anew(beside)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(beside, path)?;
+    // Without it a first start that was cut off would leave rows and no settings.
+    match path.parent() {
+        Some(folder) => fs::File::open(folder)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+/// Makes the folder of the state, or takes from others what they might do in it.
+fn make_state(state: &Path) -> Result<(), EngineError> {
+    let failed = |error| EngineError::disk(state)(error);
+    if let Some(dir) = state.parent() {
+        make_folder(dir).map_err(failed)?;
+    }
+    match fs::DirBuilder::new().mode(STATE_MODE).create(state) {
+        Err(why) if why.kind() != ErrorKind::AlreadyExists => return Err(failed(why)),
+        _ => {}
+    }
+    let mode = fs::symlink_metadata(state).map_err(failed)?.mode();
+    if mode & 0o022 != 0 {
+        fs::set_permissions(state, fs::Permissions::from_mode(mode & STATE_MODE))
+            .map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Makes a folder, and those above it that are missing, and brings their names to the disk.
+fn make_folder(path: &Path) -> io::Result<()> {
+    let named = |folder: &&Path| !folder.as_os_str().is_empty();
+    let missing = path.ancestors().filter(named);
+    let missing: Vec<_> = missing.take_while(|folder| !folder.exists()).collect();
+    fs::create_dir_all(path)?;
+    for folder in missing {
+        let above = folder.parent().filter(named).unwrap_or(Path::new("."));
+        match fs::File::open(above).and_then(|above| above.sync_all()) {
+            // Not ours to read, and whoever lets us write there knows why.
+            Err(why) if why.kind() == ErrorKind::PermissionDenied => {}
+            synced => synced?,
+        }
+    }
+    Ok(())
+}
+
+/// Notes that the run ended by itself, with nothing in flight.
+pub(crate) fn note_end(frontier: &dyn Frontier) -> Result<(), FrontierError> {
+    note_run(frontier, RUN_ENDED)
+}
+
+fn note_run(frontier: &dyn Frontier, run: &[u8]) -> Result<(), FrontierError> {
+    let mut transaction = frontier.begin()?;
+    transaction.keep_meta(META_RUN, run);
+    transaction.commit().map(|_| ())
+}
+
+impl Totals {
+    pub(crate) fn to_bytes(self) -> Vec<u8> {
+        serde_json::to_vec(&self).unwrap_or_default()
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Totals> {
+        serde_json::from_slice(bytes).ok()
+    }
+}

@@ -1,0 +1,94 @@
+//! The files that are derived from what was settled, written when a run ends.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use crawl_archive::rows::ExcludedRow;
+use crawl_archive::{ArchiveError, ReadError, RowFile, RowReader};
+use crawl_frontier::{Exclusion, FrontierError, Reason, Waiting};
+
+use crate::config::Config;
+use crate::error::EngineError;
+use crate::messages::excluded_row;
+use crate::revisit::round;
+use crate::state::directory;
+use crate::summary::Ended;
+use crate::write::Writer;
+
+/// Rows of `excluded.jsonl` by reason.
+pub(crate) type ExcludedCounts = BTreeMap<String, u64>;
+
+/// Lists the URLs that this run knew and did not ask for, and writes the archive's
+/// index anew.
+///
+/// These rows are no part of what the state has committed: the next start cuts them off,
+/// since such a URL may still be met another way, or a budget be raised.
+pub(crate) fn write_derived(
+    config: &Config,
+    writer: Writer,
+    ended: &Ended,
+) -> Result<ExcludedCounts, EngineError> {
+    let Writer {
+        frontier,
+        mut files,
+        visits,
+        ..
+    } = writer;
+    let excluded = &mut files.excluded;
+    list(excluded, None, |visit| frontier.each_deferred(visit))?;
+    if let Ended::Budget(budget) = ended {
+        let exclusion = Exclusion {
+            rule: Some((*budget).to_owned()),
+            ..Exclusion::of(Reason::Budget)
+        };
+        list(excluded, Some(&exclusion), |visit| {
+            frontier.each_pending(visit)
+        })?;
+    }
+    excluded.sync()?;
+    if let Some(archive) = &mut files.archive {
+        archive.write_index()?;
+    }
+    if *ended != Ended::Interrupted {
+        round::note_over(&*frontier, &visits.round)?;
+    }
+    directory::note_end(&*frontier)?;
+    count_by_reason(config)
+}
+
+type Visit<'a> = dyn FnMut(Waiting<'_>) -> ControlFlow<()> + 'a;
+
+/// Writes a row for each URL that is shown, by its own exclusion or the one given.
+fn list(
+    file: &mut RowFile,
+    exclusion: Option<&Exclusion>,
+    show: impl FnOnce(&mut Visit<'_>) -> Result<(), FrontierError>,
+) -> Result<(), EngineError> {
+    let mut failed: Option<ArchiveError> = None;
+    show(&mut |waiting| {
+        let Some(exclusion) = waiting.exclusion.or(exclusion) else {
+            return ControlFlow::Continue(());
+        };
+        match file.append(&excluded_row(waiting.url, exclusion, waiting.via)) {
+            Ok(_) => ControlFlow::Continue(()),
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    })?;
+    failed.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// Tallies the file itself, so that the summary says what a reader of it finds.
+fn count_by_reason(config: &Config) -> Result<ExcludedCounts, EngineError> {
+    let mut counts = ExcludedCounts::new();
+    for row in RowReader::<ExcludedRow>::open(&config.output.join("excluded.jsonl"), None)? {
+        match row {
+            Ok(row) => *counts.entry(row.reason).or_default() += 1,
+            Err(ReadError::Row { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(counts)
+}
