@@ -15,13 +15,13 @@ pub struct Admission {
     pub redirects: u8,
     /// The page that names it; none for a seed.
     pub via: Option<CanonicalUrl>,
-    /// Which of an origin's URLs goes first: 0 is first and is what seeds have.
+    /// The priority among the URLs of its origin: 0 is first and is what seeds have.
     pub priority: u8,
     /// May it be fetched?
-    pub standing: Standing,
+    pub state: NewState,
     /// The user named it.
     pub is_seed: bool,
-    /// What its answer will be read as.
+    /// The kind of document that its answer will be read as.
     pub kind: UrlKind,
 }
 
@@ -51,16 +51,16 @@ impl Admission {
             redirects: 0,
             via: Some(via),
             priority: LINK_PRIORITY,
-            standing: Standing::Pending,
+            state: NewState::Pending,
             is_seed: false,
             kind: UrlKind::Page,
         }
     }
 }
 
-/// What may be done with a URL that was met.
+/// The state that a URL that was met is to get.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum NewState {
     /// It is to be fetched.
     Pending,
     /// Not by this way, but met again by another it is fetched: too deep, behind a
@@ -70,7 +70,8 @@ pub enum Standing {
     Excluded(Exclusion),
 }
 
-/// What a URL's answer will be read as. One that is wanted as several is the greatest of them.
+/// The kind of document that a URL's answer will be read as. One that is wanted as several is
+/// the greatest of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum UrlKind {
     /// Part of a page, without which it can't be shown: an image, a style sheet.
@@ -82,7 +83,7 @@ pub enum UrlKind {
     Sitemap,
 }
 
-/// What an admission found.
+/// The result of an admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Admitted {
     /// The URL was not known. It now stands as the admission said.

@@ -1,4 +1,4 @@
-//! What can go wrong with a frontier.
+//! The errors of a frontier.
 
 use std::error::Error;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crawl_weburl::CanonicalUrl;
 
-/// Why an operation on a frontier failed.
+/// The reason why an operation on a frontier failed.
 ///
 /// After [`FrontierError::Store`] or [`FrontierError::Corrupt`] the crawl can't go on:
 /// what was committed before stays as it is.
@@ -18,7 +18,7 @@ pub enum FrontierError {
     Store {
         /// The frontier's directory.
         dir: PathBuf,
-        /// What the store says.
+        /// The error of the store.
         source: Box<dyn Error + Send + Sync>,
     },
     /// Stored bytes are not what was written.
@@ -26,7 +26,7 @@ pub enum FrontierError {
     Corrupt {
         /// The frontier's directory.
         dir: PathBuf,
-        /// Which record, and what is wrong with it.
+        /// The damaged record, and what is wrong with it.
         what: String,
     },
     /// A lease was settled that this frontier does not hold as leased.
@@ -37,7 +37,7 @@ pub enum FrontierError {
     },
 }
 
-/// Why a frontier on disk can't be opened.
+/// The reason why a frontier on disk can't be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -46,7 +46,7 @@ pub enum OpenError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// Another process, or another frontier of this one, has it open.
@@ -60,7 +60,7 @@ pub enum OpenError {
     Foreign {
         /// The directory.
         path: PathBuf,
-        /// What was found, or is missing.
+        /// The thing that was found, or is missing.
         found: String,
     },
     /// The frontier was written by a version of the program that this one can't read.
@@ -78,7 +78,7 @@ pub enum OpenError {
     Corrupt {
         /// The frontier's directory.
         path: PathBuf,
-        /// What is wrong.
+        /// The damage.
         what: String,
     },
 }

@@ -1,9 +1,9 @@
-//! Why a URL is not asked for.
+//! Exclusions: the reasons why a URL is not asked for.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Why a URL is not asked for: the kind of reason, and the rule that decided.
+/// The reason why a URL is not asked for: its kind, and the rule that decided.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Exclusion {
     /// The kind of reason.

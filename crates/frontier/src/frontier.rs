@@ -6,12 +6,12 @@ use std::ops::ControlFlow;
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use crate::error::FrontierError;
-use crate::known::{Counts, Known, Waiting};
 use crate::lease::Lease;
 use crate::transaction::Transaction;
+use crate::url_state::{KnownUrl, UrlCounts, WaitingUrl};
 use crate::visit::Visit;
 
-/// What is known, waiting, leased and settled.
+/// The reading half of a frontier: which URLs are known, pending, leased and settled.
 ///
 /// # What an implementation must keep
 /// 1. **One state.** A URL is unknown, pending, leased, deferred or settled (fetched,
@@ -76,14 +76,14 @@ pub trait Frontier: Send + Sync {
     /// attempt is not counted.
     fn release(&self, lease: Lease);
 
-    /// How many URLs of `origin` are pending (leased ones do not count).
+    /// The number of URLs of `origin` that are pending (leased ones do not count).
     fn pending(&self, origin: &Origin) -> u64;
 
     /// The origins with pending URLs and how many each has, in the order of their text.
     fn origins(&self) -> Vec<(Origin, u64)>;
 
-    /// How many URLs are in which state.
-    fn counts(&self) -> Counts;
+    /// The number of URLs in each state.
+    fn counts(&self) -> UrlCounts;
 
     /// Begins a transaction. There is one writer at a time: this waits while another
     /// transaction is open, and never returns where the same thread holds one.
@@ -92,13 +92,13 @@ pub trait Frontier: Send + Sync {
     /// [`FrontierError`] where the store fails.
     fn begin(&self) -> Result<Box<dyn Transaction + '_>, FrontierError>;
 
-    /// What is known of `url`; none where it was never admitted.
+    /// The state of `url`; none where it was never admitted.
     ///
     /// # Errors
     /// [`FrontierError`] where the store fails.
-    fn known(&self, url: &CanonicalUrl) -> Result<Option<Known>, FrontierError>;
+    fn known(&self, url: &CanonicalUrl) -> Result<Option<KnownUrl>, FrontierError>;
 
-    /// What was last kept of a visit of `url`, by [`Transaction::settle_until`].
+    /// The visit of `url` that was kept last, by [`Transaction::settle_until`].
     ///
     /// # Errors
     /// [`FrontierError`] where the store fails.
@@ -146,7 +146,7 @@ pub trait Frontier: Send + Sync {
     /// [`FrontierError`] where the store fails.
     fn each_deferred(
         &self,
-        visit: &mut dyn FnMut(Waiting<'_>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
     ) -> Result<(), FrontierError>;
 
     /// Shows every pending URL (leased ones are left out), origin by origin in the order
@@ -156,6 +156,6 @@ pub trait Frontier: Send + Sync {
     /// [`FrontierError`] where the store fails.
     fn each_pending(
         &self,
-        visit: &mut dyn FnMut(Waiting<'_>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
     ) -> Result<(), FrontierError>;
 }

@@ -3,8 +3,8 @@
 use crawl_weburl::{CanonicalUrl, Origin};
 
 use crate::admission::UrlKind;
+use crate::admit_rule::Queued;
 use crate::exclusion::Exclusion;
-use crate::state::Queued;
 
 /// A URL handed out to be fetched.
 ///
@@ -27,11 +27,11 @@ pub struct Lease {
     pub via: Option<CanonicalUrl>,
     /// Its place among the URLs of its origin, 0 first.
     pub priority: u8,
-    /// Which try this is, from 1.
+    /// The number of this try, from 1.
     pub attempt: u32,
     /// The user named it.
     pub is_seed: bool,
-    /// What its answer will be read as.
+    /// The kind of document that its answer will be read as.
     pub kind: UrlKind,
 }
 
@@ -57,7 +57,7 @@ impl Lease {
     }
 }
 
-/// How a lease ended.
+/// The end of a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// An answer came and was kept.
@@ -67,7 +67,7 @@ pub enum Outcome {
     },
     /// No answer could be had, and none will be asked for any more.
     Failed {
-        /// Why, in a few words. Cut to 1,024 bytes.
+        /// The reason, in a few words. Cut to 1,024 bytes.
         why: String,
     },
     /// It was not asked for, or its answer may not be used.

@@ -1,4 +1,4 @@
-//! What a crawl knows of its URLs: which are pending, leased, settled or put aside.
+//! The states of a crawl's URLs: which are pending, leased, settled or put aside.
 //!
 //! A URL enters with [`Transaction::admit`], is handed out with [`Frontier::lease`] and
 //! ends with [`Transaction::settle`]; it is in one state at a time and only this crate
@@ -39,29 +39,29 @@
 //! ```
 
 mod admission;
+mod admit_rule;
 pub mod conformance;
 mod error;
 mod exclusion;
 mod fingerprint;
 mod frontier;
-mod known;
 mod lease;
 mod memory;
 mod sieve;
-mod state;
 mod store;
 mod transaction;
+mod url_state;
 mod visit;
 
-pub use admission::{Admission, Admitted, Standing, UrlKind};
+pub use admission::{Admission, Admitted, NewState, UrlKind};
 pub use error::{FrontierError, OpenError};
 pub use exclusion::{Exclusion, Reason, UnknownReason};
 pub use fingerprint::{Fingerprint, FingerprintKey};
 pub use frontier::Frontier;
-pub use known::{Counts, Known, KnownState, Waiting};
 pub use lease::{Lease, Outcome};
 pub use memory::MemoryFrontier;
 pub use sieve::{Disk, DiskFile, SystemDisk};
 pub use store::{Durability, FjallFrontier, Options};
-pub use transaction::{Committed, Transaction};
+pub use transaction::{CommitResult, Transaction};
+pub use url_state::{KnownState, KnownUrl, UrlCounts, WaitingUrl};
 pub use visit::Visit;

@@ -108,12 +108,12 @@ pub trait Transaction {
     /// [`FrontierError`] where the store fails. Nothing has happened then as far as this
     /// process can see; after the failure of a disk, opening the frontier again shows
     /// which side of the commit it is on.
-    fn commit(self: Box<Self>) -> Result<Committed, FrontierError>;
+    fn commit(self: Box<Self>) -> Result<CommitResult, FrontierError>;
 }
 
-/// What a commit changed.
+/// The result of a commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Committed {
+pub struct CommitResult {
     /// Each origin whose queue was touched, with the pending URLs it has now, in the
     /// order of their text.
     pub origins: Vec<(Origin, u64)>,

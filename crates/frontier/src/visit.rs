@@ -2,10 +2,10 @@
 
 use crawl_weburl::CanonicalUrl;
 
+use crate::admit_rule::{Place, Queued};
 use crate::lease::Lease;
-use crate::state::{Place, Queued};
 
-/// What is kept of a visit that settled a URL, for the next one.
+/// The record of a visit that settled a URL, kept for the next one.
 ///
 /// Times are seconds since the Unix epoch; they are compared here, and never with a clock.
 #[derive(Clone, Debug, PartialEq, Eq)]

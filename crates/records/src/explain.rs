@@ -9,8 +9,8 @@ use std::path::Path;
 use crawl_archive::Timestamp;
 use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
 use crawl_frontier::{
-    Exclusion, FjallFrontier, Frontier as _, FrontierError, Known, KnownState, OpenError, Options,
-    Visit,
+    Exclusion, FjallFrontier, Frontier as _, FrontierError, KnownState, KnownUrl, OpenError,
+    Options, Visit,
 };
 use crawl_weburl::CanonicalUrl;
 use serde::Serialize;
@@ -131,7 +131,7 @@ pub fn explain(
 }
 
 /// What the state has of a URL, and of its last visit.
-type Stored = (Option<Known>, Option<Visit>);
+type Stored = (Option<KnownUrl>, Option<Visit>);
 
 fn known(dir: &Path, url: &CanonicalUrl) -> Result<Stored, StateRead> {
     let state = dir.join("state");
@@ -212,7 +212,7 @@ impl Explanation {
         Ok(())
     }
 
-    fn take_state(&mut self, known: Option<Known>, visit: Option<Visit>, now: Timestamp) {
+    fn take_state(&mut self, known: Option<KnownUrl>, visit: Option<Visit>, now: Timestamp) {
         let Some(known) = known else {
             return;
         };

@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crawl_frontier::{
-    Admission, Exclusion, FrontierError, KnownState, Lease, Reason, Standing, UrlKind,
+    Admission, Exclusion, FrontierError, KnownState, Lease, NewState, Reason, UrlKind,
 };
 use crawl_policy::Robots;
 use crawl_policy::action;
@@ -164,14 +164,14 @@ pub(crate) fn weigh(
         if opinion.level > 0 {
             link.priority = link.priority.max(priority(opinion.level));
         }
-        if link.standing != Standing::Pending || !traps.knows_of(&link.url.host_key()) {
+        if link.state != NewState::Pending || !traps.knows_of(&link.url.host_key()) {
             continue;
         }
         let way = link.via.as_ref();
         match traps.standing(&link.url, way, level(link.priority)) {
             Course::SameAs(url, _) if link.redirects == 0 => link.url = url,
             Course::Park(rule) if !link.is_seed => {
-                link.standing = Standing::Deferred(put_aside(Reason::Trap, rule));
+                link.state = NewState::Deferred(put_aside(Reason::Trap, rule));
             }
             _ => {}
         }
@@ -381,7 +381,7 @@ pub(crate) fn admission_of(lease: &Lease, url: CanonicalUrl, priority: u8) -> Ad
         redirects: lease.redirects,
         via: lease.via.clone(),
         priority,
-        standing: Standing::Pending,
+        state: NewState::Pending,
         is_seed: false,
         kind: lease.kind,
     }

@@ -7,7 +7,7 @@ use crawl_extractor::{
     Element, Limits, Link, LinkKind, Rel, link_header, read_css, refresh_header,
 };
 use crawl_fetcher::{Exchange, Secrets};
-use crawl_frontier::{Admission, Exclusion, Lease, Reason, Standing, UrlKind};
+use crawl_frontier::{Admission, Exclusion, Lease, NewState, Reason, UrlKind};
 use crawl_policy::scope::{OutReason, Scope, ScopeVerdict};
 use crawl_policy::{Place, Robots, Source};
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
@@ -273,7 +273,7 @@ impl<'a> Links<'a> {
 
     fn admission(&self, way: Discovery, url: CanonicalUrl, barred: Option<Exclusion>) -> Admission {
         Admission {
-            standing: self.standing(way, &url, barred),
+            state: self.standing(way, &url, barred),
             depth: way.depth,
             redirects: way.redirects,
             via: Some(self.from.url.clone()),
@@ -284,7 +284,7 @@ impl<'a> Links<'a> {
         }
     }
 
-    fn standing(&self, way: Discovery, url: &CanonicalUrl, barred: Option<Exclusion>) -> Standing {
+    fn standing(&self, way: Discovery, url: &CanonicalUrl, barred: Option<Exclusion>) -> NewState {
         // A host's own sitemaps are read wherever they lie, and so are the parts of a page
         // where all are wanted.
         let is_exempt = match way.kind {
@@ -294,20 +294,20 @@ impl<'a> Links<'a> {
         };
         match self.scope.judge(url, way.depth) {
             ScopeVerdict::Out { .. } if is_exempt && self.scope.excluded(url).is_none() => {
-                barred.map_or(Standing::Pending, Standing::Deferred)
+                barred.map_or(NewState::Pending, NewState::Deferred)
             }
             ScopeVerdict::Out {
                 reason: OutReason::Depth,
                 rule,
-            } => Standing::Deferred(Exclusion {
+            } => NewState::Deferred(Exclusion {
                 rule: Some(rule),
                 ..Exclusion::of(Reason::Depth)
             }),
-            ScopeVerdict::Out { rule, .. } => Standing::Excluded(Exclusion {
+            ScopeVerdict::Out { rule, .. } => NewState::Excluded(Exclusion {
                 rule: Some(rule),
                 ..Exclusion::of(Reason::Scope)
             }),
-            ScopeVerdict::In => barred.map_or(Standing::Pending, Standing::Deferred),
+            ScopeVerdict::In => barred.map_or(NewState::Pending, NewState::Deferred),
         }
     }
 
@@ -353,7 +353,7 @@ fn rel_refusal(rel: Rel, element: Element) -> Option<Exclusion> {
 pub(crate) fn seed_admission(url: &CanonicalUrl, scope: &Scope) -> Admission {
     let mut seed = Admission::seed(url.clone());
     if let ScopeVerdict::Out { rule, .. } = scope.judge(url, 0) {
-        seed.standing = Standing::Excluded(Exclusion {
+        seed.state = NewState::Excluded(Exclusion {
             rule: Some(rule),
             ..Exclusion::of(Reason::Scope)
         });

@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, RecvError, Sender, TryRecvError};
 use crawl_archive::rows::{ExcludedRow, REDIRECT_LOOP, WarcPlace};
 use crawl_archive::{Archive, Encoded, LogSyncer, RowFile};
 use crawl_frontier::{
-    Admission, Admitted, Exclusion, Frontier, Lease, Outcome, Reason, Standing, Transaction,
+    Admission, Admitted, Exclusion, Frontier, Lease, NewState, Outcome, Reason, Transaction,
     UrlKind, Visit,
 };
 use crawl_index::{BytePass, Entry};
@@ -289,7 +289,7 @@ impl Group<'_> {
         // Links of a seed's pages stay in scope when a later run names other seeds.
         for seed in &seeds {
             self.keep_scope_seed(&seed.url);
-            if let Standing::Excluded(exclusion) = &seed.standing {
+            if let NewState::Excluded(exclusion) = &seed.state {
                 let why = excluded_words(exclusion);
                 let url = seed.url.clone();
                 self.committed.seeds_failed.push(SeedFailure { url, why });
@@ -439,7 +439,7 @@ impl Group<'_> {
         if let Some(target) = joins_scope {
             self.keep_scope_seed(&target);
         }
-        let wanted = |admission: &Admission| admission.standing == Standing::Pending;
+        let wanted = |admission: &Admission| admission.state == NewState::Pending;
         let wanted: HashSet<_> = match modified.is_empty() {
             true => HashSet::new(),
             false => links
@@ -580,13 +580,13 @@ impl Group<'_> {
 
 /// The row of a URL that is settled as it is met: one out of scope.
 fn listed_at_once(admission: &Admission) -> Option<ExcludedRow> {
-    match &admission.standing {
-        Standing::Excluded(exclusion) => Some(excluded_row(
+    match &admission.state {
+        NewState::Excluded(exclusion) => Some(excluded_row(
             &admission.url,
             exclusion,
             admission.via.as_ref(),
         )),
-        Standing::Pending | Standing::Deferred(_) => None,
+        NewState::Pending | NewState::Deferred(_) => None,
     }
 }
 

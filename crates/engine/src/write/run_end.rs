@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use crawl_archive::rows::ExcludedRow;
 use crawl_archive::{ArchiveError, ReadError, RowFile, RowReader};
-use crawl_frontier::{Exclusion, FrontierError, Reason, Waiting};
+use crawl_frontier::{Exclusion, FrontierError, Reason, WaitingUrl};
 
 use crate::config::Config;
 use crate::error::EngineError;
@@ -56,7 +56,7 @@ pub(crate) fn write_derived(
     count_by_reason(config)
 }
 
-type Visit<'a> = dyn FnMut(Waiting<'_>) -> ControlFlow<()> + 'a;
+type Visit<'a> = dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()> + 'a;
 
 /// Writes a row for each URL that is shown, by its own exclusion or the one given.
 fn list(

@@ -1,4 +1,4 @@
-//! What the machine says: memory and disk in use.
+//! Measurements of the machine: memory and disk in use.
 
 use std::fs;
 use std::io;

@@ -38,7 +38,7 @@ struct Plan {
     pages_per_commit: usize,
 }
 
-/// What was measured.
+/// The measurements of one run.
 struct Row {
     links: u64,
     whole: Duration,

@@ -4,14 +4,14 @@ use std::ops::ControlFlow;
 
 use crawl_weburl::HostKey;
 
-use super::deeds::{
+use super::helpers::{
     admit, deferred, drain, excluded, lease, link, order, origin, settle, settle_until, url,
     visit_due,
 };
 use super::{Bench, InMemory};
 use crate::{
-    Admission, Admitted, Counts, Exclusion, FrontierError, KnownState, Outcome, Reason, UrlKind,
-    Visit, Waiting,
+    Admission, Admitted, Exclusion, FrontierError, KnownState, Outcome, Reason, UrlCounts, UrlKind,
+    Visit, WaitingUrl,
 };
 
 /// A clause's name and what it demands.
@@ -27,7 +27,7 @@ macro_rules! clauses {
 clauses! {
     fn an_empty_frontier_knows_nothing(bench) {
         let frontier = bench.frontier();
-        assert_eq!(frontier.counts(), Counts::default());
+        assert_eq!(frontier.counts(), UrlCounts::default());
         assert_eq!(frontier.origins(), []);
         assert!(frontier.lease(&origin()).unwrap().is_none());
         assert!(frontier.known(&url("/")).unwrap().is_none());
@@ -54,7 +54,7 @@ clauses! {
         let known = frontier.known(&url("/a")).unwrap().unwrap();
         assert_eq!(known.state, KnownState::Pending { attempt: 1 });
         assert_eq!((known.depth, known.via), (1, Some(url("/"))));
-        let counts = Counts { known: 2, pending: 1, fetched: 1, ..Counts::default() };
+        let counts = UrlCounts { known: 2, pending: 1, fetched: 1, ..UrlCounts::default() };
         assert_eq!(frontier.counts(), counts);
     }
 
@@ -72,7 +72,7 @@ clauses! {
         let state = |path| bench.frontier().known(&url(path)).unwrap().unwrap().state;
         assert_eq!(state("/a"), KnownState::Failed { why: "reset".into() });
         assert_eq!(state("/b"), KnownState::Excluded(robots));
-        let counts = Counts { known: 2, failed: 1, excluded: 1, ..Counts::default() };
+        let counts = UrlCounts { known: 2, failed: 1, excluded: 1, ..UrlCounts::default() };
         assert_eq!(bench.frontier().counts(), counts);
         assert_eq!(bench.frontier().origins(), []);
     }
@@ -86,7 +86,7 @@ clauses! {
         let known = bench.frontier().known(&url("/a")).unwrap().unwrap();
         assert_eq!((known.state, known.depth), (KnownState::Deferred(trap.clone()), 3));
         assert_eq!(known.via, Some(url("/")));
-        let counts = Counts { known: 2, pending: 1, deferred: 1, ..Counts::default() };
+        let counts = UrlCounts { known: 2, pending: 1, deferred: 1, ..UrlCounts::default() };
         assert_eq!(bench.frontier().counts(), counts);
         assert_eq!(order(bench.frontier()), "/b");
         let later = Admission { priority: 200, ..link("/a", 3) };
@@ -167,7 +167,7 @@ clauses! {
         assert_eq!(visit_due(bench.frontier(), 100, 9), 0);
         bench.die();
         let frontier = bench.frontier();
-        let counts = Counts { known: 3, pending: 2, fetched: 1, ..Counts::default() };
+        let counts = UrlCounts { known: 3, pending: 2, fetched: 1, ..UrlCounts::default() };
         assert_eq!((frontier.counts(), frontier.next_due(0).unwrap()), (counts, Some(101)));
         let first = lease(frontier);
         assert_eq!((first.url.path(), first.depth, first.attempt), ("/", 0, 1));
@@ -418,7 +418,7 @@ clauses! {
         bench.die();
         assert_eq!(lease(bench.frontier()).depth, 2);
         let mut seen = 0;
-        let mut visit = |_: Waiting<'_>| { seen += 1; ControlFlow::Continue(()) };
+        let mut visit = |_: WaitingUrl<'_>| { seen += 1; ControlFlow::Continue(()) };
         bench.frontier().each_deferred(&mut visit).unwrap();
         assert_eq!(seen, 0);
     }

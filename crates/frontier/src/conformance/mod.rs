@@ -15,13 +15,13 @@
 )]
 
 mod clauses;
-pub mod deeds;
-mod faults;
+mod faulty_disk;
+pub mod helpers;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use self::clauses::CLAUSES;
-pub use self::faults::FaultyDisk;
+pub use self::faulty_disk::FaultyDisk;
 use crate::frontier::Frontier;
 use crate::memory::MemoryFrontier;
 

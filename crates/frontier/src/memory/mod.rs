@@ -10,13 +10,13 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashSet};
 
 use self::transaction::MemoryTransaction;
+use crate::admit_rule::{CurrentState, Place, Queued, Rank};
 use crate::error::FrontierError;
 use crate::exclusion::Exclusion;
 use crate::frontier::Frontier;
-use crate::known::{Counts, Known, KnownState, Waiting};
 use crate::lease::Lease;
-use crate::state::{Now, Place, Queued, Rank};
 use crate::transaction::Transaction;
+use crate::url_state::{KnownState, KnownUrl, UrlCounts, WaitingUrl};
 use crate::visit::{Kept, Visit};
 
 /// A [`Frontier`] that lives as long as the process.
@@ -28,7 +28,7 @@ use crate::visit::{Kept, Visit};
 pub struct MemoryFrontier {
     /// Held by the one transaction that is open; guards the next sequence number.
     writer: Mutex<u64>,
-    /// What is committed, and what is leased. Taken after `writer`, never held long.
+    /// The committed state, and the leases. Taken after `writer`, never held long.
     shared: Mutex<Shared>,
 }
 
@@ -44,10 +44,10 @@ struct Shared {
     marks: BTreeMap<String, u64>,
     meta: BTreeMap<String, Vec<u8>>,
     /// `pending` counts the leased ones too; `leased` stays 0.
-    counts: Counts,
+    counts: UrlCounts,
 }
 
-/// What is known of one URL.
+/// The state of one URL.
 #[derive(Clone, Debug)]
 struct Record {
     state: RecordState,
@@ -72,7 +72,7 @@ impl MemoryFrontier {
         MemoryFrontier::default()
     }
 
-    /// What is left after a death and a new start: all that was committed, and what was
+    /// The frontier after a crash and a new start: all that was committed, and what was
     /// leased is pending again at its old place.
     #[must_use]
     pub fn restarted(self) -> MemoryFrontier {
@@ -153,19 +153,19 @@ impl Record {
         }
     }
 
-    fn now(&self, leased: bool) -> Now {
+    fn now(&self, leased: bool) -> CurrentState {
         match self.state {
-            RecordState::Pending { .. } if leased => Now::Leased,
-            RecordState::Pending { .. } => Now::Pending(self.place),
-            RecordState::Deferred(_) => Now::Deferred {
+            RecordState::Pending { .. } if leased => CurrentState::Leased,
+            RecordState::Pending { .. } => CurrentState::Pending(self.place),
+            RecordState::Deferred(_) => CurrentState::Deferred {
                 depth: self.place.depth,
                 redirects: self.place.redirects,
             },
-            _ => Now::Settled,
+            _ => CurrentState::Settled,
         }
     }
 
-    fn known(&self, leased: bool) -> Known {
+    fn known(&self, leased: bool) -> KnownUrl {
         let (state, waits) = match &self.state {
             &RecordState::Pending { attempt } if leased => (KnownState::Leased { attempt }, true),
             &RecordState::Pending { attempt } => (KnownState::Pending { attempt }, true),
@@ -174,15 +174,15 @@ impl Record {
             RecordState::Failed { why } => (KnownState::Failed { why: why.clone() }, false),
             RecordState::Excluded(why) => (KnownState::Excluded(why.clone()), false),
         };
-        Known {
+        KnownUrl {
             state,
             depth: self.place.depth,
             via: self.via.clone().filter(|_| waits),
         }
     }
 
-    fn waiting<'a>(&'a self, url: &'a CanonicalUrl) -> Waiting<'a> {
-        Waiting {
+    fn waiting<'a>(&'a self, url: &'a CanonicalUrl) -> WaitingUrl<'a> {
+        WaitingUrl {
             url,
             depth: self.place.depth,
             via: self.via.as_ref(),
@@ -194,7 +194,7 @@ impl Record {
     }
 
     /// The counter that this record is counted under.
-    fn counter<'a>(&self, counts: &'a mut Counts) -> &'a mut u64 {
+    fn counter<'a>(&self, counts: &'a mut UrlCounts) -> &'a mut u64 {
         match self.state {
             RecordState::Pending { .. } => &mut counts.pending,
             RecordState::Deferred(_) => &mut counts.deferred,
@@ -229,10 +229,10 @@ impl Frontier for MemoryFrontier {
             .collect()
     }
 
-    fn counts(&self) -> Counts {
+    fn counts(&self) -> UrlCounts {
         let shared = self.shared();
         let leased = shared.leased.len() as u64;
-        Counts {
+        UrlCounts {
             pending: shared.counts.pending - leased,
             leased,
             ..shared.counts
@@ -243,7 +243,7 @@ impl Frontier for MemoryFrontier {
         Ok(Box::new(MemoryTransaction::new(self)))
     }
 
-    fn known(&self, url: &CanonicalUrl) -> Result<Option<Known>, FrontierError> {
+    fn known(&self, url: &CanonicalUrl) -> Result<Option<KnownUrl>, FrontierError> {
         let shared = self.shared();
         let leased = shared.leased.contains(url);
         Ok(shared.records.get(url).map(|record| record.known(leased)))
@@ -287,7 +287,7 @@ impl Frontier for MemoryFrontier {
 
     fn each_deferred(
         &self,
-        visit: &mut dyn FnMut(Waiting<'_>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
     ) -> Result<(), FrontierError> {
         // Copied first: `visit` may use the frontier.
         let mut found: Vec<(CanonicalUrl, Record)> = Vec::new();
@@ -303,7 +303,7 @@ impl Frontier for MemoryFrontier {
 
     fn each_pending(
         &self,
-        visit: &mut dyn FnMut(Waiting<'_>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
     ) -> Result<(), FrontierError> {
         let mut found: Vec<(CanonicalUrl, Record)> = Vec::new();
         let shared = self.shared();
@@ -318,7 +318,10 @@ impl Frontier for MemoryFrontier {
     }
 }
 
-fn show(found: &[(CanonicalUrl, Record)], visit: &mut dyn FnMut(Waiting<'_>) -> ControlFlow<()>) {
+fn show(
+    found: &[(CanonicalUrl, Record)],
+    visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
+) {
     for (url, record) in found {
         if visit(record.waiting(url)).is_break() {
             break;

@@ -7,11 +7,11 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 use super::{MemoryFrontier, Record, RecordState, Shared, lock};
-use crate::admission::{Admission, Admitted, Standing};
+use crate::admission::{Admission, Admitted, NewState};
+use crate::admit_rule::{AdmitAction, CurrentState, Place, capped, capped_exclusion, meet};
 use crate::error::FrontierError;
 use crate::lease::{Lease, Outcome};
-use crate::state::{Meeting, Now, Place, capped, capped_exclusion, meet};
-use crate::transaction::{Committed, Transaction};
+use crate::transaction::{CommitResult, Transaction};
 use crate::visit::{Kept, Visit};
 
 /// The changes wait here until the commit.
@@ -71,7 +71,7 @@ impl<'f> MemoryTransaction<'f> {
         self.changed.insert(admission.url, record);
     }
 
-    /// What is kept of a visit, as this transaction sees it.
+    /// The visit that is kept, as this transaction sees it.
     fn kept(&self, url: &CanonicalUrl) -> Option<Kept> {
         let shared = self.frontier.shared();
         let kept = self.visits.get(url).or_else(|| shared.visits.get(url));
@@ -94,10 +94,10 @@ impl<'f> MemoryTransaction<'f> {
     /// The record that an admission asks for.
     fn enter(&mut self, admission: Admission) {
         let place = Place::of(&admission, self.take_seq());
-        let state = match admission.standing {
-            Standing::Pending => RecordState::Pending { attempt: 1 },
-            Standing::Deferred(why) => RecordState::Deferred(capped_exclusion(why)),
-            Standing::Excluded(why) => RecordState::Excluded(capped_exclusion(why)),
+        let state = match admission.state {
+            NewState::Pending => RecordState::Pending { attempt: 1 },
+            NewState::Deferred(why) => RecordState::Deferred(capped_exclusion(why)),
+            NewState::Excluded(why) => RecordState::Excluded(capped_exclusion(why)),
         };
         let via = admission.via;
         self.changed
@@ -206,25 +206,25 @@ impl Transaction for MemoryTransaction<'_> {
         let (record, leased) = self.record(&admission.url);
         let now = record
             .as_ref()
-            .map_or(Now::Unknown, |record| record.now(leased));
+            .map_or(CurrentState::Unknown, |record| record.now(leased));
         Ok(match (meet(now, &admission), record) {
-            (Meeting::Improve { place, nearer }, Some(record)) => {
+            (AdmitAction::Improve { place, nearer }, Some(record)) => {
                 self.improve(record, place, nearer, admission);
                 Admitted::Known
             }
-            (Meeting::Enter, _) => {
+            (AdmitAction::Enter, _) => {
                 self.enter(admission);
                 Admitted::New
             }
-            (Meeting::Revive, _) => {
+            (AdmitAction::Revive, _) => {
                 self.enter(admission);
                 Admitted::Revived
             }
-            (Meeting::DeferNearer, _) => {
+            (AdmitAction::DeferNearer, _) => {
                 self.enter(admission);
                 Admitted::Known
             }
-            (Meeting::Stay | Meeting::Improve { .. }, _) => Admitted::Known,
+            (AdmitAction::Stay | AdmitAction::Improve { .. }, _) => Admitted::Known,
         })
     }
 
@@ -244,7 +244,7 @@ impl Transaction for MemoryTransaction<'_> {
         self.meta.insert(name.to_owned(), bytes.to_vec());
     }
 
-    fn commit(mut self: Box<Self>) -> Result<Committed, FrontierError> {
+    fn commit(mut self: Box<Self>) -> Result<CommitResult, FrontierError> {
         let mut shared = self.frontier.shared();
         let mut origins = BTreeSet::new();
         for url in std::mem::take(&mut self.settled) {
@@ -265,7 +265,7 @@ impl Transaction for MemoryTransaction<'_> {
             let pending = shared.pending(&origin);
             (origin, pending)
         };
-        Ok(Committed {
+        Ok(CommitResult {
             origins: origins.into_iter().map(pending).collect(),
         })
     }

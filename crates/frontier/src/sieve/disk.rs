@@ -4,25 +4,25 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Where the sorted runs are written. [`SystemDisk`] is the one that is there; tests
+/// The disk that sorted runs are written to. [`SystemDisk`] is the one that is there; tests
 /// bring one that is full, or whose power is cut.
 pub trait Disk: Send + Sync {
     /// Begins a file; one of the same name is replaced.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
 
     /// Returns when the names in a directory are on disk.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 
     /// Removes a file.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     fn remove(&self, path: &Path) -> io::Result<()>;
 }
 
@@ -31,13 +31,13 @@ pub trait DiskFile: Send {
     /// Appends all the bytes.
     ///
     /// # Errors
-    /// What the system says; some of the bytes may have been written.
+    /// The error of the system; some of the bytes may have been written.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
 
     /// Returns when what was written is on disk.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     fn sync(&mut self) -> io::Result<()>;
 }
 

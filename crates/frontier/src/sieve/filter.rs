@@ -6,7 +6,7 @@ use crate::fingerprint::Fingerprint;
 /// passes.
 const BITS_PER_KEY: u64 = 10;
 /// Bits set for each key, all in one line.
-const SET: u32 = 7;
+const BITS_SET_PER_KEY: u32 = 7;
 
 pub(crate) const LINE_BYTES: usize = 64;
 const LINE_BITS: u64 = 8 * LINE_BYTES as u64;
@@ -80,7 +80,7 @@ impl Filter {
 fn bits(key: Fingerprint) -> impl Iterator<Item = (usize, u64)> {
     let middle = (key.as_u128() >> 32) as u64;
     let mut rest = middle.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (0..SET).map(move |_| {
+    (0..BITS_SET_PER_KEY).map(move |_| {
         let bit = rest % LINE_BITS;
         rest >>= BIT_NUMBER_BITS;
         ((bit / 64) as usize, 1 << (bit % 64))

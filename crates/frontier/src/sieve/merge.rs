@@ -8,24 +8,24 @@ use super::run::{BLOCK_BYTES, Run, RunError, records};
 
 /// As many runs of about one size become one of the next: each record is written once
 /// for each power of this that the sieve has grown by.
-const FAN: usize = 4;
+const RUNS_PER_MERGE: usize = 4;
 /// Blocks read at a time.
 const READ_BLOCKS: usize = 64;
 
-/// Which runs to merge, given how many records each has, the newest first; `unit` is
+/// Chooses the runs to merge, given how many records each has, the newest first; `unit` is
 /// what the smallest have.
 ///
 /// Only neighbours in age are merged, as the newest record of a key is the one that
 /// counts. The newest such group goes first: it is the smallest.
-pub(crate) fn ripe(sizes: &[u64], unit: u64) -> Option<Range<usize>> {
-    let tier = |size: u64| (size / unit.max(1)).max(1).ilog(FAN as u64);
-    let groups = sizes.windows(FAN).enumerate();
+pub(crate) fn runs_to_merge(sizes: &[u64], unit: u64) -> Option<Range<usize>> {
+    let tier = |size: u64| (size / unit.max(1)).max(1).ilog(RUNS_PER_MERGE as u64);
+    let groups = sizes.windows(RUNS_PER_MERGE).enumerate();
     groups
         .filter(|(_, group)| {
             let tiers = group.iter().map(|size| tier(*size));
             tiers.clone().max() == tiers.min()
         })
-        .map(|(at, _)| at..at + FAN)
+        .map(|(at, _)| at..at + RUNS_PER_MERGE)
         .next()
 }
 
@@ -113,15 +113,15 @@ impl Scan {
 
 #[cfg(test)]
 mod tests {
-    use super::ripe;
+    use super::runs_to_merge;
 
     #[test]
     fn ours_four_neighbours_of_a_size_are_merged() {
-        assert_eq!(ripe(&[], 10), None);
-        assert_eq!(ripe(&[10, 11, 12], 10), None);
-        assert_eq!(ripe(&[10, 19, 12, 39], 10), Some(0..4));
-        assert_eq!(ripe(&[10, 10, 10, 40, 10], 10), None);
-        assert_eq!(ripe(&[10, 45, 46, 47, 159, 640], 10), Some(1..5));
+        assert_eq!(runs_to_merge(&[], 10), None);
+        assert_eq!(runs_to_merge(&[10, 11, 12], 10), None);
+        assert_eq!(runs_to_merge(&[10, 19, 12, 39], 10), Some(0..4));
+        assert_eq!(runs_to_merge(&[10, 10, 10, 40, 10], 10), None);
+        assert_eq!(runs_to_merge(&[10, 45, 46, 47, 159, 640], 10), Some(1..5));
     }
 
     #[test]
@@ -129,7 +129,7 @@ mod tests {
         let (mut sizes, mut rewritten) = (Vec::new(), 0);
         for _ in 0..1000 {
             sizes.insert(0, 10_u64);
-            while let Some(group) = ripe(&sizes, 10) {
+            while let Some(group) = runs_to_merge(&sizes, 10) {
                 let merged = sizes.drain(group.clone()).sum();
                 sizes.insert(group.start, merged);
                 rewritten += merged;

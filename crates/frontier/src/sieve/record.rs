@@ -1,26 +1,26 @@
-//! What the sieve holds: a fingerprint, and twelve bytes that it never reads.
+//! A record of the sieve: a fingerprint, and twelve bytes of state that the sieve never reads.
 
 use crate::fingerprint::Fingerprint;
 
-/// What is known of a URL, packed by whoever uses the sieve.
-pub(crate) type Word = [u8; WORD_BYTES];
+/// The state of a URL, packed by whoever uses the sieve.
+pub(crate) type PackedState = [u8; STATE_BYTES];
 
-pub(crate) const WORD_BYTES: usize = 12;
+pub(crate) const STATE_BYTES: usize = 12;
 pub(crate) const KEY_BYTES: usize = 16;
 /// A record as it stands in a run, and in a commit.
-pub(crate) const RECORD_BYTES: usize = KEY_BYTES + WORD_BYTES;
+pub(crate) const RECORD_BYTES: usize = KEY_BYTES + STATE_BYTES;
 
 /// One URL that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) key: Fingerprint,
-    pub(crate) word: Word,
+    pub(crate) state: PackedState,
 }
 
 impl Record {
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         out.extend(self.key.bytes());
-        out.extend(self.word);
+        out.extend(self.state);
     }
 
     /// The records that [`Record::put`] wrote one after the other; none where the bytes
@@ -32,12 +32,12 @@ impl Record {
 
     pub(crate) fn read(bytes: &[u8; RECORD_BYTES]) -> Record {
         let mut key = [0; KEY_BYTES];
-        let mut word = [0; WORD_BYTES];
+        let mut state = [0; STATE_BYTES];
         key.copy_from_slice(&bytes[..KEY_BYTES]);
-        word.copy_from_slice(&bytes[KEY_BYTES..]);
+        state.copy_from_slice(&bytes[KEY_BYTES..]);
         Record {
             key: Fingerprint::from_bytes(key),
-            word,
+            state,
         }
     }
 }

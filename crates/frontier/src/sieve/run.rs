@@ -19,7 +19,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 use super::cache::BlockCache;
 use super::disk::read_at;
 use super::filter::{Filter, LINE_BYTES};
-use super::record::{KEY_BYTES, RECORD_BYTES, Record, Word};
+use super::record::{KEY_BYTES, PackedState, RECORD_BYTES, Record};
 use crate::fingerprint::Fingerprint;
 
 pub(crate) const BLOCK_BYTES: usize = 4096;
@@ -31,7 +31,7 @@ const VERSION: u64 = 1;
 /// The bytes of one block.
 pub(crate) type Block = [u8; BLOCK_BYTES];
 
-/// What the list of runs says of a run.
+/// The entry of a run in the manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RunEntry {
     pub(crate) id: u64,
@@ -40,7 +40,7 @@ pub(crate) struct RunEntry {
     pub(crate) checksum: u64,
 }
 
-/// Why a run can't be read.
+/// The reason why a run can't be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RunError {
     #[error("can't read or write `{}`", path.display())]
@@ -221,7 +221,7 @@ impl Run {
         &self,
         key: Fingerprint,
         cache: &mut BlockCache,
-    ) -> Result<Option<Word>, RunError> {
+    ) -> Result<Option<PackedState>, RunError> {
         if !self.filter.may_hold(key) {
             return Ok(None);
         }
@@ -264,12 +264,12 @@ pub(crate) fn records(block: &Block, count: usize) -> &[[u8; RECORD_BYTES]] {
     &block.as_chunks().0[..count]
 }
 
-fn find(block: &Block, count: usize, key: Fingerprint) -> Option<Word> {
+fn find(block: &Block, count: usize, key: Fingerprint) -> Option<PackedState> {
     let records = records(block, count);
     let at = records
         .binary_search_by(|record| Record::read(record).key.cmp(&key))
         .ok()?;
-    Some(Record::read(&records[at]).word)
+    Some(Record::read(&records[at]).state)
 }
 
 fn damaged(path: &Path, what: String) -> RunError {

@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use super::{BlockCache, Disk, Ledger, Record, Roll, RunError, Setting, Sieve, SystemDisk};
+use super::{
+    BlockCache, Disk, Ledger, Record, RunError, RunManifest, Sieve, SieveSettings, SystemDisk,
+};
 use crate::conformance::FaultyDisk;
 use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
@@ -27,14 +29,14 @@ pub(crate) fn key(n: u64) -> Fingerprint {
 fn record(n: u64, value: u8) -> Record {
     Record {
         key: key(n),
-        word: [value; 12],
+        state: [value; 12],
     }
 }
 
-/// What a store keeps for the sieve.
+/// The rows that a store keeps for the sieve.
 #[derive(Default)]
 struct Kept {
-    roll: Roll,
+    manifest: RunManifest,
     fresh: BTreeMap<u64, Vec<Record>>,
 }
 
@@ -42,8 +44,8 @@ struct Kept {
 struct MemoryLedger(Mutex<Kept>);
 
 impl Ledger for MemoryLedger {
-    fn keep(&self, roll: &Roll) -> Result<(), FrontierError> {
-        self.0.lock().unwrap().roll = roll.clone();
+    fn keep(&self, manifest: &RunManifest) -> Result<(), FrontierError> {
+        self.0.lock().unwrap().manifest = manifest.clone();
         Ok(())
     }
 
@@ -81,19 +83,19 @@ impl Bench {
 
     fn open(&self, disk: Arc<dyn Disk>, gather: usize) -> Result<Sieve, RunError> {
         let kept = self.ledger.0.lock().unwrap();
-        let fresh = kept.fresh.range(kept.roll.commit + 1..);
+        let fresh = kept.fresh.range(kept.manifest.commit + 1..);
         let fresh: Vec<_> = fresh.flat_map(|(_, records)| records.clone()).collect();
         let (dir, ledger) = (self.dir.path().to_owned(), Arc::clone(&self.ledger) as _);
-        let roll = kept.roll.clone();
+        let manifest = kept.manifest.clone();
         drop(kept);
         Sieve::open(
-            Setting {
+            SieveSettings {
                 dir,
                 disk,
                 ledger,
                 gather,
             },
-            roll,
+            manifest,
             fresh.into_iter(),
         )
     }
@@ -119,7 +121,7 @@ impl Bench {
         let sieve = bench.open(Arc::new(SystemDisk), records as usize).unwrap();
         let all: Vec<_> = (0..records).map(|n| record(n, n as u8)).collect();
         bench.commit(&sieve, &all).unwrap();
-        while sieve.view().frozen.is_some() {
+        while sieve.view().full.is_some() {
             std::thread::yield_now();
         }
         drop(sieve);
@@ -131,7 +133,7 @@ impl Bench {
     fn get(&self, n: u64) -> Result<Option<u8>, RunError> {
         let sieve = self.open(Arc::new(SystemDisk), 1000)?;
         let found = sieve.view().get(key(n), &mut BlockCache::new(0))?;
-        Ok(found.map(|word| word[0]))
+        Ok(found.map(|state| state[0]))
     }
 }
 
@@ -245,8 +247,8 @@ fn ours_tables_in_memory_are_bounded() {
             .unwrap();
         let view = sieve.view();
         assert!(view.fresh.len() <= 2 * 10 + 6, "{}", view.fresh.len());
-        let frozen = view.frozen.as_ref().map_or(0, |frozen| frozen.table.len());
-        assert!(frozen <= 2 * 10 + 6, "{frozen}");
+        let full = view.full.as_ref().map_or(0, |full| full.table.len());
+        assert!(full <= 2 * 10 + 6, "{full}");
     }
 }
 
@@ -278,7 +280,7 @@ proptest! {
                     let view = sieve.view();
                     for n in 0..60 {
                         let found = view.get(key(n), &mut BlockCache::new(0)).unwrap();
-                        prop_assert_eq!(found.map(|word| word[0]), model.get(&n).copied());
+                        prop_assert_eq!(found.map(|state| state[0]), model.get(&n).copied());
                     }
                 }
             }
@@ -286,7 +288,7 @@ proptest! {
             let sieve = bench.open(Arc::new(SystemDisk), 1000).unwrap();
             for n in 0..60 {
                 let found = sieve.view().get(key(n), &mut BlockCache::new(0)).unwrap();
-                prop_assert_eq!(found.map(|word| word[0]), model.get(&n).copied());
+                prop_assert_eq!(found.map(|state| state[0]), model.get(&n).copied());
             }
         }
     }

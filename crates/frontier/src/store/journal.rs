@@ -1,20 +1,24 @@
-//! The end of the store's journal: a commit that a power cut tore is cut off before the store reads it.
+//! The end of the store's journal: a commit that a power cut tore is cut off before the store
+//! reads it.
 //!
-//! The store writes each commit as one batch at the end of its newest journal, and syncs it before the next one begins.
-//! So at most one batch was not yet promised to anybody: the last one. The store itself cuts off a last batch that ends
-//! too soon. Where a power cut lost a sector in the middle of that batch, it refuses to open; and where the damage hits
-//! the first byte of an entry, it cuts off all that follows, whole batches too. This reader decides first:
+//! The store writes each commit as one batch at the end of its newest journal, and syncs it
+//! before the next one begins. So at most one batch was not yet promised to anybody: the last
+//! one. The store itself cuts off a last batch that ends too soon. Where a power cut lost a
+//! sector in the middle of that batch, it refuses to open; and where the damage hits the first
+//! byte of an entry, it cuts off all that follows, whole batches too. This reader decides
+//! first:
 //!
 //! - no whole batch follows the damage, and it is in the newest journal: what follows the last whole batch is cut off;
 //! - a whole batch follows, or it is an older journal, which was synced whole: stored bytes changed, which is an error.
 //!
-//! A journal is a row of batches, numbers are little-endian; zeros may follow, as the store makes room beforehand:
+//! A journal is a row of batches, numbers are little-endian; zeros may follow, as the store
+//! makes room beforehand:
 //!
 //! ```text
 //! start  01, items u32, sequence number u64
-//! item   02, value type u8, compression u8, table u64, key length u16, value length u32, stored length u32, key, value
-//! clear  04, table u64
-//! end    03, xxh3 of all items u64, "FJL" 03
+//! item   02, value type u8, compression u8, table u64, key length u16, value length u32,
+//! stored length u32, key, value clear  04, table u64 end    03, xxh3 of all items u64, "FJL"
+//! 03
 //! ```
 
 use std::fs::{self, File};
@@ -23,10 +27,12 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::Xxh3;
 
-/// What the file `version` of a store holds whose journals are read here, and what ends each batch.
+/// The bytes of the file `version` of a store whose journals are read here; they end each batch
+/// too.
 const FORMAT: &[u8; 4] = b"FJL\x03";
 
-/// The longest end of a journal in which whole batches are searched. A commit has a few megabytes at most.
+/// The longest end of a journal in which whole batches are searched. A commit has a few
+/// megabytes at most.
 const MAX_TORN_BYTES: u64 = 256 << 20;
 
 /// A tag and a table: no item is shorter.
@@ -37,11 +43,11 @@ const ITEM: u8 = 2;
 const END: u8 = 3;
 const CLEAR: u8 = 4;
 
-/// Why a store's journals can't be used.
+/// The reason why a store's journals can't be used.
 #[derive(Debug)]
 pub(super) enum JournalError {
     Io(PathBuf, io::Error),
-    /// What is damaged, and how that is known.
+    /// The damage, and how it is known.
     Damaged(String),
 }
 
@@ -105,7 +111,7 @@ fn list(store: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
 
 /// Bytes behind the last whole batch that are no batch.
 struct Damage {
-    /// Where the last whole batch ends.
+    /// The end of the last whole batch.
     at: u64,
     /// Up to the last byte that is not zero.
     bytes: u64,
@@ -138,7 +144,7 @@ fn examine(path: &Path) -> Result<Option<Damage>, JournalError> {
     find().map_err(|why| JournalError::Io(path.to_owned(), why))
 }
 
-/// How many bytes come up to the last one that is not zero.
+/// The number of bytes up to the last one that is not zero.
 fn written(reader: &mut impl Read) -> io::Result<u64> {
     let mut block = vec![0; 1 << 16];
     let zeros = vec![0; block.len()];
@@ -150,7 +156,8 @@ fn written(reader: &mut impl Read) -> io::Result<u64> {
             Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
             Err(why) => return Err(why),
         };
-        // The room that the store makes is 64 MiB of zeros: compared as a whole, that takes no time.
+        // The room that the store makes is 64 MiB of zeros: compared as a whole, that takes no
+        // time.
         if block[..count] != zeros[..count]
             && let Some(at) = block[..count].iter().rposition(|&byte| byte != 0)
         {
@@ -167,8 +174,8 @@ fn holds_batch(bytes: &[u8]) -> bool {
     rests.any(|rest| matches!(read_batch(&mut &*rest, rest.len() as u64), Ok(Some(_))))
 }
 
-/// The length of the batch that comes next, if all of it is there and is what was written. At most `available` bytes
-/// are read.
+/// The length of the batch that comes next, if all of it is there and is what was written. At
+/// most `available` bytes are read.
 fn read_batch(reader: &mut impl Read, available: u64) -> io::Result<Option<u64>> {
     let mut batch = BatchReader {
         reader: reader.take(available),
@@ -217,7 +224,8 @@ impl<R: Read> BatchReader<R> {
     }
 
     fn item(&mut self) -> io::Result<bool> {
-        // Value type, compression and table; the lengths are held against the checksum with all else.
+        // Value type, compression and table; the lengths are held against the checksum with all
+        // else.
         self.item_bytes::<10>()?;
         let key = u16::from_le_bytes(self.item_bytes()?);
         self.item_bytes::<4>()?;

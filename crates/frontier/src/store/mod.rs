@@ -1,19 +1,19 @@
 //! A frontier on disk: what is known in a sieve, all else in a fjall store.
 
-mod block;
-mod changes;
-mod codec;
-mod cursor;
-mod desk;
-mod heads;
+mod commit_batch;
 mod journal;
-mod names;
+mod lease_table;
+mod meta_keys;
 mod notes;
 mod open;
+mod primitives;
+mod queue_block;
+mod queue_heads;
+mod record_codec;
 mod tables;
 mod transaction;
+mod url_changes;
 mod visits;
-mod writing;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -24,40 +24,40 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use fjall::{Readable, Snapshot};
 
-use self::codec::{Note, Sequence, State};
-use self::desk::Desk;
+use self::lease_table::LeaseTable;
 use self::notes::Notes;
+use self::record_codec::{Note, Sequence, State};
 use self::tables::Tables;
 use self::transaction::FjallTransaction;
 use self::visits::DueKey;
 use crate::error::{FrontierError, OpenError};
 use crate::fingerprint::{Fingerprint, FingerprintKey};
 use crate::frontier::Frontier;
-use crate::known::{Counts, Known, KnownState, Waiting};
 use crate::lease::Lease;
 use crate::sieve::{BlockCache, Disk, Sieve, SystemDisk, View};
 use crate::transaction::Transaction;
+use crate::url_state::{KnownState, KnownUrl, UrlCounts, WaitingUrl};
 use crate::visit::Visit;
 
-/// How a [`FjallFrontier`] uses memory and disk.
+/// The memory and disk that a [`FjallFrontier`] uses.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Memory for blocks read from disk, in bytes; 128 MiB by default. A quarter is for
     /// what is known of links that were met lately.
     pub cache_bytes: u64,
-    /// How many queue entries are held ready in memory, over all origins; a queue is read
+    /// The number of queue entries that are held ready in memory, over all origins; a queue is read
     /// from disk in steps of 1/1024 of this, of 2 at least and 64 at most. The default,
     /// 65,536, is about 20 MB, and 64 entries for each of a thousand hosts at work.
     pub head_entries: usize,
-    /// How many new or changed URLs gather in memory before they are written as a sorted
+    /// The number of new or changed URLs that gather in memory before they are written as a sorted
     /// run; up to three times as many may be held while one is written. The default,
     /// 1,800,000, is 70 MB a time and some 25 seconds at 70,000 new URLs a second.
     pub gather: usize,
-    /// What a commit that returned has survived.
+    /// The failures that a commit that returned has survived.
     pub durability: Durability,
 }
 
-/// What a commit that returned will survive.
+/// The failures that a commit that returned will survive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
     /// A power cut: the data are on disk (fdatasync).
@@ -91,15 +91,15 @@ pub struct FjallFrontier {
     // The order matters: the sieve's threads end, the store closes, then the lock goes.
     sieve: Sieve,
     tables: Arc<Tables>,
-    /// Held by the one transaction that is open. Taken before the sieve's view and `desk`.
+    /// Held by the one transaction that is open. Taken before the sieve's view and `leases`.
     writer: Mutex<Writer>,
     /// Taken for a moment only; a lease may read the disk under it, a commit may not
     /// write under it.
-    desk: Mutex<Desk>,
+    leases: Mutex<LeaseTable>,
     _lock: File,
 }
 
-/// What only the one writer needs.
+/// The state that only the one writer needs.
 struct Writer {
     /// As committed.
     sequence: Sequence,
@@ -140,7 +140,7 @@ impl FjallFrontier {
         self.tables.key
     }
 
-    /// What is known of a URL, by its fingerprint.
+    /// The state of a URL, by its fingerprint.
     fn state(
         &self,
         view: &View,
@@ -148,19 +148,19 @@ impl FjallFrontier {
         cache: &mut BlockCache,
     ) -> Result<Option<State>, FrontierError> {
         use crate::sieve::Ledger as _;
-        let word = view
+        let packed = view
             .get(key, cache)
             .map_err(|why| self.tables.run_failed(why))?;
-        let state = word
-            .map(|word| State::from_word(word).ok_or(word))
+        let state = packed
+            .map(|packed| State::from_packed(packed).ok_or(packed))
             .transpose();
-        state.map_err(|word| self.tables.corrupt(&format!("the record {word:02x?}")))
+        state.map_err(|packed| self.tables.corrupt(&format!("the record {packed:02x?}")))
     }
 
-    /// A panic elsewhere leaves the desk whole enough: at worst a lease is noted that
+    /// A panic elsewhere leaves the lease table whole enough: at worst a lease is noted that
     /// nobody holds, and its URL waits for the next start.
-    fn desk(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    fn leases(&self) -> MutexGuard<'_, LeaseTable> {
+        self.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A state, with what is kept beside it.
@@ -170,7 +170,7 @@ impl FjallFrontier {
         key: Fingerprint,
         url: &CanonicalUrl,
         state: State,
-    ) -> Result<Known, FrontierError> {
+    ) -> Result<KnownUrl, FrontierError> {
         let tables = &self.tables;
         let noted = |number| match tables.note(from, number)? {
             Note::Why(why) => Ok(KnownState::Failed { why }),
@@ -180,7 +180,7 @@ impl FjallFrontier {
             State::Pending(place) => {
                 let queued = tables.pending(from, url, place)?;
                 let attempt = queued.attempt;
-                let state = if self.desk().is_leased(key) {
+                let state = if self.leases().is_leased(key) {
                     KnownState::Leased { attempt }
                 } else {
                     KnownState::Pending { attempt }
@@ -199,33 +199,33 @@ impl FjallFrontier {
                 (noted(note)?, depth, None)
             }
         };
-        Ok(Known { state, depth, via })
+        Ok(KnownUrl { state, depth, via })
     }
 }
 
 impl Frontier for FjallFrontier {
     fn lease(&self, origin: &Origin) -> Result<Option<Lease>, FrontierError> {
-        self.desk().lease(&self.tables, origin)
+        self.leases().lease(&self.tables, origin)
     }
 
     fn release(&self, lease: Lease) {
         let key = self.tables.key.fingerprint(&lease.url);
-        self.desk().give_back(&self.tables, key);
+        self.leases().give_back(&self.tables, key);
     }
 
     fn pending(&self, origin: &Origin) -> u64 {
-        self.desk().pending(origin)
+        self.leases().pending(origin)
     }
 
     fn origins(&self) -> Vec<(Origin, u64)> {
-        // Sorted when the desk is free again: a million take a moment.
-        let mut origins = self.desk().origins();
+        // Sorted when the lease table is free again: a million take a moment.
+        let mut origins = self.leases().origins();
         origins.sort_unstable();
         origins
     }
 
-    fn counts(&self) -> Counts {
-        self.desk().counts()
+    fn counts(&self) -> UrlCounts {
+        self.leases().counts()
     }
 
     fn begin(&self) -> Result<Box<dyn Transaction + '_>, FrontierError> {
@@ -235,7 +235,7 @@ impl Frontier for FjallFrontier {
         Ok(Box::new(FjallTransaction::new(self, writer)))
     }
 
-    fn known(&self, url: &CanonicalUrl) -> Result<Option<Known>, FrontierError> {
+    fn known(&self, url: &CanonicalUrl) -> Result<Option<KnownUrl>, FrontierError> {
         let tables = &self.tables;
         let key = tables.key.fingerprint(url);
         // No commit comes between the two.
@@ -292,9 +292,9 @@ impl Frontier for FjallFrontier {
     fn marks(&self) -> Result<BTreeMap<String, u64>, FrontierError> {
         let tables = &self.tables;
         let mut marks = BTreeMap::new();
-        for row in tables.snapshot().prefix(&tables.meta, names::MARK) {
+        for row in tables.snapshot().prefix(&tables.meta, meta_keys::MARK) {
             let (key, value) = row.into_inner().map_err(|why| tables.failed(why))?;
-            let file = std::str::from_utf8(key.get(names::MARK.len()..).unwrap_or_default());
+            let file = std::str::from_utf8(key.get(meta_keys::MARK.len()..).unwrap_or_default());
             let length = <[u8; 8]>::try_from(value.as_ref());
             let (Ok(file), Ok(length)) = (file, length) else {
                 return Err(tables.corrupt("the committed length of a file"));
@@ -306,20 +306,20 @@ impl Frontier for FjallFrontier {
 
     fn meta(&self, name: &str) -> Result<Option<Vec<u8>>, FrontierError> {
         let tables = &self.tables;
-        let key = names::of(names::CALLER, name);
+        let key = meta_keys::of(meta_keys::CALLER, name);
         let value = tables.get(&tables.snapshot(), &tables.meta, &key)?;
         Ok(value.map(|bytes| bytes.to_vec()))
     }
 
     fn each_deferred(
         &self,
-        visit: &mut dyn FnMut(Waiting<'_>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
     ) -> Result<(), FrontierError> {
         let tables = &self.tables;
         for row in tables.snapshot().iter(&tables.deferred) {
             let bytes = row.value().map_err(|why| tables.failed(why))?;
             let deferred = tables.decode_deferred(&bytes)?;
-            let waiting = Waiting {
+            let waiting = WaitingUrl {
                 url: &deferred.url,
                 depth: deferred.depth,
                 via: deferred.via.as_ref(),
@@ -334,10 +334,10 @@ impl Frontier for FjallFrontier {
 
     fn each_pending(
         &self,
-        visit: &mut dyn FnMut(Waiting<'_>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
     ) -> Result<(), FrontierError> {
         let tables = &self.tables;
-        let mut queues = self.desk().queues();
+        let mut queues = self.leases().queues();
         queues.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         let snapshot = tables.snapshot();
         for (origin, id, leased) in queues {
@@ -346,7 +346,7 @@ impl Frontier for FjallFrontier {
                     return Ok(ControlFlow::Continue(()));
                 }
                 let queued = read()?;
-                Ok(visit(Waiting {
+                Ok(visit(WaitingUrl {
                     url: &queued.url,
                     depth: queued.place.depth,
                     via: queued.via.as_ref(),

@@ -1,12 +1,12 @@
-//! Why URLs failed or were excluded: few texts, said of many URLs.
+//! Notes: the texts that say why URLs failed or were excluded; few texts, said of many URLs.
 
 use foldhash::HashMap;
 
-use super::codec::Note;
+use super::record_codec::Note;
 
 /// Numbers that are remembered, at most. Above it all are forgotten, and a text that
 /// comes again is written once more under a new number.
-const REMEMBERED: usize = 4096;
+const MAX_REMEMBERED: usize = 4096;
 
 /// The numbers of the notes that were written lately.
 #[derive(Default)]
@@ -33,7 +33,7 @@ impl Notes {
 
     /// These are on disk now.
     pub(super) fn keep(&mut self, new: Vec<(Vec<u8>, u64)>) {
-        if self.numbers.len() + new.len() > REMEMBERED {
+        if self.numbers.len() + new.len() > MAX_REMEMBERED {
             self.numbers.clear();
         }
         self.numbers.extend(new);

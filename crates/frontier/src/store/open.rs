@@ -18,14 +18,14 @@ use fjall::{
     AbstractTree as _, Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable as _,
 };
 
-use super::codec::{Sequence, decode_line};
-use super::desk::Desk;
 use super::journal::{JournalError, cut_torn_commit};
+use super::lease_table::LeaseTable;
+use super::record_codec::{Sequence, decode_origin};
 use super::tables::{Tables, damage};
-use super::{Durability, FjallFrontier, Options, Writer, names};
+use super::{Durability, FjallFrontier, Options, Writer, meta_keys};
 use crate::error::OpenError;
 use crate::fingerprint::FingerprintKey;
-use crate::sieve::{BlockCache, Disk, Record, Roll, RunError, Setting, Sieve};
+use crate::sieve::{BlockCache, Disk, Record, RunError, RunManifest, Sieve, SieveSettings};
 
 /// The layout that this program writes and reads.
 const LAYOUT: u32 = 3;
@@ -37,9 +37,9 @@ const KNOWN: &str = "known";
 
 /// The store keeps its journal until the tables hold what is in it; this bounds what is
 /// read again on opening. It is the least that the store takes.
-const JOURNAL_BYTES: u64 = 64 << 20;
+const MAX_JOURNAL_BYTES: u64 = 64 << 20;
 
-/// One. Of several the first only flushes, and while another compacts it spins: it puts
+/// One thread. Of several the first only flushes, and while another compacts it spins: it puts
 /// each request to compact back into the queue that it takes it from.
 const WORKERS: usize = 1;
 
@@ -158,10 +158,10 @@ fn begin(dir: &Path, options: &Options, disk: &dyn Disk) -> Result<(), OpenError
         };
         let mut batch = db.batch();
         let key = FingerprintKey::random();
-        batch.insert(&meta, names::LAYOUT, LAYOUT.to_be_bytes());
-        batch.insert(&meta, names::FINGERPRINT_KEY, key.bytes());
-        batch.insert(&meta, names::SEQUENCE, Sequence::default().encode());
-        batch.insert(&meta, names::RUNS, Roll::default().encode());
+        batch.insert(&meta, meta_keys::LAYOUT, LAYOUT.to_be_bytes());
+        batch.insert(&meta, meta_keys::FINGERPRINT_KEY, key.bytes());
+        batch.insert(&meta, meta_keys::SEQUENCE, Sequence::default().encode());
+        batch.insert(&meta, meta_keys::RUNS, RunManifest::default().encode());
         batch.commit().map_err(store)?;
         db.persist(PersistMode::SyncAll).map_err(store)
     })?;
@@ -201,7 +201,7 @@ fn database(dir: &Path, store: &Path, options: &Options) -> Result<Database, Ope
     // of ours asks for what the options say.
     Database::builder(store)
         .cache_size(options.cache_bytes - options.cache_bytes / SIEVE_SHARE)
-        .max_journaling_size(JOURNAL_BYTES)
+        .max_journaling_size(MAX_JOURNAL_BYTES)
         .worker_threads(WORKERS)
         .open()
         .map_err(|why| store_error(dir, why))
@@ -219,9 +219,14 @@ fn load(
         Durability::ProcessDeath => PersistMode::Buffer,
     };
     let tables = Arc::new(open_tables(dir, db, persist)?);
-    let sequence = meta_value(&tables, names::SEQUENCE, "the counters", Sequence::decode)?;
+    let sequence = meta_value(
+        &tables,
+        meta_keys::SEQUENCE,
+        "the counters",
+        Sequence::decode,
+    )?;
     refuse_half_commit(&tables, &sequence)?;
-    let lines = load_lines(&tables, &sequence)?;
+    let lines = load_origin_queues(&tables, &sequence)?;
     let sieve = load_sieve(&tables, options, disk)?;
     tracing::debug!(dir = %dir.display(), origins_waiting = lines.len(), "frontier opened");
     Ok(FjallFrontier {
@@ -233,7 +238,11 @@ fn load(
             notes: Default::default(),
             due_from: Default::default(),
         }),
-        desk: Mutex::new(Desk::new(lines, sequence.totals, options.head_entries)),
+        leases: Mutex::new(LeaseTable::new(
+            lines,
+            sequence.totals,
+            options.head_entries,
+        )),
         _lock: lock,
     })
 }
@@ -286,21 +295,26 @@ fn load_sieve(
     options: &Options,
     disk: Arc<dyn Disk>,
 ) -> Result<Sieve, OpenError> {
-    let roll = meta_value(tables, names::RUNS, "the list of runs", Roll::decode)?;
+    let manifest = meta_value(
+        tables,
+        meta_keys::RUNS,
+        "the list of runs",
+        RunManifest::decode,
+    )?;
     let mut fresh: Vec<Record> = Vec::new();
-    let after = roll.commit.saturating_add(1).to_be_bytes();
+    let after = manifest.commit.saturating_add(1).to_be_bytes();
     for row in tables.snapshot().range(&tables.fresh, after..) {
         let value = row.value().map_err(|why| store_error(&tables.dir, why))?;
         let records = Record::all(&value);
         fresh.extend(records.ok_or_else(|| corrupt(&tables.dir, "a commit's records".into()))?);
     }
-    let setting = Setting {
+    let settings = SieveSettings {
         dir: tables.dir.join(KNOWN),
         disk,
         ledger: Arc::clone(tables) as _,
         gather: options.gather.max(1),
     };
-    Sieve::open(setting, roll, fresh.into_iter()).map_err(|why| match why {
+    Sieve::open(settings, manifest, fresh.into_iter()).map_err(|why| match why {
         RunError::Io { path, source } => OpenError::Io { path, source },
         RunError::Damaged { .. } => corrupt(&tables.dir, why.to_string()),
     })
@@ -322,7 +336,7 @@ fn open_tables(dir: &Path, db: Database, persist: PersistMode) -> Result<Tables,
     };
     let meta = table("meta")?;
     check_layout(dir, &meta)?;
-    let key = meta.get(names::FINGERPRINT_KEY);
+    let key = meta.get(meta_keys::FINGERPRINT_KEY);
     let key = key.map_err(|why| store_error(dir, why))?;
     let key = key.and_then(|bytes| bytes.as_ref().try_into().ok());
     let key = key.ok_or_else(|| corrupt(dir, "the fingerprint key".into()))?;
@@ -346,7 +360,7 @@ fn open_tables(dir: &Path, db: Database, persist: PersistMode) -> Result<Tables,
 
 fn check_layout(dir: &Path, meta: &Keyspace) -> Result<(), OpenError> {
     let found = meta
-        .get(names::LAYOUT)
+        .get(meta_keys::LAYOUT)
         .map_err(|why| store_error(dir, why))?;
     let Some(found) = found else {
         return Err(foreign(dir, "a store of something else"));
@@ -363,13 +377,16 @@ fn check_layout(dir: &Path, meta: &Keyspace) -> Result<(), OpenError> {
 }
 
 /// The origins with queued URLs; they must add up to what the counters say.
-fn load_lines(tables: &Tables, sequence: &Sequence) -> Result<Vec<(Origin, u64, u64)>, OpenError> {
+fn load_origin_queues(
+    tables: &Tables,
+    sequence: &Sequence,
+) -> Result<Vec<(Origin, u64, u64)>, OpenError> {
     let dir = &tables.dir;
     let mut lines = Vec::new();
     let mut pending = 0_u64;
     for row in tables.origins.iter() {
         let value = row.value().map_err(|why| store_error(dir, why))?;
-        let line = decode_line(&value).filter(|line| line.0 <= sequence.origin);
+        let line = decode_origin(&value).filter(|line| line.0 <= sequence.origin);
         let (id, queued, text) =
             line.ok_or_else(|| corrupt(dir, "the record of an origin".into()))?;
         if queued == 0 {

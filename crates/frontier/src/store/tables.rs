@@ -21,13 +21,13 @@ use std::path::PathBuf;
 use crawl_weburl::{CanonicalUrl, Origin};
 use fjall::{Database, Keyspace, PersistMode, Readable, Snapshot, UserValue};
 
-use super::block::{Block, row_of};
-use super::codec::{Note, RANK_BYTES, decode_line};
-use super::names;
+use super::meta_keys;
+use super::queue_block::{Block, row_of};
+use super::record_codec::{Note, RANK_BYTES, decode_origin};
+use crate::admit_rule::{Deferred, Place, Queued, Rank};
 use crate::error::FrontierError;
 use crate::fingerprint::{Fingerprint, FingerprintKey};
-use crate::sieve::{Ledger, Roll, RunError};
-use crate::state::{Deferred, Place, Queued, Rank};
+use crate::sieve::{Ledger, RunError, RunManifest};
 
 /// Commits whose records are removed at a time.
 const FORGET_STEP: usize = 1000;
@@ -69,7 +69,7 @@ impl Tables {
     }
 
     /// An origin's number and how many URLs it has queued.
-    pub(super) fn line(
+    pub(super) fn origin_queue(
         &self,
         from: &Snapshot,
         origin: &Origin,
@@ -77,7 +77,7 @@ impl Tables {
         let Some(bytes) = self.get(from, &self.origins, &self.key.origin(origin))? else {
             return Ok(None);
         };
-        match decode_line(&bytes) {
+        match decode_origin(&bytes) {
             Some((id, queued, text)) if text == origin.as_str() => Ok(Some((id, queued))),
             _ => Err(self.corrupt(&format!("the record of origin {origin}"))),
         }
@@ -115,7 +115,7 @@ impl Tables {
         place: Place,
     ) -> Result<Queued, FrontierError> {
         let origin = url.origin();
-        let entry = match self.line(from, &origin)? {
+        let entry = match self.origin_queue(from, &origin)? {
             Some((id, _)) => self.entry(from, &origin, id, place.rank())?,
             None => None,
         };
@@ -206,9 +206,9 @@ impl Tables {
 }
 
 impl Ledger for Tables {
-    fn keep(&self, roll: &Roll) -> Result<(), FrontierError> {
+    fn keep(&self, manifest: &RunManifest) -> Result<(), FrontierError> {
         let mut batch = self.db.batch().durability(Some(self.persist));
-        batch.insert(&self.meta, names::RUNS, roll.encode());
+        batch.insert(&self.meta, meta_keys::RUNS, manifest.encode());
         batch.commit().map_err(|why| self.failed(why))
     }
 
@@ -255,7 +255,7 @@ pub(super) fn queue_key(id: u64, rank: Rank) -> [u8; ID_BYTES + RANK_BYTES] {
     out
 }
 
-/// What is damaged, where the store's error says that something is.
+/// The damage, where the store's error names one.
 pub(super) fn damage(why: &fjall::Error) -> Option<String> {
     use fjall::{Error, LsmError};
     match why {

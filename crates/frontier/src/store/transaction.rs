@@ -7,17 +7,19 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use fjall::Snapshot;
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
-use super::changes::{Change, Changes, Standpoint};
-use super::codec::{Note, Sequence, State};
+use super::commit_batch::CommitBatch;
+use super::record_codec::{Note, Sequence, State};
+use super::url_changes::{Change, Changes, Standpoint};
 use super::visits::DueKey;
-use super::writing::Writing;
-use super::{FjallFrontier, Writer, names};
-use crate::admission::{Admission, Admitted, Standing};
+use super::{FjallFrontier, Writer, meta_keys};
+use crate::admission::{Admission, Admitted, NewState};
+use crate::admit_rule::{
+    AdmitAction, CurrentState, Deferred, Place, Queued, capped, capped_exclusion, meet,
+};
 use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
 use crate::lease::{Lease, Outcome};
-use crate::state::{Deferred, Meeting, Now, Place, Queued, capped, capped_exclusion, meet};
-use crate::transaction::{Committed, Transaction};
+use crate::transaction::{CommitResult, Transaction};
 use crate::visit::{Kept, Visit};
 
 /// The changes wait here until the commit writes them as one batch.
@@ -73,7 +75,7 @@ impl<'f> FjallTransaction<'f> {
     }
 
     fn is_leased(&self, key: Fingerprint) -> bool {
-        !self.settled.contains(&key) && self.frontier.desk().is_leased(key)
+        !self.settled.contains(&key) && self.frontier.leases().is_leased(key)
     }
 
     /// The whole entry of a URL that is pending at `place`.
@@ -90,20 +92,20 @@ impl<'f> FjallTransaction<'f> {
     }
 
     /// Behind whatever is queued: no block has such a number.
-    pub(super) fn take_turn(&mut self) -> u64 {
+    pub(super) fn next_sequence(&mut self) -> u64 {
         self.turn += 1;
         (1 << 62) + self.turn
     }
 
     fn enter(&mut self, key: Fingerprint, was: Option<State>, admission: Admission) {
         let origin = admission.url.origin();
-        let now = match admission.standing.clone() {
-            Standing::Pending => {
-                let turn = self.take_turn();
+        let now = match admission.state.clone() {
+            NewState::Pending => {
+                let turn = self.next_sequence();
                 Standpoint::Pending(Queued::new(admission, turn))
             }
-            Standing::Deferred(why) => Standpoint::Deferred(Deferred::new(admission, why)),
-            Standing::Excluded(why) => Standpoint::Noted {
+            NewState::Deferred(why) => Standpoint::Deferred(Deferred::new(admission, why)),
+            NewState::Excluded(why) => Standpoint::Noted {
                 depth: admission.depth,
                 note: Note::Exclusion(capped_exclusion(why)),
             },
@@ -128,7 +130,7 @@ impl<'f> FjallTransaction<'f> {
         let mut queued = self.queued(key, &admission.url, old)?;
         queued.place = place;
         if place.rank() != old.rank() {
-            queued.place.seq = self.take_turn();
+            queued.place.seq = self.next_sequence();
         }
         if nearer {
             queued.via = admission.via;
@@ -144,7 +146,7 @@ impl<'f> FjallTransaction<'f> {
         Ok(())
     }
 
-    /// What a lease's outcome makes of its URL.
+    /// The new state of a URL after its lease ended so.
     fn end(
         &mut self,
         key: Fingerprint,
@@ -162,7 +164,7 @@ impl<'f> FjallTransaction<'f> {
         let now = match outcome {
             Outcome::Retry => {
                 let queued = self.queued(key, url, place)?;
-                Standpoint::Pending(queued.retry(self.take_turn()))
+                Standpoint::Pending(queued.retry(self.next_sequence()))
             }
             Outcome::Fetched { status } => Standpoint::Fetched { depth, status },
             Outcome::Failed { why } => noted(Note::Why(capped(why))),
@@ -188,21 +190,23 @@ impl<'f> FjallTransaction<'f> {
         admission: Admission,
     ) -> Result<Admitted, FrontierError> {
         let now = match was {
-            None => Now::Unknown,
-            Some(State::Pending(_)) if self.is_leased(key) => Now::Leased,
-            Some(State::Pending(place)) => Now::Pending(place),
-            Some(State::Deferred { depth, redirects }) => Now::Deferred { depth, redirects },
-            Some(_) => Now::Settled,
+            None => CurrentState::Unknown,
+            Some(State::Pending(_)) if self.is_leased(key) => CurrentState::Leased,
+            Some(State::Pending(place)) => CurrentState::Pending(place),
+            Some(State::Deferred { depth, redirects }) => {
+                CurrentState::Deferred { depth, redirects }
+            }
+            Some(_) => CurrentState::Settled,
         };
         let admitted = match (meet(now, &admission), was) {
-            (Meeting::Enter, _) => Admitted::New,
-            (Meeting::Revive, _) => Admitted::Revived,
-            (Meeting::DeferNearer, _) => Admitted::Known,
-            (Meeting::Improve { place, nearer }, Some(State::Pending(old))) => {
+            (AdmitAction::Enter, _) => Admitted::New,
+            (AdmitAction::Revive, _) => Admitted::Revived,
+            (AdmitAction::DeferNearer, _) => Admitted::Known,
+            (AdmitAction::Improve { place, nearer }, Some(State::Pending(old))) => {
                 self.improve(key, old, place, nearer, admission)?;
                 return Ok(Admitted::Known);
             }
-            (Meeting::Stay | Meeting::Improve { .. }, _) => return Ok(Admitted::Known),
+            (AdmitAction::Stay | AdmitAction::Improve { .. }, _) => return Ok(Admitted::Known),
         };
         self.enter(key, was, admission);
         Ok(admitted)
@@ -246,7 +250,7 @@ impl Transaction for FjallTransaction<'_> {
             Ok(()) => {
                 self.settled.insert(key);
             }
-            Err(_) => self.frontier.desk().give_back(&self.frontier.tables, key),
+            Err(_) => self.frontier.leases().give_back(&self.frontier.tables, key),
         }
         ended
     }
@@ -313,25 +317,26 @@ impl Transaction for FjallTransaction<'_> {
 
     fn mark(&mut self, file: &str, length: u64) {
         let value = length.to_be_bytes().to_vec();
-        self.meta.insert(names::of(names::MARK, file), value);
+        self.meta
+            .insert(meta_keys::of(meta_keys::MARK, file), value);
     }
 
     fn keep_meta(&mut self, name: &str, bytes: &[u8]) {
         self.meta
-            .insert(names::of(names::CALLER, name), bytes.to_vec());
+            .insert(meta_keys::of(meta_keys::CALLER, name), bytes.to_vec());
     }
 
-    fn commit(mut self: Box<Self>) -> Result<Committed, FrontierError> {
+    fn commit(mut self: Box<Self>) -> Result<CommitResult, FrontierError> {
         let frontier = self.frontier;
         let tables = &frontier.tables;
-        let Writing {
+        let CommitBatch {
             batch,
             records,
             notes,
             merge,
         } = self.write()?;
         let sequence = self.sequence;
-        // The desk is not locked here: a commit may take long, and a lease may not wait.
+        // The lease table is not locked here: a commit may take long, and a lease may not wait.
         frontier.sieve.commit(sequence.commit, &records, || {
             batch.commit().map_err(|why| tables.failed(why))
         })?;
@@ -339,9 +344,9 @@ impl Transaction for FjallTransaction<'_> {
         self.writer.due_from = self.due_from;
         self.writer.notes.keep(notes);
         self.settled.clear();
-        let mut origins = frontier.desk().merge(merge);
+        let mut origins = frontier.leases().merge(merge);
         origins.sort_unstable();
-        Ok(Committed { origins })
+        Ok(CommitResult { origins })
     }
 }
 
@@ -349,9 +354,9 @@ impl Drop for FjallTransaction<'_> {
     fn drop(&mut self) {
         // Empty after a commit.
         if !self.settled.is_empty() {
-            let mut desk = self.frontier.desk();
+            let mut leases = self.frontier.leases();
             for &key in &self.settled {
-                desk.give_back(&self.frontier.tables, key);
+                leases.give_back(&self.frontier.tables, key);
             }
         }
     }

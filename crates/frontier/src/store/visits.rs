@@ -1,4 +1,4 @@
-//! What is kept of visits, and when the next are due.
+//! The visits that are kept, and the times at which the next are due.
 //!
 //! | table | key | value |
 //! |---|---|---|
@@ -12,11 +12,13 @@ use fjall::{OwnedWriteBatch, Readable as _, Snapshot};
 
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
-use super::changes::{Change, Standpoint};
-use super::codec::State;
-use super::cursor::{Cursor, VISIT_DUE, put_number, put_place, put_text, put_via, via_flags};
+use super::primitives::{
+    ByteReader, VISIT_DUE, put_number, put_place, put_text, put_via, via_flags,
+};
+use super::record_codec::State;
 use super::tables::Tables;
 use super::transaction::FjallTransaction;
+use super::url_changes::{Change, Standpoint};
 use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
 use crate::visit::{Kept, Visit};
@@ -43,7 +45,7 @@ impl Kept {
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Option<Kept> {
-        let mut from = Cursor(bytes);
+        let mut from = ByteReader(bytes);
         let (flags, place) = from.place()?;
         let (at, due) = (from.number32()?, from.number32()?);
         let url = canonicalize(None, from.text()?).ok()?;
@@ -74,7 +76,7 @@ fn due_key(due: u32, key: Fingerprint) -> DueKey {
 }
 
 impl Tables {
-    /// What is kept of the last visit of a URL.
+    /// The last visit of a URL that is kept.
     pub(super) fn kept(
         &self,
         from: &Snapshot,
@@ -115,7 +117,7 @@ impl Tables {
 }
 
 impl FjallTransaction<'_> {
-    /// What is kept of a visit, as this transaction sees it.
+    /// The visit that is kept, as this transaction sees it.
     fn kept(&self, key: Fingerprint) -> Result<Option<Kept>, FrontierError> {
         match self.visits.get(&key) {
             Some(kept) => Ok(Some(kept.clone())),
@@ -224,7 +226,7 @@ impl FjallTransaction<'_> {
             return Err(tables.corrupt(&format!("`{}` is due and not settled", kept.url)));
         }
         kept.is_settled = false;
-        let queued = kept.queued(self.take_turn());
+        let queued = kept.queued(self.next_sequence());
         self.changes.put(Change {
             key,
             origin: kept.url.origin(),
@@ -284,7 +286,7 @@ mod tests {
 
     use super::Kept;
     use crate::admission::UrlKind;
-    use crate::state::Place;
+    use crate::admit_rule::Place;
     use crate::visit::Visit;
 
     proptest! {

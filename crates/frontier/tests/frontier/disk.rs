@@ -1,4 +1,4 @@
-//! What holds for the frontier on disk alone: opening, damage, crash images.
+//! Tests of the frontier on disk alone: opening, damage, crash images.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use crawl_frontier::{FjallFrontier, Frontier, FrontierError, OpenError, Options,
 use tempfile::TempDir;
 
 use crawl_frontier::conformance::Bench;
-use crawl_frontier::conformance::deeds::{admit, lease, link, order, origin, settle, url};
+use crawl_frontier::conformance::helpers::{admit, lease, link, order, origin, settle, url};
 
 use crate::bench::OnDisk;
 

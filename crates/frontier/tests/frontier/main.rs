@@ -1,4 +1,4 @@
-//! What holds for every frontier, and what holds for the one on disk.
+//! Tests that hold for every frontier, and those for the one on disk.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails says so by a panic")]
 

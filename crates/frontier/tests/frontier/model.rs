@@ -3,12 +3,12 @@
 use std::ops::ControlFlow;
 
 use crawl_frontier::{
-    Admission, Exclusion, Frontier, Lease, Outcome, Reason, Standing, Transaction, UrlKind, Visit,
+    Admission, Exclusion, Frontier, Lease, NewState, Outcome, Reason, Transaction, UrlKind, Visit,
 };
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use proptest::prelude::*;
 
-use crawl_frontier::conformance::deeds::url;
+use crawl_frontier::conformance::helpers::url;
 use crawl_frontier::conformance::{Bench, InMemory};
 
 use crate::bench::OnDisk;
@@ -24,7 +24,7 @@ enum Step {
     Die,
 }
 
-/// What is done while a transaction is open.
+/// The steps while a transaction is open.
 #[derive(Clone, Debug)]
 enum Deed {
     Admit(Vec<Admission>),
@@ -60,22 +60,22 @@ fn an_exclusion() -> impl Strategy<Value = Exclusion> {
 }
 
 fn an_admission() -> impl Strategy<Value = Admission> {
-    let standing = prop_oneof![
-        6 => Just(Standing::Pending),
-        2 => an_exclusion().prop_map(Standing::Deferred),
-        1 => an_exclusion().prop_map(Standing::Excluded),
+    let state = prop_oneof![
+        6 => Just(NewState::Pending),
+        2 => an_exclusion().prop_map(NewState::Deferred),
+        1 => an_exclusion().prop_map(NewState::Excluded),
     ];
     let numbers = (0_u32..4, 0_u8..3, 0_u8..2);
     let kind = vec![UrlKind::Page, UrlKind::Sitemap, UrlKind::Resource];
     let kinds = (prop::bool::weighted(0.1), prop::sample::select(kind));
-    (a_url(), prop::option::of(a_url()), standing, numbers, kinds).prop_map(
-        |(url, via, standing, (depth, redirects, priority), (is_seed, kind))| Admission {
+    (a_url(), prop::option::of(a_url()), state, numbers, kinds).prop_map(
+        |(url, via, state, (depth, redirects, priority), (is_seed, kind))| Admission {
             url,
             depth,
             redirects,
             via,
             priority,
-            standing,
+            state,
             is_seed,
             kind,
         },
@@ -139,7 +139,7 @@ fn view(frontier: &dyn Frontier) -> String {
         format!("{:?}", frontier.marks().unwrap()),
         format!("{:?}", frontier.meta("m").unwrap()),
     ];
-    let mut show = |waiting: crawl_frontier::Waiting<'_>| {
+    let mut show = |waiting: crawl_frontier::WaitingUrl<'_>| {
         lines.push(format!("{waiting:?}"));
         ControlFlow::Continue(())
     };

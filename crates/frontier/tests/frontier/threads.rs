@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use crawl_frontier::{Frontier, Lease, Outcome};
 use crawl_weburl::Origin;
 
-use crawl_frontier::conformance::deeds::{admit, link, url};
+use crawl_frontier::conformance::helpers::{admit, link, url};
 use crawl_frontier::conformance::{Bench, InMemory};
 
 use crate::bench::OnDisk;

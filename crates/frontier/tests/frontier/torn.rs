@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use crawl_frontier::conformance::Bench;
-use crawl_frontier::conformance::deeds::{admit, deferred, link, order};
+use crawl_frontier::conformance::helpers::{admit, deferred, link, order};
 use crawl_frontier::{
     Disk, DiskFile, FjallFrontier, Frontier, OpenError, Options, Reason, SystemDisk,
 };
@@ -22,7 +22,7 @@ const SECTOR: usize = 512;
 /// URLs of a commit: more than a few sectors.
 const URLS: u64 = 60;
 
-/// Where the sequence number of a batch stands, which no checksum covers.
+/// The offset of a batch's sequence number, which no checksum covers.
 const SEQUENCE: Range<usize> = 5..13;
 
 /// A store that was closed after some commits, and where each of them ends in the journal.

@@ -3,7 +3,7 @@ use std::io::{Seek as _, SeekFrom, Write as _};
 
 use crawl_archive::{MAX_LINE_BYTES, Timestamp};
 use crawl_frontier::{
-    Admission, Exclusion, FjallFrontier, Frontier as _, Options, Reason, Standing,
+    Admission, Exclusion, FjallFrontier, Frontier as _, NewState, Options, Reason,
 };
 use crawl_weburl::canonicalize;
 use expect_test::{Expect, expect};
@@ -170,7 +170,7 @@ fn stored_state_tells_what_is_pending_and_put_aside() {
         ))
         .unwrap();
     let mut deep = Admission::link(url("http://e.example/deep"), 9, url("http://e.example/"));
-    deep.standing = Standing::Deferred(Exclusion {
+    deep.state = NewState::Deferred(Exclusion {
         rule: Some("max-depth 3".to_owned()),
         ..Exclusion::of(Reason::Depth)
     });

@@ -3,8 +3,8 @@
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use tempfile::TempDir;
 
-use super::{FjallTransaction, Writing};
-use crate::store::desk::Merge;
+use super::{CommitBatch, FjallTransaction};
+use crate::store::lease_table::LeaseChanges;
 use crate::{Admission, FjallFrontier, Frontier, Lease, Options, Outcome, Transaction};
 
 fn url(path: &str) -> CanonicalUrl {
@@ -35,10 +35,10 @@ fn path(lease: Option<&Lease>) -> Option<&str> {
 }
 
 /// Writes a transaction and stops before the merge.
-fn half(frontier: &FjallFrontier, deeds: impl FnOnce(&mut dyn Transaction)) -> Merge {
+fn half(frontier: &FjallFrontier, deeds: impl FnOnce(&mut dyn Transaction)) -> LeaseChanges {
     let mut transaction = FjallTransaction::new(frontier, frontier.writer.lock().unwrap());
     deeds(&mut transaction);
-    let Writing {
+    let CommitBatch {
         batch,
         records,
         merge,
@@ -77,12 +77,12 @@ fn a_retry_is_not_leased_before_its_lease_is_over() {
             transaction.settle(a, Outcome::Retry).unwrap();
         });
         if forgotten {
-            frontier.desk().forget_heads();
+            frontier.leases().forget_heads();
         }
         let b = lease(&frontier);
         assert_eq!(path(b.as_ref()), Some("/b"));
         assert_eq!(path(lease(&frontier).as_ref()), None);
-        frontier.desk().merge(merge);
+        frontier.leases().merge(merge);
         frontier.release(b.unwrap());
         assert_eq!(drain(&frontier), ["/b", "/a"]);
     }
@@ -99,15 +99,15 @@ fn a_url_leased_at_its_old_place_is_leased_once() {
             transaction.admit(link("/b", 2)).unwrap();
         });
         if forgotten {
-            frontier.desk().forget_heads();
+            frontier.leases().forget_heads();
         }
         let a = lease(&frontier).unwrap();
         assert_eq!(a.url, url("/a"));
         if released_before {
             frontier.release(a);
-            frontier.desk().merge(merge);
+            frontier.leases().merge(merge);
         } else {
-            frontier.desk().merge(merge);
+            frontier.leases().merge(merge);
             frontier.release(a);
         }
         assert_eq!(drain(&frontier), ["/a", "/b"]);
@@ -124,10 +124,10 @@ fn what_is_settled_is_not_leased_again() {
             .settle(a, Outcome::Fetched { status: 200 })
             .unwrap();
     });
-    frontier.desk().forget_heads();
+    frontier.leases().forget_heads();
     let c = lease(&frontier).unwrap();
     assert_eq!(c.url, url("/c"));
-    frontier.desk().merge(merge);
+    frontier.leases().merge(merge);
     frontier.release(c);
     assert_eq!(drain(&frontier), ["/c", "/b"]);
 }
@@ -141,10 +141,10 @@ fn a_url_leased_before_it_moved_is_not_leased_at_its_new_place() {
         a = lease(&frontier);
     });
     assert_eq!(path(a.as_ref()), Some("/a"));
-    frontier.desk().forget_heads();
+    frontier.leases().forget_heads();
     let b = lease(&frontier);
     assert_eq!(path(b.as_ref()), Some("/b"));
-    frontier.desk().merge(merge);
+    frontier.leases().merge(merge);
     frontier.release(b.unwrap());
     frontier.release(a.unwrap());
     assert_eq!(drain(&frontier), ["/a", "/b"]);

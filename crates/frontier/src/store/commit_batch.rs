@@ -1,32 +1,32 @@
-//! What a transaction writes when it is committed.
+//! The batch that a transaction writes when it is committed.
 
 use crawl_weburl::Origin;
 use fjall::OwnedWriteBatch;
 use foldhash::{HashMap, HashMapExt};
 
-use super::block::{Block, MAX_BLOCK, row_of, seq_of};
-use super::changes::{Change, Standpoint};
-use super::codec::{State, encode_line};
-use super::desk::{Merge, Move, QueueChange};
-use super::names;
+use super::lease_table::{EntryMove, LeaseChanges, QueueChange};
+use super::meta_keys;
+use super::queue_block::{Block, MAX_BLOCK, row_of, seq_of};
+use super::record_codec::{State, encode_origin};
 use super::tables::queue_key;
 use super::transaction::FjallTransaction;
+use super::url_changes::{Change, Standpoint};
+use crate::admit_rule::{Queued, Rank};
 use crate::error::FrontierError;
 use crate::sieve::Record;
-use crate::state::{Queued, Rank};
 
 /// A transaction's changes, ready to be committed.
-pub(super) struct Writing {
+pub(super) struct CommitBatch {
     pub(super) batch: OwnedWriteBatch,
     /// For the sieve; the batch holds them too.
     pub(super) records: Vec<Record>,
     /// Notes that the batch adds.
     pub(super) notes: Vec<(Vec<u8>, u64)>,
-    /// What the desk must learn.
-    pub(super) merge: Merge,
+    /// The changes that the lease table must learn.
+    pub(super) merge: LeaseChanges,
 }
 
-/// What changes in one origin's queue, as places in the list of changes.
+/// The changes in one origin's queue, as indexes into the list of changes.
 #[derive(Default)]
 struct QueueEdit {
     /// Entries that go, or stay at their rank and say something else.
@@ -36,14 +36,14 @@ struct QueueEdit {
 }
 
 impl FjallTransaction<'_> {
-    pub(super) fn write(&mut self) -> Result<Writing, FrontierError> {
+    pub(super) fn write(&mut self) -> Result<CommitBatch, FrontierError> {
         let tables = &self.frontier.tables;
         let mut changes = self.changes.take();
-        let mut writing = Writing {
+        let mut writing = CommitBatch {
             batch: tables.db.batch().durability(Some(tables.persist)),
             records: Vec::with_capacity(changes.len()),
             notes: Vec::new(),
-            merge: Merge::default(),
+            merge: LeaseChanges::default(),
         };
         let (edits, places) = by_origin(&changes);
         for (origin, edit) in edits {
@@ -79,7 +79,7 @@ impl FjallTransaction<'_> {
         self.write_arrivals(batch, id, edit.arrivals, changes)?;
         let queued = (before + came).saturating_sub(went);
         let tables = &self.frontier.tables;
-        let value = encode_line(id, queued, origin.as_str());
+        let value = encode_origin(id, queued, origin.as_str());
         batch.insert(&tables.origins, tables.key.origin(&origin), value);
         Ok(QueueChange {
             origin,
@@ -163,7 +163,7 @@ impl FjallTransaction<'_> {
     }
 
     /// Writes what is kept under a URL's own key, and counts it.
-    fn write_state(&mut self, writing: &mut Writing, change: &Change) {
+    fn write_state(&mut self, writing: &mut CommitBatch, change: &Change) {
         let tables = &self.frontier.tables;
         let state = match &change.now {
             Standpoint::Noted { depth, note } => {
@@ -175,7 +175,7 @@ impl FjallTransaction<'_> {
         };
         writing.records.push(Record {
             key: change.key,
-            word: state.word(),
+            state: state.packed(),
         });
         if let Some(before) = &change.before {
             self.sequence.totals.leave(before);
@@ -191,7 +191,7 @@ impl FjallTransaction<'_> {
         }
     }
 
-    fn write_kept(&mut self, writing: &mut Writing) {
+    fn write_kept(&mut self, writing: &mut CommitBatch) {
         let tables = &self.frontier.tables;
         let batch = &mut writing.batch;
         for (host, value) in std::mem::take(&mut self.hosts) {
@@ -216,16 +216,16 @@ impl FjallTransaction<'_> {
         }
         if !batch.is_empty() {
             // Each commit writes `meta`: opening holds the other tables against it.
-            batch.insert(&tables.meta, names::SEQUENCE, self.sequence.encode());
+            batch.insert(&tables.meta, meta_keys::SEQUENCE, self.sequence.encode());
         }
     }
 
     fn line_or_new(&mut self, origin: &Origin) -> Result<(u64, u64), FrontierError> {
-        let line = self.frontier.desk().line(origin);
+        let line = self.frontier.leases().origin_queue(origin);
         if let Some(line) = line {
             return Ok(line);
         }
-        let line = self.frontier.tables.line(&self.base, origin)?;
+        let line = self.frontier.tables.origin_queue(&self.base, origin)?;
         Ok(line.unwrap_or_else(|| {
             self.sequence.origin += 1;
             (self.sequence.origin, 0)
@@ -233,7 +233,7 @@ impl FjallTransaction<'_> {
     }
 }
 
-/// Where a URL stood in its queue.
+/// The rank that a URL had in its queue.
 fn rank_before(change: &Change) -> Option<Rank> {
     match change.before {
         Some(State::Pending(place)) => Some(place.rank()),
@@ -241,9 +241,9 @@ fn rank_before(change: &Change) -> Option<Rank> {
     }
 }
 
-/// What the desk must learn of an entry that came, went or moved.
-fn moved(change: Change) -> Move {
-    Move {
+/// The message to the lease table about an entry that came, went or moved.
+fn moved(change: Change) -> EntryMove {
+    EntryMove {
         fingerprint: change.key,
         old: rank_before(&change),
         new: match change.now {
@@ -253,7 +253,7 @@ fn moved(change: Change) -> Move {
     }
 }
 
-/// What changes in each queue; and for each change the place of its queue among these,
+/// The changes in each queue; and for each change the index of its queue among these,
 /// if it touches one.
 fn by_origin(changes: &[Change]) -> (Vec<(Origin, QueueEdit)>, Vec<Option<usize>>) {
     let mut edits: Vec<(Origin, QueueEdit)> = Vec::new();

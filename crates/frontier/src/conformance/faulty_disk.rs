@@ -19,7 +19,7 @@ struct State {
     files: BTreeMap<PathBuf, Written>,
 }
 
-/// How much of a file a power cut leaves.
+/// The part of a file that a power cut leaves.
 #[derive(Clone, Copy, Debug, Default)]
 struct Written {
     named: bool,

@@ -1,8 +1,10 @@
-//! What clauses and tests do to a frontier, most of it at one origin.
+//! Helpers for clauses and tests: URLs, admissions, leases and settles, most of them at one origin.
 
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
-use crate::{Admission, Committed, Exclusion, Frontier, Lease, Outcome, Reason, Standing, Visit};
+use crate::{
+    Admission, CommitResult, Exclusion, Frontier, Lease, NewState, Outcome, Reason, Visit,
+};
 
 /// A URL; a path alone is of the default origin, `http://a.example`.
 #[must_use]
@@ -27,7 +29,7 @@ pub fn link(path: &str, depth: u32) -> Admission {
 #[must_use]
 pub fn deferred(path: &str, depth: u32, reason: Reason) -> Admission {
     Admission {
-        standing: Standing::Deferred(Exclusion::of(reason)),
+        state: NewState::Deferred(Exclusion::of(reason)),
         ..link(path, depth)
     }
 }
@@ -36,7 +38,7 @@ pub fn deferred(path: &str, depth: u32, reason: Reason) -> Admission {
 #[must_use]
 pub fn excluded(path: &str, depth: u32) -> Admission {
     Admission {
-        standing: Standing::Excluded(Exclusion::of(Reason::Scope)),
+        state: NewState::Excluded(Exclusion::of(Reason::Scope)),
         ..link(path, depth)
     }
 }
@@ -45,7 +47,7 @@ pub fn excluded(path: &str, depth: u32) -> Admission {
 pub fn admit(
     frontier: &dyn Frontier,
     admissions: impl IntoIterator<Item = Admission>,
-) -> Committed {
+) -> CommitResult {
     let mut transaction = frontier.begin().unwrap();
     for admission in admissions {
         transaction.admit(admission).unwrap();

@@ -10,8 +10,8 @@ use std::borrow::Cow;
 
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
-use super::cursor::{Cursor, before_path, near_url, put_number, put_place, put_text};
-use crate::state::{Queued, Rank};
+use super::primitives::{ByteReader, before_path, near_url, put_number, put_place, put_text};
+use crate::admit_rule::{Queued, Rank};
 
 /// The low bits of a sequence number, which are the place in the block.
 const PLACE_BITS: u32 = 6;
@@ -51,7 +51,7 @@ pub(super) struct Block<'a> {
 
 impl<'a> Block<'a> {
     pub(super) fn parse(bytes: &'a [u8]) -> Option<Block<'a>> {
-        let mut from = Cursor(bytes);
+        let mut from = ByteReader(bytes);
         let mut block = Block {
             bytes: bytes.len(),
             ..Block::default()
@@ -194,7 +194,7 @@ pub(super) struct Entry<'b> {
 impl Entry<'_> {
     /// None where the bytes say something else than the rank and the origin do.
     pub(super) fn read(&self) -> Option<Queued> {
-        let mut from = Cursor(self.bytes);
+        let mut from = ByteReader(self.bytes);
         let via = match from.byte()? {
             0 => None,
             number => Some(self.via(number)?),
@@ -229,7 +229,7 @@ mod tests {
 
     use super::{BLOCK_ENTRIES, Block, row_of, seq_of};
     use crate::admission::Admission;
-    use crate::state::{Place, Queued, Rank};
+    use crate::admit_rule::{Place, Queued, Rank};
 
     fn queued(path: &str, via: Option<&str>, place: usize, retried: bool) -> Queued {
         let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();

@@ -1,31 +1,31 @@
-//! The heads of the queues, in memory.
+//! Cache of queue heads: the first entries of the queues, in memory.
 
 use std::collections::BTreeMap;
 
 use crawl_weburl::Origin;
 use foldhash::{HashMap, HashMapExt};
 
-use crate::state::Rank;
+use crate::admit_rule::Rank;
 
 /// The share of the limit that one head is filled with at a time. Of the default limit
 /// that is 64 entries: one read of the disk serves a minute of a host asked once a second.
-const SHARE: usize = 1024;
+const HEAD_SHARE: usize = 1024;
 
 /// The first entries of the queues that were leased from lately.
-pub(super) struct Heads<V> {
-    heads: HashMap<Origin, Head<V>>,
+pub(super) struct QueueHeadCache<V> {
+    heads: HashMap<Origin, QueueHead<V>>,
     /// Entries held, and one for each head.
     weight: usize,
     /// The most that `weight` may be.
     limit: usize,
-    /// How many entries a head is filled with at a time, at most. One that grew by admissions to
-    /// four times this is cut back to it.
+    /// The number of entries that a head is filled with at a time, at most. One that grew by
+    /// admissions to four times this is cut back to it.
     refill: usize,
     uses: u64,
 }
 
 /// Invariant: holds every entry of its queue up to `covered` that is not leased.
-struct Head<V> {
+struct QueueHead<V> {
     entries: BTreeMap<Rank, V>,
     covered: Covered,
     refills: u32,
@@ -39,8 +39,8 @@ enum Covered {
     All,
 }
 
-/// What a head has to give.
-pub(super) enum First<V> {
+/// The result of a look at a head.
+pub(super) enum HeadEntry<V> {
     Entry(Rank, V),
     /// Nothing up to this rank; what is behind it stands on disk.
     Unknown(Option<Rank>),
@@ -48,7 +48,7 @@ pub(super) enum First<V> {
     Nothing,
 }
 
-impl<V> Head<V> {
+impl<V> QueueHead<V> {
     fn covers(&self, rank: Rank) -> bool {
         match self.covered {
             Covered::Nothing => false,
@@ -62,11 +62,11 @@ impl<V> Head<V> {
     }
 }
 
-impl<V> Heads<V> {
+impl<V> QueueHeadCache<V> {
     /// Holds at most about `limit` entries.
-    pub(super) fn new(limit: usize) -> Heads<V> {
-        let refill = (limit / SHARE).clamp(2, 64);
-        Heads {
+    pub(super) fn new(limit: usize) -> QueueHeadCache<V> {
+        let refill = (limit / HEAD_SHARE).clamp(2, 64);
+        QueueHeadCache {
             heads: HashMap::new(),
             weight: 0,
             // Room for the largest head, also where half of the limit is to be dropped.
@@ -76,28 +76,28 @@ impl<V> Heads<V> {
         }
     }
 
-    /// How many entries to read for [`Heads::refill`]: two of a queue that was not leased
-    /// from lately, and each time four times as many while it goes on.
+    /// The number of entries to read for [`QueueHeadCache::refill`]: two of a queue that was
+    /// not leased from lately, and each time four times as many while it goes on.
     pub(super) fn wanted(&self, origin: &Origin) -> usize {
         let refills = self.heads.get(origin).map_or(0, |head| head.refills.min(8));
         (2 << (2 * refills)).min(self.refill)
     }
 
     /// Takes the first entry of an origin's queue.
-    pub(super) fn take_first(&mut self, origin: &Origin) -> First<V> {
+    pub(super) fn take_first(&mut self, origin: &Origin) -> HeadEntry<V> {
         self.uses += 1;
         let Some(head) = self.heads.get_mut(origin) else {
-            return First::Unknown(None);
+            return HeadEntry::Unknown(None);
         };
         head.used = self.uses;
         if let Some((rank, value)) = head.entries.pop_first() {
             self.weight -= 1;
-            return First::Entry(rank, value);
+            return HeadEntry::Entry(rank, value);
         }
         match head.covered {
-            Covered::Nothing => First::Unknown(None),
-            Covered::UpTo(rank) => First::Unknown(Some(rank)),
-            Covered::All => First::Nothing,
+            Covered::Nothing => HeadEntry::Unknown(None),
+            Covered::UpTo(rank) => HeadEntry::Unknown(Some(rank)),
+            Covered::All => HeadEntry::Nothing,
         }
     }
 
@@ -107,7 +107,7 @@ impl<V> Heads<V> {
         let (uses, count) = (self.uses, entries.len());
         let head = self.heads.entry(origin.clone()).or_insert_with(|| {
             self.weight += 1;
-            Head {
+            QueueHead {
                 entries: BTreeMap::new(),
                 covered: Covered::Nothing,
                 refills: 0,
@@ -188,8 +188,8 @@ impl<V> Heads<V> {
 mod tests {
     use crawl_weburl::Origin;
 
-    use super::{First, Heads};
-    use crate::state::Rank;
+    use super::{HeadEntry, QueueHeadCache};
+    use crate::admit_rule::Rank;
 
     fn rank(seq: u64) -> Rank {
         Rank {
@@ -206,18 +206,24 @@ mod tests {
 
     #[test]
     fn ours_heads_are_bounded_and_the_oldest_go_first() {
-        let mut heads: Heads<()> = Heads::new(2560);
+        let mut heads: QueueHeadCache<()> = QueueHeadCache::new(2560);
         let wanted = heads.refill as u64;
         for n in 0..1000 {
             let entries = (0..wanted).map(|seq| (rank(seq), ()));
-            assert!(matches!(heads.take_first(&origin(n)), First::Unknown(None)));
+            assert!(matches!(
+                heads.take_first(&origin(n)),
+                HeadEntry::Unknown(None)
+            ));
             heads.refill(&origin(n), entries.collect(), None);
             assert!(heads.weight <= heads.limit);
         }
-        assert!(matches!(heads.take_first(&origin(0)), First::Unknown(None)));
+        assert!(matches!(
+            heads.take_first(&origin(0)),
+            HeadEntry::Unknown(None)
+        ));
         assert!(matches!(
             heads.take_first(&origin(999)),
-            First::Entry(first, _) if first == rank(0)
+            HeadEntry::Entry(first, _) if first == rank(0)
         ));
         for n in 0..1000 {
             heads.forget(&origin(n));
@@ -227,7 +233,7 @@ mod tests {
 
     #[test]
     fn ours_a_head_that_grows_is_cut_and_covers_less() {
-        let mut heads: Heads<()> = Heads::new(65_536);
+        let mut heads: QueueHeadCache<()> = QueueHeadCache::new(65_536);
         for wanted in [2, 8, 32, 64, 64] {
             assert_eq!(heads.wanted(&origin(0)), wanted);
             heads.refill(&origin(0), Vec::new(), None);
@@ -236,13 +242,15 @@ mod tests {
             heads.offer(&origin(0), rank(seq), ());
         }
         for seq in 0..64 {
-            let First::Entry(first, _) = heads.take_first(&origin(0)) else {
+            let HeadEntry::Entry(first, _) = heads.take_first(&origin(0)) else {
                 panic!("entry {seq} is missing");
             };
             assert_eq!(first, rank(seq));
         }
         let last = rank(63);
-        assert!(matches!(heads.take_first(&origin(0)), First::Unknown(Some(rank)) if rank == last));
+        assert!(
+            matches!(heads.take_first(&origin(0)), HeadEntry::Unknown(Some(rank)) if rank == last)
+        );
         assert_eq!(heads.weight, 1);
     }
 }

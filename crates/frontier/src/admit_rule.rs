@@ -1,14 +1,14 @@
-//! The rule by which admissions meet what is known.
+//! The rule that decides what an admission does to a URL that may be known.
 
 use crawl_weburl::CanonicalUrl;
 
-use crate::admission::{Admission, Standing, UrlKind};
+use crate::admission::{Admission, NewState, UrlKind};
 use crate::exclusion::Exclusion;
 
 /// The longest text (a reason, a rule) that is kept, in bytes.
 const MAX_TEXT_BYTES: usize = 1024;
 
-/// What decides the place of a pending URL, and the way that led to it.
+/// The values that decide the position of a pending URL, and the way that led to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     /// It was tried before.
@@ -50,9 +50,9 @@ pub(crate) struct Deferred {
     pub(crate) exclusion: Exclusion,
 }
 
-/// What an admission meets.
+/// The state of a URL before an admission.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Now {
+pub(crate) enum CurrentState {
     Unknown,
     Pending(Place),
     Leased,
@@ -60,9 +60,9 @@ pub(crate) enum Now {
     Settled,
 }
 
-/// What comes of it.
+/// The change that an admission makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Meeting {
+pub(crate) enum AdmitAction {
     /// It is new and stands as the admission says.
     Enter,
     /// It was deferred and is pending by the admission's way.
@@ -118,7 +118,7 @@ impl Queued {
         self
     }
 
-    /// What stays of it when it is put aside.
+    /// The part of it that stays when it is put aside.
     pub(crate) fn deferred(self, exclusion: Exclusion) -> Deferred {
         Deferred {
             url: self.url,
@@ -142,25 +142,27 @@ impl Deferred {
     }
 }
 
-/// What comes of an admission that meets what is known. An improved place has the old
+/// Decides the change that an admission makes to a known URL. An improved place has the old
 /// `seq`; where its rank is another it wants a new one.
-pub(crate) fn meet(now: Now, admission: &Admission) -> Meeting {
-    let pending = matches!(admission.standing, Standing::Pending);
+pub(crate) fn meet(now: CurrentState, admission: &Admission) -> AdmitAction {
+    let pending = matches!(admission.state, NewState::Pending);
     let nearer = |depth, redirects| (admission.depth, admission.redirects) < (depth, redirects);
     match now {
-        Now::Unknown => Meeting::Enter,
-        Now::Leased | Now::Settled => Meeting::Stay,
-        Now::Pending(old) if pending => improve(old, admission, nearer(old.depth, old.redirects)),
-        Now::Pending(_) => Meeting::Stay,
-        Now::Deferred { .. } if pending => Meeting::Revive,
-        Now::Deferred { depth, redirects } => match admission.standing {
-            Standing::Deferred(_) if nearer(depth, redirects) => Meeting::DeferNearer,
-            _ => Meeting::Stay,
+        CurrentState::Unknown => AdmitAction::Enter,
+        CurrentState::Leased | CurrentState::Settled => AdmitAction::Stay,
+        CurrentState::Pending(old) if pending => {
+            improve(old, admission, nearer(old.depth, old.redirects))
+        }
+        CurrentState::Pending(_) => AdmitAction::Stay,
+        CurrentState::Deferred { .. } if pending => AdmitAction::Revive,
+        CurrentState::Deferred { depth, redirects } => match admission.state {
+            NewState::Deferred(_) if nearer(depth, redirects) => AdmitAction::DeferNearer,
+            _ => AdmitAction::Stay,
         },
     }
 }
 
-fn improve(old: Place, admission: &Admission, nearer: bool) -> Meeting {
+fn improve(old: Place, admission: &Admission, nearer: bool) -> AdmitAction {
     let mut place = old;
     place.priority = old.priority.min(admission.priority);
     place.is_seed |= admission.is_seed;
@@ -170,9 +172,9 @@ fn improve(old: Place, admission: &Admission, nearer: bool) -> Meeting {
         place.redirects = admission.redirects;
     }
     if place == old {
-        Meeting::Stay
+        AdmitAction::Stay
     } else {
-        Meeting::Improve { place, nearer }
+        AdmitAction::Improve { place, nearer }
     }
 }
 

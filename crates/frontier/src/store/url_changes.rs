@@ -1,11 +1,11 @@
-//! What a transaction has done so far, URL by URL.
+//! The changes of a transaction so far, URL by URL.
 
 use crawl_weburl::Origin;
 use foldhash::HashMap;
 
-use super::codec::{Note, State};
+use super::record_codec::{Note, State};
+use crate::admit_rule::{Deferred, Queued};
 use crate::fingerprint::Fingerprint;
-use crate::state::{Deferred, Queued};
 
 /// In the order in which the URLs were first changed.
 #[derive(Default)]
@@ -14,7 +14,7 @@ pub(super) struct Changes {
     places: HashMap<Fingerprint, usize>,
 }
 
-/// What becomes of one URL.
+/// The new state of one URL.
 pub(super) struct Change {
     pub(super) key: Fingerprint,
     pub(super) origin: Origin,

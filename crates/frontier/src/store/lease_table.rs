@@ -1,4 +1,5 @@
-//! Where leases are given out: what is queued, leased and at the head, in memory.
+//! The table of leases: for each origin its queue's length, the leased URLs and the head, in
+//! memory.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -6,27 +7,29 @@ use std::ops::ControlFlow;
 use crawl_weburl::Origin;
 use foldhash::{HashMap, HashMapExt};
 
-use super::codec::Totals;
-use super::heads::{First, Heads};
+use super::queue_heads::{HeadEntry, QueueHeadCache};
+use super::record_codec::Totals;
 use super::tables::Tables;
+use crate::admit_rule::{Queued, Rank};
 use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
-use crate::known::Counts;
 use crate::lease::Lease;
-use crate::state::{Queued, Rank};
+use crate::url_state::UrlCounts;
 
-/// Guarded by one mutex that is never held while a commit writes or syncs. A commit
-/// changes the tables first and the desk a moment later ([`Desk::merge`]); in between,
-/// the desk may know less than the tables, never more.
-pub(super) struct Desk {
+/// The leases that are out, and the queues that more may be given out of.
+///
+/// Guarded by one mutex that is never held while a commit writes or syncs. A commit changes
+/// the tables of the store first and this a moment later ([`LeaseTable::merge`]); in between,
+/// it may know less than the store, never more.
+pub(super) struct LeaseTable {
     /// The origins with queued URLs.
-    lines: HashMap<Origin, Line>,
+    queues: HashMap<Origin, OriginQueue>,
     leased: HashMap<Fingerprint, (Origin, Rank)>,
-    heads: Heads<Queued>,
+    heads: QueueHeadCache<Queued>,
     totals: Totals,
 }
 
-struct Line {
+struct OriginQueue {
     id: u64,
     /// URLs in the queue on disk, leased ones among them.
     queued: u64,
@@ -34,53 +37,55 @@ struct Line {
     leased: BTreeSet<Rank>,
 }
 
-/// What a commit changed.
+/// The changes of a commit.
 #[derive(Default)]
-pub(super) struct Merge {
+pub(super) struct LeaseChanges {
     pub(super) settled: Vec<Fingerprint>,
     pub(super) queues: Vec<QueueChange>,
     pub(super) totals: Totals,
 }
 
-/// What a commit changed in an origin's queue.
+/// The changes of a commit in one origin's queue.
 pub(super) struct QueueChange {
     pub(super) origin: Origin,
     pub(super) id: u64,
     /// URLs that it has queued now.
     pub(super) queued: u64,
-    pub(super) moves: Vec<Move>,
+    pub(super) moves: Vec<EntryMove>,
 }
 
 /// A queue's entry that came, went or moved.
-pub(super) struct Move {
+pub(super) struct EntryMove {
     pub(super) fingerprint: Fingerprint,
     pub(super) old: Option<Rank>,
     pub(super) new: Option<Queued>,
 }
 
-impl Line {
+impl OriginQueue {
     fn pending(&self) -> u64 {
         self.queued.saturating_sub(self.leased.len() as u64)
     }
 }
 
-impl Desk {
-    pub(super) fn new(lines: Vec<(Origin, u64, u64)>, totals: Totals, limit: usize) -> Desk {
-        let mut desk = Desk {
-            lines: HashMap::with_capacity(lines.len()),
+impl LeaseTable {
+    pub(super) fn new(queues: Vec<(Origin, u64, u64)>, totals: Totals, limit: usize) -> LeaseTable {
+        let mut leases = LeaseTable {
+            queues: HashMap::with_capacity(queues.len()),
             leased: HashMap::new(),
-            heads: Heads::new(limit),
+            heads: QueueHeadCache::new(limit),
             totals,
         };
-        for (origin, id, queued) in lines {
-            desk.set_line(&origin, id, queued);
+        for (origin, id, queued) in queues {
+            leases.set_origin_queue(&origin, id, queued);
         }
-        desk
+        leases
     }
 
     /// An origin's number and how many URLs it has queued, if it has any.
-    pub(super) fn line(&self, origin: &Origin) -> Option<(u64, u64)> {
-        self.lines.get(origin).map(|line| (line.id, line.queued))
+    pub(super) fn origin_queue(&self, origin: &Origin) -> Option<(u64, u64)> {
+        self.queues
+            .get(origin)
+            .map(|queue| (queue.id, queue.queued))
     }
 
     pub(super) fn is_leased(&self, fingerprint: Fingerprint) -> bool {
@@ -88,27 +93,27 @@ impl Desk {
     }
 
     pub(super) fn pending(&self, origin: &Origin) -> u64 {
-        self.lines.get(origin).map_or(0, Line::pending)
+        self.queues.get(origin).map_or(0, OriginQueue::pending)
     }
 
     /// The origins with pending URLs, in no order.
     pub(super) fn origins(&self) -> Vec<(Origin, u64)> {
-        let lines = self.lines.iter();
-        lines
-            .map(|(origin, line)| (origin.clone(), line.pending()))
+        let queues = self.queues.iter();
+        queues
+            .map(|(origin, queue)| (origin.clone(), queue.pending()))
             .filter(|&(_, pending)| pending > 0)
             .collect()
     }
 
     /// Each origin with queued URLs, its number and the ranks that are leased, in no order.
     pub(super) fn queues(&self) -> Vec<(Origin, u64, BTreeSet<Rank>)> {
-        let lines = self.lines.iter();
-        lines
-            .map(|(origin, line)| (origin.clone(), line.id, line.leased.clone()))
+        let queues = self.queues.iter();
+        queues
+            .map(|(origin, queue)| (origin.clone(), queue.id, queue.leased.clone()))
             .collect()
     }
 
-    pub(super) fn counts(&self) -> Counts {
+    pub(super) fn counts(&self) -> UrlCounts {
         let Totals {
             pending,
             deferred,
@@ -117,7 +122,7 @@ impl Desk {
             excluded,
         } = self.totals;
         let leased = self.leased.len() as u64;
-        Counts {
+        UrlCounts {
             known: pending + deferred + fetched + failed + excluded,
             pending: pending.saturating_sub(leased),
             leased,
@@ -134,15 +139,19 @@ impl Desk {
         origin: &Origin,
     ) -> Result<Option<Lease>, FrontierError> {
         loop {
-            let Some(line) = self.lines.get_mut(origin).filter(|line| line.pending() > 0) else {
+            let Some(queue) = self
+                .queues
+                .get_mut(origin)
+                .filter(|queue| queue.pending() > 0)
+            else {
                 return Ok(None);
             };
             let (rank, queued) = match self.heads.take_first(origin) {
-                First::Entry(rank, queued) => (rank, queued),
-                First::Nothing => return Ok(None),
-                First::Unknown(after) => {
+                HeadEntry::Entry(rank, queued) => (rank, queued),
+                HeadEntry::Nothing => return Ok(None),
+                HeadEntry::Unknown(after) => {
                     let wanted = self.heads.wanted(origin);
-                    let (entries, last) = read_behind(tables, origin, line, after, wanted)?;
+                    let (entries, last) = read_behind(tables, origin, queue, after, wanted)?;
                     self.heads.refill(origin, entries, last);
                     continue;
                 }
@@ -153,7 +162,7 @@ impl Desk {
             if self.leased.contains_key(&fingerprint) {
                 continue;
             }
-            line.leased.insert(rank);
+            queue.leased.insert(rank);
             self.leased.insert(fingerprint, (origin.clone(), rank));
             return Ok(Some(Lease::new(origin.clone(), queued)));
         }
@@ -164,11 +173,11 @@ impl Desk {
         let Some((origin, rank)) = self.leased.remove(&key) else {
             return;
         };
-        let Some(line) = self.lines.get_mut(&origin) else {
+        let Some(queue) = self.queues.get_mut(&origin) else {
             return;
         };
-        line.leased.remove(&rank);
-        match tables.entry(&tables.snapshot(), &origin, line.id, rank) {
+        queue.leased.remove(&rank);
+        match tables.entry(&tables.snapshot(), &origin, queue.id, rank) {
             Ok(Some(queued)) => self.heads.offer(&origin, rank, queued),
             // Moved by a commit that is about to be merged, or the disk fails: then the
             // next lease reads it there, or says so.
@@ -177,7 +186,7 @@ impl Desk {
     }
 
     /// Takes in what a commit changed in the tables; says what each queue has pending.
-    pub(super) fn merge(&mut self, merge: Merge) -> Vec<(Origin, u64)> {
+    pub(super) fn merge(&mut self, merge: LeaseChanges) -> Vec<(Origin, u64)> {
         for fingerprint in merge.settled {
             self.unlease(fingerprint);
         }
@@ -185,12 +194,12 @@ impl Desk {
         let mut pending = Vec::with_capacity(merge.queues.len());
         for change in merge.queues {
             let origin = change.origin;
-            self.set_line(&origin, change.id, change.queued);
+            self.set_origin_queue(&origin, change.id, change.queued);
             for moved in change.moves {
                 self.apply(&origin, moved);
             }
             if change.queued == 0 {
-                self.lines.remove(&origin);
+                self.queues.remove(&origin);
                 self.heads.forget(&origin);
             }
             let left = self.pending(&origin);
@@ -202,12 +211,12 @@ impl Desk {
     /// As if other origins had used up the memory for heads.
     #[cfg(test)]
     pub(super) fn forget_heads(&mut self) {
-        for origin in self.lines.keys() {
+        for origin in self.queues.keys() {
             self.heads.forget(origin);
         }
     }
 
-    fn apply(&mut self, origin: &Origin, moved: Move) {
+    fn apply(&mut self, origin: &Origin, moved: EntryMove) {
         if let Some(rank) = moved.old {
             self.heads.remove(origin, rank);
         }
@@ -220,9 +229,9 @@ impl Desk {
             Some((_, leased)) => {
                 let old = std::mem::replace(leased, rank);
                 self.heads.remove(origin, rank);
-                if let Some(line) = self.lines.get_mut(origin) {
-                    line.leased.remove(&old);
-                    line.leased.insert(rank);
+                if let Some(queue) = self.queues.get_mut(origin) {
+                    queue.leased.remove(&old);
+                    queue.leased.insert(rank);
                 }
             }
             None => self.heads.offer(origin, rank, queued),
@@ -231,19 +240,19 @@ impl Desk {
 
     fn unlease(&mut self, fingerprint: Fingerprint) {
         if let Some((origin, rank)) = self.leased.remove(&fingerprint)
-            && let Some(line) = self.lines.get_mut(&origin)
+            && let Some(queue) = self.queues.get_mut(&origin)
         {
-            line.leased.remove(&rank);
+            queue.leased.remove(&rank);
         }
     }
 
-    fn set_line(&mut self, origin: &Origin, id: u64, queued: u64) {
-        match self.lines.get_mut(origin) {
-            Some(line) => line.queued = queued,
+    fn set_origin_queue(&mut self, origin: &Origin, id: u64, queued: u64) {
+        match self.queues.get_mut(origin) {
+            Some(queue) => queue.queued = queued,
             None => {
                 let leased = BTreeSet::new();
-                self.lines
-                    .insert(origin.clone(), Line { id, queued, leased });
+                self.queues
+                    .insert(origin.clone(), OriginQueue { id, queued, leased });
             }
         }
     }
@@ -256,15 +265,15 @@ type Entries = Vec<(Rank, Queued)>;
 fn read_behind(
     tables: &Tables,
     origin: &Origin,
-    line: &Line,
+    queue: &OriginQueue,
     after: Option<Rank>,
     wanted: usize,
 ) -> Result<(Entries, Option<Rank>), FrontierError> {
     let mut entries = Vec::with_capacity(wanted);
     let mut last = None;
-    let queue = (origin, line.id);
-    let walk = tables.walk_queue(&tables.snapshot(), queue, after, |rank, read| {
-        if !line.leased.contains(&rank) {
+    let on_disk = (origin, queue.id);
+    let walk = tables.walk_queue(&tables.snapshot(), on_disk, after, |rank, read| {
+        if !queue.leased.contains(&rank) {
             entries.push((rank, read()?));
         }
         if entries.len() < wanted {

@@ -64,7 +64,7 @@ impl<'d> RunWriter<'d> {
         }
         let at = self.held * RECORD_BYTES;
         self.block[at..at + KEY_BYTES].copy_from_slice(&record.key.bytes());
-        self.block[at + KEY_BYTES..at + RECORD_BYTES].copy_from_slice(&record.word);
+        self.block[at + KEY_BYTES..at + RECORD_BYTES].copy_from_slice(&record.state);
         self.filter.set(record.key);
         self.held += 1;
         self.records += 1;

@@ -1,12 +1,12 @@
-//! What is known of a URL, and of all.
+//! The state of one URL as a reader sees it, and the counts of all.
 
 use crawl_weburl::CanonicalUrl;
 
 use crate::exclusion::Exclusion;
 
-/// What is known of one URL.
+/// All that is known of one URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownUrl {
     /// The state it is in.
     pub state: KnownState,
     /// Links followed from a seed to it, by the way that counts.
@@ -38,18 +38,18 @@ pub enum KnownState {
     },
     /// Settled: no answer could be had.
     Failed {
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// Settled: it is not asked for.
     Excluded(Exclusion),
 }
 
-/// How many URLs are in which state.
+/// The number of URLs in each state.
 ///
 /// `known` is the sum of the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct UrlCounts {
     /// All URLs that were ever admitted.
     pub known: u64,
     /// Waiting for their turn.
@@ -69,13 +69,13 @@ pub struct Counts {
 /// A URL that waits, as [`Frontier::each_pending`](crate::Frontier::each_pending) and
 /// [`Frontier::each_deferred`](crate::Frontier::each_deferred) show it.
 #[derive(Clone, Copy, Debug)]
-pub struct Waiting<'a> {
+pub struct WaitingUrl<'a> {
     /// The URL.
     pub url: &'a CanonicalUrl,
     /// Links followed from a seed to it.
     pub depth: u32,
     /// The page that names it.
     pub via: Option<&'a CanonicalUrl>,
-    /// Why it was put aside; none for a pending one.
+    /// The reason why it was put aside; none for a pending one.
     pub exclusion: Option<&'a Exclusion>,
 }

@@ -1,4 +1,4 @@
-//! What records are made of, as bytes.
+//! The parts of records as bytes: numbers, texts, places, exclusions.
 //!
 //! Numbers inside values are LEB128; in keys they are big-endian, so that keys sort as
 //! numbers do. Every reader gives none for bytes that no writer wrote.
@@ -6,8 +6,8 @@
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use crate::admission::UrlKind;
+use crate::admit_rule::Place;
 use crate::exclusion::{Exclusion, Reason};
-use crate::state::Place;
 
 const RETRIED: u8 = 1;
 const SEED: u8 = 2;
@@ -15,7 +15,7 @@ const SITEMAP: u8 = 4;
 const VIA: u8 = 8;
 /// `via` is of the same origin and stands as path and query only.
 const VIA_NEAR: u8 = 16;
-/// What is kept of a visit counts: its URL is settled until it is due.
+/// The visit that is kept counts: its URL is settled until it is due.
 pub(super) const VISIT_DUE: u8 = 32;
 const RESOURCE: u8 = 64;
 
@@ -85,9 +85,9 @@ pub(super) fn near_url(before_path: &str, path: &str) -> Option<CanonicalUrl> {
 }
 
 /// The bytes of a value that are still to be read.
-pub(super) struct Cursor<'a>(pub(super) &'a [u8]);
+pub(super) struct ByteReader<'a>(pub(super) &'a [u8]);
 
-impl<'a> Cursor<'a> {
+impl<'a> ByteReader<'a> {
     pub(super) fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (head, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;

@@ -3,14 +3,14 @@
 
 use crawl_weburl::canonicalize;
 
-use super::block::MAX_BLOCK;
-use super::cursor::{Cursor, put_exclusion, put_number, put_text, put_via, via_flags};
+use super::primitives::{ByteReader, put_exclusion, put_number, put_text, put_via, via_flags};
+use super::queue_block::MAX_BLOCK;
 use crate::admission::UrlKind;
+use crate::admit_rule::{Deferred, Place, Rank};
 use crate::exclusion::Exclusion;
-use crate::sieve::{Roll, RunEntry, WORD_BYTES, Word};
-use crate::state::{Deferred, Place, Rank};
+use crate::sieve::{PackedState, RunEntry, RunManifest, STATE_BYTES};
 
-/// What the sieve says of a URL. Texts are kept elsewhere, under a number.
+/// The state of a URL in the sieve. Texts are kept elsewhere, under a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Pending(Place),
@@ -75,9 +75,9 @@ pub(super) const RANK_BYTES: usize = 11;
 /// No crawl counts as far; whoever reads such a number reads damage. Below it, sums and
 /// steps can't overflow.
 const IMPLAUSIBLE: u64 = 1 << 56;
-/// What a word has room for.
+/// The largest values that a packed state has room for.
 const MAX_NOTE: u64 = 1 << 40;
-/// What a queue's key has room for.
+/// The largest values that a queue's key has room for.
 const MAX_ORIGIN: u64 = 1 << 40;
 
 const RETRIED: u8 = 8;
@@ -88,7 +88,7 @@ const RESOURCE: u8 = 64;
 impl State {
     /// Kind and flags, two bytes that the kind gives a meaning, the depth, and a number
     /// of 40 bits.
-    pub(super) fn word(self) -> Word {
+    pub(super) fn packed(self) -> PackedState {
         let (head, depth, number) = match self {
             State::Pending(place) => {
                 let flags = [
@@ -113,15 +113,15 @@ impl State {
             State::Failed { depth, note } => ([4, 0, 0], depth, note),
             State::Excluded { depth, note } => ([5, 0, 0], depth, note),
         };
-        let mut word = [0; WORD_BYTES];
-        word[..3].copy_from_slice(&head);
-        word[3..7].copy_from_slice(&depth.to_be_bytes());
-        word[7..].copy_from_slice(&number.to_be_bytes()[3..]);
-        word
+        let mut packed = [0; STATE_BYTES];
+        packed[..3].copy_from_slice(&head);
+        packed[3..7].copy_from_slice(&depth.to_be_bytes());
+        packed[7..].copy_from_slice(&number.to_be_bytes()[3..]);
+        packed
     }
 
-    pub(super) fn from_word(word: Word) -> Option<State> {
-        let [kind, a, b, d0, d1, d2, d3, number @ ..] = word;
+    pub(super) fn from_packed(packed: PackedState) -> Option<State> {
+        let [kind, a, b, d0, d1, d2, d3, number @ ..] = packed;
         let depth = u32::from_be_bytes([d0, d1, d2, d3]);
         let number = number
             .iter()
@@ -158,7 +158,7 @@ impl State {
             },
             _ => return None,
         };
-        (state.word() == word).then_some(state)
+        (state.packed() == packed).then_some(state)
     }
 }
 
@@ -179,7 +179,7 @@ impl Note {
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Option<Note> {
-        let mut from = Cursor(bytes);
+        let mut from = ByteReader(bytes);
         let note = match from.byte()? {
             1 => Note::Why(from.text()?.to_owned()),
             2 => Note::Exclusion(from.exclusion()?),
@@ -225,7 +225,7 @@ impl Deferred {
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Option<Deferred> {
-        let mut from = Cursor(bytes);
+        let mut from = ByteReader(bytes);
         let flags = from.byte()?;
         let redirects = from.byte()?;
         let depth = from.number32()?;
@@ -263,7 +263,7 @@ impl Sequence {
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Option<Sequence> {
-        let mut from = Cursor(bytes);
+        let mut from = ByteReader(bytes);
         let sequence = Sequence {
             commit: from.number()?,
             block: from.number()?,
@@ -296,7 +296,7 @@ impl Sequence {
     }
 }
 
-impl Roll {
+impl RunManifest {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(16 + 24 * self.runs.len());
         put_number(&mut out, self.commit);
@@ -309,27 +309,27 @@ impl Roll {
         out
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Option<Roll> {
-        let mut from = Cursor(bytes);
-        let mut roll = Roll {
+    pub(super) fn decode(bytes: &[u8]) -> Option<RunManifest> {
+        let mut from = ByteReader(bytes);
+        let mut manifest = RunManifest {
             commit: from.number()?,
             next_run: from.number()?,
             runs: Vec::new(),
         };
         while !from.0.is_empty() {
-            roll.runs.push(RunEntry {
+            manifest.runs.push(RunEntry {
                 id: from.number()?,
                 records: from.number().filter(|records| *records < IMPLAUSIBLE)?,
                 checksum: u64::from_be_bytes(from.bytes(8)?.try_into().ok()?),
             });
         }
-        Some(roll)
+        Some(manifest)
     }
 }
 
 /// As the `origins` table holds it: an origin's own number, how many URLs it has queued,
 /// and its text.
-pub(super) fn encode_line(id: u64, queued: u64, origin: &str) -> Vec<u8> {
+pub(super) fn encode_origin(id: u64, queued: u64, origin: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(8 + origin.len());
     put_number(&mut out, id);
     put_number(&mut out, queued);
@@ -337,9 +337,9 @@ pub(super) fn encode_line(id: u64, queued: u64, origin: &str) -> Vec<u8> {
     out
 }
 
-/// What [`encode_line`] wrote.
-pub(super) fn decode_line(bytes: &[u8]) -> Option<(u64, u64, &str)> {
-    let mut from = Cursor(bytes);
+/// Reads the bytes that [`encode_origin`] wrote.
+pub(super) fn decode_origin(bytes: &[u8]) -> Option<(u64, u64, &str)> {
+    let mut from = ByteReader(bytes);
     let (id, queued) = (from.number()?, from.number()?);
     let plausible = id < MAX_ORIGIN && queued < IMPLAUSIBLE;
     let origin = std::str::from_utf8(from.0).ok()?;
@@ -350,11 +350,13 @@ pub(super) fn decode_line(bytes: &[u8]) -> Option<(u64, u64, &str)> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{IMPLAUSIBLE, MAX_NOTE, Note, Sequence, State, Totals, decode_line, encode_line};
+    use super::{
+        IMPLAUSIBLE, MAX_NOTE, Note, Sequence, State, Totals, decode_origin, encode_origin,
+    };
     use crate::admission::UrlKind;
+    use crate::admit_rule::{Deferred, Place, Rank};
     use crate::exclusion::{Exclusion, Reason};
-    use crate::sieve::{Roll, RunEntry};
-    use crate::state::{Deferred, Place, Rank};
+    use crate::sieve::{RunEntry, RunManifest};
     use crawl_weburl::{CanonicalUrl, canonicalize};
 
     fn url() -> impl Strategy<Value = CanonicalUrl> {
@@ -397,7 +399,7 @@ mod tests {
     proptest! {
         #[test]
         fn states_lead_back(state in state()) {
-            prop_assert_eq!(State::from_word(state.word()), Some(state));
+            prop_assert_eq!(State::from_packed(state.packed()), Some(state));
         }
 
         #[test]
@@ -415,8 +417,8 @@ mod tests {
                 checksum,
             };
             let runs = runs.into_iter().map(run).collect();
-            let roll = Roll { commit, next_run, runs };
-            prop_assert_eq!(Roll::decode(&roll.encode()), Some(roll));
+            let manifest = RunManifest { commit, next_run, runs };
+            prop_assert_eq!(RunManifest::decode(&manifest.encode()), Some(manifest));
         }
 
         #[test]
@@ -435,8 +437,8 @@ mod tests {
             let totals = Totals { pending, fetched, ..Totals::default() };
             let sequence = Sequence { commit, block, origin: block, note: block, totals };
             prop_assert_eq!(Sequence::decode(&sequence.encode()), Some(sequence));
-            let line = encode_line(block, pending, "http://a.example");
-            prop_assert_eq!(decode_line(&line), Some((block, pending, "http://a.example")));
+            let line = encode_origin(block, pending, "http://a.example");
+            prop_assert_eq!(decode_origin(&line), Some((block, pending, "http://a.example")));
         }
 
         #[test]
@@ -447,13 +449,13 @@ mod tests {
         }
 
         #[test]
-        fn foreign_bytes_never_panic(bytes: Vec<u8>, word: [u8; 12]) {
-            let _ = State::from_word(word);
+        fn foreign_bytes_never_panic(bytes: Vec<u8>, packed: [u8; 12]) {
+            let _ = State::from_packed(packed);
             let _ = Note::decode(&bytes);
             let _ = Deferred::decode(&bytes);
             let _ = Sequence::decode(&bytes);
-            let _ = Roll::decode(&bytes);
-            let _ = decode_line(&bytes);
+            let _ = RunManifest::decode(&bytes);
+            let _ = decode_origin(&bytes);
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Keeping the sieve: one thread writes full tables as runs, another merges runs.
+//! Background compaction of the set of known URLs: one thread writes full tables as runs,
+//! another merges runs.
 
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,92 +11,94 @@ use std::{io, ops::Range};
 use foldhash::HashMapExt;
 
 use super::disk::Disk;
-use super::merge::{Merge, ripe};
+use super::merge::{Merge, runs_to_merge};
 use super::record::Record;
 use super::run::{Run, RunEntry, RunError};
-use super::writer::RunWriter;
-use super::{Frozen, Ledger, Roll, Table, View, read, run_path};
+use super::run_writer::RunWriter;
+use super::{FullTable, Ledger, RunManifest, Table, View, read, run_path};
 use crate::error::FrontierError;
 
-/// How many tables' worth of records gather before a transaction has to wait for the
+/// The number of tables' worth of records that gather before a transaction has to wait for the
 /// one that is being written.
-const GATHER_MOST: usize = 2;
+const MAX_GATHERED_TABLES: usize = 2;
 /// Records that are merged between two looks whether to stop.
-const STRIDE: usize = 1 << 14;
+const RECORDS_BETWEEN_CHECKS: usize = 1 << 14;
 
-pub(super) struct Keeper {
+/// The state that commits and the two threads share.
+pub(super) struct Compactor {
     dir: PathBuf,
     disk: Arc<dyn Disk>,
     ledger: Arc<dyn Ledger>,
     gather: usize,
     /// The list as the ledger has it. Taken before `view`: who changes the runs holds it.
-    roll: Mutex<Roll>,
+    manifest: Mutex<RunManifest>,
     view: RwLock<View>,
     /// Never held while another lock is taken or the disk is written.
-    duty: Mutex<Duty>,
-    /// Some of `duty` changed.
+    jobs: Mutex<Jobs>,
+    /// Some of `jobs` changed.
     changed: Condvar,
 }
 
+/// The work that waits for the threads, and whether they are to stop.
 #[derive(Default)]
-struct Duty {
+struct Jobs {
     /// A table waits to be written.
-    frozen: Option<Arc<Frozen>>,
+    full: Option<Arc<FullTable>>,
     /// Runs came since the merging thread last looked.
-    grown: bool,
+    has_new_runs: bool,
     stop: bool,
     failed: Option<Failure>,
 }
 
-/// What ended a thread.
+/// The error that ended a thread.
 struct Failure {
     /// Until the first transaction was told.
     why: Option<FrontierError>,
     said: String,
 }
 
-impl Keeper {
+impl Compactor {
     pub(super) fn new(
         dir: PathBuf,
         disk: Arc<dyn Disk>,
         ledger: Arc<dyn Ledger>,
         gather: usize,
-        roll: Roll,
+        manifest: RunManifest,
         view: View,
-    ) -> Keeper {
-        Keeper {
+    ) -> Compactor {
+        Compactor {
             dir,
             disk,
             ledger,
             gather,
-            roll: Mutex::new(roll),
+            manifest: Mutex::new(manifest),
             view: RwLock::new(view),
-            duty: Mutex::new(Duty {
-                grown: true,
-                ..Duty::default()
+            jobs: Mutex::new(Jobs {
+                has_new_runs: true,
+                ..Jobs::default()
             }),
             changed: Condvar::new(),
         }
     }
 
-    pub(super) fn start(keeper: &Arc<Keeper>) -> io::Result<Vec<JoinHandle<()>>> {
-        let start = |name: &str, work: fn(&Keeper) -> Result<(), FrontierError>| {
-            let keeper = Arc::clone(keeper);
+    pub(super) fn start(compactor: &Arc<Compactor>) -> io::Result<Vec<JoinHandle<()>>> {
+        let start = |name: &str, work: fn(&Compactor) -> Result<(), FrontierError>| {
+            let compactor = Arc::clone(compactor);
             let thread = thread::Builder::new().name(name.to_owned());
-            thread.spawn(move || keeper.end(|| work(&keeper)))
+            thread.spawn(move || compactor.end(|| work(&compactor)))
         };
-        let writing = start("sieve-write", Keeper::write_tables)?;
-        match start("sieve-merge", Keeper::merge_runs) {
+        let writing = start("sieve-write", Compactor::write_tables)?;
+        match start("sieve-merge", Compactor::merge_runs) {
             Ok(merging) => Ok(vec![writing, merging]),
             Err(why) => {
-                keeper.stop();
+                compactor.stop();
                 Err(why)
             }
         }
     }
 
     pub(super) fn stop(&self) {
-        self.duty().stop = true;
+        self.jobs().stop = true;
         self.changed.notify_all();
     }
 
@@ -104,12 +107,12 @@ impl Keeper {
     }
 
     pub(super) fn make_room(&self) -> Result<(), FrontierError> {
-        let full = self.view().fresh.len() >= GATHER_MOST * self.gather;
-        let mut duty = self.duty();
-        while full && duty.frozen.is_some() && duty.failed.is_none() {
-            duty = self.wait(duty);
+        let full = self.view().fresh.len() >= MAX_GATHERED_TABLES * self.gather;
+        let mut jobs = self.jobs();
+        while full && jobs.full.is_some() && jobs.failed.is_none() {
+            jobs = self.wait(jobs);
         }
-        match &mut duty.failed {
+        match &mut jobs.failed {
             None => Ok(()),
             Some(Failure { why, said }) => Err(why.take().unwrap_or_else(|| self.failure(said))),
         }
@@ -131,26 +134,26 @@ impl Keeper {
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
         write()?;
         view.fresh
-            .extend(records.iter().map(|record| (record.key, record.word)));
-        if view.fresh.len() < self.gather || view.frozen.is_some() {
+            .extend(records.iter().map(|record| (record.key, record.state)));
+        if view.fresh.len() < self.gather || view.full.is_some() {
             return Ok(());
         }
         let table = mem::replace(&mut view.fresh, Table::with_capacity(self.gather));
-        let frozen = Arc::new(Frozen { table, commit });
-        view.frozen = Some(Arc::clone(&frozen));
+        let full = Arc::new(FullTable { table, commit });
+        view.full = Some(Arc::clone(&full));
         drop(view);
-        self.duty().frozen = Some(frozen);
+        self.jobs().full = Some(full);
         self.changed.notify_all();
         Ok(())
     }
 
-    fn duty(&self) -> MutexGuard<'_, Duty> {
-        self.duty.lock().unwrap_or_else(PoisonError::into_inner)
+    fn jobs(&self) -> MutexGuard<'_, Jobs> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'d>(&self, duty: MutexGuard<'d, Duty>) -> MutexGuard<'d, Duty> {
+    fn wait<'d>(&self, jobs: MutexGuard<'d, Jobs>) -> MutexGuard<'d, Jobs> {
         self.changed
-            .wait(duty)
+            .wait(jobs)
             .unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -162,48 +165,47 @@ impl Keeper {
         if let Err(why) = ended {
             tracing::error!(error = %why, "the sieve can't be written");
             let said = why.to_string();
-            let mut duty = self.duty();
-            duty.stop = true;
-            duty.failed.get_or_insert(Failure {
+            let mut jobs = self.jobs();
+            jobs.stop = true;
+            jobs.failed.get_or_insert(Failure {
                 why: Some(why),
                 said,
             });
-            drop(duty);
+            drop(jobs);
             self.changed.notify_all();
         }
     }
 
     fn write_tables(&self) -> Result<(), FrontierError> {
         loop {
-            let mut duty = self.duty();
-            while duty.frozen.is_none() && !duty.stop {
-                duty = self.wait(duty);
+            let mut jobs = self.jobs();
+            while jobs.full.is_none() && !jobs.stop {
+                jobs = self.wait(jobs);
             }
-            if duty.stop {
+            if jobs.stop {
                 return Ok(());
             }
-            let Some(frozen) = duty.frozen.clone() else {
+            let Some(full) = jobs.full.clone() else {
                 continue;
             };
-            drop(duty);
-            self.write_table(&frozen)?;
-            let mut duty = self.duty();
+            drop(jobs);
+            self.write_table(&full)?;
+            let mut jobs = self.jobs();
             // The next one may wait already.
-            duty.frozen.take_if(|now| Arc::ptr_eq(now, &frozen));
-            duty.grown = true;
-            drop(duty);
+            jobs.full.take_if(|now| Arc::ptr_eq(now, &full));
+            jobs.has_new_runs = true;
+            drop(jobs);
             self.changed.notify_all();
         }
     }
 
-    fn write_table(&self, frozen: &Frozen) -> Result<(), FrontierError> {
+    fn write_table(&self, full: &FullTable) -> Result<(), FrontierError> {
         let id = self.take_id();
-        let mut records: Vec<Record> = Vec::with_capacity(frozen.table.len());
+        let mut records: Vec<Record> = Vec::with_capacity(full.table.len());
         records.extend(
-            frozen
-                .table
+            full.table
                 .iter()
-                .map(|(&key, &word)| Record { key, word }),
+                .map(|(&key, &state)| Record { key, state }),
         );
         records.sort_unstable_by_key(|record| record.key);
         let most = records.len() as u64;
@@ -216,32 +218,32 @@ impl Keeper {
         let Some(run) = written? else {
             return Ok(());
         };
-        let mut roll = self.roll();
-        let mut new = roll.clone();
-        new.commit = frozen.commit;
+        let mut manifest = self.manifest();
+        let mut new = manifest.clone();
+        new.commit = full.commit;
         new.runs.insert(0, run.entry);
         self.ledger.keep(&new)?;
-        let forgotten = roll.commit + 1..=frozen.commit;
-        *roll = new;
+        let forgotten = manifest.commit + 1..=full.commit;
+        *manifest = new;
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
         view.runs.insert(0, run);
-        view.frozen = None;
-        drop((view, roll));
+        view.full = None;
+        drop((view, manifest));
         self.ledger.forget(forgotten)
     }
 
     fn merge_runs(&self) -> Result<(), FrontierError> {
         loop {
-            let mut duty = self.duty();
-            while !duty.grown && !duty.stop {
-                duty = self.wait(duty);
+            let mut jobs = self.jobs();
+            while !jobs.has_new_runs && !jobs.stop {
+                jobs = self.wait(jobs);
             }
-            if duty.stop {
+            if jobs.stop {
                 return Ok(());
             }
-            duty.grown = false;
-            drop(duty);
-            while let Some(runs) = self.ripe() {
+            jobs.has_new_runs = false;
+            drop(jobs);
+            while let Some(runs) = self.runs_to_merge() {
                 if !self.merge(&runs)? {
                     return Ok(());
                 }
@@ -249,10 +251,10 @@ impl Keeper {
         }
     }
 
-    fn ripe(&self) -> Option<Vec<Arc<Run>>> {
+    fn runs_to_merge(&self) -> Option<Vec<Arc<Run>>> {
         let view = self.view();
         let sizes: Vec<u64> = view.runs.iter().map(|run| run.entry.records).collect();
-        ripe(&sizes, self.gather as u64).map(|group| view.runs[group].to_vec())
+        runs_to_merge(&sizes, self.gather as u64).map(|group| view.runs[group].to_vec())
     }
 
     /// Says whether it came to an end; not so where it was told to stop.
@@ -261,13 +263,13 @@ impl Keeper {
         let mut merge = Merge::new(runs).map_err(|why| self.ledger.run_failed(why))?;
         let merged = self.write_run(self.take_id(), most, |writer| {
             loop {
-                for _ in 0..STRIDE {
+                for _ in 0..RECORDS_BETWEEN_CHECKS {
                     match merge.next()? {
                         Some(record) => writer.push(record)?,
                         None => return Ok(true),
                     }
                 }
-                if self.duty().stop {
+                if self.jobs().stop {
                     return Ok(false);
                 }
             }
@@ -275,17 +277,17 @@ impl Keeper {
         let Some(merged) = merged? else {
             return Ok(false);
         };
-        let mut roll = self.roll();
-        let mut new = roll.clone();
+        let mut manifest = self.manifest();
+        let mut new = manifest.clone();
         let Some(place) = place_of(&new.runs, runs) else {
             return Ok(true);
         };
         new.runs.splice(place.clone(), [merged.entry]);
         self.ledger.keep(&new)?;
-        *roll = new;
+        *manifest = new;
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
         view.runs.splice(place, [merged]);
-        drop((view, roll));
+        drop((view, manifest));
         for run in runs {
             // One that can't be removed is removed by the next opening.
             let _ = self.disk.remove(run.path());
@@ -319,18 +321,18 @@ impl Keeper {
         }
     }
 
-    fn roll(&self) -> MutexGuard<'_, Roll> {
-        self.roll.lock().unwrap_or_else(PoisonError::into_inner)
+    fn manifest(&self) -> MutexGuard<'_, RunManifest> {
+        self.manifest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn take_id(&self) -> u64 {
-        let mut roll = self.roll();
-        roll.next_run += 1;
-        roll.next_run
+        let mut manifest = self.manifest();
+        manifest.next_run += 1;
+        manifest.next_run
     }
 }
 
-/// Where in the list the merged runs stand, as newer ones may have come before them.
+/// The range of the list in which the merged runs stand, as newer ones may have come before them.
 fn place_of(list: &[RunEntry], runs: &[Arc<Run>]) -> Option<Range<usize>> {
     let first = runs.first()?.entry;
     let at = list.iter().position(|entry| *entry == first)?;
