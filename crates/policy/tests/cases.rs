@@ -157,7 +157,7 @@ fn the_table_of_dialects_is_what_the_readings_say() {
         "# Where the readings differ\n\n\
          For anyone who chooses a value for `--robots`, or writes a robots.txt for old crawlers. A file is tried with\n\
          `crawl robots --robots koster1994 --file robots.txt URL`. What four readings say of one URL to a robot\n\
-         named `ourbot`, is written here by the tests; the files stand below.\n\n\
+         named `ourbot` is written here by the tests; the files stand below.\n\n\
          | the file has | URL |",
     );
     let names = Profile::ALL.map(|profile| format!(" {profile} |"));
