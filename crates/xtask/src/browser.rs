@@ -3,6 +3,7 @@
 //! Debian's Chromium without a window, unpacked with all of its libraries and some fonts, and
 //! Playwright's driver, which is a Python package. Nothing of it is installed.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -30,15 +31,22 @@ pub(crate) fn fetch(workspace: &Workspace) -> Result<()> {
 
 /// Runs the tests in the browser.
 pub(crate) fn test(workspace: &Workspace) -> Result<()> {
-    let root = Debian::of(workspace).unpack_whole(PACKAGE)?;
     // The search page, and the one that needs no server. The whole workspace is named, since
     // the libraries of one package alone would be built with other features, and so again.
     let mut command = workspace.cargo(&["test", "--workspace", "--test", "browser", "--locked"]);
-    command.env("CRAWL_PYTHON_BIN", workspace.python_bin());
-    command.env("CRAWL_CHROMIUM", program(&root));
-    command.env("CRAWL_CHROMIUM_LIBRARIES", libraries(&root)?);
-    command.env("CRAWL_CHROMIUM_FONTS", fonts(&root));
+    command.envs(environment(workspace)?);
     run(&mut command)
+}
+
+/// What tests in the browser are told: where it is, and the Python that drives it.
+pub(crate) fn environment(workspace: &Workspace) -> Result<[(&'static str, OsString); 4]> {
+    let root = Debian::of(workspace).unpack_whole(PACKAGE)?;
+    Ok([
+        ("CRAWL_PYTHON_BIN", workspace.python_bin().into()),
+        ("CRAWL_CHROMIUM", program(&root).into()),
+        ("CRAWL_CHROMIUM_LIBRARIES", libraries(&root)?.into()),
+        ("CRAWL_CHROMIUM_FONTS", fonts(&root).into()),
+    ])
 }
 
 fn program(root: &Path) -> PathBuf {

