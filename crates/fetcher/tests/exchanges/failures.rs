@@ -10,6 +10,7 @@ use tokio::net::TcpListener;
 use crate::support::{Act, Server, config, fetch, fetcher, permit};
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort";
+const HINTS: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 
 fn told(failure: &Failure) -> String {
@@ -131,6 +132,17 @@ async fn in_time() {
             [long, short, long],
             vec![send("HTTP/1.1 200 OK\r\nA: b\r\n"), Act::Stall],
             "first_byte_timeout in FirstByte: no answer within 0.3 s",
+        ),
+        // However many interim answers come, it is the time to the final one that counts.
+        (
+            [long, short, long],
+            vec![Act::Endless(HINTS.repeat(100).into())],
+            "first_byte_timeout in FirstByte: no answer within 0.3 s",
+        ),
+        (
+            [short, long, long],
+            vec![Act::Endless(HINTS.repeat(100).into())],
+            "timeout in FirstByte: not done within 0.3 s",
         ),
         (
             [long, long, short],
