@@ -1,6 +1,6 @@
-//! Long runs that try the crawler: a simulated web, kills, benchmarks.
+//! Long runs that try the crawler: a simulated web, kills, power cuts, benchmarks.
 //!
-//! `cargo xtask simulate`, `torture` and `bench` start this program. It is a package of its own,
+//! `cargo xtask simulate`, `torture`, `power-cuts` and `bench` start this program. It is a package of its own,
 //! since it is built from most of the workspace, and `cargo xtask test` has to be there first.
 #![expect(clippy::print_stderr, reason = "a program for the command line")]
 
@@ -11,6 +11,7 @@ mod torture;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use torture::power_cuts;
 use xtask::workspace::Workspace;
 
 #[derive(Parser)]
@@ -26,6 +27,8 @@ enum Command {
     Simulate(simulate::Args),
     /// Kill crawls again and again, and hold what they leave against the truth
     Torture(torture::Args),
+    /// Record a crawl, and go on from what power cuts would have left of it
+    PowerCuts(power_cuts::Args),
     /// Measure what is too slow to measure in a test
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
     let done = Workspace::find().and_then(|workspace| match args.command {
         Command::Simulate(args) => simulate::run(&args),
         Command::Torture(args) => torture::run(&workspace, &args),
+        Command::PowerCuts(args) => power_cuts::run(&workspace, &args),
         Command::Bench(bench) => bench::bench(&workspace, &bench),
     });
     match done {

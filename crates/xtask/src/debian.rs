@@ -38,11 +38,24 @@ pub fn fetch(workspace: &Workspace) -> Result<()> {
         )?;
     }
     debian.unpack("git-doc", &["git-doc"])?;
+    strace(workspace)?;
     for (name, value) in environment(workspace)? {
         eprintln!("{name}={}", value.display());
     }
     run(workspace.program(debian.nginx()).arg("-v"))
         .context("nginx does not run here\nhint: a library it needs is missing; see ldd")
+}
+
+/// The program that writes down what another asks of the system, and the folders of the libraries
+/// that it needs.
+pub fn strace(workspace: &Workspace) -> Result<(PathBuf, String)> {
+    let root = Debian::of(workspace).unpack_whole("strace")?;
+    let (program, libraries) = (root.join("usr/bin/strace"), libraries(&root)?);
+    let mut try_it = workspace.program(&program);
+    try_it.env("LD_LIBRARY_PATH", &libraries);
+    output(try_it.args(["-qq", "-o", "/dev/null", "-E", "LD_LIBRARY_PATH", "true"]))
+        .context("strace does not run here\nhint: a sandbox may forbid it (ptrace)")?;
+    Ok((program, libraries))
 }
 
 /// What tests that need servers are told: where the server and its pages are.

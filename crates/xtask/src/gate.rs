@@ -32,7 +32,7 @@ enum Kind {
 }
 
 /// In their order. What fails soonest and most often comes first.
-const STEPS: [Step; 20] = [
+const STEPS: [Step; 21] = [
     step("fmt", Kind::Light, fmt),
     step("boundaries", Kind::Light, boundaries::check),
     step("docs", Kind::Light, docs::check),
@@ -50,6 +50,7 @@ const STEPS: [Step; 20] = [
     step("doctest", Kind::Light, doctest),
     step("doc", Kind::Light, doc),
     step("docker", Kind::Heavy, docker::check),
+    step("power-cuts", Kind::Heavy, power_cuts),
     step("test-with-servers", Kind::Heavy, test_with_servers),
     step("browser", Kind::Heavy, browser::test),
     step("search-quality", Kind::Heavy, search_quality),
@@ -207,6 +208,11 @@ fn simulate(workspace: &Workspace) -> Result<()> {
 
 fn torture(workspace: &Workspace) -> Result<()> {
     let mut command = trial(workspace, "torture --kills 12 --program");
+    workspace::run(command.arg(built(workspace, "crawl")))
+}
+
+fn power_cuts(workspace: &Workspace) -> Result<()> {
+    let mut command = trial(workspace, "power-cuts --cuts 12 --program");
     workspace::run(command.arg(built(workspace, "crawl")))
 }
 

@@ -52,6 +52,8 @@ enum Command {
     Simulate(Passed),
     /// Kill crawls again and again, and hold what they leave against the truth
     Torture(Passed),
+    /// Record a crawl, and go on from what power cuts would have left of it
+    PowerCuts(Passed),
     /// Build the container's image and run docker/compose.yaml with it (as root, on Debian)
     Dist(dist::Args),
     /// Measure what is too slow to measure in a test
@@ -82,6 +84,7 @@ fn main() -> ExitCode {
         Command::Docs => docs::check(&workspace),
         Command::Simulate(passed) => trial(&workspace, "simulate", &passed),
         Command::Torture(passed) => trial(&workspace, "torture", &passed),
+        Command::PowerCuts(passed) => trial(&workspace, "power-cuts", &passed),
         Command::Dist(args) => dist::run(&workspace, &args),
         Command::Bench(passed) => trial(&workspace, "bench", &passed),
     });

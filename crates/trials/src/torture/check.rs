@@ -103,7 +103,10 @@ pub(super) fn finished(web: &Web, program: &Program, deaths: &[Death]) -> Result
     state_is_settled(&output, &rows, &mut breaches)?;
     breaches.end()?;
     program.run(&["audit"])?;
-    nothing_more(web, program, &output)?;
+    let asked = web.web.log().len();
+    nothing_changes(program)?;
+    let more = web.web.log().len() - asked;
+    ensure!(more == 0, "a finished crawl sent {more} requests");
     let urls: BTreeSet<_> = log.iter().map(|entry| (entry.host, &entry.path)).collect();
     tally.given_up = given_up;
     tally.pages = rows.pages.len() as u64;
@@ -111,6 +114,37 @@ pub(super) fn finished(web: &Web, program: &Program, deaths: &[Death]) -> Result
     tally.repeated = (log.len() - urls.len()) as u64;
     tally.lost = lost(&log);
     Ok(tally)
+}
+
+/// A crawl that went on after a power cut, which left these rows of pages committed. Others share
+/// its web, so nothing is said of what was asked for. Says how many pages it has.
+pub(super) fn after_power_cut(web: &Web, program: &Program, promised: &[u8]) -> Result<u64> {
+    let output = program.output();
+    let found = fs::read(output.join("pages.jsonl"))?;
+    ensure!(
+        found.starts_with(promised),
+        "pages.jsonl does not begin with its {} bytes that were committed before the cut",
+        promised.len()
+    );
+    let rows = Rows {
+        pages: read(&output.join("pages.jsonl"))?,
+        excluded: read(&output.join("excluded.jsonl"))?,
+        requests: Vec::new(),
+    };
+    if web.links {
+        links_once(&read(&output.join("links.jsonl"))?, &rows)?;
+    }
+    let mut breaches = Breaches::default();
+    rows_are_the_truth(web, &rows, &[], &mut breaches);
+    archive::check(&output, web, &rows.pages, &mut breaches)?;
+    if web.index {
+        index::holds_all(&output, &rows.pages, &mut breaches)?;
+    }
+    state_is_settled(&output, &rows, &mut breaches)?;
+    breaches.end()?;
+    program.run(&["audit"])?;
+    nothing_changes(program)?;
+    Ok(rows.pages.len() as u64)
 }
 
 /// A crawl that visited everything again: each round has each page once. A kill after the end
@@ -355,13 +389,12 @@ fn lost(log: &[LogEntry]) -> u64 {
     lost
 }
 
-/// Started again after its end, it asks nobody and changes nothing that is kept.
-fn nothing_more(web: &Web, program: &Program, output: &Path) -> Result<()> {
-    let (asked, kept) = (web.web.log().len(), kept(output)?);
+/// Started again after its end, it changes nothing that is kept.
+fn nothing_changes(program: &Program) -> Result<()> {
+    let output = program.output();
+    let kept = kept(&output)?;
     program.once_more()?;
-    let more = web.web.log().len() - asked;
-    ensure!(more == 0, "a finished crawl sent {more} requests");
-    let after = self::kept(output)?;
+    let after = self::kept(&output)?;
     for (name, bytes) in &kept {
         ensure!(
             after.get(name) == Some(bytes),

@@ -99,6 +99,8 @@ pub(super) struct Program {
     program: PathBuf,
     dir: PathBuf,
     args: Vec<String>,
+    /// A variable beside `HOME`, and its value.
+    variable: Option<(&'static str, String)>,
 }
 
 impl Program {
@@ -120,6 +122,7 @@ impl Program {
             program: program.to_owned(),
             dir: dir.to_owned(),
             args,
+            variable: None,
         }
     }
 
@@ -132,6 +135,25 @@ impl Program {
             program: self.program.clone(),
             dir: self.dir.clone(),
             args,
+            variable: None,
+        }
+    }
+
+    /// The same, started by another program, which is told of it behind its own options.
+    pub(super) fn started_by(
+        &self,
+        other: PathBuf,
+        options: Vec<String>,
+        variable: (&'static str, String),
+    ) -> Program {
+        let mut args = options;
+        args.push(self.program.display().to_string());
+        args.extend_from_slice(&self.args);
+        Program {
+            program: other,
+            dir: self.dir.clone(),
+            args,
+            variable: Some(variable),
         }
     }
 
@@ -151,6 +173,7 @@ impl Program {
             .current_dir(&self.dir)
             .env_clear()
             .env("HOME", self.dir.join("home"))
+            .envs(self.variable.clone())
             .stdin(Stdio::null())
             .stdout(said.try_clone()?)
             .stderr(said);

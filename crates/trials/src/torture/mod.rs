@@ -12,6 +12,7 @@ mod dice;
 mod index;
 mod life;
 mod pace;
+pub(crate) mod power_cuts;
 mod web;
 
 use std::fmt::Write as _;

@@ -54,24 +54,45 @@ impl Web {
             spec = spec.crawl_delay(&delay.as_secs_f64().to_string());
         }
         let web = spec.try_start().context("the web did not start")?;
-        let truth = web.truth(Reach::Any);
         let mut drawn = Web {
-            expected: expected(&web, &truth),
-            barred: truth.barred.into_keys().collect(),
-            rules: (0..hosts)
-                .flat_map(|host| [web.url(host, "/robots.txt"), web.url(host, RULES)])
-                .collect(),
-            web,
-            delay,
             crawl_delay,
             links: dice.below(2) == 0,
             index: seed.is_multiple_of(2),
+            ..Web::of(web, delay)
         };
         drawn.redirect_rules(1 + dice.below(u64::from(hosts) - 1) as u32);
         for host in 0..hosts {
             drawn.misbehave(host, &mut dice);
         }
         Ok(drawn)
+    }
+
+    /// A small one where nothing is late and everything has rows: what a crawl of it writes is
+    /// what counts.
+    pub(super) fn quick(seed: u64) -> Result<Web> {
+        let web = TestWeb::builder().seed(seed).hosts(2).pages(12);
+        let web = web.try_start().context("the web did not start")?;
+        Ok(Web {
+            links: true,
+            index: true,
+            ..Web::of(web, Duration::from_millis(2))
+        })
+    }
+
+    fn of(web: TestWeb, delay: Duration) -> Web {
+        let truth = web.truth(Reach::Any);
+        Web {
+            expected: expected(&web, &truth),
+            barred: truth.barred.into_keys().collect(),
+            rules: (0..web.hosts())
+                .flat_map(|host| [web.url(host, "/robots.txt"), web.url(host, RULES)])
+                .collect(),
+            web,
+            delay,
+            crawl_delay: None,
+            links: false,
+            index: false,
+        }
     }
 
     /// The robots.txt of a host becomes a redirect.

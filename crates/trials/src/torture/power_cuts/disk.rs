@@ -1,0 +1,384 @@
+//! What a disk may hold after a power cut, by the changes that a program made and synced.
+//!
+//! A change is sure to be there if a sync of its file or folder began after it and was over
+//! before the cut. Any other is there or not: bytes of a file may be lost from some point on, or
+//! sector by sector, and an entry of a folder may be missing though its file was synced.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+
+use super::super::dice::Dice;
+
+/// Bytes that a disk writes whole or not at all.
+const SECTOR_BYTES: usize = 512;
+
+/// A file or a folder, whatever its names are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Node(pub(super) usize);
+
+/// The folder that holds the recorded one.
+pub(super) const ROOT: Node = Node(0);
+
+/// One change, or one wait until changes are on the disk.
+#[derive(Debug)]
+pub(super) enum Change {
+    Write {
+        file: Node,
+        at: u64,
+        bytes: Vec<u8>,
+    },
+    SetLength {
+        file: Node,
+        length: u64,
+    },
+    Link {
+        folder: Node,
+        name: String,
+        node: Node,
+    },
+    Unlink {
+        folder: Node,
+        name: String,
+    },
+    Rename {
+        from: (Node, String),
+        to: (Node, String),
+        node: Node,
+    },
+    /// Changes of this file, or of this folder's entries, that were over before `begun` are on
+    /// the disk.
+    Sync {
+        node: Node,
+        begun: usize,
+    },
+}
+
+/// All changes, each with the moment at which it was over.
+#[derive(Default)]
+pub(super) struct Changes {
+    list: Vec<(usize, Change)>,
+    folders: HashSet<Node>,
+}
+
+/// What is found below a folder: folders, and files with their bytes.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Image(pub(super) BTreeMap<String, Option<Content>>);
+
+/// The bytes of a file. Those behind `bytes` are zeros: the store's journals are long before
+/// they are full.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Content {
+    bytes: Vec<u8>,
+    length: u64,
+}
+
+impl Changes {
+    pub(super) fn new() -> Changes {
+        Changes {
+            list: Vec::new(),
+            folders: HashSet::from([ROOT]),
+        }
+    }
+
+    pub(super) fn push(&mut self, ended: usize, change: Change) {
+        self.list.push((ended, change));
+    }
+
+    pub(super) fn add_folder(&mut self, node: Node) {
+        self.folders.insert(node);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(super) fn before(&self, cut: usize) -> &[(usize, Change)] {
+        &self.list[..cut.min(self.list.len())]
+    }
+
+    /// What a disk holds that lost nothing.
+    pub(super) fn end(&self) -> Image {
+        self.held(self.list.len(), None)
+    }
+
+    /// What may be left when the power was cut behind so many changes.
+    pub(super) fn image(&self, cut: usize, dice: &mut Dice) -> Image {
+        self.held(cut, Some(dice))
+    }
+
+    fn held(&self, cut: usize, mut dice: Option<&mut Dice>) -> Image {
+        let changes = self.before(cut);
+        let mut synced: HashMap<Node, usize> = HashMap::new();
+        for (_, change) in changes {
+            if let Change::Sync { node, begun } = change {
+                let known = synced.entry(*node).or_default();
+                *known = (*known).max(*begun);
+            }
+        }
+        let is_synced = |node: &Node, ended: usize| synced.get(node).is_some_and(|at| ended < *at);
+        let entries = entries(changes, is_synced, dice.as_deref_mut());
+        let mut files: BTreeMap<Node, Vec<(bool, &Change)>> = BTreeMap::new();
+        for (ended, change) in changes {
+            if let Change::Write { file, .. } | Change::SetLength { file, .. } = change {
+                let is_safe = is_synced(file, *ended);
+                files.entry(*file).or_default().push((is_safe, change));
+            }
+        }
+        let mut image = Image::default();
+        let mut folders = vec![(String::new(), ROOT)];
+        while let Some((path, folder)) = folders.pop() {
+            for (name, node) in entries.get(&folder).into_iter().flatten() {
+                let path = match path.as_str() {
+                    "" => name.clone(),
+                    above => format!("{above}/{name}"),
+                };
+                let content = match self.folders.contains(node) {
+                    true => {
+                        folders.push((path.clone(), *node));
+                        None
+                    }
+                    false => {
+                        let changes = files.get(node).map_or(&[][..], Vec::as_slice);
+                        Some(content(changes, dice.as_deref_mut()))
+                    }
+                };
+                image.0.insert(path, content);
+            }
+        }
+        image
+    }
+}
+
+/// Which of the changes that nobody waited for are on the disk.
+enum Fate {
+    None,
+    All,
+    /// So many, from the first on.
+    First(usize),
+    /// Each with this chance, in percent.
+    Some(u64),
+}
+
+impl Fate {
+    /// Of so many changes.
+    fn draw(count: usize, dice: Option<&mut Dice>) -> Fate {
+        let Some(dice) = dice else { return Fate::All };
+        match dice.below(6) {
+            0 => Fate::None,
+            1 => Fate::All,
+            2 | 3 => Fate::First(dice.below(count as u64 + 1) as usize),
+            _ => Fate::Some([0, 50, 90][dice.below(3) as usize]),
+        }
+    }
+
+    fn keeps(&self, at: usize, dice: Option<&mut Dice>) -> bool {
+        match self {
+            Fate::None => false,
+            Fate::All => true,
+            Fate::First(count) => at < *count,
+            Fate::Some(percent) => dice.is_some_and(|dice| dice.below(100) < *percent),
+        }
+    }
+}
+
+type Entries = HashMap<Node, BTreeMap<String, Node>>;
+
+/// The entries of all folders.
+fn entries(
+    changes: &[(usize, Change)],
+    is_synced: impl Fn(&Node, usize) -> bool,
+    mut dice: Option<&mut Dice>,
+) -> Entries {
+    let mut unsafe_ones: BTreeMap<Node, Vec<usize>> = BTreeMap::new();
+    for (at, (ended, change)) in changes.iter().enumerate() {
+        let (folder, is_safe) = match change {
+            Change::Link { folder, .. } | Change::Unlink { folder, .. } => {
+                (folder, is_synced(folder, *ended))
+            }
+            Change::Rename { from, to, .. } => (
+                &to.0,
+                is_synced(&from.0, *ended) || is_synced(&to.0, *ended),
+            ),
+            _ => continue,
+        };
+        if !is_safe {
+            unsafe_ones.entry(*folder).or_default().push(at);
+        }
+    }
+    let mut lost = HashSet::new();
+    for all in unsafe_ones.values() {
+        let fate = Fate::draw(all.len(), dice.as_deref_mut());
+        for (at, change) in all.iter().enumerate() {
+            if !fate.keeps(at, dice.as_deref_mut()) {
+                lost.insert(*change);
+            }
+        }
+    }
+    let mut entries = Entries::new();
+    let kept = changes.iter().enumerate();
+    for (_, (_, change)) in kept.filter(|(at, _)| !lost.contains(at)) {
+        match change {
+            Change::Link { folder, name, node } => {
+                entries
+                    .entry(*folder)
+                    .or_default()
+                    .insert(name.clone(), *node);
+            }
+            Change::Unlink { folder, name } => {
+                entries.entry(*folder).or_default().remove(name);
+            }
+            Change::Rename { from, to, node } => {
+                let old = entries.entry(from.0).or_default();
+                if old.get(&from.1) == Some(node) {
+                    old.remove(&from.1);
+                }
+                entries.entry(to.0).or_default().insert(to.1.clone(), *node);
+            }
+            _ => {}
+        }
+    }
+    entries
+}
+
+/// The bytes of a file from its changes; those that are safe are marked so.
+fn content(changes: &[(bool, &Change)], mut dice: Option<&mut Dice>) -> Content {
+    let mut content = Content::default();
+    let count = changes.iter().filter(|(is_safe, _)| !is_safe).count();
+    let fate = Fate::draw(count, dice.as_deref_mut());
+    let mut unsafe_before = 0;
+    for (is_safe, change) in changes {
+        let at = unsafe_before;
+        unsafe_before += usize::from(!is_safe);
+        let (begin, bytes) = match change {
+            Change::Write { at, bytes, .. } => (*at, bytes),
+            // Whoever keeps some sectors has the length that all of them make.
+            Change::SetLength { length, .. }
+                if *is_safe || matches!(fate, Fate::Some(_)) || fate.keeps(at, None) =>
+            {
+                content.set_length(*length);
+                continue;
+            }
+            _ => continue,
+        };
+        match &fate {
+            Fate::Some(_) if !is_safe => {
+                content.grow(begin + bytes.len() as u64);
+                for (begin, sector) in sectors(begin, bytes) {
+                    if fate.keeps(at, dice.as_deref_mut()) {
+                        content.write(begin, sector);
+                    }
+                }
+            }
+            Fate::First(whole) if !is_safe && at == *whole => {
+                // The one at which the power went: its first sectors.
+                let count = sectors(begin, bytes).count() as u64;
+                let kept = dice.as_deref_mut().map_or(0, |dice| dice.below(count));
+                for (begin, sector) in sectors(begin, bytes).take(kept as usize) {
+                    content.write(begin, sector);
+                }
+            }
+            fate if *is_safe || fate.keeps(at, None) => content.write(begin, bytes),
+            _ => {}
+        }
+    }
+    content.without_zeros()
+}
+
+/// A write in pieces of one sector of its file each.
+fn sectors(begin: u64, bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
+    let mut begin = begin;
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let room = SECTOR_BYTES - (begin % SECTOR_BYTES as u64) as usize;
+        let (sector, after) = rest.split_at(room.min(rest.len()));
+        let found = (!sector.is_empty()).then_some((begin, sector));
+        begin += sector.len() as u64;
+        rest = after;
+        found
+    })
+}
+
+impl Content {
+    pub(super) fn of(bytes: Vec<u8>) -> Content {
+        let length = bytes.len() as u64;
+        Content { bytes, length }.without_zeros()
+    }
+
+    /// Its bytes, as far as they are not the zeros at its end.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+
+    pub(super) fn set_length(&mut self, length: u64) {
+        self.bytes.truncate(length as usize);
+        self.length = length;
+    }
+
+    fn grow(&mut self, length: u64) {
+        self.length = self.length.max(length);
+    }
+
+    pub(super) fn write(&mut self, at: u64, bytes: &[u8]) {
+        let (begin, end) = (at as usize, at as usize + bytes.len());
+        if self.bytes.len() < end {
+            self.bytes.resize(end, 0);
+        }
+        self.bytes[begin..end].copy_from_slice(bytes);
+        self.grow(end as u64);
+    }
+
+    fn without_zeros(mut self) -> Content {
+        let end = self.bytes.iter().rposition(|byte| *byte != 0);
+        self.bytes.truncate(end.map_or(0, |at| at + 1));
+        self
+    }
+}
+
+impl Image {
+    /// What is on this machine's disk at `folder`, under the name that the folder has.
+    pub(super) fn read(folder: &Path, name: &str) -> Result<Image> {
+        let mut image = Image(BTreeMap::from([(name.to_owned(), None)]));
+        for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+            let entry = entry?;
+            let (path, kind) = (entry.path(), entry.file_type()?);
+            let name = format!("{name}/{}", entry.file_name().to_string_lossy());
+            if kind.is_dir() {
+                image.0.extend(Image::read(&path, &name)?.0);
+            } else if kind.is_file() {
+                image.0.insert(name, Some(Content::of(fs::read(&path)?)));
+            }
+        }
+        Ok(image)
+    }
+
+    /// Writes all of it below a folder.
+    pub(super) fn write(&self, folder: &Path) -> Result<()> {
+        for (name, content) in &self.0 {
+            let path = folder.join(name);
+            let Some(content) = content else {
+                fs::create_dir_all(&path)?;
+                continue;
+            };
+            let mut file = File::create(&path).with_context(|| path.display().to_string())?;
+            file.write_all(&content.bytes)?;
+            file.set_len(content.length)?;
+        }
+        Ok(())
+    }
+
+    /// The first file or folder in which two of them differ.
+    pub(super) fn ensure_same(&self, other: &Image) -> Result<()> {
+        for name in self.0.keys().chain(other.0.keys()) {
+            ensure!(self.0.get(name) == other.0.get(name), "{name} differs");
+        }
+        Ok(())
+    }
+}

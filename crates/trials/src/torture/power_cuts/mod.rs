@@ -1,0 +1,252 @@
+//! Crawls that go on from what a power cut left.
+//!
+//! The built program crawls a small web once while each change that it makes to its directory
+//! is written down. From that the directory is built anew as a power cut at a drawn moment may
+//! leave it, the same command goes on there, and what it comes to is held against the web and
+//! against the rows that were committed before the cut. Each third time the going on is
+//! recorded too, and cut off once more.
+
+mod calls;
+mod disk;
+mod recording;
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use xtask::debian;
+use xtask::workspace::Workspace;
+
+use self::disk::Image;
+use self::recording::Recording;
+use super::check;
+use super::dice::Dice;
+use super::life::{End, Program};
+use super::web::Web;
+use crate::simulate::fresh_seed;
+
+/// Cuts of one recorded crawl. The next one has the next seed.
+const CUTS_OF_ONE: u32 = 50;
+
+/// The folder of the crawl, as [`Program`] has it.
+const CRAWL: &str = "crawl";
+
+/// How many cuts, and of what.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Cut so often
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    cuts: u32,
+    /// What webs, moments and losses are drawn from; another one each time, if it is not given
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Go on in so many directories at a time
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    jobs: u32,
+    /// Try this program instead of one that is built first
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    /// Where the crawls are made, and removed again if all is well [default: below target/]
+    #[arg(long)]
+    dir: Option<PathBuf>,
+}
+
+/// What was tried.
+#[derive(Default)]
+struct Tally {
+    cuts: u32,
+    /// Cuts among them while a crawl went on after another cut.
+    second: u32,
+    changes: usize,
+    pages: u64,
+    /// Rows that were committed before the cuts.
+    promised: usize,
+}
+
+/// The program, and what records it.
+struct Lab {
+    program: PathBuf,
+    strace: PathBuf,
+    libraries: String,
+}
+
+pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
+    let seed = args.seed.unwrap_or_else(fresh_seed);
+    eprintln!("seed {seed}");
+    let program = match &args.program {
+        Some(program) => program.clone(),
+        None => super::build(workspace, false)?,
+    };
+    let (strace, libraries) = debian::strace(workspace)?;
+    let lab = Lab {
+        program: program.canonicalize()?,
+        strace,
+        libraries,
+    };
+    let dir = args.dir.clone();
+    let dir = dir.unwrap_or_else(|| workspace.target.join("power-cuts"));
+    let started = Instant::now();
+    let mut sum = Tally::default();
+    let mut seeds = seed..;
+    while sum.cuts < args.cuts
+        && let Some(seed) = seeds.next()
+    {
+        let cuts = (args.cuts - sum.cuts).min(CUTS_OF_ONE);
+        let dir = dir.join(seed.to_string());
+        let tally = lab.cut(seed, &dir, cuts, args.jobs).with_context(|| {
+            let dir = dir.display();
+            format!("a crawl broke; it lies in {dir}\nsame web again: --seed {seed}")
+        })?;
+        sum.add(&tally);
+    }
+    io::stdout().write_all(table(&sum, started.elapsed()).as_bytes())?;
+    Ok(())
+}
+
+impl Lab {
+    /// Records one crawl, and cuts it so often.
+    fn cut(&self, seed: u64, dir: &Path, cuts: u32, jobs: u32) -> Result<Tally> {
+        if dir.exists() {
+            bail!("{} exists already; remove it first", dir.display());
+        }
+        fs::create_dir_all(dir)?;
+        let dir = &dir.canonicalize()?;
+        let web = Web::quick(seed)?;
+        let recording = self.record(&web, &dir.join("recorded"), &Image::default())?;
+        let next = AtomicU32::new(0);
+        let mut sum = Tally {
+            changes: recording.changes.len(),
+            ..Tally::default()
+        };
+        let job = || {
+            let mut tally = Tally::default();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= cuts {
+                    return Ok(tally);
+                }
+                let dir = dir.join(number.to_string());
+                let dice = Dice::of(seed ^ (u64::from(number) << 32));
+                let done = self.go_on(&web, &recording, &dir, dice, number % 3 == 1);
+                match done {
+                    Ok(more) => tally.add(&more),
+                    Err(error) => {
+                        next.store(cuts, Ordering::Relaxed);
+                        return Err(error.context(format!("after cut {number}")));
+                    }
+                }
+            }
+        };
+        thread::scope(|scope| {
+            let jobs: Vec<_> = (0..jobs.max(1)).map(|_| scope.spawn(job)).collect();
+            let ends: Vec<Result<Tally>> = jobs
+                .into_iter()
+                .map(|job| {
+                    job.join()
+                        .unwrap_or_else(|_| bail!("the check itself panicked"))
+                })
+                .collect();
+            ends.into_iter()
+                .try_for_each(|tally| tally.map(|tally| sum.add(&tally)))
+        })?;
+        fs::remove_dir_all(dir)?;
+        Ok(sum)
+    }
+
+    /// Goes on from one cut, or from a second one.
+    fn go_on(
+        &self,
+        web: &Web,
+        recording: &Recording,
+        dir: &Path,
+        mut dice: Dice,
+        twice: bool,
+    ) -> Result<Tally> {
+        let draw = |recording: &Recording, dice: &mut Dice| {
+            let cut = recording.moment(dice);
+            let promised = recording.promised(cut, "pages.jsonl");
+            (recording.changes.image(cut, dice), promised)
+        };
+        let (mut image, mut promised) = draw(recording, &mut dice);
+        if twice {
+            let first = dir.join("first");
+            let again = self.record(web, &first, &image)?;
+            let (image_again, promised_again) = draw(&again, &mut dice);
+            image = image_again;
+            if promised_again.len() > promised.len() {
+                promised = promised_again;
+            }
+        }
+        // As it was cut, for who looks into a failure.
+        image.write(&dir.join("cut"))?;
+        let program = self.program(web, dir, &image)?;
+        finish(&program, web)?;
+        let pages = check::after_power_cut(web, &program, &promised)?;
+        fs::remove_dir_all(dir)?;
+        Ok(Tally {
+            cuts: 1,
+            second: u32::from(twice),
+            pages,
+            promised: promised.split(|byte| *byte == b'\n').count() - 1,
+            ..Tally::default()
+        })
+    }
+
+    /// Lets a crawl begin, or go on, in a new folder, and writes down what it does.
+    fn record(&self, web: &Web, dir: &Path, before: &Image) -> Result<Recording> {
+        let program = self.program(web, dir, before)?;
+        let trace = dir.join("trace");
+        let variable = ("LD_LIBRARY_PATH", self.libraries.clone());
+        let recorded = program.started_by(self.strace.clone(), calls::options(&trace), variable);
+        finish(&recorded, web)?;
+        let trace = fs::read_to_string(&trace).context("the trace")?;
+        let recording = Recording::read(&trace, dir, CRAWL, before)?;
+        let found = Image::read(&program.output(), CRAWL)?;
+        let same = recording.changes.end().ensure_same(&found);
+        same.context("the recording does not lead to what the crawl left")?;
+        Ok(recording)
+    }
+
+    fn program(&self, web: &Web, dir: &Path, image: &Image) -> Result<Program> {
+        fs::create_dir_all(dir.join("home"))?;
+        image.write(dir)?;
+        Ok(Program::new(&self.program, dir, web))
+    }
+}
+
+/// Lets a crawl come to its end.
+fn finish(program: &Program, web: &Web) -> Result<()> {
+    match program.live(web, None)?.end {
+        End::Finished => Ok(()),
+        End::Killed(_) => bail!("somebody else killed the crawl"),
+    }
+}
+
+impl Tally {
+    fn add(&mut self, more: &Tally) {
+        self.cuts += more.cuts;
+        self.second += more.second;
+        self.changes += more.changes;
+        self.pages += more.pages;
+        self.promised += more.promised;
+    }
+}
+
+fn table(sum: &Tally, took: Duration) -> String {
+    let rows = [
+        ("power cuts", sum.cuts.to_string()),
+        ("  second ones", sum.second.to_string()),
+        ("changes to choose from", sum.changes.to_string()),
+        ("pages", sum.pages.to_string()),
+        ("  committed before the cut", sum.promised.to_string()),
+        ("time", format!("{:.1} s", took.as_secs_f64())),
+    ];
+    let line = |(name, value): &(&str, String)| format!("{name:<32}{value:>12}\n");
+    rows.iter().map(line).collect()
+}

@@ -1,0 +1,409 @@
+//! From the calls of a program to the changes of its files.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Component, Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use super::super::dice::Dice;
+use super::calls::{Call, calls};
+use super::disk::{Change, Changes, Content, Image, Node, ROOT};
+
+/// What a program did to one folder.
+pub(super) struct Recording {
+    pub(super) changes: Changes,
+    /// The first of them, which put there what was there before.
+    before: usize,
+    /// By node: the name that it was made under, without its folder.
+    names: Vec<String>,
+}
+
+impl Recording {
+    /// Reads a trace of a program that ran in the folder `within`, and takes what it did to the
+    /// folder `name` there, which held `before`.
+    ///
+    /// # Errors
+    /// Where a file was changed in a way that is not known here.
+    pub(super) fn read(
+        trace: &str,
+        within: &Path,
+        name: &str,
+        before: &Image,
+    ) -> Result<Recording> {
+        let calls = calls(trace)?;
+        let mut reading = Reading {
+            within,
+            name,
+            changes: Changes::new(),
+            nodes: vec![Live::new("", true)],
+            open: HashMap::new(),
+            files: Vec::new(),
+        };
+        reading.begin(before)?;
+        let before = reading.changes.len();
+        for call in &calls {
+            reading.take(call).with_context(|| call.short())?;
+        }
+        Ok(Recording {
+            changes: reading.changes,
+            before,
+            names: reading.nodes.into_iter().map(|node| node.name).collect(),
+        })
+    }
+
+    /// A moment for a power cut: behind so many changes.
+    pub(super) fn moment(&self, dice: &mut Dice) -> usize {
+        let own = self.changes.len() - self.before;
+        self.before + dice.below(own as u64 + 1) as usize
+    }
+
+    /// The rows that no power cut behind so many changes may take: those that were on the disk
+    /// when a commit was written that was on the disk too before the cut.
+    pub(super) fn promised(&self, cut: usize, rows: &str) -> Vec<u8> {
+        let name = |node: &Node| self.names[node.0].as_str();
+        let mut content = Content::default();
+        let mut lengths: Vec<(usize, u64)> = Vec::new();
+        let mut offered: Vec<(usize, u64)> = Vec::new();
+        let (mut synced, mut promised) = (0, 0);
+        let until = |list: &[(usize, u64)], begun: usize| {
+            let before = list.iter().rev().find(|(ended, _)| *ended < begun);
+            before.map(|(_, length)| *length)
+        };
+        for (ended, change) in self.changes.before(cut) {
+            match change {
+                Change::Write { file, at, bytes } if name(file) == rows => {
+                    content.write(*at, bytes);
+                    lengths.push((*ended, content.length()));
+                }
+                Change::SetLength { file, length } if name(file) == rows => {
+                    content.set_length(*length);
+                    lengths.push((*ended, *length));
+                    // What the program itself takes back was never committed.
+                    synced = synced.min(*length);
+                    promised = promised.min(*length);
+                }
+                Change::Write { file, .. } if name(file).ends_with(".jnl") => {
+                    offered.push((*ended, synced));
+                }
+                Change::Sync { node, begun } if name(node) == rows => {
+                    synced = until(&lengths, *begun).unwrap_or(synced);
+                }
+                Change::Sync { node, begun } if name(node).ends_with(".jnl") => {
+                    promised = until(&offered, *begun).unwrap_or(promised);
+                }
+                _ => {}
+            }
+        }
+        content.set_length(promised);
+        content.bytes().to_vec()
+    }
+}
+
+/// A file or folder as the program has it now.
+struct Live {
+    name: String,
+    length: u64,
+    /// Of a folder.
+    entries: Option<BTreeMap<String, Node>>,
+}
+
+impl Live {
+    fn new(name: &str, is_folder: bool) -> Live {
+        Live {
+            name: name.to_owned(),
+            length: 0,
+            entries: is_folder.then(BTreeMap::new),
+        }
+    }
+}
+
+/// An open file, which several numbers may stand for.
+#[derive(Clone)]
+struct OpenFile {
+    path: PathBuf,
+    /// None where it lies elsewhere.
+    node: Option<Node>,
+    position: u64,
+    appends: bool,
+}
+
+struct Reading<'a> {
+    within: &'a Path,
+    name: &'a str,
+    changes: Changes,
+    nodes: Vec<Live>,
+    /// By the number that the program was given: its place in `files`.
+    open: HashMap<u64, usize>,
+    files: Vec<OpenFile>,
+}
+
+impl Reading<'_> {
+    /// What was there before is on the disk.
+    fn begin(&mut self, before: &Image) -> Result<()> {
+        for (path, content) in &before.0 {
+            let node = self.make(Path::new(path), content.is_none(), 0)?;
+            let Some(content) = content else { continue };
+            self.nodes[node.0].length = content.length();
+            let bytes = content.bytes().to_vec();
+            self.changes.push(
+                0,
+                Change::Write {
+                    file: node,
+                    at: 0,
+                    bytes,
+                },
+            );
+            let length = content.length();
+            self.changes
+                .push(0, Change::SetLength { file: node, length });
+        }
+        for node in (0..self.nodes.len()).map(Node) {
+            self.changes.push(0, Change::Sync { node, begun: 1 });
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, call: &Call<'_>) -> Result<()> {
+        match call.name {
+            "open" | "creat" => bail!("an old way to open a file"),
+            "openat" => self.open(call),
+            "close" => {
+                self.open.remove(&call.number(0)?);
+                Ok(())
+            }
+            "dup" | "dup2" | "dup3" => self.duplicate(call),
+            "fcntl" if call.arg(1).starts_with("F_DUPFD") => self.duplicate(call),
+            "fcntl" => Ok(()),
+            "lseek" => self.move_to(call, |_| call.result),
+            "read" | "readv" => self.move_to(call, |position| position + call.result),
+            "write" | "writev" | "pwrite64" => self.write(call),
+            "ftruncate" => self.set_length(call),
+            "fsync" | "fdatasync" => self.sync(call),
+            "mkdir" | "mkdirat" => match self.path(call, 0)? {
+                Some(path) => self.make(&path, true, call.ended).map(drop),
+                None => Ok(()),
+            },
+            "rename" | "renameat" | "renameat2" => self.rename(call),
+            "unlink" | "unlinkat" | "rmdir" => self.unlink(call),
+            "mmap" if !(call.has(2, "PROT_WRITE") && call.has(3, "MAP_SHARED")) => Ok(()),
+            _ => self.unknown(call),
+        }
+    }
+
+    /// A call that may change a file of ours in a way that is not followed.
+    fn unknown(&self, call: &Call<'_>) -> Result<()> {
+        let by_number = call.numbers().any(|number| self.node(number).is_some());
+        let mut by_name = false;
+        for at in 0..call.texts()?.len() {
+            by_name |= self.path(call, at)?.is_some();
+        }
+        match by_number || by_name {
+            true => bail!("a call that the recording does not follow"),
+            false => Ok(()),
+        }
+    }
+
+    fn node(&self, number: u64) -> Option<Node> {
+        self.files[*self.open.get(&number)?].node
+    }
+
+    fn open(&mut self, call: &Call<'_>) -> Result<()> {
+        let number = call.result;
+        let Some(text) = call.texts()?.into_iter().next() else {
+            bail!("no path");
+        };
+        let full = self.full(call.arg(0), &text)?;
+        let mut node = None;
+        if let Some(path) = self.inside(&full) {
+            node = self.find(&path);
+            if call.has(2, "O_TMPFILE") {
+                bail!("a file without a name");
+            }
+            if node.is_none() && call.has(2, "O_CREAT") {
+                node = Some(self.make(&path, false, call.ended)?);
+            } else if let Some(file) = node.filter(|_| call.has(2, "O_TRUNC")) {
+                self.nodes[file.0].length = 0;
+                let change = Change::SetLength { file, length: 0 };
+                self.changes.push(call.ended, change);
+            }
+        }
+        self.files.push(OpenFile {
+            path: full,
+            node,
+            position: 0,
+            appends: call.has(2, "O_APPEND"),
+        });
+        self.open.insert(number, self.files.len() - 1);
+        Ok(())
+    }
+
+    fn duplicate(&mut self, call: &Call<'_>) -> Result<()> {
+        let file = self.open.get(&call.number(0)?).copied();
+        match file {
+            Some(file) => self.open.insert(call.result, file),
+            None => self.open.remove(&call.result),
+        };
+        Ok(())
+    }
+
+    fn move_to(&mut self, call: &Call<'_>, to: impl Fn(u64) -> u64) -> Result<()> {
+        if let Some(file) = self.open.get(&call.number(0)?) {
+            let file = &mut self.files[*file];
+            file.position = to(file.position);
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, call: &Call<'_>) -> Result<()> {
+        let number = call.number(0)?;
+        let Some(file) = self.node(number) else {
+            return Ok(());
+        };
+        let length = self.nodes[file.0].length;
+        let open = &mut self.files[self.open[&number]];
+        let at = match call.name {
+            "pwrite64" => call.last_number()?,
+            _ if open.appends => length,
+            _ => open.position,
+        };
+        let bytes = call.written()?;
+        let end = at + bytes.len() as u64;
+        if call.name != "pwrite64" {
+            open.position = end;
+        }
+        self.nodes[file.0].length = length.max(end);
+        self.changes
+            .push(call.ended, Change::Write { file, at, bytes });
+        Ok(())
+    }
+
+    fn set_length(&mut self, call: &Call<'_>) -> Result<()> {
+        let length = call.number(1)?;
+        if let Some(file) = self.node(call.number(0)?) {
+            self.nodes[file.0].length = length;
+            self.changes
+                .push(call.ended, Change::SetLength { file, length });
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self, call: &Call<'_>) -> Result<()> {
+        if let Some(node) = self.node(call.number(0)?) {
+            let begun = call.begun;
+            self.changes.push(call.ended, Change::Sync { node, begun });
+        }
+        Ok(())
+    }
+
+    fn rename(&mut self, call: &Call<'_>) -> Result<()> {
+        let (Some(from), Some(to)) = (self.path(call, 0)?, self.path(call, 1)?) else {
+            return self.unknown(call);
+        };
+        // What is no file and no folder (a socket) is not followed.
+        let Some(node) = self.take_entry(&from)? else {
+            return Ok(());
+        };
+        let (from, to) = (self.place(&from)?, self.place(&to)?);
+        self.entries(to.0)?.insert(to.1.clone(), node);
+        self.changes
+            .push(call.ended, Change::Rename { from, to, node });
+        Ok(())
+    }
+
+    fn unlink(&mut self, call: &Call<'_>) -> Result<()> {
+        let Some(path) = self.path(call, 0)? else {
+            return Ok(());
+        };
+        if self.take_entry(&path)?.is_some() {
+            let (folder, name) = self.place(&path)?;
+            self.changes
+                .push(call.ended, Change::Unlink { folder, name });
+        }
+        Ok(())
+    }
+
+    /// A new file or folder.
+    fn make(&mut self, path: &Path, is_folder: bool, ended: usize) -> Result<Node> {
+        let (folder, name) = self.place(path)?;
+        let node = Node(self.nodes.len());
+        if is_folder {
+            self.changes.add_folder(node);
+        }
+        self.nodes.push(Live::new(&name, is_folder));
+        self.entries(folder)?.insert(name.clone(), node);
+        self.changes
+            .push(ended, Change::Link { folder, name, node });
+        Ok(node)
+    }
+
+    fn take_entry(&mut self, path: &Path) -> Result<Option<Node>> {
+        let (folder, name) = self.place(path)?;
+        Ok(self.entries(folder)?.remove(&name))
+    }
+
+    /// The folder of a path, and the name in it.
+    fn place(&self, path: &Path) -> Result<(Node, String)> {
+        let folder = self.find(path.parent().context("no folder")?);
+        let name = path.file_name().context("no name")?;
+        let folder = folder.context("its folder is not known")?;
+        Ok((folder, name.to_string_lossy().into_owned()))
+    }
+
+    fn entries(&mut self, folder: Node) -> Result<&mut BTreeMap<String, Node>> {
+        let entries = self.nodes[folder.0].entries.as_mut();
+        entries.context("a file is no folder")
+    }
+
+    /// What has this path, from `within` on.
+    fn find(&self, path: &Path) -> Option<Node> {
+        path.components().try_fold(ROOT, |folder, part| {
+            let name = part.as_os_str().to_string_lossy();
+            let entries = self.nodes[folder.0].entries.as_ref()?;
+            entries.get(name.as_ref()).copied()
+        })
+    }
+
+    /// The n-th path of a call, from `within` on; nothing where it lies elsewhere.
+    fn path(&self, call: &Call<'_>, at: usize) -> Result<Option<PathBuf>> {
+        let texts = call.texts()?;
+        let text = texts.get(at).context("no path")?;
+        // The number of a folder stands right before its path.
+        let quoted = call.args().position(|arg| arg.starts_with('"'));
+        let folder = match call.name {
+            "mkdirat" | "unlinkat" | "renameat" | "renameat2" | "linkat" => {
+                call.arg(quoted.unwrap_or(1).saturating_sub(1) + 2 * at)
+            }
+            _ => "AT_FDCWD",
+        };
+        Ok(self.inside(&self.full(folder, text)?))
+    }
+
+    /// A path from the root of the file system on.
+    fn full(&self, folder: &str, text: &[u8]) -> Result<PathBuf> {
+        let text = PathBuf::from(str::from_utf8(text)?);
+        let base = match folder.parse() {
+            Ok(number) => {
+                let known = self.open.get(&number);
+                known.map_or(PathBuf::from("/unknown"), |at| self.files[*at].path.clone())
+            }
+            Err(_) => self.within.to_owned(),
+        };
+        let mut full = PathBuf::new();
+        for part in base.join(text).components() {
+            match part {
+                Component::CurDir => {}
+                Component::ParentDir => {
+                    full.pop();
+                }
+                part => full.push(part),
+            }
+        }
+        Ok(full)
+    }
+
+    fn inside(&self, full: &Path) -> Option<PathBuf> {
+        let path = full.strip_prefix(self.within).ok()?;
+        let is_ours = path.starts_with(self.name) || path.as_os_str().is_empty();
+        is_ours.then(|| path.to_owned())
+    }
+}
