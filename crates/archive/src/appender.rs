@@ -9,8 +9,8 @@ use nix::fcntl::OFlag;
 
 use crate::error::ArchiveError;
 
-/// What an [`Appender`] needs of a file. Tests stand in a disk that fails.
-pub(crate) trait Store {
+/// The operations of a file that an [`Appender`] needs. Tests put a disk that fails in its place.
+pub(crate) trait FileStore {
     /// Writes at the end; may write less than asked.
     fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize>;
     /// Makes the file `length` bytes long.
@@ -19,7 +19,7 @@ pub(crate) trait Store {
     fn sync(&mut self) -> io::Result<()>;
 }
 
-impl Store for File {
+impl FileStore for File {
     fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.write(bytes)
     }
@@ -86,7 +86,7 @@ impl Appender<File> {
     }
 }
 
-impl<S: Store> Appender<S> {
+impl<S: FileStore> Appender<S> {
     pub(crate) fn new(store: S, path: &Path, length: u64) -> Appender<S> {
         Appender {
             store,
@@ -254,7 +254,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{Appender, Store};
+    use super::{Appender, FileStore};
     use crate::ArchiveError;
 
     /// A disk in memory with little room, that writes a few bytes at a time.
@@ -266,7 +266,7 @@ mod tests {
         cuts_fail: u32,
     }
 
-    impl Store for SmallDisk {
+    impl FileStore for SmallDisk {
         fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.interrupted = !self.interrupted;
             if self.interrupted {

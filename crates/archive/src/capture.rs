@@ -14,20 +14,20 @@ use crate::timestamp::Timestamp;
 /// fields of one name; the bytes of their values and of the body are the server's.
 #[derive(Clone, Copy, Debug)]
 pub struct Capture<'a> {
-    /// What was asked for.
+    /// The request.
     pub url: &'a CanonicalUrl,
     /// When the request was sent.
     pub started: Timestamp,
     /// How long the exchange took, in milliseconds.
     pub millis: u64,
-    /// Who answered.
+    /// The address that answered.
     pub address: Option<IpAddr>,
     /// The HTTP version on the wire.
-    pub protocol: Protocol,
+    pub protocol: HttpVersion,
     /// The TLS session beneath it, where known.
     pub tls: Option<Tls<'a>>,
     /// The request as sent.
-    pub request: Request<'a>,
+    pub request: CapturedRequest<'a>,
     /// The status code, three digits.
     pub status: u16,
     /// The reason phrase. Where there was none (HTTP/2 has none), the usual one of the
@@ -37,18 +37,18 @@ pub struct Capture<'a> {
     pub headers: &'a HeaderMap,
     /// The body with its content coding as received, its transfer coding removed.
     pub body: &'a [u8],
-    /// Why the body is not whole.
+    /// The reason why the body is not whole.
     pub truncated: Option<Truncated>,
     /// That the payload is archived already. Ignored for a truncated body, whose digest
     /// says nothing about the whole.
     pub revisit: Option<Revisit<'a>>,
-    /// What else is known about how the crawl came here.
-    pub about: About<'a>,
+    /// More about how the crawl came here.
+    pub about: CaptureMetadata<'a>,
 }
 
 /// The request of a capture. Its target is the URL's path and query.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct CapturedRequest<'a> {
     /// `GET`.
     pub method: &'a str,
     /// Fields as sent. Where `host` is missing (the HTTP library adds it unseen) it is
@@ -60,7 +60,7 @@ pub struct Request<'a> {
 /// was, because readers refuse other status lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Protocol {
+pub enum HttpVersion {
     /// HTTP/0.9.
     Http09,
     /// HTTP/1.0.
@@ -73,16 +73,16 @@ pub enum Protocol {
     Http3,
 }
 
-impl Protocol {
+impl HttpVersion {
     /// The value of a `WARC-Protocol` field (IIPC WARC-Protocol extension).
     pub(crate) fn id(self, scheme: &str) -> &'static str {
         match self {
-            Protocol::Http09 => "http/0.9",
-            Protocol::Http10 => "http/1.0",
-            Protocol::Http11 => "http/1.1",
-            Protocol::Http2 if scheme == "https" => "h2",
-            Protocol::Http2 => "h2c",
-            Protocol::Http3 => "h3",
+            HttpVersion::Http09 => "http/0.9",
+            HttpVersion::Http10 => "http/1.0",
+            HttpVersion::Http11 => "http/1.1",
+            HttpVersion::Http2 if scheme == "https" => "h2",
+            HttpVersion::Http2 => "h2c",
+            HttpVersion::Http3 => "h3",
         }
     }
 }
@@ -115,7 +115,7 @@ impl TlsVersion {
     }
 }
 
-/// Why a body is not whole (WARC 1.1 section 5.13).
+/// The reason why a body is not whole (WARC 1.1 section 5.13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truncated {
     /// It reached the largest size that we keep.
@@ -144,18 +144,18 @@ impl Truncated {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Revisit<'a> {
     /// The payload has the digest of an archived one. The record holds the head of the answer.
-    IdenticalPayload(Original<'a>),
+    IdenticalPayload(RevisitOriginal<'a>),
     /// The payload is another, and without its content coding the same. The record has an empty
     /// block: the head of this answer does not go with the payload of the other.
     IdenticalContent {
         /// The capture whose payload it is.
-        original: Original<'a>,
+        original: RevisitOriginal<'a>,
         /// The labelled digest of that payload.
         payload_digest: &'a str,
     },
     /// The server said so: a 304 to a conditional request. The record has an empty block, and
     /// the head of the answer stands in the metadata record.
-    NotModified(Original<'a>),
+    NotModified(RevisitOriginal<'a>),
 }
 
 impl Revisit<'_> {
@@ -168,7 +168,7 @@ impl Revisit<'_> {
 
 /// The capture that a revisit refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Original<'a> {
+pub struct RevisitOriginal<'a> {
     /// The id of its response record.
     pub record_id: Option<Uuid>,
     /// Its URL.
@@ -177,9 +177,9 @@ pub struct Original<'a> {
     pub date: Timestamp,
 }
 
-/// What is known about a capture beyond the exchange; it becomes the `metadata` record.
+/// Facts about a capture beyond the exchange; they become the `metadata` record.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct About<'a> {
+pub struct CaptureMetadata<'a> {
     /// The URL that led here.
     pub via: Option<&'a str>,
     /// Links followed from a seed.

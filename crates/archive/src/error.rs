@@ -1,11 +1,11 @@
-//! What can go wrong when writing and when reading.
+//! The errors of writing and of reading.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::bounded::MAX_LINE_BYTES;
+use crate::bounded_read::MAX_LINE_BYTES;
 
-/// Why something could not be written down.
+/// The reason why something could not be written down.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
@@ -38,7 +38,7 @@ pub enum ArchiveError {
     Row {
         /// The row file.
         file: PathBuf,
-        /// What serde says.
+        /// The error of serde.
         source: serde_json::Error,
     },
     /// Something stands in a crawl's directory that would have us write elsewhere.
@@ -46,17 +46,17 @@ pub enum ArchiveError {
     Unsafe {
         /// The entry.
         path: PathBuf,
-        /// What it is.
+        /// The thing that it is.
         what: String,
     },
     /// Any other failure of the file system.
     #[error("can't {doing} {}", file.display())]
     Io {
-        /// What was tried: `open`, `write to`, `sync`, `cut back` ..
+        /// The operation that was tried: `open`, `write to`, `sync`, `cut back` ..
         doing: &'static str,
         /// The file or folder.
         file: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -77,7 +77,7 @@ impl ArchiveError {
     }
 }
 
-/// Why records or rows could not be read back.
+/// The reason why records or rows could not be read back.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
@@ -86,7 +86,7 @@ pub enum ReadError {
     Io {
         /// The file.
         file: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// The gzip member that begins at `offset` is cut short or damaged.
@@ -96,7 +96,7 @@ pub enum ReadError {
         file: PathBuf,
         /// Where the member begins, in bytes.
         offset: u64,
-        /// What the decoder says.
+        /// The error of the decoder.
         source: io::Error,
     },
     /// The member at `offset` does not hold exactly one WARC record.
@@ -106,7 +106,7 @@ pub enum ReadError {
         file: PathBuf,
         /// Where the member begins, in bytes.
         offset: u64,
-        /// What is wrong with it.
+        /// The defect.
         what: &'static str,
     },
     /// The record at `offset` is longer than it may be, and was passed over.
@@ -134,12 +134,12 @@ pub enum ReadError {
         file: PathBuf,
         /// The line, counted from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The defect.
         source: BadLine,
     },
 }
 
-/// Why a line holds no row.
+/// The reason why a line holds no row.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadLine {

@@ -4,8 +4,8 @@ use flate2::{Compress, Compression, FlushCompress, Status};
 
 /// Largest window, which deflate and gzip allow: 32 KiB.
 const WINDOW_BITS: u8 = 15;
-/// What a member needs beyond its data at the least: header, trailer, an empty block.
-const ROOM: usize = 512;
+/// The least that a member needs beyond its data: header, trailer, an empty block.
+const MIN_OVERHEAD: usize = 512;
 
 /// A compressor whose tables serve record after record: setting them up anew costs more
 /// than compressing the short records that each capture has.
@@ -30,12 +30,12 @@ impl Gzip {
                 .and_then(|done| part.get(done..))
                 .filter(|rest| !rest.is_empty())
             {
-                out.reserve(ROOM + rest.len() / 4);
+                out.reserve(MIN_OVERHEAD + rest.len() / 4);
                 self.step(rest, out, FlushCompress::None);
             }
         }
         loop {
-            out.reserve(ROOM);
+            out.reserve(MIN_OVERHEAD);
             if self.step(&[], out, FlushCompress::Finish) == Status::StreamEnd {
                 return;
             }

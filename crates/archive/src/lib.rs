@@ -1,4 +1,4 @@
-//! What a crawl writes down: WARC 1.1 files, their CDXJ index and the row files.
+//! The files that a crawl writes: WARC 1.1 files, their CDXJ index and the row files.
 //!
 //! An [`Encoder`] turns a [`Capture`] (one exchange with a server) into finished gzip
 //! members: pure work, done on any thread. An [`Archive`] owns the files of a crawl's
@@ -58,37 +58,40 @@ compile_error!(
 );
 
 mod appender;
-mod bounded;
+mod bounded_read;
 mod capture;
 mod cdxj;
+mod cdxj_index;
 mod digest;
-mod entries;
+mod directory_check;
 mod error;
-mod files;
 mod gzip;
 mod http_block;
-mod index;
-mod reader;
-mod rowfile;
+mod row_files;
 pub mod rows;
 mod surt;
 mod timestamp;
 mod warc;
+mod warc_files;
+mod warc_reader;
 
 pub use appender::{create_anew, open_for_writing};
-pub use bounded::{Line, LineReader, MAX_CONFIG_BYTES, MAX_LINE_BYTES, open_regular, read_text};
+pub use bounded_read::{
+    BoundedLine, LineReader, MAX_CONFIG_BYTES, MAX_LINE_BYTES, open_regular, read_text,
+};
 pub use capture::{
-    About, Capture, Original, Protocol, RecordIds, Request, Revisit, Tls, TlsVersion, Truncated,
+    Capture, CaptureMetadata, CapturedRequest, HttpVersion, RecordIds, Revisit, RevisitOriginal,
+    Tls, TlsVersion, Truncated,
 };
+pub use cdxj_index::write_index;
 pub use digest::DigestAlgorithm;
-pub use entries::check_entries;
+pub use directory_check::check_entries;
 pub use error::{ArchiveError, BadLine, ReadError};
-pub use files::{Archive, ArchiveOptions, CAPTURES, FOLDER, INDEX, Receipt};
-pub use index::write_index;
-pub use reader::{
-    HttpMessage, MAX_BLOCK_BYTES, Record, WarcReader, archive_file, read_place, read_record,
-};
-pub use rowfile::{LogFile, LogSyncer, RowFile, RowReader, Tail};
+pub use row_files::{LogFile, LogSyncer, LogTail, RowFile, RowReader};
 pub use surt::surt;
 pub use timestamp::Timestamp;
-pub use warc::{Encoded, Encoder, Format, Warcinfo};
+pub use warc::{EncodedCapture, Encoder, RecordFormat, Warcinfo};
+pub use warc_files::{Archive, ArchiveOptions, CAPTURES, FOLDER, INDEX, Receipt};
+pub use warc_reader::{
+    HttpMessage, MAX_BLOCK_BYTES, WarcReader, WarcRecord, archive_file, read_place, read_record,
+};

@@ -1,4 +1,4 @@
-//! What a row of each row file holds. Keys are always there; what is not known is null.
+//! The rows of each row file. Keys are always there; a value that is not known is null.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::timestamp::Timestamp;
 /// A line of `pages.jsonl`: an exchange that settled a URL, answered or failed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PageRow {
-    /// What was asked for, in canonical form.
+    /// The URL that was asked for, in canonical form.
     pub url: String,
     /// The status code; null where nothing was answered.
     pub status: Option<u16>,
@@ -39,9 +39,9 @@ pub struct PageRow {
     /// `canonical: ..`, `soft_404` ..).
     #[serde(default)]
     pub indexed: Option<String>,
-    /// What robots.txt said.
+    /// The verdict of robots.txt.
     pub robots: Option<RobotsVerdict>,
-    /// What the site says about the use of the page; null where it says nothing.
+    /// The site's statements about the use of the page; null where it makes none.
     pub usage: Option<UsageLedger>,
     /// Where the response record lies.
     pub warc: Option<WarcPlace>,
@@ -55,7 +55,7 @@ pub struct PageRow {
     /// that is not known.
     #[serde(default)]
     pub change: Option<String>,
-    /// Why there was no answer, or why the answer could not be read.
+    /// The reason why there was no answer, or why the answer could not be read.
     pub error: Option<String>,
 }
 
@@ -95,7 +95,7 @@ impl PageRow {
         }
     }
 
-    /// Why a redirect leads nowhere, where it does.
+    /// The reason why a redirect leads nowhere, where it does.
     #[must_use]
     pub fn broken_redirect(&self) -> Option<&str> {
         let error = self.error.as_deref();
@@ -123,7 +123,7 @@ pub struct RobotsVerdict {
     pub rule: Option<String>,
 }
 
-/// What a site says about the use of a page: a verdict per purpose, and the statements.
+/// A site's statements about the use of a page, with a verdict per purpose.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct UsageLedger {
@@ -164,13 +164,13 @@ pub struct WarcPlace {
 /// A line of `requests.jsonl`: a request that was sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestRow {
-    /// What was asked for.
+    /// The URL that was asked for.
     pub url: String,
     /// The host key that the gap is kept for: without a port, but on loopback.
     pub host: String,
-    /// Who was asked.
+    /// The address that was asked.
     pub address: Option<String>,
-    /// What for: `page`, `robots`, `hop` ..
+    /// The purpose: `page`, `robots`, `hop` ..
     pub purpose: String,
     /// When it was sent, in milliseconds since the Unix epoch, UTC.
     pub start: u64,
@@ -182,7 +182,7 @@ pub struct RequestRow {
     pub failure: Option<String>,
     /// The gap that had to be kept before it, in milliseconds.
     pub gap_asked: u64,
-    /// What asked for that gap: `delay`, `crawl-delay`, `retry-after` ..
+    /// The rule that asked for that gap: `delay`, `crawl-delay`, `retry-after` ..
     pub why: String,
     /// The wait that this answer asks for, in milliseconds.
     pub wait_asked: Option<u64>,

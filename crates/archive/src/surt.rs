@@ -196,7 +196,7 @@ fn bare_session(text: &str) -> Option<usize> {
     Some(text.len() - rest.len())
 }
 
-/// What follows 24 letters or digits and a bracket.
+/// The text behind 24 letters or digits and a bracket.
 fn after_token(text: &str) -> Option<&str> {
     let (token, rest) = text.split_at_checked(24)?;
     let fits = token.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -266,7 +266,7 @@ mod tests {
 
     use super::surt;
 
-    /// What is expected here is what the PyPI package `surt` 0.3.1 prints.
+    /// The expected keys are those that the PyPI package `surt` 0.3.1 prints.
     fn check(urls: &[&str], expect: Expect) {
         let keys: Vec<String> = urls
             .iter()

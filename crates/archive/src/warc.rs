@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use uuid::Uuid;
 
-use crate::capture::{Capture, Original, RecordIds, Revisit};
+use crate::capture::{Capture, RecordIds, Revisit, RevisitOriginal};
 use crate::cdxj;
 use crate::digest::DigestAlgorithm;
 use crate::gzip::Gzip;
@@ -18,7 +18,7 @@ const FIELDS: &str = "application/warc-fields";
 
 /// How records are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Format {
+pub struct RecordFormat {
     /// Of payloads and blocks.
     pub digest: DigestAlgorithm,
     /// Deflate level, 0 to 9. The default 1 costs less than half the time of the usual
@@ -27,21 +27,21 @@ pub struct Format {
     pub level: u32,
 }
 
-impl Default for Format {
-    fn default() -> Format {
-        Format {
+impl Default for RecordFormat {
+    fn default() -> RecordFormat {
+        RecordFormat {
             digest: DigestAlgorithm::default(),
             level: 1,
         }
     }
 }
 
-/// What stands at the head of each file: who made it and how (WARC 1.1 section 6.2).
+/// The record at the head of each file: who made it and how (WARC 1.1 section 6.2).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Warcinfo {
     /// Program and version: `crawl/0.1.0`.
     pub software: String,
-    /// Who answers for the crawl: a name, a mail address or a URL.
+    /// The operator of the crawl: a name, a mail address or a URL.
     pub operator: Option<String>,
     /// The machine.
     pub hostname: Option<String>,
@@ -84,7 +84,7 @@ impl Warcinfo {
 
 /// The finished records of one capture, ready to be appended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Encoded {
+pub struct EncodedCapture {
     /// Gzip members: response or revisit, request, metadata.
     pub(crate) members: Vec<u8>,
     /// Where in `members` the first one lies; the index points to it.
@@ -96,7 +96,7 @@ pub struct Encoded {
     digest: String,
 }
 
-impl Encoded {
+impl EncodedCapture {
     /// The labelled digest of the payload: of the body, or of the archived payload that a revisit
     /// refers to; of an empty body where the server said that nothing was modified.
     #[must_use]
@@ -120,7 +120,7 @@ impl Encoded {
 /// Makes records of captures. It keeps its tables and buffers, so one per thread serves
 /// any number of captures; no capture changes what the next one becomes.
 pub struct Encoder {
-    format: Format,
+    format: RecordFormat,
     gzip: Gzip,
     head: Vec<u8>,
     block: Vec<u8>,
@@ -128,14 +128,14 @@ pub struct Encoder {
 
 impl Default for Encoder {
     fn default() -> Encoder {
-        Encoder::new(Format::default())
+        Encoder::new(RecordFormat::default())
     }
 }
 
 impl Encoder {
     /// An encoder of that format.
     #[must_use]
-    pub fn new(format: Format) -> Encoder {
+    pub fn new(format: RecordFormat) -> Encoder {
         Encoder {
             format,
             gzip: Gzip::new(format.level),
@@ -147,7 +147,7 @@ impl Encoder {
     /// The records of one capture. Pure work of the processor; the body is hashed and
     /// compressed from where it lies.
     #[must_use]
-    pub fn encode(&mut self, capture: &Capture<'_>, ids: &RecordIds) -> Encoded {
+    pub fn encode(&mut self, capture: &Capture<'_>, ids: &RecordIds) -> EncodedCapture {
         let capture = &sound(*capture);
         let received = self.format.digest.of(&[capture.body]);
         let digest = match capture.revisit {
@@ -159,7 +159,7 @@ impl Encoder {
         let response = 0..members.len();
         self.request(capture, ids, &mut members);
         self.metadata(capture, ids, &received, &mut members);
-        Encoded {
+        EncodedCapture {
             members,
             response,
             index_head: cdxj::line_head(capture, payload_digest(capture, &digest)),
@@ -329,7 +329,7 @@ impl Encoder {
         }
     }
 
-    fn refers_to(&mut self, original: &Original<'_>) {
+    fn refers_to(&mut self, original: &RevisitOriginal<'_>) {
         if let Some(id) = original.record_id {
             self.field("WARC-Refers-To", &urn(id));
         }
@@ -361,8 +361,8 @@ fn sound(mut capture: Capture<'_>) -> Capture<'_> {
     capture
 }
 
-/// What the record says of its payload. A revisit that the server spoke for has none of
-/// its own and says nothing (WARC 1.1 section 6.7.3 asks for nothing): checkers would
+/// The digest that the record gives for its payload. A revisit that the server spoke for has
+/// none of its own and says nothing (WARC 1.1 section 6.7.3 asks for nothing): checkers would
 /// hold it against the bytes of this record.
 fn payload_digest<'d>(capture: &Capture<'_>, digest: &'d str) -> Option<&'d str> {
     match capture.revisit {

@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crawl_archive::{
-    Archive, ArchiveOptions, DigestAlgorithm, Encoder, Format, Protocol, Revisit, Truncated,
-    WarcReader, Warcinfo,
+    Archive, ArchiveOptions, DigestAlgorithm, Encoder, HttpVersion, RecordFormat, Revisit,
+    Truncated, WarcReader, Warcinfo,
 };
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -56,9 +56,9 @@ fn check(python: &Path, digest: DigestAlgorithm, max_file_bytes: u64, least_file
 
 /// Makes an archive of many files and gives their paths.
 fn archive(dir: &Path, digest: DigestAlgorithm, max_file_bytes: u64) -> Vec<PathBuf> {
-    let format = Format {
+    let format = RecordFormat {
         digest,
-        ..Format::default()
+        ..RecordFormat::default()
     };
     let options = ArchiveOptions {
         prefix: "example.org".into(),
@@ -217,7 +217,7 @@ fn odd_captures() -> Vec<Sample> {
         samples.push(Sample::new(number, url, &html, url.as_bytes()));
         let secure = url.replacen("http:", "https:", 1);
         samples.push(Sample::new(number, &secure, &html, b"h2").with(|s| {
-            s.protocol = Protocol::Http2;
+            s.protocol = HttpVersion::Http2;
             s.tls = true;
         }));
     }

@@ -14,9 +14,9 @@ use crawl_fetcher::robots::RobotsTimes;
 use crawl_fetcher::{FetchConfig, ResolveOverride};
 use crawl_index::IndexError;
 use crawl_policy::scope::ScopeMode;
-use crawl_policy::usage::Purpose;
+use crawl_policy::usage::UsagePurpose;
 use crawl_scheduler::Politeness;
-use crawl_weburl::{CanonicalUrl, Naming, When, canonicalize};
+use crawl_weburl::{CanonicalUrl, SpellingRules, StepPolicy, canonicalize};
 use tokio::runtime::Runtime;
 
 use crate::descriptors::{Connections, connections};
@@ -204,10 +204,10 @@ fn config(settings: &Settings, checked: &Checked) -> Config {
         },
         purpose: match settings.exclusion.purpose {
             PurposeName::Unstated => None,
-            PurposeName::Search => Some(Purpose::Search),
-            PurposeName::AiInput => Some(Purpose::AiInput),
-            PurposeName::TrainAi => Some(Purpose::TrainAi),
-            PurposeName::Archive => Some(Purpose::Archive),
+            PurposeName::Search => Some(UsagePurpose::Search),
+            PurposeName::AiInput => Some(UsagePurpose::AiInput),
+            PurposeName::TrainAi => Some(UsagePurpose::TrainAi),
+            PurposeName::Archive => Some(UsagePurpose::Archive),
         },
         scope: ScopeRules {
             mode: match scope.scope {
@@ -276,15 +276,15 @@ fn user_agent_of(checked: &Checked) -> String {
 fn trap_rules(settings: &Settings) -> TrapRules {
     let names = &settings.names;
     let when = |name| match name {
-        WhenName::Off => When::Off,
-        WhenName::Evidence => When::Evidence,
-        WhenName::On => When::On,
+        WhenName::Off => StepPolicy::Off,
+        WhenName::Evidence => StepPolicy::Evidence,
+        WhenName::On => StepPolicy::On,
     };
     TrapRules {
         traps: names.traps.is_on(),
         skip_actions: names.skip_actions.is_on(),
         clean_params: names.clean_params.is_on(),
-        naming: Naming {
+        naming: SpellingRules {
             default_documents: when(names.default_documents),
             tracking: when(names.tracking_parameters),
             session_ids: when(names.session_ids),

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::process::ExitCode;
 
-use crawl_weburl::harmless_lines;
+use crawl_weburl::safe_lines;
 
 /// Finished, also by a budget; `crawl robots`: allowed.
 pub(crate) const FINISHED: u8 = 0;
@@ -111,7 +111,7 @@ pub(crate) fn unwritable_hint(path: &Path, why: ErrorKind) -> Option<String> {
 /// value that was pasted by mistake pushes what is said of it off the screen. What a terminal
 /// obeys, or would reorder, is left out: a value may be somebody else's.
 pub(crate) fn cut(message: &str) -> String {
-    let message = harmless_lines(message);
+    let message = safe_lines(message);
     let line = |line: &str| {
         let words = line.split(' ').map(|word| shortened(word, MAX_WORD_CHARS));
         shortened(&words.collect::<Vec<_>>().join(" "), MAX_LINE_CHARS)

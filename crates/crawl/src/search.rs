@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crawl_index::{Answer, Hit, IndexError, Part, SearchIndex, SearchOptions};
 use crawl_records::counted;
-use crawl_weburl::harmless;
+use crawl_weburl::safe_line;
 use textwrap::{Options, WordSplitter, wrap};
 
 use crate::args::SearchArgs;
@@ -104,7 +104,7 @@ fn nothing(answer: &Answer) -> String {
 fn shown(answer: &Answer, offset: usize, columns: usize, is_bold: bool) -> String {
     let mut text = String::new();
     if let Some(meant) = &answer.did_you_mean {
-        let _ = writeln!(text, "results for `{}`\n", harmless(meant));
+        let _ = writeln!(text, "results for `{}`\n", safe_line(meant));
     }
     for (n, hit) in answer.results.iter().enumerate() {
         one(&mut text, offset + n + 1, hit, columns, is_bold);
@@ -146,7 +146,7 @@ fn one(text: &mut String, number: usize, hit: &Hit, columns: usize, is_bold: boo
 /// Words of the query stand out on a terminal that can do so.
 fn marked(parts: &[Part], is_bold: bool) -> String {
     let part = |part: &Part| {
-        let clean = harmless(&part.text);
+        let clean = safe_line(&part.text);
         match part.is_match && is_bold {
             true => format!("\u{1b}[1m{clean}\u{1b}[0m"),
             false => clean.into_owned(),

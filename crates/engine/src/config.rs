@@ -7,7 +7,7 @@ use std::time::Duration;
 use crawl_fetcher::FetchConfig;
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_policy::scope::ScopeMode;
-use crawl_policy::usage::Purpose;
+use crawl_policy::usage::UsagePurpose;
 use crawl_policy::{ProductToken, Profile};
 use crawl_scheduler::Politeness;
 use crawl_weburl::CanonicalUrl;
@@ -37,7 +37,7 @@ pub struct Config {
     /// What a robots.txt that answers 401 or 403 means.
     pub robots_forbidden: Forbidden,
     /// What the pages are for: a site's preference against it bars them.
-    pub purpose: Option<Purpose>,
+    pub purpose: Option<UsagePurpose>,
     /// Which URLs belong to the crawl.
     pub scope: ScopeRules,
     /// When enough is enough.

@@ -42,7 +42,7 @@ pub enum EngineError {
     },
     /// A pattern of the scope is no regular expression.
     #[error(transparent)]
-    Pattern(#[from] crawl_policy::scope::BadPattern),
+    Pattern(#[from] crawl_policy::scope::BadScopePattern),
     /// The fetcher can't be built from its configuration.
     #[error(transparent)]
     Fetcher(#[from] crawl_fetcher::SetupError),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawl_archive::Encoded;
+use crawl_archive::EncodedCapture;
 use crawl_archive::rows::{DelayRow, ExcludedRow, LinkRow, PageRow, RequestRow, RobotsVerdict};
 use crawl_fetcher::robots::Compiled;
 use crawl_fetcher::{Exchange, Failure, Request, Room, Validators};
@@ -284,7 +284,7 @@ pub(crate) struct SettledPage {
     /// The labelled digest of its body without its content coding, where it has one.
     pub(crate) decoded_digest: Option<String>,
     /// Records for the archive, encoded from the exchange.
-    pub capture: Option<Encoded>,
+    pub capture: Option<EncodedCapture>,
     /// The charset that the page was read as.
     pub charset: Option<&'static str>,
     /// What the search index is told of it.
@@ -319,7 +319,7 @@ pub(crate) struct RobotsExchange {
     /// Bytes of its body.
     pub bytes: u64,
     /// Records for the archive.
-    pub capture: Option<Encoded>,
+    pub capture: Option<EncodedCapture>,
     /// Sitemaps that the file names.
     pub sitemaps: Vec<Admission>,
     /// The host's state.

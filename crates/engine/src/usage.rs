@@ -5,7 +5,7 @@ use crawl_fetcher::Exchange;
 use crawl_fetcher::robots::Compiled;
 use crawl_frontier::{Exclusion, Reason};
 use crawl_policy::PageDirectives;
-use crawl_policy::usage::{Channel, Ledger, Purpose, Sources, Statement, Vocabulary};
+use crawl_policy::usage::{Channel, Ledger, Sources, Statement, UsagePurpose, Vocabulary};
 
 use crate::crawl_loop::request_rows::rule_text;
 
@@ -27,7 +27,7 @@ const MAX_SAID: usize = 32;
 pub(crate) fn refusal(
     rules: &Compiled,
     path_and_query: &str,
-    purpose: Option<Purpose>,
+    purpose: Option<UsagePurpose>,
 ) -> Option<Exclusion> {
     let purpose = purpose?;
     let ledger = Ledger::read(&Sources {
@@ -80,8 +80,8 @@ pub(crate) fn ledger(
 
 /// The words for which a page's body is not archived: that no copy be kept, or a preference
 /// against what the crawl is for.
-pub(crate) fn withheld(ledger: &Ledger, purpose: Option<Purpose>) -> Option<String> {
-    let no_copy = || refused(ledger, Purpose::Archive);
+pub(crate) fn withheld(ledger: &Ledger, purpose: Option<UsagePurpose>) -> Option<String> {
+    let no_copy = || refused(ledger, UsagePurpose::Archive);
     let against = purpose.and_then(|purpose| refused(ledger, purpose));
     against.or_else(no_copy).map(words)
 }
@@ -93,15 +93,15 @@ pub(crate) fn row(ledger: &Ledger) -> Option<UsageLedger> {
         Some(stance.as_str().to_owned())
     };
     (!ledger.statements.is_empty()).then(|| UsageLedger {
-        search: verdict(Purpose::Search),
-        ai_input: verdict(Purpose::AiInput),
-        train_ai: verdict(Purpose::TrainAi),
-        archive: verdict(Purpose::Archive),
+        search: verdict(UsagePurpose::Search),
+        ai_input: verdict(UsagePurpose::AiInput),
+        train_ai: verdict(UsagePurpose::TrainAi),
+        archive: verdict(UsagePurpose::Archive),
         said: ledger.statements.iter().take(MAX_SAID).map(said).collect(),
     })
 }
 
-pub(crate) fn refused(ledger: &Ledger, purpose: Purpose) -> Option<&Statement> {
+pub(crate) fn refused(ledger: &Ledger, purpose: UsagePurpose) -> Option<&Statement> {
     let verdict = ledger.verdict(purpose);
     verdict.by.filter(|_| verdict.is_refused())
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use crawl_weburl::harmless;
+use crawl_weburl::safe_line;
 use tantivy::collector::{Count, TopDocs};
 use tantivy::query::{BooleanQuery, Occur, Query as Lookup, RangeQuery};
 use tantivy::schema::Field;
@@ -321,7 +321,9 @@ impl Search<'_> {
             query: typed.to_owned(),
             total,
             results,
-            did_you_mean: plan.did_you_mean.map(|meant| harmless(&meant).into_owned()),
+            did_you_mean: plan
+                .did_you_mean
+                .map(|meant| safe_line(&meant).into_owned()),
         })
     }
 
@@ -433,7 +435,7 @@ fn section(page: &Page, at: usize) -> Option<Section> {
     let heading = under.last()?;
     let id = heading.id.as_ref()?;
     Some(Section {
-        heading: harmless(&heading.text).into_owned(),
+        heading: safe_line(&heading.text).into_owned(),
         url: format!("{}#{}", page.url, fragment(id)),
     })
 }

@@ -57,7 +57,7 @@ const PROGRAMS: [&str; 11] = [
     "php", "cgi", "pl", "asp", "aspx", "jsp", "jspx", "do", "action", "cfm", "py",
 ];
 
-/// Why a URL looks as if asking for it did something.
+/// The sign by which a URL looks as if asking for it did something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// The last name of its path.

@@ -1,4 +1,4 @@
-//! Who asks, and by which reading of the rules.
+//! The crawler's name in robots.txt, and the profile by which rules are read.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ pub struct ProductToken(
     String,
 );
 
-/// Why a text is no product token.
+/// The reason why a text is no product token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no product token: letters, digits, `_` and `-` only, at least one")]
 pub struct BadToken(pub String);

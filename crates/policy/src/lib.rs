@@ -8,14 +8,14 @@
 //! oddities. The crate does no I/O, knows no HTTP and reads no clock.
 //!
 //! ```
-//! use crawl_policy::{Access, ProductToken, Profile, Robots};
+//! use crawl_policy::{RobotsAccess, ProductToken, Profile, Robots};
 //!
 //! let agent = ProductToken::new("crawl").unwrap();
 //! let file = b"User-agent: *\nDisallow: /private\nAllow: /private/press$\nCrawl-delay: 2.5\n";
 //! let robots = Robots::parse(file, &agent, Profile::Rfc9309);
 //!
 //! let verdict = robots.judge("/private/diary");
-//! assert_eq!(verdict.access, Access::Disallowed);
+//! assert_eq!(verdict.access, RobotsAccess::Disallowed);
 //! let rule = verdict.rule.unwrap();
 //! assert_eq!((rule.text, rule.line), ("Disallow: /private", 2));
 //! assert!(robots.judge("/private/press").is_allowed());
@@ -25,7 +25,7 @@
 mod actions;
 mod agent;
 pub mod date;
-mod page;
+mod page_directives;
 mod robots;
 pub mod scope;
 pub mod traps;
@@ -33,8 +33,10 @@ pub mod usage;
 
 pub use actions::{Action, action};
 pub use agent::{BadToken, ProductToken, Profile, UnknownProfile};
-pub use page::{PageDirectives, PageLabels, Place, Source, Valued, link_refusal};
+pub use page_directives::{
+    CitedText, CitedValue, DirectivePlace, PageDirectives, PageLabels, link_refusal,
+};
 pub use robots::{
-    Access, CleanParam, Cleaned, Group, Hours, MAX_ROBOTS_BYTES, Oddity, RequestRate, Robots, Rule,
-    Sitemap, Verdict, VisitTime, What, lint, request_path,
+    CleanParam, Cleaned, Group, MAX_ROBOTS_BYTES, RequestRate, Robots, RobotsAccess, RobotsOddity,
+    RobotsOddityKind, Rule, SitemapLine, Verdict, VisitHours, VisitTime, lint, request_path,
 };

@@ -1,16 +1,16 @@
 //! A robots.txt, compiled for one agent under one profile.
 
-mod active;
-mod clean;
+mod active_trees;
+mod clean_params;
 mod dialects;
-mod glance;
-mod index;
 mod lines;
 mod lint;
 mod oddity;
+mod other_lines;
 mod pattern;
-mod records;
+mod prefilter;
 mod rfc9309;
+mod rule_index;
 mod rules;
 mod trie;
 
@@ -19,14 +19,14 @@ use std::time::Duration;
 
 use crate::agent::{ProductToken, Profile};
 
-pub use clean::Cleaned;
+pub use clean_params::Cleaned;
 pub use lines::MAX_ROBOTS_BYTES;
 pub use lint::lint;
-pub use oddity::{Oddity, What};
-pub use records::{CleanParam, Hours, RequestRate, Sitemap, VisitTime};
+pub use oddity::{RobotsOddity, RobotsOddityKind};
+pub use other_lines::{CleanParam, RequestRate, SitemapLine, VisitHours, VisitTime};
 
 use dialects::{Dialect, Pick};
-pub(crate) use records::{Preference, PreferenceKind};
+pub(crate) use other_lines::{Preference, PreferenceKind};
 
 use lines::Body;
 use oddity::note;
@@ -49,7 +49,7 @@ pub struct Robots {
 
 /// May the path be asked for?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum RobotsAccess {
     /// It may.
     Allowed,
     /// It may not.
@@ -60,7 +60,7 @@ pub enum Access {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict<'a> {
     /// May the path be asked for?
-    pub access: Access,
+    pub access: RobotsAccess,
     /// The rule that decided; none where no rule matches.
     pub rule: Option<Rule<'a>>,
     /// The group of that rule; without a rule, the first group that speaks for the agent.
@@ -73,7 +73,7 @@ impl Verdict<'_> {
     /// Whether the path may be asked for.
     #[must_use]
     pub fn is_allowed(&self) -> bool {
-        self.access == Access::Allowed
+        self.access == RobotsAccess::Allowed
     }
 }
 
@@ -124,7 +124,7 @@ impl Robots {
         }
     }
 
-    /// What holds where there is no robots.txt: everything is allowed.
+    /// The rules where there is no robots.txt: everything is allowed.
     #[must_use]
     pub fn allow_all() -> Robots {
         Robots {
@@ -197,7 +197,7 @@ impl Robots {
 
     /// The `Sitemap` lines of the file, whatever group they stand in.
     #[must_use]
-    pub fn sitemaps(&self) -> &[Sitemap] {
+    pub fn sitemaps(&self) -> &[SitemapLine] {
         &self.reading.file.sitemaps
     }
 
@@ -232,9 +232,9 @@ impl Robots {
         Vec::new()
     }
 
-    /// What is odd about the file, by line; the first thousand.
+    /// The oddities of the file, by line; the first thousand.
     #[must_use]
-    pub fn oddities(&self) -> &[Oddity] {
+    pub fn oddities(&self) -> &[RobotsOddity] {
         &self.reading.oddities
     }
 
@@ -268,8 +268,8 @@ impl Reading {
         };
         Verdict {
             access: match entry.is_none_or(Entry::allows) {
-                true => Access::Allowed,
-                false => Access::Disallowed,
+                true => RobotsAccess::Allowed,
+                false => RobotsAccess::Disallowed,
             },
             rule: entry.map(|entry| Rule {
                 text: self.rules.text(entry),
@@ -284,7 +284,7 @@ impl Reading {
         let sitemaps = self.file.sitemaps.iter().map(|s| s.url.capacity() + 32);
         self.rules.memory_bytes()
             + sitemaps.sum::<usize>()
-            + self.oddities.capacity() * size_of::<Oddity>()
+            + self.oddities.capacity() * size_of::<RobotsOddity>()
     }
 }
 
@@ -308,19 +308,19 @@ pub(crate) fn path_matches(pattern: &str, path_and_query: &str) -> bool {
     matching_bytes(pattern, &Path::of(path_and_query).bytes).is_some()
 }
 
-fn note_body(body: &Body<'_>, oddities: &mut Vec<Oddity>) {
+fn note_body(body: &Body<'_>, oddities: &mut Vec<RobotsOddity>) {
     if body.bytes.trim_ascii_start().first() == Some(&b'<') {
-        note(oddities, 1, What::Markup);
+        note(oddities, 1, RobotsOddityKind::Markup);
     }
     if body.bridged {
-        note(oddities, 1, What::Utf16);
+        note(oddities, 1, RobotsOddityKind::Utf16);
     }
     if body.cut {
         let lines = lines::Lines::of(&body.bytes).count();
         note(
             oddities,
             u32::try_from(lines).unwrap_or(u32::MAX - 1) + 1,
-            What::Cut,
+            RobotsOddityKind::Cut,
         );
     }
 }

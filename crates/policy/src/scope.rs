@@ -1,4 +1,4 @@
-//! What the operator wants crawled: which hosts, which patterns, how deep.
+//! The operator's scope: which hosts, which patterns, how deep.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -30,10 +30,10 @@ pub struct UnknownScope(pub String);
 /// A pattern that is no regular expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{pattern}` is no regular expression: {why}")]
-pub struct BadPattern {
+pub struct BadScopePattern {
     /// The pattern as given.
     pub pattern: String,
-    /// What is wrong with it.
+    /// The defect.
     pub why: String,
 }
 
@@ -60,12 +60,13 @@ pub enum ScopeVerdict {
     Out {
         /// Scope, or depth alone: a URL that is too deep may be met again on a shorter way.
         reason: OutReason,
-        /// What it failed: `host`, `domain`, `prefix`, `include`, `exclude RE`, `max-depth N`.
+        /// The test that it failed: `host`, `domain`, `prefix`, `include`, `exclude RE`,
+        /// `max-depth N`.
         rule: String,
     },
 }
 
-/// Why a URL is not wanted.
+/// The reason why a URL is out of scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OutReason {
@@ -81,13 +82,13 @@ impl Scope {
     /// wins over all else. `max_depth` counts links from a seed.
     ///
     /// # Errors
-    /// [`BadPattern`] names the first pattern that is no regular expression.
+    /// [`BadScopePattern`] names the first pattern that is no regular expression.
     pub fn new(
         mode: ScopeMode,
         include: &[String],
         exclude: &[String],
         max_depth: Option<u32>,
-    ) -> Result<Scope, BadPattern> {
+    ) -> Result<Scope, BadScopePattern> {
         Ok(Scope {
             mode,
             include: Patterns::new(include)?,
@@ -192,8 +193,8 @@ impl FromStr for ScopeMode {
 struct Patterns(RegexSet);
 
 impl Patterns {
-    fn new(patterns: &[String]) -> Result<Patterns, BadPattern> {
-        let bad = |pattern: &str, why: &regex::Error| BadPattern {
+    fn new(patterns: &[String]) -> Result<Patterns, BadScopePattern> {
+        let bad = |pattern: &str, why: &regex::Error| BadScopePattern {
             pattern: pattern.to_owned(),
             why: last_line(&why.to_string()),
         };

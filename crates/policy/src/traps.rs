@@ -10,29 +10,29 @@
 //! of pages in a row, on the way to it, that said nothing new; who keeps queues keeps it with
 //! the URL, and puts URLs of higher levels behind.
 //!
-//! All memory is bounded (see the constants). What is parked can be stored and restored
+//! All memory is bounded (see the constants). What is deferred can be stored and restored
 //! ([`Traps::stored`]); the rest is learned anew from the next pages.
 
-mod gist;
-mod hash;
+mod deferred_format;
+mod learned_spellings;
 mod mirrors;
-mod names;
 mod novelty;
-mod recent;
+mod page_fingerprint;
+mod recent_map;
 mod simhash;
-mod stored;
+mod stable_hash;
 mod template;
 
 use std::collections::{BTreeMap, HashMap};
 
-use crawl_weburl::{CanonicalUrl, HostKey, Naming, Shape};
+use crawl_weburl::{CanonicalUrl, HostKey, Shape, SpellingRules};
 
-pub use self::gist::Gist;
+use self::learned_spellings::LearnedSpellings;
 use self::mirrors::Mirrors;
-use self::names::Names;
 use self::novelty::Novelty;
-use self::recent::Recent;
-use self::simhash::Near;
+pub use self::page_fingerprint::PageFingerprint;
+use self::recent_map::RecentMap;
+use self::simhash::NearDuplicates;
 pub use self::template::Trap;
 use self::template::{Template, Yield};
 
@@ -41,20 +41,20 @@ pub const MAX_LEVEL: u8 = 30;
 
 /// Bytes that all hosts may take, about; those that were left alone for longest go. A host takes
 /// some KiB with its first page and half a MiB at most.
-const MOST_BYTES: usize = 128 << 20;
+const MAX_BYTES: usize = 128 << 20;
 /// Templates of one host, the latest.
-const MOST_TEMPLATES: usize = 512;
+const MAX_TEMPLATES: usize = 512;
 /// Texts of one host, the latest.
-const MOST_TEXTS: usize = 1024;
+const MAX_TEXTS: usize = 1024;
 /// Pages with one text that are known by name.
-const MOST_MEMBERS: usize = 16;
-/// What is parked, over all hosts.
-const MOST_PARKED: usize = 16_384;
+const MAX_MEMBERS: usize = 16;
+/// Kinds of URLs that are deferred, over all hosts.
+const MAX_PARKED: usize = 16_384;
 /// A page says something new if it has more new words than this, and more than one in
 /// `WORDS_A_NEW_ONE`.
-const LEAST_NEW_WORDS: usize = 5;
+const MIN_NEW_WORDS: usize = 5;
 const WORDS_A_NEW_ONE: usize = 12;
-/// Of what is parked, the 128th URL is asked for all the same, then the 512th, the 2,048th ..
+/// Of a deferred kind, the 128th URL is asked for all the same, then the 512th, the 2,048th ..
 const FIRST_PROBE: u64 = 128;
 const PROBE_FACTOR: u64 = 4;
 /// Pages with the same text, each found on another of them.
@@ -63,20 +63,20 @@ const TEXT_LEVEL: u8 = 2;
 
 /// A page that was fetched.
 #[derive(Clone, Copy, Debug)]
-pub struct Visit<'a> {
+pub struct FetchedPage<'a> {
     /// Its URL.
     pub url: &'a CanonicalUrl,
     /// Its level.
     pub level: u8,
-    /// What came.
-    pub answer: Answer<'a>,
+    /// The answer that came.
+    pub answer: PageAnswer<'a>,
 }
 
-/// What came of a page.
+/// The answer to a request for a page.
 #[derive(Clone, Copy, Debug)]
-pub enum Answer<'a> {
+pub enum PageAnswer<'a> {
     /// A page of text.
-    Text(&'a Gist),
+    Text(&'a PageFingerprint),
     /// A redirect, and how many of them in a row led here.
     Redirect(&'a CanonicalUrl, u8),
     /// Something else that is kept: an image, a document.
@@ -85,41 +85,41 @@ pub enum Answer<'a> {
     Nothing,
 }
 
-/// What was thought of a page.
+/// The judgement of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Opinion {
+pub struct PageJudgement {
     /// The level of what is met on it first.
     pub level: u8,
     /// It said nothing new.
     pub is_barren: bool,
-    /// It was asked for to see whether what is parked still brings nothing new, and it did bring
-    /// something: what is parked is to be judged again.
+    /// It was asked for to see whether what is deferred still brings nothing new, and it did bring
+    /// something: what is deferred is to be judged again.
     pub has_turned: bool,
 }
 
-/// What is to be done with a URL whose turn it would be.
+/// The treatment of a URL that is next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Course {
+pub enum Disposition {
     /// It is asked for.
     Fetch,
     /// It goes behind others, at this level.
     Later(u8),
     /// It is put aside; the rule that says so, with its evidence.
-    Park(String),
+    Defer(String),
     /// Its page is asked for under another spelling, and why.
     SameAs(CanonicalUrl, String),
     /// Its origin mirrors another. If the twin is known, it is put aside, and why.
     Mirror(CanonicalUrl, String),
 }
 
-/// What is remembered of one host.
+/// The memory of one host.
 #[derive(Debug)]
 struct Host {
     novelty: Novelty,
-    near: Near,
-    templates: Recent<Template>,
-    texts: Recent<Text>,
-    names: Names,
+    near: NearDuplicates,
+    templates: RecentMap<Template>,
+    texts: RecentMap<Text>,
+    names: LearnedSpellings,
     /// When it was last looked at, and its bytes then.
     seen: u64,
     bytes: usize,
@@ -130,15 +130,15 @@ struct Host {
 struct Text {
     pages: u32,
     level: u8,
-    bred: u32,
+    children: u32,
     members: Vec<u64>,
 }
 
-/// Something that is parked.
+/// A kind of URLs that is deferred.
 #[derive(Clone, Debug)]
-struct Parked {
+struct DeferredKind {
     rule: String,
-    /// URLs without such looks are parked only where they were found on pages that said nothing.
+    /// URLs without such looks are deferred only where they were found on pages that said nothing.
     by_looks: bool,
     /// The parameters that never brought anything: what has one of them brings nothing.
     names: Option<Vec<String>>,
@@ -147,18 +147,18 @@ struct Parked {
     next_probe: u64,
 }
 
-/// What is known of traps, mirrors and spellings.
+/// The evidence of traps, mirrors and spellings.
 #[derive(Debug)]
 pub struct Traps {
-    naming: Naming,
-    parks: bool,
+    naming: SpellingRules,
+    defers: bool,
     hosts: HashMap<HostKey, Host>,
     /// The hosts by when they were last looked at.
     by_age: BTreeMap<u64, HostKey>,
     bytes: usize,
     clock: u64,
-    parked: HashMap<u64, Parked>,
-    /// Whether what is parked is other than it was when it was last stored.
+    deferred: HashMap<u64, DeferredKind>,
+    /// Whether the deferred kinds changed since they were last stored.
     has_changed: bool,
     mirrors: Mirrors,
 }
@@ -167,10 +167,10 @@ impl Default for Host {
     fn default() -> Host {
         Host {
             novelty: Novelty::default(),
-            near: Near::default(),
-            templates: Recent::new(MOST_TEMPLATES),
-            texts: Recent::new(MOST_TEXTS),
-            names: Names::default(),
+            near: NearDuplicates::default(),
+            templates: RecentMap::new(MAX_TEMPLATES),
+            texts: RecentMap::new(MAX_TEXTS),
+            names: LearnedSpellings::default(),
             seen: 0,
             bytes: 0,
         }
@@ -179,48 +179,48 @@ impl Default for Host {
 
 /// The places where accounts of a URL are kept: its template, and its family where it has one.
 fn keys(host: &HostKey, shape: &Shape) -> (u64, Option<u64>) {
-    let template = hash::of_all(&[host.as_str(), &shape.pattern]);
+    let template = stable_hash::of_all(&[host.as_str(), &shape.pattern]);
     let family = shape.family();
-    let family = family.map(|family| hash::of_all(&[host.as_str(), family, "family"]));
+    let family = family.map(|family| stable_hash::of_all(&[host.as_str(), family, "family"]));
     (template, family)
 }
 
 /// The place of pages that were found on one.
 fn key_of_via(via: &CanonicalUrl) -> u64 {
-    hash::of_all(&[via.as_str(), "via"])
+    stable_hash::of_all(&[via.as_str(), "via"])
 }
 
 impl Traps {
-    /// Nothing known yet. Spellings are learned as `naming` says; without `parks` nothing is put
+    /// Nothing known yet. Spellings are learned as `naming` says; without `defers` nothing is put
     /// behind and nothing is put aside.
     #[must_use]
-    pub fn new(naming: Naming, parks: bool) -> Traps {
+    pub fn new(naming: SpellingRules, defers: bool) -> Traps {
         Traps {
             naming,
-            parks,
+            defers,
             hosts: HashMap::new(),
             by_age: BTreeMap::new(),
             bytes: 0,
             clock: 0,
-            parked: HashMap::new(),
+            deferred: HashMap::new(),
             has_changed: false,
             mirrors: Mirrors::default(),
         }
     }
 
     /// Takes a page in that was fetched.
-    pub fn observe(&mut self, visit: &Visit<'_>) -> Opinion {
-        let Visit { url, level, answer } = *visit;
+    pub fn observe(&mut self, visit: &FetchedPage<'_>) -> PageJudgement {
+        let FetchedPage { url, level, answer } = *visit;
         let shape = Shape::of(url);
         let key = url.host_key();
         let found = match answer {
-            Answer::Nothing => None,
-            Answer::Other => Some(Yield::New),
-            Answer::Redirect(to, _) => self.redirected(url, &shape, to),
-            Answer::Text(gist) => self.read(url, gist),
+            PageAnswer::Nothing => None,
+            PageAnswer::Other => Some(Yield::New),
+            PageAnswer::Redirect(to, _) => self.redirected(url, &shape, to),
+            PageAnswer::Text(gist) => self.read(url, gist),
         };
         let Some(found) = found else {
-            return Opinion {
+            return PageJudgement {
                 level,
                 is_barren: false,
                 has_turned: false,
@@ -236,7 +236,7 @@ impl Traps {
                 .templates
                 .entry(place, || Template::new(pattern, shape.signs));
             account.take(url, &shape, level, found);
-            if matches!(found, Yield::New) && self.parked.remove(&place).is_some() {
+            if matches!(found, Yield::New) && self.deferred.remove(&place).is_some() {
                 has_turned = true;
                 self.has_changed = true;
                 if let Some(account) = self.host(&key).templates.get_mut(place) {
@@ -248,21 +248,21 @@ impl Traps {
         let (level, is_barren) = match (found, answer) {
             (Yield::New, _) => (0, false),
             // A redirect or two are nothing.
-            (Yield::Onwards, Answer::Redirect(_, 0)) => (level, true),
+            (Yield::Onwards, PageAnswer::Redirect(_, 0)) => (level, true),
             _ => (one_more, true),
         };
-        Opinion {
-            level: if self.parks { level } else { 0 },
-            is_barren: is_barren && self.parks,
+        PageJudgement {
+            level: if self.defers { level } else { 0 },
+            is_barren: is_barren && self.defers,
             has_turned,
         }
     }
 
     /// Those URLs were met first on a page that said nothing new. Whether that was enough of its
-    /// kind, which then is parked.
-    pub fn bred<'a>(
+    /// kind, which then is deferred.
+    pub fn record_children<'a>(
         &mut self,
-        visit: &Visit<'_>,
+        visit: &FetchedPage<'_>,
         new: impl Iterator<Item = &'a CanonicalUrl>,
     ) -> bool {
         let host = visit.url.host_key();
@@ -276,55 +276,65 @@ impl Traps {
             of_family += u32::from(wide.is_some() && wide == family);
         }
         let counts = std::iter::once((template, of_template));
-        let mut parks = false;
+        let mut defers = false;
         for (place, count) in counts.chain(family.map(|family| (family, of_family))) {
             let Some(account) = self.host(&host).templates.get_mut(place) else {
                 continue;
             };
-            account.breed(count);
+            account.count_children(count);
             if let Some(trap) = account.verdict() {
                 let of_selections =
                     Some(place) == family && shape.family().is_some_and(|f| f.ends_with('?'));
                 let names = of_selections.then(|| account.idle_names());
                 let by_looks = !matches!(trap, Trap::SoftMissing | Trap::Endless);
                 let rule = account.evidence(trap);
-                parks |= self.park(place, rule, by_looks, names);
+                defers |= self.defer(place, rule, by_looks, names);
             }
         }
-        parks | self.text_bred(visit, &shape, of_host)
+        defers | self.text_bred(visit, &shape, of_host)
     }
 
-    /// What is to be done with a URL of this level whose turn it would be. Asked once for each
-    /// turn: of what is parked it lets some through.
-    pub fn course(&mut self, url: &CanonicalUrl, via: Option<&CanonicalUrl>, level: u8) -> Course {
-        let course = self.standing(url, via, level);
-        if let Course::Park(_) = &course
-            && let Some(place) = self.parked_place(url, via, level)
-            && let Some(parked) = self.parked.get_mut(&place)
+    /// Decides the treatment of a URL of this level that is next. Asked once for each
+    /// turn: of what is deferred it lets some through.
+    pub fn disposition(
+        &mut self,
+        url: &CanonicalUrl,
+        via: Option<&CanonicalUrl>,
+        level: u8,
+    ) -> Disposition {
+        let disposition = self.standing(url, via, level);
+        if let Disposition::Defer(_) = &disposition
+            && let Some(place) = self.deferred_place(url, via, level)
+            && let Some(deferred) = self.deferred.get_mut(&place)
         {
-            parked.put_aside += 1;
-            if parked.put_aside >= parked.next_probe {
-                parked.next_probe = parked.next_probe.saturating_mul(PROBE_FACTOR);
-                return Course::Fetch;
+            deferred.put_aside += 1;
+            if deferred.put_aside >= deferred.next_probe {
+                deferred.next_probe = deferred.next_probe.saturating_mul(PROBE_FACTOR);
+                return Disposition::Fetch;
             }
         }
-        course
+        disposition
     }
 
     /// The same, but nothing is let through.
     #[must_use]
-    pub fn standing(&self, url: &CanonicalUrl, via: Option<&CanonicalUrl>, level: u8) -> Course {
+    pub fn standing(
+        &self,
+        url: &CanonicalUrl,
+        via: Option<&CanonicalUrl>,
+        level: u8,
+    ) -> Disposition {
         let key = url.host_key();
         let host = self.hosts.get(&key);
         let other = host.and_then(|host| host.names.same_as(&self.naming, url));
         if let Some((other, why)) = other {
-            return Course::SameAs(other, why);
+            return Disposition::SameAs(other, why);
         }
-        if let Some(parked) = self.parked_place(url, via, level) {
-            return Course::Park(self.parked[&parked].rule.clone());
+        if let Some(deferred) = self.deferred_place(url, via, level) {
+            return Disposition::Defer(self.deferred[&deferred].rule.clone());
         }
-        if let Some((twin, why)) = self.mirrors.twin(url).filter(|_| self.parks) {
-            return Course::Mirror(twin, why);
+        if let Some((twin, why)) = self.mirrors.twin(url).filter(|_| self.defers) {
+            return Disposition::Mirror(twin, why);
         }
         let shape = Shape::of(url);
         let (template, family) = keys(&key, &shape);
@@ -333,9 +343,9 @@ impl Traps {
             let account = host.and_then(|host| host.templates.get(place));
             account.is_some_and(Template::is_watched)
         };
-        match self.parks && level == 0 && places.any(is_watched) {
-            true => Course::Later(1),
-            false => Course::Fetch,
+        match self.defers && level == 0 && places.any(is_watched) {
+            true => Disposition::Later(1),
+            false => Disposition::Fetch,
         }
     }
 
@@ -343,7 +353,7 @@ impl Traps {
     /// like one of a kind that may not end, or was found on pages that said nothing new.
     #[must_use]
     pub fn needs_care(&self, url: &CanonicalUrl, level: u8) -> bool {
-        if level > 0 || !self.parks {
+        if level > 0 || !self.defers {
             return level > 0;
         }
         let shape = Shape::of(url);
@@ -359,17 +369,17 @@ impl Traps {
         !places.any(|place| host.templates.get(place).is_some_and(Template::is_proven))
     }
 
-    /// Whether [`Traps::standing`] may say anything but [`Course::Fetch`] of a host's URLs, their
-    /// place in a queue and mirrors aside.
+    /// Whether [`Traps::standing`] may say anything but [`Disposition::Fetch`] of a host's
+    /// URLs, their place in a queue and mirrors aside.
     #[must_use]
     pub fn knows_of(&self, host: &HostKey) -> bool {
         let learned = |host: &Host| host.names.has_rules();
-        !self.parked.is_empty() || self.hosts.get(host).is_some_and(learned)
+        !self.deferred.is_empty() || self.hosts.get(host).is_some_and(learned)
     }
 
     /// Compares a page's text with what its host said before. A page that is visited again
     /// tells nothing.
-    fn read(&mut self, url: &CanonicalUrl, gist: &Gist) -> Option<Yield> {
+    fn read(&mut self, url: &CanonicalUrl, gist: &PageFingerprint) -> Option<Yield> {
         let naming = self.naming;
         let host = self.host(&url.host_key());
         if host.names.has_met(url) {
@@ -380,7 +390,7 @@ impl Traps {
         let is_near = host.near.meet(gist.simhash);
         let pages = host.texts.entry(gist.said, Text::default);
         pages.pages = pages.pages.saturating_add(1);
-        let enough = LEAST_NEW_WORDS.max(gist.words as usize / WORDS_A_NEW_ONE);
+        let enough = MIN_NEW_WORDS.max(gist.words as usize / WORDS_A_NEW_ONE);
         let is_new = pages.pages == 1 && new_words > enough;
         self.mirrors.learn(url, gist);
         Some(match is_new {
@@ -402,25 +412,28 @@ impl Traps {
     }
 
     /// A text that comes again and again, each time found on a page with that text.
-    fn text_bred(&mut self, visit: &Visit<'_>, shape: &Shape, new: u32) -> bool {
-        let Answer::Text(gist) = visit.answer else {
+    fn text_bred(&mut self, visit: &FetchedPage<'_>, shape: &Shape, new: u32) -> bool {
+        let PageAnswer::Text(gist) = visit.answer else {
             return false;
         };
         let Some(text) = self.host(&visit.url.host_key()).texts.get_mut(gist.said) else {
             return false;
         };
         text.level = text.level.max(visit.level);
-        text.bred = text.bred.saturating_add(new);
-        if new > 0 && text.members.len() < MOST_MEMBERS {
+        text.children = text.children.saturating_add(new);
+        if new > 0 && text.members.len() < MAX_MEMBERS {
             text.members.push(key_of_via(visit.url));
         }
         let looks = shape.signs.any() || shape.has_repeats();
         let enough = if looks { 1 } else { TEXT_LEVEL };
-        if text.pages < TEXT_ROW || text.level < enough || text.bred < text.pages {
+        if text.pages < TEXT_ROW || text.level < enough || text.children < text.pages {
             return false;
         }
         let Text {
-            pages, bred, level, ..
+            pages,
+            children,
+            level,
+            ..
         } = text;
         let trap = match () {
             () if shape.has_repeats() => Trap::RepeatedPath,
@@ -431,58 +444,58 @@ impl Traps {
         let of = visit.url;
         let rule = format!(
             "{trap} {}: {pages} pages said the same, {level} in a row found on each other; \
-             {bred} more first met on them; such as {of}",
+             {children} more first met on them; such as {of}",
             shape.pattern
         );
         let members = text.members.clone();
-        members.into_iter().fold(false, |parks, member| {
-            self.park(member, rule.clone(), true, None) | parks
+        members.into_iter().fold(false, |defers, member| {
+            self.defer(member, rule.clone(), true, None) | defers
         })
     }
 
-    fn park(
+    fn defer(
         &mut self,
         place: u64,
         rule: String,
         by_looks: bool,
         names: Option<Vec<String>>,
     ) -> bool {
-        if let Some(parked) = self.parked.get_mut(&place) {
+        if let Some(deferred) = self.deferred.get_mut(&place) {
             // One more selection that brings nothing; the evidence stays as it was.
-            parked.names = parked.names.take().and(names);
+            deferred.names = deferred.names.take().and(names);
             return false;
         }
-        if self.parked.len() >= MOST_PARKED {
+        if self.deferred.len() >= MAX_PARKED {
             return false;
         }
-        let parked = Parked {
+        let deferred = DeferredKind {
             rule,
             by_looks,
             names,
             put_aside: 0,
             next_probe: FIRST_PROBE,
         };
-        self.parked.insert(place, parked);
+        self.deferred.insert(place, deferred);
         self.has_changed = true;
         true
     }
 
-    /// Under which place a URL is parked.
-    fn parked_place(
+    /// Under which place a URL is deferred.
+    fn deferred_place(
         &self,
         url: &CanonicalUrl,
         via: Option<&CanonicalUrl>,
         level: u8,
     ) -> Option<u64> {
-        if self.parked.is_empty() {
+        if self.deferred.is_empty() {
             return None;
         }
         let shape = Shape::of(url);
         let (template, family) = keys(&url.host_key(), &shape);
         let speaks = |place: &u64| {
-            self.parked.get(place).is_some_and(|parked| {
+            self.deferred.get(place).is_some_and(|deferred| {
                 let of_names = |names: &Vec<String>| shape.names.iter().any(|n| names.contains(n));
-                (parked.by_looks || level > 0) && parked.names.as_ref().is_none_or(of_names)
+                (deferred.by_looks || level > 0) && deferred.names.as_ref().is_none_or(of_names)
             })
         };
         let of_via = via.map(key_of_via);
@@ -492,7 +505,7 @@ impl Traps {
             .find(speaks)
     }
 
-    /// What is remembered of a host.
+    /// The memory of a host.
     fn host(&mut self, key: &HostKey) -> &mut Host {
         self.clock += 1;
         let clock = self.clock;
@@ -509,7 +522,7 @@ impl Traps {
     }
 
     fn make_room(&mut self) {
-        while self.bytes > MOST_BYTES
+        while self.bytes > MAX_BYTES
             && let Some((_, oldest)) = self.by_age.pop_first()
         {
             let gone = self.hosts.remove(&oldest);

@@ -1,4 +1,4 @@
-//! What a site says about the use of its pages, kept as a ledger.
+//! The statements of a site about the use of its pages, kept as a ledger.
 //!
 //! Several vocabularies are in use and none of them says which goes before which, so each
 //! statement is kept as it was made, and for a purpose the most restrictive one holds:
@@ -12,15 +12,15 @@ mod tdm;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::page::{PageDirectives, Place, Source};
+use crate::page_directives::{CitedText, DirectivePlace, PageDirectives};
 use crate::robots::{Preference, PreferenceKind, Robots};
 
 pub use tdm::{BadTdmRep, TdmEntry, TdmRep};
 
-/// What pages are crawled for.
+/// The purpose that pages are crawled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Purpose {
+pub enum UsagePurpose {
     /// A search index that points to the pages.
     Search,
     /// Input to a model at the time of an answer.
@@ -34,9 +34,9 @@ pub enum Purpose {
 /// A name that is no purpose's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no purpose: search, ai-input, train-ai or archive")]
-pub struct UnknownPurpose(pub String);
+pub struct UnknownUsagePurpose(pub String);
 
-/// What a statement says about a purpose.
+/// The answer that a statement gives for a purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stance {
     /// The use is granted.
@@ -86,9 +86,9 @@ pub struct Statement {
     pub channel: Channel,
     /// The raw text.
     pub raw: String,
-    /// What it says about which purpose; nothing where it can't be read or where a
+    /// The purposes that it speaks of, with its answer; nothing where it can't be read or where a
     /// statement nearer to the page takes its place.
-    pub says: Vec<(Purpose, Stance)>,
+    pub says: Vec<(UsagePurpose, Stance)>,
 }
 
 /// All that is said about the use of a page.
@@ -98,7 +98,7 @@ pub struct Ledger {
     pub statements: Vec<Statement>,
 }
 
-/// What a page's ledger comes to for one purpose.
+/// The verdict of a page's ledger for one purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UsageVerdict<'a> {
     /// None where nobody speaks of the purpose: neither granted nor refused.
@@ -115,7 +115,8 @@ impl UsageVerdict<'_> {
     }
 }
 
-/// What is known of a page. Before it is fetched, only the first three are.
+/// The texts in which statements are looked for. Before a page is fetched, only the first three
+/// are known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sources<'a> {
     /// The robots.txt of its origin.
@@ -148,9 +149,9 @@ impl Ledger {
         Ledger { statements }
     }
 
-    /// What is said about a purpose: a refusal outweighs any number of grants.
+    /// The verdict for a purpose: a refusal outweighs any number of grants.
     #[must_use]
-    pub fn verdict(&self, purpose: Purpose) -> UsageVerdict<'_> {
+    pub fn verdict(&self, purpose: UsagePurpose) -> UsageVerdict<'_> {
         let speaks = |stance| {
             self.statements
                 .iter()
@@ -206,25 +207,25 @@ fn from_headers(headers: &[(&str, &str)], statements: &mut Vec<Statement>) {
 }
 
 fn from_page(page: &PageDirectives, statements: &mut Vec<Statement>) {
-    let refuse = |purposes: &[Purpose]| -> Vec<_> {
+    let refuse = |purposes: &[UsagePurpose]| -> Vec<_> {
         purposes.iter().map(|&p| (p, Stance::Refused)).collect()
     };
-    let ai = [Purpose::AiInput, Purpose::TrainAi];
+    let ai = [UsagePurpose::AiInput, UsagePurpose::TrainAi];
     for (source, vocabulary, says) in [
         (&page.noai, Vocabulary::NoAi, refuse(&ai)),
         (&page.noimageai, Vocabulary::NoAi, refuse(&ai)),
         (
             &page.noarchive,
             Vocabulary::NoArchive,
-            refuse(&[Purpose::Archive]),
+            refuse(&[UsagePurpose::Archive]),
         ),
     ] {
-        if let Some(Source { place, text }) = source {
+        if let Some(CitedText { place, text }) = source {
             statements.push(Statement {
                 vocabulary,
                 channel: match place {
-                    Place::Header => Channel::Header,
-                    Place::Meta => Channel::Meta,
+                    DirectivePlace::Header => Channel::Header,
+                    DirectivePlace::Meta => Channel::Meta,
                 },
                 raw: text.clone(),
                 says,
@@ -251,7 +252,7 @@ fn without_path(value: &str) -> &str {
     }
 }
 
-fn says(vocabulary: Vocabulary, text: &str) -> Vec<(Purpose, Stance)> {
+fn says(vocabulary: Vocabulary, text: &str) -> Vec<(UsagePurpose, Stance)> {
     match vocabulary {
         Vocabulary::ContentUsage => content_usage(text),
         Vocabulary::ContentSignal => content_signal(text),
@@ -261,13 +262,13 @@ fn says(vocabulary: Vocabulary, text: &str) -> Vec<(Purpose, Stance)> {
 
 /// A dictionary of structured fields (RFC 9651) whose values are the tokens `y` and `n`.
 /// Labels and values that are not known say nothing; nor does a text that can't be parsed.
-fn content_usage(text: &str) -> Vec<(Purpose, Stance)> {
+fn content_usage(text: &str) -> Vec<(UsagePurpose, Stance)> {
     let members = dictionary::parse(text).unwrap_or_default();
     let read = |(label, value): (String, Option<String>)| {
         let purpose = match label.as_str() {
-            "train-ai" => Purpose::TrainAi,
-            "search" => Purpose::Search,
-            "ai-use" => Purpose::AiInput,
+            "train-ai" => UsagePurpose::TrainAi,
+            "search" => UsagePurpose::Search,
+            "ai-use" => UsagePurpose::AiInput,
             _ => return None,
         };
         let stance = match value?.as_str() {
@@ -281,13 +282,13 @@ fn content_usage(text: &str) -> Vec<(Purpose, Stance)> {
 }
 
 /// `search=yes, ai-input=no, ai-train=no`; a signal that is absent says nothing.
-fn content_signal(text: &str) -> Vec<(Purpose, Stance)> {
+fn content_signal(text: &str) -> Vec<(UsagePurpose, Stance)> {
     let read = |part: &str| {
         let (label, value) = part.split_once('=')?;
         let purpose = match label.trim().to_ascii_lowercase().as_str() {
-            "search" => Purpose::Search,
-            "ai-input" => Purpose::AiInput,
-            "ai-train" => Purpose::TrainAi,
+            "search" => UsagePurpose::Search,
+            "ai-input" => UsagePurpose::AiInput,
+            "ai-train" => UsagePurpose::TrainAi,
             _ => return None,
         };
         let stance = match value.trim().to_ascii_lowercase().as_str() {
@@ -300,41 +301,41 @@ fn content_signal(text: &str) -> Vec<(Purpose, Stance)> {
     text.split([',', ';']).filter_map(read).collect()
 }
 
-impl Purpose {
+impl UsagePurpose {
     /// All purposes.
-    pub const ALL: [Purpose; 4] = [
-        Purpose::Search,
-        Purpose::AiInput,
-        Purpose::TrainAi,
-        Purpose::Archive,
+    pub const ALL: [UsagePurpose; 4] = [
+        UsagePurpose::Search,
+        UsagePurpose::AiInput,
+        UsagePurpose::TrainAi,
+        UsagePurpose::Archive,
     ];
 
     /// The name that stands in a configuration.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Purpose::Search => "search",
-            Purpose::AiInput => "ai-input",
-            Purpose::TrainAi => "train-ai",
-            Purpose::Archive => "archive",
+            UsagePurpose::Search => "search",
+            UsagePurpose::AiInput => "ai-input",
+            UsagePurpose::TrainAi => "train-ai",
+            UsagePurpose::Archive => "archive",
         }
     }
 }
 
-impl fmt::Display for Purpose {
+impl fmt::Display for UsagePurpose {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-impl FromStr for Purpose {
-    type Err = UnknownPurpose;
+impl FromStr for UsagePurpose {
+    type Err = UnknownUsagePurpose;
 
-    fn from_str(name: &str) -> Result<Purpose, UnknownPurpose> {
-        Purpose::ALL
+    fn from_str(name: &str) -> Result<UsagePurpose, UnknownUsagePurpose> {
+        UsagePurpose::ALL
             .into_iter()
             .find(|purpose| purpose.as_str() == name)
-            .ok_or_else(|| UnknownPurpose(name.to_owned()))
+            .ok_or_else(|| UnknownUsagePurpose(name.to_owned()))
     }
 }
 

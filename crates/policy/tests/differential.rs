@@ -44,7 +44,7 @@ fn runner() -> TestRunner {
     })
 }
 
-/// What both readers take from RFC 9309.
+/// The rules that both readers take from RFC 9309.
 fn common_line() -> impl Strategy<Value = String> {
     prop_oneof![
         3 => "User-agent: (ourbot|other|\\*)\n",

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Write as _};
 
-use crawl_weburl::harmless;
+use crawl_weburl::safe_line;
 
 use crate::numbers::{counted, grouped, size};
 use crate::report::{Broken, BrokenRow, Report};
@@ -201,7 +201,7 @@ struct Text<'a>(&'a str);
 
 impl Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for c in harmless(self.0).chars() {
+        for c in safe_line(self.0).chars() {
             match c {
                 '&' => f.write_str("&amp;")?,
                 '<' => f.write_str("&lt;")?,

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 use crawl_archive::rows::{DelayRow, ExcludedRow, LinkRow, PageRow, RequestRow};
-use crawl_archive::{Line, LineReader, MAX_LINE_BYTES, open_regular};
+use crawl_archive::{BoundedLine, LineReader, MAX_LINE_BYTES, open_regular};
 use serde::de::DeserializeOwned;
 
 use crate::error::RecordsError;
@@ -110,7 +110,7 @@ impl<T: DeserializeOwned> Rows<T> {
             };
             self.number += 1;
             let row = match line {
-                Some(Line::Whole(line)) if !is_wanted(line) => continue,
+                Some(BoundedLine::Whole(line)) if !is_wanted(line) => continue,
                 Some(line) => line.row(),
                 None => None,
             };

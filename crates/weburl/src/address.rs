@@ -1,8 +1,8 @@
-//! Which part of the address space an IP lies in.
+//! The part of the address space that an IP address lies in.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Who can be reached at an address, as far as the address itself tells.
+/// The class of an address: who can be reached at it, as far as the address itself tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AddressClass {
@@ -68,7 +68,7 @@ fn classify_v6(address: Ipv6Addr) -> AddressClass {
     }
 }
 
-/// What the IPv4 addresses in an IPv6 one are; nothing where it carries none.
+/// The class of the IPv4 address in an IPv6 one; nothing where it carries none.
 fn within(address: Ipv6Addr) -> Option<AddressClass> {
     let bytes = address.octets();
     let at = |places: [usize; 4]| classify_v4(Ipv4Addr::from(places.map(|place| bytes[place])));

@@ -24,7 +24,7 @@ pub struct CanonicalUrl(
     Url,
 );
 
-/// Why a string names nothing that a crawler can ask for.
+/// The reason why a string names nothing that a crawler can ask for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unusable {

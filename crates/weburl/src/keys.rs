@@ -14,7 +14,7 @@ use crate::canonical::{CanonicalUrl, Unusable, canonicalize};
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Origin(Arc<str>);
 
-/// What a gap is kept for: the host name or address, without scheme.
+/// The key that a gap is kept for: the host name or address, without scheme.
 ///
 /// A trailing dot is dropped. The port counts on loopback only, where each port is a
 /// server of its own; elsewhere the ports of a host are one machine.

@@ -1,12 +1,12 @@
-//! What a URL is, for a crawler: one canonical form, and the keys that follow from it.
+//! URLs for a crawler: one canonical form, and the keys that follow from it.
 //!
 //! The crate turns a string as found (a seed, a link, a sitemap entry, a redirect
 //! target) into a [`CanonicalUrl`], or says in an [`Unusable`] why it can't. From a
 //! canonical URL follow its [`Origin`] (what a robots.txt speaks for), its [`HostKey`]
-//! (what a gap is kept for) and its [`Site`] (registrable domain). [`Naming`] knows which other
-//! spellings may name the same page, and [`Shape`] what a URL is made from; [`harmless()`] is how
-//! text that came from outside is shown. The crate never does
-//! I/O and never resolves a name.
+//! (what a gap is kept for) and its [`Site`] (registrable domain). [`SpellingRules`] knows
+//! which other spellings may name the same page, and [`Shape`] what a URL is made from;
+//! [`harmless()`] is how text that came from outside is shown. The crate never does I/O and
+//! never resolves a name.
 //!
 //! ```
 //! use crawl_weburl::canonicalize;
@@ -21,15 +21,15 @@
 
 mod address;
 mod canonical;
-mod harmless;
 mod keys;
-mod naming;
 mod query;
+mod safe_text;
 mod shape;
+mod spellings;
 
 pub use address::{AddressClass, classify};
 pub use canonical::{CanonicalUrl, MAX_URL_BYTES, Unusable, canonicalize};
-pub use harmless::{harmless, harmless_lines, is_bidi_control, without_bidi_controls};
 pub use keys::{HostKey, Origin, Site};
-pub use naming::{Naming, SessionId, Spelling, Step, When};
-pub use shape::{Shape, Signs};
+pub use safe_text::{is_bidi_control, safe_line, safe_lines, without_bidi_controls};
+pub use shape::{Shape, TrapSigns};
+pub use spellings::{SessionId, Spelling, SpellingRules, SpellingStep, StepPolicy};

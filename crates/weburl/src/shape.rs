@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use crate::canonical::CanonicalUrl;
-use crate::naming::SessionId;
 use crate::query::{name_of, parts, value_of};
+use crate::spellings::SessionId;
 
 /// A pattern is cut to this; what is cut off no longer tells two shapes apart. Bytes.
 const MAX_PATTERN_BYTES: usize = 256;
 /// Parameter names that stand in a pattern, the first by name.
 const MAX_NAMES: usize = 12;
 /// A shorter segment is a word or a number, not an id drawn at random.
-const LEAST_TOKEN_BYTES: usize = 16;
+const MIN_TOKEN_BYTES: usize = 16;
 
 /// A URL without its variable parts.
 ///
@@ -34,13 +34,13 @@ pub struct Shape {
     pub pattern: String,
     /// The sorted names of its parameters, each once.
     pub names: Vec<String>,
-    /// What about it is known from URLs that never end.
-    pub signs: Signs,
+    /// Signs that the URL may be one of those that never end.
+    pub signs: TrapSigns,
 }
 
-/// What about a URL is known from URLs that never end. Each alone is common and harmless.
+/// Signs that are known from URLs that never end. Each alone is common and harmless.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Signs {
+pub struct TrapSigns {
     /// A day, month or year stands in it.
     pub date: bool,
     /// An id drawn at random stands in it, or a session's.
@@ -51,7 +51,7 @@ pub struct Signs {
     pub query: bool,
 }
 
-impl Signs {
+impl TrapSigns {
     /// Whether there is any.
     #[must_use]
     pub fn any(self) -> bool {
@@ -77,7 +77,7 @@ impl Shape {
         if is_folder && !segments.is_empty() {
             pattern.push('/');
         }
-        let signs = Signs {
+        let signs = TrapSigns {
             date: is_dated(&segments, url),
             token: has_token(&segments, url),
             repeats: again.most >= 3,
@@ -101,7 +101,7 @@ impl Shape {
         self.pattern.contains(")+")
     }
 
-    /// What it has in common with all that shows the same things in other selections, under other
+    /// The part that it shares with all that show the same things in other selections, under other
     /// ids or further down: the pattern up to its parameters, its first id or what comes again.
     #[must_use]
     pub fn family(&self) -> Option<&str> {
@@ -165,7 +165,7 @@ impl Repeats {
     }
 }
 
-/// What stands for a segment; the page's own name is abstracted most.
+/// The placeholder for a segment; the page's own name is abstracted most.
 fn slot(segment: &str, is_name: bool) -> String {
     let bare = segment.split(';').next().unwrap_or(segment);
     if is_token(bare) || bare.starts_with("(S(") {
@@ -213,7 +213,7 @@ fn is_token(text: &str) -> bool {
         .windows(2)
         .filter(|pair| pair[0].is_ascii_digit() != pair[1].is_ascii_digit());
     // A date and time are digits alone; a name with a number changes once or twice.
-    text.len() >= LEAST_TOKEN_BYTES && plain && digits < text.len() && changes.count() >= 4
+    text.len() >= MIN_TOKEN_BYTES && plain && digits < text.len() && changes.count() >= 4
 }
 
 fn has_token(segments: &[&str], url: &CanonicalUrl) -> bool {

@@ -26,7 +26,7 @@ fn options(max_file_bytes: u64) -> ArchiveOptions {
 
 type Marks = BTreeMap<String, u64>;
 
-/// What a transaction elsewhere does with the marks.
+/// The committed lengths, as a transaction elsewhere keeps them.
 fn commit(archive: &mut Archive, marks: &mut Marks) {
     archive.sync().unwrap();
     marks.extend(

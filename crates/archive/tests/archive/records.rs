@@ -7,8 +7,8 @@ use std::path::Path;
 
 use crawl_archive::rows::WarcPlace;
 use crawl_archive::{
-    Archive, ArchiveOptions, DigestAlgorithm, Encoder, Format, Protocol, ReadError, Record,
-    Revisit, Truncated, WarcReader, Warcinfo, archive_file, read_place, read_record,
+    Archive, ArchiveOptions, DigestAlgorithm, Encoder, HttpVersion, ReadError, RecordFormat,
+    Revisit, Truncated, WarcReader, WarcRecord, Warcinfo, archive_file, read_place, read_record,
 };
 use expect_test::{Expect, expect};
 use flate2::Compression;
@@ -17,7 +17,7 @@ use flate2::write::GzEncoder;
 use crate::sample::Sample;
 
 /// Archives the sample and gives its records: warcinfo, response, request, metadata.
-fn records(sample: &Sample, format: Format) -> Vec<Record> {
+fn records(sample: &Sample, format: RecordFormat) -> Vec<WarcRecord> {
     let dir = tempfile::tempdir().unwrap();
     let options = ArchiveOptions {
         prefix: "www.example.org".into(),
@@ -39,7 +39,7 @@ fn records(sample: &Sample, format: Format) -> Vec<Record> {
         .append(&sample.encode(&mut Encoder::new(format)))
         .unwrap();
     let path = dir.path().join("archive").join(receipt.file);
-    let records: Vec<Record> = WarcReader::open(&path)
+    let records: Vec<WarcRecord> = WarcReader::open(&path)
         .unwrap()
         .collect::<Result<_, _>>()
         .unwrap();
@@ -56,7 +56,7 @@ fn records(sample: &Sample, format: Format) -> Vec<Record> {
     records
 }
 
-fn text(record: &Record) -> String {
+fn text(record: &WarcRecord) -> String {
     let mut text = String::new();
     for (name, value) in &record.fields {
         text.push_str(&format!("{name}: {value}\n"));
@@ -69,11 +69,11 @@ fn text(record: &Record) -> String {
 }
 
 fn check(sample: &Sample, which: usize, expect: Expect) {
-    expect.assert_eq(&text(&records(sample, Format::default())[which]));
+    expect.assert_eq(&text(&records(sample, RecordFormat::default())[which]));
 }
 
 fn check_head(sample: &Sample, expect: Expect) {
-    let records = records(sample, Format::default());
+    let records = records(sample, RecordFormat::default());
     let http = records[1].http().unwrap();
     let head = &records[1].block[..records[1].block.len() - http.body.len()];
     expect.assert_eq(&head.escape_ascii().to_string().replace("\\r\\n", "\n"));
@@ -266,7 +266,7 @@ fn warc11_6_7_3_server_not_modified() {
 #[test]
 fn ours_http2_over_tls_is_written_as_http11_with_its_protocols() {
     let sample = Sample::new(1, "https://e.example:8443/x?y", &[], b"body").with(|s| {
-        s.protocol = Protocol::Http2;
+        s.protocol = HttpVersion::Http2;
         s.tls = true;
         s.address = Some("2001:db8::1".parse().unwrap());
     });
@@ -416,7 +416,7 @@ fn ours_a_truncated_body_is_no_revisit() {
         s.truncated = Some(Truncated::Length);
         s.revisit = Some(Revisit::IdenticalPayload);
     });
-    let records = records(&sample, Format::default());
+    let records = records(&sample, RecordFormat::default());
     assert_eq!(records[1].kind(), "response");
     assert_eq!(records[1].field("WARC-Truncated"), Some("length"));
 }
@@ -465,9 +465,9 @@ fn rfc9110_5_5_nothing_sent_ends_its_line() {
 
 #[test]
 fn ours_sha256_on_request() {
-    let format = Format {
+    let format = RecordFormat {
         digest: DigestAlgorithm::Sha256,
-        ..Format::default()
+        ..RecordFormat::default()
     };
     let records = records(&Sample::page(1), format);
     expect![[r#"Some("sha256:39c7d27714df1db53c9680f760073e13684e450b429582653d1ce174b2330ef5")"#]]

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use crawl_archive::{
-    About, Capture, Encoded, Encoder, Original, Protocol, RecordIds, Request, Revisit, Timestamp,
-    Tls, TlsVersion, Truncated,
+    Capture, CaptureMetadata, CapturedRequest, EncodedCapture, Encoder, HttpVersion, RecordIds,
+    Revisit, RevisitOriginal, Timestamp, Tls, TlsVersion, Truncated,
 };
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -16,7 +16,7 @@ pub(crate) const BEGIN: u64 = 1_795_219_199_123_456;
 #[derive(Clone)]
 pub(crate) struct Sample {
     pub(crate) url: CanonicalUrl,
-    pub(crate) protocol: Protocol,
+    pub(crate) protocol: HttpVersion,
     pub(crate) tls: bool,
     pub(crate) address: Option<IpAddr>,
     pub(crate) status: u16,
@@ -25,7 +25,7 @@ pub(crate) struct Sample {
     pub(crate) request: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
     pub(crate) truncated: Option<Truncated>,
-    pub(crate) revisit: Option<fn(Original<'static>) -> Revisit<'static>>,
+    pub(crate) revisit: Option<fn(RevisitOriginal<'static>) -> Revisit<'static>>,
     pub(crate) number: u64,
 }
 
@@ -41,7 +41,7 @@ impl Sample {
         }
         Sample {
             url: canonicalize(None, url).unwrap(),
-            protocol: Protocol::Http11,
+            protocol: HttpVersion::Http11,
             tls: false,
             address: Some([192, 0, 2, 7].into()),
             status: 200,
@@ -75,8 +75,8 @@ impl Sample {
         self
     }
 
-    pub(crate) fn encode(&self, encoder: &mut Encoder) -> Encoded {
-        let original = Original {
+    pub(crate) fn encode(&self, encoder: &mut Encoder) -> EncodedCapture {
+        let original = RevisitOriginal {
             record_id: Some(Uuid::from_u128(7)),
             url: "http://www.example.org/original",
             date: Timestamp::from_micros(BEGIN - 86_400_000_000),
@@ -91,7 +91,7 @@ impl Sample {
                 version: TlsVersion::Tls13,
                 cipher_suite: Some("TLS_AES_128_GCM_SHA256"),
             }),
-            request: Request {
+            request: CapturedRequest {
                 method: "GET",
                 headers: &self.request,
             },
@@ -101,7 +101,7 @@ impl Sample {
             body: &self.body,
             truncated: self.truncated,
             revisit: self.revisit.map(|revisit| revisit(original)),
-            about: About {
+            about: CaptureMetadata {
                 via: Some("http://www.example.org/"),
                 depth: Some(2),
                 redirects: Some(0),

@@ -1,7 +1,7 @@
 //! What a robots.txt says besides its rules, each record with its line.
 
-use crawl_policy::usage::{Ledger, Purpose, Sources, Stance};
-use crawl_policy::{Hours, Robots};
+use crawl_policy::usage::{Ledger, Sources, Stance, UsagePurpose};
+use crawl_policy::{Robots, VisitHours};
 use serde_json::{Map, Value, json};
 
 /// A record that binds the robot, or speaks for the whole file.
@@ -53,7 +53,7 @@ pub(super) fn usage(robots: &Robots, path_and_query: &str) -> Value {
         path_and_query,
         ..Sources::default()
     });
-    let verdicts = Purpose::ALL.into_iter().map(|purpose| {
+    let verdicts = UsagePurpose::ALL.into_iter().map(|purpose| {
         let verdict = ledger.verdict(purpose);
         let stance = verdict.stance.map(Stance::as_str);
         (purpose.to_string(), json!(stance))
@@ -61,7 +61,7 @@ pub(super) fn usage(robots: &Robots, path_and_query: &str) -> Value {
     Value::Object(verdicts.collect::<Map<_, _>>())
 }
 
-fn hours(span: Hours) -> String {
+fn hours(span: VisitHours) -> String {
     let clock = |minutes: u16| format!("{:02}:{:02}", minutes / 60, minutes % 60);
     format!("{} to {} UTC", clock(span.from), clock(span.to))
 }

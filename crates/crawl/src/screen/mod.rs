@@ -7,7 +7,7 @@ mod progress;
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 
-use crawl_weburl::{harmless_lines, is_bidi_control};
+use crawl_weburl::{is_bidi_control, safe_lines};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
@@ -72,7 +72,7 @@ impl Screen {
         let lines = String::from_utf8_lossy(lines);
         // A stderr that is gone is no reason to stop a crawl.
         self.bar.suspend(|| {
-            let _ = io::stderr().write_all(harmless_lines(&lines).as_bytes());
+            let _ = io::stderr().write_all(safe_lines(&lines).as_bytes());
         });
     }
 
@@ -86,7 +86,7 @@ impl Screen {
 /// changes the direction of the text around it.
 pub(crate) fn print(text: &[u8]) -> Result<u8, Refusal> {
     let text = String::from_utf8_lossy(text);
-    print_as_is(harmless_lines(&text).as_bytes())
+    print_as_is(safe_lines(&text).as_bytes())
 }
 
 /// Writes data to stdout that is harmless already; a reader that went away (`| head`) is no error.
@@ -131,7 +131,7 @@ fn escaped_json(text: &str) -> String {
 /// A line to stderr.
 pub(crate) fn note(message: &str) {
     // Nobody is left to tell if it is gone.
-    let _ = writeln!(io::stderr(), "{}", harmless_lines(message));
+    let _ = writeln!(io::stderr(), "{}", safe_lines(message));
 }
 
 /// What shows on a terminal that something goes on.

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use axum::http::{HeaderMap, StatusCode, Uri, header};
-use crawl_weburl::harmless;
+use crawl_weburl::safe_line;
 
 use super::authority::{Authority, named};
 use super::options::Options;
@@ -63,7 +63,7 @@ impl Guard {
             _ => {
                 let name = name.map_or_else(
                     || "no host".to_owned(),
-                    |name| format!("`{}`", harmless(&name)),
+                    |name| format!("`{}`", safe_line(&name)),
                 );
                 let error = format!("{name} is not what this server is called");
                 Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, error).hint(
@@ -143,7 +143,7 @@ fn same_origin(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         true => Ok(()),
         false => refused(format!(
             "a page of `{}` may not control the crawl",
-            harmless(&text)
+            safe_line(&text)
         )),
     }
 }

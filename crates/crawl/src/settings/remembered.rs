@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use crawl_archive::{MAX_CONFIG_BYTES, read_text};
-use crawl_weburl::{CanonicalUrl, canonicalize, harmless};
+use crawl_weburl::{CanonicalUrl, canonicalize, safe_line};
 use toml::{Table, Value};
 
 use super::file;
@@ -249,7 +249,7 @@ impl Stored {
             };
             let kind = table.split('.').next().unwrap_or_default();
             let why = why(kind, key).unwrap_or_default();
-            harmless(&format!("{place}{key} = {value}  ({why})")).into_owned()
+            safe_line(&format!("{place}{key} = {value}  ({why})")).into_owned()
         };
         let said_urls = canonical(said_seeds);
         let older = self.layer.seed.iter().flatten();

@@ -10,8 +10,8 @@ use crawl_fetcher::robots::{
 };
 use crawl_fetcher::{Exchange, Failure, FailureKind, Request};
 use crawl_frontier::{Frontier, FrontierError};
-use crawl_policy::usage::Purpose;
-use crawl_policy::{Oddity, ProductToken, Profile, What};
+use crawl_policy::usage::UsagePurpose;
+use crawl_policy::{ProductToken, Profile, RobotsOddity, RobotsOddityKind};
 use crawl_scheduler::{Politeness, RobotsPace, RobotsState, Tick};
 use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, Origin, classify};
 
@@ -87,7 +87,10 @@ impl RobotsStates {
             profile: config.profile,
             times: config.robots_times,
             forbidden: config.robots_forbidden,
-            needs_tdmrep: matches!(config.purpose, Some(Purpose::AiInput | Purpose::TrainAi)),
+            needs_tdmrep: matches!(
+                config.purpose,
+                Some(UsagePurpose::AiInput | UsagePurpose::TrainAi)
+            ),
             own_site: config.own_site,
             is_quick: is_quick(&config.politeness),
             cache: RobotsCache::new(MAX_CACHE_BYTES),
@@ -303,7 +306,12 @@ impl RobotsStates {
     /// section 2.3.1.5 has it.
     fn note_strange(&mut self, compiled: &Compiled) {
         let mut oddities = compiled.robots.oddities().iter();
-        let is_strange = |oddity: &Oddity| matches!(oddity.what, What::Markup | What::Utf16);
+        let is_strange = |oddity: &RobotsOddity| {
+            matches!(
+                oddity.what,
+                RobotsOddityKind::Markup | RobotsOddityKind::Utf16
+            )
+        };
         let url = &compiled.copy.url;
         if let Some(oddity) = oddities.find(|oddity| is_strange(oddity))
             && compiled.copy.good_at == Some(compiled.copy.fetched_at)

@@ -17,8 +17,10 @@ use crawl_frontier::{
 };
 use crawl_policy::Robots;
 use crawl_policy::action;
-use crawl_policy::traps::{Answer, Course, Gist, MAX_LEVEL, Trap, Traps, Visit};
-use crawl_weburl::{CanonicalUrl, Naming, Origin};
+use crawl_policy::traps::{
+    Disposition, FetchedPage, MAX_LEVEL, PageAnswer, PageFingerprint, Trap, Traps,
+};
+use crawl_weburl::{CanonicalUrl, Origin, SpellingRules};
 
 use super::Coordinator;
 use crate::messages::{Effect, FetchContext, WriterMessage};
@@ -37,7 +39,7 @@ pub struct TrapRules {
     /// Whether parameters go that a site's robots.txt says change nothing (`Clean-param`).
     pub clean_params: bool,
     /// Which spellings name the same page.
-    pub naming: Naming,
+    pub naming: SpellingRules,
 }
 
 impl Default for TrapRules {
@@ -46,7 +48,7 @@ impl Default for TrapRules {
             traps: true,
             skip_actions: false,
             clean_params: true,
-            naming: Naming::default(),
+            naming: SpellingRules::default(),
         }
     }
 }
@@ -57,7 +59,7 @@ impl TrapRules {
         traps: false,
         skip_actions: false,
         clean_params: false,
-        naming: Naming::OFF,
+        naming: SpellingRules::OFF,
     };
 
     /// The URL that a link to `url` asks for; `robots` are the rules of its origin, where they are
@@ -91,7 +93,7 @@ impl TrapRules {
 #[derive(Debug, Default)]
 pub(crate) enum TrapSignal {
     /// A page of text.
-    Text(Box<Gist>),
+    Text(Box<PageFingerprint>),
     /// A redirect.
     Redirect(CanonicalUrl),
     /// Something else that was kept.
@@ -169,8 +171,8 @@ pub(crate) fn weigh(
         }
         let way = link.via.as_ref();
         match traps.standing(&link.url, way, level(link.priority)) {
-            Course::SameAs(url, _) if link.redirects == 0 => link.url = url,
-            Course::Park(rule) if !link.is_seed => {
+            Disposition::SameAs(url, _) if link.redirects == 0 => link.url = url,
+            Disposition::Defer(rule) if !link.is_seed => {
                 link.state = NewState::Deferred(put_aside(Reason::Trap, rule));
             }
             _ => {}
@@ -189,18 +191,18 @@ pub(crate) fn bred<'a>(
     signal: &TrapSignal,
     new: impl Iterator<Item = &'a CanonicalUrl>,
 ) {
-    shared.lock().bred(&visit(lease, signal), new);
+    shared.lock().record_children(&visit(lease, signal), new);
 }
 
-fn visit<'a>(lease: &'a Lease, signal: &'a TrapSignal) -> Visit<'a> {
-    Visit {
+fn visit<'a>(lease: &'a Lease, signal: &'a TrapSignal) -> FetchedPage<'a> {
+    FetchedPage {
         url: &lease.url,
         level: level(lease.priority),
         answer: match signal {
-            TrapSignal::Text(gist) => Answer::Text(gist),
-            TrapSignal::Redirect(to) => Answer::Redirect(to, lease.redirects),
-            TrapSignal::Other => Answer::Other,
-            TrapSignal::Nothing => Answer::Nothing,
+            TrapSignal::Text(gist) => PageAnswer::Text(gist),
+            TrapSignal::Redirect(to) => PageAnswer::Redirect(to, lease.redirects),
+            TrapSignal::Other => PageAnswer::Other,
+            TrapSignal::Nothing => PageAnswer::Nothing,
         },
     }
 }
@@ -299,31 +301,31 @@ impl Coordinator {
         {
             return Ok(LeaseDisposition::Wait(lease));
         }
-        let course = traps.course(&lease.url, lease.via.as_ref(), at);
+        let course = traps.disposition(&lease.url, lease.via.as_ref(), at);
         drop(traps);
         Ok(match course {
-            Course::Fetch => LeaseDisposition::Fetch(lease),
+            Disposition::Fetch => LeaseDisposition::Fetch(lease),
             // What comes after all else is late already.
-            Course::Later(_) if is_late => LeaseDisposition::Fetch(lease),
-            Course::Later(level) => LeaseDisposition::Later(lease, priority(level)),
-            Course::Park(rule) => LeaseDisposition::Settle(WriterMessage::PutAside {
+            Disposition::Later(_) if is_late => LeaseDisposition::Fetch(lease),
+            Disposition::Later(level) => LeaseDisposition::Later(lease, priority(level)),
+            Disposition::Defer(rule) => LeaseDisposition::Settle(WriterMessage::PutAside {
                 lease,
                 exclusion: put_aside(Reason::Trap, rule),
             }),
-            Course::SameAs(url, why) if lease.redirects == 0 => {
+            Disposition::SameAs(url, why) if lease.redirects == 0 => {
                 LeaseDisposition::Settle(WriterMessage::SameAs {
                     lease,
                     url,
                     exclusion: put_aside(Reason::Duplicate, why),
                 })
             }
-            Course::Mirror(twin, why) if self.is_had(&twin)? => {
+            Disposition::Mirror(twin, why) if self.is_had(&twin)? => {
                 LeaseDisposition::Settle(WriterMessage::PutAside {
                     lease,
                     exclusion: put_aside(Reason::Duplicate, why),
                 })
             }
-            Course::SameAs(..) | Course::Mirror(..) => LeaseDisposition::Fetch(lease),
+            Disposition::SameAs(..) | Disposition::Mirror(..) => LeaseDisposition::Fetch(lease),
         })
     }
 
@@ -348,7 +350,7 @@ impl Coordinator {
             let place = match waiting.exclusion.map(|why| why.reason) {
                 Some(Reason::Trap) if rule.and_then(Trap::of_rule).is_some() => {
                     match traps.standing(waiting.url, waiting.via, 1) {
-                        Course::Park(_) => None,
+                        Disposition::Defer(_) => None,
                         _ => Some(priority(1)),
                     }
                 }

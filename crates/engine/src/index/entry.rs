@@ -5,7 +5,7 @@ use crawl_fetcher::Exchange;
 use crawl_frontier::{Lease, UrlKind};
 use crawl_index::{Came, Entry, judge};
 use crawl_policy::PageDirectives;
-use crawl_policy::usage::{Ledger, Purpose};
+use crawl_policy::usage::{Ledger, UsagePurpose};
 use crawl_scheduler::Tick;
 use crawl_weburl::CanonicalUrl;
 use http::HeaderMap;
@@ -109,7 +109,7 @@ impl PageReader {
     /// is for.
     pub(crate) fn search_refused(&self, said: &Ledger) -> Option<String> {
         let of = |purpose| usage::refused(said, purpose).map(usage::words);
-        of(Purpose::Search).or_else(|| of(self.purpose?))
+        of(UsagePurpose::Search).or_else(|| of(self.purpose?))
     }
 }
 

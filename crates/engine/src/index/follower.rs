@@ -16,7 +16,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crawl_archive::{FOLDER, Line, LineReader, RowFile};
+use crawl_archive::{BoundedLine, FOLDER, LineReader, RowFile};
 use crawl_frontier::Frontier;
 use crawl_index::{Entry, IndexError, IndexWriter};
 
@@ -364,14 +364,14 @@ impl Follower {
                 })
             };
             let (entry, read) = match self.lines.next_line().map_err(EngineError::disk(&path))? {
-                Some(Line::Whole(line)) => {
+                Some(BoundedLine::Whole(line)) => {
                     let entry: Entry = serde_json::from_slice(line).map_err(|why| bad(&why))?;
                     (entry, line.len())
                 }
-                Some(Line::TooLong { bytes }) => {
+                Some(BoundedLine::TooLong { bytes }) => {
                     return Err(bad(&format_args!("a line of {bytes} bytes")));
                 }
-                Some(Line::Torn { .. }) | None => return Err(bad(&"the file ends")),
+                Some(BoundedLine::Torn { .. }) | None => return Err(bad(&"the file ends")),
             };
             if let Some(why) = entry.left_out() {
                 *self.left_out.entry(why.to_owned()).or_default() += 1;

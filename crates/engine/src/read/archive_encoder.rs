@@ -1,8 +1,8 @@
 //! From an exchange to archive records. Runs on reader threads.
 
 use crawl_archive::{
-    About, Capture, DigestAlgorithm, Encoded, Encoder, Original, Protocol, RecordIds, Request,
-    Revisit, Timestamp, Tls, Truncated,
+    Capture, CaptureMetadata, CapturedRequest, DigestAlgorithm, EncodedCapture, Encoder,
+    HttpVersion, RecordIds, Revisit, RevisitOriginal, Timestamp, Tls, Truncated,
 };
 use crawl_fetcher::{Exchange, Obstacle, TlsVersion, Truncation, Validators};
 use crawl_frontier::{Outcome, UrlKind};
@@ -31,7 +31,7 @@ impl ArchiveEncoder {
         let Some(exchange) = item.exchange.take() else {
             return item;
         };
-        let about = About {
+        let about = CaptureMetadata {
             via: item.row.via.as_deref(),
             depth: Some(item.lease.depth),
             redirects: Some(u32::from(item.lease.redirects)),
@@ -97,9 +97,13 @@ impl ArchiveEncoder {
     }
 
     /// The record that holds what is as it was.
-    fn original<'a>(&self, exchange: &'a Exchange, known: &KnownPage) -> Option<Original<'a>> {
+    fn original<'a>(
+        &self,
+        exchange: &'a Exchange,
+        known: &KnownPage,
+    ) -> Option<RevisitOriginal<'a>> {
         self.encoder.as_ref()?;
-        Some(Original {
+        Some(RevisitOriginal {
             record_id: None,
             url: exchange.url.as_str(),
             date: Timestamp::from_micros(known.archived?),
@@ -148,9 +152,9 @@ impl ArchiveEncoder {
             // A hop's own URL does not tell whose rules it was sent for.
             let of = item.of.as_ref().map(|of| ("of", of.as_str()));
             let more: Vec<_> = [("purpose", item.purpose)].into_iter().chain(of).collect();
-            let about = About {
+            let about = CaptureMetadata {
                 more: &more,
-                ..About::default()
+                ..CaptureMetadata::default()
             };
             item.capture = self.encode(&exchange, &exchange.body, None, about);
         }
@@ -163,8 +167,8 @@ impl ArchiveEncoder {
         exchange: &Exchange,
         kept: &[u8],
         revisit: Option<Revisit<'_>>,
-        about: About<'_>,
-    ) -> Option<Encoded> {
+        about: CaptureMetadata<'_>,
+    ) -> Option<EncodedCapture> {
         let encoder = self.encoder.as_mut()?;
         let capture = Capture {
             url: &exchange.url,
@@ -173,7 +177,7 @@ impl ArchiveEncoder {
             address: exchange.address.map(|address| address.ip()),
             protocol: protocol(exchange.version),
             tls: exchange.tls.and_then(tls),
-            request: Request {
+            request: CapturedRequest {
                 method: "GET",
                 headers: &exchange.request_headers,
             },
@@ -226,12 +230,12 @@ fn is_no_page(exchange: &Exchange, error: Option<&str>) -> bool {
     broken_off || error.and_then(Obstacle::named).is_some()
 }
 
-fn protocol(version: http::Version) -> Protocol {
+fn protocol(version: http::Version) -> HttpVersion {
     match version {
-        http::Version::HTTP_09 => Protocol::Http09,
-        http::Version::HTTP_10 => Protocol::Http10,
-        http::Version::HTTP_2 => Protocol::Http2,
-        http::Version::HTTP_3 => Protocol::Http3,
-        _ => Protocol::Http11,
+        http::Version::HTTP_09 => HttpVersion::Http09,
+        http::Version::HTTP_10 => HttpVersion::Http10,
+        http::Version::HTTP_2 => HttpVersion::Http2,
+        http::Version::HTTP_3 => HttpVersion::Http3,
+        _ => HttpVersion::Http11,
     }
 }

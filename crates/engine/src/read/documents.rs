@@ -13,7 +13,7 @@ use crawl_index::Entry;
 use crawl_policy::PageDirectives;
 use crawl_policy::date::unix_seconds;
 use crawl_policy::scope::Scope;
-use crawl_policy::traps::Gist;
+use crawl_policy::traps::PageFingerprint;
 use crawl_policy::usage::Ledger;
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 
@@ -236,7 +236,7 @@ impl PageReader {
     /// What a page says, for comparing it with others of its host.
     pub(crate) fn gist(&self, lease: &Lease, bytes: &[u8]) -> TrapSignal {
         match self.traps.watches() && lease.kind == UrlKind::Page {
-            true => TrapSignal::Text(Box::new(Gist::of_html(bytes, &lease.url))),
+            true => TrapSignal::Text(Box::new(PageFingerprint::of_html(bytes, &lease.url))),
             false => TrapSignal::Nothing,
         }
     }

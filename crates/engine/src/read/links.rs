@@ -9,7 +9,7 @@ use crawl_extractor::{
 use crawl_fetcher::{Exchange, Secrets};
 use crawl_frontier::{Admission, Exclusion, Lease, NewState, Reason, UrlKind};
 use crawl_policy::scope::{OutReason, Scope, ScopeVerdict};
-use crawl_policy::{Place, Robots, Source};
+use crawl_policy::{CitedText, DirectivePlace, Robots};
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 
 use crate::config::{Config, Resources};
@@ -326,10 +326,10 @@ fn without_query(href: &str) -> &str {
 }
 
 /// A page's own word that its links are not to be followed.
-pub(crate) fn page_refusal(source: Source) -> Exclusion {
+pub(crate) fn page_refusal(source: CitedText) -> Exclusion {
     let reason = match source.place {
-        Place::Header => Reason::Header,
-        Place::Meta => Reason::Meta,
+        DirectivePlace::Header => Reason::Header,
+        DirectivePlace::Meta => Reason::Meta,
     };
     Exclusion {
         rule: Some(source.text),

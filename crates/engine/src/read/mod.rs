@@ -22,7 +22,7 @@ use crawl_fetcher::{
 use crawl_frontier::{Lease, Outcome, UrlKind};
 use crawl_index::Entry;
 use crawl_policy::scope::Scope;
-use crawl_policy::usage::{Ledger, Purpose};
+use crawl_policy::usage::{Ledger, UsagePurpose};
 use crawl_policy::{PageDirectives, ProductToken, Profile};
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
@@ -54,7 +54,7 @@ pub(crate) struct PageReader {
     pub(crate) decode: DecodeLimits,
     pub(crate) follows: LinkPolicy,
     pub(crate) max_redirects: u8,
-    pub(crate) purpose: Option<Purpose>,
+    pub(crate) purpose: Option<UsagePurpose>,
     /// Whether pages go into a search index.
     pub(crate) index: bool,
     pub(crate) traps: TrapRules,

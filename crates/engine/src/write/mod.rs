@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvError, Sender, TryRecvError};
 
 use crawl_archive::rows::{ExcludedRow, REDIRECT_LOOP, WarcPlace};
-use crawl_archive::{Archive, Encoded, LogSyncer, RowFile};
+use crawl_archive::{Archive, EncodedCapture, LogSyncer, RowFile};
 use crawl_frontier::{
     Admission, Admitted, Exclusion, Frontier, Lease, NewState, Outcome, Reason, Transaction,
     UrlKind, Visit,
@@ -510,7 +510,7 @@ impl Group<'_> {
         Ok(self.transaction.settle_until(lease, outcome, visit)?)
     }
 
-    fn keep(&mut self, capture: &Encoded) -> Result<Option<WarcPlace>, EngineError> {
+    fn keep(&mut self, capture: &EncodedCapture) -> Result<Option<WarcPlace>, EngineError> {
         let Some(archive) = &mut self.files.archive else {
             return Ok(None);
         };

@@ -1,7 +1,7 @@
 //! What sites say about the use of their pages, held against what a crawl is for.
 
 use crawl_engine::Ended;
-use crawl_policy::usage::Purpose;
+use crawl_policy::usage::UsagePurpose;
 use crawl_testweb::{Answer, Script, Spec, TestWeb};
 
 use crate::support::Crawl;
@@ -17,7 +17,7 @@ fn site() -> Spec {
         .script(0, "/b", Answer::html("<title>B</title>"))
 }
 
-fn crawl_for(web: &TestWeb, purpose: Option<Purpose>) -> Crawl {
+fn crawl_for(web: &TestWeb, purpose: Option<UsagePurpose>) -> Crawl {
     let mut crawl = Crawl::of(web);
     crawl.config.sitemaps = false;
     crawl.config.purpose = purpose;
@@ -30,7 +30,7 @@ fn a_preference_in_robots_txt_bars_what_it_speaks_against() {
     let robots =
         "User-agent: *\nDisallow:\nContent-Usage: /a train-ai=n\nContent-Signal: search=yes\n";
     let web = site().robots(0, robots).start();
-    let crawl = crawl_for(&web, Some(Purpose::TrainAi));
+    let crawl = crawl_for(&web, Some(UsagePurpose::TrainAi));
     assert_eq!(crawl.excluded()[&web.url(0, "/a")], "usage");
     let row = crawl.excluded_row(&web.url(0, "/a"));
     assert_eq!(
@@ -80,22 +80,22 @@ fn what_only_the_page_says_withholds_its_body() {
             "X-Robots-Tag: crawl: noarchive",
         ),
         (
-            Some(Purpose::AiInput),
+            Some(UsagePurpose::AiInput),
             page("").header("content-usage", "ai-use=n"),
             "Content-Usage: ai-use=n",
         ),
         (
-            Some(Purpose::TrainAi),
+            Some(UsagePurpose::TrainAi),
             page("<meta name=robots content=noai>"),
             "<meta name=\"robots\" content=\"noai\">",
         ),
         (
-            Some(Purpose::TrainAi),
+            Some(UsagePurpose::TrainAi),
             page("<meta name=tdm-reservation content=1>"),
             "tdm-reservation: 1",
         ),
         (
-            Some(Purpose::Search),
+            Some(UsagePurpose::Search),
             page("").header("content-signal", "search=no"),
             "Content-Signal: search=no",
         ),
@@ -124,7 +124,7 @@ fn a_preference_for_another_purpose_withholds_nothing() {
             Answer::html("A").header("content-usage", "train-ai=n"),
         )
         .start();
-    let crawl = crawl_for(&web, Some(Purpose::Search));
+    let crawl = crawl_for(&web, Some(UsagePurpose::Search));
     let row = crawl.page(&web.url(0, "/a"));
     assert_eq!(row.withheld, None);
     assert_eq!(row.usage.unwrap().train_ai.as_deref(), Some("refused"));
@@ -145,7 +145,7 @@ fn a_tdmrep_is_asked_for_before_pages_where_it_can_matter() {
             .start()
     };
     let reserved = web();
-    let crawl = crawl_for(&reserved, Some(Purpose::TrainAi));
+    let crawl = crawl_for(&reserved, Some(UsagePurpose::TrainAi));
     let paths: Vec<_> = reserved.log().into_iter().map(|entry| entry.path).collect();
     assert_eq!(
         paths[..4],
@@ -179,7 +179,7 @@ fn a_tdmrep_is_asked_for_before_pages_where_it_can_matter() {
     assert_eq!(reserved.log().len(), 0, "{:?}", reserved.log());
 
     let unasked = web();
-    crawl_for(&unasked, Some(Purpose::Search));
+    crawl_for(&unasked, Some(UsagePurpose::Search));
     assert!(
         unasked
             .log()
@@ -205,7 +205,7 @@ fn a_tdmrep_that_robots_txt_bars_or_that_can_not_be_had_says_nothing() {
             .start();
         let mut crawl = Crawl::of(&web);
         crawl.config.sitemaps = false;
-        crawl.config.purpose = Some(Purpose::TrainAi);
+        crawl.config.purpose = Some(UsagePurpose::TrainAi);
         let summary = crawl.run().unwrap();
         assert_eq!(summary.ended, Ended::Finished);
         assert_eq!(summary.pages, 3, "{robots}");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crawl_policy::usage::TdmRep;
-use crawl_policy::{Hours, ProductToken, Profile, Robots};
+use crawl_policy::{ProductToken, Profile, Robots, VisitHours};
 use crawl_scheduler::{RobotsPace, RobotsState, Tick};
 use crawl_weburl::Origin;
 use moka::policy::EvictionPolicy;
@@ -60,7 +60,7 @@ impl Compiled {
     /// What the file asks of our pace.
     fn pace(&self) -> RobotsPace {
         // The last minute is within in a robots.txt.
-        let hours = |hours: Hours| crawl_scheduler::DailyHours::new(hours.from, hours.to + 1);
+        let hours = |hours: VisitHours| crawl_scheduler::DailyHours::new(hours.from, hours.to + 1);
         let rates = self.robots.request_rates().iter();
         let rates = rates.map(|rate| crawl_scheduler::PaceRate {
             requests: rate.requests,

@@ -13,9 +13,9 @@
 use crate::agent::ProductToken;
 
 use super::lines::{Key, Line, Lines, exact_key, field, is_blank};
-use super::oddity::{What, note};
+use super::oddity::{RobotsOddityKind, note};
+use super::other_lines::GroupRecords;
 use super::pattern::Specials;
-use super::records::GroupRecords;
 use super::rfc9309::Reading;
 use super::rules::Rules;
 
@@ -86,7 +86,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn line(&mut self, line: &Line<'_>) {
         if line.nul {
-            self.note(line.number, What::Nul);
+            self.note(line.number, RobotsOddityKind::Nul);
         }
         if line.text.is_empty() {
             if !line.comment {
@@ -95,12 +95,12 @@ impl Reader<'_> {
             return;
         }
         let Some(field) = field(line.text).filter(|field| !field.no_colon) else {
-            return self.note(line.number, What::NoField);
+            return self.note(line.number, RobotsOddityKind::NoField);
         };
         match exact_key(field.key) {
             Key::UserAgent => self.user_agent(line, field.value),
             Key::Disallow => self.disallow(line, field.value),
-            Key::Unknown => self.note(line.number, What::UnknownField),
+            Key::Unknown => self.note(line.number, RobotsOddityKind::UnknownField),
             key => self.other(line.number, key, field.value),
         }
     }
@@ -122,7 +122,7 @@ impl Reader<'_> {
             named |= !name.is_empty() && holds(self.agent, name);
         }
         if !any {
-            self.note(line.number, What::NamesNobody);
+            self.note(line.number, RobotsOddityKind::NamesNobody);
         }
         let record = &mut self.record;
         if (named && !record.named) || (star && !record.named && !record.star) {
@@ -135,8 +135,8 @@ impl Reader<'_> {
     fn disallow(&mut self, line: &Line<'_>, value: &[u8]) {
         if !self.record.agents {
             let what = match self.split_at.take() {
-                Some(_) => What::SplitRecord,
-                None => What::RuleWithoutGroup,
+                Some(_) => RobotsOddityKind::SplitRecord,
+                None => RobotsOddityKind::RuleWithoutGroup,
             };
             return self.note(line.number, what);
         }
@@ -154,7 +154,7 @@ impl Reader<'_> {
             }
             first = false;
             if path[0] != b'/' {
-                self.note(line.number, What::NoLeadingSlash);
+                self.note(line.number, RobotsOddityKind::NoLeadingSlash);
             }
         }
     }
@@ -163,7 +163,7 @@ impl Reader<'_> {
     fn other(&mut self, line: u32, key: Key, value: &[u8]) {
         let good = match key {
             Key::Allow => {
-                self.note(line, What::UnknownField);
+                self.note(line, RobotsOddityKind::UnknownField);
                 true
             }
             Key::Sitemap | Key::Host | Key::CleanParam => self.found.file.take(key, value, line),
@@ -174,7 +174,7 @@ impl Reader<'_> {
             _ => true,
         };
         if !good {
-            self.note(line, What::BadValue);
+            self.note(line, RobotsOddityKind::BadValue);
         }
     }
 
@@ -186,7 +186,7 @@ impl Reader<'_> {
         if !record.disallows {
             self.split_at = Some(record.begin);
             if self.dialect == Dialect::Koster1994 {
-                return self.note(record.begin, What::IncompleteRecord);
+                return self.note(record.begin, RobotsOddityKind::IncompleteRecord);
             }
         }
         let slot = match (record.named, record.star) {
@@ -209,7 +209,7 @@ impl Reader<'_> {
         value.split(move |&b| list && is_blank(b))
     }
 
-    fn note(&mut self, line: u32, what: What) {
+    fn note(&mut self, line: u32, what: RobotsOddityKind) {
         note(&mut self.found.oddities, line, what);
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr2, memchr3, memrchr2};
 
-/// What is read of a robots.txt, in bytes after decoding; the line that the limit cuts is
+/// The most that is read of a robots.txt, in bytes after decoding; the line that the limit cuts is
 /// dropped. RFC 9309 section 2.5 asks for 500 KiB at least.
 pub const MAX_ROBOTS_BYTES: usize = 512 * 1024;
 
@@ -50,7 +50,7 @@ fn skip_mark(file: &[u8]) -> &[u8] {
     &file[skipped..]
 }
 
-/// What follows a mark of UTF-16, and whether it is that. A file of bytes may begin so by a
+/// The text behind a mark of UTF-16, and whether it is that. A file of bytes may begin so by a
 /// mistake; read as UTF-16 its rules would vanish, and everything would be allowed.
 fn marked(rest: &[u8], unit: fn([u8; 2]) -> u16) -> (Cow<'_, [u8]>, bool) {
     let decoded = from_utf16(rest, unit);
@@ -89,7 +89,7 @@ fn end_of_whole_lines(bytes: &[u8]) -> usize {
 pub(crate) struct Line<'a> {
     /// From 1.
     pub(crate) number: u32,
-    /// What stands before `#`, without blanks at either end.
+    /// The text before `#`, without blanks at either end.
     pub(crate) text: &'a [u8],
     /// A `#` was there.
     pub(crate) comment: bool,

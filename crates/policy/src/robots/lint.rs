@@ -4,15 +4,15 @@ use std::collections::HashMap;
 
 use super::lines::{Body, Field, Key, Line, Lines, field, forgiving_key, is_blank, spelling};
 use super::note_body;
-use super::oddity::{Oddity, What, note};
+use super::oddity::{RobotsOddity, RobotsOddityKind, note};
+use super::other_lines::{FileRecords, GroupRecords};
 use super::pattern::{Specials, push_pattern};
-use super::records::{FileRecords, GroupRecords};
 
 /// Goes through a whole robots.txt as RFC 9309 reads it and lists what is odd, by line; the
 /// first thousand. Unlike [`Robots::oddities`](crate::Robots::oddities) it looks at every
 /// group.
 #[must_use]
-pub fn lint(file: &[u8]) -> Vec<Oddity> {
+pub fn lint(file: &[u8]) -> Vec<RobotsOddity> {
     let body = Body::of(file);
     let mut linter = Linter::default();
     for line in Lines::of(&body.bytes) {
@@ -26,7 +26,7 @@ pub fn lint(file: &[u8]) -> Vec<Oddity> {
 
 #[derive(Default)]
 struct Linter {
-    found: Vec<Oddity>,
+    found: Vec<RobotsOddity>,
     /// The user-agent line that the group begins with; none before the first.
     group: Option<u32>,
     rules: usize,
@@ -39,14 +39,14 @@ struct Linter {
 impl Linter {
     fn line(&mut self, line: &Line<'_>) {
         if line.nul {
-            self.note(line, What::Nul);
+            self.note(line, RobotsOddityKind::Nul);
         }
         if std::str::from_utf8(line.text).is_err() {
-            self.note(line, What::NotUtf8);
+            self.note(line, RobotsOddityKind::NotUtf8);
         }
         let Some(field) = field(line.text) else {
             if !line.text.is_empty() {
-                self.note(line, What::NoField);
+                self.note(line, RobotsOddityKind::NoField);
             }
             return;
         };
@@ -54,7 +54,7 @@ impl Linter {
         match key {
             Key::UserAgent => self.user_agent(line, field.value),
             Key::Allow | Key::Disallow => self.rule(line, key == Key::Allow, field.value),
-            Key::Unknown | Key::Noindex => return self.note(line, What::UnknownField),
+            Key::Unknown | Key::Noindex => return self.note(line, RobotsOddityKind::UnknownField),
             _ => self.record(line, key, field.value),
         }
         self.spelling(line, key, &field);
@@ -62,11 +62,11 @@ impl Linter {
 
     fn spelling(&mut self, line: &Line<'_>, key: Key, field: &Field<'_>) {
         if field.no_colon {
-            self.note(line, What::NoColon);
+            self.note(line, RobotsOddityKind::NoColon);
         }
         let right = |name: &str| field.key.eq_ignore_ascii_case(name.as_bytes());
         if spelling(key).is_some_and(|name| !right(name)) {
-            self.note(line, What::Misspelt);
+            self.note(line, RobotsOddityKind::Misspelt);
         }
     }
 
@@ -75,44 +75,44 @@ impl Linter {
             self.end_group();
             self.group = Some(line.number);
         } else if let Some(record) = self.record.take() {
-            note(&mut self.found, record, What::RecordInHeader);
+            note(&mut self.found, record, RobotsOddityKind::RecordInHeader);
         }
         if value.iter().any(|&b| b == b',' || is_blank(b)) {
-            self.note(line, What::SeveralNames);
+            self.note(line, RobotsOddityKind::SeveralNames);
         }
         let names = value
             .first()
             .is_some_and(|b| b.is_ascii_alphabetic() || b"*_-".contains(b));
         if !names || (value.starts_with(b"*") && value.len() > 1) {
-            self.note(line, What::NamesNobody);
+            self.note(line, RobotsOddityKind::NamesNobody);
         }
     }
 
     fn rule(&mut self, line: &Line<'_>, allow: bool, value: &[u8]) {
         if self.group.is_none() {
-            return self.note(line, What::RuleWithoutGroup);
+            return self.note(line, RobotsOddityKind::RuleWithoutGroup);
         }
         self.rules += 1;
         if value.is_empty() {
             return;
         }
         if !matches!(value.first(), Some(b'/' | b'*')) {
-            self.note(line, What::NoLeadingSlash);
+            self.note(line, RobotsOddityKind::NoLeadingSlash);
         }
         if value.iter().any(|&b| is_blank(b)) {
-            self.note(line, What::BlankInPath);
+            self.note(line, RobotsOddityKind::BlankInPath);
         }
         if value[..value.len() - 1].contains(&b'$') {
-            self.note(line, What::DollarInside);
+            self.note(line, RobotsOddityKind::DollarInside);
         }
         if has_bad_escape(value) {
-            self.note(line, What::BadEscape);
+            self.note(line, RobotsOddityKind::BadEscape);
         }
         let mut pattern = Vec::new();
         let shape = push_pattern(value, Specials::Meant, &mut pattern);
         match self.patterns.insert((pattern, shape.anchored), allow) {
-            Some(before) if before == allow => self.note(line, What::Repeated),
-            Some(_) => self.note(line, What::Contradiction),
+            Some(before) if before == allow => self.note(line, RobotsOddityKind::Repeated),
+            Some(_) => self.note(line, RobotsOddityKind::Contradiction),
             None => {}
         }
     }
@@ -124,13 +124,13 @@ impl Linter {
             false => GroupRecords::default().take(key, value, line.number),
         };
         if !good {
-            self.note(line, What::BadValue);
+            self.note(line, RobotsOddityKind::BadValue);
         }
         let absolute = |scheme: &[u8]| {
             value.len() > scheme.len() && value[..scheme.len()].eq_ignore_ascii_case(scheme)
         };
         if key == Key::Sitemap && good && !absolute(b"http://") && !absolute(b"https://") {
-            self.note(line, What::RelativeSitemap);
+            self.note(line, RobotsOddityKind::RelativeSitemap);
         }
         if !of_file && self.group.is_some() && self.rules == 0 {
             self.record = Some(line.number);
@@ -141,13 +141,13 @@ impl Linter {
         if let Some(line) = self.group.take()
             && self.rules == 0
         {
-            note(&mut self.found, line, What::NoRules);
+            note(&mut self.found, line, RobotsOddityKind::NoRules);
         }
         (self.rules, self.record) = (0, None);
         self.patterns.clear();
     }
 
-    fn note(&mut self, line: &Line<'_>, what: What) {
+    fn note(&mut self, line: &Line<'_>, what: RobotsOddityKind) {
         note(&mut self.found, line.number, what);
     }
 }

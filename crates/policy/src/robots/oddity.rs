@@ -1,20 +1,20 @@
-//! What is odd about a robots.txt: for whoever wrote it.
+//! Oddities of a robots.txt: for whoever wrote it.
 
 use std::fmt;
 
 /// Something in a robots.txt that its writer may want to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Oddity {
+pub struct RobotsOddity {
     /// The line, from 1.
     pub line: u32,
-    /// What is odd there.
-    pub what: What,
+    /// The kind of oddity.
+    pub what: RobotsOddityKind,
 }
 
 /// The kinds of oddities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum What {
+pub enum RobotsOddityKind {
     /// The file is longer than [`MAX_ROBOTS_BYTES`](crate::MAX_ROBOTS_BYTES); this is the
     /// first line that was not read.
     Cut,
@@ -60,74 +60,81 @@ pub enum What {
     Contradiction,
     /// A sitemap is named by an absolute URL.
     RelativeSitemap,
-    /// A record between user-agent lines: the lines below share the rules, though some robots part them here.
+    /// A record between user-agent lines: the lines below share the rules, though some robots
+    /// part them here.
     RecordInHeader,
     /// A group without rules allows its robots everything.
     NoRules,
 }
 
-impl What {
+impl RobotsOddityKind {
     /// A short fixed name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            What::Cut => "cut",
-            What::Utf16 => "utf16",
-            What::Markup => "markup",
-            What::Nul => "nul",
-            What::NoField => "no_field",
-            What::NoColon => "no_colon",
-            What::Misspelt => "misspelt",
-            What::RuleWithoutGroup => "rule_without_group",
-            What::NamesNobody => "names_nobody",
-            What::NoLeadingSlash => "no_leading_slash",
-            What::BadValue => "bad_value",
-            What::UnknownField => "unknown_field",
-            What::IncompleteRecord => "incomplete_record",
-            What::SplitRecord => "split_record",
-            What::NotUtf8 => "not_utf8",
-            What::SeveralNames => "several_names",
-            What::BlankInPath => "blank_in_path",
-            What::DollarInside => "dollar_inside",
-            What::BadEscape => "bad_escape",
-            What::Repeated => "repeated",
-            What::Contradiction => "contradiction",
-            What::RelativeSitemap => "relative_sitemap",
-            What::RecordInHeader => "record_in_header",
-            What::NoRules => "no_rules",
+            RobotsOddityKind::Cut => "cut",
+            RobotsOddityKind::Utf16 => "utf16",
+            RobotsOddityKind::Markup => "markup",
+            RobotsOddityKind::Nul => "nul",
+            RobotsOddityKind::NoField => "no_field",
+            RobotsOddityKind::NoColon => "no_colon",
+            RobotsOddityKind::Misspelt => "misspelt",
+            RobotsOddityKind::RuleWithoutGroup => "rule_without_group",
+            RobotsOddityKind::NamesNobody => "names_nobody",
+            RobotsOddityKind::NoLeadingSlash => "no_leading_slash",
+            RobotsOddityKind::BadValue => "bad_value",
+            RobotsOddityKind::UnknownField => "unknown_field",
+            RobotsOddityKind::IncompleteRecord => "incomplete_record",
+            RobotsOddityKind::SplitRecord => "split_record",
+            RobotsOddityKind::NotUtf8 => "not_utf8",
+            RobotsOddityKind::SeveralNames => "several_names",
+            RobotsOddityKind::BlankInPath => "blank_in_path",
+            RobotsOddityKind::DollarInside => "dollar_inside",
+            RobotsOddityKind::BadEscape => "bad_escape",
+            RobotsOddityKind::Repeated => "repeated",
+            RobotsOddityKind::Contradiction => "contradiction",
+            RobotsOddityKind::RelativeSitemap => "relative_sitemap",
+            RobotsOddityKind::RecordInHeader => "record_in_header",
+            RobotsOddityKind::NoRules => "no_rules",
         }
     }
 }
 
-impl fmt::Display for What {
+impl fmt::Display for RobotsOddityKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            What::Cut => "the file is longer than 512 KiB: from here on it is not read",
-            What::Utf16 => "the file is UTF-16; robots.txt is UTF-8",
-            What::Markup => "the file begins as markup does",
-            What::Nul => "a NUL: the rest of the line is not read",
-            What::NoField => "neither a field nor a comment",
-            What::NoColon => "no colon after the field name",
-            What::Misspelt => "a misspelt field name, understood all the same",
-            What::RuleWithoutGroup => "a rule before any user-agent line binds nobody",
-            What::NamesNobody => "names no robot",
-            What::NoLeadingSlash => "a path that begins with neither `/` nor `*` matches nothing",
-            What::BadValue => "a value that this field does not know",
-            What::UnknownField => "a field that robots commonly ignore",
-            What::IncompleteRecord => "a record needs a user-agent and a disallow line",
-            What::SplitRecord => "a blank line parts the user-agent line from its rules",
-            What::NotUtf8 => "bytes that are no UTF-8",
-            What::SeveralNames => "several names: the first alone counts",
-            What::BlankInPath => "a blank in a path: one path to a line",
-            What::DollarInside => "a `$` that does not stand at the end means itself",
-            What::BadEscape => "a `%` without two hex digits means itself",
-            What::Repeated => "the group has this rule already",
-            What::Contradiction => "the group both allows and disallows this path: it is allowed",
-            What::RelativeSitemap => "a sitemap is named by an absolute URL",
-            What::RecordInHeader => {
+            RobotsOddityKind::Cut => "the file is longer than 512 KiB: from here on it is not read",
+            RobotsOddityKind::Utf16 => "the file is UTF-16; robots.txt is UTF-8",
+            RobotsOddityKind::Markup => "the file begins as markup does",
+            RobotsOddityKind::Nul => "a NUL: the rest of the line is not read",
+            RobotsOddityKind::NoField => "neither a field nor a comment",
+            RobotsOddityKind::NoColon => "no colon after the field name",
+            RobotsOddityKind::Misspelt => "a misspelt field name, understood all the same",
+            RobotsOddityKind::RuleWithoutGroup => "a rule before any user-agent line binds nobody",
+            RobotsOddityKind::NamesNobody => "names no robot",
+            RobotsOddityKind::NoLeadingSlash => {
+                "a path that begins with neither `/` nor `*` matches nothing"
+            }
+            RobotsOddityKind::BadValue => "a value that this field does not know",
+            RobotsOddityKind::UnknownField => "a field that robots commonly ignore",
+            RobotsOddityKind::IncompleteRecord => "a record needs a user-agent and a disallow line",
+            RobotsOddityKind::SplitRecord => {
+                "a blank line parts the user-agent line from its rules"
+            }
+            RobotsOddityKind::NotUtf8 => "bytes that are no UTF-8",
+            RobotsOddityKind::SeveralNames => "several names: the first alone counts",
+            RobotsOddityKind::BlankInPath => "a blank in a path: one path to a line",
+            RobotsOddityKind::DollarInside => "a `$` that does not stand at the end means itself",
+            RobotsOddityKind::BadEscape => "a `%` without two hex digits means itself",
+            RobotsOddityKind::Repeated => "the group has this rule already",
+            RobotsOddityKind::Contradiction => {
+                "the group both allows and disallows this path: it is allowed"
+            }
+            RobotsOddityKind::RelativeSitemap => "a sitemap is named by an absolute URL",
+            RobotsOddityKind::RecordInHeader => {
                 "a record between user-agent lines: they share the rules all the same"
             }
-            What::NoRules => "a group without rules allows its robots everything",
+            RobotsOddityKind::NoRules => "a group without rules allows its robots everything",
         })
     }
 }
@@ -135,8 +142,8 @@ impl fmt::Display for What {
 /// Oddities kept per file; the first ones stay.
 pub(super) const MAX_ODDITIES: usize = 1000;
 
-pub(super) fn note(oddities: &mut Vec<Oddity>, line: u32, what: What) {
+pub(super) fn note(oddities: &mut Vec<RobotsOddity>, line: u32, what: RobotsOddityKind) {
     if oddities.len() < MAX_ODDITIES {
-        oddities.push(Oddity { line, what });
+        oddities.push(RobotsOddity { line, what });
     }
 }

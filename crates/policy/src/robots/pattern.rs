@@ -11,12 +11,12 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memmem};
 
-use super::glance::{Glance, ODD, SPECIAL, marks};
+use super::prefilter::{ODD, PathSummary, SPECIAL, marks};
 
 /// Stands for `*` in a normal pattern; no normal path holds it.
 pub(super) const WILD: u8 = 0;
 
-/// What a pattern is, besides its bytes.
+/// The kind of a pattern, besides its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shape {
     /// Holds at least one [`WILD`].
@@ -84,7 +84,7 @@ pub(super) fn push_pattern(value: &[u8], specials: Specials, out: &mut Vec<u8>) 
 #[derive(Clone, Debug)]
 pub(super) struct Path<'a> {
     pub(super) bytes: Cow<'a, [u8]>,
-    pub(super) glance: Glance,
+    pub(super) glance: PathSummary,
 }
 
 impl Path<'_> {
@@ -95,7 +95,7 @@ impl Path<'_> {
         let marks = marks(bytes);
         match bytes.first() == Some(&b'/') && marks & ODD == 0 {
             true => Path {
-                glance: Glance::of(bytes, marks),
+                glance: PathSummary::of(bytes, marks),
                 bytes: Cow::Borrowed(bytes),
             },
             false => Path::odd(bytes),
@@ -106,7 +106,7 @@ impl Path<'_> {
     fn odd(bytes: &[u8]) -> Path<'static> {
         let bytes = odd_path(bytes);
         Path {
-            glance: Glance::of(&bytes, marks(&bytes)),
+            glance: PathSummary::of(&bytes, marks(&bytes)),
             bytes: Cow::Owned(bytes),
         }
     }

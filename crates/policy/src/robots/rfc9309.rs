@@ -3,18 +3,18 @@
 use crate::agent::ProductToken;
 
 use super::lines::{Key, Line, Lines, field, forgiving_key, plain_rule, spelling};
-use super::oddity::{Oddity, What, note};
+use super::oddity::{RobotsOddity, RobotsOddityKind, note};
+use super::other_lines::{FileRecords, GroupRecords};
 use super::pattern::Specials;
-use super::records::{FileRecords, GroupRecords};
 use super::rules::Rules;
 
-/// What a reading of a file comes to for one agent.
+/// The rules that a file has for one agent.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     pub(super) rules: Rules,
     pub(super) group: GroupRecords,
     pub(super) file: FileRecords,
-    pub(super) oddities: Vec<Oddity>,
+    pub(super) oddities: Vec<RobotsOddity>,
 }
 
 /// Whether `Allow: /dir/index.html` also allows `/dir/`, as the most used parser has it.
@@ -65,14 +65,14 @@ impl Reader<'_> {
     #[inline]
     fn line(&mut self, line: &Line<'_>) {
         if line.nul {
-            self.note(line, What::Nul);
+            self.note(line, RobotsOddityKind::Nul);
         }
         if let Some((allow, value)) = plain_rule(line.text) {
             return self.rule(line, allow, value);
         }
         let Some(field) = field(line.text) else {
             if !line.text.is_empty() {
-                self.note(line, What::NoField);
+                self.note(line, RobotsOddityKind::NoField);
             }
             return;
         };
@@ -81,16 +81,16 @@ impl Reader<'_> {
             Key::Allow | Key::Disallow => self.rule(line, key == Key::Allow, field.value),
             Key::UserAgent => self.user_agent(line, field.value),
             Key::Unknown => {
-                self.note(line, What::UnknownField);
+                self.note(line, RobotsOddityKind::UnknownField);
                 return;
             }
             _ => self.record(line, key, field.value),
         }
         if field.no_colon {
-            self.note(line, What::NoColon);
+            self.note(line, RobotsOddityKind::NoColon);
         }
         if spelling(key).is_some_and(|name| name.len() != field.key.len()) {
-            self.note(line, What::Misspelt);
+            self.note(line, RobotsOddityKind::Misspelt);
         }
     }
 
@@ -99,7 +99,7 @@ impl Reader<'_> {
         self.header_ended = true;
         if !self.speaks() {
             if !self.any_group {
-                self.note(line, What::RuleWithoutGroup);
+                self.note(line, RobotsOddityKind::RuleWithoutGroup);
             }
             return;
         }
@@ -108,7 +108,7 @@ impl Reader<'_> {
         rules.push(allow, value, Specials::Meant, place);
         match value.first() {
             Some(b'/' | b'*') | None => {}
-            Some(_) => self.note(line, What::NoLeadingSlash),
+            Some(_) => self.note(line, RobotsOddityKind::NoLeadingSlash),
         }
         if allow && self.index_pages == IndexPages::AllowFolder {
             self.index_page(value);
@@ -144,7 +144,7 @@ impl Reader<'_> {
                 return;
             }
         } else if !value.first().is_some_and(|&b| is_name_byte(b)) {
-            self.note(line, What::NamesNobody);
+            self.note(line, RobotsOddityKind::NamesNobody);
         }
         if self.speaks() && !spoke {
             self.found.rules.begin_group(self.body, value, line.number);
@@ -170,15 +170,15 @@ impl Reader<'_> {
         };
         if !good {
             let what = match self.any_group || of_file {
-                true => What::BadValue,
-                false => What::RuleWithoutGroup,
+                true => RobotsOddityKind::BadValue,
+                false => RobotsOddityKind::RuleWithoutGroup,
             };
             self.note(line, what);
         }
     }
 
     #[cold]
-    fn note(&mut self, line: &Line<'_>, what: What) {
+    fn note(&mut self, line: &Line<'_>, what: RobotsOddityKind) {
         note(&mut self.found.oddities, line.number, what);
     }
 }

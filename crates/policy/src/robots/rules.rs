@@ -4,14 +4,14 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::glance::{Demand, HEAD, marks};
-use super::index::{Index, Indexed, TooMuchWork};
 use super::pattern::{self, Path, Shape, Specials, WILD};
+use super::prefilter::{HEAD, PatternSummary, marks};
+use super::rule_index::{Index, Indexed, TooMuchWork};
 
 /// One rule. What tells that it does not match comes first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
-    demand: Demand,
+    demand: PatternSummary,
     weight: Weight,
     pattern: Span,
     text: Span,
@@ -130,7 +130,7 @@ impl Rules {
         let in_text = pattern::is_normal(marks);
         let group = u16::try_from(self.headers.len().saturating_sub(1)).unwrap_or(u16::MAX);
         let entry = Entry {
-            demand: Demand::of(value, marks),
+            demand: PatternSummary::of(value, marks),
             weight: Weight::new(narrow(value.len()), allow),
             pattern: Span::of(value, body),
             text: Span::of(written, body),
@@ -163,7 +163,7 @@ impl Rules {
             false => pattern,
         };
         self.entries.push(Entry {
-            demand: Demand::of(head, marks(pattern)),
+            demand: PatternSummary::of(head, marks(pattern)),
             weight: Weight::new(shape.bytes, entry.weight.allows()),
             pattern: Span::new(begin, self.patterns.len()),
             wild: shape.wild,
@@ -334,7 +334,7 @@ impl Rules {
     }
 }
 
-/// What an index takes whatever its rules, in bytes.
+/// The memory that an index takes whatever its rules, in bytes.
 const INDEX_BASE: usize = 1024;
 
 impl Entry {

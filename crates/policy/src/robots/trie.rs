@@ -15,7 +15,7 @@ pub(super) struct Trie<T> {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Node<T> {
-    /// What the node means.
+    /// The value of the node.
     meaning: T,
     /// The label's bytes behind the first: where they begin in `labels`, how many.
     label: u32,

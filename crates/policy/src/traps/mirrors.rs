@@ -4,20 +4,20 @@ use std::collections::HashMap;
 
 use crawl_weburl::{CanonicalUrl, Origin};
 
-use super::gist::Gist;
-use super::hash;
-use super::recent::Recent;
+use super::page_fingerprint::PageFingerprint;
+use super::recent_map::RecentMap;
+use super::stable_hash;
 
 /// Pages that must have been the same under both, none of them different.
 const PAIRS: u32 = 8;
 /// Paths that are remembered, the latest.
-const MOST_PATHS: usize = 16_384;
+const MAX_PATHS: usize = 16_384;
 /// Origins that are compared at one path.
-const MOST_ORIGINS: usize = 4;
+const MAX_ORIGINS: usize = 4;
 /// Pairs of origins that are compared.
-const MOST_PAIRS: usize = 1024;
+const MAX_PAIRS: usize = 1024;
 /// A page with fewer words is like too many others.
-const LEAST_WORDS: u32 = 20;
+const MIN_WORDS: u32 = 20;
 /// Simhashes of one page fetched twice differ in so many bits at most.
 const NEAR_BITS: u32 = 3;
 
@@ -34,11 +34,11 @@ struct Pair {
     different: u32,
 }
 
-/// What is known of mirrors.
+/// The evidence of mirrors.
 #[derive(Debug)]
 pub(super) struct Mirrors {
     /// By the hash of path and query.
-    paths: Recent<Vec<Known>>,
+    paths: RecentMap<Vec<Known>>,
     /// The mirror, and the origin that was met first at the path where they were first the same.
     pairs: HashMap<Origin, HashMap<Origin, Pair>>,
     compared: usize,
@@ -47,7 +47,7 @@ pub(super) struct Mirrors {
 impl Default for Mirrors {
     fn default() -> Mirrors {
         Mirrors {
-            paths: Recent::new(MOST_PATHS),
+            paths: RecentMap::new(MAX_PATHS),
             pairs: HashMap::new(),
             compared: 0,
         }
@@ -56,11 +56,11 @@ impl Default for Mirrors {
 
 impl Mirrors {
     /// A page was fetched.
-    pub(super) fn learn(&mut self, url: &CanonicalUrl, gist: &Gist) {
-        if gist.words < LEAST_WORDS {
+    pub(super) fn learn(&mut self, url: &CanonicalUrl, gist: &PageFingerprint) {
+        if gist.words < MIN_WORDS {
             return;
         }
-        let key = hash::of(url.path_and_query().as_bytes());
+        let key = stable_hash::of(url.path_and_query().as_bytes());
         let origin = url.origin();
         let here = self.paths.entry(key, Vec::new);
         if here.iter().any(|known| known.origin == origin) {
@@ -73,7 +73,7 @@ impl Mirrors {
             match of_mirror.and_then(|pairs| pairs.get_mut(&known.origin)) {
                 Some(pair) if same => pair.same = pair.same.saturating_add(1),
                 Some(pair) => pair.different = pair.different.saturating_add(1),
-                None if same && self.compared < MOST_PAIRS => {
+                None if same && self.compared < MAX_PAIRS => {
                     self.compared += 1;
                     let pairs = self.pairs.entry(origin.clone()).or_default();
                     pairs.insert(
@@ -87,7 +87,7 @@ impl Mirrors {
                 None => {}
             }
         }
-        if here.len() < MOST_ORIGINS {
+        if here.len() < MAX_ORIGINS {
             here.push(Known {
                 origin,
                 text: gist.text,
@@ -116,7 +116,7 @@ mod tests {
     use crawl_weburl::canonicalize;
     use expect_test::{Expect, expect};
 
-    use super::{Gist, Mirrors};
+    use super::{Mirrors, PageFingerprint};
 
     /// Fetches pages `0..pages` of two origins, the second with other texts from `differs` on.
     #[expect(
@@ -133,7 +133,10 @@ mod tests {
                 let url = canonicalize(None, &format!("{origin}/p{n}")).unwrap();
                 let word = if n < other { "one" } else { "two" };
                 let text: Vec<String> = (0..40).map(|k| format!("{word}{n}x{k}")).collect();
-                mirrors.learn(&url, &Gist::of_html(text.join(" ").as_bytes(), &url));
+                mirrors.learn(
+                    &url,
+                    &PageFingerprint::of_html(text.join(" ").as_bytes(), &url),
+                );
             }
         }
         let url = |text| canonicalize(None, text).unwrap();

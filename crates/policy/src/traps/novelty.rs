@@ -1,16 +1,16 @@
-//! How much of a page was said before on its host.
+//! Novelty: how many words of a page were not said before on its host.
 
 use std::collections::VecDeque;
 
-use super::gist::{Gist, SHINGLE};
+use super::page_fingerprint::{PageFingerprint, SHINGLE};
 
 /// Bytes of the first filter; each further one has twice as many.
 const FIRST_BYTES: usize = 2 << 10;
 /// Bytes of a filter at most: it holds 32,768 shingles.
-const MOST_BYTES: usize = 64 << 10;
+const MAX_BYTES: usize = 64 << 10;
 /// Bytes of all filters of a host: each page is compared with some 64,000 words of those
 /// before it at least, or with all.
-const ALL_BYTES: usize = 3 * MOST_BYTES;
+const ALL_BYTES: usize = 3 * MAX_BYTES;
 /// Bits for each shingle in a filter: of those that were never seen one in fifty or so is taken for
 /// seen by one of them.
 const BITS_A_SHINGLE: usize = 16;
@@ -18,8 +18,8 @@ const BITS_SET: usize = 3;
 /// An image says as much as so many words.
 const WORDS_AN_IMAGE: usize = 6;
 
-/// What was said lately on one host: filters, of which the oldest is dropped when they take too
-/// much room.
+/// The words that were said lately on one host: filters, of which the oldest is dropped when
+/// they take too much room.
 #[derive(Debug, Default)]
 pub(super) struct Novelty {
     /// The latest is the last.
@@ -30,7 +30,7 @@ impl Novelty {
     /// How many words of a page are new, images included; takes the page in.
     ///
     /// One new word makes five shingles new, and so does a place where words were left out.
-    pub(super) fn meet(&mut self, gist: &Gist) -> usize {
+    pub(super) fn meet(&mut self, gist: &PageFingerprint) -> usize {
         let known: Vec<bool> = gist
             .shingles
             .iter()
@@ -70,7 +70,7 @@ impl Novelty {
         if self.filters.back().is_none_or(Filter::is_full) {
             let last = self.filters.back().map_or(FIRST_BYTES / 2, Filter::bytes);
             self.filters
-                .push_back(Filter::new((2 * last).min(MOST_BYTES)));
+                .push_back(Filter::new((2 * last).min(MAX_BYTES)));
             while self.bytes() > ALL_BYTES {
                 self.filters.pop_front();
             }
@@ -144,10 +144,10 @@ mod tests {
     use crawl_weburl::canonicalize;
 
     use super::{ALL_BYTES, Novelty, SHINGLE, WORDS_AN_IMAGE};
-    use crate::traps::Gist;
+    use crate::traps::PageFingerprint;
 
-    fn gist(text: &str) -> Gist {
-        Gist::of_html(
+    fn gist(text: &str) -> PageFingerprint {
+        PageFingerprint::of_html(
             text.as_bytes(),
             &canonicalize(None, "http://a.example/").unwrap(),
         )

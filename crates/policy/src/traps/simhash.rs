@@ -10,9 +10,9 @@ const NEAR_BITS: u32 = 3;
 /// One more than the bits that may differ, so that one band at least is the same.
 const BANDS: usize = 4;
 /// SimHashes of one index, the latest.
-const MOST: usize = 1024;
+const MAX: usize = 1024;
 /// SimHashes that share a band and are compared, the latest.
-const MOST_ALIKE: usize = 32;
+const MAX_ALIKE: usize = 32;
 /// Counts hold so many bits: no page has more shingles.
 const PLANES: usize = 13;
 
@@ -53,14 +53,14 @@ impl Votes {
 
 /// The latest SimHashes, by bands of 16 bits.
 #[derive(Debug, Default)]
-pub(super) struct Near {
+pub(super) struct NearDuplicates {
     latest: Vec<u64>,
     /// The place in `latest` that is overwritten next.
     next: usize,
     bands: [HashMap<u16, Vec<u16>>; BANDS],
 }
 
-impl Near {
+impl NearDuplicates {
     /// Whether one of the latest is near; takes this one in.
     pub(super) fn meet(&mut self, simhash: u64) -> bool {
         let nearest = self.nearest(simhash);
@@ -86,7 +86,7 @@ impl Near {
     fn insert(&mut self, simhash: u64) {
         let at = self.next;
         let place = at as u16;
-        self.next = (at + 1) % MOST;
+        self.next = (at + 1) % MAX;
         if at < self.latest.len() {
             for (band, key) in self.bands.iter_mut().zip(bands(self.latest[at])) {
                 if let Some(places) = band.get_mut(&key) {
@@ -102,7 +102,7 @@ impl Near {
         }
         for (band, key) in self.bands.iter_mut().zip(bands(simhash)) {
             let places = band.entry(key).or_default();
-            if places.len() == MOST_ALIKE {
+            if places.len() == MAX_ALIKE {
                 places.remove(0);
             }
             places.push(place);
@@ -118,7 +118,7 @@ fn bands(simhash: u64) -> [u16; BANDS] {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{MOST, Near, Votes};
+    use super::{MAX, NearDuplicates, Votes};
 
     #[test]
     fn a_bit_is_set_where_most_hashes_have_it() {
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn three_bits_are_near_and_four_are_not() {
-        let mut near = Near::default();
+        let mut near = NearDuplicates::default();
         assert!(!near.meet(0xDEAD_BEEF_0123_4567));
         assert!(near.meet(0xDEAD_BEEF_0123_4567 ^ 0x8000_0001_0000_0001));
         assert!(!near.meet(0xDEAD_BEEF_0123_4567 ^ 0x8001_0001_0001_0100));
@@ -140,10 +140,10 @@ mod tests {
 
     #[test]
     fn ours_only_the_latest_are_known() {
-        let mut near = Near::default();
+        let mut near = NearDuplicates::default();
         let spread = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         near.meet(spread(1));
-        for n in 2..MOST as u64 + 2 {
+        for n in 2..MAX as u64 + 2 {
             near.meet(spread(n));
         }
         assert_eq!(near.nearest(spread(1)), None);
@@ -163,7 +163,7 @@ mod tests {
 
         #[test]
         fn what_differs_in_three_bits_is_always_found(hashes in prop::collection::vec(any::<u64>(), 1..30), which in 0_usize..30, flips in prop::collection::vec(0_u32..64, 0..=3)) {
-            let mut near = Near::default();
+            let mut near = NearDuplicates::default();
             for hash in &hashes {
                 near.meet(*hash);
             }

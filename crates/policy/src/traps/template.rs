@@ -1,8 +1,8 @@
-//! What the pages of one template brought, and when that is enough of it.
+//! The pages of one template: what they brought, and when that is enough of it.
 
 use std::fmt;
 
-use crawl_weburl::{CanonicalUrl, Shape, Signs};
+use crawl_weburl::{CanonicalUrl, Shape, TrapSigns};
 
 /// Pages in a row that said nothing new, where the URLs have the looks of a kind that never ends.
 const ROW: u32 = 3;
@@ -10,10 +10,10 @@ const ROW: u32 = 3;
 const PLAIN_ROW: u32 = 24;
 /// And by so many pages in a row, each found only on the one before.
 const PLAIN_LEVEL: u8 = 8;
-/// Times that a template was parked wrongly, after which it takes twice as much each.
-const MOST_CHANCES: u8 = 6;
+/// Times that a template was deferred wrongly, after which it takes twice as much each.
+const MAX_CHANCES: u8 = 6;
 /// Names of parameters that are kept.
-const MOST_NAMES: usize = 64;
+const MAX_NAMES: usize = 64;
 /// URLs that are named as evidence.
 const EXAMPLES: usize = 2;
 /// An example is cut to this. Bytes.
@@ -78,7 +78,7 @@ impl fmt::Display for Trap {
     }
 }
 
-/// What one page of a template was.
+/// The yield of one page of a template.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Yield {
     /// Something new.
@@ -93,7 +93,7 @@ pub(super) enum Yield {
 #[derive(Debug)]
 pub(super) struct Template {
     pattern: String,
-    signs: Signs,
+    signs: TrapSigns,
     fetched: u32,
     fresh: u32,
     near: u32,
@@ -104,20 +104,20 @@ pub(super) struct Template {
     /// The highest level among them.
     level: u8,
     /// URLs of the template that were met on them first.
-    bred: u32,
-    /// What the last of them said, and how many in a row said that.
+    record_children: u32,
+    /// The text of the last of them, and how many in a row had it.
     said: u64,
     same: u32,
     /// Names of parameters of pages that brought nothing new, and of those that did.
     names: Vec<String>,
     fresh_names: Vec<String>,
     examples: Vec<String>,
-    /// How often it was parked and then brought something new.
+    /// How often it was deferred and then brought something new.
     chances: u8,
 }
 
 impl Template {
-    pub(super) fn new(pattern: &str, signs: Signs) -> Template {
+    pub(super) fn new(pattern: &str, signs: TrapSigns) -> Template {
         Template {
             pattern: pattern.to_owned(),
             signs,
@@ -127,7 +127,7 @@ impl Template {
             row: 0,
             onwards: 0,
             level: 0,
-            bred: 0,
+            record_children: 0,
             said: 0,
             same: 0,
             names: Vec::new(),
@@ -175,22 +175,22 @@ impl Template {
     }
 
     /// So many URLs of the template were met first on the page that was taken in last.
-    pub(super) fn breed(&mut self, urls: u32) {
+    pub(super) fn count_children(&mut self, urls: u32) {
         if self.row > 0 {
-            self.bred = self.bred.saturating_add(urls);
+            self.record_children = self.record_children.saturating_add(urls);
         }
     }
 
-    /// It was parked, and brought something new after all.
+    /// It was deferred, and brought something new after all.
     pub(super) fn had_been_misjudged(&mut self) {
-        self.chances = self.chances.saturating_add(1).min(MOST_CHANCES);
+        self.chances = self.chances.saturating_add(1).min(MAX_CHANCES);
     }
 
     fn begin_row(&mut self) {
         self.row = 0;
         self.onwards = 0;
         self.level = 0;
-        self.bred = 0;
+        self.record_children = 0;
         self.same = 0;
         self.names.clear();
         self.examples.clear();
@@ -217,7 +217,7 @@ impl Template {
         } else {
             0
         };
-        if self.level == 0 || self.bred < self.row {
+        if self.level == 0 || self.record_children < self.row {
             return None;
         }
         let in_a_row = self.row.max(by_way) >= ROW * factor;
@@ -255,7 +255,7 @@ impl Template {
         }
     }
 
-    /// What is known of it, for whoever asks why.
+    /// The evidence, for whoever asks why.
     pub(super) fn evidence(&self, trap: Trap) -> String {
         let Template {
             pattern,
@@ -263,13 +263,13 @@ impl Template {
             fresh,
             near,
             row,
-            bred,
+            record_children,
             ..
         } = self;
         let examples = self.examples.join(" ");
         format!(
             "{trap} {pattern}: {fetched} fetched, {fresh} with something new, none of the last {row}; \
-             {near} near-duplicates; {bred} more first met on those {row}; such as {examples}"
+             {near} near-duplicates; {record_children} more first met on those {row}; such as {examples}"
         )
     }
 }
@@ -277,7 +277,7 @@ impl Template {
 /// Takes names in that are not there yet.
 fn note(known: &mut Vec<String>, names: &[String]) {
     for name in names {
-        if known.len() < MOST_NAMES && !known.contains(name) {
+        if known.len() < MAX_NAMES && !known.contains(name) {
             known.push(name.clone());
         }
     }

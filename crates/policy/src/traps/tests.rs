@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crawl_weburl::{CanonicalUrl, Naming, canonicalize};
+use crawl_weburl::{CanonicalUrl, SpellingRules, canonicalize};
 use expect_test::{Expect, expect};
 
-use super::{Answer, Course, Gist, Traps, Visit};
+use super::{Disposition, FetchedPage, PageAnswer, PageFingerprint, Traps};
 
-/// What a site answers at a path: a page, a redirect (`-> PATH`), or nothing.
+/// The answer of a site at a path: a page, a redirect (`-> PATH`), or nothing.
 type Site<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// A crawl that is over.
@@ -36,7 +36,7 @@ impl Crawled {
 }
 
 fn crawl(most: usize, site: Site<'_>) -> Crawled {
-    let mut traps = Traps::new(Naming::default(), true);
+    let mut traps = Traps::new(SpellingRules::default(), true);
     let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
     // Level, depth, turn; by URL what names it and the redirects before.
     let mut queue = BTreeSet::from([(0_u8, 0_u32, 0_usize, url("/"))]);
@@ -51,13 +51,15 @@ fn crawl(most: usize, site: Site<'_>) -> Crawled {
         let (via, redirects) = known[&at].clone();
         let path = at.path_and_query().to_owned();
         turn += 1;
-        match traps.course(&at, via.as_ref(), level) {
-            Course::Fetch => {}
-            Course::Later(level) => {
+        match traps.disposition(&at, via.as_ref(), level) {
+            Disposition::Fetch => {}
+            Disposition::Later(level) => {
                 queue.insert((level, depth, turn, at));
                 continue;
             }
-            Course::Park(rule) | Course::SameAs(_, rule) | Course::Mirror(_, rule) => {
+            Disposition::Defer(rule)
+            | Disposition::SameAs(_, rule)
+            | Disposition::Mirror(_, rule) => {
                 over.rules.insert(path, rule);
                 continue;
             }
@@ -67,19 +69,19 @@ fn crawl(most: usize, site: Site<'_>) -> Crawled {
         let html = site(&path);
         let (gist, to);
         let answer = match &html {
-            None => Answer::Nothing,
+            None => PageAnswer::Nothing,
             Some(html) => match html.strip_prefix("-> ") {
                 Some(target) => {
                     to = url(target);
-                    Answer::Redirect(&to, redirects)
+                    PageAnswer::Redirect(&to, redirects)
                 }
                 None => {
-                    gist = Gist::of_html(html.as_bytes(), &at);
-                    Answer::Text(&gist)
+                    gist = PageFingerprint::of_html(html.as_bytes(), &at);
+                    PageAnswer::Text(&gist)
                 }
             },
         };
-        let visit = Visit {
+        let visit = FetchedPage {
             url: &at,
             level,
             answer,
@@ -108,7 +110,7 @@ fn crawl(most: usize, site: Site<'_>) -> Crawled {
             new.push(link);
         }
         if opinion.is_barren {
-            traps.bred(&visit, new.iter());
+            traps.record_children(&visit, new.iter());
         }
     }
     over
@@ -116,10 +118,10 @@ fn crawl(most: usize, site: Site<'_>) -> Crawled {
 
 /// Words that no other page has.
 fn prose(of: &str, words: usize) -> String {
-    let mut state = super::hash::of(of.as_bytes());
+    let mut state = super::stable_hash::of(of.as_bytes());
     let mut text = String::new();
     for _ in 0..words {
-        state = super::hash::mix(state, 7);
+        state = super::stable_hash::mix(state, 7);
         let letters = (0..6).map(|n| char::from(b'a' + (state >> (n * 8)) as u8 % 26));
         text.extend(letters);
         text.push(' ');
@@ -213,7 +215,7 @@ fn ours_paths_that_grow_end() {
 fn ours_session_ids_in_paths_end() {
     let real = |n: &str| format!("<p>{}</p>", prose(&format!("page{n}"), 50));
     let over = crawl(40, &|path| {
-        let sid = super::hash::of(path.as_bytes());
+        let sid = super::stable_hash::of(path.as_bytes());
         match path {
             "/" => Some(home(
                 &(0..20)
@@ -264,7 +266,7 @@ fn ours_selections_of_the_same_things_end() {
                 .iter()
                 .enumerate()
                 .filter(|(n, _)| {
-                    !super::hash::of(format!("{chosen}{n}").as_bytes()).is_multiple_of(3)
+                    !super::stable_hash::of(format!("{chosen}{n}").as_bytes()).is_multiple_of(3)
                         || chosen.is_empty()
                 })
                 .map(|(_, text)| format!("<li>{text}</li>"))
@@ -385,7 +387,7 @@ fn ours_near_duplicates_alone_park_nothing() {
 
 #[test]
 fn what_is_parked_comes_back_when_it_brings_something_after_all() {
-    let mut traps = Traps::new(Naming::default(), true);
+    let mut traps = Traps::new(SpellingRules::default(), true);
     let url = |n: u32| {
         canonicalize(
             None,
@@ -395,30 +397,33 @@ fn what_is_parked_comes_back_when_it_brings_something_after_all() {
     };
     let visit = |traps: &mut Traps, n: u32, text: &str| {
         let (at, next) = (url(n), url(n + 1));
-        let gist = Gist::of_html(text.as_bytes(), &at);
-        let visit = Visit {
+        let gist = PageFingerprint::of_html(text.as_bytes(), &at);
+        let visit = FetchedPage {
             url: &at,
             level: 1,
-            answer: Answer::Text(&gist),
+            answer: PageAnswer::Text(&gist),
         };
         let opinion = traps.observe(&visit);
         (
             opinion,
-            opinion.is_barren && traps.bred(&visit, [&next].into_iter()),
+            opinion.is_barren && traps.record_children(&visit, [&next].into_iter()),
         )
     };
     let empty = "Nothing is planned for this month, come back another time";
-    let parked: Vec<bool> = (0..4).map(|n| visit(&mut traps, n, empty).1).collect();
-    assert_eq!(parked, [false, false, false, true]);
+    let deferred: Vec<bool> = (0..4).map(|n| visit(&mut traps, n, empty).1).collect();
+    assert_eq!(deferred, [false, false, false, true]);
     let probe = (5..)
-        .find(|n| traps.course(&url(*n), None, 1) == Course::Fetch)
+        .find(|n| traps.disposition(&url(*n), None, 1) == Disposition::Fetch)
         .unwrap();
     assert_eq!(probe, 5 + 127, "the 128th is asked for");
-    assert!(matches!(traps.course(&url(999), None, 1), Course::Park(_)));
+    assert!(matches!(
+        traps.disposition(&url(999), None, 1),
+        Disposition::Defer(_)
+    ));
     // A start in between changes nothing.
     let stored = traps.stored().unwrap();
     assert_eq!(traps.stored(), None);
-    let mut started = Traps::new(Naming::default(), true);
+    let mut started = Traps::new(SpellingRules::default(), true);
     started.restore(&stored);
     assert_eq!(
         started.standing(&url(999), None, 1),
@@ -428,27 +433,27 @@ fn what_is_parked_comes_back_when_it_brings_something_after_all() {
     started.restore(b"parked 1\nnonsense\n\t\t");
     let (opinion, _) = visit(&mut traps, probe, &prose("a concert", 30));
     assert!(opinion.has_turned && !opinion.is_barren);
-    assert_eq!(traps.standing(&url(999), None, 1), Course::Fetch);
+    assert_eq!(traps.standing(&url(999), None, 1), Disposition::Fetch);
     // Next time it takes twice as much.
     let again: Vec<bool> = (200..208).map(|n| visit(&mut traps, n, empty).1).collect();
-    assert_eq!(again.iter().position(|parked| *parked), Some(5));
+    assert_eq!(again.iter().position(|deferred| *deferred), Some(5));
 }
 
 #[test]
 fn told_not_to_it_parks_nothing_and_puts_nothing_behind() {
-    let mut traps = Traps::new(Naming::default(), false);
+    let mut traps = Traps::new(SpellingRules::default(), false);
     for n in 0..50 {
         let url = |n: u32| canonicalize(None, &format!("http://a.example/cal/2031/{n}")).unwrap();
         let at = url(n);
-        let gist = Gist::of_html(b"Nothing is planned for this month", &at);
-        let visit = Visit {
+        let gist = PageFingerprint::of_html(b"Nothing is planned for this month", &at);
+        let visit = FetchedPage {
             url: &at,
             level: 0,
-            answer: Answer::Text(&gist),
+            answer: PageAnswer::Text(&gist),
         };
         let opinion = traps.observe(&visit);
         assert_eq!((opinion.level, opinion.is_barren), (0, false));
-        assert_eq!(traps.course(&url(n + 1), None, 0), Course::Fetch);
+        assert_eq!(traps.disposition(&url(n + 1), None, 0), Disposition::Fetch);
         assert!(!traps.needs_care(&url(n + 1), 0));
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Channel, Purpose, Sources, Stance, Statement, Vocabulary, values};
+use super::{Channel, Sources, Stance, Statement, UsagePurpose, Vocabulary, values};
 use crate::robots::path_matches;
 
 /// Entries of a file that are read: each question may go over all of them.
@@ -15,7 +15,7 @@ pub struct TdmRep {
     pub entries: Vec<TdmEntry>,
 }
 
-/// What is said of the paths that match a location.
+/// The statement about the paths that match a location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TdmEntry {
     /// A pattern of paths, as robots.txt has them.
@@ -26,7 +26,7 @@ pub struct TdmEntry {
     pub policy: Option<String>,
 }
 
-/// Why a text is no `tdmrep.json`.
+/// The reason why a text is no `tdmrep.json`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadTdmRep {
@@ -121,7 +121,10 @@ pub(super) fn statements(sources: &Sources<'_>, statements: &mut Vec<Statement>)
             Some(true) => Stance::Refused,
             _ => Stance::Allowed,
         };
-        statement.says = vec![(Purpose::AiInput, stance), (Purpose::TrainAi, stance)];
+        statement.says = vec![
+            (UsagePurpose::AiInput, stance),
+            (UsagePurpose::TrainAi, stance),
+        ];
     }
 }
 

@@ -5,13 +5,13 @@
 
 use expect_test::{Expect, expect};
 
-use super::{Channel, Ledger, Purpose, Sources, Stance, TdmRep};
+use super::{Channel, Ledger, Sources, Stance, TdmRep, UsagePurpose};
 use crate::agent::{ProductToken, Profile};
-use crate::page::PageDirectives;
+use crate::page_directives::PageDirectives;
 use crate::robots::Robots;
 
 fn shown(ledger: &Ledger) -> String {
-    let verdicts = Purpose::ALL.iter().filter_map(|&purpose| {
+    let verdicts = UsagePurpose::ALL.iter().filter_map(|&purpose| {
         let verdict = ledger.verdict(purpose);
         let by = verdict.by.map(|by| match by.channel {
             Channel::Robots(line) => format!("robots line {line}"),
@@ -252,8 +252,11 @@ fn words_of_the_page() {
     });
     expect!["ai-input refused by meta, train-ai refused by meta, archive refused by meta"]
         .assert_eq(&shown(&ledger));
-    assert_eq!(ledger.verdict(Purpose::Search).stance, None);
-    assert!(ledger.verdict(Purpose::Archive).is_refused());
-    assert_eq!("train-ai".parse::<Purpose>().unwrap(), Purpose::TrainAi);
+    assert_eq!(ledger.verdict(UsagePurpose::Search).stance, None);
+    assert!(ledger.verdict(UsagePurpose::Archive).is_refused());
+    assert_eq!(
+        "train-ai".parse::<UsagePurpose>().unwrap(),
+        UsagePurpose::TrainAi
+    );
     assert_eq!(Stance::Allowed.as_str(), "allowed");
 }

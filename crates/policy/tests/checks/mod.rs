@@ -1,9 +1,9 @@
-//! What must hold for any input: the bodies of the fuzz targets, which the test suite runs
-//! on random inputs too.
+//! Properties that must hold for any input: the bodies of the fuzz targets, which the test
+//! suite runs on random inputs too.
 
 mod reference;
 
-use crawl_policy::usage::{Ledger, Purpose, Sources, TdmRep};
+use crawl_policy::usage::{Ledger, Sources, TdmRep, UsagePurpose};
 use crawl_policy::{
     PageDirectives, PageLabels, ProductToken, Profile, Robots, link_refusal, lint, request_path,
 };
@@ -94,7 +94,7 @@ pub(crate) fn headers(data: &[u8]) {
         page: Some(&both),
         ..Sources::default()
     });
-    for purpose in Purpose::ALL {
+    for purpose in UsagePurpose::ALL {
         let verdict = ledger.verdict(purpose);
         assert_eq!(verdict.stance.is_some(), verdict.by.is_some());
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use crawl_archive::rows::RequestRow;
-use crawl_policy::{Hours, Robots};
+use crawl_policy::{Robots, VisitHours};
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
 use super::cache::Compiled;
@@ -91,8 +91,8 @@ pub(super) struct Asks {
     /// The longest gap that is asked for at any hour, and its line.
     gap: (u64, &'static str, u32),
     /// Gaps that are asked for at some hours.
-    rates: Vec<(u64, Hours, u32)>,
-    pub(super) visits: Vec<Hours>,
+    rates: Vec<(u64, VisitHours, u32)>,
+    pub(super) visits: Vec<VisitHours>,
 }
 
 /// What an exchange says.
@@ -362,7 +362,7 @@ impl Asks {
                 None => {}
             }
         }
-        let visits: Vec<Hours> = robots
+        let visits: Vec<VisitHours> = robots
             .visit_times()
             .iter()
             .map(|visit| visit.hours)
@@ -373,7 +373,7 @@ impl Asks {
 
     /// The gap that is asked for all through a span of time, what asks for it and its line.
     pub(super) fn gap_within(&self, from: u64, to: u64) -> (u64, &'static str, u32) {
-        let within = |hours: &Hours| hours.contain(minute(from)) && hours.contain(minute(to));
+        let within = |hours: &VisitHours| hours.contain(minute(from)) && hours.contain(minute(to));
         let rates = self.rates.iter().filter(|(_, hours, _)| within(hours));
         let rates = rates.map(|(gap, _, line)| (*gap, "Request-rate", *line));
         rates.fold(
@@ -384,7 +384,7 @@ impl Asks {
 
     /// Whether a visit is welcome at some moment of a span of time.
     pub(super) fn welcomes(&self, from: u64, to: u64) -> bool {
-        let within = |hours: &Hours| hours.contain(minute(from)) || hours.contain(minute(to));
+        let within = |hours: &VisitHours| hours.contain(minute(from)) || hours.contain(minute(to));
         self.visits.is_empty() || self.visits.iter().any(within)
     }
 }

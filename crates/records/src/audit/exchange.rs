@@ -7,8 +7,8 @@ use std::io::{BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use crawl_archive::{
-    CAPTURES, FOLDER, Line, LineReader, MAX_LINE_BYTES, ReadError, Record, Timestamp, WarcReader,
-    archive_file, open_regular,
+    BoundedLine, CAPTURES, FOLDER, LineReader, MAX_LINE_BYTES, ReadError, Timestamp, WarcReader,
+    WarcRecord, archive_file, open_regular,
 };
 use crawl_weburl::Origin;
 use serde::Deserialize;
@@ -98,7 +98,7 @@ impl Exchanges {
         let mut lines = LineReader::new(log, MAX_LINE_BYTES);
         while let Some(line) = lines.next_line()? {
             // A line without its end was never committed.
-            let Line::Whole(line) = line else {
+            let BoundedLine::Whole(line) = line else {
                 continue;
             };
             let Some((key, at)) = read_line(line, wanted) else {
@@ -191,7 +191,7 @@ impl Exchanges {
     fn read_at(
         &self,
         place: Place,
-        is_wanted: impl Fn(&Record) -> bool,
+        is_wanted: impl Fn(&WarcRecord) -> bool,
     ) -> Result<Option<Exchange>, ReadError> {
         let name = self.files.get(place.file as usize);
         let path = archive_file(&self.dir, name.map_or("", String::as_str))?;
@@ -200,7 +200,7 @@ impl Exchanges {
             return Ok(None);
         };
         let id = response.field("WARC-Record-ID").unwrap_or_default();
-        let mut beside = || -> Result<Option<Record>, ReadError> {
+        let mut beside = || -> Result<Option<WarcRecord>, ReadError> {
             let record = records.next().transpose()?;
             Ok(record.filter(|record| record.field("WARC-Concurrent-To") == Some(id)))
         };
@@ -211,9 +211,12 @@ impl Exchanges {
         };
         let fields = Fields::of_message(&http);
         let is_cut = response.field("WARC-Truncated").is_some();
-        let conditional = request.as_ref().and_then(Record::http).is_some_and(|sent| {
-            sent.field("if-none-match").is_some() || sent.field("if-modified-since").is_some()
-        });
+        let conditional = request
+            .as_ref()
+            .and_then(WarcRecord::http)
+            .is_some_and(|sent| {
+                sent.field("if-none-match").is_some() || sent.field("if-modified-since").is_some()
+            });
         Ok(Some(Exchange {
             place,
             body: decode(&fields, http.body, is_cut, MAX_BYTES),
@@ -249,7 +252,7 @@ fn rfc3339(digits: &[u8]) -> Option<String> {
 }
 
 /// The field `of` of a metadata record.
-fn whose(metadata: &Record) -> Option<Origin> {
+fn whose(metadata: &WarcRecord) -> Option<Origin> {
     let text = String::from_utf8_lossy(&metadata.block);
     let of = text.lines().find_map(|line| line.strip_prefix("of: "))?;
     Origin::parse(of.trim()).ok()

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use crawl_archive::rows::PageRow;
-use crawl_archive::{FOLDER, HttpMessage, Record, read_place};
+use crawl_archive::{FOLDER, HttpMessage, WarcRecord, read_place};
 use crawl_extractor::{
     Document, Limits, Link, LinkKind, SitemapKind, link_header, may_be_read, read_css, read_feed,
     read_html, read_sitemap, refresh_header, what_is,
@@ -98,7 +98,7 @@ impl Archived {
         Some(())
     }
 
-    fn record(&self, row: &PageRow) -> Option<Record> {
+    fn record(&self, row: &PageRow) -> Option<WarcRecord> {
         read_place(&self.dir, row.warc.as_ref()?, row.bytes).ok()
     }
 }

@@ -9,7 +9,8 @@ use std::fs;
 use std::path::Path;
 
 use crawl_archive::{
-    About, Archive, ArchiveOptions, Capture, Encoder, Protocol, RecordIds, Request, Timestamp,
+    Archive, ArchiveOptions, Capture, CaptureMetadata, CapturedRequest, Encoder, HttpVersion,
+    RecordIds, Timestamp,
 };
 use crawl_weburl::canonicalize;
 use expect_test::{Expect, expect};
@@ -116,9 +117,9 @@ impl Made {
             started: Timestamp::from_micros(1_795_132_800_000_000),
             millis: 1,
             address: None,
-            protocol: Protocol::Http11,
+            protocol: HttpVersion::Http11,
             tls: None,
-            request: Request {
+            request: CapturedRequest {
                 method: "GET",
                 headers: &[],
             },
@@ -128,7 +129,7 @@ impl Made {
             body: self.body.as_bytes(),
             truncated: None,
             revisit: None,
-            about: About::default(),
+            about: CaptureMetadata::default(),
         };
         let encoded = encoder.encode(&capture, &RecordIds::random());
         let receipt = archive.append(&encoded).unwrap();

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display};
 
-use crawl_weburl::harmless;
+use crawl_weburl::safe_line;
 
 use super::{BrokenLink, BrokenLinks, BrokenPage};
 use crate::numbers::{counted, grouped};
@@ -87,7 +87,7 @@ fn answer_and_url(page: &BrokenPage) -> String {
         .as_ref()
         .filter(|_| page.status.is_none_or(|status| status < 400))
     {
-        Some(error) => format!("{status}  {} ({})", page.url, harmless(error)),
+        Some(error) => format!("{status}  {} ({})", page.url, safe_line(error)),
         None => format!("{status}  {}", page.url),
     }
 }
@@ -123,10 +123,10 @@ fn no_link(page: &BrokenPage) -> String {
 fn link_lines(f: &mut fmt::Formatter<'_>, link: &BrokenLink) -> fmt::Result {
     write!(f, "     on {}", link.page)?;
     if let Some(text) = &link.text {
-        write!(f, "  \"{}\"", shortened(&harmless(text)))?;
+        write!(f, "  \"{}\"", shortened(&safe_line(text)))?;
     }
     if let Some(rel) = &link.rel {
-        write!(f, "  ({})", harmless(rel))?;
+        write!(f, "  ({})", safe_line(rel))?;
     }
     writeln!(f)?;
     for redirect in &link.through {

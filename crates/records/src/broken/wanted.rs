@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use crawl_archive::{MAX_CONFIG_BYTES, read_text};
-use crawl_weburl::{CanonicalUrl, Naming, When};
+use crawl_weburl::{CanonicalUrl, SpellingRules, StepPolicy};
 
 use super::redirects::Redirects;
 use super::{BrokenLink, BrokenPage};
@@ -19,7 +19,7 @@ pub(super) struct Wanted {
     /// Of each broken page.
     links: Vec<BTreeSet<BrokenLink>>,
     /// How the crawl took one URL for another.
-    naming: Naming,
+    naming: SpellingRules,
 }
 
 #[derive(Clone, Debug)]
@@ -131,18 +131,19 @@ impl Wanted {
 }
 
 /// How the crawl named URLs, by its crawl.toml; what needed evidence is left as it is.
-fn naming(dir: &Path) -> Naming {
+fn naming(dir: &Path) -> SpellingRules {
     let text = read_text(&dir.join("crawl.toml"), MAX_CONFIG_BYTES).unwrap_or_default();
     let table: toml::Table = text.parse().unwrap_or_default();
     let names = table.get("names");
-    let when = |key: &str, usual: When| match names.and_then(|names| names.get(key)?.as_str()) {
-        Some("on") => When::On,
-        Some("off") => When::Off,
-        Some("evidence") => When::Evidence,
+    let when = |key: &str, usual: StepPolicy| match names.and_then(|names| names.get(key)?.as_str())
+    {
+        Some("on") => StepPolicy::On,
+        Some("off") => StepPolicy::Off,
+        Some("evidence") => StepPolicy::Evidence,
         _ => usual,
     };
-    let usual = Naming::default();
-    Naming {
+    let usual = SpellingRules::default();
+    SpellingRules {
         default_documents: when("default-documents", usual.default_documents),
         tracking: when("tracking-parameters", usual.tracking),
         session_ids: when("session-ids", usual.session_ids),

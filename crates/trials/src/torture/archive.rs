@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use crawl_archive::rows::PageRow;
-use crawl_archive::{FOLDER, INDEX, Record, WarcReader};
+use crawl_archive::{FOLDER, INDEX, WarcReader, WarcRecord};
 use serde::Deserialize;
 
 use super::check::Breaches;
@@ -75,7 +75,7 @@ pub(super) fn check(
     Ok(records)
 }
 
-fn capture(file: &str, record: &Record) -> Capture {
+fn capture(file: &str, record: &WarcRecord) -> Capture {
     Capture {
         file: file.to_owned(),
         offset: record.offset,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use crawl_records::{Report, counted, grouped, size};
-use crawl_weburl::harmless;
+use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
 use super::frame::Frame;
@@ -201,7 +201,7 @@ fn summary(report: &Report) -> Markup {
             "For programs: " code { "crawl report DIR --json" } "."
         }
         @for flaw in &report.flaws {
-            p.flaw { strong { "Flaw: " } (harmless(flaw)) }
+            p.flaw { strong { "Flaw: " } (safe_line(flaw)) }
         }
         div.tables {
             (table("Outcomes", &report.pages.by_outcome))
@@ -241,7 +241,7 @@ fn table<K: Display, V: Display>(name: &str, counts: &BTreeMap<K, V>) -> Markup 
                 caption { (name) }
                 tbody {
                     @for (name, count) in counts.iter().take(ROWS_LISTED) {
-                        tr { th scope="row" { (harmless(&name.to_string())) } (value(count)) }
+                        tr { th scope="row" { (safe_line(&name.to_string())) } (value(count)) }
                     }
                     @if counts.len() > ROWS_LISTED {
                         tr { td colspan="2" { "and " (grouped((counts.len() - ROWS_LISTED) as u64)) " more" } }

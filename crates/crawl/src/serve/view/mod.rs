@@ -12,7 +12,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use crawl_weburl::harmless;
+use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
 use super::api::readable;
@@ -95,7 +95,7 @@ fn sentence(message: &str) -> String {
 
 /// A message with what stands in backticks as code.
 fn quoted(message: &str) -> Markup {
-    let message = harmless(message);
+    let message = safe_line(message);
     html! {
         @for (at, part) in message.split('`').enumerate() {
             @if at % 2 == 1 { code { (part) } } @else { (part) }

@@ -3,7 +3,7 @@
 
 use crawl_index::{Answer, Hit, Part};
 use crawl_records::grouped;
-use crawl_weburl::{harmless, is_bidi_control};
+use crawl_weburl::{is_bidi_control, safe_line};
 use data_encoding::HEXUPPER_PERMISSIVE;
 use maud::{Markup, html};
 
@@ -15,7 +15,7 @@ pub(super) fn results(asked: &Asked, answer: &Answer) -> Markup {
     html! {
         @if let Some(meant) = &answer.did_you_mean {
             p.meant {
-                "Nothing fits “" (harmless(&asked.query)) "”. These are the results for "
+                "Nothing fits “" (safe_line(&asked.query)) "”. These are the results for "
                 a href=(link(meant, 1, false)) { (meant) } "."
             }
         }
@@ -32,7 +32,7 @@ pub(super) fn results(asked: &Asked, answer: &Answer) -> Markup {
 
 /// How many results there are, in words.
 pub(super) fn status(asked: &Asked, answer: &Answer) -> String {
-    let query = harmless(answer.did_you_mean.as_ref().unwrap_or(&asked.query));
+    let query = safe_line(answer.did_you_mean.as_ref().unwrap_or(&asked.query));
     let (first, last) = (asked.offset + 1, asked.offset + answer.results.len());
     match answer.total {
         0 => format!("No results for “{query}”"),

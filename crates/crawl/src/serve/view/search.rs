@@ -2,7 +2,7 @@
 
 use crawl_index::{Answer, Stats};
 use crawl_records::counted;
-use crawl_weburl::harmless;
+use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
 use super::frame::Frame;
@@ -21,7 +21,7 @@ pub(super) fn page(
     let query = answered.map_or("", |(asked, _)| asked.query.as_str());
     let named = match query {
         "" => title.to_owned(),
-        query => format!("{} · {title}", harmless(query)),
+        query => format!("{} · {title}", safe_line(query)),
     };
     Frame::new(app, &named).script("search.js").page(html! {
         a.skip href="#answer" { "Skip to the results" }

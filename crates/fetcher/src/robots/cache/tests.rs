@@ -98,7 +98,7 @@ fn the_scheduler_is_told_what_is_in_force() {
 #[test]
 fn ours_rules_that_nobody_knows_bar_everything() {
     let barred = |compiled: &Compiled| {
-        compiled.robots.judge("/a").access == crawl_policy::Access::Disallowed
+        compiled.robots.judge("/a").access == crawl_policy::RobotsAccess::Disallowed
     };
     assert!(barred(&compiled("http://a.example", out(), b"")));
     assert!(!barred(&compiled("http://a.example", CopyState::None, b"")));

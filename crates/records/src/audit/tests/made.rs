@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use crawl_archive::{
-    About, Archive, ArchiveOptions, Capture, Encoder, Protocol, RecordIds, Request, Timestamp,
+    Archive, ArchiveOptions, Capture, CaptureMetadata, CapturedRequest, Encoder, HttpVersion,
+    RecordIds, Timestamp,
 };
 use crawl_weburl::canonicalize;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -85,9 +86,9 @@ impl Sent {
             started: Timestamp::from_micros((DAY + self.span.0) * 1000 + 7),
             millis: self.span.1 - self.span.0,
             address: None,
-            protocol: Protocol::Http11,
+            protocol: HttpVersion::Http11,
             tls: None,
-            request: Request {
+            request: CapturedRequest {
                 method: "GET",
                 headers: if self.status == 304 {
                     &conditional
@@ -101,9 +102,9 @@ impl Sent {
             body: self.body.as_bytes(),
             truncated: None,
             revisit: None,
-            about: About {
+            about: CaptureMetadata {
                 more: &[("purpose", "robots"), ("of", "http://e.example")],
-                ..About::default()
+                ..CaptureMetadata::default()
             },
         };
         archive

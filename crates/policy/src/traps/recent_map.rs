@@ -4,15 +4,15 @@ use std::collections::{HashMap, VecDeque};
 
 /// At most so many entries; the oldest go.
 #[derive(Debug)]
-pub(super) struct Recent<V> {
+pub(super) struct RecentMap<V> {
     most: usize,
     entries: HashMap<u64, V>,
     order: VecDeque<u64>,
 }
 
-impl<V> Recent<V> {
-    pub(super) fn new(most: usize) -> Recent<V> {
-        Recent {
+impl<V> RecentMap<V> {
+    pub(super) fn new(most: usize) -> RecentMap<V> {
+        RecentMap {
             most: most.max(1),
             entries: HashMap::new(),
             order: VecDeque::new(),
@@ -47,11 +47,11 @@ impl<V> Recent<V> {
 
 #[cfg(test)]
 mod tests {
-    use super::Recent;
+    use super::RecentMap;
 
     #[test]
     fn the_oldest_goes_when_it_is_full() {
-        let mut recent = Recent::new(2);
+        let mut recent = RecentMap::new(2);
         for key in [1, 2, 1, 3] {
             recent.entry(key, || key * 10);
         }

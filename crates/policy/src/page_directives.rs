@@ -1,7 +1,7 @@
-//! What a page and its headers ask of robots: META ROBOTS and X-Robots-Tag.
+//! Directives of a page and its headers for robots: META ROBOTS and X-Robots-Tag.
 
+mod directive_words;
 mod labels;
-mod words;
 
 use std::fmt;
 
@@ -9,9 +9,9 @@ use crate::agent::{ProductToken, Profile};
 
 pub use labels::PageLabels;
 
-use words::{Said, Word};
+use directive_words::{Directive, DirectiveWord};
 
-/// What a page and its headers ask of one robot, each answer with the text it rests on.
+/// The directives of a page and its headers for one robot, each with the text that it rests on.
 ///
 /// A field that is `None` asks nothing: missing words mean index and follow. Words for all
 /// robots and words for this one add up; where they contradict, the stricter wins, except
@@ -19,61 +19,61 @@ use words::{Said, Word};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageDirectives {
     /// The page is not to be indexed.
-    pub noindex: Option<Source>,
+    pub noindex: Option<CitedText>,
     /// The page's links are not to be followed.
-    pub nofollow: Option<Source>,
+    pub nofollow: Option<CitedText>,
     /// No copy is to be kept for others to see (`noarchive`, `nocache`).
-    pub noarchive: Option<Source>,
+    pub noarchive: Option<CitedText>,
     /// No part of the page is to be shown.
-    pub nosnippet: Option<Source>,
+    pub nosnippet: Option<CitedText>,
     /// The page's images are not to be indexed.
-    pub noimageindex: Option<Source>,
+    pub noimageindex: Option<CitedText>,
     /// No translation is to be offered.
-    pub notranslate: Option<Source>,
+    pub notranslate: Option<CitedText>,
     /// Indexable within a page that embeds it; only together with `noindex`.
-    pub indexifembedded: Option<Source>,
+    pub indexifembedded: Option<CitedText>,
     /// Characters of a snippet at most; -1 is without limit, 0 is none.
-    pub max_snippet: Option<Valued<i32>>,
+    pub max_snippet: Option<CitedValue<i32>>,
     /// Seconds of a video preview at most; -1 is without limit.
-    pub max_video_preview: Option<Valued<i32>>,
+    pub max_video_preview: Option<CitedValue<i32>>,
     /// The size of an image preview at most: `none`, `standard` or `large`.
-    pub max_image_preview: Option<Valued<&'static str>>,
+    pub max_image_preview: Option<CitedValue<&'static str>>,
     /// Not to be shown from this moment on, in seconds since 1970 (UTC).
-    pub unavailable_after: Option<Valued<i64>>,
+    pub unavailable_after: Option<CitedValue<i64>>,
     /// The page is not for AI use (`noai`).
-    pub noai: Option<Source>,
+    pub noai: Option<CitedText>,
     /// The page's images are not for AI use (`noimageai`).
-    pub noimageai: Option<Source>,
+    pub noimageai: Option<CitedText>,
 }
 
 /// A value and the text it was read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Valued<T> {
+pub struct CitedValue<T> {
     /// The value.
     pub value: T,
     /// Where it stands.
-    pub source: Source,
+    pub source: CitedText,
 }
 
 /// The text that an answer rests on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct CitedText {
     /// Header or page.
-    pub place: Place,
+    pub place: DirectivePlace,
     /// The header or META as written: `X-Robots-Tag: crawl: noindex`.
     pub text: String,
 }
 
 /// Where a directive was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum DirectivePlace {
     /// In the response's headers.
     Header,
     /// In the page's META elements.
     Meta,
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for CitedText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
@@ -91,8 +91,10 @@ impl PageDirectives {
     ) -> PageDirectives {
         let mut found = PageDirectives::default();
         for value in headers {
-            for said in words::of_header(value, agent) {
-                found.take(&said, Place::Header, || format!("X-Robots-Tag: {value}"));
+            for said in directive_words::of_header(value, agent) {
+                found.take(&said, DirectivePlace::Header, || {
+                    format!("X-Robots-Tag: {value}")
+                });
             }
         }
         let metas: Vec<_> = metas
@@ -101,12 +103,15 @@ impl PageDirectives {
             .filter(|(name, _)| addresses(name, agent))
             .collect();
         let liberal = profile == Profile::Extended1997;
-        let spoken: Vec<_> = metas.iter().flat_map(|m| words::of_meta(m.1)).collect();
+        let spoken: Vec<_> = metas
+            .iter()
+            .flat_map(|m| directive_words::of_meta(m.1))
+            .collect();
         for (name, content) in metas {
-            for said in words::of_meta(content) {
+            for said in directive_words::of_meta(content) {
                 if !(liberal && overruled_1997(&said, &spoken)) {
                     let text = || format!("<meta name=\"{name}\" content=\"{content}\">");
-                    found.take(&said, Place::Meta, text);
+                    found.take(&said, DirectivePlace::Meta, text);
                 }
             }
         }
@@ -126,34 +131,36 @@ impl PageDirectives {
     }
 
     /// The first text that says a word stays; of values the strictest stays.
-    fn take(&mut self, said: &Said, place: Place, text: impl Fn() -> String) {
-        let source = || Source {
+    fn take(&mut self, said: &Directive, place: DirectivePlace, text: impl Fn() -> String) {
+        let source = || CitedText {
             place,
             text: text(),
         };
         let flag = match *said {
-            Said::Word(Word::None) => {
+            Directive::DirectiveWord(DirectiveWord::None) => {
                 self.noindex.get_or_insert_with(source);
                 &mut self.nofollow
             }
-            Said::Word(Word::Noindex) => &mut self.noindex,
-            Said::Word(Word::Nofollow) => &mut self.nofollow,
-            Said::Word(Word::Noarchive) => &mut self.noarchive,
-            Said::Word(Word::Nosnippet) => &mut self.nosnippet,
-            Said::Word(Word::Noimageindex) => &mut self.noimageindex,
-            Said::Word(Word::Notranslate) => &mut self.notranslate,
-            Said::Word(Word::Indexifembedded) => &mut self.indexifembedded,
-            Said::Word(Word::Noai) => &mut self.noai,
-            Said::Word(Word::Noimageai) => &mut self.noimageai,
-            Said::Word(Word::All | Word::Index | Word::Follow) => return,
-            Said::MaxSnippet(n) => return least(&mut self.max_snippet, n, unlimited, source),
-            Said::MaxVideoPreview(n) => {
+            Directive::DirectiveWord(DirectiveWord::Noindex) => &mut self.noindex,
+            Directive::DirectiveWord(DirectiveWord::Nofollow) => &mut self.nofollow,
+            Directive::DirectiveWord(DirectiveWord::Noarchive) => &mut self.noarchive,
+            Directive::DirectiveWord(DirectiveWord::Nosnippet) => &mut self.nosnippet,
+            Directive::DirectiveWord(DirectiveWord::Noimageindex) => &mut self.noimageindex,
+            Directive::DirectiveWord(DirectiveWord::Notranslate) => &mut self.notranslate,
+            Directive::DirectiveWord(DirectiveWord::Indexifembedded) => &mut self.indexifembedded,
+            Directive::DirectiveWord(DirectiveWord::Noai) => &mut self.noai,
+            Directive::DirectiveWord(DirectiveWord::Noimageai) => &mut self.noimageai,
+            Directive::DirectiveWord(
+                DirectiveWord::All | DirectiveWord::Index | DirectiveWord::Follow,
+            ) => return,
+            Directive::MaxSnippet(n) => return least(&mut self.max_snippet, n, unlimited, source),
+            Directive::MaxVideoPreview(n) => {
                 return least(&mut self.max_video_preview, n, unlimited, source);
             }
-            Said::MaxImagePreview(size) => {
+            Directive::MaxImagePreview(size) => {
                 return least(&mut self.max_image_preview, size, preview_rank, source);
             }
-            Said::UnavailableAfter(at) => {
+            Directive::UnavailableAfter(at) => {
                 return least(&mut self.unavailable_after, at, |at| at, source);
             }
         };
@@ -170,16 +177,16 @@ impl PageDirectives {
 }
 
 fn least<T: Copy, K: Ord>(
-    slot: &mut Option<Valued<T>>,
+    slot: &mut Option<CitedValue<T>>,
     value: T,
     rank: impl Fn(T) -> K,
-    source: impl Fn() -> Source,
+    source: impl Fn() -> CitedText,
 ) {
     if slot
         .as_ref()
         .is_none_or(|kept| rank(value) < rank(kept.value))
     {
-        *slot = Some(Valued {
+        *slot = Some(CitedValue {
             value,
             source: source(),
         });
@@ -192,7 +199,10 @@ fn unlimited(n: i32) -> u32 {
 }
 
 fn preview_rank(size: &'static str) -> usize {
-    words::PREVIEWS.iter().position(|&s| s == size).unwrap_or(0)
+    directive_words::PREVIEWS
+        .iter()
+        .position(|&s| s == size)
+        .unwrap_or(0)
 }
 
 fn addresses(name: &str, agent: &ProductToken) -> bool {
@@ -203,12 +213,18 @@ fn addresses(name: &str, agent: &ProductToken) -> bool {
 /// Whether a restriction gives way to `ALL`, `INDEX` or `FOLLOW` among the page's words
 /// (1997: ALL outweighs every other word, and of two that contradict the robot takes the
 /// permissive one).
-fn overruled_1997(said: &Said, spoken: &[Said]) -> bool {
-    let any = |word: Word| spoken.contains(&Said::Word(word));
+fn overruled_1997(said: &Directive, spoken: &[Directive]) -> bool {
+    let any = |word: DirectiveWord| spoken.contains(&Directive::DirectiveWord(word));
     match said {
-        Said::Word(Word::Noindex) => any(Word::All) || any(Word::Index),
-        Said::Word(Word::Nofollow) => any(Word::All) || any(Word::Follow),
-        Said::Word(Word::None) => any(Word::All) || (any(Word::Index) && any(Word::Follow)),
+        Directive::DirectiveWord(DirectiveWord::Noindex) => {
+            any(DirectiveWord::All) || any(DirectiveWord::Index)
+        }
+        Directive::DirectiveWord(DirectiveWord::Nofollow) => {
+            any(DirectiveWord::All) || any(DirectiveWord::Follow)
+        }
+        Directive::DirectiveWord(DirectiveWord::None) => {
+            any(DirectiveWord::All) || (any(DirectiveWord::Index) && any(DirectiveWord::Follow))
+        }
         _ => false,
     }
 }

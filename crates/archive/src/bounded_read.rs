@@ -70,29 +70,29 @@ pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
 
 /// What a [`LineReader`] came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Line<'a> {
-    /// A line with its line end.
+pub enum BoundedLine<'a> {
+    /// The next thing that a [`LineReader`] read.
     Whole(&'a [u8]),
     /// A line that is longer than the bound and was passed over.
     TooLong {
         /// How long it is with its line end; for the last one that is read, how far it was read.
         bytes: u64,
     },
-    /// What follows the last line end: a writer is at it, or died over it.
+    /// The bytes behind the last line end: a writer is at it, or died over it.
     Torn {
         /// How much it is; at least 1.
         bytes: u64,
     },
 }
 
-impl Line<'_> {
+impl BoundedLine<'_> {
     /// The row that the line holds; nothing for a torn line.
     #[must_use]
     pub fn row<T: DeserializeOwned>(self) -> Option<Result<T, BadLine>> {
         match self {
-            Line::Whole(line) => Some(serde_json::from_slice(line).map_err(BadLine::Json)),
-            Line::TooLong { bytes } => Some(Err(BadLine::TooLong { bytes })),
-            Line::Torn { .. } => None,
+            BoundedLine::Whole(line) => Some(serde_json::from_slice(line).map_err(BadLine::Json)),
+            BoundedLine::TooLong { bytes } => Some(Err(BadLine::TooLong { bytes })),
+            BoundedLine::Torn { .. } => None,
         }
     }
 }
@@ -132,7 +132,7 @@ impl<R: BufRead> LineReader<R> {
     ///
     /// # Errors
     /// Those of the input.
-    pub fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
+    pub fn next_line(&mut self) -> io::Result<Option<BoundedLine<'_>>> {
         self.line.clear();
         if self.ended {
             return Ok(None);
@@ -146,10 +146,10 @@ impl<R: BufRead> LineReader<R> {
         }
         self.number += 1;
         if self.line.last() == Some(&b'\n') {
-            return Ok(Some(Line::Whole(&self.line)));
+            return Ok(Some(BoundedLine::Whole(&self.line)));
         }
         if read < self.max_bytes {
-            return Ok(Some(Line::Torn { bytes: read as u64 }));
+            return Ok(Some(BoundedLine::Torn { bytes: read as u64 }));
         }
         // Its room is not kept for the lines behind it.
         self.line = Vec::new();
@@ -157,7 +157,7 @@ impl<R: BufRead> LineReader<R> {
         let rest = rest.skip_until(b'\n')? as u64;
         self.ended = rest == self.max_passed_over;
         let bytes = most + rest;
-        Ok(Some(Line::TooLong { bytes }))
+        Ok(Some(BoundedLine::TooLong { bytes }))
     }
 }
 
@@ -168,7 +168,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{Line, LineReader, MAX_LINE_BYTES, open_regular, read_text};
+    use super::{BoundedLine, LineReader, MAX_LINE_BYTES, open_regular, read_text};
     use crate::RowReader;
 
     /// Each line as it came: whole, or how long it was.
@@ -178,8 +178,8 @@ mod tests {
         let mut found = Vec::new();
         while let Some(line) = lines.next_line().unwrap() {
             found.push(match line {
-                Line::Whole(line) => Ok(line.to_vec()),
-                Line::TooLong { bytes } | Line::Torn { bytes } => Err(bytes),
+                BoundedLine::Whole(line) => Ok(line.to_vec()),
+                BoundedLine::TooLong { bytes } | BoundedLine::Torn { bytes } => Err(bytes),
             });
             assert!(lines.line.capacity() <= (2 * max_bytes).max(8));
         }

@@ -26,7 +26,7 @@ const NAMES: [&str; 16] = [
 ];
 
 /// A value is an id only if it is that long: `sid=3` is a number of something.
-const LEAST_BYTES: usize = 12;
+const MIN_BYTES: usize = 12;
 
 /// A session id, and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct SessionId {
     /// The id as written.
     pub id: String,
     id_at: Range<usize>,
-    /// What to take out so that no trace of it stays.
+    /// The range to take out so that no trace of it stays.
     all_at: Range<usize>,
 }
 
@@ -97,7 +97,7 @@ fn in_brackets(text: &str, path: Range<usize>) -> Option<SessionId> {
     let inner = segment.strip_prefix('(')?.strip_suffix(')')?;
     let (kind, id) = inner.strip_suffix(')')?.split_once('(')?;
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '(' | ')');
-    if !matches!(kind, "S" | "A" | "F") || id.len() < LEAST_BYTES || !id.chars().all(plain) {
+    if !matches!(kind, "S" | "A" | "F") || id.len() < MIN_BYTES || !id.chars().all(plain) {
         return None;
     }
     let end = at + 1 + segment.len();
@@ -133,7 +133,7 @@ fn is_session(name: &str, value: &str) -> bool {
     // ColdFusion counts its visitors, so its ids are short.
     let short = matches!(lower.as_str(), "cfid" | "cftoken");
     is_name
-        && (value.len() >= LEAST_BYTES || (short && !value.is_empty()))
+        && (value.len() >= MIN_BYTES || (short && !value.is_empty()))
         && value.bytes().all(plain)
         && value.bytes().any(|byte| byte.is_ascii_digit())
 }

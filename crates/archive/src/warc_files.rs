@@ -8,13 +8,13 @@ use uuid::Uuid;
 
 use crate::appender::{Appender, check_length, create_anew, sync_folder};
 use crate::cdxj;
+use crate::cdxj_index::{remove_temporary, write_index};
 use crate::digest::DigestAlgorithm;
 use crate::error::ArchiveError;
-use crate::index::{remove_temporary, write_index};
-use crate::reader::read_record;
-use crate::rowfile::RowFile;
+use crate::row_files::RowFile;
 use crate::timestamp::Timestamp;
-use crate::warc::{Encoded, Encoder, Format, Warcinfo};
+use crate::warc::{EncodedCapture, Encoder, RecordFormat, Warcinfo};
+use crate::warc_reader::read_record;
 
 /// The folder of a crawl's directory that an [`Archive`] owns.
 pub const FOLDER: &str = "archive";
@@ -31,15 +31,15 @@ const MAX_PREFIX: usize = 64;
 /// How files are named, filled and introduced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchiveOptions {
-    /// What names of files hold between `crawl-` and the date; commonly the host of the
+    /// The part of file names between `crawl-` and the date; commonly the host of the
     /// first seed. What does not suit a name becomes a hyphen.
     pub prefix: String,
     /// A file that would become longer is ended first, unless it holds no capture.
     /// Bytes; the usual size among archives is 1 GB.
     pub max_file_bytes: u64,
     /// How the warcinfo record is made.
-    pub format: Format,
-    /// What it says.
+    pub format: RecordFormat,
+    /// The content of the warcinfo record.
     pub warcinfo: Warcinfo,
 }
 
@@ -48,7 +48,7 @@ impl Default for ArchiveOptions {
         ArchiveOptions {
             prefix: String::new(),
             max_file_bytes: 1_000_000_000,
-            format: Format::default(),
+            format: RecordFormat::default(),
             warcinfo: Warcinfo::default(),
         }
     }
@@ -63,13 +63,13 @@ pub struct Receipt {
     pub offset: u64,
     /// How long that member is, in bytes.
     pub length: u64,
-    /// The labelled digest of the body, as [`Encoded::digest`] has it.
+    /// The labelled digest of the body, as [`EncodedCapture::digest`] has it.
     pub digest: String,
 }
 
 /// The archive folder of one crawl, open for writing.
 ///
-/// What was appended counts only from the moment when the lengths that
+/// Records that were appended count only from the moment when the lengths that
 /// [`marks`](Archive::marks) gives after a [`sync`](Archive::sync) are committed
 /// elsewhere: the next open cuts everything back to the lengths that it is told.
 pub struct Archive {
@@ -136,7 +136,7 @@ impl Archive {
     ///
     /// # Errors
     /// [`ArchiveError::Full`] and others of the file system.
-    pub fn append(&mut self, encoded: &Encoded) -> Result<Receipt, ArchiveError> {
+    pub fn append(&mut self, encoded: &EncodedCapture) -> Result<Receipt, ArchiveError> {
         let mut file = match self.current.take() {
             Some(file) if self.has_room(&file, encoded) => file,
             Some(file) => {
@@ -200,13 +200,13 @@ impl Archive {
         write_index(&self.dir, self.captures.len())
     }
 
-    fn has_room(&self, file: &WarcFile, encoded: &Encoded) -> bool {
+    fn has_room(&self, file: &WarcFile, encoded: &EncodedCapture) -> bool {
         let length = file.appender.length() + encoded.bytes();
         !file.used || length <= self.options.max_file_bytes
     }
 
     /// Begins a file whose date is that of its first capture.
-    fn begin(&mut self, first: &Encoded) -> Result<WarcFile, ArchiveError> {
+    fn begin(&mut self, first: &EncodedCapture) -> Result<WarcFile, ArchiveError> {
         let name = file_name(&self.options.prefix, first.started, self.next_serial);
         let path = self.folder.join(&name);
         let id = warcinfo_id(first.id);

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::appender::{Appender, read_at, sync_folder};
-use crate::bounded::{Line, LineReader, MAX_LINE_BYTES, open_regular};
+use crate::bounded_read::{BoundedLine, LineReader, MAX_LINE_BYTES, open_regular};
 use crate::error::{ArchiveError, ReadError};
 
 /// Rows that wait in memory are written when they are more than this: the rows of the
@@ -37,7 +37,8 @@ impl RowFile {
     /// # Errors
     /// [`ArchiveError::Short`] where it is shorter than was committed.
     pub fn open(path: &Path, committed: Option<u64>) -> Result<RowFile, ArchiveError> {
-        // Its name may not be on the disk, though the file is there: whoever made it did not sync it.
+        // Its name may not be on the disk, though the file is there: whoever made it did not
+        // sync it.
         let new_entry = committed.unwrap_or(0) == 0;
         Ok(RowFile {
             appender: Appender::open(path, committed.unwrap_or(0))?,
@@ -127,7 +128,7 @@ pub struct LogFile {
 
 /// The last rows of a log, oldest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tail<T> {
+pub struct LogTail<T> {
     /// The rows.
     pub rows: Vec<T>,
     /// Lines among them that are no such rows: a power loss may leave anything there.
@@ -153,7 +154,7 @@ impl LogFile {
         })
     }
 
-    /// What another thread syncs the log with.
+    /// The handle by which another thread syncs the log.
     ///
     /// # Errors
     /// Those of the file system.
@@ -195,11 +196,11 @@ impl LogFile {
     ///
     /// # Errors
     /// Those of the file system; a line that is no row is counted, not an error.
-    pub fn tail<T: DeserializeOwned>(&mut self, count: usize) -> Result<Tail<T>, ArchiveError> {
+    pub fn tail<T: DeserializeOwned>(&mut self, count: usize) -> Result<LogTail<T>, ArchiveError> {
         let length = self.appender.length();
         let bytes = last_lines(self.appender.file(), length, count, MAX_TAIL_BYTES)
             .map_err(|error| ArchiveError::io("read", self.appender.path(), error))?;
-        let mut tail = Tail {
+        let mut tail = LogTail {
             rows: Vec::new(),
             unreadable: 0,
         };
@@ -281,7 +282,7 @@ impl<T: DeserializeOwned> Iterator for RowReader<T> {
     fn next(&mut self) -> Option<Result<T, ReadError>> {
         let row = match self.lines.next_line() {
             Err(error) => return Some(Err(ReadError::io(&self.path, error))),
-            Ok(line) => line.and_then(Line::row)?,
+            Ok(line) => line.and_then(BoundedLine::row)?,
         };
         Some(row.map_err(|source| ReadError::Row {
             file: self.path.clone(),

@@ -1,9 +1,9 @@
-//! What `Clean-param` lines make of a URL: parameters that a site says change nothing.
+//! Applies `Clean-param` lines to a URL: it loses parameters that a site says change nothing.
 
 use crawl_weburl::CanonicalUrl;
 
 use super::Robots;
-use super::records::CleanParam;
+use super::other_lines::CleanParam;
 
 /// Lines that are heeded; the first ones. Each URL with a query goes over all of them.
 const MAX_LINES: usize = 1000;
@@ -21,8 +21,9 @@ pub struct Cleaned {
 
 impl Robots {
     /// The URL without the parameters that the file's `Clean-param` lines name for its path;
-    /// nothing where it has none. Names are compared with their case, paths from their beginning, `*`
-    /// standing for anything, as Yandex has it. The first line that took something is named.
+    /// nothing where it has none. Names are compared with their case, paths from their
+    /// beginning, `*` standing for anything, as Yandex has it. The first line that took
+    /// something is named.
     #[must_use]
     pub fn clean(&self, url: &CanonicalUrl) -> Option<Cleaned> {
         url.as_url().query()?;

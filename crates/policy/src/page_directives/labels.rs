@@ -1,4 +1,4 @@
-//! What a page says of itself for an index: the METAs of 1997 besides ROBOTS.
+//! Labels that a page gives itself for an index: the METAs of 1997 besides ROBOTS.
 
 /// The labels of a page. Of several METAs with one name the first with a content counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,16 +7,16 @@ use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::appender::{create_anew, sync_folder};
-use crate::bounded::{Line, LineReader, MAX_LINE_BYTES, open_regular};
+use crate::bounded_read::{BoundedLine, LineReader, MAX_LINE_BYTES, open_regular};
 use crate::error::ArchiveError;
-use crate::files::{CAPTURES, FOLDER, INDEX};
+use crate::warc_files::{CAPTURES, FOLDER, INDEX};
 
 /// Lines that are sorted in memory at a time. Bytes; with the table of lines about
 /// half as much again.
 const RUN_BYTES: usize = 32 * 1024 * 1024;
 /// Sorted runs that are merged at a time: far fewer than the files a process may open.
 const FAN_IN: usize = 64;
-/// What names of temporary files begin with.
+/// The beginning of the names of temporary files.
 pub(crate) const TEMPORARY: &str = "index.cdxj.tmp";
 
 /// Writes `archive/index.cdxj` of the crawl in `dir` anew: the first `captures_bytes`
@@ -88,7 +88,7 @@ impl Runs<'_> {
             let mut ends = Vec::new();
             while run.len() < run_bytes && more {
                 match lines.next_line()? {
-                    Some(Line::Whole(line)) => {
+                    Some(BoundedLine::Whole(line)) => {
                         run.extend_from_slice(line);
                         ends.push(run.len());
                     }
@@ -180,7 +180,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::sort;
-    use crate::files::{CAPTURES, INDEX};
+    use crate::warc_files::{CAPTURES, INDEX};
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]

@@ -1,8 +1,8 @@
 //! Beyond the standard: other spellings of a URL that name the same page, as a rule.
 //!
 //! The WHATWG form never changes what a URL names. The steps here might: `?b&a` is
-//! not `?a&b` by any standard. So each is taken on its own, [`When`] says on which grounds, and
-//! a step without evidence is off unless the operator says otherwise.
+//! not `?a&b` by any standard. So each is taken on its own, [`StepPolicy`] says on which
+//! grounds, and a step without evidence is off unless the operator says otherwise.
 
 mod session;
 mod tracking;
@@ -14,7 +14,7 @@ use crate::query::{name_of, parts, retain, value_of, with_query};
 /// One way in which two URLs may be two spellings of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Step {
+pub enum SpellingStep {
     /// `/a/index.html` for `/a/`.
     DefaultDocument,
     /// Parameters that tell where a reader came from: `utm_source`, `fbclid`.
@@ -29,7 +29,7 @@ pub enum Step {
 
 /// On which grounds a step is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum When {
+pub enum StepPolicy {
     /// Never.
     #[default]
     Off,
@@ -41,17 +41,17 @@ pub enum When {
 
 /// Which steps are taken when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Naming {
-    /// [`Step::DefaultDocument`].
-    pub default_documents: When,
-    /// [`Step::Tracking`].
-    pub tracking: When,
-    /// [`Step::SessionId`].
-    pub session_ids: When,
-    /// [`Step::Order`].
-    pub order: When,
-    /// [`Step::Empty`].
-    pub empty: When,
+pub struct SpellingRules {
+    /// [`SpellingStep::DefaultDocument`].
+    pub default_documents: StepPolicy,
+    /// [`SpellingStep::Tracking`].
+    pub tracking: StepPolicy,
+    /// [`SpellingStep::SessionId`].
+    pub session_ids: StepPolicy,
+    /// [`SpellingStep::Order`].
+    pub order: StepPolicy,
+    /// [`SpellingStep::Empty`].
+    pub empty: StepPolicy,
 }
 
 /// Another spelling of a URL.
@@ -60,9 +60,9 @@ pub struct Spelling {
     /// The shorter or ordered form.
     pub url: CanonicalUrl,
     /// The step that leads to it.
-    pub step: Step,
-    /// What the step is about, so that evidence counts for that alone: the file's name, the
-    /// parameter's name, the path whose parameters were put in order.
+    pub step: SpellingStep,
+    /// The part of the URL that the step is about, so that evidence counts for that alone: the
+    /// file's name, the parameter's name, the path whose parameters were put in order.
     pub about: String,
 }
 
@@ -83,59 +83,61 @@ const DEFAULT_DOCUMENTS: [&str; 13] = [
     "default.aspx",
 ];
 
-impl Default for Naming {
+impl Default for SpellingRules {
     /// Tracking parameters go, since no server serves by them; all else wants evidence.
-    fn default() -> Naming {
-        Naming {
-            default_documents: When::Evidence,
-            tracking: When::On,
-            session_ids: When::Evidence,
-            order: When::Evidence,
-            empty: When::Evidence,
+    fn default() -> SpellingRules {
+        SpellingRules {
+            default_documents: StepPolicy::Evidence,
+            tracking: StepPolicy::On,
+            session_ids: StepPolicy::Evidence,
+            order: StepPolicy::Evidence,
+            empty: StepPolicy::Evidence,
         }
     }
 }
 
-impl Step {
+impl SpellingStep {
     /// All steps, in the order in which they are taken.
-    pub const ALL: [Step; 5] = [
-        Step::Tracking,
-        Step::SessionId,
-        Step::DefaultDocument,
-        Step::Empty,
-        Step::Order,
+    pub const ALL: [SpellingStep; 5] = [
+        SpellingStep::Tracking,
+        SpellingStep::SessionId,
+        SpellingStep::DefaultDocument,
+        SpellingStep::Empty,
+        SpellingStep::Order,
     ];
 
     /// A short fixed name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Step::DefaultDocument => "default-document",
-            Step::Tracking => "tracking-parameter",
-            Step::SessionId => "session-id",
-            Step::Order => "parameter-order",
-            Step::Empty => "empty-parameter",
+            SpellingStep::DefaultDocument => "default-document",
+            SpellingStep::Tracking => "tracking-parameter",
+            SpellingStep::SessionId => "session-id",
+            SpellingStep::Order => "parameter-order",
+            SpellingStep::Empty => "empty-parameter",
         }
     }
 
     /// The step that bears a name.
     #[must_use]
-    pub fn of_name(name: &str) -> Option<Step> {
-        Step::ALL.into_iter().find(|step| step.name() == name)
+    pub fn of_name(name: &str) -> Option<SpellingStep> {
+        SpellingStep::ALL
+            .into_iter()
+            .find(|step| step.name() == name)
     }
 
     /// The spelling that this step alone leads to; nothing where the URL has it already.
     #[must_use]
     pub fn take(self, url: &CanonicalUrl) -> Option<Spelling> {
         let (url, about) = match self {
-            Step::DefaultDocument => without_default_document(url)?,
-            Step::Tracking => without_tracking(url)?,
-            Step::SessionId => {
+            SpellingStep::DefaultDocument => without_default_document(url)?,
+            SpellingStep::Tracking => without_tracking(url)?,
+            SpellingStep::SessionId => {
                 let found = SessionId::find(url)?;
                 (found.removed(url)?, found.name)
             }
-            Step::Order => (ordered(url)?, url.path().to_owned()),
-            Step::Empty => (without_empty(url)?, String::new()),
+            SpellingStep::Order => (ordered(url)?, url.path().to_owned()),
+            SpellingStep::Empty => (without_empty(url)?, String::new()),
         };
         Some(Spelling {
             url,
@@ -145,33 +147,33 @@ impl Step {
     }
 }
 
-impl Naming {
+impl SpellingRules {
     /// No step at all.
-    pub const OFF: Naming = Naming {
-        default_documents: When::Off,
-        tracking: When::Off,
-        session_ids: When::Off,
-        order: When::Off,
-        empty: When::Off,
+    pub const OFF: SpellingRules = SpellingRules {
+        default_documents: StepPolicy::Off,
+        tracking: StepPolicy::Off,
+        session_ids: StepPolicy::Off,
+        order: StepPolicy::Off,
+        empty: StepPolicy::Off,
     };
 
     /// Whether any step wants evidence.
     #[must_use]
     pub fn learns(&self) -> bool {
-        Step::ALL
+        SpellingStep::ALL
             .into_iter()
-            .any(|step| self.when(step) == When::Evidence)
+            .any(|step| self.when(step) == StepPolicy::Evidence)
     }
 
     /// When a step is taken.
     #[must_use]
-    pub fn when(&self, step: Step) -> When {
+    pub fn when(&self, step: SpellingStep) -> StepPolicy {
         match step {
-            Step::DefaultDocument => self.default_documents,
-            Step::Tracking => self.tracking,
-            Step::SessionId => self.session_ids,
-            Step::Order => self.order,
-            Step::Empty => self.empty,
+            SpellingStep::DefaultDocument => self.default_documents,
+            SpellingStep::Tracking => self.tracking,
+            SpellingStep::SessionId => self.session_ids,
+            SpellingStep::Order => self.order,
+            SpellingStep::Empty => self.empty,
         }
     }
 
@@ -191,8 +193,8 @@ impl Naming {
             return None;
         }
         let mut named: Option<CanonicalUrl> = None;
-        for step in Step::ALL {
-            if self.when(step) == When::On {
+        for step in SpellingStep::ALL {
+            if self.when(step) == StepPolicy::On {
                 let taken = step.take(named.as_ref().unwrap_or(url));
                 named = taken.map(|spelling| spelling.url).or(named);
             }
@@ -206,8 +208,8 @@ impl Naming {
         if !may_have_spellings(url) {
             return Vec::new();
         }
-        let wanting = |step: &Step| self.when(*step) == When::Evidence;
-        let steps = Step::ALL.into_iter().filter(wanting);
+        let wanting = |step: &SpellingStep| self.when(*step) == StepPolicy::Evidence;
+        let steps = SpellingStep::ALL.into_iter().filter(wanting);
         steps.filter_map(|step| step.take(url)).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! What can be told of a pattern and a path at a glance: two words of each show, for nearly
+//! A prefilter for patterns and paths: a look at two words of each shows, for nearly
 //! every rule that does not match a path, that it does not.
 //!
 //! One word holds the first eight bytes; the other is the set of bytes that occur, a bit
@@ -7,14 +7,14 @@
 
 /// A path at a glance.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Glance {
+pub(super) struct PathSummary {
     head: u64,
     marks: u64,
 }
 
-/// What a pattern asks of every path that it matches.
+/// The marks that a pattern demands of every path that it matches.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Demand {
+pub(super) struct PatternSummary {
     head: u64,
     marks: u64,
     /// By how many bits a difference of heads moves out where the pattern does not reach.
@@ -35,22 +35,22 @@ pub(super) fn marks(text: &[u8]) -> u64 {
     text.iter().fold(0, |all, &byte| all | MARKS[byte as usize])
 }
 
-impl Glance {
+impl PathSummary {
     /// `marks` are those of `path`.
     #[inline]
-    pub(super) fn of(path: &[u8], marks: u64) -> Glance {
+    pub(super) fn of(path: &[u8], marks: u64) -> PathSummary {
         let head = first_bytes(path);
-        Glance { head, marks }
+        PathSummary { head, marks }
     }
 }
 
-impl Demand {
+impl PatternSummary {
     /// `head` is what stands before the first wildcard, `marks` those of the whole pattern.
     #[inline]
-    pub(super) fn of(head: &[u8], marks: u64) -> Demand {
+    pub(super) fn of(head: &[u8], marks: u64) -> PatternSummary {
         // Every normal path begins with a slash: so much may be asked where nothing is.
         let head = if head.is_empty() { b"/" } else { head };
-        Demand {
+        PatternSummary {
             head: first_bytes(head),
             marks: marks & !(ODD | SPECIAL),
             beyond: (8 * HEAD.saturating_sub(head.len())) as u8,
@@ -59,7 +59,7 @@ impl Demand {
 
     /// False only where the pattern does not match the path.
     #[inline]
-    pub(super) fn may_match(&self, path: Glance) -> bool {
+    pub(super) fn may_match(&self, path: PathSummary) -> bool {
         ((self.head ^ path.head) << self.beyond) | (self.marks & !path.marks) == 0
     }
 }

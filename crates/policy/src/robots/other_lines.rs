@@ -11,7 +11,7 @@ const MAX_PREFERENCES: usize = 1000;
 
 /// A `Sitemap:` line; it speaks for the whole file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sitemap {
+pub struct SitemapLine {
     /// As written; it should be absolute.
     pub url: String,
     /// The line, from 1.
@@ -26,7 +26,7 @@ pub struct RequestRate {
     /// The time in which they may be made, more than zero.
     pub per: Duration,
     /// The times of day for which the line speaks; always, if none.
-    pub during: Option<Hours>,
+    pub during: Option<VisitHours>,
     /// The line, from 1.
     pub line: u32,
 }
@@ -43,21 +43,21 @@ impl RequestRate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VisitTime {
     /// When visits are welcome.
-    pub hours: Hours,
+    pub hours: VisitHours,
     /// The line, from 1.
     pub line: u32,
 }
 
 /// A span of the day in UTC. Where `from` is later than `to` it spans midnight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hours {
+pub struct VisitHours {
     /// Minutes since midnight.
     pub from: u16,
     /// Minutes since midnight, still within the span.
     pub to: u16,
 }
 
-impl Hours {
+impl VisitHours {
     /// Whether a minute of the day (0 to 1439, UTC) lies in the span.
     #[must_use]
     pub fn contain(&self, minute: u16) -> bool {
@@ -79,7 +79,7 @@ pub struct CleanParam {
     pub line: u32,
 }
 
-/// What binds a group's robots besides its rules.
+/// The lines that bind a group's robots besides its rules.
 #[derive(Debug, Default)]
 pub(super) struct GroupRecords {
     pub(super) crawl_delay: Option<(Duration, u32)>,
@@ -88,10 +88,10 @@ pub(super) struct GroupRecords {
     pub(super) preferences: Vec<Preference>,
 }
 
-/// What speaks for the whole file.
+/// The lines that speak for the whole file.
 #[derive(Debug, Default)]
 pub(super) struct FileRecords {
-    pub(super) sitemaps: Vec<Sitemap>,
+    pub(super) sitemaps: Vec<SitemapLine>,
     pub(super) hosts: Vec<(String, u32)>,
     pub(super) clean_params: Vec<CleanParam>,
     /// Preferences that stand before any group.
@@ -178,7 +178,7 @@ impl FileRecords {
             return false;
         }
         match key {
-            Key::Sitemap => self.sitemaps.push(Sitemap { url: text, line }),
+            Key::Sitemap => self.sitemaps.push(SitemapLine { url: text, line }),
             Key::Host => self.hosts.push((text, line)),
             Key::CleanParam => {
                 let mut words = text.split_ascii_whitespace();
@@ -207,7 +207,7 @@ fn keep(preferences: &mut Vec<Preference>, preference: Preference) {
     }
 }
 
-/// What is no UTF-8 is shown as U+FFFD. The check alone is much quicker than the repair.
+/// Text that is not UTF-8 is shown with U+FFFD. The check alone is much quicker than the repair.
 fn text(value: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(value) {
         Ok(text) => Cow::Borrowed(text),
@@ -257,9 +257,9 @@ fn request_rate(text: &str, line: u32) -> Option<RequestRate> {
 }
 
 /// `HHMM-HHMM`, in UTC.
-fn hours(text: &str) -> Option<Hours> {
+fn hours(text: &str) -> Option<VisitHours> {
     let (from, to) = text.split_once('-')?;
-    Some(Hours {
+    Some(VisitHours {
         from: minute(from.trim())?,
         to: minute(to.trim())?,
     })

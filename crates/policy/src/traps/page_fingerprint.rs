@@ -1,10 +1,10 @@
-//! What a page says, in a few numbers: enough to tell whether another says the same.
+//! The fingerprint of a page's text: a few numbers that tell whether another page says the same.
 
 use crawl_weburl::CanonicalUrl;
 use memchr::memchr;
 
-use super::hash::{mix, of};
 use super::simhash::Votes;
+use super::stable_hash::{mix, of};
 
 /// Words of a page that count, the first ones.
 const MAX_WORDS: usize = 4096;
@@ -15,17 +15,17 @@ pub(super) const SHINGLE: usize = 5;
 /// Words of a URL that are not counted where the page repeats them.
 const MAX_OWN_WORDS: usize = 32;
 /// A shorter word of a URL is too common to be its own.
-const LEAST_OWN_WORD: usize = 3;
-/// What stands for days, years, and words of the URL itself, however many in a row.
+const MIN_OWN_WORD: usize = 3;
+/// The number that stands for days, years, and words of the URL itself, however many in a row.
 const PLACEHOLDER: u64 = 1;
 
-/// What a page says, in a few numbers.
+/// The text of a page as a few numbers.
 ///
 /// The text is what stands between the tags, without scripts and styles, in lower case. Days and
 /// years, names of months and weekdays, and words of the page's own URL are all one to it: a
 /// calendar's pages differ by nothing else.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Gist {
+pub struct PageFingerprint {
     /// Its words, at most 4,096.
     pub words: u32,
     /// The hash of the text as it stands.
@@ -40,10 +40,10 @@ pub struct Gist {
     pub(super) images: Box<[u32]>,
 }
 
-impl Gist {
+impl PageFingerprint {
     /// Reads a page, its content coding undone. Any bytes give a gist, in linear time.
     #[must_use]
-    pub fn of_html(bytes: &[u8], url: &CanonicalUrl) -> Gist {
+    pub fn of_html(bytes: &[u8], url: &CanonicalUrl) -> PageFingerprint {
         let mut reading = Reading::new(url);
         let mut rest = bytes;
         while let Some(at) = memchr(b'<', rest) {
@@ -71,7 +71,7 @@ impl Reading {
             .path_and_query()
             .as_bytes()
             .split(|byte| !is_word(*byte));
-        let long = words.filter(|word| word.len() >= LEAST_OWN_WORD);
+        let long = words.filter(|word| word.len() >= MIN_OWN_WORD);
         Reading {
             own: long.take(MAX_OWN_WORDS).map(word_hash).collect(),
             text: 0,
@@ -138,7 +138,7 @@ impl Reading {
         }
     }
 
-    fn finish(self) -> Gist {
+    fn finish(self) -> PageFingerprint {
         let said = self.words.iter().fold(0, |hash, word| mix(hash, *word));
         let mut votes = Votes::default();
         let shingle = |words: &[u64]| words.iter().fold(0, |hash, word| mix(hash, *word));
@@ -153,7 +153,7 @@ impl Reading {
                 hash as u32
             })
             .collect();
-        Gist {
+        PageFingerprint {
             words: u32::try_from(self.words.len()).unwrap_or(u32::MAX),
             text: self.text,
             said: self
@@ -181,8 +181,8 @@ fn word_hash(word: &[u8]) -> u64 {
 
 /// Bytes of a character reference (`&amp;`), or of the ampersand alone.
 fn reference_bytes(text: &[u8]) -> usize {
-    const MOST: usize = 10;
-    let near = &text[..text.len().min(MOST)];
+    const MAX: usize = 10;
+    let near = &text[..text.len().min(MAX)];
     let name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'#';
     match memchr(b';', near) {
         Some(end) if near[1..end].iter().all(name) => end + 1,
@@ -225,7 +225,7 @@ fn is_of_a_date(word: &[u8]) -> bool {
             .any(|name| word.eq_ignore_ascii_case(name) || short(name))
 }
 
-/// What stands behind an end mark, looked for from `from` on.
+/// The rest behind an end mark, looked for from `from` on.
 fn behind<'a>(rest: &'a [u8], from: usize, end: &[u8]) -> &'a [u8] {
     match memchr::memmem::find(&rest[from..], end) {
         Some(at) => &rest[from + at + end.len()..],
@@ -233,7 +233,7 @@ fn behind<'a>(rest: &'a [u8], from: usize, end: &[u8]) -> &'a [u8] {
     }
 }
 
-/// What stands behind an element whose content is no text.
+/// The rest behind an element whose content is no text.
 fn behind_element<'a>(rest: &'a [u8], name: &[u8]) -> &'a [u8] {
     let mut rest = rest;
     while let Some(at) = memchr::memmem::find(rest, b"</") {
@@ -252,13 +252,13 @@ mod tests {
     use crawl_weburl::canonicalize;
     use proptest::prelude::*;
 
-    use super::{Gist, MAX_WORDS};
+    use super::{MAX_WORDS, PageFingerprint};
 
-    fn gist_at(html: &str, url: &str) -> Gist {
-        Gist::of_html(html.as_bytes(), &canonicalize(None, url).unwrap())
+    fn gist_at(html: &str, url: &str) -> PageFingerprint {
+        PageFingerprint::of_html(html.as_bytes(), &canonicalize(None, url).unwrap())
     }
 
-    fn gist(html: &str) -> Gist {
+    fn gist(html: &str) -> PageFingerprint {
         gist_at(html, "http://a.example/")
     }
 
@@ -341,7 +341,7 @@ mod tests {
         #[test]
         fn any_bytes_give_a_gist(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let url = canonicalize(None, "http://a.example/").unwrap();
-            let gist = Gist::of_html(&bytes, &url);
+            let gist = PageFingerprint::of_html(&bytes, &url);
             prop_assert!(gist.words as usize <= bytes.len());
         }
 

@@ -1,4 +1,4 @@
-//! What may stand in a crawl's directory: regular files and real folders, where we write.
+//! Check of a crawl's directory: it may hold regular files and real folders, where we write.
 //!
 //! A directory may come from somebody else. A link in it would have us write to what it points
 //! to, a FIFO would have us wait, and a file with a second name would change under that name too.
@@ -11,7 +11,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 
 use crate::error::ArchiveError;
-use crate::files::{CAPTURES, FOLDER as ARCHIVE, INDEX};
+use crate::warc_files::{CAPTURES, FOLDER as ARCHIVE, INDEX};
 
 /// The folder of the state.
 const STATE: &str = "state";
@@ -60,7 +60,7 @@ pub fn check_entries(dir: &Path) -> Result<(), ArchiveError> {
     Ok(())
 }
 
-/// What stands there; nothing where another process that works here took it away just now.
+/// The metadata of an entry; nothing where another process that works here took it away just now.
 fn look(path: &Path) -> Result<Option<Metadata>, ArchiveError> {
     match fs::symlink_metadata(path) {
         Err(why) if why.kind() == ErrorKind::NotFound => Ok(None),

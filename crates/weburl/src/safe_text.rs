@@ -24,7 +24,7 @@ pub fn without_bidi_controls(text: &str) -> Cow<'_, str> {
 /// A line of text that may be shown on a terminal or in a page: without what changes its
 /// direction, and with U+FFFD for each control character, line breaks among them.
 #[must_use]
-pub fn harmless(line: &str) -> Cow<'_, str> {
+pub fn safe_line(line: &str) -> Cow<'_, str> {
     let line = without_bidi_controls(line);
     match line.contains(char::is_control) {
         true => Cow::Owned(line.replace(char::is_control, "\u{fffd}")),
@@ -34,7 +34,7 @@ pub fn harmless(line: &str) -> Cow<'_, str> {
 
 /// Lines of text likewise; their ends and tabs stay.
 #[must_use]
-pub fn harmless_lines(lines: &str) -> Cow<'_, str> {
+pub fn safe_lines(lines: &str) -> Cow<'_, str> {
     let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     let lines = without_bidi_controls(lines);
     match lines.contains(steers) {
@@ -47,25 +47,25 @@ pub fn harmless_lines(lines: &str) -> Cow<'_, str> {
 mod tests {
     use std::borrow::Cow;
 
-    use super::{harmless, harmless_lines, is_bidi_control};
+    use super::{is_bidi_control, safe_line, safe_lines};
 
     #[test]
     fn uax9_2_every_directional_formatting_character_is_left_out() {
         let all: String = ('\0'..=char::MAX).filter(|c| is_bidi_control(*c)).collect();
         assert_eq!(all.chars().count(), 12);
-        assert_eq!(harmless(&format!("a{all}b")), "ab");
-        assert_eq!(harmless("report\u{202e}gpj.exe"), "reportgpj.exe");
+        assert_eq!(safe_line(&format!("a{all}b")), "ab");
+        assert_eq!(safe_line("report\u{202e}gpj.exe"), "reportgpj.exe");
     }
 
     #[test]
     fn ours_what_steers_a_terminal_is_replaced() {
         assert_eq!(
-            harmless("\u{1b}[2Ja\nb\u{9b}"),
+            safe_line("\u{1b}[2Ja\nb\u{9b}"),
             "\u{fffd}[2Ja\u{fffd}b\u{fffd}"
         );
-        assert_eq!(harmless_lines("a\tb\r\n\u{7}"), "a\tb\u{fffd}\n\u{fffd}");
+        assert_eq!(safe_lines("a\tb\r\n\u{7}"), "a\tb\u{fffd}\n\u{fffd}");
         // Joiners shape letters and emoji; they stay.
         let plain = "مرحبا می\u{200c}خواهم";
-        assert!(matches!(harmless(plain), Cow::Borrowed(text) if text == plain));
+        assert!(matches!(safe_line(plain), Cow::Borrowed(text) if text == plain));
     }
 }

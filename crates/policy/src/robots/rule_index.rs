@@ -1,6 +1,6 @@
 //! An index over rules: a match costs the length of the path, not the number of rules.
 //!
-//! What stands before a pattern's first wildcard goes into a trie, so that one walk down
+//! The text before a pattern's first wildcard goes into a trie, so that one walk down
 //! the path finds every pattern without wildcards that matches, and every pattern with
 //! wildcards that may. The parts behind the wildcards form trees: patterns that begin with
 //! the same parts share them. One automaton (Aho and Corasick) finds all parts in one pass
@@ -9,12 +9,12 @@
 
 use std::collections::HashMap;
 
-use super::active::{Active, Live};
+use super::active_trees::{Active, Live};
 use super::pattern::WILD;
 use super::rules::Weight;
 use super::trie::{NONE, Trie};
 
-/// What the index knows of a rule.
+/// The parts of a rule that the index knows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Indexed<'a> {
     pub(super) pattern: &'a [u8],
@@ -26,7 +26,7 @@ pub(super) struct Indexed<'a> {
 pub(super) struct Index {
     /// By the rules' numbers.
     weights: Box<[Weight]>,
-    /// What stands before the first wildcard.
+    /// The text before the first wildcard.
     heads: Trie<Ends>,
     tails: Option<Box<Tails>>,
 }
@@ -36,7 +36,7 @@ pub(super) struct Index {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TooMuchWork;
 
-/// What a node of the trie of heads means. Numbers of rules, or [`NONE`].
+/// The rules at a node of the trie of heads. Numbers of rules, or [`NONE`].
 #[derive(Clone, Copy, Debug)]
 struct Ends {
     /// The weightiest rule that matches every path that gets here, of those above too.
@@ -71,7 +71,7 @@ struct Tails {
     trees: Box<[Tree]>,
 }
 
-/// What a node of the trie of parts means.
+/// The links of a node of the trie of parts.
 #[derive(Clone, Copy, Debug)]
 struct Links {
     /// The longest proper suffix that is a node too.

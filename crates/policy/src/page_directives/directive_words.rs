@@ -5,7 +5,7 @@ use crate::date::{is_weekday, unix_seconds};
 
 /// A word without a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Word {
+pub(super) enum DirectiveWord {
     All,
     None,
     Index,
@@ -23,8 +23,8 @@ pub(super) enum Word {
 
 /// Something that was said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Said {
-    Word(Word),
+pub(super) enum Directive {
+    DirectiveWord(DirectiveWord),
     MaxSnippet(i32),
     MaxVideoPreview(i32),
     MaxImagePreview(&'static str),
@@ -34,25 +34,25 @@ pub(super) enum Said {
 /// The sizes of an image preview, the strictest first.
 pub(super) const PREVIEWS: [&str; 3] = ["none", "standard", "large"];
 
-const WORDS: [(&str, Word); 14] = [
-    ("all", Word::All),
-    ("none", Word::None),
-    ("index", Word::Index),
-    ("noindex", Word::Noindex),
-    ("follow", Word::Follow),
-    ("nofollow", Word::Nofollow),
-    ("noarchive", Word::Noarchive),
-    ("nocache", Word::Noarchive),
-    ("nosnippet", Word::Nosnippet),
-    ("noimageindex", Word::Noimageindex),
-    ("notranslate", Word::Notranslate),
-    ("indexifembedded", Word::Indexifembedded),
-    ("noai", Word::Noai),
-    ("noimageai", Word::Noimageai),
+const WORDS: [(&str, DirectiveWord); 14] = [
+    ("all", DirectiveWord::All),
+    ("none", DirectiveWord::None),
+    ("index", DirectiveWord::Index),
+    ("noindex", DirectiveWord::Noindex),
+    ("follow", DirectiveWord::Follow),
+    ("nofollow", DirectiveWord::Nofollow),
+    ("noarchive", DirectiveWord::Noarchive),
+    ("nocache", DirectiveWord::Noarchive),
+    ("nosnippet", DirectiveWord::Nosnippet),
+    ("noimageindex", DirectiveWord::Noimageindex),
+    ("notranslate", DirectiveWord::Notranslate),
+    ("indexifembedded", DirectiveWord::Indexifembedded),
+    ("noai", DirectiveWord::Noai),
+    ("noimageai", DirectiveWord::Noimageai),
 ];
 
-/// What a META's content says. Blanks in place of commas are forgiven.
-pub(super) fn of_meta(content: &str) -> Vec<Said> {
+/// Reads a META's content. Blanks in place of commas are forgiven.
+pub(super) fn of_meta(content: &str) -> Vec<Directive> {
     let mut said = Vec::new();
     let mut parts = content.split(',').map(str::trim);
     while let Some(part) = parts.next() {
@@ -61,9 +61,9 @@ pub(super) fn of_meta(content: &str) -> Vec<Said> {
     said
 }
 
-/// What a header's value says to `agent`. A robot's name with a colon governs all that
-/// follows up to the next name; what stands before the first name is for all.
-pub(super) fn of_header(value: &str, agent: &ProductToken) -> Vec<Said> {
+/// Reads the part of a header's value that speaks to `agent`. A robot's name with a colon
+/// governs all that follows up to the next name; what stands before the first name is for all.
+pub(super) fn of_header(value: &str, agent: &ProductToken) -> Vec<Directive> {
     let mut said = Vec::new();
     let mut ours = true;
     let mut parts = value.split(',').map(str::trim);
@@ -85,30 +85,34 @@ pub(super) fn of_header(value: &str, agent: &ProductToken) -> Vec<Said> {
 }
 
 /// Reads one part of a list. A date that begins with its weekday goes on behind the comma.
-fn take_part<'a>(part: &'a str, more: &mut impl Iterator<Item = &'a str>, said: &mut Vec<Said>) {
+fn take_part<'a>(
+    part: &'a str,
+    more: &mut impl Iterator<Item = &'a str>,
+    said: &mut Vec<Directive>,
+) {
     let Some((name, value)) = part.split_once(':') else {
         said.extend(
             part.split_ascii_whitespace()
                 .filter_map(word)
-                .map(Said::Word),
+                .map(Directive::DirectiveWord),
         );
         return;
     };
     let (name, value) = (name.trim(), value.trim());
     let found = match name.to_ascii_lowercase().as_str() {
-        "max-snippet" => limit(value).map(Said::MaxSnippet),
-        "max-video-preview" => limit(value).map(Said::MaxVideoPreview),
+        "max-snippet" => limit(value).map(Directive::MaxSnippet),
+        "max-video-preview" => limit(value).map(Directive::MaxVideoPreview),
         "max-image-preview" => PREVIEWS
             .into_iter()
             .find(|size| size.eq_ignore_ascii_case(value))
-            .map(Said::MaxImagePreview),
+            .map(Directive::MaxImagePreview),
         "unavailable_after" => match is_weekday(value) {
             true => more
                 .next()
                 .and_then(|date| unix_seconds(&format!("{value}, {date}"))),
             false => unix_seconds(value),
         }
-        .map(Said::UnavailableAfter),
+        .map(Directive::UnavailableAfter),
         _ => None,
     };
     said.extend(found);
@@ -125,7 +129,7 @@ fn is_valued(name: &str) -> bool {
     .any(|valued| valued.eq_ignore_ascii_case(name))
 }
 
-fn word(text: &str) -> Option<Word> {
+fn word(text: &str) -> Option<DirectiveWord> {
     WORDS
         .iter()
         .find(|(name, _)| name.eq_ignore_ascii_case(text))

@@ -6,12 +6,12 @@ use std::path::{Component, Path, PathBuf};
 
 use flate2::bufread::GzDecoder;
 
-use crate::bounded::open_regular;
+use crate::bounded_read::open_regular;
 use crate::digest::DigestAlgorithm;
 use crate::error::ReadError;
-use crate::files::FOLDER;
 use crate::rows::WarcPlace;
 use crate::timestamp::Timestamp;
+use crate::warc_files::FOLDER;
 
 /// A record whose block is longer is [`ReadError::TooLong`], whatever is known of it. Bytes.
 pub const MAX_BLOCK_BYTES: u64 = 256 * 1024 * 1024;
@@ -21,7 +21,7 @@ const MAX_HEAD_BYTES: u64 = 1024 * 1024;
 
 /// One record of a WARC file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct WarcRecord {
     /// Where its gzip member begins, in bytes.
     pub offset: u64,
     /// How long that member is, in bytes.
@@ -32,7 +32,7 @@ pub struct Record {
     pub block: Vec<u8>,
 }
 
-impl Record {
+impl WarcRecord {
     /// `response`, `request`, `warcinfo` .. (`WARC-Type`).
     #[must_use]
     pub fn kind(&self) -> &str {
@@ -101,7 +101,7 @@ pub struct HttpMessage<'a> {
     pub start_line: &'a [u8],
     /// Fields in order.
     pub fields: Vec<(&'a [u8], &'a [u8])>,
-    /// What follows the blank line.
+    /// The bytes behind the blank line.
     pub body: &'a [u8],
 }
 
@@ -220,7 +220,7 @@ pub fn archive_file(dir: &Path, name: &str) -> Result<PathBuf, ReadError> {
 /// # Errors
 /// [`ReadError`], as for [`read_record`] and [`archive_file`]; [`ReadError::TooLong`] where the
 /// record holds more than the row says.
-pub fn read_place(dir: &Path, place: &WarcPlace, body_bytes: u64) -> Result<Record, ReadError> {
+pub fn read_place(dir: &Path, place: &WarcPlace, body_bytes: u64) -> Result<WarcRecord, ReadError> {
     let path = archive_file(dir, &place.file)?;
     one(WarcReader::open_at(&path, place.offset)?.max_body(body_bytes))
 }
@@ -229,11 +229,11 @@ pub fn read_place(dir: &Path, place: &WarcPlace, body_bytes: u64) -> Result<Reco
 ///
 /// # Errors
 /// [`ReadError`]; at the end of the file too, where no record begins.
-pub fn read_record(path: &Path, offset: u64) -> Result<Record, ReadError> {
+pub fn read_record(path: &Path, offset: u64) -> Result<WarcRecord, ReadError> {
     one(WarcReader::open_at(path, offset)?)
 }
 
-fn one(mut reader: WarcReader) -> Result<Record, ReadError> {
+fn one(mut reader: WarcReader) -> Result<WarcRecord, ReadError> {
     let offset = reader.input.at;
     let ended = ReadError::Malformed {
         file: reader.path.clone(),
@@ -244,9 +244,9 @@ fn one(mut reader: WarcReader) -> Result<Record, ReadError> {
 }
 
 impl<R: BufRead> Iterator for WarcReader<R> {
-    type Item = Result<Record, ReadError>;
+    type Item = Result<WarcRecord, ReadError>;
 
-    fn next(&mut self) -> Option<Result<Record, ReadError>> {
+    fn next(&mut self) -> Option<Result<WarcRecord, ReadError>> {
         if self.ended {
             return None;
         }
@@ -259,7 +259,7 @@ impl<R: BufRead> Iterator for WarcReader<R> {
             Ok(_) => read_member(&mut self.input, self.max_block_bytes, self.passes_over),
             Err(error) => Err(Fault::Io(error)),
         };
-        let record = record.map(|(fields, block)| Record {
+        let record = record.map(|(fields, block)| WarcRecord {
             offset,
             length: self.input.at - offset,
             fields,

@@ -1,17 +1,19 @@
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
-use super::{Naming, SessionId, Step, When};
+use super::{SessionId, SpellingRules, SpellingStep, StepPolicy};
 use crate::canonicalize;
 
-/// What each step makes of a URL.
+/// The spelling that each step makes of a URL.
 #[expect(
     clippy::needless_pass_by_value,
     reason = "expectations are written in place"
 )]
 fn check(url: &str, expect: Expect) {
     let url = canonicalize(None, url).unwrap();
-    let taken = Step::ALL.into_iter().filter_map(|step| step.take(&url));
+    let taken = SpellingStep::ALL
+        .into_iter()
+        .filter_map(|step| step.take(&url));
     let lines = taken.map(|s| format!("{} {}: {}", s.step.name(), s.about, s.url.path_and_query()));
     expect.assert_eq(&lines.collect::<Vec<_>>().join("\n"));
 }
@@ -113,36 +115,36 @@ fn an_id_is_replaced_where_it_stands() {
 fn by_default_only_tracking_parameters_go() {
     let text = "http://a.example/index.html?b=&utm_id=3&PHPSESSID=0a1b2c3d4e5f6a7b&a=1";
     let url = canonicalize(None, text).unwrap();
-    let named = Naming::default().apply(&url).unwrap();
+    let named = SpellingRules::default().apply(&url).unwrap();
     assert_eq!(
         named.path_and_query(),
         "/index.html?b=&PHPSESSID=0a1b2c3d4e5f6a7b&a=1"
     );
-    assert_eq!(Naming::OFF.apply(&url), None);
-    let all = Naming {
-        default_documents: When::On,
-        tracking: When::On,
-        session_ids: When::On,
-        order: When::On,
-        empty: When::On,
+    assert_eq!(SpellingRules::OFF.apply(&url), None);
+    let all = SpellingRules {
+        default_documents: StepPolicy::On,
+        tracking: StepPolicy::On,
+        session_ids: StepPolicy::On,
+        order: StepPolicy::On,
+        empty: StepPolicy::On,
     };
     assert_eq!(all.apply(&url).unwrap().path_and_query(), "/index.html?a=1");
     assert!(all.candidates(&url).is_empty());
-    assert_eq!(Naming::default().candidates(&url).len(), 3);
+    assert_eq!(SpellingRules::default().candidates(&url).len(), 3);
 }
 
 proptest! {
     #[test]
     fn a_step_taken_is_never_taken_again(path in "[a-z;/().=]{0,20}(index.html)?", query in "(\\?[a-zA-Z0-9&=_]{0,60})?") {
         let url = canonicalize(None, &format!("http://a.example/{path}{query}")).unwrap();
-        for step in Step::ALL {
+        for step in SpellingStep::ALL {
             let mut url = url.clone();
             // Several ids go one by one; each makes the URL shorter.
             let mut left = url.as_str().len() + 1;
             while let Some(taken) = step.take(&url) {
                 prop_assert!(taken.url != url && taken.url.origin() == url.origin());
-                prop_assert!(step == Step::SessionId || left > url.as_str().len());
-                left = if step == Step::SessionId { left } else { 0 };
+                prop_assert!(step == SpellingStep::SessionId || left > url.as_str().len());
+                left = if step == SpellingStep::SessionId { left } else { 0 };
                 url = taken.url;
             }
         }

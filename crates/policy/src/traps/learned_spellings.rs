@@ -1,20 +1,20 @@
-//! Which spellings of a host's URLs name the same page, learned from what was fetched.
+//! Spellings of a host's URLs that name the same page, learned from what was fetched.
 
-use crawl_weburl::{CanonicalUrl, Naming, SessionId, Spelling, Step};
+use crawl_weburl::{CanonicalUrl, SessionId, Spelling, SpellingRules, SpellingStep};
 
-use super::hash;
-use super::recent::Recent;
+use super::recent_map::RecentMap;
+use super::stable_hash;
 
 /// Pairs of pages that must have been the same, none of them different.
 const PAIRS: u32 = 3;
 /// Pages of a host that are remembered, the latest.
-const MOST_PAGES: usize = 2048;
+const MAX_PAGES: usize = 2048;
 /// Kinds of spellings that lead to one URL.
-const MOST_KINDS: usize = 8;
+const MAX_KINDS: usize = 8;
 /// Rules of one host.
-const MOST_RULES: usize = 64;
+const MAX_RULES: usize = 64;
 /// A page with fewer words is like too many others.
-const LEAST_WORDS: u32 = 8;
+const MIN_WORDS: u32 = 8;
 
 /// How other spellings are brought to one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,14 +29,14 @@ enum Form {
 /// A step that may be taken with one kind of a host's URLs.
 #[derive(Clone, Debug)]
 struct Rule {
-    step: Step,
+    step: SpellingStep,
     about: String,
     form: Form,
     same: u32,
     different: u32,
 }
 
-/// What one page was, for comparing.
+/// The facts of one page, for comparing.
 #[derive(Clone, Copy, Debug)]
 struct Page {
     url: u64,
@@ -48,37 +48,43 @@ struct Page {
 #[derive(Debug)]
 struct Variant {
     page: Page,
-    step: Step,
+    step: SpellingStep,
     about: String,
     id: Option<String>,
 }
 
-/// What is known of the spellings of one host.
+/// The spellings of one host.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct LearnedSpellings {
     /// By the hash of the URL.
-    pages: Recent<Page>,
+    pages: RecentMap<Page>,
     /// By the hash of the URL that a step leads to: the first page of each spelling.
-    variants: Recent<Vec<Variant>>,
+    variants: RecentMap<Vec<Variant>>,
     rules: Vec<Rule>,
 }
 
-impl Default for Names {
-    fn default() -> Names {
-        Names {
-            pages: Recent::new(MOST_PAGES),
-            variants: Recent::new(MOST_PAGES),
+impl Default for LearnedSpellings {
+    fn default() -> LearnedSpellings {
+        LearnedSpellings {
+            pages: RecentMap::new(MAX_PAGES),
+            variants: RecentMap::new(MAX_PAGES),
             rules: Vec::new(),
         }
     }
 }
 
-impl Names {
+impl LearnedSpellings {
     /// A page with this text was fetched.
-    pub(super) fn learn(&mut self, naming: &Naming, url: &CanonicalUrl, words: u32, text: u64) {
+    pub(super) fn learn(
+        &mut self,
+        naming: &SpellingRules,
+        url: &CanonicalUrl,
+        words: u32,
+        text: u64,
+    ) {
         let page = Page {
-            url: hash::of(url.as_str().as_bytes()),
-            text: Some(text).filter(|_| words >= LEAST_WORDS),
+            url: stable_hash::of(url.as_str().as_bytes()),
+            text: Some(text).filter(|_| words >= MIN_WORDS),
         };
         *self.pages.entry(page.url, || page) = page;
         if page.text.is_none() {
@@ -107,7 +113,9 @@ impl Names {
 
     /// Whether this URL was fetched lately.
     pub(super) fn has_met(&self, url: &CanonicalUrl) -> bool {
-        self.pages.get(hash::of(url.as_str().as_bytes())).is_some()
+        self.pages
+            .get(stable_hash::of(url.as_str().as_bytes()))
+            .is_some()
     }
 
     /// Whether any two pages were compared.
@@ -128,17 +136,17 @@ impl Names {
             step,
             about,
         } = spelling;
-        let key = hash::of(plain.as_str().as_bytes());
+        let key = stable_hash::of(plain.as_str().as_bytes());
         if let Some(known) = self.pages.get(key).filter(|known| known.text.is_some()) {
             let same = known.text == page.text;
             self.note(step, &about, Form::Plain, same);
         }
-        let id = SessionId::find(url).filter(|_| step == Step::SessionId);
+        let id = SessionId::find(url).filter(|_| step == SpellingStep::SessionId);
         let id = id.map(|found| found.id);
         let variants = self.variants.entry(key, Vec::new);
         let of_kind = |known: &&Variant| known.step == step && known.about == about;
         match variants.iter().find(of_kind) {
-            None if variants.len() < MOST_KINDS => variants.push(Variant {
+            None if variants.len() < MAX_KINDS => variants.push(Variant {
                 page,
                 step,
                 about,
@@ -154,14 +162,14 @@ impl Names {
         }
     }
 
-    fn note(&mut self, step: Step, about: &str, form: Form, same: bool) {
+    fn note(&mut self, step: SpellingStep, about: &str, form: Form, same: bool) {
         let is_id = |form: &Form| matches!(form, Form::OneId(_));
         let of_kind = |rule: &Rule| {
             rule.step == step && rule.about == about && is_id(&rule.form) == is_id(&form)
         };
         let at = match self.rules.iter().position(of_kind) {
             Some(at) => at,
-            None if self.rules.len() < MOST_RULES => {
+            None if self.rules.len() < MAX_RULES => {
                 self.rules.push(Rule {
                     step,
                     about: about.to_owned(),
@@ -183,7 +191,7 @@ impl Names {
     /// The spelling under which a URL's page is asked for, and why; nothing where it is its own.
     pub(super) fn same_as(
         &self,
-        naming: &Naming,
+        naming: &SpellingRules,
         url: &CanonicalUrl,
     ) -> Option<(CanonicalUrl, String)> {
         if self.rules.is_empty() {
@@ -239,10 +247,10 @@ impl Rule {
 
 #[cfg(test)]
 mod tests {
-    use crawl_weburl::{Naming, canonicalize};
+    use crawl_weburl::{SpellingRules, canonicalize};
     use expect_test::{Expect, expect};
 
-    use super::Names;
+    use super::LearnedSpellings;
 
     /// Fetches pages, `PATH TEXT`, and says under which spelling another is asked for.
     #[expect(
@@ -250,9 +258,9 @@ mod tests {
         reason = "expectations are written in place"
     )]
     fn check(pages: &[(&str, u64)], link: &str, expect: Expect) {
-        let naming = Naming::default();
+        let naming = SpellingRules::default();
         let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
-        let mut names = Names::default();
+        let mut names = LearnedSpellings::default();
         for (path, text) in pages {
             names.learn(&naming, &url(path), 20, *text);
         }
