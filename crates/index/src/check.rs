@@ -5,8 +5,8 @@
 //! first, a little of a file at a time. `meta.json` has none: what it says of each segment is held
 //! against the segment's files.
 
-use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
 
 use flate2::Crc;
@@ -40,19 +40,29 @@ pub(crate) enum Checked {
     UpTo(u64),
 }
 
-/// Looks at all files of the last commit. False where it `is_stopped`, which is asked every few
-/// bytes.
+/// Looks at all files of an index before it is written. False where it `is_stopped`, which is
+/// asked every few bytes.
 ///
 /// # Errors
 /// [`IndexError::Damaged`] names the file; or the disk.
-pub(crate) fn check(
+pub(crate) fn check(dir: &Path, is_stopped: &dyn Fn() -> bool) -> Result<bool, IndexError> {
+    check_format(dir)?;
+    check_names(dir)?;
+    let open = |file: &Path| File::open(dir.join(file));
+    check_segments(dir, &metas(dir)?, open, Checked::Whole, is_stopped)
+}
+
+/// Looks at the files of one commit, which `open` gives. False where it `is_stopped`.
+///
+/// # Errors
+/// [`IndexError::Damaged`] names the file; or the disk.
+pub(crate) fn check_segments<F: Read + Seek>(
     dir: &Path,
+    metas: &IndexMeta,
+    open: impl Fn(&Path) -> io::Result<F>,
     checked: Checked,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<bool, IndexError> {
-    check_format(dir)?;
-    check_names(dir)?;
-    let metas = metas(dir)?;
     for segment in &metas.segments {
         if segment.delete_opstamp() > Some(metas.opstamp)
             || segment.num_deleted_docs() > segment.max_doc()
@@ -64,11 +74,13 @@ pub(crate) fn check(
         }
         for file in files(segment) {
             let of_file = |fault| damaged(dir, &file, fault);
-            if !check_file(&dir.join(&file), checked, is_stopped).map_err(of_file)? {
+            let opened = open(&file).map_err(Fault::from);
+            let looked = opened.and_then(|opened| check_file(opened, checked, is_stopped));
+            if !looked.map_err(of_file)? {
                 return Ok(false);
             }
         }
-        check_counts(dir, segment)?;
+        check_counts(dir, segment, &open)?;
     }
     Ok(true)
 }
@@ -110,7 +122,8 @@ fn check_names(dir: &Path) -> Result<(), IndexError> {
     }
 }
 
-fn read_small(dir: &Path, name: &str) -> Result<Vec<u8>, IndexError> {
+/// Reads a file that describes the others.
+pub(crate) fn read_small(dir: &Path, name: &str) -> Result<Vec<u8>, IndexError> {
     let path = dir.join(name);
     let mut text = Vec::new();
     let read =
@@ -126,7 +139,7 @@ fn read_small(dir: &Path, name: &str) -> Result<Vec<u8>, IndexError> {
 }
 
 /// The files of a segment.
-fn files(segment: &SegmentMeta) -> impl Iterator<Item = PathBuf> {
+pub(crate) fn files(segment: &SegmentMeta) -> impl Iterator<Item = PathBuf> {
     let deletions = segment.has_deletes().then_some(SegmentComponent::Delete);
     let all = [
         SegmentComponent::FieldNorms,
@@ -142,18 +155,18 @@ fn files(segment: &SegmentMeta) -> impl Iterator<Item = PathBuf> {
 
 /// Why a file is not as it was written.
 enum Fault {
-    Disk(std::io::Error),
+    Disk(io::Error),
     Contents(&'static str),
 }
 
-impl From<std::io::Error> for Fault {
-    fn from(error: std::io::Error) -> Fault {
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Fault {
         Fault::Disk(error)
     }
 }
 
 fn damaged(dir: &Path, file: &Path, fault: Fault) -> IndexError {
-    use std::io::ErrorKind::{IsADirectory, NotFound, UnexpectedEof};
+    use io::ErrorKind::{IsADirectory, NotFound, UnexpectedEof};
     let what = match fault {
         Fault::Contents(what) => what.to_owned(),
         Fault::Disk(error) => match error.kind() {
@@ -166,14 +179,17 @@ fn damaged(dir: &Path, file: &Path, fault: Fault) -> IndexError {
 }
 
 /// Holds a file against the checksum at its end.
-fn check_file(path: &Path, checked: Checked, is_stopped: &dyn Fn() -> bool) -> Result<bool, Fault> {
+fn check_file(
+    mut file: impl Read + Seek,
+    checked: Checked,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<bool, Fault> {
     #[derive(Deserialize)]
     struct Footer {
         crc: u32,
     }
 
-    let mut file = File::open(path)?;
-    let length = file.metadata()?.len();
+    let length = file.seek(SeekFrom::End(0))?;
     let too_short = Fault::Contents("is cut off");
     let Some(ends_at) = length.checked_sub(8) else {
         return Err(too_short);
@@ -217,16 +233,20 @@ fn check_file(path: &Path, checked: Checked, is_stopped: &dyn Fn() -> bool) -> R
 }
 
 /// Holds what `meta.json` counts against the segment's files, which are as they were written.
-fn check_counts(dir: &Path, segment: &SegmentMeta) -> Result<(), IndexError> {
+fn check_counts<F: Read + Seek>(
+    dir: &Path,
+    segment: &SegmentMeta,
+    open: impl Fn(&Path) -> io::Result<F>,
+) -> Result<(), IndexError> {
     // A byte for each document and field.
-    let norms = dir.join(segment.relative_path(SegmentComponent::FieldNorms));
-    let norms = fs::metadata(&norms)
-        .map_err(IndexError::disk(&norms))?
-        .len();
+    let path = segment.relative_path(SegmentComponent::FieldNorms);
+    let norms = open(&path).and_then(|mut norms| norms.seek(SeekFrom::End(0)));
+    let norms = norms.map_err(IndexError::disk(&dir.join(path)))?;
     let mut fits = u64::from(segment.max_doc()) <= norms;
     if fits && segment.has_deletes() {
-        let path = dir.join(segment.relative_path(SegmentComponent::Delete));
-        let alive = alive(&path, segment.max_doc()).map_err(IndexError::disk(&path))?;
+        let path = segment.relative_path(SegmentComponent::Delete);
+        let alive = open(&path).and_then(|file| alive(file, segment.max_doc()));
+        let alive = alive.map_err(IndexError::disk(&dir.join(path)))?;
         fits = alive == Some(segment.num_docs());
     }
     match fits {
@@ -242,8 +262,7 @@ fn check_counts(dir: &Path, segment: &SegmentMeta) -> Result<(), IndexError> {
 }
 
 /// How many documents a file of deletions leaves; none where it is not of so many documents.
-fn alive(path: &Path, documents: u32) -> std::io::Result<Option<u32>> {
-    let mut file = File::open(path)?;
+fn alive(mut file: impl Read, documents: u32) -> io::Result<Option<u32>> {
     let mut count = [0; 4];
     file.read_exact(&mut count)?;
     if u32::from_le_bytes(count) != documents {

@@ -23,6 +23,7 @@ mod query;
 mod reconcile;
 mod schema;
 mod search;
+mod snapshot;
 mod tokens;
 pub mod words;
 mod worth;

@@ -16,8 +16,7 @@ use tantivy::{
 };
 
 use crate::answer::{Answer, Hit, Section, Stats};
-use crate::check::{Checked, check};
-use crate::directory::IndexDirectory;
+use crate::check::Checked;
 use crate::error::{IndexError, QueryError, guarded};
 use crate::excerpt::{excerpt, joined, marked};
 use crate::lexicon::Lexicon;
@@ -26,6 +25,7 @@ use crate::plan::{Budget, Fit, Plan, Planner, WEIGHTS, Wanted};
 use crate::query::Query;
 use crate::reconcile::stored;
 use crate::schema::{Fields, KIND_DUPLICATE, KIND_PAGE, check_format, schema};
+use crate::snapshot::Snapshot;
 use crate::words::Stemmer;
 
 /// Results are ranked up to here.
@@ -34,8 +34,6 @@ pub const RESULTS_MOST: usize = 1000;
 /// all; of a larger one those of so many bytes each.
 const MAX_CHECKED_BYTES: u64 = 1 << 30;
 const MAX_CHECKED_FILE_BYTES: u64 = 64 << 20;
-/// How often an index is opened anew that is written meanwhile.
-const TRIES_MOST: u32 = 5;
 /// Languages whose stems are looked up, those of most pages first.
 const LANGUAGES_MOST: usize = 6;
 
@@ -90,21 +88,12 @@ struct Stamp {
 }
 
 impl SearchIndex {
-    /// Opens the index in `dir`.
+    /// Opens the index in `dir`, which may be written meanwhile.
     ///
     /// # Errors
     /// [`IndexError`]: none there, of another format, damaged, or the disk.
     pub fn open(dir: &Path) -> Result<SearchIndex, IndexError> {
-        let mut tries = 0;
-        let seen = loop {
-            let stamp = Stamp::of(dir);
-            let seen = guarded(dir, || Seen::open(dir, true));
-            tries += 1;
-            // A commit in between takes files away that were just told of.
-            if seen.is_ok() || stamp == Stamp::of(dir) || tries == TRIES_MOST {
-                break seen?;
-            }
-        };
+        let seen = guarded(dir, || Seen::open(dir, true))?;
         Ok(SearchIndex {
             dir: dir.to_path_buf(),
             seen: Mutex::new(Arc::new(seen)),
@@ -225,15 +214,15 @@ impl Seen {
         let stamp = Stamp::of(dir).ok_or_else(|| IndexError::Missing {
             dir: dir.to_path_buf(),
         })?;
+        let snapshot = Snapshot::open(dir)?;
         if checked {
             let files = match bytes(dir)? <= MAX_CHECKED_BYTES {
                 true => Checked::Whole,
                 false => Checked::UpTo(MAX_CHECKED_FILE_BYTES),
             };
-            check(dir, files, &|| false)?;
+            snapshot.check(dir, files)?;
         }
-        let index = IndexDirectory::open(dir).and_then(Index::open);
-        let index = index.map_err(&error)?;
+        let index = Index::open(snapshot).map_err(&error)?;
         let (schema, fields) = schema();
         if index.schema() != schema {
             return Err(IndexError::damaged(

@@ -9,7 +9,7 @@ use tantivy::store::{Compressor, ZstdCompressor};
 use tantivy::{Index, IndexSettings, IndexWriter as Inner, Term};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::check::{Checked, META_FILE, check, metas};
+use crate::check::{META_FILE, check, metas};
 use crate::directory::IndexDirectory;
 use crate::document::{QueuedDocument, document, document_bytes};
 use crate::error::{IndexError, guarded};
@@ -65,7 +65,7 @@ impl IndexWriter {
             Err(IndexError::Missing { .. }) => write_format(dir)?,
             Err(other) => return Err(other),
         }
-        if dir.join(META_FILE).exists() && !check(dir, Checked::Whole, is_stopped)? {
+        if dir.join(META_FILE).exists() && !check(dir, is_stopped)? {
             return Ok(None);
         }
         guarded(dir, || {

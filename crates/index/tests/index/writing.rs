@@ -1,5 +1,8 @@
 //! Commits, replacements, and what only all pages together tell.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
 use crawl_index::{IndexWriter, Page, SearchIndex, SearchOptions};
 
 use crate::support::{NOTE, anchor, found, indexed, page, search, write};
@@ -32,6 +35,39 @@ fn a_search_sees_each_commit_and_no_more() {
     writer.commit("2").unwrap();
     assert_eq!(found(&index, "tea"), "");
     assert_eq!(index.page("http://a.example/1").unwrap(), None);
+}
+
+/// A reader has much to look at here, and each commit takes files away that it was just told of.
+#[test]
+fn ours_an_index_can_be_opened_while_it_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = IndexWriter::open(dir.path()).unwrap();
+    for n in 0..8 {
+        let text: String = (0..100_000).map(|word| format!("w{n}x{word} ")).collect();
+        let url = format!("http://a.example/long/{n}");
+        writer.put(&page(&url, "Long", &text)).unwrap();
+    }
+    writer.commit(NOTE).unwrap();
+    let short = page("http://a.example/short", "Tea", "short");
+    let mut commit = || {
+        writer.put(&short).unwrap();
+        writer.commit(NOTE).unwrap();
+    };
+    commit();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|threads| {
+        let written = threads.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                commit();
+            }
+        });
+        let opened: Vec<_> = (0..20).map(|_| SearchIndex::open(dir.path())).collect();
+        is_over.store(true, Ordering::Relaxed);
+        written.join().unwrap();
+        for index in opened {
+            assert_eq!(found(&index.unwrap(), "tea"), "/short");
+        }
+    });
 }
 
 #[test]

@@ -1,0 +1,176 @@
+//! One commit of an index, held open while others follow it.
+//!
+//! Who writes an index replaces `meta.json` as a whole, and deletes the files of segments that no
+//! commit names any more; only the lock on the meta keeps it from that. A reader that opened file
+//! after file would find some of them gone as soon as it took longer than from one commit to the
+//! next. So all files of one commit are mapped under the lock, and what is mapped stays, whatever
+//! becomes of its name. No try has to be repeated, however large the index is.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Cursor, ErrorKind, Read, Seek};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tantivy::directory::error::{DeleteError, LockError, OpenReadError, OpenWriteError};
+use tantivy::directory::{
+    Directory, DirectoryLock, FileHandle, Lock, META_LOCK, OwnedBytes, WatchCallback, WatchHandle,
+    WritePtr,
+};
+use tantivy::{Index, IndexMeta};
+
+use crate::check::{Checked, META_FILE, check_segments, files, read_small};
+use crate::directory::IndexDirectory;
+use crate::error::IndexError;
+
+/// A folder with the files of one commit, which can't be written.
+#[derive(Clone, Debug)]
+pub(crate) struct Snapshot {
+    meta: Arc<[u8]>,
+    files: Arc<HashMap<PathBuf, Arc<dyn FileHandle>>>,
+}
+
+impl Snapshot {
+    /// Maps the files of the last commit of the index in `dir`.
+    ///
+    /// # Errors
+    /// [`IndexError::Damaged`] where a file is missing, or the disk.
+    pub(crate) fn open(dir: &Path) -> Result<Snapshot, IndexError> {
+        let error = IndexError::of(dir);
+        let place = IndexDirectory::open(dir).map_err(&error)?;
+        let lock = place.acquire_lock(&META_LOCK);
+        let _lock = lock.map_err(|why| error(why.into()))?;
+        let mut snapshot = Snapshot {
+            meta: read_small(dir, META_FILE)?.into(),
+            files: Arc::default(),
+        };
+        let mut mapped = HashMap::new();
+        for segment in &snapshot.metas().map_err(&error)?.segments {
+            for file in files(segment) {
+                let handle = place.get_file_handle(&file);
+                mapped.insert(file, handle.map_err(|why| error(why.into()))?);
+            }
+        }
+        snapshot.files = Arc::new(mapped);
+        Ok(snapshot)
+    }
+
+    /// What `meta.json` says.
+    pub(crate) fn metas(&self) -> tantivy::Result<IndexMeta> {
+        Index::open(self.clone())?.load_metas()
+    }
+
+    /// Looks at its files, which are those of the index in `dir`.
+    ///
+    /// # Errors
+    /// [`IndexError::Damaged`] names the file; or the disk.
+    pub(crate) fn check(&self, dir: &Path, checked: Checked) -> Result<(), IndexError> {
+        let metas = self.metas().map_err(IndexError::of(dir))?;
+        // Reading a file leaves less behind in memory than reading its map, which serves where
+        // the file is gone by now.
+        let open = |file: &Path| -> io::Result<Box<dyn ReadSeek>> {
+            match File::open(dir.join(file)) {
+                Err(why) if why.kind() == ErrorKind::NotFound => {
+                    Ok(Box::new(Cursor::new(self.bytes(file)?)))
+                }
+                opened => Ok(Box::new(opened?)),
+            }
+        };
+        check_segments(dir, &metas, open, checked, &|| false).map(drop)
+    }
+
+    fn bytes(&self, file: &Path) -> io::Result<OwnedBytes> {
+        let handle = self.files.get(file).ok_or(ErrorKind::NotFound)?;
+        handle.read_bytes(0..handle.len())
+    }
+}
+
+/// What a file is read through.
+trait ReadSeek: Read + Seek {}
+
+impl<T: Read + Seek> ReadSeek for T {}
+
+impl Directory for Snapshot {
+    fn get_file_handle(&self, path: &Path) -> Result<Arc<dyn FileHandle>, OpenReadError> {
+        let handle = self.files.get(path).cloned();
+        handle.ok_or_else(|| OpenReadError::FileDoesNotExist(path.to_owned()))
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool, OpenReadError> {
+        Ok(path == Path::new(META_FILE) || self.files.contains_key(path))
+    }
+
+    fn atomic_read(&self, path: &Path) -> Result<Vec<u8>, OpenReadError> {
+        match path == Path::new(META_FILE) {
+            true => Ok(self.meta.to_vec()),
+            false => Err(OpenReadError::FileDoesNotExist(path.to_owned())),
+        }
+    }
+
+    /// The files are held already.
+    fn acquire_lock(&self, _: &Lock) -> Result<DirectoryLock, LockError> {
+        Ok(DirectoryLock::from(Box::new(())))
+    }
+
+    fn delete(&self, path: &Path) -> Result<(), DeleteError> {
+        Err(DeleteError::IoError {
+            io_error: Arc::new(ErrorKind::ReadOnlyFilesystem.into()),
+            filepath: path.to_owned(),
+        })
+    }
+
+    fn open_write(&self, path: &Path) -> Result<WritePtr, OpenWriteError> {
+        Err(OpenWriteError::IoError {
+            io_error: Arc::new(ErrorKind::ReadOnlyFilesystem.into()),
+            filepath: path.to_owned(),
+        })
+    }
+
+    fn atomic_write(&self, _: &Path, _: &[u8]) -> io::Result<()> {
+        Err(ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        Err(ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn watch(&self, _: WatchCallback) -> tantivy::Result<WatchHandle> {
+        Ok(WatchHandle::empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::page::Page;
+    use crate::writer::IndexWriter;
+
+    #[test]
+    fn ours_a_commit_is_read_to_its_end_whatever_follows_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer = IndexWriter::open(dir.path()).unwrap();
+        let page = Page {
+            url: "http://a.example/".to_owned(),
+            text: "tea".to_owned(),
+            ..Page::default()
+        };
+        writer.put(&page).unwrap();
+        writer.commit("1").unwrap();
+        let snapshot = Snapshot::open(dir.path()).unwrap();
+        // The next commits delete all files of the first.
+        for note in ["2", "3"] {
+            writer.drop_url(&page.url);
+            writer.commit(note).unwrap();
+        }
+        let [segment] = &snapshot.metas().unwrap().segments[..] else {
+            panic!("one page is one segment")
+        };
+        let mut of_the_first = files(segment);
+        assert!(of_the_first.all(|file| !fs::exists(dir.path().join(file)).unwrap()));
+        snapshot.check(dir.path(), Checked::Whole).unwrap();
+        let reader = Index::open(snapshot).unwrap().reader().unwrap();
+        assert_eq!(reader.searcher().num_docs(), 1);
+    }
+}
