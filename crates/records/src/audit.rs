@@ -132,7 +132,8 @@ struct Trial<'a> {
 /// # Errors
 /// [`RecordsError::NoCrawl`] where `dir` holds no crawl; [`RecordsError::Config`] and errors of
 /// the file system. Lines that are no rows are no error: they are counted in [`Audit::flaws`], and
-/// what looks like a breach of robots.txt behind one of `requests.jsonl` is undecided.
+/// what looks like a breach of robots.txt is undecided where the answer that allows it may have
+/// stood in one of `requests.jsonl`.
 pub fn audit(dir: &Path) -> Result<Audit, RecordsError> {
     let is_crawl = dir.join("crawl.toml").is_file() || dir.join("requests.jsonl").is_file();
     if !is_crawl {
@@ -161,12 +162,13 @@ pub fn audit(dir: &Path) -> Result<Audit, RecordsError> {
         findings: Findings::default(),
     };
     let flaws = &mut audit.flaws;
-    let mut last_end = 0;
+    let (mut last_end, mut end_before) = (0, 0);
     each(requests(dir)?, "requests.jsonl", flaws, |row, line| {
         let Some(row) = row else {
-            trial.findings.lacks_rows = true;
+            trial.findings.lose(line, end_before);
             return Ok(());
         };
+        end_before = row.end;
         last_end = last_end.max(row.end);
         trial.request(&row, line)
     })?;
@@ -177,7 +179,9 @@ pub fn audit(dir: &Path) -> Result<Audit, RecordsError> {
                 return Ok(());
             };
             // Each page has a request: the end of their log was cut off.
-            trial.findings.lacks_rows |= row.fetched_at.as_millis() > last_end;
+            if row.fetched_at.as_millis() > last_end {
+                trial.findings.lose(u64::MAX, last_end);
+            }
             trial.page_row(&row, line)
         })?;
         each(

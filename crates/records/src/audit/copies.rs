@@ -38,6 +38,9 @@ pub(super) struct Answer {
     pub(super) known_at: u64,
     /// The line of that exchange in `requests.jsonl`.
     pub(super) line: u64,
+    /// The line of the oldest row without which it would say something else; none where that may
+    /// have come before all rows.
+    pub(super) rests_on: Option<u64>,
     /// Whether that exchange was with the origin's own host.
     pub(super) at_home: bool,
     state: State,
@@ -245,6 +248,11 @@ impl Copies {
         // Without its fields an answer holds for as long as any may.
         let lasts = exchange.map_or(terms.most, |found| life(&found.fields, end, terms));
         let mut answer = Answer::unknown(row, line, end.saturating_add(lasts), tries);
+        answer.rests_on = match said {
+            Said::Rules(_) | Said::None => Some(line),
+            // What was had before holds on.
+            _ => before.and_then(|before| before.rests_on),
+        };
         match (said, held) {
             (Said::Rules(place), _) => answer.hold(place, lasts),
             (Said::None, _) => {
@@ -289,6 +297,7 @@ impl Answer {
             end: row.end,
             known_at: row.end,
             line,
+            rests_on: None,
             at_home: true,
             state: State::Unknown,
             until,

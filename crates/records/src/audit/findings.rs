@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{Breach, Cited};
+use super::{Breach, Cited, SETTLING_MS};
 
 /// Breaches that are told one by one.
 const MAX_TOLD: usize = 20;
+/// Places without rows that are told apart.
+const MAX_LOST: usize = 10_000;
 
 /// Which file a line is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,14 +43,49 @@ pub(super) struct Findings {
     pub(super) undecided: BTreeMap<String, u64>,
     pub(super) by_rule: BTreeMap<String, u64>,
     pub(super) breaches: Vec<Breach>,
-    /// `requests.jsonl` lacks rows, as far as it was read: an answer for a robots.txt may be among
-    /// them.
-    pub(super) lacks_rows: bool,
+    /// Where `requests.jsonl` lacks rows, as far as it was read, in the order of the lines.
+    lost: Vec<Lost>,
+}
+
+/// Lines that are no rows, or the place behind the last one where the end was cut off. An answer
+/// for a robots.txt may have stood there.
+#[derive(Clone, Copy, Debug)]
+struct Lost {
+    /// The last of the lines.
+    line: u64,
+    /// When the request of the row before them ended: theirs ended no sooner.
+    after: u64,
 }
 
 pub(super) const ROW_LOST: &str = "what a lost row of requests.jsonl may bear out";
 
 impl Findings {
+    /// A line is no row, and the request of the row before it ended then.
+    pub(super) fn lose(&mut self, line: u64, after: u64) {
+        let count = self.lost.len();
+        match self.lost.last_mut() {
+            // Told together they explain more, and never less.
+            Some(last) if last.after == after || count == MAX_LOST => last.line = line,
+            _ => self.lost.push(Lost { line, after }),
+        }
+    }
+
+    /// Whether an answer for a robots.txt may be lost that was known at a moment, and that came
+    /// behind the line of another one; none: behind the first line.
+    pub(super) fn lacks_answer(&self, behind: Option<u64>, moment: u64) -> bool {
+        let first = self.lost.partition_point(|lost| Some(lost.line) <= behind);
+        let first = self.lost.get(first);
+        first.is_some_and(|lost| lost.after <= moment.saturating_add(SETTLING_MS))
+    }
+
+    /// What was judged by the answer whose row is `behind`, unless a later one may be lost.
+    pub(super) fn unless_lost(&self, judged: Judged, behind: Option<u64>, moment: u64) -> Judged {
+        match judged {
+            Judged::Broke(..) if self.lacks_answer(behind, moment) => Judged::Undecided(ROW_LOST),
+            judged => judged,
+        }
+    }
+
     /// Something was held against a rule, and whether it broke it could be told.
     pub(super) fn checked(&mut self, what: &str) {
         count(&mut self.checked, what);
@@ -69,7 +106,6 @@ impl Findings {
     ) {
         match judged {
             Judged::Kept => self.checked(what),
-            Judged::Broke(..) if self.lacks_rows => self.undecided(ROW_LOST),
             Judged::Undecided(why) => self.undecided(why),
             Judged::Broke(rule, words) => {
                 self.checked(what);

@@ -302,7 +302,7 @@ impl Trial<'_> {
             let why = "a pace that another origin of the host asked for before a restart";
             return self.findings.undecided(why);
         }
-        if self.findings.lacks_rows {
+        if self.findings.lacks_answer(Some(asked.line), sent.start) {
             return self.findings.undecided(ROW_LOST);
         }
         let elsewhere = host.terms.per_host > 1 || !asked.at_home;

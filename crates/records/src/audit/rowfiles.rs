@@ -27,17 +27,19 @@ impl Trial<'_> {
         };
         let origin = copies.number(&url.origin());
         let last = origin.and_then(|origin| Some((origin, copies.last_at(origin, started)?)));
-        let mut rows = vec![(Pages, line)];
+        let (mut rows, mut rests_on) = (vec![(Pages, line)], None);
         let judged = match last {
             None => Judged::Undecided("rows of pages.jsonl without a robots.txt before them"),
             Some((origin, last)) => {
                 if let Some(answer) = copies.answers(origin).get(last) {
                     rows.insert(0, (Requests, answer.line));
+                    rests_on = answer.rests_on;
                 }
                 self.page_judged(origin, last, &url, said, started)?
             }
         };
         let host = url.host_key();
+        let judged = self.findings.unless_lost(judged, rests_on, started);
         self.findings
             .settle("page_rows", host.as_str(), judged, &rows);
         Ok(())
@@ -93,6 +95,8 @@ impl Trial<'_> {
             return Ok(());
         };
         let judged = self.excluded_judged(&url, row)?;
+        // The copy that bars it may be any.
+        let judged = self.findings.unless_lost(judged, None, u64::MAX);
         let (host, rows) = (url.host_key(), [(Excluded, line)]);
         self.findings
             .settle("excluded_rows", host.as_str(), judged, &rows);

@@ -30,11 +30,13 @@ impl Trial<'_> {
             let what = format!("{url} was asked for before robots.txt had answered");
             let rows = [(Requests, sent.line)];
             let judged = Judged::Broke("robots-first", what);
+            let judged = self.findings.unless_lost(judged, None, sent.start);
             self.findings.settle("page_requests", &key, judged, &rows);
             return Ok(());
         };
         let answer = &copies.answers(origin)[last];
         let rows = [(Requests, answer.line), (Requests, sent.line)];
+        let rests_on = answer.rests_on;
         let just_then = (several || !answer.at_home) && answer.end + SETTLING_MS > sent.start;
         let mut judged = self.judged(origin, last, sent, url)?;
         if let (Judged::Broke(..), true, Some(before)) = (&judged, just_then, last.checked_sub(1))
@@ -45,6 +47,7 @@ impl Trial<'_> {
         if let (Some(copies), Purpose::Page) = (&mut self.copies, sent.purpose) {
             copies.note_page(origin, last);
         }
+        let judged = self.findings.unless_lost(judged, rests_on, sent.start);
         self.findings.settle("page_requests", &key, judged, &rows);
         Ok(())
     }
