@@ -10,6 +10,11 @@ use tokio::time::timeout;
 /// idle give their descriptors back by themselves.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
+/// Where descriptors ran out, so many exchanges for each that may be under way have to end
+/// before an eighth more may be. Whatever holds the descriptors may let go of them, and each
+/// try that fails is a moment without one for the files of the crawl.
+const MIN_ENDED: usize = 32;
+
 /// Lets any number of exchanges begin, until there are no descriptors for so many.
 #[derive(Debug)]
 pub(crate) struct Turns {
@@ -21,6 +26,8 @@ pub(crate) struct Turns {
 struct State {
     underway: usize,
     max: usize,
+    /// Exchanges that ended since descriptors ran out, or more were allowed.
+    ended_since: usize,
 }
 
 /// An exchange under way; it ends when this is dropped.
@@ -37,6 +44,7 @@ impl Turns {
             state: Mutex::new(State {
                 underway: 0,
                 max: usize::MAX,
+                ended_since: 0,
             }),
             ended: Notify::new(),
         }
@@ -56,11 +64,11 @@ impl Turns {
     }
 
     /// An exchange found no descriptor: from now on a quarter fewer are under way at once than
-    /// when it began. Waits until it is worth another try.
+    /// when it began, until there have been enough for so many for a while. Waits until it is worth another try.
     pub(crate) async fn have_fewer(&self, turn: Turn<'_>) {
         if self.allow_fewer(&turn) {
             tracing::warn!(
-                "no file descriptors are left: fewer connections at once from now on\n\
+                "no file descriptors are left: fewer connections at once for now\n\
                  hint: raise the limit (`ulimit -n`), or lower --concurrency"
             );
         }
@@ -74,6 +82,7 @@ impl Turns {
     fn allow_fewer(&self, turn: &Turn<'_>) -> bool {
         let mut state = self.state();
         let is_first = state.max == usize::MAX;
+        state.ended_since = 0;
         if state.max == turn.max {
             state.max = state.max.min((state.underway * 3 / 4).max(1));
         }
@@ -99,7 +108,14 @@ impl Turns {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.turns.state().underway -= 1;
+        let mut state = self.turns.state();
+        state.underway -= 1;
+        state.ended_since = state.ended_since.saturating_add(1);
+        if state.ended_since >= state.max.saturating_mul(MIN_ENDED) {
+            state.ended_since = 0;
+            state.max = state.max.saturating_add((state.max / 8).max(1));
+        }
+        drop(state);
         self.turns.ended.notify_waiters();
     }
 }
@@ -132,5 +148,32 @@ mod tests {
         }
         let _only = turns.begin().await;
         assert!(turns.try_begin().is_none());
+    }
+
+    #[tokio::test]
+    async fn ours_more_are_under_way_again_where_descriptors_suffice() {
+        let turns = Turns::new();
+        let first = turns.begin().await;
+        turns.allow_fewer(&first);
+        drop(first);
+        let at_once = || {
+            let all: Vec<_> = std::iter::from_fn(|| turns.try_begin()).take(99).collect();
+            all.len()
+        };
+        for _ in 2..MIN_ENDED {
+            assert_eq!(at_once(), 1);
+        }
+        at_once();
+        assert_eq!(at_once(), 2);
+        // It goes on to grow, whatever the number was.
+        for _ in 0..2000 {
+            at_once();
+        }
+        assert_eq!(at_once(), 99);
+        // They run out anew.
+        let turn = turns.begin().await;
+        turns.allow_fewer(&turn);
+        drop(turn);
+        assert_eq!(at_once(), 1);
     }
 }
