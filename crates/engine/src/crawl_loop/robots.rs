@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use crawl_fetcher::robots::{Compiled, CopyState, RobotsAnswer, TDMREP_PATH, TdmFile};
-use crawl_fetcher::{Exchange, Failure, Request, Validators};
+use crawl_fetcher::{Exchange, Failure, Request, Secrets, Validators};
 use crawl_frontier::{Admission, FrontierError};
 use crawl_scheduler::{Purpose, RobotsPace, RobotsState, Tick};
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
@@ -12,6 +12,7 @@ use super::Coordinator;
 use crate::crawl_loop::robots_state::PendingRobotsFetch;
 use crate::messages::{Effect, Job, RobotsExchange, WriterMessage};
 use crate::read::links::{sitemap_admission, sitemap_guess};
+use crate::secrets::SECRET_IN_URL;
 
 impl Coordinator {
     /// The job that a permit for an origin's robots.txt, or a hop of it, is used for.
@@ -189,15 +190,22 @@ impl Coordinator {
     }
 
     /// The sitemaps that a robots.txt names, by a relative path too; /sitemap.xml where
-    /// it names none. Those of other hosts must lie in scope.
-    fn sitemaps(&self, of: &Origin, compiled: &Compiled) -> Vec<Admission> {
+    /// it names none. Those of other hosts must lie in scope, and none may carry a secret on.
+    fn sitemaps(&mut self, of: &Origin, compiled: &Compiled) -> Vec<Admission> {
         let robots_url = of.robots_url();
         let named = compiled.robots.sitemaps();
-        let mut sitemaps: Vec<_> = named
-            .iter()
-            .filter_map(|sitemap| canonicalize(Some(&robots_url), sitemap.url.as_ref()).ok())
-            .map(|url| sitemap_admission(url, &robots_url))
-            .collect();
+        let (mut sitemaps, mut with_secret) = (Vec::new(), 0);
+        let secrets = Secrets::of(&self.config.fetch.access);
+        for sitemap in named {
+            match canonicalize(Some(&robots_url), sitemap.url.as_ref()) {
+                Ok(url) if secrets.are_in_url(&url) => with_secret += 1,
+                Ok(url) => sitemaps.push(sitemap_admission(url, &robots_url)),
+                Err(_) => {}
+            }
+        }
+        if with_secret > 0 {
+            *self.unusable.entry(SECRET_IN_URL).or_default() += with_secret;
+        }
         if named.is_empty() {
             sitemaps.push(sitemap_guess(of.url("/sitemap.xml"), &robots_url));
         }

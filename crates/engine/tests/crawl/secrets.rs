@@ -39,6 +39,11 @@ fn echo() -> TestWeb {
             "/redirect",
             Answer::redirect(302, &format!("/to?c={COOKIE}")),
         )
+        .script(
+            0,
+            "/robots.txt",
+            Answer::text(&format!("Sitemap: /map.xml?k={KEY}\n")),
+        )
         .start()
 }
 
@@ -78,7 +83,7 @@ fn ours_what_a_server_echoes_of_a_secret_is_kept_in_the_archive_alone() {
     let home = crawl.page(&web.url(0, "/"));
     assert_eq!(home.title.as_deref(), Some("For [redacted]"));
     // What carries a secret on is not asked for, and said to be left out.
-    assert_eq!(summary.unusable["secret"], 2);
+    assert_eq!(summary.unusable["secret"], 3);
     let redirect = crawl.page(&web.url(0, "/redirect"));
     assert_eq!(redirect.error.as_deref(), Some("redirect_secret"));
     let paths: Vec<_> = web.log().into_iter().map(|entry| entry.path).collect();
