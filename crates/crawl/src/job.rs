@@ -105,7 +105,8 @@ async fn choose_schemes(
     let fetch = fetch_config(settings, checked, &user_agent_of(checked));
     let say = |what: &str| screen.say(what);
     let older = older_seeds(older);
-    checked.seeds = seeds::choose_schemes(&checked.typed, &older, &fetch, say).await?;
+    let chosen = seeds::choose_schemes(&checked.typed, &older, &fetch, say).await?;
+    (checked.seeds, checked.public_names) = (chosen.seeds, chosen.public_names);
     // A crawl that goes on is to find whole URLs.
     for typed in &mut settings.seed {
         let seed = seeds::read(typed).map(|seed| seed.url);
@@ -349,6 +350,7 @@ fn fetch_config(settings: &Settings, checked: &Checked, user_agent: &str) -> Fet
         allow_private: fetch.allow_private.is_on(),
         allow_public: checked.contact.is_some(),
         typed: checked.seeds.clone(),
+        public_names: checked.public_names.clone(),
         referer: fetch.referer.is_on(),
         extra_roots: checked.roots.clone(),
         ..FetchConfig::new(user_agent)

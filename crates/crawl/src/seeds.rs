@@ -112,6 +112,15 @@ fn holds_seed_at(dir: &Path, typed: &str) -> bool {
     seeds.any(|seed| canonicalize(None, seed).map(|url| url.host().to_owned()) == host)
 }
 
+/// Seeds whose schemes are settled.
+#[derive(Clone, Debug)]
+pub(crate) struct Chosen {
+    pub(crate) seeds: Vec<CanonicalUrl>,
+    /// Hosts that were found at a public address meanwhile: private ones of theirs are refused
+    /// from then on.
+    pub(crate) public_names: Vec<String>,
+}
+
 /// Which of the seeds that were typed without a scheme are asked over http: those that an
 /// earlier run began so, and those to which a connection can be made by http alone. Nothing is
 /// sent, not even a request: a connection is made, and closed. `say` is told of each.
@@ -120,7 +129,7 @@ pub(crate) async fn choose_schemes(
     older: &[CanonicalUrl],
     fetch: &FetchConfig,
     mut say: impl FnMut(&str),
-) -> Result<Vec<CanonicalUrl>, Refusal> {
+) -> Result<Chosen, Refusal> {
     let mut chosen: Vec<CanonicalUrl> = seeds.iter().map(|seed| seed.url.clone()).collect();
     let mut undecided = Vec::new();
     for (at, seed) in seeds.iter().enumerate() {
@@ -135,7 +144,10 @@ pub(crate) async fn choose_schemes(
         }
     }
     if undecided.is_empty() {
-        return Ok(chosen);
+        return Ok(Chosen {
+            seeds: chosen,
+            public_names: Vec::new(),
+        });
     }
     let own = undecided.iter().flat_map(|(_, https, http)| [https, http]);
     let fetch = FetchConfig {
@@ -165,7 +177,10 @@ pub(crate) async fn choose_schemes(
             chosen[at] = http;
         }
     }
-    Ok(chosen)
+    Ok(Chosen {
+        seeds: chosen,
+        public_names: fetcher.public_names(),
+    })
 }
 
 fn has_scheme(word: &str) -> bool {
@@ -197,7 +212,13 @@ fn may_be_in_host(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_seed, read};
+    use std::net::{Ipv4Addr, SocketAddr};
+    use std::time::Duration;
+
+    use crawl_fetcher::{Clock, FetchConfig, Fetcher};
+    use tokio::net::UdpSocket;
+
+    use super::{choose_schemes, is_seed, read};
 
     #[test]
     fn ours_a_seed_is_a_url_or_a_host_with_a_dot_or_a_port() {
@@ -264,6 +285,55 @@ mod tests {
         check("example.org:443", "https://example.org/");
         check("http://example.org", "http://example.org/");
         check("example", "not a URL: relative URL without a base");
+    }
+
+    /// A name server that has this address for every name, and none of IPv6.
+    async fn name_server(says: Ipv4Addr) -> SocketAddr {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let address = socket.local_addr().unwrap();
+        tokio::spawn(async move {
+            let mut bytes = [0; 512];
+            while let Ok((length, peer)) = socket.recv_from(&mut bytes).await {
+                let labels = &bytes[12..length];
+                let end = 12 + labels.iter().position(|byte| *byte == 0).unwrap() + 5;
+                let mut answer = bytes[..end].to_vec();
+                let is_ipv4 = answer[end - 3] == 1;
+                answer[2..4].copy_from_slice(&[0x81, 0x80]);
+                answer[6..12].copy_from_slice(&[0, u8::from(is_ipv4), 0, 0, 0, 0]);
+                if is_ipv4 {
+                    // The name of the question, a record A of class IN, its life and length.
+                    answer.extend([0xC0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4]);
+                    answer.extend(says.octets());
+                }
+                socket.send_to(&answer, peer).await.unwrap();
+            }
+        });
+        address
+    }
+
+    /// DNS rebinding between the look whether https answers and the crawl.
+    #[tokio::test]
+    async fn ours_a_name_that_was_public_when_its_scheme_was_chosen_leads_home_no_more() {
+        let seeds = [read("seed.example").unwrap()];
+        let asking = |server| FetchConfig {
+            name_servers: vec![server],
+            connect_timeout: Duration::from_secs(20),
+            // So that nobody's server is connected to.
+            allow_public: false,
+            ..FetchConfig::new("t")
+        };
+        let public = asking(name_server(Ipv4Addr::new(93, 184, 215, 14)).await);
+        let chosen = choose_schemes(&seeds, &[], &public, |_| {}).await.unwrap();
+        let crawl = FetchConfig {
+            typed: chosen.seeds.clone(),
+            public_names: chosen.public_names,
+            ..asking(name_server(Ipv4Addr::LOCALHOST).await)
+        };
+        let fetcher = Fetcher::new(crawl, Clock::start()).unwrap();
+        let why = fetcher.connect(&chosen.seeds[0]).await.unwrap_err();
+        let expect = "address_refused: seed.example is at 127.0.0.1, this machine's own address, \
+                      and had a public address before";
+        assert_eq!(why.to_string(), expect);
     }
 
     #[test]

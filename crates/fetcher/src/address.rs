@@ -90,6 +90,16 @@ impl AddressRules {
         }
     }
 
+    /// Notes names that are known to have had a public address.
+    pub(crate) fn note_public(&self, names: &[String]) {
+        self.public_names().extend(names.iter().cloned());
+    }
+
+    /// The typed names that have had a public address so far.
+    pub(crate) fn public_names_seen(&self) -> Vec<String> {
+        self.public_names().iter().cloned().collect()
+    }
+
     /// Judges an address that a name was looked up to. All addresses that the name has now
     /// must have been noted.
     pub(crate) fn judge_lookup(

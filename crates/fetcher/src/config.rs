@@ -56,6 +56,9 @@ pub struct FetchConfig {
     /// the port that stands there, or those of http and https where none does; a name only
     /// until it has a public address.
     pub typed: Vec<CanonicalUrl>,
+    /// Hosts among the typed ones that are known to have had a public address, as
+    /// [`Fetcher::public_names`](crate::Fetcher::public_names) of an earlier fetcher has them.
+    pub public_names: Vec<String>,
     /// Requests name the document on which their URL was found (`Referer`), as far as
     /// strict-origin-when-cross-origin of W3C Referrer Policy lets them.
     pub referer: bool,
@@ -86,6 +89,7 @@ impl FetchConfig {
             allow_private: false,
             allow_public: true,
             typed: Vec::new(),
+            public_names: Vec::new(),
             referer: false,
             extra_roots: None,
         }

@@ -55,12 +55,14 @@ impl Fetcher {
     /// # Errors
     /// [`SetupError`] names the part of the configuration that can't be used.
     pub fn new(config: FetchConfig, clock: Clock) -> Result<Fetcher, SetupError> {
-        let rules = Arc::new(AddressRules::new(
+        let rules = AddressRules::new(
             config.allow_private,
             config.allow_public,
             &config.typed,
             proxy_host(&config).as_deref(),
-        ));
+        );
+        rules.note_public(&config.public_names);
+        let rules = Arc::new(rules);
         let names = Names::new(
             Arc::clone(&rules),
             Source::new(&config.name_servers, config.connect_timeout),
@@ -99,6 +101,12 @@ impl Fetcher {
     /// public address then has none of this machine or of a private network now.
     pub fn note_past_address(&self, host: &str, address: IpAddr) {
         self.rules.note_address(host, address);
+    }
+
+    /// The hosts among the typed ones that have had a public address, by what this fetcher saw.
+    #[must_use]
+    pub fn public_names(&self) -> Vec<String> {
+        self.rules.public_names_seen()
     }
 
     /// Why this URL is never asked for, where that can be told without looking its name up:

@@ -43,6 +43,8 @@ pub(crate) struct Checked {
     pub(crate) seeds: Vec<CanonicalUrl>,
     /// What was typed for them, in the same order.
     pub(crate) typed: Vec<Seed>,
+    /// Hosts of seeds that were found at a public address before the crawl.
+    pub(crate) public_names: Vec<String>,
     /// Where the crawl lies.
     pub(crate) output: PathBuf,
     /// The certificates of `--ca-file`, as PEM.
@@ -89,6 +91,7 @@ pub(crate) fn check(settings: &Settings) -> Result<Checked, Refusal> {
         roots: check_ca_files(&settings.fetch.ca_file)?,
         seeds,
         typed,
+        public_names: Vec::new(),
         output,
         agent,
         contact,
