@@ -93,5 +93,6 @@ pub use timestamp::Timestamp;
 pub use warc::{EncodedCapture, Encoder, RecordFormat, Warcinfo};
 pub use warc_files::{Archive, ArchiveOptions, CAPTURES, FOLDER, INDEX, Receipt};
 pub use warc_reader::{
-    HttpMessage, MAX_BLOCK_BYTES, WarcReader, WarcRecord, archive_file, read_place, read_record,
+    HttpMessage, MAX_BLOCK_BYTES, MAX_BODY_BYTES, WarcReader, WarcRecord, archive_file, read_place,
+    read_record,
 };

@@ -19,6 +19,9 @@ pub const MAX_BLOCK_BYTES: u64 = 256 * 1024 * 1024;
 /// block is no longer either. Bytes.
 const MAX_HEAD_BYTES: u64 = 1024 * 1024;
 
+/// The longest body whose record is read, with whatever head. Bytes.
+pub const MAX_BODY_BYTES: u64 = MAX_BLOCK_BYTES - MAX_HEAD_BYTES;
+
 /// One record of a WARC file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WarcRecord {

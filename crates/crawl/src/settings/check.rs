@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crawl_archive::MAX_BODY_BYTES;
 use crawl_fetcher::Access;
 use crawl_policy::ProductToken;
 use crawl_scheduler::PolitenessOverrides;
@@ -19,7 +20,7 @@ use super::values::{
 };
 use crate::refusal::Refusal;
 use crate::seeds::{self, Seed};
-use crate::units::{Resolve, Span};
+use crate::units::{Resolve, Size, Span};
 
 /// A shorter delay needs `--own-site` outside loopback and private ranges.
 const LEAST_DELAY: Duration = Duration::from_millis(200);
@@ -225,6 +226,16 @@ fn check_numbers(settings: &Settings) -> Result<(), Refusal> {
         ("body-memory", fetch.body_memory.0 == 0),
         ("max-body", fetch.max_body.0 == 0),
     ];
+    if fetch.max_body.0 > MAX_BODY_BYTES {
+        let what = format!(
+            "--max-body {} is more than {}",
+            fetch.max_body,
+            Size(MAX_BODY_BYTES)
+        );
+        return Err(
+            Refusal::usage(what).hint("a longer record of the archive could not be read again")
+        );
+    }
     if let Some((flag, _)) = zero.iter().find(|(_, is_zero)| *is_zero) {
         return Err(
             Refusal::usage(format!("--{flag} is 0, and nothing could be fetched"))
@@ -560,6 +571,13 @@ mod tests {
             error: --concurrency is 0, and nothing could be fetched
             hint: leave --concurrency out for the default"#]],
         );
+        check_text(
+            &format!("{seed}[fetch]\nmax-body = \"256MiB\""),
+            expect![[r#"
+            error: --max-body 256MiB is more than 255MiB
+            hint: a longer record of the archive could not be read again"#]],
+        );
+        assert!(check(&with(&format!("{seed}[fetch]\nmax-body = \"255MiB\""))).is_ok());
         check_text(
             &format!("{seed}[fetch]\nproxy = \"me:secret@proxy\""),
             expect![[r#"
