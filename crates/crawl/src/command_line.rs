@@ -90,7 +90,7 @@ fn prepare(
             }
         } else if let Some((flag, value)) = flag_of(command, text) {
             match value {
-                Some("") => return Err(empty(format!("the value of {flag} is empty"))),
+                Some("") => return Err(empty_value(flag)),
                 Some(_) => prepared.push(word),
                 None if may_stand_alone(flag) => {
                     let next = words.next_if(|next| is_meant_for(command, flag, next));
@@ -102,7 +102,7 @@ fn prepare(
                 None => {
                     prepared.push(word);
                     if words.peek().is_some_and(|next| next.is_empty()) {
-                        return Err(empty(format!("the value of {flag} is empty")));
+                        return Err(empty_value(flag));
                     }
                     prepared.extend(words.next());
                 }
@@ -179,6 +179,18 @@ fn takes_seeds(command: &Command) -> bool {
 
 fn empty(message: String) -> Refusal {
     Refusal::usage(message).hint("leave it out, or see that the shell variable in it is set")
+}
+
+fn empty_value(flag: &Arg) -> Refusal {
+    let refusal = empty(format!("the value of {flag} is empty"));
+    match flag.get_long() {
+        // Requests that were meant for a proxy don't go past it for a variable that is not set.
+        Some("proxy") => refusal.hint(
+            "see that the shell variable in it is set; `proxy = \"\"` below [fetch] in a file of \
+             --config clears a proxy that the directory remembers",
+        ),
+        _ => refusal,
+    }
 }
 
 #[cfg(test)]
@@ -285,5 +297,8 @@ mod tests {
             let refusal = prepare(&built(), words).unwrap_err();
             assert_eq!(refusal.message, said);
         }
+        let words = ["crawl", "--proxy", ""].iter().map(OsString::from);
+        let hint = prepare(&built(), words).unwrap_err().hint.unwrap();
+        assert!(hint.contains("`proxy = \"\"` below [fetch]"), "{hint}");
     }
 }
