@@ -23,12 +23,12 @@ use crate::descriptors::{Connections, connections};
 use crate::refusal::Refusal;
 use crate::robots::profile_of;
 use crate::rounds;
-use crate::screen::{Screen, start_log};
+use crate::screen::{HasMark, Screen, start_log};
 use crate::seeds;
 use crate::settings::{
     Checked, ForbiddenName, NAME_AND_VERSION, PurposeName, ResourcesName, ScopeName, Settings,
-    Surroundings, WhenName, check, contact_mail, first_start, host_locks_file, hours, own_mark,
-    record, rules_since, user_agent,
+    Surroundings, WhenName, check, contact_mail, first_start, host_locks_file, hours, mark_of,
+    own_mark, record, rules_since, user_agent,
 };
 use crate::units::{FilePath, Span, Switch};
 
@@ -82,6 +82,15 @@ impl Job {
     /// Where the crawl lies.
     pub(crate) fn dir(&self) -> &Path {
         &self.checked.output
+    }
+
+    /// Whether the next start takes the crawl.toml in the directory as this user's word.
+    pub(crate) fn has_mark(&self) -> HasMark {
+        let text = read_text(&self.dir().join("crawl.toml"), MAX_CONFIG_BYTES);
+        match mark_of(&text.unwrap_or_default()) {
+            Some(_) => HasMark::Yes,
+            None => HasMark::No,
+        }
     }
 
     /// The time from the beginning of a round to that of the next.

@@ -143,7 +143,7 @@ impl Rounds<'_> {
     fn closed(&self, summary: &Summary) -> Result<u8, Refusal> {
         let screen = &self.job.screen;
         let code = exit_code(summary, self.job.fails_on_error());
-        let text = closing(summary, "crawl");
+        let text = closing(summary, "crawl", self.job.has_mark());
         match code {
             NOTHING_DONE => screen.insist(text.trim_end()),
             _ => screen.say(text.trim_end()),

@@ -38,7 +38,7 @@ pub use crawl_loop::steering::{park_at_rest, unpark_at_rest};
 pub use crawl_loop::trap_gate::TrapRules;
 pub use driver::run;
 pub use error::EngineError;
-pub use index::follower::{HasArchive, Indexed};
+pub use index::follower::{HasArchive, IndexFault, Indexed};
 pub use index::rebuild::{Reindex, Reindexed, reindex};
 pub use revisit::round::{LastRound, last_round};
 pub use revisit::visit::Revisits;

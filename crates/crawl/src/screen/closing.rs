@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crawl_engine::{Ended, HasArchive, Indexed, Summary, UnreachableHost};
+use crawl_engine::{Ended, HasArchive, IndexFault, Indexed, Summary, UnreachableHost};
 use crawl_records::{counted, grouped, size};
 use crawl_scheduler::Tick;
 
@@ -23,10 +23,19 @@ const LEFT_OUT: [(&str, &str); 2] = [
 const UNKNOWN_ISSUER: &str = "tls_failed: unknown issuer";
 const CA_HINT: &str = "a CA of your own is trusted with --ca-file FILE";
 
+/// Whether a crawl.toml bears a mark, by which it is known as its user's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HasMark {
+    Yes,
+    /// There was no place for a key.
+    No,
+}
+
 /// What was fetched, excluded and failed, how long it took, where it lies, and how to go on.
 ///
-/// `exe` is the name that the program was called by.
-pub(crate) fn closing(summary: &Summary, exe: &str) -> String {
+/// `exe` is the name that the program was called by; `mark` says whether the crawl's own
+/// crawl.toml is taken as the user's word by the next start.
+pub(crate) fn closing(summary: &Summary, exe: &str, mark: HasMark) -> String {
     let mut text = format!("{}\n", how(summary));
     name_unreached(summary, &mut text);
     let mut line = |name: &str, what: String| {
@@ -71,9 +80,16 @@ pub(crate) fn closing(summary: &Summary, exe: &str) -> String {
             Ended::Budget(budget) if budget != "max-time" => format!(" --{budget} MORE"),
             _ => String::new(),
         };
+        let config = match mark {
+            HasMark::Yes => String::new(),
+            HasMark::No => {
+                let file = summary.output.join("crawl.toml").display().to_string();
+                format!(" --config {}", quoted(&file))
+            }
+        };
         line(
             "go on",
-            format!("{exe} --output {}{raise}", quoted(&output)),
+            format!("{exe} --output {}{config}{raise}", quoted(&output)),
         );
     }
     text
@@ -85,11 +101,17 @@ fn indexed(index: &Indexed, summary: &Summary) -> String {
         "`crawl index {}`",
         quoted(&summary.output.display().to_string())
     );
-    match &index.damaged {
-        Some((why, HasArchive::Yes)) => return format!("damaged: {why}: run {build}"),
+    match &index.fault {
         Some((why, HasArchive::No)) => {
-            return format!("damaged: {why}: it can't be built anew, as there is no archive");
+            return format!("{why}: it can't be built, as there is no archive");
         }
+        Some((IndexFault::NotBuilt, HasArchive::Yes)) => {
+            return format!(
+                "{}: the next start builds it, or {build}",
+                IndexFault::NotBuilt
+            );
+        }
+        Some((damaged, HasArchive::Yes)) => return format!("{damaged}: run {build}"),
         None => {}
     }
     let words = index::words(index.pages, index.duplicates, &index.left_out);
@@ -262,12 +284,14 @@ mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
-    use crawl_engine::{Changes, Ended, SeedFailure, Summary, UnreachableHost};
+    use crawl_engine::{
+        Changes, Ended, HasArchive, IndexFault, Indexed, SeedFailure, Summary, UnreachableHost,
+    };
     use crawl_scheduler::Tick;
     use crawl_weburl::{HostKey, canonicalize};
     use expect_test::{Expect, expect};
 
-    use super::{closing, exit_code};
+    use super::{HasMark, closing, exit_code};
 
     fn summary(ended: Ended) -> Summary {
         Summary {
@@ -297,7 +321,7 @@ mod tests {
 
     fn check(summary: &Summary, code: u8, expect: Expect) {
         assert_eq!(exit_code(summary, false), code);
-        expect.assert_eq(&closing(summary, "crawl"));
+        expect.assert_eq(&closing(summary, "crawl", HasMark::Yes));
     }
 
     #[test]
@@ -316,7 +340,7 @@ mod tests {
         );
         let mut left_out = summary(Ended::Finished);
         left_out.unusable = BTreeMap::from([("sitemap_limit", 1_250_000), ("mailto", 3)]);
-        let text = closing(&left_out, "crawl");
+        let text = closing(&left_out, "crawl", HasMark::Yes);
         let told = "\n  left out: 1,250,000 URLs of sitemaps, by --max-sitemap-urls\n";
         assert!(text.contains(told), "{text}");
         let mut round = summary(Ended::Finished);
@@ -364,7 +388,7 @@ mod tests {
     fn one_is_not_many() {
         let mut one = summary(Ended::Finished);
         (one.pages, one.pages_of_run, one.requests, one.resumed) = (1, 1, 1, true);
-        let text = closing(&one, "crawl");
+        let text = closing(&one, "crawl", HasMark::Yes);
         assert!(
             text.contains("fetched:  1 page, 12.3 MB (1 page in this run)\n"),
             "{text}"
@@ -410,6 +434,55 @@ mod tests {
               go on:    crawl --output crawl-e.example
         "#]],
         );
+    }
+
+    #[test]
+    fn ours_where_no_key_is_kept_the_file_is_named_to_go_on() {
+        let mut interrupted = summary(Ended::Interrupted);
+        interrupted.pending = 7;
+        interrupted.output = "it's here".into();
+        let text = closing(&interrupted, "crawl", HasMark::No);
+        let told = r"go on:    crawl --output 'it'\''s here' --config 'it'\''s here/crawl.toml'";
+        assert!(text.contains(told), "{text}");
+    }
+
+    #[test]
+    fn ours_an_index_that_lacks_pages_is_called_what_it_is() {
+        let damaged = || IndexFault::Damaged("meta.json is missing".to_owned());
+        for (fault, waiting_bytes, told) in [
+            (
+                Some((IndexFault::NotBuilt, HasArchive::Yes)),
+                0,
+                "not built yet with the pages of earlier runs: the next start builds it, or \
+                 `crawl index crawl-e.example`",
+            ),
+            (
+                Some((IndexFault::NotBuilt, HasArchive::No)),
+                0,
+                "not built yet with the pages of earlier runs: it can't be built, as there is no \
+                 archive",
+            ),
+            (
+                Some((damaged(), HasArchive::Yes)),
+                0,
+                "damaged: meta.json is missing: run `crawl index crawl-e.example`",
+            ),
+            (
+                None,
+                1_500_000,
+                "as far as the run came; names and duplicates are told when one ends by itself; \
+                 1.5 MB of pages wait for the next start or `crawl index crawl-e.example`",
+            ),
+        ] {
+            let mut summary = summary(Ended::Interrupted);
+            summary.indexed = Some(Indexed {
+                fault,
+                waiting_bytes,
+                ..Indexed::default()
+            });
+            let text = closing(&summary, "crawl", HasMark::Yes);
+            assert!(text.contains(&format!("index:    {told}\n")), "{text}");
+        }
     }
 
     #[test]

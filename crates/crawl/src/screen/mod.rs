@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::refusal::{FINISHED, Refusal};
 use crate::settings::{ProgressMode, Settings};
 
-pub(crate) use closing::{closing, exit_code};
+pub(crate) use closing::{HasMark, closing, exit_code};
 pub(crate) use log::start_log;
 pub(crate) use progress::{roughly as lasting, show};
 

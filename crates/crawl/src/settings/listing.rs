@@ -102,7 +102,7 @@ pub(crate) fn record(
 }
 
 /// The mark in a crawl.toml.
-pub(super) fn mark_of(text: &str) -> Option<String> {
+pub(crate) fn mark_of(text: &str) -> Option<String> {
     let table: Table = text.parse().ok()?;
     Some(table.get(NOTES)?.get("mark")?.as_str()?.to_owned())
 }

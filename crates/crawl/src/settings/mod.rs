@@ -27,7 +27,8 @@ pub(crate) use groups::{
     Settings, WhenName,
 };
 pub(crate) use listing::{
-    NAME_AND_VERSION, default_of, defaults_listing, effective, first_start, record, rules_since,
+    NAME_AND_VERSION, default_of, defaults_listing, effective, first_start, mark_of, record,
+    rules_since,
 };
 pub(crate) use reach::{Reach, reach};
 pub(crate) use remembered::own_mark;

@@ -161,6 +161,54 @@ fn ours_a_mark_stands_for_one_user_one_directory_and_what_was_written() {
     assert_eq!(cmd.run(&go_on).code, 0);
 }
 
+/// Whose home has no place for a key has a directory without a mark.
+#[test]
+fn ours_the_way_to_go_on_that_is_told_works_without_a_key_too() {
+    let web = web();
+    let (dir, mut cmd) = setup("no-key");
+    cmd.env("HOME", "");
+    let seed = web.url(0, "/");
+    let first = [
+        &["--seed", &seed, "--output", "c", "--max-pages", "1"],
+        &QUICK[..],
+    ]
+    .concat();
+    let said = cmd.run(&first).stderr;
+    let told = said
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("go on:"));
+    let told = told
+        .unwrap_or_else(|| panic!("{said}"))
+        .replace("MORE", "9");
+    let told: Vec<&str> = told.split_whitespace().skip(1).collect();
+    let ran = cmd.run(&[&told[..], &QUICK[..]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(dir.rows("c/pages.jsonl").len() > 1);
+}
+
+#[test]
+fn ours_a_remembered_proxy_is_cleared_by_a_file() {
+    let web = web();
+    let (dir, cmd) = begun("proxy", &web, &[]);
+    let go_on = [&["--output", "c"], &QUICK[..]].concat();
+    let own = [&go_on[..], &["--proxy", "http://127.0.0.1:9"]].concat();
+    assert_eq!(cmd.run(&own).code, 0);
+    assert!(
+        dir.read("c/crawl.toml")
+            .contains("proxy = \"http://127.0.0.1:9\"")
+    );
+    let refused = cmd.run(&[&go_on[..], &["--proxy", ""]].concat());
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    dir.write("clear.toml", "[fetch]\nproxy = \"\"\n");
+    assert_eq!(
+        cmd.run(&[&go_on[..], &["--config", "clear.toml"]].concat())
+            .code,
+        0
+    );
+    assert_eq!(cmd.run(&go_on).code, 0);
+    assert!(dir.read("c/crawl.toml").contains("proxy = \"\""));
+}
+
 #[test]
 fn ours_what_is_kept_is_remembered_and_how_it_is_shown_is_not() {
     let web = web();

@@ -45,9 +45,28 @@ pub struct Indexed {
     /// Bytes of the log that were not read when the time for it was over: the next start takes
     /// them up, and an index that is built anew has their pages.
     pub waiting_bytes: u64,
-    /// Why the index can't be used until it is built anew, and whether there is an archive to
+    /// Why the index lacks pages until it is built anew, and whether there is an archive to
     /// build it from.
-    pub damaged: Option<(String, HasArchive)>,
+    pub fault: Option<(IndexFault, HasArchive)>,
+}
+
+/// Why an index has to be built anew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IndexFault {
+    /// Its files, or the log, are not what was written. What does not fit.
+    Damaged(String),
+    /// It was never built with all pages: it was switched on after some had been settled, taken
+    /// away, or the building ended before it was done.
+    NotBuilt,
+}
+
+impl std::fmt::Display for IndexFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            IndexFault::Damaged(what) => write!(f, "damaged: {what}"),
+            IndexFault::NotBuilt => f.write_str("not built yet with the pages of earlier runs"),
+        }
+    }
 }
 
 /// Whether a crawl has an archive that an index can be built from.
@@ -89,7 +108,7 @@ enum Start {
     /// An index that has read the log so far, and whose files are still to be looked at.
     At(Read),
     /// None that holds what was settled before. Why.
-    Without(String),
+    Without(IndexFault),
 }
 
 impl Indexing {
@@ -109,9 +128,13 @@ impl Indexing {
             other => Ok(other?),
         };
         let known = match (&note, number) {
-            _ if number.is_none() && has_pages => Err("pages were settled without it".to_owned()),
-            (Err(damage), _) => Err(damage.clone()),
-            (Ok(note), _) => place(note.as_deref(), number.unwrap_or(1), committed),
+            _ if number.is_none() && has_pages => Err(IndexFault::NotBuilt),
+            (Err(damage), _) => Err(IndexFault::Damaged(damage.clone())),
+            (Ok(None), Some(number)) if number > 1 => Err(IndexFault::NotBuilt),
+            (Ok(note), _) => {
+                let read = place(note.as_deref(), number.unwrap_or(1), committed);
+                read.map_err(IndexFault::Damaged)
+            }
         };
         let has_archive = match dir.join(FOLDER).is_dir() {
             true => HasArchive::Yes,
@@ -205,7 +228,7 @@ impl Indexer {
             let caught = catch_unwind(AssertUnwindSafe(|| opening.run(start, &lengths)));
             match caught {
                 Ok(Err(EngineError::Index(IndexError::Damaged { what, .. }))) => {
-                    Ok(opening.without(what))
+                    Ok(opening.without(IndexFault::Damaged(what)))
                 }
                 Ok(Err(error)) => {
                     failed(error);
@@ -214,7 +237,10 @@ impl Indexer {
                     })
                 }
                 Ok(ended) => ended,
-                Err(_) => Ok(opening.without("its thread panicked".to_owned())),
+                Err(_) => {
+                    let why = "its thread panicked".to_owned();
+                    Ok(opening.without(IndexFault::Damaged(why)))
+                }
             }
         };
         let thread = Builder::new().name("crawl-index".to_owned()).spawn(work);
@@ -253,18 +279,20 @@ impl Opening {
         let why = match start {
             Start::At(read) => match IndexWriter::open_unless(&folder, &halt) {
                 Ok(Some(writer)) => return self.follow(writer, read, lengths),
-                Ok(None) => return Ok(Outcome::Without(Indexed::default())),
-                Err(IndexError::Damaged { what, .. }) => what,
+                Ok(None) => return Ok(waiting(read, lengths)),
+                Err(IndexError::Damaged { what, .. }) => IndexFault::Damaged(what),
                 Err(other) => return Err(other.into()),
             },
             Start::Without(why) => why,
         };
         let dir = self.setting.dir.display();
         if self.has_archive == HasArchive::No {
-            tracing::warn!(%why, "the search index is damaged: no archive to build it from");
+            tracing::warn!("the search index is {why}: there is no archive to build it from");
             return Ok(self.without(why));
         }
-        tracing::warn!(%why, "the search index is built anew from the archive: `crawl index {dir}` would do the same");
+        tracing::warn!(
+            "the search index is {why}: it is built from the archive, as `crawl index {dir}` would do"
+        );
         let Setting {
             dir,
             frontier,
@@ -276,10 +304,10 @@ impl Opening {
             return Ok(self.without(why));
         }
         follow_log(&**frontier, self.read.log)?;
-        tracing::info!("the search index is built anew");
+        tracing::info!("the search index is built");
         match IndexWriter::open_unless(&folder, &halt)? {
             Some(writer) => self.follow(writer, self.read, lengths),
-            None => Ok(Outcome::Without(Indexed::default())),
+            None => Ok(waiting(self.read, lengths)),
         }
     }
 
@@ -309,12 +337,22 @@ impl Opening {
         Ok(Outcome::Read(Box::new(follower)))
     }
 
-    fn without(&self, why: String) -> Outcome {
+    fn without(&self, why: IndexFault) -> Outcome {
         Outcome::Without(Indexed {
-            damaged: Some((why, self.has_archive)),
+            fault: Some((why, self.has_archive)),
             ..Indexed::default()
         })
     }
+}
+
+/// What it comes to where the run ended before the index was looked at: all that the run settled
+/// waits in the log. Waits until the writer has ended.
+fn waiting(read: Read, lengths: &Receiver<u64>) -> Outcome {
+    let length = lengths.iter().last().unwrap_or(read.bytes);
+    Outcome::Without(Indexed {
+        waiting_bytes: length.saturating_sub(read.bytes),
+        ..Indexed::default()
+    })
 }
 
 /// Reads the log into the index.
@@ -412,7 +450,7 @@ impl Follower {
             Ok(None) => return Ok(self.leave()),
             Err(IndexError::Damaged { what, .. }) => {
                 return Ok(Indexed {
-                    damaged: Some((what, self.has_archive)),
+                    fault: Some((IndexFault::Damaged(what), self.has_archive)),
                     ..self.leave()
                 });
             }
@@ -451,7 +489,10 @@ mod tests {
     use std::fs;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use crawl_fetcher::Secrets;
+    use crawl_frontier::MemoryFrontier;
     use crawl_index::{Page, SearchIndex};
+    use crawl_policy::{ProductToken, Profile};
 
     use super::*;
 
@@ -509,5 +550,61 @@ mod tests {
         // The next start goes on there.
         let left = follow(dir.path(), 100);
         assert_eq!((left.waiting_bytes, pages()), (0, 5));
+    }
+
+    #[test]
+    fn ours_what_was_settled_waits_where_there_is_no_time_to_look_at_the_index() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer = IndexWriter::open(&dir.path().join(INDEX_FOLDER)).unwrap();
+        // There are files to look at.
+        writer.put(&Page::default()).unwrap();
+        writer.commit(&note_of(1)).unwrap();
+        writer.close().unwrap();
+        let read = |bytes| Read { log: 1, bytes };
+        let opening = Opening {
+            setting: Setting {
+                dir: dir.path().to_owned(),
+                frontier: Arc::new(MemoryFrontier::default()),
+                rules: Reindex {
+                    agent: ProductToken::new("t").unwrap(),
+                    profile: Profile::default(),
+                    secrets: Secrets::of(&[]),
+                },
+                halt: Halt::when(|| true),
+            },
+            read: read(700),
+            pages_committed: None,
+            has_archive: HasArchive::Yes,
+        };
+        let (committed, lengths) = channel();
+        for length in [700, 900, 1200] {
+            committed.send(length).unwrap();
+        }
+        drop(committed);
+        let Outcome::Without(left) = opening.run(Start::At(read(500)), &lengths).unwrap() else {
+            panic!("nothing was looked at")
+        };
+        assert_eq!((left.waiting_bytes, left.fault), (700, None));
+    }
+
+    #[test]
+    fn ours_an_index_that_is_switched_on_late_or_taken_away_is_not_called_damaged() {
+        let fault = |has_pages, frontier: &MemoryFrontier| {
+            let dir = tempfile::tempdir().unwrap();
+            for folder in ["state", FOLDER] {
+                fs::create_dir(dir.path().join(folder)).unwrap();
+            }
+            let indexing = Indexing::open(dir.path(), frontier, has_pages).unwrap();
+            match indexing.start {
+                Start::Without(fault) => Some(fault),
+                Start::At(_) => None,
+            }
+        };
+        let frontier = MemoryFrontier::default();
+        assert_eq!(fault(true, &frontier), Some(IndexFault::NotBuilt));
+        assert_eq!(fault(false, &frontier), None);
+        // Its log was begun anew once, so it has read pages.
+        follow_log(&frontier, 2).unwrap();
+        assert_eq!(fault(true, &frontier), Some(IndexFault::NotBuilt));
     }
 }

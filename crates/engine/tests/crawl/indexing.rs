@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-use crawl_engine::{EngineError, HasArchive, Progress, Reindex, Revisits, Stop, reindex};
+use crawl_engine::{
+    EngineError, HasArchive, IndexFault, Progress, Reindex, Revisits, Stop, reindex,
+};
 use crawl_index::{IndexError, Page, SearchIndex};
 use crawl_testweb::{Answer, Mix, TestWeb};
 
@@ -383,11 +385,7 @@ fn a_damaged_index_is_built_anew_behind_the_crawl() {
             web.script(0, "/changes", text("Changes", &after));
             let summary = crawl.run().unwrap();
             let index = summary.indexed.unwrap();
-            assert_eq!(
-                (index.pages, index.damaged),
-                (Some(4), None),
-                "{name} {how}"
-            );
+            assert_eq!((index.pages, index.fault), (Some(4), None), "{name} {how}");
             assert_eq!(paths(&crawl), ["", "a", "b", "changes"], "{name} {how}");
             assert_eq!(found(&crawl)[&web.url(0, "/changes")].text, after);
             assert_eq!(crawl.pages().len(), 4 * round, "{name} {how}");
@@ -408,8 +406,11 @@ fn a_damaged_index_without_an_archive_stops_no_crawl() {
     // At each start again.
     for round in 2..4 {
         let summary = crawl.run().unwrap();
-        let (why, has_archive) = summary.indexed.unwrap().damaged.unwrap();
-        assert!(why.ends_with("is not as it was written"), "{why}");
+        let (fault, has_archive) = summary.indexed.unwrap().fault.unwrap();
+        assert!(
+            matches!(&fault, IndexFault::Damaged(why) if why.ends_with("is not as it was written")),
+            "{fault}"
+        );
         assert_eq!(has_archive, HasArchive::No);
         assert_eq!(crawl.pages().len(), 2 * round);
     }
