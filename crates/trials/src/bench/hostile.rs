@@ -2,17 +2,15 @@
 
 use std::fs;
 use std::io::{self, Write as _};
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Stdio;
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use crawl_testweb::{Answer, Misbehaviour, TestWeb, misbehaviours};
 
-use xtask::workspace::{Workspace, run};
-
-/// How often the crawler's peak is read. It never falls, so only the last moment counts.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+use super::program::{Profile, build, peak_until_end};
+use xtask::workspace::Workspace;
 
 #[derive(Args)]
 pub(crate) struct HostileArgs {
@@ -57,11 +55,7 @@ pub(super) fn crawl(workspace: &Workspace, args: &HostileArgs) -> Result<()> {
         web.script(host, "/robots.txt", Answer::of(404));
         web.script(host, "/", kind.reply.clone());
     }
-    let (profile, folder) = match args.dev {
-        true => ("dev", "debug"),
-        false => ("release", "release"),
-    };
-    run(&mut workspace.cargo(&["build", "--profile", profile, "--package", "crawl"]))?;
+    let program = build(workspace, Profile::of(args.dev))?;
     let dir = workspace.target.join("bench-hostile");
     let config = workspace.target.join("bench-hostile.toml");
     let _ = fs::remove_dir_all(&dir);
@@ -69,7 +63,7 @@ pub(super) fn crawl(workspace: &Workspace, args: &HostileArgs) -> Result<()> {
     fs::write(&config, format!("seed = [\"{}\"]\n", seeds.join("\", \"")))?;
     let started = Instant::now();
     let child = workspace
-        .program(workspace.target.join(folder).join("crawl"))
+        .program(program)
         .arg("--config")
         .arg(&config)
         .args(["-q", "--sitemaps", "off", "--retries", "0", "--delay", "0s"])
@@ -108,28 +102,6 @@ fn wanted(args: &HostileArgs) -> Result<Vec<Misbehaviour>> {
     }
 }
 
-/// The most memory that the process ever held, KiB, by the system's own account (Linux).
-fn peak_until_end(mut child: Child) -> Result<u64> {
-    let status = format!("/proc/{}/status", child.id());
-    let mut peak = 0;
-    while child.try_wait()?.is_none() {
-        let text = fs::read_to_string(&status).unwrap_or_default();
-        peak = peak_kib(&text).unwrap_or(0).max(peak);
-        std::thread::sleep(LOOK_EVERY);
-    }
-    match peak {
-        0 => bail!("the system does not tell the peak of a process"),
-        peak => Ok(peak),
-    }
-}
-
-fn peak_kib(status: &str) -> Option<u64> {
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.split_whitespace().next()?.parse().ok()
-}
-
 fn longest_ms(rows: &str) -> u64 {
     let took = |row: &str| {
         let row: serde_json::Value = serde_json::from_str(row).ok()?;
@@ -140,7 +112,7 @@ fn longest_ms(rows: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{COSTLY, longest_ms, misbehaviours, peak_kib};
+    use super::{COSTLY, longest_ms, misbehaviours};
 
     #[test]
     fn each_costly_kind_exists() {
@@ -151,10 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_system_and_the_records_say_is_read() {
-        let status = "Name:\tcrawl\nVmPeak:\t  99 kB\nVmHWM:\t  1234 kB\nThreads:\t5\n";
-        assert_eq!(peak_kib(status), Some(1234));
-        assert_eq!(peak_kib("Name:\tcrawl\n"), None);
+    fn what_the_records_say_is_read() {
         let rows = "{\"start\":10,\"end\":15}\n{\"start\":10,\"end\":40}\n{}\n";
         assert_eq!(longest_ms(rows), 30);
     }

@@ -2,7 +2,9 @@
 
 mod frontier;
 mod hostile;
+mod long_pages;
 mod pace;
+mod program;
 mod search;
 
 use anyhow::Result;
@@ -16,6 +18,8 @@ pub(crate) enum Bench {
     Frontier(frontier::FrontierArgs),
     /// Crawl hosts that misbehave; prints the peak of the crawler's memory
     Hostile(hostile::HostileArgs),
+    /// Crawl and index long pages; prints the peak of the crawler's memory
+    LongPages(long_pages::LongPagesArgs),
     /// Crawl many hosts in real time; prints what they saw
     Pace(pace::PaceArgs),
     /// Ask a documentation's index judged queries; prints how good and how fast the answers are
@@ -26,6 +30,7 @@ pub(crate) fn bench(workspace: &Workspace, bench: &Bench) -> Result<()> {
     match bench {
         Bench::Frontier(args) => frontier::fill(workspace, args),
         Bench::Hostile(args) => hostile::crawl(workspace, args),
+        Bench::LongPages(args) => long_pages::crawl(workspace, args),
         Bench::Pace(args) => pace::crawl(workspace, args),
         Bench::Search(args) => search::measure(workspace, args),
     }

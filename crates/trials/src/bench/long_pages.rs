@@ -1,0 +1,149 @@
+//! What the index costs where pages are long: the peak of the crawler's memory, and when it ends.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::process::Stdio;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use crawl_testweb::{Answer, Mix, TestWeb};
+
+use super::program::{Profile, build, peak_until_end};
+use xtask::workspace::Workspace;
+
+/// Words of a paragraph, and those that the English pages are made of.
+const WORDS: usize = 200;
+const VOCABULARY: u64 = 30_000;
+/// Ideographs of a paragraph, and those that the Chinese pages are made of, from U+4E00 on.
+const IDEOGRAPHS: usize = 2_000;
+const MAX_IDEOGRAPH: u64 = 3_000;
+
+#[derive(Args)]
+pub(crate) struct LongPagesArgs {
+    /// Pages
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pages: u64,
+    /// Bytes of each, in millions
+    #[arg(long, value_name = "N", default_value_t = 9)]
+    megabytes: usize,
+    /// Pages in English, and not in Chinese
+    #[arg(long)]
+    english: bool,
+    /// The time of the crawl, in seconds
+    #[arg(long, value_name = "N")]
+    max_time: Option<u64>,
+    /// Measure the program of the dev profile, which is built sooner
+    #[arg(long)]
+    dev: bool,
+}
+
+pub(super) fn crawl(workspace: &Workspace, args: &LongPagesArgs) -> Result<()> {
+    let links: String = (0..args.pages)
+        .map(|n| format!("<a href=/p{n}>page {n}</a> "))
+        .collect();
+    let home = Answer::html(&format!("<title>Home</title><p>{links}"));
+    let mut web = TestWeb::builder()
+        .pages(1)
+        .mix(Mix::plain())
+        .sitemap(false)
+        .script(0, "/", home);
+    for n in 0..args.pages {
+        let page = match args.english {
+            true => page(n, args.megabytes, english),
+            false => page(n, args.megabytes, chinese),
+        };
+        web = web.script(0, &format!("/p{n}"), Answer::html(&page));
+    }
+    let web = web.start();
+    let program = build(workspace, Profile::of(args.dev))?;
+    let dir = workspace.target.join("bench-long-pages");
+    let _ = fs::remove_dir_all(&dir);
+    let mut command = workspace.program(program);
+    command
+        .args(["-q", "--index", "on", "--delay", "0s", "--own-site"])
+        .args(["--max-body", "20MiB", "--seed", &web.url(0, "/")])
+        .arg("--output")
+        .arg(&dir)
+        .stdin(Stdio::null());
+    let limit = args.max_time.map(|seconds| format!("{seconds}s"));
+    if let Some(limit) = &limit {
+        command.args(["--max-time", limit]);
+    }
+    let started = Instant::now();
+    let peak = peak_until_end(command.spawn().context("can't start the crawler")?)?;
+    let took = started.elapsed();
+    let rows = fs::read_to_string(dir.join("pages.jsonl"))?;
+    ensure!(rows.lines().count() > 1, "no page was fetched");
+    fs::remove_dir_all(&dir)?;
+    let table = format!(
+        "| pages | language | of | --max-time | fetched | peak of memory | the crawl took |\n\
+         |---|---|---|---|---|---|---|\n| {} | {} | {} MB | {} | {} | {} MiB | {:.1} s |\n",
+        args.pages,
+        if args.english { "English" } else { "Chinese" },
+        args.megabytes,
+        limit.as_deref().unwrap_or("none"),
+        rows.lines().count() - 1,
+        peak >> 10,
+        took.as_secs_f64(),
+    );
+    Ok(io::stdout().write_all(table.as_bytes())?)
+}
+
+/// A page of so many million bytes, the same for the same number.
+fn page(number: u64, megabytes: usize, paragraph: fn(&mut Dice, &mut String)) -> String {
+    let mut dice = Dice(number);
+    let mut page = format!("<!doctype html><meta charset=utf-8><title>Page {number}</title><main>");
+    while page.len() < megabytes * 1_000_000 {
+        page.push_str("<p>");
+        paragraph(&mut dice, &mut page);
+    }
+    page
+}
+
+fn chinese(dice: &mut Dice, page: &mut String) {
+    for _ in 0..IDEOGRAPHS {
+        let ideograph = 0x4E00 + u32::try_from(dice.below(MAX_IDEOGRAPH)).unwrap_or(0);
+        page.extend(char::from_u32(ideograph));
+    }
+    page.push('。');
+}
+
+fn english(dice: &mut Dice, page: &mut String) {
+    for _ in 0..WORDS {
+        // The same number is the same word everywhere.
+        let mut word = Dice(dice.below(VOCABULARY));
+        for _ in 0..2 + word.below(9) {
+            page.push(char::from(b"etaoinsrhldcumfpgwyb"[word.below(20) as usize]));
+        }
+        page.push(' ');
+    }
+}
+
+/// SplitMix64: numbers that look random.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) % most
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{chinese, english, page};
+
+    #[test]
+    fn pages_are_as_long_as_is_asked_for_and_differ() {
+        for paragraph in [chinese, english] {
+            let (first, second) = (page(0, 1, paragraph), page(1, 1, paragraph));
+            assert!((1_000_000..1_010_000).contains(&first.len()));
+            assert_ne!(first[100..], second[100..]);
+            assert_eq!(first, page(0, 1, paragraph));
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The program that is measured, and what the system says of it while it runs.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Child;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use xtask::workspace::{Workspace, run};
+
+/// How often the program's peak is read. It never falls, so only the last moment counts.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The profile that the program is built in.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Profile {
+    /// As it ships.
+    Release,
+    /// Built sooner.
+    Dev,
+}
+
+impl Profile {
+    /// That of a flag `--dev`.
+    pub(super) fn of(is_dev: bool) -> Profile {
+        match is_dev {
+            true => Profile::Dev,
+            false => Profile::Release,
+        }
+    }
+}
+
+/// Builds the program; where it lies.
+pub(super) fn build(workspace: &Workspace, profile: Profile) -> Result<PathBuf> {
+    let (profile, folder) = match profile {
+        Profile::Dev => ("dev", "debug"),
+        Profile::Release => ("release", "release"),
+    };
+    run(&mut workspace.cargo(&["build", "--profile", profile, "--package", "crawl"]))?;
+    Ok(workspace.target.join(folder).join("crawl"))
+}
+
+/// The most memory that the process ever held, KiB, by the system's own account (Linux).
+pub(super) fn peak_until_end(mut child: Child) -> Result<u64> {
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    while child.try_wait()?.is_none() {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        peak = peak_kib(&text).unwrap_or(0).max(peak);
+        std::thread::sleep(LOOK_INTERVAL);
+    }
+    match peak {
+        0 => bail!("the system does not tell the peak of a process"),
+        peak => Ok(peak),
+    }
+}
+
+fn peak_kib(status: &str) -> Option<u64> {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::peak_kib;
+
+    #[test]
+    fn what_the_system_says_is_read() {
+        let status = "Name:\tcrawl\nVmPeak:\t  99 kB\nVmHWM:\t  1234 kB\nThreads:\t5\n";
+        assert_eq!(peak_kib(status), Some(1234));
+        assert_eq!(peak_kib("Name:\tcrawl\n"), None);
+    }
+}
