@@ -110,6 +110,7 @@ impl Rounds<'_> {
             stop: self.stopped.clone(),
             progress,
             commands,
+            pages: None,
         };
         let asked = self.job.config();
         let config = Config {

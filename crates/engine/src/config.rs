@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crawl_archive::rows::PageRow;
 use crawl_fetcher::FetchConfig;
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_policy::scope::ScopeMode;
@@ -247,16 +248,21 @@ pub struct Controls {
     pub progress: watch::Sender<Progress>,
     /// What the crawl is told while it runs: the end of [`commands`](crate::commands) that hears.
     pub commands: mpsc::Receiver<Ask>,
+    /// Receives each row of `pages.jsonl` once its page is committed, with its place in the
+    /// archive; none: nobody wants them. Where it is full the crawl waits, so its other end has to
+    /// receive until the channel is closed, or be dropped.
+    pub pages: Option<mpsc::Sender<PageRow>>,
 }
 
 impl Controls {
-    /// Nobody stops, watches or steers the crawl.
+    /// Nobody stops, watches or steers the crawl, or consumes its pages.
     #[must_use]
     pub fn unattended() -> Controls {
         Controls {
             stop: watch::channel(Stop::No).1,
             progress: watch::channel(Progress::default()).0,
             commands: crate::control::commands().1,
+            pages: None,
         }
     }
 }

@@ -61,8 +61,7 @@ pub async fn run(config: Config, mut controls: Controls) -> Result<Summary, Engi
     let directory = directory::open(&config, clock.now(), &|| {
         *controls.stop.borrow() != Stop::No
     })?;
-    let stop = controls.stop.clone();
-    let mut driver = Driver::start(&config, clock, fetcher, directory, stop)?;
+    let mut driver = Driver::start(&config, clock, fetcher, directory, &mut controls)?;
     let looped = driver.turn(&mut controls).await;
     // Who still asks is told that it is too late.
     controls.commands.close();
@@ -108,8 +107,10 @@ impl Driver {
         clock: Clock,
         fetcher: Arc<Fetcher>,
         directory: Directory,
-        stop: watch::Receiver<Stop>,
+        controls: &mut Controls,
     ) -> Result<Driver, EngineError> {
+        let stop = controls.stop.clone();
+        let consumer = controls.pages.take();
         let Directory {
             frontier,
             files,
@@ -193,8 +194,15 @@ impl Driver {
         let writer = std::thread::Builder::new()
             .name("crawl-writer".to_owned())
             .spawn(move || {
-                let ended = writer.run(&items, &given_up, |committed| {
+                let ended = writer.run(&items, &given_up, |mut committed| {
+                    let rows = std::mem::take(&mut committed.rows);
                     let _ = event_sender.send(Event::Committed(committed));
+                    if let Some(consumer) = &consumer {
+                        // A consumer that is gone wants no more.
+                        let _ = rows
+                            .into_iter()
+                            .try_for_each(|row| consumer.blocking_send(row));
+                    }
                 });
                 match ended {
                     Ok(writer) => Ok(writer),

@@ -341,6 +341,8 @@ pub(crate) struct Committed {
     pub ended: Vec<Origin>,
     /// What was put aside as a trap is to be judged again.
     pub has_turned: bool,
+    /// Rows that `pages.jsonl` got.
+    pub rows: Vec<PageRow>,
     /// Leases among the items that each might have become a row of `pages.jsonl`.
     pub leases: u64,
     /// The crawl's totals as committed.

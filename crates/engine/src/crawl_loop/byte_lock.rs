@@ -1,70 +1,46 @@
-//! Locks of single bytes that belong to an open file, so that a process that dies frees its own.
+//! Locks of single bytes that belong to an open file, so that a process that dies frees its own:
+//! `fcntl` with `F_OFD_SETLK` and `F_OFD_GETLK`, which Linux alone has.
 
-pub(crate) use system::{is_locked, lock, unlock};
+use std::fs::File;
+use std::io;
 
-/// `fcntl` with `F_OFD_SETLK` and `F_OFD_GETLK`.
-#[cfg(any(target_os = "linux", target_os = "macos"))]
-mod system {
-    use std::fs::File;
-    use std::io;
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc;
 
-    use nix::errno::Errno;
-    use nix::fcntl::{FcntlArg, fcntl};
-    use nix::libc;
-
-    /// Whether the byte is ours now. Never waits.
-    pub(crate) fn lock(file: &File, at: u64) -> io::Result<bool> {
-        match set(file, at, libc::F_WRLCK) {
-            Ok(()) => Ok(true),
-            Err(Errno::EAGAIN | Errno::EACCES) => Ok(false),
-            Err(why) => Err(why.into()),
-        }
-    }
-
-    /// Others may lock the byte.
-    pub(crate) fn unlock(file: &File, at: u64) -> io::Result<()> {
-        Ok(set(file, at, libc::F_UNLCK)?)
-    }
-
-    /// Whether another open file holds the byte.
-    pub(crate) fn is_locked(file: &File, at: u64) -> bool {
-        let mut lock = one(at, libc::F_WRLCK);
-        let asked = fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock));
-        asked.is_ok() && i32::from(lock.l_type) != libc::F_UNLCK
-    }
-
-    fn set(file: &File, at: u64, kind: i32) -> nix::Result<()> {
-        fcntl(file, FcntlArg::F_OFD_SETLK(&one(at, kind))).map(drop)
-    }
-
-    fn one(at: u64, kind: i32) -> libc::flock {
-        let narrow = |number: i32| libc::c_short::try_from(number).unwrap_or_default();
-        libc::flock {
-            l_type: narrow(kind),
-            l_whence: narrow(libc::SEEK_SET),
-            l_start: libc::off_t::try_from(at).unwrap_or_default(),
-            l_len: 1,
-            // The system asks for 0 here.
-            l_pid: 0,
-        }
+/// Whether the byte is ours now. Never waits.
+pub(crate) fn lock(file: &File, at: u64) -> io::Result<bool> {
+    match set(file, at, libc::F_WRLCK) {
+        Ok(()) => Ok(true),
+        Err(Errno::EAGAIN | Errno::EACCES) => Ok(false),
+        Err(why) => Err(why.into()),
     }
 }
 
-/// Elsewhere nobody is kept from a host.
-#[cfg(not(any(target_os = "linux", target_os = "macos")))]
-mod system {
-    use std::fs::File;
-    use std::io;
+/// Others may lock the byte.
+pub(crate) fn unlock(file: &File, at: u64) -> io::Result<()> {
+    Ok(set(file, at, libc::F_UNLCK)?)
+}
 
-    pub(crate) fn lock(_: &File, _: u64) -> io::Result<bool> {
-        Ok(true)
-    }
+/// Whether another open file holds the byte.
+pub(crate) fn is_locked(file: &File, at: u64) -> bool {
+    let mut lock = one(at, libc::F_WRLCK);
+    let asked = fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock));
+    asked.is_ok() && i32::from(lock.l_type) != libc::F_UNLCK
+}
 
-    pub(crate) fn unlock(_: &File, _: u64) -> io::Result<()> {
-        Ok(())
-    }
+fn set(file: &File, at: u64, kind: i32) -> nix::Result<()> {
+    fcntl(file, FcntlArg::F_OFD_SETLK(&one(at, kind))).map(drop)
+}
 
-    pub(crate) fn is_locked(_: &File, _: u64) -> bool {
-        false
+fn one(at: u64, kind: i32) -> libc::flock {
+    let narrow = |number: i32| libc::c_short::try_from(number).unwrap_or_default();
+    libc::flock {
+        l_type: narrow(kind),
+        l_whence: narrow(libc::SEEK_SET),
+        l_start: libc::off_t::try_from(at).unwrap_or_default(),
+        l_len: 1,
+        // The system asks for 0 here.
+        l_pid: 0,
     }
 }

@@ -424,6 +424,7 @@ impl Group<'_> {
             row.warc = self.keep(capture)?;
         }
         self.files.pages.append(&row)?;
+        self.committed.rows.push(row);
         if let Some(entry) = &entry {
             self.tell_index(entry)?;
         }

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on fails there")]
 
+mod consumer;
 mod control;
 mod discovery;
 mod failure;

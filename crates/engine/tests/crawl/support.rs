@@ -20,7 +20,7 @@ use crawl_weburl::canonicalize;
 use flate2::read::MultiGzDecoder;
 use serde::de::DeserializeOwned;
 use tempfile::TempDir;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 pub(crate) struct Crawl {
     /// Removes the directory when the test ends.
@@ -100,7 +100,7 @@ impl Crawl {
             let controls = Controls {
                 stop: stopped,
                 progress,
-                commands: crawl_engine::commands().1,
+                ..Controls::unattended()
             };
             let steering = async move {
                 while watched.changed().await.is_ok() {
@@ -130,18 +130,43 @@ impl Crawl {
             .build()
             .unwrap();
         runtime.block_on(async {
-            let (_stop, stopped) = watch::channel(Stop::No);
-            let (progress, _watched) = watch::channel(Progress::default());
             let (commander, commands) = crawl_engine::commands();
             let controls = Controls {
-                stop: stopped,
-                progress,
                 commands,
+                ..Controls::unattended()
             };
             tokio::join!(
                 person(commander),
                 crawl_engine::run(self.config.clone(), controls)
             )
+        })
+    }
+
+    /// Runs to the end, with somebody who takes each page as it is committed.
+    pub(crate) fn run_consumed(
+        &self,
+        mut take: impl FnMut(&PageRow),
+    ) -> (Vec<PageRow>, Result<Summary, EngineError>) {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            // As small as can be, so that the crawl has to wait.
+            let (pages, mut committed) = mpsc::channel(1);
+            let controls = Controls {
+                pages: Some(pages),
+                ..Controls::unattended()
+            };
+            let consumer = async {
+                let mut rows = Vec::new();
+                while let Some(row) = committed.recv().await {
+                    take(&row);
+                    rows.push(row);
+                }
+                rows
+            };
+            tokio::join!(consumer, crawl_engine::run(self.config.clone(), controls))
         })
     }
 
