@@ -5,60 +5,49 @@
 //! about robots.txt files, pages and finished crawls. Data goes to stdout, everything else
 //! to stderr. What a library could know is not known here.
 
-mod args;
-mod command_line;
+mod cli;
+mod commands;
 mod control;
-mod day_hours;
-mod descriptors;
-mod export;
-mod index;
-mod inspect;
-mod job;
-mod name_server;
-mod period;
-mod records;
-mod refusal;
-mod robots;
-mod rounds;
-mod screen;
-mod search;
-mod seeds;
+mod error;
+mod run;
 mod serve;
 mod settings;
-mod signals;
-mod units;
+mod terminal;
+mod values;
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use args::{Cli, Command, ConfigArgs, JobArgs};
-use command_line::NotRead;
-use refusal::{FINISHED, Refusal, USAGE, cut};
-use screen::{note, print};
+use cli::args::{self, Cli, Command, ConfigArgs, JobArgs};
+use cli::preprocess::{self, NotRead};
+use commands::{export, index, inspect, records, robots, search};
+use error::{CommandError, FINISHED, USAGE, cut};
+use run::{connection_limit, job};
 use settings::{Surroundings, defaults_listing, effective, gather};
+use terminal::{note, print};
 
 fn main() -> ExitCode {
-    let cli = match command_line::read() {
+    let cli = match preprocess::read() {
         Ok(cli) => cli,
         Err(NotRead::Form(error)) => return refuse_arguments(&error),
         Err(NotRead::Value(refusal)) => return refuse(&refusal),
     };
     // A crawl and a server have a file and connections open for each of many hosts.
-    descriptors::raise_limit();
+    connection_limit::raise_limit();
     match run(cli) {
         Ok(code) => ExitCode::from(code),
         Err(refusal) => refuse(&refusal),
     }
 }
 
-fn refuse(refusal: &Refusal) -> ExitCode {
+fn refuse(refusal: &CommandError) -> ExitCode {
     note(&refusal.to_string());
     refusal.exit_code()
 }
 
-fn run(cli: Cli) -> Result<u8, Refusal> {
+fn run(cli: Cli) -> Result<u8, CommandError> {
     match cli.command {
         None => {
             let settings = gathered(cli.job)?;
@@ -84,7 +73,7 @@ fn run(cli: Cli) -> Result<u8, Refusal> {
     }
 }
 
-fn gathered(job: JobArgs) -> Result<settings::Settings, Refusal> {
+fn gathered(job: JobArgs) -> Result<settings::Settings, CommandError> {
     gather(
         job.layer,
         job.config.as_deref(),
@@ -92,7 +81,7 @@ fn gathered(job: JobArgs) -> Result<settings::Settings, Refusal> {
     )
 }
 
-fn config(args: ConfigArgs) -> Result<u8, Refusal> {
+fn config(args: ConfigArgs) -> Result<u8, CommandError> {
     if args.effective {
         return print(effective(&gathered(args.job)?).as_bytes());
     }
@@ -100,11 +89,11 @@ fn config(args: ConfigArgs) -> Result<u8, Refusal> {
 }
 
 /// The main page, then one section per command.
-fn man() -> Result<u8, Refusal> {
+fn man() -> Result<u8, CommandError> {
     let mut page = Vec::new();
     clap_mangen::Man::new(args::command())
         .render(&mut page)
-        .map_err(|why| Refusal::disk(format!("can't write the manual page: {why}")))?;
+        .map_err(|why| CommandError::disk(format!("can't write the manual page: {why}")))?;
     print(&page)
 }
 

@@ -11,8 +11,8 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
 use super::lines::{Line, next_line};
-use super::message::{Answer, Command, Refused, Reply, State};
-use super::place::{SOCKET, SocketPath};
+use super::protocol::{Answer, Command, Refused, Reply, State};
+use super::socket_path::{SOCKET, SocketPath};
 
 /// The longest line that is read, in bytes: a state names at most a few score URLs and hosts.
 const LONGEST_ANSWER: usize = 4 * 1024 * 1024;
@@ -216,7 +216,7 @@ mod tests {
     use tokio::net::UnixListener;
 
     use super::{Client, ClientError};
-    use crate::control::message::{Command, Refused, Reply};
+    use crate::control::protocol::{Command, Refused, Reply};
 
     /// A crawl that reads one line and answers with these bytes.
     fn crawl(dir: &Path, answer: &'static [u8]) {

@@ -1,37 +1,37 @@
 //! Control of a crawl that runs, over a socket in its directory: `docs/control.md`.
 
 pub(crate) mod client;
-mod desk;
+mod handler;
 mod lines;
-pub(crate) mod message;
-mod place;
+pub(crate) mod protocol;
 mod server;
-mod telling;
+mod socket_path;
+mod state_json;
 
 use std::path::Path;
 
 use tokio::runtime::Builder;
 
-pub(crate) use desk::{Desk, Hold, Rest};
+pub(crate) use handler::{BetweenRounds, ControlHandler, WaitMode};
 pub(crate) use server::Server;
 
-use crate::args::{ControlAction, ControlArgs};
-use crate::refusal::{FINISHED, Refusal};
-use crate::screen::print_json_lines;
+use crate::cli::args::{ControlAction, ControlArgs};
+use crate::error::{CommandError, FINISHED};
+use crate::terminal::print_json_lines;
 use client::{Client, ClientError};
 use crawl_engine::{EngineError, park_at_rest, unpark_at_rest};
-use desk::{host_key, in_words};
-use message::{Command, Refused, Reply};
+use handler::{host_key, in_words};
+use protocol::{Command, Refused, Reply};
 
 /// Runs `crawl control`.
-pub(crate) fn run(args: &ControlArgs) -> Result<u8, Refusal> {
+pub(crate) fn run(args: &ControlArgs) -> Result<u8, CommandError> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime
-        .map_err(|why| Refusal::disk(format!("can't start the program's threads: {why}")))?;
+        .map_err(|why| CommandError::disk(format!("can't start the program's threads: {why}")))?;
     runtime.block_on(ask(&args.dir, command(&args.action)))
 }
 
-async fn ask(dir: &Path, command: Command) -> Result<u8, Refusal> {
+async fn ask(dir: &Path, command: Command) -> Result<u8, CommandError> {
     let client = Client::connect(dir).await.map_err(unasked)?;
     let Some(mut client) = client else {
         return at_rest(dir, command);
@@ -53,22 +53,24 @@ async fn ask(dir: &Path, command: Command) -> Result<u8, Refusal> {
 }
 
 /// What can be asked where no crawl runs: hosts are parked for the next run.
-fn at_rest(dir: &Path, command: Command) -> Result<u8, Refusal> {
+fn at_rest(dir: &Path, command: Command) -> Result<u8, CommandError> {
     let changed = match command {
         Command::Park { host } => park_at_rest(dir, &host_key(&host).map_err(refusal)?),
         Command::Unpark { host } => unpark_at_rest(dir, &host_key(&host).map_err(refusal)?),
         _ => {
             let what = format!("no crawl runs in {}", dir.display());
-            return Err(Refusal::usage(what).hint("give the directory of a crawl that runs now"));
+            return Err(
+                CommandError::usage(what).hint("give the directory of a crawl that runs now")
+            );
         }
     };
     match changed {
         Ok(()) => Ok(FINISHED),
         Err(EngineError::Refused(why)) => Err(refusal(in_words(why))),
         Err(why @ (EngineError::NothingToDo { .. } | EngineError::OutputForeign { .. })) => {
-            Err(Refusal::usage(why.to_string()).hint("give the directory of a crawl"))
+            Err(CommandError::usage(why.to_string()).hint("give the directory of a crawl"))
         }
-        Err(why) => Err(Refusal::disk(why.to_string())),
+        Err(why) => Err(CommandError::disk(why.to_string())),
     }
 }
 
@@ -85,23 +87,23 @@ fn command(action: &ControlAction) -> Command {
     }
 }
 
-fn tell(state: &message::State) -> Result<u8, Refusal> {
+fn tell(state: &protocol::State) -> Result<u8, CommandError> {
     let line = serde_json::to_string(state)
-        .map_err(|why| Refusal::disk(format!("can't write JSON: {why}")))?;
+        .map_err(|why| CommandError::disk(format!("can't write JSON: {why}")))?;
     print_json_lines(&format!("{line}\n"))
 }
 
-fn refusal(refused: Refused) -> Refusal {
+fn refusal(refused: Refused) -> CommandError {
     let Refused { error, hint } = refused;
-    Refusal {
+    CommandError {
         hint,
-        ..Refusal::usage(error)
+        ..CommandError::usage(error)
     }
 }
 
-fn unasked(why: ClientError) -> Refusal {
+fn unasked(why: ClientError) -> CommandError {
     match why {
         ClientError::Refused(refused) => refusal(refused),
-        why => Refusal::disk(why.to_string()),
+        why => CommandError::disk(why.to_string()),
     }
 }

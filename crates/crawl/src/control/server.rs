@@ -15,10 +15,10 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use super::desk::Desk;
+use super::handler::ControlHandler;
 use super::lines::{Line, next_line};
-use super::message::{Answer, Command, LONGEST_COMMAND, Refused, Reply, State};
-use super::place::{SOCKET, SocketPath};
+use super::protocol::{Answer, Command, LONGEST_COMMAND, Refused, Reply, State};
+use super::socket_path::{SOCKET, SocketPath};
 
 /// Connections at a time.
 const MOST_CLIENTS: usize = 64;
@@ -47,7 +47,7 @@ pub(crate) struct Server {
 impl Server {
     /// Listens in the crawl's directory, which this process has to itself. Without a socket the
     /// crawl goes on, and the log says why there is none.
-    pub(crate) fn start(dir: &Path, desk: Arc<Desk>) -> Option<Server> {
+    pub(crate) fn start(dir: &Path, handler: Arc<ControlHandler>) -> Option<Server> {
         let state = dir.join("state");
         let path = state.join(SOCKET);
         let bound = bind(&state).and_then(|listener| {
@@ -57,7 +57,7 @@ impl Server {
         match bound {
             Ok((listener, file)) => {
                 tracing::debug!(path = %path.display(), "takes commands");
-                let listening = tokio::spawn(listen(listener, desk));
+                let listening = tokio::spawn(listen(listener, handler));
                 Some(Server {
                     listening,
                     path,
@@ -105,7 +105,7 @@ fn bind(state: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-async fn listen(listener: UnixListener, desk: Arc<Desk>) {
+async fn listen(listener: UnixListener, handler: Arc<ControlHandler>) {
     let room = Arc::new(Semaphore::new(MOST_CLIENTS));
     // Ends with this task.
     let mut clients = JoinSet::new();
@@ -117,7 +117,7 @@ async fn listen(listener: UnixListener, desk: Arc<Desk>) {
         };
         match Arc::clone(&room).try_acquire_owned() {
             Ok(place) => {
-                let client = Client::of(stream, Arc::clone(&desk));
+                let client = Client::of(stream, Arc::clone(&handler));
                 clients.spawn(async move {
                     // Who is gone is no matter of ours.
                     let _ = client.serve().await;
@@ -145,18 +145,18 @@ fn turn_away(stream: UnixStream) {
 struct Client {
     from: BufReader<OwnedReadHalf>,
     to: OwnedWriteHalf,
-    desk: Arc<Desk>,
+    handler: Arc<ControlHandler>,
     /// How long an answer may wait to be read.
     patience: Duration,
 }
 
 impl Client {
-    fn of(stream: UnixStream, desk: Arc<Desk>) -> Client {
+    fn of(stream: UnixStream, handler: Arc<ControlHandler>) -> Client {
         let (from, to) = stream.into_split();
         Client {
             from: BufReader::new(from),
             to,
-            desk,
+            handler,
             patience: SLOW,
         }
     }
@@ -173,14 +173,14 @@ impl Client {
                 }
                 Line::End => return Ok(()),
             };
-            self.desk.keep_pace().await;
+            self.handler.keep_pace().await;
             match Command::read(&line) {
                 Ok(Command::Watch {}) => return self.watch().await,
                 Ok(Command::State {}) => {
-                    let state = self.desk.state().await;
+                    let state = self.handler.state().await;
                     self.send(&state).await?;
                 }
-                Ok(command) => match self.desk.carry_out(command).await {
+                Ok(command) => match self.handler.carry_out(command).await {
                     Reply::Done => self.send(&Answer::Done { ok: true }).await?,
                     Reply::Refused(refused) => self.send(&refused).await?,
                 },
@@ -197,7 +197,7 @@ impl Client {
         loop {
             tokio::select! {
                 _ = ticks.tick() => {
-                    let state = self.desk.state().await;
+                    let state = self.handler.state().await;
                     if told.as_ref().is_none_or(|told| told.is_news(&state)) {
                         self.send(&state).await?;
                         told = Some(state);
@@ -238,17 +238,17 @@ mod tests {
     use tokio::sync::{mpsc, watch};
 
     use super::{Client, MOST_CLIENTS, Server};
-    use crate::control::desk::Desk;
-    use crate::control::message::LONGEST_COMMAND;
+    use crate::control::handler::ControlHandler;
+    use crate::control::protocol::LONGEST_COMMAND;
 
     /// A server whose crawl is over already: it answers states, and refuses the rest.
     fn server(dir: &Path) -> Option<Server> {
         let (commander, _): (_, mpsc::Receiver<Ask>) = crawl_engine::commands();
         let (_, progress) = watch::channel(Progress::default());
-        let desk = Desk::new(dir.to_owned());
-        desk.open(commander, progress);
+        let handler = ControlHandler::new(dir.to_owned());
+        handler.open(commander, progress);
         std::fs::create_dir_all(dir.join("state")).unwrap();
-        Server::start(dir, Arc::new(desk))
+        Server::start(dir, Arc::new(handler))
     }
 
     async fn connect(dir: &Path) -> UnixStream {
@@ -298,7 +298,7 @@ mod tests {
     async fn who_does_not_read_is_hung_up_on() {
         let dir = tempfile::tempdir().unwrap();
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let mut client = Client::of(ours, Arc::new(Desk::new(dir.path().to_owned())));
+        let mut client = Client::of(ours, Arc::new(ControlHandler::new(dir.path().to_owned())));
         client.patience = Duration::from_millis(1);
         let more_than_fits = "x".repeat(16 << 20);
         let slow = client.send(&more_than_fits).await.unwrap_err();

@@ -13,10 +13,10 @@ use crawl_weburl::canonicalize;
 use serde::Deserialize;
 
 use super::app::{App, seconds_now};
-use super::asked::{Asked, Parameters};
-use super::commands;
-use super::live::{Events, Moment, now};
+use super::control_api;
+use super::live_state::{Events, Moment, now};
 use super::problem::Problem;
+use super::search_request::{Parameters, SearchRequest};
 
 /// What describes the API.
 const OPENAPI: &str = include_str!("page/openapi.json");
@@ -29,7 +29,7 @@ pub(crate) fn routes() -> [(&'static str, MethodRouter<Arc<App>>); 7] {
         ("/api/stats", get(stats)),
         ("/api/crawl", get(crawl)),
         ("/api/crawl/events", get(events)),
-        ("/api/crawl/{command}", post(commands::command)),
+        ("/api/crawl/{command}", post(control_api::command)),
         ("/api/openapi.json", get(openapi)),
     ]
 }
@@ -38,7 +38,7 @@ async fn search(
     State(app): State<Arc<App>>,
     parameters: Result<Query<Parameters>, QueryRejection>,
 ) -> Result<Json<Answer>, Problem> {
-    let asked = Asked::of_api(readable(parameters)?)?;
+    let asked = SearchRequest::of_api(readable(parameters)?)?;
     let query = asked.query.clone();
     let answer = app.searcher.search(asked, seconds_now()).await?;
     Ok(Json(Answer { query, ..answer }))
@@ -135,7 +135,7 @@ mod tests {
     use serde_json::Value;
 
     use super::{OPENAPI, routes, shown};
-    use crate::serve::commands::COMMANDS;
+    use crate::serve::control_api::COMMANDS;
 
     #[test]
     fn ours_openapi_names_each_route_and_no_other() {

@@ -18,14 +18,14 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use super::assets::Assets;
-use super::commands::too_large;
 use super::connections::{MAX_HEAD_BYTES, Peer};
+use super::control_api::too_large;
 use super::guard::Guard;
-use super::live::Live;
+use super::live_state::Live;
 use super::options::Options;
 use super::problem::Problem;
-use super::rate::Rates;
-use super::reports::Reports;
+use super::rate_limit::Rates;
+use super::report_cache::Reports;
 use super::searcher::Searcher;
 use super::{api, headers, view};
 

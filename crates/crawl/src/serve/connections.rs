@@ -18,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 use tower_service::Service as _;
 
-use super::stalled::Stalled;
+use super::stalled_client::Stalled;
 
 /// Connections at once; further ones wait to be accepted.
 pub(crate) const CONNECTIONS_MOST: usize = 512;

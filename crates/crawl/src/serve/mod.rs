@@ -5,20 +5,20 @@
 
 mod api;
 mod app;
-mod asked;
 mod assets;
 mod authority;
-mod commands;
 mod connections;
+mod control_api;
 mod guard;
 mod headers;
-mod live;
+mod live_state;
 mod options;
 mod problem;
-mod rate;
-mod reports;
+mod rate_limit;
+mod report_cache;
+mod search_request;
 mod searcher;
-mod stalled;
+mod stalled_client;
 mod token;
 mod view;
 
@@ -31,27 +31,27 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::args::ServeArgs;
-use crate::refusal::{FINISHED, INTERRUPTED, Refusal};
+use crate::cli::args::ServeArgs;
+use crate::error::{CommandError, FINISHED, INTERRUPTED};
 use options::{Options, TOKEN_VARIABLE};
 use searcher::Searcher;
 
 /// Runs `crawl serve` until a signal ends it.
-pub(crate) fn run(args: &ServeArgs) -> Result<u8, Refusal> {
+pub(crate) fn run(args: &ServeArgs) -> Result<u8, CommandError> {
     // One that is set to nothing is as one that is not set.
     let token = env::var_os(TOKEN_VARIABLE).filter(|token| !token.is_empty());
     let token = token.map(|token| token.to_string_lossy().into_owned());
     let options = Options::of(args, token.as_deref())?;
     let searcher = Searcher::open(&options.dir)?;
     let runtime = Runtime::new()
-        .map_err(|why| Refusal::disk(format!("can't start the program's threads: {why}")))?;
+        .map_err(|why| CommandError::disk(format!("can't start the program's threads: {why}")))?;
     let ended = runtime.block_on(serve(&options, searcher));
     // A search may still be under way; nobody waits for its answer.
     runtime.shutdown_background();
     ended.map(|()| FINISHED)
 }
 
-async fn serve(options: &Options, searcher: Searcher) -> Result<(), Refusal> {
+async fn serve(options: &Options, searcher: Searcher) -> Result<(), CommandError> {
     let listener = listen(options.listen).await?;
     let address = listener
         .local_addr()
@@ -64,29 +64,29 @@ async fn serve(options: &Options, searcher: Searcher) -> Result<(), Refusal> {
     Ok(())
 }
 
-async fn listen(address: SocketAddr) -> Result<TcpListener, Refusal> {
+async fn listen(address: SocketAddr) -> Result<TcpListener, CommandError> {
     let bound = TcpListener::bind(address).await;
     bound.map_err(|why| unheard(address, &why))
 }
 
-fn unheard(address: SocketAddr, why: &io::Error) -> Refusal {
+fn unheard(address: SocketAddr, why: &io::Error) -> CommandError {
     match why.kind() {
-        ErrorKind::AddrInUse => Refusal::disk(format!("{address} is in use"))
+        ErrorKind::AddrInUse => CommandError::disk(format!("{address} is in use"))
             .hint("another server listens there; give --listen another port, or 0 for a free one"),
         ErrorKind::AddrNotAvailable => {
-            Refusal::usage(format!("{address} is no address of this machine"))
+            CommandError::usage(format!("{address} is no address of this machine"))
                 .hint("give --listen an address of this machine, such as 127.0.0.1:8787")
         }
-        ErrorKind::PermissionDenied => Refusal::disk(format!("may not listen on {address}"))
+        ErrorKind::PermissionDenied => CommandError::disk(format!("may not listen on {address}"))
             .hint("ports under 1024 need a privilege; listen on 8787 behind a reverse proxy"),
-        _ => Refusal::disk(format!("can't listen on {address}: {why}")),
+        _ => CommandError::disk(format!("can't listen on {address}: {why}")),
     }
 }
 
 /// The first signal lets what is under way end, the second ends at once.
-fn listen_for_signals(stop: watch::Sender<bool>) -> Result<(), Refusal> {
+fn listen_for_signals(stop: watch::Sender<bool>) -> Result<(), CommandError> {
     let register = |kind| {
-        signal(kind).map_err(|why| Refusal::disk(format!("can't listen for signals: {why}")))
+        signal(kind).map_err(|why| CommandError::disk(format!("can't listen for signals: {why}")))
     };
     let mut interrupt = register(SignalKind::interrupt())?;
     let mut terminate = register(SignalKind::terminate())?;

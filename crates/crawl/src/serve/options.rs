@@ -8,8 +8,8 @@ use axum::http::HeaderValue;
 use crawl_weburl::canonicalize;
 
 use super::token::Token;
-use crate::args::ServeArgs;
-use crate::refusal::Refusal;
+use crate::cli::args::ServeArgs;
+use crate::error::CommandError;
 
 /// The variable that may hold the token.
 pub(crate) const TOKEN_VARIABLE: &str = "CRAWL_SERVE_TOKEN";
@@ -38,7 +38,7 @@ pub(crate) struct Options {
 
 impl Options {
     /// Checks what was typed. `token` is what the environment holds.
-    pub(crate) fn of(args: &ServeArgs, token: Option<&str>) -> Result<Options, Refusal> {
+    pub(crate) fn of(args: &ServeArgs, token: Option<&str>) -> Result<Options, CommandError> {
         let listen = address(&args.listen)?;
         let token = match (&args.token_file, token) {
             (Some(path), _) => Some(Token::of_file(path)?),
@@ -46,7 +46,7 @@ impl Options {
             (None, None) => None,
         };
         if token.is_none() && !listen.ip().is_loopback() {
-            return Err(Refusal::usage(format!(
+            return Err(CommandError::usage(format!(
                 "`--listen {}` can be reached from other machines, and there is no token",
                 args.listen
             ))
@@ -61,7 +61,7 @@ impl Options {
             token,
             origins: origins.collect::<Result<_, _>>()?,
             rate: NonZeroU32::new(args.rate).ok_or_else(|| {
-                Refusal::usage("--rate is 0, and no request could be answered")
+                CommandError::usage("--rate is 0, and no request could be answered")
                     .hint("leave --rate out for 20 requests a second; a large number is as good as no bound")
             })?,
             title: args.title.as_deref().map(title).transpose()?,
@@ -70,22 +70,23 @@ impl Options {
     }
 }
 
-fn address(text: &str) -> Result<SocketAddr, Refusal> {
+fn address(text: &str) -> Result<SocketAddr, CommandError> {
     if let Some(port) = text.strip_prefix("localhost:")
         && let Ok(port) = port.parse()
     {
         return Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
     }
     text.parse().map_err(|_| {
-        Refusal::usage(format!("`{text}` is no address to listen on"))
+        CommandError::usage(format!("`{text}` is no address to listen on"))
             .hint("an address has an IP and a port, as in `127.0.0.1:8787` or `[::1]:8787`")
     })
 }
 
 /// An origin as browsers send it: scheme and host, and the port unless it is the usual one.
-fn checked(text: &str) -> Result<HeaderValue, Refusal> {
-    let refused =
-        |hint: String| Refusal::usage(format!("`--allow-origin {text}` is no origin")).hint(hint);
+fn checked(text: &str) -> Result<HeaderValue, CommandError> {
+    let refused = |hint: String| {
+        CommandError::usage(format!("`--allow-origin {text}` is no origin")).hint(hint)
+    };
     let url = canonicalize(None, text).map_err(|_| {
         refused("an origin is a scheme and a host, as in `https://www.example.org`".to_owned())
     })?;
@@ -96,11 +97,11 @@ fn checked(text: &str) -> Result<HeaderValue, Refusal> {
     HeaderValue::from_str(origin.as_str()).map_err(|_| refused("use ASCII".to_owned()))
 }
 
-fn title(text: &str) -> Result<String, Refusal> {
+fn title(text: &str) -> Result<String, CommandError> {
     let text = text.trim();
     let length = text.chars().count();
     if length == 0 || length > TITLE_MOST || text.chars().any(char::is_control) {
-        return Err(Refusal::usage(format!(
+        return Err(CommandError::usage(format!(
             "`--title` has {length} characters after trimming, or control characters among them"
         ))
         .hint(format!("give one line of 1 to {TITLE_MOST} characters")));

@@ -10,10 +10,10 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use super::asked::Asked;
 use super::problem::Problem;
-use crate::refusal::Refusal;
-use crate::search;
+use super::search_request::SearchRequest;
+use crate::commands::search;
+use crate::error::CommandError;
 
 /// How long a question waits for a thread.
 const TURN_WITHIN: Duration = Duration::from_secs(5);
@@ -32,7 +32,7 @@ pub(crate) struct Searcher {
 
 impl Searcher {
     /// Opens the index of the crawl in `dir`.
-    pub(crate) fn open(dir: &Path) -> Result<Searcher, Refusal> {
+    pub(crate) fn open(dir: &Path) -> Result<Searcher, CommandError> {
         let index = search::open(dir)?;
         let threads = available_parallelism().map_or(2, usize::from);
         Ok(Searcher {
@@ -43,7 +43,7 @@ impl Searcher {
     }
 
     /// The best pages for what is asked. `now` is in seconds since 1970 UTC.
-    pub(crate) async fn search(&self, asked: Asked, now: i64) -> Result<Answer, Problem> {
+    pub(crate) async fn search(&self, asked: SearchRequest, now: i64) -> Result<Answer, Problem> {
         if asked.query.is_empty() {
             return Ok(Answer::default());
         }

@@ -7,7 +7,7 @@ use std::path::Path;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use crate::refusal::Refusal;
+use crate::error::CommandError;
 
 /// The fewest characters of a token: one of 16 that is drawn at random is not guessed at the
 /// rate that a client may ask.
@@ -27,9 +27,9 @@ impl fmt::Debug for Token {
 
 impl Token {
     /// The token in this file; white space around it does not count.
-    pub(crate) fn of_file(path: &Path) -> Result<Token, Refusal> {
+    pub(crate) fn of_file(path: &Path) -> Result<Token, CommandError> {
         let text = fs::read_to_string(path).map_err(|why| {
-            Refusal::usage(format!(
+            CommandError::usage(format!(
                 "can't read the token file `{}`: {why}",
                 path.display()
             ))
@@ -38,7 +38,7 @@ impl Token {
     }
 
     /// The token as it stands in `text`, which messages call `name`.
-    pub(crate) fn of_text(text: &str, name: &str) -> Result<Token, Refusal> {
+    pub(crate) fn of_text(text: &str, name: &str) -> Result<Token, CommandError> {
         let text = text.trim();
         let wrong = match text.len() {
             length if length < LEAST => format!("has fewer than {LEAST} characters"),
@@ -49,7 +49,7 @@ impl Token {
             }
             _ => return Ok(Token(Sha256::digest(text.as_bytes()).into())),
         };
-        Err(Refusal::usage(format!("{name} {wrong}"))
+        Err(CommandError::usage(format!("{name} {wrong}"))
             .hint("draw one: `head -c 24 /dev/urandom | base64`"))
     }
 

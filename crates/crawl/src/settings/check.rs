@@ -10,17 +10,17 @@ use crawl_policy::ProductToken;
 use crawl_scheduler::PolitenessOverrides;
 use crawl_weburl::{AddressClass, CanonicalUrl, canonicalize, classify};
 
-use super::access::accesses;
-use super::groups::Settings;
-use super::reach::{Reach, reach};
-use super::roots::check_ca_files;
-use super::sites;
-use super::values::{
+use super::ca_files::check_ca_files;
+use super::contact::{
     AGENT_HINT, CONTACT_HINT, PATTERN_HINT, check_pattern, read_agent, read_contact,
 };
-use crate::refusal::Refusal;
-use crate::seeds::{self, Seed};
-use crate::units::{Resolve, Size, Span};
+use super::host_access::accesses;
+use super::reach::{Reach, reach};
+use super::sites;
+use super::tables::Settings;
+use crate::error::CommandError;
+use crate::settings::seeds::{self, Seed};
+use crate::values::{Resolve, Size, Span};
 
 /// A shorter delay needs `--own-site` outside loopback and private ranges.
 const LEAST_DELAY: Duration = Duration::from_millis(200);
@@ -61,7 +61,7 @@ pub(crate) struct Checked {
 }
 
 /// Checks the settings of a main job.
-pub(crate) fn check(settings: &Settings) -> Result<Checked, Refusal> {
+pub(crate) fn check(settings: &Settings) -> Result<Checked, CommandError> {
     let typed = check_seeds(&settings.seed)?;
     let seeds: Vec<CanonicalUrl> = typed.iter().map(|seed| seed.url.clone()).collect();
     let agent = check_agent(&settings.operator.agent)?;
@@ -120,27 +120,27 @@ pub(crate) fn contact_mail(contact: Option<&str>) -> Option<String> {
 }
 
 /// What is said where a public host would be asked without a contact.
-pub(crate) fn no_contact(url: &CanonicalUrl) -> Refusal {
-    Refusal::usage(format!("no contact is given, and {} is not yours alone", url.host())).hint(
+pub(crate) fn no_contact(url: &CanonicalUrl) -> CommandError {
+    CommandError::usage(format!("no contact is given, and {} is not yours alone", url.host())).hint(
         "give --contact MAIL-OR-URL, or set CRAWL_CONTACT: owners of visited sites need to reach you",
     )
 }
 
 /// Reads a product token.
-pub(crate) fn check_agent(agent: &str) -> Result<ProductToken, Refusal> {
+pub(crate) fn check_agent(agent: &str) -> Result<ProductToken, CommandError> {
     read_agent(agent)
-        .map_err(|why| Refusal::usage(format!("unusable --agent: {why}")).hint(AGENT_HINT))
+        .map_err(|why| CommandError::usage(format!("unusable --agent: {why}")).hint(AGENT_HINT))
 }
 
 /// Reads a contact; an empty one is none.
-pub(crate) fn check_contact(contact: &str) -> Result<Option<String>, Refusal> {
+pub(crate) fn check_contact(contact: &str) -> Result<Option<String>, CommandError> {
     read_contact(contact)
-        .map_err(|why| Refusal::usage(format!("unusable --contact {why}")).hint(CONTACT_HINT))
+        .map_err(|why| CommandError::usage(format!("unusable --contact {why}")).hint(CONTACT_HINT))
 }
 
-fn check_seeds(seeds: &[String]) -> Result<Vec<Seed>, Refusal> {
+fn check_seeds(seeds: &[String]) -> Result<Vec<Seed>, CommandError> {
     if seeds.is_empty() {
-        return Err(Refusal::usage("no seed is given").hint(
+        return Err(CommandError::usage("no seed is given").hint(
             "start with `crawl URL`, go on with `crawl --output DIR`; `crawl --help` lists all",
         ));
     }
@@ -149,7 +149,7 @@ fn check_seeds(seeds: &[String]) -> Result<Vec<Seed>, Refusal> {
         refuse_credentials(typed)?;
         seeds::check_no_file(typed)?;
         let seed = seeds::read(typed).map_err(|why| {
-            Refusal::usage(format!("unusable seed `{typed}`: {why}")).hint(SEED_HINT)
+            CommandError::usage(format!("unusable seed `{typed}`: {why}")).hint(SEED_HINT)
         })?;
         let address = seed
             .url
@@ -159,7 +159,7 @@ fn check_seeds(seeds: &[String]) -> Result<Vec<Seed>, Refusal> {
         if let Ok(address) = address.parse::<IpAddr>()
             && classify(address) == AddressClass::Unusable
         {
-            return Err(Refusal::usage(format!(
+            return Err(CommandError::usage(format!(
                 "unusable seed `{typed}`: {address} is no server's address"
             ))
             .hint(SEED_HINT));
@@ -175,7 +175,7 @@ fn check_seeds(seeds: &[String]) -> Result<Vec<Seed>, Refusal> {
 
 /// A user name or a password in a seed would be sent to nobody: a request carries what `[site]`
 /// gives its host. The password is not repeated.
-fn refuse_credentials(seed: &str) -> Result<(), Refusal> {
+fn refuse_credentials(seed: &str) -> Result<(), CommandError> {
     // What URLs are read without (WHATWG URL, section 4.4).
     let seed = seed.trim().replace(['\t', '\n', '\r'], "");
     let (scheme, rest) = seed.split_once(':').unwrap_or(("", &seed));
@@ -190,7 +190,7 @@ fn refuse_credentials(seed: &str) -> Result<(), Refusal> {
     };
     let name = canonicalize(None, &format!("{scheme}://{host}/"));
     let name = name.map_or_else(|_| host.to_owned(), |url| url.host().to_owned());
-    Err(Refusal::usage(format!(
+    Err(CommandError::usage(format!(
         "a seed holds a user name or a password: `{scheme}://..@{host}/`"
     ))
     .hint(format!(
@@ -198,18 +198,19 @@ fn refuse_credentials(seed: &str) -> Result<(), Refusal> {
     )))
 }
 
-fn check_patterns(settings: &Settings) -> Result<(), Refusal> {
+fn check_patterns(settings: &Settings) -> Result<(), CommandError> {
     let include = settings.scope.include.iter().map(|re| ("include", re));
     let exclude = settings.scope.exclude.iter().map(|re| ("exclude", re));
     for (flag, pattern) in include.chain(exclude) {
         check_pattern(pattern).map_err(|why| {
-            Refusal::usage(format!("bad regular expression in --{flag} {why}")).hint(PATTERN_HINT)
+            CommandError::usage(format!("bad regular expression in --{flag} {why}"))
+                .hint(PATTERN_HINT)
         })?;
     }
     Ok(())
 }
 
-fn check_numbers(settings: &Settings) -> Result<(), Refusal> {
+fn check_numbers(settings: &Settings) -> Result<(), CommandError> {
     let politeness = &settings.politeness;
     let fetch = &settings.fetch;
     let zero = [
@@ -232,13 +233,12 @@ fn check_numbers(settings: &Settings) -> Result<(), Refusal> {
             fetch.max_body,
             Size(MAX_BODY_BYTES)
         );
-        return Err(
-            Refusal::usage(what).hint("a longer record of the archive could not be read again")
-        );
+        return Err(CommandError::usage(what)
+            .hint("a longer record of the archive could not be read again"));
     }
     if let Some((flag, _)) = zero.iter().find(|(_, is_zero)| *is_zero) {
         return Err(
-            Refusal::usage(format!("--{flag} is 0, and nothing could be fetched"))
+            CommandError::usage(format!("--{flag} is 0, and nothing could be fetched"))
                 .hint(format!("leave --{flag} out for the default")),
         );
     }
@@ -247,13 +247,13 @@ fn check_numbers(settings: &Settings) -> Result<(), Refusal> {
     let jitter = politeness.jitter.0;
     if jitter > MOST_JITTER {
         return Err(
-            Refusal::usage(format!("--jitter {jitter} is more than {MOST_JITTER}"))
+            CommandError::usage(format!("--jitter {jitter} is more than {MOST_JITTER}"))
                 .hint("it is a part of the gap: 0.01 lengthens it by up to 1%"),
         );
     }
     match politeness.per_site.0 {
         Some(per_site) if per_site.0 < u64::from(politeness.per_host) => {
-            Err(Refusal::usage(format!(
+            Err(CommandError::usage(format!(
                 "--per-site {per_site} is less than --per-host {}",
                 politeness.per_host
             ))
@@ -263,7 +263,7 @@ fn check_numbers(settings: &Settings) -> Result<(), Refusal> {
     }
 }
 
-fn check_robots_times(settings: &Settings) -> Result<(), Refusal> {
+fn check_robots_times(settings: &Settings) -> Result<(), CommandError> {
     let asked = &settings.exclusion;
     for (flag, span, most) in [
         ("robots-max-age", asked.robots_max_age, ROBOTS_MAX_AGE),
@@ -271,7 +271,7 @@ fn check_robots_times(settings: &Settings) -> Result<(), Refusal> {
     ] {
         if span.get() > most.get() {
             let what = format!("--{flag} {span} is more than {most}");
-            return Err(Refusal::usage(what)
+            return Err(CommandError::usage(what)
                 .hint("a copy of robots.txt holds no longer (RFC 9309 sections 2.3.1.4 and 2.4)"));
         }
     }
@@ -281,12 +281,14 @@ fn check_robots_times(settings: &Settings) -> Result<(), Refusal> {
     ] {
         if span.get().is_zero() {
             let what = format!("--{flag} is 0, and robots.txt would be asked for without end");
-            return Err(Refusal::usage(what).hint(format!("leave --{flag} out for the default")));
+            return Err(
+                CommandError::usage(what).hint(format!("leave --{flag} out for the default"))
+            );
         }
     }
     let (first, most) = (asked.robots_retry, asked.robots_retry_most);
     match first.get() > most.get() {
-        true => Err(Refusal::usage(format!(
+        true => Err(CommandError::usage(format!(
             "--robots-retry {first} is more than --robots-retry-most {most}"
         ))
         .hint("the first wait is the shortest one")),
@@ -294,10 +296,10 @@ fn check_robots_times(settings: &Settings) -> Result<(), Refusal> {
     }
 }
 
-fn check_revisits(settings: &Settings) -> Result<(), Refusal> {
+fn check_revisits(settings: &Settings) -> Result<(), CommandError> {
     if settings.recrawl.every.0 == Some(Span::ZERO) {
         return Err(
-            Refusal::usage("--every is 0, and rounds would follow without end")
+            CommandError::usage("--every is 0, and rounds would follow without end")
                 .hint("`--every 1d` begins one a day"),
         );
     }
@@ -306,7 +308,7 @@ fn check_revisits(settings: &Settings) -> Result<(), Refusal> {
         settings.recrawl.revisit_most,
     );
     match least.get() > most.get() {
-        true => Err(Refusal::usage(format!(
+        true => Err(CommandError::usage(format!(
             "--revisit-least {least} is more than --revisit-most {most}"
         ))
         .hint("between them lies how often a page is visited again")),
@@ -314,20 +316,20 @@ fn check_revisits(settings: &Settings) -> Result<(), Refusal> {
     }
 }
 
-fn check_proxy(proxy: &str) -> Result<(), Refusal> {
+fn check_proxy(proxy: &str) -> Result<(), CommandError> {
     let scheme = proxy.split_once("://").map(|(scheme, _)| scheme);
     match scheme {
         _ if proxy.is_empty() => Ok(()),
         Some("http" | "https" | "socks5" | "socks5h") => Ok(()),
         // The URL itself may hold a password, so it is not repeated.
         _ => Err(
-            Refusal::usage("unusable --proxy: no http, https, socks5 or socks5h URL")
+            CommandError::usage("unusable --proxy: no http, https, socks5 or socks5h URL")
                 .hint("it looks like `http://127.0.0.1:3128`"),
         ),
     }
 }
 
-fn check_manners(settings: &Settings, seed: &CanonicalUrl) -> Result<(), Refusal> {
+fn check_manners(settings: &Settings, seed: &CanonicalUrl) -> Result<(), CommandError> {
     let politeness = &settings.politeness;
     if politeness.own_site.is_on() {
         return Ok(());
@@ -350,7 +352,7 @@ fn check_manners(settings: &Settings, seed: &CanonicalUrl) -> Result<(), Refusal
 }
 
 /// Whether a host of others may be asked at this pace; `dashes` stand before a flag's name.
-fn check_pace(delay: Span, per_host: u32, dashes: &str, host: &str) -> Result<(), Refusal> {
+fn check_pace(delay: Span, per_host: u32, dashes: &str, host: &str) -> Result<(), CommandError> {
     let what = if delay.get() < LEAST_DELAY {
         format!("{dashes}delay {delay} is under 200ms")
     } else if per_host > MOST_PER_HOST {
@@ -358,7 +360,7 @@ fn check_pace(delay: Span, per_host: u32, dashes: &str, host: &str) -> Result<()
     } else {
         return Ok(());
     };
-    Err(Refusal::usage(format!(
+    Err(CommandError::usage(format!(
         "{what}, and {host} is not on loopback or in a private range"
     ))
     .hint("add --own-site if you answer for the hosts of this crawl"))
@@ -388,11 +390,11 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::{Checked, check, contact_mail, user_agent};
-    use crate::settings::groups::{Layer, Settings};
     use crate::settings::listing::effective;
+    use crate::settings::tables::{Layer, Settings};
 
     fn with(toml: &str) -> Settings {
-        let layer: Layer = super::super::file::parse(toml, "x").unwrap();
+        let layer: Layer = super::super::config_file::parse(toml, "x").unwrap();
         layer.settle()
     }
 

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use clap::{Args as _, Command};
 use toml::{Table, Value};
 
-use super::file::NOTES;
-use super::groups::{Layer, Settings, TABLES};
+use super::config_file::NOTES;
+use super::tables::{Layer, Settings, TABLES};
 
 /// The program's name and version, as it stands in every record.
 pub(crate) const NAME_AND_VERSION: &str = concat!("crawl ", env!("CARGO_PKG_VERSION"));
@@ -52,7 +52,7 @@ pub(crate) fn defaults_listing() -> String {
         let heading = heading(&flags, fields);
         let _ = writeln!(text, "\n# {heading}\n[{table}]");
         for field in *fields {
-            let key = super::file::key_of(field);
+            let key = super::config_file::key_of(field);
             let _ = writeln!(text, "# {}", meaning(&flags, field));
             let _ = writeln!(text, "{key} = {}", values[*table][&key]);
         }
@@ -65,7 +65,10 @@ pub(crate) fn defaults_listing() -> String {
 pub(crate) fn default_of(field: &str) -> Option<String> {
     let (table, _) = TABLES.iter().find(|(_, fields)| fields.contains(&field))?;
     let defaults = table_of(&Settings::default());
-    match defaults.get(*table)?.get(super::file::key_of(field))? {
+    match defaults
+        .get(*table)?
+        .get(super::config_file::key_of(field))?
+    {
         Value::String(text) if text.is_empty() => None,
         Value::String(text) => Some(text.clone()),
         Value::Float(number) => Some(number.to_string()),
@@ -165,9 +168,9 @@ pub(super) fn heading(flags: &Command, fields: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::file::parse;
+    use super::super::config_file::parse;
     use super::{defaults_listing, effective, record, rules_since};
-    use crate::settings::groups::{Layer, Settings, TABLES};
+    use crate::settings::tables::{Layer, Settings, TABLES};
 
     #[test]
     fn default_file_holds_every_key_with_its_default() {

@@ -4,28 +4,26 @@
 //! A [`Layer`] holds what one source says (command line, file, built in: any part of
 //! it), [`Settings`] what is in force once all layers are laid over each other.
 
-mod access;
+mod ca_files;
 mod check;
-mod file;
-mod groups;
-mod listing;
-mod mark;
+mod config_file;
+mod config_mac;
+mod contact;
 #[cfg(test)]
-mod page;
+mod docs_page;
+mod host_access;
+mod listing;
 mod reach;
 mod remembered;
-mod roots;
+pub(crate) mod seeds;
 mod sites;
 mod sources;
-mod values;
+mod tables;
 
 pub(crate) use check::{
     Checked, check, check_agent, check_contact, contact_mail, no_contact, user_agent,
 };
-pub(crate) use groups::{
-    ForbiddenName, Layer, ProfileName, ProgressMode, PurposeName, ResourcesName, ScopeName,
-    Settings, WhenName,
-};
+pub(crate) use contact::{CONTACT_HINT, read_contact};
 pub(crate) use listing::{
     NAME_AND_VERSION, default_of, defaults_listing, effective, first_start, mark_of, record,
     rules_since,
@@ -34,4 +32,7 @@ pub(crate) use reach::{Reach, reach};
 pub(crate) use remembered::own_mark;
 pub(crate) use sites::hours;
 pub(crate) use sources::{Surroundings, gather, host_locks_file, user_contact};
-pub(crate) use values::{CONTACT_HINT, read_contact};
+pub(crate) use tables::{
+    ForbiddenName, Layer, ProfileName, ProgressMode, PurposeName, ResourcesName, ScopeName,
+    Settings, WhenName,
+};

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crawl_weburl::{AddressClass, CanonicalUrl, classify};
 
-use crate::units::Resolve;
+use crate::values::Resolve;
 
 /// Whose server a URL's host is, as far as can be told without asking for its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

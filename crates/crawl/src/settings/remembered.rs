@@ -11,13 +11,13 @@ use crawl_archive::{MAX_CONFIG_BYTES, read_text};
 use crawl_weburl::{CanonicalUrl, canonicalize, safe_line};
 use toml::{Table, Value};
 
-use super::file;
-use super::groups::{Layer, Settings};
+use super::config_file;
+use super::config_mac::{self, Marked};
 use super::listing::{mark_of, without_secrets};
-use super::mark::{self, Marked};
 use super::sources::Surroundings;
-use crate::refusal::Refusal;
-use crate::seeds;
+use super::tables::{Layer, Settings};
+use crate::error::CommandError;
+use crate::settings::seeds;
 
 /// What a later run does with a key of the directory's crawl.toml.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,14 +172,14 @@ pub(super) struct Stored {
 
 impl Stored {
     /// Reads it; nothing where there is none.
-    pub(super) fn read(dir: &Path) -> Result<Option<Stored>, Refusal> {
+    pub(super) fn read(dir: &Path) -> Result<Option<Stored>, CommandError> {
         let path = dir.join("crawl.toml");
         if matches!(path.symlink_metadata(), Err(why) if why.kind() == std::io::ErrorKind::NotFound)
         {
             return Ok(None);
         }
-        let text = read_text(&path, MAX_CONFIG_BYTES).map_err(file::unreadable(&path))?;
-        let layer = file::parse(&text, &path.display().to_string())?;
+        let text = read_text(&path, MAX_CONFIG_BYTES).map_err(config_file::unreadable(&path))?;
+        let layer = config_file::parse(&text, &path.display().to_string())?;
         Ok(Some(Stored {
             dir: dir.to_owned(),
             path,
@@ -198,7 +198,7 @@ impl Stored {
         said: &mut Layer,
         said_seeds: &[String],
         around: &Surroundings,
-    ) -> Result<Layer, Refusal> {
+    ) -> Result<Layer, CommandError> {
         let names_seeds = said.seed.is_some();
         let marked = self.marked(around);
         if marked != Marked::Ours {
@@ -237,7 +237,7 @@ impl Stored {
     /// Whether the mark in it is this user's.
     fn marked(&self, around: &Surroundings) -> Marked {
         let guarded = guarded(&self.layer.clone().settle());
-        mark::check(around, &self.dir, &guarded, mark_of(&self.text).as_deref())
+        config_mac::check(around, &self.dir, &guarded, mark_of(&self.text).as_deref())
     }
 
     /// What stands in it, does something, and is not said anew; a line for each.
@@ -286,9 +286,9 @@ impl Stored {
         unsaid
     }
 
-    fn refusal(&self, marked: Marked, unsaid: &[String]) -> Refusal {
+    fn refusal(&self, marked: Marked, unsaid: &[String]) -> CommandError {
         let (path, dir) = (self.path.display(), self.dir.display());
-        Refusal::usage(format!(
+        CommandError::usage(format!(
             "`{path}` is not known as yours: {}. It says what only you may say:\n  {}",
             marked.why(),
             unsaid.join("\n  ")
@@ -339,7 +339,7 @@ fn guarded(settings: &Settings) -> Table {
 /// nothing where the user has no place for a key.
 pub(crate) fn own_mark(settings: &Settings, dir: &Path, around: &Surroundings) -> Option<String> {
     // Secrets are not written to the file, so that one with a secret in it is not ours.
-    let made = mark::make(around, dir, &guarded(&without_secrets(settings)));
+    let made = config_mac::make(around, dir, &guarded(&without_secrets(settings)));
     made.inspect_err(|why| {
         let file = dir.join("crawl.toml");
         tracing::warn!(
@@ -372,8 +372,8 @@ fn canonical(seeds: &[String]) -> Vec<CanonicalUrl> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::groups::TABLES;
     use super::super::sites;
+    use super::super::tables::TABLES;
     use super::{Guarded, MEMORY, TOP};
 
     #[test]

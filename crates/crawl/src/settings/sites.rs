@@ -6,10 +6,10 @@ use crawl_engine::HostBudget;
 use crawl_scheduler::{DailyHours, PolitenessOverride, PolitenessOverrides};
 use serde::{Deserialize, Serialize};
 
-use super::access::{self, AccessTerms};
-use crate::day_hours::DayHours;
-use crate::refusal::Refusal;
-use crate::units::{Count, Factor, Size, Span};
+use super::host_access::{self, AccessTerms};
+use crate::error::CommandError;
+use crate::values::day_hours::DayHours;
+use crate::values::{Count, Factor, Size, Span};
 
 /// The name of the tables.
 pub(super) const TABLE: &str = "site";
@@ -26,10 +26,10 @@ pub(super) const FIELDS: &[&str] = &[
     "max_bytes",
     "max_server_time",
     "max_time",
-    access::FIELDS[0],
-    access::FIELDS[1],
-    access::FIELDS[2],
-    access::FIELDS[3],
+    host_access::FIELDS[0],
+    host_access::FIELDS[1],
+    host_access::FIELDS[2],
+    host_access::FIELDS[3],
 ];
 
 /// By host name (which stands for its subdomains too) or address.
@@ -95,17 +95,17 @@ impl SiteTerms {
 }
 
 /// The scheduler's table of the names.
-pub(super) fn overrides(sites: &Sites) -> Result<PolitenessOverrides, Refusal> {
+pub(super) fn overrides(sites: &Sites) -> Result<PolitenessOverrides, CommandError> {
     let mut overrides = PolitenessOverrides::default();
     for (name, terms) in sites {
         if terms.per_host == Some(0) {
-            return Err(Refusal::usage(format!(
+            return Err(CommandError::usage(format!(
                 "per-host is 0 in [site.\"{name}\"], and nothing could be fetched"
             ))
             .hint("leave the key out for the crawl's own"));
         }
         overrides.insert(name, terms.politeness()).map_err(|why| {
-            Refusal::usage(format!("unusable table [site.\"{name}\"]: {why}"))
+            CommandError::usage(format!("unusable table [site.\"{name}\"]: {why}"))
                 .hint("it is named by a host, as in [site.\"example.org\"], which stands for its subdomains too")
         })?;
     }

@@ -7,11 +7,11 @@
 use std::path::{Path, PathBuf};
 
 use super::check::default_output;
-use super::file;
-use super::groups::{Layer, OperatorLayer, Settings};
+use super::config_file;
 use super::remembered::Stored;
-use crate::refusal::Refusal;
-use crate::seeds;
+use super::tables::{Layer, OperatorLayer, Settings};
+use crate::error::CommandError;
+use crate::settings::seeds;
 
 /// What the program takes from its environment.
 #[derive(Clone, Debug, Default)]
@@ -53,9 +53,12 @@ pub(crate) fn gather(
     flags: Layer,
     config: Option<&Path>,
     surroundings: &Surroundings,
-) -> Result<Settings, Refusal> {
+) -> Result<Settings, CommandError> {
     let flags = flags.typed();
-    let config = config.map(file::read).transpose()?.unwrap_or_default();
+    let config = config
+        .map(config_file::read)
+        .transpose()?
+        .unwrap_or_default();
     let seeds: Vec<String> = [&flags.seed, &config.seed]
         .into_iter()
         .flatten()
@@ -86,19 +89,19 @@ fn directory(said: &Layer) -> Option<PathBuf> {
 }
 
 /// The contact in the user's own config.toml.
-pub(crate) fn user_contact(surroundings: &Surroundings) -> Result<Option<String>, Refusal> {
+pub(crate) fn user_contact(surroundings: &Surroundings) -> Result<Option<String>, CommandError> {
     Ok(of_user(surroundings)?.operator.contact)
 }
 
-fn nothing_there(output: &Path) -> Refusal {
-    Refusal::usage(format!(
+fn nothing_there(output: &Path) -> CommandError {
+    CommandError::usage(format!(
         "no seed is given, and {} holds no crawl to go on with",
         output.display()
     ))
     .hint("start one with `crawl URL`")
 }
 
-fn of_user(surroundings: &Surroundings) -> Result<Layer, Refusal> {
+fn of_user(surroundings: &Surroundings) -> Result<Layer, CommandError> {
     let Some(home) = &surroundings.config_home else {
         return Ok(Layer::default());
     };
@@ -106,7 +109,7 @@ fn of_user(surroundings: &Surroundings) -> Result<Layer, Refusal> {
     if !path.is_file() {
         return Ok(Layer::default());
     }
-    let found = file::read(&path)?;
+    let found = config_file::read(&path)?;
     let contact = Layer {
         operator: OperatorLayer {
             contact: found.operator.contact.clone(),
@@ -116,7 +119,7 @@ fn of_user(surroundings: &Surroundings) -> Result<Layer, Refusal> {
     };
     match found == contact {
         true => Ok(contact),
-        false => Err(Refusal::usage(format!(
+        false => Err(CommandError::usage(format!(
             "{} holds more than `contact` of [operator]",
             path.display()
         ))
@@ -132,10 +135,10 @@ mod tests {
     use tempfile::TempDir;
 
     use super::{Surroundings, gather};
-    use crate::settings::file::parse;
-    use crate::settings::groups::{Layer, Settings};
+    use crate::settings::config_file::parse;
     use crate::settings::remembered::own_mark;
-    use crate::units::FilePath;
+    use crate::settings::tables::{Layer, Settings};
+    use crate::values::FilePath;
 
     fn flags(contact: Option<&str>, output: Option<&Path>) -> Layer {
         let mut layer = Layer::default();

@@ -7,13 +7,13 @@ use crawl_records::{Report, counted, grouped, size};
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
-use super::frame::Frame;
-use super::numbers::{duration, moment};
+use super::layout::Frame;
 use super::results::place;
-use crate::control::message::{HostWork, PhaseName, State};
+use super::times::{duration, moment};
+use crate::control::protocol::{HostWork, PhaseName, State};
 use crate::serve::app::App;
 use crate::serve::guard::Controls;
-use crate::serve::live::Moment;
+use crate::serve::live_state::Moment;
 
 /// Hosts of the report that the page lists, those with most requests first.
 const HOSTS_LISTED: usize = 200;
@@ -262,7 +262,7 @@ fn reported_hosts(report: &Report) -> Markup {
                 thead {
                     tr {
                         th scope="col" { "Host" }
-                        @for name in ["Pages", "Failed", "Received", "Requests", "Excluded", "Least gap", "Asked for"] {
+                        @for name in ["Pages", "Failed", "Received", "Requests", "Excluded", "Least gap", "SearchRequest for"] {
                             th.n scope="col" { (name) }
                         }
                     }

@@ -1,10 +1,10 @@
 //! The pages. All text goes through maud, which escapes it.
 
 mod crawl;
-mod frame;
-mod numbers;
+mod layout;
 mod results;
 mod search;
+mod times;
 
 use std::sync::Arc;
 
@@ -17,18 +17,18 @@ use maud::{Markup, html};
 
 use super::api::readable;
 use super::app::{App, seconds_now};
-use super::asked::{Asked, Parameters};
 use super::guard::Controls;
-use super::live::now;
+use super::live_state::now;
 use super::problem::Problem;
-use frame::Frame;
+use super::search_request::{Parameters, SearchRequest};
+use layout::Frame;
 
 /// `/`: the search page, with results where something is asked.
 pub(crate) async fn search(
     State(app): State<Arc<App>>,
     parameters: Result<Query<Parameters>, QueryRejection>,
 ) -> Result<Response, Problem> {
-    let asked = Asked::of_page(readable(parameters)?)?;
+    let asked = SearchRequest::of_page(readable(parameters)?)?;
     let stats = app.searcher.stats().await?;
     let answer = match &asked {
         Some(asked) => Some(app.searcher.search(asked.clone(), seconds_now()).await?),

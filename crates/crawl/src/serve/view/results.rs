@@ -7,11 +7,11 @@ use crawl_weburl::{is_bidi_control, safe_line};
 use data_encoding::HEXUPPER_PERMISSIVE;
 use maud::{Markup, html};
 
-use super::numbers::day;
-use crate::serve::asked::{Asked, RANKED_MOST};
+use super::times::day;
+use crate::serve::search_request::{RANKED_MOST, SearchRequest};
 
 /// What stands where the results are.
-pub(super) fn results(asked: &Asked, answer: &Answer) -> Markup {
+pub(super) fn results(asked: &SearchRequest, answer: &Answer) -> Markup {
     html! {
         @if let Some(meant) = &answer.did_you_mean {
             p.meant {
@@ -31,7 +31,7 @@ pub(super) fn results(asked: &Asked, answer: &Answer) -> Markup {
 }
 
 /// How many results there are, in words.
-pub(super) fn status(asked: &Asked, answer: &Answer) -> String {
+pub(super) fn status(asked: &SearchRequest, answer: &Answer) -> String {
     let query = safe_line(answer.did_you_mean.as_ref().unwrap_or(&asked.query));
     let (first, last) = (asked.offset + 1, asked.offset + answer.results.len());
     match answer.total {
@@ -119,7 +119,7 @@ fn marked(parts: &[Part]) -> Markup {
     }
 }
 
-fn pages(asked: &Asked, total: usize) -> Markup {
+fn pages(asked: &SearchRequest, total: usize) -> Markup {
     let limit = asked.limit.max(1);
     let page = asked.offset / limit + 1;
     let last = total.min(RANKED_MOST).div_ceil(limit);
@@ -220,7 +220,7 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::{link, place, results, status};
-    use crate::serve::asked::Asked;
+    use crate::serve::search_request::SearchRequest;
 
     fn hit() -> Hit {
         Hit {
@@ -249,8 +249,8 @@ mod tests {
         }
     }
 
-    fn asked() -> Asked {
-        Asked {
+    fn asked() -> SearchRequest {
+        SearchRequest {
             query: "a&b \"c\"".to_owned(),
             limit: 10,
             offset: 10,

@@ -5,18 +5,18 @@ use crawl_records::counted;
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
-use super::frame::Frame;
-use super::numbers::day;
+use super::layout::Frame;
 use super::results::{results, status, tips};
+use super::times::day;
 use crate::serve::app::App;
-use crate::serve::asked::{Asked, QUERY_MOST};
+use crate::serve::search_request::{QUERY_MOST, SearchRequest};
 
 /// The page, with an answer where something was asked.
 pub(super) fn page(
     app: &App,
     title: &str,
     stats: &Stats,
-    answered: Option<(&Asked, &Answer)>,
+    answered: Option<(&SearchRequest, &Answer)>,
 ) -> Markup {
     let query = answered.map_or("", |(asked, _)| asked.query.as_str());
     let named = match query {

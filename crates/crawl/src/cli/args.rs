@@ -1,0 +1,426 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap_complete::Shell;
+
+use crate::settings::{Layer, ProfileName, default_of};
+use crate::values::Span;
+
+/// A polite web crawler with exclusion built in
+///
+/// `crawl https://example.org/` crawls that site: robots.txt first, one request at a time per
+/// host, and a directory of records that other tools read. Exit codes: 0 finished; 1 no seed
+/// could be fetched, or pages failed under --fail-on-error; 2 the command line or the
+/// configuration is wrong; 3 the disk or the state failed; 4 `crawl audit` found a breach; 130
+/// interrupted, and the same command goes on from there.
+#[derive(Debug, Parser)]
+#[command(
+    name = "crawl",
+    version,
+    max_term_width = 100,
+    args_conflicts_with_subcommands = true,
+    override_usage = "crawl URL [URL ..] [--output DIR] [FLAGS]\n       crawl --output DIR\n       crawl COMMAND"
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) job: JobArgs,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// The flags of the main job.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct JobArgs {
+    /// Read settings from this TOML file; flags win
+    ///
+    /// Keys are the flags' names in the tables that stand in the headings below:
+    /// `crawl config` prints a file with every key.
+    #[arg(long, value_name = "FILE", display_order = 1)]
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) layer: Layer,
+}
+
+/// What else there is to do.
+#[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one, for a moment")]
+pub(crate) enum Command {
+    /// May we? The robots.txt verdict for URLs, and the line that decides
+    Robots(RobotsArgs),
+    /// What the extractor reads in a page, as JSON
+    Inspect(InspectArgs),
+    /// Print every key of the configuration with its default and meaning
+    Config(ConfigArgs),
+    /// Summarise a crawl from its records
+    Report(ReportArgs),
+    /// Why a URL was, was not, or is not yet fetched
+    Explain(ExplainArgs),
+    /// Whether a crawl kept gaps, waits and robots rules, by its records
+    Audit(AuditArgs),
+    /// Build the search index of a crawl anew, from its archive
+    Index(IndexArgs),
+    /// Search the index of a crawl
+    Search(SearchArgs),
+    /// Write the pages of a crawl's index for other searches, or as one for any file server
+    Export(ExportArgs),
+    /// Pause, resume and steer a crawl that runs, or tell its state
+    Control(ControlArgs),
+    /// Serve a search page, the report and the live state in a browser
+    Serve(ServeArgs),
+    /// Print a completion script for a shell
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+    /// Print the manual page
+    Man,
+}
+
+/// May we? The robots.txt verdict for URLs, and the line that decides
+///
+/// robots.txt is fetched from the URLs' hosts unless --file gives one. Exit code 0: all
+/// are allowed; 1: one is not; 2: error.
+#[derive(Debug, Args)]
+pub(crate) struct RobotsArgs {
+    /// Product token to judge for
+    #[arg(long, value_name = "NAME", default_value = "crawl")]
+    pub(crate) agent: String,
+    /// How robots.txt is read: rfc9309, koster1994, extended1997 or strictest
+    #[arg(
+        long,
+        value_name = "PROFILE",
+        value_enum,
+        hide_possible_values = true,
+        default_value = "rfc9309"
+    )]
+    pub(crate) robots: ProfileName,
+    /// Read robots.txt from this file; `-` is stdin
+    #[arg(long, value_name = "FILE", conflicts_with = "fetch")]
+    pub(crate) file: Option<PathBuf>,
+    /// Fetch robots.txt from the URLs' hosts, which is what happens without --file
+    #[arg(long)]
+    pub(crate) fetch: bool,
+    /// Mail address or URL where the owner of the asked host reaches you
+    #[arg(
+        long,
+        value_name = "MAIL-OR-URL",
+        env = "CRAWL_CONTACT",
+        hide_env_values = true
+    )]
+    pub(crate) contact: Option<String>,
+    /// A JSON object on a line for each URL
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Judge JSON lines from stdin: {"robots": TEXT or {"base64": ..}, "agent": .., "url": ..}
+    ///
+    /// For each line one is written in the same order: {"allowed": .., "line": .., "rule": ..}.
+    /// Exit code 0: all lines were judged; 2: one could not be.
+    #[arg(long, conflicts_with_all = ["file", "fetch", "url"])]
+    pub(crate) batch: bool,
+    /// The URLs in question; with --file a path will do
+    #[arg(value_name = "URL", required_unless_present = "batch")]
+    pub(crate) url: Vec<String>,
+}
+
+/// What the extractor reads in a page, as JSON
+#[derive(Debug, Args)]
+pub(crate) struct InspectArgs {
+    /// The page; `-` is stdin
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The URL that the page was found at
+    #[arg(long, value_name = "URL")]
+    pub(crate) base: String,
+    /// The Content-Type that it came with
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) content_type: Option<String>,
+}
+
+/// Print every key of the configuration with its default and meaning
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    /// Print instead what would be in force with the flags and files given
+    #[arg(long)]
+    pub(crate) effective: bool,
+    #[command(flatten)]
+    pub(crate) job: JobArgs,
+}
+
+/// Summarise a crawl from its records
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// The crawl's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write it to this file as a page instead
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    pub(crate) html: Option<PathBuf>,
+    /// List instead what the last round found new, changed and gone
+    #[arg(long, conflicts_with_all = ["html", "broken"])]
+    pub(crate) changes: bool,
+    /// List instead the broken pages, one a line, with the first pages where a link to it stands
+    ///
+    /// Broken is a page whose last visit had no answer, a status of 400 and above, or a redirect
+    /// without an end; what robots.txt bars is not. Links are those of links.jsonl, or of the
+    /// archived pages.
+    #[arg(long, conflicts_with = "html")]
+    pub(crate) broken: bool,
+    /// With --broken: every link, with its text and the redirects on the way, as --json has them
+    #[arg(long, requires = "broken")]
+    pub(crate) all: bool,
+    /// Exit with 1 if any page is broken, whatever is printed
+    #[arg(long)]
+    pub(crate) fail_on_broken: bool,
+}
+
+/// Why a URL was, was not, or is not yet fetched
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// The crawl's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// The URL in question
+    #[arg(value_name = "URL")]
+    pub(crate) url: String,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Whether a crawl kept gaps, waits and robots rules, by its records
+///
+/// Derives anew from requests.jsonl, crawl.toml and the archived robots.txt exchanges what
+/// each host was owed, and names the rows that show a breach. Exit code 0: all was kept; 4:
+/// something was not; 2: DIR holds no crawl; 3: a file can't be read.
+#[derive(Debug, Args)]
+pub(crate) struct AuditArgs {
+    /// The crawl's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Build the search index of a crawl anew, from its archive
+///
+/// The index that is there answers until the other takes its place. A crawl with `--index on`
+/// builds its index as it goes, and needs this only where that was lost, or is of an older
+/// format.
+#[derive(Debug, Args)]
+pub(crate) struct IndexArgs {
+    /// The crawl's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// What came of it, as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Search the index of a crawl
+///
+/// Words are found in all their forms, and where they are typed a letter wrong. `"two words"`
+/// stand beside each other, `-word` must not be there, `word*` is a beginning, `title:word`
+/// stands in the title, `site:example.org/docs` is a host or a folder. Exit code 0, also where
+/// nothing is found.
+#[derive(Debug, Args)]
+pub(crate) struct SearchArgs {
+    /// The crawl's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// What is looked for; words that begin with `-` come after `--`
+    #[arg(value_name = "QUERY", required = true)]
+    pub(crate) query: Vec<String>,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Results, at most
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) limit: usize,
+    /// Results that are skipped
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) offset: usize,
+}
+
+/// Write the pages of a crawl's index for other searches, or as one for any file server
+///
+/// docs/export.md has the formats. What is written appears whole or not at all. Pages whose
+/// time is over and duplicates are left out.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The crawl's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// The format: opensearch, meilisearch or static
+    #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true)]
+    pub(crate) to: ExportFormat,
+    /// The file, or the folder of a static search; `-` is stdout
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+}
+
+/// What `crawl export` writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// Lines for the bulk interface of OpenSearch and Elasticsearch
+    Opensearch,
+    /// Lines for Meilisearch, one for each section
+    Meilisearch,
+    /// A folder with a search that needs a file server only
+    Static,
+}
+
+/// Pause, resume and steer a crawl that runs, or tell its state
+///
+/// Speaks to the socket in DIR/state, as docs/control.md has it. Exit code 0: it is done; 2: it
+/// was refused, or no crawl runs there; 3: the crawl could not be asked.
+#[derive(Debug, Args)]
+pub(crate) struct ControlArgs {
+    /// The crawl's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    #[command(subcommand)]
+    pub(crate) action: ControlAction,
+}
+
+/// What is asked of a running crawl.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum ControlAction {
+    /// How it stands, as a JSON object
+    State,
+    /// How it stands, a JSON object at most each second, until it ends
+    Watch,
+    /// Send no further request; what is in flight ends
+    Pause,
+    /// Go on; where it waits for the next round, begin that
+    Resume,
+    /// Fetch a URL as if it were a seed
+    Add {
+        /// A whole URL
+        #[arg(value_name = "URL")]
+        url: String,
+    },
+    /// Keep another gap between two requests to a host, until the program ends
+    Delay {
+        /// The gap, such as 2s
+        #[arg(value_name = "DURATION")]
+        delay: Span,
+        /// This host alone, on loopback with its port; every host if not given
+        #[arg(long, value_name = "HOST")]
+        host: Option<String>,
+    },
+    /// Ask nothing of a host, in later runs too
+    Park {
+        /// Its name, on loopback with the port
+        #[arg(value_name = "HOST")]
+        host: String,
+    },
+    /// Take a parked host back
+    Unpark {
+        /// Its name, on loopback with the port
+        #[arg(value_name = "HOST")]
+        host: String,
+    },
+}
+
+/// Serve a search page, the report and the live state in a browser
+///
+/// DIR is a crawl with a search index (`crawl index DIR`, or `--index on`). The search page is
+/// at /, the JSON API at /api/search (described by /api/openapi.json), the snippet that puts a
+/// search box on another page at /embed.js, the report and the running crawl at /crawl. Ends on
+/// SIGINT and SIGTERM once what is under way has ended. Exit code 0: it ended so; 2: DIR holds
+/// no crawl or no index, or a flag is wrong; 3: the index can't be read, or the port is taken.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// The crawl's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Where to listen; port 0 takes a free one, and the address is printed
+    ///
+    /// Off loopback a token is required.
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8787")]
+    pub(crate) listen: String,
+    /// Read from this file the token that controls the crawl; or env CRAWL_SERVE_TOKEN
+    ///
+    /// Without one, nobody controls it from here, not even this machine; `crawl control DIR` does,
+    /// on the machine where the crawl runs. To control is to pause, resume, add a URL, change the
+    /// delay, park a host.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Let pages of this origin show results, as `https://www.example.org` (may be repeated)
+    #[arg(long, value_name = "ORIGIN")]
+    pub(crate) allow_origin: Vec<String>,
+    /// Requests a second from one client; twice as many at once
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(crate) rate: u32,
+    /// What the search page is called [default: Search HOST]
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) title: Option<String>,
+    /// Clients come by way of a reverse proxy, which names them in X-Forwarded-For
+    ///
+    /// Then the server answers to any name, counts requests for the client that the proxy names
+    /// last, and takes any number of connections from one address, as they are the proxy's. The
+    /// token is needed as ever.
+    #[arg(long)]
+    pub(crate) behind_proxy: bool,
+}
+
+/// The command as clap has it, with the built-in defaults in its help.
+pub(crate) fn command() -> clap::Command {
+    Cli::command()
+        .mut_args(with_default)
+        .mut_subcommand("config", |config| config.mut_args(with_default))
+}
+
+/// Adds the default to a flag's help. clap is not told of it: a flag that was not typed
+/// must not win over a file.
+fn with_default(flag: clap::Arg) -> clap::Arg {
+    let Some(default) = default_of(flag.get_id().as_str()) else {
+        return flag;
+    };
+    let note = |text: Option<&clap::builder::StyledStr>| {
+        text.map(|text| format!("{text} [default: {default}]"))
+    };
+    let (short, long) = (note(flag.get_help()), note(flag.get_long_help()));
+    match (short, long) {
+        (Some(short), Some(long)) => flag.help(short).long_help(long),
+        (Some(short), None) => flag.help(short),
+        _ => flag,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::{Cli, command};
+
+    #[test]
+    fn definitions_hold_together() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_flag_has_short_and_long_help() {
+        for flag in command().get_arguments() {
+            let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
+            assert!(
+                help.len() > 3 && help.len() < 100,
+                "{}: {help}",
+                flag.get_id()
+            );
+            assert!(!help.ends_with('.'), "{help}");
+        }
+    }
+
+    #[test]
+    fn flags_of_the_job_are_refused_before_a_command() {
+        assert!(Cli::try_parse_from(["crawl", "--seed", "http://a/", "man"]).is_err());
+        assert!(Cli::try_parse_from(["crawl", "man"]).is_ok());
+    }
+}

@@ -1,0 +1,4 @@
+//! The command line: its definition, the words before clap reads them, and its errors.
+
+pub(crate) mod args;
+pub(crate) mod preprocess;

@@ -1,0 +1,304 @@
+//! The words of the command line, before clap reads them.
+//!
+//! Two things are meant here that clap can't be told: the value of a flag may be left out, or
+//! stand behind `=` or as the next word (`--resources all`), and a word that is a URL or a host
+//! is a seed (`crawl example.org`). Both follow from clap's own definitions, so a new flag
+//! needs nothing here.
+
+use std::ffi::OsString;
+
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Command, FromArgMatches as _};
+
+use crate::cli::args::{self, Cli};
+use crate::error::CommandError;
+use crate::settings::seeds::is_seed;
+use crate::settings::{CONTACT_HINT, read_contact};
+
+/// Why a command line can't be read.
+#[derive(Debug)]
+pub(crate) enum NotRead {
+    /// By its form; or help or the version is asked for.
+    Form(clap::Error),
+    /// By a value.
+    Value(CommandError),
+}
+
+/// Reads the command line of this process.
+pub(crate) fn read() -> Result<Cli, NotRead> {
+    let command = built();
+    let words = prepare(&command, std::env::args_os()).map_err(NotRead::Value)?;
+    let matches = command.try_get_matches_from(words).map_err(NotRead::Form)?;
+    check_environment(&matches).map_err(NotRead::Value)?;
+    Cli::from_arg_matches(&matches).map_err(NotRead::Form)
+}
+
+/// The command with what clap derives from its definitions, which it else does as it reads.
+fn built() -> Command {
+    let mut command = args::command();
+    command.build();
+    command
+}
+
+/// Refuses a contact that stands in the environment, where the user may not look for it.
+fn check_environment(matches: &ArgMatches) -> Result<(), CommandError> {
+    let matches = matches.subcommand().map_or(matches, |(_, matches)| matches);
+    // Most subcommands take none.
+    let Ok(Some(contact)) = matches.try_get_one::<String>("contact") else {
+        return Ok(());
+    };
+    if matches.value_source("contact") != Some(ValueSource::EnvVariable) {
+        return Ok(());
+    }
+    let read = read_contact(contact);
+    read.map(drop).map_err(|why| {
+        CommandError::usage(format!(
+            "the environment variable CRAWL_CONTACT holds the unusable contact {why}"
+        ))
+        .hint(CONTACT_HINT)
+    })
+}
+
+/// Writes the command line so that clap reads what is meant: `--resources all` as
+/// `--resources=all`, and `example.org` as `--seed=example.org`.
+///
+/// # Errors
+/// A value that is empty: it is most often a shell variable that is not set.
+fn prepare(
+    command: &Command,
+    words: impl IntoIterator<Item = OsString>,
+) -> Result<Vec<OsString>, CommandError> {
+    let mut words = words.into_iter().peekable();
+    let mut prepared: Vec<OsString> = words.next().into_iter().collect();
+    let mut command = command;
+    let mut is_past_flags = false;
+    while let Some(word) = words.next() {
+        let Some(text) = word.to_str() else {
+            prepared.push(word);
+            continue;
+        };
+        if text.is_empty() {
+            return Err(empty("an argument is empty".to_owned()));
+        }
+        if is_past_flags {
+            prepared.push(as_seed(command, text).unwrap_or(word));
+        } else if text == "--" {
+            is_past_flags = true;
+            // Only seeds may follow, and each is written as a flag.
+            if !takes_seeds(command) {
+                prepared.push(word);
+            }
+        } else if let Some((flag, value)) = flag_of(command, text) {
+            match value {
+                Some("") => return Err(empty_value(flag)),
+                Some(_) => prepared.push(word),
+                None if may_stand_alone(flag) => {
+                    let next = words.next_if(|next| is_meant_for(command, flag, next));
+                    prepared.push(match next {
+                        Some(next) => [word, "=".into(), next].into_iter().collect(),
+                        None => word,
+                    });
+                }
+                None => {
+                    prepared.push(word);
+                    if words.peek().is_some_and(|next| next.is_empty()) {
+                        return Err(empty_value(flag));
+                    }
+                    prepared.extend(words.next());
+                }
+            }
+        } else if let Some(subcommand) = command.find_subcommand(text) {
+            command = subcommand;
+            prepared.push(word);
+        } else {
+            prepared.push(as_seed(command, text).unwrap_or(word));
+        }
+    }
+    Ok(prepared)
+}
+
+/// Whether a flag's value may be left out.
+fn may_stand_alone(flag: &Arg) -> bool {
+    flag.is_require_equals_set() && flag.get_num_args().is_some_and(|n| n.min_values() == 0)
+}
+
+/// The flag with a value that a word is or ends with, and the value where it is in the word.
+fn flag_of<'a, 'w>(command: &'a Command, word: &'w str) -> Option<(&'a Arg, Option<&'w str>)> {
+    let takes_value = |flag: &&Arg| !flag.is_positional() && flag.get_action().takes_values();
+    if let Some(long) = word.strip_prefix("--") {
+        let (name, value) = match long.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (long, None),
+        };
+        let mut flags = command.get_arguments().filter(takes_value);
+        return Some((flags.find(|flag| flag.get_long() == Some(name))?, value));
+    }
+    // Several short flags may share a word, up to the first that takes a value.
+    let shorts = word.strip_prefix('-')?;
+    shorts.char_indices().find_map(|(at, short)| {
+        let mut flags = command.get_arguments().filter(takes_value);
+        let flag = flags.find(|flag| flag.get_short() == Some(short))?;
+        let value = &shorts[at + short.len_utf8()..];
+        Some((flag, (!value.is_empty()).then_some(value)))
+    })
+}
+
+/// Whether the word after a flag is its value: it is one of those that the flag takes, or
+/// nothing else that may stand there, so that clap says which values there are.
+fn is_meant_for(command: &Command, flag: &Arg, next: &OsString) -> bool {
+    let is_word = |word: &&str| !word.is_empty() && !word.starts_with('-');
+    let Some(word) = next.to_str().filter(is_word) else {
+        return false;
+    };
+    let is_else = is_seed(word) || command.find_subcommand(word).is_some();
+    takes(flag, word) || (takes_seeds(command) && !is_else)
+}
+
+/// Whether a word is one of a flag's values. clap is asked: a command of that flag alone reads it.
+fn takes(flag: &Arg, word: &str) -> bool {
+    let Some(name) = flag.get_long() else {
+        return false;
+    };
+    let alone = Command::new("").no_binary_name(true).arg(flag.clone());
+    let read = alone.try_get_matches_from([format!("--{name}={word}")]);
+    read.is_ok()
+}
+
+/// The word as the flag that it stands for, where it is a seed.
+fn as_seed(command: &Command, word: &str) -> Option<OsString> {
+    (takes_seeds(command) && is_seed(word)).then(|| format!("--seed={word}").into())
+}
+
+/// Whether words of a command may be seeds: it has that flag, and no words of its own.
+fn takes_seeds(command: &Command) -> bool {
+    command.get_positionals().next().is_none()
+        && command
+            .get_arguments()
+            .any(|flag| flag.get_long() == Some("seed"))
+}
+
+fn empty(message: String) -> CommandError {
+    CommandError::usage(message).hint("leave it out, or see that the shell variable in it is set")
+}
+
+fn empty_value(flag: &Arg) -> CommandError {
+    let refusal = empty(format!("the value of {flag} is empty"));
+    match flag.get_long() {
+        // Requests that were meant for a proxy don't go past it for a variable that is not set.
+        Some("proxy") => refusal.hint(
+            "see that the shell variable in it is set; `proxy = \"\"` below [fetch] in a file of \
+             --config clears a proxy that the directory remembers",
+        ),
+        _ => refusal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::{built, may_stand_alone, prepare, takes};
+
+    fn check(typed: &str, meant: &str) {
+        let words = typed.split(' ').map(OsString::from);
+        let prepared = prepare(&built(), words).unwrap();
+        let prepared: Vec<&str> = prepared.iter().filter_map(|word| word.to_str()).collect();
+        assert_eq!(prepared.join(" "), meant);
+    }
+
+    #[test]
+    fn ours_every_flag_with_an_optional_value_takes_it_as_the_next_word() {
+        let (all, mut tried) = (built(), 0);
+        let all = std::iter::once(&all).chain(all.get_subcommands());
+        for (command, flag) in all.flat_map(|of| of.get_arguments().map(move |flag| (of, flag))) {
+            if !may_stand_alone(flag) {
+                continue;
+            }
+            let names = flag.get_value_names().unwrap_or_default().concat();
+            for value in names.split('|') {
+                assert!(takes(flag, value), "{flag} takes {value}");
+                let name = match command.get_name() {
+                    "crawl" => "crawl".to_owned(),
+                    name => format!("crawl {name}"),
+                };
+                let long = flag.get_long().unwrap();
+                check(
+                    &format!("{name} --{long} {value} --verbose"),
+                    &format!("{name} --{long}={value} --verbose"),
+                );
+                if let Some(short) = flag.get_short() {
+                    check(
+                        &format!("{name} -v{short} {value}"),
+                        &format!("{name} -v{short}={value}"),
+                    );
+                }
+                tried += 1;
+            }
+            assert!(!takes(flag, "example.org"), "{flag}");
+        }
+        // Forms, own-site, skip-actions, recrawl, allow-private, quiet and fail-on-error are
+        // switches and resources has three values, here and in `crawl config`.
+        assert!(tried >= 2 * (7 * 2 + 3), "{tried}");
+    }
+
+    #[test]
+    fn ours_a_word_that_is_no_value_stays_a_seed_or_a_subcommand() {
+        check(
+            "crawl --resources example.org -q",
+            "crawl --resources --seed=example.org -q",
+        );
+        check("crawl -q on.example", "crawl -q --seed=on.example");
+        check("crawl --recrawl --links on", "crawl --recrawl --links on");
+        check("crawl --resources al", "crawl --resources=al");
+        check("crawl --resources report", "crawl --resources report");
+        check("crawl --resources=own on", "crawl --resources=own on");
+        check("crawl report on", "crawl report on");
+    }
+
+    #[test]
+    fn ours_a_url_or_a_host_is_a_seed() {
+        check(
+            "crawl http://a.example/ --output b.example --seed c.example d.example:81",
+            "crawl --seed=http://a.example/ --output b.example --seed c.example --seed=d.example:81",
+        );
+        check(
+            "crawl config --effective [::1]:80",
+            "crawl config --effective --seed=[::1]:80",
+        );
+        check("crawl serach a.example", "crawl serach --seed=a.example");
+        check("crawl -- a.example", "crawl --seed=a.example");
+        check(
+            "crawl robots http://a.example/ -- -x",
+            "crawl robots http://a.example/ -- -x",
+        );
+        check("crawl search d.ir -- -x", "crawl search d.ir -- -x");
+        check("crawl help search", "crawl help search");
+    }
+
+    #[test]
+    fn ours_empty_values_are_refused() {
+        for (words, said) in [
+            (&["crawl", ""][..], "an argument is empty"),
+            (
+                &["crawl", "--output", ""],
+                "the value of --output <DIR> is empty",
+            ),
+            (
+                &["crawl", "--output="],
+                "the value of --output <DIR> is empty",
+            ),
+            (&["crawl", "report", ""], "an argument is empty"),
+            (
+                &["crawl", "export", "c", "--out", ""],
+                "the value of --out <FILE> is empty",
+            ),
+        ] {
+            let words = words.iter().map(OsString::from);
+            let refusal = prepare(&built(), words).unwrap_err();
+            assert_eq!(refusal.message, said);
+        }
+        let words = ["crawl", "--proxy", ""].iter().map(OsString::from);
+        let hint = prepare(&built(), words).unwrap_err().hint.unwrap();
+        assert!(hint.contains("`proxy = \"\"` below [fetch]"), "{hint}");
+    }
+}

@@ -1,0 +1,130 @@
+//! `crawl export`: the pages of a crawl's index, for other searches.
+
+use std::ffi::OsStr;
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use crawl_index::SearchIndex;
+use crawl_index::export::{
+    Bundle, ExportError, Exported, Meilisearch, NewFile, Opensearch, meilisearch_settings,
+    opensearch_mapping,
+};
+use crawl_records::counted;
+
+use crate::cli::args::{ExportArgs, ExportFormat};
+use crate::commands::search;
+use crate::error::{CommandError, FINISHED, unwritable};
+use crate::terminal::note;
+
+/// Runs `crawl export`.
+pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
+    let to_stdout = args.out.as_os_str() == "-";
+    if to_stdout && args.to == ExportFormat::Static {
+        return Err(
+            CommandError::usage("a static search is a folder, not a stream")
+                .hint("name the folder: `--out search`"),
+        );
+    }
+    let index = search::open(&args.dir)?;
+    let now = jiff::Timestamp::now().as_second();
+    let said = match args.to {
+        ExportFormat::Static => bundle(&index, &args.out, now),
+        _ if to_stdout => stream(args.to, &index, now),
+        _ => file(args.to, &index, &args.out, now),
+    };
+    match said {
+        Ok(said) => {
+            note(&said);
+            Ok(FINISHED)
+        }
+        // Whoever reads our output has read enough.
+        Err(ExportError::Stream(why)) if why.kind() == ErrorKind::BrokenPipe => Ok(FINISHED),
+        Err(error) => Err(refusal(&error, args)),
+    }
+}
+
+fn bundle(index: &SearchIndex, out: &Path, now: i64) -> Result<String, ExportError> {
+    let mut bundle = Bundle::create(out, now)?;
+    index.each_page(|page| bundle.page(&page))?;
+    let done = bundle.finish()?;
+    Ok(format!(
+        "{} written: {} in {}, {} a page",
+        out.display(),
+        counted(done.pages, "page", "pages"),
+        counted(done.files, "file", "files"),
+        counted(done.bytes / done.pages.max(1), "byte", "bytes")
+    ))
+}
+
+fn stream(format: ExportFormat, index: &SearchIndex, now: i64) -> Result<String, ExportError> {
+    let stdout = BufWriter::new(io::stdout().lock());
+    let (_, done) = lines(format, index, stdout, now)?;
+    Ok(format!("{} written", counted(done.pages, "page", "pages")))
+}
+
+/// The lines, and beside them what the index that takes them has to know.
+fn file(
+    format: ExportFormat,
+    index: &SearchIndex,
+    out: &Path,
+    now: i64,
+) -> Result<String, ExportError> {
+    let (settings, ending) = match format {
+        ExportFormat::Opensearch => (opensearch_mapping(), "mapping.json"),
+        _ => (meilisearch_settings(), "settings.json"),
+    };
+    let (written, done) = lines(format, index, NewFile::create(out)?, now)?;
+    let beside = beside(out, ending);
+    let mut settings_file = NewFile::create(&beside)?;
+    writeln!(settings_file, "{settings:#}").map_err(ExportError::Stream)?;
+    settings_file.finish()?;
+    written.finish()?;
+    Ok(format!(
+        "{} written: {}, {}; {}",
+        out.display(),
+        counted(done.pages, "page", "pages"),
+        counted(done.records, "record", "records"),
+        beside.display()
+    ))
+}
+
+fn lines<W: Write>(
+    format: ExportFormat,
+    index: &SearchIndex,
+    out: W,
+    now: i64,
+) -> Result<(W, Exported), ExportError> {
+    match format {
+        ExportFormat::Meilisearch => {
+            let mut sink = Meilisearch::new(out, now);
+            index.each_page(|page| sink.page(&page))?;
+            sink.finish()
+        }
+        _ => {
+            let mut sink = Opensearch::new(out, now);
+            index.each_page(|page| sink.page(&page))?;
+            sink.finish()
+        }
+    }
+}
+
+/// `pages.mapping.json` beside `pages.ndjson`.
+fn beside(out: &Path, ending: &str) -> PathBuf {
+    let mut name = out
+        .file_stem()
+        .unwrap_or_else(|| OsStr::new("pages"))
+        .to_os_string();
+    name.push(".");
+    name.push(ending);
+    out.with_file_name(name)
+}
+
+fn refusal(error: &ExportError, args: &ExportArgs) -> CommandError {
+    match error {
+        ExportError::Index(error) => search::refusal(error, &args.dir),
+        ExportError::Occupied { .. } => CommandError::usage(error.to_string())
+            .hint("name a folder that does not exist yet, an empty one, or an earlier bundle"),
+        ExportError::Write { source, .. } => unwritable(&args.out, source),
+        _ => CommandError::disk(error.to_string()),
+    }
+}

@@ -1,0 +1,132 @@
+//! `crawl index`: the search index of a crawl, built anew from its archive.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crawl_archive::{MAX_CONFIG_BYTES, read_text};
+use crawl_engine::{EngineError, Reindex, reindex};
+use crawl_fetcher::Secrets;
+use crawl_policy::ProductToken;
+use crawl_records::{counted, grouped};
+
+use crate::cli::args::IndexArgs;
+use crate::commands::robots::profile_of;
+use crate::error::{CommandError, FINISHED, INTERRUPTED};
+use crate::run::{job, signals};
+use crate::settings::{ProfileName, default_of};
+use crate::terminal::{note, print_json, spinner};
+
+/// Runs `crawl index`.
+pub(crate) fn run(args: &IndexArgs) -> Result<u8, CommandError> {
+    let rules = rules(&args.dir)?;
+    let stopped = Arc::new(AtomicBool::new(false));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|why| CommandError::disk(format!("can't start the program's threads: {why}")))?;
+    runtime.block_on(async { signals::note_first(Arc::clone(&stopped)) })?;
+    let bar = spinner();
+    let done = reindex(
+        &args.dir,
+        &rules,
+        &|| stopped.load(Ordering::Relaxed),
+        &mut |read| bar.set_message(format!("{} read", counted(read, "page", "pages"))),
+    );
+    bar.finish_and_clear();
+    runtime.shutdown_background();
+    let done = done.map_err(|error| refusal(&error, &args.dir))?;
+    if done.is_stopped {
+        note("interrupted; the index is as it was");
+        return Ok(INTERRUPTED);
+    }
+    if args.json {
+        return print_json(&serde_json::json!({
+            "pages": done.pages,
+            "duplicates": done.duplicates,
+            "left_out": done.left_out,
+        }));
+    }
+    note(&format!(
+        "index: {}",
+        words(Some(done.pages), done.duplicates, &done.left_out)
+    ));
+    Ok(FINISHED)
+}
+
+/// What an index holds and what was left out of it, in a line.
+pub(crate) fn words(
+    pages: Option<u64>,
+    duplicates: u64,
+    left_out: &std::collections::BTreeMap<String, u64>,
+) -> String {
+    let mut words = match pages {
+        Some(pages) => counted(pages, "page", "pages"),
+        None => "as far as the run came; names and duplicates are told when one ends by itself"
+            .to_owned(),
+    };
+    let mut out: Vec<_> = left_out
+        .iter()
+        .map(|(why, count)| (*count, why.as_str()))
+        .collect();
+    if duplicates > 0 {
+        out.push((duplicates, "duplicates"));
+    }
+    out.sort_by(|a, b| b.cmp(a));
+    let out: Vec<_> = out
+        .into_iter()
+        .map(|(count, why)| format!("{why} {}", grouped(count)))
+        .collect();
+    if !out.is_empty() {
+        words.push_str(&format!(" (left out: {})", out.join(", ")));
+    }
+    words
+}
+
+/// The name that METAs and headers know the crawl by, and how they are read: as its crawl.toml
+/// has it.
+fn rules(dir: &Path) -> Result<Reindex, CommandError> {
+    let text = read_text(&dir.join("crawl.toml"), MAX_CONFIG_BYTES).unwrap_or_default();
+    let table: toml::Table = text.parse().unwrap_or_default();
+    let value = |group: &str, key: &str| {
+        let value = table.get(group).and_then(|group| group.get(key));
+        let value = value.and_then(toml::Value::as_str).map(str::to_owned);
+        value.or_else(|| default_of(key)).unwrap_or_default()
+    };
+    let agent = value("operator", "agent");
+    let agent = ProductToken::new(&agent)
+        .map_err(|why| CommandError::disk(format!("{}/crawl.toml: {why}", dir.display())))?;
+    let profile = toml::Value::String(value("politeness", "robots"));
+    let profile: ProfileName = profile
+        .try_into()
+        .map_err(|why| CommandError::disk(format!("{}/crawl.toml: {why}", dir.display())))?;
+    Ok(Reindex {
+        agent,
+        profile: profile_of(profile),
+        secrets: Secrets::default(),
+    })
+}
+
+fn refusal(error: &EngineError, dir: &Path) -> CommandError {
+    let is_crawl = dir.join("crawl.toml").is_file();
+    match error {
+        EngineError::OutputForeign { found, .. } if is_crawl => {
+            CommandError::usage(error.to_string()).hint(format!("move `{found}` to another folder"))
+        }
+        EngineError::NothingToDo { .. }
+        | EngineError::OutputForeign { .. }
+        | EngineError::StateMissing { .. }
+            if !is_crawl =>
+        {
+            CommandError::usage(format!("`{}` holds no crawl", dir.display()))
+                .hint("give the directory that a crawl left, such as crawl-example.org")
+        }
+        EngineError::NoArchive { .. } => CommandError::usage(format!(
+            "the crawl in `{}` has no archive to build an index from: it ran with --warc off",
+            dir.display()
+        ))
+        .hint("crawl anew into another --output, with --index on or with --warc on"),
+        other => job::refusal(other, dir),
+    }
+}

@@ -1,0 +1,126 @@
+//! `crawl inspect`: what the extractor reads in a page or a sitemap, as JSON.
+
+mod text;
+
+use crawl_extractor::{
+    Content, ContentLimits, Given, Limits, Oddity, Page, Sitemap, is_html, read_page, read_sitemap,
+};
+use crawl_policy::{PageDirectives, ProductToken, Profile};
+use crawl_weburl::{CanonicalUrl, canonicalize};
+use serde_json::{Value, json};
+
+use crate::cli::args::InspectArgs;
+use crate::commands::robots::read_file;
+use crate::error::CommandError;
+use crate::terminal::print_json;
+use text::text_object;
+
+/// A file is read up to here.
+const MAX_FILE_BYTES: u64 = 64 << 20;
+
+/// Runs the command.
+pub(crate) fn run(args: &InspectArgs) -> Result<u8, CommandError> {
+    let base = canonicalize(None, &args.base).map_err(|why| {
+        CommandError::usage(format!("unusable --base `{}`: {why}", args.base))
+            .hint("it is the whole URL of the page, such as `https://example.org/page`")
+    })?;
+    let body = read_file(&args.file, MAX_FILE_BYTES)?;
+    let content_type = args.content_type.as_deref();
+    let limits = Limits::default();
+    let object = match is_html(content_type, &body) {
+        true => {
+            let given = Given {
+                content_type,
+                ..Given::default()
+            };
+            let (page, content) = read_page(&body, &given, &limits, &ContentLimits::default());
+            page_object(&base, &page, &content)
+        }
+        false => sitemap_object(&base, &read_sitemap(&body, content_type, &limits)),
+    };
+    print_json(&object)
+}
+
+fn page_object(url: &CanonicalUrl, page: &Page, content: &Content) -> Value {
+    let base = page.base_url(url);
+    let links = page.links.iter().map(|link| {
+        let target = canonicalize(Some(&base), &link.href);
+        json!({
+            "href": link.href,
+            "url": target.as_ref().map(CanonicalUrl::as_str).ok(),
+            "unusable": target.as_ref().err().map(ToString::to_string),
+            "element": link.element.name(),
+            "attribute": link.attribute,
+            "kind": format!("{:?}", link.kind).to_ascii_lowercase(),
+            "rel": link.rel.to_string().split_ascii_whitespace().collect::<Vec<_>>(),
+            "text": link.text,
+        })
+    });
+    let metas = page
+        .metas
+        .iter()
+        .map(|meta| json!({"name": meta.name, "content": meta.content}));
+    json!({
+        "url": url.as_str(),
+        "read_as": "html",
+        "base": base.as_str(),
+        "charset": page.charset,
+        "charset_source": snake(&format!("{:?}", page.charset_source)),
+        "title": page.title,
+        "directives": directives_object(page),
+        "links": links.collect::<Vec<_>>(),
+        "metas": metas.collect::<Vec<_>>(),
+        "text": text_object(content),
+        "oddities": oddities(&page.oddities),
+    })
+}
+
+/// What the page's own words bar, with the text that says so; null where nothing does.
+fn directives_object(page: &Page) -> Value {
+    let agent = ProductToken::leading("crawl");
+    let found = PageDirectives::read([], page.meta_pairs(), &agent, Profile::default());
+    json!({
+        "noindex": found.noindex.map(|source| source.text),
+        "nofollow": found.nofollow.map(|source| source.text),
+        "noarchive": found.noarchive.map(|source| source.text),
+        "nosnippet": found.nosnippet.map(|source| source.text),
+    })
+}
+
+fn sitemap_object(url: &CanonicalUrl, sitemap: &Sitemap) -> Value {
+    let entries = sitemap.entries.iter().map(|entry| {
+        let target = canonicalize(Some(url), &entry.loc);
+        json!({
+            "loc": entry.loc,
+            "url": target.as_ref().map(CanonicalUrl::as_str).ok(),
+            "unusable": target.as_ref().err().map(ToString::to_string),
+            "lastmod": entry.lastmod,
+            "changefreq": entry.changefreq.map(|freq| snake(&format!("{freq:?}"))),
+            "priority": entry.priority,
+        })
+    });
+    json!({
+        "url": url.as_str(),
+        "read_as": "sitemap",
+        "kind": snake(&format!("{:?}", sitemap.kind)),
+        "entries": entries.collect::<Vec<_>>(),
+        "oddities": oddities(&sitemap.oddities),
+    })
+}
+
+fn oddities(oddities: &[Oddity]) -> Vec<Value> {
+    let object = |oddity: &Oddity| json!({"what": oddity.what.name(), "line": oddity.line, "count": oddity.count});
+    oddities.iter().map(object).collect()
+}
+
+/// `ValidUtf8` as `valid_utf8`.
+fn snake(name: &str) -> String {
+    let mut text = String::with_capacity(name.len() + 2);
+    for c in name.chars() {
+        if c.is_ascii_uppercase() && !text.is_empty() {
+            text.push('_');
+        }
+        text.push(c.to_ascii_lowercase());
+    }
+    text
+}

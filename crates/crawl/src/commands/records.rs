@@ -1,0 +1,103 @@
+//! `crawl report`, `crawl explain` and `crawl audit`: what the records of a crawl say.
+
+use std::fmt::Display;
+use std::fs;
+
+use crawl_archive::Timestamp;
+use crawl_records::{BrokenLinks, EveryLink, RecordsError};
+use crawl_weburl::canonicalize;
+use serde::Serialize;
+
+use crate::cli::args::{AuditArgs, ExplainArgs, ReportArgs};
+use crate::error::{BREACH, CommandError, FINISHED, NOTHING_DONE, unwritable};
+use crate::terminal::{print, print_json};
+
+/// Runs `crawl report`.
+pub(crate) fn report(args: &ReportArgs) -> Result<u8, CommandError> {
+    let dir = &args.dir;
+    if args.broken {
+        let broken = crawl_records::broken(dir).map_err(refusal)?;
+        let printed = match args.all && !args.json {
+            true => print(EveryLink(&broken).to_string().as_bytes())?,
+            false => show(&broken, args.json)?,
+        };
+        return Ok(code_of(args, standing(&broken), printed));
+    }
+    if args.changes && !args.fail_on_broken {
+        return show(&crawl_records::changes(dir).map_err(refusal)?, args.json);
+    }
+    let report = crawl_records::report(dir).map_err(refusal)?;
+    let printed = match &args.html {
+        _ if args.changes => show(&crawl_records::changes(dir).map_err(refusal)?, args.json)?,
+        Some(path) => {
+            let written = fs::write(path, report.to_html());
+            written.map_err(|why| unwritable(path, &why))?;
+            FINISHED
+        }
+        None => show(&report, args.json)?,
+    };
+    match args.fail_on_broken {
+        true => {
+            let broken = crawl_records::broken(dir).map_err(refusal)?;
+            Ok(code_of(args, standing(&broken), printed))
+        }
+        false => Ok(printed),
+    }
+}
+
+/// Broken pages that someone comes to: a link leads there, or it is a seed. One whose links were
+/// taken away is nobody's trouble any more.
+fn standing(broken: &BrokenLinks) -> u64 {
+    let pages = broken.pages.iter();
+    let standing = pages.filter(|page| page.via.is_none() || !page.links.is_empty());
+    standing.count() as u64
+}
+
+/// What `--fail-on-broken` makes of an exit code.
+fn code_of(args: &ReportArgs, broken: u64, code: u8) -> u8 {
+    match broken > 0 && args.fail_on_broken {
+        true => NOTHING_DONE,
+        false => code,
+    }
+}
+
+fn show<T: Serialize + Display>(found: &T, as_json: bool) -> Result<u8, CommandError> {
+    match as_json {
+        true => print_json(found),
+        false => print(found.to_string().as_bytes()),
+    }
+}
+
+/// Runs `crawl explain`.
+pub(crate) fn explain(args: &ExplainArgs) -> Result<u8, CommandError> {
+    let url = canonicalize(None, &args.url).map_err(|why| {
+        CommandError::usage(format!("unusable URL `{}`: {why}", args.url))
+            .hint("give a whole URL such as `https://example.org/page`")
+    })?;
+    let explanation = crawl_records::explain(&args.dir, &url, now()).map_err(refusal)?;
+    show(&explanation, args.json)
+}
+
+fn now() -> Timestamp {
+    let now = jiff::Timestamp::now().as_microsecond();
+    Timestamp::from_micros(u64::try_from(now).unwrap_or_default())
+}
+
+/// Runs `crawl audit`.
+pub(crate) fn audit(args: &AuditArgs) -> Result<u8, CommandError> {
+    let audit = crawl_records::audit(&args.dir).map_err(refusal)?;
+    let printed = show(&audit, args.json);
+    Ok(match audit.breach_count() {
+        0 => printed?,
+        _ => printed.map(|_| BREACH)?,
+    })
+}
+
+/// What is said where records can't be read.
+pub(crate) fn refusal(why: RecordsError) -> CommandError {
+    match why {
+        RecordsError::NoCrawl { .. } => CommandError::usage(why.to_string())
+            .hint("give the directory that a crawl left, with its pages.jsonl"),
+        why => CommandError::disk(why.to_string()),
+    }
+}

@@ -1,0 +1,95 @@
+//! `crawl robots --batch`: JSON lines in, verdicts out, in order.
+
+use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Write};
+
+use crawl_policy::{ProductToken, Profile, Robots, request_path};
+use data_encoding::BASE64;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::error::{CommandError, FINISHED, USAGE};
+
+/// A question on a line.
+#[derive(Debug, Deserialize)]
+struct Question {
+    /// The robots.txt; null where there is none.
+    robots: Option<Body>,
+    /// A product token; what follows one (a version) is not looked at.
+    agent: Option<String>,
+    /// A URL, or a path.
+    url: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Body {
+    Text(String),
+    Bytes { base64: String },
+}
+
+/// Answers the lines of stdin. `agent` is for lines that name none.
+pub(super) fn run(agent: &ProductToken, profile: Profile) -> Result<u8, CommandError> {
+    let mut lines = BufReader::new(io::stdin().lock());
+    let mut answers = BufWriter::new(io::stdout().lock());
+    match answer_all(&mut lines, &mut answers, agent, profile) {
+        Ok(all_sound) => Ok(if all_sound { FINISHED } else { USAGE }),
+        Err(why) if why.kind() == ErrorKind::BrokenPipe => Ok(FINISHED),
+        Err(why) => Err(CommandError::disk(format!(
+            "can't go on with the lines: {why}"
+        ))),
+    }
+}
+
+/// Whether all lines could be judged.
+fn answer_all(
+    lines: &mut BufReader<impl io::Read>,
+    answers: &mut impl Write,
+    agent: &ProductToken,
+    profile: Profile,
+) -> io::Result<bool> {
+    let mut line = Vec::new();
+    let mut all_sound = true;
+    loop {
+        line.clear();
+        if lines.read_until(b'\n', &mut line)? == 0 {
+            answers.flush()?;
+            return Ok(all_sound);
+        }
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let answer = answer(&line, agent, profile).unwrap_or_else(|why| {
+            all_sound = false;
+            json!({ "error": why })
+        });
+        writeln!(answers, "{answer}")?;
+        // Whoever asks line by line waits for this answer before the next question.
+        if lines.buffer().is_empty() {
+            answers.flush()?;
+        }
+    }
+}
+
+fn answer(line: &[u8], agent: &ProductToken, profile: Profile) -> Result<Value, String> {
+    let question: Question = serde_json::from_slice(line).map_err(|why| why.to_string())?;
+    let agent = match &question.agent {
+        Some(name) => &ProductToken::leading(name),
+        None => agent,
+    };
+    let robots = match &question.robots {
+        None => Robots::allow_all(),
+        Some(Body::Text(text)) => Robots::parse(text.as_bytes(), agent, profile),
+        Some(Body::Bytes { base64 }) => {
+            let bytes = BASE64.decode(base64.as_bytes());
+            let bytes = bytes.map_err(|why| format!("robots: not base64: {why}"))?;
+            Robots::parse(&bytes, agent, profile)
+        }
+    };
+    let path = request_path(&question.url);
+    let verdict = robots.judge(&path);
+    Ok(json!({
+        "allowed": verdict.is_allowed(),
+        "line": verdict.rule.map(|rule| rule.line),
+        "rule": verdict.rule.map(|rule| rule.text),
+    }))
+}

@@ -1,0 +1,156 @@
+//! Asking hosts for their robots.txt, with permits like any other request.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use bytes::Bytes;
+use crawl_fetcher::robots::RobotsAnswer;
+use crawl_fetcher::{Clock, FetchConfig, Fetcher, Request, Validators};
+use crawl_policy::ProductToken;
+use crawl_scheduler::{OutcomeKind, Permit, Politeness, Poll, Purpose, RequestOutcome, Scheduler};
+use crawl_weburl::{CanonicalUrl, Origin};
+
+use crate::error::CommandError;
+use crate::settings::{
+    Reach, Surroundings, check_contact, contact_mail, no_contact, reach, user_agent, user_contact,
+};
+
+/// What a host answered.
+pub(super) struct Fetched {
+    /// The rules; empty where there is no robots.txt, none where it is unreachable.
+    pub(super) body: Option<Bytes>,
+    /// What came of it: a status or a failure, in words.
+    pub(super) answer: String,
+}
+
+/// Asks each origin of `urls` once.
+pub(super) fn robots_of(
+    urls: &[&CanonicalUrl],
+    contact: Option<&str>,
+) -> Result<BTreeMap<Origin, Fetched>, CommandError> {
+    let contact = match contact.filter(|contact| !contact.is_empty()) {
+        Some(contact) => Some(contact.to_owned()),
+        None => user_contact(&Surroundings::of_process())?,
+    };
+    let contact = check_contact(contact.as_deref().unwrap_or_default())?;
+    let public = urls.iter().find(|url| reach(url, &[]) == Reach::Public);
+    if let (Some(url), None) = (public, &contact) {
+        return Err(no_contact(url));
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|why| CommandError::disk(format!("can't start: {why}")))?;
+    let mut asker = Asker::new(urls, contact.as_deref())?;
+    runtime.block_on(async {
+        let mut found = BTreeMap::new();
+        for url in urls {
+            if let Entry::Vacant(place) = found.entry(url.origin()) {
+                let fetched = asker.ask(place.key()).await?;
+                place.insert(fetched);
+            }
+        }
+        Ok(found)
+    })
+}
+
+struct Asker {
+    clock: Clock,
+    fetcher: Fetcher,
+    scheduler: Scheduler,
+}
+
+impl Asker {
+    fn new(urls: &[&CanonicalUrl], contact: Option<&str>) -> Result<Asker, CommandError> {
+        // Whatever agent the rules are judged for: who asks is this program.
+        let ourselves = ProductToken::leading("crawl");
+        let clock = Clock::start();
+        let config = FetchConfig {
+            from: contact_mail(contact),
+            typed: urls.iter().copied().cloned().collect(),
+            ..FetchConfig::new(user_agent(&ourselves, contact))
+        };
+        let fetcher = Fetcher::new(config, clock)
+            .map_err(|why| CommandError::usage(format!("can't fetch: {why}")))?;
+        Ok(Asker {
+            clock,
+            fetcher,
+            scheduler: Scheduler::new(Politeness::default(), 0),
+        })
+    }
+
+    /// Asks an origin, and follows redirects as RFC 9309 section 2.3.1.2 has it.
+    async fn ask(&mut self, origin: &Origin) -> Result<Fetched, CommandError> {
+        let mut url = origin.robots_url();
+        let mut purpose = Purpose::Robots {
+            origin: origin.clone(),
+        };
+        let mut hops = 0;
+        loop {
+            let now = self.clock.now();
+            self.scheduler.queue_request(now, &url.host_key(), purpose);
+            let Some(permit) = self.permit().await else {
+                return Err(CommandError::disk(format!(
+                    "no permit to ask for {url} came"
+                )));
+            };
+            let request = Request::robots(url, Validators::default());
+            let (spent, result) = self.fetcher.fetch(permit, request.clone()).await;
+            let now = self.clock.now();
+            let signal = match &result {
+                Ok(exchange) => exchange.signal(),
+                Err(failure) => RequestOutcome {
+                    end: failure.ended,
+                    response_time: failure.ended.since(failure.started),
+                    address: None,
+                    kind: match failure.signal_kind() {
+                        OutcomeKind::NoConnection => OutcomeKind::NoConnection,
+                        _ => OutcomeKind::UrlFailed,
+                    },
+                    rate_limit: None,
+                    url: None,
+                },
+            };
+            // What the host asks for from now on is of no matter: it is asked once.
+            let _ = self.scheduler.done(now, spent, signal);
+            match RobotsAnswer::of(&request, &result, hops) {
+                RobotsAnswer::Redirect { to, .. } => {
+                    hops += 1;
+                    url = to;
+                    purpose = Purpose::Hop { of: origin.clone() };
+                }
+                answer => return Ok(fetched(answer)),
+            }
+        }
+    }
+
+    async fn permit(&mut self) -> Option<Permit> {
+        loop {
+            let now = self.clock.now();
+            match self.scheduler.poll(now) {
+                Poll::Issue(permit) => return Some(permit),
+                Poll::SleepUntil(tick) => tokio::time::sleep(tick.since(now)).await,
+                Poll::Idle => return None,
+            }
+        }
+    }
+}
+
+fn fetched(answer: RobotsAnswer) -> Fetched {
+    let (body, answer) = match answer {
+        RobotsAnswer::Rules { body, status } => (Some(body), format!("answered {status}")),
+        RobotsAnswer::None { status } => (
+            Some(Bytes::new()),
+            format!("answered {status}, so there are no rules"),
+        ),
+        RobotsAnswer::Unreachable { why, status, .. } => match status {
+            Some(status) => (None, format!("answered {status}, {why}")),
+            None => (None, why),
+        },
+        // Neither comes here: redirects are followed, and no validators were sent.
+        RobotsAnswer::NotModified | RobotsAnswer::Redirect { .. } => {
+            (None, "an answer that means nothing".to_owned())
+        }
+    };
+    Fetched { body, answer }
+}

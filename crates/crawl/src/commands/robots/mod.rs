@@ -1,0 +1,271 @@
+//! `crawl robots`: may these URLs be asked for, and by which line.
+
+mod batch;
+mod fetch;
+mod records;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Read as _;
+use std::path::Path;
+
+use crawl_policy::{ProductToken, Profile, Robots};
+use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
+use serde_json::{Value, json};
+
+use self::records::Record;
+use crate::cli::args::RobotsArgs;
+use crate::error::{CommandError, FINISHED, NOTHING_DONE};
+use crate::settings::{ProfileName, check_agent};
+use crate::terminal::{print, print_json_lines};
+
+/// A file of rules is read up to here; what the rules' own limit leaves of it is policy's.
+const MAX_FILE_BYTES: u64 = 16 << 20;
+
+/// Runs the command.
+pub(crate) fn run(args: &RobotsArgs) -> Result<u8, CommandError> {
+    let agent = check_agent(&args.agent)?;
+    let profile = profile_of(args.robots);
+    if args.batch {
+        return batch::run(&agent, profile);
+    }
+    let asked = args
+        .url
+        .iter()
+        .map(|url| Asked::read(url, args.file.is_some()));
+    let asked = asked.collect::<Result<Vec<_>, _>>()?;
+    let rules = match &args.file {
+        Some(path) => Rules::of_file(path, &agent, profile)?,
+        None => Rules::fetched(&asked, args, &agent, profile)?,
+    };
+    let mut text = String::new();
+    let mut all_allowed = true;
+    for asked in &asked {
+        let source = rules.of(asked);
+        let allowed = source.allows(asked);
+        all_allowed &= allowed;
+        match args.json {
+            true => {
+                let _ = writeln!(text, "{}", source.object(asked, profile));
+            }
+            false => source.lines(asked, &mut text),
+        }
+    }
+    match args.json {
+        true => print_json_lines(&text)?,
+        false => {
+            rules.remarks(&mut text);
+            print(text.as_bytes())?
+        }
+    };
+    Ok(if all_allowed { FINISHED } else { NOTHING_DONE })
+}
+
+/// The reading that a name on the command line stands for.
+pub(crate) fn profile_of(name: ProfileName) -> Profile {
+    match name {
+        ProfileName::Rfc9309 => Profile::Rfc9309,
+        ProfileName::Koster1994 => Profile::Koster1994,
+        ProfileName::Extended1997 => Profile::Extended1997,
+        ProfileName::Strictest => Profile::Strictest,
+    }
+}
+
+/// A URL in question.
+struct Asked {
+    /// As typed.
+    text: String,
+    /// In origin form.
+    path: String,
+    /// None where only a path was typed.
+    url: Option<CanonicalUrl>,
+}
+
+impl Asked {
+    fn read(text: &str, path_will_do: bool) -> Result<Asked, CommandError> {
+        if path_will_do && text.starts_with('/') {
+            return Ok(Asked {
+                text: text.to_owned(),
+                path: text.to_owned(),
+                url: None,
+            });
+        }
+        let url = canonicalize(None, text).map_err(|why| {
+            CommandError::usage(format!("unusable URL `{text}`: {why}"))
+                .hint("give a whole URL such as `https://example.org/page`")
+        })?;
+        Ok(Asked {
+            text: url.to_string(),
+            path: url.path_and_query().to_owned(),
+            url: Some(url),
+        })
+    }
+}
+
+/// A robots.txt and where it came from.
+struct Source {
+    /// Its name in what is said about it.
+    name: String,
+    /// None where it is unreachable: nothing may be asked for (RFC 9309 section 2.3.1.4).
+    robots: Option<Robots>,
+    /// What came of asking for it.
+    answer: String,
+}
+
+/// The files that the URLs are judged by.
+enum Rules {
+    One(Box<Source>),
+    ByOrigin(BTreeMap<Origin, Source>),
+}
+
+impl Rules {
+    fn of_file(path: &Path, agent: &ProductToken, profile: Profile) -> Result<Rules, CommandError> {
+        let body = read_file(path, MAX_FILE_BYTES)?;
+        Ok(Rules::One(Box::new(Source {
+            name: path.display().to_string(),
+            robots: Some(Robots::parse(&body, agent, profile)),
+            answer: "read".to_owned(),
+        })))
+    }
+
+    fn fetched(
+        asked: &[Asked],
+        args: &RobotsArgs,
+        agent: &ProductToken,
+        profile: Profile,
+    ) -> Result<Rules, CommandError> {
+        let urls: Vec<&CanonicalUrl> = asked
+            .iter()
+            .filter_map(|asked| asked.url.as_ref())
+            .collect();
+        let fetched = fetch::robots_of(&urls, args.contact.as_deref())?;
+        let sources = fetched.into_iter().map(|(origin, fetched)| {
+            let source = Source {
+                name: origin.robots_url().to_string(),
+                robots: fetched
+                    .body
+                    .map(|body| Robots::parse(&body, agent, profile)),
+                answer: fetched.answer,
+            };
+            (origin, source)
+        });
+        Ok(Rules::ByOrigin(sources.collect()))
+    }
+
+    fn of(&self, asked: &Asked) -> &Source {
+        match self {
+            Rules::One(source) => source,
+            Rules::ByOrigin(sources) => asked
+                .url
+                .as_ref()
+                .and_then(|url| sources.get(&url.origin()))
+                .expect("invariant: robots.txt was asked for at each URL's origin"),
+        }
+    }
+
+    /// What else the files say, and what is odd about them.
+    fn remarks(&self, text: &mut String) {
+        match self {
+            Rules::One(source) => source.remarks(text),
+            Rules::ByOrigin(sources) => sources.values().for_each(|source| source.remarks(text)),
+        }
+    }
+}
+
+impl Source {
+    fn allows(&self, asked: &Asked) -> bool {
+        match &self.robots {
+            Some(robots) => robots.judge(&asked.path).is_allowed(),
+            None => asked.path == "/robots.txt",
+        }
+    }
+
+    fn lines(&self, asked: &Asked, text: &mut String) {
+        let word = if self.allows(asked) {
+            "allowed"
+        } else {
+            "disallowed"
+        };
+        let _ = writeln!(text, "{word:<11} {}", asked.text);
+        let _ = writeln!(text, "            {}", self.because(asked));
+    }
+
+    fn because(&self, asked: &Asked) -> String {
+        let Some(robots) = &self.robots else {
+            return format!("{} is unreachable ({})", self.name, self.answer);
+        };
+        let verdict = robots.judge(&asked.path);
+        let group = match verdict.group {
+            Some(group) => format!("group `{}` of line {}", group.agent, group.line),
+            None => "no group speaks for it".to_owned(),
+        };
+        match verdict.rule {
+            Some(rule) => format!(
+                "by `{}` on line {}, {group}, read as {}",
+                rule.text, rule.line, verdict.profile
+            ),
+            None => format!("no rule matches, {group} ({}: {})", self.name, self.answer),
+        }
+    }
+
+    fn object(&self, asked: &Asked, profile: Profile) -> Value {
+        let verdict = self.robots.as_ref().map(|robots| robots.judge(&asked.path));
+        let rule = verdict.and_then(|verdict| verdict.rule);
+        let group = verdict.and_then(|verdict| verdict.group);
+        let robots = self.robots.as_ref();
+        let delay = robots.and_then(Robots::crawl_delay);
+        let sitemaps = robots.map(Robots::sitemaps).unwrap_or_default();
+        let oddities = robots.map(Robots::oddities).unwrap_or_default();
+        json!({
+            "url": asked.text,
+            "allowed": self.allows(asked),
+            "line": rule.map(|rule| rule.line),
+            "rule": rule.map(|rule| rule.text),
+            "group": group.map(|group| json!({"agent": group.agent, "line": group.line})),
+            "profile": verdict.map_or(profile, |verdict| verdict.profile).as_str(),
+            "robots": self.name,
+            "answer": self.answer,
+            "crawl_delay_ms": delay.map(|(delay, _)| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)),
+            "records": robots
+                .map(records::records)
+                .unwrap_or_default()
+                .iter()
+                .map(|record| json!({"line": record.line, "field": record.field, "value": record.value}))
+                .collect::<Vec<_>>(),
+            "usage": robots.map(|robots| records::usage(robots, &asked.path)),
+            "sitemaps": sitemaps.iter().map(|sitemap| &sitemap.url).collect::<Vec<_>>(),
+            "oddities": oddities
+                .iter()
+                .map(|oddity| json!({"line": oddity.line, "what": oddity.what.name()}))
+                .collect::<Vec<_>>(),
+        })
+    }
+
+    fn remarks(&self, text: &mut String) {
+        let Some(robots) = &self.robots else {
+            return;
+        };
+        for Record { line, field, value } in records::records(robots) {
+            let _ = writeln!(text, "{} line {line}: {field}: {value}", self.name);
+        }
+        for oddity in robots.oddities() {
+            let _ = writeln!(text, "{} line {}: {}", self.name, oddity.line, oddity.what);
+        }
+    }
+}
+
+/// Reads a file, or stdin for `-`, up to `most` bytes.
+pub(crate) fn read_file(path: &Path, most: u64) -> Result<Vec<u8>, CommandError> {
+    let mut bytes = Vec::new();
+    let read = match path.as_os_str() == "-" {
+        true => std::io::stdin().lock().take(most).read_to_end(&mut bytes),
+        false => std::fs::File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes)),
+    };
+    match read {
+        Ok(_) => Ok(bytes),
+        Err(why) => Err(CommandError::usage(format!(
+            "can't read {}: {why}",
+            path.display()
+        ))),
+    }
+}

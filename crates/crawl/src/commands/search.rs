@@ -1,0 +1,212 @@
+//! `crawl search`: ranked results on a terminal, or as JSON.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _};
+use std::path::Path;
+
+use crawl_index::{Answer, Hit, IndexError, Part, SearchIndex, SearchOptions};
+use crawl_records::counted;
+use crawl_weburl::safe_line;
+use textwrap::{Options, WordSplitter, wrap};
+
+use crate::cli::args::SearchArgs;
+use crate::error::{CommandError, FINISHED};
+use crate::terminal::{note, print_as_is, print_json};
+
+/// The folder of the index in a crawl's directory.
+const FOLDER: &str = "index";
+/// Columns of a line where nothing tells how many there are.
+const COLUMNS: usize = 80;
+/// Columns of a line, at most: longer ones are hard to read.
+const COLUMNS_MOST: usize = 100;
+/// Lines of an excerpt.
+const LINES: usize = 3;
+
+/// Runs `crawl search`.
+pub(crate) fn run(args: &SearchArgs) -> Result<u8, CommandError> {
+    if args.limit == 0 {
+        return Err(
+            CommandError::usage("--limit is 0, and no result could be shown")
+                .hint("leave --limit out for 10 results; 1 shows the best alone"),
+        );
+    }
+    let index = open(&args.dir)?;
+    let columns = columns();
+    let options = SearchOptions {
+        limit: args.limit,
+        offset: args.offset,
+        excerpt: (columns - 3) * LINES,
+        now: jiff::Timestamp::now().as_second(),
+        ..SearchOptions::default()
+    };
+    let answer = index.search(&args.query.join(" "), &options);
+    let answer = answer.map_err(|error| refusal(&error, &args.dir))?;
+    if args.json {
+        return print_json(&answer);
+    }
+    if answer.results.is_empty() {
+        // It is no result, so it is no data.
+        note(&nothing(&answer));
+        return Ok(FINISHED);
+    }
+    let is_bold = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    // Its titles and excerpts are harmless, and it has codes of its own.
+    print_as_is(shown(&answer, args.offset, columns, is_bold).as_bytes())
+}
+
+/// Opens the index of the crawl in `dir`.
+pub(crate) fn open(dir: &Path) -> Result<SearchIndex, CommandError> {
+    let is_crawl = dir.join("pages.jsonl").exists() || dir.join("state").exists();
+    let folder = dir.join(FOLDER);
+    if !is_crawl && !folder.exists() {
+        let message = format!("`{}` holds no crawl", dir.display());
+        return Err(CommandError::usage(message)
+            .hint("give the directory that a crawl left, such as crawl-example.org"));
+    }
+    SearchIndex::open(&folder).map_err(|error| refusal(&error, dir))
+}
+
+/// What is said where an index can't be opened or searched.
+pub(crate) fn refusal(error: &IndexError, dir: &Path) -> CommandError {
+    let dir = dir.display();
+    match error {
+        IndexError::Query(_) => {
+            CommandError::usage(error.to_string()).hint("ask for a few words of what is looked for")
+        }
+        IndexError::Missing { .. } => {
+            CommandError::usage(format!("the crawl in `{dir}` has no search index")).hint(format!(
+                "`crawl index {dir}` builds one; `--index on` has a crawl build it as it goes"
+            ))
+        }
+        IndexError::OtherFormat { .. } | IndexError::Damaged { .. } => {
+            CommandError::disk(error.to_string()).hint(format!(
+                "`crawl index {dir}` builds it anew from the archive"
+            ))
+        }
+        IndexError::Disk { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+            CommandError::disk(error.to_string()).hint(format!(
+                "who crawls may let you read it: `chmod -R a+rX {dir}/index`"
+            ))
+        }
+        _ => CommandError::disk(error.to_string()),
+    }
+}
+
+fn nothing(answer: &Answer) -> String {
+    match &answer.did_you_mean {
+        Some(meant) => format!("nothing found; did you mean `{meant}`?"),
+        None if answer.total > 0 => {
+            let results = counted(answer.total as u64, "result", "results");
+            format!("nothing so far down: {results} in all")
+        }
+        None => "nothing found".to_owned(),
+    }
+}
+
+fn shown(answer: &Answer, offset: usize, columns: usize, is_bold: bool) -> String {
+    let mut text = String::new();
+    if let Some(meant) = &answer.did_you_mean {
+        let _ = writeln!(text, "results for `{}`\n", safe_line(meant));
+    }
+    for (n, hit) in answer.results.iter().enumerate() {
+        one(&mut text, offset + n + 1, hit, columns, is_bold);
+    }
+    let (first, last) = (offset + 1, offset + answer.results.len());
+    let total = counted(answer.total as u64, "page", "pages");
+    let _ = match answer.total == answer.results.len() {
+        true => writeln!(text, "{total}"),
+        false => writeln!(text, "{first} to {last} of {total}"),
+    };
+    text
+}
+
+fn one(text: &mut String, number: usize, hit: &Hit, columns: usize, is_bold: bool) {
+    let lead = format!("{number}. ");
+    let indent = " ".repeat(lead.len());
+    let mut paragraph = |first: &str, what: &str, lines: usize| {
+        let options = Options::new(columns)
+            .initial_indent(first)
+            .subsequent_indent(&indent)
+            .word_splitter(WordSplitter::NoHyphenation);
+        for line in wrap(what, options).iter().take(lines) {
+            text.push_str(line);
+            text.push('\n');
+        }
+    };
+    paragraph(&lead, &marked(&hit.title_parts, is_bold), LINES);
+    if !hit.excerpt.is_empty() {
+        paragraph(&indent, &marked(&hit.excerpt_parts, is_bold), LINES + 1);
+    }
+    // An address is one word, so that it can be copied.
+    let url = hit
+        .section
+        .as_ref()
+        .map_or(&hit.url, |section| &section.url);
+    let _ = writeln!(text, "{indent}{url}\n");
+}
+
+/// Words of the query stand out on a terminal that can do so.
+fn marked(parts: &[Part], is_bold: bool) -> String {
+    let part = |part: &Part| {
+        let clean = safe_line(&part.text);
+        match part.is_match && is_bold {
+            true => format!("\u{1b}[1m{clean}\u{1b}[0m"),
+            false => clean.into_owned(),
+        }
+    };
+    parts.iter().map(part).collect()
+}
+
+fn columns() -> usize {
+    let known = console::Term::stdout().size_checked();
+    let columns = known.map_or(COLUMNS, |(_, columns)| usize::from(columns));
+    columns.clamp(40, COLUMNS_MOST)
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_index::{Answer, Hit, Part};
+    use expect_test::expect;
+
+    use super::shown;
+
+    fn part(text: &str, is_match: bool) -> Part {
+        Part {
+            text: text.to_owned(),
+            is_match,
+        }
+    }
+
+    #[test]
+    fn results_fit_the_terminal() {
+        let hit = Hit {
+            url: "http://a.example/a/very/long/address/that/is/one/word/and/stays/so.html".into(),
+            title_parts: vec![part("Green ", false), part("tea", true)],
+            excerpt: "x".to_owned(),
+            excerpt_parts: vec![
+                part("… leaves of green ", false),
+                part("tea", true),
+                part(" 東京都のお茶 are steamed \u{1b}[31mand dried …", false),
+            ],
+            ..Hit::default()
+        };
+        let answer = Answer {
+            total: 12,
+            results: vec![hit],
+            did_you_mean: Some("tea".to_owned()),
+            ..Answer::default()
+        };
+        expect![[r#"
+            results for `tea`
+
+            11. Green tea
+                … leaves of green tea 東京都のお茶
+                are steamed �[31mand dried …
+                http://a.example/a/very/long/address/that/is/one/word/and/stays/so.html
+
+            11 to 11 of 12 pages
+        "#]]
+        .assert_eq(&shown(&answer, 10, 40, false));
+        assert!(shown(&answer, 0, 40, true).contains("\u{1b}[1mtea\u{1b}[0m"));
+    }
+}

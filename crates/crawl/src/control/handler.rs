@@ -1,0 +1,344 @@
+//! Who answers what comes over the socket: the crawl that runs.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crawl_engine::{
+    Answer, Command as EngineCommand, Commander, EngineError, Progress, Refused as Why,
+    park_at_rest, unpark_at_rest,
+};
+use crawl_weburl::{HostKey, canonicalize};
+use jiff::Timestamp;
+use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
+
+use crate::run::rounds::LastRound;
+
+use super::protocol::{Command, Refused, Reply, State};
+use super::state_json::{of_live, of_progress, of_rest};
+
+/// A state that is younger is told again, however many ask.
+const FRESH: Duration = Duration::from_millis(250);
+
+/// The time between two lines that are heeded, over all connections.
+const PACE: Duration = Duration::from_millis(10);
+
+/// URLs that are kept for the next round, at most: it begins at once, and this is what may come
+/// meanwhile.
+const MOST_KEPT: usize = 16;
+
+/// Where commands arrive, whoever carries them out.
+#[derive(Debug)]
+pub(crate) struct ControlHandler {
+    dir: PathBuf,
+    /// Who carries commands out; locked for moments only, and never across an await.
+    inner: Mutex<ControlState>,
+    /// What was told last, when, and after how many changes of the mode.
+    told: tokio::sync::Mutex<Option<(Instant, u64, State)>>,
+    /// When the next line is heeded.
+    pace: tokio::sync::Mutex<Instant>,
+}
+
+#[derive(Debug)]
+struct ControlState {
+    mode: Mode,
+    /// How often the mode has changed.
+    mode_changes: u64,
+    /// Delays that were set, in their order: they outlive a round.
+    delays: Vec<EngineCommand>,
+    /// What is told to the next round as soon as it begins.
+    next: Vec<(EngineCommand, oneshot::Sender<Result<(), Refused>>)>,
+}
+
+#[derive(Clone, Debug)]
+enum Mode {
+    /// A crawl that runs.
+    Crawl(Commander, watch::Receiver<Progress>),
+    /// The wait for the next round.
+    BetweenRounds(BetweenRounds),
+    /// Neither has begun.
+    Nothing,
+}
+
+impl ControlState {
+    fn take(&mut self, mode: Mode) {
+        self.mode = mode;
+        self.mode_changes += 1;
+    }
+}
+
+/// The wait for the next round.
+#[derive(Clone, Debug)]
+pub(crate) struct BetweenRounds {
+    /// When it begins.
+    pub(crate) at: Timestamp,
+    /// How the last one ended.
+    pub(crate) last: LastRound,
+    /// Whether it is waited for.
+    pub(crate) wait_mode: watch::Sender<WaitMode>,
+}
+
+/// Whether the next round is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WaitMode {
+    /// Until its time comes.
+    UntilThen,
+    /// Until somebody resumes.
+    Paused,
+    /// No longer.
+    Now,
+}
+
+impl ControlHandler {
+    /// The handler of the crawl in this directory.
+    pub(crate) fn new(dir: PathBuf) -> ControlHandler {
+        ControlHandler {
+            dir,
+            inner: Mutex::new(ControlState {
+                mode: Mode::Nothing,
+                mode_changes: 0,
+                delays: Vec::new(),
+                next: Vec::new(),
+            }),
+            told: tokio::sync::Mutex::new(None),
+            pace: tokio::sync::Mutex::new(Instant::now()),
+        }
+    }
+
+    /// A run begins: it is told what was kept for it, and takes commands from now on. To be
+    /// called within a tokio runtime.
+    pub(crate) fn open(&self, commander: Commander, progress: watch::Receiver<Progress>) {
+        let mut state = self.lock();
+        for (told, reply) in state.next.drain(..) {
+            // Handed over before the run begins, so that it is heard however short that is.
+            let posted = commander.post(told);
+            tokio::spawn(async move {
+                let answer = match posted {
+                    Ok(posted) => posted.answer().await,
+                    Err(refused) => Err(refused),
+                };
+                let _ = reply.send(answer.map(drop).map_err(in_words));
+            });
+        }
+        let (delays, again) = (state.delays.clone(), commander.clone());
+        tokio::spawn(async move {
+            for delay in delays {
+                // A host that this run never meets needs none.
+                let _ = again.ask(delay).await;
+            }
+        });
+        state.take(Mode::Crawl(commander, progress));
+    }
+
+    /// A run is over, and the next is waited for.
+    pub(crate) fn rest(&self, rest: BetweenRounds) {
+        self.lock().take(Mode::BetweenRounds(rest));
+    }
+
+    /// Whether the next round is waited for.
+    pub(crate) fn is_between_rounds(&self) -> bool {
+        matches!(self.lock().mode, Mode::BetweenRounds(_))
+    }
+
+    /// Waits until the next line may be heeded: who sends without end slows nobody but others
+    /// who send.
+    pub(crate) async fn keep_pace(&self) {
+        let mut next = self.pace.lock().await;
+        tokio::time::sleep_until(*next).await;
+        *next = Instant::now() + PACE;
+    }
+
+    /// How the crawl stands.
+    pub(crate) async fn state(&self) -> State {
+        let mut told = self.told.lock().await;
+        let mode_changes = self.lock().mode_changes;
+        if let Some((at, of, state)) = told.as_ref()
+            && at.elapsed() < FRESH
+            && *of == mode_changes
+        {
+            return state.clone();
+        }
+        let state = self.ask_state().await;
+        *told = Some((Instant::now(), mode_changes, state.clone()));
+        state
+    }
+
+    /// Has a command carried out.
+    pub(crate) async fn carry_out(&self, command: Command) -> Reply {
+        let done = match engine_command(command) {
+            Ok(told) => self.refer(told).await,
+            Err(refused) => Err(refused),
+        };
+        // Who asks next is to see what it did.
+        *self.told.lock().await = None;
+        match done {
+            Ok(()) => Reply::Done,
+            Err(refused) => Reply::Refused(refused),
+        }
+    }
+
+    async fn refer(&self, told: EngineCommand) -> Result<(), Refused> {
+        let commander = match self.mode() {
+            Mode::Crawl(commander, _) => commander,
+            Mode::BetweenRounds(rest) => return self.at_rest(&rest, told).await,
+            Mode::Nothing => return Err(in_words(Why::Ending)),
+        };
+        commander.ask(told.clone()).await.map_err(in_words)?;
+        self.remember(told);
+        Ok(())
+    }
+
+    /// A command while the next round is waited for.
+    async fn at_rest(&self, rest: &BetweenRounds, told: EngineCommand) -> Result<(), Refused> {
+        match told {
+            EngineCommand::Pause => {
+                rest.wait_mode.send_replace(WaitMode::Paused);
+                Ok(())
+            }
+            EngineCommand::Resume => {
+                rest.wait_mode.send_replace(WaitMode::Now);
+                Ok(())
+            }
+            EngineCommand::Add(url) => self.add_at_rest(rest, url).await,
+            EngineCommand::Park(host) => self.change_at_rest(host, true).await,
+            EngineCommand::Unpark(host) => self.change_at_rest(host, false).await,
+            EngineCommand::Delay { .. } | EngineCommand::State => Err(Refused::new(
+                "the crawl waits for its next round",
+                "a delay can be set once that has begun, and `resume` begins it now",
+            )),
+        }
+    }
+
+    /// Begins the next round with a URL.
+    async fn add_at_rest(&self, rest: &BetweenRounds, url: String) -> Result<(), Refused> {
+        if let Err(why) = canonicalize(None, &url) {
+            let why = why.to_string();
+            return Err(in_words(Why::Unusable { url, why }));
+        }
+        if *rest.wait_mode.borrow() == WaitMode::Paused {
+            return Err(Refused::new(
+                "the crawl is paused",
+                "`resume` begins the next round",
+            ));
+        }
+        let answered = {
+            let mut state = self.lock();
+            match &state.mode {
+                Mode::BetweenRounds(_) if state.next.len() < MOST_KEPT => {
+                    let (reply, answered) = oneshot::channel();
+                    state.next.push((EngineCommand::Add(url), reply));
+                    Ok(answered)
+                }
+                Mode::BetweenRounds(_) => return Err(in_words(Why::Ending)),
+                // The round began meanwhile.
+                Mode::Crawl(commander, _) => Err((commander.clone(), url)),
+                Mode::Nothing => return Err(in_words(Why::Ending)),
+            }
+        };
+        match answered {
+            Ok(answered) => {
+                rest.wait_mode.send_replace(WaitMode::Now);
+                answered
+                    .await
+                    .unwrap_or_else(|_| Err(in_words(Why::Ending)))
+            }
+            Err((commander, url)) => {
+                let answer = commander.ask(EngineCommand::Add(url)).await;
+                answer.map(drop).map_err(in_words)
+            }
+        }
+    }
+
+    /// Parks a host or takes it back in the state, which nobody has open between rounds.
+    async fn change_at_rest(&self, host: HostKey, parks: bool) -> Result<(), Refused> {
+        let change = if parks { park_at_rest } else { unpark_at_rest };
+        let (dir, of) = (self.dir.clone(), host.clone());
+        let changed = tokio::task::spawn_blocking(move || change(&dir, &of)).await;
+        match changed {
+            Ok(Ok(())) => {}
+            Ok(Err(EngineError::Refused(why))) => return Err(in_words(why)),
+            Ok(Err(why)) => return Err(Refused::new(why.to_string(), "try again")),
+            Err(_) => return Err(in_words(Why::Ending)),
+        }
+        if let Mode::BetweenRounds(rest) = &mut self.lock().mode {
+            let parked = &mut rest.last.parked;
+            match (parked.binary_search(&host), parks) {
+                (Ok(at), false) => drop(parked.remove(at)),
+                (Err(at), true) => parked.insert(at, host),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    async fn ask_state(&self) -> State {
+        let (commander, progress) = match self.mode() {
+            Mode::Crawl(commander, progress) => (commander, progress),
+            Mode::BetweenRounds(rest) => return of_rest(&rest),
+            Mode::Nothing => return of_progress(&Progress::default()),
+        };
+        match commander.ask(EngineCommand::State).await {
+            Ok(Answer::State(live)) => of_live(&live),
+            // It is ending, and tells its progress alone.
+            _ => of_progress(&progress.borrow()),
+        }
+    }
+
+    /// A delay holds until the program ends, which may be after many rounds.
+    fn remember(&self, told: EngineCommand) {
+        let EngineCommand::Delay { host, .. } = &told else {
+            return;
+        };
+        let delays = &mut self.lock().delays;
+        match host {
+            None => delays.clear(),
+            Some(host) => delays.retain(
+                |older| !matches!(older, EngineCommand::Delay { host: Some(of), .. } if of == host),
+            ),
+        }
+        delays.push(told);
+    }
+
+    fn mode(&self) -> Mode {
+        self.lock().mode.clone()
+    }
+
+    /// What is in it is whole between any two calls.
+    fn lock(&self) -> MutexGuard<'_, ControlState> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A command as the engine has it.
+fn engine_command(command: Command) -> Result<EngineCommand, Refused> {
+    Ok(match command {
+        Command::Pause {} => EngineCommand::Pause,
+        Command::Resume {} => EngineCommand::Resume,
+        Command::Add { url } => EngineCommand::Add(url),
+        Command::Delay { host, delay } => EngineCommand::Delay {
+            host: host.as_deref().map(host_key).transpose()?,
+            delay: delay.get(),
+        },
+        Command::Park { host } => EngineCommand::Park(host_key(&host)?),
+        Command::Unpark { host } => EngineCommand::Unpark(host_key(&host)?),
+        Command::State {} | Command::Watch {} => EngineCommand::State,
+    })
+}
+
+/// A host as it is named over the socket and on the command line.
+pub(crate) fn host_key(name: &str) -> Result<HostKey, Refused> {
+    let is_plain = !name.contains(['/', '@', '?', '#', '\\']);
+    let key = HostKey::parse(name).ok().filter(|_| is_plain);
+    key.ok_or_else(|| {
+        Refused::new(
+            format!("unknown host `{name}`"),
+            "a host is a name or an address, on loopback with its port",
+        )
+    })
+}
+
+/// Why the engine refuses something.
+pub(crate) fn in_words(why: Why) -> Refused {
+    Refused::new(why.to_string(), why.hint())
+}

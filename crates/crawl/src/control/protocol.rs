@@ -1,0 +1,280 @@
+//! What goes over the control socket: a JSON object on each line.
+
+use std::fmt::Display;
+
+use serde::{Deserialize, Serialize};
+
+use crate::values::Span;
+
+/// The longest line that a client may send, in bytes.
+pub(crate) const LONGEST_COMMAND: usize = 64 * 1024;
+
+/// What is asked of a running crawl.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "lowercase", deny_unknown_fields)]
+pub(crate) enum Command {
+    /// Send no further request until told to resume.
+    Pause {},
+    /// Go on; where the crawl waits for its next round, begin it.
+    Resume {},
+    /// Fetch this URL as if it were a seed.
+    Add {
+        /// A whole URL.
+        url: String,
+    },
+    /// Keep this gap between two requests to a host.
+    Delay {
+        /// Its name, on loopback with the port; none: every host.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        host: Option<String>,
+        /// The gap.
+        delay: Span,
+    },
+    /// Ask nothing of a host until it is taken back, in later runs too.
+    Park {
+        /// Its name, on loopback with the port.
+        host: String,
+    },
+    /// Take a parked host back.
+    Unpark {
+        /// Its name, on loopback with the port.
+        host: String,
+    },
+    /// Tell how the crawl stands.
+    State {},
+    /// Tell how the crawl stands, again and again until the connection is closed.
+    Watch {},
+}
+
+impl Command {
+    /// Reads a line.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words for who sent it.
+    pub(crate) fn read(line: &[u8]) -> Result<Command, Refused> {
+        let hint = "a command is a JSON object on a line, such as {\"do\":\"pause\"}";
+        let refused = |why: &dyn Display| Refused::new(format!("no command: {why}"), hint);
+        // As a list its parts would be taken by their places.
+        if line.trim_ascii_start().first() != Some(&b'{') {
+            return Err(refused(&"it is no JSON object"));
+        }
+        serde_json::from_slice(line).map_err(|why| refused(&why))
+    }
+}
+
+/// What a command came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// It is done, and durable where it is to be.
+    Done,
+    /// Nothing was changed.
+    Refused(Refused),
+}
+
+/// Why a command was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Refused {
+    /// What is wrong, with the offending value in it.
+    pub(crate) error: String,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) hint: Option<String>,
+}
+
+impl Refused {
+    /// A refusal with advice.
+    pub(crate) fn new(error: impl Into<String>, hint: impl Into<String>) -> Refused {
+        Refused {
+            error: error.into(),
+            hint: Some(hint.into()),
+        }
+    }
+}
+
+/// A line that the crawl sends.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Answer {
+    /// How the crawl stands.
+    State(Box<State>),
+    /// A command was refused.
+    Refused(Refused),
+    /// A command was carried out.
+    Done {
+        /// Always true.
+        ok: bool,
+    },
+}
+
+/// What the crawl is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum PhaseName {
+    /// Asking for pages.
+    Crawling,
+    /// Sending nothing until told to resume.
+    Paused,
+    /// Waiting for what is in flight, to end then.
+    Draining,
+    /// Writing what is derived at the end of a run.
+    Writing,
+    /// Waiting for the next round to begin.
+    Waiting,
+}
+
+/// A moment of a crawl.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct State {
+    /// What the crawl is doing.
+    pub(crate) phase: PhaseName,
+    /// Whether it was told to pause.
+    pub(crate) paused: bool,
+    /// The number of the round, from 1.
+    pub(crate) round: u32,
+    /// Rows of `pages.jsonl` in this round.
+    pub(crate) pages: u64,
+    /// Pages among them without an answer or with a status of 400 and above.
+    pub(crate) failed: u64,
+    /// URLs that are known and not asked for.
+    pub(crate) barred: u64,
+    /// URLs that wait.
+    pub(crate) waiting: u64,
+    /// Requests under way.
+    pub(crate) in_flight: u32,
+    /// Bytes of bodies in this round.
+    #[serde(rename = "octets")]
+    pub(crate) bytes: u64,
+    /// Pages of this run per second of this run.
+    pub(crate) pages_per_second: f64,
+    /// Length of this run.
+    pub(crate) elapsed_ms: u64,
+    /// When the next round begins (RFC 3339), where the crawl waits for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) next_round: Option<String>,
+    /// The pages that were settled last, the latest first.
+    pub(crate) latest: Vec<LatestPage>,
+    /// The hosts with the most URLs waiting, at most fifty, the most first.
+    pub(crate) hosts: Vec<HostWork>,
+    /// Hosts that are parked, in the order of their names.
+    pub(crate) parked: Vec<String>,
+}
+
+impl State {
+    /// Whether another state says anything else, but for what passes with the time.
+    pub(crate) fn is_news(&self, other: &State) -> bool {
+        let steady = |state: &State| State {
+            pages_per_second: 0.0,
+            elapsed_ms: 0,
+            hosts: state.hosts.iter().map(HostWork::steady).collect(),
+            ..state.clone()
+        };
+        steady(self) != steady(other)
+    }
+}
+
+/// A page that was settled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LatestPage {
+    /// Its URL.
+    pub(crate) url: String,
+    /// Its status; none where there was no answer.
+    pub(crate) status: Option<u16>,
+    /// When its exchange ended (RFC 3339).
+    pub(crate) at: String,
+}
+
+/// A host with URLs waiting.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HostWork {
+    /// Its name, on loopback with the port.
+    pub(crate) host: String,
+    /// How many URLs wait.
+    pub(crate) waiting: u64,
+    /// Milliseconds until its next request may be sent; none while that depends on an answer,
+    /// or while it is parked.
+    pub(crate) next_in_ms: Option<u64>,
+    /// The gap between two of its requests, in milliseconds.
+    pub(crate) gap_ms: u64,
+    /// Whether it is parked.
+    pub(crate) parked: bool,
+}
+
+impl HostWork {
+    fn steady(&self) -> HostWork {
+        HostWork {
+            next_in_ms: None,
+            ..self.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::{Answer, Command};
+
+    /// What a line is read as, or why it is none.
+    fn read(line: &str) -> String {
+        match Command::read(line.as_bytes()) {
+            Ok(command) => serde_json::to_string(&command).unwrap(),
+            Err(refused) => refused.error,
+        }
+    }
+
+    #[test]
+    fn commands_are_read_to_the_letter() {
+        let lines = [
+            r#"{"do":"pause"}"#,
+            r#"{"do":"add","url":"http://a.example/"}"#,
+            r#"{"do":"delay","delay":"1500ms"}"#,
+            r#"{"host":"a.example","delay":"2s","do":"delay"}"#,
+            r#"{"do":"park","host":"127.0.0.1:8080"}"#,
+            r#"{"do":"stop"}"#,
+            r#"{"do":"pause","now":true}"#,
+            r#"{"do":"add"}"#,
+            r#"{"do":"delay","delay":"2"}"#,
+            r#"{"do":["pause"]}"#,
+            r#"["pause"]"#,
+            " {",
+            "pause",
+            "",
+        ];
+        expect![[r#"
+            {"do":"pause"}
+            {"do":"add","url":"http://a.example/"}
+            {"do":"delay","delay":"1s500ms"}
+            {"do":"delay","host":"a.example","delay":"2s"}
+            {"do":"park","host":"127.0.0.1:8080"}
+            no command: unknown variant `stop`, expected one of `pause`, `resume`, `add`, `delay`, `park`, `unpark`, `state`, `watch` at line 1 column 12
+            no command: unknown field `now`, there are no fields
+            no command: missing field `url`
+            no command: `2` is no duration: a number needs a unit, as in `500ms`, `2s` or `1h`
+            no command: invalid type: sequence, expected variant identifier at line 1 column 6
+            no command: it is no JSON object
+            no command: EOF while parsing an object at line 1 column 2
+            no command: it is no JSON object
+            no command: it is no JSON object
+        "#]]
+        .assert_eq(&lines.map(|line| read(line) + "\n").concat());
+    }
+
+    #[test]
+    fn an_answer_is_told_by_its_keys() {
+        let check = |line: &str, is: fn(&Answer) -> bool| {
+            let answer: Answer = serde_json::from_str(line).unwrap();
+            assert!(is(&answer), "{answer:?}");
+            assert_eq!(serde_json::to_string(&answer).unwrap(), line);
+        };
+        check(r#"{"ok":true}"#, |answer| {
+            matches!(answer, Answer::Done { ok: true })
+        });
+        check(r#"{"error":"no","hint":"yes"}"#, |answer| {
+            matches!(answer, Answer::Refused(_))
+        });
+        check(
+            r#"{"phase":"waiting","paused":false,"round":2,"pages":3,"failed":0,"barred":0,"waiting":0,"in_flight":0,"octets":9,"pages_per_second":0.5,"elapsed_ms":8,"next_round":"2026-11-21T00:00:00Z","latest":[{"url":"http://a.example/","status":null,"at":"2026-11-20T00:00:00Z"}],"hosts":[],"parked":["a.example"]}"#,
+            |answer| matches!(answer, Answer::State(_)),
+        );
+    }
+}

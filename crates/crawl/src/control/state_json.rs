@@ -1,0 +1,87 @@
+//! A crawl's state, as it is told over the socket.
+
+use std::time::Duration;
+
+use crawl_engine::{Live, Phase, Progress};
+use crawl_scheduler::{HostWork as Work, Tick};
+use jiff::Timestamp;
+
+use super::handler::{BetweenRounds, WaitMode};
+use super::protocol::{HostWork, LatestPage, PhaseName, State};
+
+/// A crawl that runs.
+pub(super) fn of_live(live: &Live) -> State {
+    let latest = live.latest.iter().map(|page| LatestPage {
+        url: page.url.to_string(),
+        status: page.status,
+        at: moment(page.at),
+    });
+    State {
+        latest: latest.collect(),
+        hosts: live
+            .hosts
+            .iter()
+            .map(|work| of_work(work, live.at))
+            .collect(),
+        parked: live.parked.iter().map(ToString::to_string).collect(),
+        ..of_progress(&live.progress)
+    }
+}
+
+/// The wait for the next round.
+pub(super) fn of_rest(rest: &BetweenRounds) -> State {
+    State {
+        phase: PhaseName::Waiting,
+        paused: *rest.wait_mode.borrow() == WaitMode::Paused,
+        next_round: Some(format!("{:.3}", rest.at)),
+        parked: rest.last.parked.iter().map(ToString::to_string).collect(),
+        ..of_progress(&rest.last.progress)
+    }
+}
+
+/// What a progress alone tells.
+pub(super) fn of_progress(progress: &Progress) -> State {
+    State {
+        phase: match progress.phase {
+            Phase::Crawling => PhaseName::Crawling,
+            Phase::Paused => PhaseName::Paused,
+            Phase::Draining => PhaseName::Draining,
+            Phase::Writing => PhaseName::Writing,
+        },
+        paused: progress.is_paused,
+        round: progress.round,
+        pages: progress.pages,
+        failed: progress.failed,
+        barred: progress.excluded,
+        waiting: progress.pending,
+        in_flight: progress.in_flight,
+        bytes: progress.bytes,
+        pages_per_second: progress.pages_per_second,
+        elapsed_ms: millis(progress.elapsed),
+        next_round: None,
+        latest: Vec::new(),
+        hosts: Vec::new(),
+        parked: Vec::new(),
+    }
+}
+
+fn of_work(work: &Work, now: Tick) -> HostWork {
+    HostWork {
+        host: work.host.to_string(),
+        waiting: work.waiting,
+        next_in_ms: work.next_at.map(|at| millis(at.since(now))),
+        gap_ms: millis(work.gap),
+        parked: work.is_parked,
+    }
+}
+
+/// To the millisecond, as rows have it.
+fn moment(at: Tick) -> String {
+    let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
+    let at = Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX);
+    format!("{at:.3}")
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

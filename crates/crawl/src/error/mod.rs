@@ -1,0 +1,150 @@
+//! How the program says no: a message, a hint and an exit code.
+
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use std::process::ExitCode;
+
+use crawl_weburl::safe_lines;
+
+/// Finished, also by a budget; `crawl robots`: allowed.
+pub(crate) const FINISHED: u8 = 0;
+/// No seed could be fetched, or pages failed under `--fail-on-error`; `crawl robots`: disallowed;
+/// `crawl report`: pages are broken, under `--fail-on-broken`.
+pub(crate) const NOTHING_DONE: u8 = 1;
+/// The command line or the configuration is wrong.
+pub(crate) const USAGE: u8 = 2;
+/// The disk or the state failed.
+pub(crate) const DISK: u8 = 3;
+/// `crawl audit` found a breach.
+pub(crate) const BREACH: u8 = 4;
+/// Interrupted; the same command goes on from there.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// Characters of a word in a message; of a longer one its beginning and its end are shown.
+const MAX_WORD_CHARS: usize = 200;
+/// The same of a line.
+const MAX_LINE_CHARS: usize = 2000;
+
+/// An end that is not a success, in words for the person at the keyboard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CommandError {
+    /// What is wrong, with the offending value in it; lower case, no full stop.
+    pub(crate) message: String,
+    /// What to do about it.
+    pub(crate) hint: Option<String>,
+    /// The exit code.
+    pub(crate) code: u8,
+}
+
+impl CommandError {
+    /// The command line or the configuration is wrong.
+    pub(crate) fn usage(message: impl Into<String>) -> CommandError {
+        CommandError {
+            message: message.into(),
+            hint: None,
+            code: USAGE,
+        }
+    }
+
+    /// The disk or the state failed.
+    pub(crate) fn disk(message: impl Into<String>) -> CommandError {
+        CommandError {
+            code: DISK,
+            ..CommandError::usage(message)
+        }
+    }
+
+    /// The same with advice.
+    pub(crate) fn hint(self, hint: impl Into<String>) -> CommandError {
+        CommandError {
+            hint: Some(hint.into()),
+            ..self
+        }
+    }
+
+    /// The exit code as the operating system gets it.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.code)
+    }
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", cut(&self.message))?;
+        match &self.hint {
+            Some(hint) => write!(f, "\nhint: {}", cut(hint)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What is said where a file that the user named can't be written.
+pub(crate) fn unwritable(path: &Path, why: &io::Error) -> CommandError {
+    let refusal = CommandError::disk(format!("can't write {}: {why}", path.display()));
+    match unwritable_hint(path, why.kind()) {
+        Some(hint) => refusal.hint(hint),
+        None => refusal,
+    }
+}
+
+/// What to do where nothing can be written to a path, if the kind of error tells.
+pub(crate) fn unwritable_hint(path: &Path, why: ErrorKind) -> Option<String> {
+    let folder = path.parent().unwrap_or(path).display();
+    match why {
+        ErrorKind::NotFound => Some(format!(
+            "the folder `{folder}` does not exist: make it first, or name another"
+        )),
+        ErrorKind::NotADirectory => Some(format!("`{folder}` is no folder: name another")),
+        ErrorKind::IsADirectory => Some("it is a folder: name a file in it".to_owned()),
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            Some("this user may not write there: name another place".to_owned())
+        }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            Some("free some space on the disk".to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// A message as it is shown. What is very long in it is shortened, each word and then each line: a
+/// value that was pasted by mistake pushes what is said of it off the screen. What a terminal
+/// obeys, or would reorder, is left out: a value may be somebody else's.
+pub(crate) fn cut(message: &str) -> String {
+    let message = safe_lines(message);
+    let line = |line: &str| {
+        let words = line.split(' ').map(|word| shortened(word, MAX_WORD_CHARS));
+        shortened(&words.collect::<Vec<_>>().join(" "), MAX_LINE_CHARS)
+    };
+    message.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The beginning and the end of a text that has more than `max` characters.
+fn shortened(text: &str, max: usize) -> String {
+    let count = text.chars().count();
+    if count <= max {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(max / 2).collect();
+    let tail: String = text.chars().skip(count - max / 4).collect();
+    format!("{head}…{tail}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cut;
+
+    #[test]
+    fn ours_long_words_and_lines_are_cut() {
+        let message = "`short` stays, and so does\nits line";
+        assert_eq!(cut(message), message);
+        assert_eq!(cut("`a\u{202e}b\u{1b}[31m`"), "`ab\u{fffd}[31m`");
+        let long = format!("unusable `{}`: no host", "ä".repeat(5000));
+        let shown = format!("unusable `{}…{}`: no host", "ä".repeat(99), "ä".repeat(48));
+        assert_eq!(cut(&long), shown);
+        let lines = format!("{}\nend", "many words ".repeat(1000));
+        let shown = cut(&lines);
+        assert!(shown.chars().count() < 1600, "{shown}");
+        assert!(shown.ends_with("\nend"), "{shown}");
+    }
+}

@@ -1,0 +1,315 @@
+//! The rounds of a job: one, or with `--every` one after the other until it is stopped.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawl_engine::{Config, Controls, Ended, EngineError, Progress, Stop, Summary, last_round};
+use crawl_weburl::HostKey;
+use jiff::Timestamp;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::commands::records;
+use crate::control::{BetweenRounds, ControlHandler, Server, WaitMode};
+use crate::error::{CommandError, FINISHED, NOTHING_DONE};
+use crate::run::job::{Job, refusal};
+use crate::run::signals;
+use crate::terminal::{closing, exit_code, lasting, show};
+
+/// The clock on the wall is looked at so often: it may be set, and the machine may sleep.
+const LOOK: Duration = Duration::from_secs(60);
+
+/// What outlives a round.
+struct Rounds<'a> {
+    job: &'a Job,
+    handler: Arc<ControlHandler>,
+    /// Never marked as seen: each clone is told of an earlier stop.
+    stopped: watch::Receiver<Stop>,
+    server: Option<Server>,
+}
+
+/// Crawls, and says how it went. The exit code, or why there was no crawl.
+pub(crate) async fn run(job: &Job) -> Result<u8, CommandError> {
+    let (stop, stopped) = watch::channel(Stop::No);
+    let handler = Arc::new(ControlHandler::new(job.dir().to_owned()));
+    signals::listen(stop, job.terminal.clone(), Arc::clone(&handler))?;
+    let mut rounds = Rounds {
+        job,
+        handler,
+        stopped,
+        server: None,
+    };
+    let Some(every) = job.every() else {
+        return match rounds.round(Start::AsAsked).await? {
+            Ok(summary) => rounds.closed(&summary),
+            Err(error) => Err(refusal(&error, job.dir())),
+        };
+    };
+    let mut has_waited = false;
+    if let Some((since, last)) = rounds.last()? {
+        has_waited = true;
+        rounds.server = Server::start(job.dir(), Arc::clone(&rounds.handler));
+        let at = later(since, every);
+        if !rounds.wait(at, every, Start::AsAsked, last).await {
+            return Ok(FINISHED);
+        }
+    }
+    rounds.go_on(every, has_waited).await
+}
+
+impl Rounds<'_> {
+    /// Round after round, until it is stopped or fails.
+    async fn go_on(&mut self, every: Duration, has_waited: bool) -> Result<u8, CommandError> {
+        let mut last = LastRound::default();
+        let mut began = Timestamp::now();
+        let mut start = Start::AsAsked;
+        for number in 0_u64.. {
+            let mut again = None;
+            match self.round(start).await? {
+                Ok(summary) => {
+                    let code = self.closed(&summary)?;
+                    if self.is_stopped() {
+                        return Ok(code);
+                    }
+                    again = next_try(&summary);
+                    last = LastRound::of(&summary);
+                }
+                // Another run has the directory to itself just now.
+                Err(error @ EngineError::OutputInUse { .. }) if number > 0 || has_waited => {
+                    tracing::warn!(why = %error, "this round is left out");
+                }
+                Err(error) => return Err(refusal(&error, self.job.dir())),
+            }
+            let next = later(began, every);
+            // Who could not be asked is asked again in the same round, if there is time.
+            let again = again.filter(|again| *again < next);
+            start = match again {
+                Some(_) => Start::GoOn,
+                None => Start::AsAsked,
+            };
+            let at = again.unwrap_or(next);
+            if !self.wait(at, every, start, last.clone()).await {
+                break;
+            }
+            if start == Start::AsAsked {
+                began = Timestamp::now();
+            }
+        }
+        Ok(FINISHED)
+    }
+
+    /// One round of the engine.
+    async fn round(&mut self, start: Start) -> Result<Result<Summary, EngineError>, CommandError> {
+        let terminal = &self.job.terminal;
+        let (progress, seen) = watch::channel(Progress::default());
+        let (commander, commands) = crawl_engine::commands();
+        let shown = tokio::spawn(show(terminal.clone(), seen.clone()));
+        self.handler.open(commander, seen.clone());
+        let served = self.server.is_none().then(|| self.serve(seen));
+        let controls = Controls {
+            stop: self.stopped.clone(),
+            progress,
+            commands,
+            pages: None,
+        };
+        let asked = self.job.config();
+        let config = Config {
+            recrawl: asked.recrawl && start == Start::AsAsked,
+            ..asked
+        };
+        let ended = crawl_engine::run(config, controls).await;
+        // The sender went with the controls, so these end; were one to panic, the crawl still
+        // came to its end.
+        let _ = shown.await;
+        if let Some(served) = served {
+            self.server = served.await.ok().flatten();
+        }
+        terminal.clear();
+        if ended.is_ok() {
+            crawl_records::write_report(self.job.dir()).map_err(records::refusal)?;
+        }
+        Ok(ended)
+    }
+
+    /// Listens for commands as soon as the crawl has its directory to itself.
+    fn serve(&self, mut opened: watch::Receiver<Progress>) -> JoinHandle<Option<Server>> {
+        let (dir, handler) = (self.job.dir().to_owned(), Arc::clone(&self.handler));
+        tokio::spawn(async move {
+            opened.changed().await.ok()?;
+            Server::start(&dir, handler)
+        })
+    }
+
+    /// Says how a round went.
+    fn closed(&self, summary: &Summary) -> Result<u8, CommandError> {
+        let terminal = &self.job.terminal;
+        let code = exit_code(summary, self.job.fails_on_error());
+        let text = closing(summary, "crawl", self.job.has_mark());
+        match code {
+            NOTHING_DONE => terminal.insist(text.trim_end()),
+            _ => terminal.say(text.trim_end()),
+        }
+        Ok(code)
+    }
+
+    /// Waits until the crawl is to go on, for so long at most. Whether it is; not where the job is
+    /// stopped.
+    async fn wait(&mut self, at: Timestamp, most: Duration, start: Start, last: LastRound) -> bool {
+        let at = within(at, most, Timestamp::now());
+        let wait_mode = watch::Sender::new(WaitMode::UntilThen);
+        self.handler.rest(BetweenRounds {
+            at,
+            last,
+            wait_mode: wait_mode.clone(),
+        });
+        if at > Timestamp::now() {
+            let left = lasting(left_until(at));
+            let what = match start {
+                Start::AsAsked => "the next round begins",
+                Start::GoOn => "the round goes on",
+            };
+            self.job
+                .terminal
+                .say(&format!("{what} at {at:.0}, in {left}"));
+            tracing::info!(%at, "waiting for the next round");
+        }
+        let mut stopped = self.stopped.clone();
+        tokio::select! {
+            () = come(at, most, wait_mode.subscribe()) => !self.is_stopped(),
+            // The sender lives in the task that listens for signals.
+            _ = stopped.wait_for(|stop| *stop != Stop::No) => false,
+        }
+    }
+
+    /// The last round of an earlier process and when it began, where it is over.
+    fn last(&self) -> Result<Option<(Timestamp, LastRound)>, CommandError> {
+        let last = last_round(self.job.dir());
+        let last = last.map_err(|error| refusal(&error, self.job.dir()))?;
+        let Some(last) = last.filter(|last| last.is_over) else {
+            return Ok(None);
+        };
+        let began = Timestamp::from_second(last.began.into()).unwrap_or(Timestamp::UNIX_EPOCH);
+        let known = LastRound {
+            progress: Progress {
+                round: last.number,
+                ..Progress::default()
+            },
+            parked: last.parked,
+        };
+        Ok(Some((began, known)))
+    }
+
+    fn is_stopped(&self) -> bool {
+        *self.stopped.borrow() != Stop::No
+    }
+}
+
+/// How a run begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    /// With the next round where the last is over.
+    AsAsked,
+    /// With what the last round left.
+    GoOn,
+}
+
+/// When the first host may be asked again that could not be asked.
+fn next_try(summary: &Summary) -> Option<Timestamp> {
+    let Ended::Unreachable(hosts) = &summary.ended else {
+        return None;
+    };
+    let first = hosts.iter().filter_map(|host| host.next_try).min()?;
+    Timestamp::from_microsecond(i64::try_from(first.as_micros()).ok()?).ok()
+}
+
+fn later(began: Timestamp, every: Duration) -> Timestamp {
+    began.saturating_add(every).unwrap_or(Timestamp::MAX)
+}
+
+/// What is told of the last round while the next is waited for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LastRound {
+    pub(crate) progress: Progress,
+    pub(crate) parked: Vec<HostKey>,
+}
+
+impl LastRound {
+    fn of(summary: &Summary) -> LastRound {
+        LastRound {
+            progress: Progress {
+                round: summary.round,
+                pages: summary.pages,
+                failed: summary.failed,
+                excluded: summary.excluded.values().sum(),
+                pending: summary.pending,
+                bytes: summary.bytes,
+                elapsed: summary.elapsed,
+                ..Progress::default()
+            },
+            parked: summary.parked.clone(),
+        }
+    }
+}
+
+/// A time to wait for, which is no further away than may be waited: where it is, a clock was ahead
+/// when it was noted.
+fn within(at: Timestamp, most: Duration, now: Timestamp) -> Timestamp {
+    at.min(later(now, most))
+}
+
+/// Resolves when a round is to begin: at that moment unless it is held back, or on demand. A clock
+/// that is set back meanwhile makes no wait longer than `most`.
+async fn come(mut at: Timestamp, most: Duration, mut wait_mode: watch::Receiver<WaitMode>) {
+    loop {
+        at = within(at, most, Timestamp::now());
+        let held = *wait_mode.borrow_and_update();
+        let left = left_until(at);
+        match held {
+            WaitMode::Now => return,
+            WaitMode::UntilThen if left.is_zero() => return,
+            WaitMode::UntilThen => {
+                let _ = tokio::time::timeout(left.min(LOOK), wait_mode.changed()).await;
+            }
+            // The handler keeps the sender while it is_between_rounds.
+            WaitMode::Paused => {
+                let _ = wait_mode.changed().await;
+            }
+        }
+    }
+}
+
+fn left_until(at: Timestamp) -> Duration {
+    let left = at.duration_since(Timestamp::now());
+    Duration::try_from(left).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ours_no_clock_makes_a_wait_longer_than_every() {
+        // The clock was any of these when the last round began, and is any of them now.
+        let clocks = [
+            0,
+            1,
+            59,
+            86_400,
+            1_795_000_000,
+            1_921_000_000,
+            4_294_967_295,
+        ];
+        let clocks = clocks.map(|at| Timestamp::from_second(at).unwrap());
+        for every in [1, 3600, 86_400, 40_000_000].map(Duration::from_secs) {
+            for began in clocks {
+                for now in clocks {
+                    let at = within(later(began, every), every, now);
+                    assert!(at <= later(now, every), "{began} {now} {every:?}");
+                    if began <= now {
+                        assert_eq!(at, later(began, every));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! SIGINT, SIGTERM and SIGHUP: the first drains, a second SIGINT or SIGTERM stops, a third kills.
+//!
+//! SIGHUP says that the terminal is gone. The system and the shell may both send it, so it drains
+//! however often it comes. Who started the program by `nohup` has it ignored, and it stays so.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crawl_engine::Stop;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::control::ControlHandler;
+use crate::error::{CommandError, INTERRUPTED};
+use crate::terminal::Terminal;
+
+/// Starts to listen; what is asked for is sent to `stop`.
+///
+/// Must be called within a tokio runtime.
+pub(crate) fn listen(
+    stop: watch::Sender<Stop>,
+    terminal: Terminal,
+    handler: Arc<ControlHandler>,
+) -> Result<(), CommandError> {
+    let signals = EndSignals::register()?;
+    tokio::spawn(pass_on(signals, stop, terminal, handler));
+    Ok(())
+}
+
+/// Starts to listen; the first signal is noted, the second kills.
+///
+/// Must be called within a tokio runtime.
+pub(crate) fn note_first(noted: Arc<AtomicBool>) -> Result<(), CommandError> {
+    let mut signals = EndSignals::register()?;
+    tokio::spawn(async move {
+        while let Some(signal) = signals.next().await {
+            let was_noted = noted.swap(true, Ordering::Relaxed);
+            if was_noted && signal == EndSignal::Asked {
+                std::process::exit(i32::from(INTERRUPTED));
+            }
+        }
+    });
+    Ok(())
+}
+
+/// A signal that ends a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EndSignal {
+    /// SIGINT or SIGTERM: each further one is more urgent.
+    Asked,
+    /// SIGHUP: the terminal is gone.
+    HangUp,
+}
+
+struct EndSignals {
+    interrupt: Signal,
+    terminate: Signal,
+    /// None where whoever started the program has it ignored.
+    hang_up: Option<Signal>,
+}
+
+impl EndSignals {
+    fn register() -> Result<EndSignals, CommandError> {
+        let register = |kind| {
+            signal(kind)
+                .map_err(|why| CommandError::disk(format!("can't listen for signals: {why}")))
+        };
+        // Listening would undo that it is ignored, so that is asked before.
+        let hang_up = (!is_hang_up_ignored()).then(|| register(SignalKind::hangup()));
+        Ok(EndSignals {
+            interrupt: register(SignalKind::interrupt())?,
+            terminate: register(SignalKind::terminate())?,
+            hang_up: hang_up.transpose()?,
+        })
+    }
+
+    async fn next(&mut self) -> Option<EndSignal> {
+        let EndSignals {
+            interrupt,
+            terminate,
+            hang_up,
+        } = self;
+        let hang_up = async {
+            match hang_up {
+                Some(signal) => signal.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            Some(()) = interrupt.recv() => Some(EndSignal::Asked),
+            Some(()) = terminate.recv() => Some(EndSignal::Asked),
+            Some(()) = hang_up => Some(EndSignal::HangUp),
+            else => None,
+        }
+    }
+}
+
+/// Whether the process was started with SIGHUP ignored, as `nohup` does. Only Linux tells;
+/// elsewhere it counts as not ignored.
+fn is_hang_up_ignored() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    // A bit for each signal, from signal 1 on, which is SIGHUP.
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask & 1 != 0)
+}
+
+async fn pass_on(
+    mut signals: EndSignals,
+    stop: watch::Sender<Stop>,
+    terminal: Terminal,
+    handler: Arc<ControlHandler>,
+) {
+    let mut count = 0_u32;
+    while let Some(signal) = signals.next().await {
+        if signal == EndSignal::HangUp && count > 0 {
+            continue;
+        }
+        count += 1;
+        match count {
+            1 if handler.is_between_rounds() => {
+                terminal.say("stopping: there is no further round");
+                let _ = stop.send(Stop::Drain);
+            }
+            1 => {
+                terminal.say("stopping: awaiting the requests in flight; once more stops at once");
+                let _ = stop.send(Stop::Drain);
+            }
+            2 => {
+                terminal.say("stopping at once");
+                let _ = stop.send(Stop::Now);
+            }
+            // The engine did not answer: what is committed is safe in any case.
+            _ => std::process::exit(i32::from(INTERRUPTED)),
+        }
+    }
+}

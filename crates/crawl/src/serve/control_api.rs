@@ -1,0 +1,101 @@
+//! Commands for the crawl that runs: pause, resume, add, delay, park, unpark.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use serde_json::{Map, Value, json};
+use tokio::time::timeout;
+
+use super::app::{App, BODY_MOST};
+use super::problem::Problem;
+use crate::control::client::{Client, ClientError};
+use crate::control::protocol::{Command, Reply};
+
+/// What may be asked of a running crawl over HTTP.
+pub(crate) const COMMANDS: [&str; 6] = ["pause", "resume", "add", "delay", "park", "unpark"];
+
+/// How long a body may take to come.
+const BODY_WITHIN: Duration = Duration::from_secs(10);
+
+/// `POST /api/crawl/COMMAND` with the command's values as a JSON object.
+pub(crate) async fn command(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Json<Value>, Problem> {
+    if !COMMANDS.contains(&name.as_str()) {
+        return Err(
+            Problem::new(StatusCode::NOT_FOUND, "there is no such command")
+                .hint(format!("commands are {}", COMMANDS.join(", "))),
+        );
+    }
+    let (head, body) = request.into_parts();
+    app.guard.may_control(&head.uri, &head.headers)?;
+    let command = read(&name, &head.headers, body).await?;
+    let client = Client::connect(&app.dir).await.map_err(unasked)?;
+    let Some(mut client) = client else {
+        return Err(Problem::new(StatusCode::CONFLICT, "no crawl runs here")
+            .hint("start it with `crawl --output DIR`; it goes on where it ended"));
+    };
+    match client.send(&command).await.map_err(unasked)? {
+        Reply::Done => Ok(Json(json!({"ok": true}))),
+        Reply::Refused(refused) => Err(Problem {
+            hint: refused.hint,
+            ..Problem::new(StatusCode::UNPROCESSABLE_ENTITY, refused.error)
+        }),
+    }
+}
+
+async fn read(name: &str, headers: &HeaderMap, body: Body) -> Result<Command, Problem> {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    // Forms of other sites can't send this type without asking first (Fetch Standard, CORS).
+    if !kind.eq_ignore_ascii_case("application/json") {
+        return Err(
+            Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body is no JSON")
+                .hint("send a JSON object with `Content-Type: application/json`"),
+        );
+    }
+    let Ok(bytes) = timeout(BODY_WITHIN, to_bytes(body, BODY_MOST)).await else {
+        return Err(Problem::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "the body did not come in time",
+        ));
+    };
+    let bytes = bytes.map_err(|_| too_large())?;
+    let mut object: Map<String, Value> = match bytes.trim_ascii() {
+        b"" => Map::new(),
+        bytes => serde_json::from_slice(bytes)
+            .map_err(|why| unreadable(&format!("the body is no JSON object: {why}")))?,
+    };
+    if object.insert("do".to_owned(), json!(name)).is_some() {
+        return Err(unreadable("the body names a command of its own"));
+    }
+    serde_json::from_value(Value::Object(object))
+        .map_err(|why| unreadable(&format!("`{name}` can't be read: {why}")))
+}
+
+fn unreadable(error: &str) -> Problem {
+    Problem::bad_request(error).hint("`/api/openapi.json` says what each command takes")
+}
+
+/// The body is longer than any command.
+pub(crate) fn too_large() -> Problem {
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large")
+        .hint(format!("a body has at most {BODY_MOST} bytes"))
+}
+
+fn unasked(why: ClientError) -> Problem {
+    tracing::warn!(%why, "the crawl can't be asked");
+    match why {
+        ClientError::HungUp { .. } => {
+            Problem::new(StatusCode::CONFLICT, "the crawl ended before it answered")
+        }
+        _ => Problem::busy("the crawl that runs gives no answer"),
+    }
+}

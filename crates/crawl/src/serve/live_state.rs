@@ -1,0 +1,192 @@
+//! The state of the crawl that runs, as it changes: server-sent events (HTML Living Standard,
+//! section 9.2).
+
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::response::Sse;
+use axum::response::sse::{Event, KeepAlive, KeepAliveStream};
+use serde::Serialize;
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio_stream::wrappers::ReceiverStream;
+
+use super::problem::Problem;
+use crate::control::client::Client;
+use crate::control::protocol::State;
+
+/// Clients that follow the crawl at once; the connections they hold are no use to searches.
+pub(crate) const FOLLOWERS_MOST: usize = 64;
+/// How often a client is sent something where nothing happens, so that neither a proxy nor the
+/// client takes the connection for dead.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How often it is looked whether a crawl has begun, or whether anybody still follows.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Events on their way to one client.
+const AHEAD: usize = 4;
+
+/// What one client is sent.
+pub(crate) type Events = KeepAliveStream<ReceiverStream<Result<Event, axum::Error>>>;
+
+/// Whether a crawl runs, and how it stands.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Moment {
+    /// Whether a crawl runs in the directory.
+    pub(crate) running: bool,
+    /// How it stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) state: Option<State>,
+}
+
+impl Moment {
+    pub(crate) fn of(state: Option<State>) -> Moment {
+        Moment {
+            running: state.is_some(),
+            state,
+        }
+    }
+}
+
+/// The one that follows the crawl for all who want to know.
+#[derive(Debug)]
+pub(crate) struct Live {
+    /// None while nobody follows: what was known then may be over.
+    moment: watch::Sender<Option<Arc<Moment>>>,
+    wanted: Notify,
+    seats: Arc<Semaphore>,
+    stop: watch::Receiver<bool>,
+}
+
+impl Live {
+    /// Begins to follow the crawl in `dir` whenever somebody wants to know.
+    pub(crate) fn start(dir: PathBuf, stop: watch::Receiver<bool>) -> Arc<Live> {
+        let live = Arc::new(Live {
+            moment: watch::Sender::new(None),
+            wanted: Notify::new(),
+            seats: Arc::new(Semaphore::new(FOLLOWERS_MOST)),
+            stop,
+        });
+        tokio::spawn(Arc::clone(&live).follow(dir));
+        live
+    }
+
+    /// What one client is sent until it goes or the server ends.
+    pub(crate) fn events(&self) -> Result<Sse<Events>, Problem> {
+        let Ok(seat) = Arc::clone(&self.seats).try_acquire_owned() else {
+            return Err(Problem::busy(format!(
+                "{FOLLOWERS_MOST} clients follow the crawl already"
+            ))
+            .retry_after(10));
+        };
+        let mut moments = self.moment.subscribe();
+        self.wanted.notify_one();
+        let (sender, receiver) = mpsc::channel(AHEAD);
+        let mut stop = self.stop.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = pass_on(&mut moments, &sender) => {}
+                () = sender.closed() => {}
+                _ = stop.wait_for(|stop| *stop) => {}
+            }
+            drop(seat);
+        });
+        let heartbeat = KeepAlive::new().interval(HEARTBEAT);
+        Ok(Sse::new(ReceiverStream::new(receiver)).keep_alive(heartbeat))
+    }
+
+    async fn follow(self: Arc<Live>, dir: PathBuf) {
+        loop {
+            self.wanted.notified().await;
+            while self.is_wanted() {
+                match Client::connect(&dir).await {
+                    Ok(Some(client)) => self.follow_one(client).await,
+                    Ok(None) => {}
+                    Err(why) => tracing::debug!(%why, "the crawl can't be asked"),
+                }
+                if self.is_wanted() {
+                    self.tell(Moment::of(None));
+                    sleep(LOOK_EVERY).await;
+                }
+            }
+            self.moment.send_replace(None);
+        }
+    }
+
+    /// Passes on the states of one run until it ends or nobody follows.
+    async fn follow_one(&self, client: Client) {
+        let Ok(mut watch) = client.watch().await else {
+            return;
+        };
+        let mut look = interval(LOOK_EVERY);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let mut next = pin!(watch.next());
+            let state = loop {
+                tokio::select! {
+                    state = &mut next => break state,
+                    _ = look.tick() => if !self.is_wanted() {
+                        return;
+                    },
+                }
+            };
+            match state {
+                Ok(Some(state)) => self.tell(Moment::of(Some(state))),
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.moment.receiver_count() > 0
+    }
+
+    fn tell(&self, moment: Moment) {
+        self.moment.send_if_modified(|known| {
+            if known.as_deref() == Some(&moment) {
+                return false;
+            }
+            *known = Some(Arc::new(moment));
+            true
+        });
+    }
+}
+
+async fn pass_on(
+    moments: &mut watch::Receiver<Option<Arc<Moment>>>,
+    sender: &mpsc::Sender<Result<Event, axum::Error>>,
+) {
+    loop {
+        let moment = moments.borrow_and_update().clone();
+        if let Some(moment) = moment
+            && sender
+                .send(Event::default().json_data(&*moment))
+                .await
+                .is_err()
+        {
+            return;
+        }
+        if moments.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// How the crawl in `dir` stands now.
+pub(crate) async fn now(dir: &Path) -> Result<Moment, Problem> {
+    let failed = |why: &dyn std::fmt::Display| {
+        tracing::warn!(%why, "the crawl can't be asked");
+        Problem::busy("the crawl that runs gives no answer")
+    };
+    match Client::connect(dir).await {
+        Ok(None) => Ok(Moment::of(None)),
+        Ok(Some(mut client)) => match client.state().await {
+            Ok(state) => Ok(Moment::of(Some(state))),
+            // It ended just now.
+            Err(crate::control::client::ClientError::HungUp { .. }) => Ok(Moment::of(None)),
+            Err(why) => Err(failed(&why)),
+        },
+        Err(why) => Err(failed(&why)),
+    }
+}

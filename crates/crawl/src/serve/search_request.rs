@@ -1,0 +1,190 @@
+//! What a request for results asks.
+
+use serde::Deserialize;
+
+use super::problem::Problem;
+
+/// Bytes of a query.
+pub(crate) const QUERY_MOST: usize = 4096;
+/// Results of one answer.
+pub(crate) const LIMIT_MOST: usize = 50;
+/// Results of one answer, where the request names no number, and of a page.
+pub(crate) const LIMIT: usize = 10;
+/// Results that are ranked: the last one that can be asked for.
+pub(crate) const RANKED_MOST: usize = 1000;
+
+/// The parameters as they came.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Parameters {
+    q: Option<String>,
+    limit: Option<String>,
+    offset: Option<String>,
+    partial: Option<String>,
+    page: Option<String>,
+}
+
+/// What is asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SearchRequest {
+    /// The words.
+    pub(crate) query: String,
+    /// Results at most.
+    pub(crate) limit: usize,
+    /// Results to skip.
+    pub(crate) offset: usize,
+    /// Whether the last word is still being typed.
+    pub(crate) partial: bool,
+}
+
+impl SearchRequest {
+    /// What the API is asked; `q` must be there.
+    pub(crate) fn of_api(parameters: Parameters) -> Result<SearchRequest, Problem> {
+        let query = parameters.q.ok_or_else(|| {
+            Problem::bad_request("`q` is missing").hint("ask `/api/search?q=WORDS`")
+        })?;
+        Ok(SearchRequest {
+            query: checked(query)?,
+            limit: number("limit", parameters.limit, LIMIT, 1, LIMIT_MOST)?,
+            offset: number("offset", parameters.offset, 0, 0, RANKED_MOST - LIMIT_MOST)?,
+            partial: switch(parameters.partial)?,
+        })
+    }
+
+    /// What the page is asked; none where nothing is searched for.
+    pub(crate) fn of_page(parameters: Parameters) -> Result<Option<SearchRequest>, Problem> {
+        let query = checked(parameters.q.unwrap_or_default())?;
+        let page = number("page", parameters.page, 1, 1, RANKED_MOST / LIMIT)?;
+        let partial = switch(parameters.partial)?;
+        Ok((!query.is_empty()).then_some(SearchRequest {
+            query,
+            limit: LIMIT,
+            offset: (page - 1) * LIMIT,
+            partial,
+        }))
+    }
+}
+
+fn checked(query: String) -> Result<String, Problem> {
+    if query.len() > QUERY_MOST {
+        let error = format!("the query has {} bytes", query.len());
+        return Err(Problem::bad_request(error)
+            .hint(format!("at most {QUERY_MOST} bytes are searched for")));
+    }
+    if query.chars().any(char::is_control) {
+        return Err(Problem::bad_request("the query holds control characters")
+            .hint("send words in UTF-8, percent-encoded"));
+    }
+    Ok(query.trim().to_owned())
+}
+
+fn number(
+    name: &str,
+    text: Option<String>,
+    usual: usize,
+    least: usize,
+    most: usize,
+) -> Result<usize, Problem> {
+    let Some(text) = text else {
+        return Ok(usual);
+    };
+    match text.parse() {
+        Ok(number) if (least..=most).contains(&number) => Ok(number),
+        _ => {
+            let shown: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
+            Err(
+                Problem::bad_request(format!("`{name}={shown}` can't be answered"))
+                    .hint(format!("`{name}` is a number from {least} to {most}")),
+            )
+        }
+    }
+}
+
+fn switch(text: Option<String>) -> Result<bool, Problem> {
+    match text.as_deref() {
+        None | Some("false" | "0") => Ok(false),
+        Some("true" | "1") => Ok(true),
+        Some(_) => Err(Problem::bad_request("`partial` is neither true nor false")
+            .hint("`partial=true` takes the last word for the beginning of one")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::extract::Query;
+    use axum::http::Uri;
+    use expect_test::{Expect, expect};
+
+    use super::{Parameters, SearchRequest};
+
+    #[expect(clippy::needless_pass_by_value, reason = "an expectation is used once")]
+    fn check(questions: &[&str], expect: Expect) {
+        let mut said = String::new();
+        for question in questions {
+            let uri: Uri = format!("/?{question}").parse().unwrap();
+            let read = || Query::<Parameters>::try_from_uri(&uri).unwrap().0;
+            let told = |asked: SearchRequest| {
+                format!(
+                    "{:?} {} {} {}",
+                    asked.query, asked.limit, asked.offset, asked.partial
+                )
+            };
+            let api = match SearchRequest::of_api(read()) {
+                Ok(asked) => told(asked),
+                Err(problem) => problem.error,
+            };
+            let page = match SearchRequest::of_page(read()) {
+                Ok(asked) => asked.map_or_else(|| "nothing".to_owned(), told),
+                Err(problem) => problem.error,
+            };
+            said += &format!("{api} | {page}\n");
+        }
+        expect.assert_eq(&said);
+    }
+
+    #[test]
+    fn ours_a_question_is_read_or_refused_by_name() {
+        check(
+            &[
+                "",
+                "q=",
+                "q=+two++words+",
+                "q=%E6%BC%A2",
+                "q=a%00b",
+                "q=a%0Ab",
+                "q=a&limit=50&offset=950&partial=true",
+                "q=a&limit=0",
+                "q=a&limit=51",
+                "q=a&limit=ten",
+                "q=a&offset=951",
+                "q=a&offset=-1",
+                "q=a&partial=maybe",
+                "q=a&page=3",
+                "q=a&page=101",
+                "q=a&page=%1B",
+            ],
+            expect![[r#"
+                `q` is missing | nothing
+                "" 10 0 false | nothing
+                "two  words" 10 0 false | "two  words" 10 0 false
+                "漢" 10 0 false | "漢" 10 0 false
+                the query holds control characters | the query holds control characters
+                the query holds control characters | the query holds control characters
+                "a" 50 950 true | "a" 10 0 true
+                `limit=0` can't be answered | "a" 10 0 false
+                `limit=51` can't be answered | "a" 10 0 false
+                `limit=ten` can't be answered | "a" 10 0 false
+                `offset=951` can't be answered | "a" 10 0 false
+                `offset=-1` can't be answered | "a" 10 0 false
+                `partial` is neither true nor false | `partial` is neither true nor false
+                "a" 10 0 false | "a" 10 20 false
+                "a" 10 0 false | `page=101` can't be answered
+                "a" 10 0 false | `page=` can't be answered
+            "#]],
+        );
+        let long = "q=".to_owned() + &"a".repeat(4097);
+        check(
+            &[&long],
+            expect!["the query has 4097 bytes | the query has 4097 bytes\n"],
+        );
+    }
+}

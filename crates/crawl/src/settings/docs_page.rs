@@ -1,0 +1,99 @@
+//! `docs/configuration.md`, written from the same table as flags, keys and defaults.
+
+use std::fmt::Write as _;
+
+use clap::{Args as _, Command};
+use expect_test::expect_file;
+
+use super::config_file::key_of;
+use super::listing::{SITE_EXAMPLE, heading, table_of};
+use super::tables::{Layer, Settings, TABLES};
+
+const HEAD: &str = "\
+# Configuration
+
+For anyone who wants more of a crawl than flags on a command line: every key of the file that `--config` reads.
+
+```toml
+seed = [\"https://www.example.org/\"]
+
+[operator]
+contact = \"you@example.org\"
+
+[politeness]
+delay = \"2s\"
+```
+
+```console
+$ crawl --config site.toml
+$ crawl config --effective --config site.toml
+```
+
+The second command prints what would be in force. [config/default.toml](../config/default.toml), which `crawl config`
+prints, has every key with its default; [config/small-site.toml](../config/small-site.toml) is a file for the owner of
+a small site.
+
+- **Flags** have the names of the keys: `--delay 2s` is `delay` in `[politeness]`.
+- **Durations** have a unit (`500ms`, `2s`, `1m30s`, `1h`, `1d`), **sizes** may have one (`5MiB`, `10MB`, `4096`).
+- **An empty string** means: not given. A bound may be `\"unlimited\"`.
+- **An unknown key** is an error, which names the nearest one.
+
+Which source wins, from the least to the most:
+
+1. the built-in default,
+2. `contact` in your own `~/.config/crawl/config.toml` (`$XDG_CONFIG_HOME`), which holds nothing else,
+3. what the crawl's directory remembers ([crawl-directory.md](crawl-directory.md)),
+4. the file of `--config`,
+5. `CRAWL_CONTACT` in the environment,
+6. flags.
+
+This page is written by `UPDATE_EXPECT=1 cargo test -p crawl --bin crawl settings::docs_page`.
+";
+
+const SITES: &str = "
+## Single hosts: `[site.\"HOST\"]`
+
+These keys stand in files alone. Secrets in them go to that host and no other
+([how](architecture.md#secrets)).
+
+```toml
+";
+
+/// A key, its default, and its long help as a list item.
+fn item(flags: &Command, field: &str, assignment: &str) -> String {
+    let flag = flags.get_arguments().find(|flag| flag.get_id() == field);
+    let help = flag.and_then(|flag| flag.get_long_help().or_else(|| flag.get_help()));
+    let help = help.map(ToString::to_string).unwrap_or_default();
+    let paragraphs: Vec<&str> = help
+        .split("\n\n")
+        .map(|text| text.trim_end_matches('.'))
+        .collect();
+    let text = format!("`{assignment}`: {}.", paragraphs.join(". "));
+    let width = textwrap::Options::new(120)
+        .initial_indent("- ")
+        .subsequent_indent("  ")
+        .break_words(false)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation);
+    textwrap::fill(&text, width)
+}
+
+#[test]
+fn the_documentation_has_every_key_with_its_default_and_meaning() {
+    let flags = Layer::augment_args(Command::new("crawl"));
+    let defaults = table_of(&Settings::default());
+    let mut page = HEAD.to_owned();
+    let seed = item(&flags, "seed", &format!("seed = {}", defaults["seed"]));
+    let _ = writeln!(page, "\n## Above all tables\n\n{seed}");
+    for (table, fields) in TABLES {
+        let _ = writeln!(page, "\n## {}: `[{table}]`\n", heading(&flags, fields));
+        for field in *fields {
+            let key = key_of(field);
+            let assignment = format!("{key} = {}", defaults[*table][&key]);
+            let _ = writeln!(page, "{}", item(&flags, field, &assignment));
+        }
+    }
+    page.push_str(SITES);
+    page.push_str(SITE_EXAMPLE.trim_start());
+    page.push_str("```\n");
+    expect_file!["../../../../docs/configuration.md"].assert_eq(&page);
+}

@@ -1,0 +1,114 @@
+//! What single hosts are told beyond what every host is: the keys `basic-auth`, `headers`,
+//! `cookies` and `plain-http` of the tables `[site."example.org"]`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crawl_fetcher::{Access, AccessError};
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::sites::Sites;
+use crate::error::CommandError;
+use crate::values::Switch;
+
+/// What a value begins with that stands in the environment.
+const IN_ENVIRONMENT: &str = "env:";
+
+/// A value that is shown and written nowhere: itself, or `env:NAME` for where it stands.
+#[derive(Clone, PartialEq, Deserialize)]
+pub(crate) struct Secret(String);
+
+/// The keys of one table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub(crate) struct AccessTerms {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plain_http: Option<Switch>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    basic_auth: Option<Secret>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    headers: BTreeMap<String, Secret>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    cookies: BTreeMap<String, Secret>,
+}
+
+/// The names of the keys, with underscores.
+pub(super) const FIELDS: [&str; 4] = ["basic_auth", "headers", "cookies", "plain_http"];
+
+impl Secret {
+    /// The name of the variable that holds it, where one does.
+    fn variable(&self) -> Option<&str> {
+        self.0.strip_prefix(IN_ENVIRONMENT)
+    }
+
+    fn value(&self) -> Result<String, String> {
+        match self.variable() {
+            None => Ok(self.0.clone()),
+            Some(name) => std::env::var(name)
+                .map_err(|_| format!("the environment has no text under `{name}`")),
+        }
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.variable().map_or("[redacted]", |_| &self.0))
+    }
+}
+
+impl Serialize for Secret {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // What stands here itself is taken out before anything is written.
+        serializer.collect_str(&format_args!("{self:?}"))
+    }
+}
+
+impl AccessTerms {
+    /// Leaves of the values those that name the environment.
+    pub(super) fn drop_literals(&mut self) {
+        let in_environment = |secret: &Secret| secret.variable().is_some();
+        self.basic_auth = self.basic_auth.take().filter(in_environment);
+        self.headers.retain(|_, secret| in_environment(secret));
+        self.cookies.retain(|_, secret| in_environment(secret));
+    }
+
+    fn is_empty(&self) -> bool {
+        self.basic_auth.is_none() && self.headers.is_empty() && self.cookies.is_empty()
+    }
+
+    fn access(&self, host: &str) -> Result<Access, (&'static str, String)> {
+        let said = |key| move |why: AccessError| (key, why.to_string());
+        let mut access = Access::new(host);
+        if self.plain_http.is_some_and(Switch::is_on) {
+            access = access.over_plain_http();
+        }
+        if let Some(secret) = &self.basic_auth {
+            let key = "basic-auth";
+            let value = secret.value().map_err(|why| (key, why))?;
+            access = access.basic_auth(&value).map_err(said(key))?;
+        }
+        for (name, secret) in &self.headers {
+            let key = "headers";
+            let value = secret.value().map_err(|why| (key, why))?;
+            access = access.header(name, &value).map_err(said(key))?;
+        }
+        for (name, secret) in &self.cookies {
+            let key = "cookies";
+            let value = secret.value().map_err(|why| (key, why))?;
+            access = access.cookie(name, &value).map_err(said(key))?;
+        }
+        Ok(access)
+    }
+}
+
+/// The fetcher's table of the hosts that are told something.
+pub(super) fn accesses(sites: &Sites) -> Result<Vec<Access>, CommandError> {
+    let told = sites.iter().filter(|(_, terms)| !terms.access.is_empty());
+    told.map(|(host, terms)| {
+        terms.access.access(host).map_err(|(key, why)| {
+            CommandError::usage(format!("unusable `{key}` in [site.\"{host}\"]: {why}"))
+                .hint("a value may stand in the environment: `env:NAME` takes what NAME holds")
+        })
+    })
+    .collect()
+}

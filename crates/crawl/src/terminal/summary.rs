@@ -1,0 +1,565 @@
+//! The last words of a run, and the exit code that they come with.
+
+use std::fmt::Write as _;
+
+use crawl_engine::{Ended, HasArchive, IndexFault, Indexed, Summary, UnreachableHost};
+use crawl_records::{counted, grouped, size};
+use crawl_scheduler::Tick;
+
+use super::progress::roughly;
+use crate::commands::index;
+use crate::error::{FINISHED, INTERRUPTED, NOTHING_DONE};
+
+/// Unreachable hosts and failed seeds that are named; the rest is counted.
+const NAMED: usize = 10;
+
+/// Links that a user may want to know of, by the name that they are counted under.
+const LEFT_OUT: [(&str, &str); 2] = [
+    ("sitemap_limit", "URLs of sitemaps, by --max-sitemap-urls"),
+    ("secret", "links with a secret of [site] in them"),
+];
+
+/// How it is told that no root vouches for a server's certificate, and what helps.
+const UNKNOWN_ISSUER: &str = "tls_failed: unknown issuer";
+const CA_HINT: &str = "a CA of your own is trusted with --ca-file FILE";
+
+/// Whether a crawl.toml bears a mark, by which it is known as its user's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HasMark {
+    Yes,
+    /// There was no place for a key.
+    No,
+}
+
+/// What was fetched, excluded and failed, how long it took, where it lies, and how to go on.
+///
+/// `exe` is the name that the program was called by; `mark` says whether the crawl's own
+/// crawl.toml is taken as the user's word by the next start.
+pub(crate) fn closing(summary: &Summary, exe: &str, mark: HasMark) -> String {
+    let mut text = format!("{}\n", how(summary));
+    name_unreached(summary, &mut text);
+    let mut line = |name: &str, what: String| {
+        let _ = writeln!(text, "  {:<9} {what}", format!("{name}:"));
+    };
+    let pages = |count| counted(count, "page", "pages");
+    let fetched = format!("{}, {}", pages(summary.pages), size(summary.bytes));
+    line(
+        "fetched",
+        match summary.resumed {
+            true => format!("{fetched} ({} in this run)", pages(summary.pages_of_run)),
+            false => fetched,
+        },
+    );
+    if summary.round > 1 {
+        line("round", round(summary));
+    }
+    line("excluded", excluded(summary));
+    for (why, words) in LEFT_OUT {
+        if let Some(count) = summary.unusable.get(why) {
+            line("left out", format!("{} {words}", grouped(*count)));
+        }
+    }
+    if let Some(index) = &summary.indexed {
+        line("index", indexed(index, summary));
+    }
+    line("failed", failed(summary, exe));
+    if summary.pending > 0 {
+        line("pending", grouped(summary.pending));
+    }
+    let requests = counted(summary.requests, "request", "requests");
+    let robots = grouped(summary.robots_requests);
+    let took = roughly_or_tenths(summary.elapsed);
+    line(
+        "took",
+        format!("{took}, {requests}, {robots} of them for robots.txt"),
+    );
+    let output = summary.output.display().to_string();
+    line("lies in", output.clone());
+    if summary.pending > 0 {
+        let raise = match summary.ended {
+            Ended::Budget(budget) if budget != "max-time" => format!(" --{budget} MORE"),
+            _ => String::new(),
+        };
+        let config = match mark {
+            HasMark::Yes => String::new(),
+            HasMark::No => {
+                let file = summary.output.join("crawl.toml").display().to_string();
+                format!(" --config {}", quoted(&file))
+            }
+        };
+        line(
+            "go on",
+            format!("{exe} --output {}{config}{raise}", quoted(&output)),
+        );
+    }
+    text
+}
+
+/// What the search index holds, and what becomes of pages that are not in it yet.
+fn indexed(index: &Indexed, summary: &Summary) -> String {
+    let build = format!(
+        "`crawl index {}`",
+        quoted(&summary.output.display().to_string())
+    );
+    match &index.fault {
+        Some((why, HasArchive::No)) => {
+            return format!("{why}: it can't be built, as there is no archive");
+        }
+        Some((IndexFault::NotBuilt, HasArchive::Yes)) => {
+            return format!(
+                "{}: the next start builds it, or {build}",
+                IndexFault::NotBuilt
+            );
+        }
+        Some((damaged, HasArchive::Yes)) => return format!("{damaged}: run {build}"),
+        None => {}
+    }
+    let words = index::words(index.pages, index.duplicates, &index.left_out);
+    match index.waiting_bytes {
+        0 => words,
+        waiting => format!(
+            "{words}; {} of pages wait for the next start or {build}",
+            size(waiting)
+        ),
+    }
+}
+
+/// How many pages failed, and where it is told which.
+fn failed(summary: &Summary, exe: &str) -> String {
+    let count = grouped(summary.failed);
+    match summary.changes.broken {
+        0 => count,
+        _ => {
+            let output = quoted(&summary.output.display().to_string());
+            format!("{count}; links to broken pages: {exe} report {output} --broken")
+        }
+    }
+}
+
+/// What a later round found, and when the next finds something due.
+fn round(summary: &Summary) -> String {
+    let changes = &summary.changes;
+    let counts = [
+        (changes.new, "new"),
+        (changes.changed, "changed"),
+        (changes.same, "same"),
+        (changes.gone, "gone"),
+        (changes.broken, "broken"),
+    ];
+    let counts = counts.map(|(count, name)| format!("{} {name}", grouped(count)));
+    let due = summary
+        .next_due
+        .map(|due| jiff::Timestamp::from_second(due.into()));
+    let due = match due {
+        Some(Ok(due)) if due > jiff::Timestamp::now() => format!("; next page due from {due:.0}"),
+        Some(_) => "; more pages are due".to_owned(),
+        None => String::new(),
+    };
+    format!("{}: {}{due}", summary.round, counts.join(", "))
+}
+
+/// Hosts that were waited for in vain, and seeds that failed.
+fn name_unreached(summary: &Summary, text: &mut String) {
+    if let Ended::Unreachable(hosts) = &summary.ended {
+        for host in hosts.iter().take(NAMED) {
+            let _ = match host.next_try {
+                Some(at) => {
+                    let when = moment(at);
+                    let (host, why) = (&host.host, &host.why);
+                    writeln!(text, "  unreachable: {host}: {why}, next try from {when}")
+                }
+                None => writeln!(text, "  parked: {}", host.host),
+            };
+        }
+        more(text, hosts.len());
+        let hint = match all_parked(hosts) {
+            true => "their URLs wait until `crawl control DIR unpark HOST`",
+            false => "their URLs wait for the next start; a longer --wait-unreachable waits here",
+        };
+        let _ = writeln!(text, "  hint: {hint}");
+        if hosts.iter().any(|host| host.why.ends_with(UNKNOWN_ISSUER)) {
+            let _ = writeln!(text, "  hint: {CA_HINT}");
+        }
+    }
+    for seed in summary.seeds_failed.iter().take(NAMED) {
+        let _ = writeln!(text, "  seed failed: {}: {}", seed.url, seed.why);
+    }
+    more(text, summary.seeds_failed.len());
+    for url in summary.strange_robots.iter().take(NAMED) {
+        let _ = writeln!(
+            text,
+            "  odd: {url} is no robots.txt; rules were looked for in it all the same"
+        );
+    }
+}
+
+/// The exit code of a run that came to its end.
+pub(crate) fn exit_code(summary: &Summary, fail_on_error: bool) -> u8 {
+    let incomplete = summary.failed > 0 || matches!(summary.ended, Ended::Unreachable(_));
+    match &summary.ended {
+        Ended::Interrupted => INTERRUPTED,
+        _ if summary.seeds_fetched == 0 && !summary.seeds_failed.is_empty() => NOTHING_DONE,
+        Ended::Finished | Ended::Unreachable(_) if summary.seeds_fetched == 0 => NOTHING_DONE,
+        _ if fail_on_error && incomplete => NOTHING_DONE,
+        _ => FINISHED,
+    }
+}
+
+fn how(summary: &Summary) -> String {
+    match &summary.ended {
+        Ended::Finished
+            if summary.resumed && summary.pages_of_run == 0 && summary.requests == 0 =>
+        {
+            "finished: there was nothing left to do".to_owned()
+        }
+        Ended::Finished => "finished".to_owned(),
+        Ended::Budget(which) => format!("ended by --{which}"),
+        Ended::Interrupted => "interrupted; what was fetched is kept".to_owned(),
+        Ended::Unreachable(hosts) => {
+            let (left, are) = match hosts.len() {
+                1 => ("the one host left".to_owned(), "is"),
+                count => (format!("the {} hosts left", grouped(count as u64)), "are"),
+            };
+            match all_parked(hosts) {
+                true => format!("ended: {left} {are} parked"),
+                false => {
+                    format!("ended: {left} can't be asked for longer than --wait-unreachable")
+                }
+            }
+        }
+    }
+}
+
+fn all_parked(hosts: &[UnreachableHost]) -> bool {
+    hosts.iter().all(|host| host.next_try.is_none())
+}
+
+fn moment(at: Tick) -> String {
+    let micros = i64::try_from(at.as_micros()).unwrap_or(i64::MAX);
+    let at = jiff::Timestamp::from_microsecond(micros).unwrap_or(jiff::Timestamp::MAX);
+    format!("{at:.0}")
+}
+
+/// The rows of excluded.jsonl by reason, as the report counts them.
+fn excluded(summary: &Summary) -> String {
+    let reasons = || summary.excluded.iter().filter(|(_, count)| **count > 0);
+    let total: u64 = reasons().map(|(_, count)| count).sum();
+    let named: Vec<String> = reasons()
+        .map(|(reason, count)| format!("{reason} {}", grouped(*count)))
+        .collect();
+    match total {
+        0 => "0".to_owned(),
+        total => format!("{} ({})", grouped(total), named.join(", ")),
+    }
+}
+
+fn more(text: &mut String, count: usize) {
+    if count > NAMED {
+        let _ = writeln!(text, "  and {} more", grouped((count - NAMED) as u64));
+    }
+}
+
+fn roughly_or_tenths(time: std::time::Duration) -> String {
+    match time.as_secs() {
+        0..10 => format!("{:.1}s", time.as_secs_f64()),
+        _ => roughly(time),
+    }
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
+    match !path.is_empty() && path.chars().all(plain) {
+        true => path.to_owned(),
+        false => format!("'{}'", path.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "an expectation is written where it is used"
+)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use crawl_engine::{
+        Changes, Ended, HasArchive, IndexFault, Indexed, SeedFailure, Summary, UnreachableHost,
+    };
+    use crawl_scheduler::Tick;
+    use crawl_weburl::{HostKey, canonicalize};
+    use expect_test::{Expect, expect};
+
+    use super::{HasMark, closing, exit_code};
+
+    fn summary(ended: Ended) -> Summary {
+        Summary {
+            ended,
+            indexed: None,
+            pages: 1234,
+            pages_of_run: 1234,
+            failed: 2,
+            pending: 0,
+            round: 1,
+            changes: Changes::default(),
+            next_due: None,
+            requests: 1300,
+            robots_requests: 1,
+            bytes: 12_345_678,
+            excluded: BTreeMap::from([("robots".to_owned(), 40), ("scope".to_owned(), 1005)]),
+            unusable: BTreeMap::new(),
+            seeds_fetched: 1,
+            seeds_failed: Vec::new(),
+            strange_robots: Vec::new(),
+            parked: Vec::new(),
+            elapsed: Duration::from_secs(1_301),
+            output: "crawl-e.example".into(),
+            resumed: false,
+        }
+    }
+
+    fn check(summary: &Summary, code: u8, expect: Expect) {
+        assert_eq!(exit_code(summary, false), code);
+        expect.assert_eq(&closing(summary, "crawl", HasMark::Yes));
+    }
+
+    #[test]
+    fn finished() {
+        check(
+            &summary(Ended::Finished),
+            0,
+            expect![[r#"
+            finished
+              fetched:  1,234 pages, 12.3 MB
+              excluded: 1,045 (robots 40, scope 1,005)
+              failed:   2
+              took:     21m41s, 1,300 requests, 1 of them for robots.txt
+              lies in:  crawl-e.example
+        "#]],
+        );
+        let mut left_out = summary(Ended::Finished);
+        left_out.unusable = BTreeMap::from([("sitemap_limit", 1_250_000), ("mailto", 3)]);
+        let text = closing(&left_out, "crawl", HasMark::Yes);
+        let told = "\n  left out: 1,250,000 URLs of sitemaps, by --max-sitemap-urls\n";
+        assert!(text.contains(told), "{text}");
+        let mut round = summary(Ended::Finished);
+        round.resumed = true;
+        round.round = 3;
+        round.changes = Changes {
+            new: 3,
+            changed: 51,
+            same: 1178,
+            gone: 2,
+            broken: 4,
+        };
+        round.next_due = Some(4_000_000_000);
+        check(
+            &round,
+            0,
+            expect![[r#"
+                finished
+                  fetched:  1,234 pages, 12.3 MB (1,234 pages in this run)
+                  round:    3: 3 new, 51 changed, 1,178 same, 2 gone, 4 broken; next page due from 2096-10-02T07:06:40Z
+                  excluded: 1,045 (robots 40, scope 1,005)
+                  failed:   2; links to broken pages: crawl report crawl-e.example --broken
+                  took:     21m41s, 1,300 requests, 1 of them for robots.txt
+                  lies in:  crawl-e.example
+            "#]],
+        );
+        let mut nothing_left = summary(Ended::Finished);
+        nothing_left.resumed = true;
+        (nothing_left.pages_of_run, nothing_left.requests) = (0, 0);
+        check(
+            &nothing_left,
+            0,
+            expect![[r#"
+            finished: there was nothing left to do
+              fetched:  1,234 pages, 12.3 MB (0 pages in this run)
+              excluded: 1,045 (robots 40, scope 1,005)
+              failed:   2
+              took:     21m41s, 0 requests, 1 of them for robots.txt
+              lies in:  crawl-e.example
+        "#]],
+        );
+    }
+
+    #[test]
+    fn one_is_not_many() {
+        let mut one = summary(Ended::Finished);
+        (one.pages, one.pages_of_run, one.requests, one.resumed) = (1, 1, 1, true);
+        let text = closing(&one, "crawl", HasMark::Yes);
+        assert!(
+            text.contains("fetched:  1 page, 12.3 MB (1 page in this run)\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains(", 1 request, 1 of them for robots.txt\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn ended_early() {
+        let mut budget = summary(Ended::Budget("max-pages"));
+        budget.pending = 7;
+        budget.output = "it's here".into();
+        check(
+            &budget,
+            0,
+            expect![[r#"
+                ended by --max-pages
+                  fetched:  1,234 pages, 12.3 MB
+                  excluded: 1,045 (robots 40, scope 1,005)
+                  failed:   2
+                  pending:  7
+                  took:     21m41s, 1,300 requests, 1 of them for robots.txt
+                  lies in:  it's here
+                  go on:    crawl --output 'it'\''s here' --max-pages MORE
+            "#]],
+        );
+        let mut interrupted = summary(Ended::Interrupted);
+        interrupted.pending = 7;
+        check(
+            &interrupted,
+            130,
+            expect![[r#"
+            interrupted; what was fetched is kept
+              fetched:  1,234 pages, 12.3 MB
+              excluded: 1,045 (robots 40, scope 1,005)
+              failed:   2
+              pending:  7
+              took:     21m41s, 1,300 requests, 1 of them for robots.txt
+              lies in:  crawl-e.example
+              go on:    crawl --output crawl-e.example
+        "#]],
+        );
+    }
+
+    #[test]
+    fn ours_where_no_key_is_kept_the_file_is_named_to_go_on() {
+        let mut interrupted = summary(Ended::Interrupted);
+        interrupted.pending = 7;
+        interrupted.output = "it's here".into();
+        let text = closing(&interrupted, "crawl", HasMark::No);
+        let told = r"go on:    crawl --output 'it'\''s here' --config 'it'\''s here/crawl.toml'";
+        assert!(text.contains(told), "{text}");
+    }
+
+    #[test]
+    fn ours_an_index_that_lacks_pages_is_called_what_it_is() {
+        let damaged = || IndexFault::Damaged("meta.json is missing".to_owned());
+        for (fault, waiting_bytes, told) in [
+            (
+                Some((IndexFault::NotBuilt, HasArchive::Yes)),
+                0,
+                "not built yet with the pages of earlier runs: the next start builds it, or \
+                 `crawl index crawl-e.example`",
+            ),
+            (
+                Some((IndexFault::NotBuilt, HasArchive::No)),
+                0,
+                "not built yet with the pages of earlier runs: it can't be built, as there is no \
+                 archive",
+            ),
+            (
+                Some((damaged(), HasArchive::Yes)),
+                0,
+                "damaged: meta.json is missing: run `crawl index crawl-e.example`",
+            ),
+            (
+                None,
+                1_500_000,
+                "as far as the run came; names and duplicates are told when one ends by itself; \
+                 1.5 MB of pages wait for the next start or `crawl index crawl-e.example`",
+            ),
+        ] {
+            let mut summary = summary(Ended::Interrupted);
+            summary.indexed = Some(Indexed {
+                fault,
+                waiting_bytes,
+                ..Indexed::default()
+            });
+            let text = closing(&summary, "crawl", HasMark::Yes);
+            assert!(text.contains(&format!("index:    {told}\n")), "{text}");
+        }
+    }
+
+    #[test]
+    fn unreachable_hosts_and_failed_seeds_are_named() {
+        let mut unreachable = summary(Ended::Unreachable(vec![UnreachableHost {
+            host: HostKey::parse("e.example").unwrap(),
+            why: "connect_refused".to_owned(),
+            next_try: Some(Tick::from_micros(1_795_219_199_123_000)),
+        }]));
+        unreachable.pending = 1;
+        assert_eq!(exit_code(&unreachable, true), 1);
+        check(
+            &unreachable,
+            0,
+            expect![[r#"
+                ended: the one host left can't be asked for longer than --wait-unreachable
+                  unreachable: e.example: connect_refused, next try from 2026-11-20T23:59:59Z
+                  hint: their URLs wait for the next start; a longer --wait-unreachable waits here
+                  fetched:  1,234 pages, 12.3 MB
+                  excluded: 1,045 (robots 40, scope 1,005)
+                  failed:   2
+                  pending:  1
+                  took:     21m41s, 1,300 requests, 1 of them for robots.txt
+                  lies in:  crawl-e.example
+                  go on:    crawl --output crawl-e.example
+            "#]],
+        );
+        let mut parked = unreachable.clone();
+        let Ended::Unreachable(hosts) = &mut parked.ended else {
+            panic!("{:?}", parked.ended)
+        };
+        hosts[0].next_try = None;
+        check(
+            &parked,
+            0,
+            expect![[r#"
+            ended: the one host left is parked
+              parked: e.example
+              hint: their URLs wait until `crawl control DIR unpark HOST`
+              fetched:  1,234 pages, 12.3 MB
+              excluded: 1,045 (robots 40, scope 1,005)
+              failed:   2
+              pending:  1
+              took:     21m41s, 1,300 requests, 1 of them for robots.txt
+              lies in:  crawl-e.example
+              go on:    crawl --output crawl-e.example
+        "#]],
+        );
+        unreachable.seeds_fetched = 0;
+        assert_eq!(exit_code(&unreachable, false), 1);
+        let mut failed = summary(Ended::Finished);
+        failed.seeds_fetched = 0;
+        failed.seeds_failed = vec![SeedFailure {
+            url: canonicalize(None, "http://e.example/").unwrap(),
+            why: "404".to_owned(),
+        }];
+        check(
+            &failed,
+            1,
+            expect![[r#"
+            finished
+              seed failed: http://e.example/: 404
+              fetched:  1,234 pages, 12.3 MB
+              excluded: 1,045 (robots 40, scope 1,005)
+              failed:   2
+              took:     21m41s, 1,300 requests, 1 of them for robots.txt
+              lies in:  crawl-e.example
+        "#]],
+        );
+    }
+
+    #[test]
+    fn failed_pages_count_only_where_asked() {
+        let finished = summary(Ended::Finished);
+        assert_eq!(
+            (exit_code(&finished, false), exit_code(&finished, true)),
+            (0, 1)
+        );
+    }
+}

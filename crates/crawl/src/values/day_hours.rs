@@ -1,0 +1,98 @@
+//! A span of the day as users write it: `22:00-06:00`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::values::BadValue;
+
+/// A span of each day in UTC; over midnight where it ends before it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DayHours {
+    /// Minutes since midnight.
+    pub(crate) from: u16,
+    /// Minutes since midnight, no longer within.
+    pub(crate) until: u16,
+}
+
+impl FromStr for DayHours {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<DayHours, BadValue> {
+        let bad = || {
+            BadValue::new(format!(
+                "`{text}` is no span of the day: it looks like `22:00-06:00`, in UTC"
+            ))
+        };
+        let (from, until) = text.split_once('-').ok_or_else(bad)?;
+        let hours = DayHours {
+            from: minute(from.trim()).ok_or_else(bad)?,
+            until: minute(until.trim()).ok_or_else(bad)?,
+        };
+        match hours.from == hours.until {
+            true => Err(BadValue::new(format!("`{text}` would be the whole day"))),
+            false => Ok(hours),
+        }
+    }
+}
+
+/// `HH:MM`; `24:00` is the day's end.
+fn minute(text: &str) -> Option<u16> {
+    let (hours, minutes) = text.split_once(':')?;
+    let two_digits = |part: &str| match part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit())
+    {
+        true => part.parse::<u16>().ok(),
+        false => None,
+    };
+    let (hours, minutes) = (two_digits(hours)?, two_digits(minutes)?);
+    match (hours, minutes) {
+        (0..24, 0..60) => Some(60 * hours + minutes),
+        (24, 0) => Some(0),
+        _ => None,
+    }
+}
+
+impl fmt::Display for DayHours {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let clock = |minute: u16| (minute / 60, minute % 60);
+        let ((h, m), (until_h, until_m)) = (clock(self.from), clock(self.until));
+        write!(f, "{h:02}:{m:02}-{until_h:02}:{until_m:02}")
+    }
+}
+
+impl Serialize for DayHours {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for DayHours {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<DayHours, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DayHours;
+
+    #[test]
+    fn a_span_is_read_and_written() {
+        for (text, written) in [
+            ("22:00-06:00", Some("22:00-06:00")),
+            ("08:30-24:00", Some("08:30-00:00")),
+            ("00:00-00:01", Some("00:00-00:01")),
+            ("8:00-9:00", None),
+            ("08:00", None),
+            ("08:00-08:60", None),
+            ("24:01-01:00", None),
+            ("08:00-08:00", None),
+        ] {
+            let read = text.parse::<DayHours>().ok();
+            let read = read.map(|hours| hours.to_string());
+            assert_eq!(read.as_deref(), written, "{text}");
+        }
+    }
+}

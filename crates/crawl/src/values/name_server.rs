@@ -1,0 +1,84 @@
+//! A name server as users write it: `192.0.2.53`, `127.0.0.1:5353`, `[::1]:53`.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::values::BadValue;
+
+/// The port of DNS (RFC 1035 section 4.2).
+const PORT: u16 = 53;
+
+/// An address that answers questions for names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NameServer(pub(crate) SocketAddr);
+
+impl FromStr for NameServer {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<NameServer, BadValue> {
+        let bare = text
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'));
+        let address = bare.unwrap_or(text).parse::<IpAddr>();
+        let socket = match address {
+            Ok(address) => Ok(SocketAddr::new(address, PORT)),
+            Err(_) => text.parse(),
+        };
+        let why =
+            || format!("`{text}` is no name server: it looks like `192.0.2.53` or `[::1]:53`");
+        socket.map(NameServer).map_err(|_| BadValue::new(why()))
+    }
+}
+
+impl fmt::Display for NameServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.port() {
+            PORT => self.0.ip().fmt(f),
+            _ => self.0.fmt(f),
+        }
+    }
+}
+
+impl Serialize for NameServer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for NameServer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<NameServer, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::NameServer;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        for (text, written) in [
+            ("192.0.2.53", "192.0.2.53"),
+            ("192.0.2.53:53", "192.0.2.53"),
+            ("127.0.0.1:5353", "127.0.0.1:5353"),
+            ("::1", "::1"),
+            ("[::1]", "::1"),
+            ("[::1]:54", "[::1]:54"),
+        ] {
+            let server: NameServer = text.parse().unwrap();
+            assert_eq!(server.to_string(), written);
+            assert_eq!(written.parse(), Ok(server));
+        }
+        for wrong in ["", "dns.example", "192.0.2.53:", "192.0.2.53:x", "::1]:53"] {
+            let why = wrong.parse::<NameServer>().unwrap_err().to_string();
+            assert!(
+                why.starts_with(&format!("`{wrong}` is no name server")),
+                "{why}"
+            );
+        }
+    }
+}

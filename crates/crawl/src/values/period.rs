@@ -1,0 +1,66 @@
+//! The time from one occasion to the next.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::values::{BadValue, Span};
+
+/// The time from one occasion to the next: `never`, or a length of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Period(pub(crate) Option<Span>);
+
+impl Period {
+    pub(crate) const NEVER: Period = Period(None);
+}
+
+impl FromStr for Period {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<Period, BadValue> {
+        match text {
+            "never" => Ok(Period(None)),
+            _ => text.parse().map(Some).map(Period),
+        }
+    }
+}
+
+impl fmt::Display for Period {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(span) => span.fmt(f),
+            None => f.write_str("never"),
+        }
+    }
+}
+
+impl Serialize for Period {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Period {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Period, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Period;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        for (text, written) in [("never", "never"), ("36h", "1d12h"), ("0", "0s")] {
+            let period: Period = text.parse().unwrap();
+            assert_eq!(period.to_string(), written);
+            assert_eq!(written.parse(), Ok(period));
+        }
+        for bad in ["", "daily", "1", "off"] {
+            assert!(bad.parse::<Period>().is_err(), "{bad}");
+        }
+    }
+}
