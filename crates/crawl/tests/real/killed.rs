@@ -18,7 +18,7 @@ const PACE: &str = "--delay 25ms --delay-factor 0 --per-host 2";
 fn ours_nothing_is_lost_or_listed_twice_when_it_is_killed() {
     let root = named("CRAWL_PYTHON_DOC");
     let nginx = Nginx::serve(&root);
-    let walk = Walk::start(&root);
+    let walk = Walk::start(&root, "/");
     let crawl = Crawl::new(&nginx.url(), PACE);
     for life in LIVES {
         let least = nginx.log(0).len() + life;

@@ -12,10 +12,11 @@ pub(crate) struct Walk(JoinHandle<Output>);
 pub(crate) type Found = BTreeSet<String>;
 
 impl Walk {
-    pub(crate) fn start(root: &Path) -> Walk {
+    pub(crate) fn start(root: &Path, path: &str) -> Walk {
         let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/walk.py");
         let mut python = Command::new("python3");
-        python.arg(program).arg(root).stdin(Stdio::null());
+        python.arg(program).arg(root).args(["--start", path]);
+        python.stdin(Stdio::null());
         Walk(thread::spawn(move || python.output().unwrap()))
     }
 
