@@ -70,8 +70,10 @@ impl Crawl {
     pub(crate) fn found(&self, pages: &[PageRow]) -> Found {
         self.nothing_is_put_aside();
         let mut found = Found::new();
+        let host = self.seed.find("//").unwrap() + 2;
+        let path = host + self.seed[host..].find('/').unwrap();
         for row in pages {
-            let path = row.url.strip_prefix(self.seed.trim_end_matches('/'));
+            let path = row.url.strip_prefix(&self.seed[..path]);
             let path = path.unwrap_or_else(|| panic!("out of scope: {}", row.url));
             let status = row.status.unwrap_or_else(|| panic!("no answer: {row:?}"));
             let is_new = found.insert(format!("{status} {path}"));
