@@ -268,7 +268,7 @@ impl Scheduler {
         }
         match &data.purpose {
             Purpose::Page { origin } => {
-                self.update_known_origin(origin, OriginEntry::page_given_back)
+                self.update_known_origin(origin, OriginEntry::page_given_back);
             }
             Purpose::Robots { origin } => {
                 self.update_known_origin(origin, OriginEntry::robots_given_back);
