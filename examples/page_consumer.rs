@@ -12,7 +12,7 @@ use std::time::Duration;
 use crawl_archive::read_place;
 use crawl_archive::rows::PageRow;
 use crawl_engine::{Config, Controls};
-use crawl_extractor::{ContentLimits, Given, is_html, read_content};
+use crawl_extractor::{ContentLimits, PageContext, is_html, read_content};
 use crawl_policy::ProductToken;
 use crawl_testweb::TestWeb;
 use crawl_weburl::canonicalize;
@@ -77,9 +77,9 @@ fn count_words(dir: &Path, row: &PageRow) -> Option<usize> {
     if row.status != Some(200) || !is_html(content_type, body) {
         return None;
     }
-    let given = Given {
+    let given = PageContext {
         content_type,
-        ..Given::default()
+        ..PageContext::default()
     };
     let content = read_content(body, &given, &ContentLimits::default());
     Some(content.main_text().split_whitespace().count())

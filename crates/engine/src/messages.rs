@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use crawl_archive::EncodedCapture;
 use crawl_archive::rows::{DelayRow, ExcludedRow, LinkRow, PageRow, RequestRow, RobotsVerdict};
-use crawl_fetcher::robots::Compiled;
-use crawl_fetcher::{Exchange, Failure, Request, Room, Validators};
+use crawl_fetcher::robots::CompiledRobots;
+use crawl_fetcher::{BodyMemory, Exchange, Failure, FetchRequest, Validators};
 use crawl_frontier::{Admission, Exclusion, Lease, Outcome, UrlKind};
-use crawl_index::{BytePass, Entry};
+use crawl_index::{BytePass, IndexEntry};
 use crawl_policy::scope::Scope;
 use crawl_scheduler::{Permit, Spent};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
@@ -37,7 +37,7 @@ pub(crate) enum Job {
         /// The origin whose rules are asked for.
         of: Origin,
         /// The request of this hop.
-        request: Request,
+        request: FetchRequest,
         /// Redirects followed so far.
         hop: u8,
     },
@@ -46,7 +46,7 @@ pub(crate) enum Job {
         /// The origin.
         of: Origin,
         /// The request.
-        request: Request,
+        request: FetchRequest,
         /// How often it was sent before.
         tries: u32,
     },
@@ -58,7 +58,7 @@ pub(crate) struct FetchContext {
     /// What robots.txt said of it.
     pub robots: RobotsVerdict,
     /// The rules of its origin then.
-    pub rules: Arc<Compiled>,
+    pub rules: Arc<CompiledRobots>,
     /// What its last visit left.
     pub(crate) past: Option<Box<PreviousVisit>>,
 }
@@ -74,12 +74,12 @@ impl FetchContext {
 impl Job {
     /// The request that is sent.
     #[must_use]
-    pub(crate) fn request(&self) -> Request {
+    pub(crate) fn request(&self) -> FetchRequest {
         match self {
-            Job::Page { lease, judged } => Request {
+            Job::Page { lease, judged } => FetchRequest {
                 validators: judged.validators(),
                 found_on: found_on(lease).cloned(),
-                ..Request::page(lease.url.clone())
+                ..FetchRequest::page(lease.url.clone())
             },
             Job::Robots { request, .. } | Job::TdmRep { request, .. } => request.clone(),
         }
@@ -280,7 +280,7 @@ pub(crate) struct SettledPage {
     pub exchange: Option<Exchange>,
     /// The memory of a long body, held until its records are written.
     #[expect(dead_code, reason = "held for its drop alone")]
-    pub(crate) room: Room,
+    pub(crate) room: BodyMemory,
     /// The labelled digest of its body without its content coding, where it has one.
     pub(crate) decoded_digest: Option<String>,
     /// Records for the archive, encoded from the exchange.
@@ -288,7 +288,7 @@ pub(crate) struct SettledPage {
     /// The charset that the page was read as.
     pub charset: Option<&'static str>,
     /// What the search index is told of it.
-    pub entry: Option<Entry>,
+    pub entry: Option<IndexEntry>,
     /// The memory of that, held until it is written.
     pub(crate) entry_pass: Option<BytePass>,
     /// Its links, named and judged by scope.

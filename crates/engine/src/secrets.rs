@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crawl_archive::rows::PageRow;
 use crawl_fetcher::Secrets;
-use crawl_index::{Entry, Page};
+use crawl_index::{IndexEntry, IndexedPage};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 /// The name that links are counted under which are not followed since a secret stands in them.
@@ -43,17 +43,17 @@ pub(crate) fn redact_row(secrets: &Secrets, row: &mut PageRow) {
 }
 
 /// Redacts what the search index is told of a page.
-pub(crate) fn redacted_entry(secrets: &Secrets, mut entry: Entry) -> Entry {
+pub(crate) fn redacted_entry(secrets: &Secrets, mut entry: IndexEntry) -> IndexEntry {
     if !secrets.is_empty() {
         match &mut entry {
-            Entry::Put(page) => redact_page(secrets, page),
-            Entry::Drop { why, .. } => secrets.redact(why),
+            IndexEntry::Put(page) => redact_page(secrets, page),
+            IndexEntry::Drop { why, .. } => secrets.redact(why),
         }
     }
     entry
 }
 
-fn redact_page(secrets: &Secrets, page: &mut Page) {
+fn redact_page(secrets: &Secrets, page: &mut IndexedPage) {
     let moved = secrets.moved(&page.text);
     for heading in &mut page.headings {
         heading.at = moved(heading.at);

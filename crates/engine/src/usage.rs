@@ -2,7 +2,7 @@
 
 use crawl_archive::rows::{UsageLedger, UsageStatement};
 use crawl_fetcher::Exchange;
-use crawl_fetcher::robots::Compiled;
+use crawl_fetcher::robots::CompiledRobots;
 use crawl_frontier::{Exclusion, Reason};
 use crawl_policy::PageDirectives;
 use crawl_policy::usage::{Channel, Ledger, Sources, Statement, UsagePurpose, Vocabulary};
@@ -25,7 +25,7 @@ const MAX_SAID: usize = 32;
 /// Why a page is not asked for: its site does not want it used for `purpose`, and says so
 /// where it can be known before.
 pub(crate) fn refusal(
-    rules: &Compiled,
+    rules: &CompiledRobots,
     path_and_query: &str,
     purpose: Option<UsagePurpose>,
 ) -> Option<Exclusion> {
@@ -46,7 +46,7 @@ pub(crate) fn refusal(
 
 /// All that is said about a page that was fetched.
 pub(crate) fn ledger(
-    rules: &Compiled,
+    rules: &CompiledRobots,
     path_and_query: &str,
     exchange: &Exchange,
     page: &PageDirectives,

@@ -1,9 +1,9 @@
-//! Which charset a document is written in.
+//! The charset of a document.
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
+use crate::charset_guess::{detect, utf_16_without_mark};
 use crate::content_type::charset_parameter;
-use crate::detect::{detect, utf_16_without_mark};
 use crate::prescan::{css_charset, prescan, xml_encoding};
 
 /// How far the HTML Standard looks for a `meta` that names the charset.
@@ -12,7 +12,7 @@ const PRESCAN_BYTES: usize = 1024;
 /// anew; this has the same effect.
 const LATE_PRESCAN_BYTES: usize = 64 * 1024;
 
-/// What named a page's charset, strongest first.
+/// The source that named a page's charset, strongest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum CharsetSource {

@@ -1,12 +1,15 @@
-//! What a page is about: its main text, its structure, and what it says of itself.
+//! The content of a page: its main text, its structure, and its own metadata.
 //!
 //! [`read_content`] reads bytes that are a page; a [`ContentReader`] is the same for one who
 //! makes the pass over the page anyway. The main text is told from what surrounds it by
 //! [`main_text`], on blocks and the regions they stand in, without a tree.
 
+mod block_builder;
+mod boilerplate;
+mod content_reader;
+mod date_text;
 mod dates;
 mod elements;
-mod flow;
 mod head;
 mod hints;
 mod json_ld;
@@ -14,33 +17,30 @@ mod language;
 mod limits;
 mod main_text;
 mod model;
-mod moment;
 #[cfg(feature = "pdf")]
 mod pdf;
-mod phrases;
-mod reader;
 mod regions;
 mod spans;
-mod weight;
+mod text_amount;
 
 use crate::html::read_beside;
 use crate::limits::Limits;
 use crate::page::Page;
 
+use content_reader::ContentReader;
+pub use date_text::{Moment, Precision};
 pub use dates::{DateKind, DateSource, PageDate};
 pub use head::{Canonical, OpenGraph};
 pub use json_ld::JsonLd;
-pub use language::{Declared, DeclaredBy, Detected, Language};
-pub use limits::{ContentLimits, ContentOddity, ContentWhat};
+pub use language::{DeclaredBy, DeclaredLanguage, DetectedLanguage, Language};
+pub use limits::{ContentLimits, ContentOddity, ContentOddityKind};
 pub use model::{Block, BlockKind, Content, Section};
-pub use moment::{Moment, Precision};
 #[cfg(feature = "pdf")]
 pub use pdf::{PdfError, PdfText, pdf_text};
-use reader::ContentReader;
 
-/// What came along with a page, and helps to read it.
+/// Facts that came along with a page, and help to read it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Given<'a> {
+pub struct PageContext<'a> {
     /// The value of its `Content-Type` header.
     pub content_type: Option<&'a str>,
     /// The value of its `Content-Language` header.
@@ -50,7 +50,7 @@ pub struct Given<'a> {
     pub fetched_at: Option<i64>,
 }
 
-/// What the page in `body` is about; content codings are undone already.
+/// Reads the content of the page in `body`; content codings are undone already.
 ///
 /// Never fails; any bytes give a value. The time is linear in `body`; memory is bounded by
 /// `limits` and one construct that is not closed yet, which the tokenizer holds whole.
@@ -67,16 +67,17 @@ pub struct Given<'a> {
 /// assert_eq!(content.sections()[0].id, Some("tea"));
 /// ```
 #[must_use]
-pub fn read_content(body: &[u8], given: &Given<'_>, limits: &ContentLimits) -> Content {
+pub fn read_content(body: &[u8], given: &PageContext<'_>, limits: &ContentLimits) -> Content {
     let reader = ContentReader::new(limits);
     crate::html::pass_over(body, given.content_type, limits.attributes, reader).finish(given)
 }
 
-/// What [`read_html`](crate::read_html) and [`read_content`] read, in one pass over the page.
+/// Reads all that [`read_html`](crate::read_html) and [`read_content`] do, in one pass over the
+/// page.
 #[must_use]
 pub fn read_page(
     body: &[u8],
-    given: &Given<'_>,
+    given: &PageContext<'_>,
     limits: &Limits,
     content_limits: &ContentLimits,
 ) -> (Page, Content) {

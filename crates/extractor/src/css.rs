@@ -5,25 +5,25 @@ mod scan;
 use std::borrow::Cow;
 
 use crate::charset;
-use crate::limits::{Limits, Oddity, What, note};
+use crate::limits::{DocumentOddity, DocumentOddityKind, Limits, note};
 use crate::link::{Element, Link, LinkKind, Links};
 use scan::{Place, Scan};
 
-/// What a style sheet says.
+/// The addresses in a style sheet.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Css {
-    /// What it loads, in its order: other style sheets (`@import`), images and fonts
+    /// The addresses that it loads, in its order: other style sheets (`@import`), images and fonts
     /// (`url`). All are resources.
     pub links: Vec<Link>,
     /// The name, in the Encoding Standard, of the charset that it was read in.
     pub charset: &'static str,
-    /// What was wrong or left out, each kind once.
-    pub oddities: Vec<Oddity>,
+    /// Defects, and parts that were left out, each kind once.
+    pub oddities: Vec<DocumentOddity>,
 }
 
-/// What the style sheet in `body` loads. `content_type` is the value of its header; content
-/// codings are undone already.
+/// Reads the addresses that the style sheet in `body` loads. `content_type` is the value of its
+/// header; content codings are undone already.
 ///
 /// Never fails. The tokens are those of CSS Syntax Level 3, so what stands in a comment, in
 /// another string or in a name is no address. Addresses are relative to the style sheet.
@@ -33,12 +33,12 @@ pub fn read_css(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Css
     let body = &body[skip..];
     let mut oddities = Vec::new();
     if body.len() > limits.css_bytes {
-        note(&mut oddities, What::CssTooLong, 1);
+        note(&mut oddities, DocumentOddityKind::CssTooLong, 1);
     }
     let body = &body[..body.len().min(limits.css_bytes)];
     let (text, undecodable) = encoding.decode_without_bom_handling(body);
     if undecodable {
-        note(&mut oddities, What::UndecodableBytes, 1);
+        note(&mut oddities, DocumentOddityKind::UndecodableBytes, 1);
     }
     let mut links = Links::default();
     let mut lines = Lines::of(&text);
@@ -68,7 +68,7 @@ pub(crate) struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// What names it.
+    /// The rule or property that names it.
     pub(crate) fn how(&self) -> &'static str {
         if self.is_import { "@import" } else { "url" }
     }

@@ -3,12 +3,12 @@
 mod json;
 mod xml;
 
-pub use crate::base::FeedUrl;
 use crate::charset;
-use crate::limits::{Limits, Oddity, What, note};
+pub use crate::feed_url::FeedUrl;
+use crate::limits::{DocumentOddity, DocumentOddityKind, Limits, note};
 use crate::text::{Collapsed, trim};
 
-/// What a feed lists.
+/// The entries of a feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Feed {
@@ -23,8 +23,8 @@ pub struct Feed {
     /// Where further entries are: the next page of a paged feed, the older part of an
     /// archived one (RFC 5005 sections 3 and 4).
     pub next: Vec<FeedUrl>,
-    /// What was wrong or left out, each kind once.
-    pub oddities: Vec<Oddity>,
+    /// Defects, and parts that were left out, each kind once.
+    pub oddities: Vec<DocumentOddity>,
 }
 
 /// The format of a feed.
@@ -55,14 +55,14 @@ pub struct FeedEntry {
     pub published: Option<String>,
     /// When it changed, as written.
     pub updated: Option<String>,
-    /// What tells it from others.
+    /// The id that tells it from others.
     pub id: Option<String>,
     /// Files that belong to it, such as the sound of a podcast. They are resources.
     pub enclosures: Vec<FeedUrl>,
 }
 
-/// What the feed in `body` lists; content codings are undone already. `content_type` is the
-/// value of its header.
+/// Reads the entries of the feed in `body`; content codings are undone already. `content_type`
+/// is the value of its header.
 ///
 /// Never fails: of a broken feed, what stands before the break is kept. What begins with `{`
 /// is read as JSON, all else as XML. An entry counts where it has an address, a title or an
@@ -85,12 +85,12 @@ pub fn read_feed(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Fe
     };
     let body = &body[skip..];
     if body.len() > limits.feed_bytes {
-        note(&mut feed.oddities, What::FeedTooLong, 1);
+        note(&mut feed.oddities, DocumentOddityKind::FeedTooLong, 1);
     }
     let body = &body[..body.len().min(limits.feed_bytes)];
     let (text, undecodable) = encoding.decode_without_bom_handling(body);
     if undecodable {
-        note(&mut feed.oddities, What::UndecodableBytes, 1);
+        note(&mut feed.oddities, DocumentOddityKind::UndecodableBytes, 1);
     }
     if is_json {
         json::read(&text, limits, &mut feed);
@@ -149,10 +149,10 @@ fn collapsed(value: &str, bytes: usize) -> Option<String> {
 }
 
 /// An address as it is kept, or that it is too long; nothing where it is empty.
-fn address<'a>(value: &'a str, limits: &Limits) -> Result<Option<&'a str>, What> {
+fn address<'a>(value: &'a str, limits: &Limits) -> Result<Option<&'a str>, DocumentOddityKind> {
     let value = trim(value);
     if value.len() > limits.href_bytes {
-        return Err(What::HrefTooLong);
+        return Err(DocumentOddityKind::HrefTooLong);
     }
     Ok((!value.is_empty()).then_some(value))
 }

@@ -1,34 +1,34 @@
 //! Reading an HTML page: bytes to text to tokens to a [`Page`].
 
-#[cfg(test)]
-mod cases;
 pub(crate) mod consumer;
+mod declared_type;
 mod foreign;
-mod guard;
-mod holders;
+#[cfg(test)]
+mod html5lib_cases;
+mod link_attributes;
 mod links;
-mod pump;
-mod reader;
-mod sink;
+mod page_reader;
 mod srcset;
 mod tag;
-mod typed;
-mod walk;
-mod words;
+mod tag_guard;
+mod tag_walk;
+mod token_sink;
+mod tokenizer_input;
+mod word_boundaries;
 
 use encoding_rs::CoderResult;
 
 use crate::charset::{self, Charset};
-use crate::limits::{Limits, What, note};
+use crate::limits::{DocumentOddityKind, Limits, note};
 use crate::page::Page;
 use consumer::Consumer;
-use pump::Pump;
-use reader::PageReader;
+use page_reader::PageReader;
+use tokenizer_input::Pump;
 
 /// Text decoded at a time. The whole page never stands in memory a second time.
 const DECODED_BYTES: usize = 64 * 1024;
 
-/// What the page in `body` says. `content_type` is the value of its header; content
+/// Reads the page in `body`. `content_type` is the value of its header; content
 /// codings are undone already.
 ///
 /// Never fails; any bytes give a page. The time is linear in `body`, the memory is that
@@ -41,7 +41,7 @@ pub fn read_html(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Pa
     finish(reader, &charset, undecodable)
 }
 
-/// What [`read_html`] reads, while the same tags and text go to `other`.
+/// Reads all that [`read_html`] does, while the same tags and text go to `other`.
 pub(crate) fn read_beside<C: Consumer>(
     body: &[u8],
     content_type: Option<&str>,
@@ -71,10 +71,10 @@ fn finish(reader: PageReader, charset: &Charset, undecodable: bool) -> Page {
     page.charset = charset.encoding.name();
     page.charset_source = charset.source;
     if charset.unknown {
-        note(&mut page.oddities, What::UnknownCharset, 1);
+        note(&mut page.oddities, DocumentOddityKind::UnknownCharset, 1);
     }
     if undecodable {
-        note(&mut page.oddities, What::UndecodableBytes, 1);
+        note(&mut page.oddities, DocumentOddityKind::UndecodableBytes, 1);
     }
     page
 }

@@ -1,13 +1,13 @@
-//! What documents say: the links, base, charset, directives and title of a page; what a
+//! Reading of documents: the links, base, charset, directives and title of a page; what a
 //! sitemap or a feed lists; what a style sheet loads.
 //!
 //! [`what_is`] tells what bytes are, [`read_html`] turns those of a page into a [`Page`],
 //! [`read_sitemap`], [`read_feed`] and [`read_css`] do the same for theirs, and
 //! [`link_header`] reads the links in a header. None ever fails: whatever the bytes are, a
-//! value comes back, with an [`Oddity`] for each thing that was wrong or was left out. Time is
-//! linear in the input, memory is bounded by [`Limits`], and nothing recurses. The crate never
-//! does I/O, reads no clock, runs no script and resolves no link: an address is handed on as
-//! it stands in the document, without the white space around it.
+//! value comes back, with an [`DocumentOddity`] for each thing that was wrong or was left out.
+//! Time is linear in the input, memory is bounded by [`Limits`], and nothing recurses. The
+//! crate never does I/O, reads no clock, runs no script and resolves no link: an address is
+//! handed on as it stands in the document, without the white space around it.
 //!
 //! HTML is read as a crawler without script sees it: `noscript` is markup; comments and scripts
 //! are not; of a `template`, which a script may show, the links are taken and nothing else; and
@@ -27,13 +27,14 @@
 //! assert!(link.rel.contains(Rel::NOFOLLOW));
 //! ```
 
-mod base;
 mod charset;
+mod charset_guess;
 mod content;
 mod content_type;
 mod css;
-mod detect;
+mod document_kind;
 mod feed;
+mod feed_url;
 mod html;
 mod limits;
 mod link;
@@ -43,27 +44,26 @@ mod prescan;
 mod refresh;
 mod rel;
 mod sitemap;
-mod sniff;
 mod text;
 mod xml;
 
 pub use charset::CharsetSource;
 pub use content::{
-    Block, BlockKind, Canonical, Content, ContentLimits, ContentOddity, ContentWhat, DateKind,
-    DateSource, Declared, DeclaredBy, Detected, Given, JsonLd, Language, Moment, OpenGraph,
-    PageDate, Precision, Section, read_content, read_page,
+    Block, BlockKind, Canonical, Content, ContentLimits, ContentOddity, ContentOddityKind,
+    DateKind, DateSource, DeclaredBy, DeclaredLanguage, DetectedLanguage, JsonLd, Language, Moment,
+    OpenGraph, PageContext, PageDate, Precision, Section, read_content, read_page,
 };
 #[cfg(feature = "pdf")]
 pub use content::{PdfError, PdfText, pdf_text};
 pub use css::{Css, read_css};
+pub use document_kind::{Document, SNIFF_BYTES, is_html, may_be_read, what_is};
 pub use feed::{Feed, FeedEntry, FeedKind, FeedUrl, read_feed};
 pub use html::read_html;
-pub use limits::{Limits, Oddity, What};
+pub use limits::{DocumentOddity, DocumentOddityKind, Limits};
 pub use link::{Element, Link, LinkKind};
 pub use link_header::{link_header, refresh_header};
 pub use page::{Meta, Page};
 pub use rel::Rel;
 pub use sitemap::{
-    Alternate, ChangeFreq, News, Sitemap, SitemapEntry, SitemapKind, Video, read_sitemap,
+    Alternate, ChangeFreq, NewsEntry, Sitemap, SitemapEntry, SitemapKind, Video, read_sitemap,
 };
-pub use sniff::{Document, SNIFF_BYTES, is_html, may_be_read, what_is};

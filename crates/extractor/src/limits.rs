@@ -1,7 +1,7 @@
 //! How much of a document is read at most, and what is said when there was more.
 
 /// The most that is read of one document. Reaching a limit is never an error: what is
-/// beyond it is left out, and the matching [`What`] stands in the oddities.
+/// beyond it is left out, and the matching [`DocumentOddityKind`] stands in the oddities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
@@ -59,9 +59,9 @@ impl Default for Limits {
 
 /// Something in a document that was wrong, or that was left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Oddity {
-    /// What it was. A document's oddities hold each kind once.
-    pub what: What,
+pub struct DocumentOddity {
+    /// The kind of oddity. A document's oddities hold each kind once.
+    pub what: DocumentOddityKind,
     /// The line where it was first met; the first line is 1. Where the matter is the
     /// whole document's (its charset, its size), 1.
     pub line: u64,
@@ -69,10 +69,10 @@ pub struct Oddity {
     pub count: u64,
 }
 
-/// The kinds of [`Oddity`].
+/// The kinds of [`DocumentOddity`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum What {
+pub enum DocumentOddityKind {
     /// More links than [`Limits::links`].
     LinksFull,
     /// More links to resources than [`Limits::resources`].
@@ -122,43 +122,43 @@ pub enum What {
     EndsEarly,
 }
 
-impl What {
+impl DocumentOddityKind {
     /// A short fixed name, for counting.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            What::LinksFull => "links-full",
-            What::ResourcesFull => "resources-full",
-            What::HrefTooLong => "href-too-long",
-            What::TextCut => "text-cut",
-            What::TitleCut => "title-cut",
-            What::MetasFull => "metas-full",
-            What::MetaCut => "meta-cut",
-            What::AttributesFull => "attributes-full",
-            What::UnknownCharset => "unknown-charset",
-            What::UndecodableBytes => "undecodable-octets",
-            What::CssTooLong => "css-too-long",
-            What::EntriesFull => "entries-full",
-            What::SitemapTooLong => "sitemap-too-long",
-            What::SitemapLinksFull => "sitemap-links-full",
-            What::NotASitemap => "not-a-sitemap",
-            What::FeedTooLong => "feed-too-long",
-            What::NotAFeed => "not-a-feed",
-            What::BrokenXml => "broken-xml",
-            What::MismatchedTag => "mismatched-tag",
-            What::BrokenJson => "broken-json",
-            What::UnknownEntity => "unknown-entity",
-            What::NotAUrl => "not-a-url",
-            What::EndsEarly => "ends-early",
+            DocumentOddityKind::LinksFull => "links-full",
+            DocumentOddityKind::ResourcesFull => "resources-full",
+            DocumentOddityKind::HrefTooLong => "href-too-long",
+            DocumentOddityKind::TextCut => "text-cut",
+            DocumentOddityKind::TitleCut => "title-cut",
+            DocumentOddityKind::MetasFull => "metas-full",
+            DocumentOddityKind::MetaCut => "meta-cut",
+            DocumentOddityKind::AttributesFull => "attributes-full",
+            DocumentOddityKind::UnknownCharset => "unknown-charset",
+            DocumentOddityKind::UndecodableBytes => "undecodable-octets",
+            DocumentOddityKind::CssTooLong => "css-too-long",
+            DocumentOddityKind::EntriesFull => "entries-full",
+            DocumentOddityKind::SitemapTooLong => "sitemap-too-long",
+            DocumentOddityKind::SitemapLinksFull => "sitemap-links-full",
+            DocumentOddityKind::NotASitemap => "not-a-sitemap",
+            DocumentOddityKind::FeedTooLong => "feed-too-long",
+            DocumentOddityKind::NotAFeed => "not-a-feed",
+            DocumentOddityKind::BrokenXml => "broken-xml",
+            DocumentOddityKind::MismatchedTag => "mismatched-tag",
+            DocumentOddityKind::BrokenJson => "broken-json",
+            DocumentOddityKind::UnknownEntity => "unknown-entity",
+            DocumentOddityKind::NotAUrl => "not-a-url",
+            DocumentOddityKind::EndsEarly => "ends-early",
         }
     }
 }
 
 /// Notes `what`, keeping one entry per kind so that the list stays short on any input.
-pub(crate) fn note(oddities: &mut Vec<Oddity>, what: What, line: u64) {
+pub(crate) fn note(oddities: &mut Vec<DocumentOddity>, what: DocumentOddityKind, line: u64) {
     match oddities.iter_mut().find(|oddity| oddity.what == what) {
         Some(oddity) => oddity.count += 1,
-        None => oddities.push(Oddity {
+        None => oddities.push(DocumentOddity {
             what,
             line,
             count: 1,

@@ -1,6 +1,6 @@
 //! Links, as documents hold them.
 
-use crate::limits::{Limits, What};
+use crate::limits::{DocumentOddityKind, Limits};
 use crate::rel::Rel;
 use crate::text::trim;
 
@@ -16,7 +16,7 @@ pub struct Link {
     /// The attribute that holds it, in lower case. In CSS, `url` or `@import`; in a header,
     /// the header's name.
     pub attribute: &'static str,
-    /// What following it is good for.
+    /// The use of following it.
     pub kind: LinkKind,
     /// Its link types.
     pub rel: Rel,
@@ -47,7 +47,7 @@ impl Link {
     }
 }
 
-/// What following a link is good for.
+/// The use of following a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum LinkKind {
@@ -167,7 +167,7 @@ elements! {
     Header = "http";
 }
 
-/// What a `link` element or header is good for, by its types and the media type it declares.
+/// The use of a `link` element or header, by its types and the media type it declares.
 pub(crate) fn kind_of_link(rel: Rel, media_type: Option<&str>) -> LinkKind {
     if rel.intersects(Rel::RESOURCES) {
         return LinkKind::Resource;
@@ -209,20 +209,20 @@ impl Links {
         href: &str,
         kind: LinkKind,
         limits: &Limits,
-    ) -> Result<String, Option<What>> {
+    ) -> Result<String, Option<DocumentOddityKind>> {
         let href = trim(href);
         if kind == LinkKind::Resource {
             if href.is_empty() || stands_here(href) {
                 return Err(None);
             }
             if self.resources >= limits.resources {
-                return Err(Some(What::ResourcesFull));
+                return Err(Some(DocumentOddityKind::ResourcesFull));
             }
         } else if self.found.len() - self.resources >= limits.links {
-            return Err(Some(What::LinksFull));
+            return Err(Some(DocumentOddityKind::LinksFull));
         }
         if href.len() > limits.href_bytes {
-            return Err(Some(What::HrefTooLong));
+            return Err(Some(DocumentOddityKind::HrefTooLong));
         }
         Ok(href.to_owned())
     }

@@ -1,12 +1,12 @@
-//! What was read in a page.
+//! A page as it was read.
 
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use crate::charset::CharsetSource;
-use crate::limits::Oddity;
+use crate::limits::DocumentOddity;
 use crate::link::Link;
 
-/// What a page says.
+/// The links and metadata of a page.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Page {
@@ -22,14 +22,14 @@ pub struct Page {
     pub metas: Vec<Meta>,
     /// The name, in the Encoding Standard, of the charset that the page was read in.
     pub charset: &'static str,
-    /// What named that charset.
+    /// The source that named that charset.
     pub charset_source: CharsetSource,
-    /// What was wrong or left out, each kind once.
-    pub oddities: Vec<Oddity>,
+    /// Defects, and parts that were left out, each kind once.
+    pub oddities: Vec<DocumentOddity>,
 }
 
 impl Page {
-    /// What the page's links are relative to, when the page itself stands at `page`: its
+    /// The base of the page's links, when the page itself stands at `page`: its
     /// `base`, or `page` where it has none that a crawler can use.
     #[must_use]
     pub fn base_url(&self, page: &CanonicalUrl) -> CanonicalUrl {

@@ -21,7 +21,7 @@ pub(crate) fn refresh_target(content: &str) -> Option<&str> {
     (!target.is_empty()).then_some(target)
 }
 
-/// What stands after `url =`, in any letter case.
+/// The text after `url =`, in any letter case.
 fn after_url_equals(text: &str) -> Option<&str> {
     let (word, rest) = text.split_at_checked(3)?;
     let rest = trim(rest)

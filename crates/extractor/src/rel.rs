@@ -102,7 +102,7 @@ link_types! {
     SITEMAP = 40, "sitemap";
     /// The terms of use.
     TERMS_OF_SERVICE = 41, "terms-of-service";
-    /// What the site does with its readers' data.
+    /// The site's treatment of its readers' data.
     PRIVACY_POLICY = 42, "privacy-policy";
     /// A page that may be shown next.
     PRERENDER = 43, "prerender";

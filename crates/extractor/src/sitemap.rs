@@ -7,21 +7,21 @@ use std::borrow::Cow;
 use std::str::FromStr;
 
 use crate::charset;
-use crate::limits::{Limits, Oddity, What, note};
+use crate::limits::{DocumentOddity, DocumentOddityKind, Limits, note};
 
-/// What a sitemap lists.
+/// The entries of a sitemap.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Sitemap {
-    /// What its entries are.
+    /// The kind of its entries.
     pub kind: SitemapKind,
     /// The entries, in the order of the document.
     pub entries: Vec<SitemapEntry>,
-    /// What was wrong or left out, each kind once.
-    pub oddities: Vec<Oddity>,
+    /// Defects, and parts that were left out, each kind once.
+    pub oddities: Vec<DocumentOddity>,
 }
 
-/// What the entries of a sitemap are.
+/// The kinds of entries of a sitemap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SitemapKind {
@@ -53,8 +53,8 @@ pub struct SitemapEntry {
     pub images: Vec<String>,
     /// Videos on the page.
     pub videos: Vec<Video>,
-    /// What is said of the page as news.
-    pub news: Option<News>,
+    /// The page as news.
+    pub news: Option<NewsEntry>,
 }
 
 /// The same page in another language or form.
@@ -79,10 +79,10 @@ pub struct Video {
     pub thumbnail: Option<String>,
 }
 
-/// What is said of a page as news.
+/// A page as news (Google's extension).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct News {
+pub struct NewsEntry {
     /// When it was published, as written (W3C datetime, where the owner keeps to it).
     pub published: Option<String>,
     /// Its title, white space collapsed.
@@ -135,7 +135,7 @@ impl FromStr for ChangeFreq {
     }
 }
 
-/// What the sitemap in `body` lists; compression is undone already. `content_type` is the
+/// Reads the entries of the sitemap in `body`; compression is undone already. `content_type` is the
 /// value of its header.
 ///
 /// Never fails: of broken XML, what stands before the break is kept. A document that
@@ -155,10 +155,14 @@ pub fn read_sitemap(body: &[u8], content_type: Option<&str>, limits: &Limits) ->
         oddities: Vec::new(),
     };
     if too_long {
-        note(&mut sitemap.oddities, What::SitemapTooLong, 1);
+        note(&mut sitemap.oddities, DocumentOddityKind::SitemapTooLong, 1);
     }
     if undecodable {
-        note(&mut sitemap.oddities, What::UndecodableBytes, 1);
+        note(
+            &mut sitemap.oddities,
+            DocumentOddityKind::UndecodableBytes,
+            1,
+        );
     }
     if text.trim_start().starts_with('<') {
         xml::read(&text, limits, &mut sitemap);

@@ -13,8 +13,8 @@ use quick_xml::Reader;
 use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
-use crate::base::Base;
-use crate::limits::{Limits, Oddity, What, note};
+use crate::feed_url::Base;
+use crate::limits::{DocumentOddity, DocumentOddityKind, Limits, note};
 use names::{Bindings, Space as Namespace, fingerprint};
 
 pub(crate) use names::Space;
@@ -75,7 +75,7 @@ pub(crate) struct Xml<'a> {
     bases: Vec<(usize, Arc<Base>)>,
     attributes: usize,
     href_bytes: usize,
-    pub(crate) oddities: Vec<Oddity>,
+    pub(crate) oddities: Vec<DocumentOddity>,
 }
 
 impl<'a> Xml<'a> {
@@ -130,13 +130,13 @@ impl<'a> Xml<'a> {
                 Ok(Event::GeneralRef(name)) => return Some(Step::Text(self.reference(&name))),
                 Ok(Event::Eof) => {
                     if !self.open.is_empty() {
-                        self.note(What::EndsEarly);
+                        self.note(DocumentOddityKind::EndsEarly);
                     }
                     return None;
                 }
                 Ok(_) => {}
                 Err(_) => {
-                    self.note(What::BrokenXml);
+                    self.note(DocumentOddityKind::BrokenXml);
                     return None;
                 }
             }
@@ -144,7 +144,7 @@ impl<'a> Xml<'a> {
     }
 
     /// Notes `what` here; the line is looked for only once, since finding it takes a walk.
-    pub(crate) fn note(&mut self, what: What) {
+    pub(crate) fn note(&mut self, what: DocumentOddityKind) {
         let known = self.oddities.iter().any(|oddity| oddity.what == what);
         let line = if known { 0 } else { self.line() };
         note(&mut self.oddities, what, line);
@@ -185,7 +185,7 @@ impl<'a> Xml<'a> {
         let innermost = self.open.iter().rev().take(MENDED_LEVELS);
         let place = innermost.into_iter().position(|open| *open == name);
         if place != Some(0) {
-            self.note(What::MismatchedTag);
+            self.note(DocumentOddityKind::MismatchedTag);
         }
         place.map_or(0, |place| place + 1)
     }
@@ -197,7 +197,7 @@ impl<'a> Xml<'a> {
         if let Some(text) = resolve_predefined_entity(reference) {
             return Cow::Borrowed(text);
         }
-        self.note(What::UnknownEntity);
+        self.note(DocumentOddityKind::UnknownEntity);
         Cow::Owned(format!("&{};", &**reference))
     }
 
@@ -235,7 +235,7 @@ pub(crate) fn unescaped(value: &str) -> String {
     text
 }
 
-/// What stands between `&` and `;`, resolved.
+/// The text between `&` and `;`, resolved.
 fn meaning(name: &str) -> Option<Cow<'static, str>> {
     if let Some(text) = resolve_predefined_entity(name) {
         return Some(Cow::Borrowed(text));

@@ -5,19 +5,19 @@ use std::io;
 
 use rustls::CertificateError;
 
-use crate::address::AddressRefused;
+use crate::address_rules::AddressRefused;
 use crate::connect::Stands;
-use crate::failure::{FailureKind, Phase};
+use crate::failure::{FailureKind, FailurePhase};
 use crate::resolver::NoAddresses;
 
 /// The detail of a certificate that no root vouches for: that of a CA of one's own, mostly.
 const UNKNOWN_ISSUER: &str = "unknown issuer";
 
-/// What an error of the client means.
+/// The meaning of an error of the client.
 #[derive(Debug)]
 pub(crate) struct Finding {
     pub(crate) kind: FailureKind,
-    pub(crate) phase: Phase,
+    pub(crate) phase: FailurePhase,
     /// Whether trying again can help, as far as the kind does not tell.
     pub(crate) lasting: bool,
     pub(crate) detail: String,
@@ -25,7 +25,7 @@ pub(crate) struct Finding {
 
 impl Finding {
     /// Of a kind that tells whether trying again can help.
-    pub(crate) fn new(kind: FailureKind, phase: Phase, detail: String) -> Finding {
+    pub(crate) fn new(kind: FailureKind, phase: FailurePhase, detail: String) -> Finding {
         Finding {
             kind,
             phase,
@@ -47,21 +47,25 @@ pub(crate) fn before_head(error: &reqwest::Error, proxied: bool) -> Finding {
     let (kind, phase) = if let Some(refused) = find::<AddressRefused>(&causes) {
         return Finding {
             kind: FailureKind::AddressRefused,
-            phase: Phase::Address,
+            phase: FailurePhase::Address,
             lasting: true,
             detail: refused.to_string(),
         };
     } else if is_out_of_descriptors(&causes) {
-        return Finding::new(FailureKind::NoDescriptors, Phase::Connect, story(error));
+        return Finding::new(
+            FailureKind::NoDescriptors,
+            FailurePhase::Connect,
+            story(error),
+        );
     } else if let Some(why) = find::<NoAddresses>(&causes) {
-        return Finding::new(why.kind, Phase::Dns, why.detail.clone());
+        return Finding::new(why.kind, FailurePhase::Dns, why.detail.clone());
     } else if error.is_builder() {
-        (FailureKind::BadUrl, Phase::Request)
+        (FailureKind::BadUrl, FailurePhase::Request)
     } else if error.is_connect() {
         lasting = is_bad_certificate(&causes);
         connecting(error, &causes, proxied)
     } else {
-        (answering(error, &causes), Phase::FirstByte)
+        (answering(error, &causes), FailurePhase::FirstByte)
     };
     let is_unknown_issuer = matches!(
         find::<rustls::Error>(&causes),
@@ -97,7 +101,7 @@ pub(crate) fn in_body(error: &reqwest::Error) -> Finding {
     };
     Finding {
         kind,
-        phase: Phase::Body,
+        phase: FailurePhase::Body,
         lasting: false,
         detail: story(error),
     }
@@ -131,19 +135,19 @@ fn connecting(
     error: &reqwest::Error,
     causes: &[&(dyn Error + 'static)],
     proxied: bool,
-) -> (FailureKind, Phase) {
+) -> (FailureKind, FailurePhase) {
     if find::<rustls::Error>(causes).is_some() {
-        return (FailureKind::TlsFailed, Phase::Tls);
+        return (FailureKind::TlsFailed, FailurePhase::Tls);
     }
     // What failed behind a proxy is not told apart from the proxy itself.
     if proxied {
-        return (FailureKind::ProxyFailed, Phase::Connect);
+        return (FailureKind::ProxyFailed, FailurePhase::Connect);
     }
     if error.is_timeout() {
-        return (FailureKind::ConnectTimeout, Phase::Connect);
+        return (FailureKind::ConnectTimeout, FailurePhase::Connect);
     }
     if error.is_dns() {
-        return (FailureKind::DnsFailed, Phase::Dns);
+        return (FailureKind::DnsFailed, FailurePhase::Dns);
     }
     let kind = match io_kind(causes) {
         Some(io::ErrorKind::ConnectionRefused) => FailureKind::ConnectRefused,
@@ -159,7 +163,7 @@ fn connecting(
         }
         _ => FailureKind::ConnectFailed,
     };
-    (kind, Phase::Connect)
+    (kind, FailurePhase::Connect)
 }
 
 fn answering(error: &reqwest::Error, causes: &[&(dyn Error + 'static)]) -> FailureKind {

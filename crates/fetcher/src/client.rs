@@ -8,9 +8,9 @@ use reqwest::{Certificate, Client, ClientBuilder, Proxy};
 
 use crate::config::{FetchConfig, SetupError};
 use crate::connect::ConnectOnly;
-use crate::stage::NoteConnections;
+use crate::deadline::NoteConnections;
 
-/// What the crawler reads, and anything else rather than nothing.
+/// The `Accept` field: the types that the crawler reads, and anything else rather than nothing.
 const ACCEPTED: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 /// The codings that [`decode`](crate::decode()) takes off.
 const ACCEPTED_CODINGS: &str = "gzip, deflate, br, zstd";

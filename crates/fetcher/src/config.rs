@@ -1,4 +1,4 @@
-//! What the operator chooses about exchanges.
+//! The operator's choices about exchanges.
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
@@ -9,8 +9,8 @@ use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use crate::access::Access;
-use crate::address::{plain, typed_ports};
+use crate::address_rules::{plain, typed_ports};
+use crate::host_access::HostAccess;
 
 /// How exchanges are made. [`FetchConfig::new`] has the defaults.
 #[derive(Clone, Debug)]
@@ -27,8 +27,8 @@ pub struct FetchConfig {
     pub first_byte_timeout: Duration,
     /// Between two bytes of the body.
     pub idle_timeout: Duration,
-    /// How long an idle connection is kept; none is kept where this is zero. The number of idle connections in all is
-    /// bounded by this and the rate of requests; per host it is two.
+    /// How long an idle connection is kept; none is kept where this is zero. The number of idle
+    /// connections in all is bounded by this and the rate of requests; per host it is two.
     pub keep_alive: Duration,
     /// Kept bytes of a body, as it is encoded; what is longer is cut there.
     pub max_body: u64,
@@ -44,8 +44,8 @@ pub struct FetchConfig {
     pub resolve: Vec<ResolveOverride>,
     /// Name servers that are asked instead of the system's; the hosts file is not read then.
     pub name_servers: Vec<SocketAddr>,
-    /// What single hosts are told beyond what every host is.
-    pub access: Vec<Access>,
+    /// The fields that single hosts are sent beyond those of every host.
+    pub access: Vec<HostAccess>,
     /// Loopback and private addresses are asked like any other. Addresses that can belong
     /// to no single server stay refused.
     pub allow_private: bool,
@@ -143,13 +143,13 @@ impl ResolveOverride {
 /// A text that is no [`ResolveOverride`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not HOST:PORT:ADDRESS")]
-pub struct BadOverride(String);
+pub struct BadResolveOverride(String);
 
 impl FromStr for ResolveOverride {
-    type Err = BadOverride;
+    type Err = BadResolveOverride;
 
-    fn from_str(text: &str) -> Result<ResolveOverride, BadOverride> {
-        parse_override(text).ok_or_else(|| BadOverride(text.to_owned()))
+    fn from_str(text: &str) -> Result<ResolveOverride, BadResolveOverride> {
+        parse_override(text).ok_or_else(|| BadResolveOverride(text.to_owned()))
     }
 }
 
@@ -168,7 +168,7 @@ fn parse_override(text: &str) -> Option<ResolveOverride> {
     })
 }
 
-/// Why a file can't be trusted as roots.
+/// The reason why a file can't be trusted as roots.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadRoots {
@@ -183,7 +183,7 @@ pub enum BadRoots {
     Certificate {
         /// Counted from 1.
         number: usize,
-        /// What the TLS library says.
+        /// The error of the TLS library.
         why: String,
     },
 }
@@ -209,7 +209,7 @@ pub fn check_roots(pem: &[u8]) -> Result<(), BadRoots> {
     }
 }
 
-/// Why a [`Fetcher`](crate::Fetcher) can't be made from its configuration.
+/// The reason why a [`Fetcher`](crate::Fetcher) can't be made from its configuration.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
@@ -226,7 +226,7 @@ pub enum SetupError {
     Proxy {
         /// The value that was given.
         value: String,
-        /// What was wrong with it.
+        /// The defect.
         source: reqwest::Error,
     },
     /// Not PEM certificates.

@@ -9,7 +9,7 @@ use tower_service::Service;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What the client is told of a connection that stands: an error, so that it sends no request.
+/// The error that the client is given for a connection that stands, so that it sends no request.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the connection stands")]
 pub(crate) struct Stands;

@@ -42,8 +42,8 @@ impl Default for DecodeLimits {
 /// A body without its content codings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decoded {
-    /// What could be decoded. Where there was no coding these are the body's own bytes,
-    /// not a copy.
+    /// The decoded bytes, as far as they could be. Where there was no coding these are the
+    /// body's own bytes, not a copy.
     pub bytes: Bytes,
     /// How the decoding ended.
     pub end: DecodeEnd,
@@ -59,13 +59,13 @@ pub enum DecodeEnd {
         /// Where it was cut: the number of bytes kept.
         at: usize,
         /// Which limit it was.
-        limit: Limit,
+        limit: DecodeLimit,
     },
     /// The encoded bytes end before the coding's own end; what came out is kept.
     Short,
     /// The bytes are not what `Content-Encoding` says; what came out before is kept.
     Broken {
-        /// What was found wrong.
+        /// The defect.
         what: String,
     },
     /// A coding that is not known here; the bytes are as that coding left them.
@@ -77,7 +77,7 @@ pub enum DecodeEnd {
 
 /// Which of the [`DecodeLimits`] cut a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
+pub enum DecodeLimit {
     /// [`DecodeLimits::bytes`].
     Bytes,
     /// [`DecodeLimits::ratio`].
@@ -172,9 +172,9 @@ fn drain(
 ) -> Decoded {
     let by_ratio = encoded.saturating_mul(limits.ratio).max(limits.ratio_from);
     let (most, limit) = if by_ratio < limits.bytes {
-        (by_ratio, Limit::Ratio)
+        (by_ratio, DecodeLimit::Ratio)
     } else {
-        (limits.bytes, Limit::Bytes)
+        (limits.bytes, DecodeLimit::Bytes)
     };
     let guess = encoded.saturating_mul(4).min(MAX_RESERVED);
     let mut bytes = Vec::with_capacity(guess.min(most));

@@ -1,4 +1,4 @@
-//! What is asked for, and what came back.
+//! A request, and the answer to it.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,18 +9,18 @@ use crawl_weburl::CanonicalUrl;
 use http::header::{ETAG, HeaderMap, LAST_MODIFIED};
 use http::{StatusCode, Version};
 
+use crate::body_memory::BodyMemory;
 use crate::failure::FailureKind;
 use crate::rate_limit::rate_limit;
 use crate::retry_after::retry_after;
 use crate::robots::MAX_ROBOTS_BYTES;
-use crate::room::Room;
 
 /// One GET.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// What is asked for.
+pub struct FetchRequest {
+    /// The URL that is asked for.
     pub url: CanonicalUrl,
-    /// What is held already, so that the server may answer 304.
+    /// The validators of the copy that is held, so that the server may answer 304.
     pub validators: Validators,
     /// Kept bytes of the body, where it is not the configuration's.
     pub max_body: Option<u64>,
@@ -28,11 +28,11 @@ pub struct Request {
     pub found_on: Option<CanonicalUrl>,
 }
 
-impl Request {
+impl FetchRequest {
     /// A page, or anything that is treated as one.
     #[must_use]
-    pub fn page(url: CanonicalUrl) -> Request {
-        Request {
+    pub fn page(url: CanonicalUrl) -> FetchRequest {
+        FetchRequest {
             url,
             validators: Validators::default(),
             max_body: None,
@@ -40,11 +40,11 @@ impl Request {
         }
     }
 
-    /// A robots.txt, a hop on the way to one, or what goes along with it. Its body has a bound of its own, so that a
-    /// small `max_body` of the operator's never cuts rules off.
+    /// A robots.txt, a hop on the way to one, or what goes along with it. Its body has a bound
+    /// of its own, so that a small `max_body` of the operator's never cuts rules off.
     #[must_use]
-    pub fn robots(url: CanonicalUrl, validators: Validators) -> Request {
-        Request {
+    pub fn robots(url: CanonicalUrl, validators: Validators) -> FetchRequest {
+        FetchRequest {
             url,
             validators,
             max_body: Some(MAX_ROBOTS_BYTES),
@@ -53,7 +53,7 @@ impl Request {
     }
 }
 
-/// What a server gave with an earlier answer (RFC 9110 section 8.8), sent back as
+/// The validators that a server gave with an earlier answer (RFC 9110 section 8.8), sent back as
 /// `If-None-Match` and `If-Modified-Since`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Validators {
@@ -88,7 +88,7 @@ impl Validators {
 /// content is left. The content coding is as the server sent it.
 #[derive(Clone, Debug)]
 pub struct Exchange {
-    /// What was asked for.
+    /// The URL that was asked for.
     pub url: CanonicalUrl,
     /// The fields that were sent, as HTTP/1.1 writes them. The values of those that the
     /// operator gave for this host alone stand here as `[redacted]`.
@@ -111,13 +111,13 @@ pub struct Exchange {
     pub headers: HeaderMap,
     /// The body as it was encoded, without transfer coding.
     pub body: Bytes,
-    /// Why the body is not whole.
+    /// The reason why the body is not whole.
     pub truncated: Option<Truncation>,
     /// The memory that a long body was given: free for others once the last clone is dropped.
-    pub room: Room,
+    pub room: BodyMemory,
 }
 
-/// Why a body is not whole.
+/// The reason why a body is not whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truncation {
     /// It is longer than was kept.
@@ -166,7 +166,7 @@ impl Exchange {
         self.ended.since(self.started)
     }
 
-    /// What the scheduler learns of this exchange.
+    /// The outcome of this exchange for the scheduler.
     #[must_use]
     pub fn signal(&self) -> RequestOutcome {
         RequestOutcome {
@@ -179,7 +179,7 @@ impl Exchange {
         }
     }
 
-    /// What this answer tells the scheduler: 429 and 503 ask to wait, anything else is an
+    /// The kind of outcome for the scheduler: 429 and 503 ask to wait, anything else is an
     /// answer.
     #[must_use]
     pub fn signal_kind(&self) -> OutcomeKind {

@@ -8,14 +8,14 @@ use crawl_scheduler::{OutcomeKind, RequestOutcome, Tick};
 
 use crate::exchange::Exchange;
 
-/// Why there is no [`Exchange`], or no whole one.
+/// The reason why there is no [`Exchange`], or no whole one.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// What happened.
+    /// The kind of failure.
     pub kind: FailureKind,
     /// How far the exchange had come.
-    pub phase: Phase,
-    /// Whose fault it was.
+    pub phase: FailurePhase,
+    /// The side whose fault it was.
     pub fault: Fault,
     /// Whether the same request may fare better at another time.
     pub retry: bool,
@@ -25,10 +25,11 @@ pub struct Failure {
     pub ended: Tick,
     /// The peer, where a connection is known to have stood.
     pub address: Option<SocketAddr>,
-    /// What the layers below said, from the outermost to the cause.
+    /// The messages of the layers below, from the outermost to the cause.
     pub detail: String,
-    /// What had come until then, where that is a head at least: the body's beginning, cut
-    /// where the failure says. Worth keeping where the URL is not asked for again.
+    /// The part of an answer that had come until then, where that is a head at least: the
+    /// body's beginning, cut where the failure says. Worth keeping where the URL is not asked
+    /// for again.
     pub answer: Option<Box<Exchange>>,
 }
 
@@ -93,7 +94,7 @@ pub enum FailureKind {
 /// How far an exchange had come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Phase {
+pub enum FailurePhase {
     /// Before anything was sent.
     Request,
     /// Judging where the host is.
@@ -111,7 +112,7 @@ pub enum Phase {
     Body,
 }
 
-/// Whose fault a failure was.
+/// The side whose fault a failure was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
     /// This URL's: others of the host may fare well.
@@ -129,7 +130,7 @@ impl Failure {
         self.kind.name()
     }
 
-    /// What the scheduler learns of this exchange.
+    /// The outcome of this exchange for the scheduler.
     #[must_use]
     pub fn signal(&self) -> RequestOutcome {
         RequestOutcome {
@@ -142,7 +143,7 @@ impl Failure {
         }
     }
 
-    /// What this failure tells the scheduler: a host that can't be connected to is paused;
+    /// The kind of outcome for the scheduler: a host that can't be connected to is paused;
     /// where memory or descriptors were short, it is ours; anything else is the URL's matter.
     #[must_use]
     pub fn signal_kind(&self) -> OutcomeKind {

@@ -13,23 +13,23 @@ use reqwest::tls::TlsInfo;
 use reqwest::{Client, Response};
 use tokio::time::Instant;
 
-use crate::access::{Accesses, REDACTED};
-use crate::address::{AddressRules, literal, plain};
-use crate::body::{Bounds, Collected, End, collect, not_within};
+use crate::address_rules::{AddressRules, literal, plain};
+use crate::body_memory::{BodyMemory, BodyMemoryPool};
+use crate::body_reader::{Bounds, Collected, End, collect, not_within};
 use crate::classify::{self, Finding};
 use crate::client::{
     MAX_HEADER_BYTES, MAX_HEADER_FIELDS, client, connecting_client, proxy_host, standing_headers,
 };
 use crate::clock::Clock;
 use crate::config::{FetchConfig, ResolveOverride, SetupError};
-use crate::exchange::{Exchange, Request, TlsVersion, Truncation};
-use crate::failure::{Failure, FailureKind, Phase};
-use crate::names::{Source, unusable};
+use crate::deadline::{TimedOut, in_time};
+use crate::descriptor_limit::DescriptorLimit;
+use crate::exchange::{Exchange, FetchRequest, TlsVersion, Truncation};
+use crate::failure::{Failure, FailureKind, FailurePhase};
+use crate::host_access::{HostAccesses, REDACTED};
+use crate::name_servers::{Source, unusable};
 use crate::referer::referer;
 use crate::resolver::{Fixed, Names};
-use crate::room::{Room, Rooms};
-use crate::stage::{Late, in_time};
-use crate::turns::Turns;
 
 /// Makes exchanges. Cheap to share by reference; holds the connections that are kept.
 pub struct Fetcher {
@@ -37,9 +37,9 @@ pub struct Fetcher {
     clock: Clock,
     rules: Arc<AddressRules>,
     names: Names,
-    rooms: Rooms,
-    accesses: Accesses,
-    turns: Turns,
+    rooms: BodyMemoryPool,
+    accesses: HostAccesses,
+    descriptor_limit: DescriptorLimit,
     headers: HeaderMap,
     client: Client,
     /// For hosts and ports that the operator typed, where there are any. A resolver is told
@@ -81,9 +81,9 @@ impl Fetcher {
                 false => Some(client(&config, names.for_typed())?),
             },
             overridden,
-            rooms: Rooms::new(config.body_memory),
-            accesses: Accesses::new(&config.access, config.proxy.is_some()),
-            turns: Turns::new(),
+            rooms: BodyMemoryPool::new(config.body_memory),
+            accesses: HostAccesses::new(&config.access, config.proxy.is_some()),
+            descriptor_limit: DescriptorLimit::new(),
             names,
             rules,
             clock,
@@ -109,7 +109,7 @@ impl Fetcher {
         self.rules.public_names_seen()
     }
 
-    /// Why this URL is never asked for, where that can be told without looking its name up:
+    /// The reason why this URL is never asked for, where that can be told without looking its name up:
     /// it names an address of this machine or of a private network, or is too long for a name.
     #[must_use]
     pub fn refusal(&self, url: &CanonicalUrl) -> Option<String> {
@@ -121,7 +121,7 @@ impl Fetcher {
     pub async fn fetch(
         &self,
         permit: Permit,
-        request: Request,
+        request: FetchRequest,
     ) -> (Spent, Result<Exchange, Failure>) {
         let fits = *permit.host() == request.url.host_key();
         let started = self.clock.now();
@@ -131,7 +131,11 @@ impl Fetcher {
         } else {
             let detail = format!("the permit is for {}, not {}", spent.host(), request.url);
             let kind = FailureKind::WrongPermit;
-            Err(self.failed(started, None, Finding::new(kind, Phase::Request, detail)))
+            Err(self.failed(
+                started,
+                None,
+                Finding::new(kind, FailurePhase::Request, detail),
+            ))
         };
         note(&request.url, &result);
         (spent, result)
@@ -163,7 +167,11 @@ impl Fetcher {
             None => connecting_client(&self.config, self.names.clone()),
         };
         let client = client.map_err(|why| {
-            Finding::new(FailureKind::ConnectFailed, Phase::Request, why.to_string())
+            Finding::new(
+                FailureKind::ConnectFailed,
+                FailurePhase::Request,
+                why.to_string(),
+            )
         })?;
         let request = reqwest::Request::new(Method::GET, url.as_url().clone());
         match client.execute(request).await {
@@ -176,20 +184,20 @@ impl Fetcher {
 
     /// Asks when it may be asked. Without a descriptor nothing is sent, so the same request is
     /// tried again, for as long as a whole exchange may take.
-    async fn exchange_in_turn(&self, request: &Request) -> Result<Exchange, Failure> {
+    async fn exchange_in_turn(&self, request: &FetchRequest) -> Result<Exchange, Failure> {
         let deadline = Instant::now() + self.config.timeout;
         loop {
-            let turn = self.turns.begin().await;
+            let slot = self.descriptor_limit.begin().await;
             let result = self.exchange(request, self.clock.now()).await;
             let is_out = matches!(&result, Err(why) if why.kind == FailureKind::NoDescriptors);
             if !is_out || Instant::now() >= deadline {
                 return result;
             }
-            self.turns.have_fewer(turn).await;
+            self.descriptor_limit.have_fewer(slot).await;
         }
     }
 
-    async fn exchange(&self, request: &Request, started: Tick) -> Result<Exchange, Failure> {
+    async fn exchange(&self, request: &FetchRequest, started: Tick) -> Result<Exchange, Failure> {
         let url = &request.url;
         if let Some(finding) = self.barred(url) {
             return Err(self.failed(started, None, finding));
@@ -226,7 +234,7 @@ impl Fetcher {
             headers: response.headers().clone(),
             body: Bytes::new(),
             truncated: None,
-            room: Room::default(),
+            room: BodyMemory::default(),
         };
         let bounds = Bounds {
             bytes: request.max_body.unwrap_or(self.config.max_body),
@@ -255,13 +263,17 @@ impl Fetcher {
         }
     }
 
-    /// What can be told of a URL without asking anyone.
+    /// The verdict on a URL that needs nobody to be asked.
     fn barred(&self, url: &CanonicalUrl) -> Option<Finding> {
         if self.is_overridden(url) {
             return None;
         }
         if let Some(why) = unusable(url.host()).filter(|_| literal(url).is_none()) {
-            return Some(Finding::new(FailureKind::NameTooLong, Phase::Dns, why));
+            return Some(Finding::new(
+                FailureKind::NameTooLong,
+                FailurePhase::Dns,
+                why,
+            ));
         }
         let judged = self.rules.judge_url(url);
         judged.err().map(|why| refusal(why.to_string()))
@@ -291,7 +303,7 @@ impl Fetcher {
         literal(url).is_none() && self.overridden(url).is_some()
     }
 
-    fn request_headers(&self, request: &Request) -> HeaderMap {
+    fn request_headers(&self, request: &FetchRequest) -> HeaderMap {
         let mut headers = self.headers.clone();
         let validators = &request.validators;
         let pairs: [(HeaderName, &Option<String>); 2] = [
@@ -330,21 +342,27 @@ impl Fetcher {
         let finding = classify::before_head(error, self.config.proxy.is_some());
         // What name servers said holds for as long as they said; where an address did not
         // serve, they may say another by now.
-        if finding.kind.is_no_connection() && finding.phase != Phase::Dns {
+        if finding.kind.is_no_connection() && finding.phase != FailurePhase::Dns {
             self.names.forget(url.host()).await;
         }
         finding
     }
 
-    fn too_late(&self, late: Late) -> Finding {
+    fn too_late(&self, late: TimedOut) -> Finding {
         let total = not_within(self.config.timeout);
         match late {
-            Late::Connection => Finding::new(FailureKind::Timeout, Phase::Connect, total),
-            Late::Head => Finding::new(FailureKind::Timeout, Phase::FirstByte, total),
-            Late::FirstByte => {
+            TimedOut::Connection => {
+                Finding::new(FailureKind::Timeout, FailurePhase::Connect, total)
+            }
+            TimedOut::Head => Finding::new(FailureKind::Timeout, FailurePhase::FirstByte, total),
+            TimedOut::FirstByte => {
                 let seconds = self.config.first_byte_timeout.as_secs_f64();
                 let detail = format!("no answer within {seconds} s");
-                Finding::new(FailureKind::FirstByteTimeout, Phase::FirstByte, detail)
+                Finding::new(
+                    FailureKind::FirstByteTimeout,
+                    FailurePhase::FirstByte,
+                    detail,
+                )
             }
         }
     }
@@ -428,7 +446,7 @@ fn too_large(headers: &HeaderMap) -> Option<Finding> {
     };
     Some(Finding::new(
         FailureKind::HeadersTooLarge,
-        Phase::FirstByte,
+        FailurePhase::FirstByte,
         detail,
     ))
 }
@@ -453,7 +471,7 @@ fn title_case(name: &str) -> String {
 }
 
 fn refusal(why: String) -> Finding {
-    Finding::new(FailureKind::AddressRefused, Phase::Address, why)
+    Finding::new(FailureKind::AddressRefused, FailurePhase::Address, why)
 }
 
 fn note(url: &CanonicalUrl, result: &Result<Exchange, Failure>) {

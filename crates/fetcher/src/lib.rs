@@ -10,8 +10,8 @@
 //! from pages.
 //!
 //! The crate never decides when to ask (that is the permit), never follows a redirect,
-//! keeps no cookie, sends no referer unless told to, reads no proxy from the environment and never asks
-//! again by itself: one permit is one request.
+//! keeps no cookie, sends no referer unless told to, reads no proxy from the environment and
+//! never asks again by itself: one permit is one request.
 //!
 //! ```
 //! use bytes::Bytes;
@@ -26,41 +26,41 @@
 //! assert_eq!(decoded.end, DecodeEnd::Whole);
 //! ```
 
-mod access;
-mod address;
-mod body;
+mod address_rules;
+mod body_memory;
+mod body_reader;
 mod classify;
 mod client;
 mod clock;
 mod config;
 mod connect;
+mod deadline;
 mod decode;
+mod descriptor_limit;
 mod exchange;
 mod failure;
 mod fetch;
-mod names;
-mod obstacle;
+mod host_access;
+mod interstitial;
+mod name_servers;
 mod rate_limit;
 mod referer;
 mod resolver;
 mod retry_after;
 pub mod robots;
-mod room;
 mod secrets;
-mod stage;
-mod turns;
 
-pub use access::{Access, AccessError};
+pub use body_memory::BodyMemory;
 pub use clock::Clock;
 pub use config::{
-    BadOverride, BadRoots, FetchConfig, ResolveOverride, SetupError, check_roots, user_agent,
+    BadResolveOverride, BadRoots, FetchConfig, ResolveOverride, SetupError, check_roots, user_agent,
 };
-pub use decode::{DecodeEnd, DecodeLimits, Decoded, Limit, decode, decode_gzip};
-pub use exchange::{Exchange, Request, TlsVersion, Truncation, Validators};
-pub use failure::{Failure, FailureKind, Fault, Phase};
+pub use decode::{DecodeEnd, DecodeLimit, DecodeLimits, Decoded, decode, decode_gzip};
+pub use exchange::{Exchange, FetchRequest, TlsVersion, Truncation, Validators};
+pub use failure::{Failure, FailureKind, FailurePhase, Fault};
 pub use fetch::Fetcher;
-pub use obstacle::{Obstacle, obstacle};
+pub use host_access::{AccessError, HostAccess};
+pub use interstitial::{Interstitial, interstitial};
 pub use rate_limit::rate_limit;
 pub use retry_after::retry_after;
-pub use room::Room;
 pub use secrets::{MIN_SECRET_BYTES, Secrets};

@@ -1,4 +1,4 @@
-//! What the rate-limit fields of an answer ask for.
+//! The rate-limit fields of an answer, read as a gap and a wait.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const EPOCH_SECONDS: u64 = 1_000_000_000;
 /// A larger one is in milliseconds.
 const EPOCH_MILLIS: u64 = 1_000_000_000_000;
 
-/// What is left of a quota, until when.
+/// The rest of a quota, until when.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
     left: Option<u64>,
@@ -61,7 +61,7 @@ pub fn rate_limit(headers: &HeaderMap, now: Tick) -> Option<RateLimit> {
     asked.answer()
 }
 
-/// What the fields read so far ask for.
+/// The pace that the fields read so far ask for.
 #[derive(Default)]
 struct Asked {
     heard: bool,

@@ -7,8 +7,8 @@ use http::HeaderValue;
 /// A longer URL is cut to its origin (Referrer Policy section 8.3, step 4).
 const MAX_REFERER_BYTES: usize = 4096;
 
-/// What a request for `url` says of the page on which it was found; nothing where that would
-/// tell over http what was got over https.
+/// The `Referer` of a request for `url`, by the page on which it was found; nothing where that
+/// would tell over http what was got over https.
 pub(crate) fn referer(found_on: &CanonicalUrl, url: &CanonicalUrl) -> Option<HeaderValue> {
     let is_downgrade = found_on.scheme() == "https" && url.scheme() != "https";
     let is_whole =

@@ -8,10 +8,10 @@ use moka::Expiry;
 use moka::future::Cache;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use crate::address::{AddressRefused, AddressRules, Asked, plain};
+use crate::address_rules::{AddressRefused, AddressRules, Asked, plain};
 use crate::failure::FailureKind;
-pub(crate) use crate::names::NoAddresses;
-use crate::names::{Found, Source};
+pub(crate) use crate::name_servers::NoAddresses;
+use crate::name_servers::{Found, Source};
 
 /// Names kept, found or not. An entry is some 200 bytes; a name that fell out is asked for
 /// again.
@@ -20,12 +20,12 @@ const MAX_NAMES: u64 = 20_000;
 const MAX_ADDRESSES: usize = 16;
 /// Bounds on the life of an answer, whatever its TTL says: the shortest spares name servers,
 /// the longest is that of caches everywhere.
-const HOLDS_LEAST: Duration = Duration::from_secs(10);
-const HOLDS_MOST: Duration = Duration::from_secs(24 * 60 * 60);
+const MIN_ANSWER_AGE: Duration = Duration::from_secs(10);
+const MAX_ANSWER_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Bounds on the life of a word that there is no address (RFC 2308 section 5: at most hours).
-const NONE_HOLDS_MOST: Duration = Duration::from_secs(60 * 60);
+const MAX_NOT_FOUND_AGE: Duration = Duration::from_secs(60 * 60);
 /// How long a failure to find out holds (RFC 2308 section 7: at most five minutes).
-const FAILURE_HOLDS: Duration = Duration::from_secs(10);
+const FAILURE_AGE: Duration = Duration::from_secs(10);
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -38,7 +38,7 @@ pub(crate) struct Names {
     asked: Asked,
 }
 
-/// What is kept of a name.
+/// The cache entry of a name.
 #[derive(Debug)]
 struct Known {
     addresses: Result<Vec<IpAddr>, NoAddresses>,
@@ -133,9 +133,11 @@ impl Names {
 impl Known {
     fn of(found: Found) -> Known {
         let holds = match (&found.addresses, found.ttl) {
-            (Ok(_), ttl) => ttl.unwrap_or_default().clamp(HOLDS_LEAST, HOLDS_MOST),
-            (Err(_), Some(ttl)) => ttl.clamp(HOLDS_LEAST, NONE_HOLDS_MOST),
-            (Err(_), None) => FAILURE_HOLDS,
+            (Ok(_), ttl) => ttl
+                .unwrap_or_default()
+                .clamp(MIN_ANSWER_AGE, MAX_ANSWER_AGE),
+            (Err(_), Some(ttl)) => ttl.clamp(MIN_ANSWER_AGE, MAX_NOT_FOUND_AGE),
+            (Err(_), None) => FAILURE_AGE,
         };
         let addresses = found.addresses.map(|all| {
             let mut once: Vec<IpAddr> = Vec::new();

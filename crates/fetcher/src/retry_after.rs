@@ -6,7 +6,7 @@ use crawl_scheduler::Tick;
 use http::HeaderMap;
 use http::header::{DATE, HeaderName, RETRY_AFTER};
 
-/// What `Retry-After` asks for (RFC 9110 section 10.2.3): seconds, or an HTTP date.
+/// The wait that `Retry-After` asks for (RFC 9110 section 10.2.3): seconds, or an HTTP date.
 ///
 /// A date is measured from the answer's own `Date` where it has one, so that a server whose
 /// clock is off still gets the wait that it meant, and from `now` otherwise. A date in the

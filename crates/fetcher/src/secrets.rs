@@ -1,4 +1,4 @@
-//! What single hosts are told, found again in what a server answers.
+//! Secrets of single hosts, found again in what a server answers.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use http::HeaderMap;
 use http::header::{AUTHORIZATION, COOKIE};
 use memchr::memmem;
 
-use crate::access::{Access, REDACTED};
+use crate::host_access::{HostAccess, REDACTED};
 
 /// Bytes of the shortest secret that is looked for. A shorter one stands in half of all pages
 /// by chance, and what stands there would be torn out.
@@ -25,7 +25,7 @@ pub struct Secrets(Arc<[memmem::Finder<'static>]>);
 impl Secrets {
     /// Those of all hosts: a server may hand them on to another.
     #[must_use]
-    pub fn of(access: &[Access]) -> Secrets {
+    pub fn of(access: &[HostAccess]) -> Secrets {
         let mut all: Vec<Vec<u8>> = access.iter().flat_map(|one| forms(one.fields())).collect();
         all.retain(|secret| secret.len() >= MIN_SECRET_BYTES);
         all.sort_unstable();
@@ -183,12 +183,12 @@ mod tests {
     use super::*;
 
     fn secrets() -> Secrets {
-        let one = Access::new("a.example")
+        let one = HostAccess::new("a.example")
             .basic_auth("me:pass:word?")
             .unwrap();
         let one = one.cookie("session", "c00kie=1").unwrap();
         let one = one.cookie("lang", "en").unwrap();
-        let other = Access::new("b.example").header("X-Key", "k3y w1th/space");
+        let other = HostAccess::new("b.example").header("X-Key", "k3y w1th/space");
         let other = other
             .unwrap()
             .header("authorization", "Bearer t0ken-2")

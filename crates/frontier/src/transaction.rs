@@ -28,8 +28,8 @@ pub trait Transaction {
     fn settle(&mut self, lease: Lease, outcome: Outcome) -> Result<(), FrontierError>;
 
     /// As [`Transaction::settle`], and keeps what is to be known when the URL is visited
-    /// again. With [`Outcome::Retry`] and [`Outcome::Deferred`] the visit is passed over: it did not
-    /// take place.
+    /// again. With [`Outcome::Retry`] and [`Outcome::Deferred`] the visit is passed over: it
+    /// did not take place.
     ///
     /// # Errors
     /// As [`Transaction::settle`].

@@ -4,13 +4,13 @@ use tantivy::TantivyDocument;
 use tantivy::schema::{Document, Field};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::gate::BytePass;
+use crate::byte_gate::BytePass;
 
-use crate::page::Page;
+use crate::indexed_page::IndexedPage;
+use crate::page_prior::worth;
 use crate::schema::{Fields, KIND_DUPLICATE, KIND_PAGE};
 use crate::tokens::of_language;
 use crate::words::{Stemmer, Words};
-use crate::worth::worth;
 
 /// Words of the main text that count as its beginning.
 const LEAD_WORDS: usize = 60;
@@ -32,12 +32,12 @@ impl Document for QueuedDocument {
 }
 
 /// Bytes that the document of a page takes, about: its words, and all of the page to be stored.
-pub(crate) fn document_bytes(page: &Page) -> usize {
+pub(crate) fn document_bytes(page: &IndexedPage) -> usize {
     2 * page.bytes()
 }
 
 /// The document of a page.
-pub(crate) fn document(fields: &Fields, page: &Page) -> TantivyDocument {
+pub(crate) fn document(fields: &Fields, page: &IndexedPage) -> TantivyDocument {
     let mut document = TantivyDocument::new();
     document.add_text(fields.url, &page.url);
     let stored = serde_json::to_vec(page).unwrap_or_default();
@@ -64,7 +64,7 @@ pub(crate) fn document(fields: &Fields, page: &Page) -> TantivyDocument {
 }
 
 /// A number for what makes two pages the same to a reader: title and text, and their headings.
-pub(crate) fn text_hash(page: &Page) -> u64 {
+pub(crate) fn text_hash(page: &IndexedPage) -> u64 {
     let mut all = String::with_capacity(page.text.len() + page.title.len() + 1);
     all.push_str(&page.title);
     all.push('\n');
@@ -82,7 +82,7 @@ pub(crate) fn power_of_two(count: u32) -> u64 {
 }
 
 /// The names that `site:` may give: the host, each domain above it, and each folder.
-pub(crate) fn sites(page: &Page) -> Vec<String> {
+pub(crate) fn sites(page: &IndexedPage) -> Vec<String> {
     let host = page.host().to_lowercase();
     let mut sites = vec![host.clone()];
     if let Some((name, _)) = host.rsplit_once(':') {
@@ -102,7 +102,7 @@ pub(crate) fn sites(page: &Page) -> Vec<String> {
     sites
 }
 
-fn texts(fields: &Fields, page: &Page, document: &mut TantivyDocument) {
+fn texts(fields: &Fields, page: &IndexedPage, document: &mut TantivyDocument) {
     let language = page.language.as_deref();
     let stemmer = Stemmer::of(language);
     let texts = &fields.texts;

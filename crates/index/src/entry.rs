@@ -1,17 +1,17 @@
-//! What the source of an index says of one URL.
+//! Entries: one URL each, as the source of an index gives them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::IndexError;
-use crate::page::Page;
+use crate::indexed_page::IndexedPage;
 use crate::writer::IndexWriter;
 
 /// One URL goes into the index, or stays out of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Entry {
+pub enum IndexEntry {
     /// The page stands there from now on, in place of what stood under its URL.
-    Put(Box<Page>),
+    Put(Box<IndexedPage>),
     /// Nothing stands there from now on.
     Drop {
         /// The URL, in canonical form.
@@ -21,13 +21,13 @@ pub enum Entry {
     },
 }
 
-impl Entry {
+impl IndexEntry {
     /// The URL that it speaks of.
     #[must_use]
     pub fn url(&self) -> &str {
         match self {
-            Entry::Put(page) => &page.url,
-            Entry::Drop { url, .. } => url,
+            IndexEntry::Put(page) => &page.url,
+            IndexEntry::Drop { url, .. } => url,
         }
     }
 
@@ -35,8 +35,8 @@ impl Entry {
     #[must_use]
     pub fn bytes(&self) -> usize {
         match self {
-            Entry::Put(page) => page.bytes(),
-            Entry::Drop { url, why } => url.len() + why.len(),
+            IndexEntry::Put(page) => page.bytes(),
+            IndexEntry::Drop { url, why } => url.len() + why.len(),
         }
     }
 
@@ -44,8 +44,8 @@ impl Entry {
     #[must_use]
     pub fn left_out(&self) -> Option<&str> {
         match self {
-            Entry::Put(_) => None,
-            Entry::Drop { why, .. } => Some(why.split(':').next().unwrap_or_default()),
+            IndexEntry::Put(_) => None,
+            IndexEntry::Drop { why, .. } => Some(why.split(':').next().unwrap_or_default()),
         }
     }
 }
@@ -55,10 +55,10 @@ impl IndexWriter {
     ///
     /// # Errors
     /// The disk.
-    pub fn apply(&mut self, entry: &Entry) -> Result<(), IndexError> {
+    pub fn apply(&mut self, entry: &IndexEntry) -> Result<(), IndexError> {
         match entry {
-            Entry::Put(page) => self.put(page),
-            Entry::Drop { url, .. } => {
+            IndexEntry::Put(page) => self.put(page),
+            IndexEntry::Drop { url, .. } => {
                 self.drop_url(url);
                 Ok(())
             }

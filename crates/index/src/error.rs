@@ -1,4 +1,4 @@
-//! What can go wrong with an index.
+//! The errors of an index.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,7 +11,7 @@ use tantivy::directory::error::{LockError, OpenDirectoryError, OpenReadError};
 /// Bytes of what is said of a damage.
 const MAX_DAMAGE_BYTES: usize = 300;
 
-/// Why an index could not be opened, written or searched.
+/// The reason why an index could not be opened, written or searched.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IndexError {
@@ -37,12 +37,12 @@ pub enum IndexError {
         /// Where it lies.
         dir: PathBuf,
     },
-    /// What lies there is not what was written.
+    /// The files are not those that were written.
     #[error("the search index in {} is damaged: {what}", dir.display())]
     Damaged {
         /// Where it lies.
         dir: PathBuf,
-        /// What does not fit.
+        /// The defect.
         what: String,
     },
     /// The disk failed.
@@ -50,7 +50,7 @@ pub enum IndexError {
     Disk {
         /// The file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: Arc<io::Error>,
     },
     /// A query that can't be read.
@@ -58,7 +58,7 @@ pub enum IndexError {
     Query(#[from] QueryError),
 }
 
-/// Why a query can't be read.
+/// The reason why a query can't be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueryError {
@@ -67,7 +67,7 @@ pub enum QueryError {
     TooLong {
         /// Its length.
         bytes: usize,
-        /// [`QUERY_BYTES_MOST`](crate::QUERY_BYTES_MOST).
+        /// [`MAX_QUERY_BYTES`](crate::MAX_QUERY_BYTES).
         most: usize,
     },
     /// More results are skipped than are ranked.
@@ -75,7 +75,7 @@ pub enum QueryError {
     TooFar {
         /// How many were asked for, the skipped ones included.
         asked: usize,
-        /// [`RESULTS_MOST`](crate::RESULTS_MOST).
+        /// [`MAX_RESULTS`](crate::MAX_RESULTS).
         most: usize,
     },
 }
@@ -99,7 +99,7 @@ impl IndexError {
         }
     }
 
-    /// What the library beneath says, in our words.
+    /// The error of the library beneath, in our words.
     pub(crate) fn of(dir: &Path) -> impl Fn(TantivyError) -> IndexError {
         let dir = dir.to_path_buf();
         move |error| match error {

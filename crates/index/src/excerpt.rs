@@ -4,22 +4,22 @@ use std::ops::Range;
 
 use crawl_weburl::without_bidi_controls;
 
-use crate::answer::Part;
-use crate::page::Page;
-use crate::plan::Wanted;
+use crate::indexed_page::IndexedPage;
+use crate::query_plan::Wanted;
+use crate::results::TextPart;
 use crate::words::{Kind, Stemmer, Word, words};
 
 /// An excerpt of a page's text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Excerpt {
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<TextPart>,
     /// Where it begins in the text, in bytes.
     pub(crate) at: usize,
 }
 
 /// The stretch of at most `most` characters of the page's text that has the most of what is
 /// wanted; its beginning where it has nothing of it.
-pub(crate) fn excerpt(page: &Page, wanted: &Wanted, most: usize) -> Excerpt {
+pub(crate) fn excerpt(page: &IndexedPage, wanted: &Wanted, most: usize) -> Excerpt {
     let most = page.max_snippet.map_or(most, |n| most.min(n as usize));
     if most == 0 || page.text.is_empty() {
         return Excerpt::default();
@@ -36,7 +36,7 @@ pub(crate) fn excerpt(page: &Page, wanted: &Wanted, most: usize) -> Excerpt {
 }
 
 /// A text that is shown whole, with what is wanted marked.
-pub(crate) fn marked(text: &str, language: Option<&str>, wanted: &Wanted) -> Vec<Part> {
+pub(crate) fn marked(text: &str, language: Option<&str>, wanted: &Wanted) -> Vec<TextPart> {
     let found = words(text, &Stemmer::of(language));
     let hits = hits(&found, wanted);
     let mut parts = cut(text, &(0..text.len()), &hits);
@@ -45,7 +45,7 @@ pub(crate) fn marked(text: &str, language: Option<&str>, wanted: &Wanted) -> Vec
 }
 
 /// The text of pieces, joined.
-pub(crate) fn joined(parts: &[Part]) -> String {
+pub(crate) fn joined(parts: &[TextPart]) -> String {
     parts.iter().map(|part| part.text.as_str()).collect()
 }
 
@@ -145,11 +145,11 @@ fn forward_by(text: &str, from: usize, chars: usize) -> usize {
     after.nth(chars).map_or(text.len(), |(at, _)| from + at)
 }
 
-fn cut(text: &str, range: &Range<usize>, hits: &[(Range<usize>, usize)]) -> Vec<Part> {
+fn cut(text: &str, range: &Range<usize>, hits: &[(Range<usize>, usize)]) -> Vec<TextPart> {
     let mut parts = Vec::new();
     let mut push = |range: Range<usize>, is_match| {
         if let Some(text) = text.get(range).filter(|text| !text.is_empty()) {
-            parts.push(Part {
+            parts.push(TextPart {
                 text: text.to_owned(),
                 is_match,
             });
@@ -170,7 +170,7 @@ fn cut(text: &str, range: &Range<usize>, hits: &[(Range<usize>, usize)]) -> Vec<
 
 /// One line: white space is one space, what moves the cursor or changes the direction of the text
 /// is gone, and dots stand where something is left out.
-fn tidy(parts: &mut Vec<Part>, cut_before: bool, cut_after: bool) {
+fn tidy(parts: &mut Vec<TextPart>, cut_before: bool, cut_after: bool) {
     let mut after_space = true;
     for part in parts.iter_mut() {
         let mut line = String::with_capacity(part.text.len());
@@ -187,7 +187,7 @@ fn tidy(parts: &mut Vec<Part>, cut_before: bool, cut_after: bool) {
         last.text.truncate(last.text.trim_end().len());
     }
     parts.retain(|part| !part.text.is_empty());
-    let dots = |text: &str| Part {
+    let dots = |text: &str| TextPart {
         text: text.to_owned(),
         is_match: false,
     };

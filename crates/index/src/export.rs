@@ -8,23 +8,23 @@
 mod bundle;
 mod date;
 mod error;
-mod id;
 mod meilisearch;
 mod opensearch;
-mod place;
-mod record;
+mod page_id;
+mod page_record;
 #[cfg(test)]
 mod samples;
+mod whole_file;
 
 pub use bundle::{Bundle, BundleReport};
 pub use error::ExportError;
 pub use meilisearch::{Meilisearch, meilisearch_settings};
 pub use opensearch::{Opensearch, opensearch_mapping};
-pub use place::NewFile;
+pub use whole_file::NewFile;
 
-use crate::page::Page;
+use crate::indexed_page::IndexedPage;
 
-/// What an export came to.
+/// The size of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exported {
     /// Pages that were written.
@@ -36,6 +36,6 @@ pub struct Exported {
 }
 
 /// Whether a page belongs into an export that is made at `now`, in seconds since 1970 UTC.
-fn is_shown(page: &Page, now: i64) -> bool {
+fn is_shown(page: &IndexedPage, now: i64) -> bool {
     page.same_as.is_none() && page.until.is_none_or(|until| until > now)
 }

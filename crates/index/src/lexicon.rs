@@ -9,11 +9,11 @@ use crate::schema::Texts;
 use crate::tokens::STEM;
 
 /// Words that a beginning stands for, at most: those that most pages have.
-const BEGINNINGS_MOST: usize = 48;
+const MAX_BEGINNINGS: usize = 48;
 /// Words that are looked through for them.
-const LOOKED_THROUGH_MOST: usize = 20_000;
+const MAX_LOOKED_THROUGH: usize = 20_000;
 /// Words that may be meant by one that is not known.
-const MEANT_MOST: usize = 3;
+const MAX_MEANT: usize = 3;
 
 /// The words of the pages that a searcher sees.
 pub(crate) struct Lexicon<'s> {
@@ -55,7 +55,7 @@ impl<'s> Lexicon<'s> {
             for segment in self.searcher.segment_readers() {
                 let index = segment.inverted_index(*field)?;
                 let mut words = index.terms().range().ge(beginning).into_stream()?;
-                let mut left = LOOKED_THROUGH_MOST;
+                let mut left = MAX_LOOKED_THROUGH;
                 while words.advance() && left > 0 {
                     left -= 1;
                     let Ok(word) = std::str::from_utf8(words.key()) else {
@@ -74,7 +74,7 @@ impl<'s> Lexicon<'s> {
         found.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
         Ok(found
             .into_iter()
-            .take(BEGINNINGS_MOST)
+            .take(MAX_BEGINNINGS)
             .map(|(_, word)| word)
             .collect())
     }
@@ -114,7 +114,7 @@ impl<'s> Lexicon<'s> {
             if !found.is_empty() {
                 return Ok(found
                     .into_iter()
-                    .take(MEANT_MOST)
+                    .take(MAX_MEANT)
                     .map(|(_, near)| near)
                     .collect());
             }

@@ -1,42 +1,42 @@
 //! The search index of a crawl: pages in, ranked results out.
 //!
-//! A [`Page`] is what the index holds of a page that may be indexed. An [`IndexWriter`] takes
-//! pages in and out of a directory, and a [`SearchIndex`] answers queries over it, also while
-//! one writes. Which pages may be indexed is said by [`judge`].
+//! A [`IndexedPage`] is what the index holds of a page that may be indexed. An [`IndexWriter`]
+//! takes pages in and out of a directory, and a [`SearchIndex`] answers queries over it, also
+//! while one writes. Which pages may be indexed is said by [`judge`].
 
-mod answer;
-mod check;
-mod directory;
+mod bm25f;
+mod byte_gate;
 mod document;
 mod entry;
 mod error;
 mod excerpt;
-mod excluded;
+mod exclude_query;
 pub mod export;
-mod fused;
-mod gate;
-mod judge;
+mod file_check;
+mod indexed_page;
+mod indexing_rules;
 mod lexicon;
-mod page;
-mod plan;
+mod page_prior;
 mod query;
+mod query_plan;
 mod reconcile;
+mod results;
 mod schema;
 mod search;
 mod snapshot;
+mod tantivy_directory;
 mod tokens;
 pub mod words;
-mod worth;
 mod writer;
 
-pub use answer::{Answer, Hit, Part, Section, Stats};
-pub use entry::Entry;
+pub use byte_gate::{ByteGate, BytePass};
+pub use entry::IndexEntry;
 pub use error::{IndexError, QueryError};
-pub use gate::{ByteGate, BytePass};
-pub use judge::{Came, NotIndexed, judge};
-pub use page::{Anchor, Heading, Page};
-pub use query::QUERY_BYTES_MOST;
+pub use indexed_page::{Anchor, Heading, IndexedPage};
+pub use indexing_rules::{FetchedDocument, NotIndexed, judge};
+pub use query::MAX_QUERY_BYTES;
 pub use reconcile::Reconciled;
+pub use results::{Hit, IndexStats, ResultSection, SearchResults, TextPart};
 pub use schema::FORMAT;
-pub use search::{RESULTS_MOST, SearchIndex, SearchOptions};
+pub use search::{MAX_RESULTS, SearchIndex, SearchOptions};
 pub use writer::{IndexWriter, note_in, remove};

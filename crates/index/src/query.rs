@@ -1,4 +1,4 @@
-//! What a query asks for.
+//! The terms of a query.
 //!
 //! `word other` are looked for anywhere; `"two words"` stand beside each other; `-word` must
 //! not be there; `word*` is the beginning of a word; `title:word` stands in the title;
@@ -7,9 +7,9 @@
 use crate::error::QueryError;
 
 /// Bytes of a query, at most.
-pub const QUERY_BYTES_MOST: usize = 4096;
+pub const MAX_QUERY_BYTES: usize = 4096;
 /// Words and phrases of a query that are looked at; those after them are not.
-const TERMS_MOST: usize = 32;
+const MAX_TERMS: usize = 32;
 
 /// A query, cut into its terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,15 +45,15 @@ impl Query {
     /// # Errors
     /// [`QueryError::TooLong`]
     pub(crate) fn parse(text: &str) -> Result<Query, QueryError> {
-        if text.len() > QUERY_BYTES_MOST {
+        if text.len() > MAX_QUERY_BYTES {
             return Err(QueryError::TooLong {
                 bytes: text.len(),
-                most: QUERY_BYTES_MOST,
+                most: MAX_QUERY_BYTES,
             });
         }
         let mut query = Query::default();
         let mut rest = text;
-        while query.terms.len() < TERMS_MOST {
+        while query.terms.len() < MAX_TERMS {
             rest = rest.trim_start_matches(is_space);
             if rest.is_empty() {
                 break;

@@ -1,4 +1,5 @@
-//! What only all pages together can tell: what they call each other, and which are the same.
+//! The last pass over an index: facts that only all pages together tell, such as their names
+//! for each other, and duplicates.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -9,16 +10,16 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::document::{power_of_two, text_hash};
 use crate::error::IndexError;
-use crate::page::Page;
+use crate::indexed_page::IndexedPage;
 use crate::schema::Fields;
 use crate::writer::IndexWriter;
 
-/// What others call a page: so many names at most, the most frequent first.
-const ANCHORS_MOST: usize = 16;
+/// The names that others give a page: so many at most, the most frequent first.
+const MAX_ANCHORS: usize = 16;
 /// A text that leads to more pages than this names none of them: `next`, `here`, `back`.
-const NAMES_MOST: usize = 8;
+const MAX_NAMES: usize = 8;
 
-/// What [`IndexWriter::reconcile`] did.
+/// The result of [`IndexWriter::reconcile`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reconciled {
     /// Pages that a search can find.
@@ -45,7 +46,7 @@ pub(crate) fn reconcile(
 ) -> Result<Option<Reconciled>, IndexError> {
     let searcher = searcher(writer)?;
     let mut seen = Survey::default();
-    let is_over = |page: &Page| page.until.is_some_and(|until| until <= now);
+    let is_over = |page: &IndexedPage| page.until.is_some_and(|until| until <= now);
     let survey = each_page(writer, &searcher, is_stopped, |_, page| {
         if !is_over(&page) {
             seen.page(&page);
@@ -87,7 +88,7 @@ pub(crate) fn reconcile(
     Ok(rewriting.is_continue().then_some(done))
 }
 
-/// What one pass over all pages gathers.
+/// The facts that one pass over all pages gathers.
 #[derive(Default)]
 struct Survey {
     /// The URL that stands for each text, of those that have it: see [`stands_for`].
@@ -99,7 +100,7 @@ struct Survey {
 }
 
 impl Survey {
-    fn page(&mut self, page: &Page) {
+    fn page(&mut self, page: &IndexedPage) {
         let url = &page.url;
         self.here.insert(key(url));
         let text = self.by_text.entry(text_hash(page));
@@ -141,14 +142,14 @@ impl Survey {
         for text in self.named.values().flat_map(|(_, said)| said.keys()) {
             *targets.entry(*text).or_default() += 1;
         }
-        let is_name = |text: &u32| targets.get(text).is_some_and(|pages| *pages <= NAMES_MOST);
+        let is_name = |text: &u32| targets.get(text).is_some_and(|pages| *pages <= MAX_NAMES);
         let texts: HashMap<u32, &str> = self.texts.iter().map(|(text, n)| (*n, &**text)).collect();
         let of = |(linked, said): &(u32, HashMap<u32, u32>)| {
             let said = said.iter().filter(|(text, _)| is_name(text));
             let said = said.filter_map(|(text, count)| Some((*count, *texts.get(text)?)));
             let mut said: Vec<(u32, &str)> = said.collect();
             said.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
-            said.truncate(ANCHORS_MOST);
+            said.truncate(MAX_ANCHORS);
             let mut said: Vec<_> = said.into_iter().map(|(_, text)| text.to_owned()).collect();
             // So that more of the same votes change nothing.
             said.sort_unstable();
@@ -185,7 +186,7 @@ fn each_page(
     writer: &mut IndexWriter,
     searcher: &Searcher,
     is_stopped: &dyn Fn() -> bool,
-    mut visit: impl FnMut(&mut IndexWriter, Page) -> Result<(), IndexError>,
+    mut visit: impl FnMut(&mut IndexWriter, IndexedPage) -> Result<(), IndexError>,
 ) -> Result<ControlFlow<()>, IndexError> {
     let dir = writer.dir().to_path_buf();
     for segment in searcher.segment_readers() {
@@ -206,7 +207,7 @@ fn each_page(
 }
 
 /// The page that a document holds.
-pub(crate) fn stored(fields: &Fields, document: &TantivyDocument) -> Option<Page> {
+pub(crate) fn stored(fields: &Fields, document: &TantivyDocument) -> Option<IndexedPage> {
     let stored = document.get_first(fields.page)?.as_bytes()?;
     serde_json::from_slice(stored).ok()
 }

@@ -9,8 +9,8 @@ use tantivy::schema::{
     FAST, Field, INDEXED, IndexRecordOption, STORED, STRING, Schema, TextFieldIndexing, TextOptions,
 };
 
-use crate::directory::check_files;
 use crate::error::IndexError;
+use crate::tantivy_directory::check_files;
 use crate::tokens::TOKENIZER;
 
 /// The format of the index: another one is built anew from the archive.
@@ -41,7 +41,7 @@ pub(crate) struct Fields {
     pub(crate) host: Field,
     pub(crate) language: Field,
     pub(crate) texts: Texts,
-    /// [`Page`](crate::Page) as JSON.
+    /// [`IndexedPage`](crate::Page) as JSON.
     pub(crate) page: Field,
     /// A number for all that a duplicate has in common.
     pub(crate) text_hash: Field,
@@ -106,7 +106,7 @@ pub(crate) fn schema() -> (Schema, Fields) {
     (schema.build(), fields)
 }
 
-/// What is read of the file that names the format. Bytes.
+/// The most that is read of the file that names the format. Bytes.
 const MAX_FORMAT_BYTES: u64 = 4096;
 
 /// Whether `dir` holds an index of this format.

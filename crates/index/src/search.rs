@@ -15,29 +15,29 @@ use tantivy::{
     DocAddress, DocId, Index, ReloadPolicy, Searcher, SegmentReader, TantivyDocument, Term,
 };
 
-use crate::answer::{Answer, Hit, Section, Stats};
-use crate::check::Checked;
 use crate::error::{IndexError, QueryError, guarded};
 use crate::excerpt::{excerpt, joined, marked};
+use crate::file_check::Checked;
+use crate::indexed_page::IndexedPage;
 use crate::lexicon::Lexicon;
-use crate::page::Page;
-use crate::plan::{Budget, Fit, Plan, Planner, WEIGHTS, Wanted};
 use crate::query::Query;
+use crate::query_plan::{Budget, Fit, Plan, Planner, WEIGHTS, Wanted};
 use crate::reconcile::stored;
+use crate::results::{Hit, IndexStats, ResultSection, SearchResults};
 use crate::schema::{Fields, KIND_DUPLICATE, KIND_PAGE, check_format, schema};
 use crate::snapshot::Snapshot;
 use crate::words::Stemmer;
 
 /// Results are ranked up to here.
-pub const RESULTS_MOST: usize = 1000;
+pub const MAX_RESULTS: usize = 1000;
 /// Files of an index are held against their checksums when it is opened, up to so many bytes in
 /// all; of a larger one those of so many bytes each.
 const MAX_CHECKED_BYTES: u64 = 1 << 30;
 const MAX_CHECKED_FILE_BYTES: u64 = 64 << 20;
 /// Languages whose stems are looked up, those of most pages first.
-const LANGUAGES_MOST: usize = 6;
+const MAX_LANGUAGES: usize = 6;
 
-/// What is wanted of a search.
+/// The bounds of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SearchOptions {
     /// Results, at most.
@@ -79,7 +79,7 @@ struct Seen {
     languages: Vec<(String, u64)>,
 }
 
-/// What tells one commit from another: they replace `meta.json`.
+/// The mark that tells one commit from another: they replace `meta.json`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     modified: SystemTime,
@@ -104,10 +104,14 @@ impl SearchIndex {
     ///
     /// # Errors
     /// [`IndexError`]: a query that can't be read, or a damaged index.
-    pub fn search(&self, query: &str, options: &SearchOptions) -> Result<Answer, IndexError> {
+    pub fn search(
+        &self,
+        query: &str,
+        options: &SearchOptions,
+    ) -> Result<SearchResults, IndexError> {
         let asked = options.limit.saturating_add(options.offset);
-        if asked > RESULTS_MOST {
-            let most = RESULTS_MOST;
+        if asked > MAX_RESULTS {
+            let most = MAX_RESULTS;
             return Err(QueryError::TooFar { asked, most }.into());
         }
         let parsed = Query::parse(query)?;
@@ -123,11 +127,11 @@ impl SearchIndex {
         })
     }
 
-    /// What is stored of a page; none where the index does not have it.
+    /// The stored fields of a page; none where the index does not have it.
     ///
     /// # Errors
     /// A damaged index.
-    pub fn page(&self, url: &str) -> Result<Option<Page>, IndexError> {
+    pub fn page(&self, url: &str) -> Result<Option<IndexedPage>, IndexError> {
         let seen = self.seen();
         guarded(&self.dir, || {
             seen.page(url).map_err(IndexError::of(&self.dir))
@@ -138,7 +142,7 @@ impl SearchIndex {
     ///
     /// # Errors
     /// A damaged index.
-    pub fn stored(&self, url: &str) -> Result<Option<Page>, IndexError> {
+    pub fn stored(&self, url: &str) -> Result<Option<IndexedPage>, IndexError> {
         let seen = self.seen();
         guarded(&self.dir, || {
             seen.stored(url).map_err(IndexError::of(&self.dir))
@@ -151,7 +155,7 @@ impl SearchIndex {
     /// That of `visit`, or a damaged index.
     pub fn each_page<E: From<IndexError>>(
         &self,
-        mut visit: impl FnMut(Page) -> Result<(), E>,
+        mut visit: impl FnMut(IndexedPage) -> Result<(), E>,
     ) -> Result<(), E> {
         let seen = self.seen();
         for segment in seen.searcher.segment_readers() {
@@ -173,11 +177,11 @@ impl SearchIndex {
         Ok(())
     }
 
-    /// What the index holds.
+    /// The size of the index.
     ///
     /// # Errors
     /// A damaged index, or the disk.
-    pub fn stats(&self) -> Result<Stats, IndexError> {
+    pub fn stats(&self) -> Result<IndexStats, IndexError> {
         let seen = self.seen();
         let bytes = bytes(&self.dir)?;
         guarded(&self.dir, || {
@@ -242,11 +246,11 @@ impl Seen {
         })
     }
 
-    fn page(&self, url: &str) -> tantivy::Result<Option<Page>> {
+    fn page(&self, url: &str) -> tantivy::Result<Option<IndexedPage>> {
         Ok(self.stored(url)?.filter(|page| page.same_as.is_none()))
     }
 
-    fn stored(&self, url: &str) -> tantivy::Result<Option<Page>> {
+    fn stored(&self, url: &str) -> tantivy::Result<Option<IndexedPage>> {
         let term = Term::from_field_text(self.fields.url, url);
         let query = tantivy::query::TermQuery::new(term, tantivy::schema::IndexRecordOption::Basic);
         let found = self
@@ -259,7 +263,7 @@ impl Seen {
         Ok(stored(&self.fields, &document))
     }
 
-    fn stats(&self, bytes: u64) -> tantivy::Result<Stats> {
+    fn stats(&self, bytes: u64) -> tantivy::Result<IndexStats> {
         let kinds = counted(&self.searcher, self.fields.kind)?;
         let of = |kind: &str| {
             kinds
@@ -274,7 +278,7 @@ impl Seen {
                 fetched_at = fetched_at.max(Some(column.max_value()));
             }
         }
-        Ok(Stats {
+        Ok(IndexStats {
             pages: of(KIND_PAGE),
             duplicates: of(KIND_DUPLICATE),
             languages: self.languages.clone(),
@@ -292,7 +296,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn run(&self, typed: &str, query: &Query) -> tantivy::Result<Answer> {
+    fn run(&self, typed: &str, query: &Query) -> tantivy::Result<SearchResults> {
         let mut plan = self.plan(query, Fit::Most)?;
         let (mut total, mut found) = self.look_up(&plan)?;
         if total == 0 {
@@ -306,7 +310,7 @@ impl Search<'_> {
                 results.push(self.hit(&page, score, &plan.wanted));
             }
         }
-        Ok(Answer {
+        Ok(SearchResults {
             query: typed.to_owned(),
             total,
             results,
@@ -323,7 +327,7 @@ impl Search<'_> {
             languages,
             ..
         } = self.seen;
-        let languages = languages.iter().take(LANGUAGES_MOST);
+        let languages = languages.iter().take(MAX_LANGUAGES);
         let stemmers = languages
             .map(|(language, _)| Stemmer::of((!language.is_empty()).then_some(language.as_str())));
         let planner = Planner {
@@ -395,7 +399,7 @@ impl Search<'_> {
         ]))
     }
 
-    fn hit(&self, page: &Page, score: f32, wanted: &Wanted) -> Hit {
+    fn hit(&self, page: &IndexedPage, score: f32, wanted: &Wanted) -> Hit {
         let title = marked(page.name(), page.language.as_deref(), wanted);
         let excerpt = excerpt(page, wanted, self.options.excerpt);
         Hit {
@@ -415,7 +419,7 @@ impl Search<'_> {
 
 /// The section that a place in a page's text belongs to; none for what comes before the second
 /// heading: that is the page itself.
-fn section(page: &Page, at: usize) -> Option<Section> {
+fn section(page: &IndexedPage, at: usize) -> Option<ResultSection> {
     let under = page
         .headings
         .iter()
@@ -423,7 +427,7 @@ fn section(page: &Page, at: usize) -> Option<Section> {
         .take_while(|heading| heading.at <= at);
     let heading = under.last()?;
     let id = heading.id.as_ref()?;
-    Some(Section {
+    Some(ResultSection {
         heading: safe_line(&heading.text).into_owned(),
         url: format!("{}#{}", page.url, fragment(id)),
     })

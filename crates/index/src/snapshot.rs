@@ -19,9 +19,9 @@ use tantivy::directory::{
 };
 use tantivy::{Index, IndexMeta};
 
-use crate::check::{Checked, META_FILE, check_segments, files, read_small};
-use crate::directory::IndexDirectory;
 use crate::error::IndexError;
+use crate::file_check::{Checked, META_FILE, check_segments, files, read_small};
+use crate::tantivy_directory::IndexDirectory;
 
 /// A folder with the files of one commit, which can't be written.
 #[derive(Clone, Debug)]
@@ -144,17 +144,17 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::page::Page;
+    use crate::indexed_page::IndexedPage;
     use crate::writer::IndexWriter;
 
     #[test]
     fn ours_a_commit_is_read_to_its_end_whatever_follows_it() {
         let dir = tempfile::tempdir().unwrap();
         let mut writer = IndexWriter::open(dir.path()).unwrap();
-        let page = Page {
+        let page = IndexedPage {
             url: "http://a.example/".to_owned(),
             text: "tea".to_owned(),
-            ..Page::default()
+            ..IndexedPage::default()
         };
         writer.put(&page).unwrap();
         writer.commit("1").unwrap();

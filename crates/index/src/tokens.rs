@@ -12,9 +12,9 @@ use crate::words::{Stemmer, Words};
 
 /// The name of the tokenizer in the schema: that of the one of tantivy which it stands for.
 pub(crate) const TOKENIZER: &str = "raw";
-/// What stands before and behind the language of a text that is to be cut. No term begins with it.
+/// The mark before and behind the language of a text that is to be cut. No term begins with it.
 const MARK: char = '\u{2}';
-/// What stands before a stem, so that it is no word that someone could type. A word and its
+/// The mark before a stem, so that it is no word that someone could type. A word and its
 /// stem stand at one place.
 pub(crate) const STEM: char = '\u{1}';
 

@@ -21,7 +21,7 @@ use parts::parts;
 pub use stem::Stemmer;
 
 /// Bytes of the longest word that is taken: longer ones are data, such as encoded images.
-const WORD_BYTES_MOST: usize = 96;
+const MAX_WORD_BYTES: usize = 96;
 /// Bytes of text that are cut into words at a time.
 const MAX_PIECE_BYTES: usize = 8 << 10;
 /// Words whose folded form and stem are remembered.
@@ -41,11 +41,11 @@ pub struct Word {
     /// Which word of the text it is, counted from 0. Parts of a word count on from the word's
     /// own position; where a block of text ends some are left out.
     pub position: usize,
-    /// What it is to the words around it.
+    /// The relation to the words around it.
     pub kind: Kind,
 }
 
-/// What a word is to those around it.
+/// The relation of a word to those around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// It stands by itself.
@@ -175,7 +175,7 @@ impl<'t> Words<'t> {
         let at = self.position;
         let range = with_signs(self.text, range);
         let written = &self.text[range.clone()];
-        if written.len() > WORD_BYTES_MOST {
+        if written.len() > MAX_WORD_BYTES {
             self.position += 1;
             return;
         }

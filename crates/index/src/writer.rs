@@ -9,14 +9,14 @@ use tantivy::store::{Compressor, ZstdCompressor};
 use tantivy::{Index, IndexSettings, IndexWriter as Inner, Term};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::check::{META_FILE, check, metas};
-use crate::directory::IndexDirectory;
+use crate::byte_gate::ByteGate;
 use crate::document::{QueuedDocument, document, document_bytes};
 use crate::error::{IndexError, guarded};
-use crate::gate::ByteGate;
-use crate::page::Page;
+use crate::file_check::{META_FILE, check, metas};
+use crate::indexed_page::IndexedPage;
 use crate::reconcile::{self, Reconciled};
 use crate::schema::{Fields, check_format, schema, write_format};
+use crate::tantivy_directory::IndexDirectory;
 use crate::tokens::{PageTokenizer, TOKENIZER};
 
 /// Memory for pages that are not committed yet. Bytes.
@@ -31,7 +31,7 @@ const BLOCK_BYTES: usize = 16 << 10;
 
 /// Writes an index. There is one at a time for a directory.
 ///
-/// What is put or dropped is seen by searches, and outlives the process, from the next
+/// Pages that are put or dropped are seen by searches, and outlive the process, from the next
 /// [`commit`](IndexWriter::commit) on; a kill loses what came after the last one, no more.
 pub struct IndexWriter {
     dir: PathBuf,
@@ -97,7 +97,7 @@ impl IndexWriter {
     ///
     /// # Errors
     /// The disk.
-    pub fn put(&mut self, page: &Page) -> Result<(), IndexError> {
+    pub fn put(&mut self, page: &IndexedPage) -> Result<(), IndexError> {
         self.drop_url(&page.url);
         // Rules of some language may fail on a text; that costs this page alone.
         let document = catch_unwind(AssertUnwindSafe(|| document(&self.fields, page)));

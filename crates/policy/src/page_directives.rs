@@ -137,22 +137,22 @@ impl PageDirectives {
             text: text(),
         };
         let flag = match *said {
-            Directive::DirectiveWord(DirectiveWord::None) => {
+            Directive::Word(DirectiveWord::None) => {
                 self.noindex.get_or_insert_with(source);
                 &mut self.nofollow
             }
-            Directive::DirectiveWord(DirectiveWord::Noindex) => &mut self.noindex,
-            Directive::DirectiveWord(DirectiveWord::Nofollow) => &mut self.nofollow,
-            Directive::DirectiveWord(DirectiveWord::Noarchive) => &mut self.noarchive,
-            Directive::DirectiveWord(DirectiveWord::Nosnippet) => &mut self.nosnippet,
-            Directive::DirectiveWord(DirectiveWord::Noimageindex) => &mut self.noimageindex,
-            Directive::DirectiveWord(DirectiveWord::Notranslate) => &mut self.notranslate,
-            Directive::DirectiveWord(DirectiveWord::Indexifembedded) => &mut self.indexifembedded,
-            Directive::DirectiveWord(DirectiveWord::Noai) => &mut self.noai,
-            Directive::DirectiveWord(DirectiveWord::Noimageai) => &mut self.noimageai,
-            Directive::DirectiveWord(
-                DirectiveWord::All | DirectiveWord::Index | DirectiveWord::Follow,
-            ) => return,
+            Directive::Word(DirectiveWord::Noindex) => &mut self.noindex,
+            Directive::Word(DirectiveWord::Nofollow) => &mut self.nofollow,
+            Directive::Word(DirectiveWord::Noarchive) => &mut self.noarchive,
+            Directive::Word(DirectiveWord::Nosnippet) => &mut self.nosnippet,
+            Directive::Word(DirectiveWord::Noimageindex) => &mut self.noimageindex,
+            Directive::Word(DirectiveWord::Notranslate) => &mut self.notranslate,
+            Directive::Word(DirectiveWord::Indexifembedded) => &mut self.indexifembedded,
+            Directive::Word(DirectiveWord::Noai) => &mut self.noai,
+            Directive::Word(DirectiveWord::Noimageai) => &mut self.noimageai,
+            Directive::Word(DirectiveWord::All | DirectiveWord::Index | DirectiveWord::Follow) => {
+                return;
+            }
             Directive::MaxSnippet(n) => return least(&mut self.max_snippet, n, unlimited, source),
             Directive::MaxVideoPreview(n) => {
                 return least(&mut self.max_video_preview, n, unlimited, source);
@@ -214,15 +214,15 @@ fn addresses(name: &str, agent: &ProductToken) -> bool {
 /// (1997: ALL outweighs every other word, and of two that contradict the robot takes the
 /// permissive one).
 fn overruled_1997(said: &Directive, spoken: &[Directive]) -> bool {
-    let any = |word: DirectiveWord| spoken.contains(&Directive::DirectiveWord(word));
+    let any = |word: DirectiveWord| spoken.contains(&Directive::Word(word));
     match said {
-        Directive::DirectiveWord(DirectiveWord::Noindex) => {
+        Directive::Word(DirectiveWord::Noindex) => {
             any(DirectiveWord::All) || any(DirectiveWord::Index)
         }
-        Directive::DirectiveWord(DirectiveWord::Nofollow) => {
+        Directive::Word(DirectiveWord::Nofollow) => {
             any(DirectiveWord::All) || any(DirectiveWord::Follow)
         }
-        Directive::DirectiveWord(DirectiveWord::None) => {
+        Directive::Word(DirectiveWord::None) => {
             any(DirectiveWord::All) || (any(DirectiveWord::Index) && any(DirectiveWord::Follow))
         }
         _ => false,

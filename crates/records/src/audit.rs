@@ -4,16 +4,16 @@
 //! rows of `requests.jsonl`, rules from the archived answers to requests for robots.txt, and
 //! what was asked of the crawl from `crawl.toml` and `state/delays.jsonl`.
 
+mod answer_age;
 mod cache;
-mod copies;
 mod delays;
 mod exchange;
 mod findings;
 mod hosts;
-mod life;
-mod rowfiles;
-mod rules;
-mod terms;
+mod limits;
+mod page_requests;
+mod robots_copies;
+mod row_verdicts;
 mod text;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -23,13 +23,13 @@ use crawl_archive::rows::RequestRow;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RecordsError;
-use crate::rows::{Rows, excluded, pages, requests};
-use copies::Copies;
+use crate::rows::{RowsOf, excluded, pages, requests};
 use delays::Delays;
 use exchange::Exchanges;
 use findings::{Findings, Source};
 use hosts::Hosts;
-use terms::Terms;
+use limits::CrawlLimits;
+use robots_copies::Copies;
 
 /// Rows hold whole milliseconds.
 const ROUNDING_MS: u64 = 1;
@@ -40,7 +40,7 @@ const JUST_THEN: &str = "rules that were answered just then";
 const NOT_ARCHIVED: &str = "an answer to a request for robots.txt that is not archived";
 const EARLIER_RUN: &str = "an earlier run whose configuration is not known";
 
-/// What an audit found.
+/// The findings of an audit.
 ///
 /// Field names stay; a later version of the program may add fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,21 +49,21 @@ pub struct Audit {
     pub format: u32,
     /// Hosts that were asked.
     pub hosts: u64,
-    /// What was held against the rules, by kind: `requests` (rows of `requests.jsonl`),
+    /// The number of checks, by kind: `requests` (rows of `requests.jsonl`),
     /// `gaps`, `waits`, `robots_gaps` (where robots.txt asks for a pace), `page_requests`
     /// (against robots.txt: asked first, in force, allowed, welcome at that hour),
     /// `page_rows`, `excluded_rows` (what rows say of robots.txt).
     pub checked: BTreeMap<String, u64>,
-    /// Why the rules of robots.txt were not checked, where they were not.
+    /// The reason why the rules of robots.txt were not checked, where they were not.
     pub rules_unchecked: Option<String>,
-    /// What may have broken a rule, by what is missing to tell.
+    /// The requests that may have broken a rule, by what is missing to tell.
     pub undecided: BTreeMap<String, u64>,
     /// Breaches by rule: `gap`, `in-flight`, `pace`, `wait`, `robots-first`, `unreachable`,
     /// `stale`, `barred`, `visit-time`, `page-row`, `excluded-row`.
     pub by_rule: BTreeMap<String, u64>,
     /// The first twenty breaches.
     pub breaches: Vec<Breach>,
-    /// What is wrong with the files: torn last lines, damaged records. None is a breach.
+    /// Defects of the files: torn last lines, damaged records. None is a breach.
     pub flaws: Vec<String>,
 }
 
@@ -74,19 +74,19 @@ pub struct Breach {
     pub rule: String,
     /// The host that was asked.
     pub host: String,
-    /// What happened, in words.
+    /// The event, in words.
     pub what: String,
-    /// What was asked for, in milliseconds, where it is a time.
+    /// The time that was asked for, in milliseconds, where it is one.
     pub asked_ms: Option<u64>,
-    /// What was kept of it, in milliseconds.
+    /// The part of it that was kept, in milliseconds.
     pub kept_ms: Option<u64>,
     /// The rows that show it, the earlier ones first.
-    pub rows: Vec<Cited>,
+    pub rows: Vec<CitedRow>,
 }
 
 /// A row that shows something.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cited {
+pub struct CitedRow {
     /// The row file.
     pub file: String,
     /// The line, from 1.
@@ -103,9 +103,9 @@ impl Audit {
     }
 }
 
-impl Cited {
-    fn of((source, line): (Source, u64)) -> Cited {
-        Cited {
+impl CitedRow {
+    fn of((source, line): (Source, u64)) -> CitedRow {
+        CitedRow {
             file: source.name().to_owned(),
             line,
             request: None,
@@ -114,8 +114,8 @@ impl Cited {
 }
 
 /// An audit under way.
-struct Trial<'a> {
-    terms: &'a Terms,
+struct AuditRun<'a> {
+    limits: &'a CrawlLimits,
     delays: Delays,
     /// None where there is no archive.
     copies: Option<Copies>,
@@ -141,22 +141,22 @@ pub fn audit(dir: &Path) -> Result<Audit, RecordsError> {
             dir: dir.to_owned(),
         });
     }
-    let terms = Terms::read(dir)?;
+    let limits = CrawlLimits::read(dir)?;
     let mut audit = Audit {
         format: 1,
         ..Audit::default()
     };
     let exchanges = find_exchanges(dir)?;
     if exchanges.is_none() {
-        let why = match terms.archives {
+        let why = match limits.archives {
             true => "there is no archive",
             false => "the crawl kept no archive (--warc off)",
         };
         audit.rules_unchecked = Some(why.to_owned());
     }
-    let mut trial = Trial {
-        copies: exchanges.map(|exchanges| Copies::new(exchanges, &terms)),
-        terms: &terms,
+    let mut trial = AuditRun {
+        copies: exchanges.map(|exchanges| Copies::new(exchanges, &limits)),
+        limits: &limits,
         delays: Delays::read(dir)?,
         hosts: Hosts::default(),
         findings: Findings::default(),
@@ -232,7 +232,7 @@ fn readable<T>(row: Result<T, RecordsError>) -> Result<Option<T>, RecordsError> 
 
 /// Goes through the rows with their lines; nothing stands for a line that is no row.
 fn each<T: serde::de::DeserializeOwned>(
-    mut rows: Rows<T>,
+    mut rows: RowsOf<T>,
     file: &str,
     flaws: &mut Vec<String>,
     mut visit: impl FnMut(Option<T>, u64) -> Result<(), RecordsError>,
@@ -256,7 +256,7 @@ fn each<T: serde::de::DeserializeOwned>(
 
 /// Fills in the requests that breaches speak of.
 fn cite(dir: &Path, breaches: &mut [Breach]) -> Result<(), RecordsError> {
-    let mut cited: HashMap<u64, Vec<&mut Cited>> = HashMap::new();
+    let mut cited: HashMap<u64, Vec<&mut CitedRow>> = HashMap::new();
     let rows = breaches.iter_mut().flat_map(|breach| &mut breach.rows);
     for row in rows.filter(|row| row.file == Source::Requests.name()) {
         cited.entry(row.line).or_default().push(row);

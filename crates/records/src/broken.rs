@@ -1,11 +1,11 @@
 //! Links that lead nowhere: pages that are broken, and every page that leads to them.
 
-mod archived;
-mod latest;
+mod archived_links;
+mod latest_rows;
+mod link_search;
 mod redirects;
 mod row_links;
 mod text;
-mod wanted;
 
 use std::path::Path;
 
@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::RecordsError;
 use crate::rows::pages;
-pub(crate) use archived::Archived;
-pub(crate) use latest::Latest;
-use latest::key;
+pub(crate) use archived_links::Archived;
+pub(crate) use latest_rows::Latest;
+use latest_rows::key;
+use link_search::LinkSearch;
 use redirects::Redirects;
 pub use text::EveryLink;
-use wanted::Wanted;
 
-/// What a crawl found broken, as of the last row of each URL.
+/// The pages of a crawl that are broken, as of the last row of each URL.
 ///
 /// Field names stay; a later version of the program may add fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,8 +29,9 @@ pub struct BrokenLinks {
     pub format: u32,
     /// The last round of the crawl, from 1.
     pub round: u32,
-    /// What links were looked for in: `links.jsonl`, `archive` (the pages themselves are read
-    /// again), or `via` (neither was kept: each page is known by the one that led there first).
+    /// The files that links were looked for in: `links.jsonl`, `archive` (the pages themselves
+    /// are read again), or `via` (neither was kept: each page is known by the one that led
+    /// there first).
     pub source: String,
     /// Pages without an answer, or with a status of 400 and above, in the order of their URLs.
     pub pages: Vec<BrokenPage>,
@@ -45,9 +46,9 @@ pub struct BrokenLinks {
 pub struct BrokenPage {
     /// Its URL.
     pub url: String,
-    /// What was answered; null where nothing was.
+    /// The status of the answer; null where there was none.
     pub status: Option<u16>,
-    /// Why nothing was.
+    /// The error, where there was no answer.
     pub error: Option<String>,
     /// When it was asked for last, RFC 3339.
     pub fetched_at: String,
@@ -118,7 +119,7 @@ pub fn broken(dir: &Path) -> Result<BrokenLinks, RecordsError> {
     if let Some(archived) = &archived {
         redirects.read(dir, &latest, archived)?;
     }
-    let mut wanted = Wanted::new(dir, &found.pages, &redirects);
+    let mut wanted = LinkSearch::new(dir, &found.pages, &redirects);
     let has_rows = dir.join("links.jsonl").is_file();
     found.source = match archived {
         _ if wanted.is_empty() => source_name(has_rows, archived.is_some()).to_owned(),

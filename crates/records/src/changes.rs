@@ -1,4 +1,4 @@
-//! What the last round of a crawl found new, changed and gone, URL by URL.
+//! Pages that the last round of a crawl found new, changed and gone, URL by URL.
 
 use std::fmt::{self, Display};
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::rows::pages;
 ///
 /// Field names stay; a later version of the program may add fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Changes {
+pub struct RoundChanges {
     /// The layout of this object: 1.
     pub format: u32,
     /// The last round of the crawl, from 1.
@@ -33,20 +33,20 @@ pub struct Changes {
 /// # Errors
 /// [`RecordsError::NoCrawl`] where `dir` holds no crawl; [`RecordsError::Row`] for a whole line
 /// that is no row; errors of the file system.
-pub fn changes(dir: &Path) -> Result<Changes, RecordsError> {
+pub fn changes(dir: &Path) -> Result<RoundChanges, RecordsError> {
     if !dir.join("pages.jsonl").is_file() {
         return Err(RecordsError::NoCrawl {
             dir: dir.to_owned(),
         });
     }
-    let mut found = Changes::default();
+    let mut found = RoundChanges::default();
     for row in pages(dir)? {
         let row = row?;
         if row.round > found.round {
-            found = Changes {
+            found = RoundChanges {
                 format: 1,
                 round: row.round,
-                ..Changes::default()
+                ..RoundChanges::default()
             };
         }
         if row.round < found.round {
@@ -65,7 +65,7 @@ pub fn changes(dir: &Path) -> Result<Changes, RecordsError> {
 }
 
 /// Lines for a person.
-impl Display for Changes {
+impl Display for RoundChanges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = |urls: &Vec<String>| grouped(urls.len() as u64);
         writeln!(

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, Read};
 
 use flate2::bufread::{DeflateDecoder, GzDecoder, ZlibDecoder};
 
-use crate::fields::Fields;
+use crate::header_fields::Fields;
 
 /// More codings are none.
 const MAX_CODINGS: usize = 4;
@@ -43,7 +43,7 @@ pub(crate) fn decode(fields: &Fields, body: &[u8], is_cut: bool, most: u64) -> O
     Some(bytes)
 }
 
-/// What one coding hides, up to the limit, and how that ended.
+/// Undoes one coding, up to the limit, and says how that ended.
 fn undo(name: &str, bytes: &[u8], most: u64) -> (Vec<u8>, io::Result<()>) {
     let mut out = Vec::new();
     let end = match name {

@@ -1,11 +1,11 @@
-//! What can go wrong in reading records.
+//! The errors of reading records.
 
 use std::io;
 use std::path::PathBuf;
 
 use crawl_archive::BadLine;
 
-/// Why records can't be read, or a report not written.
+/// The reason why records can't be read, or a report not written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordsError {
@@ -20,7 +20,7 @@ pub enum RecordsError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// A whole line is no row.
@@ -30,7 +30,7 @@ pub enum RecordsError {
         path: PathBuf,
         /// The line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The defect.
         source: BadLine,
     },
     /// `crawl.toml` says something that can't be read.
@@ -38,7 +38,7 @@ pub enum RecordsError {
     Config {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         what: String,
     },
 }

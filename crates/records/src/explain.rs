@@ -1,6 +1,6 @@
-//! Why one URL was, was not, or is not yet fetched.
+//! An explanation why one URL was, was not, or is not yet fetched.
 
-mod named;
+mod naming_page;
 mod text;
 
 use std::collections::VecDeque;
@@ -17,12 +17,12 @@ use serde::Serialize;
 
 use crate::error::RecordsError;
 use crate::rows::{excluded, pages, requests};
-pub use named::NamedBy;
+pub use naming_page::NamedBy;
 
 /// Requests that are kept of those that were made for the URL, the latest.
 const KEPT_REQUESTS: usize = 20;
 
-/// What the records and the stored state say of one URL.
+/// The records and the stored state of one URL.
 #[derive(Clone, Debug, Serialize)]
 pub struct Explanation {
     /// The URL in canonical form.
@@ -45,7 +45,8 @@ pub struct Explanation {
     pub requests_sent: u64,
     /// The last request for its origin's robots.txt.
     pub robots_request: Option<RequestRow>,
-    /// Why it was put aside or is not asked for, by the stored state: reason, rule, line.
+    /// The reason why it was put aside or is not asked for, by the stored state: reason, rule,
+    /// line.
     pub exclusion: Option<(String, Option<String>, Option<u32>)>,
     /// The number of the next try, where it is pending.
     pub next_attempt: Option<u32>,
@@ -123,14 +124,14 @@ pub fn explain(
     }
     found.judge();
     if found.state == "unknown" {
-        let search = named::search(dir, url)?;
+        let search = naming_page::search(dir, url)?;
         found.named_by = search.named_by;
         found.unread_pages = search.unread_pages;
     }
     Ok(found)
 }
 
-/// What the state has of a URL, and of its last visit.
+/// The stored state of a URL, and its last visit.
 type Stored = (Option<KnownUrl>, Option<Visit>);
 
 fn known(dir: &Path, url: &CanonicalUrl) -> Result<Stored, StateRead> {

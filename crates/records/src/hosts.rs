@@ -1,4 +1,4 @@
-//! What was asked of each host, and whether its gaps and waits were kept.
+//! Requests to each host, and whether its gaps and waits were kept.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -34,7 +34,7 @@ pub struct HostReport {
     pub gaps: Gaps,
     /// Answers that asked us to wait.
     pub waits: Waits,
-    /// What came of robots.txt last, by origin.
+    /// The last outcome for robots.txt, by origin.
     pub robots: BTreeMap<String, RobotsReport>,
 }
 
@@ -48,11 +48,11 @@ pub struct Gaps {
     pub count: u64,
     /// The shortest, in milliseconds.
     pub least_seen_ms: Option<u64>,
-    /// What was asked for before that request, in milliseconds.
+    /// The gap that was asked for before that request, in milliseconds.
     pub asked_then_ms: Option<u64>,
     /// The longest that was asked for, in milliseconds.
     pub most_asked_ms: Option<u64>,
-    /// What asked for that one: `delay`, `crawl-delay` ..
+    /// The rule that asked for that one: `delay`, `crawl-delay` ..
     pub most_asked_by: Option<String>,
     /// Gaps that the site itself asked for, by what asked: `crawl-delay`, `request-rate`,
     /// `rate-limit`. Where they are long, fewer pages are fetched in the same time.

@@ -6,7 +6,7 @@ use std::fmt::{self, Display, Write as _};
 use crawl_weburl::safe_line;
 
 use crate::numbers::{counted, grouped, size};
-use crate::report::{Broken, BrokenRow, Report};
+use crate::report::{BrokenCounts, BrokenRow, Report};
 use crate::text::{gaps, kept, robots_line, unasked_line, waits};
 
 const STYLE: &str = "\
@@ -77,7 +77,7 @@ impl Report {
     }
 
     fn write_broken(&self, page: &mut String) -> fmt::Result {
-        let Broken { pages, first } = &self.broken;
+        let BrokenCounts { pages, first } = &self.broken;
         if *pages == 0 {
             return Ok(());
         }

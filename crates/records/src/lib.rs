@@ -5,8 +5,9 @@
 //! a time; [`report()`] sums them up as a [`Report`], and [`write_report`] leaves it as
 //! `report.json` in the directory; [`explain()`] gathers what the records and the stored
 //! state say of one URL; [`broken()`] lists what is broken with each link to it, and [`changes()`]
-//! what the last round found new, changed and gone; [`audit()`] holds the crawl against the rules that it was to keep.
-//! The crate never fetches anything and writes no file of the crawl but the report.
+//! what the last round found new, changed and gone; [`audit()`] holds the crawl against the
+//! rules that it was to keep. The crate never fetches anything and writes no file of the crawl
+//! but the report.
 //!
 //! ```
 //! use crawl_records::{pages, report};
@@ -28,7 +29,7 @@ mod changes;
 mod decode;
 mod error;
 mod explain;
-mod fields;
+mod header_fields;
 mod hosts;
 mod html;
 mod numbers;
@@ -36,17 +37,18 @@ mod report;
 mod rows;
 mod text;
 
-pub use audit::{Audit, Breach, Cited, audit};
+pub use audit::{Audit, Breach, CitedRow, audit};
 pub use broken::{BrokenLink, BrokenLinks, BrokenPage, EveryLink, broken};
-pub use changes::{Changes, changes};
+pub use changes::{RoundChanges, changes};
 pub use error::RecordsError;
 pub use explain::{Explanation, NamedBy, StateRead, explain};
 pub use hosts::{Gaps, HostReport, RobotsReport, Waits};
 pub use numbers::{counted, grouped, size};
 pub use report::{
-    About, Broken, BrokenRow, Excluded, Pages, Report, Requests, report, write_report,
+    BrokenCounts, BrokenRow, CrawlSettings, ExcludedCounts, PageCounts, Report, RequestCounts,
+    report, write_report,
 };
-pub use rows::{Rows, delays, excluded, links, pages, requests};
+pub use rows::{RowsOf, delays, excluded, links, pages, requests};
 
 pub use crawl_archive::rows::{
     ExcludedRow, LinkRow, PageRow, RequestRow, RobotsVerdict, WarcPlace,

@@ -15,7 +15,7 @@ use crate::hosts::{HostReport, Hosts};
 use crate::numbers::grouped;
 use crate::rows::{excluded, pages, requests};
 
-/// What a crawl came to, over all its runs.
+/// The numbers of a crawl, over all its runs.
 ///
 /// Serialised, this is `report.json`. Its field names stay; a later version of the
 /// program may add fields. Times are milliseconds since the Unix epoch, durations
@@ -25,27 +25,27 @@ pub struct Report {
     /// The layout of this report: 1.
     pub format: u32,
     /// Where the crawl began, and by which program.
-    pub crawl: About,
+    pub crawl: CrawlSettings,
     /// The rows of `pages.jsonl`.
-    pub pages: Pages,
+    pub pages: PageCounts,
     /// Pages that are broken as of their last row; [`broken()`](crate::broken()) tells where links
     /// to them stand.
     #[serde(default)]
-    pub broken: Broken,
+    pub broken: BrokenCounts,
     /// The rows of `excluded.jsonl`.
-    pub excluded: Excluded,
+    pub excluded: ExcludedCounts,
     /// The rows of `requests.jsonl`.
-    pub requests: Requests,
+    pub requests: RequestCounts,
     /// Each host, by host key.
     pub hosts: Vec<HostReport>,
-    /// What is wrong with the records: files whose last line is torn, lines that are no
+    /// Defects of the records: files whose last line is torn, lines that are no
     /// rows. Empty where all is well.
     pub flaws: Vec<String>,
 }
 
-/// What `crawl.toml` says of the crawl.
+/// The crawl's settings that a report names, from `crawl.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct About {
+pub struct CrawlSettings {
     /// As typed.
     pub seeds: Vec<String>,
     /// The version of the program that ran last.
@@ -58,7 +58,7 @@ pub struct About {
 
 /// The rows of `pages.jsonl`, counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pages {
+pub struct PageCounts {
     /// All rows.
     pub total: u64,
     /// Rows for which [`PageRow::is_failed`], sitemaps left out.
@@ -82,7 +82,7 @@ pub struct Pages {
 
 /// Pages without an answer, or with a status of 400 and above.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Broken {
+pub struct BrokenCounts {
     /// How many.
     pub pages: u64,
     /// The first hundred, in the order of their rows.
@@ -94,9 +94,9 @@ pub struct Broken {
 pub struct BrokenRow {
     /// Its URL.
     pub url: String,
-    /// What was answered.
+    /// The status of the answer.
     pub status: Option<u16>,
-    /// Why nothing was.
+    /// The error, where there was no answer.
     pub error: Option<String>,
     /// The page that led there first; none for a seed.
     pub via: Option<String>,
@@ -147,7 +147,7 @@ impl std::fmt::Display for Round {
 
 /// The rows of `excluded.jsonl`, counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Excluded {
+pub struct ExcludedCounts {
     /// All rows.
     pub total: u64,
     /// `robots`, `meta`, `scope` ..
@@ -160,7 +160,7 @@ pub struct Excluded {
 
 /// The rows of `requests.jsonl`, counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Requests {
+pub struct RequestCounts {
     /// All rows: robots.txt, retries and failures too.
     pub total: u64,
     /// `page`, `robots` ..
@@ -193,15 +193,15 @@ const MAX_FLAWS: usize = 100;
 /// [`RecordsError::NoCrawl`] where `dir` holds no records, and errors of the file system.
 /// Lines that are no rows are no error: they stand in [`Report::flaws`].
 pub fn report(dir: &Path) -> Result<Report, RecordsError> {
-    let crawl = About::read(dir);
+    let crawl = CrawlSettings::read(dir);
     if crawl.is_none() && !dir.join("pages.jsonl").is_file() {
         return Err(RecordsError::NoCrawl {
             dir: dir.to_owned(),
         });
     }
-    let crawl = crawl.unwrap_or_else(|| About {
+    let crawl = crawl.unwrap_or_else(|| CrawlSettings {
         per_host: 1,
-        ..About::default()
+        ..CrawlSettings::default()
     });
     let mut hosts = Hosts::new(crawl.per_host);
     let mut report = Report {
@@ -366,16 +366,16 @@ impl Report {
     }
 }
 
-impl About {
+impl CrawlSettings {
     /// `None` where there is no crawl.toml that can be read.
-    fn read(dir: &Path) -> Option<About> {
+    fn read(dir: &Path) -> Option<CrawlSettings> {
         let text = read_text(&dir.join("crawl.toml"), MAX_CONFIG_BYTES).ok()?;
         let table: toml::Table = text.parse().ok()?;
         let note = |key: &str| Some(table.get("crawl")?.get(key)?.as_str()?.to_owned());
         let seeds = table.get("seed").and_then(toml::Value::as_array);
         let seeds = seeds.into_iter().flatten().filter_map(toml::Value::as_str);
         let per_host = || table.get("politeness")?.get("per-host")?.as_integer();
-        Some(About {
+        Some(CrawlSettings {
             seeds: seeds.map(str::to_owned).collect(),
             version: note("version"),
             started: note("started"),
@@ -389,7 +389,7 @@ fn is_obstacle(error: &str) -> bool {
     matches!(error, "login_page" | "challenge" | "block_page")
 }
 
-impl Pages {
+impl PageCounts {
     fn add(&mut self, row: &PageRow, failed: bool) {
         self.total += 1;
         self.bytes += row.bytes;
@@ -423,7 +423,7 @@ impl Pages {
     }
 }
 
-impl Excluded {
+impl ExcludedCounts {
     fn note_rule(&mut self, row: &ExcludedRow) {
         let Some(rule) = &row.rule else {
             return;
@@ -436,7 +436,7 @@ impl Excluded {
     }
 }
 
-impl Requests {
+impl RequestCounts {
     fn add(&mut self, row: &RequestRow) {
         self.total += 1;
         *self.by_purpose.entry(row.purpose.clone()).or_default() += 1;

@@ -14,50 +14,51 @@ use crate::error::RecordsError;
 /// The rows of `pages.jsonl`: exchanges that settled a URL.
 ///
 /// # Errors
-/// As for [`Rows`]; a file that is missing has no rows.
-pub fn pages(dir: &Path) -> Result<Rows<PageRow>, RecordsError> {
-    Rows::open(dir, "pages.jsonl")
+/// As for [`RowsOf`]; a file that is missing has no rows.
+pub fn pages(dir: &Path) -> Result<RowsOf<PageRow>, RecordsError> {
+    RowsOf::open(dir, "pages.jsonl")
 }
 
 /// The rows of `requests.jsonl`: requests that were sent, in the order of their ends.
 ///
 /// # Errors
-/// As for [`Rows`]; a file that is missing has no rows.
-pub fn requests(dir: &Path) -> Result<Rows<RequestRow>, RecordsError> {
-    Rows::open(dir, "requests.jsonl")
+/// As for [`RowsOf`]; a file that is missing has no rows.
+pub fn requests(dir: &Path) -> Result<RowsOf<RequestRow>, RecordsError> {
+    RowsOf::open(dir, "requests.jsonl")
 }
 
 /// The rows of `excluded.jsonl`: URLs that were known and not asked for.
 ///
 /// # Errors
-/// As for [`Rows`]; a file that is missing has no rows.
-pub fn excluded(dir: &Path) -> Result<Rows<ExcludedRow>, RecordsError> {
-    Rows::open(dir, "excluded.jsonl")
+/// As for [`RowsOf`]; a file that is missing has no rows.
+pub fn excluded(dir: &Path) -> Result<RowsOf<ExcludedRow>, RecordsError> {
+    RowsOf::open(dir, "excluded.jsonl")
 }
 
 /// The rows of `links.jsonl`: links of pages.
 ///
 /// # Errors
-/// As for [`Rows`]; a file that is missing has no rows.
-pub fn links(dir: &Path) -> Result<Rows<LinkRow>, RecordsError> {
-    Rows::open(dir, "links.jsonl")
+/// As for [`RowsOf`]; a file that is missing has no rows.
+pub fn links(dir: &Path) -> Result<RowsOf<LinkRow>, RecordsError> {
+    RowsOf::open(dir, "links.jsonl")
 }
 
 /// The rows of `state/delays.jsonl`: delays that were set while the crawl ran.
 ///
 /// # Errors
-/// As for [`Rows`]; a file that is missing has no rows.
-pub fn delays(dir: &Path) -> Result<Rows<DelayRow>, RecordsError> {
-    Rows::open(dir, "state/delays.jsonl")
+/// As for [`RowsOf`]; a file that is missing has no rows.
+pub fn delays(dir: &Path) -> Result<RowsOf<DelayRow>, RecordsError> {
+    RowsOf::open(dir, "state/delays.jsonl")
 }
 
 /// The rows of one file.
 ///
 /// Yields an error for a line that is whole and no row, one of more than [`MAX_LINE_BYTES`]
-/// among them, and goes on behind it; after an error of the file system it ends. A last line without its end is no row: a writer
-/// may be at it, or died over it. [`Rows::is_torn`] tells.
+/// among them, and goes on behind it; after an error of the file system it ends. A last line
+/// without its end is no row: a writer may be at it, or died over it. [`RowsOf::is_torn`]
+/// tells.
 #[derive(Debug)]
-pub struct Rows<T> {
+pub struct RowsOf<T> {
     path: PathBuf,
     /// None where the file is missing or has ended.
     lines: Option<LineReader<BufReader<File>>>,
@@ -66,15 +67,15 @@ pub struct Rows<T> {
     row: PhantomData<fn() -> T>,
 }
 
-impl<T: DeserializeOwned> Rows<T> {
-    fn open(dir: &Path, name: &str) -> Result<Rows<T>, RecordsError> {
+impl<T: DeserializeOwned> RowsOf<T> {
+    fn open(dir: &Path, name: &str) -> Result<RowsOf<T>, RecordsError> {
         let path = dir.join(name);
         let lines = match open_regular(&path) {
             Ok(file) => Some(BufReader::with_capacity(1 << 16, file)),
             Err(why) if why.kind() == ErrorKind::NotFound => None,
             Err(why) => return Err(RecordsError::io(path)(why)),
         };
-        Ok(Rows {
+        Ok(RowsOf {
             path,
             lines: lines.map(|lines| LineReader::new(lines, MAX_LINE_BYTES)),
             number: 0,
@@ -128,7 +129,7 @@ impl<T: DeserializeOwned> Rows<T> {
     }
 }
 
-impl<T: DeserializeOwned> Iterator for Rows<T> {
+impl<T: DeserializeOwned> Iterator for RowsOf<T> {
     type Item = Result<T, RecordsError>;
 
     fn next(&mut self) -> Option<Result<T, RecordsError>> {

@@ -76,7 +76,7 @@ fn host_lines(f: &mut fmt::Formatter<'_>, host: &HostReport) -> fmt::Result {
     Ok(())
 }
 
-/// What is said of the hosts that were never asked, where there are any.
+/// The line about hosts that were never asked, where there are any.
 pub(crate) fn unasked_line(hosts: u64) -> Option<String> {
     let hosts = (hosts > 0).then(|| counted(hosts, "host that was", "hosts that were"));
     hosts.map(|hosts| format!("{hosts} never asked"))
@@ -114,7 +114,7 @@ pub(crate) fn waits(host: &HostReport) -> String {
     )
 }
 
-/// What came of a robots.txt, in words.
+/// The outcome for a robots.txt, in words.
 pub(crate) fn robots_line(robots: &RobotsReport) -> String {
     match (robots.status, &robots.failure) {
         (Some(status), _) => format!("{} ({status})", robots.state),

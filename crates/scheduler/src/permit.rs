@@ -46,7 +46,7 @@ pub enum GapReason {
     /// Failures paused the host.
     Pause,
     /// A full gap after a restart, since what the host was asked last is not known.
-    RestartKind,
+    Restart,
     /// A Request-rate of the host's robots.txt.
     RequestRate,
     /// A Visit-time of the host's robots.txt began.
@@ -73,7 +73,7 @@ impl GapReason {
             GapReason::RetryAfter => "retry-after",
             GapReason::Wait => "wait",
             GapReason::Pause => "pause",
-            GapReason::RestartKind => "restart",
+            GapReason::Restart => "restart",
             GapReason::RequestRate => "request-rate",
             GapReason::VisitTime => "visit-time",
             GapReason::RateLimit => "rate-limit",

@@ -251,8 +251,8 @@ impl Scheduler {
     /// Nothing was sent: everything is as if the permit had never been issued.
     ///
     /// Where no url was left for it, call [`Scheduler::set_pending`] with 0 first, and for a
-    /// request that came from [`Scheduler::queue_request`] call [`Scheduler::cancel_request`] afterwards;
-    /// otherwise the next poll issues the same again.
+    /// request that came from [`Scheduler::queue_request`] call [`Scheduler::cancel_request`]
+    /// afterwards; otherwise the next poll issues the same again.
     pub fn give_back(&mut self, now: Tick, permit: Permit) {
         self.advance(now);
         let data = *permit.0;

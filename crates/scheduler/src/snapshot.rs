@@ -79,9 +79,7 @@ impl Scheduler {
         self.merge(id, &stored);
         if !known || rest == RestartKind::AfterPowerLoss {
             let until = self.now + gap;
-            self.hosts[id]
-                .backoff_mut()
-                .hold(until, GapReason::RestartKind);
+            self.hosts[id].backoff_mut().hold(until, GapReason::Restart);
         }
         self.refresh(id);
     }
@@ -191,7 +189,7 @@ impl Scheduler {
             let ended = Slot {
                 last_end: now,
                 next_at: now + gap,
-                why: GapReason::RestartKind,
+                why: GapReason::Restart,
             };
             self.add_slot(id, ended);
         }

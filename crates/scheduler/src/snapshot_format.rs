@@ -155,7 +155,7 @@ const REASONS: [GapReason; 14] = [
     GapReason::RetryAfter,
     GapReason::Wait,
     GapReason::Pause,
-    GapReason::RestartKind,
+    GapReason::Restart,
     GapReason::RequestRate,
     GapReason::VisitTime,
     GapReason::RateLimit,

@@ -30,29 +30,29 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-mod bind;
-mod dice;
 mod directory;
-mod href;
+mod link_spellings;
 mod log;
 mod misbehaviour;
-mod outbox;
+mod random;
 mod reply;
+mod reply_queue;
 mod request;
 mod server;
-mod shape;
 mod site;
+mod sockets;
 mod spec;
 mod traps;
 mod truth;
 mod web;
+mod web_plan;
 
 pub use log::{LogEntry, gaps, peak_in_flight};
 pub use misbehaviour::{Misbehaviour, misbehaviours};
-pub use reply::{Answer, Reply, Script, Step};
-pub use request::Request;
-pub use shape::Mix;
-pub use spec::{Door, Ports, Spec};
+pub use reply::{Answer, Reply, ReplyStep, Script};
+pub use request::ReceivedRequest;
+pub use spec::{ConnectionMode, Ports, Spec};
 pub use traps::{TRAPS, TrapWeb};
-pub use truth::{Barred, Expected, Reach, Truth};
+pub use truth::{CrawlReach, ExclusionReason, Expected, Truth};
 pub use web::TestWeb;
+pub use web_plan::LinkMix;

@@ -9,7 +9,7 @@ use std::io::Read;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crawl_testweb::{Mix, Ports, Spec, TestWeb};
+use crawl_testweb::{LinkMix, Ports, Spec, TestWeb};
 
 const USAGE: &str = "\
 usage: crawl-testweb [--hosts N] [--pages N] [--seed N] [--port N] [--latency-ms N]
@@ -56,7 +56,7 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Option<Spec>, String>
         match flag.as_str() {
             "--help" | "-h" => return Ok(None),
             "--plain" => {
-                spec = spec.mix(Mix::plain());
+                spec = spec.mix(LinkMix::plain());
                 continue;
             }
             _ => {}

@@ -6,7 +6,7 @@ use std::time::Duration;
 use flate2::Compression;
 use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 
-use crate::reply::{Answer, Reply, Step, gzip};
+use crate::reply::{Answer, Reply, ReplyStep, gzip};
 
 /// Decoded bytes of the bombs.
 const BOMB_BYTES: usize = 64 << 20;
@@ -20,7 +20,7 @@ const DRIPS: usize = 200;
 pub struct Misbehaviour {
     /// `sends nothing`, `closes without an answer`, ...
     pub name: &'static str,
-    /// What is done.
+    /// The misbehaviour.
     pub reply: Reply,
 }
 
@@ -47,12 +47,12 @@ fn no_answer() -> Kinds {
         ("closes without an answer", Reply::close()),
         (
             "closes its half and goes on reading",
-            raw([Step::HalfClose, Step::Silence]),
+            raw([ReplyStep::HalfClose, ReplyStep::Silence]),
         ),
         ("resets without an answer", Reply::reset()),
         (
             "sends half a status line, then nothing",
-            raw([text("HTTP/1.1 20"), Step::Silence]),
+            raw([text("HTTP/1.1 20"), ReplyStep::Silence]),
         ),
         (
             "sends half a head, then closes",
@@ -86,7 +86,7 @@ fn heads() -> Kinds {
     let status = |line: &str| raw([text(&format!("{line}\r\n{ok}"))]);
     let mut dripped = vec![text("HTTP/1.1 200 OK\r\n")];
     for _ in 0..DRIPS {
-        dripped.extend([Step::Wait(DRIP), text("x-more: y\r\n")]);
+        dripped.extend([ReplyStep::Wait(DRIP), text("x-more: y\r\n")]);
     }
     vec![
         ("status 999", status("HTTP/1.1 999 Beyond")),
@@ -104,7 +104,7 @@ fn heads() -> Kinds {
             "a header line without end",
             raw([
                 text("HTTP/1.1 200 OK\r\nx-huge: "),
-                Step::Endless(vec![b'z'; 16 << 10]),
+                ReplyStep::Endless(vec![b'z'; 16 << 10]),
             ]),
         ),
         ("a header line without a colon", head("no colon here\r\n")),
@@ -119,13 +119,13 @@ fn heads() -> Kinds {
         ),
         (
             "100 Continue without end",
-            raw([Step::Endless(
+            raw([ReplyStep::Endless(
                 "HTTP/1.1 100 Continue\r\n\r\n".repeat(500).into(),
             )]),
         ),
         (
             "100 Continue, then nothing",
-            raw([text("HTTP/1.1 100 Continue\r\n\r\n"), Step::Silence]),
+            raw([text("HTTP/1.1 100 Continue\r\n\r\n"), ReplyStep::Silence]),
         ),
         (
             "103 Early Hints before the answer",
@@ -139,7 +139,7 @@ fn heads() -> Kinds {
                 text(
                     "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
                 ),
-                Step::Silence,
+                ReplyStep::Silence,
             ]),
         ),
     ]
@@ -182,7 +182,7 @@ fn bodies() -> Kinds {
             "a length of 10 GB, two bytes, then nothing",
             raw([
                 framed("content-length: 10000000000\r\n", "ok"),
-                Step::Silence,
+                ReplyStep::Silence,
             ]),
         ),
         (
@@ -200,7 +200,7 @@ fn bodies() -> Kinds {
             "chunks without end",
             raw([
                 chunked(""),
-                Step::Endless(b"8\r\nchunks!\n\r\n".repeat(1000)),
+                ReplyStep::Endless(b"8\r\nchunks!\n\r\n".repeat(1000)),
             ]),
         ),
         ("a chunk whose size is no number", Reply::bad_chunk()),
@@ -214,18 +214,18 @@ fn bodies() -> Kinds {
         ),
         (
             "a chunk extension without end",
-            raw([chunked("5;"), Step::Endless(flood.clone())]),
+            raw([chunked("5;"), ReplyStep::Endless(flood.clone())]),
         ),
         (
             "trailers without end",
             raw([
                 chunked("5\r\nhello\r\n0\r\n"),
-                Step::Endless(b"x-trailer: y\r\n".repeat(1000)),
+                ReplyStep::Endless(b"x-trailer: y\r\n".repeat(1000)),
             ]),
         ),
         (
             "chunks without the last one, then nothing",
-            raw([chunked("5\r\nhello\r\n"), Step::Silence]),
+            raw([chunked("5\r\nhello\r\n"), ReplyStep::Silence]),
         ),
         (
             "chunks without the last one, then closes",
@@ -250,7 +250,7 @@ fn bodies() -> Kinds {
                     "content-length: 2\r\n",
                     "okHTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nbad",
                 ),
-                Step::Silence,
+                ReplyStep::Silence,
             ]),
         ),
     ]
@@ -334,16 +334,16 @@ fn contents() -> Kinds {
     ]
 }
 
-fn raw(steps: impl Into<Vec<Step>>) -> Reply {
+fn raw(steps: impl Into<Vec<ReplyStep>>) -> Reply {
     Reply::raw(steps)
 }
 
-fn text(text: &str) -> Step {
+fn text(text: &str) -> ReplyStep {
     bytes(text.as_bytes())
 }
 
-fn bytes(bytes: &[u8]) -> Step {
-    Step::Send(bytes.to_vec())
+fn bytes(bytes: &[u8]) -> ReplyStep {
+    ReplyStep::Send(bytes.to_vec())
 }
 
 /// Blanks, a thousandth of them on the wire.

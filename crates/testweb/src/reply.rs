@@ -74,7 +74,7 @@ impl Answer {
     }
 }
 
-/// What a host does with one request.
+/// The reply of a host to one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
     /// Waited before the first byte goes out, on top of the host's latency.
@@ -84,18 +84,18 @@ pub struct Reply {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Act {
-    /// What the computed web, a handler or a directory has there.
+    /// The answer of the computed web, a handler or a directory.
     Usual,
     Answer(Answer),
     Chunked(Answer, usize),
     Drip(Answer, usize, Duration),
     /// Bytes of any kind; the connection closes after the last step.
-    Raw(Vec<Step>),
+    Raw(Vec<ReplyStep>),
 }
 
 /// One step of a reply that speaks for itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum ReplyStep {
     /// Send these bytes.
     Send(Vec<u8>),
     /// Send these bytes again and again until the client goes away.
@@ -124,13 +124,13 @@ impl Reply {
         }
     }
 
-    /// What the host would answer without a script.
+    /// The answer that the host would give without a script.
     pub fn usual() -> Reply {
         Reply::act(Act::Usual)
     }
 
     /// Bytes and pauses as told; then the connection closes.
-    pub fn raw(steps: impl Into<Vec<Step>>) -> Reply {
+    pub fn raw(steps: impl Into<Vec<ReplyStep>>) -> Reply {
         Reply::act(Act::Raw(steps.into()))
     }
 
@@ -146,12 +146,12 @@ impl Reply {
 
     /// Takes the request and never answers.
     pub fn silence() -> Reply {
-        Reply::raw([Step::Silence])
+        Reply::raw([ReplyStep::Silence])
     }
 
     /// Resets the connection instead of an answer.
     pub fn reset() -> Reply {
-        Reply::raw([Step::Reset])
+        Reply::raw([ReplyStep::Reset])
     }
 
     /// Closes the connection instead of an answer.
@@ -161,14 +161,16 @@ impl Reply {
 
     /// A status line that is none.
     pub fn garbage() -> Reply {
-        Reply::raw([Step::Send(b"\x16\x03\x01 I speak no HTTP\r\n\r\n".to_vec())])
+        Reply::raw([ReplyStep::Send(
+            b"\x16\x03\x01 I speak no HTTP\r\n\r\n".to_vec(),
+        )])
     }
 
     /// Declares `missing` bytes more than it sends, then closes.
     pub fn short_body(answer: &Answer, missing: usize) -> Reply {
         let mut bytes = head(answer, Some(answer.body.len() + missing));
         bytes.extend_from_slice(&answer.body);
-        Reply::raw([Step::Send(bytes)])
+        Reply::raw([ReplyStep::Send(bytes)])
     }
 
     /// Sends the head and half of the body, then resets the connection.
@@ -177,9 +179,9 @@ impl Reply {
         bytes.extend_from_slice(&answer.body[..answer.body.len() / 2]);
         // The pause lets the client read what was sent: a reset discards what is under way.
         Reply::raw([
-            Step::Send(bytes),
-            Step::Wait(Duration::from_millis(20)),
-            Step::Reset,
+            ReplyStep::Send(bytes),
+            ReplyStep::Wait(Duration::from_millis(20)),
+            ReplyStep::Reset,
         ])
     }
 
@@ -187,7 +189,7 @@ impl Reply {
     pub fn stall_in_body(answer: &Answer) -> Reply {
         let mut bytes = head(answer, Some(answer.body.len()));
         bytes.extend_from_slice(&answer.body[..answer.body.len() / 2]);
-        Reply::raw([Step::Send(bytes), Step::Silence])
+        Reply::raw([ReplyStep::Send(bytes), ReplyStep::Silence])
     }
 
     /// One good chunk, then a chunk whose size is no number.
@@ -195,22 +197,22 @@ impl Reply {
         let bytes =
             b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ntransfer-encoding: chunked\r\n\r\n\
             5\r\nhello\r\nxyz\r\nworld\r\n0\r\n\r\n";
-        Reply::raw([Step::Send(bytes.to_vec())])
+        Reply::raw([ReplyStep::Send(bytes.to_vec())])
     }
 
     /// HTML without end and without a length.
     pub fn endless_body() -> Reply {
         let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n";
         let body = b"<p>and so on</p>\n".repeat(1000);
-        Reply::raw([Step::Send(head.to_vec()), Step::Endless(body)])
+        Reply::raw([ReplyStep::Send(head.to_vec()), ReplyStep::Endless(body)])
     }
 
     /// Header lines without end.
     pub fn endless_headers() -> Reply {
         let lines = format!("x-more: {}\r\n", "y".repeat(1000)).repeat(16);
         Reply::raw([
-            Step::Send(b"HTTP/1.1 200 OK\r\n".to_vec()),
-            Step::Endless(lines.into()),
+            ReplyStep::Send(b"HTTP/1.1 200 OK\r\n".to_vec()),
+            ReplyStep::Endless(lines.into()),
         ])
     }
 
@@ -261,7 +263,7 @@ impl Script {
         Script::from(reply)
     }
 
-    /// What comes after the replies so far; the last one is repeated.
+    /// The reply after those so far; the last one is repeated.
     ///
     /// ```
     /// use crawl_testweb::{Answer, Reply, Script};

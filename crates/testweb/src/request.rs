@@ -9,7 +9,7 @@ const MAX_HEAD_BYTES: usize = 256 * 1024;
 
 /// A request as it was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct ReceivedRequest {
     /// The host that got it, 0 first.
     pub host: u32,
     /// The method as sent.
@@ -18,12 +18,12 @@ pub struct Request {
     pub path: String,
     /// Header lines in order, names as sent.
     pub headers: Vec<(String, String)>,
-    /// What stood between `http://` and the path, for requests to a proxy.
+    /// The text between `http://` and the path, for requests to a proxy.
     pub(crate) authority: Option<String>,
     pub(crate) keeps_alive: bool,
 }
 
-impl Request {
+impl ReceivedRequest {
     /// The first value of a header, whatever the case of its name.
     pub fn header(&self, name: &str) -> Option<&str> {
         let line = self
@@ -34,10 +34,10 @@ impl Request {
     }
 }
 
-/// What a connection brought.
+/// The bytes that a connection brought.
 pub(crate) enum Incoming {
     /// A request, and when its first byte was read.
-    Request(Request, u64),
+    Request(ReceivedRequest, u64),
     /// Something that is no request.
     Bad(&'static str),
     /// The client closed the connection.
@@ -98,7 +98,7 @@ impl Inbox {
     }
 }
 
-fn parse(head: &str, host: u32) -> Option<Request> {
+fn parse(head: &str, host: u32) -> Option<ReceivedRequest> {
     let mut lines = head.split("\r\n");
     let mut first = lines.next()?.split(' ');
     let (method, target, version) = (first.next()?, first.next()?, first.next()?);
@@ -118,7 +118,7 @@ fn parse(head: &str, host: u32) -> Option<Request> {
         }
         None => (None, target),
     };
-    let mut request = Request {
+    let mut request = ReceivedRequest {
         host,
         method: method.to_owned(),
         path: path.to_owned(),

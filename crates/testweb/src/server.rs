@@ -12,16 +12,16 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use crate::dice::Dice;
 use crate::directory;
 use crate::log::{EntryKey, Log, LogEntry};
-use crate::outbox::{Outbox, Then};
+use crate::random::SeededRandom;
 use crate::reply::{Act, Answer, Reply, Script};
-use crate::request::{Inbox, Incoming, Request};
+use crate::reply_queue::{Outbox, Then};
+use crate::request::{Inbox, Incoming, ReceivedRequest};
 use crate::site::Site;
-use crate::spec::{Door, Handler};
+use crate::spec::{ConnectionMode, Handler};
 
-/// What all connections share.
+/// The state that all connections share.
 pub(crate) struct Shared {
     pub(crate) site: Site,
     pub(crate) log: Log,
@@ -31,7 +31,7 @@ pub(crate) struct Shared {
     pub(crate) handlers: HashMap<u32, Handler>,
     pub(crate) directories: HashMap<u32, PathBuf>,
     pub(crate) scripts: Mutex<HashMap<(u32, String), Script>>,
-    pub(crate) doors: Mutex<HashMap<u32, Door>>,
+    pub(crate) doors: Mutex<HashMap<u32, ConnectionMode>>,
     pub(crate) hosts_by_address: HashMap<SocketAddr, u32>,
     pub(crate) connections: AtomicU64,
 }
@@ -59,10 +59,10 @@ async fn connection(shared: Arc<Shared>, mut stream: TcpStream, host: u32, peer:
     let connection = shared.connections.fetch_add(1, Ordering::Relaxed);
     // A connection ends by an error where the client goes away; the log says how far it came.
     let _ = match shared.door(host) {
-        Door::Open => converse(&shared, &mut stream, host, connection, peer).await,
-        Door::Silent => until_closed(&mut stream).await,
-        Door::Greets => greet(&mut stream).await,
-        Door::Refused | Door::Resets => stream.set_zero_linger(),
+        ConnectionMode::Open => converse(&shared, &mut stream, host, connection, peer).await,
+        ConnectionMode::Silent => until_closed(&mut stream).await,
+        ConnectionMode::Greets => greet(&mut stream).await,
+        ConnectionMode::Refused | ConnectionMode::Resets => stream.set_zero_linger(),
     };
 }
 
@@ -130,7 +130,7 @@ struct Visit<'a> {
 impl<'a> Visit<'a> {
     fn begin(
         shared: &'a Shared,
-        request: &Request,
+        request: &ReceivedRequest,
         via_proxy: bool,
         connection: u64,
         peer: SocketAddr,
@@ -167,7 +167,7 @@ impl Drop for Visit<'_> {
 }
 
 impl Shared {
-    pub(crate) fn door(&self, host: u32) -> Door {
+    pub(crate) fn door(&self, host: u32) -> ConnectionMode {
         lock(&self.doors).get(&host).copied().unwrap_or_default()
     }
 
@@ -181,7 +181,7 @@ impl Shared {
         u32::try_from(at).ok()
     }
 
-    async fn reply(&self, request: &Request) -> Reply {
+    async fn reply(&self, request: &ReceivedRequest) -> Reply {
         let scripted = {
             let mut scripts = lock(&self.scripts);
             scripts
@@ -202,7 +202,7 @@ impl Shared {
         }
     }
 
-    async fn fill_in(&self, reply: Reply, request: &Request) -> Reply {
+    async fn fill_in(&self, reply: Reply, request: &ReceivedRequest) -> Reply {
         if reply.act == Act::Usual {
             Reply::from(self.usual(request).await).after(reply.delay)
         } else {
@@ -210,7 +210,7 @@ impl Shared {
         }
     }
 
-    async fn usual(&self, request: &Request) -> Answer {
+    async fn usual(&self, request: &ReceivedRequest) -> Answer {
         if let Some(root) = self.directories.get(&request.host) {
             let (root, path) = (root.clone(), request.path.clone());
             return tokio::task::spawn_blocking(move || directory::answer(&root, &path))
@@ -237,19 +237,19 @@ impl Shared {
     }
 }
 
-fn takes_gzip(request: &Request) -> bool {
+fn takes_gzip(request: &ReceivedRequest) -> bool {
     request
         .header("accept-encoding")
         .is_some_and(|codings| codings.contains("gzip"))
 }
 
 /// Half of the paths, the same ones in every run.
-fn chosen_for_gzip(request: &Request) -> bool {
+fn chosen_for_gzip(request: &ReceivedRequest) -> bool {
     let bytes = request.path.bytes().map(u64::from);
     let seeds: Vec<u64> = std::iter::once(u64::from(request.host))
         .chain(bytes)
         .collect();
-    Dice::of(&seeds).below(2) == 0
+    SeededRandom::of(&seeds).below(2) == 0
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,9 +1,9 @@
-//! What a synthetic host answers: pages, robots.txt, sitemap.
+//! The answers of a synthetic host: pages, robots.txt, sitemap.
 
-use crate::dice::Dice;
-use crate::href;
+use crate::link_spellings;
+use crate::random::SeededRandom;
 use crate::reply::Answer;
-use crate::shape::{Kind, Place, Shape};
+use crate::web_plan::{Kind, Place, Shape};
 
 /// The rules of every synthetic host for everybody.
 pub(crate) const DISALLOW_PRIVATE: &str = "Disallow: /private/";
@@ -139,12 +139,12 @@ impl Site {
             } else {
                 ""
             };
-            let to = href::Target {
+            let to = link_spellings::Target {
                 authority: &self.authorities[edge.to.host as usize],
                 path: &self.shape.path(edge.to),
                 same_host: edge.to.host == place.host,
             };
-            let href = href::write(&base, &to, &mut dice);
+            let href = link_spellings::write(&base, &to, &mut dice);
             let (before, text) = (words(&mut dice, 4), words(&mut dice, 2));
             html.push_str(&format!(
                 "<p>{before} <a{rel} href={href}>{text}</a>.</p>\n"
@@ -164,7 +164,7 @@ fn says_by_meta(place: Place) -> bool {
     place.number.is_multiple_of(2)
 }
 
-fn words(dice: &mut Dice, count: usize) -> String {
+fn words(dice: &mut SeededRandom, count: usize) -> String {
     const WORDS: [&str; 16] = [
         "river",
         "stone",

@@ -1,4 +1,4 @@
-//! What a test asks for: how many hosts, which pages, who misbehaves and how.
+//! The web that a test asks for: how many hosts, which pages, who misbehaves and how.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use crate::TestWeb;
 use crate::reply::{Answer, Reply, Script};
-use crate::request::Request;
-use crate::shape::Mix;
+use crate::request::ReceivedRequest;
+use crate::web_plan::LinkMix;
 
 /// Which ports the hosts listen on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,7 +26,7 @@ pub enum Ports {
 
 /// How a host meets a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Door {
+pub enum ConnectionMode {
     /// It takes it and answers.
     #[default]
     Open,
@@ -40,7 +40,7 @@ pub enum Door {
     Greets,
 }
 
-pub(crate) type Handler = Arc<dyn Fn(&Request) -> Option<Reply> + Send + Sync>;
+pub(crate) type Handler = Arc<dyn Fn(&ReceivedRequest) -> Option<Reply> + Send + Sync>;
 
 /// A web to be started. Each method takes it and gives it back changed.
 #[derive(Clone)]
@@ -49,7 +49,7 @@ pub struct Spec {
     pub(crate) hosts: u32,
     pub(crate) pages: u64,
     pub(crate) extra_links: u32,
-    pub(crate) mix: Mix,
+    pub(crate) mix: LinkMix,
     pub(crate) text_bytes: usize,
     pub(crate) sitemap: bool,
     pub(crate) gzip: bool,
@@ -63,7 +63,7 @@ pub struct Spec {
     pub(crate) scripts: HashMap<(u32, String), Script>,
     pub(crate) handlers: HashMap<u32, Handler>,
     pub(crate) directories: HashMap<u32, PathBuf>,
-    pub(crate) doors: HashMap<u32, Door>,
+    pub(crate) doors: HashMap<u32, ConnectionMode>,
 }
 
 impl Default for Spec {
@@ -73,7 +73,7 @@ impl Default for Spec {
             hosts: 1,
             pages: 20,
             extra_links: 5,
-            mix: Mix::default(),
+            mix: LinkMix::default(),
             text_bytes: 600,
             sitemap: true,
             gzip: true,
@@ -93,7 +93,7 @@ impl Default for Spec {
 }
 
 impl Spec {
-    /// What every page's content follows from. Default 0.
+    /// The seed of every page's content. Default 0.
     #[must_use]
     pub fn seed(self, seed: u64) -> Spec {
         Spec { seed, ..self }
@@ -108,7 +108,7 @@ impl Spec {
         }
     }
 
-    /// How many ordinary pages on each host, at least 1; the places of the [`Mix`] come on top.
+    /// How many ordinary pages on each host, at least 1; the places of the [`LinkMix`] come on top.
     /// Default 20.
     #[must_use]
     pub fn pages(self, pages: u64) -> Spec {
@@ -128,9 +128,9 @@ impl Spec {
         }
     }
 
-    /// Which other places there are. See [`Mix::plain`] for none.
+    /// Which other places there are. See [`LinkMix::plain`] for none.
     #[must_use]
-    pub fn mix(self, mix: Mix) -> Spec {
+    pub fn mix(self, mix: LinkMix) -> Spec {
         Spec { mix, ..self }
     }
 
@@ -192,7 +192,7 @@ impl Spec {
 
     /// Serves all hosts from one socket, for webs of more hosts than there may be open files.
     /// It is bound to all addresses of the machine; connections to other addresses than those of
-    /// the hosts are closed unread. A [`Door::Refused`] then resets.
+    /// the hosts are closed unread. A [`ConnectionMode::Refused`] then resets.
     #[must_use]
     pub fn one_listener(self) -> Spec {
         Spec {
@@ -211,7 +211,7 @@ impl Spec {
         }
     }
 
-    /// What a host does with requests for one path (with its query, exactly as sent).
+    /// The replies of a host to requests for one path (with its query, exactly as sent).
     #[must_use]
     pub fn script(mut self, host: u32, path: &str, script: impl Into<Script>) -> Spec {
         self.scripts.insert((host, path.to_owned()), script.into());
@@ -230,7 +230,7 @@ impl Spec {
     pub fn handler(
         mut self,
         host: u32,
-        handler: impl Fn(&Request) -> Option<Reply> + Send + Sync + 'static,
+        handler: impl Fn(&ReceivedRequest) -> Option<Reply> + Send + Sync + 'static,
     ) -> Spec {
         self.handlers.insert(host, Arc::new(handler));
         self
@@ -244,9 +244,9 @@ impl Spec {
         self
     }
 
-    /// How a host meets connections. Default [`Door::Open`].
+    /// How a host meets connections. Default [`ConnectionMode::Open`].
     #[must_use]
-    pub fn door(mut self, host: u32, door: Door) -> Spec {
+    pub fn door(mut self, host: u32, door: ConnectionMode) -> Spec {
         self.doors.insert(host, door);
         self
     }

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use crate::TestWeb;
-use crate::dice::Dice;
+use crate::random::SeededRandom;
 use crate::reply::{Answer, Reply};
-use crate::request::Request;
-use crate::shape::Mix;
+use crate::request::ReceivedRequest;
+use crate::web_plan::LinkMix;
 
 /// Ordinary pages: a tree, with links by chance.
 const ARTICLES: u64 = 153;
@@ -59,7 +59,7 @@ impl TrapWeb {
     pub fn start(self) -> TestWeb {
         TestWeb::builder()
             .seed(self.seed)
-            .mix(Mix::plain())
+            .mix(LinkMix::plain())
             .sitemap(false)
             .handler(0, move |request| Some(self.answer(request)))
             .start()
@@ -91,10 +91,10 @@ impl TrapWeb {
         (!self.real().contains(path)).then_some(TRAPS[of])
     }
 
-    fn answer(self, request: &Request) -> Reply {
+    fn answer(self, request: &ReceivedRequest) -> Reply {
         let path = request.path.as_str();
         if let Some(n) = path.strip_prefix("/go/") {
-            let next = Dice::of(&[self.seed, 9, n.parse().unwrap_or(0)]).below(1 << 40);
+            let next = SeededRandom::of(&[self.seed, 9, n.parse().unwrap_or(0)]).below(1 << 40);
             return Answer::redirect(302, &format!("/go/{next}")).into();
         }
         match self.html(path) {
@@ -152,7 +152,7 @@ impl TrapWeb {
         if n >= ARTICLES || self.article_path(n) != path {
             return None;
         }
-        let mut dice = Dice::of(&[self.seed, 3, n]);
+        let mut dice = SeededRandom::of(&[self.seed, 3, n]);
         let children = (1..=FAN_OUT).map(|child| n * FAN_OUT + child + FAN_OUT - 1);
         let mut links: Vec<u64> = children.filter(|child| *child < ARTICLES).collect();
         links.extend((0..2).map(|_| dice.below(ARTICLES)));
@@ -176,7 +176,7 @@ impl TrapWeb {
 
     fn with_session(self, asked: &str, n: u64) -> String {
         let seeds = asked.bytes().map(u64::from).chain([self.seed, n]);
-        let mut dice = Dice::of(&seeds.collect::<Vec<_>>());
+        let mut dice = SeededRandom::of(&seeds.collect::<Vec<_>>());
         format!(
             "/s/{:016x}{:016x}{}",
             dice.next(),
@@ -266,9 +266,9 @@ impl TrapWeb {
         html
     }
 
-    /// What cannot exist, answered as if it did.
+    /// A page that cannot exist, answered as if it did.
     fn missing(self, path: &str) -> String {
-        let mut dice = Dice::of(&path.bytes().map(u64::from).collect::<Vec<_>>());
+        let mut dice = SeededRandom::of(&path.bytes().map(u64::from).collect::<Vec<_>>());
         let (one, other) = (self.word(dice.next(), 6), self.word(dice.next(), 6));
         format!(
             "<title>Oh dear</title><p>There is nothing to be found at {path}, and we are sorry for \
@@ -292,13 +292,13 @@ impl TrapWeb {
 
     fn prose(self, of: &str, words: u64) -> String {
         let seeds: Vec<u64> = of.bytes().map(u64::from).chain([self.seed]).collect();
-        let mut dice = Dice::of(&seeds);
+        let mut dice = SeededRandom::of(&seeds);
         let words: Vec<String> = (0..words).map(|_| made_up(&mut dice)).collect();
         words.join(" ")
     }
 
     fn word(self, n: u64, purpose: u64) -> String {
-        made_up(&mut Dice::of(&[self.seed, n, purpose]))
+        made_up(&mut SeededRandom::of(&[self.seed, n, purpose]))
     }
 }
 
@@ -307,7 +307,7 @@ fn month_path(month: u64) -> String {
 }
 
 /// A word of three syllables.
-fn made_up(dice: &mut Dice) -> String {
+fn made_up(dice: &mut SeededRandom) -> String {
     const SYLLABLES: [&str; 24] = [
         "ba", "ce", "di", "fo", "gu", "ha", "je", "ki", "lo", "mu", "na", "pe", "qui", "ro", "su",
         "ta", "ve", "wi", "xo", "yu", "zan", "bre", "cli", "dro",

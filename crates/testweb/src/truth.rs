@@ -1,22 +1,22 @@
-//! What a crawl of the synthetic web must find.
+//! The truth of the synthetic web: what a crawl of it must find.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
-use crate::shape::{Kind, Place, Shape};
 use crate::site::{DISALLOW_ACTION, DISALLOW_PRIVATE, Site};
+use crate::web_plan::{Kind, Place, Shape};
 
 /// Which hosts a crawl may enter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum CrawlReach {
     /// The seed's host only.
     Host,
     /// Every host.
     Any,
 }
 
-/// What a crawl finds that starts at the root of host 0, obeys robots.txt and nofollow, and has no
-/// budget. Requests for `/robots.txt` and `/sitemap.xml` are in none of the sets.
+/// The findings of a crawl that starts at the root of host 0, obeys robots.txt and nofollow,
+/// and has no budget. Requests for `/robots.txt` and `/sitemap.xml` are in none of the sets.
 ///
 /// It speaks of the computed web alone: scripts, handlers and directories are not in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct Truth {
     /// to nothing new.
     pub by_sitemap: BTreeSet<String>,
     /// URLs that a crawl hears of and must not ask for. Nothing behind them is in any set.
-    pub barred: BTreeMap<String, Barred>,
+    pub barred: BTreeMap<String, ExclusionReason>,
 }
 
 impl Truth {
@@ -41,7 +41,7 @@ impl Truth {
     }
 }
 
-/// What stands in the answer to a URL.
+/// The answer to a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected {
     /// The status code, 3xx for a redirect.
@@ -50,9 +50,9 @@ pub struct Expected {
     pub depth: u32,
 }
 
-/// Why a URL must not be asked for.
+/// The reason why a URL must not be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Barred {
+pub enum ExclusionReason {
     /// By this line of its host's robots.txt.
     Robots(&'static str),
     /// Every way to it says nofollow.
@@ -61,17 +61,17 @@ pub enum Barred {
     Scope,
 }
 
-impl fmt::Display for Barred {
+impl fmt::Display for ExclusionReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Barred::Robots(rule) => write!(f, "robots ({rule})"),
-            Barred::Nofollow => f.write_str("nofollow"),
-            Barred::Scope => f.write_str("scope"),
+            ExclusionReason::Robots(rule) => write!(f, "robots ({rule})"),
+            ExclusionReason::Nofollow => f.write_str("nofollow"),
+            ExclusionReason::Scope => f.write_str("scope"),
         }
     }
 }
 
-pub(crate) fn walk(site: &Site, reach: Reach) -> Truth {
+pub(crate) fn walk(site: &Site, reach: CrawlReach) -> Truth {
     let mut walk = Walk {
         site,
         reach,
@@ -84,7 +84,7 @@ pub(crate) fn walk(site: &Site, reach: Reach) -> Truth {
 
 struct Walk<'a> {
     site: &'a Site,
-    reach: Reach,
+    reach: CrawlReach,
     /// Places to be asked for, with their depth.
     places: BTreeMap<Place, u32>,
     truth: Truth,
@@ -114,7 +114,7 @@ impl Walk<'_> {
             if !self.places.contains_key(&place) {
                 self.truth
                     .barred
-                    .insert(self.site.url(place), Barred::Nofollow);
+                    .insert(self.site.url(place), ExclusionReason::Nofollow);
             }
         }
         self.by_sitemap();
@@ -133,9 +133,9 @@ impl Walk<'_> {
     /// Whether a place that was heard of may be asked for; notes why not.
     fn admit(&mut self, place: Place) -> bool {
         let barred = match place.kind {
-            _ if self.reach == Reach::Host && place.host != 0 => Barred::Scope,
-            Kind::Private => Barred::Robots(DISALLOW_PRIVATE),
-            Kind::Action => Barred::Robots(DISALLOW_ACTION),
+            _ if self.reach == CrawlReach::Host && place.host != 0 => ExclusionReason::Scope,
+            Kind::Private => ExclusionReason::Robots(DISALLOW_PRIVATE),
+            Kind::Action => ExclusionReason::Robots(DISALLOW_ACTION),
             _ => return true,
         };
         self.truth.barred.insert(self.site.url(place), barred);

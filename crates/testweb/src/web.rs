@@ -11,14 +11,14 @@ use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
-use crate::bind::{Bound, bind, listen};
 use crate::log::{Log, LogEntry};
 use crate::reply::Script;
 use crate::server::{Shared, lock, serve};
-use crate::shape::Shape;
 use crate::site::Site;
-use crate::spec::{Door, Spec};
-use crate::truth::{Reach, Truth, walk};
+use crate::sockets::{Bound, bind, listen};
+use crate::spec::{ConnectionMode, Spec};
+use crate::truth::{CrawlReach, Truth, walk};
+use crate::web_plan::Shape;
 
 /// A web that listens on loopback until it is dropped.
 ///
@@ -74,7 +74,7 @@ impl TestWeb {
         };
         let mut tasks = Vec::new();
         for (host, listener) in (0..).zip(listeners) {
-            let open = one_listener || web.shared.door(host) != Door::Refused;
+            let open = one_listener || web.shared.door(host) != ConnectionMode::Refused;
             tasks.push(if open { web.spawn(listener)? } else { None });
         }
         web.tasks = Mutex::new(tasks);
@@ -120,8 +120,8 @@ impl TestWeb {
             .collect()
     }
 
-    /// What a crawl from the root of host 0 must find.
-    pub fn truth(&self, reach: Reach) -> Truth {
+    /// The findings that a crawl from the root of host 0 must have.
+    pub fn truth(&self, reach: CrawlReach) -> Truth {
         walk(&self.shared.site, reach)
     }
 
@@ -158,19 +158,20 @@ impl TestWeb {
         self.shared.log.now_us()
     }
 
-    /// What a host does with requests for one path from now on.
+    /// Sets the replies of a host to requests for one path from now on.
     pub fn script(&self, host: u32, path: &str, script: impl Into<Script>) {
         lock(&self.shared.scripts).insert((host, path.to_owned()), script.into());
     }
 
-    /// How a host meets connections from now on. [`Door::Refused`] also ends those that are open.
+    /// How a host meets connections from now on. [`ConnectionMode::Refused`] also ends those
+    /// that are open.
     ///
     /// # Errors
     /// If the host's port was taken by somebody else while it was refused.
     ///
     /// # Panics
     /// If there is no such host.
-    pub fn door(&self, host: u32, door: Door) -> io::Result<()> {
+    pub fn door(&self, host: u32, door: ConnectionMode) -> io::Result<()> {
         lock(&self.shared.doors).insert(host, door);
         if self.one_listener {
             return Ok(());
@@ -178,8 +179,8 @@ impl TestWeb {
         let mut tasks = lock(&self.tasks);
         let task = &mut tasks[host as usize];
         match (door, task.take()) {
-            (Door::Refused, Some(open)) => close(&open),
-            (Door::Refused, None) => {}
+            (ConnectionMode::Refused, Some(open)) => close(&open),
+            (ConnectionMode::Refused, None) => {}
             (_, Some(open)) => *task = Some(open),
             (_, None) => *task = self.spawn(listen(self.addresses[host as usize])?)?,
         }

@@ -30,7 +30,7 @@ pub(crate) struct Args {
     /// Urls of all hosts together, about
     #[arg(long, value_name = "N", default_value_t = 40_000)]
     urls: u64,
-    /// What everything is drawn from; another one each time, if it is not given
+    /// The seed of the draw; another one each time, if it is not given
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Of a thousand requests, so many fail or are told to wait
@@ -103,7 +103,7 @@ fn plan(args: &Args, seed: u64) -> Plan {
 
 struct Outcome {
     table: String,
-    /// What went wrong.
+    /// The errors.
     breach: Option<String>,
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
-use crawl_index::{Answer, Hit, IndexError, Part, SearchIndex, SearchOptions};
+use crawl_index::{Hit, IndexError, SearchIndex, SearchOptions, SearchResults, TextPart};
 use crawl_records::counted;
 use crawl_weburl::safe_line;
 use textwrap::{Options, WordSplitter, wrap};
@@ -92,7 +92,7 @@ pub(crate) fn refusal(error: &IndexError, dir: &Path) -> CommandError {
     }
 }
 
-fn nothing(answer: &Answer) -> String {
+fn nothing(answer: &SearchResults) -> String {
     match &answer.did_you_mean {
         Some(meant) => format!("nothing found; did you mean `{meant}`?"),
         None if answer.total > 0 => {
@@ -103,7 +103,7 @@ fn nothing(answer: &Answer) -> String {
     }
 }
 
-fn shown(answer: &Answer, offset: usize, columns: usize, is_bold: bool) -> String {
+fn shown(answer: &SearchResults, offset: usize, columns: usize, is_bold: bool) -> String {
     let mut text = String::new();
     if let Some(meant) = &answer.did_you_mean {
         let _ = writeln!(text, "results for `{}`\n", safe_line(meant));
@@ -146,8 +146,8 @@ fn one(text: &mut String, number: usize, hit: &Hit, columns: usize, is_bold: boo
 }
 
 /// Words of the query stand out on a terminal that can do so.
-fn marked(parts: &[Part], is_bold: bool) -> String {
-    let part = |part: &Part| {
+fn marked(parts: &[TextPart], is_bold: bool) -> String {
+    let part = |part: &TextPart| {
         let clean = safe_line(&part.text);
         match part.is_match && is_bold {
             true => format!("\u{1b}[1m{clean}\u{1b}[0m"),
@@ -165,13 +165,13 @@ fn columns() -> usize {
 
 #[cfg(test)]
 mod tests {
-    use crawl_index::{Answer, Hit, Part};
+    use crawl_index::{Hit, SearchResults, TextPart};
     use expect_test::expect;
 
     use super::shown;
 
-    fn part(text: &str, is_match: bool) -> Part {
-        Part {
+    fn part(text: &str, is_match: bool) -> TextPart {
+        TextPart {
             text: text.to_owned(),
             is_match,
         }
@@ -190,11 +190,11 @@ mod tests {
             ],
             ..Hit::default()
         };
-        let answer = Answer {
+        let answer = SearchResults {
             total: 12,
             results: vec![hit],
             did_you_mean: Some("tea".to_owned()),
-            ..Answer::default()
+            ..SearchResults::default()
         };
         expect![[r#"
             results for `tea`

@@ -8,7 +8,7 @@ use axum::extract::{Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response, Sse};
 use axum::routing::{MethodRouter, get, post};
-use crawl_index::{Answer, Page, Stats};
+use crawl_index::{IndexStats, IndexedPage, SearchResults};
 use crawl_weburl::canonicalize;
 use serde::Deserialize;
 
@@ -37,11 +37,11 @@ pub(crate) fn routes() -> [(&'static str, MethodRouter<Arc<App>>); 7] {
 async fn search(
     State(app): State<Arc<App>>,
     parameters: Result<Query<Parameters>, QueryRejection>,
-) -> Result<Json<Answer>, Problem> {
+) -> Result<Json<SearchResults>, Problem> {
     let asked = SearchRequest::of_api(readable(parameters)?)?;
     let query = asked.query.clone();
     let answer = app.searcher.search(asked, seconds_now()).await?;
-    Ok(Json(Answer { query, ..answer }))
+    Ok(Json(SearchResults { query, ..answer }))
 }
 
 #[derive(Debug, Deserialize)]
@@ -52,7 +52,7 @@ struct PageParameters {
 async fn page(
     State(app): State<Arc<App>>,
     parameters: Result<Query<PageParameters>, QueryRejection>,
-) -> Result<Json<Page>, Problem> {
+) -> Result<Json<IndexedPage>, Problem> {
     let url = readable(parameters)?
         .url
         .ok_or_else(|| Problem::bad_request("`url` is missing").hint("ask `/api/page?url=URL`"))?;
@@ -70,7 +70,7 @@ async fn page(
 }
 
 /// The page with as much of its text as it lets others show (`nosnippet`, `max-snippet`).
-fn shown(page: Page) -> Page {
+fn shown(page: IndexedPage) -> IndexedPage {
     let Some(most) = page.max_snippet else {
         return page;
     };
@@ -82,7 +82,7 @@ fn shown(page: Page) -> Page {
     for heading in &mut headings {
         heading.at = heading.at.min(text.len());
     }
-    Page {
+    IndexedPage {
         text,
         description,
         headings,
@@ -90,9 +90,9 @@ fn shown(page: Page) -> Page {
     }
 }
 
-async fn stats(State(app): State<Arc<App>>) -> Result<Json<Stats>, Problem> {
+async fn stats(State(app): State<Arc<App>>) -> Result<Json<IndexStats>, Problem> {
     let stats = app.searcher.stats().await?;
-    Ok(Json(Stats::clone(&stats)))
+    Ok(Json(IndexStats::clone(&stats)))
 }
 
 async fn crawl(State(app): State<Arc<App>>) -> Result<Json<Moment>, Problem> {
@@ -131,7 +131,7 @@ pub(crate) fn readable<T>(parameters: Result<Query<T>, QueryRejection>) -> Resul
 mod tests {
     use std::collections::BTreeSet;
 
-    use crawl_index::{Heading, Page};
+    use crawl_index::{Heading, IndexedPage};
     use serde_json::Value;
 
     use super::{OPENAPI, routes, shown};
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn ours_no_more_text_is_shown_than_a_page_allows() {
-        let page = |max_snippet| Page {
+        let page = |max_snippet| IndexedPage {
             text: "grün und mehr".to_owned(),
             description: "kurz".to_owned(),
             headings: vec![Heading {
@@ -166,7 +166,7 @@ mod tests {
                 ..Heading::default()
             }],
             max_snippet,
-            ..Page::default()
+            ..IndexedPage::default()
         };
         assert_eq!(shown(page(None)), page(None));
         let cut = shown(page(Some(3)));

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
-use crawl_index::{Answer, IndexError, Page, SearchIndex, SearchOptions, Stats};
+use crawl_index::{IndexError, IndexStats, IndexedPage, SearchIndex, SearchOptions, SearchResults};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -27,7 +27,7 @@ const THREADS_MOST: usize = 16;
 pub(crate) struct Searcher {
     index: Arc<SearchIndex>,
     turns: Arc<Semaphore>,
-    stats: Mutex<Option<(Instant, Arc<Stats>)>>,
+    stats: Mutex<Option<(Instant, Arc<IndexStats>)>>,
 }
 
 impl Searcher {
@@ -43,9 +43,13 @@ impl Searcher {
     }
 
     /// The best pages for what is asked. `now` is in seconds since 1970 UTC.
-    pub(crate) async fn search(&self, asked: SearchRequest, now: i64) -> Result<Answer, Problem> {
+    pub(crate) async fn search(
+        &self,
+        asked: SearchRequest,
+        now: i64,
+    ) -> Result<SearchResults, Problem> {
         if asked.query.is_empty() {
-            return Ok(Answer::default());
+            return Ok(SearchResults::default());
         }
         let options = SearchOptions {
             limit: asked.limit,
@@ -59,12 +63,12 @@ impl Searcher {
     }
 
     /// What the index holds of a URL.
-    pub(crate) async fn page(&self, url: String) -> Result<Option<Page>, Problem> {
+    pub(crate) async fn page(&self, url: String) -> Result<Option<IndexedPage>, Problem> {
         self.ask(move |index| index.page(&url)).await
     }
 
     /// What the index holds, as of the last few seconds.
-    pub(crate) async fn stats(&self) -> Result<Arc<Stats>, Problem> {
+    pub(crate) async fn stats(&self) -> Result<Arc<IndexStats>, Problem> {
         if let Some(stats) = self.known_stats() {
             return Ok(stats);
         }
@@ -74,7 +78,7 @@ impl Searcher {
         Ok(stats)
     }
 
-    fn known_stats(&self) -> Option<Arc<Stats>> {
+    fn known_stats(&self) -> Option<Arc<IndexStats>> {
         let known = self.stats.lock().unwrap_or_else(PoisonError::into_inner);
         let (at, stats) = known.as_ref()?;
         (at.elapsed() < STATS_FOR).then(|| Arc::clone(stats))

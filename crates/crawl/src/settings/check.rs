@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crawl_archive::MAX_BODY_BYTES;
-use crawl_fetcher::Access;
+use crawl_fetcher::HostAccess;
 use crawl_policy::ProductToken;
 use crawl_scheduler::PolitenessOverrides;
 use crawl_weburl::{AddressClass, CanonicalUrl, canonicalize, classify};
@@ -57,7 +57,7 @@ pub(crate) struct Checked {
     /// Other politeness for some hosts.
     pub(crate) sites: PolitenessOverrides,
     /// What some hosts are told beyond what every host is.
-    pub(crate) access: Vec<Access>,
+    pub(crate) access: Vec<HostAccess>,
 }
 
 /// Checks the settings of a main job.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crawl_fetcher::{Access, AccessError};
+use crawl_fetcher::{AccessError, HostAccess};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::sites::Sites;
@@ -76,9 +76,9 @@ impl AccessTerms {
         self.basic_auth.is_none() && self.headers.is_empty() && self.cookies.is_empty()
     }
 
-    fn access(&self, host: &str) -> Result<Access, (&'static str, String)> {
+    fn access(&self, host: &str) -> Result<HostAccess, (&'static str, String)> {
         let said = |key| move |why: AccessError| (key, why.to_string());
-        let mut access = Access::new(host);
+        let mut access = HostAccess::new(host);
         if self.plain_http.is_some_and(Switch::is_on) {
             access = access.over_plain_http();
         }
@@ -102,7 +102,7 @@ impl AccessTerms {
 }
 
 /// The fetcher's table of the hosts that are told something.
-pub(super) fn accesses(sites: &Sites) -> Result<Vec<Access>, CommandError> {
+pub(super) fn accesses(sites: &Sites) -> Result<Vec<HostAccess>, CommandError> {
     let told = sites.iter().filter(|(_, terms)| !terms.access.is_empty());
     told.map(|(host, terms)| {
         terms.access.access(host).map_err(|(key, why)| {

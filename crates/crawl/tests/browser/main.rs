@@ -18,7 +18,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crawl_testweb::{Answer, Mix, TestWeb};
+use crawl_testweb::{Answer, LinkMix, TestWeb};
 use serde_json::{Value, json};
 
 use server::{Server, program};
@@ -49,7 +49,7 @@ fn pages_do_in_a_browser_what_they_promise() {
     let web = TestWeb::builder()
         .hosts(2)
         .pages(1)
-        .mix(Mix::plain())
+        .mix(LinkMix::plain())
         .sitemap(false)
         .start();
     let origin = |host| web.url(host, "").trim_end_matches('/').to_owned();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crawl_archive::WarcReader;
-use crawl_testweb::{Answer, Mix, Script, TestWeb};
+use crawl_testweb::{Answer, LinkMix, Script, TestWeb};
 use serde_json::Value;
 
 use crate::harness::{Cmd, Dir, Ran, setup};
@@ -154,7 +154,7 @@ fn what_robots_txt_asks_of_the_pace() {
     let web = TestWeb::builder()
         .hosts(1)
         .pages(4)
-        .mix(Mix::plain())
+        .mix(LinkMix::plain())
         .script(
             0,
             "/robots.txt",
@@ -180,7 +180,7 @@ fn waits_and_files_beside_robots_txt() {
     let web = TestWeb::builder()
         .hosts(1)
         .pages(3)
-        .mix(Mix::plain())
+        .mix(LinkMix::plain())
         .script(
             0,
             "/",

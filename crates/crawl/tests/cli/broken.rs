@@ -1,6 +1,6 @@
 //! Broken links, and what changed.
 
-use crawl_testweb::{Answer, Mix, TestWeb};
+use crawl_testweb::{Answer, LinkMix, TestWeb};
 use serde_json::{Value, json};
 
 use crate::harness::{Cmd, setup};
@@ -9,7 +9,7 @@ use crate::harness::{Cmd, setup};
 fn site() -> TestWeb {
     TestWeb::builder()
         .pages(1)
-        .mix(Mix::plain())
+        .mix(LinkMix::plain())
         .sitemap(false)
         .robots(0, "User-agent: *\nDisallow: /barred\n")
         .script(
@@ -146,7 +146,7 @@ fn a_redirect_without_an_end_is_broken() {
     let (dir, cmd) = setup("loops");
     let web = TestWeb::builder()
         .pages(1)
-        .mix(Mix::plain())
+        .mix(LinkMix::plain())
         .sitemap(false)
         .script(
             0,

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::process::Command;
 use std::sync::Arc;
 
-use crawl_testweb::{Mix, TestWeb};
+use crawl_testweb::{LinkMix, TestWeb};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -43,7 +43,7 @@ fn ours_few_descriptors_mean_fewer_connections_and_no_failure() {
     let web = TestWeb::builder()
         .hosts(HOSTS)
         .pages(2)
-        .mix(Mix::plain())
+        .mix(LinkMix::plain())
         .start();
     let seeds: Vec<String> = (0..HOSTS).map(|host| web.url(host, "/")).collect();
     let mut args: Vec<&str> = QUICK.split(' ').collect();

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream;
 
-use crawl_testweb::{Answer, Mix, Reach, TestWeb};
+use crawl_testweb::{Answer, CrawlReach, LinkMix, TestWeb};
 use serde_json::{Value, json};
 
 use crate::harness::{Cmd, Dir, Running, setup};
@@ -100,7 +100,7 @@ fn a_pause_stops_requests_until_it_is_resumed() {
     assert!(web.log().len() > asked);
     let mut found = fetched(&dir);
     found.retain(|url| !url.ends_with("/sitemap.xml"));
-    let truth = web.truth(Reach::Host).fetched_with_sitemaps();
+    let truth = web.truth(CrawlReach::Host).fetched_with_sitemaps();
     assert_eq!(
         found.into_iter().collect::<std::collections::BTreeSet<_>>(),
         truth
@@ -113,7 +113,7 @@ fn an_added_url_is_fetched_and_a_refusal_says_why() {
     let (dir, cmd) = setup("add");
     let web = TestWeb::builder()
         .pages(1)
-        .mix(Mix::plain())
+        .mix(LinkMix::plain())
         .sitemap(false)
         .script(0, "/", Answer::html("<a href=/a>a</a>"))
         .script(0, "/a", Answer::html("a"))

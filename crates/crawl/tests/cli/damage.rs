@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crawl_testweb::{Answer, Mix, TestWeb};
+use crawl_testweb::{Answer, LinkMix, TestWeb};
 use expect_test::{Expect, expect};
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ const ON: [&str; 8] = [
 /// A crawl that a budget ended: some URLs wait.
 fn begun(name: &str, more: &[&str]) -> (Dir, Cmd, TestWeb) {
     let (dir, cmd) = setup(name);
-    let web = TestWeb::builder().seed(5).pages(12).mix(Mix::plain());
+    let web = TestWeb::builder().seed(5).pages(12).mix(LinkMix::plain());
     let web = web.start();
     let seed = web.url(0, "/");
     let budget = ["--seed", &seed, "--max-pages", "6"];

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crawl_testweb::{Answer, Mix, Script, TestWeb};
+use crawl_testweb::{Answer, LinkMix, Script, TestWeb};
 use serde_json::json;
 
 use crate::control::Talk;
@@ -14,7 +14,7 @@ const WAITS: &str = "the next round begins at ";
 fn site() -> TestWeb {
     TestWeb::builder()
         .pages(1)
-        .mix(Mix::plain())
+        .mix(LinkMix::plain())
         .sitemap(false)
         .script(0, "/", Answer::html("<a href=/a>a</a>"))
         .script(0, "/a", Answer::html("a"))

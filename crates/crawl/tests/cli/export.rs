@@ -1,6 +1,6 @@
 //! `crawl export`.
 
-use crawl_index::{IndexWriter, Page};
+use crawl_index::{IndexWriter, IndexedPage};
 use expect_test::{Expect, expect};
 use serde_json::Value;
 
@@ -11,11 +11,11 @@ fn indexed(pages: &[(&str, &str)]) -> (Dir, Cmd) {
     dir.write("c/pages.jsonl", "");
     let mut writer = IndexWriter::open(&dir.file("c/index")).unwrap();
     for (url, text) in pages {
-        let page = Page {
+        let page = IndexedPage {
             url: (*url).to_owned(),
             title: "A \"title\"".to_owned(),
             text: (*text).to_owned(),
-            ..Page::default()
+            ..IndexedPage::default()
         };
         writer.put(&page).unwrap();
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crawl_testweb::{Answer, Reach, TestWeb};
+use crawl_testweb::{Answer, CrawlReach, TestWeb};
 use expect_test::expect;
 
 use crate::harness::{Dir, Ran, setup};
@@ -43,7 +43,10 @@ fn crawls_a_site_and_leaves_its_records() {
     let found = fetched(&dir);
     let set: BTreeSet<String> = found.iter().cloned().collect();
     assert_eq!(set.len(), found.len(), "a URL is listed once");
-    assert_eq!(pages(&dir), web.truth(Reach::Host).fetched_with_sitemaps());
+    assert_eq!(
+        pages(&dir),
+        web.truth(CrawlReach::Host).fetched_with_sitemaps()
+    );
     assert_eq!(web.log()[0].path, "/robots.txt");
 
     assert!(ran.stderr.starts_with("finished\n"), "{}", ran.stderr);
@@ -106,7 +109,10 @@ fn budget_ends_it_and_output_alone_goes_on() {
 
     let ran = cmd.run(&["--output", "c", "--max-pages", "unlimited"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert_eq!(pages(&dir), web.truth(Reach::Host).fetched_with_sitemaps());
+    assert_eq!(
+        pages(&dir),
+        web.truth(CrawlReach::Host).fetched_with_sitemaps()
+    );
     assert_eq!(started(&dir), first);
 }
 
@@ -242,7 +248,10 @@ fn interrupt_drains_and_the_same_command_goes_on() {
     let found = fetched(&dir);
     let set: BTreeSet<String> = found.iter().cloned().collect();
     assert_eq!(set.len(), found.len());
-    assert_eq!(pages(&dir), web.truth(Reach::Host).fetched_with_sitemaps());
+    assert_eq!(
+        pages(&dir),
+        web.truth(CrawlReach::Host).fetched_with_sitemaps()
+    );
 }
 
 fn interrupt(child: Child) -> Ran {
@@ -294,7 +303,10 @@ fn ours_a_closed_terminal_drains_and_saves() {
     assert_eq!(search.code, 0, "{}", search.stderr);
     assert_eq!(cmd.run(&args(&seed, &["--index", "on"])).code, 0);
     assert!(fetched(&dir).len() > total);
-    assert_eq!(pages(&dir), web.truth(Reach::Host).fetched_with_sitemaps());
+    assert_eq!(
+        pages(&dir),
+        web.truth(CrawlReach::Host).fetched_with_sitemaps()
+    );
 }
 
 #[test]
@@ -322,7 +334,10 @@ fn ours_what_nohup_ignores_stays_ignored() {
     signal(&child, "HUP");
     let ran = Ran::of(child.wait_with_output().unwrap());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert_eq!(pages(&dir), web.truth(Reach::Host).fetched_with_sitemaps());
+    assert_eq!(
+        pages(&dir),
+        web.truth(CrawlReach::Host).fetched_with_sitemaps()
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Visiting again what is due.
 
-use crawl_testweb::{Answer, Mix, TestWeb};
+use crawl_testweb::{Answer, LinkMix, TestWeb};
 
 use crate::harness::{Dir, setup};
 
@@ -26,7 +26,7 @@ fn one_command_crawls_and_then_visits_again() {
     let page = |text: &str| Answer::html(text).header("etag", &format!("\"{}\"", text.len()));
     let web = TestWeb::builder()
         .pages(1)
-        .mix(Mix::plain())
+        .mix(LinkMix::plain())
         .sitemap(false)
         .script(0, "/", Answer::html("<a href=/a>a</a><a href=/b>b</a>"))
         .script(0, "/a", page("a"))

@@ -1,6 +1,6 @@
 //! A search index from the command line: built as a crawl goes, built anew, searched.
 
-use crawl_testweb::{Answer, Mix, TestWeb};
+use crawl_testweb::{Answer, LinkMix, TestWeb};
 use serde_json::Value;
 
 use crate::harness::{Cmd, setup};
@@ -15,7 +15,7 @@ fn web() -> TestWeb {
         "<title>Home</title><a href=/tea>first</a><a href=/coffee>second</a><a href=/no>third</a>";
     TestWeb::builder()
         .pages(1)
-        .mix(Mix::plain())
+        .mix(LinkMix::plain())
         .sitemap(false)
         .script(0, "/", Answer::html(links))
         .script(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crawl_testweb::{Answer, Reach, TestWeb};
+use crawl_testweb::{Answer, CrawlReach, TestWeb};
 use expect_test::expect;
 
 use crate::harness::{Dir, setup};
@@ -22,7 +22,7 @@ fn ours_a_url_alone_is_crawled() {
     let seed = web.url(0, "/");
     let ran = cmd.run(&[&[&seed, "--output", "c"], &QUICK[..]].concat());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let truth = web.truth(Reach::Host).fetched_with_sitemaps();
+    let truth = web.truth(CrawlReach::Host).fetched_with_sitemaps();
     assert!(fetched(&dir).is_superset(&truth), "{}", ran.stderr);
     // Without a flag at all it lies where the host says.
     let authority = web.authority(0).replace(':', "-");

@@ -83,10 +83,10 @@ fn a_commit_is_seen_by_the_server_that_runs() {
     let server = Server::start(site.path(), &[]);
     assert_eq!(server.get("/api/search?q=zeppelin").json()["total"], 0);
     let mut writer = crawl_index::IndexWriter::open(&site.file("index")).unwrap();
-    let page = crawl_index::Page {
+    let page = crawl_index::IndexedPage {
         url: "http://site.example/z".to_owned(),
         title: "Zeppelin".to_owned(),
-        ..crawl_index::Page::default()
+        ..crawl_index::IndexedPage::default()
     };
     writer.put(&page).unwrap();
     writer.commit("more").unwrap();

@@ -1,6 +1,6 @@
 //! One crawl, told in five places: the numbers are the same in each.
 
-use crawl_testweb::{Answer, Mix, TestWeb};
+use crawl_testweb::{Answer, LinkMix, TestWeb};
 use serde_json::Value;
 
 use crate::server::{Server, program};
@@ -21,7 +21,7 @@ fn web() -> TestWeb {
     let links: String = links.map(|path| format!("<a href={path}>x</a>")).concat();
     TestWeb::builder()
         .pages(1)
-        .mix(Mix::plain())
+        .mix(LinkMix::plain())
         .sitemap(false)
         .robots(0, "User-agent: *\nDisallow: /barred\n")
         .script(

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crawl_index::{Heading, IndexWriter, Page};
+use crawl_index::{Heading, IndexWriter, IndexedPage};
 use tempfile::TempDir;
 
 /// Pages in the index of [`Site::new`].
@@ -71,14 +71,14 @@ fn row(origin: &str, path: &str, status: u16) -> String {
 
 /// What the index holds: two chapters, a page that attacks, one that allows no excerpt, one
 /// that is over, and a manual of thirty pages.
-fn pages(origin: &str) -> Vec<Page> {
-    let page = |path: &str, title: &str, text: &str| Page {
+fn pages(origin: &str) -> Vec<IndexedPage> {
+    let page = |path: &str, title: &str, text: &str| IndexedPage {
         url: format!("{origin}{path}"),
         title: title.to_owned(),
         text: text.to_owned(),
         fetched_at: 1_795_218_000,
         language: Some("en".to_owned()),
-        ..Page::default()
+        ..IndexedPage::default()
     };
     let section = "Where robots.txt can't be had, no page is asked for.";
     let mut rules = page(
@@ -93,7 +93,7 @@ fn pages(origin: &str) -> Vec<Page> {
         at: rules.text.len() - section.len(),
     });
     rules.modified = Some(1_790_000_000);
-    let german = Page {
+    let german = IndexedPage {
         language: Some("de".to_owned()),
         ..page(
             "/de/einf%C3%BChrung",
@@ -106,7 +106,7 @@ fn pages(origin: &str) -> Vec<Page> {
         "<script>alert('hostile')</script> & \"more\"",
         "A hostile page says <img src=x onerror=alert(1)> and hopes that nobody escapes it.",
     );
-    let silent = Page {
+    let silent = IndexedPage {
         max_snippet: Some(0),
         ..page(
             "/silent",
@@ -114,7 +114,7 @@ fn pages(origin: &str) -> Vec<Page> {
             "Nobody may quote this sentence.",
         )
     };
-    let over = Page {
+    let over = IndexedPage {
         until: Some(1_000_000_000),
         ..page(
             "/over",

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use crawl_fetcher::robots::{Compiled, CopyState, RobotsAnswer, TDMREP_PATH, TdmFile};
-use crawl_fetcher::{Exchange, Failure, Request, Secrets, Validators};
+use crawl_fetcher::robots::{CompiledRobots, RobotsAnswer, RobotsCopyState, TDMREP_PATH, TdmFile};
+use crawl_fetcher::{Exchange, Failure, FetchRequest, Secrets, Validators};
 use crawl_frontier::{Admission, FrontierError};
 use crawl_scheduler::{Purpose, RobotsPace, RobotsState, Tick};
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
@@ -35,7 +35,7 @@ impl Coordinator {
         match self.origins.take_pending_fetch(&of) {
             Some(PendingRobotsFetch::Hop(url, hop)) => self.robots_job(of, url, hop).map(Some),
             Some(PendingRobotsFetch::TdmRep(tries)) => Ok(Some(Job::TdmRep {
-                request: Request::robots(of.url(TDMREP_PATH), Validators::default()),
+                request: FetchRequest::robots(of.url(TDMREP_PATH), Validators::default()),
                 of,
                 tries,
             })),
@@ -53,7 +53,7 @@ impl Coordinator {
         &mut self,
         now: Tick,
         of: &Origin,
-        request: &Request,
+        request: &FetchRequest,
         hop: u8,
         result: Result<Exchange, Failure>,
         out: &mut Vec<Effect>,
@@ -172,7 +172,7 @@ impl Coordinator {
         &mut self,
         now: Tick,
         of: &Origin,
-        compiled: &Compiled,
+        compiled: &CompiledRobots,
         address: Option<IpAddr>,
         item: &mut RobotsExchange,
     ) {
@@ -183,7 +183,7 @@ impl Coordinator {
             .state(compiled.copy.fetched_at, compiled, address);
         self.scheduler.set_robots(now, of, state);
         item.copy = Some((of.clone(), compiled.copy.to_bytes()));
-        let known = !matches!(compiled.copy.state, CopyState::Unreachable { .. });
+        let known = !matches!(compiled.copy.state, RobotsCopyState::Unreachable { .. });
         if self.config.sitemaps && known {
             item.sitemaps = self.sitemaps(of, compiled);
         }
@@ -191,7 +191,7 @@ impl Coordinator {
 
     /// The sitemaps that a robots.txt names, by a relative path too; /sitemap.xml where
     /// it names none. Those of other hosts must lie in scope, and none may carry a secret on.
-    fn sitemaps(&mut self, of: &Origin, compiled: &Compiled) -> Vec<Admission> {
+    fn sitemaps(&mut self, of: &Origin, compiled: &CompiledRobots) -> Vec<Admission> {
         let robots_url = of.robots_url();
         let named = compiled.robots.sitemaps();
         let (mut sitemaps, mut with_secret) = (Vec::new(), 0);

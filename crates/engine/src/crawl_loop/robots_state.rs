@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crawl_fetcher::robots::{
-    Compiled, CopyState, RobotsAnswer, RobotsCache, RobotsCopy, RobotsTimes, TDMREP_PATH, TdmFile,
+    CompiledRobots, RobotsAnswer, RobotsCache, RobotsCopy, RobotsCopyState, RobotsTimes,
+    TDMREP_PATH, TdmFile,
 };
-use crawl_fetcher::{Exchange, Failure, FailureKind, Request};
+use crawl_fetcher::{Exchange, Failure, FailureKind, FetchRequest};
 use crawl_frontier::{Frontier, FrontierError};
 use crawl_policy::usage::UsagePurpose;
 use crawl_policy::{ProductToken, Profile, RobotsOddity, RobotsOddityKind};
@@ -33,7 +34,7 @@ pub(crate) const MIN_GAP: Duration = Duration::from_millis(200);
 /// May pages of an origin be judged now?
 pub(crate) enum RobotsStanding {
     /// Yes, by these rules.
-    InForce(Arc<Compiled>),
+    InForce(Arc<CompiledRobots>),
     /// No page of the origin may be asked for, since we may not connect to it.
     Refused(String),
     /// No page of the origin may be asked for: its robots.txt answered this, and the
@@ -152,14 +153,14 @@ impl RobotsStates {
 
     /// The status by which an origin's robots.txt closes it.
     fn closed_by(&self, copy: &RobotsCopy) -> Option<u16> {
-        let denies = self.forbidden == Forbidden::Deny && copy.state == CopyState::None;
+        let denies = self.forbidden == Forbidden::Deny && copy.state == RobotsCopyState::None;
         copy.status
             .filter(|status| denies && matches!(status, 401 | 403))
     }
 
     /// Whether an origin's `tdmrep.json` is to be asked for, by rules that are in force.
-    pub(crate) fn wants_tdmrep(&self, compiled: &Compiled) -> bool {
-        let known = !matches!(compiled.copy.state, CopyState::Unreachable { .. });
+    pub(crate) fn wants_tdmrep(&self, compiled: &CompiledRobots) -> bool {
+        let known = !matches!(compiled.copy.state, RobotsCopyState::Unreachable { .. });
         self.needs_tdmrep
             && known
             && self.closed_by(&compiled.copy).is_none()
@@ -170,7 +171,7 @@ impl RobotsStates {
         &self,
         origin: &Origin,
         frontier: &dyn Frontier,
-    ) -> Result<Option<Arc<Compiled>>, FrontierError> {
+    ) -> Result<Option<Arc<CompiledRobots>>, FrontierError> {
         if let Some(compiled) = self.cache.get(origin) {
             return Ok(Some(compiled));
         }
@@ -189,7 +190,7 @@ impl RobotsStates {
     pub(crate) fn state(
         &self,
         now: Tick,
-        compiled: &Compiled,
+        compiled: &CompiledRobots,
         address: Option<IpAddr>,
     ) -> RobotsState {
         match compiled.state(now, &self.times) {
@@ -212,12 +213,12 @@ impl RobotsStates {
         of: &Origin,
         url: CanonicalUrl,
         frontier: &dyn Frontier,
-    ) -> Result<Request, FrontierError> {
+    ) -> Result<FetchRequest, FrontierError> {
         let held = self.load(of, frontier)?;
         let validators = held
             .map(|held| held.copy.validators_for(&url))
             .unwrap_or_default();
-        Ok(Request::robots(url, validators))
+        Ok(FetchRequest::robots(url, validators))
     }
 
     pub(crate) fn take_pending_fetch(&mut self, of: &Origin) -> Option<PendingRobotsFetch> {
@@ -260,8 +261,8 @@ impl RobotsStates {
         self.unreachable.get(host).cloned()
     }
 
-    pub(crate) fn keep(&self, copy: RobotsCopy) -> Arc<Compiled> {
-        let compiled = Arc::new(Compiled::new(copy, &self.agent, self.profile));
+    pub(crate) fn keep(&self, copy: RobotsCopy) -> Arc<CompiledRobots> {
+        let compiled = Arc::new(CompiledRobots::new(copy, &self.agent, self.profile));
         self.cache.insert(Arc::clone(&compiled));
         compiled
     }
@@ -272,12 +273,12 @@ impl RobotsStates {
         answer: &RobotsAnswer,
         result: &Result<Exchange, Failure>,
         frontier: &dyn Frontier,
-    ) -> Result<Arc<Compiled>, FrontierError> {
+    ) -> Result<Arc<CompiledRobots>, FrontierError> {
         let held = self.load(of, frontier)?;
         let held = held.as_ref().map(|held| &held.copy);
         let copy = RobotsCopy::learn(of, held, answer, result, &self.times);
         match &copy.state {
-            CopyState::Unreachable { why, .. } => {
+            RobotsCopyState::Unreachable { why, .. } => {
                 let why = match copy.status {
                     Some(status) if why == "encoding" => {
                         format!("robots.txt answered {status} in an encoding that can't be undone")
@@ -293,7 +294,7 @@ impl RobotsStates {
                 };
                 self.unreachable.insert(of.host_key(), why);
             }
-            CopyState::Rules | CopyState::None => {
+            RobotsCopyState::Rules | RobotsCopyState::None => {
                 self.unreachable.remove(&of.host_key());
             }
         }
@@ -304,7 +305,7 @@ impl RobotsStates {
 
     /// Remembers a file that is plainly no robots.txt. It is read all the same, as RFC 9309
     /// section 2.3.1.5 has it.
-    fn note_strange(&mut self, compiled: &Compiled) {
+    fn note_strange(&mut self, compiled: &CompiledRobots) {
         let mut oddities = compiled.robots.oddities().iter();
         let is_strange = |oddity: &RobotsOddity| {
             matches!(

@@ -1,9 +1,9 @@
 //! What of an exchange goes into the search index. Runs on reader threads.
 
-use crawl_extractor::{Content, ContentLimits, Given, Limits, Page, link_header, read_page};
+use crawl_extractor::{Content, ContentLimits, Limits, Page, PageContext, link_header, read_page};
 use crawl_fetcher::Exchange;
 use crawl_frontier::{Lease, UrlKind};
-use crawl_index::{Came, Entry, judge};
+use crawl_index::{FetchedDocument, IndexEntry, judge};
 use crawl_policy::PageDirectives;
 use crawl_policy::usage::{Ledger, UsagePurpose};
 use crawl_scheduler::Tick;
@@ -23,7 +23,7 @@ pub(crate) fn read_both(
 ) -> (Page, Content) {
     let language = headers.get(http::header::CONTENT_LANGUAGE);
     let language = language.map(|value| String::from_utf8_lossy(value.as_bytes()));
-    let given = Given {
+    let given = PageContext {
         content_type,
         content_language: language.as_deref(),
         fetched_at: Some(at),
@@ -40,9 +40,9 @@ pub(crate) fn entry(
     (page, content): (&Page, &Content),
     directives: &PageDirectives,
     refused: Option<&str>,
-) -> Entry {
+) -> IndexEntry {
     let canonical = canonical_of(headers);
-    let came = Came {
+    let came = FetchedDocument {
         url,
         at,
         page,
@@ -53,13 +53,13 @@ pub(crate) fn entry(
     };
     judge(&came).map_or_else(
         |why| left_out(url, why.to_string()),
-        |page| Entry::Put(Box::new(page)),
+        |page| IndexEntry::Put(Box::new(page)),
     )
 }
 
 /// That a URL stays out.
-pub(crate) fn left_out(url: &CanonicalUrl, why: impl Into<String>) -> Entry {
-    Entry::Drop {
+pub(crate) fn left_out(url: &CanonicalUrl, why: impl Into<String>) -> IndexEntry {
+    IndexEntry::Drop {
         url: url.to_string(),
         why: why.into(),
     }
@@ -79,7 +79,7 @@ impl PageReader {
         lease: &Lease,
         exchange: &Exchange,
         said: &Ledger,
-    ) -> Option<Entry> {
+    ) -> Option<IndexEntry> {
         if !self.index || lease.kind != UrlKind::Page {
             return None;
         }

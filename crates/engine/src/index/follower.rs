@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use crawl_archive::{BoundedLine, FOLDER, LineReader, RowFile};
 use crawl_frontier::Frontier;
-use crawl_index::{Entry, IndexError, IndexWriter};
+use crawl_index::{IndexEntry, IndexError, IndexWriter};
 
 use crate::error::EngineError;
 use crate::index::log::{
@@ -403,7 +403,8 @@ impl Follower {
             };
             let (entry, read) = match self.lines.next_line().map_err(EngineError::disk(&path))? {
                 Some(BoundedLine::Whole(line)) => {
-                    let entry: Entry = serde_json::from_slice(line).map_err(|why| bad(&why))?;
+                    let entry: IndexEntry =
+                        serde_json::from_slice(line).map_err(|why| bad(&why))?;
                     (entry, line.len())
                 }
                 Some(BoundedLine::TooLong { bytes }) => {
@@ -491,7 +492,7 @@ mod tests {
 
     use crawl_fetcher::Secrets;
     use crawl_frontier::MemoryFrontier;
-    use crawl_index::{Page, SearchIndex};
+    use crawl_index::{IndexedPage, SearchIndex};
     use crawl_policy::{ProductToken, Profile};
 
     use super::*;
@@ -531,12 +532,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("state")).unwrap();
         let line = |n: usize| {
-            let page = Page {
+            let page = IndexedPage {
                 url: format!("http://a.example/{n}"),
                 title: "Tea".to_owned(),
-                ..Page::default()
+                ..IndexedPage::default()
             };
-            serde_json::to_string(&Entry::Put(Box::new(page))).unwrap() + "\n"
+            serde_json::to_string(&IndexEntry::Put(Box::new(page))).unwrap() + "\n"
         };
         let lines: Vec<String> = (0..5).map(line).collect();
         fs::write(log_path(dir.path()), lines.concat()).unwrap();
@@ -557,7 +558,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut writer = IndexWriter::open(&dir.path().join(INDEX_FOLDER)).unwrap();
         // There are files to look at.
-        writer.put(&Page::default()).unwrap();
+        writer.put(&IndexedPage::default()).unwrap();
         writer.commit(&note_of(1)).unwrap();
         writer.close().unwrap();
         let read = |bytes| Read { log: 1, bytes };

@@ -9,9 +9,9 @@ use bytes::Bytes;
 use crawl_archive::rows::{PageRow, RequestRow, WarcPlace};
 use crawl_archive::{FOLDER, HttpMessage, ReadError, RowReader, read_place};
 use crawl_extractor::{Document, Limits, may_be_read, what_is};
-use crawl_fetcher::{DecodeLimits, Obstacle, Secrets, decode, obstacle};
+use crawl_fetcher::{DecodeLimits, Interstitial, Secrets, decode, interstitial};
 use crawl_frontier::{Frontier, KnownState};
-use crawl_index::{Entry, IndexWriter, Page, Reconciled, SearchIndex};
+use crawl_index::{IndexEntry, IndexWriter, IndexedPage, Reconciled, SearchIndex};
 use crawl_policy::{PageDirectives, ProductToken, Profile};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -247,7 +247,7 @@ fn kept_pages(
             Err(why) => return Err(why.into()),
         };
         let error = row.error.as_deref().unwrap_or_default();
-        let is_passing = Obstacle::named(error).is_some() || error == PANICKED;
+        let is_passing = Interstitial::named(error).is_some() || error == PANICKED;
         // What broke off says less than what was there before.
         let broke_off = row.change.is_none() && kept.contains_key(&row.url);
         let is_page = matches!(row.status, Some(200..=299));
@@ -371,7 +371,7 @@ impl Build<'_> {
                 .unwrap_or_else(|_| Ok(left_out(&url, PANICKED)))?,
             // The archive has no body of a page that wants no copy kept; the index may have it.
             None => match self.known(kept) {
-                Some(page) => Entry::Put(Box::new(page)),
+                Some(page) => IndexEntry::Put(Box::new(page)),
                 None => left_out(&url, "not_archived"),
             },
         };
@@ -381,9 +381,9 @@ impl Build<'_> {
         Ok(self.writer.apply(&entry)?)
     }
 
-    fn known(&self, kept: &Kept) -> Option<Page> {
+    fn known(&self, kept: &Kept) -> Option<IndexedPage> {
         let page = self.old.as_ref()?.stored(&kept.url).ok()??;
-        let page = Page {
+        let page = IndexedPage {
             anchors: Vec::new(),
             linked_from: 0,
             same_as: None,
@@ -399,7 +399,7 @@ impl Build<'_> {
         url: &CanonicalUrl,
         kept: &Kept,
         place: &WarcPlace,
-    ) -> Result<Entry, EngineError> {
+    ) -> Result<IndexEntry, EngineError> {
         let record = match read_place(self.dir, place, kept.bytes) {
             Ok(record) => record,
             Err(ReadError::ForeignName { .. }) => return Ok(left_out(url, "archive_name_foreign")),
@@ -421,7 +421,7 @@ impl Build<'_> {
             return Ok(left_out(url, "no_page"));
         }
         let status = http.status().unwrap_or(200);
-        if let Some(obstacle) = obstacle(status, &headers, &bytes) {
+        if let Some(obstacle) = interstitial(status, &headers, &bytes) {
             return Ok(left_out(url, obstacle.name()));
         }
         let (page, content) =

@@ -4,7 +4,7 @@ use crawl_archive::{
     Capture, CaptureMetadata, CapturedRequest, DigestAlgorithm, EncodedCapture, Encoder,
     HttpVersion, RecordIds, Revisit, RevisitOriginal, Timestamp, Tls, Truncated,
 };
-use crawl_fetcher::{Exchange, Obstacle, TlsVersion, Truncation, Validators};
+use crawl_fetcher::{Exchange, Interstitial, TlsVersion, Truncation, Validators};
 use crawl_frontier::{Outcome, UrlKind};
 
 use crate::config::Config;
@@ -227,7 +227,7 @@ fn is_no_page(exchange: &Exchange, error: Option<&str>) -> bool {
     let broken_off = exchange
         .truncated
         .is_some_and(|cut| cut != Truncation::Length);
-    broken_off || error.and_then(Obstacle::named).is_some()
+    broken_off || error.and_then(Interstitial::named).is_some()
 }
 
 fn protocol(version: http::Version) -> HttpVersion {

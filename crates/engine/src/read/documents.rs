@@ -9,7 +9,7 @@ use crawl_extractor::{
 };
 use crawl_fetcher::decode_gzip;
 use crawl_frontier::{Admission, Exclusion, Lease, Reason, UrlKind};
-use crawl_index::Entry;
+use crawl_index::IndexEntry;
 use crawl_policy::PageDirectives;
 use crawl_policy::date::unix_seconds;
 use crawl_policy::scope::Scope;
@@ -35,7 +35,7 @@ const SITEMAP_REACH: f32 = 32.0;
 pub(crate) struct Content {
     pub(crate) title: Option<String>,
     /// What the search index is told of it.
-    pub(crate) entry: Option<Entry>,
+    pub(crate) entry: Option<IndexEntry>,
     /// What the page calls its own URL, where that is another.
     pub(crate) canonical: Option<CanonicalUrl>,
     pub(crate) charset: Option<&'static str>,

@@ -14,13 +14,13 @@ use std::time::Duration;
 use crawl_archive::rows::PageRow;
 use crawl_archive::{DigestAlgorithm, Timestamp};
 use crawl_extractor::{Document, Limits, Meta, may_be_read, read_html, what_is};
-use crawl_fetcher::robots::Compiled;
+use crawl_fetcher::robots::CompiledRobots;
 use crawl_fetcher::{
-    DecodeEnd, DecodeLimits, Decoded, Exchange, Failure, Limit, Obstacle, Room, Truncation, decode,
-    obstacle,
+    BodyMemory, DecodeEnd, DecodeLimit, DecodeLimits, Decoded, Exchange, Failure, Interstitial,
+    Truncation, decode, interstitial,
 };
 use crawl_frontier::{Lease, Outcome, UrlKind};
-use crawl_index::Entry;
+use crawl_index::IndexEntry;
 use crawl_policy::scope::Scope;
 use crawl_policy::usage::{Ledger, UsagePurpose};
 use crawl_policy::{PageDirectives, ProductToken, Profile};
@@ -117,7 +117,7 @@ impl PageReader {
         let passing = content
             .error
             .as_deref()
-            .is_some_and(|error| error == PANICKED || Obstacle::named(error).is_some());
+            .is_some_and(|error| error == PANICKED || Interstitial::named(error).is_some());
         // What broke off says less than what was there before.
         let broke_off = exchange
             .truncated
@@ -130,8 +130,8 @@ impl PageReader {
         let mut row = PageRow {
             title,
             indexed: entry.as_ref().map(|entry| match entry {
-                Entry::Put(_) => "yes".to_owned(),
-                Entry::Drop { why, .. } => why.clone(),
+                IndexEntry::Put(_) => "yes".to_owned(),
+                IndexEntry::Drop { why, .. } => why.clone(),
             }),
             redirect: match &content.signal {
                 TrapSignal::Redirect(target) => Some(target.to_string()),
@@ -175,7 +175,7 @@ impl PageReader {
     fn content(
         &self,
         lease: &Lease,
-        rules: &Compiled,
+        rules: &CompiledRobots,
         exchange: &Exchange,
         scope: &Scope,
     ) -> Content {
@@ -183,9 +183,9 @@ impl PageReader {
             return self.redirect(lease, target, scope);
         }
         let is_page = (200..300).contains(&exchange.status);
-        let mut in_place = obstacle(exchange.status, &exchange.headers, b"");
+        let mut in_place = interstitial(exchange.status, &exchange.headers, b"");
         if in_place.is_some() {
-            return Content::with_error(in_place.map(Obstacle::name));
+            return Content::with_error(in_place.map(Interstitial::name));
         }
         let content_type = content_type(exchange);
         let content_type = content_type.as_deref();
@@ -205,9 +205,9 @@ impl PageReader {
         match (sitemap, document) {
             (Some(sitemap), _) => content = self.entries(&mut links, &sitemap),
             (None, Document::Html) => {
-                in_place = obstacle(exchange.status, &exchange.headers, bytes);
+                in_place = interstitial(exchange.status, &exchange.headers, bytes);
                 if in_place.is_some_and(|found| !found.has_own_links()) {
-                    return Content::with_error(in_place.map(Obstacle::name));
+                    return Content::with_error(in_place.map(Interstitial::name));
                 }
                 let may_index = self.index && is_page && lease.kind == UrlKind::Page;
                 let at = seconds_of(exchange.started);
@@ -281,7 +281,7 @@ impl PageReader {
     /// What is said about the use of what came, by the site, the headers and the page.
     fn usage(
         &self,
-        rules: &Compiled,
+        rules: &CompiledRobots,
         exchange: &Exchange,
         lease: &Lease,
         directives: &PageDirectives,
@@ -338,11 +338,11 @@ fn decode_error(end: &DecodeEnd) -> Option<String> {
     match end {
         DecodeEnd::Whole => None,
         DecodeEnd::Truncated {
-            limit: Limit::Bytes,
+            limit: DecodeLimit::Bytes,
             ..
         } => Some("decoded_too_large".to_owned()),
         DecodeEnd::Truncated {
-            limit: Limit::Ratio,
+            limit: DecodeLimit::Ratio,
             ..
         } => Some("decompression_bomb".to_owned()),
         DecodeEnd::Short => Some(CUT_SHORT.to_owned()),
@@ -438,7 +438,7 @@ impl SettledPage {
             row,
             signal: TrapSignal::Nothing,
             exchange: None,
-            room: Room::default(),
+            room: BodyMemory::default(),
             decoded_digest: None,
             capture: None,
             charset: None,

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use crawl_archive::RowFile;
 use crawl_archive::rows::RequestRow;
 use crawl_fetcher::robots::RobotsTimes;
-use crawl_fetcher::{Exchange, FetchConfig, Room};
+use crawl_fetcher::{BodyMemory, Exchange, FetchConfig};
 use crawl_frontier::{Frontier, MemoryFrontier};
 use crawl_policy::scope::{Scope, ScopeMode};
 use crawl_policy::{ProductToken, Profile};
@@ -126,7 +126,7 @@ impl Web {
             body: Bytes::from(body),
             truncated: None,
             tls: None,
-            room: Room::default(),
+            room: BodyMemory::default(),
         }
     }
 }

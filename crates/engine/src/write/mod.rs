@@ -18,7 +18,7 @@ use crawl_frontier::{
     Admission, Admitted, Exclusion, Frontier, Lease, NewState, Outcome, Reason, Transaction,
     UrlKind, Visit,
 };
-use crawl_index::{BytePass, Entry};
+use crawl_index::{BytePass, IndexEntry};
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, HostKey};
 
@@ -278,7 +278,7 @@ impl Group<'_> {
         Ok(self.transaction.settle_until(lease, outcome, visit)?)
     }
 
-    fn tell_index(&mut self, entry: &Entry) -> Result<(), EngineError> {
+    fn tell_index(&mut self, entry: &IndexEntry) -> Result<(), EngineError> {
         if let Some(log) = &mut self.files.index {
             log.append(entry)?;
         }
@@ -366,7 +366,7 @@ impl Group<'_> {
                 _ => false,
             };
         let change = RevisitSchedule::change(past.as_deref(), &found);
-        if matches!(entry, Some(Entry::Drop { .. })) {
+        if matches!(entry, Some(IndexEntry::Drop { .. })) {
             ask_in_full(past.as_deref_mut(), &mut found);
         }
         let at = seconds(Tick::from_micros(row.fetched_at.as_micros()));

@@ -2,7 +2,7 @@
 
 use crawl_engine::{Answer, Command, Commander, EngineError, Refused, Summary};
 use crawl_engine::{Ended, park_at_rest, unpark_at_rest};
-use crawl_testweb::{Answer as Reply, Mix, TestWeb};
+use crawl_testweb::{Answer as Reply, LinkMix, TestWeb};
 use crawl_weburl::HostKey;
 
 use crate::support::Crawl;
@@ -11,7 +11,7 @@ fn two_hosts() -> TestWeb {
     TestWeb::builder()
         .hosts(2)
         .pages(1)
-        .mix(Mix::plain())
+        .mix(LinkMix::plain())
         .sitemap(false)
         .script(0, "/", Reply::html("<a href=/a>a</a>"))
         .script(0, "/a", Reply::html("a"))

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crawl_engine::Resources;
-use crawl_testweb::{Answer, Mix, Spec, TestWeb};
+use crawl_testweb::{Answer, LinkMix, Spec, TestWeb};
 
 use crate::support::Crawl;
 
@@ -12,7 +12,7 @@ fn bare(hosts: u32) -> Spec {
     let mut spec = TestWeb::builder()
         .hosts(hosts)
         .pages(1)
-        .mix(Mix::plain())
+        .mix(LinkMix::plain())
         .sitemap(false);
     for host in 0..hosts {
         spec = spec.script(host, "/robots.txt", Answer::of(404)).script(

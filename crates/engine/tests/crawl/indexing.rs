@@ -7,8 +7,8 @@ use std::time::Duration;
 use crawl_engine::{
     EngineError, HasArchive, IndexFault, Progress, Reindex, Revisits, Stop, reindex,
 };
-use crawl_index::{IndexError, Page, SearchIndex};
-use crawl_testweb::{Answer, Mix, TestWeb};
+use crawl_index::{IndexError, IndexedPage, SearchIndex};
+use crawl_testweb::{Answer, LinkMix, TestWeb};
 
 use crate::support::Crawl;
 
@@ -27,7 +27,7 @@ fn index(crawl: &Crawl) -> SearchIndex {
 }
 
 /// All pages that a search can find, by URL.
-fn found(crawl: &Crawl) -> BTreeMap<String, Page> {
+fn found(crawl: &Crawl) -> BTreeMap<String, IndexedPage> {
     let mut pages = BTreeMap::new();
     index(crawl)
         .each_page::<IndexError>(|page| {
@@ -51,7 +51,7 @@ fn web_of(pages: &[(&str, Answer)]) -> TestWeb {
         .collect();
     let mut web = TestWeb::builder()
         .pages(1)
-        .mix(Mix::plain())
+        .mix(LinkMix::plain())
         .sitemap(false)
         .script(0, "/", Answer::html(&format!("<title>Home</title>{links}")));
     for (path, answer) in pages {
@@ -209,11 +209,11 @@ fn assert_matches_archive(crawl: &Crawl) {
     .unwrap();
     assert!(done.pages > 0 && told >= done.pages);
     let built = found(crawl);
-    let urls = |pages: &BTreeMap<String, Page>| pages.keys().cloned().collect::<Vec<_>>();
+    let urls = |pages: &BTreeMap<String, IndexedPage>| pages.keys().cloned().collect::<Vec<_>>();
     assert_eq!(urls(&built), urls(&grown));
     for (url, page) in built {
         // A page that was as it was when it was asked again is younger in the archive's rows.
-        let grown = Page {
+        let grown = IndexedPage {
             fetched_at: page.fetched_at,
             ..grown[&url].clone()
         };

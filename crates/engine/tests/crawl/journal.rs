@@ -3,7 +3,7 @@
 use std::fs;
 
 use crawl_engine::Ended;
-use crawl_testweb::{Mix, Reach, TestWeb};
+use crawl_testweb::{CrawlReach, LinkMix, TestWeb};
 
 use crate::support::{Crawl, expected};
 
@@ -36,13 +36,13 @@ fn journal(crawl: &Crawl) -> Vec<String> {
 }
 
 fn web() -> TestWeb {
-    let web = TestWeb::builder().seed(11).pages(30).mix(Mix::plain());
+    let web = TestWeb::builder().seed(11).pages(30).mix(LinkMix::plain());
     web.sitemap(false).start()
 }
 
 /// A page that the seed links to: it is known when the seed was read.
 fn child(web: &TestWeb) -> String {
-    let truth = web.truth(Reach::Host);
+    let truth = web.truth(CrawlReach::Host);
     let mut found = truth.fetched.iter();
     let child = found.find(|(_, expected)| expected.depth == 1);
     child.unwrap().0.clone()
@@ -57,7 +57,7 @@ fn what_was_read_at_three_deaths_is_asked_for_last() {
         web.take_log();
         let summary = crawl.run().unwrap();
         assert_eq!((summary.ended, summary.pending), (Ended::Finished, 0));
-        let mut urls = expected(&web, Reach::Host);
+        let mut urls = expected(&web, CrawlReach::Host);
         urls.remove(&web.url(0, "/sitemap.xml"));
         assert!(crawl.statuses().into_keys().eq(urls));
         let log = web.log();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crawl_archive::rows::PageRow;
 use crawl_engine::Ended;
-use crawl_testweb::{Answer, Door, LogEntry, Misbehaviour, TestWeb, misbehaviours};
+use crawl_testweb::{Answer, ConnectionMode, LogEntry, Misbehaviour, TestWeb, misbehaviours};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use expect_test::expect_file;
 
@@ -38,15 +38,19 @@ stands in [limits.md](limits.md#fetching).
 struct Doorway {
     name: &'static str,
     scheme: &'static str,
-    door: Door,
+    door: ConnectionMode,
 }
 
 fn doorways() -> [Doorway; 3] {
     let doorway = |name, scheme, door| Doorway { name, scheme, door };
     [
-        doorway("refuses connections", "http", Door::Refused),
-        doorway("accepts TLS and says nothing", "https", Door::Silent),
-        doorway("answers TLS in plain", "https", Door::Greets),
+        doorway("refuses connections", "http", ConnectionMode::Refused),
+        doorway(
+            "accepts TLS and says nothing",
+            "https",
+            ConnectionMode::Silent,
+        ),
+        doorway("answers TLS in plain", "https", ConnectionMode::Greets),
     ]
 }
 

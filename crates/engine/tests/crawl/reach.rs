@@ -7,7 +7,7 @@ use crawl_archive::WarcReader;
 use crawl_engine::{Ended, HostBudget};
 use crawl_policy::scope::ScopeMode;
 use crawl_scheduler::PolitenessOverride;
-use crawl_testweb::{Answer, Barred, Reach, TestWeb, gaps};
+use crawl_testweb::{Answer, CrawlReach, ExclusionReason, TestWeb, gaps};
 
 use crate::support::{Crawl, expected};
 
@@ -21,9 +21,9 @@ fn every_allowed_page_once_and_nothing_that_is_barred() {
     let statuses = crawl.statuses();
     assert_eq!(
         statuses.keys().cloned().collect::<BTreeSet<_>>(),
-        expected(&web, Reach::Host)
+        expected(&web, CrawlReach::Host)
     );
-    let truth = web.truth(Reach::Host);
+    let truth = web.truth(CrawlReach::Host);
     for page in crawl.pages() {
         if let Some(expected) = truth.fetched.get(&page.url) {
             assert_eq!(page.status, Some(expected.status), "{}", page.url);
@@ -33,9 +33,9 @@ fn every_allowed_page_once_and_nothing_that_is_barred() {
     for (url, barred) in &truth.barred {
         // A page's own nofollow comes as META or as header, a link's as rel.
         let reasons: &[&str] = match barred {
-            Barred::Robots(_) => &["robots"],
-            Barred::Nofollow => &["nofollow", "meta", "header"],
-            Barred::Scope => &["scope"],
+            ExclusionReason::Robots(_) => &["robots"],
+            ExclusionReason::Nofollow => &["nofollow", "meta", "header"],
+            ExclusionReason::Scope => &["scope"],
         };
         assert!(reasons.contains(&excluded[url].as_str()), "{url}");
     }
@@ -64,7 +64,7 @@ fn least_depth_is_the_row_s_depth() {
     let mut crawl = Crawl::of(&web);
     crawl.config.sitemaps = false;
     crawl.run().unwrap();
-    let truth = web.truth(Reach::Host);
+    let truth = web.truth(CrawlReach::Host);
     for page in crawl.pages() {
         assert_eq!(page.depth, truth.fetched[&page.url].depth, "{}", page.url);
     }
@@ -83,7 +83,7 @@ fn scope_any_crawls_all_hosts_each_after_its_robots() {
     crawl.config.fetch.allow_private = true;
     crawl.config.sitemaps = false;
     crawl.run().unwrap();
-    let truth = web.truth(Reach::Any);
+    let truth = web.truth(CrawlReach::Any);
     assert_eq!(
         crawl.statuses().into_keys().collect::<Vec<_>>(),
         truth.fetched.into_keys().collect::<Vec<_>>()
@@ -203,7 +203,7 @@ fn depth_and_budget_are_listed_with_their_rule() {
     assert_eq!(summary.ended, Ended::Finished);
     assert_eq!(
         crawl.statuses().into_keys().collect::<BTreeSet<_>>(),
-        expected(&web, Reach::Host)
+        expected(&web, CrawlReach::Host)
     );
     assert_eq!(summary.excluded.get("budget"), None);
 }
@@ -226,7 +226,7 @@ fn the_archive_holds_every_settled_exchange_and_robots_txt() {
             }
         }
     }
-    let mut expected = expected(&web, Reach::Host);
+    let mut expected = expected(&web, CrawlReach::Host);
     expected.insert(web.url(0, "/robots.txt"));
     assert_eq!(archived, expected);
     let index = std::fs::read_to_string(crawl.output("archive/index.cdxj")).unwrap();
@@ -314,7 +314,7 @@ fn a_depth_that_is_raised_takes_back_what_was_put_aside() {
     assert_eq!(crawl.run().unwrap().pages, 1);
     crawl.config.scope.max_depth = None;
     crawl.run().unwrap();
-    let truth = web.truth(Reach::Host).fetched;
+    let truth = web.truth(CrawlReach::Host).fetched;
     assert_eq!(
         crawl.statuses().into_keys().collect::<Vec<_>>(),
         truth.into_keys().collect::<Vec<_>>()
@@ -408,7 +408,7 @@ fn hosts_that_leave_memory_lose_nothing() {
     crawl.config.hosts_in_memory = 0;
     crawl.run().unwrap();
     let fetched: BTreeSet<String> = crawl.statuses().into_keys().collect();
-    let wanted = web.truth(Reach::Any).fetched_with_sitemaps();
+    let wanted = web.truth(CrawlReach::Any).fetched_with_sitemaps();
     assert!(
         wanted.is_subset(&fetched),
         "{:?}",

@@ -8,7 +8,7 @@ use crawl_archive::rows::PageRow;
 use crawl_archive::{Timestamp, read_place};
 use crawl_engine::{Changes, Ended, Revisits, Stop, Summary};
 use crawl_frontier::{FjallFrontier, Frontier as _, Options, Outcome};
-use crawl_testweb::{Answer, LogEntry, Mix, Reach, Script, TestWeb};
+use crawl_testweb::{Answer, CrawlReach, LinkMix, LogEntry, Script, TestWeb};
 use flate2::{Compression, GzBuilder};
 
 use crate::support::{Crawl, expected};
@@ -64,7 +64,7 @@ fn what_is_as_it_was_is_not_sent_again() {
     let second = changes(&crawl, 2);
     assert_eq!(
         second.keys().cloned().collect::<BTreeSet<_>>(),
-        expected(&web, Reach::Host)
+        expected(&web, CrawlReach::Host)
     );
     // Redirects, broken links and the sitemap carry no validators; each says the same.
     let (mut unmodified, mut others) = (0, 0);
@@ -184,7 +184,7 @@ fn small(pages: &[&str]) -> TestWeb {
         .collect();
     let mut spec = TestWeb::builder()
         .pages(1)
-        .mix(Mix::plain())
+        .mix(LinkMix::plain())
         .sitemap(false)
         .script(0, "/sitemap.xml", Answer::of(404))
         .script(0, "/robots.txt", Answer::of(404))
@@ -309,7 +309,7 @@ fn a_round_that_is_cut_off_is_finished_first() {
     let second = changes(&crawl, 2);
     assert_eq!(
         second.into_keys().collect::<BTreeSet<_>>(),
-        expected(&web, Reach::Host)
+        expected(&web, CrawlReach::Host)
     );
     assert_eq!(again(&mut crawl).round, 3);
 }

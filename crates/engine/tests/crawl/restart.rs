@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crawl_engine::{Ended, EngineError, HostLocks, RunningCrawl, Stop, Summary};
-use crawl_testweb::{Answer, LogEntry, Reach, Reply, TestWeb};
+use crawl_testweb::{Answer, CrawlReach, LogEntry, Reply, TestWeb};
 use crawl_weburl::{HostKey, canonicalize};
 
 use crate::support::{Crawl, expected};
@@ -49,7 +49,7 @@ fn interrupted_again_and_again_it_lists_every_page_once() {
         assert!(interrupted > 0);
         assert_eq!(
             crawl.statuses().into_keys().collect::<BTreeSet<_>>(),
-            expected(&web, Reach::Host)
+            expected(&web, CrawlReach::Host)
         );
         crawl.excluded();
     }
@@ -251,6 +251,6 @@ fn a_crawl_that_may_owe_the_disk_nothing_ends_all_the_same() {
     assert_eq!(crawl.run().unwrap().ended, Ended::Finished);
     assert_eq!(
         crawl.statuses().into_keys().collect::<BTreeSet<_>>(),
-        expected(&web, Reach::Host)
+        expected(&web, CrawlReach::Host)
     );
 }

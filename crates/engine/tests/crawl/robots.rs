@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crawl_engine::{Ended, Forbidden};
-use crawl_testweb::{Answer, Door, Reply, Script, Spec, TestWeb};
+use crawl_testweb::{Answer, ConnectionMode, Reply, Script, Spec, TestWeb};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use expect_test::expect_file;
 
@@ -43,7 +43,7 @@ fn crawl_of(web: &TestWeb) -> Crawl {
 struct State {
     name: &'static str,
     robots: Box<dyn Fn(&TestWeb) -> Script>,
-    door: Door,
+    door: ConnectionMode,
     forbidden: Forbidden,
     /// Whether the crawl waits until robots.txt can be had.
     waits: bool,
@@ -53,7 +53,7 @@ fn state<R: Into<Reply>>(name: &'static str, reply: impl Fn(&TestWeb) -> R + 'st
     State {
         name,
         robots: Box::new(move |web| Script::always(reply(web))),
-        door: Door::Open,
+        door: ConnectionMode::Open,
         forbidden: Forbidden::Allow,
         waits: false,
     }
@@ -130,7 +130,7 @@ fn states() -> Vec<State> {
         ..status("403, --robots-forbidden deny", 403)
     });
     states.push(State {
-        door: Door::Refused,
+        door: ConnectionMode::Refused,
         ..status("no connection", 500)
     });
     states.push(State {

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use crawl_engine::{Reindex, reindex};
-use crawl_fetcher::Access;
-use crawl_testweb::{Answer, Mix, TestWeb};
+use crawl_fetcher::HostAccess;
+use crawl_testweb::{Answer, LinkMix, TestWeb};
 
 use crate::support::Crawl;
 
@@ -26,7 +26,7 @@ fn echo() -> TestWeb {
     );
     TestWeb::builder()
         .pages(1)
-        .mix(Mix::plain())
+        .mix(LinkMix::plain())
         .sitemap(false)
         .script(0, "/", Answer::html(&page))
         .script(
@@ -73,7 +73,7 @@ fn assert_none_in(crawl: &Crawl) {
 fn ours_what_a_server_echoes_of_a_secret_is_kept_in_the_archive_alone() {
     let web = echo();
     let mut crawl = Crawl::of(&web);
-    let access = Access::new("127.0.0.1").basic_auth(&format!("me:{PASSWORD}"));
+    let access = HostAccess::new("127.0.0.1").basic_auth(&format!("me:{PASSWORD}"));
     let access = access.unwrap().header("X-Key", KEY).unwrap();
     crawl.config.fetch.access = vec![access.cookie("session", COOKIE).unwrap()];
     (crawl.config.index, crawl.config.links) = (true, true);

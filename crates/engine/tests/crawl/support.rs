@@ -241,7 +241,7 @@ impl Crawl {
 }
 
 /// What a web says must be fetched by a crawl that reads sitemaps, with the sitemap itself.
-pub(crate) fn expected(web: &TestWeb, reach: crawl_testweb::Reach) -> BTreeSet<String> {
+pub(crate) fn expected(web: &TestWeb, reach: crawl_testweb::CrawlReach) -> BTreeSet<String> {
     let mut urls = web.truth(reach).fetched_with_sitemaps();
     urls.insert(web.url(0, "/sitemap.xml"));
     urls

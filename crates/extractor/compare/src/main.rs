@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use crawl_extractor::{ContentLimits, Given, read_content};
+use crawl_extractor::{ContentLimits, PageContext, read_content};
 
 /// A reader by its name.
 type Reader = (&'static str, fn(&str) -> String);
@@ -94,17 +94,17 @@ fn laid_bare(html: &str) -> String {
 }
 
 fn ours(html: &str) -> String {
-    let given = Given {
+    let given = PageContext {
         content_type: Some("text/html; charset=utf-8"),
-        ..Given::default()
+        ..PageContext::default()
     };
     read_content(html.as_bytes(), &given, &ContentLimits::default()).main_text()
 }
 
 fn all_text(html: &str) -> String {
-    let given = Given {
+    let given = PageContext {
         content_type: Some("text/html; charset=utf-8"),
-        ..Given::default()
+        ..PageContext::default()
     };
     let content = read_content(html.as_bytes(), &given, &ContentLimits::default());
     content.visible_text().to_owned()

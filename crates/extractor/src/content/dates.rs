@@ -1,7 +1,7 @@
 //! When a page was published and modified, as it says in one of many ways.
 
-use super::limits::{ContentLimits, ContentWhat, Oddities};
-use super::moment::Moment;
+use super::date_text::Moment;
+use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 
 /// How much later than the fetch a date may be: time zones, and clocks that are off.
 const AHEAD_SECONDS: i64 = 2 * 86_400;
@@ -10,7 +10,7 @@ const AHEAD_SECONDS: i64 = 2 * 86_400;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PageDate {
-    /// What happened then.
+    /// The event.
     pub kind: DateKind,
     /// When.
     pub moment: Moment,
@@ -20,7 +20,7 @@ pub struct PageDate {
     pub name: String,
 }
 
-/// What a date is the date of.
+/// The event that a date is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum DateKind {
@@ -100,12 +100,12 @@ impl Dates {
         let Some(moment) = Moment::parse(text) else {
             // A `time` may well hold a duration or an hour.
             if source != DateSource::AnyTime {
-                oddities.note(ContentWhat::UnreadableDate, line);
+                oddities.note(ContentOddityKind::UnreadableDate, line);
             }
             return;
         };
         if self.found.len() >= self.limit {
-            return oddities.note(ContentWhat::DatesFull, line);
+            return oddities.note(ContentOddityKind::DatesFull, line);
         }
         let date = PageDate {
             kind,
@@ -128,7 +128,7 @@ impl Dates {
         for (date, line) in self.found {
             let seconds = date.moment.unix_seconds;
             if date.moment.year() < 1500 || seconds == 0 || seconds > latest {
-                oddities.note(ContentWhat::ImplausibleDate, line);
+                oddities.note(ContentOddityKind::ImplausibleDate, line);
             } else {
                 dates.push(date);
             }
@@ -137,7 +137,7 @@ impl Dates {
     }
 }
 
-/// What a `meta` of that name (in lower case) is the date of.
+/// The event that a `meta` of that name (in lower case) dates.
 pub(super) fn kind_of_meta(name: &str) -> Option<DateKind> {
     Some(match name {
         "article:published_time"
@@ -179,7 +179,7 @@ pub(super) fn kind_of_meta(name: &str) -> Option<DateKind> {
     })
 }
 
-/// What an `itemprop` is the date of, and its own name.
+/// The event that an `itemprop` dates, and its own name.
 pub(super) fn kind_of_itemprop(value: &str) -> Option<(DateKind, &'static str)> {
     value.split_ascii_whitespace().find_map(|word| match word {
         "datePublished" => Some((DateKind::Published, "datePublished")),
@@ -189,7 +189,7 @@ pub(super) fn kind_of_itemprop(value: &str) -> Option<(DateKind, &'static str)> 
     })
 }
 
-/// What a class of the hentry and h-entry microformats is the date of.
+/// The event that a class of the hentry and h-entry microformats dates.
 pub(super) fn kind_of_class(class: &str) -> Option<(DateKind, &'static str)> {
     class
         .split_ascii_whitespace()

@@ -1,4 +1,4 @@
-//! What the elements of HTML mean to one who reads text.
+//! The elements of HTML by their meaning for a reader of text.
 
 use html5ever::{LocalName, local_name};
 
@@ -10,7 +10,7 @@ pub(super) enum Part {
     Main,
     Article,
     Section,
-    /// What holds blocks and says no more about them.
+    /// A container of blocks that says no more about them.
     Plain,
     Nav,
     Aside,

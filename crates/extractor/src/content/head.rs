@@ -1,8 +1,8 @@
-//! What a page's head says of it.
+//! Metadata in a page's head.
 
 use super::dates::{DateSource, Dates, kind_of_meta};
 use super::language::{DeclaredBy, Language};
-use super::limits::{ContentLimits, ContentWhat, Oddities};
+use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use crate::text::{Collapsed, trim};
 
 /// Where a page says that it stands itself.
@@ -86,7 +86,9 @@ impl Head {
         }
         match &self.canonical {
             None => self.canonical = Some(href.to_owned()),
-            Some(first) if first != href => oddities.note(ContentWhat::SeveralCanonicals, line),
+            Some(first) if first != href => {
+                oddities.note(ContentOddityKind::SeveralCanonicals, line)
+            }
             Some(_) => {}
         }
     }
@@ -153,7 +155,7 @@ impl Head {
     ) {
         for word in content.split(separators) {
             if self.keywords.len() >= self.limits.1 {
-                return oddities.note(ContentWhat::KeywordsFull, line);
+                return oddities.note(ContentOddityKind::KeywordsFull, line);
             }
             let word = field(word, self.limits.0, line, oddities);
             self.keywords
@@ -177,7 +179,7 @@ fn field(text: &str, limit: usize, line: u64, oddities: &mut Oddities) -> Option
     collapsed.push(text);
     let (text, cut) = collapsed.take();
     if cut {
-        oddities.note(ContentWhat::FieldCut, line);
+        oddities.note(ContentOddityKind::FieldCut, line);
     }
     text
 }

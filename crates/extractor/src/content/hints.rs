@@ -1,4 +1,4 @@
-//! What an element's attributes say about the text in it.
+//! Hints about text in the attributes of elements.
 
 use html5ever::tokenizer::Tag;
 
@@ -7,7 +7,7 @@ use super::elements::Part;
 /// Bytes of one `class` or `id` that are looked at.
 pub(super) const NAME_BYTES: usize = 512;
 
-/// What the attributes of a tag say that matters here.
+/// The attributes of a tag that matter here.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Traits<'a> {
     pub(super) id: Option<&'a str>,
@@ -60,7 +60,7 @@ pub(super) enum Surround {
     Form,
     /// By its class or id, which may mean anything.
     Named,
-    /// What readers wrote below.
+    /// Comments of readers.
     Comments,
     /// By its class or id, beyond doubt: a notice about cookies, say.
     Certain,
@@ -120,7 +120,7 @@ pub(super) fn has_words(heading: &str) -> bool {
     words.nth(1).is_some()
 }
 
-/// What an element says about its text. `within`: it stands in a `main` or `article`.
+/// The role that an element gives its text. `within`: it stands in a `main` or `article`.
 pub(super) fn judge(part: Part, traits: &Traits<'_>, within: bool) -> (Surround, Favour) {
     if let Some(role) = traits.role.and_then(by_role) {
         return role;

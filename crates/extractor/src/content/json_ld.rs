@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::limits::{ContentLimits, ContentWhat, Oddities};
+use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use crate::text::Collapsed;
 
 /// Names of one item: types, authors, steps of a breadcrumb.
@@ -86,7 +86,7 @@ impl JsonLdReader {
     pub(super) fn end_script(&mut self, line: u64, oddities: &mut Oddities) {
         let script = std::mem::take(&mut self.script);
         if std::mem::take(&mut self.too_long) {
-            return oddities.note(ContentWhat::JsonLdTooLong, line);
+            return oddities.note(ContentOddityKind::JsonLdTooLong, line);
         }
         let script = unwrapped(&script);
         if script.is_empty() {
@@ -94,11 +94,11 @@ impl JsonLdReader {
         }
         self.scripts += 1;
         if self.scripts > self.limits[1] {
-            return oddities.note(ContentWhat::JsonLdFull, line);
+            return oddities.note(ContentOddityKind::JsonLdFull, line);
         }
         match serde_json::from_str::<Value>(script) {
             Ok(value) => self.items_of(&value, line, oddities),
-            Err(_) => oddities.note(ContentWhat::BrokenJsonLd, line),
+            Err(_) => oddities.note(ContentOddityKind::BrokenJsonLd, line),
         }
     }
 
@@ -117,7 +117,7 @@ impl JsonLdReader {
                         continue;
                     }
                     if self.items.len() >= self.limits[2] {
-                        return oddities.note(ContentWhat::JsonLdFull, line);
+                        return oddities.note(ContentOddityKind::JsonLdFull, line);
                     }
                     self.items.push(self.item(object));
                 }

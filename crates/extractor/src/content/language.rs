@@ -1,12 +1,12 @@
-//! Which language a page is written in: what it declares, and what its words look like.
+//! The language of a page: the one that it declares, and the one that its
 
-use super::limits::{ContentLimits, ContentWhat, Oddities};
-use super::weight::Weigher;
+use super::limits::{ContentLimits, ContentOddityKind, Oddities};
+use super::text_amount::Weigher;
 
 /// Shorter texts are in no language: half words.
-const LEAST_WEIGHT: u32 = 24;
+const MIN_WEIGHT: u32 = 24;
 /// A guess below is none.
-const LEAST_CONFIDENCE: f64 = 0.5;
+const MIN_CONFIDENCE: f64 = 0.5;
 /// A guess that outweighs what a page declares.
 const CLEAR: f64 = 0.9;
 
@@ -14,23 +14,24 @@ const CLEAR: f64 = 0.9;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Language {
-    /// What it declares; of several the strongest.
-    pub declared: Option<Declared>,
-    /// What its text looks like. None where the text is short, or could be several.
-    pub detected: Option<Detected>,
+    /// The language that it declares; of several the strongest.
+    pub declared: Option<DeclaredLanguage>,
+    /// The language that its text looks like. None where the text is short, or could be several.
+    pub detected: Option<DetectedLanguage>,
 }
 
 /// A declared language.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Declared {
+pub struct DeclaredLanguage {
     /// The language tag (BCP 47) as written, with `-` where `_` stood.
     pub tag: String,
-    /// What declared it.
+    /// The source of the declaration.
     pub by: DeclaredBy,
 }
 
-/// What declared a language, strongest first (HTML Standard 3.2.6.2; the last is OpenGraph's).
+/// The source of a declared language, strongest first (HTML Standard 3.2.6.2; the last is
+/// OpenGraph's).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum DeclaredBy {
@@ -49,7 +50,7 @@ pub enum DeclaredBy {
 /// A language that was told by the text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Detected {
+pub struct DetectedLanguage {
     /// ISO 639-1, or 639-3 where that has none.
     pub code: &'static str,
     /// 0.5 to 1.
@@ -70,7 +71,7 @@ impl DeclaredBy {
     }
 }
 
-impl Declared {
+impl DeclaredLanguage {
     /// The first subtag in lower case.
     fn primary(&self) -> String {
         let primary = self.tag.split('-').next().unwrap_or_default();
@@ -84,7 +85,7 @@ impl Language {
     /// English whatever is written in it.
     #[must_use]
     pub fn code(&self) -> Option<String> {
-        let declared = self.declared.as_ref().map(Declared::primary);
+        let declared = self.declared.as_ref().map(DeclaredLanguage::primary);
         let Some(detected) = self.detected else {
             return declared;
         };
@@ -108,10 +109,10 @@ impl Language {
             return;
         }
         if !is_tag(value) {
-            return oddities.note(ContentWhat::BadLanguageTag, line);
+            return oddities.note(ContentOddityKind::BadLanguageTag, line);
         }
         if self.declared.as_ref().is_none_or(|known| by < known.by) {
-            self.declared = Some(Declared {
+            self.declared = Some(DeclaredLanguage {
                 tag: value.replace('_', "-"),
                 by,
             });
@@ -123,7 +124,7 @@ impl Language {
 pub(super) fn detect<'a>(
     text: impl Iterator<Item = &'a str>,
     limits: &ContentLimits,
-) -> Option<Detected> {
+) -> Option<DetectedLanguage> {
     let mut sample = String::new();
     let mut weigher = Weigher::default();
     let mut weight = 0;
@@ -137,13 +138,13 @@ pub(super) fn detect<'a>(
             break;
         }
     }
-    if weight < LEAST_WEIGHT {
+    if weight < MIN_WEIGHT {
         return None;
     }
     let info = whatlang::detect(&sample)?;
     let confidence = info.confidence();
-    let enough = confidence >= LEAST_CONFIDENCE;
-    enough.then(|| Detected {
+    let enough = confidence >= MIN_CONFIDENCE;
+    enough.then(|| DetectedLanguage {
         code: two_letters(info.lang().code()),
         confidence,
     })

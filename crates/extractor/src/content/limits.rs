@@ -1,7 +1,7 @@
 //! How much of a page's content is kept at most, and what is said when there was more.
 
 /// The most that is kept of one page. Reaching a limit is never an error: what is beyond it is
-/// left out, and the matching [`ContentWhat`] stands in the oddities.
+/// left out, and the matching [`ContentOddityKind`] stands in the oddities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ContentLimits {
@@ -57,8 +57,8 @@ impl Default for ContentLimits {
 /// Something in a page's content that was wrong, or that was left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContentOddity {
-    /// What it was. A page's oddities hold each kind once.
-    pub what: ContentWhat,
+    /// The kind of oddity. A page's oddities hold each kind once.
+    pub what: ContentOddityKind,
     /// The line where it was first met; the first line is 1. Where the matter is the whole
     /// page's, 1.
     pub line: u64,
@@ -69,7 +69,7 @@ pub struct ContentOddity {
 /// The kinds of [`ContentOddity`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum ContentWhat {
+pub enum ContentOddityKind {
     /// Text was cut at [`ContentLimits::text_bytes`].
     TextFull,
     /// More blocks than [`ContentLimits::blocks`].
@@ -109,29 +109,29 @@ pub enum ContentWhat {
     DatesFull,
 }
 
-impl ContentWhat {
+impl ContentOddityKind {
     /// A short fixed name, for counting.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            ContentWhat::TextFull => "text-full",
-            ContentWhat::BlocksFull => "blocks-full",
-            ContentWhat::RegionsFull => "regions-full",
-            ContentWhat::TooDeep => "too-deep",
-            ContentWhat::FieldCut => "field-cut",
-            ContentWhat::KeywordsFull => "keywords-full",
-            ContentWhat::IdTooLong => "id-too-long",
-            ContentWhat::TagCut => "tag-cut",
-            ContentWhat::SeveralCanonicals => "several-canonicals",
-            ContentWhat::CanonicalInBody => "canonical-in-body",
-            ContentWhat::BadLanguageTag => "bad-language-tag",
-            ContentWhat::JsonLdTooLong => "json-ld-too-long",
-            ContentWhat::BrokenJsonLd => "broken-json-ld",
-            ContentWhat::JsonLdFull => "json-ld-full",
-            ContentWhat::UnreadableDate => "unreadable-date",
-            ContentWhat::ImplausibleDate => "implausible-date",
-            ContentWhat::ModifiedBeforePublished => "modified-before-published",
-            ContentWhat::DatesFull => "dates-full",
+            ContentOddityKind::TextFull => "text-full",
+            ContentOddityKind::BlocksFull => "blocks-full",
+            ContentOddityKind::RegionsFull => "regions-full",
+            ContentOddityKind::TooDeep => "too-deep",
+            ContentOddityKind::FieldCut => "field-cut",
+            ContentOddityKind::KeywordsFull => "keywords-full",
+            ContentOddityKind::IdTooLong => "id-too-long",
+            ContentOddityKind::TagCut => "tag-cut",
+            ContentOddityKind::SeveralCanonicals => "several-canonicals",
+            ContentOddityKind::CanonicalInBody => "canonical-in-body",
+            ContentOddityKind::BadLanguageTag => "bad-language-tag",
+            ContentOddityKind::JsonLdTooLong => "json-ld-too-long",
+            ContentOddityKind::BrokenJsonLd => "broken-json-ld",
+            ContentOddityKind::JsonLdFull => "json-ld-full",
+            ContentOddityKind::UnreadableDate => "unreadable-date",
+            ContentOddityKind::ImplausibleDate => "implausible-date",
+            ContentOddityKind::ModifiedBeforePublished => "modified-before-published",
+            ContentOddityKind::DatesFull => "dates-full",
         }
     }
 }
@@ -143,7 +143,7 @@ pub(super) struct Oddities {
 }
 
 impl Oddities {
-    pub(super) fn note(&mut self, what: ContentWhat, line: u64) {
+    pub(super) fn note(&mut self, what: ContentOddityKind, line: u64) {
         match self.list.iter_mut().find(|oddity| oddity.what == what) {
             Some(oddity) => oddity.count += 1,
             None => self.list.push(ContentOddity {

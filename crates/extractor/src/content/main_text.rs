@@ -7,26 +7,26 @@
 //! Last, of the blocks in that region those go that are nothing but links, or that say what any
 //! page says; headings stay where text stays under them.
 
+use super::block_builder::RawBlock;
+use super::boilerplate::is_phrase;
 use super::elements::Part;
-use super::flow::RawBlock;
 use super::hints::{Favour, Surround};
 use super::model::BlockKind;
-use super::phrases::is_phrase;
 use super::regions::Region;
 
 /// A region named like a sidebar with more of the text than this is none. In percent.
-const NAMED_MOST: u64 = 40;
+const MAX_NAMED: u64 = 40;
 /// Comments are part of the text where there is less than this beside them. In half words.
 const COMMENTS_BESIDE: u64 = 80;
 /// A `main` with less of the page's text than this is not where it is. In percent.
-const MAIN_LEAST: u64 = 15;
+const MIN_MAIN: u64 = 15;
 /// A block with more of it in links is a block of links. In percent.
-const LINKS_MOST: u32 = 60;
+const MAX_LINKS: u32 = 60;
 /// A block of links at the end of a `main` that is longer is more than a way on. In half words.
 const SHORT_LINKS: u64 = 24;
 /// A page whose running text is less, and less than a quarter of its links, is a page of links.
 /// In half words.
-const INDEX_MOST: u64 = 120;
+const MAX_INDEX: u64 = 120;
 
 /// Whether each of the blocks belongs to the main text.
 pub(super) fn mark_main(
@@ -45,7 +45,7 @@ pub(super) fn mark_main(
     main
 }
 
-/// What stands in each region, and whether that surrounds the main text.
+/// The text in each region, and whether the region surrounds the main text.
 struct PageSums<'a> {
     blocks: &'a [RawBlock],
     regions: &'a [Region],
@@ -102,7 +102,7 @@ impl<'a> PageSums<'a> {
         let mains = (0..self.regions.len())
             .filter(|&at| self.regions[at].favour == Favour::Main && !self.surrounds[at]);
         let main = mains.max_by_key(|&at| (self.all[at], std::cmp::Reverse(at)));
-        let main = main.filter(|&at| self.all[at] * 100 >= self.all[0] * MAIN_LEAST);
+        let main = main.filter(|&at| self.all[at] * 100 >= self.all[0] * MIN_MAIN);
         let largest = self.largest_children();
         let mut at = main.unwrap_or(0);
         // What a page of links holds besides them does not say where its text is.
@@ -159,7 +159,7 @@ impl<'a> PageSums<'a> {
             *main &= !is_phrase(&text[block.start..block.end]);
         }
         let told = self.regions[root].favour == Favour::Main;
-        if !self.is_index(root, if told { u64::MAX } else { INDEX_MOST }) {
+        if !self.is_index(root, if told { u64::MAX } else { MAX_INDEX }) {
             self.drop_links(&mut main, told);
         }
         main
@@ -262,7 +262,7 @@ fn surrounding(regions: &[Region], all: &[u64]) -> (Vec<bool>, Vec<bool>) {
     let (mut surrounds, mut comments) = (vec![false; regions.len()], vec![false; regions.len()]);
     for (at, region) in regions.iter().enumerate() {
         let parent = region.parent as usize;
-        let large = all[at] * 100 > total * NAMED_MOST;
+        let large = all[at] * 100 > total * MAX_NAMED;
         let own = match region.surround {
             _ if holds_main[at] => false,
             Surround::No | Surround::Comments => false,
@@ -288,7 +288,7 @@ struct Links {
 impl Links {
     /// Whether it is there for its links.
     fn many(self) -> bool {
-        self.share > LINKS_MOST
+        self.share > MAX_LINKS
     }
 }
 

@@ -1,4 +1,4 @@
-//! What was read of a page's content.
+//! The content of a page as it was read.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use super::json_ld::JsonLd;
 use super::language::Language;
 use super::limits::ContentOddity;
 
-/// What a page is about, and what it says of itself.
+/// The main text of a page, and the page's own metadata.
 ///
 /// All of its text stands once, in [`Content::visible_text`]; blocks are ranges of it. In it,
 /// runs of white space are one space (in [`BlockKind::Code`] they stay), soft hyphens and
@@ -35,7 +35,7 @@ pub struct Content {
     pub json_ld: Vec<JsonLd>,
     /// All blocks of text in the order of the page.
     pub blocks: Vec<Block>,
-    /// What was wrong or left out, each kind once.
+    /// Defects, and parts that were left out, each kind once.
     pub oddities: Vec<ContentOddity>,
     pub(super) text: String,
 }
@@ -44,7 +44,7 @@ pub struct Content {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Block {
-    /// What it is.
+    /// The kind of block.
     pub kind: BlockKind,
     /// Where it stands in [`Content::visible_text`], in bytes.
     pub range: Range<usize>,
@@ -55,7 +55,7 @@ pub struct Block {
     pub id: Option<Box<str>>,
 }
 
-/// What a block is.
+/// The kinds of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum BlockKind {
@@ -74,7 +74,7 @@ pub enum BlockKind {
     Cell,
     /// A term that is defined.
     Term,
-    /// What defines it.
+    /// The definition.
     Definition,
     /// Text that is quoted.
     Quote,

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use thiserror::Error;
 
-/// What was read of a PDF.
+/// The text that was read of a PDF.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PdfText {
@@ -14,7 +14,7 @@ pub struct PdfText {
     pub cut: bool,
 }
 
-/// Why a PDF has no text for us.
+/// The reason why a PDF has no text for us.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PdfError {

@@ -10,7 +10,7 @@ use super::hints::{
     Favour, NAME_BYTES, Surround, Traits, has_words, is_made_from, judge, letters,
     surround_without_id,
 };
-use super::limits::{ContentLimits, ContentWhat, Oddities};
+use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use super::model::BlockKind;
 
 /// An element that holds blocks.
@@ -28,7 +28,7 @@ struct Open {
     name: LocalName,
     part: Part,
     region: u32,
-    /// What text in it is.
+    /// The role of text in it.
     kind: BlockKind,
     hidden: bool,
     /// It stands in a `main` or `article`.
@@ -67,7 +67,7 @@ impl Regions {
         self.open.last().map_or(0, |open| open.region)
     }
 
-    /// What text is that stands here.
+    /// The role of text that stands here.
     pub(super) fn kind(&self) -> BlockKind {
         self.open
             .last()
@@ -103,7 +103,7 @@ impl Regions {
         self.end_implied(part);
         if self.open.len() >= self.limits.1 {
             self.beyond = self.beyond.saturating_add(1);
-            return oddities.note(ContentWhat::TooDeep, line);
+            return oddities.note(ContentOddityKind::TooDeep, line);
         }
         let around = self.open.last();
         let within = around.is_some_and(|open| open.within);
@@ -210,7 +210,7 @@ impl Regions {
     ) -> u32 {
         let parent = self.region();
         if self.all.len() >= self.limits.0 {
-            oddities.note(ContentWhat::RegionsFull, line);
+            oddities.note(ContentOddityKind::RegionsFull, line);
             return parent;
         }
         self.all.push(Region {
@@ -231,7 +231,7 @@ fn is_holder(part: Part) -> bool {
     )
 }
 
-/// What text is in an element, where it was `around` outside of it.
+/// The role of text in an element, where it was `around` outside of it.
 fn kind_in(part: Part, around: BlockKind) -> BlockKind {
     match part {
         Part::Item => BlockKind::ListItem,

@@ -9,7 +9,7 @@ use super::hints::Traits;
 /// A date as text is no longer.
 const TIME_BYTES: usize = 80;
 
-/// What is open within a line of text.
+/// The elements that are open within a line of text.
 #[derive(Debug, Default)]
 pub(super) struct Spans {
     /// A link is open.

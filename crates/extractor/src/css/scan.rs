@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use super::Found;
 use crate::text::is_space;
 
-/// What the text is.
+/// The kind of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Sheet,
-    /// What stands between the braces of a rule.
+    /// The declarations between the braces of a rule.
     Declarations,
 }
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::{ENCLOSURES, Feed, FeedEntry, FeedKind, FeedUrl, NEXT, address, collapsed, hint};
-use crate::limits::{Limits, What, note};
+use crate::limits::{DocumentOddityKind, Limits, note};
 use crate::text::trim;
 
 pub(super) fn read(text: &str, limits: &Limits, feed: &mut Feed) {
@@ -20,13 +20,13 @@ pub(super) fn read(text: &str, limits: &Limits, feed: &mut Feed) {
     let feed = into.feed.into_inner();
     if let Err(error) = ended {
         let what = match error.is_eof() {
-            true => What::EndsEarly,
-            false => What::BrokenJson,
+            true => DocumentOddityKind::EndsEarly,
+            false => DocumentOddityKind::BrokenJson,
         };
         note(&mut feed.oddities, what, error.line() as u64);
     }
     if feed.kind == FeedKind::Unknown {
-        note(&mut feed.oddities, What::NotAFeed, 1);
+        note(&mut feed.oddities, DocumentOddityKind::NotAFeed, 1);
         feed.entries.clear();
     }
 }
@@ -66,7 +66,11 @@ impl Into<'_, '_> {
         };
         let kept = self.feed.borrow_mut().keep(entry, self.limits);
         if !kept {
-            note(&mut self.feed.borrow_mut().oddities, What::EntriesFull, 1);
+            note(
+                &mut self.feed.borrow_mut().oddities,
+                DocumentOddityKind::EntriesFull,
+                1,
+            );
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::{
     ENCLOSURES, Feed, FeedEntry, FeedKind, FeedUrl, HINT_BYTES, NEXT, address, collapsed, hint,
 };
-use crate::limits::{Limits, What};
+use crate::limits::{DocumentOddityKind, Limits};
 use crate::text::trim;
 use crate::xml::{Space, Step, Tag, Xml};
 
@@ -32,13 +32,13 @@ pub(super) fn read(text: &str, limits: &Limits, feed: &mut Feed) {
     }
     walk.finish_entry();
     if walk.feed.kind == FeedKind::Unknown {
-        walk.xml.note(What::NotAFeed);
+        walk.xml.note(DocumentOddityKind::NotAFeed);
     }
     let oddities = std::mem::take(&mut walk.xml.oddities);
     feed.oddities.extend(oddities);
 }
 
-/// What the text at hand says.
+/// The meaning of the text at hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Field {
     Title,
@@ -78,7 +78,7 @@ impl Walk<'_> {
             // One that was never ended ends where the next begins.
             self.finish_entry();
             if self.feed.entries.len() >= self.limits.feed_entries {
-                self.xml.note(What::EntriesFull);
+                self.xml.note(DocumentOddityKind::EntriesFull);
                 return false;
             }
             let entry = FeedEntry {

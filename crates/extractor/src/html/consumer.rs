@@ -1,4 +1,4 @@
-//! Who takes what stands in a page.
+//! The interface of a consumer of tags and text.
 
 use html5ever::tokenizer::Tag;
 
@@ -27,7 +27,7 @@ pub(crate) trait Consumer {
 pub(crate) struct At {
     /// The line; the first is 1.
     pub(crate) line: u64,
-    /// What the tag belongs to, or what the text stands in.
+    /// The language that the tag belongs to, or the element that the text stands in.
     pub(crate) space: Space,
     /// Whether it is shown: not the content of a `template`, nor of a script or style
     /// within a drawing.

@@ -1,6 +1,6 @@
 //! Which parts of a page are SVG or MathML, known without a tree.
 //!
-//! What a tag means differs there: a `title` in a drawing is not the page's, a `script`
+//! The meaning of a tag differs there: a `title` in a drawing is not the page's, a `script`
 //! is ordinary markup to the tokenizer, and `CDATA` sections exist.
 
 use html5ever::tokenizer::Tag;
@@ -40,7 +40,7 @@ impl Foreign {
         !matches!(self.open.last(), Some(Part::Mute(_)))
     }
 
-    /// What text that stands here belongs to.
+    /// The language of text that stands here.
     pub(super) fn space(&self) -> Space {
         match self.open.last() {
             None | Some(Part::Html(_)) => Space::Html,
@@ -106,7 +106,7 @@ impl Foreign {
         around
     }
 
-    /// What an element that starts within foreign content belongs to.
+    /// The language of an element that starts within foreign content.
     fn space_within(&self, tag: &Tag) -> Space {
         // A drawing may stand in the `annotation-xml` of a formula.
         if tag.name == local_name!("svg") {

@@ -3,13 +3,13 @@
 use html5ever::{LocalName, local_name};
 
 use super::consumer::{At, Space};
-use super::holders::{Holds, holders};
+use super::declared_type::{below, kind_of_object, typed};
+use super::link_attributes::{Holds, holders};
 use super::srcset;
 use super::tag::Attributes;
-use super::typed::{below, kind_of_object, typed};
-use super::words::separates_words;
+use super::word_boundaries::separates_words;
 use crate::css;
-use crate::limits::{Limits, Oddity, What, note};
+use crate::limits::{DocumentOddity, DocumentOddityKind, Limits, note};
 use crate::link::{Element, Link, LinkKind, Links, kind_of_link};
 use crate::text::{Collapsed, trim};
 
@@ -31,7 +31,7 @@ pub(super) struct LinkReader {
 
 /// Where a tag's links go, and what they have in common.
 struct Spot<'a> {
-    oddities: &'a mut Vec<Oddity>,
+    oddities: &'a mut Vec<DocumentOddity>,
     line: u64,
     element: Element,
 }
@@ -57,7 +57,7 @@ impl LinkReader {
         name: &LocalName,
         attributes: Attributes<'_>,
         at: At,
-        oddities: &mut Vec<Oddity>,
+        oddities: &mut Vec<DocumentOddity>,
     ) {
         let mut spot = Spot {
             oddities,
@@ -83,7 +83,7 @@ impl LinkReader {
         name: &LocalName,
         attributes: Attributes<'_>,
         at: At,
-        oddities: &mut Vec<Oddity>,
+        oddities: &mut Vec<DocumentOddity>,
     ) {
         if attributes.pairs().any(|(_, value)| has_hole(value)) {
             return;
@@ -94,7 +94,7 @@ impl LinkReader {
     }
 
     /// Takes an end tag that is shown.
-    pub(super) fn end(&mut self, name: &LocalName, oddities: &mut Vec<Oddity>, line: u64) {
+    pub(super) fn end(&mut self, name: &LocalName, oddities: &mut Vec<DocumentOddity>, line: u64) {
         match *name {
             local_name!("a") => self.end_anchor(oddities, line),
             local_name!("form") => self.form = None,
@@ -116,19 +116,24 @@ impl LinkReader {
     }
 
     /// Ends the link whose text is being read, if there is one.
-    pub(super) fn end_anchor(&mut self, oddities: &mut Vec<Oddity>, line: u64) {
+    pub(super) fn end_anchor(&mut self, oddities: &mut Vec<DocumentOddity>, line: u64) {
         let Some(position) = self.anchor.take() else {
             return;
         };
         let (text, cut) = self.anchor_text.take();
         if cut {
-            note(oddities, What::TextCut, line);
+            note(oddities, DocumentOddityKind::TextCut, line);
         }
         self.links.found[position].text = text;
     }
 
     /// Takes the text of a `style` element.
-    pub(super) fn style_element(&mut self, text: &str, oddities: &mut Vec<Oddity>, line: u64) {
+    pub(super) fn style_element(
+        &mut self,
+        text: &str,
+        oddities: &mut Vec<DocumentOddity>,
+        line: u64,
+    ) {
         let element = Element::Style;
         let mut spot = Spot {
             oddities,
@@ -139,7 +144,7 @@ impl LinkReader {
     }
 
     /// Takes the target of a `meta` that refreshes.
-    pub(super) fn refresh(&mut self, target: &str, oddities: &mut Vec<Oddity>, line: u64) {
+    pub(super) fn refresh(&mut self, target: &str, oddities: &mut Vec<DocumentOddity>, line: u64) {
         let element = Element::MetaRefresh;
         let mut spot = Spot {
             oddities,
@@ -250,7 +255,7 @@ impl LinkReader {
         alt.push(attributes.get("alt").unwrap_or_default());
         let (text, cut) = alt.take();
         if cut {
-            note(spot.oddities, What::TextCut, spot.line);
+            note(spot.oddities, DocumentOddityKind::TextCut, spot.line);
         }
         let link = Link::new(href, Element::Area, "href", LinkKind::Page);
         let link = typed(link, attributes);
@@ -389,7 +394,7 @@ impl LinkReader {
             return;
         }
         if base.len() > CODEBASE_BYTES {
-            return note(spot.oddities, What::HrefTooLong, spot.line);
+            return note(spot.oddities, DocumentOddityKind::HrefTooLong, spot.line);
         }
         self.add(&below(base, file), name, kind, spot);
     }

@@ -24,7 +24,7 @@ pub(super) fn addresses(value: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What stands behind the comma that ends the descriptors; one in parentheses does not.
+/// The rest behind the comma that ends the descriptors; one in parentheses does not.
 fn behind_descriptors(text: &str) -> &str {
     let mut within = false;
     let end = text.bytes().position(|byte| {

@@ -1,7 +1,7 @@
 //! A sitemap of plain text: one URL a line.
 
 use super::{Sitemap, SitemapEntry, SitemapKind};
-use crate::limits::{Limits, What, note};
+use crate::limits::{DocumentOddityKind, Limits, note};
 use crate::text::trim;
 
 pub(super) fn read(text: &str, limits: &Limits, sitemap: &mut Sitemap) {
@@ -10,11 +10,15 @@ pub(super) fn read(text: &str, limits: &Limits, sitemap: &mut Sitemap) {
         .filter(|(_, line)| !line.is_empty());
     for (number, line) in lines {
         let what = if !is_url(line) {
-            What::NotAUrl
+            DocumentOddityKind::NotAUrl
         } else if line.len() > limits.href_bytes {
-            What::HrefTooLong
+            DocumentOddityKind::HrefTooLong
         } else if sitemap.entries.len() >= limits.sitemap_entries {
-            note(&mut sitemap.oddities, What::EntriesFull, number);
+            note(
+                &mut sitemap.oddities,
+                DocumentOddityKind::EntriesFull,
+                number,
+            );
             break;
         } else {
             sitemap.entries.push(SitemapEntry::new(line.to_owned()));
@@ -23,7 +27,7 @@ pub(super) fn read(text: &str, limits: &Limits, sitemap: &mut Sitemap) {
         note(&mut sitemap.oddities, what, number);
     }
     if sitemap.entries.is_empty() {
-        note(&mut sitemap.oddities, What::NotASitemap, 1);
+        note(&mut sitemap.oddities, DocumentOddityKind::NotASitemap, 1);
     } else {
         sitemap.kind = SitemapKind::Text;
     }

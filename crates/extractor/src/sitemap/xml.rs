@@ -1,7 +1,7 @@
 //! A sitemap in XML, with the extensions for languages, images, videos and news.
 
-use super::{Alternate, News, Sitemap, SitemapEntry, SitemapKind, Video};
-use crate::limits::{Limits, What};
+use super::{Alternate, NewsEntry, Sitemap, SitemapEntry, SitemapKind, Video};
+use crate::limits::{DocumentOddityKind, Limits};
 use crate::text::{Collapsed, trim};
 use crate::xml::{Step, Tag, Xml};
 
@@ -39,13 +39,13 @@ pub(super) fn read(text: &str, limits: &Limits, sitemap: &mut Sitemap) {
     walk.finish_entry();
     let kind = walk.sitemap.kind;
     if kind == SitemapKind::Unknown || !known {
-        walk.xml.note(What::NotASitemap);
+        walk.xml.note(DocumentOddityKind::NotASitemap);
     }
     let oddities = std::mem::take(&mut walk.xml.oddities);
     sitemap.oddities.extend(oddities);
 }
 
-/// What the text at hand says.
+/// The meaning of the text at hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Field {
     Loc,
@@ -175,7 +175,7 @@ impl Walk<'_> {
             2 if self.sitemap.entries.len() >= self.limits.sitemap_entries => {
                 let more = self.entry.take().is_some_and(|entry| !entry.loc.is_empty());
                 if more {
-                    self.xml.note(What::EntriesFull);
+                    self.xml.note(DocumentOddityKind::EntriesFull);
                     return false;
                 }
             }
@@ -246,7 +246,9 @@ impl Walk<'_> {
                 let number = value.parse::<f32>().ok();
                 entry.priority = number.filter(|number| (0.0..=1.0).contains(number));
             }
-            _ => entry.news.get_or_insert_with(News::default).published = Some(value.to_owned()),
+            _ => {
+                entry.news.get_or_insert_with(NewsEntry::default).published = Some(value.to_owned())
+            }
         }
     }
 
@@ -254,7 +256,7 @@ impl Walk<'_> {
     fn address(&mut self, value: &str) -> Option<String> {
         let value = trim(value);
         if value.len() > self.limits.href_bytes {
-            self.xml.note(What::HrefTooLong);
+            self.xml.note(DocumentOddityKind::HrefTooLong);
             return None;
         }
         (!value.is_empty()).then(|| value.to_owned())
@@ -266,7 +268,7 @@ impl Walk<'_> {
         if room {
             self.extras += 1;
         } else {
-            self.xml.note(What::SitemapLinksFull);
+            self.xml.note(DocumentOddityKind::SitemapLinksFull);
         }
         room
     }

@@ -7,7 +7,7 @@ use super::unescaped;
 /// Namespaces that prefixes can stand for at the same time; others are not followed.
 const BINDINGS: usize = 64;
 
-/// What an element belongs to, of what feeds are made of.
+/// The vocabulary of an element, of those that feeds are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Space {
     /// No namespace, or one that versions of RSS use for themselves.
@@ -19,7 +19,7 @@ pub(crate) enum Space {
     Other,
 }
 
-/// What the prefixes in force stand for.
+/// The namespaces of the prefixes in force.
 #[derive(Default)]
 pub(super) struct Bindings {
     /// Prefix, what it stands for, and the depth of the element that says so.
@@ -56,7 +56,7 @@ impl Bindings {
         }
     }
 
-    /// What an element of that name belongs to. A prefix that nobody declared means what it
+    /// The vocabulary of an element of that name. A prefix that nobody declared means what it
     /// usually does.
     pub(super) fn space_of(&self, name: &str) -> Space {
         let prefix = name.split_once(':').map_or("", |(prefix, _)| prefix);

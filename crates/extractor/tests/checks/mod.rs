@@ -1,8 +1,8 @@
-//! What must hold for any input: the bodies of the fuzz targets, which the test suite runs
-//! on random inputs too.
+//! Properties that must hold for any input: the bodies of the fuzz targets, which the test
+//! suite runs on random inputs too.
 
 use crawl_extractor::{
-    CharsetSource, Document, Limits, Link, LinkKind, Oddity, Page, SNIFF_BYTES, is_html,
+    CharsetSource, Document, DocumentOddity, Limits, Link, LinkKind, Page, SNIFF_BYTES, is_html,
     link_header, read_css, read_feed, read_html, read_sitemap, refresh_header, what_is,
 };
 use crawl_weburl::canonicalize;
@@ -41,7 +41,7 @@ pub(crate) fn html(data: &[u8]) {
     same_beyond(&page, rest, content_type);
 }
 
-/// What stands behind a page's end changes nothing before it, and cannot unsay a title.
+/// Text behind a page's end changes nothing before it, and cannot unsay a title.
 fn same_beyond(page: &Page, body: &[u8], content_type: Option<&str>) {
     // Bytes more may change the charset that is guessed.
     if content_type.is_none_or(|content_type| !content_type.ends_with("utf-8")) {
@@ -184,7 +184,7 @@ fn links(links: &[Link], bytes: usize) {
     }
 }
 
-fn oddities(found: &[Oddity], bytes: usize) {
+fn oddities(found: &[DocumentOddity], bytes: usize) {
     for (place, oddity) in found.iter().enumerate() {
         assert!(found[..place].iter().all(|other| other.what != oddity.what));
         assert!((1..=bytes as u64 + 1).contains(&oddity.line) && oddity.count > 0);

@@ -187,7 +187,7 @@ fn ours_sections_have_their_heading_and_its_id() {
 #[test]
 fn ours_one_pass_reads_the_same() {
     let html = "<title>T</title><a href=x>l</a><main><p>Text</main>";
-    let given = crawl_extractor::Given::default();
+    let given = crawl_extractor::PageContext::default();
     let (limits, content_limits) = Default::default();
     let (page, content) =
         crawl_extractor::read_page(html.as_bytes(), &given, &limits, &content_limits);

@@ -1,17 +1,17 @@
-//! What a page says of itself.
+//! Metadata in a page's head.
 
 use std::fmt::Write as _;
 
-use crawl_extractor::{Content, ContentLimits, Given, read_content};
+use crawl_extractor::{Content, ContentLimits, PageContext, read_content};
 use expect_test::{Expect, expect};
 
 use crate::{read, show_oddities};
 
 /// The language, and oddities.
 fn check_language(html: &str, header: Option<&str>, expected: Expect) {
-    let given = Given {
+    let given = PageContext {
         content_language: header,
-        ..Given::default()
+        ..PageContext::default()
     };
     let content = read_content(html.as_bytes(), &given, &ContentLimits::default());
     let language = &content.language;
@@ -30,10 +30,10 @@ fn check_language(html: &str, header: Option<&str>, expected: Expect) {
 
 /// Dates, the best of each kind, and oddities.
 fn check_dates(html: &str, expected: Expect) {
-    let given = Given {
+    let given = PageContext {
         // 2026-11-21
         fetched_at: Some(1_795_219_200),
-        ..Given::default()
+        ..PageContext::default()
     };
     let content = read_content(html.as_bytes(), &given, &ContentLimits::default());
     let mut shown = String::new();

@@ -1,6 +1,6 @@
 //! Pages that mean harm, and limits.
 
-use crawl_extractor::{Content, ContentLimits, Given, read_content};
+use crawl_extractor::{Content, ContentLimits, PageContext, read_content};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
@@ -194,7 +194,7 @@ proptest! {
     #[test]
     fn ours_any_bytes_are_read(body in proptest::collection::vec(any::<u8>(), 0..400)) {
         let limits = ContentLimits::default();
-        holds(&read_content(&body, &Given::default(), &limits), &limits);
+        holds(&read_content(&body, &PageContext::default(), &limits), &limits);
     }
 
     #[test]
@@ -208,9 +208,9 @@ proptest! {
         ], 0..40)) {
         let html = parts.concat();
         let limits = small();
-        let content = read_content(html.as_bytes(), &Given::default(), &limits);
+        let content = read_content(html.as_bytes(), &PageContext::default(), &limits);
         holds(&content, &limits);
         let large = ContentLimits::default();
-        holds(&read_content(html.as_bytes(), &Given::default(), &large), &large);
+        holds(&read_content(html.as_bytes(), &PageContext::default(), &large), &large);
     }
 }

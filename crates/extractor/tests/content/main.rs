@@ -1,4 +1,4 @@
-//! What a page is about, as the extractor reads it, through its public interface.
+//! The content of pages, as the extractor reads it, through its public interface.
 
 mod blocks;
 mod corpus;
@@ -10,13 +10,13 @@ mod pdf;
 
 use std::fmt::Write as _;
 
-use crawl_extractor::{Content, ContentLimits, Given, read_content};
+use crawl_extractor::{Content, ContentLimits, PageContext, read_content};
 
-/// What is read in `html`.
+/// The content of `html`, as text.
 fn read(html: &str) -> Content {
-    let given = Given {
+    let given = PageContext {
         content_type: Some("text/html; charset=utf-8"),
-        ..Given::default()
+        ..PageContext::default()
     };
     read_content(html.as_bytes(), &given, &ContentLimits::default())
 }

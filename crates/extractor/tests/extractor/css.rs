@@ -1,4 +1,4 @@
-//! What style sheets load, by themselves and within pages.
+//! Addresses in style sheets, by themselves and within pages.
 
 use crawl_extractor::{Css, Limits, read_css};
 use expect_test::{Expect, expect};

@@ -2,7 +2,9 @@
 //! that the run ends shows that no cost grows with the square of the size: at these sizes such
 //! a cost is minutes.
 
-use crawl_extractor::{Limits, What, link_header, read_css, read_feed, read_html, read_sitemap};
+use crawl_extractor::{
+    DocumentOddityKind, Limits, link_header, read_css, read_feed, read_html, read_sitemap,
+};
 
 use crate::read;
 
@@ -76,7 +78,7 @@ fn ours_pages_of_one_thing_over_and_over_are_read_to_their_end() {
             let full = page
                 .oddities
                 .iter()
-                .any(|oddity| oddity.what == What::LinksFull);
+                .any(|oddity| oddity.what == DocumentOddityKind::LinksFull);
             assert!(found || full || hides.contains(&part), "{part}");
         }
     }
@@ -273,7 +275,10 @@ fn ours_links_and_resources_have_room_of_their_own() {
         .collect();
     assert_eq!(
         counts,
-        [(What::ResourcesFull, 50_000), (What::LinksFull, 1)]
+        [
+            (DocumentOddityKind::ResourcesFull, 50_000),
+            (DocumentOddityKind::LinksFull, 1)
+        ]
     );
 }
 
@@ -285,6 +290,6 @@ fn ours_a_megabyte_in_one_address_is_dropped_whole() {
     ));
     let hrefs: Vec<_> = page.links.iter().map(|link| link.href.as_str()).collect();
     assert_eq!(hrefs, ["ok"]);
-    assert_eq!(page.oddities[0].what, What::HrefTooLong);
+    assert_eq!(page.oddities[0].what, DocumentOddityKind::HrefTooLong);
     assert_eq!(page.oddities[0].count, 4);
 }

@@ -1,4 +1,4 @@
-//! What the extractor reads, through its public interface.
+//! Readings of documents, through the extractor's public interface.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod cases;
@@ -19,9 +19,9 @@ mod sniff;
 
 use std::fmt::Write as _;
 
-use crawl_extractor::{Limits, Link, Oddity, Page, read_html};
+use crawl_extractor::{DocumentOddity, Limits, Link, Page, read_html};
 
-/// What is read in `html`, written as text.
+/// The reading of `html`, written as text.
 fn read(html: &str) -> Page {
     read_html(
         html.as_bytes(),
@@ -56,7 +56,7 @@ fn show_links(links: &[Link]) -> String {
 }
 
 /// Oddities, one a line: name, line, count.
-fn show_oddities(oddities: &[Oddity]) -> String {
+fn show_oddities(oddities: &[DocumentOddity]) -> String {
     oddities.iter().fold(String::new(), |mut shown, oddity| {
         let _ = writeln!(
             shown,

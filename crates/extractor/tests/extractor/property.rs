@@ -1,4 +1,4 @@
-//! What holds for any input.
+//! Properties that hold for any input.
 
 use crawl_extractor::{Limits, is_html, read_html, read_sitemap};
 use proptest::collection::vec;

@@ -1,4 +1,4 @@
-//! What documents are.
+//! The kinds of documents.
 
 use crawl_extractor::{Document, is_html, may_be_read, what_is};
 

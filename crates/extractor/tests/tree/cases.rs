@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use crate::{differences, links, ours};
 
-/// What the extractor knowingly finds otherwise.
+/// The findings in which the extractor knowingly differs.
 const KNOWN: &str = include_str!("../html5lib/known-tree.txt");
 
 const PROBE: &str = "<a href=probe></a><img src=probe>";

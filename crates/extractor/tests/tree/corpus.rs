@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{differences, links, ours};
 
-/// What a folder of pages came to.
+/// The result for a folder of pages.
 #[derive(Debug, Default)]
 struct Sum {
     pages: usize,

@@ -244,7 +244,7 @@ static CSS: LazyLock<Regex> = LazyLock::new(|| {
 });
 static COMMENT: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(?s)/\*.*?(\*/|$)").unwrap());
 
-/// What a piece of CSS names, and how.
+/// The addresses in a piece of CSS, and how it names them.
 fn css(text: &str, is_sheet: bool, add: &mut impl FnMut(&str, &str)) {
     for found in CSS.captures_iter(&COMMENT.replace_all(text, " ")) {
         let group = |number| found.get(number).map(|group| group.as_str());

@@ -8,19 +8,23 @@ mod links;
 
 use std::collections::BTreeSet;
 
-use crawl_extractor::{Limits, What, read_html};
+use crawl_extractor::{DocumentOddityKind, Limits, read_html};
 
 /// A link: element, attribute, address as written.
 type Found = (String, String, String);
 
-/// What the extractor finds in a page that is text.
+/// The findings of the extractor in a page that is text.
 fn ours(html: &str) -> BTreeSet<Found> {
     let page = read_html(
         html.as_bytes(),
         Some("text/html; charset=utf-8"),
         &Limits::default(),
     );
-    let lost = [What::LinksFull, What::ResourcesFull, What::HrefTooLong];
+    let lost = [
+        DocumentOddityKind::LinksFull,
+        DocumentOddityKind::ResourcesFull,
+        DocumentOddityKind::HrefTooLong,
+    ];
     assert!(
         page.oddities
             .iter()
@@ -38,7 +42,7 @@ fn ours(html: &str) -> BTreeSet<Found> {
         .collect()
 }
 
-/// What each found that the other did not, a line each.
+/// The findings of each that the other did not have, a line each.
 fn differences(ours: &BTreeSet<Found>, trees: &BTreeSet<Found>) -> Vec<String> {
     let line = |who: &str, found: &Found| {
         let (element, attribute, address) = found;

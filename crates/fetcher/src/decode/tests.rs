@@ -200,7 +200,7 @@ fn a_bomb_is_cut_by_its_ratio_and_a_big_body_by_its_size() {
     ] {
         let at = (body.len() * 10).max(1000);
         let decoded = run(&[name], body, &limits);
-        let limit = Limit::Ratio;
+        let limit = DecodeLimit::Ratio;
         assert_eq!(decoded.end, DecodeEnd::Truncated { at, limit }, "{name}");
         assert_eq!(decoded.bytes.len(), at, "{name}");
     }
@@ -211,7 +211,7 @@ fn a_bomb_is_cut_by_its_ratio_and_a_big_body_by_its_size() {
         *byte = (state >> 24) as u8;
     }
     let decoded = run(&["gzip"], gzip(&noise), &limits);
-    let (at, limit) = (100_000, Limit::Bytes);
+    let (at, limit) = (100_000, DecodeLimit::Bytes);
     assert_eq!(decoded.end, DecodeEnd::Truncated { at, limit });
     assert_eq!(decoded.bytes, noise[..at]);
 }

@@ -1,4 +1,4 @@
-//! What the answer to a request for robots.txt means.
+//! The meaning of an answer to a request for robots.txt.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 use http::header::LOCATION;
 
 use crate::decode::{DecodeEnd, DecodeLimits, decode};
-use crate::exchange::{Exchange, Request};
+use crate::exchange::{Exchange, FetchRequest};
 use crate::failure::Failure;
 use crate::retry_after::retry_after;
 
@@ -59,7 +59,11 @@ impl RobotsAnswer {
     /// Reads the result of `request`, which was the `hops`-th redirect on the way (0: the
     /// origin's own /robots.txt).
     #[must_use]
-    pub fn of(request: &Request, result: &Result<Exchange, Failure>, hops: u8) -> RobotsAnswer {
+    pub fn of(
+        request: &FetchRequest,
+        result: &Result<Exchange, Failure>,
+        hops: u8,
+    ) -> RobotsAnswer {
         let exchange = match result {
             Ok(exchange) => exchange,
             Err(failure) => {

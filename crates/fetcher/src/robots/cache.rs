@@ -9,18 +9,18 @@ use crawl_weburl::Origin;
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 
-use crate::robots::copy::{Force, RobotsCopy};
+use crate::robots::copy::{RobotsCopy, RobotsForce};
 use crate::robots::freshness::RobotsTimes;
 use crate::robots::tdm::TdmFile;
 
-/// What an entry costs besides the file and its rules: keys, validators, the cache's own
+/// The memory of an entry besides the file and its rules: keys, validators, the cache's own
 /// bookkeeping. Bytes, rounded up.
 const OVERHEAD: usize = 1024;
 
 /// A copy with its rules.
 #[derive(Debug)]
-pub struct Compiled {
-    /// What is known.
+pub struct CompiledRobots {
+    /// The copy.
     pub copy: RobotsCopy,
     /// The rules that follow from it.
     pub robots: Robots,
@@ -28,36 +28,38 @@ pub struct Compiled {
     pub tdmrep: Option<TdmRep>,
 }
 
-impl Compiled {
+impl CompiledRobots {
     /// Compiles a copy for one agent and one reading.
     #[must_use]
-    pub fn new(copy: RobotsCopy, agent: &ProductToken, profile: Profile) -> Compiled {
+    pub fn new(copy: RobotsCopy, agent: &ProductToken, profile: Profile) -> CompiledRobots {
         let robots = copy.compile(agent, profile);
         let tdmrep = match &copy.tdmrep {
             TdmFile::File(file) => TdmRep::parse(file).ok(),
             TdmFile::None | TdmFile::NotAsked => None,
         };
-        Compiled {
+        CompiledRobots {
             copy,
             robots,
             tdmrep,
         }
     }
 
-    /// What the scheduler is told of this origin at `now`.
+    /// The state of this origin's robots.txt at `now`, for the scheduler.
     #[must_use]
     pub fn state(&self, now: Tick, times: &RobotsTimes) -> RobotsState {
         match self.copy.force(now, times) {
-            Force::Fresh { until } | Force::LastGood { until } => RobotsState::InForce {
-                pace: self.pace(),
-                until,
-            },
-            Force::Unreachable { retry_at } => RobotsState::Unreachable { retry_at },
-            Force::Expired => RobotsState::Unknown,
+            RobotsForce::Fresh { until } | RobotsForce::LastGood { until } => {
+                RobotsState::InForce {
+                    pace: self.pace(),
+                    until,
+                }
+            }
+            RobotsForce::Unreachable { retry_at } => RobotsState::Unreachable { retry_at },
+            RobotsForce::Expired => RobotsState::Unknown,
         }
     }
 
-    /// What the file asks of our pace.
+    /// The pace that the file asks for.
     fn pace(&self) -> RobotsPace {
         // The last minute is within in a robots.txt.
         let hours = |hours: VisitHours| crawl_scheduler::DailyHours::new(hours.from, hours.to + 1);
@@ -92,15 +94,15 @@ impl Compiled {
 /// [`RobotsCopy::force`] and the caller's clock.
 #[derive(Clone, Debug)]
 pub struct RobotsCache {
-    copies: Cache<Origin, Arc<Compiled>>,
+    copies: Cache<Origin, Arc<CompiledRobots>>,
 }
 
 impl RobotsCache {
-    /// A cache of at most `bytes`, by [`Compiled::memory_bytes`]. One copy is at most a few
+    /// A cache of at most `bytes`, by [`CompiledRobots::memory_bytes`]. One copy is at most a few
     /// MiB; a cache smaller than that may not hold every copy.
     #[must_use]
     pub fn new(bytes: u64) -> RobotsCache {
-        let weigh = |_: &Origin, compiled: &Arc<Compiled>| {
+        let weigh = |_: &Origin, compiled: &Arc<CompiledRobots>| {
             u32::try_from(compiled.memory_bytes()).unwrap_or(u32::MAX)
         };
         RobotsCache {
@@ -115,12 +117,12 @@ impl RobotsCache {
 
     /// The copy of this origin, if it is in memory.
     #[must_use]
-    pub fn get(&self, origin: &Origin) -> Option<Arc<Compiled>> {
+    pub fn get(&self, origin: &Origin) -> Option<Arc<CompiledRobots>> {
         self.copies.get(origin)
     }
 
     /// Keeps a copy in place of the one before it.
-    pub fn insert(&self, compiled: Arc<Compiled>) {
+    pub fn insert(&self, compiled: Arc<CompiledRobots>) {
         self.copies.insert(compiled.copy.origin.clone(), compiled);
     }
 }

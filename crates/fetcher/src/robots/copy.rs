@@ -1,4 +1,4 @@
-//! What is held of an origin's robots.txt, in memory and on disk.
+//! The copy of an origin's robots.txt, in memory and on disk.
 
 use std::time::Duration;
 
@@ -18,18 +18,19 @@ use crate::robots::tdm::TdmFile;
 
 /// The durable form's version. A form of another version is not read.
 const VERSION: u32 = 2;
-/// A clock may be set back by so much, to the right time, without making copies older than they are.
+/// A clock may be set back by so much, to the right time, without making copies older than they
+/// are.
 const MAX_CLOCK_STEP: Duration = Duration::from_secs(60);
-/// What stands in where nothing is known: everything is barred.
+/// The rules that stand in where nothing is known: everything is disallowed.
 const BAR_ALL: &[u8] = b"User-agent: *\nDisallow: /\n";
 
 /// An origin's robots.txt as it is known: the last answer, and the last good file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RobotsCopy {
-    /// Whose rules these are.
+    /// The origin whose rules these are.
     pub origin: Origin,
-    /// What the last answer said.
-    pub state: CopyState,
+    /// The meaning of the last answer.
+    pub state: RobotsCopyState,
     /// The status of the last answer; none where there was no answer.
     pub status: Option<u16>,
     /// When the last answer came.
@@ -45,15 +46,15 @@ pub struct RobotsCopy {
     /// The URL that gave `body` (after redirects): only there do the validators mean
     /// anything.
     pub url: CanonicalUrl,
-    /// What came with `body`.
+    /// The validators that came with `body`.
     pub validators: Validators,
-    /// What goes along with the rules, where the crawl asks for it.
+    /// The site's `tdmrep.json`, where the crawl asks for it.
     pub tdmrep: TdmFile,
 }
 
-/// What the last answer said.
+/// The meaning of the last answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CopyState {
+pub enum RobotsCopyState {
     /// There is a file.
     Rules,
     /// There is none; nothing is barred.
@@ -71,7 +72,7 @@ pub enum CopyState {
 
 /// Whether rules are in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Force {
+pub enum RobotsForce {
     /// They are.
     Fresh {
         /// Until then.
@@ -87,14 +88,14 @@ pub enum Force {
         /// When to ask again.
         retry_at: Tick,
     },
-    /// What is held is too old: robots.txt comes first.
+    /// The copy is too old: robots.txt comes first.
     Expired,
 }
 
 /// A durable form that can't be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum BadCopy {
+pub enum BadRobotsCopy {
     /// No line that ends the head.
     #[error("robots copy of {0} bytes has no head")]
     NoHead(usize),
@@ -113,7 +114,7 @@ pub enum BadCopy {
 }
 
 impl RobotsCopy {
-    /// What is known of `origin`'s robots.txt after one more answer: `answer` was read from
+    /// The copy of `origin`'s robots.txt after one more answer: `answer` was read from
     /// `result`, and `before` is what was known until now.
     ///
     /// A good answer replaces everything. An unreachable file keeps the last good one, and
@@ -148,7 +149,7 @@ impl RobotsCopy {
                 copy.confirmed(before, exchange, times);
             }
             (RobotsAnswer::None { .. } | RobotsAnswer::Redirect { .. }, Ok(exchange)) => {
-                copy.state = CopyState::None;
+                copy.state = RobotsCopyState::None;
                 copy.lasts = lifetime(&exchange.headers, times, now);
                 copy.expires = now + copy.lasts;
             }
@@ -162,26 +163,26 @@ impl RobotsCopy {
     /// A copy that was dated by a clock that was ahead of `now` is none: how old it is, nobody
     /// knows. None holds for longer from `now` on than its kind may.
     #[must_use]
-    pub fn force(&self, now: Tick, times: &RobotsTimes) -> Force {
-        let is_unreachable = matches!(self.state, CopyState::Unreachable { .. });
+    pub fn force(&self, now: Tick, times: &RobotsTimes) -> RobotsForce {
+        let is_unreachable = matches!(self.state, RobotsCopyState::Unreachable { .. });
         let longest = match is_unreachable {
             false => times.most,
             true => times.longest_wait.max(times.longest_asked),
         };
         let until = self.expires.min(now + longest);
         if now >= until || self.fetched_at > now + MAX_CLOCK_STEP {
-            return Force::Expired;
+            return RobotsForce::Expired;
         }
         if !is_unreachable {
-            return Force::Fresh { until };
+            return RobotsForce::Fresh { until };
         }
         // A file was good at the last answer at the latest.
         let good_at = self.good_at.map(|good_at| good_at.min(self.fetched_at));
         match good_at.map(|good_at| good_at + times.last_good) {
-            Some(end) if now < end => Force::LastGood {
+            Some(end) if now < end => RobotsForce::LastGood {
                 until: end.min(until),
             },
-            _ => Force::Unreachable { retry_at: until },
+            _ => RobotsForce::Unreachable { retry_at: until },
         }
     }
 
@@ -190,13 +191,13 @@ impl RobotsCopy {
     #[must_use]
     pub fn compile(&self, agent: &ProductToken, profile: Profile) -> Robots {
         match self.state {
-            CopyState::None => Robots::allow_all(),
+            RobotsCopyState::None => Robots::allow_all(),
             _ if self.holds() => Robots::parse(&self.body, agent, profile),
             _ => Robots::parse(BAR_ALL, agent, profile),
         }
     }
 
-    /// What to send along when `url` is asked for again.
+    /// The validators to send along when `url` is asked for again.
     #[must_use]
     pub fn validators_for(&self, url: &CanonicalUrl) -> Validators {
         if self.holds() && self.url == *url {
@@ -222,13 +223,13 @@ impl RobotsCopy {
     /// Reads the durable form back.
     ///
     /// # Errors
-    /// [`BadCopy`] says what can't be read. No input panics.
-    pub fn from_bytes(bytes: &[u8]) -> Result<RobotsCopy, BadCopy> {
+    /// [`BadRobotsCopy`] says what can't be read. No input panics.
+    pub fn from_bytes(bytes: &[u8]) -> Result<RobotsCopy, BadRobotsCopy> {
         let end = bytes.iter().position(|&b| b == b'\n');
-        let end = end.ok_or(BadCopy::NoHead(bytes.len()))?;
+        let end = end.ok_or(BadRobotsCopy::NoHead(bytes.len()))?;
         let version: Version = serde_json::from_slice(&bytes[..end])?;
         if version.version != VERSION {
-            return Err(BadCopy::Version(version.version));
+            return Err(BadRobotsCopy::Version(version.version));
         }
         let head: Head = serde_json::from_slice(&bytes[..end])?;
         head.into_copy(Bytes::copy_from_slice(&bytes[end + 1..]))
@@ -238,7 +239,7 @@ impl RobotsCopy {
         RobotsCopy {
             url: origin.robots_url(),
             origin: origin.clone(),
-            state: CopyState::Rules,
+            state: RobotsCopyState::Rules,
             status: None,
             fetched_at: now,
             expires: now,
@@ -290,7 +291,7 @@ impl RobotsCopy {
             _ => ("status", None),
         };
         let (since, tries) = match before.map(|before| &before.state) {
-            Some(CopyState::Unreachable { since, tries, .. }) => {
+            Some(RobotsCopyState::Unreachable { since, tries, .. }) => {
                 ((*since).min(now), tries.saturating_add(1))
             }
             _ => (now, 1),
@@ -299,7 +300,7 @@ impl RobotsCopy {
         let wait = doubled.min(times.longest_wait);
         let asked = asked.unwrap_or_default().min(times.longest_asked);
         self.expires = now + wait.max(asked);
-        self.state = CopyState::Unreachable {
+        self.state = RobotsCopyState::Unreachable {
             why: why.to_owned(),
             since,
             tries,
@@ -364,9 +365,9 @@ impl Head {
             version: VERSION,
             origin: copy.origin.to_string(),
             state: match &copy.state {
-                CopyState::Rules => State::Rules,
-                CopyState::None => State::None,
-                CopyState::Unreachable { why, since, tries } => State::Unreachable {
+                RobotsCopyState::Rules => State::Rules,
+                RobotsCopyState::None => State::None,
+                RobotsCopyState::Unreachable { why, since, tries } => State::Unreachable {
                     why: why.clone(),
                     since: since.as_micros(),
                     tries: *tries,
@@ -388,7 +389,7 @@ impl Head {
         }
     }
 
-    fn into_copy(self, mut body: Bytes) -> Result<RobotsCopy, BadCopy> {
+    fn into_copy(self, mut body: Bytes) -> Result<RobotsCopy, BadRobotsCopy> {
         let tdmrep = match self.tdmrep {
             Tdm::NotAsked => TdmFile::NotAsked,
             Tdm::None => TdmFile::None,
@@ -396,17 +397,17 @@ impl Head {
                 let begin = usize::try_from(bytes)
                     .ok()
                     .and_then(|bytes| body.len().checked_sub(bytes));
-                TdmFile::File(body.split_off(begin.ok_or(BadCopy::Short(bytes))?))
+                TdmFile::File(body.split_off(begin.ok_or(BadRobotsCopy::Short(bytes))?))
             }
         };
-        let origin = Origin::parse(&self.origin).map_err(|_| BadCopy::Url(self.origin))?;
-        let url = canonicalize(None, &self.url).map_err(|_| BadCopy::Url(self.url))?;
+        let origin = Origin::parse(&self.origin).map_err(|_| BadRobotsCopy::Url(self.origin))?;
+        let url = canonicalize(None, &self.url).map_err(|_| BadRobotsCopy::Url(self.url))?;
         Ok(RobotsCopy {
             origin,
             state: match self.state {
-                State::Rules => CopyState::Rules,
-                State::None => CopyState::None,
-                State::Unreachable { why, since, tries } => CopyState::Unreachable {
+                State::Rules => RobotsCopyState::Rules,
+                State::None => RobotsCopyState::None,
+                State::Unreachable { why, since, tries } => RobotsCopyState::Unreachable {
                     why,
                     since: Tick::from_micros(since),
                     tries,

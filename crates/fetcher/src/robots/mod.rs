@@ -25,7 +25,7 @@ mod freshness;
 mod tdm;
 
 pub use answer::{MAX_HOPS, MAX_ROBOTS_BYTES, RobotsAnswer};
-pub use cache::{Compiled, RobotsCache};
-pub use copy::{BadCopy, CopyState, Force, RobotsCopy};
+pub use cache::{CompiledRobots, RobotsCache};
+pub use copy::{BadRobotsCopy, RobotsCopy, RobotsCopyState, RobotsForce};
 pub use freshness::{RobotsTimes, lifetime};
 pub use tdm::{TDMREP_PATH, TdmFile};

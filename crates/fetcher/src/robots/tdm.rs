@@ -9,7 +9,7 @@ use crate::robots::answer::decoded;
 /// Where the file lies on its origin (TDM Reservation Protocol, section 6).
 pub const TDMREP_PATH: &str = "/.well-known/tdmrep.json";
 
-/// What is held of an origin's `/.well-known/tdmrep.json`.
+/// The copy of an origin's `/.well-known/tdmrep.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TdmFile {
     /// Nobody asked for it.

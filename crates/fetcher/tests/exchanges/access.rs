@@ -1,6 +1,6 @@
-//! What the operator gave for one host, and who gets it.
+//! Fields that the operator gave for one host, and who gets them.
 
-use crawl_fetcher::{Access, FetchConfig};
+use crawl_fetcher::{FetchConfig, HostAccess};
 use crawl_weburl::canonicalize;
 
 use crate::support::{Server, config, fetch, fetcher};
@@ -8,8 +8,8 @@ use crate::support::{Server, config, fetch, fetcher};
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const SECRETS: [&str; 3] = ["bWU6cGFzcw==", "k3y", "c00kie"];
 
-fn access(host: &str) -> Access {
-    let access = Access::new(host).basic_auth("me:pass").unwrap();
+fn access(host: &str) -> HostAccess {
+    let access = HostAccess::new(host).basic_auth("me:pass").unwrap();
     let access = access.header("X-Api-Key", SECRETS[1]).unwrap();
     access.cookie("session", SECRETS[2]).unwrap()
 }

@@ -1,6 +1,6 @@
 //! Which addresses are asked.
 
-use crawl_fetcher::{Fault, FetchConfig, Phase};
+use crawl_fetcher::{FailurePhase, Fault, FetchConfig};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use crate::support::{Server, config, fetch, fetcher};
@@ -20,7 +20,10 @@ async fn refused(config: FetchConfig, server: &Server, url: &CanonicalUrl) {
     assert!(fetcher.refusal(url).is_some());
     let failure = fetch(&fetcher, url).await.unwrap_err();
     assert_eq!(failure.name(), "address_refused", "{failure}");
-    assert_eq!((failure.phase, failure.fault), (Phase::Address, Fault::Url));
+    assert_eq!(
+        (failure.phase, failure.fault),
+        (FailurePhase::Address, Fault::Url)
+    );
     assert!(!failure.retry);
     assert_eq!(server.connections(), 0);
 }

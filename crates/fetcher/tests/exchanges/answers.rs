@@ -1,9 +1,9 @@
-//! What is sent, and what is made of an answer.
+//! Requests as they are sent, and the reading of their answers.
 
 use std::time::Duration;
 
 use crawl_fetcher::robots::MAX_ROBOTS_BYTES;
-use crawl_fetcher::{FetchConfig, Request, Truncation, Validators};
+use crawl_fetcher::{FetchConfig, FetchRequest, Truncation, Validators};
 use crawl_scheduler::OutcomeKind;
 use http::Version;
 
@@ -171,7 +171,7 @@ async fn rfc9309_2_5_a_small_body_limit_does_not_cut_rules() {
         max_body: 1,
         ..config(&url)
     };
-    let request = Request::robots(url, Validators::default());
+    let request = FetchRequest::robots(url, Validators::default());
     assert_eq!(request.max_body, Some(MAX_ROBOTS_BYTES));
     let exchange = ask(&fetcher(config), request).await.unwrap();
     assert_eq!(exchange.body, "hello");
@@ -187,9 +187,9 @@ async fn rfc9110_13_1_validators_are_sent_back() {
     let url = server.url("/");
     let fetcher = fetcher(config(&url));
     let first = fetch(&fetcher, &url).await.unwrap();
-    let request = Request {
+    let request = FetchRequest {
         validators: Validators::of(&first.headers),
-        ..Request::page(url)
+        ..FetchRequest::page(url)
     };
     let second = ask(&fetcher, request).await.unwrap();
     assert_eq!((second.status, second.body.len()), (304, 0));

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crawl_fetcher::{Failure, FailureKind, Fault, FetchConfig, Phase, Request, Truncation};
+use crawl_fetcher::{
+    Failure, FailureKind, FailurePhase, Fault, FetchConfig, FetchRequest, Truncation,
+};
 use crawl_scheduler::OutcomeKind;
 use crawl_weburl::canonicalize;
 use tokio::net::TcpListener;
@@ -40,7 +42,7 @@ async fn check(script: Vec<Act>, expect: &str) {
     let failure = fetch(&fetcher(config(&url)), &url).await.unwrap_err();
     assert_eq!(told(&failure), expect, "{failure}");
     assert_eq!(server.heads().len(), 1, "one permit is one request");
-    let known = failure.phase == Phase::Body;
+    let known = failure.phase == FailurePhase::Body;
     assert_eq!(failure.address, known.then_some(server.address));
 }
 
@@ -163,7 +165,7 @@ async fn in_time() {
         let (name, phase) = (failure.name(), failure.phase);
         assert_eq!(format!("{name} in {phase:?}: {}", failure.detail), expect);
         assert!(told(&failure).ends_with("fault Url, again, url failed"));
-        assert_eq!(failure.answer.is_some(), phase == Phase::Body);
+        assert_eq!(failure.answer.is_some(), phase == FailurePhase::Body);
     }
 }
 
@@ -290,7 +292,7 @@ async fn a_permit_is_for_its_host() {
     let url = server.url("/");
     let other = canonicalize(None, "http://other.example/").unwrap();
     let fetcher = fetcher(config(&url));
-    let (spent, result) = fetcher.fetch(permit(&other), Request::page(url)).await;
+    let (spent, result) = fetcher.fetch(permit(&other), FetchRequest::page(url)).await;
     assert_eq!(spent.host().as_str(), "other.example");
     let failure = result.unwrap_err();
     assert_eq!(

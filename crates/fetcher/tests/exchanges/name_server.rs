@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
 
-/// What a name server says of a name.
+/// The answer of a name server for a name.
 #[derive(Clone, Debug)]
 pub(crate) enum Said {
     /// These addresses, for so many seconds.

@@ -142,7 +142,7 @@ async fn each_answer_is_judged_anew() {
     assert_eq!(server.connections(), 0);
 }
 
-/// What a name that was typed may lead to, and where.
+/// The addresses that a name that was typed may lead to, and where.
 #[tokio::test]
 async fn ours_a_typed_name_opens_its_own_port_until_it_is_public() {
     let home = || Said::Addresses(vec!["127.0.0.1".parse().unwrap()], 300);

@@ -3,13 +3,13 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use crawl_fetcher::{Clock, Exchange, Failure, FetchConfig, Fetcher, Request};
+use crawl_fetcher::{Clock, Exchange, Failure, FetchConfig, FetchRequest, Fetcher};
 use crawl_scheduler::{Permit, Politeness, Poll, Scheduler, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, canonicalize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What the server does once it has read a request's head. At the end of a script it waits
+/// The steps of the server once it has read a request's head. At the end of a script it waits
 /// for the next request on the same connection.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
@@ -149,10 +149,10 @@ pub(crate) fn fetcher(config: FetchConfig) -> Fetcher {
 
 /// Asks once, with a permit for the URL's host.
 pub(crate) async fn fetch(fetcher: &Fetcher, url: &CanonicalUrl) -> Result<Exchange, Failure> {
-    ask(fetcher, Request::page(url.clone())).await
+    ask(fetcher, FetchRequest::page(url.clone())).await
 }
 
-pub(crate) async fn ask(fetcher: &Fetcher, request: Request) -> Result<Exchange, Failure> {
+pub(crate) async fn ask(fetcher: &Fetcher, request: FetchRequest) -> Result<Exchange, Failure> {
     let permit = permit(&request.url);
     let host: HostKey = permit.host().clone();
     let (spent, result) = fetcher.fetch(permit, request).await;

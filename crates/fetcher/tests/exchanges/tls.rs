@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use crawl_fetcher::{Access, FailureKind, FetchConfig, Phase, TlsVersion};
+use crawl_fetcher::{FailureKind, FailurePhase, FetchConfig, HostAccess, TlsVersion};
 use crawl_weburl::canonicalize;
 use http::Version;
 use http_body_util::Full;
@@ -106,7 +106,7 @@ async fn the_server_chooses_the_protocol() {
 async fn credentials_go_over_tls() {
     for alpn in ["h2", "http/1.1"] {
         let address = serve(alpn).await;
-        let access = Access::new("a.test").basic_auth("me:pass").unwrap();
+        let access = HostAccess::new("a.test").basic_auth("me:pass").unwrap();
         let fetcher = fetcher(FetchConfig {
             access: vec![access],
             ..trusting(address, true)
@@ -135,7 +135,7 @@ async fn a_certificate_that_does_not_verify_is_no_connection() {
             .unwrap_err();
         assert_eq!(
             (failure.name(), failure.phase),
-            ("tls_failed", Phase::Tls),
+            ("tls_failed", FailurePhase::Tls),
             "{failure}"
         );
         assert!(!failure.retry, "{failure}");
@@ -162,7 +162,7 @@ async fn a_server_without_tls_is_no_connection() {
     let failure = fetch(&fetcher(config(&url)), &url).await.unwrap_err();
     assert_eq!(
         (failure.name(), failure.phase),
-        ("tls_failed", Phase::Tls),
+        ("tls_failed", FailurePhase::Tls),
         "{failure}"
     );
     assert!(failure.retry, "{failure}");

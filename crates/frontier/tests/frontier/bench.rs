@@ -78,8 +78,8 @@ impl Bench for OnDisk {
     }
 }
 
-/// Leaves at the end of a journal what a power cut may leave of a commit: its beginning, a sector that
-/// was lost, and some of the rest.
+/// Leaves at the end of a journal what a power cut may leave of a commit: its beginning, a
+/// sector that was lost, and some of the rest.
 fn tear_a_commit(journal: &Path) {
     let one_item = [1, 1, 0, 0, 0];
     let sequence = u64::MAX / 2;

@@ -1,29 +1,29 @@
-//! What can go wrong with an export.
+//! The errors of an export.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::IndexError;
 
-/// Why an export could not be made.
+/// The reason why an export could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
     /// The index could not be read.
     #[error(transparent)]
     Index(#[from] IndexError),
-    /// What it is written to failed.
+    /// The output could not be written to.
     #[error("can't write {}: {source}", path.display())]
     Write {
         /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// The stream that it is written to failed.
     #[error("can't write: {0}")]
     Stream(#[source] io::Error),
-    /// What lies there is not of an earlier export.
+    /// The files there are not of an earlier export.
     #[error("{} is there, and is no search bundle", path.display())]
     Occupied {
         /// The folder, or the file in its place.

@@ -5,15 +5,15 @@ use std::io::Write;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::id::hash_id;
 use super::opensearch::line;
-use super::record::{About, Section, sections};
+use super::page_id::hash_id;
+use super::page_record::{About, ResultSection, sections};
 use super::{ExportError, Exported, is_shown};
-use crate::page::Page;
+use crate::indexed_page::IndexedPage;
 
 /// Bytes of a document's text: what is longer is divided, as only the first 65,535 words of a
 /// field are searched.
-const TEXT_BYTES_MOST: usize = 64 << 10;
+const MAX_TEXT_BYTES: usize = 64 << 10;
 
 /// Writes a line for each section of a page. `id` is the primary key.
 pub struct Meilisearch<W> {
@@ -59,8 +59,8 @@ impl<W: Write> Meilisearch<W> {
     /// Writes the sections of a page.
     ///
     /// # Errors
-    /// What it is written to failed.
-    pub fn page(&mut self, page: &Page) -> Result<(), ExportError> {
+    /// The error of the output.
+    pub fn page(&mut self, page: &IndexedPage) -> Result<(), ExportError> {
         if !is_shown(page, self.now) {
             self.done.left_out += 1;
             return Ok(());
@@ -98,7 +98,7 @@ impl<W: Write> Meilisearch<W> {
     /// Ends, and gives back what was written to.
     ///
     /// # Errors
-    /// What it is written to failed.
+    /// The error of the output.
     pub fn finish(mut self) -> Result<(W, Exported), ExportError> {
         self.out.flush().map_err(ExportError::Stream)?;
         Ok((self.out, self.done))
@@ -126,13 +126,13 @@ pub fn meilisearch_settings() -> Value {
 
 /// The page's sections, none longer than a field that is searched whole. A page without any has
 /// one all the same: its title can be looked for.
-fn divided(page: &Page) -> Vec<Section<'_>> {
+fn divided(page: &IndexedPage) -> Vec<ResultSection<'_>> {
     let mut divided = Vec::new();
     for section in sections(page) {
         let mut rest = section.text;
         loop {
             let (text, more) = rest.split_at(end_of_first(rest));
-            divided.push(Section { text, ..section });
+            divided.push(ResultSection { text, ..section });
             rest = more;
             if rest.is_empty() {
                 break;
@@ -140,7 +140,7 @@ fn divided(page: &Page) -> Vec<Section<'_>> {
         }
     }
     if divided.is_empty() {
-        divided.push(Section {
+        divided.push(ResultSection {
             heading: "",
             level: 0,
             id: None,
@@ -152,17 +152,17 @@ fn divided(page: &Page) -> Vec<Section<'_>> {
 
 /// Where a text is divided: at its end, or at the last line or word that fits.
 fn end_of_first(text: &str) -> usize {
-    if text.len() <= TEXT_BYTES_MOST {
+    if text.len() <= MAX_TEXT_BYTES {
         return text.len();
     }
-    let most = text.floor_char_boundary(TEXT_BYTES_MOST);
+    let most = text.floor_char_boundary(MAX_TEXT_BYTES);
     let fits = &text[..most];
     let line = fits.rfind('\n').filter(|at| *at > most / 2);
     let word = || fits.rfind(' ').filter(|at| *at > most / 2);
     line.or_else(word).map_or(most, |at| at + 1)
 }
 
-fn address(page: &Page, section: &Section<'_>) -> String {
+fn address(page: &IndexedPage, section: &ResultSection<'_>) -> String {
     match section.id {
         Some(id) => format!("{}#{id}", page.url),
         None => page.url.clone(),
@@ -173,11 +173,11 @@ fn address(page: &Page, section: &Section<'_>) -> String {
 mod tests {
     use serde_json::Value;
 
-    use super::{Meilisearch, TEXT_BYTES_MOST, meilisearch_settings};
+    use super::{MAX_TEXT_BYTES, Meilisearch, meilisearch_settings};
     use crate::export::samples::{full, odd};
-    use crate::page::Page;
+    use crate::indexed_page::IndexedPage;
 
-    fn export(pages: &[Page]) -> Vec<Value> {
+    fn export(pages: &[IndexedPage]) -> Vec<Value> {
         let mut sink = Meilisearch::new(Vec::new(), 100);
         for page in pages {
             sink.page(page).unwrap();
@@ -342,7 +342,7 @@ mod tests {
     #[test]
     fn long_sections_are_divided_and_nothing_is_lost() {
         let text = "wörter und ".repeat(20_000);
-        let lines = export(&[Page {
+        let lines = export(&[IndexedPage {
             text: text.clone(),
             headings: Vec::new(),
             ..full()
@@ -351,7 +351,7 @@ mod tests {
             .iter()
             .map(|line| line["text"].as_str().unwrap())
             .collect();
-        assert!(texts.len() > 1 && texts.iter().all(|text| text.len() <= TEXT_BYTES_MOST));
+        assert!(texts.len() > 1 && texts.iter().all(|text| text.len() <= MAX_TEXT_BYTES));
         assert_eq!(texts.concat(), text.trim());
     }
 }

@@ -5,14 +5,14 @@ use std::io::Write;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::id::url_id;
-use super::record::{About, sections};
+use super::page_id::url_id;
+use super::page_record::{About, sections};
 use super::{ExportError, Exported, is_shown};
-use crate::page::Page;
+use crate::indexed_page::IndexedPage;
 
 /// Characters up to which a string is also kept whole, to filter by: four bytes each fit into
 /// the 32,766 that the index takes.
-const KEYWORD_CHARS_MOST: u32 = 8191;
+const MAX_KEYWORD_CHARS: u32 = 8191;
 
 /// Writes two lines for each page: an `index` action and the document.
 ///
@@ -65,8 +65,8 @@ impl<W: Write> Opensearch<W> {
     /// Writes a page.
     ///
     /// # Errors
-    /// What it is written to failed.
-    pub fn page(&mut self, page: &Page) -> Result<(), ExportError> {
+    /// The error of the output.
+    pub fn page(&mut self, page: &IndexedPage) -> Result<(), ExportError> {
         if !is_shown(page, self.now) {
             self.done.left_out += 1;
             return Ok(());
@@ -87,7 +87,7 @@ impl<W: Write> Opensearch<W> {
     /// Ends, and gives back what was written to.
     ///
     /// # Errors
-    /// What it is written to failed.
+    /// The error of the output.
     pub fn finish(mut self) -> Result<(W, Exported), ExportError> {
         self.out.flush().map_err(ExportError::Stream)?;
         Ok((self.out, self.done))
@@ -97,7 +97,7 @@ impl<W: Write> Opensearch<W> {
 /// The settings and mapping of an index for these documents: what `PUT /pages` is sent with.
 #[must_use]
 pub fn opensearch_mapping() -> Value {
-    let keyword = json!({"type": "keyword", "ignore_above": KEYWORD_CHARS_MOST});
+    let keyword = json!({"type": "keyword", "ignore_above": MAX_KEYWORD_CHARS});
     let text = json!({"type": "text"});
     let date = json!({"type": "date", "format": "strict_date_time_no_millis"});
     let named = json!({"type": "text", "fields": {"keyword": keyword}});
@@ -109,7 +109,7 @@ pub fn opensearch_mapping() -> Value {
                 "url": keyword,
                 "title": named,
                 "host": keyword,
-                "path": {"type": "keyword", "ignore_above": KEYWORD_CHARS_MOST, "fields": {"text": text}},
+                "path": {"type": "keyword", "ignore_above": MAX_KEYWORD_CHARS, "fields": {"text": text}},
                 "folders": keyword,
                 "description": text,
                 "keywords": named,
@@ -135,9 +135,10 @@ pub fn opensearch_mapping() -> Value {
     })
 }
 
-fn document(page: &Page) -> Document<'_> {
-    let link =
-        |section: &super::record::Section<'_>| format!("{}#{}", page.url, section.id.unwrap_or(""));
+fn document(page: &IndexedPage) -> Document<'_> {
+    let link = |section: &super::page_record::ResultSection<'_>| {
+        format!("{}#{}", page.url, section.id.unwrap_or(""))
+    };
     let sections = sections(page);
     let linked = sections.iter().filter(|section| section.id.is_some());
     Document {
@@ -171,9 +172,9 @@ mod tests {
 
     use super::{Opensearch, opensearch_mapping};
     use crate::export::samples::{full, odd};
-    use crate::page::Page;
+    use crate::indexed_page::IndexedPage;
 
-    fn export(pages: &[Page]) -> Vec<Value> {
+    fn export(pages: &[IndexedPage]) -> Vec<Value> {
         let mut sink = Opensearch::new(Vec::new(), 100);
         for page in pages {
             sink.page(page).unwrap();
@@ -269,11 +270,11 @@ mod tests {
 
     #[test]
     fn duplicates_and_pages_whose_time_is_over_stay_out() {
-        let over = Page {
+        let over = IndexedPage {
             until: Some(100),
             ..full()
         };
-        let twin = Page {
+        let twin = IndexedPage {
             same_as: Some("http://a.example/".into()),
             ..full()
         };

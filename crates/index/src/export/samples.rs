@@ -1,16 +1,16 @@
 //! Pages for tests.
 
-use crate::page::{Anchor, Heading, Page};
+use crate::indexed_page::{Anchor, Heading, IndexedPage};
 
 /// A page that has all there can be.
-pub(super) fn full() -> Page {
+pub(super) fn full() -> IndexedPage {
     let heading = |level, text: &str, at| Heading {
         level,
         text: text.to_owned(),
         id: Some(text.to_lowercase()),
         at,
     };
-    Page {
+    IndexedPage {
         url: "http://tea.example/docs/green.html".into(),
         title: "Green tea".into(),
         headings: vec![heading(1, "Tea", 11), heading(2, "Cups", 26)],
@@ -34,12 +34,12 @@ pub(super) fn full() -> Page {
 }
 
 /// Pages that hold what breaks lines, keys and quotes.
-pub(super) fn odd() -> Vec<Page> {
-    let page = |url: &str, title: &str, text: &str| Page {
+pub(super) fn odd() -> Vec<IndexedPage> {
+    let page = |url: &str, title: &str, text: &str| IndexedPage {
         url: url.to_owned(),
         title: title.to_owned(),
         text: text.to_owned(),
-        ..Page::default()
+        ..IndexedPage::default()
     };
     let mut far = page("http://a.example/far", "far", "far");
     far.headings = vec![Heading {

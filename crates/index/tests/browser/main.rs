@@ -1,6 +1,7 @@
 //! A static search in a browser: the checks in `checks.py`, which drive Chromium by Playwright.
 //!
-//! What they need is named by variables, which `cargo xtask test --step browser` sets:
+//! The programs that they need are named by variables, which `cargo xtask test --step browser`
+//! sets:
 //! `CRAWL_PYTHON_BIN` (with playwright), `CRAWL_CHROMIUM`, `CRAWL_CHROMIUM_LIBRARIES`,
 //! `CRAWL_CHROMIUM_FONTS`.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
@@ -11,7 +12,7 @@ use std::process::Command;
 
 use crawl_index::export::{Bundle, ExportError};
 use crawl_index::words::{Kind, Stemmer, words};
-use crawl_index::{Heading, IndexWriter, Page, SearchIndex, SearchOptions};
+use crawl_index::{Heading, IndexWriter, IndexedPage, SearchIndex, SearchOptions};
 use serde_json::{Value, json};
 
 /// The path that a variable names.
@@ -72,17 +73,17 @@ const QUERIES: [&str; 16] = [
     "c++",
 ];
 
-fn page(path: &str, title: &str, text: &str) -> Page {
-    Page {
+fn page(path: &str, title: &str, text: &str) -> IndexedPage {
+    IndexedPage {
         url: format!("http://tea.example{path}"),
         title: title.to_owned(),
         text: text.to_owned(),
         language: Some("en".to_owned()),
-        ..Page::default()
+        ..IndexedPage::default()
     }
 }
 
-fn pages() -> Vec<Page> {
+fn pages() -> Vec<IndexedPage> {
     let heading = |level, text: &str, at| Heading {
         level,
         text: text.to_owned(),
@@ -94,7 +95,7 @@ fn pages() -> Vec<Page> {
         "Leaves dry in the sun and the wind. ".repeat(700)
     );
     let mut pages = vec![
-        Page {
+        IndexedPage {
             headings: vec![
                 heading(1, "Green tea", 0),
                 heading(2, "Brewing it", guide.find("Brewing").unwrap_or(0)),
@@ -121,11 +122,11 @@ fn pages() -> Vec<Page> {
             "Names",
             "Use os.path.join, ThreadPool and C++ here.",
         ),
-        Page {
+        IndexedPage {
             language: Some("ja".to_owned()),
             ..page("/tokyo.html", "東京", "東京都のお茶")
         },
-        Page {
+        IndexedPage {
             max_snippet: Some(0),
             ..page("/untold.html", "Untold", "A secretword stands here.")
         },

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crawl_index::{
-    IndexError, IndexWriter, QUERY_BYTES_MOST, QueryError, RESULTS_MOST, SearchIndex, SearchOptions,
+    IndexError, IndexWriter, MAX_QUERY_BYTES, MAX_RESULTS, QueryError, SearchIndex, SearchOptions,
 };
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -93,7 +93,7 @@ fn damaged_indexes() {
     }
 }
 
-/// What a writer says of an index that was changed so.
+/// The error of a writer on an index that was changed so.
 #[track_caller]
 fn check_writer(change: impl FnOnce(&std::path::Path), expected: Expect) {
     let dir = tempfile::tempdir().unwrap();
@@ -222,7 +222,7 @@ fn an_empty_index_finds_nothing() {
 #[test]
 fn queries_of_any_length() {
     let (_dir, index) = indexed(&[page("http://a.example/", "Tea", "words")]);
-    let long = "tea ".repeat(QUERY_BYTES_MOST / 4);
+    let long = "tea ".repeat(MAX_QUERY_BYTES / 4);
     assert_eq!(search(&index, &long).total, 1);
     let too_long = "x".repeat(100 << 10);
     let error = index
@@ -230,7 +230,7 @@ fn queries_of_any_length() {
         .unwrap_err();
     expect!["the query has 102400 bytes, and at most 4096 are read"].assert_eq(&error.to_string());
     let far = SearchOptions {
-        offset: RESULTS_MOST,
+        offset: MAX_RESULTS,
         ..SearchOptions::default()
     };
     let error = index.search("tea", &far).unwrap_err();

@@ -1,14 +1,14 @@
 //! Which pages get in, from their bytes.
 
-use crawl_extractor::{ContentLimits, Given, Limits, read_page};
-use crawl_index::{Came, Page, judge};
+use crawl_extractor::{ContentLimits, Limits, PageContext, read_page};
+use crawl_index::{FetchedDocument, IndexedPage, judge};
 use crawl_policy::{PageDirectives, ProductToken, Profile};
 use crawl_weburl::canonicalize;
 use expect_test::{Expect, expect};
 
-fn judged(html: &str, headers: &[&str], usage: Option<&str>) -> Result<Page, String> {
+fn judged(html: &str, headers: &[&str], usage: Option<&str>) -> Result<IndexedPage, String> {
     let url = canonicalize(None, "http://a.example/docs/tea").unwrap();
-    let given = Given::default();
+    let given = PageContext::default();
     let (page, content) = read_page(
         html.as_bytes(),
         &given,
@@ -22,7 +22,7 @@ fn judged(html: &str, headers: &[&str], usage: Option<&str>) -> Result<Page, Str
         &agent,
         Profile::Rfc9309,
     );
-    let came = Came {
+    let came = FetchedDocument {
         url: &url,
         at: 1_800_000_000,
         page: &page,

@@ -1,6 +1,6 @@
-//! What queries find, and in which order.
+//! Results of queries, and their order.
 
-use crawl_index::{Page, SearchIndex, SearchOptions};
+use crawl_index::{IndexedPage, SearchIndex, SearchOptions};
 use expect_test::{Expect, expect};
 use tempfile::TempDir;
 
@@ -162,7 +162,7 @@ fn the_last_word_may_be_unfinished() {
 
 #[test]
 fn words_of_headings_can_be_typed_in_part() {
-    let rules = Page {
+    let rules = IndexedPage {
         headings: vec![heading(1, "Unreachable rules", "top", 0)],
         ..page("http://a.example/rules", "Rules", "What holds.")
     };
@@ -200,7 +200,7 @@ fn excerpts_show_what_was_asked_for() {
 #[test]
 fn excerpts_lead_to_their_section() {
     let text = "Tea\nAll about it.\nWater\nFresh water is best.";
-    let tea = Page {
+    let tea = IndexedPage {
         headings: vec![
             heading(1, "Tea", "tea", 0),
             heading(2, "Water", "water \u{1b}", text.find("Water").unwrap()),
@@ -216,7 +216,7 @@ fn excerpts_lead_to_their_section() {
 
 #[test]
 fn ours_excerpts_are_as_short_as_the_page_wants() {
-    let secret = Page {
+    let secret = IndexedPage {
         max_snippet: Some(0),
         ..page(
             "http://a.example/secret",
@@ -224,7 +224,7 @@ fn ours_excerpts_are_as_short_as_the_page_wants() {
             "The word is swordfish.",
         )
     };
-    let short = Page {
+    let short = IndexedPage {
         max_snippet: Some(10),
         ..page(
             "http://a.example/short",
@@ -249,7 +249,7 @@ fn what_others_call_a_page_finds_it() {
         anchor("http://a.example/m17", "sealing wax"),
         anchor("http://a.example/m17", "next"),
     ];
-    let from = Page {
+    let from = IndexedPage {
         links,
         ..page("http://a.example/", "Home", "Welcome.")
     };
@@ -262,7 +262,7 @@ fn what_others_call_a_page_finds_it() {
 
 #[test]
 fn languages_have_their_own_stems() {
-    let of = |language: &str, url: &str, title: &str, text: &str| Page {
+    let of = |language: &str, url: &str, title: &str, text: &str| IndexedPage {
         language: Some(language.to_owned()),
         ..page(url, title, text)
     };

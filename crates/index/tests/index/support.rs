@@ -2,20 +2,22 @@
 
 use std::path::Path;
 
-use crawl_index::{Anchor, Answer, Heading, IndexWriter, Page, Part, SearchIndex, SearchOptions};
+use crawl_index::{
+    Anchor, Heading, IndexWriter, IndexedPage, SearchIndex, SearchOptions, SearchResults, TextPart,
+};
 use tempfile::TempDir;
 
 pub(crate) const NOTE: &str = "note";
 
 /// A page in English: URL, title, text.
-pub(crate) fn page(url: &str, title: &str, text: &str) -> Page {
-    Page {
+pub(crate) fn page(url: &str, title: &str, text: &str) -> IndexedPage {
+    IndexedPage {
         url: url.to_owned(),
         title: title.to_owned(),
         text: text.to_owned(),
         language: Some("en".to_owned()),
         fetched_at: 1_700_000_000,
-        ..Page::default()
+        ..IndexedPage::default()
     }
 }
 
@@ -36,14 +38,14 @@ pub(crate) fn anchor(url: &str, text: &str) -> Anchor {
 }
 
 /// An index of these pages in a directory of its own.
-pub(crate) fn indexed(pages: &[Page]) -> (TempDir, SearchIndex) {
+pub(crate) fn indexed(pages: &[IndexedPage]) -> (TempDir, SearchIndex) {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), pages);
     let index = SearchIndex::open(dir.path()).unwrap();
     (dir, index)
 }
 
-pub(crate) fn write(dir: &Path, pages: &[Page]) {
+pub(crate) fn write(dir: &Path, pages: &[IndexedPage]) {
     let mut writer = IndexWriter::open(dir).unwrap();
     for page in pages {
         writer.put(page).unwrap();
@@ -52,7 +54,7 @@ pub(crate) fn write(dir: &Path, pages: &[Page]) {
     writer.close().unwrap();
 }
 
-pub(crate) fn search(index: &SearchIndex, query: &str) -> Answer {
+pub(crate) fn search(index: &SearchIndex, query: &str) -> SearchResults {
     index.search(query, &SearchOptions::default()).unwrap()
 }
 
@@ -70,8 +72,8 @@ pub(crate) fn found(index: &SearchIndex, query: &str) -> String {
 }
 
 /// Pieces of a text, with marks around what is a word of the query.
-pub(crate) fn shown(parts: &[Part]) -> String {
-    let part = |part: &Part| match part.is_match {
+pub(crate) fn shown(parts: &[TextPart]) -> String {
+    let part = |part: &TextPart| match part.is_match {
         true => format!("[{}]", part.text),
         false => part.text.clone(),
     };

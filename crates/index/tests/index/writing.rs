@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use crawl_index::{IndexWriter, Page, SearchIndex, SearchOptions};
+use crawl_index::{IndexWriter, IndexedPage, SearchIndex, SearchOptions};
 
 use crate::support::{NOTE, anchor, found, indexed, page, search, write};
 
@@ -162,7 +162,7 @@ fn pages_without_text_are_not_the_same() {
 
 #[test]
 fn pages_are_not_shown_after_their_time() {
-    let sale = Page {
+    let sale = IndexedPage {
         until: Some(1000),
         ..page("http://a.example/sale", "Sale", "Tea for less.")
     };
@@ -189,7 +189,7 @@ fn pages_are_not_shown_after_their_time() {
 #[test]
 fn a_name_that_many_pages_share_names_none() {
     let mut pages: Vec<_> = (0..20)
-        .map(|n| Page {
+        .map(|n| IndexedPage {
             links: vec![
                 anchor(&format!("http://a.example/{}", (n + 1) % 20), "Next"),
                 anchor("http://a.example/7", "Seventh heaven"),
@@ -212,7 +212,7 @@ fn a_name_that_many_pages_share_names_none() {
 fn reconciling_twice_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let pages = [
-        Page {
+        IndexedPage {
             links: vec![anchor("http://a.example/2", "two")],
             ..page("http://a.example/1", "One", "first")
         },

@@ -24,7 +24,7 @@ pub(super) enum DirectiveWord {
 /// Something that was said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Directive {
-    DirectiveWord(DirectiveWord),
+    Word(DirectiveWord),
     MaxSnippet(i32),
     MaxVideoPreview(i32),
     MaxImagePreview(&'static str),
@@ -94,7 +94,7 @@ fn take_part<'a>(
         said.extend(
             part.split_ascii_whitespace()
                 .filter_map(word)
-                .map(Directive::DirectiveWord),
+                .map(Directive::Word),
         );
         return;
     };

@@ -33,7 +33,7 @@ impl Compiled {
         }
     }
 
-    /// What holds where there is no file.
+    /// The rules where there is no file.
     pub(super) fn none(&self) -> Rc<Robots> {
         Rc::clone(&self.none)
     }

@@ -6,7 +6,7 @@ use crawl_archive::rows::DelayRow;
 
 use super::{SETTLING_MS, readable};
 use crate::error::RecordsError;
-use crate::rows::{Rows, delays};
+use crate::rows::{RowsOf, delays};
 
 /// All of them, in the order of time. Memory: some 100 bytes each.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub(super) struct Delays(Vec<DelayRow>);
 impl Delays {
     /// Reads `state/delays.jsonl`, which only a crawl has whose delay was set.
     pub(super) fn read(dir: &Path) -> Result<Delays, RecordsError> {
-        let rows: Rows<DelayRow> = delays(dir)?;
+        let rows: RowsOf<DelayRow> = delays(dir)?;
         // A line that is no row was never on the disk whole, and no request followed it.
         let rows = rows.filter_map(|row| readable(row).transpose());
         Ok(Delays(rows.collect::<Result<_, _>>()?))

@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use crate::decode::decode;
 use crate::error::RecordsError;
-use crate::fields::Fields;
+use crate::header_fields::Fields;
 
 /// Bytes of a robots.txt that are decoded; twice what is read as rules.
 const MAX_BYTES: u64 = 2 * crawl_policy::MAX_ROBOTS_BYTES as u64;
@@ -47,11 +47,11 @@ pub(super) struct Exchange {
     pub(super) conditional: bool,
     /// The file without its codings; nothing where they can't be undone.
     pub(super) body: Option<Vec<u8>>,
-    /// Whose rules it was sent for, where that stands with it.
+    /// The origin whose rules it was sent for, where that stands with it.
     pub(super) of: Option<Origin>,
 }
 
-/// What an exchange is found by: its URL, and the second in which it began.
+/// The key of an exchange: its URL, and the second in which it began.
 pub(super) fn key(url: &str, start_ms: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     url.hash(&mut hasher);

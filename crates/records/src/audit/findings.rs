@@ -1,8 +1,8 @@
-//! What an audit found, while it is under way.
+//! The findings of an audit that is under way.
 
 use std::collections::BTreeMap;
 
-use super::{Breach, Cited, SETTLING_MS};
+use super::{Breach, CitedRow, SETTLING_MS};
 
 /// Breaches that are told one by one.
 const MAX_TOLD: usize = 20;
@@ -27,7 +27,7 @@ impl Source {
     }
 }
 
-/// What something came to by the rules.
+/// The judgement of one check.
 #[derive(Debug)]
 pub(super) enum Judged {
     Kept,
@@ -133,7 +133,7 @@ impl Findings {
                 what,
                 asked_ms: asked_and_kept.map(|(asked, _)| asked),
                 kept_ms: asked_and_kept.map(|(_, kept)| kept),
-                rows: rows.iter().map(|row| Cited::of(*row)).collect(),
+                rows: rows.iter().map(|row| CitedRow::of(*row)).collect(),
             });
         }
     }

@@ -6,11 +6,11 @@ use std::collections::{BinaryHeap, HashMap};
 use crawl_archive::rows::RequestRow;
 use crawl_weburl::{Origin, canonicalize};
 
-use super::copies::Force;
+use super::answer_age::MAX_WAIT;
 use super::findings::{ROW_LOST, Source::Requests};
-use super::life::LONGEST_WAIT;
-use super::terms::HostTerms;
-use super::{EARLIER_RUN, JUST_THEN, ROUNDING_MS, SETTLING_MS, Trial};
+use super::limits::HostLimits;
+use super::robots_copies::BindingRules;
+use super::{AuditRun, EARLIER_RUN, JUST_THEN, ROUNDING_MS, SETTLING_MS};
 use crate::error::RecordsError;
 
 /// A host's requests so far. Memory: some 1,000 bytes, and 200 for each request that waits
@@ -18,7 +18,7 @@ use crate::error::RecordsError;
 #[derive(Debug)]
 pub(super) struct Host {
     pub(super) key: String,
-    pub(super) terms: HostTerms,
+    pub(super) limits: HostLimits,
     /// Numbers of the origins whose robots.txt is known, with pages or without.
     pub(super) origins: Vec<usize>,
     /// Rows stand in the order of their ends; these wait until no earlier start can follow.
@@ -29,7 +29,7 @@ pub(super) struct Host {
     latest: Option<Ended>,
     /// The latest start that was judged.
     judged: u64,
-    owed: Vec<Owed>,
+    owed: Vec<WaitOwed>,
 }
 
 /// A request as it is judged.
@@ -42,16 +42,16 @@ pub(super) struct Sent {
     wait_asked: Option<u64>,
     /// The answer itself asks to come back, by its status.
     is_asking: bool,
-    pub(super) purpose: Purpose,
+    pub(super) purpose: SentPurpose,
     /// Its URL, where rules bind it.
     pub(super) url: Option<Box<str>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Purpose {
+pub(super) enum SentPurpose {
     /// A page, a sitemap, a part of a page.
     Page,
-    /// What pages wait for besides robots.txt.
+    /// The files that pages wait for besides robots.txt.
     TdmRep,
     /// robots.txt or a hop of it, which may always be asked for.
     Robots,
@@ -65,7 +65,7 @@ struct Ended {
 
 /// A wait that was asked for.
 #[derive(Clone, Copy, Debug)]
-struct Owed {
+struct WaitOwed {
     since: u64,
     until: u64,
     line: u64,
@@ -93,7 +93,7 @@ pub(super) struct Hosts {
 }
 
 impl Hosts {
-    pub(super) fn number(&mut self, key: &str, terms: impl FnOnce() -> HostTerms) -> usize {
+    pub(super) fn number(&mut self, key: &str, limits: impl FnOnce() -> HostLimits) -> usize {
         if let Some(number) = self.numbers.get(key) {
             return *number;
         }
@@ -101,7 +101,7 @@ impl Hosts {
         self.numbers.insert(key.to_owned(), number);
         self.all.push(Host {
             key: key.to_owned(),
-            terms: terms(),
+            limits: limits(),
             origins: Vec::new(),
             ahead: BinaryHeap::new(),
             places: Vec::new(),
@@ -116,10 +116,10 @@ impl Hosts {
 impl Sent {
     fn of(row: &RequestRow, line: u64) -> Sent {
         let purpose = match row.purpose.as_str() {
-            "robots" | "hop" => Purpose::Robots,
-            "tdmrep" => Purpose::TdmRep,
+            "robots" | "hop" => SentPurpose::Robots,
+            "tdmrep" => SentPurpose::TdmRep,
             // `page`, `sitemap`, `resource`, `action`: all that robots.txt speaks of.
-            _ => Purpose::Page,
+            _ => SentPurpose::Page,
         };
         Sent {
             start: row.start,
@@ -129,25 +129,25 @@ impl Sent {
             wait_asked: row.wait_asked,
             is_asking: matches!(row.status, Some(429 | 503)),
             purpose,
-            url: (purpose != Purpose::Robots).then(|| row.url.as_str().into()),
+            url: (purpose != SentPurpose::Robots).then(|| row.url.as_str().into()),
         }
     }
 }
 
-impl Trial<'_> {
+impl AuditRun<'_> {
     /// Takes a row of `requests.jsonl`.
     pub(super) fn request(&mut self, row: &RequestRow, line: u64) -> Result<(), RecordsError> {
         self.findings.checked("requests");
-        let terms = self.terms;
-        let host = self.hosts.number(&row.host, || terms.of_host(&row.host));
+        let limits = self.limits;
+        let host = self.hosts.number(&row.host, || limits.of_host(&row.host));
         self.rules(row, line)?;
         let Some(known) = self.hosts.all.get_mut(host) else {
             return Ok(());
         };
         known.ahead.push(Reverse(Sent::of(row, line)));
         // What is not read yet ended about now or later, so it began after this.
-        let begun = row.end.saturating_sub(terms.timeout + SETTLING_MS);
-        let one = known.terms.per_host == 1;
+        let begun = row.end.saturating_sub(limits.timeout + SETTLING_MS);
+        let one = known.limits.per_host == 1;
         let waits = |host: &Host| match host.ahead.peek() {
             Some(_) if one => host.ahead.len() > 1,
             Some(Reverse(first)) => first.start < begun,
@@ -181,11 +181,11 @@ impl Trial<'_> {
         };
         match row.purpose.as_str() {
             "robots" | "hop" => {
-                for origin in copies.take(row, line, self.terms)? {
-                    let (terms, key) = (self.terms, origin.host_key());
+                for origin in copies.take(row, line, self.limits)? {
+                    let (limits, key) = (self.limits, origin.host_key());
                     let host = self
                         .hosts
-                        .number(key.as_str(), || terms.of_host(key.as_str()));
+                        .number(key.as_str(), || limits.of_host(key.as_str()));
                     let known = self.hosts.all.get_mut(host);
                     if let (Some(host), Some(number)) = (known, copies.number(&origin))
                         && !host.origins.contains(&number)
@@ -230,7 +230,7 @@ impl Trial<'_> {
         let Some(host) = self.hosts.all.get_mut(number) else {
             return;
         };
-        let HostTerms { delay, per_host } = host.terms;
+        let HostLimits { delay, per_host } = host.limits;
         let delay = self.delays.least(&host.key, delay, sent.start);
         let (asked, by) = match sent.gap_asked >= delay {
             true => (sent.gap_asked, "as its own row has it"),
@@ -253,7 +253,7 @@ impl Trial<'_> {
         };
         let first = *first;
         host.places.swap_remove(place);
-        if !self.terms.held_at(sent.start) {
+        if !self.limits.held_at(sent.start) {
             return self.findings.undecided(EARLIER_RUN);
         }
         if per_host > 1 && sent.start < host.judged {
@@ -281,8 +281,8 @@ impl Trial<'_> {
         }
     }
 
-    /// What the host's robots.txt asks of the pace: one at a time, and a gap after the one
-    /// that ended last.
+    /// Holds a request to the pace that the host's robots.txt asks for: one at a time, and a
+    /// gap after the one that ended last.
     fn pace(&mut self, number: usize, sent: &Sent, own: Option<usize>) {
         let Some(host) = self.hosts.all.get(number) else {
             return;
@@ -295,17 +295,17 @@ impl Trial<'_> {
         if kept.is_some_and(|kept| kept + ROUNDING_MS >= gap) {
             return self.findings.checked("robots_gaps");
         }
-        if !self.terms.held_at(sent.start) {
+        if !self.limits.held_at(sent.start) {
             return self.findings.undecided(EARLIER_RUN);
         }
-        if !asked.is_own && self.terms.restarted_after(asked.known_at) {
+        if !asked.is_own && self.limits.restarted_after(asked.known_at) {
             let why = "a pace that another origin of the host asked for before a restart";
             return self.findings.undecided(why);
         }
         if self.findings.lacks_answer(Some(asked.line), sent.start) {
             return self.findings.undecided(ROW_LOST);
         }
-        let elsewhere = host.terms.per_host > 1 || !asked.at_home;
+        let elsewhere = host.limits.per_host > 1 || !asked.at_home;
         if elsewhere && sent.start < asked.known_at + SETTLING_MS {
             return self.findings.undecided(JUST_THEN);
         }
@@ -331,12 +331,12 @@ impl Trial<'_> {
             let answers = copies.answers(origin);
             let known = answers.partition_point(|answer| answer.known_at <= sent.start);
             let answer = answers.get(known.checked_sub(1)?)?;
-            let Force::Rules { until, .. } = answer.force(self.terms) else {
+            let BindingRules::Rules { until, .. } = answer.force(self.limits) else {
                 return None;
             };
             let is_own = own == Some(origin);
             // The page that follows an old copy goes by its pace too.
-            let binds = sent.start < until || (is_own && sent.purpose == Purpose::Page);
+            let binds = sent.start < until || (is_own && sent.purpose == SentPurpose::Page);
             let asks = answer.asks().filter(|_| binds)?;
             Some(PaceAsked {
                 gap: asks.gap_within(sent.start.saturating_sub(SETTLING_MS), sent.start),
@@ -370,7 +370,7 @@ impl Trial<'_> {
             return;
         };
         let owed = *owed;
-        let several = host.terms.per_host > 1 || !self.terms.held_at(sent.start);
+        let several = host.limits.per_host > 1 || !self.limits.held_at(sent.start);
         if several && sent.start < owed.since + SETTLING_MS {
             return self
                 .findings
@@ -407,9 +407,9 @@ impl Host {
             self.latest = Some(ended);
         }
         if let Some(wait) = sent.wait_asked {
-            self.owed.push(Owed {
+            self.owed.push(WaitOwed {
                 since: sent.end,
-                until: sent.end.saturating_add(wait.min(LONGEST_WAIT)),
+                until: sent.end.saturating_add(wait.min(MAX_WAIT)),
                 line: sent.line,
                 is_firm: sent.is_asking,
             });

@@ -4,7 +4,7 @@
     reason = "an expectation is written where it is used"
 )]
 
-mod made;
+mod sample_crawl;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,9 +13,9 @@ use expect_test::{Expect, expect};
 
 use super::audit;
 use crate::error::RecordsError;
-use made::{More, Sent, page, robots, write};
+use sample_crawl::{More, Sent, page, robots, write};
 
-/// What is undecided and what is broken, with the lines that show it.
+/// The undecided and the broken rules, with the lines that show them.
 fn check_with(sent: &[Sent], more: More, expect: Expect) {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), sent, &more);
@@ -541,8 +541,8 @@ fn what_can_not_be_read_is_an_error() {
     fs::write(dir.path().join("crawl.toml"), "").unwrap();
 }
 
-/// What a power cut leaves: zeros where a robots.txt's row stood, and a page that was barred by it
-/// or not.
+/// The files after a power cut: zeros where a robots.txt's row stood, and a page that was
+/// barred by it or not.
 #[test]
 fn ours_lines_that_are_no_rows_are_counted_and_leave_no_breach_behind() {
     let dir = tempfile::tempdir().unwrap();

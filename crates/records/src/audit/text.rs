@@ -4,9 +4,9 @@ use std::fmt;
 
 use crawl_archive::Timestamp;
 
-use super::{Audit, Breach, Cited};
+use super::{Audit, Breach, CitedRow};
 
-/// What each kind of check is called, in the order in which they are told.
+/// The name of each kind of check, in the order in which they are told.
 const CHECKED: [(&str, &str, &str); 7] = [
     ("requests", "requests", "rows of requests.jsonl"),
     ("gaps", "gaps", "between requests of a host"),
@@ -80,7 +80,7 @@ impl fmt::Display for Breach {
     }
 }
 
-impl fmt::Display for Cited {
+impl fmt::Display for CitedRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} line {}", self.file, self.line)?;
         let Some(row) = &self.request else {

@@ -6,19 +6,19 @@ use std::path::Path;
 use crawl_archive::rows::PageRow;
 use crawl_weburl::canonicalize;
 
-use super::archived::Archived;
-use super::latest::Latest;
+use super::archived_links::Archived;
+use super::latest_rows::Latest;
 use crate::error::RecordsError;
 use crate::rows::pages;
 
 /// All URLs that redirect now.
 #[derive(Debug, Default)]
 pub(super) struct Redirects {
-    /// What led to each, where something did.
+    /// The URL that led to each, where one did.
     vias: HashMap<String, Option<String>>,
     /// Where each leads, by its own word.
     targets: HashMap<String, String>,
-    /// What was first met by way of each.
+    /// The URLs that were first met by way of each.
     first_met: HashMap<String, String>,
 }
 
@@ -69,7 +69,7 @@ impl Redirects {
         Ok(())
     }
 
-    /// What led to a URL that redirects.
+    /// The URL that led to one that redirects.
     pub(super) fn via(&self, url: &str) -> Option<&str> {
         self.vias.get(url)?.as_deref()
     }

@@ -6,14 +6,18 @@ use std::path::Path;
 use crawl_archive::rows::LinkRow;
 use crawl_weburl::canonicalize;
 
-use super::latest::{Latest, key};
-use super::wanted::Wanted;
+use super::latest_rows::{Latest, key};
+use super::link_search::LinkSearch;
 use crate::error::RecordsError;
 use crate::rows::links as link_rows;
 
 /// Takes in the links of pages as they are now. A page that changed has its links listed anew, one
 /// behind the other: the last of such groups counts.
-pub(super) fn links(dir: &Path, latest: &Latest, wanted: &mut Wanted) -> Result<(), RecordsError> {
+pub(super) fn links(
+    dir: &Path,
+    latest: &Latest,
+    wanted: &mut LinkSearch,
+) -> Result<(), RecordsError> {
     let last = match latest.round() {
         1 => None,
         _ => Some(last_groups(dir)?),

@@ -61,7 +61,7 @@ impl BrokenLinks {
         writeln!(f, "{pages} broken, {links} there\n")
     }
 
-    /// What the list may lack.
+    /// The links that the list may lack.
     fn foot(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.source == "via" && !self.pages.is_empty() {
             writeln!(

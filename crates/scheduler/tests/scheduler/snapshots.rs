@@ -89,7 +89,7 @@ fn ours_a_full_gap_comes_first_after_a_power_loss() {
         RestartKind::AfterPowerLoss,
     );
     let (permit, waited) = stage.wait();
-    assert_eq!((waited, permit.why()), (SECOND, GapReason::RestartKind));
+    assert_eq!((waited, permit.why()), (SECOND, GapReason::Restart));
 }
 
 #[test]

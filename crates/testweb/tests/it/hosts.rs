@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use crawl_testweb::{Door, Ports, TestWeb, gaps, peak_in_flight};
+use crawl_testweb::{ConnectionMode, Ports, TestWeb, gaps, peak_in_flight};
 
 use crate::client::{get, get_with, talk};
 
@@ -67,12 +67,12 @@ fn ours_a_dropped_web_listens_no_more() {
 
 #[test]
 fn ours_doors_refuse_reset_stay_silent_and_open_again() {
-    let web = TestWeb::builder().door(0, Door::Refused).start();
+    let web = TestWeb::builder().door(0, ConnectionMode::Refused).start();
     let knock = || get_with(web.address(0), "/", "").map(|got| got.status);
     assert_eq!(knock().unwrap_err().kind(), ErrorKind::ConnectionRefused);
-    web.door(0, Door::Resets).unwrap();
+    web.door(0, ConnectionMode::Resets).unwrap();
     assert!(knock().is_err());
-    web.door(0, Door::Silent).unwrap();
+    web.door(0, ConnectionMode::Silent).unwrap();
     let mut stream = TcpStream::connect(web.address(0)).unwrap();
     stream
         .set_read_timeout(Some(Duration::from_millis(50)))
@@ -84,9 +84,9 @@ fn ours_doors_refuse_reset_stay_silent_and_open_again() {
         stream.read(&mut [0]).unwrap_err().kind(),
         ErrorKind::WouldBlock
     );
-    web.door(0, Door::Open).unwrap();
+    web.door(0, ConnectionMode::Open).unwrap();
     assert_eq!(knock().unwrap(), 200);
-    web.door(0, Door::Refused).unwrap();
+    web.door(0, ConnectionMode::Refused).unwrap();
     assert_eq!(knock().unwrap_err().kind(), ErrorKind::ConnectionRefused);
     assert_eq!(web.log().len(), 1, "only what was read is logged");
 }

@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use crawl_testweb::{Answer, Reply, Script, Step, TestWeb};
+use crawl_testweb::{Answer, Reply, ReplyStep, Script, TestWeb};
 use flate2::read::GzDecoder;
 
 use crate::client::{get, get_with, talk};
@@ -55,8 +55,8 @@ fn ours_raw_misbehaviour_is_on_the_wire_as_told() {
     assert!(wire(Reply::huge_header(answer, 100_000)).len() > 100_000);
     assert_eq!(
         wire(Reply::raw([
-            Step::Send(b"a".to_vec()),
-            Step::Send(b"b".to_vec())
+            ReplyStep::Send(b"a".to_vec()),
+            ReplyStep::Send(b"b".to_vec())
         ])),
         "ab"
     );
@@ -147,7 +147,7 @@ fn ours_a_handler_answers_from_the_request() {
 #[test]
 fn ours_pages_come_gzipped_to_those_who_take_it() {
     let web = TestWeb::builder().pages(30).start();
-    let urls = web.truth(crawl_testweb::Reach::Host).fetched;
+    let urls = web.truth(crawl_testweb::CrawlReach::Host).fetched;
     let paths = urls
         .iter()
         .filter(|(_, page)| page.status == 200)

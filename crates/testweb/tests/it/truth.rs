@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use crawl_testweb::{Barred, Mix, Reach, TestWeb};
+use crawl_testweb::{CrawlReach, ExclusionReason, LinkMix, TestWeb};
 use url::Url;
 
 use crate::client::get;
@@ -11,7 +11,7 @@ use crate::client::get;
 /// URL to status, and the URLs that were barred.
 type Found = (BTreeMap<String, u16>, BTreeSet<String>);
 
-fn crawl(web: &TestWeb, reach: Reach, with_sitemap: bool) -> Found {
+fn crawl(web: &TestWeb, reach: CrawlReach, with_sitemap: bool) -> Found {
     let mut found = Found::default();
     let root = Url::parse(&web.url(0, "/")).unwrap();
     let mut queue = vec![root.clone()];
@@ -20,7 +20,7 @@ fn crawl(web: &TestWeb, reach: Reach, with_sitemap: bool) -> Found {
     }
     while let Some(mut url) = queue.pop() {
         url.set_fragment(None);
-        let outside = reach == Reach::Host && url.authority() != root.authority();
+        let outside = reach == CrawlReach::Host && url.authority() != root.authority();
         let private =
             url.path().starts_with("/private/") && !url.path().starts_with("/private/open/");
         if outside || private || url.query().is_some_and(|query| query.contains("action=")) {
@@ -88,10 +88,14 @@ fn sitemap(web: &TestWeb, host: u32) -> Vec<Url> {
 
 #[test]
 fn ours_truth_is_what_a_reader_of_the_wire_finds() {
-    for (seed, reach) in [(1, Reach::Host), (2, Reach::Any), (3, Reach::Any)] {
-        let mix = Mix {
+    for (seed, reach) in [
+        (1, CrawlReach::Host),
+        (2, CrawlReach::Any),
+        (3, CrawlReach::Any),
+    ] {
+        let mix = LinkMix {
             shunned: 50,
-            ..Mix::default()
+            ..LinkMix::default()
         };
         let web = TestWeb::builder()
             .seed(seed)
@@ -118,24 +122,24 @@ fn ours_truth_is_what_a_reader_of_the_wire_finds() {
 #[test]
 fn ours_truth_knows_what_only_the_sitemap_names() {
     let web = TestWeb::builder().seed(4).pages(100).start();
-    let truth = web.truth(Reach::Host);
+    let truth = web.truth(CrawlReach::Host);
     assert!(!truth.by_sitemap.is_empty());
-    let fetched: BTreeSet<String> = crawl(&web, Reach::Host, true).0.into_keys().collect();
+    let fetched: BTreeSet<String> = crawl(&web, CrawlReach::Host, true).0.into_keys().collect();
     assert_eq!(fetched, truth.fetched_with_sitemaps());
 }
 
 #[test]
 fn ours_the_smallest_web_has_one_of_every_kind() {
-    let mix = Mix {
+    let mix = LinkMix {
         shunned: 1,
-        ..Mix::default()
+        ..LinkMix::default()
     };
     let truth = TestWeb::builder()
         .hosts(2)
         .pages(1)
         .mix(mix)
         .start()
-        .truth(Reach::Host);
+        .truth(CrawlReach::Host);
     let statuses: BTreeSet<u16> = truth.fetched.values().map(|page| page.status).collect();
     assert!(
         statuses.contains(&200) && statuses.contains(&404),
@@ -145,7 +149,7 @@ fn ours_the_smallest_web_has_one_of_every_kind() {
         statuses.iter().any(|status| status / 100 == 3),
         "{statuses:?}"
     );
-    let barred: BTreeSet<Barred> = truth.barred.values().copied().collect();
+    let barred: BTreeSet<ExclusionReason> = truth.barred.values().copied().collect();
     assert_eq!(barred.len(), 4, "{barred:?}");
 }
 
@@ -154,9 +158,9 @@ fn ours_plain_webs_are_pages_and_nothing_else() {
     let web = TestWeb::builder()
         .hosts(3)
         .pages(500)
-        .mix(Mix::plain())
+        .mix(LinkMix::plain())
         .start();
-    let truth = web.truth(Reach::Any);
+    let truth = web.truth(CrawlReach::Any);
     assert_eq!(truth.fetched.len(), 1500);
     assert!(truth.barred.is_empty() && truth.by_sitemap.is_empty());
     assert!(truth.fetched.values().all(|page| page.status == 200));

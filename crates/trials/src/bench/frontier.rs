@@ -10,8 +10,8 @@ use xtask::workspace::{Workspace, output, run};
 
 /// Bytes that a known URL takes while runs are merged: twice what is left in the end.
 const BYTES_PER_URL: u64 = 150;
-/// What a small frontier takes.
-const BYTES_AT_LEAST: u64 = 1 << 30;
+/// The size of a small frontier.
+const MIN_BYTES_AT: u64 = 1 << 30;
 
 #[derive(Args)]
 pub(crate) struct FrontierArgs {
@@ -64,7 +64,7 @@ pub(super) fn fill(workspace: &Workspace, args: &FrontierArgs) -> Result<()> {
 fn enough_disk(workspace: &Workspace, dir: &Path, urls: u64) -> Result<()> {
     let printed = output(workspace.program("df").arg("-kP").arg(dir))?;
     let free = free_bytes(&printed).with_context(|| format!("df said: {printed}"))?;
-    let wanted = urls.saturating_mul(BYTES_PER_URL).max(BYTES_AT_LEAST);
+    let wanted = urls.saturating_mul(BYTES_PER_URL).max(MIN_BYTES_AT);
     if free < wanted {
         let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
         bail!(
@@ -77,7 +77,7 @@ fn enough_disk(workspace: &Workspace, dir: &Path, urls: u64) -> Result<()> {
     Ok(())
 }
 
-/// What `df -kP` says is free, in its fourth column.
+/// The free space that `df -kP` tells, in its fourth column.
 fn free_bytes(printed: &str) -> Option<u64> {
     let kib = printed.lines().nth(1)?.split_whitespace().nth(3)?;
     kib.parse::<u64>().ok()?.checked_mul(1024)

@@ -1,4 +1,4 @@
-//! What many hostile servers at once cost: the peak of the crawler's memory, and its time.
+//! The cost of many hostile servers at once: the peak of the crawler's memory, and its time.
 
 use std::fs;
 use std::io::{self, Write as _};

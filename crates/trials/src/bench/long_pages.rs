@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use crawl_testweb::{Answer, Mix, TestWeb};
+use crawl_testweb::{Answer, LinkMix, TestWeb};
 
 use super::program::{Profile, build, peak_until_end};
 use xtask::workspace::Workspace;
@@ -45,7 +45,7 @@ pub(super) fn crawl(workspace: &Workspace, args: &LongPagesArgs) -> Result<()> {
     let home = Answer::html(&format!("<title>Home</title><p>{links}"));
     let mut web = TestWeb::builder()
         .pages(1)
-        .mix(Mix::plain())
+        .mix(LinkMix::plain())
         .sitemap(false)
         .script(0, "/", home);
     for n in 0..args.pages {

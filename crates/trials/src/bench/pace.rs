@@ -55,7 +55,7 @@ pub(super) fn crawl(workspace: &Workspace, args: &PaceArgs) -> Result<()> {
     }
 }
 
-/// What the hosts saw, from the tenth part of the time to the ninth.
+/// The hosts' own log, from the tenth part of the time to the ninth.
 fn table(log: &[LogEntry], args: &PaceArgs, latency: Duration) -> Option<String> {
     let (first, last) = (log.first()?.start_us, log.last()?.start_us);
     let (from, until) = (first + (last - first) / 10, last - (last - first) / 10);

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::check::Breaches;
 use super::web::Web;
 
-/// What a line of the index says of a record, and a record of itself.
+/// A line of the index, and the record that it names.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Capture {
     file: String,

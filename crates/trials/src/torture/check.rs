@@ -10,7 +10,7 @@ use crawl_frontier::{FjallFrontier, Frontier as _, KnownState, Options};
 use crawl_testweb::LogEntry;
 use serde::de::DeserializeOwned;
 
-use super::life::{Death, Program};
+use super::program_run::{Death, Program};
 use super::web::Web;
 use super::{archive, index, pace};
 
@@ -52,7 +52,7 @@ impl Tally {
     }
 }
 
-/// What is wrong, each thing in a line.
+/// The defects, each in a line.
 #[derive(Default)]
 pub(super) struct Breaches(Vec<String>);
 

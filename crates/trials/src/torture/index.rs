@@ -55,7 +55,7 @@ pub(super) fn holds_all(output: &Path, rows: &[PageRow], breaches: &mut Breaches
     Ok(held)
 }
 
-/// What a search can find; nothing where there is no index yet.
+/// The pages that a search can find; nothing where there is no index yet.
 fn pages(output: &Path) -> Result<BTreeSet<String>> {
     let mut pages = BTreeSet::new();
     match SearchIndex::open(&output.join("index")) {

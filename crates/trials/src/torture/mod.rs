@@ -4,15 +4,16 @@
 //! moments (just begun, well under way, right after a file grew, at its end) and started again
 //! by the same command, until so many kills are done. Whenever a crawl comes to its end, the
 //! web's own log, the rows, the archive and the state are held against what the web says must
-//! be found. Half of the crawls then visit everything again, under kills as well. Then the next web begins.
+//! be found. Half of the crawls then visit everything again, under kills as well. Then the next
+//! web begins.
 
 mod archive;
 mod check;
-mod dice;
 mod index;
-mod life;
 mod pace;
 pub(crate) mod power_cuts;
+mod program_run;
+mod random;
 mod web;
 
 use std::fmt::Write as _;
@@ -26,8 +27,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail, ensure};
 
 use self::check::Tally;
-use self::dice::Dice;
-use self::life::{Aim, Death, End, Program};
+use self::program_run::{Aim, Death, End, Program};
+use self::random::SeededRandom;
 use self::web::Web;
 use crate::simulate::fresh_seed;
 use xtask::workspace::{Workspace, run as run_program};
@@ -149,7 +150,7 @@ impl Rack<'_> {
         fs::create_dir_all(dir.join("home"))?;
         let web = Web::draw(seed)?;
         let program = Program::new(self.program, dir, &web);
-        let mut dice = Dice::of(seed ^ 0x6b69_6c6c);
+        let mut dice = SeededRandom::of(seed ^ 0x6b69_6c6c);
         let mut deaths: Vec<Death> = Vec::new();
         self.lives(&program, &web, &mut dice, &mut deaths)?;
         let mut tally = check::finished(&web, &program, &deaths)?;
@@ -176,7 +177,7 @@ impl Rack<'_> {
         &self,
         program: &Program,
         web: &Web,
-        dice: &mut Dice,
+        dice: &mut SeededRandom,
         deaths: &mut Vec<Death>,
     ) -> Result<()> {
         loop {
@@ -204,7 +205,7 @@ impl Rack<'_> {
     }
 
     /// The moment of the next kill, if there is to be one more.
-    fn aim(&self, dice: &mut Dice) -> Option<Aim> {
+    fn aim(&self, dice: &mut SeededRandom) -> Option<Aim> {
         let mut sum = self.sum();
         sum.starts += 1;
         (sum.kills < self.kills).then(|| {

@@ -6,7 +6,7 @@ use crawl_archive::rows::RequestRow;
 use crawl_testweb::LogEntry;
 
 use super::check::{Breaches, Tally};
-use super::life::Death;
+use super::program_run::Death;
 use super::web::Web;
 
 /// Rows have whole milliseconds: a wait that is taken up from one may end so much early.

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use crawl_testweb::{Answer, Mix, Reach, Reply, Script, TestWeb, Truth};
+use crawl_testweb::{Answer, CrawlReach, LinkMix, Reply, Script, TestWeb, Truth};
 
-use super::dice::Dice;
+use super::random::SeededRandom;
 
 /// Seconds that a busy page asks for.
 const RETRY_AFTER: &str = "1";
@@ -19,7 +19,7 @@ pub(super) struct Web {
     pub(super) web: TestWeb,
     /// The least gap that every host is to be given.
     pub(super) delay: Duration,
-    /// What every robots.txt asks for in its place.
+    /// The line that every robots.txt has in its place.
     pub(super) crawl_delay: Option<Duration>,
     /// Each URL that must have a row, and the status in it; none where nothing is answered.
     pub(super) expected: BTreeMap<String, Option<u16>>,
@@ -35,7 +35,7 @@ pub(super) struct Web {
 
 impl Web {
     pub(super) fn draw(seed: u64) -> Result<Web> {
-        let mut dice = Dice::of(seed);
+        let mut dice = SeededRandom::of(seed);
         let hosts = 2 + dice.below(4) as u32;
         let delay = Duration::from_millis(8 + dice.below(20));
         let crawl_delay = (dice.below(3) == 0).then(|| delay + Duration::from_millis(15));
@@ -43,9 +43,9 @@ impl Web {
             .seed(seed)
             .hosts(hosts)
             .pages(20 + dice.below(60))
-            .mix(Mix {
+            .mix(LinkMix {
                 shunned: 40,
-                ..Mix::default()
+                ..LinkMix::default()
             });
         for host in 0..hosts {
             spec = spec.latency_of(host, dice.millis(12));
@@ -80,7 +80,7 @@ impl Web {
     }
 
     fn of(web: TestWeb, delay: Duration) -> Web {
-        let truth = web.truth(Reach::Any);
+        let truth = web.truth(CrawlReach::Any);
         Web {
             expected: expected(&web, &truth),
             barred: truth.barred.into_keys().collect(),
@@ -111,7 +111,7 @@ impl Web {
     }
 
     /// Some pages of a host answer badly, late or only after a while.
-    fn misbehave(&mut self, host: u32, dice: &mut Dice) {
+    fn misbehave(&mut self, host: u32, dice: &mut SeededRandom) {
         let root = self.web.url(host, "");
         let paths = self.expected.keys().filter_map(|url| {
             let path = url.strip_prefix(&root)?;

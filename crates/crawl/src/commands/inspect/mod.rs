@@ -3,7 +3,8 @@
 mod text;
 
 use crawl_extractor::{
-    Content, ContentLimits, Given, Limits, Oddity, Page, Sitemap, is_html, read_page, read_sitemap,
+    Content, ContentLimits, DocumentOddity, Limits, Page, PageContext, Sitemap, is_html, read_page,
+    read_sitemap,
 };
 use crawl_policy::{PageDirectives, ProductToken, Profile};
 use crawl_weburl::{CanonicalUrl, canonicalize};
@@ -29,9 +30,9 @@ pub(crate) fn run(args: &InspectArgs) -> Result<u8, CommandError> {
     let limits = Limits::default();
     let object = match is_html(content_type, &body) {
         true => {
-            let given = Given {
+            let given = PageContext {
                 content_type,
-                ..Given::default()
+                ..PageContext::default()
             };
             let (page, content) = read_page(&body, &given, &limits, &ContentLimits::default());
             page_object(&base, &page, &content)
@@ -108,8 +109,8 @@ fn sitemap_object(url: &CanonicalUrl, sitemap: &Sitemap) -> Value {
     })
 }
 
-fn oddities(oddities: &[Oddity]) -> Vec<Value> {
-    let object = |oddity: &Oddity| json!({"what": oddity.what.name(), "line": oddity.line, "count": oddity.count});
+fn oddities(oddities: &[DocumentOddity]) -> Vec<Value> {
+    let object = |oddity: &DocumentOddity| json!({"what": oddity.what.name(), "line": oddity.line, "count": oddity.count});
     oddities.iter().map(object).collect()
 }
 

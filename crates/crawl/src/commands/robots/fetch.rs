@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 
 use bytes::Bytes;
 use crawl_fetcher::robots::RobotsAnswer;
-use crawl_fetcher::{Clock, FetchConfig, Fetcher, Request, Validators};
+use crawl_fetcher::{Clock, FetchConfig, FetchRequest, Fetcher, Validators};
 use crawl_policy::ProductToken;
 use crawl_scheduler::{OutcomeKind, Permit, Politeness, Poll, Purpose, RequestOutcome, Scheduler};
 use crawl_weburl::{CanonicalUrl, Origin};
@@ -94,7 +94,7 @@ impl Asker {
                     "no permit to ask for {url} came"
                 )));
             };
-            let request = Request::robots(url, Validators::default());
+            let request = FetchRequest::robots(url, Validators::default());
             let (spent, result) = self.fetcher.fetch(permit, request.clone()).await;
             let now = self.clock.now();
             let signal = match &result {

@@ -1,7 +1,7 @@
 //! Results of a search. `page/results.js` makes the same elements from the same answer, and
 //! the tests in the browser hold them against each other.
 
-use crawl_index::{Answer, Hit, Part};
+use crawl_index::{Hit, SearchResults, TextPart};
 use crawl_records::grouped;
 use crawl_weburl::{is_bidi_control, safe_line};
 use data_encoding::HEXUPPER_PERMISSIVE;
@@ -11,7 +11,7 @@ use super::times::day;
 use crate::serve::search_request::{RANKED_MOST, SearchRequest};
 
 /// What stands where the results are.
-pub(super) fn results(asked: &SearchRequest, answer: &Answer) -> Markup {
+pub(super) fn results(asked: &SearchRequest, answer: &SearchResults) -> Markup {
     html! {
         @if let Some(meant) = &answer.did_you_mean {
             p.meant {
@@ -31,7 +31,7 @@ pub(super) fn results(asked: &SearchRequest, answer: &Answer) -> Markup {
 }
 
 /// How many results there are, in words.
-pub(super) fn status(asked: &SearchRequest, answer: &Answer) -> String {
+pub(super) fn status(asked: &SearchRequest, answer: &SearchResults) -> String {
     let query = safe_line(answer.did_you_mean.as_ref().unwrap_or(&asked.query));
     let (first, last) = (asked.offset + 1, asked.offset + answer.results.len());
     match answer.total {
@@ -111,7 +111,7 @@ fn more(hit: &Hit, language: Option<&str>) -> Option<Markup> {
     })
 }
 
-fn marked(parts: &[Part]) -> Markup {
+fn marked(parts: &[TextPart]) -> Markup {
     html! {
         @for part in parts {
             @if part.is_match { mark { (part.text) } } @else { (part.text) }
@@ -216,7 +216,7 @@ fn is_language(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crawl_index::{Answer, Hit, Part, Section};
+    use crawl_index::{Hit, ResultSection, SearchResults, TextPart};
     use expect_test::{Expect, expect};
 
     use super::{link, place, results, status};
@@ -226,20 +226,20 @@ mod tests {
         Hit {
             url: "http://e.example/a/<b>".to_owned(),
             title_parts: vec![
-                Part {
+                TextPart {
                     text: "<script>".to_owned(),
                     is_match: false,
                 },
-                Part {
+                TextPart {
                     text: "a&b".to_owned(),
                     is_match: true,
                 },
             ],
-            excerpt_parts: vec![Part {
+            excerpt_parts: vec![TextPart {
                 text: "\"x\"".to_owned(),
                 is_match: false,
             }],
-            section: Some(Section {
+            section: Some(ResultSection {
                 heading: "H".to_owned(),
                 url: "http://e.example/a#h".to_owned(),
             }),
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "an expectation is used once")]
-    fn check(answer: &Answer, expect: Expect) {
+    fn check(answer: &SearchResults, expect: Expect) {
         let markup = results(&asked(), answer).into_string();
         let markup = markup.replace("><", ">\n<");
         expect.assert_eq(&format!("{}\n{markup}\n", status(&asked(), answer)));
@@ -267,10 +267,10 @@ mod tests {
 
     #[test]
     fn ours_whatever_a_page_says_is_escaped() {
-        let answer = Answer {
+        let answer = SearchResults {
             total: 31,
             results: vec![hit()],
-            ..Answer::default()
+            ..SearchResults::default()
         };
         check(
             &answer,
@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn ours_nothing_found_and_something_meant() {
         check(
-            &Answer::default(),
+            &SearchResults::default(),
             expect![[r#"
             No results for “a&b "c"”
             <div class="nothing">
@@ -322,7 +322,7 @@ mod tests {
             </div>
         "#]],
         );
-        let answer = Answer {
+        let answer = SearchResults {
             total: 1,
             results: vec![Hit {
                 url: "javascript:alert(1)".to_owned(),
@@ -330,7 +330,7 @@ mod tests {
                 ..Hit::default()
             }],
             did_you_mean: Some("<i>".to_owned()),
-            ..Answer::default()
+            ..SearchResults::default()
         };
         check(
             &answer,

@@ -1,6 +1,6 @@
 //! The search page.
 
-use crawl_index::{Answer, Stats};
+use crawl_index::{IndexStats, SearchResults};
 use crawl_records::counted;
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
@@ -15,8 +15,8 @@ use crate::serve::search_request::{QUERY_MOST, SearchRequest};
 pub(super) fn page(
     app: &App,
     title: &str,
-    stats: &Stats,
-    answered: Option<(&SearchRequest, &Answer)>,
+    stats: &IndexStats,
+    answered: Option<(&SearchRequest, &SearchResults)>,
 ) -> Markup {
     let query = answered.map_or("", |(asked, _)| asked.query.as_str());
     let named = match query {
@@ -67,7 +67,7 @@ fn welcome() -> Markup {
     }
 }
 
-fn footer(stats: &Stats) -> Markup {
+fn footer(stats: &IndexStats) -> Markup {
     html! {
         footer.foot {
             p {

@@ -4,13 +4,13 @@ use crawl_scheduler::Tick;
 use http::{HeaderMap, HeaderValue, Version};
 
 use super::*;
+use crate::body_memory::BodyMemory;
 use crate::exchange::{Truncation, Validators};
-use crate::failure::{FailureKind, Fault, Phase};
-use crate::room::Room;
+use crate::failure::{FailureKind, FailurePhase, Fault};
 
-fn request() -> Request {
+fn request() -> FetchRequest {
     let url = canonicalize(None, "http://a.example/robots.txt").unwrap();
-    Request::robots(url, Validators::default())
+    FetchRequest::robots(url, Validators::default())
 }
 
 fn exchange(status: u16, headers: &[(&'static str, &'static str)], body: &[u8]) -> Exchange {
@@ -31,14 +31,14 @@ fn exchange(status: u16, headers: &[(&'static str, &'static str)], body: &[u8]) 
         headers: map,
         body: Bytes::copy_from_slice(body),
         truncated: None,
-        room: Room::default(),
+        room: BodyMemory::default(),
     }
 }
 
 fn failure(kind: FailureKind) -> Failure {
     Failure {
         kind,
-        phase: Phase::Connect,
+        phase: FailurePhase::Connect,
         fault: Fault::Host,
         retry: true,
         started: Tick::from_micros(0),

@@ -5,9 +5,9 @@ use crawl_scheduler::{DailyHours, PaceRate};
 
 use super::*;
 use crate::exchange::Validators;
-use crate::robots::copy::CopyState;
+use crate::robots::copy::RobotsCopyState;
 
-fn compiled(origin: &str, state: CopyState, body: &'static [u8]) -> Arc<Compiled> {
+fn compiled(origin: &str, state: RobotsCopyState, body: &'static [u8]) -> Arc<CompiledRobots> {
     let origin = Origin::parse(origin).unwrap();
     let copy = RobotsCopy {
         url: origin.robots_url(),
@@ -17,17 +17,17 @@ fn compiled(origin: &str, state: CopyState, body: &'static [u8]) -> Arc<Compiled
         expires: Tick::from_micros(1000),
         lasts: Duration::from_millis(1),
         body: Bytes::from_static(body),
-        good_at: (state == CopyState::Rules).then_some(Tick::from_micros(0)),
+        good_at: (state == RobotsCopyState::Rules).then_some(Tick::from_micros(0)),
         state,
         validators: Validators::default(),
         tdmrep: TdmFile::NotAsked,
     };
     let agent = ProductToken::new("crawl").unwrap();
-    Arc::new(Compiled::new(copy, &agent, Profile::Rfc9309))
+    Arc::new(CompiledRobots::new(copy, &agent, Profile::Rfc9309))
 }
 
-fn out() -> CopyState {
-    CopyState::Unreachable {
+fn out() -> RobotsCopyState {
+    RobotsCopyState::Unreachable {
         why: "timeout".to_owned(),
         since: Tick::from_micros(0),
         tries: 1,
@@ -39,14 +39,14 @@ fn a_copy_is_found_by_its_origin_and_replaced() {
     let cache = RobotsCache::new(1 << 20);
     let origin = Origin::parse("http://a.example").unwrap();
     assert!(cache.get(&origin).is_none());
-    cache.insert(compiled("http://a.example", CopyState::None, b""));
+    cache.insert(compiled("http://a.example", RobotsCopyState::None, b""));
     cache.insert(compiled(
         "http://a.example",
-        CopyState::Rules,
+        RobotsCopyState::Rules,
         b"User-agent: *\n",
     ));
     let found = cache.get(&origin).unwrap();
-    assert_eq!(found.copy.state, CopyState::Rules);
+    assert_eq!(found.copy.state, RobotsCopyState::Rules);
     assert!(
         cache
             .get(&Origin::parse("https://a.example").unwrap())
@@ -60,7 +60,7 @@ fn memory_is_bounded_by_bytes() {
     for n in 0..1000 {
         cache.insert(compiled(
             &format!("http://h{n}.example"),
-            CopyState::None,
+            RobotsCopyState::None,
             b"",
         ));
     }
@@ -74,8 +74,8 @@ fn the_scheduler_is_told_what_is_in_force() {
     let times = RobotsTimes::default();
     let file =
         b"User-agent: *\nCrawl-delay: 3\nRequest-rate: 1/60 0600-0845\nVisit-time: 2200-0559\n";
-    let state = |compiled: &Compiled, now| compiled.state(Tick::from_micros(now), &times);
-    let fresh = compiled("http://a.example", CopyState::Rules, file);
+    let state = |compiled: &CompiledRobots, now| compiled.state(Tick::from_micros(now), &times);
+    let fresh = compiled("http://a.example", RobotsCopyState::Rules, file);
     let pace = RobotsPace {
         crawl_delay: Some(Duration::from_secs(3)),
         request_rates: vec![PaceRate {
@@ -97,14 +97,18 @@ fn the_scheduler_is_told_what_is_in_force() {
 
 #[test]
 fn ours_rules_that_nobody_knows_bar_everything() {
-    let barred = |compiled: &Compiled| {
+    let barred = |compiled: &CompiledRobots| {
         compiled.robots.judge("/a").access == crawl_policy::RobotsAccess::Disallowed
     };
     assert!(barred(&compiled("http://a.example", out(), b"")));
-    assert!(!barred(&compiled("http://a.example", CopyState::None, b"")));
     assert!(!barred(&compiled(
         "http://a.example",
-        CopyState::Rules,
+        RobotsCopyState::None,
+        b""
+    )));
+    assert!(!barred(&compiled(
+        "http://a.example",
+        RobotsCopyState::Rules,
         b""
     )));
 }

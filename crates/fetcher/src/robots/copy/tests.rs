@@ -2,8 +2,8 @@ use http::{HeaderValue, Version};
 use proptest::prelude::*;
 
 use super::*;
-use crate::failure::{FailureKind, Fault, Phase};
-use crate::room::Room;
+use crate::body_memory::BodyMemory;
+use crate::failure::{FailureKind, FailurePhase, Fault};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -37,7 +37,7 @@ fn result(
         headers: map,
         body: Bytes::new(),
         truncated: None,
-        room: Room::default(),
+        room: BodyMemory::default(),
     })
 }
 
@@ -70,7 +70,7 @@ fn unreachable(before: Option<&RobotsCopy>, when: Duration, asked: Option<Durati
     learn(before, &answer, &result(when, 503, &[]))
 }
 
-fn force(copy: &RobotsCopy, when: Duration) -> Force {
+fn force(copy: &RobotsCopy, when: Duration) -> RobotsForce {
     copy.force(at(when), &RobotsTimes::default())
 }
 
@@ -78,12 +78,12 @@ fn force(copy: &RobotsCopy, when: Duration) -> Force {
 fn rfc9309_2_4_rules_hold_for_their_lifetime() {
     let copy = rules(Duration::ZERO, &[("cache-control", "max-age=600")]);
     let until = at(Duration::from_secs(600));
-    assert_eq!(force(&copy, Duration::ZERO), Force::Fresh { until });
+    assert_eq!(force(&copy, Duration::ZERO), RobotsForce::Fresh { until });
     assert_eq!(
         force(&copy, Duration::from_secs(599)),
-        Force::Fresh { until }
+        RobotsForce::Fresh { until }
     );
-    assert_eq!(force(&copy, Duration::from_secs(600)), Force::Expired);
+    assert_eq!(force(&copy, Duration::from_secs(600)), RobotsForce::Expired);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn rfc9309_2_3_1_3_no_file_is_in_force_like_one() {
     assert_eq!(copy.status, Some(404));
     assert_eq!(
         force(&copy, HOUR),
-        Force::Fresh {
+        RobotsForce::Fresh {
             until: at(24 * HOUR)
         }
     );
@@ -109,7 +109,7 @@ fn ours_waits_double_from_five_minutes_to_six_hours() {
         copy = unreachable(Some(&copy), when, None);
     }
     assert_eq!(waits, [5, 10, 20, 40, 80, 160, 320, 360, 360]);
-    let CopyState::Unreachable { since, tries, .. } = copy.state else {
+    let RobotsCopyState::Unreachable { since, tries, .. } = copy.state else {
         panic!("{:?}", copy.state);
     };
     assert_eq!((since, tries), (at(Duration::ZERO), 10));
@@ -129,19 +129,22 @@ fn rfc9309_2_3_1_4_the_last_good_copy_serves_thirty_days() {
     let copy = unreachable(Some(&good), 25 * HOUR, None);
     assert_eq!(copy.body, good.body);
     let until = at(25 * HOUR + Duration::from_secs(300));
-    assert_eq!(force(&copy, 25 * HOUR), Force::LastGood { until });
-    assert_eq!(force(&copy, 26 * HOUR), Force::Expired);
+    assert_eq!(force(&copy, 25 * HOUR), RobotsForce::LastGood { until });
+    assert_eq!(force(&copy, 26 * HOUR), RobotsForce::Expired);
 
     let late = 30 * 24 * HOUR - Duration::from_secs(60);
     let copy = unreachable(Some(&copy), late, None);
     assert_eq!(
         force(&copy, late),
-        Force::LastGood {
+        RobotsForce::LastGood {
             until: at(30 * 24 * HOUR)
         }
     );
     let over = 30 * 24 * HOUR;
-    assert!(matches!(force(&copy, over), Force::Unreachable { .. }));
+    assert!(matches!(
+        force(&copy, over),
+        RobotsForce::Unreachable { .. }
+    ));
 }
 
 #[test]
@@ -150,13 +153,16 @@ fn ours_without_a_good_copy_nothing_is_allowed() {
     let retry_at = at(Duration::from_secs(300));
     assert_eq!(
         force(&copy, Duration::ZERO),
-        Force::Unreachable { retry_at }
+        RobotsForce::Unreachable { retry_at }
     );
     // That there was no file an hour ago says nothing of now.
     let answer = RobotsAnswer::None { status: 404 };
     let none = learn(None, &answer, &result(Duration::ZERO, 404, &[]));
     let copy = unreachable(Some(&none), HOUR, None);
-    assert!(matches!(force(&copy, HOUR), Force::Unreachable { .. }));
+    assert!(matches!(
+        force(&copy, HOUR),
+        RobotsForce::Unreachable { .. }
+    ));
 }
 
 #[test]
@@ -197,7 +203,7 @@ fn a_304_after_an_outage_ends_the_outage() {
         &RobotsAnswer::NotModified,
         &result(26 * HOUR, 304, &[]),
     );
-    assert_eq!(copy.state, CopyState::Rules);
+    assert_eq!(copy.state, RobotsCopyState::Rules);
     assert_eq!(copy.expires, at(50 * HOUR));
 }
 
@@ -205,7 +211,7 @@ fn a_304_after_an_outage_ends_the_outage() {
 fn a_failure_is_dated_by_its_end() {
     let failure = Failure {
         kind: FailureKind::Timeout,
-        phase: Phase::FirstByte,
+        phase: FailurePhase::FirstByte,
         fault: Fault::Url,
         retry: true,
         started: at(Duration::ZERO),
@@ -251,7 +257,7 @@ fn a_tdmrep_goes_along_with_the_rules_and_outlives_them() {
     let bytes = b"{\"version\":2,\"origin\":\"http://e.example\",\"state\":\"rules\",\"status\":null,\"fetched_at\":0,\"expires\":0,\"lasts\":0,\"good_at\":null,\"url\":\"http://e.example/robots.txt\",\"etag\":null,\"last_modified\":null,\"tdmrep\":{\"file\":9}}\nfour";
     assert!(matches!(
         RobotsCopy::from_bytes(bytes),
-        Err(BadCopy::Short(9))
+        Err(BadRobotsCopy::Short(9))
     ));
 }
 
@@ -273,20 +279,20 @@ proptest! {
             _ => unreachable(Some(&rules(ahead, &[])), ahead, asked),
         };
         match force(&copy, Duration::ZERO) {
-            Force::Expired => {}
-            Force::Fresh { until } | Force::Unreachable { retry_at: until } => {
+            RobotsForce::Expired => {}
+            RobotsForce::Fresh { until } | RobotsForce::Unreachable { retry_at: until } => {
                 prop_assert!(until <= at(24 * HOUR));
             }
-            Force::LastGood { until } => prop_assert!(until <= at(24 * HOUR)),
+            RobotsForce::LastGood { until } => prop_assert!(until <= at(24 * HOUR)),
         }
         if ahead > 60 * Duration::from_secs(1) && kind != 2 {
-            prop_assert_eq!(force(&copy, Duration::ZERO), Force::Expired);
+            prop_assert_eq!(force(&copy, Duration::ZERO), RobotsForce::Expired);
         }
         // A file that was good at the latest now serves for a month.
         if kind == 2 {
             let month = RobotsTimes::default().last_good;
             let again = unreachable(Some(&copy), month, None);
-            let is_over = matches!(force(&again, month), Force::Unreachable { .. });
+            let is_over = matches!(force(&again, month), RobotsForce::Unreachable { .. });
             prop_assert!(is_over);
         }
     }

@@ -7,15 +7,15 @@ use super::weights::{
     ANCHORS, DESCRIPTION, Field, HEADINGS, KEYWORDS, LEAD, PATH, TITLE, by_links, byte, in_body,
 };
 use crate::document::{path_words, sites};
-use crate::page::Page;
+use crate::indexed_page::IndexedPage;
 use crate::words::{Stemmer, words};
 
 /// Words of the main text that count as its beginning.
 const LEAD_WORDS: usize = 60;
-/// What stands before the name of a host or folder, which is found as if it were a word.
+/// The mark before the name of a host or folder, which is found as if it were a word.
 const SITE: char = '\u{2}';
 
-/// What was read of pages so far, under numbers in the order of their coming.
+/// The pages read so far, under numbers in the order of their coming.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
     numbers: HashMap<Box<str>, usize>,
@@ -44,7 +44,7 @@ struct Gathering {
 struct Occurs {
     page: u32,
     in_body: u32,
-    /// What its other places weigh.
+    /// The weight of its other fields.
     elsewhere: f32,
     /// A bit for each piece of the text that it stands in.
     pieces: u32,
@@ -87,7 +87,7 @@ pub(super) struct Posting {
 
 impl Gathered {
     /// Takes in a page whose text stands in these pieces.
-    pub(super) fn page(&mut self, page: &Page, pieces: &[Range<usize>]) {
+    pub(super) fn page(&mut self, page: &IndexedPage, pieces: &[Range<usize>]) {
         let mut found = Found {
             stemmer: Stemmer::of(page.language.as_deref()),
             words: HashMap::new(),
@@ -221,7 +221,7 @@ struct Found {
 
 impl Found {
     /// Reads a page, and tells how many words its main text has.
-    fn read(&mut self, page: &Page, pieces: &[Range<usize>]) -> u32 {
+    fn read(&mut self, page: &IndexedPage, pieces: &[Range<usize>]) -> u32 {
         self.field(TITLE, [page.title.as_str()], true);
         for (level, field) in (1..).zip(HEADINGS) {
             let of_level = page

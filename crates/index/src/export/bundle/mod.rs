@@ -24,13 +24,13 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use self::gather::Gathered;
 use self::texts::Texts;
-use super::place::NewFolder;
+use super::whole_file::NewFolder;
 use super::{ExportError, is_shown};
-use crate::page::Page;
+use crate::indexed_page::IndexedPage;
 
-/// What `search.js` reads: another one is refused by it.
+/// The version of the format that `search.js` reads: it refuses another one.
 const FORMAT: u32 = 1;
-/// What a bundle is known by.
+/// The name of a bundle's format.
 const MANIFEST: &str = "search.json";
 /// How the names of data folders begin.
 const DATA: &str = "data-";
@@ -65,7 +65,7 @@ pub struct Bundle {
     report: BundleReport,
 }
 
-/// What a bundle came to.
+/// The size of a bundle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BundleReport {
     /// Pages that it finds.
@@ -120,7 +120,7 @@ impl Bundle {
     ///
     /// # Errors
     /// The disk.
-    pub fn page(&mut self, page: &Page) -> Result<(), ExportError> {
+    pub fn page(&mut self, page: &IndexedPage) -> Result<(), ExportError> {
         if !is_shown(page, self.now) {
             self.report.left_out += 1;
             return Ok(());

@@ -23,9 +23,9 @@ use crate::export::ExportError;
 /// Bytes of a file before it is compressed, about.
 const SHARD_BYTES: usize = 16 << 10;
 /// Pages that are listed for a word, at most: those where it weighs most.
-const POSTINGS_MOST: usize = 20_000;
+const MAX_POSTINGS: usize = 20_000;
 
-/// What was written.
+/// The files that were written.
 #[derive(Debug, Default)]
 pub(super) struct Shards {
     /// With what the words of each file begin at the least.
@@ -126,9 +126,9 @@ fn encode<'w>(out: &mut Vec<u8>, class: &'w Class, mut before: &'w str) -> &'w s
 
 fn postings(out: &mut Vec<u8>, form: &Form) {
     let mut postings = form.postings.clone();
-    if postings.len() > POSTINGS_MOST {
+    if postings.len() > MAX_POSTINGS {
         postings.sort_by_key(|posting| std::cmp::Reverse(posting.weight));
-        postings.truncate(POSTINGS_MOST);
+        postings.truncate(MAX_POSTINGS);
         postings.sort_unstable_by_key(|posting| posting.page);
     }
     varint(out, number(postings.len()));

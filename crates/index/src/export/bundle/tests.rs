@@ -12,7 +12,7 @@ use super::gather::by_utf16;
 use super::{Bundle, BundleReport, Manifest};
 use crate::document::path_words;
 use crate::export::samples::{full, odd};
-use crate::page::Page;
+use crate::indexed_page::IndexedPage;
 use crate::words::{Stemmer, words};
 
 /// A bundle in a folder that goes when the test ends.
@@ -32,7 +32,7 @@ struct Known {
     pages: BTreeMap<u32, (bool, u8, Option<u32>)>,
 }
 
-fn make(pages: &[Page]) -> Made {
+fn make(pages: &[IndexedPage]) -> Made {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("search");
     let mut bundle = Bundle::create(&path, 100).unwrap();
@@ -49,13 +49,13 @@ fn make(pages: &[Page]) -> Made {
     }
 }
 
-fn page(url: &str, title: &str, text: &str) -> Page {
-    Page {
+fn page(url: &str, title: &str, text: &str) -> IndexedPage {
+    IndexedPage {
         url: url.to_owned(),
         title: title.to_owned(),
         text: text.to_owned(),
         language: Some("en".to_owned()),
-        ..Page::default()
+        ..IndexedPage::default()
     }
 }
 
@@ -158,7 +158,7 @@ fn number(bytes: &mut impl Iterator<Item = u8>) -> u32 {
 }
 
 /// Pages with so many different words that they take more than one file.
-fn many() -> Vec<Page> {
+fn many() -> Vec<IndexedPage> {
     let word = |n: usize| {
         let letter = |n: usize| char::from(b"bcdfghklmnprstvz"[n % 16]);
         format!(
@@ -173,7 +173,7 @@ fn many() -> Vec<Page> {
         let words = (0..300).map(|n| word(page * 131 + n * 7));
         words.collect::<Vec<_>>().join(" ")
     };
-    let mut pages: Vec<Page> = (0..60)
+    let mut pages: Vec<IndexedPage> = (0..60)
         .map(|n| {
             page(
                 &format!("http://a.example/{n:02}"),
@@ -285,12 +285,12 @@ fn the_same_pages_give_the_same_bytes_in_any_order() {
 
 #[test]
 fn what_may_not_be_shown_is_in_no_file() {
-    let untold = Page {
+    let untold = IndexedPage {
         max_snippet: Some(0),
         description: "secretdescription".into(),
         ..page("http://a.example/a", "Told", "secretword")
     };
-    let short = Page {
+    let short = IndexedPage {
         max_snippet: Some(7),
         ..page("http://a.example/b", "Short", "äbcdefgh and more")
     };
@@ -305,11 +305,11 @@ fn what_may_not_be_shown_is_in_no_file() {
 
 #[test]
 fn pages_whose_time_is_over_stay_out_and_others_say_when_it_is() {
-    let until = |url: &str, until| Page {
+    let until = |url: &str, until| IndexedPage {
         until: Some(until),
         ..page(url, "t", "x")
     };
-    let twin = Page {
+    let twin = IndexedPage {
         same_as: Some("http://a.example/b".into()),
         ..page("http://a.example/c", "t", "x")
     };

@@ -16,14 +16,14 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use super::gzip_file::{self, Written};
 use crate::export::ExportError;
-use crate::page::Page;
+use crate::indexed_page::IndexedPage;
 
 /// Bytes of text in a piece, about.
 const PIECE_BYTES: usize = 6 << 10;
 /// Pieces of a page, at most: each is a bit of a number. Longer pages have longer pieces.
-const PIECES_MOST: usize = 30;
+const MAX_PIECES: usize = 30;
 /// Headings of a piece, at most.
-const HEADINGS_MOST: usize = 200;
+const MAX_HEADINGS: usize = 200;
 
 /// Writes the pieces, under the numbers of the pages' coming until all are known.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl Texts {
     }
 
     /// Writes a page's pieces, and says where in its text they stand.
-    pub(super) fn page(&mut self, page: &Page) -> Result<Vec<Range<usize>>, ExportError> {
+    pub(super) fn page(&mut self, page: &IndexedPage) -> Result<Vec<Range<usize>>, ExportError> {
         let shown = shown(page);
         let pieces = pieces(shown);
         let mut written = Vec::with_capacity(pieces.len());
@@ -107,8 +107,8 @@ impl Texts {
     }
 }
 
-/// What may be shown of a page's text.
-fn shown(page: &Page) -> &str {
+/// The part of a page's text that may be shown.
+fn shown(page: &IndexedPage) -> &str {
     let Some(most) = page.max_snippet else {
         return &page.text;
     };
@@ -119,10 +119,10 @@ fn shown(page: &Page) -> &str {
 /// Cuts a text into pieces at the ends of lines, or at those of words in lines that are too
 /// long. There is one at least.
 fn pieces(text: &str) -> Vec<Range<usize>> {
-    let most = PIECE_BYTES.max(text.len() / (PIECES_MOST - 1));
+    let most = PIECE_BYTES.max(text.len() / (MAX_PIECES - 1));
     let mut pieces = Vec::new();
     let mut start = 0;
-    while text.len() - start > most && pieces.len() + 1 < PIECES_MOST {
+    while text.len() - start > most && pieces.len() + 1 < MAX_PIECES {
         let fits = &text[start..text.floor_char_boundary(start + most)];
         // A line that ends in the first half would leave too many pieces.
         let line = fits.rfind('\n').filter(|at| *at >= most / 2);
@@ -137,7 +137,7 @@ fn pieces(text: &str) -> Vec<Range<usize>> {
 }
 
 /// The headings in a range of the text that is shown, and the one that it begins under.
-fn headings<'p>(page: &'p Page, shown: &str, range: &Range<usize>) -> Vec<PieceHeading<'p>> {
+fn headings<'p>(page: &'p IndexedPage, shown: &str, range: &Range<usize>) -> Vec<PieceHeading<'p>> {
     let mut headings = Vec::new();
     let mut under = None;
     // The place in UTF-16, counted on from heading to heading.
@@ -153,7 +153,7 @@ fn headings<'p>(page: &'p Page, shown: &str, range: &Range<usize>) -> Vec<PieceH
         };
         if heading.at < range.start {
             under = Some(entry(-1));
-        } else if heading.at < range.end && headings.len() < HEADINGS_MOST {
+        } else if heading.at < range.end && headings.len() < MAX_HEADINGS {
             if let Some(between) = shown.get(bytes..heading.at) {
                 units += without_bidi_controls(between).encode_utf16().count() as i64;
                 bytes = heading.at;
@@ -171,8 +171,8 @@ fn headings<'p>(page: &'p Page, shown: &str, range: &Range<usize>) -> Vec<PieceH
 mod tests {
     use proptest::prelude::*;
 
-    use super::{PIECE_BYTES, PIECES_MOST, Texts, Xxh3Default, headings, pieces};
-    use crate::page::{Heading, Page};
+    use super::{MAX_PIECES, PIECE_BYTES, Texts, Xxh3Default, headings, pieces};
+    use crate::indexed_page::{Heading, IndexedPage};
 
     #[test]
     fn pieces_end_with_lines() {
@@ -194,10 +194,10 @@ mod tests {
             id: None,
             at,
         };
-        let page = Page {
+        let page = IndexedPage {
             text: "🦀 A\nb\n🦀 C\n".to_owned(),
             headings: vec![heading(0, "A"), heading(7, "B"), heading(9, "C")],
-            ..Page::default()
+            ..IndexedPage::default()
         };
         let places = |range| -> Vec<(i64, String)> {
             let found = headings(&page, &page.text, &range);
@@ -221,11 +221,11 @@ mod tests {
             id: None,
             at: 5,
         };
-        let page = Page {
+        let page = IndexedPage {
             title: "a\u{202e}b".to_owned(),
             text: "A\u{202e}\nB\u{200f}\n".to_owned(),
             headings: vec![heading],
-            ..Page::default()
+            ..IndexedPage::default()
         };
         texts.page(&page).unwrap();
         texts.finish(&[0], &mut Xxh3Default::new()).unwrap();
@@ -243,7 +243,7 @@ mod tests {
         fn pieces_are_the_whole_text(lines in prop::collection::vec("[a-zäß🦀 ]{0,900}", 0..60)) {
             let text = lines.join("\n");
             let pieces = pieces(&text);
-            prop_assert!(pieces.len() <= PIECES_MOST);
+            prop_assert!(pieces.len() <= MAX_PIECES);
             let joined: String = pieces.iter().map(|piece| &text[piece.clone()]).collect();
             prop_assert_eq!(joined, text);
         }

@@ -21,7 +21,7 @@ pub(super) const LEAD: Field = field(1.5, 60.0);
 const BY_LENGTH: f32 = 0.6;
 /// How much that of the main text does.
 const BODY_BY_LENGTH: f32 = 0.75;
-/// What each doubling of the pages that link to a page adds.
+/// The weight that each doubling of the pages that link to a page adds.
 const LINKED: f32 = 0.03;
 
 const fn field(weight: f32, usual: f32) -> Field {
@@ -29,18 +29,18 @@ const fn field(weight: f32, usual: f32) -> Field {
 }
 
 impl Field {
-    /// What one occurrence of a word weighs in a field of so many words.
+    /// The weight of one occurrence of a word in a field of so many words.
     pub(super) fn each(self, words: usize) -> f32 {
         self.weight / length_norm(BY_LENGTH, words as f32, self.usual)
     }
 }
 
-/// What one occurrence weighs in a main text of so many words, where `mean` is usual.
+/// The weight of one occurrence in a main text of so many words, where `mean` is usual.
 pub(super) fn in_body(words: u32, mean: f32) -> f32 {
     1.0 / length_norm(BODY_BY_LENGTH, words as f32, mean)
 }
 
-/// What all weights of a page are multiplied by.
+/// The factor of all weights of a page.
 pub(super) fn by_links(linked_from: u32) -> f32 {
     1.0 + LINKED * (1.0 + linked_from as f32).log2()
 }
@@ -51,7 +51,7 @@ fn length_norm(part: f32, words: f32, usual: f32) -> f32 {
 
 /// Steps of a doubling.
 const STEPS: f32 = 24.0;
-/// What the first step is worth.
+/// The weight of the first step.
 const LEAST: f32 = 0.125;
 
 /// A weight in one byte: `search.js` takes `n` for `LEAST * (2^(n / STEPS) - 1)`.

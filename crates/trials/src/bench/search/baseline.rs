@@ -1,4 +1,4 @@
-//! What a search without any thought of its own would find: BM25 over the body.
+//! The baseline: BM25 over the body, a search without any thought of its own.
 
 use anyhow::Result;
 use frostem::{Algorithm, Stemmer};
@@ -37,7 +37,7 @@ impl Baseline {
     /// Of pages by their URLs and main texts.
     ///
     /// # Errors
-    /// What tantivy says.
+    /// The error of tantivy.
     pub(super) fn of<'p>(
         words: Words,
         pages: impl Iterator<Item = (&'p str, &'p str)>,
@@ -73,7 +73,7 @@ impl Baseline {
     /// The URLs of the first ten pages that hold any of the query's words.
     ///
     /// # Errors
-    /// What tantivy says.
+    /// The error of tantivy.
     pub(super) fn search(&self, query: &str) -> Result<Vec<String>> {
         let words = tokens(&mut self.analyzer.clone(), self.words, query);
         let term = |token: Token| -> (Occur, Box<dyn Query>) {

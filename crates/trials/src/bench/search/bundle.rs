@@ -14,7 +14,7 @@ use super::queries::Judged;
 use super::table::Engine;
 use xtask::workspace::{Workspace, output};
 
-/// What the program below prints.
+/// The output of the program below.
 const ASK: &str = include_str!("ask.mjs");
 
 /// A bundle and how it answers.

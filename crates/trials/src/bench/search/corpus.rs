@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use crawl_extractor::{ContentLimits, Given, Limits, read_page};
-use crawl_index::{Came, Page, judge};
+use crawl_extractor::{ContentLimits, Limits, PageContext, read_page};
+use crawl_index::{FetchedDocument, IndexedPage, judge};
 use crawl_policy::PageDirectives;
 use crawl_weburl::canonicalize;
 
@@ -17,7 +17,7 @@ const FETCHED_AT: i64 = 1_767_225_600;
 
 /// The pages of a documentation.
 pub(super) struct Corpus {
-    pub(super) pages: Vec<Page>,
+    pub(super) pages: Vec<IndexedPage>,
     /// Files that the index does not take as pages.
     pub(super) left_out: usize,
     /// Bytes of all files.
@@ -61,18 +61,18 @@ pub(super) fn path_of(url: &str) -> &str {
     url.strip_prefix(BASE).unwrap_or(url)
 }
 
-fn page(folder: &Path, file: &Path, body: &[u8]) -> Result<Option<Page>> {
+fn page(folder: &Path, file: &Path, body: &[u8]) -> Result<Option<IndexedPage>> {
     let path = file.strip_prefix(folder)?;
     let path = path.to_str().context("a path that is no text")?;
     let url = canonicalize(None, &format!("{BASE}{path}"))
         .map_err(|why| anyhow::anyhow!("no URL for {path}: {why:?}"))?;
-    let given = Given {
+    let given = PageContext {
         content_type: Some("text/html"),
-        ..Given::default()
+        ..PageContext::default()
     };
     let limits = (Limits::default(), ContentLimits::default());
     let (read, content) = read_page(body, &given, &limits.0, &limits.1);
-    let came = Came {
+    let came = FetchedDocument {
         url: &url,
         at: FETCHED_AT,
         page: &read,

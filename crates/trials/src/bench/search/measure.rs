@@ -5,7 +5,7 @@ use super::queries::{Grade, Judged};
 /// As many results are looked at as people look at.
 pub(super) const DEPTH: usize = 10;
 
-/// What a ranking is worth, between 0 and 1; of several queries the mean.
+/// The quality of a ranking, between 0 and 1; of several queries the mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Worth {
     /// One over the rank of the first page that answers, 0 if it is not among the first ten.
@@ -17,7 +17,7 @@ pub(super) struct Worth {
     pub(super) gain: f64,
 }
 
-/// What `ranked`, paths with the best first, is worth as an answer.
+/// The quality of `ranked`, paths with the best first, as an answer.
 pub(super) fn worth(ranked: &[String], judged: &Judged) -> Worth {
     let grade = |path: &String| {
         let page = judged.pages.iter().find(|(page, _)| page == path);

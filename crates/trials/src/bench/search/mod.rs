@@ -28,11 +28,11 @@ use xtask::debian;
 use xtask::workspace::Workspace;
 
 /// How much better than the stronger baseline the search has to be, in MRR@10.
-const AHEAD_LEAST: f64 = 0.15;
+const MIN_AHEAD: f64 = 0.15;
 /// How often each query is asked when it is timed, after a first time to judge the answer.
 const ROUNDS: usize = 5;
 
-/// What is measured with: a name, its queries, and where its pages lie.
+/// A measured documentation: a name, its queries, and where its pages lie.
 const DOCUMENTATIONS: [(&str, &str, Locate); 2] = [
     (
         "Python",
@@ -79,13 +79,13 @@ pub(super) fn measure(workspace: &Workspace, args: &SearchArgs) -> Result<()> {
         }
         io::stdout().write_all(text.as_bytes())?;
         let ahead = measured.ahead();
-        if ahead < AHEAD_LEAST {
+        if ahead < MIN_AHEAD {
             behind.push(format!("{name}: {ahead:.3} ahead"));
         }
     }
     match args.check && !behind.is_empty() {
         true => bail!(
-            "MRR@10 must be {AHEAD_LEAST} above the stronger baseline\n{}",
+            "MRR@10 must be {MIN_AHEAD} above the stronger baseline\n{}",
             behind.join("\n")
         ),
         false => Ok(()),

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 
-/// What a set of queries is for.
+/// The use of a set of queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Set {
     /// The ranking may be tuned with it.

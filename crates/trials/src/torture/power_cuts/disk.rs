@@ -11,7 +11,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use super::super::dice::Dice;
+use super::super::random::SeededRandom;
 
 /// Bytes that a disk writes whole or not at all.
 const SECTOR_BYTES: usize = 512;
@@ -106,11 +106,11 @@ impl Changes {
     }
 
     /// What may be left when the power was cut behind so many changes.
-    pub(super) fn image(&self, cut: usize, dice: &mut Dice) -> Image {
+    pub(super) fn image(&self, cut: usize, dice: &mut SeededRandom) -> Image {
         self.held(cut, Some(dice))
     }
 
-    fn held(&self, cut: usize, mut dice: Option<&mut Dice>) -> Image {
+    fn held(&self, cut: usize, mut dice: Option<&mut SeededRandom>) -> Image {
         let changes = self.before(cut);
         let mut synced: HashMap<Node, usize> = HashMap::new();
         for (_, change) in changes {
@@ -165,7 +165,7 @@ enum Fate {
 
 impl Fate {
     /// Of so many changes.
-    fn draw(count: usize, dice: Option<&mut Dice>) -> Fate {
+    fn draw(count: usize, dice: Option<&mut SeededRandom>) -> Fate {
         let Some(dice) = dice else { return Fate::All };
         match dice.below(6) {
             0 => Fate::None,
@@ -175,7 +175,7 @@ impl Fate {
         }
     }
 
-    fn keeps(&self, at: usize, dice: Option<&mut Dice>) -> bool {
+    fn keeps(&self, at: usize, dice: Option<&mut SeededRandom>) -> bool {
         match self {
             Fate::None => false,
             Fate::All => true,
@@ -191,7 +191,7 @@ type Entries = HashMap<Node, BTreeMap<String, Node>>;
 fn entries(
     changes: &[(usize, Change)],
     is_synced: impl Fn(&Node, usize) -> bool,
-    mut dice: Option<&mut Dice>,
+    mut dice: Option<&mut SeededRandom>,
 ) -> Entries {
     let mut unsafe_ones: BTreeMap<Node, Vec<usize>> = BTreeMap::new();
     for (at, (ended, change)) in changes.iter().enumerate() {
@@ -245,7 +245,7 @@ fn entries(
 }
 
 /// The bytes of a file from its changes; those that are safe are marked so.
-fn content(changes: &[(bool, &Change)], mut dice: Option<&mut Dice>) -> Content {
+fn content(changes: &[(bool, &Change)], mut dice: Option<&mut SeededRandom>) -> Content {
     let mut content = Content::default();
     let count = changes.iter().filter(|(is_safe, _)| !is_safe).count();
     let fate = Fate::draw(count, dice.as_deref_mut());

@@ -26,8 +26,8 @@ use xtask::workspace::Workspace;
 use self::disk::Image;
 use self::recording::Recording;
 use super::check;
-use super::dice::Dice;
-use super::life::{End, Program};
+use super::program_run::{End, Program};
+use super::random::SeededRandom;
 use super::web::Web;
 use crate::simulate::fresh_seed;
 
@@ -132,7 +132,7 @@ impl Lab {
                     return Ok(tally);
                 }
                 let dir = dir.join(number.to_string());
-                let dice = Dice::of(seed ^ (u64::from(number) << 32));
+                let dice = SeededRandom::of(seed ^ (u64::from(number) << 32));
                 let done = self.go_on(&web, &recording, &dir, dice, number % 3 == 1);
                 match done {
                     Ok(more) => tally.add(&more),
@@ -165,10 +165,10 @@ impl Lab {
         web: &Web,
         recording: &Recording,
         dir: &Path,
-        mut dice: Dice,
+        mut dice: SeededRandom,
         twice: bool,
     ) -> Result<Tally> {
-        let draw = |recording: &Recording, dice: &mut Dice| {
+        let draw = |recording: &Recording, dice: &mut SeededRandom| {
             let cut = recording.moment(dice);
             let promised = recording.promised(cut, "pages.jsonl");
             (recording.changes.image(cut, dice), promised)

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::super::dice::Dice;
+use super::super::random::SeededRandom;
 use super::calls::{Call, calls};
 use super::disk::{Change, Changes, Content, Image, Node, ROOT};
 
@@ -52,7 +52,7 @@ impl Recording {
     }
 
     /// A moment for a power cut: behind so many changes.
-    pub(super) fn moment(&self, dice: &mut Dice) -> usize {
+    pub(super) fn moment(&self, dice: &mut SeededRandom) -> usize {
         let own = self.changes.len() - self.before;
         self.before + dice.below(own as u64 + 1) as usize
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::super::dice::Dice;
+use super::super::random::SeededRandom;
 use super::disk::{Content, Image};
 use super::recording::Recording;
 
@@ -48,7 +48,7 @@ fn check(before: &[(&str, &str)], trace: &str, expected: &[&str]) {
     let recording = recording(before, trace);
     let cut = recording.changes.len();
     let found: BTreeSet<String> = (0..2000)
-        .map(|seed| shown(&recording.changes.image(cut, &mut Dice::of(seed))))
+        .map(|seed| shown(&recording.changes.image(cut, &mut SeededRandom::of(seed))))
         .collect();
     let expected: BTreeSet<String> = expected.iter().map(|&text| text.to_owned()).collect();
     assert_eq!(found, expected);

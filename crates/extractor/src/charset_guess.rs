@@ -1,0 +1,48 @@
+//! A guess at the charset of bytes that nothing speaks of.
+
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
+
+/// How many bytes, from the first that is not ASCII on, are looked at.
+const DETECT_BYTES: usize = 256 * 1024;
+/// How many bytes before those.
+const CONTEXT_BYTES: usize = 64;
+
+/// The charset that `body` looks like most, by the statistics of Firefox's detector. UTF-8
+/// where the bytes are ASCII.
+pub(crate) fn detect(body: &[u8]) -> &'static Encoding {
+    let first = Encoding::ascii_valid_up_to(body);
+    let escape = memchr::memchr(0x1b, &body[..first]).unwrap_or(first);
+    let start = escape.saturating_sub(CONTEXT_BYTES);
+    let end = body.len().min(escape.saturating_add(DETECT_BYTES));
+    let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
+    detector.feed(&body[start..end], end == body.len());
+    detector.guess(None, Utf8Detection::Allow)
+}
+
+/// UTF-16 without a byte order mark, known by its markup: letters and signs of ASCII, each
+/// with a NUL on the same side.
+pub(crate) fn utf_16_without_mark(head: &[u8]) -> Option<&'static Encoding> {
+    let pairs = || head.chunks_exact(2);
+    let little = pairs()
+        .filter(|pair| is_text(pair[0]) && pair[1] == 0)
+        .count();
+    let big = pairs()
+        .filter(|pair| pair[0] == 0 && is_text(pair[1]))
+        .count();
+    // Four letters are the least that markup takes; a third of the text is ASCII then.
+    let plainly = |some: usize, others: usize| {
+        some >= 4 && 3 * some >= pairs().count() && others * 16 <= some
+    };
+    if plainly(little, big) {
+        Some(UTF_16LE)
+    } else if plainly(big, little) {
+        Some(UTF_16BE)
+    } else {
+        None
+    }
+}
+
+fn is_text(byte: u8) -> bool {
+    matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~')
+}

@@ -1,0 +1,172 @@
+//! Text as it comes, put together to blocks.
+
+use super::limits::{ContentLimits, ContentOddityKind, Oddities};
+use super::model::BlockKind;
+use super::text_amount::Weigher;
+
+/// A heading that is longer was never closed: it is running text.
+const HEADING_BYTES: usize = 1_000;
+
+/// A block as it stands in the text, and how much of it is what.
+#[derive(Debug)]
+pub(super) struct RawBlock {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) kind: BlockKind,
+    /// The region it stands in.
+    pub(super) region: u32,
+    /// Half words, see [`Weigher`].
+    pub(super) weight: u32,
+    /// Those of them within links.
+    pub(super) link_weight: u32,
+    pub(super) id: Option<Box<str>>,
+}
+
+/// The text of a page and its blocks.
+pub(super) struct Flow {
+    pub(super) text: String,
+    pub(super) blocks: Vec<RawBlock>,
+    limits: (usize, usize),
+    start: usize,
+    weigher: Weigher,
+    weight: u32,
+    link_weight: u32,
+    /// White space stands before the next character.
+    space: bool,
+}
+
+impl Flow {
+    pub(super) fn new(limits: &ContentLimits) -> Flow {
+        Flow {
+            text: String::new(),
+            blocks: Vec::new(),
+            limits: (limits.text_bytes, limits.blocks),
+            start: 0,
+            weigher: Weigher::default(),
+            weight: 0,
+            link_weight: 0,
+            space: false,
+        }
+    }
+
+    /// Whether the block at hand has no text.
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.len() == self.start
+    }
+
+    /// Adds text to the block at hand. `exact`: white space is kept.
+    pub(super) fn push(
+        &mut self,
+        text: &str,
+        in_link: bool,
+        exact: bool,
+        line: u64,
+        oddities: &mut Oddities,
+    ) {
+        let before = self.weight;
+        for c in text.chars() {
+            if c.is_whitespace() && !exact {
+                self.space = true;
+            } else if !is_dropped(c) {
+                self.push_char(c);
+            }
+        }
+        if in_link {
+            self.link_weight += self.weight - before;
+        }
+        // A little room is kept for the ends of blocks.
+        if self.text.len() > self.limits.0 {
+            let end = self.text.floor_char_boundary(self.limits.0).max(self.start);
+            self.text.truncate(end);
+            oddities.note(ContentOddityKind::TextFull, line);
+        }
+    }
+
+    /// The text that follows does not join what came before.
+    pub(super) fn separate(&mut self) {
+        self.space = true;
+    }
+
+    /// Ends the block at hand; whether there was one.
+    pub(super) fn end_block(
+        &mut self,
+        kind: BlockKind,
+        region: u32,
+        id: &mut Option<Box<str>>,
+        oddities: &mut Oddities,
+        line: u64,
+    ) -> bool {
+        self.space = false;
+        self.weigher = Weigher::default();
+        let (weight, link_weight) = (self.weight, self.link_weight);
+        (self.weight, self.link_weight) = (0, 0);
+        self.trim();
+        if self.is_empty() {
+            return false;
+        }
+        let (start, end) = (self.start, self.text.len());
+        self.text.push('\n');
+        self.start = self.text.len();
+        if self.blocks.len() >= self.limits.1 {
+            oddities.note(ContentOddityKind::BlocksFull, line);
+            if let Some(last) = self.blocks.last_mut() {
+                last.end = end;
+                last.weight = last.weight.saturating_add(weight);
+                last.link_weight = last.link_weight.saturating_add(link_weight);
+            }
+            return true;
+        }
+        let kind = match kind {
+            BlockKind::Heading { .. } if end - start > HEADING_BYTES => BlockKind::Paragraph,
+            kind => kind,
+        };
+        self.blocks.push(RawBlock {
+            start,
+            end,
+            kind,
+            region,
+            weight,
+            link_weight,
+            id: id.take(),
+        });
+        true
+    }
+
+    /// The whole text without the last line's end.
+    pub(super) fn into_parts(mut self) -> (String, Vec<RawBlock>) {
+        self.text.truncate(self.text.trim_end_matches('\n').len());
+        (self.text, self.blocks)
+    }
+
+    fn push_char(&mut self, c: char) {
+        if self.space && !self.is_empty() {
+            self.text.push(' ');
+            self.weigher = Weigher::default();
+        }
+        self.space = false;
+        self.text.push(c);
+        self.weight = self.weight.saturating_add(self.weigher.add(c));
+    }
+
+    /// Takes white space and the marks of headings' links from the ends of the block.
+    fn trim(&mut self) {
+        let block = &self.text[self.start..];
+        let is_mark = |c: char| c.is_whitespace() || matches!(c, '¶' | '🔗');
+        let kept = block.trim_end_matches(is_mark);
+        self.text.truncate(self.start + kept.len());
+        // Exact text may begin with empty lines.
+        let block = &self.text[self.start..];
+        let empty = block.len() - block.trim_start_matches(['\n', '\r']).len();
+        if empty > 0 {
+            self.text.replace_range(self.start..self.start + empty, "");
+        }
+    }
+}
+
+/// Characters that nobody sees and that no word is made of: NUL and other controls, soft
+/// hyphens, zero-width spaces, word joiners, byte order marks. Joiners (U+200C, U+200D) are
+/// letters' business in Persian, Hindi and others, and stay.
+fn is_dropped(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200b}' | '\u{2060}' | '\u{feff}')
+        || (c.is_control() && !matches!(c, '\n' | '\t'))
+}

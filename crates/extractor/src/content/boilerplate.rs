@@ -1,0 +1,45 @@
+//! Lines that stand on pages of any kind and say nothing about this one.
+
+/// Longer blocks are never such a line. In bytes.
+const PHRASE_BYTES: usize = 160;
+
+/// The beginnings of such lines, in lower case.
+const BEGINNINGS: [&str; 26] = [
+    "©",
+    "(c) ",
+    "copyright ",
+    "all rights reserved",
+    "skip to ",
+    "jump to ",
+    "back to top",
+    "this site uses cookies",
+    "we use cookies",
+    "this website uses cookies",
+    "accept cookies",
+    "accept all",
+    "advertisement",
+    "sponsored",
+    "share this",
+    "share on ",
+    "follow us",
+    "sign up for ",
+    "subscribe to ",
+    "read more",
+    "continue reading",
+    "powered by ",
+    "please enable javascript",
+    "javascript is ",
+    "you need javascript",
+    "leave a comment",
+];
+
+/// Whether a short block is one of these lines.
+pub(super) fn is_phrase(text: &str) -> bool {
+    text.len() <= PHRASE_BYTES && BEGINNINGS.iter().any(|beginning| begins(text, beginning))
+}
+
+fn begins(text: &str, beginning: &str) -> bool {
+    text.get(..beginning.len())
+        .is_some_and(|head| head.eq_ignore_ascii_case(beginning))
+        || text.eq_ignore_ascii_case(beginning.trim_end())
+}

@@ -1,0 +1,537 @@
+//! The consumer that makes a [`Content`] of tags and text.
+
+use html5ever::local_name;
+use html5ever::tokenizer::Tag;
+
+use super::PageContext;
+use super::block_builder::Flow;
+use super::dates::{DateKind, DateSource, kind_of_class, kind_of_itemprop};
+use super::elements::{Part, is_of_head, is_void, part_of};
+use super::head::{Head, Meta};
+use super::hints::Traits;
+use super::json_ld::JsonLdReader;
+use super::language::{DeclaredBy, detect};
+use super::limits::{ContentLimits, ContentOddityKind, Oddities};
+use super::main_text::mark_main;
+use super::model::{Block, BlockKind, Content};
+use super::regions::Regions;
+use super::spans::{Spans, TimeText};
+use crate::html::consumer::{At, Consumer, Space};
+use crate::text::{Collapsed, trim};
+
+/// Gathers what a page is about, in the one pass over it.
+pub(crate) struct ContentReader {
+    limits: ContentLimits,
+    oddities: Oddities,
+    head: Head,
+    json_ld: JsonLdReader,
+    title: Option<Collapsed>,
+    flow: Flow,
+    regions: Regions,
+    spans: Spans,
+    /// The element whose text comes next, where it is not the page's.
+    raw: Raw,
+    in_body: bool,
+    /// The level of the heading that is open.
+    heading: Option<u8>,
+    /// The id of the element that the block at hand is, or of an anchor at its beginning.
+    id: Option<Box<str>>,
+    /// An id met since the last block that a heading may take, though it is not its own.
+    near_id: Option<Box<str>>,
+    /// An id met within the block at hand, and how much text stood before it.
+    tail_id: Option<(Box<str>, usize)>,
+}
+
+/// The element whose text comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Raw {
+    No,
+    Title,
+    JsonLd,
+    /// `xmp`, `plaintext`: text that is shown.
+    Shown,
+    Other,
+}
+
+impl ContentReader {
+    pub(crate) fn new(limits: &ContentLimits) -> ContentReader {
+        ContentReader {
+            oddities: Oddities::default(),
+            head: Head::new(limits),
+            json_ld: JsonLdReader::new(limits),
+            title: None,
+            flow: Flow::new(limits),
+            regions: Regions::new(limits),
+            spans: Spans::default(),
+            raw: Raw::No,
+            in_body: false,
+            heading: None,
+            id: None,
+            near_id: None,
+            tail_id: None,
+            limits: limits.clone(),
+        }
+    }
+
+    /// The content so far.
+    pub(crate) fn finish(mut self, given: &PageContext<'_>) -> Content {
+        self.end_raw(1);
+        self.end_block(1);
+        self.add_json_ld_dates();
+        if let Some(value) = given.content_language {
+            self.head
+                .language
+                .declare(value, DeclaredBy::Header, 1, &mut self.oddities);
+        }
+        let title = self.title.take().map(|mut title| title.take());
+        if title.as_ref().is_some_and(|(_, cut)| *cut) {
+            self.oddities.note(ContentOddityKind::FieldCut, 1);
+        }
+        let title = title.and_then(|(title, _)| title);
+        let canonical = self.head.take_canonical();
+        let (text, raw) = self.flow.into_parts();
+        let main = mark_main(&text, &raw, &self.regions.all, title.as_deref());
+        let blocks = raw.into_iter().zip(main).map(|(block, main)| Block {
+            kind: block.kind,
+            range: block.start..block.end,
+            main,
+            id: block.id,
+        });
+        let graph = self.head.open_graph;
+        let description = self.head.description.or_else(|| graph.description.clone());
+        let mut content = Content {
+            title,
+            description: description.or(self.head.twitter_description),
+            keywords: self.head.keywords,
+            canonical,
+            language: self.head.language,
+            dates: self.head.dates.finish(given.fetched_at, &mut self.oddities),
+            open_graph: graph,
+            json_ld: self.json_ld.items,
+            blocks: blocks.collect(),
+            oddities: Vec::new(),
+            text,
+        };
+        content.language.detected = detect_in(&content, &self.limits);
+        let dates = (content.published(), content.modified());
+        if let (Some(published), Some(modified)) = dates
+            && modified.moment.unix_seconds + 86_400 < published.moment.unix_seconds
+        {
+            self.oddities
+                .note(ContentOddityKind::ModifiedBeforePublished, 1);
+        }
+        content.oddities = self.oddities.into_list();
+        content
+    }
+
+    /// Takes a start tag of HTML that is shown.
+    fn element(&mut self, tag: &Tag, line: u64) {
+        if !self.in_body && !is_of_head(&tag.name) && tag.name != local_name!("head") {
+            self.in_body = true;
+        }
+        match tag.name {
+            local_name!("meta") => self.meta(tag, line),
+            local_name!("link") => self.link(tag, line),
+            local_name!("title") => self.raw = Raw::Title,
+            local_name!("html") | local_name!("body") => self.root(tag, line),
+            _ => {}
+        }
+        match self.raw {
+            Raw::Title if self.title.is_none() => {
+                self.title = Some(Collapsed::new(self.limits.field_bytes));
+            }
+            Raw::Title => self.raw = Raw::Other,
+            _ => {}
+        }
+        let part = part_of(&tag.name);
+        let traits = Traits::of(tag, self.limits.attributes);
+        match part {
+            Part::Break => self.line_break(line),
+            Part::Anchor | Part::Inline => self.inline(tag, part, &traits, line),
+            _ => self.block(tag, part, &traits, line),
+        }
+        self.micro_date(tag, &traits, line);
+    }
+
+    fn block(&mut self, tag: &Tag, part: Part, traits: &Traits<'_>, line: u64) {
+        // An empty element in a heading does not end it.
+        let in_heading = self.heading.is_some() && part == Part::Plain;
+        if !in_heading {
+            self.end_block(line);
+            self.spans.end_hidden_at_block(&tag.name);
+        }
+        if part.is_container() {
+            self.regions
+                .start(&tag.name, part, traits, line, &mut self.oddities);
+        } else if traits.hidden && !is_void(&tag.name) {
+            self.spans.hide(&tag.name, self.regions.depth());
+        }
+        let level = match part {
+            Part::Heading(level) => Some(level),
+            _ => heading_role(traits),
+        };
+        self.heading = level.or(self.heading.filter(|_| in_heading));
+        let Some(id) = self.id_of(traits.id, line) else {
+            return;
+        };
+        let opens_section = matches!(part, Part::Section | Part::Article)
+            || (part == Part::Plain && traits.words().any(|word| word == "section"));
+        if opens_section {
+            self.near_id = Some(id);
+        } else if !matches!(
+            part,
+            Part::Plain | Part::Page | Part::Main | Part::List | Part::Table
+        ) {
+            self.id = Some(id);
+        }
+    }
+
+    fn inline(&mut self, tag: &Tag, part: Part, traits: &Traits<'_>, line: u64) {
+        if part == Part::Anchor {
+            let name = attribute(tag, self.limits.attributes, "name");
+            let name = traits.id.or(name);
+            self.near(name, line);
+            // Links side by side are words apart.
+            if self.spans.after_link {
+                self.flow.separate();
+            }
+            let href = attribute(tag, self.limits.attributes, "href");
+            self.spans.in_link |= href.is_some();
+        } else if traits.id.is_some() {
+            self.near(traits.id, line);
+        }
+        let annotation = &*tag.name == "annotation" || &*tag.name == "annotation-xml";
+        if (traits.hidden || annotation) && !is_void(&tag.name) {
+            self.spans.hide(&tag.name, self.regions.depth());
+        } else {
+            self.spans.open_again(&tag.name);
+        }
+        if is_void(&tag.name) || matches!(tag.name, local_name!("label") | local_name!("rt")) {
+            self.flow.separate();
+        }
+    }
+
+    /// Takes the id of an anchor or span: of the block that it stands in, or of what follows.
+    fn near(&mut self, id: Option<&str>, line: u64) {
+        let Some(id) = self.id_of(id, line) else {
+            return;
+        };
+        if self.heading.is_some() {
+            self.id.get_or_insert(id);
+        } else if self.flow.is_empty() {
+            self.near_id = Some(id);
+        } else {
+            self.tail_id = Some((id, self.flow.text.len()));
+        }
+    }
+
+    fn id_of(&mut self, id: Option<&str>, line: u64) -> Option<Box<str>> {
+        let id = id.filter(|id| !id.is_empty())?;
+        if id.len() > self.limits.id_bytes {
+            self.oddities.note(ContentOddityKind::IdTooLong, line);
+            return None;
+        }
+        Some(id.into())
+    }
+
+    /// Two line breaks in a row end a paragraph.
+    fn line_break(&mut self, line: u64) {
+        if self.regions.kind() == BlockKind::Code {
+            return self.flow.push("\n", false, true, line, &mut self.oddities);
+        }
+        if std::mem::replace(&mut self.spans.after_break, true) && self.heading.is_none() {
+            self.end_block(line);
+        }
+        self.spans.after_break = true;
+        self.flow.separate();
+    }
+
+    fn end_block(&mut self, line: u64) {
+        let kind = match self.heading.take() {
+            Some(level) => BlockKind::Heading { level },
+            None => self.regions.kind(),
+        };
+        let mut id = self.id.take();
+        if kind.level().is_some() && id.is_none() {
+            id = self.near_id.clone();
+        }
+        let (region, bytes) = (self.regions.region(), self.flow.text.len());
+        let ended = self
+            .flow
+            .end_block(kind, region, &mut id, &mut self.oddities, line);
+        if ended
+            && kind.level().is_some()
+            && let Some(heading) = self.flow.blocks.last()
+        {
+            self.regions
+                .heading(&self.flow.text[heading.start..heading.end]);
+        }
+        // An anchor at the very end of a block is of what follows.
+        let tail = self.tail_id.take().filter(|(_, at)| *at == bytes);
+        self.near_id = match (ended, tail) {
+            (true, Some((tail, _))) => Some(tail),
+            (true, None) => None,
+            // An empty heading leaves its id to the next.
+            (false, _) => id
+                .filter(|_| kind.level().is_some())
+                .or(self.near_id.take()),
+        };
+        self.spans.after_break = false;
+    }
+
+    fn end_raw(&mut self, line: u64) {
+        match std::mem::replace(&mut self.raw, Raw::No) {
+            Raw::JsonLd => self.json_ld.end_script(line, &mut self.oddities),
+            Raw::Shown => self.end_block(line),
+            Raw::Title | Raw::Other | Raw::No => {}
+        }
+    }
+
+    fn root(&mut self, tag: &Tag, line: u64) {
+        for attribute in tag.attrs.iter().take(self.limits.attributes) {
+            let by = match &*attribute.name.local {
+                "lang" => DeclaredBy::Lang,
+                "xml:lang" => DeclaredBy::XmlLang,
+                _ => continue,
+            };
+            let language = &mut self.head.language;
+            language.declare(&attribute.value, by, line, &mut self.oddities);
+        }
+    }
+
+    fn meta(&mut self, tag: &Tag, line: u64) {
+        let get = |name: &str| attribute(tag, self.limits.attributes, name);
+        if let Some(content) = get("content") {
+            let meta = Meta {
+                name: get("name"),
+                property: get("property"),
+                equiv: get("http-equiv"),
+                content,
+            };
+            self.head.meta(meta, line, &mut self.oddities);
+        }
+    }
+
+    fn link(&mut self, tag: &Tag, line: u64) {
+        let get = |name: &str| attribute(tag, self.limits.attributes, name);
+        let (Some(rel), Some(href)) = (get("rel"), get("href")) else {
+            return;
+        };
+        let mut rel = rel.split_ascii_whitespace();
+        if !rel.any(|word| word.eq_ignore_ascii_case("canonical")) {
+            return;
+        }
+        if self.in_body {
+            self.oddities.note(ContentOddityKind::CanonicalInBody, line);
+        } else {
+            self.head.canonical(href, line, &mut self.oddities);
+        }
+    }
+
+    /// Dates of microdata, microformats and `time` elements.
+    fn micro_date(&mut self, tag: &Tag, traits: &Traits<'_>, line: u64) {
+        let is_time = tag.name == local_name!("time");
+        let get = |name: &str| attribute(tag, self.limits.attributes, name);
+        let named = traits.itemprop.and_then(kind_of_itemprop);
+        let found = match named {
+            Some((kind, name)) => Some((kind, DateSource::Microdata, name)),
+            None if is_time && get("pubdate").is_some() => {
+                Some((DateKind::Published, DateSource::Time, "pubdate"))
+            }
+            None if is_time => traits
+                .class
+                .and_then(kind_of_class)
+                .map(|(kind, name)| (kind, DateSource::Time, name)),
+            None => None,
+        };
+        let found = found.or_else(|| {
+            let any =
+                is_time && self.regions.is_favoured() && !self.head.dates.has(DateSource::AnyTime);
+            any.then_some((DateKind::Published, DateSource::AnyTime, "time"))
+        });
+        let Some((kind, source, name)) = found else {
+            return;
+        };
+        match get("datetime").or_else(|| get("content")) {
+            Some(value) => {
+                let dates = &mut self.head.dates;
+                dates.add(kind, value, (source, name), line, &mut self.oddities);
+            }
+            None if source != DateSource::AnyTime && !is_void(&tag.name) => {
+                self.spans.time = Some(TimeText::new(kind, source, name, &tag.name));
+            }
+            None => {}
+        }
+    }
+
+    fn end_time(&mut self, tag: &Tag, line: u64) {
+        let Some(time) = self
+            .spans
+            .time
+            .take_if(|time| time.name_of_element == tag.name)
+        else {
+            return;
+        };
+        let origin = (time.source, time.name);
+        self.head
+            .dates
+            .add(time.kind, &time.text, origin, line, &mut self.oddities);
+    }
+
+    fn add_json_ld_dates(&mut self) {
+        // Those of a text come first: what it is about may have dates of its own.
+        let (texts, others): (Vec<_>, Vec<_>) =
+            self.json_ld.items.iter().partition(|item| item.is_text());
+        for item in texts.into_iter().chain(others) {
+            let dates = [
+                (DateKind::Published, "datePublished", &item.published),
+                (DateKind::Modified, "dateModified", &item.modified),
+            ];
+            for (kind, name, value) in dates {
+                if let Some(value) = value {
+                    let origin = (DateSource::JsonLd, name);
+                    self.head
+                        .dates
+                        .add(kind, value, origin, 1, &mut self.oddities);
+                }
+            }
+        }
+    }
+}
+
+impl Consumer for ContentReader {
+    fn start(&mut self, tag: &Tag, at: At) {
+        self.end_raw(at.line);
+        if tag.attrs.len() > self.limits.attributes {
+            self.oddities.note(ContentOddityKind::TagCut, at.line);
+        }
+        if at.space != Space::Html {
+            if at.shown {
+                self.spans.start_foreign(tag, self.regions.depth());
+            }
+            return;
+        }
+        if at.raw {
+            self.raw = match tag.name {
+                local_name!("xmp") | local_name!("plaintext") => Raw::Shown,
+                local_name!("script") if is_json_ld(tag, self.limits.attributes) => Raw::JsonLd,
+                _ => Raw::Other,
+            };
+        }
+        if at.shown {
+            self.element(tag, at.line);
+        } else if at.raw {
+            self.raw = Raw::Other;
+        }
+    }
+
+    fn end(&mut self, tag: &Tag, at: At) {
+        self.end_raw(at.line);
+        if !at.shown {
+            return;
+        }
+        self.spans.end(&tag.name);
+        self.end_time(tag, at.line);
+        if at.space != Space::Html {
+            return;
+        }
+        if tag.name == local_name!("head") {
+            self.in_body = true;
+        }
+        let part = part_of(&tag.name);
+        match part {
+            Part::Anchor => {
+                self.spans.in_link = false;
+                self.spans.after_link = true;
+            }
+            Part::Break => self.line_break(at.line),
+            Part::Inline | Part::Page => {}
+            Part::Plain if self.heading.is_some() => self.regions.end(&tag.name, part),
+            _ => {
+                self.end_block(at.line);
+                if part.is_container() {
+                    self.regions.end(&tag.name, part);
+                    self.spans.end_hidden_above(self.regions.depth());
+                }
+            }
+        }
+    }
+
+    fn wants_text(&self, at: At) -> bool {
+        if !at.shown {
+            return false;
+        }
+        match self.raw {
+            Raw::No => !at.raw && !self.regions.is_hidden() && !self.spans.is_hidden(),
+            Raw::Title => true,
+            Raw::JsonLd => true,
+            Raw::Shown => !self.regions.is_hidden(),
+            Raw::Other => false,
+        }
+    }
+
+    fn text(&mut self, text: &str, at: At) {
+        match self.raw {
+            Raw::Title => {
+                if let Some(title) = &mut self.title {
+                    title.push(text);
+                }
+            }
+            Raw::JsonLd => self.json_ld.text(text),
+            Raw::Other => {}
+            Raw::No | Raw::Shown => self.page_text(text, at.line),
+        }
+    }
+
+    fn tag_was_cut(&mut self) {
+        self.oddities.note(ContentOddityKind::TagCut, 1);
+    }
+}
+
+impl ContentReader {
+    fn page_text(&mut self, text: &str, line: u64) {
+        self.spans.after_link = false;
+        let blank = text.chars().all(char::is_whitespace);
+        if !blank {
+            self.in_body = true;
+            self.spans.after_break = false;
+            if let Some(time) = &mut self.spans.time {
+                time.push(text);
+            }
+        }
+        let exact = self.regions.kind() == BlockKind::Code && self.heading.is_none();
+        let in_link = self.spans.in_link;
+        self.flow
+            .push(text, in_link, exact, line, &mut self.oddities);
+    }
+}
+
+fn attribute<'a>(tag: &'a Tag, limit: usize, name: &str) -> Option<&'a str> {
+    let mut attributes = tag.attrs.iter().take(limit);
+    let found = attributes.find(|attribute| &*attribute.name.local == name);
+    found.map(|attribute| &*attribute.value)
+}
+
+fn is_json_ld(tag: &Tag, limit: usize) -> bool {
+    let kind = attribute(tag, limit, "type").unwrap_or_default();
+    let essence = trim(kind.split(';').next().unwrap_or_default());
+    essence.eq_ignore_ascii_case("application/ld+json")
+}
+
+/// The level of an element that is a heading by its role.
+fn heading_role(traits: &Traits<'_>) -> Option<u8> {
+    let is = traits
+        .role
+        .is_some_and(|role| role.eq_ignore_ascii_case("heading"));
+    let level = || traits.level.and_then(|level| level.trim().parse().ok());
+    is.then(|| level().unwrap_or(2u8).clamp(1, 6))
+}
+
+/// The language of the main text, its code apart; where that is too short, of all text.
+fn detect_in(content: &Content, limits: &ContentLimits) -> Option<super::DetectedLanguage> {
+    let words = |block: &&Block| block.kind != BlockKind::Code;
+    let main = content.main_blocks().filter(words);
+    let all = content.blocks.iter().filter(words);
+    detect(main.map(|block| content.text_of(block)), limits)
+        .or_else(|| detect(all.map(|block| content.text_of(block)), limits))
+}

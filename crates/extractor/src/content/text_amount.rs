@@ -1,0 +1,64 @@
+//! The amount of a text.
+
+/// Counts half words: a word counts two, a character of a script that is written without
+/// spaces counts one, which is about what it says.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Weigher {
+    in_word: bool,
+}
+
+impl Weigher {
+    /// The weight that `c`, the next character, adds.
+    pub(super) fn add(&mut self, c: char) -> u32 {
+        let letter = if c.is_ascii() {
+            c.is_ascii_alphanumeric()
+        } else {
+            c.is_alphanumeric()
+        };
+        if !letter {
+            // A word goes on behind an apostrophe.
+            self.in_word &= matches!(c, '\'' | '\u{2019}');
+            return 0;
+        }
+        if is_unspaced(c) {
+            self.in_word = false;
+            return 1;
+        }
+        let begins = !std::mem::replace(&mut self.in_word, true);
+        if begins { 2 } else { 0 }
+    }
+}
+
+/// Whether `c` is of a script that puts no space between words: Thai, Lao, Burmese, Khmer,
+/// Chinese, Japanese, Yi.
+fn is_unspaced(c: char) -> bool {
+    matches!(c,
+        '\u{0e00}'..='\u{0eff}'
+        | '\u{1000}'..='\u{109f}'
+        | '\u{1780}'..='\u{17ff}'
+        | '\u{2e80}'..='\u{312f}'
+        | '\u{3190}'..='\u{a4cf}'
+        | '\u{f900}'..='\u{faff}'
+        | '\u{20000}'..='\u{3ffff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn weigh(text: &str) -> u32 {
+        let mut weigher = Weigher::default();
+        text.chars().map(|c| weigher.add(c)).sum()
+    }
+
+    #[test]
+    fn ours_words_count_two_and_unspaced_characters_one() {
+        assert_eq!(weigh(""), 0);
+        assert_eq!(weigh("Two words."), 4);
+        assert_eq!(weigh("don't l\u{2019}eau 3.5"), 8);
+        assert_eq!(weigh("東京へ行く"), 5);
+        assert_eq!(weigh("한국어 문장"), 4);
+        assert_eq!(weigh("שלום עולם"), 4);
+        assert_eq!(weigh("-- | ** ©"), 0);
+    }
+}

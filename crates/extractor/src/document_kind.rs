@@ -1,0 +1,185 @@
+//! The kind of a document, by its header and its first bytes.
+
+mod patterns;
+mod root;
+
+use crate::content_type::{essence, is_html_type, is_json_type, is_xml_type};
+use patterns::Media;
+use root::Root;
+
+/// How many first bytes tell what a document is (MIME Sniffing Standard, section 5.2).
+pub const SNIFF_BYTES: usize = 1445;
+
+/// The kinds of documents that a crawler tells apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Document {
+    /// A page: [`read_html`](crate::read_html).
+    Html,
+    /// A sitemap in XML: [`read_sitemap`](crate::read_sitemap). One of plain text is
+    /// [`Document::Text`], as nothing tells it from other text but where it was named.
+    Sitemap,
+    /// RSS, Atom or JSON Feed: [`read_feed`](crate::read_feed).
+    Feed,
+    /// A style sheet: [`read_css`](crate::read_css).
+    Css,
+    /// PDF.
+    Pdf,
+    /// Other text: plain, XML, JSON, a script.
+    Text,
+    /// An image, sound, video, font or archive.
+    Media,
+    /// Anything else.
+    Other,
+}
+
+/// The kind of the document that begins with `first`, content codings undone; [`SNIFF_BYTES`] of
+/// it are enough, more do no harm.
+///
+/// The type in the header decides, with these exceptions. Where it says nothing, the bytes do
+/// (MIME Sniffing Standard, section 7.1). HTML or XML is looked into for a feed or a sitemap
+/// (section 7.3 and ours). HTML and text that begin as an image, sound, video, font, archive
+/// or PDF does, and hold bytes that no text has, are that (sections 6 and 7.2; ours for
+/// HTML): links in an image harm nobody.
+#[must_use]
+pub fn what_is(content_type: Option<&str>, first: &[u8]) -> Document {
+    let first = &first[..first.len().min(SNIFF_BYTES)];
+    let Some(essence) = essence(content_type) else {
+        return unknown(first);
+    };
+    match essence.as_str() {
+        html if is_html_type(html) => html_or_else(first),
+        "text/css" => Document::Css,
+        "application/pdf" => Document::Pdf,
+        "application/rss+xml" | "application/atom+xml" | "application/feed+json" => Document::Feed,
+        "image/svg+xml" => Document::Media,
+        xml if is_xml_type(xml) => match root::root_of_xml(first) {
+            // Without its namespace, browsers show it as any XML.
+            Some(Root::Html) => Document::Text,
+            root => by_root(root).unwrap_or(Document::Text),
+        },
+        json if is_json_type(json) => json_by_version(first),
+        "text/plain" => text_or_binary(first),
+        text if text.starts_with("text/") || is_script(text) => Document::Text,
+        media if is_media(media) => Document::Media,
+        _ => Document::Other,
+    }
+}
+
+/// Whether a body is HTML: see [`what_is`]. Without bytes, whether its type says so.
+#[must_use]
+pub fn is_html(content_type: Option<&str>, first: &[u8]) -> bool {
+    what_is(content_type, first) == Document::Html
+}
+
+/// Whether a document of that type may be one that is read, so that its bytes are worth
+/// decoding: its header says nothing, or HTML, XML, JSON or CSS.
+#[must_use]
+pub fn may_be_read(content_type: Option<&str>) -> bool {
+    let Some(essence) = essence(content_type) else {
+        return true;
+    };
+    let essence = essence.as_str();
+    essence == "text/css"
+        || is_html_type(essence)
+        || is_json_type(essence)
+        || is_xml_type(essence) && essence != "image/svg+xml"
+}
+
+/// A document of which no header speaks.
+fn unknown(first: &[u8]) -> Document {
+    if patterns::begins_as_html(first) {
+        return Document::Html;
+    }
+    if let Some(found) = by_root(root::root_of(first)) {
+        return found;
+    }
+    match patterns::media(first) {
+        Some(Media::Pdf) => Document::Pdf,
+        None if patterns::is_binary(first) => Document::Other,
+        Some(media) if media != Media::Text => Document::Media,
+        _ => match json_by_version(first) {
+            Document::Feed => Document::Feed,
+            _ => Document::Text,
+        },
+    }
+}
+
+/// The types that say HTML.
+fn html_or_else(first: &[u8]) -> Document {
+    if patterns::is_binary(first) {
+        match patterns::media(first) {
+            Some(Media::Pdf) => return Document::Pdf,
+            Some(_) => return Document::Media,
+            None => {}
+        }
+    }
+    match by_root(root::root_of(first)) {
+        Some(found @ (Document::Feed | Document::Sitemap)) => found,
+        _ => Document::Html,
+    }
+}
+
+/// The types that say plain text: old servers say so of all that they don't know.
+fn text_or_binary(first: &[u8]) -> Document {
+    if !patterns::is_binary(first) {
+        return Document::Text;
+    }
+    match patterns::media(first) {
+        Some(Media::Pdf) => Document::Pdf,
+        // A byte order mark says that it is text.
+        Some(Media::Text) => Document::Text,
+        Some(_) => Document::Media,
+        None => Document::Other,
+    }
+}
+
+fn by_root(root: Option<Root>) -> Option<Document> {
+    Some(match root? {
+        Root::Html | Root::Xhtml => Document::Html,
+        Root::Sitemap => Document::Sitemap,
+        Root::Feed => Document::Feed,
+        Root::Svg => Document::Media,
+        Root::Other => Document::Text,
+    })
+}
+
+/// JSON Feed says in its `version` that it is one.
+fn json_by_version(first: &[u8]) -> Document {
+    let text = root::text_of(first);
+    let is_feed = text.trim_start().starts_with('{')
+        && ["jsonfeed.org/version/", "jsonfeed.org\\/version\\/"]
+            .iter()
+            .any(|version| text.contains(version));
+    if is_feed {
+        Document::Feed
+    } else {
+        Document::Text
+    }
+}
+
+fn is_script(essence: &str) -> bool {
+    matches!(
+        essence,
+        "application/javascript" | "application/x-javascript" | "application/ecmascript"
+    )
+}
+
+fn is_media(essence: &str) -> bool {
+    ["image/", "audio/", "video/", "font/"]
+        .iter()
+        .any(|family| essence.starts_with(family))
+        || matches!(
+            essence,
+            "application/zip"
+                | "application/gzip"
+                | "application/x-gzip"
+                | "application/x-rar-compressed"
+                | "application/vnd.rar"
+                | "application/ogg"
+                | "application/x-tar"
+                | "application/x-bzip2"
+                | "application/x-xz"
+                | "application/x-7z-compressed"
+        )
+}

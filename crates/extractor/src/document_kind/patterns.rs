@@ -1,0 +1,181 @@
+//! The patterns of the MIME Sniffing Standard, sections 6 and 7.1.
+
+use crate::text::is_space;
+
+/// The kind of document that a pattern tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Media {
+    Pdf,
+    /// A byte order mark, or PostScript.
+    Text,
+    Image,
+    /// Sound or video.
+    Stream,
+    Font,
+    Archive,
+}
+
+/// Bytes at the start of a document; where the mask has a 0, any byte may stand.
+struct Pattern {
+    bytes: &'static [u8],
+    mask: &'static [u8],
+    media: Media,
+}
+
+const fn exact(bytes: &'static [u8], media: Media) -> Pattern {
+    Pattern {
+        bytes,
+        mask: &[],
+        media,
+    }
+}
+
+/// Four bytes of any value, such as a length, within a pattern of twelve or more.
+const RIFF: &[u8] = b"\xff\xff\xff\xff\0\0\0\0\xff\xff\xff\xff";
+const RIFF_WEBP: &[u8] = b"\xff\xff\xff\xff\0\0\0\0\xff\xff\xff\xff\xff\xff";
+
+const PATTERNS: &[Pattern] = &[
+    exact(b"%PDF-", Media::Pdf),
+    exact(b"%!PS-Adobe-", Media::Text),
+    exact(b"\xfe\xff", Media::Text),
+    exact(b"\xff\xfe", Media::Text),
+    exact(b"\xef\xbb\xbf", Media::Text),
+    exact(b"\0\0\x01\0", Media::Image),
+    exact(b"\0\0\x02\0", Media::Image),
+    exact(b"BM", Media::Image),
+    exact(b"GIF87a", Media::Image),
+    exact(b"GIF89a", Media::Image),
+    Pattern {
+        bytes: b"RIFF\0\0\0\0WEBPVP",
+        mask: RIFF_WEBP,
+        media: Media::Image,
+    },
+    exact(b"\x89PNG\r\n\x1a\n", Media::Image),
+    exact(b"\xff\xd8\xff", Media::Image),
+    // Beyond the standard: TIFF, in both orders of its bytes.
+    exact(b"II*\0", Media::Image),
+    exact(b"MM\0*", Media::Image),
+    Pattern {
+        bytes: b"FORM\0\0\0\0AIFF",
+        mask: RIFF,
+        media: Media::Stream,
+    },
+    exact(b"ID3", Media::Stream),
+    exact(b"OggS\0", Media::Stream),
+    exact(b"MThd\0\0\0\x06", Media::Stream),
+    Pattern {
+        bytes: b"RIFF\0\0\0\0AVI ",
+        mask: RIFF,
+        media: Media::Stream,
+    },
+    Pattern {
+        bytes: b"RIFF\0\0\0\0WAVE",
+        mask: RIFF,
+        media: Media::Stream,
+    },
+    exact(b"\x1a\x45\xdf\xa3", Media::Stream),
+    // Beyond the standard: FLAC.
+    exact(b"fLaC\0", Media::Stream),
+    exact(b"\0\x01\0\0", Media::Font),
+    exact(b"OTTO", Media::Font),
+    exact(b"ttcf", Media::Font),
+    exact(b"wOFF", Media::Font),
+    exact(b"wOF2", Media::Font),
+    exact(b"\x1f\x8b\x08", Media::Archive),
+    exact(b"PK\x03\x04", Media::Archive),
+    exact(b"Rar!\x1a\x07", Media::Archive),
+    // Beyond the standard: bzip2, xz, 7z, zstd, programs of Unix and of Java.
+    exact(b"BZh", Media::Archive),
+    exact(b"\xfd7zXZ\0", Media::Archive),
+    exact(b"7z\xbc\xaf\x27\x1c", Media::Archive),
+    exact(b"\x28\xb5\x2f\xfd", Media::Archive),
+    exact(b"\x7fELF", Media::Archive),
+    exact(b"\xca\xfe\xba\xbe", Media::Archive),
+];
+
+/// The media that `first` begins as. Where a pattern is made of letters alone, only the bytes
+/// behind it tell it from text: see [`is_binary`].
+pub(super) fn media(first: &[u8]) -> Option<Media> {
+    let fits = |pattern: &&Pattern| {
+        let head = first.get(..pattern.bytes.len());
+        head.is_some_and(|head| {
+            let pairs = head.iter().zip(pattern.bytes).enumerate();
+            pairs.into_iter().all(|(at, (byte, wanted))| {
+                byte & pattern.mask.get(at).copied().unwrap_or(0xff) == *wanted
+            })
+        })
+    };
+    let found = PATTERNS.iter().find(fits).map(|pattern| pattern.media);
+    found.or_else(|| is_mp4(first).then_some(Media::Stream))
+}
+
+/// "Matches the signature for MP4" (section 6.2.1), by its major brand and those beside it;
+/// pictures in the same container (AVIF, HEIC) too.
+fn is_mp4(first: &[u8]) -> bool {
+    let Some(&[a, b, c, d, b'f', b't', b'y', b'p', ref brands @ ..]) = first.get(..) else {
+        return false;
+    };
+    let length = u32::from_be_bytes([a, b, c, d]) as usize;
+    let boxed = length.is_multiple_of(4) && length >= 12 && length <= first.len();
+    let brands = brands.get(..length.saturating_sub(8)).unwrap_or_default();
+    let known = |brand: &[u8]| {
+        matches!(
+            brand,
+            [b'm', b'p', b'4', _] | b"avif" | b"heic" | b"mif1" | b"isom" | b"qt  "
+        )
+    };
+    // The four bytes behind the major brand are its version.
+    boxed
+        && brands
+            .chunks_exact(4)
+            .enumerate()
+            .any(|(place, brand)| place != 1 && known(brand))
+}
+
+/// Whether `first` holds bytes that no text has (section 3, "binary data byte"), save those
+/// of UTF-16.
+pub(super) fn is_binary(first: &[u8]) -> bool {
+    let wide = first.starts_with(b"\xfe\xff")
+        || first.starts_with(b"\xff\xfe")
+        || crate::charset_guess::utf_16_without_mark(first).is_some();
+    let binary = |byte: &u8| matches!(byte, 0..=0x08 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f);
+    !wide && first.iter().any(binary)
+}
+
+/// Section 7.1, the rows for HTML; beyond it, a space of any kind ends a name, and UTF-16 is
+/// read.
+pub(super) fn begins_as_html(first: &[u8]) -> bool {
+    const BEGINNINGS: [&[u8]; 16] = [
+        b"<!DOCTYPE HTML",
+        b"<HTML",
+        b"<HEAD",
+        b"<SCRIPT",
+        b"<IFRAME",
+        b"<H1",
+        b"<DIV",
+        b"<FONT",
+        b"<TABLE",
+        b"<A",
+        b"<STYLE",
+        b"<TITLE",
+        b"<B",
+        b"<BODY",
+        b"<BR",
+        b"<P",
+    ];
+    let text = super::root::text_of(first);
+    let first = text.trim_start().as_bytes();
+    let begins = |beginning: &&[u8]| {
+        let head = first.get(..beginning.len());
+        head.is_some_and(|head| head.eq_ignore_ascii_case(beginning))
+            && first
+                .get(beginning.len())
+                .is_some_and(|&byte| byte == b'>' || is_space(byte))
+    };
+    first.starts_with(b"<!--") && !is_xml_behind_comment(&text) || BEGINNINGS.iter().any(begins)
+}
+
+/// A comment begins a page, and also some feeds and sitemaps.
+fn is_xml_behind_comment(text: &str) -> bool {
+    super::root::root_of(text.as_bytes()).is_some()
+}

@@ -1,0 +1,69 @@
+//! The root element of an XML document, found in its first bytes.
+
+use std::borrow::Cow;
+
+use encoding_rs::{Encoding, UTF_8};
+
+use crate::charset_guess::utf_16_without_mark;
+
+/// The kind of document that its root element tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Root {
+    /// `html`, whatever its namespace
+    Html,
+    /// `html` of the namespace of XHTML
+    Xhtml,
+    /// `urlset` or `sitemapindex`
+    Sitemap,
+    /// `rss`, `feed`, or `RDF` of RSS 1.0
+    Feed,
+    Svg,
+    Other,
+}
+
+/// The root element of what begins with `first`; `None` where that is no XML: "distinguishing
+/// if a resource is a feed or HTML" (MIME Sniffing Standard, section 7.3), with other roots.
+/// Text without an XML declaration is XML only if its root is that of a sitemap or a feed.
+pub(super) fn root_of(first: &[u8]) -> Option<Root> {
+    let declared = text_of(first).trim_start().starts_with("<?xml");
+    root_of_xml(first).filter(|root| declared || matches!(root, Root::Sitemap | Root::Feed))
+}
+
+/// The root element of what begins with `first` and is XML by its type.
+pub(super) fn root_of_xml(first: &[u8]) -> Option<Root> {
+    let text = text_of(first);
+    let mut rest: &str = &text;
+    loop {
+        rest = rest.trim_start().strip_prefix('<')?;
+        let end = match rest.as_bytes().first()? {
+            b'!' if rest.starts_with("!--") => "-->",
+            b'?' => "?>",
+            // A DOCTYPE may hold declarations in brackets.
+            b'!' if rest.find('[') < rest.find('>') && rest.contains('[') => "]>",
+            b'!' => ">",
+            _ => break,
+        };
+        rest = rest.split_once(end)?.1;
+    }
+    let end = rest.find(|c: char| c.is_ascii_whitespace() || matches!(c, '>' | '/'));
+    let (name, behind) = rest.split_at(end?);
+    let local = name.split_once(':').map_or(name, |(_, local)| local);
+    Some(match local {
+        "html" if behind.contains("http://www.w3.org/1999/xhtml") => Root::Xhtml,
+        "html" | "HTML" => Root::Html,
+        "urlset" | "sitemapindex" => Root::Sitemap,
+        "rss" | "feed" => Root::Feed,
+        "RDF" if behind.contains("//purl.org/rss/1.0/") || behind.contains("/rdf/simple/0.9/") => {
+            Root::Feed
+        }
+        "svg" => Root::Svg,
+        _ => Root::Other,
+    })
+}
+
+/// First bytes as text.
+pub(super) fn text_of(first: &[u8]) -> Cow<'_, str> {
+    let (encoding, skip) = Encoding::for_bom(first)
+        .unwrap_or_else(|| (utf_16_without_mark(first).unwrap_or(UTF_8), 0));
+    encoding.decode_without_bom_handling(&first[skip..]).0
+}

@@ -1,0 +1,41 @@
+//! The media type that a tag declares for the target of its link.
+
+use super::tag::Attributes;
+use crate::link::{Link, LinkKind};
+use crate::rel::Rel;
+use crate::text::trim;
+
+/// A link with the types and the media type that its tag gives it.
+pub(super) fn typed(link: Link, attributes: Attributes<'_>) -> Link {
+    let rel = attributes.get("rel").map(Rel::parse).unwrap_or_default();
+    // Parameters and absurd lengths say nothing about the kind.
+    let media_type = attributes.get("type").map(media_type);
+    Link {
+        rel,
+        media_type: media_type.filter(|value| !value.is_empty() && value.len() <= 255),
+        ..link
+    }
+}
+
+/// A media type without its parameters.
+fn media_type(value: &str) -> String {
+    trim(value.split(';').next().unwrap_or_default()).to_ascii_lowercase()
+}
+
+/// An object that is a page is a frame.
+pub(super) fn kind_of_object(attributes: Attributes<'_>) -> LinkKind {
+    match attributes.get("type").map(media_type).as_deref() {
+        Some("text/html" | "application/xhtml+xml") => LinkKind::Page,
+        _ => LinkKind::Resource,
+    }
+}
+
+/// `file` within the folder `base`, unless it says itself where it lies.
+pub(super) fn below(base: &str, file: &str) -> String {
+    let scheme = file.split(['/', '?', '#']).next().unwrap_or_default();
+    if base.is_empty() || file.starts_with('/') || scheme.contains(':') {
+        return file.to_owned();
+    }
+    let slash = if base.ends_with('/') { "" } else { "/" };
+    format!("{base}{slash}{file}")
+}

@@ -1,0 +1,222 @@
+//! The consumer that makes a [`Page`] of tags and text.
+
+use html5ever::local_name;
+use html5ever::tokenizer::Tag;
+
+use super::consumer::{At, Consumer, Space};
+use super::links::LinkReader;
+use super::tag::Attributes;
+use crate::limits::{DocumentOddityKind, Limits, note};
+use crate::page::{Meta, Page};
+use crate::refresh::refresh_target;
+use crate::text::{Collapsed, trim};
+
+/// Gathers a page from its tags and text.
+pub(super) struct PageReader {
+    limits: Limits,
+    page: Page,
+    links: LinkReader,
+    /// The element that text belongs to.
+    text_of: TextOf,
+    title: Collapsed,
+    title_seen: bool,
+    /// The text of the style element that is open.
+    css: String,
+    css_line: u64,
+    /// The next tag lost some of its attributes before it came here.
+    tag_was_cut: bool,
+}
+
+/// The element whose text comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TextOf {
+    /// The page: a link's text, if one is open.
+    Page,
+    Title,
+    Style,
+    /// A script or form field: nobody's.
+    Raw,
+}
+
+impl PageReader {
+    pub(super) fn new(limits: &Limits) -> PageReader {
+        PageReader {
+            page: Page::default(),
+            links: LinkReader::new(limits),
+            text_of: TextOf::Page,
+            title: Collapsed::new(limits.title_bytes),
+            title_seen: false,
+            css: String::new(),
+            css_line: 1,
+            tag_was_cut: false,
+            limits: limits.clone(),
+        }
+    }
+
+    /// The page so far.
+    pub(super) fn finish(mut self) -> Page {
+        self.end_title(1);
+        self.end_style();
+        self.links.end_anchor(&mut self.page.oddities, 1);
+        self.page.links = self.links.into_links();
+        self.page
+    }
+
+    fn base(&mut self, attributes: Attributes<'_>, line: u64) {
+        let Some(href) = attributes.get("href").map(trim) else {
+            return;
+        };
+        if self.page.base.is_none() {
+            if href.len() > self.limits.href_bytes {
+                self.note(DocumentOddityKind::HrefTooLong, line);
+            } else {
+                self.page.base = Some(href.to_owned());
+            }
+        }
+    }
+
+    fn meta(&mut self, attributes: Attributes<'_>, line: u64) {
+        let Some(content) = attributes.get("content") else {
+            return;
+        };
+        let equiv = attributes.get("http-equiv").unwrap_or_default();
+        if equiv.eq_ignore_ascii_case("refresh")
+            && let Some(target) = refresh_target(content)
+        {
+            self.links.refresh(target, &mut self.page.oddities, line);
+        }
+        if let Some(name) = attributes.get("name") {
+            self.named_meta(trim(name), content, line);
+        }
+    }
+
+    fn named_meta(&mut self, name: &str, content: &str, line: u64) {
+        let limit = self.limits.meta_bytes;
+        if self.page.metas.len() >= self.limits.metas {
+            return self.note(DocumentOddityKind::MetasFull, line);
+        }
+        if name.len() > limit || content.len() > limit {
+            self.note(DocumentOddityKind::MetaCut, line);
+        }
+        if !name.is_empty() && name.len() <= limit {
+            let content = content[..content.floor_char_boundary(limit)].to_owned();
+            self.page.metas.push(Meta {
+                name: name.to_ascii_lowercase(),
+                content,
+            });
+        }
+    }
+
+    fn end_title(&mut self, line: u64) {
+        let (title, cut) = self.title.take();
+        if cut {
+            self.note(DocumentOddityKind::TitleCut, line);
+        }
+        self.page.title = self.page.title.take().or(title);
+    }
+
+    fn style_text(&mut self, text: &str) {
+        let room = self.limits.css_bytes.saturating_sub(self.css.len());
+        let kept = &text[..text.floor_char_boundary(room)];
+        self.css.push_str(kept);
+        if kept.len() < text.len() {
+            self.note(DocumentOddityKind::CssTooLong, self.css_line);
+        }
+    }
+
+    fn end_style(&mut self) {
+        let oddities = &mut self.page.oddities;
+        self.links.style_element(&self.css, oddities, self.css_line);
+        self.css.clear();
+    }
+
+    /// Ends what the last tag began that has text of its own.
+    fn end_text(&mut self, line: u64) {
+        match std::mem::replace(&mut self.text_of, TextOf::Page) {
+            TextOf::Title => self.end_title(line),
+            TextOf::Style => self.end_style(),
+            TextOf::Page | TextOf::Raw => {}
+        }
+    }
+
+    fn note(&mut self, what: DocumentOddityKind, line: u64) {
+        note(&mut self.page.oddities, what, line);
+    }
+
+    /// The attributes of a tag that are not beyond the limit.
+    fn attributes<'a>(&mut self, tag: &'a Tag, line: u64) -> Attributes<'a> {
+        let cut = std::mem::take(&mut self.tag_was_cut);
+        if cut || tag.attrs.len() > self.limits.attributes {
+            self.note(DocumentOddityKind::AttributesFull, line);
+        }
+        Attributes::of(tag, self.limits.attributes)
+    }
+}
+
+impl Consumer for PageReader {
+    fn start(&mut self, tag: &Tag, at: At) {
+        self.end_text(at.line);
+        let attributes = self.attributes(tag, at.line);
+        if at.raw {
+            self.text_of = TextOf::Raw;
+        }
+        if at.in_template {
+            let oddities = &mut self.page.oddities;
+            return self.links.in_template(&tag.name, attributes, at, oddities);
+        }
+        if !at.shown {
+            return;
+        }
+        let is_html = at.space == Space::Html;
+        match tag.name {
+            local_name!("base") if is_html => self.base(attributes, at.line),
+            local_name!("meta") if is_html => self.meta(attributes, at.line),
+            local_name!("title") if is_html && !self.title_seen => {
+                self.title_seen = true;
+                self.text_of = TextOf::Title;
+            }
+            local_name!("style") if is_css(attributes) => {
+                self.text_of = TextOf::Style;
+                self.css_line = at.line;
+            }
+            _ => {}
+        }
+        let oddities = &mut self.page.oddities;
+        self.links.start(&tag.name, attributes, at, oddities);
+    }
+
+    fn end(&mut self, tag: &Tag, at: At) {
+        self.end_text(at.line);
+        self.attributes(tag, at.line);
+        if at.shown {
+            self.links.end(&tag.name, &mut self.page.oddities, at.line);
+        }
+    }
+
+    fn wants_text(&self, at: At) -> bool {
+        match self.text_of {
+            TextOf::Page => at.shown && self.links.wants_text(),
+            TextOf::Title | TextOf::Style => true,
+            TextOf::Raw => false,
+        }
+    }
+
+    fn text(&mut self, text: &str, _at: At) {
+        match self.text_of {
+            TextOf::Page => self.links.text(text),
+            TextOf::Title => self.title.push(text),
+            TextOf::Style => self.style_text(text),
+            TextOf::Raw => {}
+        }
+    }
+
+    fn tag_was_cut(&mut self) {
+        self.tag_was_cut = true;
+    }
+}
+
+/// HTML Standard 4.2.6: a `style` without a type is CSS.
+fn is_css(attributes: Attributes<'_>) -> bool {
+    let media_type = attributes.get("type").unwrap_or_default();
+    media_type.is_empty() || media_type.eq_ignore_ascii_case("text/css")
+}

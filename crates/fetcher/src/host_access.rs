@@ -1,0 +1,313 @@
+//! Access that the operator gives for some hosts: credentials, cookies, fields of the
+//! operator's.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, classify};
+use data_encoding::BASE64;
+use http::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue};
+
+use crate::address_rules::{is_localhost, literal};
+
+/// The text that stands in records in place of a secret value.
+pub(crate) const REDACTED: &str = "[redacted]";
+
+/// Fields that are the crawler's own: who asks, for what, and how the answer is framed.
+const OWN_FIELDS: &[&str] = &[
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "expect",
+    "from",
+    "host",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-range",
+    "if-unmodified-since",
+    "keep-alive",
+    "proxy-authorization",
+    "proxy-connection",
+    "range",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "user-agent",
+];
+
+/// Header fields for one host, sent with each request to it and with no other.
+///
+/// The values are secrets: `Debug` does not show them, and records of exchanges have
+/// `[redacted]` in their place. They go over https alone, unless the host is on loopback or
+/// the operator said otherwise.
+#[derive(Clone)]
+pub struct HostAccess {
+    host: String,
+    fields: HeaderMap,
+    plain_http: bool,
+}
+
+/// The reason why a field can't be sent. The value is not repeated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AccessError {
+    /// No name of a header field, or a name of a cookie with separators in it.
+    #[error("`{0}` is no name for it")]
+    Name(String),
+    /// A field that the crawler fills itself.
+    #[error("`{0}` is the crawler's own to send")]
+    Own(String),
+    /// Bytes that can't stand there.
+    #[error("the value of `{0}` holds characters that can't stand there")]
+    Value(String),
+    /// No `USER:PASSWORD`.
+    #[error("basic-auth is not USER:PASSWORD")]
+    NoPassword,
+}
+
+impl HostAccess {
+    /// Nothing yet, for the host of this name or address. On loopback a port may follow;
+    /// without one it is every port.
+    #[must_use]
+    pub fn new(host: &str) -> HostAccess {
+        let port = host.rsplit_once(':').map(|(_, port)| port);
+        let has_port = port.is_some_and(|port| port.bytes().all(|b| b.is_ascii_digit()));
+        let key = HostKey::parse(host).ok();
+        let name = key.as_ref().map(|key| match has_port {
+            true => key.as_str(),
+            false => key.host(),
+        });
+        HostAccess {
+            host: name.unwrap_or(host).to_owned(),
+            fields: HeaderMap::new(),
+            plain_http: false,
+        }
+    }
+
+    /// Sends it all over plain http too.
+    #[must_use]
+    pub fn over_plain_http(self) -> HostAccess {
+        HostAccess {
+            plain_http: true,
+            ..self
+        }
+    }
+
+    /// Credentials, `USER:PASSWORD` (RFC 7617).
+    ///
+    /// # Errors
+    /// Where there is no colon, or a control character.
+    pub fn basic_auth(self, credentials: &str) -> Result<HostAccess, AccessError> {
+        if credentials.chars().any(char::is_control) {
+            return Err(AccessError::Value("basic-auth".to_owned()));
+        }
+        if !credentials.contains(':') {
+            return Err(AccessError::NoPassword);
+        }
+        let value = format!("Basic {}", BASE64.encode(credentials.as_bytes()));
+        self.insert(AUTHORIZATION, &value)
+    }
+
+    /// A header field.
+    ///
+    /// # Errors
+    /// Where the name is none or one that the crawler fills itself, or the value can't stand
+    /// in a field.
+    pub fn header(self, name: &str, value: &str) -> Result<HostAccess, AccessError> {
+        let known: HeaderName = name
+            .parse()
+            .map_err(|_| AccessError::Name(name.to_owned()))?;
+        if OWN_FIELDS.contains(&known.as_str()) {
+            return Err(AccessError::Own(name.to_owned()));
+        }
+        self.insert(known, value)
+    }
+
+    /// A cookie (RFC 6265 section 4.2.1), beside those that were added before.
+    ///
+    /// # Errors
+    /// Where name or value hold what separates cookies.
+    pub fn cookie(self, name: &str, value: &str) -> Result<HostAccess, AccessError> {
+        let fits = |text: &str, barred: &str| {
+            text.chars()
+                .all(|c| c.is_ascii_graphic() && !barred.contains(c))
+        };
+        if name.is_empty() || !fits(name, "()<>@,;:\\\"/[]?={}") {
+            return Err(AccessError::Name(name.to_owned()));
+        }
+        if !fits(value, ",;\\\"") {
+            return Err(AccessError::Value(name.to_owned()));
+        }
+        let before = self.fields.get(COOKIE).and_then(|text| text.to_str().ok());
+        let cookies = match before {
+            Some(before) => format!("{before}; {name}={value}"),
+            None => format!("{name}={value}"),
+        };
+        self.insert(COOKIE, &cookies)
+    }
+
+    pub(crate) fn fields(&self) -> &HeaderMap {
+        &self.fields
+    }
+
+    fn insert(mut self, name: HeaderName, value: &str) -> Result<HostAccess, AccessError> {
+        let mut value =
+            HeaderValue::from_str(value).map_err(|_| AccessError::Value(name.to_string()))?;
+        // Kept out of the compression tables of HTTP/2, and out of the client's logs.
+        value.set_sensitive(true);
+        self.fields.insert(name, value);
+        Ok(self)
+    }
+}
+
+impl fmt::Debug for HostAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.fields.keys().map(HeaderName::as_str).collect();
+        f.debug_struct("Access")
+            .field("host", &self.host)
+            .field("fields", &names)
+            .field("plain_http", &self.plain_http)
+            .finish()
+    }
+}
+
+/// The fields of all hosts that have some.
+#[derive(Debug)]
+pub(crate) struct HostAccesses {
+    by_host: HashMap<String, HostAccess>,
+    proxied: bool,
+}
+
+impl HostAccesses {
+    pub(crate) fn new(all: &[HostAccess], proxied: bool) -> HostAccesses {
+        let pairs = all
+            .iter()
+            .map(|access| (access.host.clone(), access.clone()));
+        HostAccesses {
+            by_host: pairs.collect(),
+            proxied,
+        }
+    }
+
+    /// The fields that go with a request for this URL: of its very host, not of a parent
+    /// domain's, and over a way that nobody can listen to.
+    pub(crate) fn fields(&self, url: &CanonicalUrl) -> Option<&HeaderMap> {
+        if self.by_host.is_empty() {
+            return None;
+        }
+        let key = url.host_key();
+        let access = self.by_host.get(key.as_str());
+        let access = access.or_else(|| self.by_host.get(key.host()))?;
+        let private = url.scheme() == "https" || (is_loopback(url) && !self.proxied);
+        (private || access.plain_http).then_some(&access.fields)
+    }
+}
+
+fn is_loopback(url: &CanonicalUrl) -> bool {
+    match literal(url) {
+        Some(address) => classify(address) == AddressClass::Loopback,
+        None => is_localhost(url.host()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_weburl::canonicalize;
+
+    use super::*;
+
+    fn example() -> HostAccess {
+        let access = HostAccess::new("Example.org")
+            .basic_auth("me:pass:word")
+            .unwrap();
+        let access = access.header("X-Key", "k3y").unwrap();
+        let access = access.cookie("a", "1").unwrap();
+        access.cookie("b", "2=3").unwrap()
+    }
+
+    fn sent(all: &[HostAccess], proxied: bool, url: &str) -> Vec<String> {
+        let accesses = HostAccesses::new(all, proxied);
+        let fields = accesses.fields(&canonicalize(None, url).unwrap()).cloned();
+        let mut lines: Vec<_> = fields
+            .unwrap_or_default()
+            .iter()
+            .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
+            .collect();
+        lines.sort();
+        lines
+    }
+
+    #[test]
+    fn fields_go_to_their_host_over_https() {
+        let all = [example()];
+        let expect = [
+            "authorization: Basic bWU6cGFzczp3b3Jk",
+            "cookie: a=1; b=2=3",
+            "x-key: k3y",
+        ];
+        assert_eq!(sent(&all, false, "https://example.org/a"), expect);
+        assert_eq!(sent(&all, true, "https://EXAMPLE.org.:8443/"), expect);
+        for other in [
+            "http://example.org/",
+            "https://www.example.org/",
+            "https://example.com/",
+            "https://org/",
+        ] {
+            assert_eq!(sent(&all, false, other), [""; 0], "{other}");
+        }
+        let plain = [example().over_plain_http()];
+        assert_eq!(sent(&plain, false, "http://example.org/"), expect);
+    }
+
+    #[test]
+    fn ours_on_loopback_nobody_listens_unless_a_proxy_stands_between() {
+        let access = |host| [HostAccess::new(host).header("x-key", "1").unwrap()];
+        for (host, url) in [
+            ("127.0.0.1", "http://127.0.0.1:81/"),
+            ("127.0.0.1:81", "http://127.0.0.1:81/"),
+            ("localhost", "http://localhost/"),
+            ("[::1]", "http://[::1]:8/"),
+            ("LOCALHOST.", "http://localhost:9/"),
+        ] {
+            assert_eq!(sent(&access(host), false, url), ["x-key: 1"], "{url}");
+            assert_eq!(sent(&access(host), true, url), [""; 0], "{url}");
+        }
+        let other_port = sent(&access("127.0.0.1:81"), false, "http://127.0.0.1:82/");
+        assert_eq!(other_port, [""; 0]);
+    }
+
+    #[test]
+    fn values_are_not_shown() {
+        let shown = format!(
+            "{:?} {:?}",
+            example(),
+            HostAccesses::new(&[example()], false)
+        );
+        for secret in ["pass", "bWU6", "k3y", "2=3"] {
+            assert!(!shown.contains(secret), "{shown}");
+        }
+        assert!(shown.contains("authorization"), "{shown}");
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_named_without_its_value() {
+        let new = || HostAccess::new("a.example");
+        let why = |result: Result<HostAccess, AccessError>| result.unwrap_err().to_string();
+        assert_eq!(why(new().header("a b", "s")), "`a b` is no name for it");
+        assert_eq!(
+            why(new().header("User-Agent", "s")),
+            "`User-Agent` is the crawler's own to send"
+        );
+        let expect = "the value of `x-a` holds characters that can't stand there";
+        assert_eq!(why(new().header("X-A", "s\r\nHost: b")), expect);
+        assert_eq!(
+            why(new().basic_auth("s")),
+            "basic-auth is not USER:PASSWORD"
+        );
+        assert_eq!(why(new().cookie("a;b", "s")), "`a;b` is no name for it");
+        let expect = "the value of `a` holds characters that can't stand there";
+        assert_eq!(why(new().cookie("a", "s; b=c")), expect);
+    }
+}

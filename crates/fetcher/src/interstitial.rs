@@ -1,0 +1,351 @@
+//! Interstitials: pages in place of a page, such as a login form, a challenge, the word that we
+//! are blocked.
+//!
+//! Recognised so that a record says what came, and never worked around. Ordinary pages hold
+//! login boxes, captchas beneath their forms, and articles about all of this; so a page is
+//! taken for an obstacle only where a header that its sender documents says so, or where it
+//! shows little else.
+
+mod page_outline;
+#[cfg(test)]
+mod tests;
+
+use http::HeaderMap;
+use http::header::{HeaderName, SERVER};
+use memchr::memmem;
+
+use self::page_outline::Outline;
+
+/// Bytes of a body that are looked at: obstacles are short.
+const LOOKED_AT: usize = 64 << 10;
+/// Letters of visible text on a page that is a login form; articles about login forms have
+/// more.
+const MAX_LOGIN_TEXT: usize = 3_000;
+/// Letters of visible text on a page that blocks.
+const MAX_BLOCK_TEXT: usize = 4_000;
+/// Links on a page that is a login form.
+const MAX_LOGIN_LINKS: usize = 60;
+
+/// A page that stands in place of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Interstitial {
+    /// A form for a name and a password, and little else.
+    LoginPage,
+    /// A test for a person or a browser.
+    Challenge,
+    /// The word of a guard that this request is not served.
+    BlockPage,
+}
+
+impl Interstitial {
+    const ALL: [Interstitial; 3] = [
+        Interstitial::LoginPage,
+        Interstitial::Challenge,
+        Interstitial::BlockPage,
+    ];
+
+    /// A short fixed name, for rows and counters.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Interstitial::LoginPage => "login_page",
+            Interstitial::Challenge => "challenge",
+            Interstitial::BlockPage => "block_page",
+        }
+    }
+
+    /// The obstacle of this [name](Obstacle::name).
+    #[must_use]
+    pub fn named(name: &str) -> Option<Interstitial> {
+        Interstitial::ALL
+            .into_iter()
+            .find(|known| known.name() == name)
+    }
+
+    /// Whether links on it are the site's own. Those of a guard's page lead to the guard.
+    #[must_use]
+    pub fn has_own_links(self) -> bool {
+        self == Interstitial::LoginPage
+    }
+}
+
+/// Tells whether an answer is an obstacle. `body` is without its content coding, and HTML or
+/// nothing; its beginning serves. Linear in that.
+///
+/// ```
+/// use crawl_fetcher::{Obstacle, obstacle};
+/// use http::HeaderMap;
+///
+/// let mut headers = HeaderMap::new();
+/// headers.insert("cf-mitigated", "challenge".parse().unwrap());
+/// assert_eq!(obstacle(403, &headers, b""), Some(Obstacle::Challenge));
+/// assert_eq!(obstacle(200, &HeaderMap::new(), b"<h1>Captchas</h1>"), None);
+/// ```
+#[must_use]
+pub fn interstitial(status: u16, headers: &HeaderMap, body: &[u8]) -> Option<Interstitial> {
+    if let Some(said) = by_headers(headers) {
+        return Some(said);
+    }
+    // RFC 6585 section 6: what answers is the network's gate and not the host.
+    if status == 511 {
+        return Some(Interstitial::LoginPage);
+    }
+    let looked_at = &body[..body.len().min(LOOKED_AT)];
+    if !is_likely(status, looked_at) {
+        return None;
+    }
+    let outline = Outline::of(looked_at);
+    by_markup(status, headers, &outline).or_else(|| login(status, &outline))
+}
+
+/// The signs of an interstitial that answers 200; it has one of these at least.
+const TELLTALES: [&str; 5] = [
+    "password",
+    "anubis_challenge",
+    "incapsula incident id",
+    "request rejected",
+    "sucuri website firewall",
+];
+
+/// Whether a closer look is worth its time: of ordinary pages hardly any gets one.
+fn is_likely(status: u16, body: &[u8]) -> bool {
+    match status {
+        200 => {
+            let lower = body.to_ascii_lowercase();
+            TELLTALES
+                .iter()
+                .any(|word| memmem::find(&lower, word.as_bytes()).is_some())
+        }
+        201..=299 | 401 | 403 | 405 | 406 | 429 | 503 => !body.is_empty(),
+        _ => false,
+    }
+}
+
+/// Fields that guards send with what they do instead of passing a request on: Cloudflare,
+/// AWS WAF, Vercel.
+fn by_headers(headers: &HeaderMap) -> Option<Interstitial> {
+    let says = |name: &'static str, words: &[&str]| {
+        let value = headers.get(HeaderName::from_static(name));
+        let value = value.and_then(|value| value.to_str().ok());
+        value.is_some_and(|value| words.iter().any(|word| value.eq_ignore_ascii_case(word)))
+    };
+    if says("cf-mitigated", &["challenge"])
+        || says("x-amzn-waf-action", &["challenge", "captcha"])
+        || says("x-vercel-mitigated", &["challenge"])
+    {
+        return Some(Interstitial::Challenge);
+    }
+    says("x-vercel-mitigated", &["deny"]).then_some(Interstitial::BlockPage)
+}
+
+/// A guard's page, by what must stand in it.
+struct Guard {
+    is: Interstitial,
+    /// Statuses it comes with; with none it comes with any of those that are looked at.
+    statuses: &'static [u16],
+    /// Its title, or the title's beginning where it ends in `*`; empty for any.
+    title: &'static str,
+    /// Each of these stands in its markup, in lower case.
+    marks: &'static [&'static str],
+}
+
+const GUARDS: &[Guard] = &[
+    // Cloudflare.
+    Guard {
+        is: Interstitial::Challenge,
+        statuses: &[403, 429, 503],
+        title: "just a moment...",
+        marks: &["/cdn-cgi/challenge-platform/"],
+    },
+    Guard {
+        is: Interstitial::BlockPage,
+        statuses: &[403, 429, 503],
+        title: "attention required! | cloudflare",
+        marks: &["cf-error-details"],
+    },
+    Guard {
+        is: Interstitial::BlockPage,
+        statuses: &[403, 429],
+        title: "access denied | *",
+        marks: &["cf-error-details"],
+    },
+    // Anubis, which answers 200 as it is set up by default.
+    Guard {
+        is: Interstitial::Challenge,
+        statuses: &[],
+        title: "",
+        marks: &["<script id=\"anubis_challenge\""],
+    },
+    // DataDome.
+    Guard {
+        is: Interstitial::Challenge,
+        statuses: &[403, 405],
+        title: "",
+        marks: &["captcha-delivery.com/"],
+    },
+    // HUMAN, once PerimeterX.
+    Guard {
+        is: Interstitial::Challenge,
+        statuses: &[403, 429],
+        title: "",
+        marks: &["_pxappid", "px-captcha"],
+    },
+    // AWS WAF.
+    Guard {
+        is: Interstitial::Challenge,
+        statuses: &[202, 405],
+        title: "",
+        marks: &["awswafintegration", "gokuprops"],
+    },
+    // Sucuri.
+    Guard {
+        is: Interstitial::BlockPage,
+        statuses: &[],
+        title: "sucuri website firewall - access denied",
+        marks: &[],
+    },
+    // Imperva.
+    Guard {
+        is: Interstitial::BlockPage,
+        statuses: &[],
+        title: "",
+        marks: &["_incapsula_resource", "incapsula incident id"],
+    },
+    // Akamai.
+    Guard {
+        is: Interstitial::BlockPage,
+        statuses: &[403],
+        title: "access denied",
+        marks: &["errors.edgesuite.net"],
+    },
+    // F5, which answers 200.
+    Guard {
+        is: Interstitial::BlockPage,
+        statuses: &[],
+        title: "request rejected",
+        marks: &["the requested url was rejected", "support id"],
+    },
+    // Wordfence.
+    Guard {
+        is: Interstitial::BlockPage,
+        statuses: &[403, 503],
+        title: "",
+        marks: &["generated by wordfence", "your access to this s"],
+    },
+    // ModSecurity as hosting companies have it.
+    Guard {
+        is: Interstitial::BlockPage,
+        statuses: &[403, 406],
+        title: "not acceptable!",
+        marks: &["mod_security"],
+    },
+];
+
+fn by_markup(status: u16, headers: &HeaderMap, outline: &Outline) -> Option<Interstitial> {
+    if outline.letters > MAX_BLOCK_TEXT {
+        return None;
+    }
+    let server = headers.get(SERVER).and_then(|value| value.to_str().ok());
+    if status == 403 && server == Some("ddos-guard") && outline.title == "ddos-guard" {
+        return Some(Interstitial::Challenge);
+    }
+    let guard = GUARDS.iter().find(|guard| {
+        (guard.statuses.is_empty() || guard.statuses.contains(&status))
+            && is_title(guard.title, &outline.title)
+            && guard.marks.iter().all(|mark| outline.markup.contains(mark))
+    });
+    guard.map(|guard| guard.is)
+}
+
+fn is_title(wanted: &str, title: &str) -> bool {
+    match wanted.strip_suffix('*') {
+        Some(beginning) => title.starts_with(beginning),
+        None => wanted.is_empty() || wanted == title,
+    }
+}
+
+/// The names that a login page gives itself.
+const LOGIN_WORDS: &[&str] = &[
+    "login",
+    "log in",
+    "log-in",
+    "logon",
+    "log on",
+    "sign in",
+    "signin",
+    "sign-in",
+    "sign on",
+    "anmelden",
+    "anmeldung",
+    "einloggen",
+    "connexion",
+    "se connecter",
+    "identification",
+    "iniciar sesión",
+    "inicio de sesión",
+    "acceder",
+    "entrar",
+    "iniciar sessão",
+    "accedi",
+    "inloggen",
+    "logga in",
+    "logg inn",
+    "log ind",
+    "kirjaudu sisään",
+    "zaloguj się",
+    "logowanie",
+    "přihlášení",
+    "bejelentkezés",
+    "giriş yap",
+    "вход",
+    "войти",
+    "ログイン",
+    "サインイン",
+    "登录",
+    "登入",
+    "로그인",
+];
+
+/// One field for a password (more are asked for where one is chosen), little text, few links,
+/// and a title or first heading that is the word for it and no more.
+fn login(status: u16, outline: &Outline) -> Option<Interstitial> {
+    let is_form = outline.passwords == 1
+        && outline.letters <= MAX_LOGIN_TEXT
+        && outline.links <= MAX_LOGIN_LINKS;
+    let answers = matches!(status, 200..=299 | 401 | 403);
+    let names = [&outline.title, &outline.heading];
+    let named = || names.into_iter().any(|name| is_login_name(name));
+    (is_form && answers && named()).then_some(Interstitial::LoginPage)
+}
+
+/// Whether a title, in lower case, is the word for a login, beside the name of the site.
+fn is_login_name(title: &str) -> bool {
+    let separators = [
+        '|', '-', '\u{2013}', '\u{2014}', '\u{b7}', '\u{bb}', '\u{ab}', ':', '/',
+    ];
+    let whole = std::iter::once(title);
+    let parts = title.split(" - ").chain(title.split(separators));
+    whole.chain(parts).any(|part| {
+        let part = part.trim().trim_end_matches(['.', '!', '\u{2026}']);
+        let first = [
+            "please ",
+            "member ",
+            "user ",
+            "customer ",
+            "account ",
+            "admin ",
+        ];
+        let part = first
+            .into_iter()
+            .find_map(|word| part.strip_prefix(word))
+            .unwrap_or(part);
+        LOGIN_WORDS.iter().any(|word| {
+            part.strip_prefix(word).is_some_and(|rest| {
+                matches!(rest, "" | " page" | " required")
+                    || rest.starts_with(" to ")
+                    || rest.starts_with(" bei ")
+            })
+        })
+    })
+}

@@ -1,0 +1,298 @@
+//! The score of a page: for each word of the query what all places together have of it.
+//!
+//! This is BM25F (Robertson, Zaragoza and Taylor 2004): how often a word stands in each place,
+//! by the place's weight and length, is added up first, and then counts the less the more of it
+//! there is. So a word in a title outweighs many in the text, and no rare place outweighs the
+//! rest of the query, as it does where each place has a score of its own.
+
+use std::sync::Arc;
+
+use tantivy::postings::Postings as _;
+use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError, Term};
+
+/// Pages of a segment whose words are looked at for how near they stand to each other.
+const LOOKED_AT: usize = 200;
+
+/// Looks all words of a query up at once.
+#[derive(Clone, Debug)]
+pub(crate) struct Bm25fQuery(pub(crate) Arc<Asked>);
+
+/// The terms that are looked up.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) words: Vec<AskedWord>,
+    pub(crate) places: Vec<Place>,
+    /// Telling words that a page must have at least.
+    pub(crate) least: usize,
+    /// How much it costs a page to lack words: its score is multiplied by this power of the part
+    /// that it has.
+    pub(crate) whole: f32,
+    /// How soon more of a word counts for little: so much of it counts half.
+    pub(crate) saturation: f32,
+    /// How much more a page is worth that has all words of the query in one passage.
+    pub(crate) near: f32,
+    /// The weight of a part of the words in one passage, against all of them: its power.
+    pub(crate) near_power: f32,
+    /// Words of a passage.
+    pub(crate) passage: u32,
+    /// A page fits all the same that has so much of the words' rarity.
+    pub(crate) least_part: f32,
+    /// The place whose words have positions.
+    pub(crate) body: Field,
+}
+
+/// A word of the query.
+#[derive(Clone, Debug)]
+pub(crate) struct AskedWord {
+    /// Its forms, and how much each weighs. Of a page the form counts that it has most of.
+    pub(crate) forms: Vec<(String, f32)>,
+    /// How rare it is: the logarithm of the pages for each that has it.
+    pub(crate) rarity: f32,
+    /// Whether it counts towards what a page must have.
+    pub(crate) is_telling: bool,
+}
+
+/// Where words are looked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) field: Field,
+    pub(crate) weight: f32,
+    /// How much the length of the place takes away: 0 is nothing, 1 is all.
+    pub(crate) length: f32,
+}
+
+impl Query for Bm25fQuery {
+    fn weight(&self, _scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Weight for Bm25fQuery {
+    fn scorer(&self, segment: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        let mut ranked = self.ranked(segment)?;
+        ranked.iter_mut().for_each(|(_, score)| *score *= boost);
+        Ok(Box::new(Ranked { ranked, at: 0 }))
+    }
+
+    fn explain(&self, _segment: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
+        Err(TantivyError::InvalidArgument(format!(
+            "document {doc} is scored as a whole"
+        )))
+    }
+}
+
+/// The occurrences of the query, or of one word of it, in the pages of a segment.
+struct Sheet<T> {
+    of: Vec<T>,
+    /// Pages that have something.
+    pages: Vec<DocId>,
+}
+
+/// The occurrences of the query in a page.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Has {
+    score: f32,
+    rarity: f32,
+    telling: usize,
+}
+
+impl Bm25fQuery {
+    /// The pages of a segment that have enough of the query, in their order, with their scores.
+    fn ranked(&self, segment: &SegmentReader) -> tantivy::Result<Vec<(DocId, Score)>> {
+        let asked = &self.0;
+        let pages = segment.max_doc();
+        let mut sheet: Sheet<Has> = Sheet::new(pages);
+        let mut word_sheet: Sheet<f32> = Sheet::new(pages);
+        let mut place_sheet: Sheet<f32> = Sheet::new(pages);
+        let mut all = 0.0;
+        for word in &asked.words {
+            all += word.rarity;
+            for place in &asked.places {
+                much_in(word, place, segment, &mut place_sheet)?;
+                place_sheet.drain(|page, much| *word_sheet.at(page) += much * place.weight);
+            }
+            word_sheet.drain(|page, much| {
+                let has = sheet.at(page);
+                has.score += word.rarity * much / (asked.saturation + much);
+                has.rarity += word.rarity;
+                has.telling += usize::from(word.is_telling);
+            });
+        }
+        let mut ranked = Vec::new();
+        sheet.drain(|page, has| {
+            let part = if all > 0.0 { has.rarity / all } else { 1.0 };
+            if has.telling >= asked.least || part >= asked.least_part {
+                ranked.push((page, has.score * part.powf(asked.whole)));
+            }
+        });
+        if asked.words.len() > 1 && asked.near > 0.0 {
+            let last = ranked.len().min(LOOKED_AT);
+            if last < ranked.len() {
+                ranked.select_nth_unstable_by(last, |a, b| b.1.total_cmp(&a.1));
+            }
+            self.add_nearness(segment, &mut ranked[..last], all)?;
+        }
+        ranked.sort_unstable_by_key(|(page, _)| *page);
+        Ok(ranked)
+    }
+
+    /// Raises the pages that have words of the query near each other.
+    fn add_nearness(
+        &self,
+        segment: &SegmentReader,
+        pages: &mut [(DocId, Score)],
+        all: f32,
+    ) -> tantivy::Result<()> {
+        pages.sort_unstable_by_key(|(page, _)| *page);
+        let asked = &self.0;
+        let index = segment.inverted_index(asked.body)?;
+        let mut found: Vec<Vec<(u32, usize)>> = vec![Vec::new(); pages.len()];
+        let mut positions = Vec::new();
+        let with = IndexRecordOption::WithFreqsAndPositions;
+        for (n, word) in asked.words.iter().enumerate() {
+            for (form, _) in &word.forms {
+                let term = Term::from_field_text(asked.body, form);
+                let Some(mut postings) = index.read_postings(&term, with)? else {
+                    continue;
+                };
+                for ((page, _), found) in pages.iter().zip(&mut found) {
+                    if postings.doc() < *page {
+                        postings.seek(*page);
+                    }
+                    if postings.doc() == *page {
+                        postings.positions(&mut positions);
+                        found.extend(positions.iter().map(|at| (*at, n)));
+                    }
+                }
+            }
+        }
+        for ((_, score), found) in pages.iter_mut().zip(&mut found) {
+            let near =
+                best_passage(found, &asked.words, asked.passage) / all.max(f32::MIN_POSITIVE);
+            *score *= 1.0 + asked.near * near.powf(asked.near_power);
+        }
+        Ok(())
+    }
+}
+
+/// The value of the best passage of a page: the sum of its words' rarities.
+fn best_passage(found: &mut [(u32, usize)], words: &[AskedWord], passage: u32) -> f32 {
+    found.sort_unstable();
+    let mut counts = vec![0_u32; words.len()];
+    let (mut has, mut best, mut first) = (0.0, 0.0_f32, 0);
+    for last in 0..found.len() {
+        let (at, word) = found[last];
+        counts[word] += 1;
+        if counts[word] == 1 {
+            has += words[word].rarity;
+        }
+        while found[first].0 + passage < at {
+            let word = found[first].1;
+            counts[word] -= 1;
+            if counts[word] == 0 {
+                has -= words[word].rarity;
+            }
+            first += 1;
+        }
+        best = best.max(has);
+    }
+    best
+}
+
+/// How much of a word each page has in one place.
+fn much_in(
+    word: &AskedWord,
+    place: &Place,
+    segment: &SegmentReader,
+    sheet: &mut Sheet<f32>,
+) -> tantivy::Result<()> {
+    let index = segment.inverted_index(place.field)?;
+    let lengths = segment.get_fieldnorms_reader(place.field)?;
+    #[expect(clippy::cast_precision_loss, reason = "an average, roughly")]
+    let usual = index.total_num_tokens() as f32 / segment.max_doc().max(1) as f32;
+    let usual = usual.max(1.0);
+    for (form, weight) in &word.forms {
+        let term = Term::from_field_text(place.field, form);
+        let Some(mut found) = index.read_postings(&term, IndexRecordOption::WithFreqs)? else {
+            continue;
+        };
+        let mut page = found.doc();
+        while page != TERMINATED {
+            #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+            let (often, length) = (
+                found.term_freq() as f32 * weight,
+                lengths.fieldnorm(page) as f32 / usual,
+            );
+            let much = often / (1.0 - place.length + place.length * length);
+            let most = sheet.at(page);
+            *most = most.max(much);
+            page = found.advance();
+        }
+    }
+    Ok(())
+}
+
+impl<T: Clone + Default + PartialEq> Sheet<T> {
+    fn new(pages: DocId) -> Sheet<T> {
+        Sheet {
+            of: vec![T::default(); pages as usize],
+            pages: Vec::new(),
+        }
+    }
+
+    /// The occurrences in a page, to be added to.
+    fn at(&mut self, page: DocId) -> &mut T {
+        let has = &mut self.of[page as usize];
+        if *has == T::default() {
+            self.pages.push(page);
+        }
+        has
+    }
+
+    /// Takes out what each page has.
+    fn drain(&mut self, mut take: impl FnMut(DocId, T)) {
+        for page in self.pages.drain(..) {
+            let has = std::mem::take(&mut self.of[page as usize]);
+            if has != T::default() {
+                take(page, has);
+            }
+        }
+    }
+}
+
+/// Pages with their scores, one after the other.
+struct Ranked {
+    ranked: Vec<(DocId, Score)>,
+    at: usize,
+}
+
+impl DocSet for Ranked {
+    fn advance(&mut self) -> DocId {
+        self.at += 1;
+        self.doc()
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        let rest = self.ranked.get(self.at..).unwrap_or_default();
+        self.at += rest.partition_point(|(page, _)| *page < target);
+        self.doc()
+    }
+
+    fn doc(&self) -> DocId {
+        self.ranked
+            .get(self.at)
+            .map_or(TERMINATED, |(page, _)| *page)
+    }
+
+    fn size_hint(&self) -> u32 {
+        u32::try_from(self.ranked.len() - self.at.min(self.ranked.len())).unwrap_or(u32::MAX)
+    }
+}
+
+impl Scorer for Ranked {
+    fn score(&mut self) -> Score {
+        self.ranked.get(self.at).map_or(0.0, |(_, score)| *score)
+    }
+}

@@ -1,0 +1,70 @@
+//! A look-up that leaves pages out.
+
+use std::fmt;
+
+use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::{DocId, DocSet, Score, SegmentReader, Term};
+
+/// A lookup whose finds are left out of others.
+///
+/// Leaving out asks for documents that may come before the first find, which a phrase's own
+/// `seek_danger` does not expect (tantivy 0.27). Here it is asked in order alone.
+pub(crate) struct Excluded(pub(crate) Box<dyn Query>);
+
+impl Clone for Excluded {
+    fn clone(&self) -> Excluded {
+        Excluded(self.0.box_clone())
+    }
+}
+
+impl fmt::Debug for Excluded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Excluded").field(&self.0).finish()
+    }
+}
+
+impl Query for Excluded {
+    fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        Ok(Box::new(InOrder(self.0.weight(scoring)?)))
+    }
+
+    fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
+        self.0.query_terms(visitor);
+    }
+}
+
+struct InOrder<T>(T);
+
+impl Weight for InOrder<Box<dyn Weight>> {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        Ok(Box::new(InOrder(self.0.scorer(reader, boost)?)))
+    }
+
+    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
+        self.0.explain(reader, doc)
+    }
+}
+
+impl DocSet for InOrder<Box<dyn Scorer>> {
+    fn advance(&mut self) -> DocId {
+        self.0.advance()
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        self.0.seek(target)
+    }
+
+    fn doc(&self) -> DocId {
+        self.0.doc()
+    }
+
+    fn size_hint(&self) -> u32 {
+        self.0.size_hint()
+    }
+}
+
+impl Scorer for InOrder<Box<dyn Scorer>> {
+    fn score(&mut self) -> Score {
+        self.0.score()
+    }
+}

@@ -1,0 +1,275 @@
+//! Whether the files of an index are as they were written.
+//!
+//! tantivy ends each file of a segment with a checksum, and trusts lengths in it all the same: in
+//! a damaged one they lead to a panic, or to gigabytes of memory. So the checksums are looked at
+//! first, a little of a file at a time. `meta.json` has none: what it says of each segment is held
+//! against the segment's files.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Component, Path, PathBuf};
+
+use flate2::Crc;
+use serde::Deserialize;
+use tantivy::index::{SegmentComponent, SegmentMeta};
+use tantivy::{Index, IndexMeta};
+
+use crate::error::{IndexError, guarded};
+use crate::schema::{FORMAT_FILE, check_format};
+use crate::tantivy_directory::IndexDirectory;
+
+/// The file that names the segments of the last commit.
+pub(crate) const META_FILE: &str = "meta.json";
+/// The file that names all files which tantivy may delete.
+const MANAGED_FILE: &str = ".managed.json";
+/// Bytes of the files that describe the others, and are read whole.
+const MAX_META_BYTES: u64 = 16 << 20;
+/// Bytes of the JSON at the end of a file, as tantivy has it.
+const MAX_FOOTER_BYTES: u32 = 50_000;
+/// The last four bytes of a file, as tantivy has them.
+const FOOTER_MAGIC: u32 = 1337;
+/// Bytes of a file that are in memory at a time.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// Which files are read to their ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Checked {
+    /// All of them.
+    Whole,
+    /// Those up to so many bytes.
+    UpTo(u64),
+}
+
+/// Looks at all files of an index before it is written. False where it `is_stopped`, which is
+/// asked every few bytes.
+///
+/// # Errors
+/// [`IndexError::Damaged`] names the file; or the disk.
+pub(crate) fn check(dir: &Path, is_stopped: &dyn Fn() -> bool) -> Result<bool, IndexError> {
+    check_format(dir)?;
+    check_names(dir)?;
+    let open = |file: &Path| File::open(dir.join(file));
+    check_segments(dir, &metas(dir)?, open, Checked::Whole, is_stopped)
+}
+
+/// Looks at the files of one commit, which `open` gives. False where it `is_stopped`.
+///
+/// # Errors
+/// [`IndexError::Damaged`] names the file; or the disk.
+pub(crate) fn check_segments<F: Read + Seek>(
+    dir: &Path,
+    metas: &IndexMeta,
+    open: impl Fn(&Path) -> io::Result<F>,
+    checked: Checked,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<bool, IndexError> {
+    for segment in &metas.segments {
+        if segment.delete_opstamp() > Some(metas.opstamp)
+            || segment.num_deleted_docs() > segment.max_doc()
+        {
+            return Err(IndexError::damaged(
+                dir,
+                format!("{META_FILE} contradicts itself"),
+            ));
+        }
+        for file in files(segment) {
+            let of_file = |fault| damaged(dir, &file, fault);
+            let opened = open(&file).map_err(Fault::from);
+            let looked = opened.and_then(|opened| check_file(opened, checked, is_stopped));
+            if !looked.map_err(of_file)? {
+                return Ok(false);
+            }
+        }
+        check_counts(dir, segment, &open)?;
+    }
+    Ok(true)
+}
+
+/// The content of `meta.json`.
+///
+/// # Errors
+/// [`IndexError::Damaged`], or the disk.
+pub(crate) fn metas(dir: &Path) -> Result<IndexMeta, IndexError> {
+    read_small(dir, META_FILE)?;
+    guarded(dir, || {
+        let index = IndexDirectory::open(dir).and_then(Index::open);
+        let index = index.map_err(IndexError::of(dir))?;
+        index.load_metas().map_err(IndexError::of(dir))
+    })
+}
+
+/// tantivy deletes the files that are named here and belong to no commit: none but its own may be.
+fn check_names(dir: &Path) -> Result<(), IndexError> {
+    #[derive(Deserialize)]
+    struct Names(Vec<PathBuf>);
+
+    let text = read_small(dir, MANAGED_FILE)?;
+    let names: Names = serde_json::from_slice(&text)
+        .map_err(|error| IndexError::damaged(dir, format!("{MANAGED_FILE}: {error}")))?;
+    let is_plain = |name: &PathBuf| {
+        let mut parts = name.components();
+        matches!(
+            (parts.next(), parts.next()),
+            (Some(Component::Normal(_)), None)
+        ) && name.as_os_str() != FORMAT_FILE
+    };
+    match names.0.iter().find(|name| !is_plain(name)) {
+        Some(name) => {
+            let what = format!("{MANAGED_FILE} names `{}`", name.display());
+            Err(IndexError::damaged(dir, what))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Reads a file that describes the others.
+pub(crate) fn read_small(dir: &Path, name: &str) -> Result<Vec<u8>, IndexError> {
+    let path = dir.join(name);
+    let mut text = Vec::new();
+    let read =
+        File::open(&path).and_then(|file| file.take(MAX_META_BYTES + 1).read_to_end(&mut text));
+    read.map_err(|error| damaged(dir, Path::new(name), error.into()))?;
+    match text.len() as u64 > MAX_META_BYTES {
+        true => Err(IndexError::damaged(
+            dir,
+            format!("{name} has more than {MAX_META_BYTES} bytes"),
+        )),
+        false => Ok(text),
+    }
+}
+
+/// The files of a segment.
+pub(crate) fn files(segment: &SegmentMeta) -> impl Iterator<Item = PathBuf> {
+    let deletions = segment.has_deletes().then_some(SegmentComponent::Delete);
+    let all = [
+        SegmentComponent::FieldNorms,
+        SegmentComponent::Terms,
+        SegmentComponent::Postings,
+        SegmentComponent::Positions,
+        SegmentComponent::FastFields,
+        SegmentComponent::Store,
+    ];
+    let all = all.into_iter().chain(deletions);
+    all.map(|component| segment.relative_path(component))
+}
+
+/// The reason why a file is not as it was written.
+enum Fault {
+    Disk(io::Error),
+    Contents(&'static str),
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Fault {
+        Fault::Disk(error)
+    }
+}
+
+fn damaged(dir: &Path, file: &Path, fault: Fault) -> IndexError {
+    use io::ErrorKind::{IsADirectory, NotFound, UnexpectedEof};
+    let what = match fault {
+        Fault::Contents(what) => what.to_owned(),
+        Fault::Disk(error) => match error.kind() {
+            NotFound => "is missing".to_owned(),
+            UnexpectedEof | IsADirectory => error.to_string(),
+            _ => return IndexError::disk(&dir.join(file))(error),
+        },
+    };
+    IndexError::damaged(dir, format!("{} {what}", file.display()))
+}
+
+/// Holds a file against the checksum at its end.
+fn check_file(
+    mut file: impl Read + Seek,
+    checked: Checked,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<bool, Fault> {
+    #[derive(Deserialize)]
+    struct Footer {
+        crc: u32,
+    }
+
+    let length = file.seek(SeekFrom::End(0))?;
+    let too_short = Fault::Contents("is cut off");
+    let Some(ends_at) = length.checked_sub(8) else {
+        return Err(too_short);
+    };
+    let mut end = [0; 8];
+    file.seek(SeekFrom::Start(ends_at))?;
+    file.read_exact(&mut end)?;
+    let number = |at: usize| u32::from_le_bytes([end[at], end[at + 1], end[at + 2], end[at + 3]]);
+    let (footer_bytes, magic) = (number(0), number(4));
+    let begins_at = ends_at.checked_sub(u64::from(footer_bytes));
+    let Some(begins_at) =
+        begins_at.filter(|_| footer_bytes <= MAX_FOOTER_BYTES && magic == FOOTER_MAGIC)
+    else {
+        return Err(Fault::Contents("has no end"));
+    };
+    let mut footer = vec![0; footer_bytes as usize];
+    file.seek(SeekFrom::Start(begins_at))?;
+    file.read_exact(&mut footer)?;
+    let Ok(footer) = serde_json::from_slice::<Footer>(&footer) else {
+        return Err(Fault::Contents("has no end"));
+    };
+    if matches!(checked, Checked::UpTo(most) if begins_at > most) {
+        return Ok(true);
+    }
+    file.seek(SeekFrom::Start(0))?;
+    let mut data = file.take(begins_at);
+    let (mut crc, mut chunk) = (Crc::new(), vec![0; CHUNK_BYTES]);
+    loop {
+        if is_stopped() {
+            return Ok(false);
+        }
+        match data.read(&mut chunk)? {
+            0 => break,
+            read => crc.update(&chunk[..read]),
+        }
+    }
+    match crc.sum() == footer.crc {
+        true => Ok(true),
+        false => Err(Fault::Contents("is not as it was written")),
+    }
+}
+
+/// Holds what `meta.json` counts against the segment's files, which are as they were written.
+fn check_counts<F: Read + Seek>(
+    dir: &Path,
+    segment: &SegmentMeta,
+    open: impl Fn(&Path) -> io::Result<F>,
+) -> Result<(), IndexError> {
+    // A byte for each document and field.
+    let path = segment.relative_path(SegmentComponent::FieldNorms);
+    let norms = open(&path).and_then(|mut norms| norms.seek(SeekFrom::End(0)));
+    let norms = norms.map_err(IndexError::disk(&dir.join(path)))?;
+    let mut fits = u64::from(segment.max_doc()) <= norms;
+    if fits && segment.has_deletes() {
+        let path = segment.relative_path(SegmentComponent::Delete);
+        let alive = open(&path).and_then(|file| alive(file, segment.max_doc()));
+        let alive = alive.map_err(IndexError::disk(&dir.join(path)))?;
+        fits = alive == Some(segment.num_docs());
+    }
+    match fits {
+        true => Ok(()),
+        false => {
+            let what = format!(
+                "{META_FILE} miscounts the pages of {}",
+                segment.id().uuid_string()
+            );
+            Err(IndexError::damaged(dir, what))
+        }
+    }
+}
+
+/// How many documents a file of deletions leaves; none where it is not of so many documents.
+fn alive(mut file: impl Read, documents: u32) -> io::Result<Option<u32>> {
+    let mut count = [0; 4];
+    file.read_exact(&mut count)?;
+    if u32::from_le_bytes(count) != documents {
+        return Ok(None);
+    }
+    let mut bits = Vec::new();
+    file.take(u64::from(documents.div_ceil(64)) * 8)
+        .read_to_end(&mut bits)?;
+    Ok(Some(bits.iter().map(|byte| byte.count_ones()).sum()))
+}

@@ -1,0 +1,103 @@
+//! A page as the index holds it.
+
+use serde::{Deserialize, Serialize};
+
+/// A page as it is indexed, stored and given back.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct IndexedPage {
+    /// Its URL in canonical form: what it is known by.
+    pub url: String,
+    /// Its title; empty where it has none.
+    pub title: String,
+    /// Its headings, in the order of the page.
+    pub headings: Vec<Heading>,
+    /// The main text, a line for each block.
+    pub text: String,
+    /// How it describes itself; empty where it does not.
+    pub description: String,
+    /// Its keywords.
+    pub keywords: Vec<String>,
+    /// The language without region, in lower case (ISO 639); none where it can't be told.
+    pub language: Option<String>,
+    /// When it was published, in seconds since 1970 UTC, by its own word.
+    pub published: Option<i64>,
+    /// When it was last modified, by its own word.
+    pub modified: Option<i64>,
+    /// When it was fetched.
+    pub fetched_at: i64,
+    /// From when on it is not to be shown (`unavailable_after`).
+    pub until: Option<i64>,
+    /// Characters of an excerpt that may be shown: none is without limit, 0 is no excerpt
+    /// (`nosnippet`, `max-snippet`).
+    pub max_snippet: Option<u32>,
+    /// Where its links lead, and what those pages are called here.
+    pub links: Vec<Anchor>,
+    /// The names that other pages give this one, in the order of the alphabet.
+    pub anchors: Vec<String>,
+    /// How many pages link to it.
+    pub linked_from: u32,
+    /// The page with the same text that stands in the index in its place.
+    pub same_as: Option<String>,
+}
+
+/// A heading of a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Heading {
+    /// 1 to 6.
+    pub level: u8,
+    /// Its words.
+    pub text: String,
+    /// The id to link to it.
+    pub id: Option<String>,
+    /// Where the text under it begins in [`IndexedPage::text`], in bytes.
+    pub at: usize,
+}
+
+/// A link to another page, by its words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Anchor {
+    /// Where it leads, in canonical form without fragment.
+    pub url: String,
+    /// Its words; empty where it has none.
+    pub text: String,
+}
+
+impl IndexedPage {
+    /// The host of its URL, with the port where it has one.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        let rest = self.url.split_once("://").map_or("", |(_, rest)| rest);
+        rest.split(['/', '?']).next().unwrap_or_default()
+    }
+
+    /// The path and query of its URL, from the first slash on.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        let rest = self.url.split_once("://").map_or("", |(_, rest)| rest);
+        rest.find('/').map_or("/", |slash| &rest[slash..])
+    }
+
+    /// The memory that it takes, about: its text, its headings and its links. Bytes.
+    #[must_use]
+    pub(crate) fn bytes(&self) -> usize {
+        let headings = self.headings.iter().map(|heading| heading.text.len());
+        let links = self
+            .links
+            .iter()
+            .map(|link| link.url.len() + link.text.len());
+        let parts =
+            self.headings.len() * size_of::<Heading>() + self.links.len() * size_of::<Anchor>();
+        size_of::<IndexedPage>() + self.text.len() + headings.chain(links).sum::<usize>() + parts
+    }
+
+    /// The name of the page in a list: its title, else its first heading, else its URL.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        let heading = || self.headings.iter().map(|heading| heading.text.as_str());
+        std::iter::once(self.title.as_str())
+            .chain(heading())
+            .find(|name| !name.trim().is_empty())
+            .unwrap_or(&self.url)
+    }
+}

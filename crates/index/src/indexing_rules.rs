@@ -1,0 +1,268 @@
+//! Which pages may be indexed, and what of them.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use crawl_extractor::{Content, LinkKind, Page as Read, Rel};
+use crawl_policy::{PageDirectives, PageLabels};
+use crawl_weburl::{CanonicalUrl, canonicalize};
+
+use crate::indexed_page::{Anchor, Heading, IndexedPage};
+use crate::words::{Stemmer, Words};
+
+/// Links of a page that are kept with their words; of more the first.
+const MAX_LINKS: usize = 400;
+/// Characters of a link's words, and of a heading.
+const MAX_NAME_CHARS: usize = 200;
+/// Bytes of main text that are indexed; of more the beginning.
+const MAX_TEXT_BYTES: usize = 2 << 20;
+/// Words of main text on a page that only says that there is none.
+const MAX_MISSING_WORDS: usize = 120;
+
+/// A page that came, as it was read.
+#[derive(Clone, Copy, Debug)]
+pub struct FetchedDocument<'a> {
+    /// Its URL.
+    pub url: &'a CanonicalUrl,
+    /// When, in seconds since 1970 UTC.
+    pub at: i64,
+    /// Its links and METAs.
+    pub page: &'a Read,
+    /// The content of the page.
+    pub content: &'a Content,
+    /// The directives for robots of the page and its headers.
+    pub directives: &'a PageDirectives,
+    /// The statement by which its site refuses that it is used for a search index.
+    pub search_refused: Option<&'a str>,
+    /// The address that a `Link` header calls canonical (RFC 8288, RFC 6596).
+    pub linked_canonical: Option<&'a str>,
+}
+
+/// The reason why a page is not in the index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NotIndexed {
+    /// It, its headers or its META ROBOTS say `noindex`.
+    Noindex(String),
+    /// Its time is over (`unavailable_after`).
+    Unavailable(String),
+    /// Its site does not want it in a search index.
+    Usage(String),
+    /// It says that it stands elsewhere: `rel=canonical`, or META URL.
+    Canonical(String),
+    /// It only says that there is no such page.
+    SoftMissing,
+    /// It has neither title nor text.
+    Empty,
+}
+
+impl NotIndexed {
+    /// A short fixed name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            NotIndexed::Noindex(_) => "noindex",
+            NotIndexed::Unavailable(_) => "unavailable_after",
+            NotIndexed::Usage(_) => "usage",
+            NotIndexed::Canonical(_) => "canonical",
+            NotIndexed::SoftMissing => "soft_404",
+            NotIndexed::Empty => "empty",
+        }
+    }
+}
+
+impl fmt::Display for NotIndexed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotIndexed::Noindex(by)
+            | NotIndexed::Unavailable(by)
+            | NotIndexed::Usage(by)
+            | NotIndexed::Canonical(by) => write!(f, "{}: {by}", self.name()),
+            NotIndexed::SoftMissing | NotIndexed::Empty => f.write_str(self.name()),
+        }
+    }
+}
+
+/// The page as it is indexed, or why it is not.
+///
+/// # Errors
+/// [`NotIndexed`], which is an answer, and no failure.
+pub fn judge(came: &FetchedDocument<'_>) -> Result<IndexedPage, NotIndexed> {
+    let directives = came.directives;
+    if let Some(source) = &directives.noindex {
+        return Err(NotIndexed::Noindex(source.to_string()));
+    }
+    let until = directives.unavailable_after.as_ref();
+    if let Some(until) = until.filter(|until| until.value <= came.at) {
+        return Err(NotIndexed::Unavailable(until.source.to_string()));
+    }
+    if let Some(statement) = came.search_refused {
+        return Err(NotIndexed::Usage(statement.to_owned()));
+    }
+    let base = came.page.base_url(came.url);
+    if let Some(other) = stands_elsewhere(came, &base) {
+        return Err(NotIndexed::Canonical(other.to_string()));
+    }
+    let content = came.content;
+    let (text, headings) = text_and_headings(content);
+    let title = content.title.clone().unwrap_or_default();
+    if title.trim().is_empty() && text.trim().is_empty() {
+        return Err(NotIndexed::Empty);
+    }
+    if says_missing(&title, &headings, &text) {
+        return Err(NotIndexed::SoftMissing);
+    }
+    let snippet = directives.max_snippet.as_ref().map(|most| most.value);
+    let snippet = match directives.nosnippet {
+        Some(_) => Some(0),
+        None => snippet.and_then(|most| u32::try_from(most).ok()),
+    };
+    Ok(IndexedPage {
+        url: came.url.to_string(),
+        title,
+        headings,
+        text,
+        description: content.description.clone().unwrap_or_default(),
+        keywords: content.keywords.clone(),
+        language: content.language.code(),
+        published: content.published().map(|date| date.moment.unix_seconds),
+        modified: content.modified().map(|date| date.moment.unix_seconds),
+        fetched_at: came.at,
+        until: until.map(|until| until.value),
+        max_snippet: snippet,
+        links: links(came, &base),
+        ..IndexedPage::default()
+    })
+}
+
+/// Where the page says that it stands, where that is another page. An address that nothing can
+/// be fetched from, such as a file's, names none.
+fn stands_elsewhere(came: &FetchedDocument<'_>, base: &CanonicalUrl) -> Option<CanonicalUrl> {
+    let mut links = came.page.links.iter();
+    let linked = links.find(|link| link.rel.contains(Rel::CANONICAL));
+    let linked = linked.map(|link| link.href.as_str());
+    let linked = linked.and_then(|href| canonicalize(Some(base), href).ok());
+    let header = || canonicalize(Some(came.url), came.linked_canonical?).ok();
+    let master = || {
+        canonicalize(
+            Some(base),
+            &PageLabels::read(came.page.meta_pairs()).master_url?,
+        )
+        .ok()
+    };
+    let other = linked.or_else(header).or_else(master)?;
+    (other != *came.url).then_some(other)
+}
+
+/// The main text, a line for each block, and all headings: those in it with their place.
+fn text_and_headings(content: &Content) -> (String, Vec<Heading>) {
+    let mut text = String::new();
+    let mut headings = Vec::new();
+    for block in &content.blocks {
+        let words = content.text_of(block);
+        if let Some(level) = block.kind.level().filter(|_| !words.trim().is_empty()) {
+            headings.push(Heading {
+                level,
+                text: beginning(words, MAX_NAME_CHARS).to_owned(),
+                id: block.id.as_deref().map(str::to_owned),
+                at: text.len(),
+            });
+        }
+        if block.main && text.len() < MAX_TEXT_BYTES {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            let room = words.floor_char_boundary(MAX_TEXT_BYTES - text.len());
+            text.push_str(&words[..room]);
+        }
+    }
+    (text, headings)
+}
+
+/// Each page that is linked to, under each name once.
+fn links(came: &FetchedDocument<'_>, base: &CanonicalUrl) -> Vec<Anchor> {
+    let mut links = Vec::new();
+    let mut seen = HashSet::new();
+    for link in &came.page.links {
+        if link.kind != LinkKind::Page || links.len() >= MAX_LINKS {
+            continue;
+        }
+        let Ok(url) = canonicalize(Some(base), &link.href) else {
+            continue;
+        };
+        let text = link.text.as_deref().unwrap_or_default();
+        let text = beginning(text.trim_matches(is_ornament), MAX_NAME_CHARS);
+        let anchor = Anchor {
+            url: url.to_string(),
+            text: text.to_owned(),
+        };
+        if url != *came.url && seen.insert((anchor.url.clone(), anchor.text.clone())) {
+            links.push(anchor);
+        }
+    }
+    links
+}
+
+/// Arrows, pilcrows and the like around a link's words.
+fn is_ornament(c: char) -> bool {
+    !c.is_alphanumeric() && !matches!(c, '+' | '#' | '(' | ')')
+}
+
+fn beginning(text: &str, chars: usize) -> &str {
+    let end = text
+        .char_indices()
+        .nth(chars)
+        .map_or(text.len(), |(at, _)| at);
+    &text[..end]
+}
+
+/// The words of a page that only says, in its title or first heading, that there is no such page.
+const MISSING: [&str; 24] = [
+    "404",
+    "not found",
+    "page doesn't exist",
+    "page does not exist",
+    "page no longer exists",
+    "no such page",
+    "nothing found",
+    "nicht gefunden",
+    "existiert nicht",
+    "introuvable",
+    "n'existe pas",
+    "no encontrada",
+    "no encontrado",
+    "no existe",
+    "non trovata",
+    "não encontrada",
+    "niet gevonden",
+    "hittades inte",
+    "ikke fundet",
+    "ikke funnet",
+    "не найдена",
+    "nie znaleziono",
+    "見つかりません",
+    "找不到",
+];
+
+/// Whether title or first heading say that there is no such page, and little else is there.
+fn says_missing(title: &str, headings: &[Heading], text: &str) -> bool {
+    let heading = headings.first().map_or("", |heading| heading.text.as_str());
+    let says = |name: &str| {
+        let name = name.to_lowercase().replace('\u{2019}', "'");
+        MISSING.iter().any(|words| match name.find(words) {
+            // The number is a word of its own.
+            Some(at) if *words == "404" => {
+                let around = [
+                    name[..at].chars().next_back(),
+                    name[at + 3..].chars().next(),
+                ];
+                around.into_iter().flatten().all(|c| !c.is_alphanumeric())
+            }
+            found => found.is_some(),
+        })
+    };
+    (says(title) || says(heading))
+        && Words::new(text, Stemmer::none())
+            .nth(MAX_MISSING_WORDS)
+            .is_none()
+}

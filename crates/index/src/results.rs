@@ -1,0 +1,81 @@
+//! The results of a search.
+
+use serde::{Deserialize, Serialize};
+
+/// The results of a query.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SearchResults {
+    /// The query as it was typed.
+    pub query: String,
+    /// How many pages fit it.
+    pub total: usize,
+    /// The best of them, best first, without those that were skipped.
+    pub results: Vec<Hit>,
+    /// The query with words that the index knows in place of those it does not. The results
+    /// are those of this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub did_you_mean: Option<String>,
+}
+
+/// A page that fits a query.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Hit {
+    /// Its URL.
+    pub url: String,
+    /// Its title; where it has none, its first heading or its URL.
+    pub title: String,
+    /// The part of its text that fits best, in one line; empty where the page allows none.
+    pub excerpt: String,
+    /// How well it fits; to be compared within one answer only.
+    pub score: f32,
+    /// The title cut where words of the query begin and end.
+    pub title_parts: Vec<TextPart>,
+    /// The excerpt cut likewise.
+    pub excerpt_parts: Vec<TextPart>,
+    /// The section that the excerpt stands in, where it has an id to link to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub section: Option<ResultSection>,
+    /// The language of the page.
+    pub language: Option<String>,
+    /// When it was last modified by its own word, in seconds since 1970 UTC.
+    pub modified: Option<i64>,
+    /// When it was fetched, in seconds since 1970 UTC.
+    pub fetched_at: i64,
+}
+
+/// A piece of a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TextPart {
+    /// Its characters.
+    pub text: String,
+    /// Whether it is a word of the query.
+    #[serde(rename = "match")]
+    pub is_match: bool,
+}
+
+/// A section of a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResultSection {
+    /// The words of its heading.
+    pub heading: String,
+    /// The URL that leads to it: the page's with a fragment.
+    pub url: String,
+}
+
+/// The size of an index.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexStats {
+    /// Pages that a search can find.
+    pub pages: u64,
+    /// Pages that are left out since others have the same text.
+    pub duplicates: u64,
+    /// Pages by language, most frequent first; an empty name where it can't be told.
+    pub languages: Vec<(String, u64)>,
+    /// Pages by host, most frequent first.
+    pub hosts: Vec<(String, u64)>,
+    /// Bytes of the index on disk.
+    #[serde(rename = "octets")]
+    pub bytes: u64,
+    /// When the page that was fetched last was, in seconds since 1970 UTC.
+    pub fetched_at: Option<i64>,
+}

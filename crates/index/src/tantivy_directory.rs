@@ -1,0 +1,217 @@
+//! The folder of an index as tantivy sees it, with the modes that a user asks for.
+//!
+//! tantivy keeps what it replaces whole (`meta.json`) in files that only their owner may read, and
+//! locks by a file that it opens for writing. So another user could not search an index, nor
+//! anyone on a disk that is read-only. Here files have the modes that the umask gives, and who may
+//! only read locks by what can be read.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tantivy::directory::error::{DeleteError, LockError, OpenReadError, OpenWriteError};
+use tantivy::directory::{
+    Directory, DirectoryLock, FileHandle, Lock, MmapDirectory, WatchCallback, WatchHandle, WritePtr,
+};
+
+use crate::error::IndexError;
+
+/// The end of the name of a file that is to take another's place.
+const BESIDE: &str = ".new";
+
+/// A folder that holds an index.
+#[derive(Clone, Debug)]
+pub(crate) struct IndexDirectory {
+    files: MmapDirectory,
+    path: PathBuf,
+}
+
+impl IndexDirectory {
+    pub(crate) fn open(path: &Path) -> tantivy::Result<IndexDirectory> {
+        Ok(IndexDirectory {
+            files: MmapDirectory::open(path)?,
+            path: path.to_owned(),
+        })
+    }
+}
+
+/// Looks at the files of an index before one is opened: a FIFO would be waited for, and a link
+/// would have us lock, or make, what it points to.
+pub(crate) fn check_files(dir: &Path) -> Result<(), IndexError> {
+    let entries = match fs::read_dir(dir) {
+        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(IndexError::disk(dir))?,
+    };
+    for entry in entries {
+        let path = entry.map_err(IndexError::disk(dir))?.path();
+        match fs::symlink_metadata(&path) {
+            // Whoever writes takes files away.
+            Err(why) if why.kind() == ErrorKind::NotFound => {}
+            found if found.as_ref().is_ok_and(fs::Metadata::is_file) => {}
+            Err(why) => return Err(IndexError::disk(&path)(why)),
+            Ok(_) => {
+                let what = format!("{} is no regular file", path.display());
+                return Err(IndexError::damaged(dir, what));
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Directory for IndexDirectory {
+    fn get_file_handle(&self, path: &Path) -> Result<Arc<dyn FileHandle>, OpenReadError> {
+        self.files.get_file_handle(path)
+    }
+
+    fn delete(&self, path: &Path) -> Result<(), DeleteError> {
+        self.files.delete(path)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool, OpenReadError> {
+        self.files.exists(path)
+    }
+
+    fn open_write(&self, path: &Path) -> Result<WritePtr, OpenWriteError> {
+        self.files.open_write(path)
+    }
+
+    fn atomic_read(&self, path: &Path) -> Result<Vec<u8>, OpenReadError> {
+        self.files.atomic_read(path)
+    }
+
+    fn atomic_write(&self, path: &Path, data: &[u8]) -> io::Result<()> {
+        let place = self.path.join(path);
+        let mut beside = place.clone().into_os_string();
+        beside.push(BESIDE);
+        // What a death left goes, and so does a link; one writer at a time is at it.
+        match fs::remove_file(&beside) {
+            Err(why) if why.kind() != ErrorKind::NotFound => return Err(why),
+            _ => {}
+        }
+        let mut options = OpenOptions::new();
+        let mut file = options.write(true).create_new(true).open(&beside)?;
+        file.write_all(data)?;
+        file.sync_data()?;
+        fs::rename(&beside, &place)
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        self.files.sync_directory()
+    }
+
+    fn acquire_lock(&self, lock: &Lock) -> Result<DirectoryLock, LockError> {
+        match self.files.acquire_lock(lock) {
+            // Only who writes asks for a lock that is not waited for.
+            Err(LockError::IoError(why)) if lock.is_blocking && is_read_only(&why) => {
+                lock_by_reading(&self.path.join(&lock.filepath))
+                    .map_err(|why| LockError::IoError(Arc::new(why)))
+            }
+            taken => taken,
+        }
+    }
+
+    fn watch(&self, callback: WatchCallback) -> tantivy::Result<WatchHandle> {
+        self.files.watch(callback)
+    }
+}
+
+fn is_read_only(why: &io::Error) -> bool {
+    matches!(
+        why.kind(),
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
+    )
+}
+
+/// Waits for the lock through a file that can't be written. Where there is none, nobody has
+/// written since the index was put there, and nobody holds it.
+fn lock_by_reading(path: &Path) -> io::Result<DirectoryLock> {
+    let file = match File::open(path) {
+        Err(why) if why.kind() == ErrorKind::NotFound => None,
+        file => Some(file?),
+    };
+    if let Some(file) = &file {
+        file.lock()?;
+    }
+    Ok(DirectoryLock::from(Box::new(file)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use tantivy::directory::Directory as _;
+
+    use super::{IndexDirectory, check_files, lock_by_reading};
+
+    fn mode(path: &std::path::Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn ours_what_is_replaced_has_the_mode_that_the_umask_gives() {
+        let dir = tempfile::tempdir().unwrap();
+        let plain = dir.path().join("plain");
+        File::create(&plain).unwrap();
+        let index = IndexDirectory::open(dir.path()).unwrap();
+        for text in ["a", "b"] {
+            index
+                .atomic_write("meta.json".as_ref(), text.as_bytes())
+                .unwrap();
+            assert_eq!(
+                index.atomic_read("meta.json".as_ref()).unwrap(),
+                text.as_bytes()
+            );
+        }
+        assert_eq!(mode(&dir.path().join("meta.json")), mode(&plain));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn ours_what_is_replaced_is_written_through_no_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let outside = dir.path().join("outside");
+        fs::write(&outside, "theirs").unwrap();
+        let folder = dir.path().join("index");
+        fs::create_dir(&folder).unwrap();
+        std::os::unix::fs::symlink(&outside, folder.join("meta.json.new")).unwrap();
+        let index = IndexDirectory::open(&folder).unwrap();
+        index.atomic_write("meta.json".as_ref(), b"ours").unwrap();
+        assert_eq!(fs::read(&outside).unwrap(), b"theirs");
+        assert_eq!(fs::read(folder.join("meta.json")).unwrap(), b"ours");
+    }
+
+    #[test]
+    fn ours_an_index_has_regular_files_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        check_files(&dir.path().join("none")).unwrap();
+        fs::write(dir.path().join("meta.json"), "").unwrap();
+        check_files(dir.path()).unwrap();
+        std::os::unix::fs::symlink("/nowhere", dir.path().join(".tantivy-meta.lock")).unwrap();
+        let error = check_files(dir.path()).unwrap_err().to_string();
+        assert!(
+            error.contains(".tantivy-meta.lock is no regular file"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn ours_who_may_only_read_waits_for_the_same_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        lock_by_reading(&path).unwrap();
+        File::create(&path).unwrap();
+        let held = lock_by_reading(&path).unwrap();
+        assert!(
+            File::options()
+                .write(true)
+                .open(&path)
+                .unwrap()
+                .try_lock()
+                .is_err()
+        );
+        drop(held);
+        assert!(File::open(&path).unwrap().try_lock().is_ok());
+    }
+}

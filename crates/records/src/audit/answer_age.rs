@@ -1,0 +1,130 @@
+//! How long an answer to a request for robots.txt holds, read from its fields anew.
+
+use std::time::{Duration, SystemTime};
+
+use super::limits::CrawlLimits;
+use crate::header_fields::Fields;
+
+/// The least life of an answer: one that a site wants kept not at all is kept for this long, or
+/// it would be asked for robots.txt before each page. Milliseconds.
+const LEAST: u64 = 60_000;
+/// No Retry-After asks for more. Milliseconds.
+pub(super) const MAX_WAIT: u64 = 24 * 3600 * 1000;
+
+/// Milliseconds that an answer holds which ended at `end`: `Cache-Control` before `Expires`
+/// (RFC 9111 section 5.3), less its `Age`; a day at most (RFC 9309 section 2.4).
+pub(super) fn life(fields: &Fields, end: u64, limits: &CrawlLimits) -> u64 {
+    let stated = cache_control(fields).or_else(|| expires(fields, end));
+    match stated.map(|stated| stated.saturating_sub(age(fields))) {
+        None => limits.most,
+        Some(0) => LEAST.min(limits.most),
+        Some(stated) => stated.min(limits.most),
+    }
+}
+
+/// Whether the fields say anything of it.
+pub(super) fn says_life(fields: &Fields) -> bool {
+    fields.first("cache-control").is_some() || fields.first("expires").is_some()
+}
+
+/// Milliseconds that `Retry-After` asks for, at most a day.
+pub(super) fn retry_after(fields: &Fields, end: u64) -> u64 {
+    let waits = fields.all("retry-after").filter_map(|value| {
+        let text = std::str::from_utf8(value).ok()?.trim();
+        match seconds(text) {
+            Some(wait) => Some(wait),
+            None => Some(until(text, fields, end)?.unwrap_or(0)),
+        }
+    });
+    waits.max().unwrap_or(0).min(MAX_WAIT)
+}
+
+/// Of several directives the strictest holds.
+fn cache_control(fields: &Fields) -> Option<u64> {
+    let mut shortest: Option<u64> = None;
+    for value in fields.all("cache-control") {
+        let value = String::from_utf8_lossy(value).to_ascii_lowercase();
+        for directive in value.split(',') {
+            let (name, argument) = directive.split_once('=').unwrap_or((directive, ""));
+            let stated = match name.trim() {
+                "no-store" | "no-cache" => 0,
+                // RFC 9111 section 4.2.1: what can't be read is taken as stale.
+                "max-age" => seconds(argument.trim().trim_matches('"')).unwrap_or(0),
+                _ => continue,
+            };
+            shortest = Some(shortest.map_or(stated, |shortest| shortest.min(stated)));
+        }
+    }
+    shortest
+}
+
+/// A value that is no date is in the past (RFC 9111 section 5.3).
+fn expires(fields: &Fields, end: u64) -> Option<u64> {
+    let value = fields.first("expires")?;
+    let text = std::str::from_utf8(value).unwrap_or_default().trim();
+    Some(until(text, fields, end).flatten().unwrap_or(0))
+}
+
+fn age(fields: &Fields) -> u64 {
+    let text = fields.first("age").map(std::str::from_utf8);
+    text.and_then(Result::ok).and_then(seconds).unwrap_or(0)
+}
+
+/// Milliseconds from the answer's own date to this one: none where it is past, nothing at
+/// all where it is no date.
+fn until(text: &str, fields: &Fields, end: u64) -> Option<Option<u64>> {
+    let until = httpdate::parse_http_date(text).ok()?;
+    let date = fields.first("date").map(std::str::from_utf8);
+    let date = date.and_then(Result::ok);
+    let date = date.and_then(|date| httpdate::parse_http_date(date.trim()).ok());
+    let from = date.unwrap_or(SystemTime::UNIX_EPOCH + Duration::from_millis(end));
+    let left = until.duration_since(from).ok();
+    Some(left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX)))
+}
+
+/// Milliseconds of a number of seconds, saturating.
+fn seconds(text: &str) -> Option<u64> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse::<u64>().unwrap_or(u64::MAX).saturating_mul(1000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_WAIT, life, retry_after};
+    use crate::audit::limits::CrawlLimits;
+    use crate::header_fields::Fields;
+
+    /// 1994-11-15 08:12:31 UTC.
+    const NOW: u64 = 784_887_151_000;
+
+    fn check(fields: &[(&str, &str)], seconds: u64) {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("crawl.toml"), "").unwrap();
+        let limits = CrawlLimits::read(dir.path()).unwrap();
+        let found = life(&Fields::of(fields), NOW, &limits);
+        assert_eq!(found, seconds * 1000, "{fields:?}");
+    }
+
+    #[test]
+    fn rfc9111_5_2_2_1_max_age_and_5_3_expires() {
+        check(&[], 86_400);
+        check(&[("cache-control", "public, Max-Age=\"600\"")], 600);
+        check(&[("cache-control", "max-age=600"), ("age", "100")], 500);
+        check(&[("cache-control", "max-age=9999999")], 86_400);
+        check(&[("cache-control", "no-cache, max-age=600")], 60);
+        check(&[("cache-control", "max-age=x")], 60);
+        check(&[("expires", "Tue, 15 Nov 1994 08:12:41 GMT")], 10);
+        let date = ("date", "Tue, 15 Nov 1994 05:00:00 GMT");
+        check(&[date, ("expires", "Tue, 15 Nov 1994 05:00:30 GMT")], 30);
+        check(&[("expires", "0")], 60);
+    }
+
+    #[test]
+    fn rfc9110_10_2_3_retry_after() {
+        let check = |value: &str| retry_after(&Fields::of(&[("retry-after", value)]), NOW);
+        assert_eq!(check("120"), 120_000);
+        assert_eq!(check("Tue, 15 Nov 1994 08:13:31 GMT"), 60_000);
+        assert_eq!(check("99999999"), MAX_WAIT);
+        assert_eq!(check("soon"), 0);
+    }
+}

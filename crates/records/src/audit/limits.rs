@@ -1,0 +1,264 @@
+//! The configuration that a crawl is held to, as `crawl.toml` has it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crawl_archive::{MAX_CONFIG_BYTES, Timestamp, read_text};
+use crawl_policy::{ProductToken, Profile};
+use toml::{Table, Value};
+
+use crate::error::RecordsError;
+
+const SECOND: u64 = 1000;
+const HOUR: u64 = 3600 * SECOND;
+const DAY: u64 = 24 * HOUR;
+
+/// Durations in milliseconds, rounded down; what the file leaves out has its default.
+#[derive(Debug)]
+pub(super) struct CrawlLimits {
+    everywhere: HostLimits,
+    /// Tables for some hosts, by the name that they and their subdomains bear.
+    sites: BTreeMap<String, HostLimits>,
+    pub(super) agent: ProductToken,
+    pub(super) profile: Profile,
+    /// A robots.txt that answers 401 or 403 bars its origin.
+    pub(super) forbids: bool,
+    /// The longest life of a copy of robots.txt.
+    pub(super) most: u64,
+    /// The first and the longest wait before an unreachable robots.txt is asked for again.
+    pub(super) retry: u64,
+    pub(super) retry_most: u64,
+    /// How long the last good copy serves.
+    pub(super) last_good: u64,
+    /// Longest time for an exchange.
+    pub(super) timeout: u64,
+    /// Whether the last run kept an archive.
+    pub(super) archives: bool,
+    /// Since when all of this was in force.
+    since: u64,
+    /// When the last of several runs began.
+    restarted: Option<u64>,
+}
+
+/// The limits that hold for a host.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HostLimits {
+    /// The least gap.
+    pub(super) delay: u64,
+    /// Requests in flight, at least 1.
+    pub(super) per_host: usize,
+}
+
+impl CrawlLimits {
+    /// Reads `crawl.toml` in the directory of a crawl.
+    pub(super) fn read(dir: &Path) -> Result<CrawlLimits, RecordsError> {
+        let path = dir.join("crawl.toml");
+        let text = read_text(&path, MAX_CONFIG_BYTES).map_err(RecordsError::io(&path))?;
+        let table = text.parse::<Table>().map_err(|why| why.to_string());
+        table
+            .and_then(|table| CrawlLimits::of(&File(table)))
+            .map_err(|what| RecordsError::Config { path, what })
+    }
+
+    fn of(file: &File) -> Result<CrawlLimits, String> {
+        let politeness = |key| file.get("politeness", key);
+        let default = HostLimits {
+            delay: SECOND,
+            per_host: 1,
+        };
+        let everywhere = default.with(politeness("delay"), politeness("per-host"))?;
+        let agent = file.text("operator", "agent").unwrap_or("crawl");
+        let started = file.moment("started")?;
+        let last_started = file.moment("last-started")?;
+        let restarted = last_started.filter(|last| started.is_none_or(|first| first < *last));
+        let since = match file.moment("rules-since")? {
+            Some(since) => since,
+            // Those moments are whole seconds: what began within one may be older.
+            None => restarted.map_or(0, |restarted| restarted + SECOND),
+        };
+        let exclusion = |key, default| match file.get("exclusion", key) {
+            Some(value) => span(value),
+            None => Ok(default),
+        };
+        let profile = file.text("politeness", "robots").map(str::parse::<Profile>);
+        let profile = profile.transpose().map_err(|why| why.to_string())?;
+        Ok(CrawlLimits {
+            everywhere,
+            sites: file.sites(everywhere)?,
+            agent: ProductToken::new(agent).map_err(|why| why.to_string())?,
+            profile: profile.unwrap_or_default(),
+            forbids: file.text("exclusion", "robots-forbidden") == Some("deny"),
+            most: exclusion("robots-max-age", DAY)?,
+            retry: exclusion("robots-retry", 300 * SECOND)?,
+            retry_most: exclusion("robots-retry-most", 6 * HOUR)?,
+            last_good: exclusion("robots-last-good", 30 * DAY)?,
+            timeout: file.get("fetch", "timeout").map_or(Ok(60 * SECOND), span)?,
+            archives: file.text("output", "warc") != Some("off"),
+            since,
+            restarted,
+        })
+    }
+
+    /// The limits for a host key: of the names that it ends in, the longest counts.
+    pub(super) fn of_host(&self, host: &str) -> HostLimits {
+        let (name, port) = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
+                (name, Some(port))
+            }
+            _ => (host, None),
+        };
+        let mut rest = Some(name).filter(|_| !self.sites.is_empty());
+        while let Some(name) = rest {
+            let with_port = port.and_then(|port| self.sites.get(&format!("{name}:{port}")));
+            if let Some(limits) = with_port.or_else(|| self.sites.get(name)) {
+                return *limits;
+            }
+            rest = name.split_once('.').map(|(_, domain)| domain);
+        }
+        self.everywhere
+    }
+
+    /// Whether this is what was in force at that moment.
+    pub(super) fn held_at(&self, moment: u64) -> bool {
+        moment >= self.since
+    }
+
+    /// Whether the program was started again after that moment.
+    pub(super) fn restarted_after(&self, moment: u64) -> bool {
+        self.restarted
+            .is_some_and(|restarted| moment < restarted + SECOND)
+    }
+}
+
+impl HostLimits {
+    fn with(self, delay: Option<&Value>, per_host: Option<&Value>) -> Result<HostLimits, String> {
+        let number = |value: &Value| {
+            let number = value.as_integer().and_then(|n| usize::try_from(n).ok());
+            number.ok_or_else(|| format!("`{value}` is no number of requests"))
+        };
+        Ok(HostLimits {
+            delay: delay.map_or(Ok(self.delay), span)?,
+            per_host: per_host.map_or(Ok(self.per_host), number)?.max(1),
+        })
+    }
+}
+
+struct File(Table);
+
+impl File {
+    fn get(&self, table: &str, key: &str) -> Option<&Value> {
+        self.0.get(table)?.get(key)
+    }
+
+    fn text(&self, table: &str, key: &str) -> Option<&str> {
+        self.get(table, key)?.as_str()
+    }
+
+    fn moment(&self, key: &str) -> Result<Option<u64>, String> {
+        let Some(text) = self.text("crawl", key) else {
+            return Ok(None);
+        };
+        match Timestamp::parse(text) {
+            Some(moment) => Ok(Some(moment.as_millis())),
+            None => Err(format!("{key}: `{text}` is no date")),
+        }
+    }
+
+    fn sites(&self, everywhere: HostLimits) -> Result<BTreeMap<String, HostLimits>, String> {
+        let sites = self.0.get("site").and_then(Value::as_table);
+        let sites = sites.into_iter().flatten().map(|(name, limits)| {
+            let limits = everywhere.with(limits.get("delay"), limits.get("per-host"))?;
+            let name = crawl_weburl::HostKey::parse(name)
+                .map_or_else(|_| name.clone(), |key| key.to_string());
+            Ok((name, limits))
+        });
+        sites.collect()
+    }
+}
+
+/// Milliseconds of `500ms`, `2s`, `1m30s`, `1h`, `1d`, rounded down; `0` needs no unit.
+fn span(value: &Value) -> Result<u64, String> {
+    let bad = || format!("`{value}` is no duration");
+    let text = match value {
+        Value::Integer(0) => "0",
+        value => value.as_str().ok_or_else(bad)?,
+    };
+    let mut rest = if text == "0" { "0s" } else { text };
+    let mut millis = 0.0;
+    while !rest.is_empty() {
+        let unit_at = rest
+            .find(|c: char| c.is_ascii_alphabetic())
+            .ok_or_else(bad)?;
+        let (number, after) = rest.split_at(unit_at);
+        let next = after.find(|c: char| !c.is_ascii_alphabetic());
+        let (unit, after) = after.split_at(next.unwrap_or(after.len()));
+        let scale = match unit {
+            "us" => 0.001,
+            "ms" => 1.0,
+            "s" => 1e3,
+            "m" => 60e3,
+            "h" => 3600e3,
+            "d" => 86400e3,
+            _ => return Err(bad()),
+        };
+        let number: f64 = number.parse().map_err(|_| bad())?;
+        millis += number * scale;
+        rest = after;
+    }
+    // The cast saturates. Half a microsecond makes up for what binary fractions lose.
+    Ok((millis + 0.0005) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CrawlLimits, File, span};
+
+    #[test]
+    fn durations_as_the_file_has_them() {
+        let check = |text: &str| span(&toml::Value::from(text)).ok();
+        assert_eq!(check("0"), Some(0));
+        assert_eq!(check("500ms"), Some(500));
+        assert_eq!(check("1m30s"), Some(90_000));
+        assert_eq!(check("1.1s"), Some(1100));
+        assert_eq!(check("30d"), Some(30 * 86_400_000));
+        assert_eq!(check("1500us"), Some(1));
+        for bad in ["5", "s", "1y", "-1s x"] {
+            assert_eq!(check(bad), None, "{bad}");
+        }
+    }
+
+    fn limits(text: &str) -> CrawlLimits {
+        CrawlLimits::of(&File(text.parse().unwrap())).unwrap()
+    }
+
+    #[test]
+    fn the_longest_name_counts() {
+        let limits = limits(
+            "[politeness]\ndelay = \"2s\"\n[site.\"example.org\"]\ndelay = \"10s\"\n\
+             [site.\"a.example.org\"]\nper-host = 3\n[site.\"127.0.0.1:81\"]\ndelay = \"0s\"\n",
+        );
+        let check = |host: &str| {
+            let limits = limits.of_host(host);
+            (limits.delay, limits.per_host)
+        };
+        assert_eq!(check("example.com"), (2000, 1));
+        assert_eq!(check("www.example.org"), (10_000, 1));
+        assert_eq!(check("a.example.org"), (2000, 3));
+        assert_eq!(check("127.0.0.1:81"), (0, 1));
+        assert_eq!(check("127.0.0.1:82"), (2000, 1));
+    }
+
+    #[test]
+    fn what_earlier_runs_were_held_to_is_not_known() {
+        let one = limits(
+            "[crawl]\nstarted = \"1970-01-01T00:01:00Z\"\nlast-started = \"1970-01-01T00:01:00Z\"\n",
+        );
+        assert!(one.held_at(0) && !one.restarted_after(0));
+        let two = "[crawl]\nstarted = \"1970-01-01T00:01:00Z\"\nlast-started = \"1970-01-01T00:02:00Z\"\n";
+        let unknown = limits(two);
+        assert!(!unknown.held_at(120_999) && unknown.held_at(121_000));
+        assert!(unknown.restarted_after(100_000) && !unknown.restarted_after(121_000));
+        let known = limits(&format!("{two}rules-since = \"1970-01-01T00:01:00.5Z\"\n"));
+        assert!(known.held_at(60_500) && known.restarted_after(60_500));
+    }
+}

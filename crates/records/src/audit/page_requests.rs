@@ -1,0 +1,129 @@
+//! robots.txt first, and nothing that it bars: each request for a page.
+
+use crawl_policy::Verdict;
+use crawl_weburl::CanonicalUrl;
+
+use super::findings::{Judged, Source::Requests};
+use super::hosts::{Sent, SentPurpose};
+use super::robots_copies::BindingRules;
+use super::{AuditRun, EARLIER_RUN, JUST_THEN, NOT_ARCHIVED, SETTLING_MS};
+use crate::error::RecordsError;
+
+/// One page may follow an answer whose copy is too old by then, within a day.
+const MAX_LIFE_MS: u64 = 24 * 3600 * 1000;
+
+impl AuditRun<'_> {
+    /// Holds a request for a page against the copy that was in force when it began.
+    pub(super) fn bound(
+        &mut self,
+        host: usize,
+        sent: &Sent,
+        url: &CanonicalUrl,
+    ) -> Result<(), RecordsError> {
+        let (Some(copies), Some(host)) = (&self.copies, self.hosts.all.get(host)) else {
+            return Ok(());
+        };
+        let (key, several) = (host.key.clone(), host.limits.per_host > 1);
+        let origin = copies.number(&url.origin());
+        let last = origin.and_then(|origin| Some((origin, copies.last_at(origin, sent.start)?)));
+        let Some((origin, last)) = last else {
+            let what = format!("{url} was asked for before robots.txt had answered");
+            let rows = [(Requests, sent.line)];
+            let judged = Judged::Broke("robots-first", what);
+            let judged = self.findings.unless_lost(judged, None, sent.start);
+            self.findings.settle("page_requests", &key, judged, &rows);
+            return Ok(());
+        };
+        let answer = &copies.answers(origin)[last];
+        let rows = [(Requests, answer.line), (Requests, sent.line)];
+        let rests_on = answer.rests_on;
+        let just_then = (several || !answer.at_home) && answer.end + SETTLING_MS > sent.start;
+        let mut judged = self.judged(origin, last, sent, url)?;
+        if let (Judged::Broke(..), true, Some(before)) = (&judged, just_then, last.checked_sub(1))
+            && matches!(self.judged(origin, before, sent, url)?, Judged::Kept)
+        {
+            judged = Judged::Undecided(JUST_THEN);
+        }
+        if let (Some(copies), SentPurpose::Page) = (&mut self.copies, sent.purpose) {
+            copies.note_page(origin, last);
+        }
+        let judged = self.findings.unless_lost(judged, rests_on, sent.start);
+        self.findings.settle("page_requests", &key, judged, &rows);
+        Ok(())
+    }
+
+    /// Judges a request by one answer for its origin's robots.txt.
+    fn judged(
+        &mut self,
+        origin: usize,
+        index: usize,
+        sent: &Sent,
+        url: &CanonicalUrl,
+    ) -> Result<Judged, RecordsError> {
+        let (limits, Some(copies)) = (self.limits, &mut self.copies) else {
+            return Ok(Judged::Kept);
+        };
+        let Some(answer) = copies.answers(origin).get(index) else {
+            return Ok(Judged::Kept);
+        };
+        let is_page = sent.purpose == SentPurpose::Page;
+        let (place, until) = match answer.force(limits) {
+            BindingRules::Rules { place, until } => (place, until),
+            BindingRules::Unknown => return Ok(Judged::Undecided(NOT_ARCHIVED)),
+            BindingRules::Unreachable => {
+                let what = format!("{url} was asked for while robots.txt could not be had");
+                return Ok(self.if_held(sent, "unreachable", what));
+            }
+        };
+        let latest = match answer.page_followed {
+            true => until,
+            false => until.max(answer.known_at + MAX_LIFE_MS),
+        };
+        if is_page && sent.start > latest + SETTLING_MS {
+            if limits.restarted_after(answer.end) {
+                return Ok(Judged::Undecided("a copy that was too old after a restart"));
+            }
+            let (age, life) = (sent.start - answer.end, until - answer.end);
+            let what = format!(
+                "{url} was asked for by a copy of robots.txt that was {age} ms old and holds for {life} ms"
+            );
+            return Ok(self.if_held(sent, "stale", what));
+        }
+        if let Some(status) = answer.forbidden(limits).filter(|_| is_page) {
+            let what = format!("{url} was asked for where robots.txt answered {status}");
+            return Ok(self.if_held(sent, "barred", what));
+        }
+        let from = sent.start.saturating_sub(SETTLING_MS);
+        let is_welcome = answer
+            .asks()
+            .is_none_or(|asks| asks.welcomes(from, sent.start));
+        let robots = copies.robots(place)?;
+        let verdict = robots.judge(url.path_and_query());
+        if !verdict.is_allowed() {
+            let by = words(&verdict);
+            let what = format!("{url} was asked for, and robots.txt bars it: {by}");
+            return Ok(self.if_held(sent, "barred", what));
+        }
+        if is_page && !is_welcome {
+            let what = format!("{url} was asked for outside of the Visit-time");
+            return Ok(self.if_held(sent, "visit-time", what));
+        }
+        Ok(Judged::Kept)
+    }
+
+    /// A breach, if it is known what the crawl was held to then.
+    fn if_held(&self, sent: &Sent, rule: &'static str, what: String) -> Judged {
+        match self.limits.held_at(sent.start) {
+            true => Judged::Broke(rule, what),
+            false => Judged::Undecided(EARLIER_RUN),
+        }
+    }
+}
+
+/// The rule of a verdict.
+pub(super) fn words(verdict: &Verdict<'_>) -> String {
+    match verdict.rule {
+        Some(rule) => format!("`{}` on line {}", rule.text, rule.line),
+        None => "no rule".to_owned(),
+    }
+}

@@ -1,0 +1,442 @@
+//! The copies of each origin's robots.txt, and when they held: derived from the archived answers.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use crawl_archive::rows::RequestRow;
+use crawl_policy::{Robots, VisitHours};
+use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
+
+use super::answer_age::{life, retry_after, says_life};
+use super::cache::Compiled;
+use super::exchange::{Exchange, Exchanges, Place};
+use super::limits::CrawlLimits;
+use crate::error::RecordsError;
+
+/// Redirects that are followed (RFC 9309 section 2.3.1.2).
+const MAX_HOPS: u8 = 5;
+
+/// The answers of all origins. Memory: some 150 bytes for each request for a robots.txt,
+/// and 64 MiB of compiled rules.
+pub(super) struct Copies {
+    exchanges: Exchanges,
+    compiled: Compiled,
+    numbers: HashMap<Origin, usize>,
+    /// By number.
+    origins: Vec<Origin>,
+    answers: Vec<Vec<Answer>>,
+    /// Redirects that were answered and whose target was not asked yet: where to, how many.
+    chains: HashMap<usize, (CanonicalUrl, u8)>,
+}
+
+/// One answer, or what came instead, and what holds from its end on.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// When the last exchange for it ended.
+    pub(super) end: u64,
+    /// When all was known that pages wait for: a `tdmrep.json` may come behind it.
+    pub(super) known_at: u64,
+    /// The line of that exchange in `requests.jsonl`.
+    pub(super) line: u64,
+    /// The line of the oldest row without which it would say something else; none where that may
+    /// have come before all rows.
+    pub(super) rests_on: Option<u64>,
+    /// Whether that exchange was with the origin's own host.
+    pub(super) at_home: bool,
+    state: State,
+    /// When it is to be asked for again.
+    until: u64,
+    pub(super) status: Option<u16>,
+    good: Good,
+    /// Answers of this kind in a row.
+    tries: u32,
+    asks: Option<Rc<RobotsPaceAsked>>,
+    /// A page followed: no other one may once the copy is too old.
+    pub(super) page_followed: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Rules,
+    None,
+    Unreachable,
+    /// The answer is not archived.
+    Unknown,
+}
+
+/// The last file that could be had.
+#[derive(Clone, Copy, Debug)]
+enum Good {
+    None,
+    /// There may be one, and it is not archived.
+    Unknown,
+    Copy {
+        place: Place,
+        at: u64,
+        lasts: u64,
+    },
+}
+
+/// The rules that bind an origin's pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BindingRules {
+    /// This file, or none, up to a moment.
+    Rules { place: Option<Place>, until: u64 },
+    /// Nothing may be asked for.
+    Unreachable,
+    /// That can't be told.
+    Unknown,
+}
+
+/// The pace that a robots.txt asks for. Milliseconds.
+#[derive(Debug)]
+pub(super) struct RobotsPaceAsked {
+    /// The longest gap that is asked for at any hour, and its line.
+    gap: (u64, &'static str, u32),
+    /// Gaps that are asked for at some hours.
+    rates: Vec<(u64, VisitHours, u32)>,
+    pub(super) visits: Vec<VisitHours>,
+}
+
+/// The meaning of an exchange.
+enum AnswerMeaning {
+    Rules(Place),
+    None,
+    NotModified,
+    Redirect(CanonicalUrl),
+    Unreachable,
+    Unknown,
+}
+
+impl Copies {
+    pub(super) fn new(exchanges: Exchanges, limits: &CrawlLimits) -> Copies {
+        Copies {
+            exchanges,
+            compiled: Compiled::new(limits.agent.clone(), limits.profile),
+            numbers: HashMap::new(),
+            origins: Vec::new(),
+            answers: Vec::new(),
+            chains: HashMap::new(),
+        }
+    }
+
+    pub(super) fn damaged(&self) -> u64 {
+        self.exchanges.damaged
+    }
+
+    pub(super) fn number(&self, origin: &Origin) -> Option<usize> {
+        self.numbers.get(origin).copied()
+    }
+
+    /// All answers of an origin, in the order of their ends.
+    pub(super) fn answers(&self, origin: usize) -> &[Answer] {
+        self.answers.get(origin).map_or(&[], Vec::as_slice)
+    }
+
+    /// The index of the answer that was the last one at a moment.
+    pub(super) fn last_at(&self, origin: usize, moment: u64) -> Option<usize> {
+        let ended = |answer: &Answer| answer.end <= moment;
+        self.answers(origin).partition_point(ended).checked_sub(1)
+    }
+
+    pub(super) fn note_page(&mut self, origin: usize, answer: usize) {
+        if let Some(answer) = self
+            .answers
+            .get_mut(origin)
+            .and_then(|all| all.get_mut(answer))
+        {
+            answer.page_followed = true;
+        }
+    }
+
+    /// The rules of a file, compiled; without one everything is allowed.
+    pub(super) fn robots(&mut self, place: Option<Place>) -> Result<Rc<Robots>, RecordsError> {
+        match place {
+            None => Ok(self.compiled.none()),
+            Some(place) => self.compiled.get(place, || self.exchanges.body(place)),
+        }
+    }
+
+    /// Takes a request for a robots.txt or a hop of one. Gives the origins whose rules it
+    /// changed.
+    pub(super) fn take(
+        &mut self,
+        row: &RequestRow,
+        line: u64,
+        limits: &CrawlLimits,
+    ) -> Result<Vec<Origin>, RecordsError> {
+        let Ok(url) = canonicalize(None, &row.url) else {
+            return Ok(Vec::new());
+        };
+        let exchange = match row.status {
+            Some(_) => self.exchanges.read(&row.url, row.start)?,
+            None => None,
+        };
+        let mut of: Vec<usize> = match (row.purpose.as_str(), &exchange) {
+            ("robots", _) => vec![self.number_or_new(&url.origin())],
+            (_, Some(Exchange { of: Some(of), .. })) => vec![self.number_or_new(&of.clone())],
+            _ => self.waiting_for(&url),
+        };
+        of.sort_unstable();
+        let certain = of.len() == 1;
+        let mut changed = Vec::new();
+        for number in of {
+            let hop = match row.purpose.as_str() {
+                "robots" => 0,
+                _ => self.chains.get(&number).map_or(1, |(_, hop)| *hop),
+            };
+            self.chains.remove(&number);
+            let said = match certain {
+                true => said(row, exchange.as_ref(), &url, hop),
+                false => AnswerMeaning::Unknown,
+            };
+            if let AnswerMeaning::Redirect(to) = said {
+                self.chains.insert(number, (to, hop + 1));
+                continue;
+            }
+            let answer = self.learn(number, row, line, said, exchange.as_ref(), limits)?;
+            if let (Some(origin), Some(answers)) =
+                (self.origins.get(number), self.answers.get_mut(number))
+            {
+                let at_home = origin.host_key() == url.host_key();
+                answers.push(Answer { at_home, ..answer });
+                changed.push(origin.clone());
+            }
+        }
+        Ok(changed)
+    }
+
+    /// The last request that an origin's pages wait for ended.
+    pub(super) fn all_known(&mut self, origin: &Origin, end: u64) {
+        let number = self.number(origin);
+        let answers = number.and_then(|number| self.answers.get_mut(number));
+        if let Some(answer) = answers.and_then(|answers| answers.last_mut()) {
+            answer.known_at = answer.known_at.max(end);
+        }
+    }
+
+    fn number_or_new(&mut self, origin: &Origin) -> usize {
+        let next = self.answers.len();
+        let number = *self.numbers.entry(origin.clone()).or_insert(next);
+        if number == next {
+            self.answers.push(Vec::new());
+            self.origins.push(origin.clone());
+        }
+        number
+    }
+
+    /// The origins whose robots.txt was redirected to this URL.
+    fn waiting_for(&self, url: &CanonicalUrl) -> Vec<usize> {
+        let chains = self.chains.iter().filter(|(_, (to, _))| to == url);
+        chains.map(|(number, _)| *number).collect()
+    }
+
+    fn learn(
+        &mut self,
+        number: usize,
+        row: &RequestRow,
+        line: u64,
+        said: AnswerMeaning,
+        exchange: Option<&Exchange>,
+        limits: &CrawlLimits,
+    ) -> Result<Answer, RecordsError> {
+        let before = self.answers(number).last();
+        let held = before.map_or(Good::None, |before| before.good);
+        let tries = before.filter(|before| before.state == State::Unreachable);
+        let tries = tries.map_or(1, |before| before.tries.saturating_add(1));
+        let end = row.end;
+        // Without its fields an answer holds for as long as any may.
+        let lasts = exchange.map_or(limits.most, |found| life(&found.fields, end, limits));
+        let mut answer = Answer::unknown(row, line, end.saturating_add(lasts), tries);
+        answer.rests_on = match said {
+            AnswerMeaning::Rules(_) | AnswerMeaning::None => Some(line),
+            // What was had before holds on.
+            _ => before.and_then(|before| before.rests_on),
+        };
+        match (said, held) {
+            (AnswerMeaning::Rules(place), _) => answer.hold(place, lasts),
+            (AnswerMeaning::None, _) => {
+                answer.state = State::None;
+                answer.good = Good::None;
+            }
+            (
+                AnswerMeaning::NotModified,
+                Good::Copy {
+                    place, lasts: old, ..
+                },
+            ) => {
+                // RFC 9111 section 4.3.4: what the 304 does not say stays as it was.
+                let says = exchange.is_some_and(|found| says_life(&found.fields));
+                let lasts = if says { lasts } else { old.min(limits.most) };
+                answer.hold(place, lasts);
+            }
+            (AnswerMeaning::Unreachable, held) => {
+                let doubled = limits.retry.saturating_mul(1 << (tries - 1).min(16));
+                let wait = doubled.min(limits.retry_most);
+                let asked = exchange.map_or(0, |found| retry_after(&found.fields, end));
+                answer.state = State::Unreachable;
+                answer.until = end.saturating_add(wait.max(asked));
+                answer.good = held;
+            }
+            (AnswerMeaning::NotModified, Good::None) => answer.state = State::Unreachable,
+            (
+                AnswerMeaning::NotModified | AnswerMeaning::Unknown | AnswerMeaning::Redirect(_),
+                _,
+            ) => {}
+        }
+        if let BindingRules::Rules {
+            place: Some(place), ..
+        } = answer.force(limits)
+        {
+            answer.asks = RobotsPaceAsked::of(&*self.robots(Some(place))?).map(Rc::new);
+        }
+        Ok(answer)
+    }
+}
+
+impl Answer {
+    fn unknown(row: &RequestRow, line: u64, until: u64, tries: u32) -> Answer {
+        Answer {
+            end: row.end,
+            known_at: row.end,
+            line,
+            rests_on: None,
+            at_home: true,
+            state: State::Unknown,
+            until,
+            status: row.status,
+            good: Good::Unknown,
+            tries,
+            asks: None,
+            page_followed: false,
+        }
+    }
+
+    /// There is a file, new or confirmed.
+    fn hold(&mut self, place: Place, lasts: u64) {
+        let at = self.end;
+        self.state = State::Rules;
+        self.until = at.saturating_add(lasts);
+        self.good = Good::Copy { place, at, lasts };
+    }
+
+    /// The rules that bind from its end on.
+    pub(super) fn force(&self, limits: &CrawlLimits) -> BindingRules {
+        match (self.state, self.good) {
+            (State::Rules, Good::Copy { place, .. }) => BindingRules::Rules {
+                place: Some(place),
+                until: self.until,
+            },
+            (State::None, _) => BindingRules::Rules {
+                place: None,
+                until: self.until,
+            },
+            (State::Unreachable, Good::None) => BindingRules::Unreachable,
+            (State::Unreachable, Good::Copy { place, at, .. }) => {
+                let served = at.saturating_add(limits.last_good);
+                match self.end < served {
+                    true => BindingRules::Rules {
+                        place: Some(place),
+                        until: self.until.min(served),
+                    },
+                    false => BindingRules::Unreachable,
+                }
+            }
+            (State::Unknown, _) | (_, Good::Unknown) | (State::Rules, Good::None) => {
+                BindingRules::Unknown
+            }
+        }
+    }
+
+    /// The status for which the origin is closed, where the operator reads it so.
+    pub(super) fn forbidden(&self, limits: &CrawlLimits) -> Option<u16> {
+        let status = self.status.filter(|status| matches!(status, 401 | 403));
+        status.filter(|_| limits.forbids && self.state == State::None)
+    }
+
+    pub(super) fn asks(&self) -> Option<&RobotsPaceAsked> {
+        self.asks.as_deref()
+    }
+}
+
+impl RobotsPaceAsked {
+    fn of(robots: &Robots) -> Option<RobotsPaceAsked> {
+        let millis = |gap: std::time::Duration| u64::try_from(gap.as_millis()).unwrap_or(u64::MAX);
+        let delay = robots.crawl_delay();
+        let mut gap = delay.map_or((0, "", 0), |(delay, line)| {
+            (millis(delay), "Crawl-delay", line)
+        });
+        let mut rates = Vec::new();
+        for rate in robots.request_rates() {
+            match rate.during {
+                Some(hours) => rates.push((millis(rate.gap()), hours, rate.line)),
+                None if millis(rate.gap()) > gap.0 => {
+                    gap = (millis(rate.gap()), "Request-rate", rate.line);
+                }
+                None => {}
+            }
+        }
+        let visits: Vec<VisitHours> = robots
+            .visit_times()
+            .iter()
+            .map(|visit| visit.hours)
+            .collect();
+        let silent = gap.0 == 0 && rates.is_empty() && visits.is_empty();
+        (!silent).then_some(RobotsPaceAsked { gap, rates, visits })
+    }
+
+    /// The gap that is asked for all through a span of time, what asks for it and its line.
+    pub(super) fn gap_within(&self, from: u64, to: u64) -> (u64, &'static str, u32) {
+        let within = |hours: &VisitHours| hours.contain(minute(from)) && hours.contain(minute(to));
+        let rates = self.rates.iter().filter(|(_, hours, _)| within(hours));
+        let rates = rates.map(|(gap, _, line)| (*gap, "Request-rate", *line));
+        rates.fold(
+            self.gap,
+            |most, rate| if rate.0 > most.0 { rate } else { most },
+        )
+    }
+
+    /// Whether a visit is welcome at some moment of a span of time.
+    pub(super) fn welcomes(&self, from: u64, to: u64) -> bool {
+        let within = |hours: &VisitHours| hours.contain(minute(from)) || hours.contain(minute(to));
+        self.visits.is_empty() || self.visits.iter().any(within)
+    }
+}
+
+/// The minute of the day in UTC.
+fn minute(moment: u64) -> u16 {
+    u16::try_from(moment / 60_000 % 1440).unwrap_or(0)
+}
+
+/// Reads an exchange by RFC 9309 section 2.3.1.
+fn said(
+    row: &RequestRow,
+    exchange: Option<&Exchange>,
+    url: &CanonicalUrl,
+    hop: u8,
+) -> AnswerMeaning {
+    match (row.status, exchange) {
+        (None, _) => AnswerMeaning::Unreachable,
+        (Some(429 | 500..), _) => AnswerMeaning::Unreachable,
+        (Some(400..=499), _) => AnswerMeaning::None,
+        (Some(200..=399), None) => AnswerMeaning::Unknown,
+        (Some(200..=299), Some(found)) => match found.body {
+            Some(_) => AnswerMeaning::Rules(found.place),
+            None => AnswerMeaning::Unreachable,
+        },
+        (Some(304), Some(found)) if found.conditional => AnswerMeaning::NotModified,
+        (Some(status @ 300..=399), Some(found)) => match target(status, found, url) {
+            Some(to) if hop < MAX_HOPS => AnswerMeaning::Redirect(to),
+            _ => AnswerMeaning::None,
+        },
+        _ => AnswerMeaning::Unreachable,
+    }
+}
+
+fn target(status: u16, exchange: &Exchange, url: &CanonicalUrl) -> Option<CanonicalUrl> {
+    if !matches!(status, 300..=303 | 307 | 308) {
+        return None;
+    }
+    let location = exchange.fields.first("location")?;
+    canonicalize(Some(url), &String::from_utf8_lossy(location)).ok()
+}

@@ -1,0 +1,191 @@
+//! Verdicts of robots.txt in rows of `pages.jsonl` and `excluded.jsonl`, held against its copies.
+
+use std::rc::Rc;
+
+use crawl_archive::rows::{ExcludedRow, PageRow, RobotsVerdict};
+use crawl_policy::{Robots, Verdict};
+use crawl_weburl::{CanonicalUrl, canonicalize};
+
+use super::findings::{
+    Judged,
+    Source::{Excluded, Pages, Requests},
+};
+use super::page_requests::words;
+use super::robots_copies::{Answer, BindingRules};
+use super::{AuditRun, EARLIER_RUN, JUST_THEN, NOT_ARCHIVED, SETTLING_MS};
+use crate::error::RecordsError;
+
+impl AuditRun<'_> {
+    /// Holds the verdict of a row of `pages.jsonl` against the copy of its time.
+    pub(super) fn page_row(&mut self, row: &PageRow, line: u64) -> Result<(), RecordsError> {
+        let (Some(said), Ok(url)) = (&row.robots, canonicalize(None, &row.url)) else {
+            return Ok(());
+        };
+        let started = row.fetched_at.as_millis();
+        let Some(copies) = &self.copies else {
+            return Ok(());
+        };
+        let origin = copies.number(&url.origin());
+        let last = origin.and_then(|origin| Some((origin, copies.last_at(origin, started)?)));
+        let (mut rows, mut rests_on) = (vec![(Pages, line)], None);
+        let judged = match last {
+            None => Judged::Undecided("rows of pages.jsonl without a robots.txt before them"),
+            Some((origin, last)) => {
+                if let Some(answer) = copies.answers(origin).get(last) {
+                    rows.insert(0, (Requests, answer.line));
+                    rests_on = answer.rests_on;
+                }
+                self.page_judged(origin, last, &url, said, started)?
+            }
+        };
+        let host = url.host_key();
+        let judged = self.findings.unless_lost(judged, rests_on, started);
+        self.findings
+            .settle("page_rows", host.as_str(), judged, &rows);
+        Ok(())
+    }
+
+    fn page_judged(
+        &mut self,
+        origin: usize,
+        last: usize,
+        url: &CanonicalUrl,
+        said: &RobotsVerdict,
+        started: u64,
+    ) -> Result<Judged, RecordsError> {
+        let Some(robots) = self.rules_of(origin, last)? else {
+            return Ok(Judged::Undecided(NOT_ARCHIVED));
+        };
+        let verdict = robots.judge(url.path_and_query());
+        if is_said(said, &verdict) {
+            return Ok(Judged::Kept);
+        }
+        let answered = self.answer(origin, last).map_or(0, |answer| answer.end);
+        if answered + SETTLING_MS > started
+            && let Some(before) = last.checked_sub(1)
+            && let Some(robots) = self.rules_of(origin, before)?
+            && is_said(said, &robots.judge(url.path_and_query()))
+        {
+            return Ok(Judged::Undecided(JUST_THEN));
+        }
+        if !self.limits.held_at(started) {
+            return Ok(Judged::Undecided(EARLIER_RUN));
+        }
+        let told = match (&said.rule, said.line) {
+            (Some(rule), Some(line)) => format!("`{rule}` on line {line}"),
+            (Some(rule), None) => format!("`{rule}`"),
+            (None, Some(line)) => format!("line {line}"),
+            (None, None) => "no rule".to_owned(),
+        };
+        let (found, by) = (access(&verdict), words(&verdict));
+        let said = &said.verdict;
+        let what =
+            format!("the row of {url} says {said} by {told}, where robots.txt has {found} by {by}");
+        Ok(Judged::Broke("page-row", what))
+    }
+
+    /// Holds a row of `excluded.jsonl` whose reason is robots.txt against all copies that
+    /// the crawl had.
+    pub(super) fn excluded_row(
+        &mut self,
+        row: &ExcludedRow,
+        line: u64,
+    ) -> Result<(), RecordsError> {
+        let Ok(url) = canonicalize(None, &row.url) else {
+            return Ok(());
+        };
+        let judged = self.excluded_judged(&url, row)?;
+        // The copy that bars it may be any.
+        let judged = self.findings.unless_lost(judged, None, u64::MAX);
+        let (host, rows) = (url.host_key(), [(Excluded, line)]);
+        self.findings
+            .settle("excluded_rows", host.as_str(), judged, &rows);
+        Ok(())
+    }
+
+    fn excluded_judged(
+        &mut self,
+        url: &CanonicalUrl,
+        row: &ExcludedRow,
+    ) -> Result<Judged, RecordsError> {
+        let origin = self
+            .copies
+            .as_ref()
+            .and_then(|copies| copies.number(&url.origin()));
+        let mut judged = Judged::Broke(
+            "excluded-row",
+            format!("{url} is listed as barred by robots.txt, and no copy of it says so"),
+        );
+        let Some(origin) = origin else {
+            return Ok(judged);
+        };
+        let answers = self
+            .copies
+            .as_ref()
+            .map_or(0, |copies| copies.answers(origin).len());
+        for index in (0..answers).rev() {
+            let Some(robots) = self.rules_of(origin, index)? else {
+                let answer = self.answer(origin, index);
+                if answer.is_some_and(|answer| answer.force(self.limits) == BindingRules::Unknown) {
+                    judged = Judged::Undecided(NOT_ARCHIVED);
+                }
+                continue;
+            };
+            let verdict = robots.judge(url.path_and_query());
+            let (text, line) = rule_of(&verdict);
+            let barred = !verdict.is_allowed() && row.rule.as_deref() == text && row.line == line;
+            let Some(answer) = self.answer(origin, index) else {
+                continue;
+            };
+            let closed = answer.forbidden(self.limits).is_some_and(|status| {
+                row.rule.as_deref() == Some(&format!("robots.txt answered {status}"))
+            });
+            if barred || closed {
+                return Ok(Judged::Kept);
+            }
+            if !self.limits.held_at(answer.end) {
+                judged = Judged::Undecided(EARLIER_RUN);
+            }
+        }
+        Ok(judged)
+    }
+
+    fn answer(&self, origin: usize, index: usize) -> Option<&Answer> {
+        self.copies.as_ref()?.answers(origin).get(index)
+    }
+
+    /// The rules that an answer put into force; nothing where that can't be told, or none
+    /// could be had.
+    fn rules_of(
+        &mut self,
+        origin: usize,
+        index: usize,
+    ) -> Result<Option<Rc<Robots>>, RecordsError> {
+        let answer = self.answer(origin, index);
+        let force = answer.map(|answer| answer.force(self.limits));
+        match (&mut self.copies, force) {
+            (Some(copies), Some(BindingRules::Rules { place, .. })) => {
+                copies.robots(place).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+fn is_said(said: &RobotsVerdict, verdict: &Verdict<'_>) -> bool {
+    let (text, line) = rule_of(verdict);
+    said.verdict == access(verdict) && said.rule.as_deref() == text && said.line == line
+}
+
+fn rule_of<'a>(verdict: &Verdict<'a>) -> (Option<&'a str>, Option<u32>) {
+    verdict
+        .rule
+        .map_or((None, None), |rule| (Some(rule.text), Some(rule.line)))
+}
+
+fn access(verdict: &Verdict<'_>) -> &'static str {
+    match verdict.is_allowed() {
+        true => "allowed",
+        false => "disallowed",
+    }
+}

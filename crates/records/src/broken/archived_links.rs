@@ -1,0 +1,185 @@
+//! Links to broken pages from the archived pages themselves, read again.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use crawl_archive::rows::PageRow;
+use crawl_archive::{FOLDER, HttpMessage, WarcRecord, read_place};
+use crawl_extractor::{
+    Document, Limits, Link, LinkKind, SitemapKind, link_header, may_be_read, read_css, read_feed,
+    read_html, read_sitemap, refresh_header, what_is,
+};
+use crawl_weburl::{CanonicalUrl, canonicalize};
+
+use super::latest_rows::{Latest, key};
+use super::link_search::LinkSearch;
+use crate::decode::decode;
+use crate::error::RecordsError;
+use crate::header_fields::Fields;
+use crate::rows::pages;
+
+/// Bytes of a page, its codings undone, that are read.
+const MAX_BYTES: u64 = 32 << 20;
+
+/// Takes a link: the page that it stands on, where it leads, itself where it is more than an
+/// entry of a feed or a sitemap, and its text.
+type TakeLink<'a> = dyn FnMut(&CanonicalUrl, &CanonicalUrl, Option<&Link>, Option<&str>) + 'a;
+
+/// The archive of a crawl.
+pub(crate) struct Archived {
+    dir: PathBuf,
+    limits: Limits,
+}
+
+impl Archived {
+    /// None where the crawl kept no archive.
+    pub(crate) fn open(dir: &Path) -> Option<Archived> {
+        dir.join(FOLDER).is_dir().then(|| Archived {
+            dir: dir.to_owned(),
+            limits: Limits::default(),
+        })
+    }
+
+    /// Where an archived redirect leads, as it says itself.
+    pub(super) fn location(&self, row: &PageRow) -> Option<String> {
+        let record = self.record(row)?;
+        let http = record.http()?;
+        let location = http.field("location")?;
+        Some(String::from_utf8_lossy(location).into_owned())
+    }
+
+    /// Takes in the links of all pages as they are now. Those that could not be read, by their
+    /// keys.
+    pub(super) fn links(
+        &self,
+        dir: &Path,
+        latest: &Latest,
+        wanted: &mut LinkSearch,
+    ) -> Result<HashSet<u64>, RecordsError> {
+        let mut unread = HashSet::new();
+        let mut rows = pages(dir)?;
+        while let Some(row) = rows.next() {
+            let row = row?;
+            if latest.is_body(&row, rows.line())
+                && may_be_read(row.content_type.as_deref())
+                && self
+                    .each_link(&row, &mut |page, to, link, text| {
+                        let rel = || link.filter(|link| !link.rel.is_empty());
+                        let rel = || rel().map(|link| link.rel.to_string());
+                        wanted.link(page.as_str(), to, rel, text);
+                    })
+                    .is_none()
+            {
+                unread.insert(key(&row.url));
+            }
+        }
+        Ok(unread)
+    }
+
+    /// Hands over the links of a page; none where it can't be read.
+    pub(crate) fn each_link(&self, row: &PageRow, take: &mut TakeLink<'_>) -> Option<()> {
+        let url = canonicalize(None, &row.url).ok()?;
+        // Its body was left out, by its own wish.
+        if row.withheld.is_some() {
+            return None;
+        }
+        let record = self.record(row)?;
+        let http = record.http()?;
+        let is_cut = record.field("WARC-Truncated").is_some();
+        let fields = Fields::of_message(&http);
+        let body = decode(&fields, http.body, is_cut, MAX_BYTES)?;
+        let mut page = Page {
+            url,
+            limits: &self.limits,
+            take,
+        };
+        page.of_body(&body, row.content_type.as_deref());
+        page.of_headers(&http);
+        Some(())
+    }
+
+    fn record(&self, row: &PageRow) -> Option<WarcRecord> {
+        read_place(&self.dir, row.warc.as_ref()?, row.bytes).ok()
+    }
+}
+
+/// A page whose links are taken in.
+struct Page<'a> {
+    url: CanonicalUrl,
+    limits: &'a Limits,
+    take: &'a mut TakeLink<'a>,
+}
+
+impl Page<'_> {
+    fn of_body(&mut self, body: &[u8], content_type: Option<&str>) {
+        match what_is(content_type, body) {
+            Document::Html => {
+                let page = read_html(body, content_type, self.limits);
+                let base = page.base_url(&self.url);
+                for link in &page.links {
+                    self.link(&base, link);
+                }
+            }
+            Document::Css => {
+                let base = self.url.clone();
+                for link in &read_css(body, content_type, self.limits).links {
+                    self.link(&base, link);
+                }
+            }
+            Document::Feed => {
+                let feed = read_feed(body, content_type, self.limits);
+                for entry in &feed.entries {
+                    if let Some(Ok(to)) = entry.url.as_ref().map(|url| url.resolve(&self.url)) {
+                        self.add(&to, entry.title.as_deref());
+                    }
+                }
+            }
+            Document::Sitemap | Document::Text => self.of_sitemap(body, content_type),
+            _ => {}
+        }
+    }
+
+    /// The entries of a sitemap. Other text is none, or a list of URLs that is one.
+    fn of_sitemap(&mut self, body: &[u8], content_type: Option<&str>) {
+        let sitemap = read_sitemap(body, content_type, self.limits);
+        if sitemap.kind == SitemapKind::Unknown {
+            return;
+        }
+        for entry in &sitemap.entries {
+            if let Ok(to) = canonicalize(Some(&self.url), &entry.loc) {
+                self.add(&to, None);
+            }
+        }
+    }
+
+    fn of_headers(&mut self, http: &HttpMessage<'_>) {
+        let base = self.url.clone();
+        for (name, value) in &http.fields {
+            let value = String::from_utf8_lossy(value);
+            if name.eq_ignore_ascii_case(b"link") {
+                for link in link_header(&value, self.limits) {
+                    self.link(&base, &link);
+                }
+            } else if name.eq_ignore_ascii_case(b"refresh")
+                && let Some(link) = refresh_header(&value, self.limits)
+            {
+                self.link(&base, &link);
+            }
+        }
+    }
+
+    fn link(&mut self, base: &CanonicalUrl, link: &Link) {
+        let href = match link.kind {
+            // What is filled in takes the place of the query (HTML Standard 4.10.21.3).
+            LinkKind::Form => link.href.split(['?', '#']).next().unwrap_or_default(),
+            _ => &link.href,
+        };
+        if let Ok(to) = canonicalize(Some(base), href) {
+            (self.take)(&self.url, &to, Some(link), link.text.as_deref());
+        }
+    }
+
+    fn add(&mut self, to: &CanonicalUrl, text: Option<&str>) {
+        (self.take)(&self.url, to, None, text);
+    }
+}

@@ -1,0 +1,153 @@
+//! The URLs whose links are looked for: those that are broken, and those that lead there.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+
+use crawl_archive::{MAX_CONFIG_BYTES, read_text};
+use crawl_weburl::{CanonicalUrl, SpellingRules, StepPolicy};
+
+use super::redirects::Redirects;
+use super::{BrokenLink, BrokenPage};
+
+/// A chain of redirects is followed so far back, at most: crawls follow 255 at most.
+const MAX_CHAIN: usize = 256;
+
+/// The links that are looked for, and those that were found.
+#[derive(Debug)]
+pub(super) struct LinkSearch {
+    goals: HashMap<String, Goal>,
+    /// Of each broken page.
+    links: Vec<BTreeSet<BrokenLink>>,
+    /// How the crawl took one URL for another.
+    naming: SpellingRules,
+}
+
+#[derive(Clone, Debug)]
+struct Goal {
+    /// The number of the broken page.
+    page: usize,
+    /// The redirects on the way there, itself first where it is one.
+    through: Vec<String>,
+}
+
+impl LinkSearch {
+    pub(super) fn new(dir: &Path, pages: &[BrokenPage], redirects: &Redirects) -> LinkSearch {
+        let backwards = redirects.backwards();
+        let mut goals = HashMap::new();
+        for (page, broken) in pages.iter().enumerate() {
+            let goal = Goal {
+                page,
+                through: Vec::new(),
+            };
+            let mut open = vec![(broken.url.as_str(), goal)];
+            while let Some((url, goal)) = open.pop() {
+                let before = backwards.get(url).into_iter().flatten();
+                for from in before.filter(|from| !goals.contains_key(**from)) {
+                    let chain = [(*from).to_owned()].into_iter();
+                    let through = chain.chain(goal.through.iter().cloned()).collect();
+                    if goal.through.len() < MAX_CHAIN {
+                        open.push((from, Goal { page, through }));
+                    }
+                }
+                goals.insert(url.to_owned(), goal);
+            }
+        }
+        LinkSearch {
+            goals,
+            links: vec![BTreeSet::new(); pages.len()],
+            naming: naming(dir),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.goals.is_empty()
+    }
+
+    /// Takes in a link of a page, if it leads to a broken one.
+    pub(super) fn link(
+        &mut self,
+        page: &str,
+        to: &CanonicalUrl,
+        rel: impl FnOnce() -> Option<String>,
+        text: Option<&str>,
+    ) {
+        let goal = match self.goals.get(to.as_str()) {
+            Some(goal) => goal,
+            None => {
+                let named = self.naming.apply(to);
+                match named.and_then(|named| self.goals.get(named.as_str())) {
+                    Some(goal) => goal,
+                    None => return,
+                }
+            }
+        };
+        self.links[goal.page].insert(BrokenLink {
+            page: page.to_owned(),
+            text: text.map(str::to_owned),
+            rel: rel(),
+            through: goal.through.clone(),
+        });
+    }
+
+    /// Adds what led to each URL first, where its link was not found and `may_stand` says that it
+    /// may be there all the same.
+    pub(super) fn add_vias(
+        &mut self,
+        pages: &[BrokenPage],
+        redirects: &Redirects,
+        may_stand: impl Fn(&str) -> bool,
+    ) {
+        let goals = &self.goals;
+        for goal in goals.values() {
+            let via = match goal.through.first() {
+                Some(redirect) => redirects.via(redirect),
+                None => pages.get(goal.page).and_then(|page| page.via.as_deref()),
+            };
+            // A redirect stands in the chain, and what led to it has its own goal.
+            let page = via.filter(|via| !goals.contains_key(*via) && may_stand(via));
+            let (page, through) = match (page, goal.through.split_first()) {
+                (Some(page), _) => (page, &goal.through[..]),
+                // A seed that redirects: nobody leads to it.
+                (None, Some((seed, rest))) if via.is_none() => (seed.as_str(), rest),
+                _ => continue,
+            };
+            let links = &mut self.links[goal.page];
+            let is_known = |link: &BrokenLink| link.page == page && link.through == through;
+            if !links.iter().any(is_known) {
+                links.insert(BrokenLink {
+                    page: page.to_owned(),
+                    through: through.to_vec(),
+                    ..BrokenLink::default()
+                });
+            }
+        }
+    }
+
+    /// The links to each broken page.
+    pub(super) fn into_links(self) -> impl Iterator<Item = Vec<BrokenLink>> {
+        let links = self.links.into_iter();
+        links.map(|links| links.into_iter().collect())
+    }
+}
+
+/// How the crawl named URLs, by its crawl.toml; what needed evidence is left as it is.
+fn naming(dir: &Path) -> SpellingRules {
+    let text = read_text(&dir.join("crawl.toml"), MAX_CONFIG_BYTES).unwrap_or_default();
+    let table: toml::Table = text.parse().unwrap_or_default();
+    let names = table.get("names");
+    let when = |key: &str, usual: StepPolicy| match names.and_then(|names| names.get(key)?.as_str())
+    {
+        Some("on") => StepPolicy::On,
+        Some("off") => StepPolicy::Off,
+        Some("evidence") => StepPolicy::Evidence,
+        _ => usual,
+    };
+    let usual = SpellingRules::default();
+    SpellingRules {
+        default_documents: when("default-documents", usual.default_documents),
+        tracking: when("tracking-parameters", usual.tracking),
+        session_ids: when("session-ids", usual.session_ids),
+        order: when("parameter-order", usual.order),
+        empty: when("empty-parameters", usual.empty),
+    }
+}

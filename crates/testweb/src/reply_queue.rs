@@ -1,0 +1,134 @@
+//! Replies on their way to the client.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use crate::log::Log;
+use crate::reply::{Act, Answer, Reply, ReplyStep, head};
+use crate::server::until_closed;
+
+/// So that the time of the last write is close to the end of a long body.
+const WRITE_BYTES: usize = 64 * 1024;
+
+/// The fate of the connection after a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Then {
+    Next,
+    Close,
+}
+
+/// The way out of one reply, with what the log wants to know of it.
+pub(crate) struct Outbox<'a> {
+    stream: &'a mut TcpStream,
+    log: &'a Log,
+    pub(crate) status: Option<u16>,
+    pub(crate) sent: u64,
+    /// The moment before the last write; no client has the whole reply sooner.
+    pub(crate) last_us: Option<u64>,
+}
+
+impl<'a> Outbox<'a> {
+    pub(crate) fn new(stream: &'a mut TcpStream, log: &'a Log) -> Outbox<'a> {
+        Outbox {
+            stream,
+            log,
+            status: None,
+            sent: 0,
+            last_us: None,
+        }
+    }
+
+    pub(crate) async fn play(&mut self, reply: &Reply, head_only: bool) -> io::Result<Then> {
+        match &reply.act {
+            Act::Answer(answer) => self.answer(answer, head_only).await,
+            Act::Chunked(answer, bytes) => self.chunked(answer, *bytes).await,
+            Act::Drip(answer, bytes, pause) => self.drip(answer, *bytes, *pause).await,
+            Act::Raw(steps) => self.raw(steps).await,
+            // The server puts an answer in its place before it comes here.
+            Act::Usual => Ok(Then::Close),
+        }
+    }
+
+    pub(crate) async fn answer(&mut self, answer: &Answer, head_only: bool) -> io::Result<Then> {
+        self.status = Some(answer.status);
+        let mut bytes = head(answer, has_body(answer).then_some(answer.body.len()));
+        if !head_only && has_body(answer) {
+            bytes.extend_from_slice(&answer.body);
+        }
+        self.send(&bytes).await?;
+        Ok(after(answer))
+    }
+
+    async fn chunked(&mut self, answer: &Answer, bytes: usize) -> io::Result<Then> {
+        self.status = Some(answer.status);
+        let said = answer.clone().header("transfer-encoding", "chunked");
+        self.send(&head(&said, None)).await?;
+        for part in answer.body.chunks(bytes) {
+            let mut chunk = format!("{:x}\r\n", part.len()).into_bytes();
+            chunk.extend_from_slice(part);
+            chunk.extend_from_slice(b"\r\n");
+            self.send(&chunk).await?;
+        }
+        self.send(b"0\r\n\r\n").await?;
+        Ok(after(answer))
+    }
+
+    async fn drip(&mut self, answer: &Answer, bytes: usize, pause: Duration) -> io::Result<Then> {
+        self.status = Some(answer.status);
+        self.send(&head(answer, Some(answer.body.len()))).await?;
+        for part in answer.body.chunks(bytes) {
+            tokio::time::sleep(pause).await;
+            self.send(part).await?;
+        }
+        Ok(after(answer))
+    }
+
+    async fn raw(&mut self, steps: &[ReplyStep]) -> io::Result<Then> {
+        for step in steps {
+            match step {
+                ReplyStep::Send(bytes) => self.send(bytes).await?,
+                ReplyStep::Endless(bytes) => loop {
+                    self.send(bytes).await?;
+                },
+                ReplyStep::Wait(pause) => tokio::time::sleep(*pause).await,
+                ReplyStep::Silence => {
+                    let gone = until_closed(self.stream).await;
+                    self.last_us = Some(self.log.now_us());
+                    gone?;
+                }
+                ReplyStep::HalfClose => {
+                    self.last_us = Some(self.log.now_us());
+                    self.stream.shutdown().await?;
+                }
+                ReplyStep::Reset => {
+                    self.last_us = Some(self.log.now_us());
+                    self.stream.set_zero_linger()?;
+                }
+            }
+        }
+        Ok(Then::Close)
+    }
+
+    async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        for part in bytes.chunks(WRITE_BYTES) {
+            self.last_us = Some(self.log.now_us());
+            self.stream.write_all(part).await?;
+            self.sent += part.len() as u64;
+        }
+        Ok(())
+    }
+}
+
+fn has_body(answer: &Answer) -> bool {
+    !matches!(answer.status, 100..=199 | 204 | 304)
+}
+
+fn after(answer: &Answer) -> Then {
+    let closes = answer.headers.iter().any(|(name, value)| {
+        name.eq_ignore_ascii_case("connection") && value.eq_ignore_ascii_case("close")
+    });
+    if closes { Then::Close } else { Then::Next }
+}

@@ -1,0 +1,423 @@
+//! The plan of the synthetic web: its places, and the links that lead from each. Everything here
+//! is computed from (seed, host, number); nothing is stored, so a web may have any number of pages.
+
+use crate::random::SeededRandom;
+
+/// How many children a page has in its host's tree, and a host's root in the tree of hosts.
+pub(crate) const FAN_OUT: u64 = 8;
+
+/// Sitemaps may list 50,000 URLs (sitemaps.org); the pages beyond are found by links.
+const SITEMAP_PAGES: u64 = 40_000;
+
+/// How many of 1,000 ordinary pages carry a link to one place of each kind. The root of each host
+/// carries one of every kind whose share is not 0, so that small webs have them too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkMix {
+    /// Places under `/private/`, barred by robots.txt; each is the only one to link a page that
+    /// is thus never heard of.
+    pub private: u32,
+    /// Places under `/private/open/`, which a longer `Allow` rule opens.
+    pub open: u32,
+    /// Places barred by a wildcard rule on their query (`Disallow: /*?action=`).
+    pub action: u32,
+    /// Pages that say nofollow (half by META, half by X-Robots-Tag); each is the only one to link
+    /// a page that is thus not to be asked for.
+    pub dead_end: u32,
+    /// Redirects (301, 302, 303, 307, 308); most lead to a page that nothing else links.
+    pub redirect: u32,
+    /// Links to pages that answer 404.
+    pub gone: u32,
+    /// Pages that only the sitemap names.
+    pub orphan: u32,
+    /// Pages that are linked with `rel=nofollow` only. 0 unless asked for.
+    pub shunned: u32,
+    /// Ordinary pages that say noindex: they are fetched and their links followed. (A share of
+    /// pages, not of links; the root never says it.)
+    pub noindex: u32,
+    /// Links to a page of another host, chosen by chance.
+    pub abroad: u32,
+}
+
+impl Default for LinkMix {
+    fn default() -> LinkMix {
+        LinkMix {
+            private: 60,
+            open: 30,
+            action: 30,
+            dead_end: 30,
+            redirect: 60,
+            gone: 30,
+            orphan: 30,
+            shunned: 0,
+            noindex: 40,
+            abroad: 150,
+        }
+    }
+}
+
+impl LinkMix {
+    /// Ordinary pages that link each other, and nothing else.
+    pub fn plain() -> LinkMix {
+        LinkMix {
+            private: 0,
+            open: 0,
+            action: 0,
+            dead_end: 0,
+            redirect: 0,
+            gone: 0,
+            orphan: 0,
+            shunned: 0,
+            noindex: 0,
+            abroad: 0,
+        }
+    }
+}
+
+/// A kind of place; each is numbered by the ordinary page that carries its link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Kind {
+    Page,
+    Private,
+    Behind,
+    Open,
+    Action,
+    DeadEnd,
+    Hidden,
+    Old,
+    New,
+    Gone,
+    Orphan,
+    Shunned,
+}
+
+const KINDS: [Kind; 12] = [
+    Kind::Page,
+    Kind::Private,
+    Kind::Behind,
+    Kind::Open,
+    Kind::Action,
+    Kind::DeadEnd,
+    Kind::Hidden,
+    Kind::Old,
+    Kind::New,
+    Kind::Gone,
+    Kind::Orphan,
+    Kind::Shunned,
+];
+
+/// One place of the web: a URL without scheme and port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Place {
+    pub(crate) host: u32,
+    pub(crate) kind: Kind,
+    pub(crate) number: u64,
+}
+
+/// A link, as a place's reader should understand it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Edge {
+    pub(crate) to: Place,
+    /// `rel=nofollow` stands on the link itself.
+    pub(crate) shunned: bool,
+}
+
+/// The numbers that a synthetic web follows from.
+#[derive(Debug, Clone)]
+pub(crate) struct Shape {
+    pub(crate) seed: u64,
+    pub(crate) hosts: u32,
+    pub(crate) pages: u64,
+    pub(crate) extra_links: u32,
+    pub(crate) mix: LinkMix,
+}
+
+impl Shape {
+    pub(crate) fn root(host: u32) -> Place {
+        Place {
+            host,
+            kind: Kind::Page,
+            number: 0,
+        }
+    }
+
+    pub(crate) fn dice(&self, place: Place, purpose: u64) -> SeededRandom {
+        SeededRandom::of(&[
+            self.seed,
+            u64::from(place.host),
+            place.kind as u64,
+            place.number,
+            purpose,
+        ])
+    }
+
+    /// Path and query of a place, in canonical form.
+    pub(crate) fn path(&self, place: Place) -> String {
+        let n = place.number;
+        match place.kind {
+            Kind::Page if n == 0 => "/".to_owned(),
+            Kind::Page => {
+                let mut dice = self.dice(place, 0);
+                let dir = dice.below(7);
+                match dice.below(6) {
+                    0 => format!("/d{dir}/page-{n}.html"),
+                    1 => format!("/d{dir}/e{dir}/{n}/"),
+                    2 => format!("/list?page={n}&sort=up"),
+                    3 => format!("/d{dir}/caf%C3%A9-{n}.html"),
+                    4 => format!("/d{dir}/~user/deep/er/{n}.htm"),
+                    _ => format!("/p{n}"),
+                }
+            }
+            Kind::Private => format!("/private/{n}.html"),
+            Kind::Behind => format!("/behind/{n}.html"),
+            Kind::Open => format!("/private/open/{n}.html"),
+            Kind::Action => format!("/wiki/{n}?action=edit&id={n}"),
+            Kind::DeadEnd => format!("/dead-end/{n}.html"),
+            Kind::Hidden => format!("/hidden/{n}.html"),
+            Kind::Old => format!("/old/{n}"),
+            Kind::New => format!("/new/{n}.html"),
+            Kind::Gone => format!("/gone/{n}.html"),
+            Kind::Orphan => format!("/orphan/{n}.html"),
+            Kind::Shunned => format!("/shunned/{n}.html"),
+        }
+    }
+
+    /// The place that a path names, if the web has it. Canonical paths only.
+    pub(crate) fn find(&self, host: u32, path: &str) -> Option<Place> {
+        let number = if path == "/" { 0 } else { last_number(path)? };
+        KINDS
+            .into_iter()
+            .map(|kind| Place { host, kind, number })
+            .find(|place| self.exists(*place) && self.path(*place) == path)
+    }
+
+    fn exists(&self, place: Place) -> bool {
+        let carrier = match place.kind {
+            Kind::Page => return place.number < self.pages,
+            Kind::Gone => return false,
+            Kind::Behind => Kind::Private,
+            Kind::Hidden => Kind::DeadEnd,
+            Kind::New => Kind::Old,
+            kind => kind,
+        };
+        self.carries(place.host, place.number, carrier)
+    }
+
+    /// Whether ordinary page `number` carries a link to a place of this kind.
+    fn carries(&self, host: u32, number: u64, kind: Kind) -> bool {
+        let share = match kind {
+            Kind::Private => self.mix.private,
+            Kind::Open => self.mix.open,
+            Kind::Action => self.mix.action,
+            Kind::DeadEnd => self.mix.dead_end,
+            Kind::Old => self.mix.redirect,
+            Kind::Gone => self.mix.gone,
+            Kind::Orphan if number >= SITEMAP_PAGES => 0,
+            Kind::Orphan => self.mix.orphan,
+            Kind::Shunned => self.mix.shunned,
+            Kind::Page | Kind::Behind | Kind::Hidden | Kind::New => 0,
+        };
+        let page = Place {
+            host,
+            kind: Kind::Page,
+            number,
+        };
+        number < self.pages
+            && share > 0
+            && (number == 0 || self.dice(page, 1 + kind as u64).per_mille(share))
+    }
+
+    pub(crate) fn noindex(&self, place: Place) -> bool {
+        place.kind == Kind::Page
+            && place.number > 0
+            && self.dice(place, 20).per_mille(self.mix.noindex)
+    }
+
+    /// Status and target of a redirect; `None` for other places.
+    pub(crate) fn redirect(&self, place: Place) -> Option<(u16, Place)> {
+        if place.kind != Kind::Old {
+            return None;
+        }
+        let mut dice = self.dice(place, 21);
+        let status = [301, 302, 303, 307, 308][usize::try_from(dice.below(5)).unwrap_or(0)];
+        let abroad = self.hosts > 1 && place.number > 0 && dice.below(8) == 0;
+        let to = if abroad {
+            Shape::root(self.other_host(place.host, &mut dice))
+        } else {
+            Place {
+                kind: Kind::New,
+                ..place
+            }
+        };
+        Some((status, to))
+    }
+
+    /// The links of a place, in document order. The same target may come twice.
+    pub(crate) fn links(&self, place: Place) -> Vec<Edge> {
+        let mut to = Vec::new();
+        match place.kind {
+            Kind::Page => self.page_links(place, &mut to),
+            Kind::Private => to.push(Place {
+                kind: Kind::Behind,
+                ..place
+            }),
+            Kind::DeadEnd => to.push(Place {
+                kind: Kind::Hidden,
+                ..place
+            }),
+            Kind::Old | Kind::Gone => return Vec::new(),
+            _ => {}
+        }
+        let mut dice = self.dice(place, 22);
+        for _ in 0..self.extra_links {
+            to.push(Place {
+                number: dice.below(self.pages),
+                ..Shape::root(place.host)
+            });
+        }
+        to.into_iter()
+            .map(|to| Edge {
+                to,
+                shunned: to.kind == Kind::Shunned,
+            })
+            .collect()
+    }
+
+    fn page_links(&self, page: Place, to: &mut Vec<Place>) {
+        let numbers = children(page.number).take_while(|child| *child < self.pages);
+        to.extend(numbers.map(|number| Place { number, ..page }));
+        if page.number == 0 {
+            let hosts = children(u64::from(page.host)).filter_map(|host| u32::try_from(host).ok());
+            to.extend(hosts.take_while(|host| *host < self.hosts).map(Shape::root));
+        }
+        let kinds = [
+            Kind::Private,
+            Kind::Open,
+            Kind::Action,
+            Kind::DeadEnd,
+            Kind::Old,
+            Kind::Gone,
+            Kind::Shunned,
+        ];
+        for kind in kinds {
+            if self.carries(page.host, page.number, kind) {
+                to.push(Place { kind, ..page });
+            }
+        }
+        let mut dice = self.dice(page, 23);
+        if self.hosts > 1 && dice.per_mille(self.mix.abroad) {
+            let host = self.other_host(page.host, &mut dice);
+            to.push(Place {
+                number: dice.below(self.pages),
+                ..Shape::root(host)
+            });
+        }
+    }
+
+    /// The entries of the host's sitemap: ordinary pages and orphans.
+    pub(crate) fn sitemap(&self, host: u32) -> impl Iterator<Item = Place> + '_ {
+        (0..self.pages.min(SITEMAP_PAGES)).flat_map(move |number| {
+            let page = Place {
+                host,
+                kind: Kind::Page,
+                number,
+            };
+            let orphan = Place {
+                kind: Kind::Orphan,
+                ..page
+            };
+            let has_orphan = self.carries(host, number, Kind::Orphan);
+            [Some(page), has_orphan.then_some(orphan)]
+                .into_iter()
+                .flatten()
+        })
+    }
+
+    fn other_host(&self, host: u32, dice: &mut SeededRandom) -> u32 {
+        let hosts = u64::from(self.hosts);
+        let step = 1 + dice.below(hosts - 1);
+        u32::try_from((u64::from(host) + step) % hosts).unwrap_or(0)
+    }
+}
+
+/// Numbers of a tree in which each number above 0 has exactly one parent.
+fn children(number: u64) -> impl Iterator<Item = u64> {
+    let first = number.saturating_mul(FAN_OUT).saturating_add(1);
+    first..first.saturating_add(FAN_OUT)
+}
+
+fn last_number(path: &str) -> Option<u64> {
+    let end = path.rfind(|c: char| c.is_ascii_digit())? + 1;
+    let start = path[..end]
+        .rfind(|c: char| !c.is_ascii_digit())
+        .map_or(0, |at| at + 1);
+    path[start..end].parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(seed: u64) -> Shape {
+        let mix = LinkMix {
+            shunned: 40,
+            ..LinkMix::default()
+        };
+        Shape {
+            seed,
+            hosts: 3,
+            pages: 200,
+            extra_links: 4,
+            mix,
+        }
+    }
+
+    #[test]
+    fn ours_every_path_leads_back_to_its_place() {
+        let shape = shape(7);
+        for host in 0..3 {
+            for number in 0..200 {
+                for kind in KINDS {
+                    let place = Place { host, kind, number };
+                    let found = shape.find(host, &shape.path(place));
+                    assert_eq!(found.is_some(), shape.exists(place));
+                    assert!(found.is_none_or(|found| found == place));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ours_each_link_but_those_to_gone_pages_leads_to_a_place() {
+        let shape = shape(8);
+        for number in 0..200 {
+            for edge in shape.links(Place {
+                host: 1,
+                kind: Kind::Page,
+                number,
+            }) {
+                assert_eq!(
+                    shape.exists(edge.to),
+                    edge.to.kind != Kind::Gone,
+                    "{edge:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn ours_another_seed_is_another_web() {
+        let paths = |seed| {
+            let shape = shape(seed);
+            (0..50)
+                .map(move |n| {
+                    shape.path(Place {
+                        number: n,
+                        ..Shape::root(0)
+                    })
+                })
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(paths(1), paths(1));
+        assert_ne!(paths(1), paths(2));
+    }
+}

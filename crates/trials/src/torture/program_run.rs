@@ -1,0 +1,346 @@
+//! One life of the program: started, and killed at a drawn moment unless it ends before.
+
+use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::random::SeededRandom;
+use super::web::Web;
+
+/// A life that takes longer does not end at all.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// How often it is looked whether the moment has come.
+const LOOK_EVERY: Duration = Duration::from_micros(150);
+
+/// Files of which each growth is the middle of a commit, or of a note.
+const GROWING: [&str; 5] = [
+    "archive",
+    "archive/captures.cdxj",
+    "pages.jsonl",
+    "excluded.jsonl",
+    "requests.jsonl",
+];
+
+/// When to kill.
+pub(super) enum Aim {
+    /// So long after the start, while it opens what it finds.
+    Opening(Duration),
+    /// So long after the start.
+    Time(Duration),
+    /// When it sent so many requests.
+    Requests(usize),
+    /// So long after a file grew so often.
+    Growth {
+        file: &'static str,
+        times: u64,
+        after: Duration,
+    },
+    /// So long after it began to write the index, which it does at its end.
+    Ending(Duration),
+}
+
+impl Aim {
+    pub(super) fn draw(dice: &mut SeededRandom) -> Aim {
+        match dice.below(30) {
+            0..6 => Aim::Opening(dice.millis(150)),
+            6..12 => Aim::Time(dice.millis(900)),
+            12..17 => Aim::Requests(1 + dice.below(60) as usize),
+            17..29 => Aim::Growth {
+                file: GROWING[dice.below(5) as usize],
+                times: 1 + dice.below(8),
+                after: match dice.below(3) {
+                    0 => Duration::ZERO,
+                    _ => dice.millis(4),
+                },
+            },
+            _ => Aim::Ending(dice.millis(3)),
+        }
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Aim::Opening(_) => "while opening",
+            Aim::Time(_) => "at some moment",
+            Aim::Requests(_) => "after some requests",
+            Aim::Growth { .. } => "after a file grew",
+            Aim::Ending(_) => "at the end",
+        }
+    }
+}
+
+/// The moment of a kill, by the web's clock, in microseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Death {
+    /// It still lived.
+    pub(super) before: u64,
+    /// It was gone.
+    pub(super) after: u64,
+}
+
+pub(super) enum End {
+    Killed(Death),
+    Finished,
+}
+
+pub(super) struct Life {
+    pub(super) end: End,
+    /// From the start until all files were open; none where it did not come to that.
+    pub(super) opening: Option<Duration>,
+}
+
+/// The command that starts the crawl, and goes on with it.
+pub(super) struct Program {
+    program: PathBuf,
+    dir: PathBuf,
+    args: Vec<String>,
+    /// A variable beside `HOME`, and its value.
+    variable: Option<(&'static str, String)>,
+}
+
+impl Program {
+    pub(super) fn new(program: &Path, dir: &Path, web: &Web) -> Program {
+        let delay = format!("{}ms", web.delay.as_millis());
+        let seed = web.web.url(0, "/");
+        let mut args: Vec<String> = ["--seed", &seed, "--output", "crawl", "--delay", &delay]
+            .map(str::to_owned)
+            .into();
+        let fixed = "--delay-factor 0 --scope any --allow-private --progress off -q";
+        args.extend(fixed.split(' ').map(str::to_owned));
+        if web.links {
+            args.extend(["--links".to_owned(), "on".to_owned()]);
+        }
+        if web.index {
+            args.extend(["--index".to_owned(), "on".to_owned()]);
+        }
+        Program {
+            program: program.to_owned(),
+            dir: dir.to_owned(),
+            args,
+            variable: None,
+        }
+    }
+
+    /// The same, and when the crawl is done it visits everything again.
+    pub(super) fn recrawling(&self) -> Program {
+        let mut args = self.args.clone();
+        let more = "--recrawl --revisit-most 0s";
+        args.extend(more.split(' ').map(str::to_owned));
+        Program {
+            program: self.program.clone(),
+            dir: self.dir.clone(),
+            args,
+            variable: None,
+        }
+    }
+
+    /// The same, started by another program, which is told of it behind its own options.
+    pub(super) fn started_by(
+        &self,
+        other: PathBuf,
+        options: Vec<String>,
+        variable: (&'static str, String),
+    ) -> Program {
+        let mut args = options;
+        args.push(self.program.display().to_string());
+        args.extend_from_slice(&self.args);
+        Program {
+            program: other,
+            dir: self.dir.clone(),
+            args,
+            variable: Some(variable),
+        }
+    }
+
+    /// The crawl's directory.
+    pub(super) fn output(&self) -> PathBuf {
+        self.dir.join("crawl")
+    }
+
+    /// What it says goes to a file beside the crawl.
+    fn command(&self) -> Result<Command> {
+        let said = File::options()
+            .create(true)
+            .append(true)
+            .open(self.dir.join("said.txt"))?;
+        let mut command = Command::new(&self.program);
+        command
+            .current_dir(&self.dir)
+            .env_clear()
+            .env("HOME", self.dir.join("home"))
+            .envs(self.variable.clone())
+            .stdin(Stdio::null())
+            .stdout(said.try_clone()?)
+            .stderr(said);
+        Ok(command)
+    }
+
+    /// Starts the crawl, or goes on with it, until it ends or is killed.
+    pub(super) fn live(&self, web: &Web, aim: Option<&Aim>) -> Result<Life> {
+        let mut opening = Opening::new(self.output().join("state/reading"));
+        let mut child = self.command()?.args(&self.args).spawn()?;
+        let watched = self.watch(&mut child, web, aim, &mut opening);
+        if watched.is_err() {
+            // It is ours, and nobody waits for it any more.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        Ok(Life {
+            end: watched?,
+            opening: opening.took,
+        })
+    }
+
+    fn watch(
+        &self,
+        child: &mut Child,
+        web: &Web,
+        aim: Option<&Aim>,
+        opening: &mut Opening,
+    ) -> Result<End> {
+        let started = opening.started;
+        let asked = web.web.log().len();
+        let mut growth = Growth::default();
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return self.finished(status);
+            }
+            opening.look();
+            let now = started.elapsed();
+            ensure!(now < PATIENCE, "no end after {} s", now.as_secs());
+            let has_come = match aim {
+                None => false,
+                Some(Aim::Opening(time) | Aim::Time(time)) => now >= *time,
+                Some(Aim::Requests(count)) => web
+                    .web
+                    .wait_for(LOOK_EVERY, |log| log.len() >= asked + count),
+                Some(Aim::Growth { file, times, after }) => {
+                    growth.look(self.bytes(file));
+                    growth.times >= *times && wait(*after)
+                }
+                Some(Aim::Ending(after)) => self.writes_index() && wait(*after),
+            };
+            if has_come {
+                break;
+            }
+            sleep(LOOK_EVERY);
+        }
+        let before = web.web.now_us();
+        child.kill()?;
+        let status = child.wait()?;
+        let after = web.web.now_us();
+        match status.signal() {
+            Some(9) => Ok(End::Killed(Death { before, after })),
+            _ => self.finished(status),
+        }
+    }
+
+    fn finished(&self, status: ExitStatus) -> Result<End> {
+        if status.success() {
+            return Ok(End::Finished);
+        }
+        bail!("the crawl ended with {status}: {}", self.last_words());
+    }
+
+    fn last_words(&self) -> String {
+        let said = fs::read_to_string(self.dir.join("said.txt")).unwrap_or_default();
+        let lines: Vec<_> = said.lines().collect();
+        lines[lines.len().saturating_sub(12)..].join("\n")
+    }
+
+    /// Bytes of a file, or of the WARC files in a folder.
+    fn bytes(&self, name: &str) -> u64 {
+        let path = self.output().join(name);
+        if name != "archive" {
+            return fs::metadata(path).map_or(0, |file| file.len());
+        }
+        let files = fs::read_dir(path).into_iter().flatten().flatten();
+        let warcs = files.filter(|file| file.file_name().to_string_lossy().ends_with(".gz"));
+        warcs
+            .map(|file| file.metadata().map_or(0, |file| file.len()))
+            .sum()
+    }
+
+    fn writes_index(&self) -> bool {
+        let files = fs::read_dir(self.output().join("archive"));
+        let mut files = files.into_iter().flatten().flatten();
+        files.any(|file| file.file_name().to_string_lossy().contains(".tmp"))
+    }
+
+    /// Runs another command of the program on the crawl's directory; it must succeed.
+    pub(super) fn run(&self, arguments: &[&str]) -> Result<()> {
+        let status = self.command()?.args(arguments).arg("crawl").status()?;
+        ensure!(
+            status.success(),
+            "`crawl {}` ended with {status}: {}",
+            arguments.join(" "),
+            self.last_words()
+        );
+        Ok(())
+    }
+
+    /// The same command again, to its end.
+    pub(super) fn once_more(&self) -> Result<()> {
+        let status = self.command()?.args(&self.args).status()?;
+        self.finished(status)
+            .context("started again after its end")?;
+        Ok(())
+    }
+}
+
+/// The journal of what is being read is made anew when everything else was opened.
+struct Opening {
+    journal: PathBuf,
+    before: Option<SystemTime>,
+    started: Instant,
+    took: Option<Duration>,
+}
+
+impl Opening {
+    fn new(journal: PathBuf) -> Opening {
+        Opening {
+            before: modified(&journal),
+            journal,
+            started: Instant::now(),
+            took: None,
+        }
+    }
+
+    fn look(&mut self) {
+        if self.took.is_none() && modified(&self.journal) != self.before {
+            self.took = Some(self.started.elapsed());
+        }
+    }
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).and_then(|file| file.modified()).ok()
+}
+
+#[derive(Default)]
+struct Growth {
+    bytes: u64,
+    times: u64,
+}
+
+impl Growth {
+    fn look(&mut self, bytes: u64) {
+        // What was cut back is no growth.
+        self.times += u64::from(bytes > self.bytes);
+        self.bytes = bytes;
+    }
+}
+
+/// Waits shorter than a thread sleeps.
+fn wait(time: Duration) -> bool {
+    let since = Instant::now();
+    while since.elapsed() < time {
+        std::hint::spin_loop();
+    }
+    true
+}
