@@ -73,6 +73,8 @@ const READ_ALL_THE_SAME: [&str; 4] = [
 
 /// The error of a URL that the crawler gave up since it died of it: no fault of the link.
 pub const READER_KILLED: &str = "reader_killed";
+/// The error of a page that a parser panicked over.
+pub const READER_PANICKED: &str = "reader_panicked";
 /// The error of a redirect whose chain leads back to a URL of its own.
 pub const REDIRECT_LOOP: &str = "redirect_loop";
 /// The error of a redirect whose chain is longer than the crawl follows.

@@ -4,19 +4,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crawl_archive::rows::PageRow;
 use crawl_fetcher::FetchConfig;
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_policy::scope::ScopeMode;
 use crawl_policy::usage::UsagePurpose;
 use crawl_policy::{ProductToken, Profile};
 use crawl_scheduler::Politeness;
-use crawl_weburl::CanonicalUrl;
-use tokio::sync::{mpsc, watch};
+use crawl_weburl::{CanonicalUrl, SpellingRules};
 
-use crate::control::Ask;
-use crate::crawl_loop::trap_gate::TrapRules;
-use crate::revisit::visit::Revisits;
+use crate::time::whole_seconds;
 
 /// A crawl's whole configuration. [`Config::new`] has the defaults of the command line.
 #[derive(Clone, Debug)]
@@ -238,93 +234,62 @@ impl HostBudget {
     }
 }
 
-/// How the crawl is steered and watched from outside.
-#[derive(Debug)]
-pub struct Controls {
-    /// Turned up, never down.
-    pub stop: watch::Receiver<Stop>,
-    /// Receives a fresh state several times a second; the first as soon as the crawl has its
-    /// directory to itself.
-    pub progress: watch::Sender<Progress>,
-    /// What the crawl is told while it runs: the end of [`commands`](crate::commands) that hears.
-    pub commands: mpsc::Receiver<Ask>,
-    /// Receives each row of `pages.jsonl` once its page is committed, with its place in the
-    /// archive; none: nobody wants them. Where it is full the crawl waits, so its other end has to
-    /// receive until the channel is closed, or be dropped.
-    pub pages: Option<mpsc::Sender<PageRow>>,
+/// Which URLs are taken for others, and which are not asked for though they may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrapRules {
+    /// Whether spaces of URLs that bring nothing new are put aside.
+    pub traps: bool,
+    /// Whether what looks like an action is not asked for at all.
+    pub skip_actions: bool,
+    /// Whether parameters go that a site's robots.txt says change nothing (`Clean-param`).
+    pub clean_params: bool,
+    /// Which spellings name the same page.
+    pub naming: SpellingRules,
 }
 
-impl Controls {
-    /// Nobody stops, watches or steers the crawl, or consumes its pages.
-    #[must_use]
-    pub fn unattended() -> Controls {
-        Controls {
-            stop: watch::channel(Stop::No).1,
-            progress: watch::channel(Progress::default()).0,
-            commands: crate::control::commands().1,
-            pages: None,
+impl Default for TrapRules {
+    fn default() -> TrapRules {
+        TrapRules {
+            traps: true,
+            skip_actions: false,
+            clean_params: true,
+            naming: SpellingRules::default(),
         }
     }
 }
 
-/// How urgently the crawl is asked to end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stop {
-    /// Go on.
-    #[default]
-    No,
-    /// Send nothing more, await what is in flight, save, end.
-    Drain,
-    /// End at once; what was in flight is pending at the next start.
-    Now,
+impl TrapRules {
+    /// Nothing is put aside, and each URL names itself.
+    pub const OFF: TrapRules = TrapRules {
+        traps: false,
+        skip_actions: false,
+        clean_params: false,
+        naming: SpellingRules::OFF,
+    };
 }
 
-/// What the crawl is doing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
-    /// Fetching pages.
-    #[default]
-    Crawling,
-    /// Sending nothing until told to resume.
-    Paused,
-    /// Waiting for what is in flight, sending nothing more.
-    Draining,
-    /// Writing what is derived at the end of a run.
-    Writing,
+/// How often pages are visited again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Revisits {
+    /// No page is due sooner than this after its last visit.
+    pub least: Duration,
+    /// Each page is due after this, however seldom it changes.
+    pub most: Duration,
 }
 
-/// A moment of a crawl, for a person who watches.
-#[derive(Clone, Debug, Default)]
-pub struct Progress {
-    /// What the crawl is doing.
-    pub phase: Phase,
-    /// Whether it was told to pause, whatever it is doing.
-    pub is_paused: bool,
-    /// The number of the round, from 1.
-    pub round: u32,
-    /// Rows of `pages.jsonl`, over all runs of the round.
-    pub pages: u64,
-    /// Pages without an answer or with a status of 400 and above, over all runs of the round.
-    pub failed: u64,
-    /// URLs that were known and not asked for.
-    pub excluded: u64,
-    /// URLs that wait.
-    pub pending: u64,
-    /// Requests under way.
-    pub in_flight: u32,
-    /// Hosts that have work and wait for their gap.
-    pub hosts_waiting: u32,
-    /// Hosts that asked for a rest or can't be reached.
-    pub hosts_resting: u32,
-    /// Bytes of bodies, over all runs of the round.
-    pub bytes: u64,
-    /// Pages of this run per second of this run.
-    pub pages_per_second: f64,
-    /// Length of this run so far.
-    pub elapsed: Duration,
-    /// How much of the run is done, from 0 to 1: by the URLs known by now, or by the budget that
-    /// ends it first.
-    pub share_done: f64,
-    /// Time until then, at the rate so far.
-    pub left: Option<Duration>,
+impl Default for Revisits {
+    /// At once, and 30 days.
+    fn default() -> Revisits {
+        Revisits {
+            least: Duration::ZERO,
+            most: Duration::from_secs(30 * 24 * 60 * 60),
+        }
+    }
+}
+
+impl Revisits {
+    /// No page is due later than so many seconds after its last visit.
+    pub(crate) fn longest(&self) -> u32 {
+        whole_seconds(self.most.max(self.least))
+    }
 }

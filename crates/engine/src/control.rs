@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
+use crawl_archive::rows::PageRow;
 use crawl_scheduler::{HostWork, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey};
 use thiserror::Error;
-use tokio::sync::{mpsc, oneshot};
-
-use crate::config::Progress;
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// Commands on their way to the coordinator. It takes them one by one between two events, and who sends
 /// more waits here.
 const MAX_WAITING_COMMANDS: usize = 16;
+
+/// Hosts that may be parked: a list that is kept in memory, and written whole.
+pub(crate) const MAX_PARKED: usize = 1_000;
 
 /// What a running crawl is told or asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -223,4 +225,95 @@ impl Commander {
         self.0.send(ask).await.map_err(|_| Refused::Ending)?;
         Posted(answered).answer().await
     }
+}
+
+/// How the crawl is steered and watched from outside.
+#[derive(Debug)]
+pub struct Controls {
+    /// Turned up, never down.
+    pub stop: watch::Receiver<Stop>,
+    /// Receives a fresh state several times a second; the first as soon as the crawl has its
+    /// directory to itself.
+    pub progress: watch::Sender<Progress>,
+    /// What the crawl is told while it runs: the end of [`commands`] that hears.
+    pub commands: mpsc::Receiver<Ask>,
+    /// Receives each row of `pages.jsonl` once its page is committed, with its place in the
+    /// archive; none: nobody wants them. Where it is full the crawl waits, so its other end has to
+    /// receive until the channel is closed, or be dropped.
+    pub pages: Option<mpsc::Sender<PageRow>>,
+}
+
+impl Controls {
+    /// Nobody stops, watches or steers the crawl, or consumes its pages.
+    #[must_use]
+    pub fn unattended() -> Controls {
+        Controls {
+            stop: watch::channel(Stop::No).1,
+            progress: watch::channel(Progress::default()).0,
+            commands: commands().1,
+            pages: None,
+        }
+    }
+}
+
+/// How urgently the crawl is asked to end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stop {
+    /// Go on.
+    #[default]
+    No,
+    /// Send nothing more, await what is in flight, save, end.
+    Drain,
+    /// End at once; what was in flight is pending at the next start.
+    Now,
+}
+
+/// What the crawl is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// Fetching pages.
+    #[default]
+    Crawling,
+    /// Sending nothing until told to resume.
+    Paused,
+    /// WaitingUrl for what is in flight, sending nothing more.
+    Draining,
+    /// Writing what is derived at the end of a run.
+    Writing,
+}
+
+/// A moment of a crawl, for a person who watches.
+#[derive(Clone, Debug, Default)]
+pub struct Progress {
+    /// What the crawl is doing.
+    pub phase: Phase,
+    /// Whether it was told to pause, whatever it is doing.
+    pub is_paused: bool,
+    /// The number of the round, from 1.
+    pub round: u32,
+    /// Rows of `pages.jsonl`, over all runs of the round.
+    pub pages: u64,
+    /// Pages without an answer or with a status of 400 and above, over all runs of the round.
+    pub failed: u64,
+    /// URLs that were known and not asked for.
+    pub excluded: u64,
+    /// URLs that wait.
+    pub pending: u64,
+    /// Requests under way.
+    pub in_flight: u32,
+    /// Hosts that have work and wait for their gap.
+    pub hosts_waiting: u32,
+    /// Hosts that asked for a rest or can't be reached.
+    pub hosts_resting: u32,
+    /// Bytes of bodies, over all runs of the round.
+    pub bytes: u64,
+    /// Pages of this run per second of this run.
+    pub pages_per_second: f64,
+    /// Length of this run so far.
+    pub elapsed: Duration,
+    /// How much of the run is done, from 0 to 1: by the URLs known by now, or by the budget that
+    /// ends it first.
+    pub share_done: f64,
+    /// Time until then, at the rate so far.
+    pub left: Option<Duration>,
 }

@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use crawl_archive::rows::RequestRow;
+use crawl_archive::rows::{PageRow, RequestRow};
 use crawl_archive::{ArchiveError, LogFile, Timestamp};
 use crawl_fetcher::{Clock, Exchange, Failure, Fetcher};
 use crawl_policy::scope::Scope;
@@ -16,22 +16,26 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
-use crate::config::{Config, Controls, Phase, Stop};
-use crate::control::Ask;
+use crate::config::Config;
+use crate::control::{Ask, Controls, Phase, Stop};
 use crate::crawl_loop::host_locks::HostLocks;
 use crate::crawl_loop::request_rows;
 use crate::crawl_loop::running_crawls::RunningCrawl;
-use crate::crawl_loop::trap_gate::{META_TRAPS, SharedTraps};
 use crate::crawl_loop::{Coordinator, Next};
 use crate::error::EngineError;
-use crate::index::entry::seconds_of;
-use crate::index::follower::{Halt, Indexer, Outcome, Setting};
+use crate::index::follower::{self, Halt, Indexer, Indexing, Outcome, Setting};
 use crate::index::rebuild::Reindex;
+use crate::keys::META_TRAPS;
 use crate::messages::{Effect, Event, Job};
-use crate::read::pool::{ReaderPool, ReaderTask};
+use crate::read::pool::{self, ReaderPool, ReaderTask};
+use crate::revisit::round;
+use crate::revisit::visit::RevisitSchedule;
+use crate::shared_traps::SharedTraps;
 use crate::state::delay_log::DelayLog;
 use crate::state::directory::{self, Directory};
+use crate::state::parked_hosts::parked;
 use crate::summary::{Ended, Summary};
+use crate::time::seconds_of;
 use crate::write::Writer;
 use crate::write::run_end;
 
@@ -58,10 +62,16 @@ pub async fn run(config: Config, mut controls: Controls) -> Result<Summary, Engi
     let clock = Clock::start();
     let fetcher = Arc::new(Fetcher::new(config.fetch.clone(), clock)?);
     let config = Arc::new(config);
-    let directory = directory::open(&config, clock.now(), &|| {
-        *controls.stop.borrow() != Stop::No
-    })?;
-    let mut driver = Driver::start(&config, clock, fetcher, directory, &mut controls)?;
+    let stop = controls.stop.clone();
+    let consumer = controls.pages.take();
+    let driver = off_the_runtime({
+        let config = Arc::clone(&config);
+        move || {
+            let opened = Opened::open(&config, clock, &|| *stop.borrow() != Stop::No)?;
+            Driver::start(&config, clock, fetcher, opened, stop, consumer)
+        }
+    });
+    let mut driver = driver.await?;
     let looped = driver.turn(&mut controls).await;
     // Who still asks is told that it is too late.
     controls.commands.close();
@@ -69,7 +79,49 @@ pub async fn run(config: Config, mut controls: Controls) -> Result<Summary, Engi
     controls
         .progress
         .send_modify(|progress| progress.phase = Phase::Writing);
-    driver.end(looped, started)
+    off_the_runtime(move || driver.end(looped, started)).await
+}
+
+/// Does work that waits for disk and threads on a thread where it holds up no task.
+async fn off_the_runtime<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, EngineError> + Send + 'static,
+) -> Result<T, EngineError> {
+    let worked = tokio::task::spawn_blocking(work).await;
+    worked.unwrap_or_else(|error| {
+        Err(EngineError::Thread {
+            what: format!("the driver: {error}"),
+        })
+    })
+}
+
+/// What a run finds in the crawl's directory.
+struct Opened {
+    directory: Directory,
+    /// The search index, where one is built.
+    indexing: Option<Indexing>,
+    /// The round that this run works in.
+    visits: RevisitSchedule,
+}
+
+impl Opened {
+    /// Opens the directory and the log of its index, and makes pending what a round that begins is
+    /// to visit, unless the user stops that.
+    fn open(
+        config: &Config,
+        clock: Clock,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Opened, EngineError> {
+        let mut directory = directory::open(config, pool::count())?;
+        let frontier = &*directory.frontier;
+        let totals = &mut directory.totals;
+        let indexing = follower::open_log(config, frontier, totals.pages > 0)?;
+        let visits = round::take_up(frontier, config, clock.now(), totals, is_stopped)?;
+        Ok(Opened {
+            directory,
+            indexing,
+            visits,
+        })
+    }
 }
 
 /// The parts of a running crawl.
@@ -106,20 +158,22 @@ impl Driver {
         config: &Arc<Config>,
         clock: Clock,
         fetcher: Arc<Fetcher>,
-        directory: Directory,
-        controls: &mut Controls,
+        opened: Opened,
+        stop: watch::Receiver<Stop>,
+        consumer: Option<async_mpsc::Sender<PageRow>>,
     ) -> Result<Driver, EngineError> {
-        let stop = controls.stop.clone();
-        let consumer = controls.pages.take();
+        let Opened {
+            directory,
+            indexing,
+            visits,
+        } = opened;
         let Directory {
             frontier,
             files,
             mut requests,
             journal,
             totals,
-            visits,
             scope_seeds,
-            indexing,
             resumed,
             cut_off,
         } = directory;
@@ -150,7 +204,7 @@ impl Driver {
             RestartKind::AfterKill
         };
         coordinator.suspect(journal.deaths());
-        coordinator.take_up_parked(now)?;
+        coordinator.take_up_parked(now, &parked(&*frontier)?);
         let delays = DelayLog::open(&config.output, now)?;
         if resumed {
             coordinator.restore(rest)?;

@@ -103,3 +103,9 @@ impl EngineError {
         move |source| EngineError::Disk { path, source }
     }
 }
+
+impl From<crawl_index::IndexError> for EngineError {
+    fn from(error: crawl_index::IndexError) -> EngineError {
+        EngineError::Index(error)
+    }
+}

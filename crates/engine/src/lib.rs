@@ -11,35 +11,41 @@
 //! `crawl-policy`, when by `crawl-scheduler`, what comes next by `crawl-frontier`.
 //! It prints nothing, reads no environment and installs no signal handler.
 
+mod admissions;
 mod config;
 mod control;
 mod crawl_loop;
 mod driver;
 mod error;
 mod index;
+mod keys;
 mod messages;
+mod priority;
 mod read;
 mod revisit;
 mod secrets;
+mod shared_traps;
 #[cfg(test)]
 mod simulated;
 mod state;
 mod summary;
+mod time;
+mod totals;
 mod usage;
 mod write;
 
 pub use config::{
-    Budgets, Config, Controls, Forbidden, HostBudget, Phase, Progress, Resources, ScopeRules, Stop,
+    Budgets, Config, Forbidden, HostBudget, Resources, Revisits, ScopeRules, TrapRules,
 };
-pub use control::{Answer, Ask, Command, Commander, LatestPage, Live, Posted, Refused, commands};
+pub use control::{
+    Answer, Ask, Command, Commander, Controls, LatestPage, Live, Phase, Posted, Progress, Refused,
+    Stop, commands,
+};
 pub use crawl_loop::host_locks::HostLocks;
 pub use crawl_loop::running_crawls::RunningCrawl;
-pub use crawl_loop::steering::{park_at_rest, unpark_at_rest};
-pub use crawl_loop::trap_gate::TrapRules;
 pub use driver::run;
 pub use error::EngineError;
-pub use index::follower::{HasArchive, IndexFault, Indexed};
 pub use index::rebuild::{Reindex, Reindexed, reindex};
-pub use revisit::round::{LastRound, last_round};
-pub use revisit::visit::Revisits;
-pub use summary::{Changes, Ended, SeedFailure, Summary, UnreachableHost};
+pub use state::at_rest::{LastRound, last_round, park_at_rest, unpark_at_rest};
+pub use summary::{Ended, HasArchive, IndexFault, Indexed, SeedFailure, Summary, UnreachableHost};
+pub use totals::Changes;

@@ -1,15 +1,14 @@
 //! What a run comes to.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, HostKey};
-use serde::{Deserialize, Serialize};
 
-use crate::index::follower::Indexed;
-use crate::revisit::visit::Change;
+use crate::totals::Changes;
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,32 +54,49 @@ pub struct SeedFailure {
     pub why: String,
 }
 
-/// How the pages of a round stand against their last visits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Changes {
-    /// Pages where there were none before.
-    pub new: u64,
-    /// Pages that are others.
-    pub changed: u64,
-    /// Pages that are as they were.
-    pub same: u64,
-    /// Pages that are no more.
-    pub gone: u64,
-    /// Pages without an answer, or with a status of 400 and above.
-    #[serde(default)]
-    pub broken: u64,
+/// What became of the index in a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Indexed {
+    /// Pages that a search can find; none where the run was stopped before they were counted.
+    pub pages: Option<u64>,
+    /// Pages that stand for others with the same text.
+    pub duplicates: u64,
+    /// Pages that this run left out, by reason.
+    pub left_out: BTreeMap<String, u64>,
+    /// Bytes of the log that were not read when the time for it was over: the next start takes
+    /// them up, and an index that is built anew has their pages.
+    pub waiting_bytes: u64,
+    /// Why the index lacks pages until it is built anew, and whether there is an archive to
+    /// build it from.
+    pub fault: Option<(IndexFault, HasArchive)>,
 }
 
-impl Changes {
-    pub(crate) fn add(&mut self, change: Change) {
-        let count = match change {
-            Change::New => &mut self.new,
-            Change::Changed => &mut self.changed,
-            Change::Same => &mut self.same,
-            Change::Gone => &mut self.gone,
-        };
-        *count += 1;
+/// Why an index has to be built anew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IndexFault {
+    /// Its files, or the log, are not what was written. What does not fit.
+    Damaged(String),
+    /// It was never built with all pages: it was switched on after some had been settled, taken
+    /// away, or the building ended before it was done.
+    NotBuilt,
+}
+
+impl fmt::Display for IndexFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            IndexFault::Damaged(what) => write!(f, "damaged: {what}"),
+            IndexFault::NotBuilt => f.write_str("not built yet with the pages of earlier runs"),
+        }
     }
+}
+
+/// Whether a crawl has an archive that an index can be built from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HasArchive {
+    /// It has.
+    Yes,
+    /// It ran with `--warc off`.
+    No,
 }
 
 /// What a run comes to, for its last words.

@@ -7,8 +7,6 @@ use crawl_frontier::{Exclusion, Reason};
 use crawl_policy::PageDirectives;
 use crawl_policy::usage::{Channel, Ledger, Sources, Statement, UsagePurpose, Vocabulary};
 
-use crate::crawl_loop::request_rows::rule_text;
-
 /// The headers that speak of use; the directives of `X-Robots-Tag` come separately.
 const HEADERS: [&str; 4] = [
     "content-usage",
@@ -21,6 +19,9 @@ const HEADERS: [&str; 4] = [
 const MAX_RAW: usize = 2048;
 /// Statements that a row holds.
 const MAX_SAID: usize = 32;
+
+/// Bytes of a rule that a row holds; the store keeps no more either.
+const MAX_RULE: usize = 1024;
 
 /// Why a page is not asked for: its site does not want it used for `purpose`, and says so
 /// where it can be known before.
@@ -133,4 +134,9 @@ fn line(statement: &Statement) -> Option<u32> {
         Channel::Robots(line) => Some(line),
         _ => None,
     }
+}
+
+/// A rule as rows and the state have it: what a site writes is cut to [`MAX_RULE`] bytes.
+pub(crate) fn rule_text(text: &str) -> String {
+    text[..text.floor_char_boundary(MAX_RULE)].to_owned()
 }

@@ -8,9 +8,31 @@ use crawl_scheduler::Tick;
 use crawl_weburl::CanonicalUrl;
 
 use super::Coordinator;
-use crate::messages::{Effect, FetchContext, SettledPage, WriterMessage};
-use crate::revisit::visit::VisitResult;
-use crate::state::crash_journal::{Treatment, treatment};
+use crate::messages::page::{FetchContext, PageVisit};
+use crate::messages::{Effect, WriterMessage};
+
+/// Deaths with a URL being read, after which it is read last and with no other.
+const DEATHS_UNTIL_ALONE: u32 = 3;
+
+/// What is to be done with a URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Treatment {
+    /// What is done with any.
+    Usual,
+    /// It is asked for when nothing else is left, and nothing else is read beside it.
+    LastAndAlone,
+    /// It is settled as failed: alone, too, it took the process along.
+    GiveUp,
+}
+
+/// What follows from so many deaths with a URL being read.
+fn treatment(deaths: u32) -> Treatment {
+    match deaths {
+        0..DEATHS_UNTIL_ALONE => Treatment::Usual,
+        DEATHS_UNTIL_ALONE => Treatment::LastAndAlone,
+        _ => Treatment::GiveUp,
+    }
+}
 
 /// What the coordinator knows of them. Empty but after a death.
 #[derive(Default)]
@@ -53,7 +75,7 @@ impl Coordinator {
         &mut self,
         now: Tick,
         lease: Lease,
-        judged: &FetchContext,
+        context: &FetchContext,
         out: &mut Vec<Effect>,
     ) -> Option<Lease> {
         if self.suspects.deaths.is_empty() {
@@ -66,11 +88,9 @@ impl Coordinator {
                 let host = lease.url.host_key();
                 self.host_budgets.settled(&host);
                 let state = self.host_state(&host);
-                let mut item =
-                    SettledPage::given_up(lease, judged.clone(), now, READER_KILLED, state);
-                item.found = VisitResult::Deadly;
+                let visit = PageVisit::given_up(lease, context.clone(), now, READER_KILLED, state);
                 self.leases_out += 1;
-                self.write(WriterMessage::Page(Box::new(item)), out);
+                self.write(WriterMessage::Unanswered(Box::new(visit)), out);
             }
         }
         None
@@ -109,5 +129,17 @@ impl Coordinator {
         for lease in self.suspects.held.drain(..) {
             self.frontier.release(lease);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Treatment, treatment};
+
+    #[test]
+    fn ours_after_three_deaths_last_after_four_never() {
+        let treated: Vec<_> = (0..6).map(treatment).collect();
+        let (usual, last, never) = (Treatment::Usual, Treatment::LastAndAlone, Treatment::GiveUp);
+        assert_eq!(treated, [usual, usual, usual, last, never, never]);
     }
 }

@@ -11,8 +11,8 @@ use std::path::Path;
 
 use crawl_weburl::HostKey;
 
-use crate::crawl_loop::byte_lock;
-use crate::crawl_loop::running_crawls::{Running, RunningCrawl};
+use super::byte_lock;
+use super::running_crawls::{Running, RunningCrawl};
 
 /// The folder beside the file of locks that names the crawls that run.
 const RUNNING: &str = "running";

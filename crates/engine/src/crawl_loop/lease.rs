@@ -1,4 +1,4 @@
-//! A page's way through the crawl loop: leased, judged, fetched, sent on.
+//! A page's way through the crawl loop: leased, context, fetched, sent on.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use crawl_scheduler::{OutcomeKind, RobotsState, Tick};
 use crawl_weburl::{HostKey, Origin};
 
 use super::Coordinator;
+use super::request_rows;
+use super::robots_state::RobotsStanding;
+use super::trap_gate::LeaseDisposition;
 use crate::config::Resources;
-use crate::crawl_loop::request_rows;
-use crate::crawl_loop::robots_state::RobotsStanding;
-use crate::crawl_loop::trap_gate::LeaseDisposition;
-use crate::messages::{Effect, FetchContext, Job, Reading, SettledPage, WriterMessage};
-use crate::read::links::is_guess;
-use crate::read::redirect_target;
+use crate::messages::page::{FetchContext, FetchedPage, PageVisit, redirect_target};
+use crate::messages::{Effect, Job, WriterMessage};
+use crate::priority::{Priority, is_guess};
 use crate::revisit::visit::PreviousVisit;
 use crate::usage;
 
@@ -49,7 +49,7 @@ impl Coordinator {
         &mut self,
         now: Tick,
         origin: &Origin,
-        later: &mut Vec<(Lease, u8)>,
+        later: &mut Vec<(Lease, Priority)>,
         out: &mut Vec<Effect>,
     ) -> Result<Option<Job>, FrontierError> {
         let standing = self.origins.standing(origin, &*self.frontier)?;
@@ -64,9 +64,9 @@ impl Coordinator {
             };
             let past = self.past(&lease)?;
             let exclusion = match self.judge(&standing, &lease) {
-                Judgement::Allowed(judged) => {
-                    let judged = FetchContext { past, ..judged };
-                    let lease = match self.turn(lease, &judged)? {
+                Judgement::Allowed(context) => {
+                    let context = FetchContext { past, ..context };
+                    let lease = match self.turn(lease, &context)? {
                         LeaseDisposition::Fetch(lease) => lease,
                         LeaseDisposition::Wait(lease) => {
                             // The commit that is waited for wakes the origin.
@@ -83,7 +83,7 @@ impl Coordinator {
                             continue;
                         }
                     };
-                    let Some(lease) = self.unless_suspect(now, lease, &judged, out) else {
+                    let Some(lease) = self.unless_suspect(now, lease, &context, out) else {
                         continue;
                     };
                     self.unsettled += 1;
@@ -93,7 +93,7 @@ impl Coordinator {
                     self.host_budgets.leased(&host);
                     self.scheduler
                         .set_pending(now, origin, self.frontier.pending(origin));
-                    return Ok(Some(Job::Page { lease, judged }));
+                    return Ok(Some(Job::Page { lease, context }));
                 }
                 Judgement::Refused(exclusion) => exclusion,
                 Judgement::RobotsFirst => {
@@ -200,7 +200,7 @@ impl Coordinator {
         &mut self,
         now: Tick,
         lease: Lease,
-        judged: FetchContext,
+        context: FetchContext,
         result: Result<Exchange, Failure>,
         kind: OutcomeKind,
         out: &mut Vec<Effect>,
@@ -248,17 +248,17 @@ impl Coordinator {
                 }
                 self.unsettled_bytes += exchange.body.len() as u64;
                 let scope = Arc::clone(&self.scope);
-                out.push(Effect::Read(Box::new(Reading {
+                out.push(Effect::Read(Box::new(FetchedPage {
                     lease,
-                    judged,
+                    context,
                     exchange,
                     scope,
                     host,
                 })));
             }
             Err(failure) => {
-                let item = SettledPage::failed(lease, judged, &failure, host);
-                out.push(Effect::Write(WriterMessage::Page(Box::new(item))));
+                let visit = PageVisit::failed(lease, context, &failure, host);
+                out.push(Effect::Write(WriterMessage::Unanswered(Box::new(visit))));
             }
         }
     }

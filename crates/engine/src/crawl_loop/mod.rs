@@ -27,20 +27,22 @@ use crawl_policy::scope::{Scope, ScopeVerdict};
 use crawl_scheduler::{Permit, Poll, Purpose, RequestOutcome, Scheduler, Spent, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
-use crate::config::{Config, Phase, Progress, Stop};
-use crate::crawl_loop::crash_suspects::CrashSuspects;
-use crate::crawl_loop::estimate::{Amount, Estimate, MAX_URLS_BY_HOST, WorkDone, estimate};
-use crate::crawl_loop::host_budgets::HostBudgets;
-use crate::crawl_loop::host_locks::HostLocks;
-use crate::crawl_loop::resident_hosts::ResidentHosts;
-use crate::crawl_loop::robots_state::RobotsStates;
-use crate::crawl_loop::steering::Steering;
-use crate::crawl_loop::trap_gate::TrapGate;
+use self::crash_suspects::CrashSuspects;
+use self::estimate::{Amount, Estimate, MAX_URLS_BY_HOST, WorkDone, estimate};
+use self::host_budgets::HostBudgets;
+use self::host_locks::HostLocks;
+use self::resident_hosts::ResidentHosts;
+use self::robots_state::RobotsStates;
+use self::steering::Steering;
+use self::trap_gate::TrapGate;
+use crate::config::Config;
+use crate::control::{Phase, Progress, Stop};
 use crate::error::EngineError;
-use crate::messages::{Committed, Effect, Event, HostState, Job, Totals, WriterMessage};
-use crate::revisit::round;
+use crate::messages::{Committed, Effect, Event, HostState, Job, WriterMessage};
 use crate::revisit::visit::{RevisitSchedule, Round};
 use crate::summary::{Ended, SeedFailure};
+use crate::time::seconds;
+use crate::totals::Totals;
 
 /// Bytes of bodies on their way to the disk at which no more permits are asked for.
 /// Beside them there is what is in flight.
@@ -118,7 +120,7 @@ impl Coordinator {
             traps: TrapGate::new(config.traps),
             host_budgets: HostBudgets::new(&config.budgets, &config.politeness.sites),
             visits: RevisitSchedule {
-                round: Round::first(round::seconds(now)),
+                round: Round::first(seconds(now)),
                 revisits: config.revisits,
             },
             config,
@@ -170,8 +172,8 @@ impl Coordinator {
             Event::Committed(committed) => {
                 let has_turned = committed.has_turned;
                 self.committed(now, committed);
-                if has_turned && let Err(error) = self.take_back_parked(out) {
-                    self.fail(error);
+                if has_turned {
+                    self.write(WriterMessage::TakeBack { scope: None }, out);
                 }
             }
             Event::Stop(stop) => self.stop = self.stop.max(stop),
@@ -397,8 +399,8 @@ impl Coordinator {
         let learned = self.scheduler.done(now, spent, signal);
         out.push(Effect::Log(request_rows::with_wait(row, &learned)));
         match job {
-            Job::Page { lease, judged } => {
-                self.page_fetched(now, lease, judged, result, kind, out);
+            Job::Page { lease, context } => {
+                self.page_fetched(now, lease, context, result, kind, out);
             }
             Job::TdmRep { of, tries, .. } => {
                 if let Err(error) = self.tdmrep_fetched(now, &of, tries, result, out) {

@@ -6,11 +6,10 @@ use crawl_frontier::{Exclusion, Reason, UrlKind};
 use crawl_policy::Verdict;
 use crawl_scheduler::{HostWait, OutcomeKind, Spent};
 
-use crate::messages::{Job, millis};
-use crate::read::links::PRIORITY_ACTION;
-
-/// Bytes of a rule that a row holds; the store keeps no more either.
-const MAX_RULE: usize = 1024;
+use crate::messages::Job;
+use crate::priority::Priority;
+use crate::time::millis;
+use crate::usage::rule_text;
 
 /// The row of a request that ended.
 pub(crate) fn row(
@@ -63,7 +62,7 @@ pub(crate) fn with_wait(mut row: RequestRow, learned: &HostWait) -> RequestRow {
 pub(crate) fn purpose(job: &Job) -> &'static str {
     match job {
         Job::Page { lease, .. } => match lease.kind {
-            UrlKind::Page if lease.priority == PRIORITY_ACTION => "action",
+            UrlKind::Page if Priority::of(lease) == Priority::ACTION => "action",
             UrlKind::Page => "page",
             UrlKind::Sitemap => "sitemap",
             UrlKind::Resource => "resource",
@@ -86,11 +85,6 @@ pub(crate) fn robots_verdict(verdict: &Verdict<'_>) -> RobotsVerdict {
         line: verdict.rule.as_ref().map(|rule| rule.line),
         rule: verdict.rule.as_ref().map(|rule| rule_text(rule.text)),
     }
-}
-
-/// A rule as rows and the state have it: what a site writes is cut to [`MAX_RULE`] bytes.
-pub(crate) fn rule_text(text: &str) -> String {
-    text[..text.floor_char_boundary(MAX_RULE)].to_owned()
 }
 
 /// Why robots.txt bars a URL.

@@ -9,9 +9,9 @@ use crawl_scheduler::{Purpose, RobotsPace, RobotsState, Tick};
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
 use super::Coordinator;
-use crate::crawl_loop::robots_state::PendingRobotsFetch;
+use super::robots_state::PendingRobotsFetch;
+use crate::admissions::{sitemap_admission, sitemap_guess};
 use crate::messages::{Effect, Job, RobotsExchange, WriterMessage};
-use crate::read::links::{sitemap_admission, sitemap_guess};
 use crate::secrets::SECRET_IN_URL;
 
 impl Coordinator {

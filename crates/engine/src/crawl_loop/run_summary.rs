@@ -8,8 +8,7 @@ use crawl_weburl::CanonicalUrl;
 
 use super::Coordinator;
 use crate::config::Config;
-use crate::index::follower::Indexed;
-use crate::summary::{Ended, SeedFailure, Summary};
+use crate::summary::{Ended, Indexed, SeedFailure, Summary};
 
 impl Coordinator {
     /// The summary of a run that is over.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::crawl_loop::byte_lock;
+use super::byte_lock;
 
 /// The byte of its file that a crawl locks as long as it lives; places of hosts are less.
 const ALIVE: u64 = 1 << 62;

@@ -1,19 +1,17 @@
 //! How a run begins: what earlier runs left is taken up.
 
 use std::net::IpAddr;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crawl_archive::rows::RequestRow;
-use crawl_frontier::{Admission, FrontierError, Reason};
-use crawl_policy::scope::ScopeVerdict;
+use crawl_frontier::FrontierError;
 use crawl_scheduler::{RestartKind, Tick, stored_address};
 use crawl_weburl::HostKey;
 
 use super::Coordinator;
+use crate::admissions::seed_admission;
 use crate::messages::{Effect, WriterMessage};
-use crate::read::links::seed_admission;
 
 impl Coordinator {
     /// Takes up what earlier runs left of all hosts; each is read when its turn comes.
@@ -104,29 +102,7 @@ impl Coordinator {
         if !seeds.is_empty() {
             self.write(WriterMessage::Seeds(seeds), out);
         }
-        let taken = self.take_back_deferred(out);
-        if let Err(error) = taken.and_then(|()| self.take_back_parked(out)) {
-            self.fail(error);
-        }
-    }
-
-    /// Admits what an earlier run put aside for its depth, where this one goes deeper.
-    fn take_back_deferred(&mut self, out: &mut Vec<Effect>) -> Result<(), FrontierError> {
-        let mut again = Vec::new();
-        let frontier = Arc::clone(&self.frontier);
-        frontier.each_deferred(&mut |waiting| {
-            let deep = waiting
-                .exclusion
-                .is_some_and(|why| why.reason == Reason::Depth);
-            if deep && self.scope.judge(waiting.url, waiting.depth) == ScopeVerdict::In {
-                let via = waiting.via.unwrap_or(waiting.url).clone();
-                again.push(Admission::link(waiting.url.clone(), waiting.depth, via));
-            }
-            ControlFlow::Continue(())
-        })?;
-        if !again.is_empty() {
-            self.write(WriterMessage::Admit(again), out);
-        }
-        Ok(())
+        let scope = Some(Arc::clone(&self.scope));
+        self.write(WriterMessage::TakeBack { scope }, out);
     }
 }

@@ -1,30 +1,22 @@
 //! What a person who watches the crawl tells it to do.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::net::IpAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crawl_archive::rows::DelayRow;
-use crawl_frontier::{Admission, Frontier, FrontierError, KnownState};
+use crawl_frontier::KnownState;
 use crawl_policy::scope::ScopeVerdict;
 use crawl_scheduler::Tick;
 use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, canonicalize, classify};
 
 use super::Coordinator;
-use crate::control::{Answer, Answering, Ask, Command, LatestPage, Live, Refused};
-use crate::crawl_loop::robots_state::{MIN_GAP, may_be_anothers};
-use crate::error::EngineError;
-use crate::messages::{Effect, Ordered, WriterMessage, millis};
-use crate::read::links::seed_admission;
-use crate::state::directory;
-
-/// What is parked, as a JSON list of hosts.
-pub(crate) const META_PARKED: &str = "parked";
-
-/// Hosts that may be parked: a list that is kept in memory, and written whole.
-const MAX_PARKED: usize = 1_000;
+use super::robots_state::{MIN_GAP, may_be_anothers};
+use crate::admissions::seed_admission;
+use crate::control::{Answer, Answering, Ask, Command, LatestPage, Live, MAX_PARKED, Refused};
+use crate::messages::{Effect, Order, Ordered, WriterMessage};
+use crate::time::millis;
 
 /// Hosts that may have a delay of their own.
 const MAX_DELAYS: usize = 1_000;
@@ -63,35 +55,16 @@ impl Steering {
     }
 }
 
-/// What is written of a command before it is answered.
-#[derive(Debug)]
-pub(crate) enum Order {
-    /// A URL is asked for as a seed.
-    Add {
-        /// The URL.
-        seed: Box<Admission>,
-        /// It was settled; what is said where it was so in this round.
-        refused: Option<Refused>,
-    },
-    /// These hosts are parked.
-    Parked {
-        /// Grows with each list of a run.
-        number: u64,
-        /// As [`META_PARKED`] has it.
-        hosts: Vec<u8>,
-    },
-}
-
 impl Coordinator {
     /// Takes up which hosts are parked.
-    ///
-    /// # Errors
-    /// [`FrontierError`] where the store fails.
-    pub(crate) fn take_up_parked(&mut self, now: Tick) -> Result<(), FrontierError> {
-        for host in parked(&*self.frontier)? {
-            self.scheduler.park(now, &host);
+    pub(crate) fn take_up_parked<'a>(
+        &mut self,
+        now: Tick,
+        hosts: impl IntoIterator<Item = &'a HostKey>,
+    ) {
+        for host in hosts {
+            self.scheduler.park(now, host);
         }
-        Ok(())
     }
 
     /// Carries a command out. What is to be durable is answered when it is.
@@ -258,7 +231,7 @@ impl Coordinator {
         self.sequence += 1;
         let order = Order::Parked {
             number: self.sequence,
-            hosts: listed(self.scheduler.parked()),
+            hosts: self.scheduler.parked().cloned().collect(),
         };
         self.order(order, answer, out);
     }
@@ -266,65 +239,4 @@ impl Coordinator {
     fn order(&mut self, order: Order, answer: Answering, out: &mut Vec<Effect>) {
         self.write(WriterMessage::Order(Ordered { order, answer }), out);
     }
-}
-
-/// Parks a host of a crawl that does not run.
-///
-/// # Errors
-/// [`EngineError::Refused`], and those of opening the crawl's state.
-pub fn park_at_rest(dir: &Path, host: &HostKey) -> Result<(), EngineError> {
-    change_at_rest(dir, |frontier, hosts| {
-        let is_known = hosts.contains(host) || frontier.host(host)?.is_some();
-        let waits = || {
-            frontier
-                .origins()
-                .into_iter()
-                .map(|(origin, _)| origin.host_key())
-        };
-        if !is_known && !waits().any(|waits| waits == *host) {
-            return Err(Refused::UnknownHost(host.clone()).into());
-        }
-        hosts.insert(host.clone());
-        match hosts.len() > MAX_PARKED {
-            true => Err(Refused::TooManyParked(MAX_PARKED).into()),
-            false => Ok(()),
-        }
-    })
-}
-
-/// Takes a parked host of a crawl back that does not run.
-///
-/// # Errors
-/// [`EngineError::Refused`], and those of opening the crawl's state.
-pub fn unpark_at_rest(dir: &Path, host: &HostKey) -> Result<(), EngineError> {
-    change_at_rest(dir, |_, hosts| match hosts.remove(host) {
-        true => Ok(()),
-        false => Err(Refused::NotParked(host.clone()).into()),
-    })
-}
-
-fn change_at_rest(
-    dir: &Path,
-    change: impl FnOnce(&dyn Frontier, &mut BTreeSet<HostKey>) -> Result<(), EngineError>,
-) -> Result<(), EngineError> {
-    let frontier = directory::open_at_rest(dir)?;
-    let mut hosts = parked(&frontier)?;
-    change(&frontier, &mut hosts)?;
-    let mut transaction = frontier.begin()?;
-    transaction.keep_meta(META_PARKED, &listed(hosts.iter()));
-    transaction.commit()?;
-    Ok(())
-}
-
-fn listed<'a>(hosts: impl Iterator<Item = &'a HostKey>) -> Vec<u8> {
-    let names: Vec<&str> = hosts.map(HostKey::as_str).collect();
-    serde_json::to_vec(&names).unwrap_or_default()
-}
-
-/// The hosts that are parked, as the state has them.
-pub(crate) fn parked(frontier: &dyn Frontier) -> Result<BTreeSet<HostKey>, FrontierError> {
-    let bytes = frontier.meta(META_PARKED)?.unwrap_or_default();
-    let names: Vec<String> = serde_json::from_slice(&bytes).unwrap_or_default();
-    let hosts = names.iter().filter_map(|name| HostKey::parse(name).ok());
-    Ok(hosts.collect())
 }

@@ -20,63 +20,20 @@ use crawl_archive::{BoundedLine, FOLDER, LineReader, RowFile};
 use crawl_frontier::Frontier;
 use crawl_index::{IndexEntry, IndexError, IndexWriter};
 
+use crate::config::Config;
 use crate::error::EngineError;
 use crate::index::log::{
     INDEX_FOLDER, LOG, Read, begin_log, begin_log_unfollowed, follow_log, forget, log_path,
     mend_swap, note, note_of, number, place,
 };
 use crate::index::rebuild::{self, Reindex};
+use crate::summary::{HasArchive, IndexFault, Indexed};
 
 /// A longer line of the log is no entry: what is indexed of a page has bounds that together stay
 /// below. Bytes.
 const MAX_ENTRY_BYTES: usize = 64 * 1024 * 1024;
 /// Pages become visible to a search after so long, while a crawl runs.
 const COMMIT_INTERVAL: Duration = Duration::from_secs(2);
-
-/// What became of the index in a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Indexed {
-    /// Pages that a search can find; none where the run was stopped before they were counted.
-    pub pages: Option<u64>,
-    /// Pages that stand for others with the same text.
-    pub duplicates: u64,
-    /// Pages that this run left out, by reason.
-    pub left_out: BTreeMap<String, u64>,
-    /// Bytes of the log that were not read when the time for it was over: the next start takes
-    /// them up, and an index that is built anew has their pages.
-    pub waiting_bytes: u64,
-    /// Why the index lacks pages until it is built anew, and whether there is an archive to
-    /// build it from.
-    pub fault: Option<(IndexFault, HasArchive)>,
-}
-
-/// Why an index has to be built anew.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum IndexFault {
-    /// Its files, or the log, are not what was written. What does not fit.
-    Damaged(String),
-    /// It was never built with all pages: it was switched on after some had been settled, taken
-    /// away, or the building ended before it was done.
-    NotBuilt,
-}
-
-impl std::fmt::Display for IndexFault {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            IndexFault::Damaged(what) => write!(f, "damaged: {what}"),
-            IndexFault::NotBuilt => f.write_str("not built yet with the pages of earlier runs"),
-        }
-    }
-}
-
-/// Whether a crawl has an archive that an index can be built from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HasArchive {
-    /// It has.
-    Yes,
-    /// It ran with `--warc off`.
-    No,
-}
 
 /// Tells indexing when to end before its work is done: between two pages, never within one.
 #[derive(Clone)]
@@ -174,6 +131,19 @@ impl Indexing {
             has_archive,
         })
     }
+}
+
+/// Opens the log of the search index, where one is built.
+pub(crate) fn open_log(
+    config: &Config,
+    frontier: &dyn Frontier,
+    has_pages: bool,
+) -> Result<Option<Indexing>, EngineError> {
+    if !config.index {
+        forget(frontier)?;
+        return Ok(None);
+    }
+    Indexing::open(&config.output, frontier, has_pages).map(Some)
 }
 
 /// The thread that follows the log.
@@ -476,12 +446,6 @@ impl Follower {
             waiting_bytes: self.length.saturating_sub(self.read.bytes),
             ..Indexed::default()
         }
-    }
-}
-
-impl From<IndexError> for EngineError {
-    fn from(error: IndexError) -> EngineError {
-        EngineError::Index(error)
     }
 }
 

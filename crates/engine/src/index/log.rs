@@ -8,6 +8,7 @@ use crawl_frontier::{Frontier, FrontierError};
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
+use crate::keys::META_INDEX;
 
 /// The folder of the index in a crawl's directory.
 pub(crate) const INDEX_FOLDER: &str = "index";
@@ -15,8 +16,6 @@ pub(crate) const INDEX_FOLDER: &str = "index";
 pub(crate) const OLD_FOLDER: &str = "index.old";
 /// The log's file in `state/`.
 pub(crate) const LOG: &str = "indexing.jsonl";
-/// Which log it is: grows by one each time that it is begun anew.
-const META_INDEX: &str = "index";
 /// How far an index has read: stored with each of its commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Read {

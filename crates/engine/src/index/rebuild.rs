@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use bytes::Bytes;
-use crawl_archive::rows::{PageRow, RequestRow, WarcPlace};
+use crawl_archive::rows::{PageRow, READER_PANICKED, RequestRow, WarcPlace};
 use crawl_archive::{FOLDER, HttpMessage, ReadError, RowReader, read_place};
 use crawl_extractor::{Document, Limits, may_be_read, what_is};
 use crawl_fetcher::{DecodeLimits, Interstitial, Secrets, decode, interstitial};
@@ -18,9 +18,8 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::config::Config;
 use crate::error::EngineError;
-use crate::index::entry::{entry, left_out, read_both};
+use crate::index::entry::{entry, left_out, pairs, read_both};
 use crate::index::log::{INDEX_FOLDER, OLD_FOLDER, begin_log, mend_swap, note_of, number};
-use crate::read::{PANICKED, pairs};
 use crate::secrets::redacted_entry;
 use crate::state::directory::{examine, open_frontier};
 
@@ -247,7 +246,7 @@ fn kept_pages(
             Err(why) => return Err(why.into()),
         };
         let error = row.error.as_deref().unwrap_or_default();
-        let is_passing = Interstitial::named(error).is_some() || error == PANICKED;
+        let is_passing = Interstitial::named(error).is_some() || error == READER_PANICKED;
         // What broke off says less than what was there before.
         let broke_off = row.change.is_none() && kept.contains_key(&row.url);
         let is_page = matches!(row.status, Some(200..=299));
@@ -368,7 +367,7 @@ impl Build<'_> {
         let entry = match &kept.place {
             // A parser that panics costs its page alone.
             Some(place) => catch_unwind(AssertUnwindSafe(|| self.archived(&url, kept, place)))
-                .unwrap_or_else(|_| Ok(left_out(&url, PANICKED)))?,
+                .unwrap_or_else(|_| Ok(left_out(&url, READER_PANICKED)))?,
             // The archive has no body of a page that wants no copy kept; the index may have it.
             None => match self.known(kept) {
                 Some(page) => IndexEntry::Put(Box::new(page)),

@@ -1,16 +1,19 @@
 //! From an exchange to archive records. Runs on reader threads.
 
+use crawl_archive::rows::PageRow;
 use crawl_archive::{
     Capture, CaptureMetadata, CapturedRequest, DigestAlgorithm, EncodedCapture, Encoder,
     HttpVersion, RecordIds, Revisit, RevisitOriginal, Timestamp, Tls, Truncated,
 };
-use crawl_fetcher::{Exchange, Interstitial, TlsVersion, Truncation, Validators};
+use crawl_fetcher::{Exchange, TlsVersion, Truncation, Validators};
 use crawl_frontier::{Outcome, UrlKind};
 
+use super::document::{DocumentError, ReadPage};
 use crate::config::Config;
-use crate::messages::{RobotsExchange, SettledPage, millis};
-use crate::read::redirect_target;
+use crate::messages::RobotsExchange;
+use crate::messages::page::{EncodedPage, HeldMemory, PageVisit, redirect_target};
 use crate::revisit::visit::{KnownPage, PreviousVisit, VisitResult};
+use crate::time::millis;
 
 /// Encodes exchanges for the archive, where there is one; else takes digests alone.
 pub(crate) struct ArchiveEncoder {
@@ -27,35 +30,33 @@ impl ArchiveEncoder {
     }
 
     /// Encodes a page's exchange and lets go of its body.
-    pub(crate) fn page(&mut self, mut item: SettledPage) -> SettledPage {
-        let Some(exchange) = item.exchange.take() else {
-            return item;
-        };
+    pub(crate) fn page(&mut self, page: ReadPage) -> EncodedPage {
         let about = CaptureMetadata {
-            via: item.row.via.as_deref(),
-            depth: Some(item.lease.depth),
-            redirects: Some(u32::from(item.lease.redirects)),
-            charset: item.charset,
-            more: match item.lease.kind {
+            via: page.row.via.as_deref(),
+            depth: Some(page.lease.depth),
+            redirects: Some(u32::from(page.lease.redirects)),
+            charset: page.charset,
+            more: match page.lease.kind {
                 UrlKind::Page => &[],
                 UrlKind::Sitemap => &[("purpose", "sitemap")],
                 UrlKind::Resource => &[("purpose", "resource")],
             },
         };
-        let withheld = item.row.withheld.is_some();
+        let exchange = &page.exchange;
+        let withheld = page.row.withheld.is_some();
         let kept: &[u8] = if withheld { &[] } else { &exchange.body };
-        let known = item.past.as_deref().and_then(PreviousVisit::page);
+        let known = page.past.as_deref().and_then(PreviousVisit::page);
         let unmodified = known.filter(|known| exchange.status == 304 && known.is_conditional());
         let mut digest = None;
         let revisit = match (unmodified, known) {
             (Some(unmodified), _) => self
-                .original(&exchange, unmodified)
+                .original(exchange, unmodified)
                 .map(Revisit::NotModified),
             (None, Some(known)) if exchange.status == known.status && !withheld => {
                 let found = digest.insert(self.digest.of(&[&exchange.body]));
-                let content = item.decoded_digest.as_ref().unwrap_or(found);
+                let content = page.decoded_digest.as_ref().unwrap_or(found);
                 let same = known.has_content(found, content).then_some(known);
-                let original = same.and_then(|known| self.original(&exchange, known));
+                let original = same.and_then(|known| self.original(exchange, known));
                 original.map(|original| match *found == known.digest {
                     true => Revisit::IdenticalPayload(original),
                     false => Revisit::IdenticalContent {
@@ -66,34 +67,42 @@ impl ArchiveEncoder {
             }
             _ => None,
         };
-        item.capture = self.encode(&exchange, kept, revisit, about);
-        if let Some(unmodified) = unmodified {
+        let capture = self.encode(exchange, kept, revisit, about);
+        let (status, digest, result) = match unmodified {
             // The URL is what it was; the row has the answer.
-            item.outcome = Outcome::Fetched {
-                status: unmodified.status,
-            };
-            item.row.digest = Some(unmodified.digest.clone());
-            item.found = VisitResult::Same;
-            return item;
-        }
-        let digest = match &item.capture {
-            Some(capture) if !withheld => capture.digest().to_owned(),
-            _ => digest.unwrap_or_else(|| self.digest.of(&[&exchange.body])),
+            Some(known) => (known.status, known.digest.clone(), VisitResult::Same),
+            None => {
+                let digest = match &capture {
+                    Some(capture) if !withheld => capture.digest().to_owned(),
+                    _ => digest.unwrap_or_else(|| self.digest.of(&[&exchange.body])),
+                };
+                let is_archived = capture.is_some() && revisit.is_none() && !withheld;
+                let result = match is_no_page(&page) {
+                    true => VisitResult::Unknown,
+                    false => self.result(&page, &digest, is_archived),
+                };
+                (exchange.status, digest, result)
+            }
         };
-        let is_archived = item.capture.is_some() && revisit.is_none() && !withheld;
-        let error = item.row.error.as_deref();
-        if !is_no_page(&exchange, error) {
-            let decoded_digest = item.decoded_digest.take();
-            item.found = match self.found(&exchange, &digest, is_enough(&item), is_archived) {
-                VisitResult::Page(page) => VisitResult::Page(KnownPage {
-                    decoded_digest,
-                    ..page
-                }),
-                found => found,
-            };
+        EncodedPage {
+            held: HeldMemory {
+                body: exchange.room.clone(),
+                ..HeldMemory::default()
+            },
+            visit: PageVisit {
+                outcome: Outcome::Fetched { status },
+                row: PageRow {
+                    digest: Some(digest),
+                    ..page.row
+                },
+                lease: page.lease,
+                past: page.past,
+                result,
+                host: page.host,
+            },
+            findings: page.findings,
+            capture,
         }
-        item.row.digest = Some(digest);
-        item
     }
 
     /// The record that holds what is as it was.
@@ -111,13 +120,8 @@ impl ArchiveEncoder {
     }
 
     /// What an answer says of the page, for the next visit.
-    fn found(
-        &self,
-        exchange: &Exchange,
-        digest: &str,
-        is_enough: bool,
-        is_archived: bool,
-    ) -> VisitResult {
+    fn result(&self, read: &ReadPage, digest: &str, is_archived: bool) -> VisitResult {
+        let exchange = &read.exchange;
         let status = exchange.status;
         if let Some(target) = redirect_target(exchange) {
             let redirect = target.as_ref().ok().map(ToString::to_string);
@@ -130,15 +134,15 @@ impl ArchiveEncoder {
         }
         match status {
             200..=299 => {
-                let validators = match is_enough {
+                let validators = match is_enough(read) {
                     true => Validators::of(&exchange.headers),
                     false => Validators::default(),
                 };
-                let page = KnownPage::new(status, digest.to_owned(), validators);
                 let started = exchange.started.as_micros();
                 VisitResult::Page(KnownPage {
+                    decoded_digest: read.decoded_digest.clone(),
                     archived: is_archived.then_some(started),
-                    ..page
+                    ..KnownPage::new(status, digest.to_owned(), validators)
                 })
             }
             404 | 410 => VisitResult::Nothing,
@@ -202,10 +206,11 @@ impl ArchiveEncoder {
 /// Whether "as it was" is all that the next visit needs to hear. What could not be read or was
 /// withheld is asked for in full again, and so is what must be read in each round: what names
 /// changes of others, and a page that speaks of its own use.
-fn is_enough(item: &SettledPage) -> bool {
-    let usage = item.row.usage.iter().flat_map(|usage| &usage.said);
+fn is_enough(page: &ReadPage) -> bool {
+    let row = &page.row;
+    let usage = row.usage.iter().flat_map(|usage| &usage.said);
     let speaks_of_use = usage.into_iter().any(|said| said.channel == "meta");
-    item.row.error.is_none() && item.row.withheld.is_none() && !item.is_list && !speaks_of_use
+    row.error.is_none() && row.withheld.is_none() && !page.findings.is_list && !speaks_of_use
 }
 
 /// The cipher suite is not told by the client.
@@ -223,11 +228,12 @@ fn tls(version: TlsVersion) -> Option<Tls<'static>> {
 
 /// Whether what came is not the page: something stands in its place, or a part is missing
 /// that another time may be there.
-fn is_no_page(exchange: &Exchange, error: Option<&str>) -> bool {
-    let broken_off = exchange
+fn is_no_page(page: &ReadPage) -> bool {
+    let broken_off = page
+        .exchange
         .truncated
         .is_some_and(|cut| cut != Truncation::Length);
-    broken_off || error.and_then(Interstitial::named).is_some()
+    broken_off || matches!(page.error, Some(DocumentError::InPlace(_)))
 }
 
 fn protocol(version: http::Version) -> HttpVersion {

@@ -1,79 +1,73 @@
 //! What each kind of document comes to. Runs on reader threads.
 
-use std::collections::HashMap;
-
 use bytes::Bytes;
-use crawl_archive::rows::{LinkRow, TOO_MANY_REDIRECTS};
 use crawl_extractor::{
-    ChangeFreq, Page, Rel, Sitemap, SitemapEntry, SitemapKind, read_feed, read_sitemap,
+    ChangeFreq, Page, Rel, Sitemap, SitemapEntry, SitemapKind, read_feed, read_html, read_sitemap,
 };
-use crawl_fetcher::decode_gzip;
-use crawl_frontier::{Admission, Exclusion, Lease, Reason, UrlKind};
-use crawl_index::IndexEntry;
+use crawl_fetcher::robots::CompiledRobots;
+use crawl_fetcher::{Exchange, decode_gzip};
+use crawl_frontier::{Exclusion, Lease, Reason, UrlKind};
 use crawl_policy::PageDirectives;
 use crawl_policy::date::unix_seconds;
 use crawl_policy::scope::Scope;
 use crawl_policy::traps::PageFingerprint;
-use crawl_policy::usage::Ledger;
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 
-use crate::crawl_loop::trap_gate::TrapSignal;
-use crate::read::links::{Discovery, Links, PRIORITY_LINK, PRIORITY_SITEMAP, page_refusal};
-use crate::read::sitemap_budget::SITEMAP_LIMIT;
-use crate::read::{PageReader, pairs};
+use super::document::{DocumentError, ReadDocument};
+use super::links::{Discovery, Links, page_refusal};
+use super::sitemap_budget::SITEMAP_LIMIT;
+use super::{PageReader, content_type};
+use crate::index::entry::{entry, pairs, read_both};
+use crate::messages::page::{PageFindings, TrapSignal};
+use crate::priority::{IsTooDeep, MAX_SITEMAP_LEVELS, Priority};
 use crate::revisit::visit::DocumentState;
-use crate::secrets::REDIRECT_SECRET;
-
-/// Indexes of sitemaps within indexes that are followed.
-const MAX_SITEMAP_LEVELS: u8 = 5;
-
-/// How far a sitemap's `priority` moves its entries, up and down.
-const SITEMAP_REACH: f32 = 32.0;
-
-/// What a document's content came to.
-#[derive(Debug, Default)]
-pub(crate) struct Content {
-    pub(crate) title: Option<String>,
-    /// What the search index is told of it.
-    pub(crate) entry: Option<IndexEntry>,
-    /// What the page calls its own URL, where that is another.
-    pub(crate) canonical: Option<CanonicalUrl>,
-    pub(crate) charset: Option<&'static str>,
-    /// What the site says about the page's use, METAs included; for a page that has them.
-    pub(crate) usage: Option<Ledger>,
-    /// What the page says of all its links.
-    pub(crate) bar: Option<Exclusion>,
-    pub(crate) error: Option<String>,
-    /// The labelled digest of the body without its content coding; nothing where it has none, or
-    /// where that can't be undone.
-    pub(crate) decoded_digest: Option<String>,
-    pub(crate) links: Vec<Admission>,
-    pub(crate) link_rows: Vec<LinkRow>,
-    pub(crate) unusable: HashMap<&'static str, u64>,
-    pub(crate) signal: TrapSignal,
-    pub(crate) said: Option<DocumentState>,
-    /// It lists other pages and their changes.
-    pub(crate) is_list: bool,
-    pub(crate) modified: Vec<(CanonicalUrl, u32)>,
-}
-
-impl Content {
-    /// Nothing, and why.
-    pub(crate) fn with_error(why: Option<&str>) -> Content {
-        Content {
-            error: why.map(str::to_owned),
-            ..Content::default()
-        }
-    }
-}
+use crate::secrets::redacted_entry;
+use crate::time::seconds_of;
 
 impl PageReader {
     pub(crate) fn html(
         &self,
         links: &mut Links<'_>,
-        directives: &PageDirectives,
-        page: Page,
-    ) -> Content {
+        rules: &CompiledRobots,
+        exchange: &Exchange,
+        bytes: &[u8],
+    ) -> ReadDocument {
+        let lease = links.from();
+        let headers = &exchange.headers;
+        let content_type = content_type(exchange);
+        let content_type = content_type.as_deref();
+        let is_page = (200..300).contains(&exchange.status);
+        let may_index = self.index && is_page && lease.kind == UrlKind::Page;
+        let at = seconds_of(exchange.started);
+        let (page, text) = match may_index {
+            true => {
+                let (page, text) = read_both(bytes, content_type, headers, at, &self.limits);
+                (page, Some(text))
+            }
+            false => (read_html(bytes, content_type, &self.limits), None),
+        };
+        let directives = self.directives(exchange, &page.metas);
+        let usage = self.usage(rules, exchange, lease, &directives, &page.metas);
+        let refused = self.search_refused(&usage);
+        let entry = text.map(|text| {
+            let (read, refused) = ((&page, &text), refused.as_deref());
+            let entry = entry(&lease.url, at, headers, read, &directives, refused);
+            redacted_entry(&self.policy.secrets, entry)
+        });
+        let mut document = match is_page {
+            true => self.page(links, &directives, page),
+            // An error page names nothing to follow.
+            false => ReadDocument::default(),
+        };
+        if is_page {
+            document.findings.signal = self.fingerprint(lease, bytes);
+        }
+        document.findings.entry = entry;
+        document.usage = Some(usage);
+        document
+    }
+
+    fn page(&self, links: &mut Links<'_>, directives: &PageDirectives, page: Page) -> ReadDocument {
         let bar = directives.nofollow.clone().map(page_refusal);
         let base = page.base_url(&links.from().url);
         for link in &page.links {
@@ -82,13 +76,16 @@ impl PageReader {
         let mut canonical = page.links.iter();
         let canonical = canonical.find(|link| link.rel.contains(Rel::CANONICAL));
         let canonical = canonical.and_then(|link| canonicalize(Some(&base), &link.href).ok());
-        Content {
+        ReadDocument {
             canonical: canonical.filter(|url| *url != links.from().url),
             title: page.title,
             charset: Some(page.charset),
-            said: DocumentState::of(pairs(&page.metas)),
+            findings: PageFindings {
+                said: DocumentState::of(pairs(&page.metas)),
+                ..PageFindings::default()
+            },
             bar,
-            ..Content::default()
+            ..ReadDocument::default()
         }
     }
 
@@ -98,7 +95,7 @@ impl PageReader {
         links: &mut Links<'_>,
         bytes: &[u8],
         content_type: Option<&str>,
-    ) -> Content {
+    ) -> ReadDocument {
         let feed = read_feed(bytes, content_type, &self.limits);
         let from = links.from();
         let page = Discovery {
@@ -121,13 +118,16 @@ impl PageReader {
         for url in feed.home.iter().chain(&feed.next) {
             links.add(page, url.resolve(&from.url), None);
         }
-        Content {
+        ReadDocument {
             title: feed.title,
-            // It tells what is new: it is read in each round.
-            said: Some(DocumentState::Dynamic),
-            is_list: true,
-            modified,
-            ..Content::default()
+            findings: PageFindings {
+                // It tells what is new: it is read in each round.
+                said: Some(DocumentState::Dynamic),
+                is_list: true,
+                modified,
+                ..PageFindings::default()
+            },
+            ..ReadDocument::default()
         }
     }
 
@@ -139,7 +139,7 @@ impl PageReader {
         (sitemap.kind != SitemapKind::Unknown).then_some(sitemap)
     }
 
-    pub(crate) fn entries(&self, links: &mut Links<'_>, sitemap: &Sitemap) -> Content {
+    pub(crate) fn entries(&self, links: &mut Links<'_>, sitemap: &Sitemap) -> ReadDocument {
         let from = links.from();
         // A sitemap stands beside its site's root, however deep the index that named it.
         let mut way = Discovery {
@@ -150,8 +150,9 @@ impl PageReader {
         if sitemap.kind == SitemapKind::Index {
             way.kind = UrlKind::Sitemap;
             // The priority tells how many indexes led here.
-            way.priority = from.priority.clamp(PRIORITY_SITEMAP, PRIORITY_LINK) + 1;
-            too_deep = (way.priority > PRIORITY_SITEMAP + MAX_SITEMAP_LEVELS).then(|| Exclusion {
+            let (priority, is_too_deep) = Priority::of(from).of_named_sitemaps();
+            way.priority = priority;
+            too_deep = (is_too_deep == IsTooDeep::Yes).then(|| Exclusion {
                 rule: Some(format!(
                     "more than {MAX_SITEMAP_LEVELS} levels of sitemap indexes"
                 )),
@@ -176,7 +177,7 @@ impl PageReader {
             let way = match way.kind {
                 UrlKind::Sitemap => way,
                 _ => Discovery {
-                    priority: priority_of(entry),
+                    priority: Priority::of_sitemap_entry(entry.priority),
                     ..way
                 },
             };
@@ -187,11 +188,14 @@ impl PageReader {
         }
         let left_out = wanted - granted + left;
         links.leave_out(SITEMAP_LIMIT, left_out);
-        Content {
-            error: (left_out > 0).then(|| SITEMAP_LIMIT.to_owned()),
-            is_list: true,
-            modified,
-            ..Content::default()
+        ReadDocument {
+            error: (left_out > 0).then_some(DocumentError::SitemapLimit),
+            findings: PageFindings {
+                is_list: true,
+                modified,
+                ..PageFindings::default()
+            },
+            ..ReadDocument::default()
         }
     }
 
@@ -200,12 +204,12 @@ impl PageReader {
         lease: &Lease,
         target: Result<CanonicalUrl, Unusable>,
         scope: &Scope,
-    ) -> Content {
+    ) -> ReadDocument {
         let way = Discovery {
             kind: lease.kind,
             depth: lease.depth,
             redirects: lease.redirects.saturating_add(1),
-            priority: lease.priority,
+            priority: Priority::of(lease),
             is_seed: lease.is_seed,
         };
         let too_many = (way.redirects > self.max_redirects).then(|| Exclusion {
@@ -213,28 +217,35 @@ impl PageReader {
             rule: Some(format!("max-redirects {}", self.max_redirects)),
             line: None,
         });
-        let error = match &target {
-            Err(why) => Some(format!("redirect_{}", why.name())),
-            Ok(url) if self.follows.secrets.are_in_url(url) => Some(REDIRECT_SECRET.to_owned()),
-            Ok(_) => too_many.as_ref().map(|_| TOO_MANY_REDIRECTS.to_owned()),
-        };
-        let signal = match &target {
-            Ok(url) if error.as_deref() != Some(REDIRECT_SECRET) => {
-                TrapSignal::Redirect(url.clone())
+        let (error, signal) = match &target {
+            Err(why) => {
+                let error = DocumentError::RedirectUnusable(why.clone());
+                (Some(error), TrapSignal::Nothing)
             }
-            _ => TrapSignal::Nothing,
+            Ok(url) if self.policy.secrets.are_in_url(url) => {
+                (Some(DocumentError::RedirectSecret), TrapSignal::Nothing)
+            }
+            Ok(url) => {
+                let error = too_many
+                    .is_some()
+                    .then_some(DocumentError::TooManyRedirects);
+                (error, TrapSignal::Redirect(url.clone()))
+            }
         };
-        let mut links = Links::new(lease, scope, &self.follows, None);
+        let mut links = Links::new(lease, scope, &self.policy, None);
         links.add(way, target, too_many);
-        links.finish(Content {
+        links.finish(ReadDocument {
             error,
-            signal,
-            ..Content::default()
+            findings: PageFindings {
+                signal,
+                ..PageFindings::default()
+            },
+            ..ReadDocument::default()
         })
     }
 
     /// What a page says, for comparing it with others of its host.
-    pub(crate) fn gist(&self, lease: &Lease, bytes: &[u8]) -> TrapSignal {
+    fn fingerprint(&self, lease: &Lease, bytes: &[u8]) -> TrapSignal {
         match self.traps.watches() && lease.kind == UrlKind::Page {
             true => TrapSignal::Text(Box::new(PageFingerprint::of_html(bytes, &lease.url))),
             false => TrapSignal::Nothing,
@@ -261,14 +272,14 @@ impl PageReader {
         url: &Result<CanonicalUrl, Unusable>,
         often: ChangeFreq,
     ) {
-        if let (Some(began), Ok(url), Some(every)) = (self.revisit, url, seconds_of(often)) {
+        if let (Some(began), Ok(url), Some(every)) = (self.revisit, url, interval_of(often)) {
             modified.push((url.clone(), began.saturating_sub(every)));
         }
     }
 }
 
 /// None where it never changes.
-fn seconds_of(often: ChangeFreq) -> Option<u32> {
+fn interval_of(often: ChangeFreq) -> Option<u32> {
     const DAY: u32 = 24 * 60 * 60;
     match often {
         ChangeFreq::Always => Some(0),
@@ -310,14 +321,6 @@ fn beside(links: &mut Links<'_>, page: Discovery, entry: &SitemapEntry) {
             links.add(Discovery::resource(from), named(raw), None);
         }
     }
-}
-
-/// A page's place, by what its sitemap says of it: 0.5 is as any link.
-fn priority_of(entry: &SitemapEntry) -> u8 {
-    let said = entry.priority.unwrap_or(0.5).clamp(0.0, 1.0);
-    let moved = ((0.5 - said) * 2.0 * SITEMAP_REACH).round();
-    // At most 32 from 128 in both directions.
-    (f32::from(PRIORITY_LINK) + moved) as u8
 }
 
 /// A sitemap's `lastmod`, in seconds since the Unix epoch. A day alone means its end: the page may

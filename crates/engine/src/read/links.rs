@@ -12,24 +12,11 @@ use crawl_policy::scope::{OutReason, Scope, ScopeVerdict};
 use crawl_policy::{CitedText, DirectivePlace, Robots};
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 
-use crate::config::{Config, Resources};
-use crate::crawl_loop::trap_gate::TrapRules;
-use crate::read::documents::Content;
+use super::document::ReadDocument;
+use crate::config::{Config, Resources, TrapRules};
+use crate::messages::page::PageFindings;
+use crate::priority::Priority;
 use crate::secrets::{SECRET_IN_URL, redacted_url};
-
-/// Order of requests within an origin: the /sitemap.xml that nobody named.
-const PRIORITY_GUESS: u8 = 63;
-/// Then sitemaps that were named.
-pub(crate) const PRIORITY_SITEMAP: u8 = 64;
-/// Then what they and pages name; a sitemap may move its entries by a quarter of what is before
-/// and behind.
-pub(crate) const PRIORITY_LINK: u8 = 128;
-/// The last of them. What is met on pages that say nothing new comes behind.
-pub(crate) const PRIORITY_LAST_LINK: u8 = PRIORITY_LINK + 32;
-/// Then what pages are shown with.
-pub(crate) const PRIORITY_RESOURCE: u8 = 192;
-/// Then what looks like an action.
-pub(crate) const PRIORITY_ACTION: u8 = 240;
 
 /// Which links are followed, beside those that a person could follow.
 #[derive(Clone, Debug)]
@@ -74,7 +61,7 @@ pub(crate) struct Discovery {
     pub(crate) kind: UrlKind,
     pub(crate) depth: u32,
     pub(crate) redirects: u8,
-    pub(crate) priority: u8,
+    pub(crate) priority: Priority,
     pub(crate) is_seed: bool,
 }
 
@@ -85,7 +72,7 @@ impl Discovery {
             kind: UrlKind::Page,
             depth: from.depth.saturating_add(1),
             redirects: 0,
-            priority: PRIORITY_LINK,
+            priority: Priority::LINK,
             is_seed: false,
         }
     }
@@ -95,7 +82,7 @@ impl Discovery {
         Discovery {
             kind: UrlKind::Resource,
             depth: from.depth,
-            priority: PRIORITY_RESOURCE,
+            priority: Priority::RESOURCE,
             ..Discovery::link(from)
         }
     }
@@ -105,10 +92,10 @@ impl Discovery {
 pub(crate) struct Links<'a> {
     from: &'a Lease,
     scope: &'a Scope,
-    follows: &'a LinkPolicy,
+    policy: &'a LinkPolicy,
     /// The rules of the document's own origin.
     robots: Option<&'a Robots>,
-    /// Place in `found` of each URL.
+    /// DirectivePlace in `found` of each URL.
     places: HashMap<CanonicalUrl, usize>,
     found: Vec<Admission>,
     rows: Vec<LinkRow>,
@@ -119,13 +106,13 @@ impl<'a> Links<'a> {
     pub(crate) fn new(
         from: &'a Lease,
         scope: &'a Scope,
-        follows: &'a LinkPolicy,
+        policy: &'a LinkPolicy,
         robots: Option<&'a Robots>,
     ) -> Links<'a> {
         Links {
             from,
             scope,
-            follows,
+            policy,
             robots,
             places: HashMap::new(),
             found: Vec::new(),
@@ -139,12 +126,12 @@ impl<'a> Links<'a> {
     }
 
     pub(crate) fn wants_resources(&self) -> bool {
-        self.follows.resources != Resources::Off
+        self.policy.resources != Resources::Off
     }
 
     /// Takes in a link of a page, or of a header. `page_bar` is what the page says of all.
     pub(crate) fn link(&mut self, base: &CanonicalUrl, link: &Link, page_bar: Option<&Exclusion>) {
-        let Some(kind) = self.follows.kind(link.kind) else {
+        let Some(kind) = self.policy.kind(link.kind) else {
             return;
         };
         let url = match link.kind {
@@ -155,15 +142,15 @@ impl<'a> Links<'a> {
         if kind == UrlKind::Resource {
             return self.add(Discovery::resource(self.from), url, None);
         }
-        if let (true, Ok(to)) = (self.follows.rows, &url) {
+        if let (true, Ok(to)) = (self.policy.rows, &url) {
             self.rows.push(LinkRow {
                 from: self.from.url.to_string(),
-                to: redacted_url(&self.follows.secrets, to),
+                to: redacted_url(&self.policy.secrets, to),
                 rel: (!link.rel.is_empty()).then(|| link.rel.to_string()),
                 text: link
                     .text
                     .as_ref()
-                    .map(|text| self.follows.secrets.redacted(text).into_owned()),
+                    .map(|text| self.policy.secrets.redacted(text).into_owned()),
             });
         }
         let barred = page_bar
@@ -226,7 +213,7 @@ impl<'a> Links<'a> {
             Ok(url) => url,
             Err(why) => return self.leave_out(why.name(), 1),
         };
-        if self.follows.secrets.are_in_url(&url) {
+        if self.policy.secrets.are_in_url(&url) {
             return self.leave_out(SECRET_IN_URL, 1);
         }
         let (way, url, barred) = self.named(way, url, barred);
@@ -258,14 +245,14 @@ impl<'a> Links<'a> {
         if way.kind != UrlKind::Page || way.redirects > 0 {
             return (way, url, barred);
         }
-        let rules = &self.follows.traps;
+        let rules = &self.policy.traps;
         let robots = self.robots.filter(|_| url.as_url().query().is_some());
         let robots = robots.filter(|_| url.origin() == self.from.origin);
         let url = rules.named(url, robots);
         match rules.action(&url) {
             None => (way, url, barred),
             Some(refusal) => {
-                let priority = PRIORITY_ACTION;
+                let priority = Priority::ACTION;
                 (Discovery { priority, ..way }, url, barred.or(refusal))
             }
         }
@@ -277,7 +264,7 @@ impl<'a> Links<'a> {
             depth: way.depth,
             redirects: way.redirects,
             via: Some(self.from.url.clone()),
-            priority: way.priority,
+            priority: way.priority.byte(),
             is_seed: way.is_seed,
             kind: way.kind,
             url,
@@ -289,7 +276,7 @@ impl<'a> Links<'a> {
         // where all are wanted.
         let is_exempt = match way.kind {
             UrlKind::Sitemap => url.host_key() == self.from.url.host_key(),
-            UrlKind::Resource => self.follows.resources == Resources::All,
+            UrlKind::Resource => self.policy.resources == Resources::All,
             UrlKind::Page => false,
         };
         match self.scope.judge(url, way.depth) {
@@ -311,12 +298,17 @@ impl<'a> Links<'a> {
         }
     }
 
-    pub(crate) fn finish(self, content: Content) -> Content {
-        Content {
+    /// Gives a document its links.
+    pub(crate) fn finish(self, document: ReadDocument) -> ReadDocument {
+        let findings = PageFindings {
             links: self.found,
             link_rows: self.rows,
             unusable: self.unusable,
-            ..content
+            ..document.findings
+        };
+        ReadDocument {
+            findings,
+            ..document
         }
     }
 }
@@ -347,39 +339,4 @@ fn rel_refusal(rel: Rel, element: Element) -> Option<Exclusion> {
         ..Exclusion::of(Reason::Nofollow)
     };
     refused.then(rule)
-}
-
-/// A seed, as the frontier takes it.
-pub(crate) fn seed_admission(url: &CanonicalUrl, scope: &Scope) -> Admission {
-    let mut seed = Admission::seed(url.clone());
-    if let ScopeVerdict::Out { rule, .. } = scope.judge(url, 0) {
-        seed.state = NewState::Excluded(Exclusion {
-            rule: Some(rule),
-            ..Exclusion::of(Reason::Scope)
-        });
-    }
-    seed
-}
-
-/// A sitemap that robots.txt names.
-pub(crate) fn sitemap_admission(url: CanonicalUrl, robots: &CanonicalUrl) -> Admission {
-    Admission {
-        priority: PRIORITY_SITEMAP,
-        kind: UrlKind::Sitemap,
-        ..Admission::link(url, 0, robots.clone())
-    }
-}
-
-/// Whether nobody named the URL: /sitemap.xml is asked for as robots.txt is, and where there is no
-/// sitemap no row speaks of it.
-pub(crate) fn is_guess(lease: &Lease) -> bool {
-    lease.priority == PRIORITY_GUESS && lease.kind == UrlKind::Sitemap
-}
-
-/// The sitemap at the place where one is looked for when none is named.
-pub(crate) fn sitemap_guess(url: CanonicalUrl, robots: &CanonicalUrl) -> Admission {
-    Admission {
-        priority: PRIORITY_GUESS,
-        ..sitemap_admission(url, robots)
-    }
 }

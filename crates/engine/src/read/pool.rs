@@ -9,10 +9,11 @@ use std::thread::{self, JoinHandle};
 
 use crawl_index::ByteGate;
 
+use super::PageReader;
+use super::archive_encoder::ArchiveEncoder;
 use crate::config::Config;
-use crate::messages::{Reading, WriterMessage};
-use crate::read::PageReader;
-use crate::read::archive_encoder::ArchiveEncoder;
+use crate::messages::WriterMessage;
+use crate::messages::page::FetchedPage;
 use crate::revisit::visit::RevisitSchedule;
 use crate::state::crash_journal::{CrashJournal, JournalSlot};
 
@@ -24,7 +25,7 @@ use crate::state::crash_journal::{CrashJournal, JournalSlot};
 #[derive(Debug)]
 pub(crate) enum ReaderTask {
     /// An exchange that is to be read.
-    Read(Box<Reading>),
+    Read(Box<FetchedPage>),
     /// An item as it is; its exchange, if any, is encoded for the archive.
     Pass(WriterMessage),
 }
@@ -73,7 +74,7 @@ impl ReaderPool {
         let threads = slots.map(|(n, slot)| {
             let tools = ReaderWorker {
                 reader: reader.clone(),
-                keeper: ArchiveEncoder::new(config),
+                encoder: ArchiveEncoder::new(config),
                 slot,
                 entries: entries.clone(),
                 links: links.clone(),
@@ -108,7 +109,7 @@ impl ReaderPool {
 /// What one thread works with.
 struct ReaderWorker {
     reader: PageReader,
-    keeper: ArchiveEncoder,
+    encoder: ArchiveEncoder,
     slot: JournalSlot,
     /// Bounds what the index is told, over all threads.
     entries: ByteGate,
@@ -135,15 +136,16 @@ fn serve(
             ReaderTask::Read(reading) => {
                 let url = reading.lease.url.clone();
                 tools.slot.begin(&url);
-                let mut page = tools.keeper.page(tools.reader.read(*reading));
+                let mut page = tools.encoder.page(tools.reader.read(*reading));
                 tools.slot.end(&url);
-                let entry = page.entry.as_ref();
-                page.entry_pass = entry.map(|entry| tools.entries.enter(entry.bytes()));
-                page.links_pass = Some(tools.links.enter(page.links.len() * LINK_BYTES));
+                let entry = page.findings.entry.as_ref();
+                page.held.entry = entry.map(|entry| tools.entries.enter(entry.bytes()));
+                let links = page.findings.links.len();
+                page.held.links = Some(tools.links.enter(links * LINK_BYTES));
                 WriterMessage::Page(Box::new(page))
             }
             ReaderTask::Pass(WriterMessage::Robots(robots)) => {
-                WriterMessage::Robots(tools.keeper.robots(robots))
+                WriterMessage::Robots(tools.encoder.robots(robots))
             }
             ReaderTask::Pass(item) => item,
         }));

@@ -1,20 +1,14 @@
 //! The round that a run works in: the last one, or the next.
 
-use std::path::Path;
-
 use crawl_frontier::{Frontier, FrontierError};
 use crawl_scheduler::Tick;
-use crawl_weburl::HostKey;
 
 use crate::config::Config;
-use crate::crawl_loop::steering;
 use crate::error::EngineError;
-use crate::messages::Totals;
+use crate::keys::{META_ROUND, META_TOTALS};
 use crate::revisit::visit::{RevisitSchedule, Round};
-use crate::state::directory::{self, META_TOTALS};
-
-/// The crawl's round, as JSON.
-const META_ROUND: &str = "round";
+use crate::time::seconds;
+use crate::totals::Totals;
 
 /// URLs that one transaction makes pending.
 const MAX_OPENED_AT_ONCE: usize = 10_000;
@@ -68,40 +62,8 @@ pub(crate) fn take_up(
     })
 }
 
-/// How the last round of a crawl stands that does not run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LastRound {
-    /// Its number, from 1.
-    pub number: u32,
-    /// When it began, in seconds since the Unix epoch.
-    pub began: u32,
-    /// Whether it ended by itself.
-    pub is_over: bool,
-    /// Hosts that are parked, in the order of their names.
-    pub parked: Vec<HostKey>,
-}
-
-/// The last round of the crawl in `dir`; none where no crawl lies there.
-///
-/// # Errors
-/// [`EngineError`] where something else lies there, another process is at it, or the state can't
-/// be read.
-pub fn last_round(dir: &Path) -> Result<Option<LastRound>, EngineError> {
-    let frontier = match directory::open_at_rest(dir) {
-        Err(EngineError::NothingToDo { .. }) => return Ok(None),
-        frontier => frontier?,
-    };
-    let round = stored(&frontier)?;
-    let parked = steering::parked(&frontier)?.into_iter().collect();
-    Ok(round.map(|round| LastRound {
-        number: round.number,
-        began: round.began,
-        is_over: round.is_over,
-        parked,
-    }))
-}
-
-fn stored(frontier: &dyn Frontier) -> Result<Option<Round>, EngineError> {
+/// The round that the state has; none before the first.
+pub(crate) fn stored(frontier: &dyn Frontier) -> Result<Option<Round>, EngineError> {
     let known = frontier.meta(META_ROUND)?;
     let known = known.map(|bytes| serde_json::from_slice::<Round>(&bytes));
     known.transpose().map_err(|why| EngineError::Round { why })
@@ -165,9 +127,4 @@ fn keep(
         transaction.keep_meta(META_TOTALS, &totals.to_bytes());
     }
     transaction.commit().map(|_| ())
-}
-
-/// Whole seconds since the Unix epoch, as visits have them.
-pub(crate) fn seconds(tick: Tick) -> u32 {
-    u32::try_from(tick.as_micros() / 1_000_000).unwrap_or(u32::MAX)
 }

@@ -4,14 +4,14 @@
 //! A crawl's first round visits what it finds. `--recrawl` begins another one: what is due is
 //! pending again, and a URL is visited once in a round however many runs that takes.
 
-use std::time::Duration;
-
 use crawl_fetcher::Validators;
 use crawl_frontier::{Exclusion, UrlKind, Visit};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use serde::{Deserialize, Serialize};
 
-use crate::messages::Totals;
+use crate::config::Revisits;
+use crate::time::whole_seconds;
+use crate::totals::{Change, Totals};
 
 /// A round that began so much later than now, in seconds, was begun by a clock that was ahead.
 /// Rounds that follow each other within seconds are numbered ahead of the clock a little.
@@ -19,32 +19,6 @@ const MAX_ROUND_AHEAD: u32 = 60 * 60;
 
 /// When something is due that is due in each round.
 pub(crate) const EACH_ROUND: u32 = 0;
-
-/// How often pages are visited again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Revisits {
-    /// No page is due sooner than this after its last visit.
-    pub least: Duration,
-    /// Each page is due after this, however seldom it changes.
-    pub most: Duration,
-}
-
-impl Default for Revisits {
-    /// At once, and 30 days.
-    fn default() -> Revisits {
-        Revisits {
-            least: Duration::ZERO,
-            most: Duration::from_secs(30 * 24 * 60 * 60),
-        }
-    }
-}
-
-impl Revisits {
-    /// No page is due later than so many seconds after its last visit.
-    pub(crate) fn longest(&self) -> u32 {
-        seconds(self.most.max(self.least))
-    }
-}
 
 /// A passage through the crawl's pages; durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,30 +69,6 @@ impl Round {
     /// Whether it was begun by a clock that was ahead of what is `now`.
     pub(crate) fn was_begun_ahead_of(&self, now: u32) -> bool {
         self.began > now.saturating_add(MAX_ROUND_AHEAD)
-    }
-}
-
-/// How a page stands against its last visit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
-    /// There was no page before.
-    New,
-    /// The page is another.
-    Changed,
-    /// The page is as it was, by its digest or by the server's word.
-    Same,
-    /// There was a page, and the server says that there is none.
-    Gone,
-}
-
-impl Change {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Change::New => "new",
-            Change::Changed => "changed",
-            Change::Same => "same",
-            Change::Gone => "gone",
-        }
     }
 }
 
@@ -409,7 +359,7 @@ impl RevisitSchedule {
         found: &VisitResult,
         said: Option<DocumentState>,
     ) -> u32 {
-        let least = seconds(self.revisits.least);
+        let least = whole_seconds(self.revisits.least);
         let most = self.revisits.longest();
         let elapsed = past.map_or(0, |past| self.round.began.saturating_sub(past.round_began));
         let was_as_it_is = change == Some(Change::Same) || matches!(found, VisitResult::Nothing);
@@ -427,18 +377,16 @@ impl RevisitSchedule {
     /// Before when a page must have been visited last to be visited again in this round, where
     /// its site says that it changed at `modified`. None where no page was.
     pub(crate) fn changed_since(&self, modified: u32) -> Option<u32> {
-        let least = seconds(self.revisits.least);
+        let least = whole_seconds(self.revisits.least);
         let before = modified.min(self.round.began.saturating_sub(least));
         (before > self.round.first_began).then_some(before)
     }
 }
 
-fn seconds(time: Duration) -> u32 {
-    u32::try_from(time.as_secs()).unwrap_or(u32::MAX)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crawl_frontier::Reason;
 

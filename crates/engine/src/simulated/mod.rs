@@ -22,16 +22,18 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 use http::{HeaderMap, HeaderValue, Version};
 use tokio::sync::oneshot;
 
-use crate::config::{Budgets, Config, Forbidden, Resources, ScopeRules};
+use crate::config::{Budgets, Config, Forbidden, Resources, Revisits, ScopeRules, TrapRules};
 use crate::control::{Answer, Ask, Command, Refused};
-use crate::crawl_loop::trap_gate::TrapRules;
 use crate::crawl_loop::{Coordinator, Next};
-use crate::messages::{Effect, Event, Job, Totals, WriterMessage};
+use crate::messages::{Effect, Event, Job, WriterMessage};
 use crate::read::PageReader;
 use crate::read::archive_encoder::ArchiveEncoder;
-use crate::revisit::visit::{RevisitSchedule, Revisits, Round};
+use crate::revisit::visit::{RevisitSchedule, Round};
+use crate::state::directory::Files;
+use crate::state::parked_hosts::parked;
 use crate::summary::Ended;
-use crate::write::{Files, Writer};
+use crate::totals::Totals;
+use crate::write::Writer;
 
 const HOSTS: u64 = 60;
 const PAGES: u64 = 12;
@@ -259,10 +261,11 @@ fn play(
         revisits: config.revisits,
     };
     let mut writer = Writer::new(shared, files, Totals::default(), visits, Vec::new());
-    let (reader, mut keeper) = (
+    let (reader, mut encoder) = (
         PageReader::new(&config, &visits),
         ArchiveEncoder::new(&config),
     );
+    let parked_frontier = Arc::clone(&frontier);
     let mut coordinator = Coordinator::new(config, frontier, scope, Totals::default(), START, seed);
     let mut web = Web {
         seed,
@@ -272,7 +275,7 @@ fn play(
     let (mut effects, mut requests) = (Vec::new(), Vec::new());
     let (mut flights, mut asked) = (BinaryHeap::new(), Vec::new());
     coordinator.enter_round(visits);
-    coordinator.take_up_parked(now).unwrap();
+    coordinator.take_up_parked(now, &parked(&*parked_frontier).unwrap());
     coordinator.begin(now, &mut effects);
     loop {
         let mut items = Vec::new();
@@ -293,11 +296,11 @@ fn play(
                 Effect::NoteDelay(row) => assert_eq!(row.at, now.as_millis()),
                 Effect::Read(reading) => {
                     items.push(WriterMessage::Page(Box::new(
-                        keeper.page(reader.read(*reading)),
+                        encoder.page(reader.read(*reading)),
                     )));
                 }
                 Effect::Write(WriterMessage::Robots(item)) => {
-                    items.push(WriterMessage::Robots(keeper.robots(item)))
+                    items.push(WriterMessage::Robots(encoder.robots(item)))
                 }
                 Effect::Write(item) => items.push(item),
             }

@@ -5,7 +5,7 @@
 //! notes the URL before it reads and crosses it out afterwards, in `state/reading`: one
 //! `write` each, never synced, since a process that dies takes nothing of it along and a
 //! power cut is no page's fault. The next start counts a death for each URL that stands
-//! there, and what is to become of it follows from the count ([`treatment`]).
+//! there, and the crawl loop decides by that count what is to become of it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -16,14 +16,11 @@ use std::sync::Arc;
 use crawl_archive::open_regular;
 use crawl_weburl::{CanonicalUrl, MAX_URL_BYTES, canonicalize};
 
-/// Deaths with a URL being read, after which it is read last and with no other.
-const DEATHS_UNTIL_ALONE: u32 = 3;
-
 /// URLs that are kept in mind at most, those with the most deaths. Each death brings as
 /// many as there are readers, and those that are read leave again.
 const MAX_SUSPECTS: usize = 64;
 
-/// Room for a line: a count, a URL and a line end. Lines stand at multiples of it, so that
+/// BodyMemory for a line: a count, a URL and a line end. Lines stand at multiples of it, so that
 /// each can be written over; the file has holes in between.
 const LINE_BYTES: usize = MAX_URL_BYTES + 16;
 
@@ -36,26 +33,6 @@ const MAX_JOURNAL_BYTES: u64 = 4096 * LINE_BYTES as u64;
 
 const NAME: &str = "reading";
 const NAME_NEW: &str = "reading.new";
-
-/// What is to be done with a URL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Treatment {
-    /// What is done with any.
-    Usual,
-    /// It is asked for when nothing else is left, and nothing else is read beside it.
-    LastAndAlone,
-    /// It is settled as failed: alone, too, it took the process along.
-    GiveUp,
-}
-
-/// What follows from so many deaths with a URL being read.
-pub(crate) fn treatment(deaths: u32) -> Treatment {
-    match deaths {
-        0..DEATHS_UNTIL_ALONE => Treatment::Usual,
-        DEATHS_UNTIL_ALONE => Treatment::LastAndAlone,
-        _ => Treatment::GiveUp,
-    }
-}
 
 fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
@@ -222,7 +199,7 @@ fn write_line(file: &mut File, line: usize, text: &str) -> io::Result<()> {
 mod tests {
     use crawl_weburl::{CanonicalUrl, canonicalize};
 
-    use super::{CrashJournal, LINE_BYTES, NAME, Treatment, deaths, treatment};
+    use super::{CrashJournal, LINE_BYTES, NAME, deaths};
 
     fn url(path: &str) -> CanonicalUrl {
         canonicalize(None, &format!("http://e.example/{path}")).unwrap()
@@ -284,13 +261,6 @@ mod tests {
         }
         assert!(deaths(&[0xff; 100_000]).is_empty());
         assert!(deaths(b"reading 1 4").is_empty());
-    }
-
-    #[test]
-    fn ours_after_three_deaths_last_after_four_never() {
-        let treated: Vec<_> = (0..6).map(treatment).collect();
-        let (usual, last, never) = (Treatment::Usual, Treatment::LastAndAlone, Treatment::GiveUp);
-        assert_eq!(treated, [usual, usual, usual, last, never, never]);
     }
 
     /// Dies with a URL in hand, so often.

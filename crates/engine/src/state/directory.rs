@@ -8,28 +8,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crawl_archive::{
-    Archive, ArchiveOptions, DigestAlgorithm, LogFile, RowFile, Warcinfo, check_entries,
+    Archive, ArchiveOptions, DigestAlgorithm, LogFile, LogSyncer, RowFile, Warcinfo, check_entries,
     create_anew,
 };
 use crawl_frontier::{FjallFrontier, Frontier, FrontierError, KnownState, OpenError, Options};
-use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
+use super::crash_journal::CrashJournal;
 use crate::config::Config;
 use crate::error::EngineError;
-use crate::index::follower::Indexing;
-use crate::index::log::forget;
-use crate::messages::Totals;
-use crate::read::pool;
-use crate::revisit::round;
-use crate::revisit::visit::RevisitSchedule;
-use crate::state::crash_journal::CrashJournal;
-use crate::write::Files;
+use crate::keys::{META_RUN, META_SCOPE_SEEDS, META_TOTALS};
+use crate::totals::Totals;
 
-pub(crate) const META_TOTALS: &str = "totals";
-pub(crate) const META_SCOPE_SEEDS: &str = "scope_seeds";
-/// Whether the last run ended by itself.
-const META_RUN: &str = "run";
 const RUN_OPEN: &[u8] = b"open";
 const RUN_ENDED: &[u8] = b"ended";
 
@@ -61,6 +51,18 @@ const OURS: [&str; 15] = [
     "report.html.new",
 ];
 
+/// The files that a crawl's rows go to.
+pub(crate) struct Files {
+    pub(crate) archive: Option<Archive>,
+    pub(crate) pages: RowFile,
+    pub(crate) excluded: RowFile,
+    pub(crate) links: Option<RowFile>,
+    /// What the search index is told.
+    pub(crate) index: Option<RowFile>,
+    /// `requests.jsonl`, which the loop writes. None where there is no such log.
+    pub(crate) requests: Option<LogSyncer>,
+}
+
 /// An opened directory.
 pub(crate) struct Directory {
     pub(crate) frontier: Arc<dyn Frontier>,
@@ -69,25 +71,16 @@ pub(crate) struct Directory {
     /// Which URLs the last run may have died of.
     pub(crate) journal: CrashJournal,
     pub(crate) totals: Totals,
-    /// The round that this run works in.
-    pub(crate) visits: RevisitSchedule,
     pub(crate) scope_seeds: Vec<CanonicalUrl>,
-    /// The search index, where one is built.
-    pub(crate) indexing: Option<Indexing>,
     /// Whether an earlier run worked here.
     pub(crate) resumed: bool,
     /// Whether that run was cut off: what it had in flight is in no record then.
     pub(crate) cut_off: bool,
 }
 
-/// Opens the output directory: takes its lock, cuts files back to what the state
-/// knows, writes `crawl.toml`, and makes pending what a round that begins is to visit, unless
-/// the user stops that.
-pub(crate) fn open(
-    config: &Config,
-    now: Tick,
-    is_stopped: &dyn Fn() -> bool,
-) -> Result<Directory, EngineError> {
+/// Opens the output directory, for so many readers: takes its lock, cuts files back to what the
+/// state knows, and writes `crawl.toml`.
+pub(crate) fn open(config: &Config, readers: usize) -> Result<Directory, EngineError> {
     let dir = &config.output;
     let resumed = examine(dir)?;
     if !resumed && config.seeds.is_empty() {
@@ -103,29 +96,25 @@ pub(crate) fn open(
         .map_err(EngineError::disk(&toml))?;
     let mut requests = LogFile::open(&dir.join("requests.jsonl"))?;
     files.requests = Some(requests.syncer()?);
-    let mut totals = frontier
+    let totals = frontier
         .meta(META_TOTALS)?
         .and_then(|bytes| Totals::from_bytes(&bytes))
         .unwrap_or_default();
     let scope_seeds = frontier.meta(META_SCOPE_SEEDS)?.unwrap_or_default();
     let scope_seeds = String::from_utf8_lossy(&scope_seeds);
     let cut_off = frontier.meta(META_RUN)?.is_some_and(|run| run != RUN_ENDED);
-    let journal = open_journal(&state, &frontier)?;
+    let journal = open_journal(&state, &frontier, readers)?;
     note_run(&frontier, RUN_OPEN)?;
-    let indexing = open_index(config, &frontier, totals.pages > 0)?;
-    let visits = round::take_up(&frontier, config, now, &mut totals, is_stopped)?;
     Ok(Directory {
         scope_seeds: scope_seeds
             .lines()
             .filter_map(|url| canonicalize(None, url).ok())
             .collect(),
         frontier: Arc::new(frontier),
-        indexing,
         files,
         requests,
         journal,
         totals,
-        visits,
         resumed,
         cut_off,
     })
@@ -214,20 +203,11 @@ fn open_files(config: &Config, marks: &BTreeMap<String, u64>) -> Result<Files, E
     })
 }
 
-/// Opens the log of the search index.
-fn open_index(
-    config: &Config,
+fn open_journal(
+    state: &Path,
     frontier: &FjallFrontier,
-    has_pages: bool,
-) -> Result<Option<Indexing>, EngineError> {
-    if !config.index {
-        forget(frontier)?;
-        return Ok(None);
-    }
-    Indexing::open(&config.output, frontier, has_pages).map(Some)
-}
-
-fn open_journal(state: &Path, frontier: &FjallFrontier) -> Result<CrashJournal, EngineError> {
+    readers: usize,
+) -> Result<CrashJournal, EngineError> {
     let mut failed = None;
     let is_pending = |url: &CanonicalUrl| match frontier.known(url) {
         Ok(known) => matches!(
@@ -239,7 +219,7 @@ fn open_journal(state: &Path, frontier: &FjallFrontier) -> Result<CrashJournal, 
             false
         }
     };
-    let journal = CrashJournal::open(state, pool::count(), is_pending);
+    let journal = CrashJournal::open(state, readers, is_pending);
     match failed {
         Some(error) => Err(error.into()),
         None => journal.map_err(EngineError::disk(state)),
@@ -324,14 +304,4 @@ fn note_run(frontier: &dyn Frontier, run: &[u8]) -> Result<(), FrontierError> {
     let mut transaction = frontier.begin()?;
     transaction.keep_meta(META_RUN, run);
     transaction.commit().map(|_| ())
-}
-
-impl Totals {
-    pub(crate) fn to_bytes(self) -> Vec<u8> {
-        serde_json::to_vec(&self).unwrap_or_default()
-    }
-
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Totals> {
-        serde_json::from_slice(bytes).ok()
-    }
 }

@@ -4,16 +4,19 @@
 //! before the transaction, and their lengths stand in it, so that after any death files
 //! can be cut back to what the state knows.
 
+mod excluded_rows;
 mod redirect_loops;
 pub(crate) mod run_end;
+mod take_back;
+mod trap_evidence;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvError, Sender, TryRecvError};
 
-use crawl_archive::rows::{ExcludedRow, REDIRECT_LOOP, WarcPlace};
-use crawl_archive::{Archive, EncodedCapture, LogSyncer, RowFile};
+use crawl_archive::rows::{REDIRECT_LOOP, WarcPlace};
+use crawl_archive::{EncodedCapture, RowFile};
 use crawl_frontier::{
     Admission, Admitted, Exclusion, Frontier, Lease, NewState, Outcome, Reason, Transaction,
     UrlKind, Visit,
@@ -22,36 +25,27 @@ use crawl_index::{BytePass, IndexEntry};
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, HostKey};
 
+use self::excluded_rows::{excluded_row, excluded_words, listed_at_once};
+use self::redirect_loops::SettledRedirects;
+use crate::admissions::admission_of;
 use crate::control::Answer;
-use crate::crawl_loop::steering::{META_PARKED, Order};
-use crate::crawl_loop::trap_gate::{self, META_TRAPS, SharedTraps, TrapSignal, admission_of};
 use crate::error::EngineError;
 use crate::index::entry::left_out;
-use crate::messages::{
-    Committed, HostState, Ordered, RobotsExchange, SettledPage, Totals, WriterMessage, excluded_row,
-};
-use crate::read::links::is_guess;
-use crate::revisit::round::seconds;
-use crate::revisit::visit::{Change, PreviousVisit, RevisitSchedule, VisitResult, ask_in_full};
-use crate::state::directory::{META_SCOPE_SEEDS, META_TOTALS};
+use crate::keys::{META_PARKED, META_SCOPE_SEEDS, META_TOTALS, META_TRAPS};
+use crate::messages::page::{EncodedPage, PageFindings, PageVisit, TrapSignal};
+use crate::messages::{Committed, HostState, Order, Ordered, RobotsExchange, WriterMessage};
+use crate::priority::{Priority, is_guess};
+use crate::revisit::visit::{PreviousVisit, RevisitSchedule, VisitResult, ask_in_full};
+use crate::shared_traps::SharedTraps;
+use crate::state::directory::Files;
+use crate::state::parked_hosts;
 use crate::summary::SeedFailure;
-use crate::write::redirect_loops::SettledRedirects;
+use crate::time::seconds;
+use crate::totals::{Change, Totals};
 
 /// Items in one transaction, at most: enough to share the cost of a sync, few enough
 /// for the next group not to wait long for its links to exist.
 const MAX_GROUP: usize = 256;
-
-/// The files that a crawl's rows go to.
-pub(crate) struct Files {
-    pub(crate) archive: Option<Archive>,
-    pub(crate) pages: RowFile,
-    pub(crate) excluded: RowFile,
-    pub(crate) links: Option<RowFile>,
-    /// What the search index is told.
-    pub(crate) index: Option<RowFile>,
-    /// `requests.jsonl`, which the loop writes. None where there is no such log.
-    pub(crate) requests: Option<LogSyncer>,
-}
 
 /// What the writer thread owns.
 pub(crate) struct Writer {
@@ -192,7 +186,18 @@ struct Group<'a> {
 impl Group<'_> {
     fn item(&mut self, item: WriterMessage) -> Result<(), EngineError> {
         match item {
-            WriterMessage::Page(page) => self.page(*page),
+            WriterMessage::Page(page) => {
+                let EncodedPage {
+                    visit,
+                    findings,
+                    capture,
+                    held,
+                } = *page;
+                self.page(visit, findings, capture.as_ref())?;
+                self.links_passes.extend(held.links);
+                Ok(())
+            }
+            WriterMessage::Unanswered(visit) => self.page(*visit, PageFindings::default(), None),
             WriterMessage::Retry { lease, host } => {
                 self.committed.leases += 1;
                 self.committed.ended.push(lease.origin.clone());
@@ -221,13 +226,16 @@ impl Group<'_> {
                 url,
                 exclusion,
             } => {
-                let other = admission_of(&lease, url, lease.priority);
+                let other = admission_of(&lease, url, Priority::of(&lease));
                 self.excluded(lease, exclusion, None)?;
                 self.admit(vec![other]).map(drop)
             }
             WriterMessage::Robots(robots) => self.robots(robots),
             WriterMessage::Seeds(seeds) => self.seeds(seeds),
-            WriterMessage::Admit(admissions) => self.admit(admissions).map(drop),
+            WriterMessage::TakeBack { scope } => {
+                let again = take_back::candidates(self.frontier, self.traps, scope.as_deref())?;
+                self.admit(again).map(drop)
+            }
             WriterMessage::Broken(what) => Err(EngineError::Thread { what }),
             WriterMessage::Host(host) => {
                 self.keep_host(Some(&host));
@@ -306,6 +314,7 @@ impl Group<'_> {
                 // Items overtake each other, and an older list must not outlive a newer one.
                 if number > *self.newest_parked {
                     *self.newest_parked = number;
+                    let hosts = parked_hosts::listed(hosts.iter());
                     self.transaction.keep_meta(META_PARKED, &hosts);
                 }
                 Ok(Answer::Done)
@@ -333,51 +342,54 @@ impl Group<'_> {
         self.scope_grew |= self.scope_seeds.insert(url.clone());
     }
 
-    fn page(&mut self, page: SettledPage) -> Result<(), EngineError> {
-        let SettledPage {
+    fn page(
+        &mut self,
+        visit: PageVisit,
+        findings: PageFindings,
+        capture: Option<&EncodedCapture>,
+    ) -> Result<(), EngineError> {
+        let PageVisit {
             lease,
             outcome,
             mut row,
-            capture,
-            entry,
-            links,
-            links_pass,
-            link_rows,
-            unusable,
-            joins_scope,
             mut past,
-            mut found,
+            mut result,
+            host,
+        } = visit;
+        let PageFindings {
             said,
             is_list,
             modified,
             signal,
-            host,
-            ..
-        } = page;
-        self.links_passes.extend(links_pass);
+            entry,
+            links,
+            link_rows,
+            unusable,
+            joins_scope,
+        } = findings;
         let is_absent = is_guess(&lease)
             && match row.status {
                 // Some servers answer with a page whatever is asked for.
                 Some(200..=299) if !is_list => {
-                    found = VisitResult::Nothing;
+                    result = VisitResult::Nothing;
                     true
                 }
                 Some(400..=499) => true,
                 _ => false,
             };
-        let change = RevisitSchedule::change(past.as_deref(), &found);
+        let change = RevisitSchedule::change(past.as_deref(), &result);
         if matches!(entry, Some(IndexEntry::Drop { .. })) {
-            ask_in_full(past.as_deref_mut(), &mut found);
+            ask_in_full(past.as_deref_mut(), &mut result);
         }
         let at = seconds(Tick::from_micros(row.fetched_at.as_micros()));
         let visit = self
             .visits
-            .after(at, lease.kind, past.map(|past| *past), found, said);
+            .after(at, lease.kind, past.map(|past| *past), result, said);
         self.committed.leases += 1;
         self.committed.ended.push(lease.origin.clone());
         self.committed.bytes += row.bytes;
         if is_absent && change.is_none() {
-            if let Some(capture) = &capture {
+            if let Some(capture) = capture {
                 self.keep(capture)?;
             }
             self.keep_host(Some(&host));
@@ -420,7 +432,7 @@ impl Group<'_> {
             self.totals.changes.add(change);
         }
         self.totals.changes.broken += u64::from(row.is_broken());
-        if let Some(capture) = &capture {
+        if let Some(capture) = capture {
             row.warc = self.keep(capture)?;
         }
         self.files.pages.append(&row)?;
@@ -496,7 +508,7 @@ impl Group<'_> {
             self.transaction.settle_until(lease, outcome, visit)?;
             return self.admit(links).map(drop);
         };
-        let verdict = trap_gate::weigh(traps, &lease, signal, &mut links);
+        let verdict = trap_evidence::weigh(traps, &lease, signal, &mut links);
         self.committed.has_turned |= verdict.has_turned;
         let met: Vec<CanonicalUrl> = match verdict.is_barren {
             true => links.iter().map(|link| link.url.clone()).collect(),
@@ -506,7 +518,7 @@ impl Group<'_> {
         if verdict.is_barren {
             let new = met.iter().zip(admitted);
             let new = new.filter(|(_, admitted)| *admitted == Admitted::New);
-            trap_gate::bred(traps, &lease, signal, new.map(|(url, _)| url));
+            trap_evidence::record_children(traps, &lease, signal, new.map(|(url, _)| url));
         }
         Ok(self.transaction.settle_until(lease, outcome, visit)?)
     }
@@ -579,18 +591,6 @@ impl Group<'_> {
     }
 }
 
-/// The row of a URL that is settled as it is met: one out of scope.
-fn listed_at_once(admission: &Admission) -> Option<ExcludedRow> {
-    match &admission.state {
-        NewState::Excluded(exclusion) => Some(excluded_row(
-            &admission.url,
-            exclusion,
-            admission.via.as_ref(),
-        )),
-        NewState::Pending | NewState::Deferred(_) => None,
-    }
-}
-
 /// The name that a row file's length is committed under.
 fn file_name(file: &RowFile) -> String {
     file.path()
@@ -598,12 +598,4 @@ fn file_name(file: &RowFile) -> String {
         .unwrap_or_default()
         .to_string_lossy()
         .into_owned()
-}
-
-fn excluded_words(exclusion: &Exclusion) -> String {
-    match (&exclusion.rule, exclusion.line) {
-        (Some(rule), Some(line)) => format!("barred by {} (line {line}: {rule})", exclusion.reason),
-        (Some(rule), None) => format!("barred by {} ({rule})", exclusion.reason),
-        _ => format!("barred by {}", exclusion.reason),
-    }
 }

@@ -7,13 +7,13 @@ use crawl_archive::rows::ExcludedRow;
 use crawl_archive::{ArchiveError, ReadError, RowFile, RowReader};
 use crawl_frontier::{Exclusion, FrontierError, Reason, WaitingUrl};
 
+use super::Writer;
+use super::excluded_rows::excluded_row;
 use crate::config::Config;
 use crate::error::EngineError;
-use crate::messages::excluded_row;
 use crate::revisit::round;
 use crate::state::directory;
 use crate::summary::Ended;
-use crate::write::Writer;
 
 /// Rows of `excluded.jsonl` by reason.
 pub(crate) type ExcludedCounts = BTreeMap<String, u64>;

@@ -1,0 +1,16 @@
+//! The names under which the engine keeps what it knows beside the frontier's own tables.
+
+/// Sums over all runs, as JSON.
+pub(crate) const META_TOTALS: &str = "totals";
+/// The seeds of all runs and the targets of their redirects, a line each.
+pub(crate) const META_SCOPE_SEEDS: &str = "scope_seeds";
+/// Whether the last run ended by itself.
+pub(crate) const META_RUN: &str = "run";
+/// The crawl's round, as JSON.
+pub(crate) const META_ROUND: &str = "round";
+/// What is parked, as a JSON list of hosts.
+pub(crate) const META_PARKED: &str = "parked";
+/// Which kinds of URLs are put aside as traps.
+pub(crate) const META_TRAPS: &str = "traps";
+/// Which log the search index follows: grows by one each time that it is begun anew.
+pub(crate) const META_INDEX: &str = "index";

@@ -1,0 +1,225 @@
+//! A page on its way from the fetcher to the disk: one type for each stage.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawl_archive::rows::{LinkRow, PageRow, RobotsVerdict};
+use crawl_archive::{EncodedCapture, Timestamp};
+use crawl_fetcher::robots::CompiledRobots;
+use crawl_fetcher::{BodyMemory, Exchange, Failure, Validators};
+use crawl_frontier::{Admission, Lease, Outcome};
+use crawl_index::{BytePass, IndexEntry};
+use crawl_policy::scope::Scope;
+use crawl_policy::traps::PageFingerprint;
+use crawl_scheduler::Tick;
+use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
+
+use super::HostState;
+use crate::revisit::visit::{DocumentState, PreviousVisit, VisitResult};
+use crate::time::millis;
+
+/// What was known of a URL before it was asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct FetchContext {
+    /// What robots.txt said of it.
+    pub(crate) robots: RobotsVerdict,
+    /// The rules of its origin then.
+    pub(crate) rules: Arc<CompiledRobots>,
+    /// What its last visit left.
+    pub(crate) past: Option<Box<PreviousVisit>>,
+}
+
+impl FetchContext {
+    /// What is held of it already, so that the server may answer 304.
+    pub(super) fn validators(&self) -> Validators {
+        let past = self.past.as_deref();
+        past.map_or_else(Validators::default, PreviousVisit::validators)
+    }
+}
+
+/// A page that was fetched: its exchange is to be read.
+#[derive(Debug)]
+pub(crate) struct FetchedPage {
+    /// The lease of the URL.
+    pub(crate) lease: Lease,
+    /// What was known of it before it was asked for.
+    pub(crate) context: FetchContext,
+    /// The exchange.
+    pub(crate) exchange: Exchange,
+    /// The scope in force when the exchange ended.
+    pub(crate) scope: Arc<Scope>,
+    /// The host's politeness as of the end of the exchange.
+    pub(crate) host: HostState,
+}
+
+/// The visit of a URL, as it is settled.
+#[derive(Debug)]
+pub(crate) struct PageVisit {
+    /// The lease of the URL.
+    pub(crate) lease: Lease,
+    /// How it is settled.
+    pub(crate) outcome: Outcome,
+    /// The row for `pages.jsonl`; the writer adds the archive's place.
+    pub(crate) row: PageRow,
+    /// What its last visit left.
+    pub(crate) past: Option<Box<PreviousVisit>>,
+    /// What came of this one.
+    pub(crate) result: VisitResult,
+    /// The host's state.
+    pub(crate) host: HostState,
+}
+
+impl PageVisit {
+    /// A page that never answered, settled for good.
+    pub(crate) fn failed(
+        lease: Lease,
+        context: FetchContext,
+        failure: &Failure,
+        host: HostState,
+    ) -> PageVisit {
+        let took = failure.ended.since(failure.started);
+        let why = failure.name().to_owned();
+        let error = format!("{why}: {}", failure.detail);
+        PageVisit::unanswered(lease, context, (failure.started, took), (why, error), host)
+    }
+
+    /// A page that is not asked for any more, since the process died of it time and again.
+    pub(crate) fn given_up(
+        lease: Lease,
+        context: FetchContext,
+        now: Tick,
+        why: &str,
+        host: HostState,
+    ) -> PageVisit {
+        let why = (why.to_owned(), why.to_owned());
+        PageVisit {
+            result: VisitResult::Deadly,
+            ..PageVisit::unanswered(lease, context, (now, Duration::ZERO), why, host)
+        }
+    }
+
+    fn unanswered(
+        lease: Lease,
+        mut context: FetchContext,
+        (started, took): (Tick, Duration),
+        (why, error): (String, String),
+        host: HostState,
+    ) -> PageVisit {
+        let past = context.past.take();
+        PageVisit {
+            outcome: Outcome::Failed { why },
+            row: PageRow {
+                error: Some(error),
+                ..row_without_answer(&lease, context, started, took)
+            },
+            past,
+            result: VisitResult::Unknown,
+            lease,
+            host,
+        }
+    }
+}
+
+/// What a document said, for the writer.
+#[derive(Debug, Default)]
+pub(crate) struct PageFindings {
+    /// What the page says of how often it changes.
+    pub(crate) said: Option<DocumentState>,
+    /// Whether it is a list of other pages and their changes: a sitemap, a feed.
+    pub(crate) is_list: bool,
+    /// When URLs that it names changed, by its own word, in seconds since the Unix epoch.
+    pub(crate) modified: Vec<(CanonicalUrl, u32)>,
+    /// What came, as far as traps go.
+    pub(crate) signal: TrapSignal,
+    /// What the search index is told of it.
+    pub(crate) entry: Option<IndexEntry>,
+    /// Its links, named and judged by scope.
+    pub(crate) links: Vec<Admission>,
+    /// Rows for `links.jsonl`.
+    pub(crate) link_rows: Vec<LinkRow>,
+    /// Its links that name nothing a crawler can ask for, by reason.
+    pub(crate) unusable: HashMap<&'static str, u64>,
+    /// The target of a seed's redirect, whose host joins the scope.
+    pub(crate) joins_scope: Option<CanonicalUrl>,
+}
+
+/// A page that was read and encoded: the writer makes it durable.
+#[derive(Debug)]
+pub(crate) struct EncodedPage {
+    /// Its visit.
+    pub(crate) visit: PageVisit,
+    /// What it said.
+    pub(crate) findings: PageFindings,
+    /// Records for the archive, where there is one.
+    pub(crate) capture: Option<EncodedCapture>,
+    /// Bounds on memory, held until the page is written.
+    pub(crate) held: HeldMemory,
+}
+
+/// The memory that a page on its way to the disk counts against. Dropping it gives it back.
+#[derive(Debug, Default)]
+pub(crate) struct HeldMemory {
+    /// Of a long body, until its records are written.
+    #[expect(dead_code, reason = "held for its drop alone")]
+    pub(crate) body: BodyMemory,
+    /// Of what the index is told, until that is written.
+    pub(crate) entry: Option<BytePass>,
+    /// Of its links, until they are committed.
+    pub(crate) links: Option<BytePass>,
+}
+
+/// What came of a page, as far as traps go.
+#[derive(Debug, Default)]
+pub(crate) enum TrapSignal {
+    /// A page of text.
+    Text(Box<PageFingerprint>),
+    /// A redirect.
+    Redirect(CanonicalUrl),
+    /// Something else that was kept.
+    Other,
+    /// An error, nothing, or no page that counts.
+    #[default]
+    Nothing,
+}
+
+/// Where a redirect leads (RFC 9110 section 15.4): nothing where it is none.
+pub(crate) fn redirect_target(exchange: &Exchange) -> Option<Result<CanonicalUrl, Unusable>> {
+    if !matches!(exchange.status, 301 | 302 | 303 | 307 | 308) {
+        return None;
+    }
+    let location = exchange.headers.get(http::header::LOCATION)?;
+    let location = String::from_utf8_lossy(location.as_bytes());
+    Some(canonicalize(Some(&exchange.url), &location))
+}
+
+/// A row before anything is known of the answer.
+pub(crate) fn row_without_answer(
+    lease: &Lease,
+    context: FetchContext,
+    started: Tick,
+    took: Duration,
+) -> PageRow {
+    PageRow {
+        url: lease.url.to_string(),
+        status: None,
+        fetched_at: Timestamp::from_micros(started.as_micros()),
+        ms: millis(took),
+        bytes: 0,
+        content_type: None,
+        digest: None,
+        depth: lease.depth,
+        via: lease.via.as_ref().map(ToString::to_string),
+        redirect: None,
+        title: None,
+        canonical: None,
+        indexed: None,
+        robots: Some(context.robots),
+        usage: None,
+        warc: None,
+        withheld: None,
+        round: 1,
+        change: None,
+        error: None,
+    }
+}

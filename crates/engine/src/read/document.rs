@@ -1,0 +1,114 @@
+//! A document that was read: what the reader knows of it until its exchange is encoded.
+
+use crawl_archive::rows::{PageRow, READER_PANICKED, TOO_MANY_REDIRECTS};
+use crawl_fetcher::{DecodeEnd, DecodeLimit, Exchange, Interstitial};
+use crawl_frontier::{Exclusion, Lease};
+use crawl_policy::usage::Ledger;
+use crawl_weburl::{CanonicalUrl, Unusable};
+
+use super::sitemap_budget::SITEMAP_LIMIT;
+use crate::messages::HostState;
+use crate::messages::page::PageFindings;
+use crate::revisit::visit::PreviousVisit;
+use crate::secrets::REDIRECT_SECRET;
+
+/// What reading a document came to.
+#[derive(Debug, Default)]
+pub(crate) struct ReadDocument {
+    pub(crate) title: Option<String>,
+    /// What the page calls its own URL, where that is another.
+    pub(crate) canonical: Option<CanonicalUrl>,
+    pub(crate) charset: Option<&'static str>,
+    /// What the site says about the page's use, METAs included; for a page that has them.
+    pub(crate) usage: Option<Ledger>,
+    /// What the page says of all its links.
+    pub(crate) bar: Option<Exclusion>,
+    pub(crate) error: Option<DocumentError>,
+    /// The labelled digest of the body without its content coding; nothing where it has none, or
+    /// where that can't be undone.
+    pub(crate) decoded_digest: Option<String>,
+    /// What the writer is told.
+    pub(crate) findings: PageFindings,
+}
+
+impl ReadDocument {
+    /// Nothing, and why.
+    pub(crate) fn with_error(why: DocumentError) -> ReadDocument {
+        ReadDocument {
+            error: Some(why),
+            ..ReadDocument::default()
+        }
+    }
+}
+
+/// A page that was read; its exchange is to be encoded for the archive.
+#[derive(Debug)]
+pub(crate) struct ReadPage {
+    pub(crate) lease: Lease,
+    pub(crate) past: Option<Box<PreviousVisit>>,
+    pub(crate) host: HostState,
+    pub(crate) exchange: Exchange,
+    /// The row for `pages.jsonl`, without digest and place in the archive.
+    pub(crate) row: PageRow,
+    pub(crate) error: Option<DocumentError>,
+    pub(crate) charset: Option<&'static str>,
+    /// As in [`ReadDocument`].
+    pub(crate) decoded_digest: Option<String>,
+    pub(crate) findings: PageFindings,
+}
+
+/// What is wrong with a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum DocumentError {
+    /// A parser panicked over it.
+    Panicked,
+    /// Something stands in the page's place.
+    InPlace(Interstitial),
+    /// Its content coding was not undone to the end.
+    Coding(DecodeEnd),
+    /// Not all URLs of a sitemap were taken in.
+    SitemapLimit,
+    /// A redirect beyond `--max-redirects`.
+    TooManyRedirects,
+    /// A redirect to a URL with a secret in it.
+    RedirectSecret,
+    /// A redirect to nothing that can be asked for.
+    RedirectUnusable(Unusable),
+}
+
+impl DocumentError {
+    /// Whether it says nothing of the page: another time it may be there.
+    pub(crate) fn is_passing(&self) -> bool {
+        matches!(self, DocumentError::Panicked | DocumentError::InPlace(_))
+    }
+
+    /// Whether the body ended before its coding did. That is no fault of its own where the body was
+    /// cut.
+    pub(crate) fn is_cut_short(&self) -> bool {
+        *self == DocumentError::Coding(DecodeEnd::Short)
+    }
+
+    /// As rows name it.
+    pub(crate) fn name(&self) -> String {
+        let name = match self {
+            DocumentError::Panicked => READER_PANICKED,
+            DocumentError::InPlace(obstacle) => obstacle.name(),
+            DocumentError::Coding(DecodeEnd::Broken { what }) => {
+                return format!("encoding_broken: {what}");
+            }
+            DocumentError::Coding(DecodeEnd::UnknownCoding { name }) => {
+                return format!("encoding_unknown: {name}");
+            }
+            DocumentError::Coding(DecodeEnd::Truncated { limit, .. }) => match limit {
+                DecodeLimit::Bytes => "decoded_too_large",
+                DecodeLimit::Ratio => "decompression_bomb",
+            },
+            DocumentError::Coding(DecodeEnd::Short | DecodeEnd::Whole) => "encoding_cut_short",
+            DocumentError::SitemapLimit => SITEMAP_LIMIT,
+            DocumentError::TooManyRedirects => TOO_MANY_REDIRECTS,
+            DocumentError::RedirectSecret => REDIRECT_SECRET,
+            DocumentError::RedirectUnusable(why) => return format!("redirect_{}", why.name()),
+        };
+        name.to_owned()
+    }
+}

@@ -1,0 +1,35 @@
+//! What a link is called: the spelling that is asked for, and whether it looks like an action.
+
+use crawl_frontier::{Exclusion, Reason};
+use crawl_policy::{Robots, action};
+use crawl_weburl::CanonicalUrl;
+
+use crate::config::TrapRules;
+
+impl TrapRules {
+    /// The URL that a link to `url` asks for; `robots` are the rules of its origin, where they are
+    /// known.
+    pub(crate) fn named(&self, url: CanonicalUrl, robots: Option<&Robots>) -> CanonicalUrl {
+        let named = self.naming.apply(&url).unwrap_or(url);
+        let robots = robots.filter(|_| self.clean_params);
+        match robots.and_then(|robots| robots.clean(&named)) {
+            Some(cleaned) => cleaned.url,
+            None => named,
+        }
+    }
+
+    /// Whether anything is learned from what pages say.
+    pub(crate) fn watches(&self) -> bool {
+        self.traps || self.naming.learns()
+    }
+
+    /// What becomes of a link that looks like an action, besides its priority.
+    pub(crate) fn action(&self, url: &CanonicalUrl) -> Option<Option<Exclusion>> {
+        let action = action(url)?;
+        let exclusion = Exclusion {
+            rule: Some(action.to_string()),
+            ..Exclusion::of(Reason::Action)
+        };
+        Some(self.skip_actions.then_some(exclusion))
+    }
+}

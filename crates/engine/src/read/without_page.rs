@@ -1,0 +1,55 @@
+//! What the index is told of an answer that is no page to read.
+
+use crawl_fetcher::Exchange;
+use crawl_frontier::{Lease, UrlKind};
+use crawl_index::IndexEntry;
+use crawl_policy::usage::{Ledger, UsagePurpose};
+
+use super::PageReader;
+use crate::index::entry::left_out;
+use crate::messages::page::redirect_target;
+use crate::time::seconds_of;
+use crate::usage;
+
+impl PageReader {
+    /// What the index is told of an answer that is no page to read: that the URL leads elsewhere,
+    /// or to nothing any more. An answer that may pass (503, a login form) says nothing of the
+    /// page.
+    pub(crate) fn without_page(
+        &self,
+        lease: &Lease,
+        exchange: &Exchange,
+        said: &Ledger,
+    ) -> Option<IndexEntry> {
+        if !self.index || lease.kind != UrlKind::Page {
+            return None;
+        }
+        if redirect_target(exchange).is_some() {
+            return Some(left_out(&lease.url, "redirect"));
+        }
+        match exchange.status {
+            404 => Some(left_out(&lease.url, "not_found")),
+            410 => Some(left_out(&lease.url, "gone")),
+            // What a 304 says of the page holds, RFC 9110 section 15.4.5.
+            304 => {
+                let directives = self.directives(exchange, &[]);
+                let at = seconds_of(exchange.started);
+                let over = directives.unavailable_after;
+                let over = over.filter(|over| over.value <= at);
+                let why = directives.noindex.map(|by| format!("noindex: {by}"));
+                let why = why.or(over.map(|by| format!("unavailable_after: {}", by.source)));
+                let usage = || Some(format!("usage: {}", self.search_refused(said)?));
+                Some(left_out(&lease.url, why.or_else(usage)?))
+            }
+            200..=299 => Some(left_out(&lease.url, "no_page")),
+            _ => None,
+        }
+    }
+
+    /// The statement by which a page's site refuses it to a search index, or to what the crawl
+    /// is for.
+    pub(crate) fn search_refused(&self, said: &Ledger) -> Option<String> {
+        let of = |purpose| usage::refused(said, purpose).map(usage::words);
+        of(UsagePurpose::Search).or_else(|| of(self.purpose?))
+    }
+}

@@ -1,0 +1,95 @@
+//! What can be asked of a crawl that does not run, and changed in it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crawl_frontier::Frontier;
+use crawl_weburl::HostKey;
+
+use super::directory;
+use super::parked_hosts::{listed, parked};
+use crate::control::{MAX_PARKED, Refused};
+use crate::error::EngineError;
+use crate::keys::META_PARKED;
+use crate::revisit::round;
+
+/// How the last round of a crawl stands that does not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastRound {
+    /// Its number, from 1.
+    pub number: u32,
+    /// When it began, in seconds since the Unix epoch.
+    pub began: u32,
+    /// Whether it ended by itself.
+    pub is_over: bool,
+    /// Hosts that are parked, in the order of their names.
+    pub parked: Vec<HostKey>,
+}
+
+/// The last round of the crawl in `dir`; none where no crawl lies there.
+///
+/// # Errors
+/// [`EngineError`] where something else lies there, another process is at it, or the state can't
+/// be read.
+pub fn last_round(dir: &Path) -> Result<Option<LastRound>, EngineError> {
+    let frontier = match directory::open_at_rest(dir) {
+        Err(EngineError::NothingToDo { .. }) => return Ok(None),
+        frontier => frontier?,
+    };
+    let round = round::stored(&frontier)?;
+    let parked = parked(&frontier)?.into_iter().collect();
+    Ok(round.map(|round| LastRound {
+        number: round.number,
+        began: round.began,
+        is_over: round.is_over,
+        parked,
+    }))
+}
+
+/// Parks a host of a crawl that does not run.
+///
+/// # Errors
+/// [`EngineError::Refused`], and those of opening the crawl's state.
+pub fn park_at_rest(dir: &Path, host: &HostKey) -> Result<(), EngineError> {
+    change_at_rest(dir, |frontier, hosts| {
+        let is_known = hosts.contains(host) || frontier.host(host)?.is_some();
+        let waits = || {
+            frontier
+                .origins()
+                .into_iter()
+                .map(|(origin, _)| origin.host_key())
+        };
+        if !is_known && !waits().any(|waits| waits == *host) {
+            return Err(Refused::UnknownHost(host.clone()).into());
+        }
+        hosts.insert(host.clone());
+        match hosts.len() > MAX_PARKED {
+            true => Err(Refused::TooManyParked(MAX_PARKED).into()),
+            false => Ok(()),
+        }
+    })
+}
+
+/// Takes a parked host of a crawl back that does not run.
+///
+/// # Errors
+/// [`EngineError::Refused`], and those of opening the crawl's state.
+pub fn unpark_at_rest(dir: &Path, host: &HostKey) -> Result<(), EngineError> {
+    change_at_rest(dir, |_, hosts| match hosts.remove(host) {
+        true => Ok(()),
+        false => Err(Refused::NotParked(host.clone()).into()),
+    })
+}
+
+fn change_at_rest(
+    dir: &Path,
+    change: impl FnOnce(&dyn Frontier, &mut BTreeSet<HostKey>) -> Result<(), EngineError>,
+) -> Result<(), EngineError> {
+    let frontier = directory::open_at_rest(dir)?;
+    let mut hosts = parked(&frontier)?;
+    change(&frontier, &mut hosts)?;
+    let mut transaction = frontier.begin()?;
+    transaction.keep_meta(META_PARKED, &listed(hosts.iter()));
+    transaction.commit()?;
+    Ok(())
+}

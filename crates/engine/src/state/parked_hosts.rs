@@ -1,0 +1,22 @@
+//! The list of parked hosts, as the state has it.
+
+use std::collections::BTreeSet;
+
+use crawl_frontier::{Frontier, FrontierError};
+use crawl_weburl::HostKey;
+
+use crate::keys::META_PARKED;
+
+/// The list in its durable form.
+pub(crate) fn listed<'a>(hosts: impl Iterator<Item = &'a HostKey>) -> Vec<u8> {
+    let names: Vec<&str> = hosts.map(HostKey::as_str).collect();
+    serde_json::to_vec(&names).unwrap_or_default()
+}
+
+/// The hosts that are parked, as the state has them.
+pub(crate) fn parked(frontier: &dyn Frontier) -> Result<BTreeSet<HostKey>, FrontierError> {
+    let bytes = frontier.meta(META_PARKED)?.unwrap_or_default();
+    let names: Vec<String> = serde_json::from_slice(&bytes).unwrap_or_default();
+    let hosts = names.iter().filter_map(|name| HostKey::parse(name).ok());
+    Ok(hosts.collect())
+}

@@ -1,0 +1,102 @@
+//! Sums over the runs of a crawl, and how the pages of a round stand against their last visits.
+
+use serde::{Deserialize, Serialize};
+
+/// Sums over all runs of a crawl; durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Totals {
+    /// Rows of `pages.jsonl`.
+    pub pages: u64,
+    /// Rows among them without an answer, or with a status of 400 and above.
+    pub failed: u64,
+    /// Bytes of bodies.
+    pub bytes: u64,
+    /// Seeds, or what they were redirected to, that answered with a page.
+    pub seeds_fetched: u64,
+    /// How the pages of this round stand against their last visits.
+    #[serde(default)]
+    pub changes: Changes,
+}
+
+impl Totals {
+    /// What came since. Changes are those of a round anyway.
+    pub(crate) fn since(&self, before: &Totals) -> Totals {
+        Totals {
+            pages: self.pages.saturating_sub(before.pages),
+            failed: self.failed.saturating_sub(before.failed),
+            bytes: self.bytes.saturating_sub(before.bytes),
+            seeds_fetched: self.seeds_fetched.saturating_sub(before.seeds_fetched),
+            changes: self.changes,
+        }
+    }
+
+    /// As the next round begins with.
+    pub(crate) fn without_changes(self) -> Totals {
+        Totals {
+            changes: Changes::default(),
+            ..self
+        }
+    }
+}
+
+impl Totals {
+    pub(crate) fn to_bytes(self) -> Vec<u8> {
+        serde_json::to_vec(&self).unwrap_or_default()
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Totals> {
+        serde_json::from_slice(bytes).ok()
+    }
+}
+
+/// How the pages of a round stand against their last visits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changes {
+    /// Pages where there were none before.
+    pub new: u64,
+    /// Pages that are others.
+    pub changed: u64,
+    /// Pages that are as they were.
+    pub same: u64,
+    /// Pages that are no more.
+    pub gone: u64,
+    /// Pages without an answer, or with a status of 400 and above.
+    #[serde(default)]
+    pub broken: u64,
+}
+
+impl Changes {
+    pub(crate) fn add(&mut self, change: Change) {
+        let count = match change {
+            Change::New => &mut self.new,
+            Change::Changed => &mut self.changed,
+            Change::Same => &mut self.same,
+            Change::Gone => &mut self.gone,
+        };
+        *count += 1;
+    }
+}
+
+/// How a page stands against its last visit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// There was no page before.
+    New,
+    /// The page is another.
+    Changed,
+    /// The page is as it was, by its digest or by the server's word.
+    Same,
+    /// There was a page, and the server says that there is none.
+    Gone,
+}
+
+impl Change {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Change::New => "new",
+            Change::Changed => "changed",
+            Change::Same => "same",
+            Change::Gone => "gone",
+        }
+    }
+}

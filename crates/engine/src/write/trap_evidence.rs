@@ -1,0 +1,70 @@
+//! What the writer tells of traps: each page as it is settled, in the order of the commits.
+
+use crawl_frontier::{Admission, Lease, NewState, Reason, UrlKind};
+use crawl_policy::traps::{Disposition, FetchedPage, PageAnswer};
+use crawl_weburl::CanonicalUrl;
+
+use crate::messages::page::TrapSignal;
+use crate::priority::Priority;
+use crate::shared_traps::{SharedTraps, put_aside};
+
+/// What the writer thinks of a page that it settles.
+pub(crate) struct Verdict {
+    pub(crate) is_barren: bool,
+    pub(crate) has_turned: bool,
+}
+
+/// Tells of a page, and gives its links their places: those of one that said nothing new go
+/// behind, those of a kind that is parked are put aside.
+pub(crate) fn weigh(
+    shared: &SharedTraps,
+    lease: &Lease,
+    signal: &TrapSignal,
+    links: &mut [Admission],
+) -> Verdict {
+    let mut traps = shared.lock();
+    let opinion = traps.observe(&visit(lease, signal));
+    for link in links.iter_mut().filter(|link| link.kind == UrlKind::Page) {
+        if opinion.level > 0 {
+            link.priority = link.priority.max(Priority::at_level(opinion.level).byte());
+        }
+        if link.state != NewState::Pending || !traps.knows_of(&link.url.host_key()) {
+            continue;
+        }
+        let way = link.via.as_ref();
+        match traps.standing(&link.url, way, Priority::of_link(link).level()) {
+            Disposition::SameAs(url, _) if link.redirects == 0 => link.url = url,
+            Disposition::Defer(rule) if !link.is_seed => {
+                link.state = NewState::Deferred(put_aside(Reason::Trap, rule));
+            }
+            _ => {}
+        }
+    }
+    Verdict {
+        is_barren: opinion.is_barren,
+        has_turned: opinion.has_turned,
+    }
+}
+
+/// Tells which URLs were met first on a page that said nothing new.
+pub(crate) fn record_children<'a>(
+    shared: &SharedTraps,
+    lease: &Lease,
+    signal: &TrapSignal,
+    new: impl Iterator<Item = &'a CanonicalUrl>,
+) {
+    shared.lock().record_children(&visit(lease, signal), new);
+}
+
+fn visit<'a>(lease: &'a Lease, signal: &'a TrapSignal) -> FetchedPage<'a> {
+    FetchedPage {
+        url: &lease.url,
+        level: Priority::of(lease).level(),
+        answer: match signal {
+            TrapSignal::Text(gist) => PageAnswer::Text(gist),
+            TrapSignal::Redirect(to) => PageAnswer::Redirect(to, lease.redirects),
+            TrapSignal::Other => PageAnswer::Other,
+            TrapSignal::Nothing => PageAnswer::Nothing,
+        },
+    }
+}
