@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Result, bail};
 use serde_json::Value;
 
+use crate::modules;
 use crate::rooms::{FOR_TESTS, NEVER, OWNED, PURE, SEES, TOOLS};
 use crate::workspace::{Workspace, output};
 
@@ -28,6 +29,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     }
     breaches.extend(indirect(&trees));
     breaches.extend(lint_settings(workspace)?);
+    breaches.extend(modules::breaches(workspace)?);
     if breaches.is_empty() {
         let pairs: usize = NEVER
             .iter()

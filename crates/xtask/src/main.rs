@@ -13,6 +13,7 @@ mod dist;
 mod docker;
 mod docs;
 mod gate;
+mod modules;
 mod rooms;
 mod tools;
 

@@ -1,0 +1,357 @@
+//! Proves the directions within a crate: which of its modules may import which, and that no two of
+//! its files import each other, but for a parent and its child.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::rooms::{CIRCLES, MODULES};
+use crate::workspace::Workspace;
+
+/// A module's path within its crate; empty for `lib.rs` and `main.rs`.
+type Module = Vec<String>;
+
+/// Which files of a crate import which, by the module that each is.
+type Imports = BTreeMap<Module, BTreeSet<Module>>;
+
+/// What is wrong in the crates of the workspace.
+pub(crate) fn breaches(workspace: &Workspace) -> Result<Vec<String>> {
+    let mut breaches = Vec::new();
+    let folder = workspace.root.join("crates");
+    let entries = fs::read_dir(&folder).with_context(|| folder.display().to_string())?;
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let source = entry.path().join("src");
+        if !source.is_dir() {
+            continue;
+        }
+        let imports = imports(&files(&source)?);
+        breaches.extend(circles(&name, &imports));
+        if let Some((_, rows)) = MODULES.iter().find(|(known, _)| *known == name) {
+            breaches.extend(directions(&name, rows, &imports));
+        }
+    }
+    Ok(breaches)
+}
+
+/// Pairs of files that import each other, where they are more than is known, or less.
+fn circles(name: &str, imports: &Imports) -> Vec<String> {
+    let found = mutual(imports);
+    let known = CIRCLES.iter().find(|(known, _)| *known == name);
+    let known = known.map_or(0, |(_, count)| *count);
+    match found.len() {
+        count if count > known => found
+            .iter()
+            .map(|(one, other)| format!("{name}: {one} and {other} import each other"))
+            .collect(),
+        count if count < known => vec![format!(
+            "{name} has {count} pairs of files that import each other, not {known}: lower its \
+             number in CIRCLES (crates/xtask/src/rooms.rs)"
+        )],
+        _ => Vec::new(),
+    }
+}
+
+fn mutual(imports: &Imports) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for (one, others) in imports {
+        for other in others.iter().filter(|other| one < *other) {
+            let is_back = imports.get(other).is_some_and(|back| back.contains(one));
+            if is_back && !is_parent(one, other) && !is_parent(other, one) {
+                found.push((shown(one), shown(other)));
+            }
+        }
+    }
+    found
+}
+
+fn is_parent(parent: &[String], child: &[String]) -> bool {
+    child.split_last().is_some_and(|(_, above)| above == parent)
+}
+
+fn shown(module: &[String]) -> String {
+    match module.is_empty() {
+        true => "its root".to_owned(),
+        false => module.join("::"),
+    }
+}
+
+/// Imports between top modules that the table does not allow. A row may name only modules whose
+/// rows stand above it, so the table itself has no circle.
+fn directions(name: &str, rows: &[(&str, &[&str])], imports: &Imports) -> Vec<String> {
+    let mut breaches = Vec::new();
+    for (at, (module, allowed)) in rows.iter().enumerate() {
+        let above = |allowed: &&&str| !rows[..at].iter().any(|(known, _)| known == *allowed);
+        for stranger in allowed.iter().filter(above) {
+            breaches.push(format!("{name}: {stranger} does not stand above {module}"));
+        }
+    }
+    for (module, others) in imports {
+        let Some(top) = module.first() else {
+            continue;
+        };
+        let Some((_, allowed)) = rows.iter().find(|(known, _)| known == top) else {
+            breaches.push(format!(
+                "{name}: {top} has no row in MODULES (crates/xtask/src/rooms.rs)"
+            ));
+            continue;
+        };
+        let tops = others.iter().filter_map(|other| other.first());
+        let tops: BTreeSet<&String> = tops.filter(|other| *other != top).collect();
+        for other in tops {
+            if !allowed.contains(&other.as_str()) {
+                let module = shown(module);
+                breaches.push(format!("{name}: {module} must not import {other}"));
+            }
+        }
+    }
+    breaches
+}
+
+/// The source of each module of a crate.
+fn files(source: &Path) -> Result<BTreeMap<Module, String>> {
+    let mut files = BTreeMap::new();
+    let mut folders = vec![(source.to_path_buf(), Module::new())];
+    while let Some((folder, above)) = folders.pop() {
+        for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
+            let path = entry?.path();
+            let stem = path.file_stem().unwrap_or_default();
+            let stem = stem.to_string_lossy().into_owned();
+            let mut module = above.clone();
+            if path.is_dir() {
+                module.push(stem);
+                folders.push((path, module));
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                if !matches!(stem.as_str(), "lib" | "main" | "mod") {
+                    module.push(stem);
+                }
+                let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+                files
+                    .entry(module)
+                    .or_insert_with(String::new)
+                    .push_str(&text);
+            }
+        }
+    }
+    Ok(files)
+}
+
+fn imports(files: &BTreeMap<Module, String>) -> Imports {
+    let mut for_tests = BTreeSet::new();
+    let mut sources = BTreeMap::new();
+    for (module, text) in files {
+        let (source, tests) = without_tests(text);
+        for name in tests {
+            let mut module = module.clone();
+            module.push(name);
+            for_tests.insert(module);
+        }
+        sources.insert(module.clone(), source);
+    }
+    let is_for_tests =
+        |module: &[String]| (1..=module.len()).any(|length| for_tests.contains(&module[..length]));
+    sources.retain(|module, _| !is_for_tests(module));
+    let named = sources.iter().map(|(module, source)| {
+        let named = paths(source).into_iter();
+        let named = named.filter_map(|path| resolved(module, &path, &sources));
+        let named = named.filter(|named| named != module).collect();
+        (module.clone(), named)
+    });
+    named.collect()
+}
+
+/// The source without comments and without what is compiled for tests alone; and the names of the
+/// modules in files of their own that are.
+fn without_tests(text: &str) -> (String, Vec<String>) {
+    let mut source = String::new();
+    let mut tests = Vec::new();
+    let mut lines = text.lines().map(str::trim).peekable();
+    while let Some(line) = lines.next() {
+        if line == "#[cfg(test)]" {
+            let next = lines.peek().copied().unwrap_or_default();
+            let name = next.trim_start_matches("pub(crate) ");
+            match name.strip_prefix("mod ") {
+                // The tests of a file stand at its end.
+                Some(name) if name.ends_with('{') => break,
+                Some(name) => tests.push(name.trim_end_matches(';').to_owned()),
+                None => {}
+            }
+            lines.next();
+            continue;
+        }
+        let code = line.split("//").next().unwrap_or_default();
+        source.push_str(code);
+        source.push(' ');
+    }
+    (source, tests)
+}
+
+/// The paths in a source that begin in its own crate, with the trees of `use` taken apart.
+fn paths(source: &str) -> Vec<Vec<String>> {
+    let mut paths = Vec::new();
+    for start in ["crate::", "super::", "self::"] {
+        for (at, _) in source.match_indices(start) {
+            let before = source[..at].chars().next_back();
+            // In the middle of a path, or of a name.
+            if before
+                .is_some_and(|before| before == ':' || before == '_' || before.is_alphanumeric())
+            {
+                continue;
+            }
+            tree(&source[at..], &mut Vec::new(), &mut paths);
+        }
+    }
+    paths
+}
+
+/// Takes one tree of `use` apart, or one path; how many bytes it has.
+fn tree(source: &str, above: &mut Vec<String>, paths: &mut Vec<Vec<String>>) -> usize {
+    let depth = above.len();
+    let mut at = 0;
+    loop {
+        let rest = &source[at..];
+        let name = rest.find(|letter: char| letter != '_' && !letter.is_alphanumeric());
+        let name = name.unwrap_or(rest.len());
+        if name > 0 {
+            above.push(rest[..name].to_owned());
+            at += name;
+        }
+        if source[at..].starts_with("::") {
+            at += 2;
+            if source[at..].starts_with('{') {
+                at += 1 + branches(&source[at + 1..], above, paths);
+                break;
+            }
+            if name > 0 {
+                continue;
+            }
+        }
+        paths.push(above.clone());
+        break;
+    }
+    above.truncate(depth);
+    at
+}
+
+/// Takes the branches within braces apart; how many bytes they have, with the brace that ends them.
+fn branches(source: &str, above: &mut Vec<String>, paths: &mut Vec<Vec<String>>) -> usize {
+    let mut at = 0;
+    while let Some(letter) = source[at..].chars().next() {
+        match letter {
+            '}' => return at + 1,
+            letter if letter == '_' || letter.is_alphanumeric() => {
+                at += tree(&source[at..], above, paths);
+            }
+            letter => at += letter.len_utf8(),
+        }
+    }
+    at
+}
+
+/// The module that a path leads to, or into.
+fn resolved(
+    from: &[String],
+    path: &[String],
+    modules: &BTreeMap<Module, String>,
+) -> Option<Module> {
+    let mut at = from.to_vec();
+    let mut names = path.iter().peekable();
+    if names.next_if(|name| *name == "crate").is_some() {
+        at.clear();
+    }
+    names.next_if(|name| *name == "self");
+    while names.next_if(|name| *name == "super").is_some() {
+        at.pop()?;
+    }
+    for name in names {
+        at.push(name.clone());
+        if !modules.contains_key(&at) {
+            at.pop();
+            break;
+        }
+    }
+    Some(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn crate_of(files: &[(&str, &str)]) -> Imports {
+        let module = |path: &str| {
+            let names = path.split('/').filter(|name| !name.is_empty());
+            names.map(str::to_owned).collect::<Module>()
+        };
+        let files = files.iter();
+        let files = files.map(|(path, text)| (module(path), (*text).to_owned()));
+        imports(&files.collect())
+    }
+
+    #[test]
+    fn ours_two_files_that_import_each_other_are_found() {
+        let other = "use crate::{\n    // why\n    one::One,\n    third::{self, deep::{A, B}},\n};";
+        for (one, is_found) in [
+            ("use crate::other::Other;", true),
+            ("use super::other::{Other, More};", true),
+            ("fn f() { crate::other::f() }", true),
+            ("// use crate::other::Other;", false),
+            (
+                "#[cfg(test)]\nmod tests {\n    use crate::other::Other;\n}",
+                false,
+            ),
+            ("use crate::third::deep::A;", false),
+        ] {
+            let files = [
+                ("", "mod one;"),
+                ("one", one),
+                ("other", other),
+                ("third", ""),
+                ("third/deep", ""),
+            ];
+            let found = mutual(&crate_of(&files));
+            assert_eq!(found.len(), usize::from(is_found), "{one}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn ours_a_parent_and_its_child_may_import_each_other() {
+        let files = [
+            ("a", "use self::b::B; use crate::a::c::C;"),
+            ("a/b", "use super::A; use super::c::C;"),
+            ("a/c", "use crate::a::A;"),
+        ];
+        assert!(mutual(&crate_of(&files)).is_empty());
+        let files = [
+            ("a", ""),
+            ("a/b", "use super::c::C;"),
+            ("a/c", "use crate::a::b::B;"),
+        ];
+        assert_eq!(mutual(&crate_of(&files)).len(), 1);
+    }
+
+    #[test]
+    fn ours_a_module_imports_what_its_row_names() {
+        let files = [
+            ("", "mod low; mod high; #[cfg(test)]\nmod drawn;"),
+            ("low", "use crate::high::X;"),
+            ("high", ""),
+            ("high/deep", "use crate::low::Y;"),
+            ("drawn", "use crate::high::X;"),
+        ];
+        let rows: [(&str, &[&str]); 2] = [("low", &[]), ("high", &["low"])];
+        let breaches = directions("c", &rows, &crate_of(&files));
+        assert_eq!(breaches, ["c: low must not import high"]);
+        let rows: [(&str, &[&str]); 2] = [("low", &["high"]), ("high", &["low"])];
+        let breaches = directions("c", &rows, &crate_of(&files));
+        assert_eq!(breaches, ["c: high does not stand above low"]);
+        let breaches = directions("c", &rows[1..], &crate_of(&files));
+        assert!(
+            breaches
+                .iter()
+                .any(|breach| breach.contains("low has no row"))
+        );
+    }
+}
