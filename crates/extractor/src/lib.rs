@@ -35,6 +35,7 @@ mod css;
 mod document_kind;
 mod feed;
 mod feed_url;
+mod head_end;
 mod html;
 mod limits;
 mod link;

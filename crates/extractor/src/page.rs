@@ -15,6 +15,9 @@ pub struct Page {
     pub title: Option<String>,
     /// The `href` of the first `base` that has one, as written; see [`Page::base_url`].
     pub base: Option<String>,
+    /// The `href` of the first `link` with `rel=canonical` in the head, as written. One in the body
+    /// may stand in text that a visitor wrote.
+    pub canonical: Option<String>,
     /// Links in the order of the page, resources among them. The same address may stand
     /// here often.
     pub links: Vec<Link>,
@@ -52,6 +55,7 @@ impl Default for Page {
         Page {
             title: None,
             base: None,
+            canonical: None,
             links: Vec::new(),
             metas: Vec::new(),
             charset: "UTF-8",

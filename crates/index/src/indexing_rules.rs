@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use crawl_extractor::{Content, LinkKind, Page as Read, Rel};
+use crawl_extractor::{Content, LinkKind, Page as Read};
 use crawl_policy::{PageDirectives, PageLabels};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
@@ -138,9 +138,7 @@ pub fn judge(came: &FetchedDocument<'_>) -> Result<IndexedPage, NotIndexed> {
 /// Where the page says that it stands, where that is another page. An address that nothing can
 /// be fetched from, such as a file's, names none.
 fn stands_elsewhere(came: &FetchedDocument<'_>, base: &CanonicalUrl) -> Option<CanonicalUrl> {
-    let mut links = came.page.links.iter();
-    let linked = links.find(|link| link.rel.contains(Rel::CANONICAL));
-    let linked = linked.map(|link| link.href.as_str());
+    let linked = came.page.canonical.as_deref();
     let linked = linked.and_then(|href| canonicalize(Some(base), href).ok());
     let header = || canonicalize(Some(came.url), came.linked_canonical?).ok();
     let master = || {

@@ -196,6 +196,7 @@ pub(crate) const MODULES: [(&str, &[(&str, &[&str])]); 1] = [(
                 "messages",
                 "priority",
                 "revisit",
+                "secrets",
                 "shared_traps",
                 "summary",
                 "time",

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use crawl_extractor::{
-    ChangeFreq, Page, Rel, Sitemap, SitemapEntry, SitemapKind, read_feed, read_html, read_sitemap,
+    ChangeFreq, Page, Sitemap, SitemapEntry, SitemapKind, read_feed, read_html, read_sitemap,
 };
 use crawl_fetcher::robots::CompiledRobots;
 use crawl_fetcher::{Exchange, decode_gzip};
@@ -73,9 +73,8 @@ impl PageReader {
         for link in &page.links {
             links.link(&base, link, bar.as_ref());
         }
-        let mut canonical = page.links.iter();
-        let canonical = canonical.find(|link| link.rel.contains(Rel::CANONICAL));
-        let canonical = canonical.and_then(|link| canonicalize(Some(&base), &link.href).ok());
+        let canonical = page.canonical.as_deref();
+        let canonical = canonical.and_then(|href| canonicalize(Some(&base), href).ok());
         ReadDocument {
             canonical: canonical.filter(|url| *url != links.from().url),
             title: page.title,

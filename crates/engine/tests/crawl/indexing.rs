@@ -95,6 +95,10 @@ fn pages_that_may_be_found_are_and_others_say_why_not() {
             "/linked",
             text("L", "Words.").header("link", "</a>; rel=canonical"),
         ),
+        (
+            "/comment",
+            Answer::html("<title>Tea</title><p>Green.<link rel=canonical href=/missing>"),
+        ),
         ("/lost", text("404 Not Found", "Sorry.")),
         ("/moved", Answer::redirect(301, "/a")),
         (
@@ -108,9 +112,9 @@ fn pages_that_may_be_found_are_and_others_say_why_not() {
     ]);
     let crawl = indexed_crawl(&web);
     let summary = crawl.run().unwrap();
-    assert_eq!(paths(&crawl), ["", "a", "archive"]);
+    assert_eq!(paths(&crawl), ["", "a", "archive", "comment"]);
     let indexed = summary.indexed.unwrap();
-    assert_eq!((indexed.pages, indexed.duplicates), (Some(3), 1));
+    assert_eq!((indexed.pages, indexed.duplicates), (Some(4), 1));
     let reasons: BTreeMap<_, _> = crawl
         .pages()
         .into_iter()
@@ -131,6 +135,8 @@ fn pages_that_may_be_found_are_and_others_say_why_not() {
         ("master", "canonical"),
         ("canonical", "canonical"),
         ("linked", "canonical"),
+        // A link in the body may be a visitor's.
+        ("comment", "yes"),
         ("lost", "soft_404"),
         ("moved", "redirect"),
         ("image", "no_page"),

@@ -6,7 +6,7 @@ use html5ever::tokenizer::Tag;
 use super::PageContext;
 use super::block_builder::Flow;
 use super::dates::{DateKind, DateSource, kind_of_class, kind_of_itemprop};
-use super::elements::{Part, is_of_head, is_void, part_of};
+use super::elements::{Part, is_void, part_of};
 use super::head::{Head, Meta};
 use super::hints::Traits;
 use super::json_ld::JsonLdReader;
@@ -16,6 +16,7 @@ use super::main_text::mark_main;
 use super::model::{Block, BlockKind, Content};
 use super::regions::Regions;
 use super::spans::{Spans, TimeText};
+use crate::head_end::HeadEnd;
 use crate::html::consumer::{At, Consumer, Space};
 use crate::text::{Collapsed, trim};
 
@@ -31,7 +32,7 @@ pub(crate) struct ContentReader {
     spans: Spans,
     /// The element whose text comes next, where it is not the page's.
     raw: Raw,
-    in_body: bool,
+    head_end: HeadEnd,
     /// The level of the heading that is open.
     heading: Option<u8>,
     /// The id of the element that the block at hand is, or of an anchor at its beginning.
@@ -64,7 +65,7 @@ impl ContentReader {
             regions: Regions::new(limits),
             spans: Spans::default(),
             raw: Raw::No,
-            in_body: false,
+            head_end: HeadEnd::default(),
             heading: None,
             id: None,
             near_id: None,
@@ -126,9 +127,7 @@ impl ContentReader {
 
     /// Takes a start tag of HTML that is shown.
     fn element(&mut self, tag: &Tag, line: u64) {
-        if !self.in_body && !is_of_head(&tag.name) && tag.name != local_name!("head") {
-            self.in_body = true;
-        }
+        self.head_end.start(&tag.name);
         match tag.name {
             local_name!("meta") => self.meta(tag, line),
             local_name!("link") => self.link(tag, line),
@@ -321,7 +320,7 @@ impl ContentReader {
         if !rel.any(|word| word.eq_ignore_ascii_case("canonical")) {
             return;
         }
-        if self.in_body {
+        if self.head_end.is_over() {
             self.oddities.note(ContentOddityKind::CanonicalInBody, line);
         } else {
             self.head.canonical(href, line, &mut self.oddities);
@@ -435,9 +434,7 @@ impl Consumer for ContentReader {
         if at.space != Space::Html {
             return;
         }
-        if tag.name == local_name!("head") {
-            self.in_body = true;
-        }
+        self.head_end.end(&tag.name);
         let part = part_of(&tag.name);
         match part {
             Part::Anchor => {
@@ -491,9 +488,9 @@ impl Consumer for ContentReader {
 impl ContentReader {
     fn page_text(&mut self, text: &str, line: u64) {
         self.spans.after_link = false;
+        self.head_end.text(text);
         let blank = text.chars().all(char::is_whitespace);
         if !blank {
-            self.in_body = true;
             self.spans.after_break = false;
             if let Some(time) = &mut self.spans.time {
                 time.push(text);

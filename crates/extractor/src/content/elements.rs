@@ -114,23 +114,6 @@ pub(super) fn part_of(name: &LocalName) -> Part {
     }
 }
 
-/// Elements that may stand in a `head`. Any other one begins the body.
-pub(super) fn is_of_head(name: &LocalName) -> bool {
-    matches!(
-        *name,
-        local_name!("html")
-            | local_name!("head")
-            | local_name!("title")
-            | local_name!("meta")
-            | local_name!("link")
-            | local_name!("base")
-            | local_name!("script")
-            | local_name!("style")
-            | local_name!("noscript")
-            | local_name!("template")
-    )
-}
-
 /// Elements that never hold anything.
 pub(super) fn is_void(name: &LocalName) -> bool {
     matches!(

@@ -6,6 +6,7 @@ use html5ever::tokenizer::Tag;
 use super::consumer::{At, Consumer, Space};
 use super::links::LinkReader;
 use super::tag::Attributes;
+use crate::head_end::HeadEnd;
 use crate::limits::{DocumentOddityKind, Limits, note};
 use crate::page::{Meta, Page};
 use crate::refresh::refresh_target;
@@ -20,6 +21,7 @@ pub(super) struct PageReader {
     text_of: TextOf,
     title: Collapsed,
     title_seen: bool,
+    head_end: HeadEnd,
     /// The text of the style element that is open.
     css: String,
     css_line: u64,
@@ -46,6 +48,7 @@ impl PageReader {
             text_of: TextOf::Page,
             title: Collapsed::new(limits.title_bytes),
             title_seen: false,
+            head_end: HeadEnd::default(),
             css: String::new(),
             css_line: 1,
             tag_was_cut: false,
@@ -72,6 +75,27 @@ impl PageReader {
             } else {
                 self.page.base = Some(href.to_owned());
             }
+        }
+    }
+
+    /// Takes the address of the first `rel=canonical`, where it stands in the head.
+    fn canonical(&mut self, attributes: Attributes<'_>, line: u64) {
+        let (Some(rel), Some(href)) = (attributes.get("rel"), attributes.get("href")) else {
+            return;
+        };
+        let mut words = rel.split_ascii_whitespace();
+        let href = trim(href);
+        if self.head_end.is_over()
+            || self.page.canonical.is_some()
+            || href.is_empty()
+            || !words.any(|word| word.eq_ignore_ascii_case("canonical"))
+        {
+            return;
+        }
+        if href.len() > self.limits.href_bytes {
+            self.note(DocumentOddityKind::HrefTooLong, line);
+        } else {
+            self.page.canonical = Some(href.to_owned());
         }
     }
 
@@ -168,7 +192,11 @@ impl Consumer for PageReader {
             return;
         }
         let is_html = at.space == Space::Html;
+        if is_html {
+            self.head_end.start(&tag.name);
+        }
         match tag.name {
+            local_name!("link") if is_html => self.canonical(attributes, at.line),
             local_name!("base") if is_html => self.base(attributes, at.line),
             local_name!("meta") if is_html => self.meta(attributes, at.line),
             local_name!("title") if is_html && !self.title_seen => {
@@ -189,13 +217,16 @@ impl Consumer for PageReader {
         self.end_text(at.line);
         self.attributes(tag, at.line);
         if at.shown {
+            if at.space == Space::Html {
+                self.head_end.end(&tag.name);
+            }
             self.links.end(&tag.name, &mut self.page.oddities, at.line);
         }
     }
 
     fn wants_text(&self, at: At) -> bool {
         match self.text_of {
-            TextOf::Page => at.shown && self.links.wants_text(),
+            TextOf::Page => at.shown && (self.links.wants_text() || !self.head_end.is_over()),
             TextOf::Title | TextOf::Style => true,
             TextOf::Raw => false,
         }
@@ -203,7 +234,12 @@ impl Consumer for PageReader {
 
     fn text(&mut self, text: &str, _at: At) {
         match self.text_of {
-            TextOf::Page => self.links.text(text),
+            TextOf::Page => {
+                self.head_end.text(text);
+                if self.links.wants_text() {
+                    self.links.text(text);
+                }
+            }
             TextOf::Title => self.title.push(text),
             TextOf::Style => self.style_text(text),
             TextOf::Raw => {}

@@ -86,6 +86,11 @@ fn pages_that_stand_elsewhere() {
         "<link rel=canonical href='http://a.example/docs/tea#top'>",
         "<link rel=canonical href='file:///usr/share/tea.html'>",
         "<meta name=url content='http://a.example/docs/tea'>",
+        // In the body, where a visitor may have written it.
+        "<body><link rel=canonical href=/other>",
+        "<p>Tea<link rel=canonical href=/other>",
+        "Tea <link rel=canonical href=/other>",
+        "<head></head><link rel=canonical href=/other>",
     ] {
         assert!(judged(&format!("{own}<p>Tea"), &[], None).is_ok(), "{own}");
     }
