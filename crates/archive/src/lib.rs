@@ -13,8 +13,8 @@
 //! captures give the same bytes.
 //!
 //! ```
-//! use crawl_archive::{About, Archive, ArchiveOptions, Capture, Encoder, Protocol};
-//! use crawl_archive::{RecordIds, Request, Timestamp, WarcReader};
+//! use crawl_archive::{CaptureMetadata, Archive, ArchiveOptions, Capture, Encoder, HttpVersion};
+//! use crawl_archive::{RecordIds, CapturedRequest, Timestamp, WarcReader};
 //!
 //! let dir = tempfile::tempdir()?;
 //! let mut archive = Archive::open(dir.path(), ArchiveOptions::default(), &Default::default())?;
@@ -26,16 +26,16 @@
 //!     started: Timestamp::from_micros(1_795_000_000_000_000),
 //!     millis: 42,
 //!     address: None,
-//!     protocol: Protocol::Http11,
+//!     protocol: HttpVersion::Http11,
 //!     tls: None,
-//!     request: Request { method: "GET", headers: &[] },
+//!     request: CapturedRequest { method: "GET", headers: &[] },
 //!     status: 200,
 //!     reason: None,
 //!     headers: &headers,
 //!     body: b"<p>hello",
 //!     truncated: None,
 //!     revisit: None,
-//!     about: About::default(),
+//!     about: CaptureMetadata::default(),
 //! };
 //! let encoded = Encoder::default().encode(&capture, &RecordIds::random());
 //! let receipt = archive.append(&encoded)?;

@@ -56,11 +56,11 @@ pub struct PageContext<'a> {
 /// `limits` and one construct that is not closed yet, which the tokenizer holds whole.
 ///
 /// ```
-/// use crawl_extractor::{ContentLimits, Given, read_content};
+/// use crawl_extractor::{ContentLimits, PageContext, read_content};
 ///
 /// let html = b"<html lang=en><title>Tea</title><nav><a href=/>Home</a></nav>\
 ///     <main><h1 id=tea>Tea</h1><p>Water the leaves, wait, and pour.</main>";
-/// let content = read_content(html, &Given::default(), &ContentLimits::default());
+/// let content = read_content(html, &PageContext::default(), &ContentLimits::default());
 /// assert_eq!(content.title.as_deref(), Some("Tea"));
 /// assert_eq!(content.main_text(), "Tea\nWater the leaves, wait, and pour.");
 /// assert_eq!(content.visible_text(), "Home\nTea\nWater the leaves, wait, and pour.");

@@ -55,7 +55,7 @@ impl Interstitial {
         }
     }
 
-    /// The obstacle of this [name](Obstacle::name).
+    /// The obstacle of this [name](Interstitial::name).
     #[must_use]
     pub fn named(name: &str) -> Option<Interstitial> {
         Interstitial::ALL
@@ -74,13 +74,13 @@ impl Interstitial {
 /// nothing; its beginning serves. Linear in that.
 ///
 /// ```
-/// use crawl_fetcher::{Obstacle, obstacle};
+/// use crawl_fetcher::{Interstitial, interstitial};
 /// use http::HeaderMap;
 ///
 /// let mut headers = HeaderMap::new();
 /// headers.insert("cf-mitigated", "challenge".parse().unwrap());
-/// assert_eq!(obstacle(403, &headers, b""), Some(Obstacle::Challenge));
-/// assert_eq!(obstacle(200, &HeaderMap::new(), b"<h1>Captchas</h1>"), None);
+/// assert_eq!(interstitial(403, &headers, b""), Some(Interstitial::Challenge));
+/// assert_eq!(interstitial(200, &HeaderMap::new(), b"<h1>Captchas</h1>"), None);
 /// ```
 #[must_use]
 pub fn interstitial(status: u16, headers: &HeaderMap, body: &[u8]) -> Option<Interstitial> {

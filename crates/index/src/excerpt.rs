@@ -5,7 +5,7 @@ use std::ops::Range;
 use crawl_weburl::without_bidi_controls;
 
 use crate::indexed_page::IndexedPage;
-use crate::query_plan::Wanted;
+use crate::query_plan::MarkedWords;
 use crate::results::TextPart;
 use crate::words::{Kind, Stemmer, Word, words};
 
@@ -19,7 +19,7 @@ pub(crate) struct Excerpt {
 
 /// The stretch of at most `most` characters of the page's text that has the most of what is
 /// wanted; its beginning where it has nothing of it.
-pub(crate) fn excerpt(page: &IndexedPage, wanted: &Wanted, most: usize) -> Excerpt {
+pub(crate) fn excerpt(page: &IndexedPage, wanted: &MarkedWords, most: usize) -> Excerpt {
     let most = page.max_snippet.map_or(most, |n| most.min(n as usize));
     if most == 0 || page.text.is_empty() {
         return Excerpt::default();
@@ -36,7 +36,7 @@ pub(crate) fn excerpt(page: &IndexedPage, wanted: &Wanted, most: usize) -> Excer
 }
 
 /// A text that is shown whole, with what is wanted marked.
-pub(crate) fn marked(text: &str, language: Option<&str>, wanted: &Wanted) -> Vec<TextPart> {
+pub(crate) fn marked(text: &str, language: Option<&str>, wanted: &MarkedWords) -> Vec<TextPart> {
     let found = words(text, &Stemmer::of(language));
     let hits = hits(&found, wanted);
     let mut parts = cut(text, &(0..text.len()), &hits);
@@ -50,7 +50,7 @@ pub(crate) fn joined(parts: &[TextPart]) -> String {
 }
 
 /// Words of a long text that are wanted. What has nothing like them is not looked at closely.
-fn hits_in(text: &str, language: Option<&str>, wanted: &Wanted) -> Vec<(Range<usize>, usize)> {
+fn hits_in(text: &str, language: Option<&str>, wanted: &MarkedWords) -> Vec<(Range<usize>, usize)> {
     let stemmer = Stemmer::of(language);
     let mut all = Vec::new();
     for piece in wanted.likely_in(text) {
@@ -65,7 +65,7 @@ fn hits_in(text: &str, language: Option<&str>, wanted: &Wanted) -> Vec<(Range<us
 
 /// Words of the text that are wanted: where, and which term. A part of a longer word counts
 /// where the whole is not wanted.
-fn hits(found: &[Word], wanted: &Wanted) -> Vec<(Range<usize>, usize)> {
+fn hits(found: &[Word], wanted: &MarkedWords) -> Vec<(Range<usize>, usize)> {
     let mut hits: Vec<(Range<usize>, usize)> = Vec::new();
     for word in found {
         let Some(term) = wanted.term(word) else {

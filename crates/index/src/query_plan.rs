@@ -1,89 +1,21 @@
-//! From what a query asks for to what is looked up, and how much each find weighs.
+//! The plan of a query: the look-ups that its terms come to.
+
+mod lookups;
+mod marked_words;
+mod weights;
 
 use std::cell::Cell;
-use std::collections::HashMap;
-use std::ops::Range;
-use std::sync::Arc;
 
-use regex::Regex;
-use tantivy::Term;
-use tantivy::query::{
-    BooleanQuery, BoostQuery, ConstScoreQuery, DisjunctionMaxQuery, EmptyQuery, Occur, PhraseQuery,
-    Query as Lookup, TermQuery,
-};
-use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::query::{BooleanQuery, Occur, Query as Lookup};
 
-use crate::bm25f::{self, AskedWord, Bm25fQuery, Place};
-use crate::exclude_query::Excluded;
+use self::lookups::clause;
+pub(crate) use self::marked_words::MarkedWords;
+pub(crate) use self::weights::WEIGHTS;
 use crate::lexicon::Lexicon;
 use crate::query::{Asked, How, Query};
-use crate::schema::{Fields, Texts};
+use crate::schema::Fields;
 use crate::tokens::STEM;
 use crate::words::{Kind, Stemmer, Word, words};
-
-/// How much each thing that speaks for a page weighs. A place has two numbers: its weight, and
-/// how much of it the place's length takes away.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Weights {
-    pub(crate) title: (f32, f32),
-    pub(crate) headings: [(f32, f32); 3],
-    pub(crate) lead: (f32, f32),
-    pub(crate) body: (f32, f32),
-    pub(crate) description: (f32, f32),
-    pub(crate) keywords: (f32, f32),
-    pub(crate) anchors: (f32, f32),
-    pub(crate) path: (f32, f32),
-    /// See [`bm25f::Asked`] for these five.
-    pub(crate) saturation: f32,
-    pub(crate) whole: f32,
-    pub(crate) near: f32,
-    pub(crate) near_power: f32,
-    pub(crate) passage: u32,
-    /// How much a rare word outweighs a common one: the power of BM25's measure. Questions hold
-    /// rare words that matter little, such as those that only the asker uses.
-    pub(crate) rarity_power: f32,
-    /// A page that lacks most words of a longer query fits all the same where it has so much of
-    /// their rarity.
-    pub(crate) least_part: f32,
-    /// A word of the same stem, against the word itself.
-    pub(crate) stem: f32,
-    /// A word that only begins like it.
-    pub(crate) beginning: f32,
-    /// A word that may be meant.
-    pub(crate) meant: f32,
-    /// Two words of the query beside each other in the text, and in title or heading.
-    pub(crate) beside: (f32, f32),
-    /// The weight that other fields than the best one add, for what is looked up by itself.
-    pub(crate) others: f32,
-    /// The weight that each doubling of the pages that link to a page adds.
-    pub(crate) linked: f32,
-}
-
-/// Found by drawing changes and keeping those that do the queries marked `tune` of `cargo xtask
-/// bench search` good, then rounded; the other queries had no say in it.
-pub(crate) const WEIGHTS: Weights = Weights {
-    title: (11.0, 0.5),
-    headings: [(18.0, 0.7), (1.5, 0.2), (0.5, 0.1)],
-    lead: (3.0, 0.5),
-    body: (0.7, 0.2),
-    description: (5.0, 0.5),
-    keywords: (1.5, 0.5),
-    anchors: (2.0, 0.1),
-    path: (2.5, 0.15),
-    saturation: 9.0,
-    whole: 0.25,
-    near: 0.45,
-    near_power: 1.3,
-    passage: 65,
-    rarity_power: 0.3,
-    least_part: 0.3,
-    stem: 0.8,
-    beginning: 0.7,
-    meant: 0.8,
-    beside: (0.08, 0.08),
-    others: 0.3,
-    linked: 0.016,
-};
 
 /// A word that more than this part of the pages has tells little: a page need not have it.
 const COMMON: f64 = 0.12;
@@ -102,72 +34,8 @@ const MAX_GUESSED_LETTERS: usize = 24;
 /// The look-ups for a query.
 pub(crate) struct Plan {
     pub(crate) lookup: Box<dyn Lookup>,
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: MarkedWords,
     pub(crate) did_you_mean: Option<String>,
-}
-
-/// The words to mark in a result: each leads to the term of the query that it was found for.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Wanted {
-    words: HashMap<String, usize>,
-    /// Finds what one of them begins with, in ASCII of either case.
-    beginnings: Option<Regex>,
-}
-
-impl Wanted {
-    /// The term that a word of a page was found for.
-    pub(crate) fn term(&self, word: &Word) -> Option<usize> {
-        let by_stem = || {
-            let stem = word.stem.as_ref()?;
-            self.words.get(&format!("{STEM}{stem}"))
-        };
-        self.words.get(&word.text).or_else(by_stem).copied()
-    }
-
-    /// The pieces of a text that may have one of them: words, and what stands between two spaces
-    /// and is not plain ASCII.
-    pub(crate) fn likely_in(&self, text: &str) -> Vec<Range<usize>> {
-        let mut likely = Vec::new();
-        let Some(beginnings) = &self.beginnings else {
-            likely.push(0..text.len());
-            return likely;
-        };
-        let mut found = beginnings
-            .find_iter(text)
-            .map(|found| found.start())
-            .peekable();
-        let mut start = 0;
-        for piece in text.split_inclusive([' ', '\n']) {
-            let end = start + piece.len();
-            while found.next_if(|at| *at < start).is_some() {}
-            let is_likely = found.peek().is_some_and(|at| *at < end) || !piece.is_ascii();
-            if is_likely {
-                likely.push(start..end);
-            }
-            start = end;
-        }
-        likely
-    }
-
-    /// Prepares for quick looks.
-    fn sealed(mut self) -> Wanted {
-        let beginning = |word: &String| {
-            let word = word.trim_start_matches(STEM);
-            // A stem may end in another letter than the word.
-            let letters = word.chars().count();
-            let most = if letters > 3 { letters - 1 } else { letters };
-            regex::escape(&word.chars().take(most).collect::<String>())
-        };
-        let mut all: Vec<String> = self.words.keys().map(beginning).collect();
-        all.sort_unstable();
-        all.dedup();
-        self.beginnings = Regex::new(&format!("(?i-u:{})", all.join("|"))).ok();
-        self
-    }
-
-    fn want(&mut self, word: &str, term: usize) {
-        self.words.entry(word.to_owned()).or_insert(term);
-    }
 }
 
 /// How strictly a page has to fit.
@@ -237,19 +105,19 @@ struct Unit {
 
 impl Planner<'_> {
     pub(crate) fn plan(&self, query: &Query, fit: Fit) -> tantivy::Result<Plan> {
-        let mut wanted = Wanted::default();
+        let mut wanted = MarkedWords::default();
         let mut clauses: Vec<(Occur, Box<dyn Lookup>)> = Vec::new();
         let (mut units, mut meant) = (Vec::new(), Vec::new());
         for (n, term) in query.terms.iter().enumerate() {
             if term.how == How::Phrase {
                 meant.push(Meant::as_typed(term));
-                clauses.push(clause(term, self.phrase(term, &mut wanted)));
+                clauses.push(clause(term, self.look_up_phrase(term, &mut wanted)));
                 continue;
             }
             let is_last = n + 1 == query.terms.len();
             if term.is_not && is_name(&term.text) {
                 // All of the name must be there for a page to be left out.
-                clauses.push(clause(term, self.phrase(term, &mut wanted)));
+                clauses.push(clause(term, self.look_up_phrase(term, &mut wanted)));
                 meant.push(Meant::as_typed(term));
                 continue;
             }
@@ -261,9 +129,9 @@ impl Planner<'_> {
             }
             for unit in &found {
                 if !term.is_not {
-                    wanted.unit(unit);
+                    wanted.mark(unit);
                 }
-                clauses.push(clause(term, self.unit(unit, term.in_title)));
+                clauses.push(clause(term, self.look_up_unit(unit, term.in_title)));
             }
         }
         // Words that most pages have say nothing in an excerpt, where others do.
@@ -271,11 +139,11 @@ impl Planner<'_> {
         let marked = units
             .iter()
             .filter(|unit| !(has_others && unit.is_everywhere));
-        marked.for_each(|unit| wanted.unit(unit));
+        marked.for_each(|unit| wanted.mark(unit));
         self.join_neighbours(&mut units, &mut wanted)?;
-        clauses.extend(self.words(&units, fit));
-        clauses.extend(self.beside(&units));
-        self.sites(query, &mut clauses);
+        clauses.extend(self.look_up_words(&units, fit));
+        clauses.extend(self.look_up_neighbours(&units));
+        self.restrict_to_sites(query, &mut clauses);
         Ok(Plan {
             lookup: Box::new(BooleanQuery::new(clauses)),
             wanted: wanted.sealed(),
@@ -435,187 +303,20 @@ impl Planner<'_> {
     }
 
     /// Two words that the pages write as one stand for each other.
-    fn join_neighbours(&self, units: &mut [Unit], wanted: &mut Wanted) -> tantivy::Result<()> {
+    fn join_neighbours(&self, units: &mut [Unit], wanted: &mut MarkedWords) -> tantivy::Result<()> {
         for n in 1..units.len() {
             if !units[n].run.is_empty() || !units[n - 1].run.is_empty() {
                 continue;
             }
             let joined = format!("{}{}", units[n - 1].written, units[n].written);
             if self.lexicon.pages_with(&joined)? > 0 {
-                wanted.want(&joined, wanted.words.len());
+                wanted.want(&joined, wanted.next_term());
                 for unit in &mut units[n - 1..=n] {
                     unit.forms.push((joined.clone(), WEIGHTS.stem));
                 }
             }
         }
         Ok(())
-    }
-
-    /// Most of the telling words must be there; the common ones add to the score.
-    fn words(&self, units: &[Unit], fit: Fit) -> Vec<(Occur, Box<dyn Lookup>)> {
-        let (runs, words): (Vec<_>, Vec<_>) = units.iter().partition(|unit| !unit.run.is_empty());
-        let mut clauses: Vec<(Occur, Box<dyn Lookup>)> = Vec::new();
-        for run in &runs {
-            clauses.push((Occur::Must, self.unit(run, false)));
-        }
-        if words.is_empty() {
-            return any_of(clauses, fit);
-        }
-        let all_common = words.iter().all(|unit| unit.is_common) && runs.is_empty();
-        let telling = words
-            .iter()
-            .filter(|unit| all_common || !unit.is_common)
-            .count();
-        let least = match (fit, telling) {
-            (Fit::Any, _) => 1,
-            (Fit::Most, n @ 0..=2) => n,
-            (Fit::Most, n) => (n * 3).div_ceil(5),
-        };
-        let asked = bm25f::Asked {
-            words: words
-                .iter()
-                .map(|unit| AskedWord {
-                    forms: unit.forms.clone(),
-                    rarity: unit.rarity,
-                    is_telling: all_common || !unit.is_common,
-                })
-                .collect(),
-            places: places(&self.fields.texts),
-            least: least.min(telling),
-            whole: WEIGHTS.whole,
-            saturation: WEIGHTS.saturation,
-            near: WEIGHTS.near,
-            near_power: WEIGHTS.near_power,
-            passage: WEIGHTS.passage,
-            least_part: match units.len() {
-                // Of two words both are meant.
-                0..=2 => f32::INFINITY,
-                _ => WEIGHTS.least_part,
-            },
-            body: self.fields.texts.body,
-        };
-        clauses.push((Occur::Must, Box::new(Bm25fQuery(Arc::new(asked)))));
-        any_of(clauses, fit)
-    }
-
-    fn unit(&self, unit: &Unit, in_title: bool) -> Box<dyn Lookup> {
-        let mut places = places(&self.fields.texts);
-        places.retain(|place| !in_title || place.field == self.fields.texts.title);
-        let lookups = places.iter().map(|Place { field, weight, .. }| {
-            let found: Box<dyn Lookup> = match unit.run.len() {
-                0 => Box::new(DisjunctionMaxQuery::new(forms(*field, &unit.forms))),
-                1 => term(*field, &unit.run[0]),
-                _ if self.has_places(*field) => Box::new(PhraseQuery::new(
-                    unit.run
-                        .iter()
-                        .map(|pair| Term::from_field_text(*field, pair))
-                        .collect(),
-                )),
-                _ => Box::new(BooleanQuery::intersection(
-                    unit.run.iter().map(|pair| term(*field, pair)).collect(),
-                )),
-            };
-            Box::new(BoostQuery::new(found, *weight)) as Box<dyn Lookup>
-        });
-        let lookups = lookups.collect();
-        Box::new(DisjunctionMaxQuery::with_tie_breaker(
-            lookups,
-            WEIGHTS.others,
-        ))
-    }
-
-    /// Neighbours in the query that are neighbours in the page.
-    fn beside(&self, units: &[Unit]) -> Vec<(Occur, Box<dyn Lookup>)> {
-        let texts = &self.fields.texts;
-        let mut clauses: Vec<(Occur, Box<dyn Lookup>)> = Vec::new();
-        for pair in units.windows(2) {
-            let [first, second] = pair else { continue };
-            let (Some(a), Some(b)) = (first.best(), second.best()) else {
-                continue;
-            };
-            for (field, weight) in [
-                (texts.body, WEIGHTS.beside.0),
-                (texts.title, WEIGHTS.beside.1),
-                (texts.headings[0], WEIGHTS.beside.1),
-                (texts.headings[1], WEIGHTS.beside.1 / 2.0),
-            ] {
-                let terms = [a, b].map(|word| Term::from_field_text(field, word));
-                let mut phrase = PhraseQuery::new(terms.to_vec());
-                phrase.set_slop(1);
-                let boosted = BoostQuery::new(Box::new(phrase), weight);
-                clauses.push((Occur::Should, Box::new(boosted)));
-            }
-        }
-        clauses
-    }
-
-    fn phrase(&self, term: &Asked, wanted: &mut Wanted) -> Box<dyn Lookup> {
-        let texts = &self.fields.texts;
-        let found = words(&term.text, &Stemmer::none());
-        let paired: Vec<_> = found
-            .iter()
-            .filter(|word| word.kind == Kind::Pair)
-            .collect();
-        let is_paired = |word: &Word| {
-            let mut pairs = paired.iter();
-            pairs.any(|pair| {
-                pair.range.start <= word.range.start && word.range.end <= pair.range.end
-            })
-        };
-        let pick = |word: &&Word| match word.kind {
-            Kind::Plain | Kind::Pair => true,
-            // One that stands alone.
-            Kind::Character => !is_paired(word),
-            Kind::Part => false,
-        };
-        let picked: Vec<&Word> = found.iter().filter(pick).collect();
-        if !term.is_not {
-            picked
-                .iter()
-                .for_each(|word| wanted.want(&word.text, usize::from(u16::MAX)));
-        }
-        let title = (texts.title, WEIGHTS.title.0);
-        let mut places = vec![title];
-        if !term.in_title {
-            places.push((texts.body, WEIGHTS.body.0));
-            let headings = WEIGHTS.headings.map(|heading| heading.0);
-            places.extend(texts.headings.into_iter().zip(headings));
-        }
-        let lookups = places.into_iter().map(|(field, weight)| {
-            let place = |word: &&Word| (word.position, Term::from_field_text(field, &word.text));
-            let found: Box<dyn Lookup> = match picked.len() {
-                0 => Box::new(EmptyQuery),
-                1 => self::term(field, &picked[0].text),
-                _ => Box::new(PhraseQuery::new_with_offset(
-                    picked.iter().map(place).collect(),
-                )),
-            };
-            Box::new(BoostQuery::new(found, weight)) as Box<dyn Lookup>
-        });
-        Box::new(DisjunctionMaxQuery::new(lookups.collect()))
-    }
-
-    fn sites(&self, query: &Query, clauses: &mut Vec<(Occur, Box<dyn Lookup>)>) {
-        let site = |site: &String| {
-            let found = Box::new(exact(self.fields.site, site));
-            Box::new(ConstScoreQuery::new(found, 0.0)) as Box<dyn Lookup>
-        };
-        if !query.sites.is_empty() {
-            let sites = query.sites.iter().map(site).collect();
-            clauses.push((Occur::Must, Box::new(BooleanQuery::union(sites))));
-        }
-        for not in &query.not_sites {
-            clauses.push((Occur::MustNot, Box::new(Excluded(site(not)))));
-        }
-        // What must not be there is no question alone.
-        if clauses.iter().all(|(occur, _)| *occur == Occur::MustNot) {
-            clauses.push((Occur::Must, Box::new(EmptyQuery)));
-        }
-    }
-
-    fn has_places(&self, field: Field) -> bool {
-        let texts = &self.fields.texts;
-        field == texts.title || field == texts.body || texts.headings.contains(&field)
     }
 
     /// The query with what is meant, where that is not what was typed.
@@ -687,9 +388,9 @@ impl Unit {
     }
 }
 
-impl Wanted {
-    fn unit(&mut self, unit: &Unit) {
-        let term = self.words.len();
+impl MarkedWords {
+    fn mark(&mut self, unit: &Unit) {
+        let term = self.next_term();
         for (form, _) in &unit.forms {
             self.want(form, term);
         }
@@ -699,68 +400,11 @@ impl Wanted {
     }
 }
 
-/// Clauses that each must hold; or one of them, where any will do.
-fn any_of(clauses: Vec<(Occur, Box<dyn Lookup>)>, fit: Fit) -> Vec<(Occur, Box<dyn Lookup>)> {
-    if fit == Fit::Most || clauses.len() < 2 {
-        return clauses;
-    }
-    let any = clauses.into_iter().map(|(_, lookup)| lookup).collect();
-    vec![(Occur::Must, Box::new(BooleanQuery::union(any)))]
-}
-
 /// Whether a term is several words that are typed as one.
 fn is_name(text: &str) -> bool {
     let words = words(text, &Stemmer::none());
     words.iter().filter(|word| word.kind != Kind::Part).count() > 1
         || words.iter().any(|word| word.kind == Kind::Part)
-}
-
-/// The demand of a term of the query: its word must be there, or must not.
-fn clause(term: &Asked, found: Box<dyn Lookup>) -> (Occur, Box<dyn Lookup>) {
-    match term.is_not {
-        true => (Occur::MustNot, Box::new(Excluded(found))),
-        false => (Occur::Must, found),
-    }
-}
-
-/// Where words are looked for, and how much that weighs.
-fn places(texts: &Texts) -> Vec<Place> {
-    let of = |field, (weight, length)| Place {
-        field,
-        weight,
-        length,
-    };
-    vec![
-        of(texts.title, WEIGHTS.title),
-        of(texts.headings[0], WEIGHTS.headings[0]),
-        of(texts.headings[1], WEIGHTS.headings[1]),
-        of(texts.headings[2], WEIGHTS.headings[2]),
-        of(texts.lead, WEIGHTS.lead),
-        of(texts.body, WEIGHTS.body),
-        of(texts.description, WEIGHTS.description),
-        of(texts.keywords, WEIGHTS.keywords),
-        of(texts.anchors, WEIGHTS.anchors),
-        of(texts.path, WEIGHTS.path),
-    ]
-}
-
-fn forms(field: Field, forms: &[(String, f32)]) -> Vec<Box<dyn Lookup>> {
-    let form = |(word, weight): &(String, f32)| {
-        Box::new(BoostQuery::new(term(field, word), *weight)) as Box<dyn Lookup>
-    };
-    forms.iter().map(form).collect()
-}
-
-fn term(field: Field, word: &str) -> Box<dyn Lookup> {
-    let term = Term::from_field_text(field, word);
-    Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))
-}
-
-fn exact(field: Field, value: &str) -> TermQuery {
-    TermQuery::new(
-        Term::from_field_text(field, value),
-        IndexRecordOption::Basic,
-    )
 }
 
 /// Each form once, with the greatest weight that it has; in their order.

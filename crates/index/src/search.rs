@@ -21,7 +21,7 @@ use crate::file_check::Checked;
 use crate::indexed_page::IndexedPage;
 use crate::lexicon::Lexicon;
 use crate::query::Query;
-use crate::query_plan::{Budget, Fit, Plan, Planner, WEIGHTS, Wanted};
+use crate::query_plan::{Budget, Fit, MarkedWords, Plan, Planner, WEIGHTS};
 use crate::reconcile::stored;
 use crate::results::{Hit, IndexStats, ResultSection, SearchResults};
 use crate::schema::{Fields, KIND_DUPLICATE, KIND_PAGE, check_format, schema};
@@ -399,7 +399,7 @@ impl Search<'_> {
         ]))
     }
 
-    fn hit(&self, page: &IndexedPage, score: f32, wanted: &Wanted) -> Hit {
+    fn hit(&self, page: &IndexedPage, score: f32, wanted: &MarkedWords) -> Hit {
         let title = marked(page.name(), page.language.as_deref(), wanted);
         let excerpt = excerpt(page, wanted, self.options.excerpt);
         Hit {

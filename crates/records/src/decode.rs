@@ -50,6 +50,11 @@ fn undo(name: &str, bytes: &[u8], most: u64) -> (Vec<u8>, io::Result<()>) {
         "gzip" | "x-gzip" => gunzip(bytes, &mut out, most),
         "deflate" | "x-deflate" if is_zlib(bytes) => fill(ZlibDecoder::new(bytes), &mut out, most),
         "deflate" | "x-deflate" => fill(DeflateDecoder::new(bytes), &mut out, most),
+        // Large windows (up to 1 GiB) are no part of the `br` coding (RFC 7932), but the decoder
+        // would take them. Their first seven bits are reserved there.
+        "br" if bytes.first().is_some_and(|byte| byte & 0x7f == 0x11) => {
+            Err(io::ErrorKind::InvalidData.into())
+        }
         "br" => fill(brotli::Decompressor::new(bytes, 4096), &mut out, most),
         "zstd" => zstd::stream::read::Decoder::with_buffer(bytes).and_then(|mut decoder| {
             decoder.window_log_max(ZSTD_WINDOW_LOG)?;
@@ -131,6 +136,11 @@ mod tests {
         let mut twice = GzEncoder::new(Vec::new(), Compression::fast());
         twice.write_all(&zstd).unwrap();
         check("zstd, gzip", &twice.finish().unwrap(), false, Some(TEXT));
+    }
+
+    #[test]
+    fn rfc7932_9_1_large_windows_are_refused() {
+        check("br", &[0x11, 0x1e, 0, 0, 0], false, None);
     }
 
     #[test]

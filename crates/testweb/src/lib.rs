@@ -13,7 +13,7 @@
 //!
 //! ```
 //! use std::io::{Read, Write};
-//! use crawl_testweb::{Answer, Reach, TestWeb};
+//! use crawl_testweb::{Answer, CrawlReach, TestWeb};
 //!
 //! let web = TestWeb::builder().seed(7).hosts(2).pages(30)
 //!     .script(0, "/busy", Answer::of(503).header("retry-after", "1"))
@@ -26,7 +26,7 @@
 //! assert!(answer.starts_with("HTTP/1.1 503 "));
 //!
 //! assert_eq!(web.log()[0].path, "/busy");
-//! assert!(web.truth(Reach::Host).fetched.len() >= 30);
+//! assert!(web.truth(CrawlReach::Host).fetched.len() >= 30);
 //! # Ok::<(), std::io::Error>(())
 //! ```
 

@@ -180,12 +180,12 @@ impl SpellingRules {
     /// The URL by all steps that are always taken; nothing where it has that form already.
     ///
     /// ```
-    /// use crawl_weburl::{Naming, canonicalize};
+    /// use crawl_weburl::{SpellingRules, canonicalize};
     ///
     /// let link = canonicalize(None, "http://a.example/x?utm_source=mail&id=3").unwrap();
-    /// let named = Naming::default().apply(&link).unwrap();
+    /// let named = SpellingRules::default().apply(&link).unwrap();
     /// assert_eq!(named.as_str(), "http://a.example/x?id=3");
-    /// assert_eq!(Naming::default().apply(&named), None);
+    /// assert_eq!(SpellingRules::default().apply(&named), None);
     /// ```
     #[must_use]
     pub fn apply(&self, url: &CanonicalUrl) -> Option<CanonicalUrl> {

@@ -301,7 +301,7 @@ mod tests {
         check("1/10s", expect!["Some((1, 10s, None, 10s))"]);
         check(
             "30/1m 0600-0845",
-            expect!["Some((30, 60s, Some(Hours { from: 360, to: 525 }), 2s))"],
+            expect!["Some((30, 60s, Some(VisitHours { from: 360, to: 525 }), 2s))"],
         );
         check("1/d", expect!["Some((1, 86400s, None, 86400s))"]);
         check("5", expect!["Some((1, 5s, None, 5s))"]);

@@ -1,0 +1,229 @@
+//! The look-ups in the index for the words and phrases of a plan.
+
+use std::sync::Arc;
+
+use tantivy::Term;
+use tantivy::query::{
+    BooleanQuery, BoostQuery, ConstScoreQuery, DisjunctionMaxQuery, EmptyQuery, Occur, PhraseQuery,
+    Query as Lookup, TermQuery,
+};
+use tantivy::schema::{Field, IndexRecordOption};
+
+use super::weights::{WEIGHTS, weighted_fields};
+use super::{Fit, MarkedWords, Planner, Unit};
+use crate::bm25f::{self, AskedWord, Bm25fQuery, Place};
+use crate::exclude_query::Excluded;
+use crate::query::{Asked, Query};
+use crate::words::{Kind, Stemmer, Word, words};
+
+impl Planner<'_> {
+    /// Most of the telling words must be there; the common ones add to the score.
+    pub(super) fn look_up_words(&self, units: &[Unit], fit: Fit) -> Vec<(Occur, Box<dyn Lookup>)> {
+        let (runs, words): (Vec<_>, Vec<_>) = units.iter().partition(|unit| !unit.run.is_empty());
+        let mut clauses: Vec<(Occur, Box<dyn Lookup>)> = Vec::new();
+        for run in &runs {
+            clauses.push((Occur::Must, self.look_up_unit(run, false)));
+        }
+        if words.is_empty() {
+            return any_of(clauses, fit);
+        }
+        let all_common = words.iter().all(|unit| unit.is_common) && runs.is_empty();
+        let telling = words
+            .iter()
+            .filter(|unit| all_common || !unit.is_common)
+            .count();
+        let least = match (fit, telling) {
+            (Fit::Any, _) => 1,
+            (Fit::Most, n @ 0..=2) => n,
+            (Fit::Most, n) => (n * 3).div_ceil(5),
+        };
+        let asked = bm25f::Asked {
+            words: words
+                .iter()
+                .map(|unit| AskedWord {
+                    forms: unit.forms.clone(),
+                    rarity: unit.rarity,
+                    is_telling: all_common || !unit.is_common,
+                })
+                .collect(),
+            places: weighted_fields(&self.fields.texts),
+            least: least.min(telling),
+            whole: WEIGHTS.whole,
+            saturation: WEIGHTS.saturation,
+            near: WEIGHTS.near,
+            near_power: WEIGHTS.near_power,
+            passage: WEIGHTS.passage,
+            least_part: match units.len() {
+                // Of two words both are meant.
+                0..=2 => f32::INFINITY,
+                _ => WEIGHTS.least_part,
+            },
+            body: self.fields.texts.body,
+        };
+        clauses.push((Occur::Must, Box::new(Bm25fQuery(Arc::new(asked)))));
+        any_of(clauses, fit)
+    }
+
+    /// Pages that have a word in any of the fields, or in the title alone.
+    pub(super) fn look_up_unit(&self, unit: &Unit, in_title: bool) -> Box<dyn Lookup> {
+        let mut places = weighted_fields(&self.fields.texts);
+        places.retain(|place| !in_title || place.field == self.fields.texts.title);
+        let lookups = places.iter().map(|Place { field, weight, .. }| {
+            let found: Box<dyn Lookup> = match unit.run.len() {
+                0 => Box::new(DisjunctionMaxQuery::new(forms(*field, &unit.forms))),
+                1 => term(*field, &unit.run[0]),
+                _ if self.has_places(*field) => Box::new(PhraseQuery::new(
+                    unit.run
+                        .iter()
+                        .map(|pair| Term::from_field_text(*field, pair))
+                        .collect(),
+                )),
+                _ => Box::new(BooleanQuery::intersection(
+                    unit.run.iter().map(|pair| term(*field, pair)).collect(),
+                )),
+            };
+            Box::new(BoostQuery::new(found, *weight)) as Box<dyn Lookup>
+        });
+        let lookups = lookups.collect();
+        Box::new(DisjunctionMaxQuery::with_tie_breaker(
+            lookups,
+            WEIGHTS.others,
+        ))
+    }
+
+    /// Neighbours in the query that are neighbours in the page.
+    pub(super) fn look_up_neighbours(&self, units: &[Unit]) -> Vec<(Occur, Box<dyn Lookup>)> {
+        let texts = &self.fields.texts;
+        let mut clauses: Vec<(Occur, Box<dyn Lookup>)> = Vec::new();
+        for pair in units.windows(2) {
+            let [first, second] = pair else { continue };
+            let (Some(a), Some(b)) = (first.best(), second.best()) else {
+                continue;
+            };
+            for (field, weight) in [
+                (texts.body, WEIGHTS.beside.0),
+                (texts.title, WEIGHTS.beside.1),
+                (texts.headings[0], WEIGHTS.beside.1),
+                (texts.headings[1], WEIGHTS.beside.1 / 2.0),
+            ] {
+                let terms = [a, b].map(|word| Term::from_field_text(field, word));
+                let mut phrase = PhraseQuery::new(terms.to_vec());
+                phrase.set_slop(1);
+                let boosted = BoostQuery::new(Box::new(phrase), weight);
+                clauses.push((Occur::Should, Box::new(boosted)));
+            }
+        }
+        clauses
+    }
+
+    /// Pages that have the words of a phrase one after the other.
+    pub(super) fn look_up_phrase(&self, term: &Asked, wanted: &mut MarkedWords) -> Box<dyn Lookup> {
+        let texts = &self.fields.texts;
+        let found = words(&term.text, &Stemmer::none());
+        let paired: Vec<_> = found
+            .iter()
+            .filter(|word| word.kind == Kind::Pair)
+            .collect();
+        let is_paired = |word: &Word| {
+            let mut pairs = paired.iter();
+            pairs.any(|pair| {
+                pair.range.start <= word.range.start && word.range.end <= pair.range.end
+            })
+        };
+        let pick = |word: &&Word| match word.kind {
+            Kind::Plain | Kind::Pair => true,
+            // One that stands alone.
+            Kind::Character => !is_paired(word),
+            Kind::Part => false,
+        };
+        let picked: Vec<&Word> = found.iter().filter(pick).collect();
+        if !term.is_not {
+            picked
+                .iter()
+                .for_each(|word| wanted.want(&word.text, usize::from(u16::MAX)));
+        }
+        let title = (texts.title, WEIGHTS.title.0);
+        let mut places = vec![title];
+        if !term.in_title {
+            places.push((texts.body, WEIGHTS.body.0));
+            let headings = WEIGHTS.headings.map(|heading| heading.0);
+            places.extend(texts.headings.into_iter().zip(headings));
+        }
+        let lookups = places.into_iter().map(|(field, weight)| {
+            let place = |word: &&Word| (word.position, Term::from_field_text(field, &word.text));
+            let found: Box<dyn Lookup> = match picked.len() {
+                0 => Box::new(EmptyQuery),
+                1 => self::term(field, &picked[0].text),
+                _ => Box::new(PhraseQuery::new_with_offset(
+                    picked.iter().map(place).collect(),
+                )),
+            };
+            Box::new(BoostQuery::new(found, weight)) as Box<dyn Lookup>
+        });
+        Box::new(DisjunctionMaxQuery::new(lookups.collect()))
+    }
+
+    /// Leaves out pages of other sites than those that the query names.
+    pub(super) fn restrict_to_sites(
+        &self,
+        query: &Query,
+        clauses: &mut Vec<(Occur, Box<dyn Lookup>)>,
+    ) {
+        let site = |site: &String| {
+            let found = Box::new(exact(self.fields.site, site));
+            Box::new(ConstScoreQuery::new(found, 0.0)) as Box<dyn Lookup>
+        };
+        if !query.sites.is_empty() {
+            let sites = query.sites.iter().map(site).collect();
+            clauses.push((Occur::Must, Box::new(BooleanQuery::union(sites))));
+        }
+        for not in &query.not_sites {
+            clauses.push((Occur::MustNot, Box::new(Excluded(site(not)))));
+        }
+        // What must not be there is no question alone.
+        if clauses.iter().all(|(occur, _)| *occur == Occur::MustNot) {
+            clauses.push((Occur::Must, Box::new(EmptyQuery)));
+        }
+    }
+
+    fn has_places(&self, field: Field) -> bool {
+        let texts = &self.fields.texts;
+        field == texts.title || field == texts.body || texts.headings.contains(&field)
+    }
+}
+
+/// Clauses that each must hold; or one of them, where any will do.
+fn any_of(clauses: Vec<(Occur, Box<dyn Lookup>)>, fit: Fit) -> Vec<(Occur, Box<dyn Lookup>)> {
+    if fit == Fit::Most || clauses.len() < 2 {
+        return clauses;
+    }
+    let any = clauses.into_iter().map(|(_, lookup)| lookup).collect();
+    vec![(Occur::Must, Box::new(BooleanQuery::union(any)))]
+}
+
+/// The demand of a term of the query: its word must be there, or must not.
+pub(super) fn clause(term: &Asked, found: Box<dyn Lookup>) -> (Occur, Box<dyn Lookup>) {
+    match term.is_not {
+        true => (Occur::MustNot, Box::new(Excluded(found))),
+        false => (Occur::Must, found),
+    }
+}
+
+fn forms(field: Field, forms: &[(String, f32)]) -> Vec<Box<dyn Lookup>> {
+    let form = |(word, weight): &(String, f32)| {
+        Box::new(BoostQuery::new(term(field, word), *weight)) as Box<dyn Lookup>
+    };
+    forms.iter().map(form).collect()
+}
+
+fn term(field: Field, word: &str) -> Box<dyn Lookup> {
+    let term = Term::from_field_text(field, word);
+    Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))
+}
+
+fn exact(field: Field, value: &str) -> TermQuery {
+    TermQuery::new(
+        Term::from_field_text(field, value),
+        IndexRecordOption::Basic,
+    )
+}

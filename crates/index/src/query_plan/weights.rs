@@ -1,0 +1,89 @@
+//! The weights of all that speaks for a page.
+
+use crate::bm25f::Place;
+use crate::schema::Texts;
+
+/// How much each thing that speaks for a page weighs. A place has two numbers: its weight, and
+/// how much of it the place's length takes away.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Weights {
+    pub(crate) title: (f32, f32),
+    pub(crate) headings: [(f32, f32); 3],
+    pub(crate) lead: (f32, f32),
+    pub(crate) body: (f32, f32),
+    pub(crate) description: (f32, f32),
+    pub(crate) keywords: (f32, f32),
+    pub(crate) anchors: (f32, f32),
+    pub(crate) path: (f32, f32),
+    /// See [`bm25f::Asked`] for these five.
+    pub(crate) saturation: f32,
+    pub(crate) whole: f32,
+    pub(crate) near: f32,
+    pub(crate) near_power: f32,
+    pub(crate) passage: u32,
+    /// How much a rare word outweighs a common one: the power of BM25's measure. Questions hold
+    /// rare words that matter little, such as those that only the asker uses.
+    pub(crate) rarity_power: f32,
+    /// A page that lacks most words of a longer query fits all the same where it has so much of
+    /// their rarity.
+    pub(crate) least_part: f32,
+    /// A word of the same stem, against the word itself.
+    pub(crate) stem: f32,
+    /// A word that only begins like it.
+    pub(crate) beginning: f32,
+    /// A word that may be meant.
+    pub(crate) meant: f32,
+    /// Two words of the query beside each other in the text, and in title or heading.
+    pub(crate) beside: (f32, f32),
+    /// The weight that other fields than the best one add, for what is looked up by itself.
+    pub(crate) others: f32,
+    /// The weight that each doubling of the pages that link to a page adds.
+    pub(crate) linked: f32,
+}
+
+/// Found by drawing changes and keeping those that do the queries marked `tune` of `cargo xtask
+/// bench search` good, then rounded; the other queries had no say in it.
+pub(crate) const WEIGHTS: Weights = Weights {
+    title: (11.0, 0.5),
+    headings: [(18.0, 0.7), (1.5, 0.2), (0.5, 0.1)],
+    lead: (3.0, 0.5),
+    body: (0.7, 0.2),
+    description: (5.0, 0.5),
+    keywords: (1.5, 0.5),
+    anchors: (2.0, 0.1),
+    path: (2.5, 0.15),
+    saturation: 9.0,
+    whole: 0.25,
+    near: 0.45,
+    near_power: 1.3,
+    passage: 65,
+    rarity_power: 0.3,
+    least_part: 0.3,
+    stem: 0.8,
+    beginning: 0.7,
+    meant: 0.8,
+    beside: (0.08, 0.08),
+    others: 0.3,
+    linked: 0.016,
+};
+
+/// The fields that words are looked up in, with their weights.
+pub(super) fn weighted_fields(texts: &Texts) -> Vec<Place> {
+    let of = |field, (weight, length)| Place {
+        field,
+        weight,
+        length,
+    };
+    vec![
+        of(texts.title, WEIGHTS.title),
+        of(texts.headings[0], WEIGHTS.headings[0]),
+        of(texts.headings[1], WEIGHTS.headings[1]),
+        of(texts.headings[2], WEIGHTS.headings[2]),
+        of(texts.lead, WEIGHTS.lead),
+        of(texts.body, WEIGHTS.body),
+        of(texts.description, WEIGHTS.description),
+        of(texts.keywords, WEIGHTS.keywords),
+        of(texts.anchors, WEIGHTS.anchors),
+        of(texts.path, WEIGHTS.path),
+    ]
+}
