@@ -10,28 +10,27 @@ mod commands;
 mod control;
 mod error;
 mod run;
+mod search_index;
 mod serve;
 mod settings;
 mod terminal;
 mod values;
 
-use std::path::Path;
 use std::process::ExitCode;
-
-use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use cli::args::{self, Cli, Command, ConfigArgs, JobArgs};
 use cli::preprocess::{self, NotRead};
+use cli::usage_error;
 use commands::{export, index, inspect, records, robots, search};
-use error::{CommandError, FINISHED, USAGE, cut};
+use error::CommandError;
 use run::{connection_limit, job};
-use settings::{Surroundings, defaults_listing, effective, gather};
+use settings::{Environment, defaults_listing, effective, gather};
 use terminal::{note, print};
 
 fn main() -> ExitCode {
     let cli = match preprocess::read() {
         Ok(cli) => cli,
-        Err(NotRead::Form(error)) => return refuse_arguments(&error),
+        Err(NotRead::Form(error)) => return usage_error::show(&error),
         Err(NotRead::Value(refusal)) => return refuse(&refusal),
     };
     // A crawl and a server have a file and connections open for each of many hosts.
@@ -62,7 +61,7 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
         Some(Command::Index(args)) => index::run(&args),
         Some(Command::Search(args)) => search::run(&args),
         Some(Command::Export(args)) => export::run(&args),
-        Some(Command::Control(args)) => control::run(&args),
+        Some(Command::Control(args)) => commands::control::run(&args),
         Some(Command::Serve(args)) => serve::run(&args),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();
@@ -74,11 +73,7 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
 }
 
 fn gathered(job: JobArgs) -> Result<settings::Settings, CommandError> {
-    gather(
-        job.layer,
-        job.config.as_deref(),
-        &Surroundings::of_process(),
-    )
+    gather(job.layer, job.config.as_deref(), &Environment::of_process())
 }
 
 fn config(args: ConfigArgs) -> Result<u8, CommandError> {
@@ -95,72 +90,4 @@ fn man() -> Result<u8, CommandError> {
         .render(&mut page)
         .map_err(|why| CommandError::disk(format!("can't write the manual page: {why}")))?;
     print(&page)
-}
-
-/// Says in our own form what clap says, except help and version, which are data.
-fn refuse_arguments(error: &clap::Error) -> ExitCode {
-    match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // Styles only where stdout is a terminal.
-            let _ = error.print();
-            ExitCode::from(FINISHED)
-        }
-        _ => {
-            let text = error.render().to_string().replace("\n  tip: ", "\nhint: ");
-            let text = text.replace("For more information, try '--help'.", "");
-            let text = cut(text.trim_end());
-            let hint = match text.contains("\nhint: ") {
-                true => hint_of_folder(error).unwrap_or_default(),
-                false => hint_of_folder(error).unwrap_or_else(|| hint_for(error)),
-            };
-            let hint = match hint.is_empty() {
-                true => hint,
-                false => format!("\nhint: {}", cut(&hint)),
-            };
-            note(&format!("{text}{hint}"));
-            ExitCode::from(USAGE)
-        }
-    }
-}
-
-/// The word that is neither a flag nor a command, where that is what is wrong.
-fn strange_word(error: &clap::Error) -> Option<&str> {
-    let kinds = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg];
-    let is_strange = matches!(
-        error.kind(),
-        ErrorKind::InvalidSubcommand | ErrorKind::UnknownArgument
-    );
-    match kinds.into_iter().find_map(|kind| error.get(kind))? {
-        ContextValue::String(word) if is_strange && !word.starts_with('-') => Some(word),
-        _ => None,
-    }
-}
-
-/// What to do where the name of a crawl's directory was typed alone.
-fn hint_of_folder(error: &clap::Error) -> Option<String> {
-    let word = strange_word(error)?;
-    let is_crawl = Path::new(word).join("crawl.toml").is_file();
-    is_crawl.then(|| format!("`crawl --output {word}` goes on with the crawl in it"))
-}
-
-/// What to do about a command line that clap has no advice for.
-fn hint_for(error: &clap::Error) -> String {
-    let command = args::command();
-    let first = std::env::args().nth(1).unwrap_or_default();
-    if let Some(command) = command.find_subcommand(&first) {
-        let name = command.get_name();
-        return format!("`crawl {name} --help` lists what it takes");
-    }
-    let Some(word) = strange_word(error) else {
-        return "`crawl --help` lists flags and commands".to_owned();
-    };
-    let names = command.get_subcommands().map(clap::Command::get_name);
-    let names = names.map(|name| (strsim::jaro_winkler(word, name), name));
-    let nearest = names.max_by(|(a, _), (b, _)| a.total_cmp(b));
-    match nearest.filter(|(likeness, _)| *likeness > 0.75) {
-        Some((_, name)) => format!("the nearest command is `{name}`; `crawl help` lists all"),
-        None => format!(
-            "`crawl help` lists flags and commands; a seed is a URL or a host with a dot, such as `https://{word}/`"
-        ),
-    }
 }

@@ -2,3 +2,4 @@
 
 pub(crate) mod args;
 pub(crate) mod preprocess;
+pub(crate) mod usage_error;

@@ -12,8 +12,9 @@ use crawl_index::export::{
 use crawl_records::counted;
 
 use crate::cli::args::{ExportArgs, ExportFormat};
-use crate::commands::search;
+use crate::error::index::of_index;
 use crate::error::{CommandError, FINISHED, unwritable};
+use crate::search_index;
 use crate::terminal::note;
 
 /// Runs `crawl export`.
@@ -25,7 +26,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
                 .hint("name the folder: `--out search`"),
         );
     }
-    let index = search::open(&args.dir)?;
+    let index = search_index::open(&args.dir)?;
     let now = jiff::Timestamp::now().as_second();
     let said = match args.to {
         ExportFormat::Static => bundle(&index, &args.out, now),
@@ -121,7 +122,7 @@ fn beside(out: &Path, ending: &str) -> PathBuf {
 
 fn refusal(error: &ExportError, args: &ExportArgs) -> CommandError {
     match error {
-        ExportError::Index(error) => search::refusal(error, &args.dir),
+        ExportError::Index(error) => of_index(error, &args.dir),
         ExportError::Occupied { .. } => CommandError::usage(error.to_string())
             .hint("name a folder that does not exist yet, an empty one, or an earlier bundle"),
         ExportError::Write { source, .. } => unwritable(&args.out, source),

@@ -8,14 +8,14 @@ use crawl_archive::{MAX_CONFIG_BYTES, read_text};
 use crawl_engine::{EngineError, Reindex, reindex};
 use crawl_fetcher::Secrets;
 use crawl_policy::ProductToken;
-use crawl_records::{counted, grouped};
+use crawl_records::counted;
 
 use crate::cli::args::IndexArgs;
-use crate::commands::robots::profile_of;
+use crate::error::engine::of_engine;
 use crate::error::{CommandError, FINISHED, INTERRUPTED};
-use crate::run::{job, signals};
+use crate::run::signals;
 use crate::settings::{ProfileName, default_of};
-use crate::terminal::{note, print_json, spinner};
+use crate::terminal::{index_counts, note, print_json, spinner};
 
 /// Runs `crawl index`.
 pub(crate) fn run(args: &IndexArgs) -> Result<u8, CommandError> {
@@ -50,38 +50,9 @@ pub(crate) fn run(args: &IndexArgs) -> Result<u8, CommandError> {
     }
     note(&format!(
         "index: {}",
-        words(Some(done.pages), done.duplicates, &done.left_out)
+        index_counts(Some(done.pages), done.duplicates, &done.left_out)
     ));
     Ok(FINISHED)
-}
-
-/// What an index holds and what was left out of it, in a line.
-pub(crate) fn words(
-    pages: Option<u64>,
-    duplicates: u64,
-    left_out: &std::collections::BTreeMap<String, u64>,
-) -> String {
-    let mut words = match pages {
-        Some(pages) => counted(pages, "page", "pages"),
-        None => "as far as the run came; names and duplicates are told when one ends by itself"
-            .to_owned(),
-    };
-    let mut out: Vec<_> = left_out
-        .iter()
-        .map(|(why, count)| (*count, why.as_str()))
-        .collect();
-    if duplicates > 0 {
-        out.push((duplicates, "duplicates"));
-    }
-    out.sort_by(|a, b| b.cmp(a));
-    let out: Vec<_> = out
-        .into_iter()
-        .map(|(count, why)| format!("{why} {}", grouped(count)))
-        .collect();
-    if !out.is_empty() {
-        words.push_str(&format!(" (left out: {})", out.join(", ")));
-    }
-    words
 }
 
 /// The name that METAs and headers know the crawl by, and how they are read: as its crawl.toml
@@ -103,7 +74,7 @@ fn rules(dir: &Path) -> Result<Reindex, CommandError> {
         .map_err(|why| CommandError::disk(format!("{}/crawl.toml: {why}", dir.display())))?;
     Ok(Reindex {
         agent,
-        profile: profile_of(profile),
+        profile: profile.profile(),
         secrets: Secrets::default(),
     })
 }
@@ -127,6 +98,6 @@ fn refusal(error: &EngineError, dir: &Path) -> CommandError {
             dir.display()
         ))
         .hint("crawl anew into another --output, with --index on or with --warc on"),
-        other => job::refusal(other, dir),
+        other => of_engine(other, dir),
     }
 }

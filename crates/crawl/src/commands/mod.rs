@@ -1,7 +1,9 @@
 //! One file or folder for each command beside the crawl itself.
 
+pub(crate) mod control;
 pub(crate) mod export;
 pub(crate) mod index;
+mod input;
 pub(crate) mod inspect;
 pub(crate) mod records;
 pub(crate) mod robots;

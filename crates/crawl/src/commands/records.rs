@@ -4,11 +4,12 @@ use std::fmt::Display;
 use std::fs;
 
 use crawl_archive::Timestamp;
-use crawl_records::{BrokenLinks, EveryLink, RecordsError};
+use crawl_records::{BrokenLinks, EveryLink};
 use crawl_weburl::canonicalize;
 use serde::Serialize;
 
 use crate::cli::args::{AuditArgs, ExplainArgs, ReportArgs};
+use crate::error::records::of_records;
 use crate::error::{BREACH, CommandError, FINISHED, NOTHING_DONE, unwritable};
 use crate::terminal::{print, print_json};
 
@@ -16,7 +17,7 @@ use crate::terminal::{print, print_json};
 pub(crate) fn report(args: &ReportArgs) -> Result<u8, CommandError> {
     let dir = &args.dir;
     if args.broken {
-        let broken = crawl_records::broken(dir).map_err(refusal)?;
+        let broken = crawl_records::broken(dir).map_err(of_records)?;
         let printed = match args.all && !args.json {
             true => print(EveryLink(&broken).to_string().as_bytes())?,
             false => show(&broken, args.json)?,
@@ -24,11 +25,11 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, CommandError> {
         return Ok(code_of(args, standing(&broken), printed));
     }
     if args.changes && !args.fail_on_broken {
-        return show(&crawl_records::changes(dir).map_err(refusal)?, args.json);
+        return show(&crawl_records::changes(dir).map_err(of_records)?, args.json);
     }
-    let report = crawl_records::report(dir).map_err(refusal)?;
+    let report = crawl_records::report(dir).map_err(of_records)?;
     let printed = match &args.html {
-        _ if args.changes => show(&crawl_records::changes(dir).map_err(refusal)?, args.json)?,
+        _ if args.changes => show(&crawl_records::changes(dir).map_err(of_records)?, args.json)?,
         Some(path) => {
             let written = fs::write(path, report.to_html());
             written.map_err(|why| unwritable(path, &why))?;
@@ -38,7 +39,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, CommandError> {
     };
     match args.fail_on_broken {
         true => {
-            let broken = crawl_records::broken(dir).map_err(refusal)?;
+            let broken = crawl_records::broken(dir).map_err(of_records)?;
             Ok(code_of(args, standing(&broken), printed))
         }
         false => Ok(printed),
@@ -74,7 +75,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<u8, CommandError> {
         CommandError::usage(format!("unusable URL `{}`: {why}", args.url))
             .hint("give a whole URL such as `https://example.org/page`")
     })?;
-    let explanation = crawl_records::explain(&args.dir, &url, now()).map_err(refusal)?;
+    let explanation = crawl_records::explain(&args.dir, &url, now()).map_err(of_records)?;
     show(&explanation, args.json)
 }
 
@@ -85,19 +86,10 @@ fn now() -> Timestamp {
 
 /// Runs `crawl audit`.
 pub(crate) fn audit(args: &AuditArgs) -> Result<u8, CommandError> {
-    let audit = crawl_records::audit(&args.dir).map_err(refusal)?;
+    let audit = crawl_records::audit(&args.dir).map_err(of_records)?;
     let printed = show(&audit, args.json);
     Ok(match audit.breach_count() {
         0 => printed?,
         _ => printed.map(|_| BREACH)?,
     })
-}
-
-/// What is said where records can't be read.
-pub(crate) fn refusal(why: RecordsError) -> CommandError {
-    match why {
-        RecordsError::NoCrawl { .. } => CommandError::usage(why.to_string())
-            .hint("give the directory that a crawl left, with its pages.jsonl"),
-        why => CommandError::disk(why.to_string()),
-    }
 }

@@ -2,19 +2,18 @@
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
-use std::path::Path;
 
-use crawl_index::{Hit, IndexError, SearchIndex, SearchOptions, SearchResults, TextPart};
+use crawl_index::{Hit, SearchOptions, SearchResults, TextPart};
 use crawl_records::counted;
 use crawl_weburl::safe_line;
 use textwrap::{Options, WordSplitter, wrap};
 
 use crate::cli::args::SearchArgs;
+use crate::error::index::of_index;
 use crate::error::{CommandError, FINISHED};
+use crate::search_index;
 use crate::terminal::{note, print_as_is, print_json};
 
-/// The folder of the index in a crawl's directory.
-const FOLDER: &str = "index";
 /// Columns of a line where nothing tells how many there are.
 const COLUMNS: usize = 80;
 /// Columns of a line, at most: longer ones are hard to read.
@@ -30,7 +29,7 @@ pub(crate) fn run(args: &SearchArgs) -> Result<u8, CommandError> {
                 .hint("leave --limit out for 10 results; 1 shows the best alone"),
         );
     }
-    let index = open(&args.dir)?;
+    let index = search_index::open(&args.dir)?;
     let columns = columns();
     let options = SearchOptions {
         limit: args.limit,
@@ -40,7 +39,7 @@ pub(crate) fn run(args: &SearchArgs) -> Result<u8, CommandError> {
         ..SearchOptions::default()
     };
     let answer = index.search(&args.query.join(" "), &options);
-    let answer = answer.map_err(|error| refusal(&error, &args.dir))?;
+    let answer = answer.map_err(|error| of_index(&error, &args.dir))?;
     if args.json {
         return print_json(&answer);
     }
@@ -52,44 +51,6 @@ pub(crate) fn run(args: &SearchArgs) -> Result<u8, CommandError> {
     let is_bold = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     // Its titles and excerpts are harmless, and it has codes of its own.
     print_as_is(shown(&answer, args.offset, columns, is_bold).as_bytes())
-}
-
-/// Opens the index of the crawl in `dir`.
-pub(crate) fn open(dir: &Path) -> Result<SearchIndex, CommandError> {
-    let is_crawl = dir.join("pages.jsonl").exists() || dir.join("state").exists();
-    let folder = dir.join(FOLDER);
-    if !is_crawl && !folder.exists() {
-        let message = format!("`{}` holds no crawl", dir.display());
-        return Err(CommandError::usage(message)
-            .hint("give the directory that a crawl left, such as crawl-example.org"));
-    }
-    SearchIndex::open(&folder).map_err(|error| refusal(&error, dir))
-}
-
-/// What is said where an index can't be opened or searched.
-pub(crate) fn refusal(error: &IndexError, dir: &Path) -> CommandError {
-    let dir = dir.display();
-    match error {
-        IndexError::Query(_) => {
-            CommandError::usage(error.to_string()).hint("ask for a few words of what is looked for")
-        }
-        IndexError::Missing { .. } => {
-            CommandError::usage(format!("the crawl in `{dir}` has no search index")).hint(format!(
-                "`crawl index {dir}` builds one; `--index on` has a crawl build it as it goes"
-            ))
-        }
-        IndexError::OtherFormat { .. } | IndexError::Damaged { .. } => {
-            CommandError::disk(error.to_string()).hint(format!(
-                "`crawl index {dir}` builds it anew from the archive"
-            ))
-        }
-        IndexError::Disk { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-            CommandError::disk(error.to_string()).hint(format!(
-                "who crawls may let you read it: `chmod -R a+rX {dir}/index`"
-            ))
-        }
-        _ => CommandError::disk(error.to_string()),
-    }
 }
 
 fn nothing(answer: &SearchResults) -> String {

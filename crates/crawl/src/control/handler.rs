@@ -9,12 +9,10 @@ use crawl_engine::{
     park_at_rest, unpark_at_rest,
 };
 use crawl_weburl::{HostKey, canonicalize};
-use jiff::Timestamp;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use crate::run::rounds::LastRound;
-
+use super::between_rounds::{BetweenRounds, WaitMode};
 use super::protocol::{Command, Refused, Reply, State};
 use super::state_json::{of_live, of_progress, of_rest};
 
@@ -68,28 +66,6 @@ impl ControlState {
     }
 }
 
-/// The wait for the next round.
-#[derive(Clone, Debug)]
-pub(crate) struct BetweenRounds {
-    /// When it begins.
-    pub(crate) at: Timestamp,
-    /// How the last one ended.
-    pub(crate) last: LastRound,
-    /// Whether it is waited for.
-    pub(crate) wait_mode: watch::Sender<WaitMode>,
-}
-
-/// Whether the next round is waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WaitMode {
-    /// Until its time comes.
-    UntilThen,
-    /// Until somebody resumes.
-    Paused,
-    /// No longer.
-    Now,
-}
-
 impl ControlHandler {
     /// The handler of the crawl in this directory.
     pub(crate) fn new(dir: PathBuf) -> ControlHandler {
@@ -118,7 +94,7 @@ impl ControlHandler {
                     Ok(posted) => posted.answer().await,
                     Err(refused) => Err(refused),
                 };
-                let _ = reply.send(answer.map(drop).map_err(in_words));
+                let _ = reply.send(answer.map(drop).map_err(engine_refused));
             });
         }
         let (delays, again) = (state.delays.clone(), commander.clone());
@@ -182,9 +158,9 @@ impl ControlHandler {
         let commander = match self.mode() {
             Mode::Crawl(commander, _) => commander,
             Mode::BetweenRounds(rest) => return self.at_rest(&rest, told).await,
-            Mode::Nothing => return Err(in_words(Why::Ending)),
+            Mode::Nothing => return Err(engine_refused(Why::Ending)),
         };
-        commander.ask(told.clone()).await.map_err(in_words)?;
+        commander.ask(told.clone()).await.map_err(engine_refused)?;
         self.remember(told);
         Ok(())
     }
@@ -214,7 +190,7 @@ impl ControlHandler {
     async fn add_at_rest(&self, rest: &BetweenRounds, url: String) -> Result<(), Refused> {
         if let Err(why) = canonicalize(None, &url) {
             let why = why.to_string();
-            return Err(in_words(Why::Unusable { url, why }));
+            return Err(engine_refused(Why::Unusable { url, why }));
         }
         if *rest.wait_mode.borrow() == WaitMode::Paused {
             return Err(Refused::new(
@@ -230,10 +206,10 @@ impl ControlHandler {
                     state.next.push((EngineCommand::Add(url), reply));
                     Ok(answered)
                 }
-                Mode::BetweenRounds(_) => return Err(in_words(Why::Ending)),
+                Mode::BetweenRounds(_) => return Err(engine_refused(Why::Ending)),
                 // The round began meanwhile.
                 Mode::Crawl(commander, _) => Err((commander.clone(), url)),
-                Mode::Nothing => return Err(in_words(Why::Ending)),
+                Mode::Nothing => return Err(engine_refused(Why::Ending)),
             }
         };
         match answered {
@@ -241,11 +217,11 @@ impl ControlHandler {
                 rest.wait_mode.send_replace(WaitMode::Now);
                 answered
                     .await
-                    .unwrap_or_else(|_| Err(in_words(Why::Ending)))
+                    .unwrap_or_else(|_| Err(engine_refused(Why::Ending)))
             }
             Err((commander, url)) => {
                 let answer = commander.ask(EngineCommand::Add(url)).await;
-                answer.map(drop).map_err(in_words)
+                answer.map(drop).map_err(engine_refused)
             }
         }
     }
@@ -257,9 +233,9 @@ impl ControlHandler {
         let changed = tokio::task::spawn_blocking(move || change(&dir, &of)).await;
         match changed {
             Ok(Ok(())) => {}
-            Ok(Err(EngineError::Refused(why))) => return Err(in_words(why)),
+            Ok(Err(EngineError::Refused(why))) => return Err(engine_refused(why)),
             Ok(Err(why)) => return Err(Refused::new(why.to_string(), "try again")),
-            Err(_) => return Err(in_words(Why::Ending)),
+            Err(_) => return Err(engine_refused(Why::Ending)),
         }
         if let Mode::BetweenRounds(rest) = &mut self.lock().mode {
             let parked = &mut rest.last.parked;
@@ -339,6 +315,6 @@ pub(crate) fn host_key(name: &str) -> Result<HostKey, Refused> {
 }
 
 /// Why the engine refuses something.
-pub(crate) fn in_words(why: Why) -> Refused {
+pub(crate) fn engine_refused(why: Why) -> Refused {
     Refused::new(why.to_string(), why.hint())
 }

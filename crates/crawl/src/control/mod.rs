@@ -1,5 +1,6 @@
 //! Control of a crawl that runs, over a socket in its directory: `docs/control.md`.
 
+mod between_rounds;
 pub(crate) mod client;
 mod handler;
 mod lines;
@@ -8,102 +9,6 @@ mod server;
 mod socket_path;
 mod state_json;
 
-use std::path::Path;
-
-use tokio::runtime::Builder;
-
-pub(crate) use handler::{BetweenRounds, ControlHandler, WaitMode};
+pub(crate) use between_rounds::{BetweenRounds, LastRound, WaitMode};
+pub(crate) use handler::{ControlHandler, engine_refused, host_key};
 pub(crate) use server::Server;
-
-use crate::cli::args::{ControlAction, ControlArgs};
-use crate::error::{CommandError, FINISHED};
-use crate::terminal::print_json_lines;
-use client::{Client, ClientError};
-use crawl_engine::{EngineError, park_at_rest, unpark_at_rest};
-use handler::{host_key, in_words};
-use protocol::{Command, Refused, Reply};
-
-/// Runs `crawl control`.
-pub(crate) fn run(args: &ControlArgs) -> Result<u8, CommandError> {
-    let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime
-        .map_err(|why| CommandError::disk(format!("can't start the program's threads: {why}")))?;
-    runtime.block_on(ask(&args.dir, command(&args.action)))
-}
-
-async fn ask(dir: &Path, command: Command) -> Result<u8, CommandError> {
-    let client = Client::connect(dir).await.map_err(unasked)?;
-    let Some(mut client) = client else {
-        return at_rest(dir, command);
-    };
-    match command {
-        Command::State {} => tell(&client.state().await.map_err(unasked)?),
-        Command::Watch {} => {
-            let mut watch = client.watch().await.map_err(unasked)?;
-            while let Some(state) = watch.next().await.map_err(unasked)? {
-                tell(&state)?;
-            }
-            Ok(FINISHED)
-        }
-        command => match client.send(&command).await.map_err(unasked)? {
-            Reply::Done => Ok(FINISHED),
-            Reply::Refused(refused) => Err(refusal(refused)),
-        },
-    }
-}
-
-/// What can be asked where no crawl runs: hosts are parked for the next run.
-fn at_rest(dir: &Path, command: Command) -> Result<u8, CommandError> {
-    let changed = match command {
-        Command::Park { host } => park_at_rest(dir, &host_key(&host).map_err(refusal)?),
-        Command::Unpark { host } => unpark_at_rest(dir, &host_key(&host).map_err(refusal)?),
-        _ => {
-            let what = format!("no crawl runs in {}", dir.display());
-            return Err(
-                CommandError::usage(what).hint("give the directory of a crawl that runs now")
-            );
-        }
-    };
-    match changed {
-        Ok(()) => Ok(FINISHED),
-        Err(EngineError::Refused(why)) => Err(refusal(in_words(why))),
-        Err(why @ (EngineError::NothingToDo { .. } | EngineError::OutputForeign { .. })) => {
-            Err(CommandError::usage(why.to_string()).hint("give the directory of a crawl"))
-        }
-        Err(why) => Err(CommandError::disk(why.to_string())),
-    }
-}
-
-fn command(action: &ControlAction) -> Command {
-    match action.clone() {
-        ControlAction::State => Command::State {},
-        ControlAction::Watch => Command::Watch {},
-        ControlAction::Pause => Command::Pause {},
-        ControlAction::Resume => Command::Resume {},
-        ControlAction::Add { url } => Command::Add { url },
-        ControlAction::Delay { delay, host } => Command::Delay { host, delay },
-        ControlAction::Park { host } => Command::Park { host },
-        ControlAction::Unpark { host } => Command::Unpark { host },
-    }
-}
-
-fn tell(state: &protocol::State) -> Result<u8, CommandError> {
-    let line = serde_json::to_string(state)
-        .map_err(|why| CommandError::disk(format!("can't write JSON: {why}")))?;
-    print_json_lines(&format!("{line}\n"))
-}
-
-fn refusal(refused: Refused) -> CommandError {
-    let Refused { error, hint } = refused;
-    CommandError {
-        hint,
-        ..CommandError::usage(error)
-    }
-}
-
-fn unasked(why: ClientError) -> CommandError {
-    match why {
-        ClientError::Refused(refused) => refusal(refused),
-        why => CommandError::disk(why.to_string()),
-    }
-}

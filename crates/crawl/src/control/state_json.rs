@@ -6,7 +6,7 @@ use crawl_engine::{Live, Phase, Progress};
 use crawl_scheduler::{HostWork as Work, Tick};
 use jiff::Timestamp;
 
-use super::handler::{BetweenRounds, WaitMode};
+use super::between_rounds::{BetweenRounds, WaitMode};
 use super::protocol::{HostWork, LatestPage, PhaseName, State};
 
 /// A crawl that runs.

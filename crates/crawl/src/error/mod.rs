@@ -1,4 +1,8 @@
-//! How the program says no: a message, a hint and an exit code.
+//! Errors as the user gets them: a message, a hint and an exit code.
+
+pub(crate) mod engine;
+pub(crate) mod index;
+pub(crate) mod records;
 
 use std::fmt;
 use std::io::{self, ErrorKind};

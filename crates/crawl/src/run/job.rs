@@ -1,32 +1,28 @@
 //! The main job: settings become the engine's configuration, a run becomes an exit code.
 
 use std::collections::HashSet;
-use std::error::Error;
-use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
-use crawl_archive::{ArchiveError, MAX_CONFIG_BYTES, read_text};
+use crawl_archive::{MAX_CONFIG_BYTES, read_text};
 use crawl_engine::{
-    Budgets, Config, EngineError, Forbidden, HostBudget, Resources, Revisits, ScopeRules, TrapRules,
+    Budgets, Config, Forbidden, HostBudget, Resources, Revisits, ScopeRules, TrapRules,
 };
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_fetcher::{FetchConfig, ResolveOverride};
-use crawl_index::IndexError;
 use crawl_policy::scope::ScopeMode;
 use crawl_policy::usage::UsagePurpose;
 use crawl_scheduler::Politeness;
 use crawl_weburl::{CanonicalUrl, SpellingRules, StepPolicy, canonicalize};
 use tokio::runtime::Runtime;
 
-use crate::commands::robots::profile_of;
 use crate::error::CommandError;
 use crate::run::connection_limit::{Connections, connections};
-use crate::run::rounds;
+use crate::run::{rounds, seed_schemes};
 use crate::settings::seeds;
 use crate::settings::{
-    Checked, ForbiddenName, NAME_AND_VERSION, PurposeName, ResourcesName, ScopeName, Settings,
-    Surroundings, WhenName, check, contact_mail, first_start, host_locks_file, hours, mark_of,
+    Checked, Environment, ForbiddenName, NAME_AND_VERSION, PurposeName, ResourcesName, ScopeName,
+    Settings, WhenName, check, contact_mail, first_start, host_locks_file, hours, mark_of,
     own_mark, record, rules_since, user_agent,
 };
 use crate::terminal::{HasMark, Terminal, start_log};
@@ -119,7 +115,7 @@ async fn choose_schemes(
     let fetch = fetch_config(settings, checked, &user_agent_of(checked));
     let say = |what: &str| terminal.say(what);
     let older = older_seeds(older);
-    let chosen = seeds::choose_schemes(&checked.typed, &older, &fetch, say).await?;
+    let chosen = seed_schemes::choose_schemes(&checked.typed, &older, &fetch, say).await?;
     (checked.seeds, checked.public_names) = (chosen.seeds, chosen.public_names);
     // A crawl that goes on is to find whole URLs.
     for typed in &mut settings.seed {
@@ -211,7 +207,7 @@ fn config(settings: &Settings, checked: &Checked) -> Config {
         fetch: fetch_config(settings, checked, &user_agent),
         user_agent,
         contact: checked.contact.clone(),
-        profile: profile_of(settings.politeness.robots),
+        profile: settings.politeness.robots.profile(),
         robots_times: robots_times(settings),
         robots_forbidden: match settings.exclusion.robots_forbidden {
             ForbiddenName::Allow => Forbidden::Allow,
@@ -382,7 +378,7 @@ fn config_text(settings: &Settings, output: &Path) -> String {
     let since = older.and_then(|older| rules_since(&older, &settings));
     let since = since.unwrap_or(to_the_milli);
     let first = first.as_deref().unwrap_or(&now);
-    let mark = own_mark(&settings, output, &Surroundings::of_process());
+    let mark = own_mark(&settings, output, &Environment::of_process());
     record(&settings, first, &now, &since, mark.as_deref())
 }
 
@@ -397,110 +393,6 @@ fn older_seeds(table: &toml::Table) -> Vec<CanonicalUrl> {
 
 fn narrow(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
-}
-
-/// What is said where the engine could not go on.
-pub(crate) fn refusal(error: &EngineError, output: &Path) -> CommandError {
-    let message = with_causes(error);
-    match error {
-        EngineError::OutputForeign { .. } => CommandError::usage(message)
-            .hint("give --output a directory that is new, empty, or an earlier crawl's"),
-        EngineError::Archive(ArchiveError::Unsafe { .. }) => CommandError::usage(message).hint(
-            "a crawl writes to regular files of its own alone: put such a file there (`cp -RL DIR NEW` makes them of what is there)",
-        ),
-        EngineError::OutputInUse { .. } => CommandError::usage(message)
-            .hint("wait until the other process has ended, or give another --output"),
-        EngineError::NothingToDo { .. } => {
-            CommandError::usage(message).hint("start a crawl with `crawl URL`")
-        }
-        EngineError::NoArchive { .. } => CommandError::usage(message).hint(
-            "the crawl was begun with --warc off: start anew with another --output and --index on",
-        ),
-        EngineError::Index(IndexError::InUse { .. }) => CommandError::usage(message)
-            .hint("wait until the other process has ended"),
-        EngineError::Index(
-            IndexError::OtherFormat { .. } | IndexError::Damaged { .. },
-        ) => CommandError::disk(message).hint(format!(
-            "`crawl index {}` builds it anew from the archive; then the same command goes on",
-            output.display()
-        )),
-        error if is_denied(error) => CommandError::disk(message)
-            .hint("this user may not write there: give --output a directory that it may write to"),
-        error if is_full(error) => CommandError::disk(message)
-            .hint("free some space on the disk; the same command goes on from there"),
-        EngineError::StateMissing { .. }
-        | EngineError::Round { .. }
-        | EngineError::Open { .. }
-        | EngineError::Archive(ArchiveError::Short { .. } | ArchiveError::ForeignMark { .. }) => {
-            CommandError::disk(message).hint(format!(
-                "what was fetched stays readable in {}; start anew with another --output, or put back what is missing",
-                output.display()
-            ))
-        }
-        EngineError::Refused(why) => CommandError::usage(message).hint(why.hint()),
-        EngineError::Pattern(_) => {
-            CommandError::usage(message).hint("the syntax is that of https://docs.rs/regex")
-        }
-        EngineError::Fetcher(_) => CommandError::usage(message)
-            .hint("`crawl config --effective` with the same flags prints what is in force"),
-        _ => CommandError::disk(message).hint(format!(
-            "what was fetched stays readable in {}; once the disk is well the same command goes on",
-            output.display()
-        )),
-    }
-}
-
-/// The error and what caused it, each once.
-fn with_causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let why = error.to_string();
-        if !text.contains(&why) {
-            text = format!("{text}: {why}");
-        }
-        cause = error.source();
-    }
-    text
-}
-
-fn is_full(error: &(dyn Error + 'static)) -> bool {
-    has_cause(error, |error| {
-        match error.downcast_ref::<std::io::Error>() {
-            Some(error) => matches!(
-                error.kind(),
-                ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge
-            ),
-            None => matches!(
-                error.downcast_ref::<EngineError>(),
-                Some(EngineError::Archive(ArchiveError::Full { .. }))
-            ),
-        }
-    })
-}
-
-fn is_denied(error: &(dyn Error + 'static)) -> bool {
-    has_cause(error, |error| {
-        let error = error.downcast_ref::<std::io::Error>();
-        error.is_some_and(|error| {
-            let denied = [ErrorKind::PermissionDenied, ErrorKind::ReadOnlyFilesystem];
-            denied.contains(&error.kind())
-        })
-    })
-}
-
-fn has_cause(
-    error: &(dyn Error + 'static),
-    is_wanted: impl Fn(&(dyn Error + 'static)) -> bool,
-) -> bool {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        if is_wanted(error) {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
 }
 
 #[cfg(test)]
@@ -520,7 +412,7 @@ mod tests {
         let (agent, seeds) = (checked.agent.clone(), checked.seeds.clone());
         let version = env!("CARGO_PKG_VERSION");
         let library = Config {
-            // Those the program takes from its user's surroundings.
+            // Those the program takes from its user's environment.
             host_locks: typed.host_locks.clone(),
             config_text: typed.config_text.clone(),
             ..Config::new(agent, version, Some(contact), seeds, checked.output)

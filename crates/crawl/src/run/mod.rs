@@ -3,4 +3,5 @@
 pub(crate) mod connection_limit;
 pub(crate) mod job;
 pub(crate) mod rounds;
+mod seed_schemes;
 pub(crate) mod signals;

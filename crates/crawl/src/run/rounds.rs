@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crawl_engine::{Config, Controls, Ended, EngineError, Progress, Stop, Summary, last_round};
-use crawl_weburl::HostKey;
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::commands::records;
-use crate::control::{BetweenRounds, ControlHandler, Server, WaitMode};
+use crate::control::{BetweenRounds, ControlHandler, LastRound, Server, WaitMode};
+use crate::error::engine::of_engine;
+use crate::error::records::of_records;
 use crate::error::{CommandError, FINISHED, NOTHING_DONE};
-use crate::run::job::{Job, refusal};
+use crate::run::job::Job;
 use crate::run::signals;
 use crate::terminal::{closing, exit_code, lasting, show};
 
@@ -42,7 +42,7 @@ pub(crate) async fn run(job: &Job) -> Result<u8, CommandError> {
     let Some(every) = job.every() else {
         return match rounds.round(Start::AsAsked).await? {
             Ok(summary) => rounds.closed(&summary),
-            Err(error) => Err(refusal(&error, job.dir())),
+            Err(error) => Err(of_engine(&error, job.dir())),
         };
     };
     let mut has_waited = false;
@@ -78,7 +78,7 @@ impl Rounds<'_> {
                 Err(error @ EngineError::OutputInUse { .. }) if number > 0 || has_waited => {
                     tracing::warn!(why = %error, "this round is left out");
                 }
-                Err(error) => return Err(refusal(&error, self.job.dir())),
+                Err(error) => return Err(of_engine(&error, self.job.dir())),
             }
             let next = later(began, every);
             // Who could not be asked is asked again in the same round, if there is time.
@@ -126,7 +126,7 @@ impl Rounds<'_> {
         }
         terminal.clear();
         if ended.is_ok() {
-            crawl_records::write_report(self.job.dir()).map_err(records::refusal)?;
+            crawl_records::write_report(self.job.dir()).map_err(of_records)?;
         }
         Ok(ended)
     }
@@ -184,7 +184,7 @@ impl Rounds<'_> {
     /// The last round of an earlier process and when it began, where it is over.
     fn last(&self) -> Result<Option<(Timestamp, LastRound)>, CommandError> {
         let last = last_round(self.job.dir());
-        let last = last.map_err(|error| refusal(&error, self.job.dir()))?;
+        let last = last.map_err(|error| of_engine(&error, self.job.dir()))?;
         let Some(last) = last.filter(|last| last.is_over) else {
             return Ok(None);
         };
@@ -224,31 +224,6 @@ fn next_try(summary: &Summary) -> Option<Timestamp> {
 
 fn later(began: Timestamp, every: Duration) -> Timestamp {
     began.saturating_add(every).unwrap_or(Timestamp::MAX)
-}
-
-/// What is told of the last round while the next is waited for.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LastRound {
-    pub(crate) progress: Progress,
-    pub(crate) parked: Vec<HostKey>,
-}
-
-impl LastRound {
-    fn of(summary: &Summary) -> LastRound {
-        LastRound {
-            progress: Progress {
-                round: summary.round,
-                pages: summary.pages,
-                failed: summary.failed,
-                excluded: summary.excluded.values().sum(),
-                pending: summary.pending,
-                bytes: summary.bytes,
-                elapsed: summary.elapsed,
-                ..Progress::default()
-            },
-            parked: summary.parked.clone(),
-        }
-    }
 }
 
 /// A time to wait for, which is no further away than may be waited: where it is, a clock was ahead

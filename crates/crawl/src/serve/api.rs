@@ -12,11 +12,11 @@ use crawl_index::{IndexStats, IndexedPage, SearchResults};
 use crawl_weburl::canonicalize;
 use serde::Deserialize;
 
-use super::app::{App, seconds_now};
 use super::control_api;
 use super::live_state::{Events, Moment, now};
 use super::problem::Problem;
 use super::search_request::{Parameters, SearchRequest};
+use super::state::{App, seconds_now};
 
 /// What describes the API.
 const OPENAPI: &str = include_str!("page/openapi.json");

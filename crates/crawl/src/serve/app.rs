@@ -1,9 +1,8 @@
 //! The server put together: its routes, and what each request passes on its way.
 
 use std::any::Any;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -17,22 +16,16 @@ use tokio::time::timeout;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
-use super::assets::Assets;
 use super::connections::{MAX_HEAD_BYTES, Peer};
 use super::control_api::too_large;
-use super::guard::Guard;
-use super::live_state::Live;
 use super::options::Options;
 use super::problem::Problem;
-use super::rate_limit::Rates;
-use super::report_cache::Reports;
 use super::searcher::Searcher;
+use super::state::{App, MAX_BODY_BYTES};
 use super::{api, headers, view};
 
-/// Bytes of a request's body.
-pub(crate) const BODY_MOST: usize = 16 * 1024;
 /// From the head of a request to the head of its answer.
-const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What sites that were allowed may read.
 const SHARED: [&str; 4] = [
@@ -45,32 +38,11 @@ const SHARED: [&str; 4] = [
 /// What a crawler is told: results lead to pages that it finds better by itself.
 const ROBOTS: &str = "User-agent: *\nDisallow: /api/\nDisallow: /crawl\nDisallow: /?\n";
 
-/// All that an answer needs.
-pub(crate) struct App {
-    pub(crate) dir: PathBuf,
-    pub(crate) title: Option<String>,
-    pub(crate) searcher: Searcher,
-    pub(crate) reports: Reports,
-    pub(crate) live: Arc<Live>,
-    pub(crate) guard: Guard,
-    pub(crate) assets: Assets,
-    rates: Rates,
-}
-
 /// The routes, and around them what holds for each.
 ///
 /// Must be called within a tokio runtime.
 pub(crate) fn router(options: &Options, searcher: Searcher, stop: watch::Receiver<bool>) -> Router {
-    let app = Arc::new(App {
-        dir: options.dir.clone(),
-        title: options.title.clone(),
-        searcher,
-        reports: Reports::new(options.dir.clone()),
-        live: Live::start(options.dir.clone(), stop),
-        guard: Guard::new(options),
-        assets: Assets::new(),
-        rates: Rates::new(options.rate),
-    });
+    let app = Arc::new(App::new(options, searcher, stop));
     let mut router = Router::new()
         .route("/", get(view::search))
         .route("/crawl", get(view::crawl))
@@ -90,19 +62,11 @@ pub(crate) fn router(options: &Options, searcher: Searcher, stop: watch::Receive
         .with_state(app)
 }
 
-/// Seconds since 1970 UTC.
-pub(crate) fn seconds_now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| {
-        i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
-    })
-}
-
 /// Refuses what may not be asked, and waits no longer for an answer than it may take.
 async fn gate(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     match admitted(&app, &request) {
         Err(problem) => problem.into_response(),
-        Ok(()) => match timeout(ANSWER_WITHIN, next.run(request)).await {
+        Ok(()) => match timeout(ANSWER_TIMEOUT, next.run(request)).await {
             Ok(response) => response,
             Err(_) => Problem::busy("the answer took too long").into_response(),
         },
@@ -129,7 +93,7 @@ fn admitted(app: &App, request: &Request) -> Result<(), Problem> {
     }
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
-    match length.is_some_and(|length: u64| length > BODY_MOST as u64) {
+    match length.is_some_and(|length: u64| length > MAX_BODY_BYTES as u64) {
         true => Err(too_large()),
         false => Ok(()),
     }

@@ -10,8 +10,8 @@ use axum::http::{HeaderMap, StatusCode, header};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
-use super::app::{App, BODY_MOST};
 use super::problem::Problem;
+use super::state::{App, MAX_BODY_BYTES};
 use crate::control::client::{Client, ClientError};
 use crate::control::protocol::{Command, Reply};
 
@@ -61,7 +61,7 @@ async fn read(name: &str, headers: &HeaderMap, body: Body) -> Result<Command, Pr
                 .hint("send a JSON object with `Content-Type: application/json`"),
         );
     }
-    let Ok(bytes) = timeout(BODY_WITHIN, to_bytes(body, BODY_MOST)).await else {
+    let Ok(bytes) = timeout(BODY_WITHIN, to_bytes(body, MAX_BODY_BYTES)).await else {
         return Err(Problem::new(
             StatusCode::REQUEST_TIMEOUT,
             "the body did not come in time",
@@ -87,7 +87,7 @@ fn unreadable(error: &str) -> Problem {
 /// The body is longer than any command.
 pub(crate) fn too_large() -> Problem {
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large")
-        .hint(format!("a body has at most {BODY_MOST} bytes"))
+        .hint(format!("a body has at most {MAX_BODY_BYTES} bytes"))
 }
 
 fn unasked(why: ClientError) -> Problem {

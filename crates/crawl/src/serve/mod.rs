@@ -19,6 +19,7 @@ mod report_cache;
 mod search_request;
 mod searcher;
 mod stalled_client;
+mod state;
 mod token;
 mod view;
 

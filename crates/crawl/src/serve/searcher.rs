@@ -12,8 +12,8 @@ use tokio::time::timeout;
 
 use super::problem::Problem;
 use super::search_request::SearchRequest;
-use crate::commands::search;
 use crate::error::CommandError;
+use crate::search_index;
 
 /// How long a question waits for a thread.
 const TURN_WITHIN: Duration = Duration::from_secs(5);
@@ -33,7 +33,7 @@ pub(crate) struct Searcher {
 impl Searcher {
     /// Opens the index of the crawl in `dir`.
     pub(crate) fn open(dir: &Path) -> Result<Searcher, CommandError> {
-        let index = search::open(dir)?;
+        let index = search_index::open(dir)?;
         let threads = available_parallelism().map_or(2, usize::from);
         Ok(Searcher {
             index: Arc::new(index),

@@ -11,8 +11,8 @@ use toml::de::{DeString, DeTable, DeValue};
 use super::contact::{
     AGENT_HINT, CONTACT_HINT, PATTERN_HINT, check_pattern, read_agent, read_contact,
 };
+use super::layer::{Layer, TABLES};
 use super::sites;
-use super::tables::{Layer, TABLES};
 use crate::error::CommandError;
 
 /// The table in which a crawl.toml notes which program wrote it; nothing is read from it.

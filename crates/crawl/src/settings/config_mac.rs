@@ -13,7 +13,7 @@ use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use toml::Table;
 
-use super::sources::Surroundings;
+use super::environment::Environment;
 
 /// What is marked, so that no other digest under the same key could pass for one.
 const WHAT: &[u8] = b"crawl.toml 1\n";
@@ -50,7 +50,7 @@ impl Marked {
 
 /// Holds a mark against what it should stand for.
 pub(super) fn check(
-    around: &Surroundings,
+    around: &Environment,
     dir: &Path,
     guarded: &Table,
     mark: Option<&str>,
@@ -74,7 +74,7 @@ pub(super) fn check(
 ///
 /// # Errors
 /// There is no folder for the key, or it can't be read or written there.
-pub(super) fn make(around: &Surroundings, dir: &Path, guarded: &Table) -> io::Result<String> {
+pub(super) fn make(around: &Environment, dir: &Path, guarded: &Table) -> io::Result<String> {
     let path = key_file(around).ok_or(ErrorKind::NotFound)?;
     let key = match read_key(&path) {
         Err(why) if why.kind() == ErrorKind::NotFound => make_key(&path)?,
@@ -84,7 +84,7 @@ pub(super) fn make(around: &Surroundings, dir: &Path, guarded: &Table) -> io::Re
     Ok(HEXLOWER.encode(tag.as_ref()))
 }
 
-fn key_file(around: &Surroundings) -> Option<PathBuf> {
+fn key_file(around: &Environment) -> Option<PathBuf> {
     Some(around.state_home.as_ref()?.join("crawl").join("key"))
 }
 

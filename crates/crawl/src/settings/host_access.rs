@@ -7,8 +7,6 @@ use std::fmt;
 use crawl_fetcher::{AccessError, HostAccess};
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::sites::Sites;
-use crate::error::CommandError;
 use crate::values::Switch;
 
 /// What a value begins with that stands in the environment.
@@ -72,11 +70,15 @@ impl AccessTerms {
         self.cookies.retain(|_, secret| in_environment(secret));
     }
 
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.basic_auth.is_none() && self.headers.is_empty() && self.cookies.is_empty()
     }
 
-    fn access(&self, host: &str) -> Result<HostAccess, (&'static str, String)> {
+    /// The fetcher's value.
+    ///
+    /// # Errors
+    /// The key, and what is wrong with its value.
+    pub(super) fn access(&self, host: &str) -> Result<HostAccess, (&'static str, String)> {
         let said = |key| move |why: AccessError| (key, why.to_string());
         let mut access = HostAccess::new(host);
         if self.plain_http.is_some_and(Switch::is_on) {
@@ -99,16 +101,4 @@ impl AccessTerms {
         }
         Ok(access)
     }
-}
-
-/// The fetcher's table of the hosts that are told something.
-pub(super) fn accesses(sites: &Sites) -> Result<Vec<HostAccess>, CommandError> {
-    let told = sites.iter().filter(|(_, terms)| !terms.access.is_empty());
-    told.map(|(host, terms)| {
-        terms.access.access(host).map_err(|(key, why)| {
-            CommandError::usage(format!("unusable `{key}` in [site.\"{host}\"]: {why}"))
-                .hint("a value may stand in the environment: `env:NAME` takes what NAME holds")
-        })
-    })
-    .collect()
 }

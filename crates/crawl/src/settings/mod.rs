@@ -6,12 +6,15 @@
 
 mod ca_files;
 mod check;
+mod choices;
 mod config_file;
 mod config_mac;
 mod contact;
 #[cfg(test)]
 mod docs_page;
+mod environment;
 mod host_access;
+mod layer;
 mod listing;
 mod reach;
 mod remembered;
@@ -23,7 +26,12 @@ mod tables;
 pub(crate) use check::{
     Checked, check, check_agent, check_contact, contact_mail, no_contact, user_agent,
 };
+pub(crate) use choices::{
+    ForbiddenName, ProfileName, ProgressMode, PurposeName, ResourcesName, ScopeName, WhenName,
+};
 pub(crate) use contact::{CONTACT_HINT, read_contact};
+pub(crate) use environment::{Environment, host_locks_file};
+pub(crate) use layer::{Layer, Settings};
 pub(crate) use listing::{
     NAME_AND_VERSION, default_of, defaults_listing, effective, first_start, mark_of, record,
     rules_since,
@@ -31,8 +39,4 @@ pub(crate) use listing::{
 pub(crate) use reach::{Reach, reach};
 pub(crate) use remembered::own_mark;
 pub(crate) use sites::hours;
-pub(crate) use sources::{Surroundings, gather, host_locks_file, user_contact};
-pub(crate) use tables::{
-    ForbiddenName, Layer, ProfileName, ProgressMode, PurposeName, ResourcesName, ScopeName,
-    Settings, WhenName,
-};
+pub(crate) use sources::{gather, user_contact};

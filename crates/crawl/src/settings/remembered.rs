@@ -13,9 +13,9 @@ use toml::{Table, Value};
 
 use super::config_file;
 use super::config_mac::{self, Marked};
+use super::environment::Environment;
+use super::layer::{Layer, Settings};
 use super::listing::{mark_of, without_secrets};
-use super::sources::Surroundings;
-use super::tables::{Layer, Settings};
 use crate::error::CommandError;
 use crate::settings::seeds;
 
@@ -197,7 +197,7 @@ impl Stored {
         mut self,
         said: &mut Layer,
         said_seeds: &[String],
-        around: &Surroundings,
+        around: &Environment,
     ) -> Result<Layer, CommandError> {
         let names_seeds = said.seed.is_some();
         let marked = self.marked(around);
@@ -235,7 +235,7 @@ impl Stored {
     }
 
     /// Whether the mark in it is this user's.
-    fn marked(&self, around: &Surroundings) -> Marked {
+    fn marked(&self, around: &Environment) -> Marked {
         let guarded = guarded(&self.layer.clone().settle());
         config_mac::check(around, &self.dir, &guarded, mark_of(&self.text).as_deref())
     }
@@ -337,7 +337,7 @@ fn guarded(settings: &Settings) -> Table {
 
 /// The mark that makes a crawl.toml with these settings known as this user's in this directory;
 /// nothing where the user has no place for a key.
-pub(crate) fn own_mark(settings: &Settings, dir: &Path, around: &Surroundings) -> Option<String> {
+pub(crate) fn own_mark(settings: &Settings, dir: &Path, around: &Environment) -> Option<String> {
     // Secrets are not written to the file, so that one with a secret in it is not ours.
     let made = config_mac::make(around, dir, &guarded(&without_secrets(settings)));
     made.inspect_err(|why| {
@@ -372,8 +372,8 @@ fn canonical(seeds: &[String]) -> Vec<CanonicalUrl> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::layer::TABLES;
     use super::super::sites;
-    use super::super::tables::TABLES;
     use super::{Guarded, MEMORY, TOP};
 
     #[test]

@@ -7,17 +7,11 @@
 
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::Arc;
 
 use crawl_archive::{MAX_CONFIG_BYTES, read_text};
-use crawl_fetcher::{Clock, FetchConfig, Fetcher};
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
-use tokio::task::JoinSet;
 
 use crate::error::CommandError;
-
-/// Hosts without a scheme that are tried at once.
-const MAX_TRIED_AT_ONCE: usize = 32;
 
 /// A seed that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,77 +108,6 @@ fn holds_seed_at(dir: &Path, typed: &str) -> bool {
     seeds.any(|seed| canonicalize(None, seed).map(|url| url.host().to_owned()) == host)
 }
 
-/// Seeds whose schemes are settled.
-#[derive(Clone, Debug)]
-pub(crate) struct Chosen {
-    pub(crate) seeds: Vec<CanonicalUrl>,
-    /// Hosts that were found at a public address meanwhile: private ones of theirs are refused
-    /// from then on.
-    pub(crate) public_names: Vec<String>,
-}
-
-/// Which of the seeds that were typed without a scheme are asked over http: those that an
-/// earlier run began so, and those to which a connection can be made by http alone. Nothing is
-/// sent, not even a request: a connection is made, and closed. `say` is told of each.
-pub(crate) async fn choose_schemes(
-    seeds: &[Seed],
-    older: &[CanonicalUrl],
-    fetch: &FetchConfig,
-    mut say: impl FnMut(&str),
-) -> Result<Chosen, CommandError> {
-    let mut chosen: Vec<CanonicalUrl> = seeds.iter().map(|seed| seed.url.clone()).collect();
-    let mut undecided = Vec::new();
-    for (at, seed) in seeds.iter().enumerate() {
-        match &seed.stand_in {
-            Some(http) if older.contains(http) && !older.contains(&seed.url) => {
-                chosen[at] = http.clone();
-            }
-            Some(http) if !older.contains(&seed.url) => {
-                undecided.push((at, seed.url.clone(), http.clone()));
-            }
-            _ => {}
-        }
-    }
-    if undecided.is_empty() {
-        return Ok(Chosen {
-            seeds: chosen,
-            public_names: Vec::new(),
-        });
-    }
-    let own = undecided.iter().flat_map(|(_, https, http)| [https, http]);
-    let fetch = FetchConfig {
-        typed: own.cloned().collect(),
-        ..fetch.clone()
-    };
-    let fetcher = Fetcher::new(fetch, Clock::start())
-        .map_err(|why| CommandError::usage(format!("can't fetch: {why}")))?;
-    let fetcher = Arc::new(fetcher);
-    for some in undecided.chunks(MAX_TRIED_AT_ONCE) {
-        let mut tries = JoinSet::new();
-        for (at, https, http) in some.iter().cloned() {
-            let fetcher = Arc::clone(&fetcher);
-            tries.spawn(async move {
-                let why = fetcher.connect(&https).await.err()?;
-                fetcher.connect(&http).await.ok()?;
-                Some((at, http, why))
-            });
-        }
-        let mut found: Vec<_> = tries.join_all().await.into_iter().flatten().collect();
-        found.sort_by_key(|(at, ..)| *at);
-        for (at, http, why) in found {
-            let https = &chosen[at];
-            say(&format!(
-                "no connection by {https} ({why}): {http} is crawled"
-            ));
-            chosen[at] = http;
-        }
-    }
-    Ok(Chosen {
-        seeds: chosen,
-        public_names: fetcher.public_names(),
-    })
-}
-
 fn has_scheme(word: &str) -> bool {
     let starts = |scheme: &str| {
         let begins = word.get(..scheme.len());
@@ -214,13 +137,7 @@ fn may_be_in_host(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{Ipv4Addr, SocketAddr};
-    use std::time::Duration;
-
-    use crawl_fetcher::{Clock, FetchConfig, Fetcher};
-    use tokio::net::UdpSocket;
-
-    use super::{choose_schemes, is_seed, read};
+    use super::{is_seed, read};
 
     #[test]
     fn ours_a_seed_is_a_url_or_a_host_with_a_dot_or_a_port() {
@@ -287,55 +204,6 @@ mod tests {
         check("example.org:443", "https://example.org/");
         check("http://example.org", "http://example.org/");
         check("example", "not a URL: relative URL without a base");
-    }
-
-    /// A name server that has this address for every name, and none of IPv6.
-    async fn name_server(says: Ipv4Addr) -> SocketAddr {
-        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let address = socket.local_addr().unwrap();
-        tokio::spawn(async move {
-            let mut bytes = [0; 512];
-            while let Ok((length, peer)) = socket.recv_from(&mut bytes).await {
-                let labels = &bytes[12..length];
-                let end = 12 + labels.iter().position(|byte| *byte == 0).unwrap() + 5;
-                let mut answer = bytes[..end].to_vec();
-                let is_ipv4 = answer[end - 3] == 1;
-                answer[2..4].copy_from_slice(&[0x81, 0x80]);
-                answer[6..12].copy_from_slice(&[0, u8::from(is_ipv4), 0, 0, 0, 0]);
-                if is_ipv4 {
-                    // The name of the question, a record A of class IN, its life and length.
-                    answer.extend([0xC0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4]);
-                    answer.extend(says.octets());
-                }
-                socket.send_to(&answer, peer).await.unwrap();
-            }
-        });
-        address
-    }
-
-    /// DNS rebinding between the look whether https answers and the crawl.
-    #[tokio::test]
-    async fn ours_a_name_that_was_public_when_its_scheme_was_chosen_leads_home_no_more() {
-        let seeds = [read("seed.example").unwrap()];
-        let asking = |server| FetchConfig {
-            name_servers: vec![server],
-            connect_timeout: Duration::from_secs(20),
-            // So that nobody's server is connected to.
-            allow_public: false,
-            ..FetchConfig::new("t")
-        };
-        let public = asking(name_server(Ipv4Addr::new(93, 184, 215, 14)).await);
-        let chosen = choose_schemes(&seeds, &[], &public, |_| {}).await.unwrap();
-        let crawl = FetchConfig {
-            typed: chosen.seeds.clone(),
-            public_names: chosen.public_names,
-            ..asking(name_server(Ipv4Addr::LOCALHOST).await)
-        };
-        let fetcher = Fetcher::new(crawl, Clock::start()).unwrap();
-        let why = fetcher.connect(&chosen.seeds[0]).await.unwrap_err();
-        let expect = "address_refused: seed.example is at 127.0.0.1, this machine's own address, \
-                      and had a public address before";
-        assert_eq!(why.to_string(), expect);
     }
 
     #[test]

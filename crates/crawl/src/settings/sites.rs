@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use crawl_engine::HostBudget;
+use crawl_fetcher::HostAccess;
 use crawl_scheduler::{DailyHours, PolitenessOverride, PolitenessOverrides};
 use serde::{Deserialize, Serialize};
 
 use super::host_access::{self, AccessTerms};
 use crate::error::CommandError;
-use crate::values::day_hours::DayHours;
+use crate::values::DayHours;
 use crate::values::{Count, Factor, Size, Span};
 
 /// The name of the tables.
@@ -110,6 +111,18 @@ pub(super) fn overrides(sites: &Sites) -> Result<PolitenessOverrides, CommandErr
         })?;
     }
     Ok(overrides)
+}
+
+/// The fetcher's table of the hosts that are told something.
+pub(super) fn accesses(sites: &Sites) -> Result<Vec<HostAccess>, CommandError> {
+    let told = sites.iter().filter(|(_, terms)| !terms.access.is_empty());
+    told.map(|(host, terms)| {
+        terms.access.access(host).map_err(|(key, why)| {
+            CommandError::usage(format!("unusable `{key}` in [site.\"{host}\"]: {why}"))
+                .hint("a value may stand in the environment: `env:NAME` takes what NAME holds")
+        })
+    })
+    .collect()
 }
 
 /// Hours as the scheduler takes them.

@@ -8,51 +8,18 @@ use std::path::{Path, PathBuf};
 
 use super::check::default_output;
 use super::config_file;
+use super::environment::Environment;
+use super::layer::{Layer, Settings};
 use super::remembered::Stored;
-use super::tables::{Layer, OperatorLayer, Settings};
+use super::tables::OperatorLayer;
 use crate::error::CommandError;
 use crate::settings::seeds;
-
-/// What the program takes from its environment.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Surroundings {
-    /// `XDG_CONFIG_HOME`, or `.config` in `HOME`.
-    pub(crate) config_home: Option<PathBuf>,
-    /// `XDG_STATE_HOME`, or `.local/state` in `HOME`.
-    pub(crate) state_home: Option<PathBuf>,
-}
-
-impl Surroundings {
-    /// Reads the environment of this process.
-    pub(crate) fn of_process() -> Surroundings {
-        let home = |below: &str| Some(folder("HOME")?.join(below));
-        Surroundings {
-            config_home: folder("XDG_CONFIG_HOME").or_else(|| home(".config")),
-            state_home: folder("XDG_STATE_HOME").or_else(|| home(".local/state")),
-        }
-    }
-}
-
-/// The file in which the user's crawls lock hosts against each other: in the folder for what
-/// lives as long as a session, or else among the user's caches.
-pub(crate) fn host_locks_file() -> Option<PathBuf> {
-    let cache = || folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
-    let folder = folder("XDG_RUNTIME_DIR").or_else(cache)?;
-    Some(folder.join("crawl").join("hosts.lock"))
-}
-
-/// A folder that the environment names (XDG Base Directory Specification: relative ones
-/// are not valid).
-fn folder(variable: &str) -> Option<PathBuf> {
-    let path = std::env::var_os(variable).map(PathBuf::from);
-    path.filter(|path| path.is_absolute())
-}
 
 /// Lays all sources over each other. `flags` holds the command line and the environment.
 pub(crate) fn gather(
     flags: Layer,
     config: Option<&Path>,
-    surroundings: &Surroundings,
+    environment: &Environment,
 ) -> Result<Settings, CommandError> {
     let flags = flags.typed();
     let config = config
@@ -68,13 +35,13 @@ pub(crate) fn gather(
     let mut said = flags.over(config);
     let stored = match directory(&said) {
         Some(dir) => match Stored::read(&dir)? {
-            Some(stored) => stored.beneath(&mut said, &seeds, surroundings)?,
+            Some(stored) => stored.beneath(&mut said, &seeds, environment)?,
             None if said.seed.is_none() => return Err(nothing_there(&dir)),
             None => Layer::default(),
         },
         None => Layer::default(),
     };
-    let beneath = stored.over(of_user(surroundings)?);
+    let beneath = stored.over(of_user(environment)?);
     Ok(said.over(beneath).settle())
 }
 
@@ -89,8 +56,8 @@ fn directory(said: &Layer) -> Option<PathBuf> {
 }
 
 /// The contact in the user's own config.toml.
-pub(crate) fn user_contact(surroundings: &Surroundings) -> Result<Option<String>, CommandError> {
-    Ok(of_user(surroundings)?.operator.contact)
+pub(crate) fn user_contact(environment: &Environment) -> Result<Option<String>, CommandError> {
+    Ok(of_user(environment)?.operator.contact)
 }
 
 fn nothing_there(output: &Path) -> CommandError {
@@ -101,8 +68,8 @@ fn nothing_there(output: &Path) -> CommandError {
     .hint("start one with `crawl URL`")
 }
 
-fn of_user(surroundings: &Surroundings) -> Result<Layer, CommandError> {
-    let Some(home) = &surroundings.config_home else {
+fn of_user(environment: &Environment) -> Result<Layer, CommandError> {
+    let Some(home) = &environment.config_home else {
         return Ok(Layer::default());
     };
     let path = home.join("crawl").join("config.toml");
@@ -134,10 +101,10 @@ mod tests {
 
     use tempfile::TempDir;
 
-    use super::{Surroundings, gather};
+    use super::{Environment, gather};
     use crate::settings::config_file::parse;
+    use crate::settings::layer::{Layer, Settings};
     use crate::settings::remembered::own_mark;
-    use crate::settings::tables::{Layer, Settings};
     use crate::values::FilePath;
 
     fn flags(contact: Option<&str>, output: Option<&Path>) -> Layer {
@@ -147,10 +114,10 @@ mod tests {
         layer
     }
 
-    fn setup() -> (TempDir, Surroundings) {
+    fn setup() -> (TempDir, Environment) {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("home/crawl")).unwrap();
-        let around = Surroundings {
+        let around = Environment {
             config_home: Some(dir.path().join("home")),
             state_home: Some(dir.path().join("state")),
         };
@@ -158,7 +125,7 @@ mod tests {
     }
 
     /// Writes a crawl.toml as a run of this user leaves it.
-    fn store(dir: &TempDir, around: &Surroundings, text: &str) {
+    fn store(dir: &TempDir, around: &Environment, text: &str) {
         let settings = parse(text, "x").unwrap().settle();
         let mark = own_mark(&settings, dir.path(), around).unwrap();
         let text = format!("{text}[crawl]\nmark = \"{mark}\"\n");

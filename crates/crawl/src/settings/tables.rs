@@ -1,12 +1,13 @@
 //! Every setting, by table: its flag, key, help and default.
 
-use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use super::sites::Sites;
-use crate::values::day_hours::DayHours;
-use crate::values::name_server::NameServer;
-use crate::values::period::Period;
+use super::choices::{
+    ForbiddenName, ProfileName, ProgressMode, PurposeName, ResourcesName, ScopeName, WhenName,
+};
+use crate::values::DayHours;
+use crate::values::NameServer;
+use crate::values::Period;
 use crate::values::{Count, Factor, FilePath, Limit, Resolve, Size, Span, Switch};
 
 /// Defines a table of settings as a layer (what one source says: every field may be
@@ -45,22 +46,22 @@ macro_rules! table {
             pub(crate) const FIELDS: &[&str] = &[$(stringify!($field)),+];
 
             /// This layer where it says something, else the one beneath.
-            fn over(self, beneath: $layer) -> $layer {
+            pub(super) fn over(self, beneath: $layer) -> $layer {
                 $layer { $($field: self.$field.or(beneath.$field),)+ }
             }
 
             /// Whether this layer says something of a field.
-            fn says(&self, field: &str) -> bool {
+            pub(super) fn says(&self, field: &str) -> bool {
                 $( (field == stringify!($field) && self.$field.is_some()) )||+
             }
 
             /// Takes back what this layer says of a field.
-            fn forget(&mut self, field: &str) {
+            pub(super) fn forget(&mut self, field: &str) {
                 $( if field == stringify!($field) { self.$field = None; } )+
             }
 
             /// This layer over the built-in defaults.
-            fn settle(self) -> $settled {
+            pub(super) fn settle(self) -> $settled {
                 $settled { $($field: self.$field.unwrap_or_else(|| $default),)+ }
             }
         }
@@ -458,243 +459,3 @@ table! { "display", "What we show [display]", DisplayLayer, Display {
     #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
     fail_on_error: Switch = Switch::Off;
 }}
-
-/// What one source says.
-#[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]
-#[serde(default)]
-pub(crate) struct Layer {
-    /// Where the crawl starts: a URL or a host (may be repeated)
-    ///
-    /// `--seed` itself may be left out: `crawl example.org` asks `https://example.org/`, and http
-    /// where no connection can be made by https; loopback names and addresses are asked over
-    /// http.
-    #[arg(long, value_name = "URL")]
-    pub(crate) seed: Option<Vec<String>>,
-    #[command(flatten)]
-    pub(crate) operator: OperatorLayer,
-    #[command(flatten)]
-    pub(crate) scope: ScopeLayer,
-    #[command(flatten)]
-    pub(crate) politeness: PolitenessLayer,
-    #[command(flatten)]
-    pub(crate) exclusion: ExclusionLayer,
-    #[command(flatten)]
-    pub(crate) names: NamesLayer,
-    #[command(flatten)]
-    pub(crate) recrawl: RecrawlLayer,
-    #[command(flatten)]
-    pub(crate) fetch: FetchLayer,
-    #[command(flatten)]
-    pub(crate) output: OutputLayer,
-    #[command(flatten)]
-    pub(crate) display: DisplayLayer,
-    /// Other settings for some hosts; in files alone.
-    #[arg(skip)]
-    pub(crate) site: Option<Sites>,
-}
-
-/// What is in force.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Settings {
-    /// As typed.
-    pub(crate) seed: Vec<String>,
-    pub(crate) operator: Operator,
-    pub(crate) scope: Scope,
-    pub(crate) politeness: Politeness,
-    pub(crate) exclusion: Exclusion,
-    pub(crate) names: Names,
-    pub(crate) recrawl: Recrawl,
-    pub(crate) fetch: Fetch,
-    pub(crate) output: Output,
-    pub(crate) display: Display,
-    pub(crate) site: Sites,
-}
-
-/// The tables and the fields of each, in order.
-pub(crate) const TABLES: &[(&str, &[&str])] = &[
-    (OperatorLayer::TABLE, OperatorLayer::FIELDS),
-    (ScopeLayer::TABLE, ScopeLayer::FIELDS),
-    (PolitenessLayer::TABLE, PolitenessLayer::FIELDS),
-    (ExclusionLayer::TABLE, ExclusionLayer::FIELDS),
-    (NamesLayer::TABLE, NamesLayer::FIELDS),
-    (RecrawlLayer::TABLE, RecrawlLayer::FIELDS),
-    (FetchLayer::TABLE, FetchLayer::FIELDS),
-    (OutputLayer::TABLE, OutputLayer::FIELDS),
-    (DisplayLayer::TABLE, DisplayLayer::FIELDS),
-];
-
-impl Layer {
-    /// This layer where it says something, else the one beneath.
-    pub(crate) fn over(self, beneath: Layer) -> Layer {
-        Layer {
-            seed: self.seed.or(beneath.seed),
-            operator: self.operator.over(beneath.operator),
-            scope: self.scope.over(beneath.scope),
-            politeness: self.politeness.over(beneath.politeness),
-            exclusion: self.exclusion.over(beneath.exclusion),
-            names: self.names.over(beneath.names),
-            recrawl: self.recrawl.over(beneath.recrawl),
-            fetch: self.fetch.over(beneath.fetch),
-            output: self.output.over(beneath.output),
-            display: self.display.over(beneath.display),
-            site: self.site.or(beneath.site),
-        }
-    }
-
-    /// This layer over the built-in defaults.
-    pub(crate) fn settle(self) -> Settings {
-        Settings {
-            seed: self.seed.unwrap_or_default(),
-            operator: self.operator.settle(),
-            scope: self.scope.settle(),
-            politeness: self.politeness.settle(),
-            exclusion: self.exclusion.settle(),
-            names: self.names.settle(),
-            recrawl: self.recrawl.settle(),
-            fetch: self.fetch.settle(),
-            output: self.output.settle(),
-            display: self.display.settle(),
-            site: self.site.unwrap_or_default(),
-        }
-    }
-
-    /// Whether this layer says something of a field of a table.
-    pub(super) fn says(&self, table: &str, field: &str) -> bool {
-        match table {
-            OperatorLayer::TABLE => self.operator.says(field),
-            ScopeLayer::TABLE => self.scope.says(field),
-            PolitenessLayer::TABLE => self.politeness.says(field),
-            ExclusionLayer::TABLE => self.exclusion.says(field),
-            NamesLayer::TABLE => self.names.says(field),
-            RecrawlLayer::TABLE => self.recrawl.says(field),
-            FetchLayer::TABLE => self.fetch.says(field),
-            OutputLayer::TABLE => self.output.says(field),
-            DisplayLayer::TABLE => self.display.says(field),
-            _ => false,
-        }
-    }
-
-    /// Takes back what this layer says of a field of a table.
-    pub(super) fn forget(&mut self, table: &str, field: &str) {
-        match table {
-            OperatorLayer::TABLE => self.operator.forget(field),
-            ScopeLayer::TABLE => self.scope.forget(field),
-            PolitenessLayer::TABLE => self.politeness.forget(field),
-            ExclusionLayer::TABLE => self.exclusion.forget(field),
-            NamesLayer::TABLE => self.names.forget(field),
-            RecrawlLayer::TABLE => self.recrawl.forget(field),
-            FetchLayer::TABLE => self.fetch.forget(field),
-            OutputLayer::TABLE => self.output.forget(field),
-            DisplayLayer::TABLE => self.display.forget(field),
-            _ => {}
-        }
-    }
-
-    /// Drops what the command line holds without having been typed: a count of no `-v`
-    /// and an empty contact from the environment say nothing.
-    pub(crate) fn typed(mut self) -> Layer {
-        self.display.verbose = self.display.verbose.filter(|count| *count > 0);
-        self.operator.contact = self.operator.contact.filter(|text| !text.is_empty());
-        self
-    }
-}
-
-impl Default for Settings {
-    fn default() -> Settings {
-        Layer::default().settle()
-    }
-}
-
-/// Which links are followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ScopeName {
-    /// The hosts of the seeds.
-    Host,
-    /// Their registrable domains.
-    Domain,
-    /// Below the folders of the seeds.
-    Prefix,
-    /// Everything.
-    Any,
-}
-
-/// Which parts of pages are fetched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ResourcesName {
-    /// None.
-    Off,
-    /// Those in the scope.
-    Own,
-    /// All.
-    All,
-}
-
-/// How robots.txt is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ProfileName {
-    /// The standard of 2022.
-    Rfc9309,
-    /// The original of 1994.
-    Koster1994,
-    /// With several names and paths on a line.
-    Extended1997,
-    /// All of them.
-    Strictest,
-}
-
-/// What the pages are for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum PurposeName {
-    /// Not said.
-    Unstated,
-    /// A search index.
-    Search,
-    /// Input to a model at the time of an answer.
-    AiInput,
-    /// Training a model.
-    TrainAi,
-    /// A copy kept for others.
-    Archive,
-}
-
-/// What a robots.txt that answers 401 or 403 means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ForbiddenName {
-    /// There are no rules.
-    Allow,
-    /// The site is closed.
-    Deny,
-}
-
-/// On which grounds two spellings of a URL are taken for one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum WhenName {
-    /// Never.
-    Off,
-    /// Where pages of the host were the same under both.
-    Evidence,
-    /// Always.
-    On,
-}
-
-/// How progress is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ProgressMode {
-    /// A bar on a terminal, else plain.
-    Auto,
-    /// One line that moves.
-    Bar,
-    /// A line now and then.
-    Plain,
-    /// An object a second.
-    Json,
-    /// Nothing.
-    Off,
-}

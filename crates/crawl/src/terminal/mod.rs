@@ -1,5 +1,6 @@
 //! What a person sees: progress, the log, the last words.
 
+mod index_counts;
 mod log;
 mod progress;
 mod summary;
@@ -14,6 +15,7 @@ use serde::Serialize;
 use crate::error::{CommandError, FINISHED};
 use crate::settings::{ProgressMode, Settings};
 
+pub(crate) use index_counts::index_counts;
 pub(crate) use log::start_log;
 pub(crate) use progress::{roughly as lasting, show};
 pub(crate) use summary::{HasMark, closing, exit_code};

@@ -6,8 +6,8 @@ use crawl_engine::{Ended, HasArchive, IndexFault, Indexed, Summary, UnreachableH
 use crawl_records::{counted, grouped, size};
 use crawl_scheduler::Tick;
 
+use super::index_counts::index_counts;
 use super::progress::roughly;
-use crate::commands::index;
 use crate::error::{FINISHED, INTERRUPTED, NOTHING_DONE};
 
 /// Unreachable hosts and failed seeds that are named; the rest is counted.
@@ -114,7 +114,7 @@ fn indexed(index: &Indexed, summary: &Summary) -> String {
         Some((damaged, HasArchive::Yes)) => return format!("{damaged}: run {build}"),
         None => {}
     }
-    let words = index::words(index.pages, index.duplicates, &index.left_out);
+    let words = index_counts(index.pages, index.duplicates, &index.left_out);
     match index.waiting_bytes {
         0 => words,
         waiting => format!(

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::values::BadValue;
+use super::BadValue;
 
 /// A span of each day in UTC; over midnight where it ends before it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::values::BadValue;
+use super::BadValue;
 
 /// The port of DNS (RFC 1035 section 4.2).
 const PORT: u16 = 53;

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::values::{BadValue, Span};
+use super::BadValue;
+use super::span::Span;
 
 /// The time from one occasion to the next: `never`, or a length of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

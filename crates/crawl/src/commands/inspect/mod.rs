@@ -11,7 +11,7 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 use serde_json::{Value, json};
 
 use crate::cli::args::InspectArgs;
-use crate::commands::robots::read_file;
+use crate::commands::input::read_file;
 use crate::error::CommandError;
 use crate::terminal::print_json;
 use text::text_object;

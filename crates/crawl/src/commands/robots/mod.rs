@@ -6,7 +6,6 @@ mod records;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Read as _;
 use std::path::Path;
 
 use crawl_policy::{ProductToken, Profile, Robots};
@@ -15,8 +14,9 @@ use serde_json::{Value, json};
 
 use self::records::Record;
 use crate::cli::args::RobotsArgs;
+use crate::commands::input::read_file;
 use crate::error::{CommandError, FINISHED, NOTHING_DONE};
-use crate::settings::{ProfileName, check_agent};
+use crate::settings::check_agent;
 use crate::terminal::{print, print_json_lines};
 
 /// A file of rules is read up to here; what the rules' own limit leaves of it is policy's.
@@ -25,7 +25,7 @@ const MAX_FILE_BYTES: u64 = 16 << 20;
 /// Runs the command.
 pub(crate) fn run(args: &RobotsArgs) -> Result<u8, CommandError> {
     let agent = check_agent(&args.agent)?;
-    let profile = profile_of(args.robots);
+    let profile = args.robots.profile();
     if args.batch {
         return batch::run(&agent, profile);
     }
@@ -59,16 +59,6 @@ pub(crate) fn run(args: &RobotsArgs) -> Result<u8, CommandError> {
         }
     };
     Ok(if all_allowed { FINISHED } else { NOTHING_DONE })
-}
-
-/// The reading that a name on the command line stands for.
-pub(crate) fn profile_of(name: ProfileName) -> Profile {
-    match name {
-        ProfileName::Rfc9309 => Profile::Rfc9309,
-        ProfileName::Koster1994 => Profile::Koster1994,
-        ProfileName::Extended1997 => Profile::Extended1997,
-        ProfileName::Strictest => Profile::Strictest,
-    }
 }
 
 /// A URL in question.
@@ -251,21 +241,5 @@ impl Source {
         for oddity in robots.oddities() {
             let _ = writeln!(text, "{} line {}: {}", self.name, oddity.line, oddity.what);
         }
-    }
-}
-
-/// Reads a file, or stdin for `-`, up to `most` bytes.
-pub(crate) fn read_file(path: &Path, most: u64) -> Result<Vec<u8>, CommandError> {
-    let mut bytes = Vec::new();
-    let read = match path.as_os_str() == "-" {
-        true => std::io::stdin().lock().take(most).read_to_end(&mut bytes),
-        false => std::fs::File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes)),
-    };
-    match read {
-        Ok(_) => Ok(bytes),
-        Err(why) => Err(CommandError::usage(format!(
-            "can't read {}: {why}",
-            path.display()
-        ))),
     }
 }

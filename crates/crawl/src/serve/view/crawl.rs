@@ -11,9 +11,9 @@ use super::layout::Frame;
 use super::results::place;
 use super::times::{duration, moment};
 use crate::control::protocol::{HostWork, PhaseName, State};
-use crate::serve::app::App;
 use crate::serve::guard::Controls;
 use crate::serve::live_state::Moment;
+use crate::serve::state::App;
 
 /// Hosts of the report that the page lists, those with most requests first.
 const HOSTS_LISTED: usize = 200;

@@ -2,7 +2,7 @@
 
 use maud::{DOCTYPE, Markup, html};
 
-use crate::serve::app::App;
+use crate::serve::state::App;
 
 /// A page to be filled.
 pub(super) struct Frame<'a> {

@@ -16,11 +16,11 @@ use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
 use super::api::readable;
-use super::app::{App, seconds_now};
 use super::guard::Controls;
 use super::live_state::now;
 use super::problem::Problem;
 use super::search_request::{Parameters, SearchRequest};
+use super::state::{App, seconds_now};
 use layout::Frame;
 
 /// `/`: the search page, with results where something is asked.

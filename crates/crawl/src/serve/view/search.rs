@@ -8,8 +8,8 @@ use maud::{Markup, html};
 use super::layout::Frame;
 use super::results::{results, status, tips};
 use super::times::day;
-use crate::serve::app::App;
 use crate::serve::search_request::{QUERY_MOST, SearchRequest};
+use crate::serve::state::App;
 
 /// The page, with an answer where something was asked.
 pub(super) fn page(

@@ -1,0 +1,78 @@
+//! Errors of clap in the program's own form, each with a hint.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use super::args;
+use crate::error::{FINISHED, USAGE, cut};
+use crate::terminal::note;
+
+/// Shows an error of clap; help and version are data, and go to stdout as they are.
+pub(crate) fn show(error: &clap::Error) -> ExitCode {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // Styles only where stdout is a terminal.
+            let _ = error.print();
+            ExitCode::from(FINISHED)
+        }
+        _ => {
+            let text = error.render().to_string().replace("\n  tip: ", "\nhint: ");
+            let text = text.replace("For more information, try '--help'.", "");
+            let text = cut(text.trim_end());
+            let hint = match text.contains("\nhint: ") {
+                true => hint_of_crawl_dir(error).unwrap_or_default(),
+                false => hint_of_crawl_dir(error).unwrap_or_else(|| hint_for(error)),
+            };
+            let hint = match hint.is_empty() {
+                true => hint,
+                false => format!("\nhint: {}", cut(&hint)),
+            };
+            note(&format!("{text}{hint}"));
+            ExitCode::from(USAGE)
+        }
+    }
+}
+
+/// The word that is neither a flag nor a command, where that is what is wrong.
+fn unknown_word(error: &clap::Error) -> Option<&str> {
+    let kinds = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg];
+    let is_unknown = matches!(
+        error.kind(),
+        ErrorKind::InvalidSubcommand | ErrorKind::UnknownArgument
+    );
+    match kinds.into_iter().find_map(|kind| error.get(kind))? {
+        ContextValue::String(word) if is_unknown && !word.starts_with('-') => Some(word),
+        _ => None,
+    }
+}
+
+/// The hint where the name of a crawl's directory was typed alone.
+fn hint_of_crawl_dir(error: &clap::Error) -> Option<String> {
+    let word = unknown_word(error)?;
+    let is_crawl = Path::new(word).join("crawl.toml").is_file();
+    is_crawl.then(|| format!("`crawl --output {word}` goes on with the crawl in it"))
+}
+
+/// The hint for a command line that clap has no advice for.
+fn hint_for(error: &clap::Error) -> String {
+    let command = args::command();
+    let first = std::env::args().nth(1).unwrap_or_default();
+    if let Some(command) = command.find_subcommand(&first) {
+        let name = command.get_name();
+        return format!("`crawl {name} --help` lists what it takes");
+    }
+    let Some(word) = unknown_word(error) else {
+        return "`crawl --help` lists flags and commands".to_owned();
+    };
+    let names = command.get_subcommands().map(clap::Command::get_name);
+    let names = names.map(|name| (strsim::jaro_winkler(word, name), name));
+    let nearest = names.max_by(|(a, _), (b, _)| a.total_cmp(b));
+    match nearest.filter(|(likeness, _)| *likeness > 0.75) {
+        Some((_, name)) => format!("the nearest command is `{name}`; `crawl help` lists all"),
+        None => format!(
+            "`crawl help` lists flags and commands; a seed is a URL or a host with a dot, such as `https://{word}/`"
+        ),
+    }
+}

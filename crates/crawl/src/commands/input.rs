@@ -1,0 +1,22 @@
+//! Files that a command reads whole, up to a bound.
+
+use std::io::Read as _;
+use std::path::Path;
+
+use crate::error::CommandError;
+
+/// Reads a file, or stdin for `-`, up to `most` bytes.
+pub(crate) fn read_file(path: &Path, most: u64) -> Result<Vec<u8>, CommandError> {
+    let mut bytes = Vec::new();
+    let read = match path.as_os_str() == "-" {
+        true => std::io::stdin().lock().take(most).read_to_end(&mut bytes),
+        false => std::fs::File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes)),
+    };
+    match read {
+        Ok(_) => Ok(bytes),
+        Err(why) => Err(CommandError::usage(format!(
+            "can't read {}: {why}",
+            path.display()
+        ))),
+    }
+}

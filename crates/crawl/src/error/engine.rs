@@ -1,0 +1,115 @@
+//! Errors of the engine in words for the user, each with a remedy.
+
+use std::error::Error;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use crawl_archive::ArchiveError;
+use crawl_engine::EngineError;
+use crawl_index::IndexError;
+
+use super::CommandError;
+
+/// The error of a crawl in `output` that the engine could not go on with.
+pub(crate) fn of_engine(error: &EngineError, output: &Path) -> CommandError {
+    let message = with_causes(error);
+    match error {
+        EngineError::OutputForeign { .. } => CommandError::usage(message)
+            .hint("give --output a directory that is new, empty, or an earlier crawl's"),
+        EngineError::Archive(ArchiveError::Unsafe { .. }) => CommandError::usage(message).hint(
+            "a crawl writes to regular files of its own alone: put such a file there (`cp -RL DIR NEW` makes them of what is there)",
+        ),
+        EngineError::OutputInUse { .. } => CommandError::usage(message)
+            .hint("wait until the other process has ended, or give another --output"),
+        EngineError::NothingToDo { .. } => {
+            CommandError::usage(message).hint("start a crawl with `crawl URL`")
+        }
+        EngineError::NoArchive { .. } => CommandError::usage(message).hint(
+            "the crawl was begun with --warc off: start anew with another --output and --index on",
+        ),
+        EngineError::Index(IndexError::InUse { .. }) => CommandError::usage(message)
+            .hint("wait until the other process has ended"),
+        EngineError::Index(
+            IndexError::OtherFormat { .. } | IndexError::Damaged { .. },
+        ) => CommandError::disk(message).hint(format!(
+            "`crawl index {}` builds it anew from the archive; then the same command goes on",
+            output.display()
+        )),
+        error if is_denied(error) => CommandError::disk(message)
+            .hint("this user may not write there: give --output a directory that it may write to"),
+        error if is_full(error) => CommandError::disk(message)
+            .hint("free some space on the disk; the same command goes on from there"),
+        EngineError::StateMissing { .. }
+        | EngineError::Round { .. }
+        | EngineError::Open { .. }
+        | EngineError::Archive(ArchiveError::Short { .. } | ArchiveError::ForeignMark { .. }) => {
+            CommandError::disk(message).hint(format!(
+                "what was fetched stays readable in {}; start anew with another --output, or put back what is missing",
+                output.display()
+            ))
+        }
+        EngineError::Refused(why) => CommandError::usage(message).hint(why.hint()),
+        EngineError::Pattern(_) => {
+            CommandError::usage(message).hint("the syntax is that of https://docs.rs/regex")
+        }
+        EngineError::Fetcher(_) => CommandError::usage(message)
+            .hint("`crawl config --effective` with the same flags prints what is in force"),
+        _ => CommandError::disk(message).hint(format!(
+            "what was fetched stays readable in {}; once the disk is well the same command goes on",
+            output.display()
+        )),
+    }
+}
+
+/// The error and what caused it, each once.
+fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let why = error.to_string();
+        if !text.contains(&why) {
+            text = format!("{text}: {why}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+fn is_full(error: &(dyn Error + 'static)) -> bool {
+    has_cause(error, |error| {
+        match error.downcast_ref::<std::io::Error>() {
+            Some(error) => matches!(
+                error.kind(),
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge
+            ),
+            None => matches!(
+                error.downcast_ref::<EngineError>(),
+                Some(EngineError::Archive(ArchiveError::Full { .. }))
+            ),
+        }
+    })
+}
+
+fn is_denied(error: &(dyn Error + 'static)) -> bool {
+    has_cause(error, |error| {
+        let error = error.downcast_ref::<std::io::Error>();
+        error.is_some_and(|error| {
+            let denied = [ErrorKind::PermissionDenied, ErrorKind::ReadOnlyFilesystem];
+            denied.contains(&error.kind())
+        })
+    })
+}
+
+fn has_cause(
+    error: &(dyn Error + 'static),
+    is_wanted: impl Fn(&(dyn Error + 'static)) -> bool,
+) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if is_wanted(error) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}

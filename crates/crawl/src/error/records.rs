@@ -1,0 +1,14 @@
+//! Errors of the records in words for the user.
+
+use crawl_records::RecordsError;
+
+use super::CommandError;
+
+/// The error of a crawl whose records can't be read.
+pub(crate) fn of_records(why: RecordsError) -> CommandError {
+    match why {
+        RecordsError::NoCrawl { .. } => CommandError::usage(why.to_string())
+            .hint("give the directory that a crawl left, with its pages.jsonl"),
+        why => CommandError::disk(why.to_string()),
+    }
+}

@@ -1,0 +1,54 @@
+//! The state of the server, which each answer may read.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tokio::sync::watch;
+
+use super::assets::Assets;
+use super::guard::Guard;
+use super::live_state::Live;
+use super::options::Options;
+use super::rate_limit::Rates;
+use super::report_cache::Reports;
+use super::searcher::Searcher;
+
+/// Bytes of a request's body.
+pub(crate) const MAX_BODY_BYTES: usize = 16 * 1024;
+
+/// All that an answer needs.
+pub(crate) struct App {
+    pub(crate) dir: PathBuf,
+    pub(crate) title: Option<String>,
+    pub(crate) searcher: Searcher,
+    pub(crate) reports: Reports,
+    pub(crate) live: Arc<Live>,
+    pub(crate) guard: Guard,
+    pub(crate) assets: Assets,
+    pub(super) rates: Rates,
+}
+
+impl App {
+    /// The state of a server that has answered nothing yet. Must be called within a tokio runtime.
+    pub(super) fn new(options: &Options, searcher: Searcher, stop: watch::Receiver<bool>) -> App {
+        App {
+            dir: options.dir.clone(),
+            title: options.title.clone(),
+            searcher,
+            reports: Reports::new(options.dir.clone()),
+            live: Live::start(options.dir.clone(), stop),
+            guard: Guard::new(options),
+            assets: Assets::new(),
+            rates: Rates::new(options.rate),
+        }
+    }
+}
+
+/// Seconds since 1970 UTC.
+pub(crate) fn seconds_now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+    })
+}

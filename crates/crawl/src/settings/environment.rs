@@ -1,0 +1,38 @@
+//! Folders that the environment of the process names (XDG Base Directory Specification).
+
+use std::path::PathBuf;
+
+/// What the program takes from its environment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Environment {
+    /// `XDG_CONFIG_HOME`, or `.config` in `HOME`.
+    pub(crate) config_home: Option<PathBuf>,
+    /// `XDG_STATE_HOME`, or `.local/state` in `HOME`.
+    pub(crate) state_home: Option<PathBuf>,
+}
+
+impl Environment {
+    /// Reads the environment of this process.
+    pub(crate) fn of_process() -> Environment {
+        let home = |below: &str| Some(folder("HOME")?.join(below));
+        Environment {
+            config_home: folder("XDG_CONFIG_HOME").or_else(|| home(".config")),
+            state_home: folder("XDG_STATE_HOME").or_else(|| home(".local/state")),
+        }
+    }
+}
+
+/// The file in which the user's crawls lock hosts against each other: in the folder for what
+/// lives as long as a session, or else among the user's caches.
+pub(crate) fn host_locks_file() -> Option<PathBuf> {
+    let cache = || folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
+    let folder = folder("XDG_RUNTIME_DIR").or_else(cache)?;
+    Some(folder.join("crawl").join("hosts.lock"))
+}
+
+/// A folder that the environment names (XDG Base Directory Specification: relative ones
+/// are not valid).
+fn folder(variable: &str) -> Option<PathBuf> {
+    let path = std::env::var_os(variable).map(PathBuf::from);
+    path.filter(|path| path.is_absolute())
+}

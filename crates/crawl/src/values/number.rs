@@ -1,0 +1,113 @@
+//! Counts, factors and bounds that may be absent.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::Deserializer;
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::BadValue;
+use super::text::{read, read_from_text};
+
+/// A count of things; at most 2^63 - 1, as TOML's integers are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Count(pub(crate) u64);
+
+/// A finite number, zero or more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub(crate) struct Factor(pub(crate) f64);
+
+/// A bound that may be absent: `unlimited`, or the bound itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limit<T>(pub(crate) Option<T>);
+
+read_from_text!(Count, Factor);
+
+impl FromStr for Count {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<Count, BadValue> {
+        match text.parse::<u64>() {
+            Ok(count) if i64::try_from(count).is_ok() => Ok(Count(count)),
+            _ => Err(BadValue::new(format!(
+                "`{text}` is no whole number of zero or more"
+            ))),
+        }
+    }
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl FromStr for Factor {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<Factor, BadValue> {
+        match text.parse::<f64>() {
+            Ok(number) if number.is_finite() && number >= 0.0 => Ok(Factor(number)),
+            _ => Err(BadValue::new(format!(
+                "`{text}` is no number of zero or more"
+            ))),
+        }
+    }
+}
+
+impl fmt::Display for Factor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl<T> Limit<T> {
+    pub(crate) const UNLIMITED: Limit<T> = Limit(None);
+}
+
+impl<T: FromStr<Err = BadValue>> FromStr for Limit<T> {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<Limit<T>, BadValue> {
+        match text {
+            "unlimited" => Ok(Limit(None)),
+            _ => text.parse().map(Some).map(Limit),
+        }
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for Limit<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(bound) => bound.fmt(f),
+            None => f.write_str("unlimited"),
+        }
+    }
+}
+
+impl Serialize for Count {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(self.0)
+    }
+}
+
+impl Serialize for Factor {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.0)
+    }
+}
+
+impl<T: Serialize> Serialize for Limit<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0 {
+            Some(bound) => bound.serialize(serializer),
+            None => serializer.serialize_str("unlimited"),
+        }
+    }
+}
+
+impl<'de, T: FromStr<Err = BadValue>> Deserialize<'de> for Limit<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Limit<T>, D::Error> {
+        read(deserializer)
+    }
+}

@@ -1,0 +1,84 @@
+//! Addresses of names that the user gives, as `--resolve` takes them.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use crawl_weburl::canonicalize;
+
+use super::BadValue;
+use super::text::{read_from_text, written_as_text};
+
+/// Addresses to use in place of asking for a name, as curl has it: `HOST:PORT:ADDR[,ADDR]..`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Resolve {
+    /// Host name, lower case.
+    pub(crate) host: String,
+    /// Port of the requests that this holds for.
+    pub(crate) port: u16,
+    /// Where they go; at least one.
+    pub(crate) addresses: Vec<IpAddr>,
+}
+
+written_as_text!(Resolve);
+read_from_text!(Resolve);
+
+impl FromStr for Resolve {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<Resolve, BadValue> {
+        let bad = |why: &str| BadValue::new(format!("`{text}` is no HOST:PORT:ADDR: {why}"));
+        if text.contains("://") {
+            return Err(bad("the host stands without a scheme"));
+        }
+        let mut parts = text.splitn(3, ':');
+        let (Some(host), Some(port), Some(addresses)) = (parts.next(), parts.next(), parts.next())
+        else {
+            return Err(bad("it looks like `example.org:443:192.0.2.7`"));
+        };
+        let port = port
+            .parse()
+            .map_err(|_| bad(&format!("`{port}` is no port")))?;
+        let address = |text: &str| {
+            let bare = text
+                .strip_prefix('[')
+                .and_then(|rest| rest.strip_suffix(']'));
+            bare.unwrap_or(text)
+                .parse()
+                .map_err(|_| bad(&format!("`{text}` is no IP address")))
+        };
+        let addresses = addresses
+            .split(',')
+            .map(address)
+            .collect::<Result<_, _>>()?;
+        let host = host_name(host).ok_or_else(|| bad(&format!("`{host}` is no host name")))?;
+        Ok(Resolve {
+            host,
+            port,
+            addresses,
+        })
+    }
+}
+
+/// A host's name as URLs have it: in lower case, and in Punycode. None for an address, which is
+/// not looked up.
+fn host_name(text: &str) -> Option<String> {
+    let url = canonicalize(None, &format!("http://{text}/")).ok()?;
+    let name = url.host().trim_end_matches('.');
+    let is_name = !text.contains(['@', '*', '/', '?', '#']) && name.parse::<IpAddr>().is_err();
+    is_name.then(|| name.to_owned())
+}
+
+impl fmt::Display for Resolve {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:", self.host, self.port)?;
+        for (position, address) in self.addresses.iter().enumerate() {
+            let comma = if position > 0 { "," } else { "" };
+            match address {
+                IpAddr::V4(v4) => write!(f, "{comma}{v4}")?,
+                IpAddr::V6(v6) => write!(f, "{comma}[{v6}]")?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,99 @@
+//! Lengths of time as users write them.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::BadValue;
+use super::text::{read_from_text, written_as_text};
+use super::unit::{scaled, split_at};
+
+/// A length of time: `500ms`, `2s`, `1m30s`, `1h`, `1d`; `0` needs no unit.
+/// Whole microseconds, at most a hundred years.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Span(Duration);
+
+const MICROS: &[(&str, u64)] = &[
+    ("d", 86_400_000_000),
+    ("h", 3_600_000_000),
+    ("m", 60_000_000),
+    ("s", 1_000_000),
+    ("ms", 1_000),
+    ("us", 1),
+];
+const MAX_MICROS: u64 = 36_500 * 86_400_000_000;
+
+written_as_text!(Span);
+read_from_text!(Span);
+
+impl Span {
+    pub(crate) const ZERO: Span = Span(Duration::ZERO);
+
+    pub(crate) const fn from_secs(secs: u64) -> Span {
+        Span(Duration::from_secs(secs))
+    }
+
+    /// A whole number of microseconds.
+    #[cfg(test)]
+    pub(crate) const fn from_micros(micros: u64) -> Span {
+        Span(Duration::from_micros(micros))
+    }
+
+    pub(crate) const fn get(self) -> Duration {
+        self.0
+    }
+}
+
+impl FromStr for Span {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<Span, BadValue> {
+        let bad = |why: &str| BadValue::new(format!("`{text}` is no duration: {why}"));
+        if text == "0" {
+            return Ok(Span::ZERO);
+        }
+        let mut rest = text;
+        let mut micros: u64 = 0;
+        while !rest.is_empty() {
+            let (number, after) = split_at(rest, |c| !c.is_ascii_digit() && c != '.');
+            let (unit, after) = split_at(after, |c| !c.is_ascii_alphabetic());
+            if number.is_empty() {
+                return Err(bad("it looks like `500ms`, `2s`, `1m30s`, `1h` or `1d`"));
+            }
+            if unit.is_empty() {
+                return Err(bad("a number needs a unit, as in `500ms`, `2s` or `1h`"));
+            }
+            let Some((_, scale)) = MICROS.iter().find(|(name, _)| *name == unit) else {
+                return Err(bad(&format!(
+                    "the unit `{unit}` is none of us, ms, s, m, h, d"
+                )));
+            };
+            let part = scaled(number, *scale).ok_or_else(|| bad("not a number"))?;
+            micros = micros
+                .checked_add(part)
+                .filter(|sum| *sum <= MAX_MICROS)
+                .ok_or_else(|| bad("more than a hundred years"))?;
+            rest = after;
+        }
+        match text {
+            "" => Err(bad("it looks like `500ms`, `2s`, `1m30s`, `1h` or `1d`")),
+            _ => Ok(Span(Duration::from_micros(micros))),
+        }
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = u64::try_from(self.0.as_micros()).unwrap_or(MAX_MICROS);
+        if rest == 0 {
+            return f.write_str("0s");
+        }
+        for (unit, scale) in MICROS {
+            if rest >= *scale {
+                write!(f, "{}{unit}", rest / scale)?;
+                rest %= scale;
+            }
+        }
+        Ok(())
+    }
+}

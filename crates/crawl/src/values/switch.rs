@@ -1,0 +1,44 @@
+//! The switch of a setting: `on` or `off`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::BadValue;
+use super::text::{read_from_text, written_as_text};
+
+/// `on` or `off`; in TOML `true` and `false` as well.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Switch {
+    /// Yes.
+    On,
+    /// No.
+    #[default]
+    Off,
+}
+
+written_as_text!(Switch);
+read_from_text!(Switch);
+
+impl Switch {
+    pub(crate) fn is_on(self) -> bool {
+        self == Switch::On
+    }
+}
+
+impl FromStr for Switch {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<Switch, BadValue> {
+        match text {
+            "on" | "true" => Ok(Switch::On),
+            "off" | "false" => Ok(Switch::Off),
+            _ => Err(BadValue::new(format!("`{text}` is neither `on` nor `off`"))),
+        }
+    }
+}
+
+impl fmt::Display for Switch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_on() { "on" } else { "off" })
+    }
+}

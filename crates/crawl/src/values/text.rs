@@ -1,0 +1,69 @@
+//! Values in files of settings: strings, or plain numbers and booleans where those say the same.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::{self, Deserializer, Visitor};
+
+use super::BadValue;
+
+/// Writes values as the text that `Display` gives.
+macro_rules! written_as_text {
+    ($($value:ident),*) => {$(
+        impl serde::Serialize for $value {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+    )*};
+}
+/// Reads values from the text that `FromStr` takes.
+macro_rules! read_from_text {
+    ($($value:ident),*) => {$(
+        impl<'de> serde::Deserialize<'de> for $value {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<$value, D::Error> {
+                $crate::values::text::read(deserializer)
+            }
+        }
+    )*};
+}
+/// Reads a value from whatever scalar TOML holds, through its written form.
+pub(super) fn read<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: FromStr<Err = BadValue>,
+    D: Deserializer<'de>,
+{
+    struct Scalar<T>(std::marker::PhantomData<T>);
+
+    impl<T: FromStr<Err = BadValue>> Visitor<'_> for Scalar<T> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a string, a number or a boolean")
+        }
+
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+            text.parse().map_err(E::custom)
+        }
+
+        fn visit_i64<E: de::Error>(self, number: i64) -> Result<T, E> {
+            self.visit_str(&number.to_string())
+        }
+
+        fn visit_u64<E: de::Error>(self, number: u64) -> Result<T, E> {
+            self.visit_str(&number.to_string())
+        }
+
+        fn visit_f64<E: de::Error>(self, number: f64) -> Result<T, E> {
+            self.visit_str(&number.to_string())
+        }
+
+        fn visit_bool<E: de::Error>(self, yes: bool) -> Result<T, E> {
+            self.visit_str(if yes { "true" } else { "false" })
+        }
+    }
+
+    deserializer.deserialize_any(Scalar(std::marker::PhantomData))
+}
+
+pub(super) use {read_from_text, written_as_text};
