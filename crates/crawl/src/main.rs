@@ -23,7 +23,7 @@ use cli::preprocess::{self, NotRead};
 use cli::usage_error;
 use commands::{export, index, inspect, records, robots, search};
 use error::CommandError;
-use run::{connection_limit, job};
+use run::connection_limit;
 use settings::{Environment, defaults_listing, effective, gather};
 use terminal::{note, print};
 
@@ -50,7 +50,7 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
     match cli.command {
         None => {
             let settings = gathered(cli.job)?;
-            job::run(&settings)
+            run::run(&settings)
         }
         Some(Command::Robots(args)) => robots::run(&args),
         Some(Command::Inspect(args)) => inspect::run(&args),

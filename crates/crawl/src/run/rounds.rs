@@ -8,12 +8,12 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::job::Job;
+use super::signals;
 use crate::control::{BetweenRounds, ControlHandler, LastRound, Server, WaitMode};
 use crate::error::engine::of_engine;
 use crate::error::records::of_records;
 use crate::error::{CommandError, FINISHED, NOTHING_DONE};
-use crate::run::job::Job;
-use crate::run::signals;
 use crate::terminal::{closing, exit_code, lasting, show};
 
 /// The clock on the wall is looked at so often: it may be set, and the machine may sleep.

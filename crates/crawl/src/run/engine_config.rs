@@ -1,0 +1,243 @@
+//! The engine's configuration, as the settings ask for it.
+
+use std::path::Path;
+
+use crawl_archive::{MAX_CONFIG_BYTES, read_text};
+use crawl_engine::{
+    Budgets, Config, Forbidden, HostBudget, Resources, Revisits, ScopeRules, TrapRules,
+};
+use crawl_fetcher::robots::RobotsTimes;
+use crawl_fetcher::{FetchConfig, ResolveOverride};
+use crawl_policy::scope::ScopeMode;
+use crawl_policy::usage::UsagePurpose;
+use crawl_scheduler::Politeness;
+use crawl_weburl::{SpellingRules, StepPolicy};
+
+use crate::settings::{
+    Checked, Environment, ForbiddenName, NAME_AND_VERSION, PurposeName, ResourcesName, ScopeName,
+    Settings, WhenName, contact_mail, first_start, host_locks_file, hours, own_mark, record,
+    rules_since, user_agent,
+};
+use crate::values::{FilePath, Span};
+
+/// The engine's configuration for settings that were checked.
+pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
+    let scope = &settings.scope;
+    let user_agent = user_agent_of(checked);
+    Config {
+        seeds: checked.seeds.clone(),
+        output: checked.output.clone(),
+        agent: checked.agent.clone(),
+        fetch: fetch_config(settings, checked, &user_agent),
+        user_agent,
+        contact: checked.contact.clone(),
+        profile: settings.politeness.robots.profile(),
+        robots_times: robots_times(settings),
+        robots_forbidden: match settings.exclusion.robots_forbidden {
+            ForbiddenName::Allow => Forbidden::Allow,
+            ForbiddenName::Deny => Forbidden::Deny,
+        },
+        purpose: match settings.exclusion.purpose {
+            PurposeName::Unstated => None,
+            PurposeName::Search => Some(UsagePurpose::Search),
+            PurposeName::AiInput => Some(UsagePurpose::AiInput),
+            PurposeName::TrainAi => Some(UsagePurpose::TrainAi),
+            PurposeName::Archive => Some(UsagePurpose::Archive),
+        },
+        scope: ScopeRules {
+            mode: match scope.scope {
+                ScopeName::Host => ScopeMode::Host,
+                ScopeName::Domain => ScopeMode::Domain,
+                ScopeName::Prefix => ScopeMode::Prefix,
+                ScopeName::Any => ScopeMode::Any,
+            },
+            include: scope.include.clone(),
+            exclude: scope.exclude.clone(),
+            max_depth: scope.max_depth.0.map(|depth| narrow(depth.0)),
+        },
+        budgets: Budgets {
+            max_pages: scope.max_pages.0.map(|pages| pages.0),
+            max_bytes: scope.max_bytes.0.map(|bytes| bytes.0),
+            max_server_time: scope.max_server_time.0.map(Span::get),
+            per_host: HostBudget {
+                max_pages: scope.max_pages_per_host.0.map(|pages| pages.0),
+                max_bytes: scope.max_bytes_per_host.0.map(|bytes| bytes.0),
+                max_server_time: scope.max_server_time_per_host.0.map(Span::get),
+                max_time: scope.max_time_per_host.0.map(Span::get),
+            },
+            per_site: settings
+                .site
+                .iter()
+                .map(|(name, terms)| (name.clone(), terms.budget()))
+                .collect(),
+            max_time: scope.max_time.0.map(Span::get),
+        },
+        recrawl: settings.recrawl.recrawl.is_on() || settings.recrawl.every.0.is_some(),
+        revisits: Revisits {
+            least: settings.recrawl.revisit_least.get(),
+            most: settings.recrawl.revisit_most.get(),
+        },
+        traps: trap_rules(settings),
+        max_redirects: scope.max_redirects,
+        max_sitemap_urls: scope.max_sitemap_urls.0.map(|urls| urls.0),
+        retries: settings.fetch.retries,
+        sitemaps: scope.sitemaps.is_on(),
+        feeds: scope.feeds.is_on(),
+        forms: scope.forms.is_on(),
+        resources: match scope.resources {
+            ResourcesName::Off => Resources::Off,
+            ResourcesName::Own => Resources::Own,
+            ResourcesName::All => Resources::All,
+        },
+        politeness: politeness(settings, checked),
+        own_site: settings.politeness.own_site.is_on(),
+        hosts_in_memory: usize::try_from(settings.politeness.hosts_in_memory.0)
+            .unwrap_or(usize::MAX),
+        host_locks: host_locks_file(),
+        wait_unreachable: settings.politeness.wait_unreachable.get(),
+        commit_within: settings.output.commit_within.get(),
+        warc: settings.output.warc.is_on(),
+        links: settings.output.links.is_on(),
+        index: settings.output.index.is_on(),
+        software: NAME_AND_VERSION.to_owned(),
+        config_text: config_text(settings, &checked.output),
+    }
+}
+
+/// The User-Agent header of a crawl with these settings.
+pub(super) fn user_agent_of(checked: &Checked) -> String {
+    user_agent(&checked.agent, checked.contact.as_deref())
+}
+
+fn trap_rules(settings: &Settings) -> TrapRules {
+    let names = &settings.names;
+    let when = |name| match name {
+        WhenName::Off => StepPolicy::Off,
+        WhenName::Evidence => StepPolicy::Evidence,
+        WhenName::On => StepPolicy::On,
+    };
+    TrapRules {
+        traps: names.traps.is_on(),
+        skip_actions: names.skip_actions.is_on(),
+        clean_params: names.clean_params.is_on(),
+        naming: SpellingRules {
+            default_documents: when(names.default_documents),
+            tracking: when(names.tracking_parameters),
+            session_ids: when(names.session_ids),
+            order: when(names.parameter_order),
+            empty: when(names.empty_parameters),
+        },
+    }
+}
+
+fn robots_times(settings: &Settings) -> RobotsTimes {
+    let asked = &settings.exclusion;
+    let most = asked.robots_max_age.get();
+    RobotsTimes {
+        most,
+        least: RobotsTimes::default().least.min(most),
+        first_wait: asked.robots_retry.get(),
+        longest_wait: asked.robots_retry_most.get(),
+        longest_asked: settings.politeness.max_retry_after.get(),
+        last_good: asked.robots_last_good.get(),
+    }
+}
+
+fn politeness(settings: &Settings, checked: &Checked) -> Politeness {
+    let asked = &settings.politeness;
+    Politeness {
+        delay: asked.delay.get(),
+        delay_factor: asked.delay_factor.0,
+        per_host: asked.per_host,
+        per_address: asked.per_address,
+        address_delay: asked.address_delay.get(),
+        per_site: asked.per_site.0.map(|count| narrow(count.0)),
+        site_delay: asked.site_delay.get(),
+        max_rate: asked.max_rate.0.map(|rate| rate.0),
+        concurrency: asked.concurrency,
+        max_retry_after: asked.max_retry_after.get(),
+        jitter: asked.jitter.0,
+        quiet: hours(&asked.quiet_hours),
+        sites: checked.sites.clone(),
+        ..Politeness::default()
+    }
+}
+
+/// The fetcher's configuration, for the crawl and for what is asked before it begins.
+pub(super) fn fetch_config(
+    settings: &Settings,
+    checked: &Checked,
+    user_agent: &str,
+) -> FetchConfig {
+    let fetch = &settings.fetch;
+    let resolve = fetch.resolve.iter().map(|known| ResolveOverride {
+        host: known.host.clone(),
+        port: known.port,
+        addresses: known.addresses.clone(),
+    });
+    FetchConfig {
+        from: contact_mail(checked.contact.as_deref()),
+        timeout: fetch.timeout.get(),
+        connect_timeout: fetch.connect_timeout.get(),
+        first_byte_timeout: fetch.first_byte_timeout.get(),
+        idle_timeout: fetch.idle_timeout.get(),
+        max_body: fetch.max_body.0,
+        body_memory: fetch.body_memory.0,
+        name_servers: fetch.name_server.iter().map(|server| server.0).collect(),
+        access: checked.access.clone(),
+        proxy: (!fetch.proxy.is_empty()).then(|| fetch.proxy.clone()),
+        resolve: resolve.collect(),
+        allow_private: fetch.allow_private.is_on(),
+        allow_public: checked.contact.is_some(),
+        typed: checked.seeds.clone(),
+        public_names: checked.public_names.clone(),
+        referer: fetch.referer.is_on(),
+        extra_roots: checked.roots.clone(),
+        ..FetchConfig::new(user_agent)
+    }
+}
+
+/// The text of crawl.toml. A crawl that goes on keeps the time of its first start.
+fn config_text(settings: &Settings, output: &Path) -> String {
+    let now = jiff::Timestamp::now();
+    let (now, to_the_milli) = (format!("{now:.0}"), format!("{now:.3}"));
+    let older = read_text(&output.join("crawl.toml"), MAX_CONFIG_BYTES).ok();
+    let first = older.as_deref().and_then(first_start);
+    let mut settings = settings.clone();
+    settings.output.output = FilePath(output.to_owned());
+    let since = older.and_then(|older| rules_since(&older, &settings));
+    let since = since.unwrap_or(to_the_milli);
+    let first = first.as_deref().unwrap_or(&now);
+    let mark = own_mark(&settings, output, &Environment::of_process());
+    record(&settings, first, &now, &since, mark.as_deref())
+}
+
+fn narrow(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::engine_config;
+    use crate::settings::{Settings, check};
+    use crawl_engine::Config;
+
+    #[test]
+    fn the_library_has_the_defaults_of_the_command_line() {
+        let contact = "you@example.org";
+        let mut settings = Settings::default();
+        settings.seed = vec!["https://example.org/".to_owned()];
+        settings.operator.contact = contact.to_owned();
+        let checked = check(&settings).unwrap();
+        let typed = engine_config(&settings, &checked);
+        let (agent, seeds) = (checked.agent.clone(), checked.seeds.clone());
+        let version = env!("CARGO_PKG_VERSION");
+        let library = Config {
+            // Those the program takes from its user's environment.
+            host_locks: typed.host_locks.clone(),
+            config_text: typed.config_text.clone(),
+            ..Config::new(agent, version, Some(contact), seeds, checked.output)
+        };
+        assert_eq!(format!("{library:#?}"), format!("{typed:#?}"));
+    }
+}
