@@ -74,7 +74,7 @@ pub(crate) fn closing(summary: &Summary, exe: &str, mark: HasMark) -> String {
         format!("{took}, {requests}, {robots} of them for robots.txt"),
     );
     let output = summary.output.display().to_string();
-    line("lies in", output.clone());
+    line("output", output.clone());
     if summary.pending > 0 {
         let raise = match summary.ended {
             Ended::Budget(budget) if budget != "max-time" => format!(" --{budget} MORE"),
@@ -335,7 +335,7 @@ mod tests {
               excluded: 1,045 (robots 40, scope 1,005)
               failed:   2
               took:     21m41s, 1,300 requests, 1 of them for robots.txt
-              lies in:  crawl-e.example
+              output:   crawl-e.example
         "#]],
         );
         let mut left_out = summary(Ended::Finished);
@@ -364,7 +364,7 @@ mod tests {
                   excluded: 1,045 (robots 40, scope 1,005)
                   failed:   2; links to broken pages: crawl report crawl-e.example --broken
                   took:     21m41s, 1,300 requests, 1 of them for robots.txt
-                  lies in:  crawl-e.example
+                  output:   crawl-e.example
             "#]],
         );
         let mut nothing_left = summary(Ended::Finished);
@@ -379,7 +379,7 @@ mod tests {
               excluded: 1,045 (robots 40, scope 1,005)
               failed:   2
               took:     21m41s, 0 requests, 1 of them for robots.txt
-              lies in:  crawl-e.example
+              output:   crawl-e.example
         "#]],
         );
     }
@@ -414,7 +414,7 @@ mod tests {
                   failed:   2
                   pending:  7
                   took:     21m41s, 1,300 requests, 1 of them for robots.txt
-                  lies in:  it's here
+                  output:   it's here
                   go on:    crawl --output 'it'\''s here' --max-pages MORE
             "#]],
         );
@@ -430,7 +430,7 @@ mod tests {
               failed:   2
               pending:  7
               took:     21m41s, 1,300 requests, 1 of them for robots.txt
-              lies in:  crawl-e.example
+              output:   crawl-e.example
               go on:    crawl --output crawl-e.example
         "#]],
         );
@@ -506,7 +506,7 @@ mod tests {
                   failed:   2
                   pending:  1
                   took:     21m41s, 1,300 requests, 1 of them for robots.txt
-                  lies in:  crawl-e.example
+                  output:   crawl-e.example
                   go on:    crawl --output crawl-e.example
             "#]],
         );
@@ -527,7 +527,7 @@ mod tests {
               failed:   2
               pending:  1
               took:     21m41s, 1,300 requests, 1 of them for robots.txt
-              lies in:  crawl-e.example
+              output:   crawl-e.example
               go on:    crawl --output crawl-e.example
         "#]],
         );
@@ -549,7 +549,7 @@ mod tests {
               excluded: 1,045 (robots 40, scope 1,005)
               failed:   2
               took:     21m41s, 1,300 requests, 1 of them for robots.txt
-              lies in:  crawl-e.example
+              output:   crawl-e.example
         "#]],
         );
     }

@@ -55,7 +55,7 @@ fn crawls_a_site_and_leaves_its_records() {
         "  excluded: ",
         "  failed:   ",
         "  took:     ",
-        "  lies in:  c\n",
+        "  output:   c\n",
     ] {
         assert!(ran.stderr.contains(line), "{line}: {}", ran.stderr);
     }
