@@ -160,7 +160,7 @@ impl Driver {
         fetcher: Arc<Fetcher>,
         opened: Opened,
         stop: watch::Receiver<Stop>,
-        consumer: Option<async_mpsc::Sender<PageRow>>,
+        mut consumer: Option<async_mpsc::Sender<PageRow>>,
     ) -> Result<Driver, EngineError> {
         let Opened {
             directory,
@@ -251,11 +251,9 @@ impl Driver {
                 let ended = writer.run(&items, &given_up, |mut committed| {
                     let rows = std::mem::take(&mut committed.rows);
                     let _ = event_sender.send(Event::Committed(committed));
-                    if let Some(consumer) = &consumer {
-                        // A consumer that is gone wants no more.
-                        let _ = rows
-                            .into_iter()
-                            .try_for_each(|row| consumer.blocking_send(row));
+                    for row in rows {
+                        // One that is gone wants no more.
+                        consumer = consumer.take().filter(|to| to.blocking_send(row).is_ok());
                     }
                 });
                 match ended {

@@ -225,8 +225,10 @@ mod tests {
     #[test]
     fn the_library_has_the_defaults_of_the_command_line() {
         let contact = "you@example.org";
-        let mut settings = Settings::default();
-        settings.seed = vec!["https://example.org/".to_owned()];
+        let mut settings = Settings {
+            seed: vec!["https://example.org/".to_owned()],
+            ..Settings::default()
+        };
         settings.operator.contact = contact.to_owned();
         let checked = check(&settings).unwrap();
         let typed = engine_config(&settings, &checked);
