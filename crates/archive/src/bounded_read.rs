@@ -68,7 +68,7 @@ pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
     Ok(text)
 }
 
-/// What a [`LineReader`] came to.
+/// The next thing that a [`LineReader`] read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BoundedLine<'a> {
     /// The next thing that a [`LineReader`] read.

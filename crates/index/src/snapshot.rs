@@ -1,6 +1,6 @@
 //! One commit of an index, held open while others follow it.
 //!
-//! Who writes an index replaces `meta.json` as a whole, and deletes the files of segments that no
+//! The writer of an index replaces `meta.json` as a whole, and deletes the files of segments that no
 //! commit names any more; only the lock on the meta keeps it from that. A reader that opened file
 //! after file would find some of them gone as soon as it took longer than from one commit to the
 //! next. So all files of one commit are mapped under the lock, and what is mapped stays, whatever
@@ -55,7 +55,7 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// What `meta.json` says.
+    /// The content of `meta.json`.
     pub(crate) fn metas(&self) -> tantivy::Result<IndexMeta> {
         Index::open(self.clone())?.load_metas()
     }
@@ -85,7 +85,7 @@ impl Snapshot {
     }
 }
 
-/// What a file is read through.
+/// The handle that a file is read through.
 trait ReadSeek: Read + Seek {}
 
 impl<T: Read + Seek> ReadSeek for T {}

@@ -8,7 +8,7 @@ use std::fmt;
 use crawl_weburl::CanonicalUrl;
 
 /// Last names of paths that stand for a deed, in lower case.
-const DEEDS: [&str; 30] = [
+const ACTION_WORDS: [&str; 30] = [
     "add-to-cart",
     "add_to_cart",
     "addtocart",
@@ -105,15 +105,15 @@ pub fn action(url: &CanonicalUrl) -> Option<Action> {
         Some((stem, ending)) if PROGRAMS.contains(&ending.to_ascii_lowercase().as_str()) => stem,
         _ => last,
     };
-    if DEEDS.contains(&stem.to_ascii_lowercase().as_str()) {
+    if ACTION_WORDS.contains(&stem.to_ascii_lowercase().as_str()) {
         return Some(Action::Path(last.to_owned()));
     }
     url.parameters().find_map(|(name, value)| {
         let (lower, told) = (name.to_ascii_lowercase(), value.to_ascii_lowercase());
-        let is_deed = DEEDS.contains(&told.as_str()) || VALUES.contains(&told.as_str());
+        let is_deed = ACTION_WORDS.contains(&told.as_str()) || VALUES.contains(&told.as_str());
         let verb = VERBS.contains(&lower.as_str()) && is_deed;
         // `?delete=7`, `?add-to-cart=7`; a search for votes has another name for it.
-        let deed = DEEDS.contains(&lower.as_str());
+        let deed = ACTION_WORDS.contains(&lower.as_str());
         (verb || deed).then(|| Action::Parameter(format!("{name}={value}")))
     })
 }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_deeds() {
+    fn ours_action_words() {
         check("/account/logout", expect!["path ends in logout"]);
         check("/account/Logout.php", expect!["path ends in Logout.php"]);
         check("/poll/3/vote/", expect!["path ends in vote"]);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_pages_about_deeds_are_none() {
+    fn ours_pages_about_actions_are_none() {
         for path in [
             "/sql/delete.html",
             "/docs/vote.txt",

@@ -30,7 +30,7 @@ pub struct HostWork {
 
 impl Scheduler {
     /// No permit is issued for a host until [`Scheduler::unpark`], for its robots.txt neither.
-    /// What is in flight ends as ever. It need not be in memory, and may leave it.
+    /// A request in flight ends as ever. It need not be in memory, and may leave it.
     pub fn park(&mut self, now: Tick, host: &HostKey) {
         self.advance(now);
         self.parked.insert(host.clone());

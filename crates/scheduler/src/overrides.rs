@@ -22,7 +22,7 @@ pub struct PolitenessOverrides {
 
 /// The values that differ for the hosts of one pattern; `None`: as for every host.
 ///
-/// What a host itself asks for still lengthens its gap, whatever stands here.
+/// A wait that a host itself asks for still lengthens its gap, whatever stands here.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolitenessOverride {
     /// Instead of [`Politeness::delay`].

@@ -87,7 +87,7 @@ impl Head {
         match &self.canonical {
             None => self.canonical = Some(href.to_owned()),
             Some(first) if first != href => {
-                oddities.note(ContentOddityKind::SeveralCanonicals, line)
+                oddities.note(ContentOddityKind::SeveralCanonicals, line);
             }
             Some(_) => {}
         }

@@ -247,7 +247,8 @@ impl Walk<'_> {
                 entry.priority = number.filter(|number| (0.0..=1.0).contains(number));
             }
             _ => {
-                entry.news.get_or_insert_with(NewsEntry::default).published = Some(value.to_owned())
+                entry.news.get_or_insert_with(NewsEntry::default).published =
+                    Some(value.to_owned());
             }
         }
     }

@@ -410,7 +410,7 @@ mod tests {
         }
 
         #[test]
-        fn rolls_lead_back(commit: u64, next_run: u64, runs: Vec<(u64, u64)>) {
+        fn manifests_lead_back(commit: u64, next_run: u64, runs: Vec<(u64, u64)>) {
             let run = |(records, checksum)| RunEntry {
                 id: checksum / 2,
                 records: records % IMPLAUSIBLE,

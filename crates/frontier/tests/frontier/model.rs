@@ -18,7 +18,7 @@ const PATHS: usize = 10;
 
 #[derive(Clone, Debug)]
 enum Step {
-    Transact { deeds: Vec<Deed>, commit: bool },
+    Transact { changes: Vec<Change>, commit: bool },
     Lease(usize),
     Release(usize),
     Die,
@@ -26,7 +26,7 @@ enum Step {
 
 /// The steps while a transaction is open.
 #[derive(Clone, Debug)]
-enum Deed {
+enum Change {
     Admit(Vec<Admission>),
     Settle(usize, Outcome),
     SettleUntil(usize, Outcome, Visit),
@@ -97,25 +97,25 @@ fn a_visit() -> impl Strategy<Value = Visit> {
     (0_u32..9, 0_u32..9, bytes).prop_map(|(at, due, bytes)| Visit { at, due, bytes })
 }
 
-fn a_deed() -> impl Strategy<Value = Deed> {
+fn a_change() -> impl Strategy<Value = Change> {
     prop_oneof![
-        6 => prop::collection::vec(an_admission(), 1..6).prop_map(Deed::Admit),
-        4 => (0_usize..8, an_outcome()).prop_map(|(held, outcome)| Deed::Settle(held, outcome)),
+        6 => prop::collection::vec(an_admission(), 1..6).prop_map(Change::Admit),
+        4 => (0_usize..8, an_outcome()).prop_map(|(held, outcome)| Change::Settle(held, outcome)),
         4 => (0_usize..8, an_outcome(), a_visit())
-            .prop_map(|(held, outcome, visit)| Deed::SettleUntil(held, outcome, visit)),
-        2 => (0_u32..9).prop_map(Deed::VisitDue),
-        1 => (0_u32..9, 0_u32..9).prop_map(|(now, longest)| Deed::VisitMisdated(now, longest)),
-        1 => (a_url(), 0_u32..9).prop_map(|(url, before)| Deed::VisitAgain(url, before)),
-        2 => (0..ORIGINS).prop_map(Deed::Lease),
-        1 => (0_usize..8).prop_map(Deed::Release),
-        1 => any::<u8>().prop_map(Deed::Keep),
+            .prop_map(|(held, outcome, visit)| Change::SettleUntil(held, outcome, visit)),
+        2 => (0_u32..9).prop_map(Change::VisitDue),
+        1 => (0_u32..9, 0_u32..9).prop_map(|(now, longest)| Change::VisitMisdated(now, longest)),
+        1 => (a_url(), 0_u32..9).prop_map(|(url, before)| Change::VisitAgain(url, before)),
+        2 => (0..ORIGINS).prop_map(Change::Lease),
+        1 => (0_usize..8).prop_map(Change::Release),
+        1 => any::<u8>().prop_map(Change::Keep),
     ]
 }
 
 fn a_step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        8 => (prop::collection::vec(a_deed(), 0..8), prop::bool::weighted(0.8))
-            .prop_map(|(deeds, commit)| Step::Transact { deeds, commit }),
+        8 => (prop::collection::vec(a_change(), 0..8), prop::bool::weighted(0.8))
+            .prop_map(|(changes, commit)| Step::Transact { changes, commit }),
         8 => (0..ORIGINS).prop_map(Step::Lease),
         2 => (0_usize..8).prop_map(Step::Release),
         1 => Just(Step::Die),
@@ -200,7 +200,7 @@ fn release(model: &dyn Frontier, disk: &dyn Frontier, pair: Option<Pair>) {
 fn transact(
     model: &dyn Frontier,
     disk: &dyn Frontier,
-    deeds: Vec<Deed>,
+    changes: Vec<Change>,
     commit: bool,
     held: &mut Vec<Pair>,
 ) -> bool {
@@ -208,21 +208,21 @@ fn transact(
     let Ok(mut on_disk) = disk.begin() else {
         return false;
     };
-    for deed in deeds {
-        match deed {
-            Deed::Lease(n) => lease(model, disk, n, held),
-            Deed::Release(n) => release(model, disk, take(held, n)),
-            Deed::Admit(admissions) => {
+    for change in changes {
+        match change {
+            Change::Lease(n) => lease(model, disk, n, held),
+            Change::Release(n) => release(model, disk, take(held, n)),
+            Change::Admit(admissions) => {
                 let expected = on_model.admit_all(admissions.clone()).unwrap();
                 assert_eq!(on_disk.admit_all(admissions).unwrap(), expected);
             }
-            Deed::Settle(n, outcome) => {
+            Change::Settle(n, outcome) => {
                 if let Some(pair) = take(held, n) {
                     on_model.settle(pair.model, outcome.clone()).unwrap();
                     on_disk.settle(pair.disk, outcome).unwrap();
                 }
             }
-            Deed::SettleUntil(n, outcome, visit) => {
+            Change::SettleUntil(n, outcome, visit) => {
                 if let Some(pair) = take(held, n) {
                     let settled = on_model.settle_until(pair.model, outcome.clone(), visit.clone());
                     settled.unwrap();
@@ -230,20 +230,20 @@ fn transact(
                 }
             }
             // Which of those that are due at one time are taken first is not said.
-            Deed::VisitDue(until) => {
+            Change::VisitDue(until) => {
                 let expected = on_model.visit_due(until, usize::MAX).unwrap();
                 assert_eq!(on_disk.visit_due(until, usize::MAX).unwrap(), expected);
             }
-            Deed::VisitMisdated(now, longest) => {
+            Change::VisitMisdated(now, longest) => {
                 let expected = on_model.visit_misdated(now, longest, usize::MAX).unwrap();
                 let found = on_disk.visit_misdated(now, longest, usize::MAX).unwrap();
                 assert_eq!(found, expected);
             }
-            Deed::VisitAgain(url, before) => {
+            Change::VisitAgain(url, before) => {
                 let expected = on_model.visit_again(&url, before).unwrap();
                 assert_eq!(on_disk.visit_again(&url, before).unwrap(), expected);
             }
-            Deed::Keep(what) => {
+            Change::Keep(what) => {
                 keep(&mut *on_model, what);
                 keep(&mut *on_disk, what);
             }
@@ -270,8 +270,14 @@ fn run(steps: Vec<Step>, faults: Vec<u64>) -> usize {
     for step in steps {
         let mut dies = false;
         match step {
-            Step::Transact { deeds, commit } => {
-                let works = transact(model.frontier(), disk.frontier(), deeds, commit, &mut held);
+            Step::Transact { changes, commit } => {
+                let works = transact(
+                    model.frontier(),
+                    disk.frontier(),
+                    changes,
+                    commit,
+                    &mut held,
+                );
                 failures += usize::from(!works);
                 dies = !works;
             }

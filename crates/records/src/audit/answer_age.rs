@@ -7,7 +7,7 @@ use crate::header_fields::Fields;
 
 /// The least life of an answer: one that a site wants kept not at all is kept for this long, or
 /// it would be asked for robots.txt before each page. Milliseconds.
-const LEAST: u64 = 60_000;
+const MIN_AGE: u64 = 60_000;
 /// No Retry-After asks for more. Milliseconds.
 pub(super) const MAX_WAIT: u64 = 24 * 3600 * 1000;
 
@@ -17,7 +17,7 @@ pub(super) fn life(fields: &Fields, end: u64, limits: &CrawlLimits) -> u64 {
     let stated = cache_control(fields).or_else(|| expires(fields, end));
     match stated.map(|stated| stated.saturating_sub(age(fields))) {
         None => limits.most,
-        Some(0) => LEAST.min(limits.most),
+        Some(0) => MIN_AGE.min(limits.most),
         Some(stated) => stated.min(limits.most),
     }
 }

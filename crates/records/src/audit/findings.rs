@@ -78,7 +78,7 @@ impl Findings {
         first.is_some_and(|lost| lost.after <= moment.saturating_add(SETTLING_MS))
     }
 
-    /// What was judged by the answer whose row is `behind`, unless a later one may be lost.
+    /// Counts a check that was judged by the answer whose row is `behind`, unless a later one may be lost.
     pub(super) fn unless_lost(&self, judged: Judged, behind: Option<u64>, moment: u64) -> Judged {
         match judged {
             Judged::Broke(..) if self.lacks_answer(behind, moment) => Judged::Undecided(ROW_LOST),

@@ -1,4 +1,4 @@
-//! What the index costs where pages are long: the peak of the crawler's memory, and when it ends.
+//! The cost of the index where pages are long: the peak of the crawler's memory, and when it ends.
 
 use std::fs;
 use std::io::{self, Write as _};

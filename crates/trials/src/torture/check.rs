@@ -302,7 +302,7 @@ fn log_is_allowed(web: &Web, log: &[LogEntry], breaches: &mut Breaches) {
     }
 }
 
-/// What was asked for stands in requests.jsonl, but for what was under way at a kill.
+/// Each request stands in requests.jsonl, but for what was under way at a kill.
 fn log_has_its_rows(
     web: &Web,
     log: &[LogEntry],

@@ -39,7 +39,7 @@ pub(crate) struct Args {
     /// Kill so often
     #[arg(long, value_name = "N", default_value_t = 100)]
     kills: u32,
-    /// What webs and moments are drawn from; another one each time, if it is not given
+    /// The seed of webs and moments; another one each time, if it is not given
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Torment so many crawls at a time
@@ -56,7 +56,7 @@ pub(crate) struct Args {
     dir: Option<PathBuf>,
 }
 
-/// What became of all crawls.
+/// The results of all crawls.
 #[derive(Default)]
 struct Sum {
     /// Done, and about to be done.
@@ -69,7 +69,7 @@ struct Sum {
     broken: bool,
 }
 
-/// What all crawls share.
+/// The state that all crawls share.
 struct Rack<'a> {
     program: &'a Path,
     dir: &'a Path,

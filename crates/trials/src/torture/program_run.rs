@@ -162,7 +162,7 @@ impl Program {
         self.dir.join("crawl")
     }
 
-    /// What it says goes to a file beside the crawl.
+    /// Its output goes to a file beside the crawl.
     fn command(&self) -> Result<Command> {
         let said = File::options()
             .create(true)

@@ -35,9 +35,9 @@ fn path(lease: Option<&Lease>) -> Option<&str> {
 }
 
 /// Writes a transaction and stops before the merge.
-fn half(frontier: &FjallFrontier, deeds: impl FnOnce(&mut dyn Transaction)) -> LeaseChanges {
+fn half(frontier: &FjallFrontier, changes: impl FnOnce(&mut dyn Transaction)) -> LeaseChanges {
     let mut transaction = FjallTransaction::new(frontier, frontier.writer.lock().unwrap());
-    deeds(&mut transaction);
+    changes(&mut transaction);
     let CommitBatch {
         batch,
         records,

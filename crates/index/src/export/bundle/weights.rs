@@ -52,22 +52,22 @@ fn length_norm(part: f32, words: f32, usual: f32) -> f32 {
 /// Steps of a doubling.
 const STEPS: f32 = 24.0;
 /// The weight of the first step.
-const LEAST: f32 = 0.125;
+const FIRST_STEP: f32 = 0.125;
 
-/// A weight in one byte: `search.js` takes `n` for `LEAST * (2^(n / STEPS) - 1)`.
+/// A weight in one byte: `search.js` takes `n` for `FIRST_STEP * (2^(n / STEPS) - 1)`.
 pub(super) fn byte(weight: f32) -> u8 {
-    let steps = STEPS * (1.0 + weight.max(0.0) / LEAST).log2();
+    let steps = STEPS * (1.0 + weight.max(0.0) / FIRST_STEP).log2();
     // What is beyond the largest byte saturates there.
     steps.round().clamp(1.0, 255.0) as u8
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{LEAST, STEPS, TITLE, byte};
+    use super::{FIRST_STEP, STEPS, TITLE, byte};
 
     #[test]
     fn bytes_are_near_to_weights() {
-        let weight = |byte: u8| LEAST * ((f32::from(byte) / STEPS).exp2() - 1.0);
+        let weight = |byte: u8| FIRST_STEP * ((f32::from(byte) / STEPS).exp2() - 1.0);
         for n in 1..2000 {
             let exact = n as f32 / 20.0;
             let near = weight(byte(exact));

@@ -1,4 +1,4 @@
-//! What a program asked of the system, as `strace` wrote it down.
+//! The system calls of a program, as `strace` wrote it down.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -32,7 +32,7 @@ pub(super) fn options(trace: &Path) -> Vec<String> {
 pub(super) struct Call<'a> {
     pub(super) name: &'a str,
     args: String,
-    /// What it returned, 0 or more.
+    /// The value that it returned, 0 or more.
     pub(super) result: u64,
     /// The line of the trace, from 1 on, at which it began.
     pub(super) begun: usize,

@@ -1,4 +1,4 @@
-//! What a disk may hold after a power cut, by the changes that a program made and synced.
+//! The states that a power cut may leave a disk in, by the changes that a program made and synced.
 //!
 //! A change is sure to be there if a sync of its file or folder began after it and was over
 //! before the cut. Any other is there or not: bytes of a file may be lost from some point on, or
@@ -64,7 +64,7 @@ pub(super) struct Changes {
     folders: HashSet<Node>,
 }
 
-/// What is found below a folder: folders, and files with their bytes.
+/// The entries below a folder: folders, and files with their bytes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Image(pub(super) BTreeMap<String, Option<Content>>);
 
@@ -100,12 +100,12 @@ impl Changes {
         &self.list[..cut.min(self.list.len())]
     }
 
-    /// What a disk holds that lost nothing.
+    /// The files of a disk that lost nothing.
     pub(super) fn end(&self) -> Image {
         self.held(self.list.len(), None)
     }
 
-    /// What may be left when the power was cut behind so many changes.
+    /// The files that may be left when the power was cut behind so many changes.
     pub(super) fn image(&self, cut: usize, dice: &mut SeededRandom) -> Image {
         self.held(cut, Some(dice))
     }
@@ -343,7 +343,7 @@ impl Content {
 }
 
 impl Image {
-    /// What is on this machine's disk at `folder`, under the name that the folder has.
+    /// The files on this machine's disk at `folder`, under the name that the folder has.
     pub(super) fn read(folder: &Path, name: &str) -> Result<Image> {
         let mut image = Image(BTreeMap::from([(name.to_owned(), None)]));
         for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {

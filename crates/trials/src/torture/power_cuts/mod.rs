@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// Cut so often
     #[arg(long, value_name = "N", default_value_t = 100)]
     cuts: u32,
-    /// What webs, moments and losses are drawn from; another one each time, if it is not given
+    /// The seed of webs, moments and losses; another one each time, if it is not given
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Go on in so many directories at a time
@@ -57,7 +57,7 @@ pub(crate) struct Args {
     dir: Option<PathBuf>,
 }
 
-/// What was tried.
+/// The numbers of what was tried.
 #[derive(Default)]
 struct Tally {
     cuts: u32,

@@ -9,7 +9,7 @@ use super::super::random::SeededRandom;
 use super::calls::{Call, calls};
 use super::disk::{Change, Changes, Content, Image, Node, ROOT};
 
-/// What a program did to one folder.
+/// The changes of a program in one folder.
 pub(super) struct Recording {
     pub(super) changes: Changes,
     /// The first of them, which put there what was there before.
@@ -138,7 +138,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// What was there before is on the disk.
+    /// The files that were there before are on the disk.
     fn begin(&mut self, before: &Image) -> Result<()> {
         for (path, content) in &before.0 {
             let node = self.make(Path::new(path), content.is_none(), 0)?;
@@ -354,7 +354,7 @@ impl Reading<'_> {
         entries.context("a file is no folder")
     }
 
-    /// What has this path, from `within` on.
+    /// The file or folder that has this path, from `within` on.
     fn find(&self, path: &Path) -> Option<Node> {
         path.components().try_fold(ROOT, |folder, part| {
             let name = part.as_os_str().to_string_lossy();

@@ -1,6 +1,6 @@
 // The files of a bundle, as `shards.rs` and `texts.rs` write them.
 
-const BEGINNINGS_MOST = 48;
+const MAX_BEGINNINGS = 48;
 const TEXTS_KEPT = 120;
 
 async function unpacked(bytes) {
@@ -123,7 +123,7 @@ class Files {
       }
     }
     found.sort((a, b) => b.pages.length - a.pages.length || (a.text < b.text ? -1 : 1));
-    return found.slice(0, BEGINNINGS_MOST);
+    return found.slice(0, MAX_BEGINNINGS);
   }
 
   // The words a few letters away that begin with the same letter, likeliest first.

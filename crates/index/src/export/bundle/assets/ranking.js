@@ -12,7 +12,7 @@ const TOGETHER = 0.45;
 const BESIDE = { text: 0.2, title: 0.35 };
 // Of so many pages and more, a word that more than this part of them has tells little.
 const COMMON = { pages: 20, part: 0.4 };
-const CHECKED_FOR_PHRASES_MOST = 60;
+const MAX_CHECKED_FOR_PHRASES = 60;
 const EXCERPT = 240;
 
 class Search {
@@ -200,7 +200,7 @@ class Search {
       }
       return false;
     };
-    const checked = await Promise.all(found.slice(0, CHECKED_FOR_PHRASES_MOST).map(async (hit) => {
+    const checked = await Promise.all(found.slice(0, MAX_CHECKED_FOR_PHRASES).map(async (hit) => {
       for (const phrase of plan.phrases) if (!(await holds(hit, phrase))) return null;
       return hit;
     }));

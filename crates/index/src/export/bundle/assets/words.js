@@ -1,7 +1,7 @@
 // The words of a text, as the index has them: `words.rs` in JavaScript. A word that is cut
 // otherwise here is not found, so the two are held against each other by a test.
 
-const WORD_BYTES_MOST = 96;
+const MAX_WORD_BYTES = 96;
 // Words that the end of a line puts between two words, so that no phrase crosses it.
 const BLOCK_GAP = 4;
 
@@ -75,7 +75,7 @@ function words(text) {
   };
   const plain = (start, end) => {
     const written = text.slice(start, end);
-    if (bytes(written) > WORD_BYTES_MOST) {
+    if (bytes(written) > MAX_WORD_BYTES) {
       position += 1;
       return;
     }
@@ -137,8 +137,8 @@ function withSigns(text, start, end) {
 
 // Queries.
 
-const QUERY_MOST = 2048;
-const TERMS_MOST = 32;
+const MAX_QUERY_BYTES = 2048;
+const MAX_TERMS = 32;
 const QUOTE = '"\u201C\u201D\u201E\u00AB\u00BB';
 
 // `word`, `"some words"`, `-word`, `word*`, `title:word`, `site:example.org/docs`.
@@ -147,8 +147,8 @@ function parse(text) {
   const token = new RegExp(
     `(-(?=[\\p{L}\\p{N}${QUOTE}]))?(?:(site|title):(?=\\S))?(?:[${QUOTE}]([^${QUOTE}]*)[${QUOTE}]?|([^\\s\\p{Cc}${QUOTE}]+))`,
     'giu');
-  for (const [, not, label, quoted, word] of text.slice(0, QUERY_MOST).matchAll(token)) {
-    if (query.terms.length >= TERMS_MOST) break;
+  for (const [, not, label, quoted, word] of text.slice(0, MAX_QUERY_BYTES).matchAll(token)) {
+    if (query.terms.length >= MAX_TERMS) break;
     const written = quoted !== undefined ? quoted : word;
     const kind = (label || '').toLowerCase();
     if (kind === 'site') {

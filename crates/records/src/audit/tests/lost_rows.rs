@@ -1,0 +1,80 @@
+//! Crawls whose log lost rows to a power cut.
+
+use std::fs;
+
+use super::sample_crawl::{More, Sent, page, robots, write};
+use super::{BARS_P, audit};
+
+/// The files after a power cut: zeros where a robots.txt's row stood, and a page that was
+/// barred by it or not.
+#[test]
+fn ours_lines_that_are_no_rows_are_counted_and_leave_no_breach_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let sent = [
+        robots((0, 100), 404, ""),
+        page((1100, 1200), "/"),
+        robots((2200, 2300), 200, BARS_P),
+        robots((3300, 3400), 404, ""),
+        page((4400, 4500), "/"),
+        page((5500, 5600), "/p"),
+        page((5700, 5800), "/q"),
+    ];
+    write(dir.path(), &sent, &More::default());
+    let path = dir.path().join("requests.jsonl");
+    let whole = fs::read(&path).unwrap();
+    let ends: Vec<_> = (0..whole.len()).filter(|at| whole[*at] == b'\n').collect();
+    let check = |zeros: std::ops::Range<usize>, undecided: u64| {
+        let mut bytes = whole.clone();
+        bytes[zeros].fill(0);
+        fs::write(&path, &bytes).unwrap();
+        let audit = audit(dir.path()).unwrap();
+        let rules: Vec<_> = audit.by_rule.keys().map(String::as_str).collect();
+        // The last two are too near to each other, whatever is lost before them.
+        assert_eq!(rules, ["gap"]);
+        assert_eq!(audit.flaws, ["one line of `requests.jsonl` can't be read"]);
+        let found = audit
+            .undecided
+            .get(crate::audit::findings::ROW_LOST)
+            .copied();
+        assert_eq!(found.unwrap_or(0), undecided);
+    };
+    // Behind the last answer, or before the one that says it anew, nothing is in doubt.
+    check(ends[3] + 5..ends[3] + 40, 0);
+    check(ends[0] + 5..ends[0] + 40, 0);
+    // The row by which `/p` is allowed.
+    check(ends[2] + 5..ends[2] + 40, 1);
+    // Rows run into each other where the end between them is lost.
+    check(ends[2] + 40..ends[3] + 20, 1);
+    // Without the first no page had a robots.txt before it.
+    check(0..ends[0], 1);
+    check(0..ends[2], 0);
+}
+
+/// A request that can't have been allowed by a row that is lost stays a breach.
+#[test]
+fn ours_a_lost_row_explains_no_more_than_it_can() {
+    let dir = tempfile::tempdir().unwrap();
+    let other = |sent: Sent, path| Sent { path, ..sent };
+    let sent = [
+        robots((0, 100), 200, BARS_P),
+        page((1100, 2900), "/p"),
+        page((9000, 9100), "/"),
+        robots((10_200, 10_300), 200, BARS_P),
+        page((11_400, 11_500), "/p"),
+        other(
+            robots((12_000, 12_100), 200, BARS_P),
+            "http://b.example/robots.txt",
+        ),
+        page((13_200, 13_300), "http://b.example/p"),
+    ];
+    write(dir.path(), &sent, &More::default());
+    let path = dir.path().join("requests.jsonl");
+    let mut rows = fs::read_to_string(&path).unwrap();
+    let lost = rows.lines().nth(2).unwrap().to_owned();
+    rows = rows.replace(&lost, "lost");
+    fs::write(&path, rows).unwrap();
+    let audit = audit(dir.path()).unwrap();
+    let lines = audit.breaches.iter().map(|breach| breach.rows[1].line);
+    assert_eq!(lines.collect::<Vec<_>>(), [2, 5, 7]);
+    assert!(audit.undecided.is_empty(), "{:?}", audit.undecided);
+}
