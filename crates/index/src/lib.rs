@@ -39,4 +39,4 @@ pub use reconcile::Reconciled;
 pub use results::{Hit, IndexStats, ResultSection, SearchResults, TextPart};
 pub use schema::FORMAT;
 pub use search::{MAX_RESULTS, SearchIndex, SearchOptions};
-pub use writer::{IndexWriter, note_in, remove};
+pub use writer::{Commit, IndexWriter, note_in, remove};

@@ -4,7 +4,10 @@
 //! [`MARK`] and its language is cut into words, any other is a term as it stands. So no list of a
 //! page's words is ever in memory.
 
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 
@@ -23,9 +26,49 @@ pub(crate) fn of_language(language: Option<&str>, text: &str) -> String {
     format!("{MARK}{}{MARK}{text}", language.unwrap_or(""))
 }
 
+/// Words of a text between two questions whether to stop: some hundreds of microseconds.
+const WORDS_BETWEEN_QUESTIONS: u32 = 4_096;
+
+/// Ends the reading of words when a run has no time left: a page of some megabytes takes seconds.
+#[derive(Clone)]
+pub(crate) struct Stop {
+    is_due: Arc<dyn Fn() -> bool + Send + Sync>,
+    /// Whether a page has fewer words than its text, so that it must not be committed.
+    has_cut: Arc<AtomicBool>,
+}
+
+impl Stop {
+    pub(crate) fn when(is_due: Arc<dyn Fn() -> bool + Send + Sync>) -> Stop {
+        Stop {
+            is_due,
+            has_cut: Arc::default(),
+        }
+    }
+
+    pub(crate) fn has_cut(&self) -> bool {
+        self.has_cut.load(Ordering::Acquire)
+    }
+
+    fn cuts(&self) -> bool {
+        let cuts = (self.is_due)();
+        if cuts {
+            self.has_cut.store(true, Ordering::Release);
+        }
+        cuts
+    }
+}
+
+impl fmt::Debug for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stop").finish_non_exhaustive()
+    }
+}
+
 /// See the module's documentation.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct PageTokenizer;
+#[derive(Clone, Debug)]
+pub(crate) struct PageTokenizer {
+    pub(crate) stop: Stop,
+}
 
 impl Tokenizer for PageTokenizer {
     type TokenStream<'t> = Tokens<'t>;
@@ -41,6 +84,8 @@ impl Tokenizer for PageTokenizer {
         };
         Tokens {
             source,
+            stop: &self.stop,
+            words: 0,
             stem: None,
             token: Token::default(),
         }
@@ -56,6 +101,9 @@ enum Source<'t> {
 /// The tokens of one text.
 pub(crate) struct Tokens<'t> {
     source: Source<'t>,
+    stop: &'t Stop,
+    /// Words of this text so far.
+    words: u32,
     /// The stem of the last word, which comes next.
     stem: Option<String>,
     token: Token,
@@ -71,6 +119,10 @@ impl TokenStream for Tokens<'_> {
         }
         match std::mem::replace(&mut self.source, Source::End) {
             Source::Words(mut words) => {
+                if self.words.is_multiple_of(WORDS_BETWEEN_QUESTIONS) && self.stop.cuts() {
+                    return false;
+                }
+                self.words = self.words.wrapping_add(1);
                 // Rules of some language may fail on a text; that costs it the rest of its words.
                 let next = catch_unwind(AssertUnwindSafe(|| words.next()));
                 let Ok(Some(word)) = next else {
@@ -106,11 +158,18 @@ impl TokenStream for Tokens<'_> {
 mod tests {
     use tantivy::tokenizer::{TokenStream as _, Tokenizer as _};
 
-    use super::{PageTokenizer, of_language};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::{PageTokenizer, Stop, WORDS_BETWEEN_QUESTIONS, of_language};
 
     fn tokens(text: &str) -> Vec<(usize, String)> {
+        tokens_until(text, &Stop::when(Arc::new(|| false)))
+    }
+
+    fn tokens_until(text: &str, stop: &Stop) -> Vec<(usize, String)> {
         let mut tokens = Vec::new();
-        let mut tokenizer = PageTokenizer;
+        let mut tokenizer = PageTokenizer { stop: stop.clone() };
         let mut stream = tokenizer.token_stream(text);
         stream.process(&mut |token| tokens.push((token.position, token.text.clone())));
         tokens
@@ -124,5 +183,20 @@ mod tests {
         assert_eq!(tokens(&of_language(None, "Running water")), expected);
         let term = "http://a.example/Running water".to_owned();
         assert_eq!(tokens(&term), [(0, term)]);
+    }
+
+    #[test]
+    fn ours_a_long_text_is_left_in_its_midst_when_the_time_is_over() {
+        let text = of_language(None, &"water ".repeat(100_000));
+        let asked = AtomicUsize::new(0);
+        let stop = Stop::when(Arc::new(move || asked.fetch_add(1, Ordering::Relaxed) >= 3));
+        assert_eq!(
+            tokens_until(&text, &stop).len(),
+            3 * WORDS_BETWEEN_QUESTIONS as usize
+        );
+        assert!(stop.has_cut());
+        let stop = Stop::when(Arc::new(|| false));
+        assert_eq!(tokens_until(&text, &stop).len(), 100_000);
+        assert!(!stop.has_cut());
     }
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tantivy::schema::Schema;
 use tantivy::store::{Compressor, ZstdCompressor};
@@ -17,7 +18,7 @@ use crate::indexed_page::IndexedPage;
 use crate::reconcile::{self, Reconciled};
 use crate::schema::{Fields, check_format, schema, write_format};
 use crate::tantivy_directory::IndexDirectory;
-use crate::tokens::{PageTokenizer, TOKENIZER};
+use crate::tokens::{PageTokenizer, Stop, TOKENIZER};
 
 /// Memory for pages that are not committed yet. Bytes.
 const BUFFER_BYTES: usize = 48 << 20;
@@ -39,6 +40,17 @@ pub struct IndexWriter {
     pub(crate) inner: Inner<QueuedDocument>,
     queue: ByteGate,
     note: Option<String>,
+    stop: Stop,
+}
+
+/// What became of a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Commit {
+    /// It is durable, and searches see it.
+    Done,
+    /// The time was over before all words were read, so the index stands as the last commit left
+    /// it. Drop the writer.
+    Stopped,
 }
 
 impl IndexWriter {
@@ -48,30 +60,34 @@ impl IndexWriter {
     /// # Errors
     /// [`IndexError`]: of another format, in use, damaged, or the disk.
     pub fn open(dir: &Path) -> Result<IndexWriter, IndexError> {
-        let opened = IndexWriter::open_unless(dir, &|| false)?;
+        let opened = IndexWriter::open_unless(dir, Arc::new(|| false))?;
         opened.ok_or_else(|| IndexError::damaged(dir, "its files were not looked at"))
     }
 
-    /// The same; none where it `is_stopped` meanwhile, which is asked every few bytes.
+    /// The same; none where it `is_stopped` meanwhile, which is asked every few bytes. It is asked
+    /// for as long as there is the writer: what is put is read to its end only until then, and
+    /// not committed.
     ///
     /// # Errors
     /// [`IndexError`]: of another format, in use, damaged, or the disk.
     pub fn open_unless(
         dir: &Path,
-        is_stopped: &dyn Fn() -> bool,
+        is_stopped: Arc<dyn Fn() -> bool + Send + Sync>,
     ) -> Result<Option<IndexWriter>, IndexError> {
         match check_format(dir) {
             Ok(()) => {}
             Err(IndexError::Missing { .. }) => write_format(dir)?,
             Err(other) => return Err(other),
         }
-        if dir.join(META_FILE).exists() && !check(dir, is_stopped)? {
+        if dir.join(META_FILE).exists() && !check(dir, &*is_stopped)? {
             return Ok(None);
         }
         guarded(dir, || {
             let (schema, fields) = schema();
             let index = open_index(dir, schema)?;
-            index.tokenizers().register(TOKENIZER, PageTokenizer);
+            let stop = Stop::when(is_stopped);
+            let tokenizer = PageTokenizer { stop: stop.clone() };
+            index.tokenizers().register(TOKENIZER, tokenizer);
             let note = index.load_metas().map_err(IndexError::of(dir))?.payload;
             let inner = index
                 .writer_with_num_threads(1, BUFFER_BYTES)
@@ -82,6 +98,7 @@ impl IndexWriter {
                 inner,
                 queue: ByteGate::new(MAX_QUEUED_BYTES),
                 note: note.map(|note| unsealed(dir, &note)).transpose()?,
+                stop,
             }))
         })
     }
@@ -121,15 +138,23 @@ impl IndexWriter {
     ///
     /// # Errors
     /// The disk. What the last commit held stands as it was.
-    pub fn commit(&mut self, note: &str) -> Result<(), IndexError> {
-        guarded(&self.dir, || {
+    pub fn commit(&mut self, note: &str) -> Result<Commit, IndexError> {
+        let commit = guarded(&self.dir, || {
             let error = IndexError::of(&self.dir);
             let mut prepared = self.inner.prepare_commit().map_err(&error)?;
+            // By now the words of all pages are read.
+            if self.stop.has_cut() {
+                prepared.abort().map_err(&error)?;
+                return Ok(Commit::Stopped);
+            }
             prepared.set_payload(&sealed(note));
-            prepared.commit().map_err(&error)
+            prepared.commit().map_err(&error)?;
+            Ok(Commit::Done)
         })?;
-        self.note = Some(note.to_owned());
-        Ok(())
+        if commit == Commit::Done {
+            self.note = Some(note.to_owned());
+        }
+        Ok(commit)
     }
 
     /// Commits, then settles what only all pages together can tell: what they call each other,
@@ -157,11 +182,13 @@ impl IndexWriter {
         now: i64,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<Option<Reconciled>, IndexError> {
-        self.commit(note)?;
+        if self.commit(note)? == Commit::Stopped {
+            return Ok(None);
+        }
         let dir = self.dir.clone();
         let done = guarded(&dir, || reconcile::reconcile(self, now, is_stopped))?;
-        if done.is_some_and(|done| done.changed()) {
-            self.commit(note)?;
+        if done.is_some_and(|done| done.changed()) && self.commit(note)? == Commit::Stopped {
+            return Ok(None);
         }
         Ok(done)
     }

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use crawl_archive::{BoundedLine, FOLDER, LineReader, RowFile};
 use crawl_frontier::Frontier;
-use crawl_index::{IndexEntry, IndexError, IndexWriter};
+use crawl_index::{Commit, IndexEntry, IndexError, IndexWriter};
 
 use crate::config::Config;
 use crate::error::EngineError;
@@ -47,6 +47,10 @@ impl Halt {
 
     fn is_due(&self) -> bool {
         (self.0)()
+    }
+
+    fn question(&self) -> Arc<dyn Fn() -> bool + Send + Sync> {
+        Arc::clone(&self.0)
     }
 }
 
@@ -244,10 +248,10 @@ struct Opening {
 
 impl Opening {
     fn run(&self, start: Start, lengths: &Receiver<u64>) -> Result<Outcome, EngineError> {
-        let halt = || self.setting.halt.is_due();
+        let halt = &self.setting.halt;
         let folder = self.setting.dir.join(INDEX_FOLDER);
         let why = match start {
-            Start::At(read) => match IndexWriter::open_unless(&folder, &halt) {
+            Start::At(read) => match IndexWriter::open_unless(&folder, halt.question()) {
                 Ok(Some(writer)) => return self.follow(writer, read, lengths),
                 Ok(None) => return Ok(waiting(read, lengths)),
                 Err(IndexError::Damaged { what, .. }) => IndexFault::Damaged(what),
@@ -270,12 +274,19 @@ impl Opening {
             ..
         } = &self.setting;
         let note = note(self.read);
-        if !rebuild::build_behind(dir, &**frontier, rules, self.pages_committed, &note, &halt)? {
+        if !rebuild::build_behind(
+            dir,
+            &**frontier,
+            rules,
+            self.pages_committed,
+            &note,
+            &|| halt.is_due(),
+        )? {
             return Ok(self.without(why));
         }
         follow_log(&**frontier, self.read.log)?;
         tracing::info!("the search index is built");
-        match IndexWriter::open_unless(&folder, &halt)? {
+        match IndexWriter::open_unless(&folder, halt.question())? {
             Some(writer) => self.follow(writer, self.read, lengths),
             None => Ok(waiting(self.read, lengths)),
         }
@@ -396,8 +407,14 @@ impl Follower {
 
     fn keep(&mut self) -> Result<(), EngineError> {
         if self.read != self.kept {
-            self.writer.commit(&note(self.read))?;
-            self.kept = self.read;
+            match self.writer.commit(&note(self.read))? {
+                Commit::Done => self.kept = self.read,
+                // The next run reads it again; this one reads no more.
+                Commit::Stopped => {
+                    self.read = self.kept;
+                    self.halt = Halt::when(|| true);
+                }
+            }
         }
         self.kept_at = Instant::now();
         Ok(())

@@ -1,9 +1,10 @@
 //! Commits, replacements, and what only all pages together tell.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use crawl_index::{IndexWriter, IndexedPage, SearchIndex, SearchOptions};
+use crawl_index::{Commit, IndexWriter, IndexedPage, SearchIndex, SearchOptions};
 
 use crate::support::{NOTE, anchor, found, indexed, page, search, write};
 
@@ -82,6 +83,31 @@ fn what_was_not_committed_is_gone_after_a_kill_and_the_note_says_so() {
     writer
         .put(&page("http://a.example/2", "Tea", "two"))
         .unwrap();
+    drop(writer);
+    let writer = IndexWriter::open(dir.path()).unwrap();
+    assert_eq!(writer.note(), Some("up to 1"));
+    let index = SearchIndex::open(dir.path()).unwrap();
+    assert_eq!(found(&index, "tea"), "/1");
+}
+
+#[test]
+fn ours_a_page_is_committed_with_all_its_words_or_not_at_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&is_over);
+    let is_stopped = Arc::new(move || asked.load(Ordering::Relaxed));
+    let writer = IndexWriter::open_unless(dir.path(), is_stopped).unwrap();
+    let mut writer = writer.unwrap();
+    let one = page("http://a.example/1", "Tea", "one");
+    writer.put(&one).unwrap();
+    assert_eq!(writer.commit("up to 1").unwrap(), Commit::Done);
+    is_over.store(true, Ordering::Relaxed);
+    writer.drop_url("http://a.example/1");
+    writer
+        .put(&page("http://a.example/2", "Tea", &"cup ".repeat(100_000)))
+        .unwrap();
+    assert_eq!(writer.commit("up to 2").unwrap(), Commit::Stopped);
+    assert_eq!(writer.note(), Some("up to 1"));
     drop(writer);
     let writer = IndexWriter::open(dir.path()).unwrap();
     assert_eq!(writer.note(), Some("up to 1"));
