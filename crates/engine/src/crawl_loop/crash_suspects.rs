@@ -87,6 +87,8 @@ impl Coordinator {
             Treatment::GiveUp => {
                 let host = lease.url.host_key();
                 self.host_budgets.settled(&host);
+                // The commit ends it as it ends one that was asked for.
+                self.traps.leased(&lease.origin);
                 let state = self.host_state(&host);
                 let visit = PageVisit::given_up(lease, context.clone(), now, READER_KILLED, state);
                 self.leases_out += 1;

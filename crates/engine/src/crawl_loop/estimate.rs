@@ -12,32 +12,32 @@ pub(crate) const MAX_URLS_BY_HOST: u64 = 20_000;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WorkDone {
     /// Length of this run so far, pauses among it.
-    pub(crate) elapsed: Duration,
+    pub(super) elapsed: Duration,
     /// What this run spent of `--max-time`.
-    pub(crate) active: Duration,
+    pub(super) active: Duration,
     /// Of the round and of this run.
-    pub(crate) pages: Amount,
-    pub(crate) bytes: Amount,
+    pub(super) pages: Amount,
+    pub(super) bytes: Amount,
     /// Microseconds that servers spent.
-    pub(crate) server_time: Amount,
+    pub(super) server_time: Amount,
     /// URLs that wait or are asked for, on hosts that have room for them.
-    pub(crate) pages_left: u64,
+    pub(super) pages_left: u64,
 }
 
 /// An amount, over all runs of the round and in this one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Amount {
-    pub(crate) of_round: u64,
-    pub(crate) of_run: u64,
+    pub(super) of_round: u64,
+    pub(super) of_run: u64,
 }
 
 /// How far a run is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Estimate {
     /// 0 at the start, 1 at the end.
-    pub(crate) share_done: f64,
+    pub(super) share_done: f64,
     /// None where there is no rate yet to tell it by.
-    pub(crate) left: Option<Duration>,
+    pub(super) left: Option<Duration>,
 }
 
 /// The estimate by whichever end comes first.

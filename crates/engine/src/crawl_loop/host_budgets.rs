@@ -166,6 +166,12 @@ impl HostBudgets {
         }
     }
 
+    /// Leases of all hosts that may still become pages.
+    #[cfg(test)]
+    pub(super) fn all_leases(&self) -> u64 {
+        self.by_host.values().map(|account| account.leases).sum()
+    }
+
     /// Leases of a host that may still become pages.
     pub(crate) fn leases(&self, host: &HostKey) -> u64 {
         self.account(host).leases

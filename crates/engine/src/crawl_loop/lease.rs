@@ -165,7 +165,7 @@ impl Coordinator {
 
     /// What an earlier run queued may lie out of this one's scope.
     fn out_of_scope(&self, lease: &Lease) -> Option<Exclusion> {
-        if !self.hosts.is_resumed {
+        if !self.hosts.is_resumed() {
             return None;
         }
         if lease.is_seed {

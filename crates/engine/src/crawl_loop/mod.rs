@@ -191,7 +191,7 @@ impl Coordinator {
             self.ending.get_or_insert(Ended::Interrupted);
             return Next::Done;
         }
-        for host in std::mem::take(&mut self.hosts.redated) {
+        for host in self.hosts.take_redated() {
             let state = self.host_state(&host);
             self.write(WriterMessage::Host(state), out);
         }
@@ -368,6 +368,26 @@ impl Coordinator {
         if self.unsettled == self.pages_in_flight {
             self.committed_at = now;
         }
+    }
+
+    /// Checks that the counters agree with each other and with what they count.
+    ///
+    /// # Panics
+    /// Where they do not.
+    #[cfg(test)]
+    pub(crate) fn check_invariants(&self) {
+        assert_eq!(self.in_flight, self.scheduler.in_flight(), "in flight");
+        assert!(u64::from(self.in_flight) >= self.pages_in_flight);
+        assert_eq!(self.pages_in_flight, self.host_budgets.all_leases());
+        assert_eq!(self.leases_out, self.traps.all_leases());
+        assert!(self.leases_out >= self.pages_in_flight);
+        assert!(self.unsettled >= self.leases_out);
+        let is_on_its_way = self.unsettled > self.pages_in_flight;
+        assert!(
+            is_on_its_way || self.unsettled_bytes == 0,
+            "bytes of nothing"
+        );
+        self.hosts.check_invariants(self.unsettled);
     }
 
     pub(crate) fn fail(&mut self, error: impl Into<EngineError>) {

@@ -2,6 +2,7 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::net::IpAddr;
 
 use crawl_frontier::FrontierError;
 use crawl_scheduler::{Evicted, RestartKind, Tick};
@@ -15,16 +16,20 @@ pub(crate) struct ResidentHosts {
     /// Hosts of the seeds, which come before others that are ready as long.
     of_seeds: HashSet<HostKey>,
     /// Whether this run goes on with an earlier one.
-    pub(crate) is_resumed: bool,
+    is_resumed: bool,
     /// What the last run's end asks of hosts that are met for the first time.
-    pub(crate) restart: RestartKind,
+    restart: RestartKind,
     /// States of each host that are on their way to the disk.
     sent: HashMap<HostKey, u32>,
     /// Hosts that left memory, each until it may be asked and its state is on disk.
     away: HashMap<HostKey, (Tick, Vec<u8>)>,
     wakes: BTreeSet<(Tick, HostKey)>,
     /// Hosts whose stored times are to be written anew.
-    pub(crate) redated: Vec<HostKey>,
+    redated: Vec<HostKey>,
+    /// The address of each host that needs no lookup, as the operator typed it.
+    addresses: HashMap<String, IpAddr>,
+    /// Whether requests go through a proxy, which alone knows where they end.
+    has_proxy: bool,
 }
 
 impl ResidentHosts {
@@ -37,7 +42,48 @@ impl ResidentHosts {
             away: HashMap::new(),
             wakes: BTreeSet::new(),
             redated: Vec::new(),
+            addresses: typed_addresses(config),
+            has_proxy: config.fetch.proxy.is_some(),
         }
+    }
+
+    /// This run goes on with an earlier one, which ended so.
+    pub(super) fn resume(&mut self, restart: RestartKind) {
+        self.is_resumed = true;
+        self.restart = restart;
+    }
+
+    pub(super) fn is_resumed(&self) -> bool {
+        self.is_resumed
+    }
+
+    /// Takes the hosts whose stored times are to be written anew.
+    pub(super) fn take_redated(&mut self) -> Vec<HostKey> {
+        std::mem::take(&mut self.redated)
+    }
+
+    /// The address that a host will be asked at, where no name has to be looked up for it.
+    fn known_address(&self, host: &HostKey) -> Option<IpAddr> {
+        let name = host.host();
+        let literal = || name.trim_matches(['[', ']']).parse().ok();
+        let typed = || self.addresses.get(name).copied();
+        literal().or_else(typed).filter(|_| !self.has_proxy)
+    }
+
+    /// Counts that must agree between two events.
+    #[cfg(test)]
+    pub(super) fn check_invariants(&self, unsettled: u64) {
+        let sent: u64 = self.sent.values().map(|count| u64::from(*count)).sum();
+        assert!(
+            sent <= unsettled,
+            "{sent} states of hosts, {unsettled} unsettled"
+        );
+        assert!(self.sent.values().all(|count| *count > 0));
+        let are_away = self
+            .wakes
+            .iter()
+            .all(|(_, host)| self.away.contains_key(host));
+        assert!(are_away, "a host is waited for that is not away");
     }
 
     /// A state of the host was handed to the writer.
@@ -89,6 +135,14 @@ impl ResidentHosts {
     }
 }
 
+/// The first address that `--resolve` has for each host: a host is asked at one port, save where
+/// somebody types more.
+fn typed_addresses(config: &Config) -> HashMap<String, IpAddr> {
+    let known = config.fetch.resolve.iter().rev();
+    let known = known.filter_map(|known| Some((known.host.clone(), *known.addresses.first()?)));
+    known.collect()
+}
+
 impl Coordinator {
     /// Sees to it that a host is in memory with all that is known of it.
     pub(crate) fn recall(&mut self, now: Tick, host: &HostKey) -> Result<(), FrontierError> {
@@ -109,6 +163,10 @@ impl Coordinator {
                 // counts from now on, or it would count from there again.
                 self.hosts.redated.push(host.clone());
             }
+        }
+        // Its first request, that for robots.txt, counts at the address already.
+        if let Some(address) = self.hosts.known_address(host) {
+            self.scheduler.set_address(now, host, address);
         }
         let is_seed = self.hosts.of_seeds.contains(host);
         self.scheduler.prioritize(now, host, u8::from(!is_seed));

@@ -60,7 +60,7 @@ pub(crate) struct RobotsStates {
     /// Why the robots.txt of a host can't be had, for the end's message.
     unreachable: HashMap<HostKey, String>,
     /// Files that are plainly no robots.txt, the first few.
-    pub(crate) strange: Vec<CanonicalUrl>,
+    strange: Vec<CanonicalUrl>,
 }
 
 /// An origin that this run has met.
@@ -99,6 +99,11 @@ impl RobotsStates {
             unreachable: HashMap::new(),
             strange: Vec::new(),
         }
+    }
+
+    /// Takes the files that are plainly no robots.txt, the first few.
+    pub(super) fn take_strange(&mut self) -> Vec<CanonicalUrl> {
+        std::mem::take(&mut self.strange)
     }
 
     /// Some host is asked more quickly from now on than a host of others may be.

@@ -56,7 +56,7 @@ impl Coordinator {
                 fetched => fetched,
             },
             seeds_failed,
-            strange_robots: std::mem::take(&mut self.origins.strange),
+            strange_robots: self.origins.take_strange(),
             elapsed,
             parked: self.scheduler.parked().cloned().collect(),
             output: self.config.output.clone(),

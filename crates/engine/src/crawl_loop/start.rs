@@ -19,8 +19,7 @@ impl Coordinator {
     /// # Errors
     /// [`FrontierError`] where the store fails.
     pub(crate) fn restore(&mut self, rest: RestartKind) -> Result<(), FrontierError> {
-        self.hosts.is_resumed = true;
-        self.hosts.restart = rest;
+        self.hosts.resume(rest);
         if self.config.budgets.max_server_time.is_some() {
             for (_, _, stored) in self.frontier.hosts()? {
                 self.host_budgets.add_served(&stored);

@@ -65,6 +65,12 @@ impl TrapGate {
         }
     }
 
+    /// Leases of all origins whose end was not committed yet.
+    #[cfg(test)]
+    pub(super) fn all_leases(&self) -> u64 {
+        self.out.values().map(|count| u64::from(*count)).sum()
+    }
+
     /// The spelling under which the page of a leased URL is asked for, by its site's own word.
     fn cleaned(&self, lease: &Lease, context: &FetchContext) -> Option<(CanonicalUrl, Exclusion)> {
         let cleaned = context.rules.robots.clean(&lease.url);

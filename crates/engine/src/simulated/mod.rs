@@ -308,17 +308,20 @@ fn play(
         if !items.is_empty() {
             let committed = writer.commit(items).unwrap();
             coordinator.handle(now, Event::Committed(committed), &mut effects);
+            coordinator.check_invariants();
             continue;
         }
         for command in person(now, &requests) {
             let (answer, answered) = oneshot::channel();
             coordinator.handle(now, Event::Command(Ask { command, answer }), &mut effects);
+            coordinator.check_invariants();
             asked.push(answered);
         }
         if !effects.is_empty() {
             continue;
         }
         let next = coordinator.advance(now, &mut effects);
+        coordinator.check_invariants();
         if !effects.is_empty() {
             continue;
         }
@@ -334,6 +337,7 @@ fn play(
                     result: Ok(flight.exchange),
                 };
                 coordinator.handle(now, event, &mut effects);
+                coordinator.check_invariants();
             }
             (_, Some(wake)) => now = wake,
             (_, None) => now = now + Duration::from_secs(3600),

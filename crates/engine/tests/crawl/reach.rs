@@ -7,7 +7,8 @@ use crawl_archive::WarcReader;
 use crawl_engine::{Ended, HostBudget};
 use crawl_policy::scope::ScopeMode;
 use crawl_scheduler::PolitenessOverride;
-use crawl_testweb::{Answer, CrawlReach, ExclusionReason, TestWeb, gaps};
+use crawl_testweb::{Answer, CrawlReach, ExclusionReason, LogEntry, TestWeb, gaps};
+use crawl_weburl::canonicalize;
 
 use crate::support::{Crawl, expected};
 
@@ -438,6 +439,44 @@ fn a_sitemap_that_nobody_named_takes_no_page_of_a_budget() {
     crawl.run().unwrap();
     let pages: Vec<_> = crawl.statuses().into_keys().collect();
     assert_eq!(pages, [web.url(0, "/"), web.url(0, "/two")]);
-    let asked = |entry: &crawl_testweb::LogEntry| entry.path == "/sitemap.xml";
+    let asked = |entry: &LogEntry| entry.path == "/sitemap.xml";
     assert!(web.log().iter().any(asked));
+}
+
+/// The most requests that a server had at once, by its own log.
+fn most_at_once(web: &TestWeb) -> usize {
+    let log = web.log();
+    let at = |moment: u64| {
+        let under_way = log.iter().filter(|entry| {
+            entry.start_us <= moment && entry.end_us.is_none_or(|end| moment < end)
+        });
+        under_way.count()
+    };
+    let most = log.iter().map(|entry| at(entry.start_us)).max();
+    most.unwrap_or_default()
+}
+
+#[test]
+fn ours_hosts_that_share_an_address_share_its_limit_from_their_first_request_on() {
+    const HOSTS: u32 = 256;
+    let web = TestWeb::builder()
+        .hosts(HOSTS)
+        .pages(1)
+        .domain("names.example")
+        .addresses(1)
+        .latency(Duration::from_millis(20))
+        .start();
+    let mut crawl = Crawl::of(&web);
+    let seeds = (0..HOSTS).map(|host| canonicalize(None, &web.url(host, "/")).unwrap());
+    crawl.config.seeds = seeds.collect();
+    crawl.config.fetch.typed = crawl.config.seeds.clone();
+    let known = web.resolve();
+    crawl.config.fetch.resolve = known.iter().map(|known| known.parse().unwrap()).collect();
+    crawl.config.sitemaps = false;
+    crawl.config.politeness.per_address = 4;
+    crawl.config.politeness.per_site = None;
+    crawl.run().unwrap();
+    let robots = |entry: &&LogEntry| entry.path == "/robots.txt";
+    assert_eq!(web.log().iter().filter(robots).count(), HOSTS as usize);
+    assert!(most_at_once(&web) <= 4, "{} at once", most_at_once(&web));
 }
