@@ -155,102 +155,134 @@ pub(crate) const OWNED: [(&str, &str); 16] = [
 
 /// For each module at the top of a crate, the modules that it may import. Rows name only what
 /// stands above them, so there is no circle.
-pub(crate) const MODULES: [(&str, &[(&str, &[&str])]); 1] = [(
-    "engine",
-    &[
-        ("keys", &[]),
-        ("time", &[]),
-        ("priority", &[]),
-        ("secrets", &[]),
-        ("usage", &[]),
-        ("totals", &[]),
-        ("control", &[]),
-        ("config", &["time"]),
-        ("error", &["control"]),
-        ("summary", &["totals"]),
-        ("admissions", &["priority"]),
-        ("shared_traps", &["config"]),
-        ("revisit", &["config", "error", "keys", "time", "totals"]),
-        (
-            "messages",
-            &[
-                "control", "error", "priority", "revisit", "summary", "time", "totals",
-            ],
-        ),
-        (
-            "state",
-            &["config", "control", "error", "keys", "revisit", "totals"],
-        ),
-        (
-            "index",
-            &["config", "error", "keys", "secrets", "state", "summary"],
-        ),
-        // These three meet in the driver alone.
-        (
-            "crawl_loop",
-            &[
-                "admissions",
-                "config",
-                "control",
-                "error",
+pub(crate) const MODULES: [(&str, &[(&str, &[&str])]); 2] = [
+    (
+        "engine",
+        &[
+            ("keys", &[]),
+            ("time", &[]),
+            ("priority", &[]),
+            ("secrets", &[]),
+            ("usage", &[]),
+            ("totals", &[]),
+            ("control", &[]),
+            ("config", &["time"]),
+            ("error", &["control"]),
+            ("summary", &["totals"]),
+            ("admissions", &["priority"]),
+            ("shared_traps", &["config"]),
+            ("revisit", &["config", "error", "keys", "time", "totals"]),
+            (
                 "messages",
-                "priority",
-                "revisit",
-                "secrets",
-                "shared_traps",
-                "summary",
-                "time",
-                "totals",
-                "usage",
-            ],
-        ),
-        (
-            "read",
-            &[
-                "config", "index", "messages", "priority", "revisit", "secrets", "state", "time",
-                "usage",
-            ],
-        ),
-        (
-            "write",
-            &[
-                "admissions",
-                "config",
-                "control",
-                "error",
-                "index",
-                "keys",
-                "messages",
-                "priority",
-                "revisit",
-                "shared_traps",
+                &[
+                    "control", "error", "priority", "revisit", "summary", "time", "totals",
+                ],
+            ),
+            (
                 "state",
-                "summary",
-                "time",
-                "totals",
-            ],
-        ),
-        (
-            "driver",
-            &[
-                "config",
-                "control",
+                &["config", "control", "error", "keys", "revisit", "totals"],
+            ),
+            (
+                "index",
+                &["config", "error", "keys", "secrets", "state", "summary"],
+            ),
+            // These three meet in the driver alone.
+            (
                 "crawl_loop",
-                "error",
-                "index",
-                "keys",
-                "messages",
+                &[
+                    "admissions",
+                    "config",
+                    "control",
+                    "error",
+                    "messages",
+                    "priority",
+                    "revisit",
+                    "secrets",
+                    "shared_traps",
+                    "summary",
+                    "time",
+                    "totals",
+                    "usage",
+                ],
+            ),
+            (
                 "read",
-                "revisit",
-                "shared_traps",
-                "state",
-                "summary",
-                "time",
+                &[
+                    "config", "index", "messages", "priority", "revisit", "secrets", "state",
+                    "time", "usage",
+                ],
+            ),
+            (
                 "write",
-            ],
-        ),
-    ],
-)];
+                &[
+                    "admissions",
+                    "config",
+                    "control",
+                    "error",
+                    "index",
+                    "keys",
+                    "messages",
+                    "priority",
+                    "revisit",
+                    "shared_traps",
+                    "state",
+                    "summary",
+                    "time",
+                    "totals",
+                ],
+            ),
+            (
+                "driver",
+                &[
+                    "config",
+                    "control",
+                    "crawl_loop",
+                    "error",
+                    "index",
+                    "keys",
+                    "messages",
+                    "read",
+                    "revisit",
+                    "shared_traps",
+                    "state",
+                    "summary",
+                    "time",
+                    "write",
+                ],
+            ),
+        ],
+    ),
+    (
+        "crawl",
+        &[
+            ("error", &[]),
+            ("search_index", &["error"]),
+            ("values", &[]),
+            ("settings", &["error", "values"]),
+            ("terminal", &["error", "settings", "values"]),
+            ("cli", &["error", "settings", "terminal", "values"]),
+            // It speaks to whoever runs a crawl, and to any client: no command, no terminal.
+            ("control", &["values"]),
+            (
+                "run",
+                &["control", "error", "settings", "terminal", "values"],
+            ),
+            ("serve", &["cli", "control", "error", "search_index"]),
+            (
+                "commands",
+                &[
+                    "cli",
+                    "control",
+                    "error",
+                    "run",
+                    "search_index",
+                    "settings",
+                    "terminal",
+                ],
+            ),
+        ],
+    ),
+];
 
 /// Crates in which so many pairs of files import each other still, a parent and its child aside.
 /// A number may only fall.

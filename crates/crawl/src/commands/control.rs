@@ -41,7 +41,7 @@ async fn ask(dir: &Path, command: Command) -> Result<u8, CommandError> {
     }
 }
 
-/// What can be asked where no crawl runs: hosts are parked for the next run.
+/// Commands that need no running crawl: hosts are parked for the next run.
 fn at_rest(dir: &Path, command: Command) -> Result<u8, CommandError> {
     let changed = match command {
         Command::Park { host } => park_at_rest(dir, &host_key(&host).map_err(refusal)?),

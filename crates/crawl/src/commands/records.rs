@@ -54,7 +54,7 @@ fn standing(broken: &BrokenLinks) -> u64 {
     standing.count() as u64
 }
 
-/// What `--fail-on-broken` makes of an exit code.
+/// The exit code under `--fail-on-broken`.
 fn code_of(args: &ReportArgs, broken: u64, code: u8) -> u8 {
     match broken > 0 && args.fail_on_broken {
         true => NOTHING_DONE,

@@ -17,9 +17,9 @@ use crate::terminal::{note, print_as_is, print_json};
 /// Columns of a line where nothing tells how many there are.
 const COLUMNS: usize = 80;
 /// Columns of a line, at most: longer ones are hard to read.
-const COLUMNS_MOST: usize = 100;
+const MAX_COLUMNS: usize = 100;
 /// Lines of an excerpt.
-const LINES: usize = 3;
+const EXCERPT_LINES: usize = 3;
 
 /// Runs `crawl search`.
 pub(crate) fn run(args: &SearchArgs) -> Result<u8, CommandError> {
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &SearchArgs) -> Result<u8, CommandError> {
     let options = SearchOptions {
         limit: args.limit,
         offset: args.offset,
-        excerpt: (columns - 3) * LINES,
+        excerpt: (columns - 3) * EXCERPT_LINES,
         now: jiff::Timestamp::now().as_second(),
         ..SearchOptions::default()
     };
@@ -94,9 +94,13 @@ fn one(text: &mut String, number: usize, hit: &Hit, columns: usize, is_bold: boo
             text.push('\n');
         }
     };
-    paragraph(&lead, &marked(&hit.title_parts, is_bold), LINES);
+    paragraph(&lead, &marked(&hit.title_parts, is_bold), EXCERPT_LINES);
     if !hit.excerpt.is_empty() {
-        paragraph(&indent, &marked(&hit.excerpt_parts, is_bold), LINES + 1);
+        paragraph(
+            &indent,
+            &marked(&hit.excerpt_parts, is_bold),
+            EXCERPT_LINES + 1,
+        );
     }
     // An address is one word, so that it can be copied.
     let url = hit
@@ -121,7 +125,7 @@ fn marked(parts: &[TextPart], is_bold: bool) -> String {
 fn columns() -> usize {
     let known = console::Term::stdout().size_checked();
     let columns = known.map_or(COLUMNS, |(_, columns)| usize::from(columns));
-    columns.clamp(40, COLUMNS_MOST)
+    columns.clamp(40, MAX_COLUMNS)
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub(crate) enum WaitMode {
     Now,
 }
 
-/// What is told of the last round while the next is waited for.
+/// The counts of the last round, as they are shown while the next is waited for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LastRound {
     pub(crate) progress: Progress,

@@ -15,10 +15,10 @@ use super::protocol::{Answer, Command, Refused, Reply, State};
 use super::socket_path::{SOCKET, SocketPath};
 
 /// The longest line that is read, in bytes: a state names at most a few score URLs and hosts.
-const LONGEST_ANSWER: usize = 4 * 1024 * 1024;
+const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 
 /// How long an answer is waited for. A command that is to be durable waits for the disk.
-const PATIENCE: Duration = Duration::from_secs(20);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A connection to a running crawl: commands go over it one after the other.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub(crate) enum ClientError {
     Socket {
         /// The crawl's directory.
         dir: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The crawl ended, or hung up.
@@ -53,7 +53,7 @@ pub(crate) enum ClientError {
         dir: PathBuf,
     },
     /// No answer came in time.
-    #[error("the crawl in `{}` gave no answer within {PATIENCE:?}", dir.display())]
+    #[error("the crawl in `{}` gave no answer within {ANSWER_TIMEOUT:?}", dir.display())]
     Silent {
         /// The crawl's directory.
         dir: PathBuf,
@@ -63,7 +63,7 @@ pub(crate) enum ClientError {
     Garbled {
         /// The crawl's directory.
         dir: PathBuf,
-        /// What is wrong with it.
+        /// The reason why it is none.
         why: String,
     },
     /// The crawl would not tell its state.
@@ -140,7 +140,7 @@ impl Client {
     }
 
     async fn answer_in_time(&mut self) -> Result<Answer, ClientError> {
-        match timeout(PATIENCE, self.answer()).await {
+        match timeout(ANSWER_TIMEOUT, self.answer()).await {
             Ok(answer) => answer,
             Err(_) => Err(ClientError::Silent {
                 dir: self.dir.clone(),
@@ -149,7 +149,7 @@ impl Client {
     }
 
     async fn answer(&mut self) -> Result<Answer, ClientError> {
-        match next_line(&mut self.from, LONGEST_ANSWER).await {
+        match next_line(&mut self.from, MAX_ANSWER_BYTES).await {
             Ok(Line::Whole(line)) => {
                 serde_json::from_slice(&line).map_err(|why| self.garbled(&why.to_string()))
             }

@@ -1,4 +1,4 @@
-//! Who answers what comes over the socket: the crawl that runs.
+//! The answers to commands: from the crawl that runs, or between two rounds from the job itself.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,22 +17,22 @@ use super::protocol::{Command, Refused, Reply, State};
 use super::state_json::{of_live, of_progress, of_rest};
 
 /// A state that is younger is told again, however many ask.
-const FRESH: Duration = Duration::from_millis(250);
+const MAX_STATE_AGE: Duration = Duration::from_millis(250);
 
 /// The time between two lines that are heeded, over all connections.
-const PACE: Duration = Duration::from_millis(10);
+const LINE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// URLs that are kept for the next round, at most: it begins at once, and this is what may come
 /// meanwhile.
-const MOST_KEPT: usize = 16;
+const MAX_KEPT_URLS: usize = 16;
 
-/// Where commands arrive, whoever carries them out.
+/// Carries out the commands of all connections, in each mode of the job.
 #[derive(Debug)]
 pub(crate) struct ControlHandler {
     dir: PathBuf,
-    /// Who carries commands out; locked for moments only, and never across an await.
+    /// Locked for moments only, and never across an await.
     inner: Mutex<ControlState>,
-    /// What was told last, when, and after how many changes of the mode.
+    /// The state that was told last, when, and after how many changes of the mode.
     told: tokio::sync::Mutex<Option<(Instant, u64, State)>>,
     /// When the next line is heeded.
     pace: tokio::sync::Mutex<Instant>,
@@ -45,7 +45,7 @@ struct ControlState {
     mode_changes: u64,
     /// Delays that were set, in their order: they outlive a round.
     delays: Vec<EngineCommand>,
-    /// What is told to the next round as soon as it begins.
+    /// Commands that the next round is given as soon as it begins.
     next: Vec<(EngineCommand, oneshot::Sender<Result<(), Refused>>)>,
 }
 
@@ -67,7 +67,7 @@ impl ControlState {
 }
 
 impl ControlHandler {
-    /// The handler of the crawl in this directory.
+    /// A handler for the crawl in this directory.
     pub(crate) fn new(dir: PathBuf) -> ControlHandler {
         ControlHandler {
             dir,
@@ -122,7 +122,7 @@ impl ControlHandler {
     pub(crate) async fn keep_pace(&self) {
         let mut next = self.pace.lock().await;
         tokio::time::sleep_until(*next).await;
-        *next = Instant::now() + PACE;
+        *next = Instant::now() + LINE_INTERVAL;
     }
 
     /// How the crawl stands.
@@ -130,7 +130,7 @@ impl ControlHandler {
         let mut told = self.told.lock().await;
         let mode_changes = self.lock().mode_changes;
         if let Some((at, of, state)) = told.as_ref()
-            && at.elapsed() < FRESH
+            && at.elapsed() < MAX_STATE_AGE
             && *of == mode_changes
         {
             return state.clone();
@@ -201,7 +201,7 @@ impl ControlHandler {
         let answered = {
             let mut state = self.lock();
             match &state.mode {
-                Mode::BetweenRounds(_) if state.next.len() < MOST_KEPT => {
+                Mode::BetweenRounds(_) if state.next.len() < MAX_KEPT_URLS => {
                     let (reply, answered) = oneshot::channel();
                     state.next.push((EngineCommand::Add(url), reply));
                     Ok(answered)
@@ -280,7 +280,7 @@ impl ControlHandler {
         self.lock().mode.clone()
     }
 
-    /// What is in it is whole between any two calls.
+    /// Each call leaves the state consistent, so a panic in another does not spoil it.
     fn lock(&self) -> MutexGuard<'_, ControlState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

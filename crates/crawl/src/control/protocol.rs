@@ -1,4 +1,4 @@
-//! What goes over the control socket: a JSON object on each line.
+//! Messages of the control socket: a JSON object on each line.
 
 use std::fmt::Display;
 
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::values::Span;
 
 /// The longest line that a client may send, in bytes.
-pub(crate) const LONGEST_COMMAND: usize = 64 * 1024;
+pub(crate) const MAX_COMMAND_BYTES: usize = 64 * 1024;
 
-/// What is asked of a running crawl.
+/// A command for a running crawl.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "lowercase", deny_unknown_fields)]
 pub(crate) enum Command {
@@ -50,7 +50,7 @@ impl Command {
     /// Reads a line.
     ///
     /// # Errors
-    /// What is wrong with it, in words for who sent it.
+    /// The reason why it is none, in words for the sender.
     pub(crate) fn read(line: &[u8]) -> Result<Command, Refused> {
         let hint = "a command is a JSON object on a line, such as {\"do\":\"pause\"}";
         let refused = |why: &dyn Display| Refused::new(format!("no command: {why}"), hint);
@@ -62,7 +62,7 @@ impl Command {
     }
 }
 
-/// What a command came to.
+/// The result of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     /// It is done, and durable where it is to be.
@@ -74,9 +74,9 @@ pub(crate) enum Reply {
 /// Why a command was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Refused {
-    /// What is wrong, with the offending value in it.
+    /// The cause, with the offending value in it.
     pub(crate) error: String,
-    /// What to do about it.
+    /// The remedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
 }
@@ -106,7 +106,7 @@ pub(crate) enum Answer {
     },
 }
 
-/// What the crawl is doing.
+/// The phase of the crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PhaseName {
@@ -125,7 +125,7 @@ pub(crate) enum PhaseName {
 /// A moment of a crawl.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct State {
-    /// What the crawl is doing.
+    /// The phase of the crawl.
     pub(crate) phase: PhaseName,
     /// Whether it was told to pause.
     pub(crate) paused: bool,
@@ -214,7 +214,7 @@ mod tests {
 
     use super::{Answer, Command};
 
-    /// What a line is read as, or why it is none.
+    /// The command in a line, or why it is none.
     fn read(line: &str) -> String {
         match Command::read(line.as_bytes()) {
             Ok(command) => serde_json::to_string(&command).unwrap(),

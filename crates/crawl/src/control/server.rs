@@ -17,23 +17,23 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::handler::ControlHandler;
 use super::lines::{Line, next_line};
-use super::protocol::{Answer, Command, LONGEST_COMMAND, Refused, Reply, State};
+use super::protocol::{Answer, Command, MAX_COMMAND_BYTES, Refused, Reply, State};
 use super::socket_path::{SOCKET, SocketPath};
 
 /// Connections at a time.
-const MOST_CLIENTS: usize = 64;
+const MAX_CLIENTS: usize = 64;
 
-/// Who does not read for so long what was sent is hung up on.
-const SLOW: Duration = Duration::from_secs(5);
+/// The time in which a client must read what was sent; then the connection is closed.
+const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The least time between two states that a watcher is told.
-const WATCH_EVERY: Duration = Duration::from_secs(1);
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long nobody is let in where the system has no room for another connection.
-const NO_ROOM: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Where the socket is made before it takes its name.
-const NEST: &str = "control.new";
+const NEW_SOCKET: &str = "control.new";
 
 /// A socket that is listened on. It goes with this value.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ fn bind(state: &Path) -> io::Result<UnixListener> {
         let what = "another process listens there";
         return Err(io::Error::new(io::ErrorKind::AddrInUse, what));
     }
-    let nest = state.join(NEST);
+    let nest = state.join(NEW_SOCKET);
     // A run that was killed may have left one.
     match fs::remove_dir_all(&nest) {
         Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
@@ -106,13 +106,13 @@ fn bind(state: &Path) -> io::Result<UnixListener> {
 }
 
 async fn listen(listener: UnixListener, handler: Arc<ControlHandler>) {
-    let room = Arc::new(Semaphore::new(MOST_CLIENTS));
+    let room = Arc::new(Semaphore::new(MAX_CLIENTS));
     // Ends with this task.
     let mut clients = JoinSet::new();
     loop {
         while clients.try_join_next().is_some() {}
         let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(NO_ROOM).await;
+            tokio::time::sleep(ACCEPT_RETRY_INTERVAL).await;
             continue;
         };
         match Arc::clone(&room).try_acquire_owned() {
@@ -133,7 +133,7 @@ async fn listen(listener: UnixListener, handler: Arc<ControlHandler>) {
 fn turn_away(stream: UnixStream) {
     let hint = "close one, or try again later";
     let refused = Refused::new(
-        format!("too many connections: {MOST_CLIENTS} are open"),
+        format!("too many connections: {MAX_CLIENTS} are open"),
         hint,
     );
     if let (Ok(line), Ok(mut stream)) = (line_of(&refused), stream.into_std()) {
@@ -157,17 +157,17 @@ impl Client {
             from: BufReader::new(from),
             to,
             handler,
-            patience: SLOW,
+            patience: SEND_TIMEOUT,
         }
     }
 
     /// Answers line by line until the other side is gone.
     async fn serve(mut self) -> io::Result<()> {
         loop {
-            let line = match next_line(&mut self.from, LONGEST_COMMAND).await? {
+            let line = match next_line(&mut self.from, MAX_COMMAND_BYTES).await? {
                 Line::Whole(line) => line,
                 Line::TooLong => {
-                    let what = format!("longer than {LONGEST_COMMAND} bytes");
+                    let what = format!("longer than {MAX_COMMAND_BYTES} bytes");
                     let refused = Refused::new(what, "send one command on a line");
                     return self.send(&refused).await;
                 }
@@ -190,7 +190,7 @@ impl Client {
     }
 
     async fn watch(mut self) -> io::Result<()> {
-        let mut ticks = interval(WATCH_EVERY);
+        let mut ticks = interval(WATCH_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut told: Option<State> = None;
         let mut ignored = [0; 256];
@@ -237,9 +237,9 @@ mod tests {
     use tokio::net::UnixStream;
     use tokio::sync::{mpsc, watch};
 
-    use super::{Client, MOST_CLIENTS, Server};
+    use super::{Client, MAX_CLIENTS, Server};
     use crate::control::handler::ControlHandler;
-    use crate::control::protocol::LONGEST_COMMAND;
+    use crate::control::protocol::MAX_COMMAND_BYTES;
 
     /// A server whose crawl is over already: it answers states, and refuses the rest.
     fn server(dir: &Path) -> Option<Server> {
@@ -256,7 +256,7 @@ mod tests {
         UnixStream::connect(path).await.unwrap()
     }
 
-    /// What comes back for these bytes, nothing else being sent.
+    /// The answer to these bytes, nothing else being sent.
     async fn answers(dir: &Path, bytes: &[u8]) -> String {
         let mut stream = connect(dir).await;
         // It may have hung up before it had all.
@@ -285,7 +285,7 @@ mod tests {
         );
         let state = answers(dir.path(), b"{\"do\":\"state\"}\n").await;
         assert!(state.starts_with("{\"phase\":\"crawling\""), "{state}");
-        let mut long = vec![b' '; LONGEST_COMMAND];
+        let mut long = vec![b' '; MAX_COMMAND_BYTES];
         long.extend(b"{\"do\":\"state\"}\n");
         let long = answers(dir.path(), &long).await;
         assert!(
@@ -315,7 +315,7 @@ mod tests {
             clients.push(connect(dir.path()).await);
         }
         // Connections are taken in their order.
-        for late in &mut clients[MOST_CLIENTS..] {
+        for late in &mut clients[MAX_CLIENTS..] {
             let mut text = String::new();
             late.read_to_string(&mut text).await.unwrap();
             assert!(
@@ -323,7 +323,7 @@ mod tests {
                 "{text}"
             );
         }
-        for client in &mut clients[..MOST_CLIENTS] {
+        for client in &mut clients[..MAX_CLIENTS] {
             client.write_all(b"{\"do\":\"state\"}\n").await.unwrap();
             let mut byte = [0];
             client.read_exact(&mut byte).await.unwrap();

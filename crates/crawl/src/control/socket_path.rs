@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 pub(crate) const SOCKET: &str = "control.sock";
 
 /// Bytes that the address of a socket has room for, its end among them (`sun_path`).
-const ADDRESS_ROOM: usize = if cfg!(target_os = "linux") { 108 } else { 104 };
+const MAX_ADDRESS_BYTES: usize = if cfg!(target_os = "linux") { 108 } else { 104 };
 
 /// A path of a socket that is short enough for an address.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl SocketPath {
     /// `InvalidFilename` where no address has room for it; otherwise the folder can't be opened.
     pub(crate) fn of(folder: &Path, name: &str) -> io::Result<SocketPath> {
         let path = folder.join(name);
-        if path.as_os_str().len() < ADDRESS_ROOM {
+        if path.as_os_str().len() < MAX_ADDRESS_BYTES {
             return Ok(SocketPath {
                 path,
                 _folder: None,
@@ -55,7 +55,7 @@ impl SocketPath {
 mod tests {
     use std::os::unix::net::{UnixListener, UnixStream};
 
-    use super::{ADDRESS_ROOM, SocketPath};
+    use super::{MAX_ADDRESS_BYTES, SocketPath};
 
     #[test]
     fn ours_a_path_that_is_too_long_goes_by_way_of_its_folder() {
@@ -66,7 +66,7 @@ mod tests {
             let place = SocketPath::of(folder, "s").unwrap();
             let _listener = UnixListener::bind(place.path()).unwrap();
             assert!(folder.join("s").exists());
-            assert!(place.path().as_os_str().len() < ADDRESS_ROOM);
+            assert!(place.path().as_os_str().len() < MAX_ADDRESS_BYTES);
             let again = SocketPath::of(folder, "s").unwrap();
             assert!(UnixStream::connect(again.path()).is_ok());
         }

@@ -39,7 +39,7 @@ pub(super) fn of_rest(rest: &BetweenRounds) -> State {
     }
 }
 
-/// What a progress alone tells.
+/// The state that a progress alone tells.
 pub(super) fn of_progress(progress: &Progress) -> State {
     State {
         phase: match progress.phase {

@@ -30,12 +30,12 @@ const MAX_WORD_CHARS: usize = 200;
 /// The same of a line.
 const MAX_LINE_CHARS: usize = 2000;
 
-/// An end that is not a success, in words for the person at the keyboard.
+/// Why a command failed, in words for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CommandError {
-    /// What is wrong, with the offending value in it; lower case, no full stop.
+    /// The cause, with the offending value in it; lower case, no full stop.
     pub(crate) message: String,
-    /// What to do about it.
+    /// The remedy.
     pub(crate) hint: Option<String>,
     /// The exit code.
     pub(crate) code: u8,
@@ -83,7 +83,7 @@ impl fmt::Display for CommandError {
     }
 }
 
-/// What is said where a file that the user named can't be written.
+/// The error where a file that the user named can't be written.
 pub(crate) fn unwritable(path: &Path, why: &io::Error) -> CommandError {
     let refusal = CommandError::disk(format!("can't write {}: {why}", path.display()));
     match unwritable_hint(path, why.kind()) {
@@ -92,7 +92,7 @@ pub(crate) fn unwritable(path: &Path, why: &io::Error) -> CommandError {
     }
 }
 
-/// What to do where nothing can be written to a path, if the kind of error tells.
+/// The remedy where nothing can be written to a path, if the kind of error tells.
 pub(crate) fn unwritable_hint(path: &Path, why: ErrorKind) -> Option<String> {
     let folder = path.parent().unwrap_or(path).display();
     match why {

@@ -17,9 +17,9 @@ use crate::error::{CommandError, FINISHED, NOTHING_DONE};
 use crate::terminal::{closing, exit_code, lasting, show};
 
 /// The clock on the wall is looked at so often: it may be set, and the machine may sleep.
-const LOOK: Duration = Duration::from_secs(60);
+const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What outlives a round.
+/// The state of a job that outlives a round.
 struct Rounds<'a> {
     job: &'a Job,
     handler: Arc<ControlHandler>,
@@ -243,9 +243,10 @@ async fn come(mut at: Timestamp, most: Duration, mut wait_mode: watch::Receiver<
             WaitMode::Now => return,
             WaitMode::UntilThen if left.is_zero() => return,
             WaitMode::UntilThen => {
-                let _ = tokio::time::timeout(left.min(LOOK), wait_mode.changed()).await;
+                let _ =
+                    tokio::time::timeout(left.min(CLOCK_CHECK_INTERVAL), wait_mode.changed()).await;
             }
-            // The handler keeps the sender while it is_between_rounds.
+            // The handler keeps the sender between rounds.
             WaitMode::Paused => {
                 let _ = wait_mode.changed().await;
             }

@@ -18,7 +18,7 @@ use super::problem::Problem;
 use super::search_request::{Parameters, SearchRequest};
 use super::state::{App, seconds_now};
 
-/// What describes the API.
+/// The description of the API.
 const OPENAPI: &str = include_str!("page/openapi.json");
 
 /// The routes by path, as OpenAPI writes it.

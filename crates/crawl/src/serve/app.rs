@@ -27,7 +27,7 @@ use super::{api, headers, view};
 /// From the head of a request to the head of its answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What sites that were allowed may read.
+/// The paths that pages of allowed origins may read.
 const SHARED: [&str; 4] = [
     "/api/search",
     "/api/page",
@@ -35,7 +35,7 @@ const SHARED: [&str; 4] = [
     "/api/openapi.json",
 ];
 
-/// What a crawler is told: results lead to pages that it finds better by itself.
+/// The rules for crawlers: results lead to pages that it finds better by itself.
 const ROBOTS: &str = "User-agent: *\nDisallow: /api/\nDisallow: /crawl\nDisallow: /?\n";
 
 /// The routes, and around them what holds for each.

@@ -17,7 +17,7 @@ struct Source {
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// What draws results is the same on our page and on those that embed it.
+/// The script that draws results is the same on our page and on those that embed it.
 const RESULTS: &str = include_str!("page/results.js");
 
 /// The snippet that other sites embed: under a name that never changes.

@@ -45,7 +45,7 @@ impl Authority {
     }
 }
 
-/// What a request calls the server, as it was sent (RFC 9112 section 3.2): an absolute target
+/// The name that a request gives the server, as it was sent (RFC 9112 section 3.2): an absolute target
 /// comes before `Host`, and of several fields none counts.
 pub(crate) fn named(uri: &Uri, headers: &HeaderMap) -> Option<String> {
     if let Some(authority) = uri.authority() {

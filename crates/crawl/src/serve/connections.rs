@@ -21,22 +21,22 @@ use tower_service::Service as _;
 use super::stalled_client::Stalled;
 
 /// Connections at once; further ones wait to be accepted.
-pub(crate) const CONNECTIONS_MOST: usize = 512;
+pub(crate) const MAX_CONNECTIONS: usize = 512;
 /// Connections at once from one address, unless they come by way of a proxy. Further ones are
 /// closed.
-pub(crate) const CONNECTIONS_PER_CLIENT: usize = 64;
+pub(crate) const MAX_CONNECTIONS_PER_CLIENT: usize = 64;
 /// From the start of a connection, or the end of its last answer, to the end of a request's head.
-const HEAD_WITHIN: Duration = Duration::from_secs(15);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 /// Bytes of a request's head.
 pub(crate) const MAX_HEAD_BYTES: usize = 32 * 1024;
 /// Header fields of a request.
-const FIELDS_MOST: usize = 64;
+const MAX_FIELDS: usize = 64;
 /// How long a client may take nothing of what it is sent.
-const TAKEN_WITHIN: Duration = Duration::from_secs(30);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long requests under way are waited for when the server ends.
-const DRAIN_WITHIN: Duration = Duration::from_secs(10);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Who sent a request: the other end of its connection.
+/// The sender of a request: the other end of its connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
 
@@ -48,7 +48,7 @@ pub(crate) async fn serve(
     behind_proxy: bool,
 ) {
     let graceful = GracefulShutdown::new();
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MOST));
+    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let clients = match behind_proxy {
         true => None,
         false => Some(Arc::new(Clients::default())),
@@ -70,7 +70,7 @@ pub(crate) async fn serve(
     }
     drop(listener);
     // Whoever is still connected then has had its time.
-    let _ = timeout(DRAIN_WITHIN, graceful.shutdown()).await;
+    let _ = timeout(DRAIN_TIMEOUT, graceful.shutdown()).await;
 }
 
 async fn accept(
@@ -111,10 +111,10 @@ fn spawn(
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_WITHIN)
+        .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(MAX_HEAD_BYTES)
-        .max_headers(FIELDS_MOST)
-        .serve_connection(TokioIo::new(Stalled::new(stream, TAKEN_WITHIN)), service);
+        .max_headers(MAX_FIELDS)
+        .serve_connection(TokioIo::new(Stalled::new(stream, WRITE_TIMEOUT)), service);
     let connection = graceful.watch(connection);
     tokio::spawn(async move {
         if let Err(why) = connection.await {
@@ -141,7 +141,7 @@ impl Clients {
         let client = client.to_canonical();
         let mut counts = clients.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(client).or_default();
-        if *count >= CONNECTIONS_PER_CLIENT {
+        if *count >= MAX_CONNECTIONS_PER_CLIENT {
             return None;
         }
         *count += 1;
@@ -173,13 +173,13 @@ impl Drop for Seat {
 mod tests {
     use std::sync::Arc;
 
-    use super::{CONNECTIONS_PER_CLIENT, Clients};
+    use super::{Clients, MAX_CONNECTIONS_PER_CLIENT};
 
     #[test]
     fn ours_seats_of_one_address_are_bounded_and_given_back() {
         let clients = Arc::new(Clients::default());
         let one = "192.0.2.1".parse().unwrap();
-        let seats: Vec<_> = (0..CONNECTIONS_PER_CLIENT)
+        let seats: Vec<_> = (0..MAX_CONNECTIONS_PER_CLIENT)
             .map(|_| Clients::seat(&clients, one).unwrap())
             .collect();
         assert!(Clients::seat(&clients, one).is_none());

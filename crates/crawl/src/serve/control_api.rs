@@ -15,11 +15,11 @@ use super::state::{App, MAX_BODY_BYTES};
 use crate::control::client::{Client, ClientError};
 use crate::control::protocol::{Command, Reply};
 
-/// What may be asked of a running crawl over HTTP.
+/// The commands that a running crawl takes over HTTP.
 pub(crate) const COMMANDS: [&str; 6] = ["pause", "resume", "add", "delay", "park", "unpark"];
 
 /// How long a body may take to come.
-const BODY_WITHIN: Duration = Duration::from_secs(10);
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// `POST /api/crawl/COMMAND` with the command's values as a JSON object.
 pub(crate) async fn command(
@@ -61,7 +61,7 @@ async fn read(name: &str, headers: &HeaderMap, body: Body) -> Result<Command, Pr
                 .hint("send a JSON object with `Content-Type: application/json`"),
         );
     }
-    let Ok(bytes) = timeout(BODY_WITHIN, to_bytes(body, MAX_BODY_BYTES)).await else {
+    let Ok(bytes) = timeout(BODY_TIMEOUT, to_bytes(body, MAX_BODY_BYTES)).await else {
         return Err(Problem::new(
             StatusCode::REQUEST_TIMEOUT,
             "the body did not come in time",

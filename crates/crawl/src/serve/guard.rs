@@ -1,4 +1,4 @@
-//! Who may ask what: by which name the server is called, from which page, with which token.
+//! Access to the server: by which name the server is called, from which page, with which token.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,7 +10,7 @@ use super::options::Options;
 use super::problem::Problem;
 use super::token::Token;
 
-/// What is known of this server's own place.
+/// Decides which requests are answered, and who may control the crawl.
 #[derive(Debug)]
 pub(crate) struct Guard {
     on_loopback: bool,
@@ -47,7 +47,7 @@ impl Guard {
 
     /// Whether the server may be called so. On loopback only by a name of loopback: a page of
     /// another site whose name was made to lead here (DNS rebinding) would read what is served.
-    /// Who says two origins says none.
+    /// A request that names two origins names none.
     pub(crate) fn admits(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         if headers.get_all(header::ORIGIN).iter().nth(1).is_some() {
             let error = "the request has more than one `Origin`";

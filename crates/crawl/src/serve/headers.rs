@@ -3,12 +3,12 @@
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::Response;
 
-/// What a page may load: its own files, and nothing inline. Nothing frames it.
+/// The sources that a page may load from: its own files, and nothing inline. Nothing frames it.
 pub(crate) const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
      img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; \
      frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// What anything else may load, should a browser ever take it for a page.
+/// The sources for any other answer, should a browser ever take it for a page.
 const DATA_POLICY: &str =
     "default-src 'none'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -64,7 +64,7 @@ pub(crate) fn complete(response: &mut Response) {
     }
 }
 
-/// Who may load a file without asking.
+/// The pages that may load a file without asking.
 pub(crate) const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
     HeaderName::from_static("cross-origin-resource-policy");
 

@@ -18,16 +18,16 @@ use crate::control::client::Client;
 use crate::control::protocol::State;
 
 /// Clients that follow the crawl at once; the connections they hold are no use to searches.
-pub(crate) const FOLLOWERS_MOST: usize = 64;
+pub(crate) const MAX_FOLLOWERS: usize = 64;
 /// How often a client is sent something where nothing happens, so that neither a proxy nor the
 /// client takes the connection for dead.
-const HEARTBEAT: Duration = Duration::from_secs(15);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 /// How often it is looked whether a crawl has begun, or whether anybody still follows.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Events on their way to one client.
-const AHEAD: usize = 4;
+const MAX_QUEUED_STATES: usize = 4;
 
-/// What one client is sent.
+/// The events for one client.
 pub(crate) type Events = KeepAliveStream<ReceiverStream<Result<Event, axum::Error>>>;
 
 /// Whether a crawl runs, and how it stands.
@@ -65,24 +65,24 @@ impl Live {
         let live = Arc::new(Live {
             moment: watch::Sender::new(None),
             wanted: Notify::new(),
-            seats: Arc::new(Semaphore::new(FOLLOWERS_MOST)),
+            seats: Arc::new(Semaphore::new(MAX_FOLLOWERS)),
             stop,
         });
         tokio::spawn(Arc::clone(&live).follow(dir));
         live
     }
 
-    /// What one client is sent until it goes or the server ends.
+    /// The events for one client, until it goes or the server ends.
     pub(crate) fn events(&self) -> Result<Sse<Events>, Problem> {
         let Ok(seat) = Arc::clone(&self.seats).try_acquire_owned() else {
-            return Err(Problem::busy(format!(
-                "{FOLLOWERS_MOST} clients follow the crawl already"
-            ))
-            .retry_after(10));
+            return Err(
+                Problem::busy(format!("{MAX_FOLLOWERS} clients follow the crawl already"))
+                    .retry_after(10),
+            );
         };
         let mut moments = self.moment.subscribe();
         self.wanted.notify_one();
-        let (sender, receiver) = mpsc::channel(AHEAD);
+        let (sender, receiver) = mpsc::channel(MAX_QUEUED_STATES);
         let mut stop = self.stop.clone();
         tokio::spawn(async move {
             tokio::select! {
@@ -92,7 +92,7 @@ impl Live {
             }
             drop(seat);
         });
-        let heartbeat = KeepAlive::new().interval(HEARTBEAT);
+        let heartbeat = KeepAlive::new().interval(HEARTBEAT_INTERVAL);
         Ok(Sse::new(ReceiverStream::new(receiver)).keep_alive(heartbeat))
     }
 
@@ -107,7 +107,7 @@ impl Live {
                 }
                 if self.is_wanted() {
                     self.tell(Moment::of(None));
-                    sleep(LOOK_EVERY).await;
+                    sleep(POLL_INTERVAL).await;
                 }
             }
             self.moment.send_replace(None);
@@ -119,7 +119,7 @@ impl Live {
         let Ok(mut watch) = client.watch().await else {
             return;
         };
-        let mut look = interval(LOOK_EVERY);
+        let mut look = interval(POLL_INTERVAL);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let mut next = pin!(watch.next());

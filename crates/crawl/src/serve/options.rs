@@ -1,4 +1,4 @@
-//! What `crawl serve` was told, checked.
+//! The options of `crawl serve`, checked.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroU32;
@@ -15,7 +15,7 @@ use crate::error::CommandError;
 pub(crate) const TOKEN_VARIABLE: &str = "CRAWL_SERVE_TOKEN";
 
 /// Characters of a title; it stands in one line of a page.
-const TITLE_MOST: usize = 200;
+const MAX_TITLE_CHARS: usize = 200;
 
 /// How a directory is served.
 #[derive(Clone, Debug)]
@@ -24,13 +24,13 @@ pub(crate) struct Options {
     pub(crate) dir: PathBuf,
     /// Where to listen.
     pub(crate) listen: SocketAddr,
-    /// What controls the crawl.
+    /// The token that controls the crawl.
     pub(crate) token: Option<Token>,
     /// Sites whose pages may show results.
     pub(crate) origins: Vec<HeaderValue>,
     /// Requests a second for each client.
     pub(crate) rate: NonZeroU32,
-    /// What the search page is called; by the site if it has no name.
+    /// The title of the search page; made of the site's name if none is given.
     pub(crate) title: Option<String>,
     /// Whether clients come by way of a reverse proxy.
     pub(crate) behind_proxy: bool,
@@ -100,11 +100,13 @@ fn checked(text: &str) -> Result<HeaderValue, CommandError> {
 fn title(text: &str) -> Result<String, CommandError> {
     let text = text.trim();
     let length = text.chars().count();
-    if length == 0 || length > TITLE_MOST || text.chars().any(char::is_control) {
+    if length == 0 || length > MAX_TITLE_CHARS || text.chars().any(char::is_control) {
         return Err(CommandError::usage(format!(
             "`--title` has {length} characters after trimming, or control characters among them"
         ))
-        .hint(format!("give one line of 1 to {TITLE_MOST} characters")));
+        .hint(format!(
+            "give one line of 1 to {MAX_TITLE_CHARS} characters"
+        )));
     }
     Ok(text.to_owned())
 }

@@ -5,14 +5,14 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-/// What a client is told: as JSON, or as a page where a person asked for one.
+/// Why a request failed, for its client: as JSON, or as a page where a person asked for one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Problem {
     #[serde(skip)]
     pub(crate) status: StatusCode,
-    /// What is wrong; lower case, no full stop.
+    /// The cause; lower case, no full stop.
     pub(crate) error: String,
-    /// What to do about it.
+    /// The remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
     /// Seconds after which it may be tried again.

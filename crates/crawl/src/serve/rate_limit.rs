@@ -11,12 +11,12 @@ use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
 
 /// Clients that are told apart at once. Beyond it, those that come newly share one account.
-const CLIENTS_MOST: usize = 10_000;
+const MAX_CLIENTS: usize = 10_000;
 
 /// How often accounts that are full again are thrown away, where there are too many.
-const SWEEP_EVERY: Duration = Duration::from_secs(1);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A token bucket for each client; its memory is bounded by [`CLIENTS_MOST`].
+/// A token bucket for each client; its memory is bounded by [`MAX_CLIENTS`].
 pub(crate) struct Rates {
     clock: DefaultClock,
     accounts: RateLimiter<IpAddr, HashMapStateStore<IpAddr>, DefaultClock, NoOpMiddleware>,
@@ -52,7 +52,7 @@ impl Rates {
 
     /// Whether there is no room for further clients, even after a sweep.
     fn is_full(&self) -> bool {
-        if self.accounts.len() < CLIENTS_MOST {
+        if self.accounts.len() < MAX_CLIENTS {
             return false;
         }
         // A panic while the lock is held leaves nothing half done.
@@ -60,11 +60,11 @@ impl Rates {
             .swept
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        if swept.is_none_or(|last| last.elapsed() >= SWEEP_EVERY) {
+        if swept.is_none_or(|last| last.elapsed() >= SWEEP_INTERVAL) {
             self.accounts.retain_recent();
             *swept = Some(Instant::now());
         }
-        self.accounts.len() >= CLIENTS_MOST
+        self.accounts.len() >= MAX_CLIENTS
     }
 }
 
@@ -87,7 +87,7 @@ mod tests {
     use std::net::{IpAddr, Ipv4Addr};
     use std::num::NonZeroU32;
 
-    use super::{CLIENTS_MOST, Rates, account_of};
+    use super::{MAX_CLIENTS, Rates, account_of};
 
     fn address(text: &str) -> IpAddr {
         text.parse().unwrap()
@@ -122,10 +122,10 @@ mod tests {
     #[test]
     fn ours_clients_beyond_the_bound_share_one_account() {
         let rates = Rates::new(NonZeroU32::MIN);
-        let clients = u32::try_from(CLIENTS_MOST).unwrap() * 2;
+        let clients = u32::try_from(MAX_CLIENTS).unwrap() * 2;
         for client in 0..clients {
             let _ = rates.admit(IpAddr::V4(Ipv4Addr::from(client)));
         }
-        assert!(rates.accounts.len() <= CLIENTS_MOST + 1);
+        assert!(rates.accounts.len() <= MAX_CLIENTS + 1);
     }
 }

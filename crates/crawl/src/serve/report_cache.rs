@@ -13,7 +13,7 @@ use tokio::task::{JoinError, spawn_blocking};
 use super::problem::Problem;
 
 /// A report serves for this long in any case.
-const LEAST: Duration = Duration::from_secs(2);
+const MIN_REPORT_AGE: Duration = Duration::from_secs(2);
 /// And for so many times as long as it took to make, so that making reports takes a tenth of
 /// one processor at most.
 const TIMES: u32 = 10;
@@ -47,7 +47,7 @@ impl Reports {
         let mut held = Arc::clone(&self.made).lock_owned().await;
         let of = lengths(&self.dir);
         if let Some(made) = held.as_ref()
-            && (made.of == of || made.at.elapsed() < LEAST.max(made.took * TIMES))
+            && (made.of == of || made.at.elapsed() < MIN_REPORT_AGE.max(made.took * TIMES))
         {
             return Ok(Arc::clone(&made.report));
         }

@@ -1,17 +1,17 @@
-//! What a request for results asks.
+//! A request for results, read from the query of its URL.
 
 use serde::Deserialize;
 
 use super::problem::Problem;
 
 /// Bytes of a query.
-pub(crate) const QUERY_MOST: usize = 4096;
+pub(crate) const MAX_QUERY_BYTES: usize = 4096;
 /// Results of one answer.
-pub(crate) const LIMIT_MOST: usize = 50;
+pub(crate) const MAX_LIMIT: usize = 50;
 /// Results of one answer, where the request names no number, and of a page.
 pub(crate) const LIMIT: usize = 10;
 /// Results that are ranked: the last one that can be asked for.
-pub(crate) const RANKED_MOST: usize = 1000;
+pub(crate) const MAX_RANKED: usize = 1000;
 
 /// The parameters as they came.
 #[derive(Debug, Default, Deserialize)]
@@ -23,7 +23,7 @@ pub(crate) struct Parameters {
     page: Option<String>,
 }
 
-/// What is asked.
+/// A request for results.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SearchRequest {
     /// The words.
@@ -37,23 +37,23 @@ pub(crate) struct SearchRequest {
 }
 
 impl SearchRequest {
-    /// What the API is asked; `q` must be there.
+    /// A request to the API; `q` must be there.
     pub(crate) fn of_api(parameters: Parameters) -> Result<SearchRequest, Problem> {
         let query = parameters.q.ok_or_else(|| {
             Problem::bad_request("`q` is missing").hint("ask `/api/search?q=WORDS`")
         })?;
         Ok(SearchRequest {
             query: checked(query)?,
-            limit: number("limit", parameters.limit, LIMIT, 1, LIMIT_MOST)?,
-            offset: number("offset", parameters.offset, 0, 0, RANKED_MOST - LIMIT_MOST)?,
+            limit: number("limit", parameters.limit, LIMIT, 1, MAX_LIMIT)?,
+            offset: number("offset", parameters.offset, 0, 0, MAX_RANKED - MAX_LIMIT)?,
             partial: switch(parameters.partial)?,
         })
     }
 
-    /// What the page is asked; none where nothing is searched for.
+    /// A request to the page; none where nothing is searched for.
     pub(crate) fn of_page(parameters: Parameters) -> Result<Option<SearchRequest>, Problem> {
         let query = checked(parameters.q.unwrap_or_default())?;
-        let page = number("page", parameters.page, 1, 1, RANKED_MOST / LIMIT)?;
+        let page = number("page", parameters.page, 1, 1, MAX_RANKED / LIMIT)?;
         let partial = switch(parameters.partial)?;
         Ok((!query.is_empty()).then_some(SearchRequest {
             query,
@@ -65,10 +65,10 @@ impl SearchRequest {
 }
 
 fn checked(query: String) -> Result<String, Problem> {
-    if query.len() > QUERY_MOST {
+    if query.len() > MAX_QUERY_BYTES {
         let error = format!("the query has {} bytes", query.len());
         return Err(Problem::bad_request(error)
-            .hint(format!("at most {QUERY_MOST} bytes are searched for")));
+            .hint(format!("at most {MAX_QUERY_BYTES} bytes are searched for")));
     }
     if query.chars().any(char::is_control) {
         return Err(Problem::bad_request("the query holds control characters")

@@ -16,11 +16,11 @@ use crate::error::CommandError;
 use crate::search_index;
 
 /// How long a question waits for a thread.
-const TURN_WITHIN: Duration = Duration::from_secs(5);
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long what is said of the whole index is taken for true.
-const STATS_FOR: Duration = Duration::from_secs(3);
+const MAX_STATS_AGE: Duration = Duration::from_secs(3);
 /// Threads at most, on however many processors.
-const THREADS_MOST: usize = 16;
+const MAX_THREADS: usize = 16;
 
 /// Searches, as many at once as there are processors. Others wait their turn, and nothing
 /// that is slow there holds up the rest of the server.
@@ -37,7 +37,7 @@ impl Searcher {
         let threads = available_parallelism().map_or(2, usize::from);
         Ok(Searcher {
             index: Arc::new(index),
-            turns: Arc::new(Semaphore::new(threads.clamp(2, THREADS_MOST))),
+            turns: Arc::new(Semaphore::new(threads.clamp(2, MAX_THREADS))),
             stats: Mutex::new(None),
         })
     }
@@ -62,12 +62,12 @@ impl Searcher {
             .await
     }
 
-    /// What the index holds of a URL.
+    /// The page of a URL in the index.
     pub(crate) async fn page(&self, url: String) -> Result<Option<IndexedPage>, Problem> {
         self.ask(move |index| index.page(&url)).await
     }
 
-    /// What the index holds, as of the last few seconds.
+    /// The counts of the index, as of the last few seconds.
     pub(crate) async fn stats(&self) -> Result<Arc<IndexStats>, Problem> {
         if let Some(stats) = self.known_stats() {
             return Ok(stats);
@@ -81,14 +81,14 @@ impl Searcher {
     fn known_stats(&self) -> Option<Arc<IndexStats>> {
         let known = self.stats.lock().unwrap_or_else(PoisonError::into_inner);
         let (at, stats) = known.as_ref()?;
-        (at.elapsed() < STATS_FOR).then(|| Arc::clone(stats))
+        (at.elapsed() < MAX_STATS_AGE).then(|| Arc::clone(stats))
     }
 
     async fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&SearchIndex) -> Result<T, IndexError> + Send + 'static,
     ) -> Result<T, Problem> {
-        let turn = timeout(TURN_WITHIN, Arc::clone(&self.turns).acquire_owned()).await;
+        let turn = timeout(QUEUE_TIMEOUT, Arc::clone(&self.turns).acquire_owned()).await;
         let Ok(Ok(turn)) = turn else {
             return Err(Problem::busy("too many searches are under way"));
         };
@@ -109,7 +109,7 @@ impl Searcher {
     }
 }
 
-/// What a client is told of an index that can't be searched.
+/// The answer where an index can't be searched.
 fn problem(why: &IndexError) -> Problem {
     match why {
         IndexError::Query(why) => Problem::bad_request(why.to_string()),

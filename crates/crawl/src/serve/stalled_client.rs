@@ -28,7 +28,7 @@ impl Stalled {
         }
     }
 
-    /// What a write comes to, with the deadline minded.
+    /// The result of a write, or an error where the deadline has passed.
     fn minded<T>(
         &mut self,
         context: &mut Context<'_>,

@@ -11,9 +11,9 @@ use crate::error::CommandError;
 
 /// The fewest characters of a token: one of 16 that is drawn at random is not guessed at the
 /// rate that a client may ask.
-const LEAST: usize = 16;
+const MIN_TOKEN_BYTES: usize = 16;
 /// The most bytes that are read of a token's file.
-const MOST: usize = 4096;
+const MAX_TOKEN_BYTES: usize = 4096;
 
 /// A token, of which only the digest is kept.
 #[derive(Clone)]
@@ -41,8 +41,10 @@ impl Token {
     pub(crate) fn of_text(text: &str, name: &str) -> Result<Token, CommandError> {
         let text = text.trim();
         let wrong = match text.len() {
-            length if length < LEAST => format!("has fewer than {LEAST} characters"),
-            length if length > MOST => format!("has more than {MOST} bytes"),
+            length if length < MIN_TOKEN_BYTES => {
+                format!("has fewer than {MIN_TOKEN_BYTES} characters")
+            }
+            length if length > MAX_TOKEN_BYTES => format!("has more than {MAX_TOKEN_BYTES} bytes"),
             // What a header field can carry (RFC 6750 section 2.1).
             _ if !text.bytes().all(|byte| byte.is_ascii_graphic()) => {
                 "holds other characters than printable ASCII".to_owned()

@@ -1,4 +1,4 @@
-//! What the settings must hold before anything is asked of anyone.
+//! Checks of the settings, before any request is sent.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -22,12 +22,12 @@ use crate::settings::seeds::{self, Seed};
 use crate::values::{Resolve, Size, Span};
 
 /// A shorter delay needs `--own-site` outside loopback and private ranges.
-const LEAST_DELAY: Duration = Duration::from_millis(200);
+const MIN_DELAY: Duration = Duration::from_millis(200);
 /// More in flight per host need `--own-site` outside loopback and private ranges.
-const MOST_PER_HOST: u32 = 4;
+const MAX_PER_HOST: u32 = 4;
 
 /// A drawn part of a gap hides no pattern anyway; more would only cost time.
-const MOST_JITTER: f64 = 0.01;
+const MAX_JITTER: f64 = 0.01;
 /// RFC 9309 section 2.4.
 const ROBOTS_MAX_AGE: Span = Span::from_secs(24 * 60 * 60);
 /// RFC 9309 section 2.3.1.4.
@@ -41,11 +41,11 @@ const SEED_HINT: &str =
 pub(crate) struct Checked {
     /// At least one.
     pub(crate) seeds: Vec<CanonicalUrl>,
-    /// What was typed for them, in the same order.
+    /// The seeds as typed, in the same order.
     pub(crate) typed: Vec<Seed>,
     /// Hosts of seeds that were found at a public address before the crawl.
     pub(crate) public_names: Vec<String>,
-    /// Where the crawl lies.
+    /// The crawl's directory.
     pub(crate) output: PathBuf,
     /// The certificates of `--ca-file`, as PEM.
     pub(crate) roots: Option<Vec<u8>>,
@@ -55,7 +55,7 @@ pub(crate) struct Checked {
     pub(crate) contact: Option<String>,
     /// Other politeness for some hosts.
     pub(crate) sites: PolitenessOverrides,
-    /// What some hosts are told beyond what every host is.
+    /// Credentials and header fields for single hosts.
     pub(crate) access: Vec<HostAccess>,
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn contact_mail(contact: Option<&str>) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// What is said where a public host would be asked without a contact.
+/// The error where a public host would be asked without a contact.
 pub(crate) fn no_contact(url: &CanonicalUrl) -> CommandError {
     CommandError::usage(format!("no contact is given, and {} is not yours alone", url.host())).hint(
         "give --contact MAIL-OR-URL, or set CRAWL_CONTACT: owners of visited sites need to reach you",
@@ -244,9 +244,9 @@ fn check_numbers(settings: &Settings) -> Result<(), CommandError> {
     check_robots_times(settings)?;
     check_revisits(settings)?;
     let jitter = politeness.jitter.0;
-    if jitter > MOST_JITTER {
+    if jitter > MAX_JITTER {
         return Err(
-            CommandError::usage(format!("--jitter {jitter} is more than {MOST_JITTER}"))
+            CommandError::usage(format!("--jitter {jitter} is more than {MAX_JITTER}"))
                 .hint("it is a part of the gap: 0.01 lengthens it by up to 1%"),
         );
     }
@@ -352,10 +352,10 @@ fn check_manners(settings: &Settings, seed: &CanonicalUrl) -> Result<(), Command
 
 /// Whether a host of others may be asked at this pace; `dashes` stand before a flag's name.
 fn check_pace(delay: Span, per_host: u32, dashes: &str, host: &str) -> Result<(), CommandError> {
-    let what = if delay.get() < LEAST_DELAY {
+    let what = if delay.get() < MIN_DELAY {
         format!("{dashes}delay {delay} is under 200ms")
-    } else if per_host > MOST_PER_HOST {
-        format!("{dashes}per-host {per_host} is more than {MOST_PER_HOST}")
+    } else if per_host > MAX_PER_HOST {
+        format!("{dashes}per-host {per_host} is more than {MAX_PER_HOST}")
     } else {
         return Ok(());
     };

@@ -56,7 +56,7 @@ impl ProfileName {
     }
 }
 
-/// What the pages are for.
+/// The purpose of the pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum PurposeName {
@@ -72,7 +72,7 @@ pub(crate) enum PurposeName {
     Archive,
 }
 
-/// What a robots.txt that answers 401 or 403 means.
+/// The meaning of a robots.txt that answers 401 or 403.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ForbiddenName {

@@ -24,7 +24,7 @@ pub(crate) fn read(path: &Path) -> Result<Layer, CommandError> {
     parse_checked(&text, &path.display().to_string())
 }
 
-/// What is said where a file of settings can't be read.
+/// The error where a file of settings can't be read.
 pub(super) fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> CommandError {
     move |why| {
         CommandError::usage(format!(
@@ -234,7 +234,7 @@ impl Source<'_> {
     }
 }
 
-/// What is said of a word that is none of those that a key takes, and the nearest of these. serde
+/// The message for a word that is none of those that a key takes, and the nearest of these. serde
 /// says "unknown variant `x`, expected one of `a`, `b`".
 fn no_variant(message: &str) -> Option<(String, String)> {
     let names = message.strip_prefix("unknown variant ")?;

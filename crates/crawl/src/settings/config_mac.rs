@@ -15,7 +15,7 @@ use toml::Table;
 
 use super::environment::Environment;
 
-/// What is marked, so that no other digest under the same key could pass for one.
+/// The purpose that goes into the digest, so that no other digest under the same key could pass for one.
 const WHAT: &[u8] = b"crawl.toml 1\n";
 const KEY_BYTES: usize = 32;
 
@@ -130,7 +130,7 @@ fn make_key(path: &Path) -> io::Result<hmac::Key> {
     }
 }
 
-/// What the mark is made over: where the directory lies, and what its file may decide.
+/// The bytes under the mark: the path of the directory, and the settings that its file may decide.
 fn message(dir: &Path, guarded: &Table) -> Vec<u8> {
     let place = place(dir);
     let place = place.as_os_str().as_bytes();

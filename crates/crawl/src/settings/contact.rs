@@ -1,4 +1,4 @@
-//! Texts that a flag, a file or the environment may hold: contact, product token, patterns.
+//! The contact and the product token, which stand in each request, and the check of patterns.
 
 use crawl_policy::ProductToken;
 use crawl_weburl::canonicalize;
@@ -48,7 +48,7 @@ pub(crate) fn read_contact(text: &str) -> Result<Option<String>, String> {
 /// Reads a product token.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The reason why it is none.
 pub(crate) fn read_agent(text: &str) -> Result<ProductToken, String> {
     let bytes = text.len();
     if bytes > MAX_AGENT_BYTES {

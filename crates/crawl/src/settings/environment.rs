@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// What the program takes from its environment.
+/// The folders of the user's own files.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Environment {
     /// `XDG_CONFIG_HOME`, or `.config` in `HOME`.

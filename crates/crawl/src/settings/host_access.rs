@@ -1,4 +1,4 @@
-//! What single hosts are told beyond what every host is: the keys `basic-auth`, `headers`,
+//! Credentials and header fields for single hosts: the keys `basic-auth`, `headers`,
 //! `cookies` and `plain-http` of the tables `[site."example.org"]`.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::values::Switch;
 
-/// What a value begins with that stands in the environment.
+/// The prefix of a value that names a variable of the environment.
 const IN_ENVIRONMENT: &str = "env:";
 
 /// A value that is shown and written nowhere: itself, or `env:NAME` for where it stands.
@@ -74,7 +74,7 @@ impl AccessTerms {
         self.basic_auth.is_none() && self.headers.is_empty() && self.cookies.is_empty()
     }
 
-    /// The fetcher's value.
+    /// The same as the fetcher takes it.
     ///
     /// # Errors
     /// The key, and what is wrong with its value.

@@ -9,7 +9,7 @@ use super::tables::{
     RecrawlLayer, Scope, ScopeLayer,
 };
 
-/// What one source says.
+/// The settings of one source: each may be absent.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]
 #[serde(default)]
 pub(crate) struct Layer {
@@ -43,7 +43,7 @@ pub(crate) struct Layer {
     pub(crate) site: Option<Sites>,
 }
 
-/// What is in force.
+/// The settings in force.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Settings {
     /// As typed.

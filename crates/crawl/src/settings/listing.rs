@@ -83,7 +83,7 @@ pub(crate) fn effective(settings: &Settings) -> String {
     toml::to_string(&without_secrets(settings)).unwrap_or_default()
 }
 
-/// What goes to a crawl's crawl.toml: the settings in force, versions, when the crawl was
+/// The text of a crawl's crawl.toml: the settings in force, versions, when the crawl was
 /// first started and started last, since when its manners are those (RFC 3339), and the mark by
 /// which its user's own file is known, where there is one.
 pub(crate) fn record(

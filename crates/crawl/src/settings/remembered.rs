@@ -1,4 +1,4 @@
-//! What a crawl directory remembers of its settings, and which of them it may decide by itself.
+//! The settings that a crawl directory remembers, and those that it may decide by itself.
 //!
 //! A `crawl.toml` may come from somebody else: with an archive, from a shared disk. So a key that
 //! reads the environment, sends requests elsewhere, answers for them or lifts a guard holds only
@@ -19,7 +19,7 @@ use super::listing::{mark_of, without_secrets};
 use crate::error::CommandError;
 use crate::settings::seeds;
 
-/// What a later run does with a key of the directory's crawl.toml.
+/// The use that a later run makes of a key of the directory's crawl.toml.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Memory {
     /// It holds in every later run: what is kept of a part of the pages would pass for the whole.
@@ -188,7 +188,7 @@ impl Stored {
         }))
     }
 
-    /// What holds of it beneath `said`, the flags and the file of `--config`. Where `said` names
+    /// The part that holds beneath `said`, the flags and the file of `--config`. Where `said` names
     /// seeds that is what a crawl keeps, and its seeds, which follow those of `said`.
     ///
     /// # Errors
@@ -240,7 +240,7 @@ impl Stored {
         config_mac::check(around, &self.dir, &guarded, mark_of(&self.text).as_deref())
     }
 
-    /// What stands in it, does something, and is not said anew; a line for each.
+    /// The guarded settings in it that have an effect and are not given anew; a line for each.
     fn unsaid(&self, said: &Layer, said_seeds: &[String]) -> Vec<String> {
         let line = |table: &str, key: &str, value: &Value| {
             let place = match table {
@@ -351,7 +351,7 @@ pub(crate) fn own_mark(settings: &Settings, dir: &Path, around: &Environment) ->
     .ok()
 }
 
-/// What a guarded key could do; nothing for others.
+/// The effect of a guarded key; none for others.
 fn why(table: &str, key: &str) -> Option<&'static str> {
     let field = key.replace('-', "_");
     let found = MEMORY.iter().find(|(t, f, _)| *t == table && *f == field);

@@ -18,7 +18,7 @@ use crate::error::CommandError;
 pub(crate) struct Seed {
     /// Where the crawl starts.
     pub(crate) url: CanonicalUrl,
-    /// What stands in where no connection can be made by that: http for https, of a host that
+    /// The URL to use where no connection can be made by that: http for https, of a host that
     /// was typed without a scheme.
     pub(crate) stand_in: Option<CanonicalUrl>,
 }

@@ -36,7 +36,7 @@ pub(super) const FIELDS: &[&str] = &[
 /// By host name (which stands for its subdomains too) or address.
 pub(crate) type Sites = BTreeMap<String, SiteTerms>;
 
-/// What is other for the hosts of one name. Keys mean what they mean for every host; the
+/// The settings that differ for the hosts of one name. Keys mean what they mean for every host; the
 /// bounds are those of one host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
@@ -67,7 +67,7 @@ pub(crate) struct SiteTerms {
 }
 
 impl SiteTerms {
-    /// What the scheduler keeps to instead.
+    /// The politeness that the scheduler keeps instead.
     fn politeness(&self) -> PolitenessOverride {
         PolitenessOverride {
             delay: self.delay.map(Span::get),
@@ -79,7 +79,7 @@ impl SiteTerms {
         }
     }
 
-    /// What the hosts may be asked for in all.
+    /// The budget of each host.
     pub(crate) fn budget(&self) -> HostBudget {
         HostBudget {
             max_pages: self.max_pages.map(|pages| pages.0),

@@ -1,4 +1,4 @@
-//! What a person sees: progress, the log, the last words.
+//! Output for a person: progress, the log, the summary, and text or JSON on stdout.
 
 mod index_counts;
 mod log;
@@ -136,7 +136,7 @@ pub(crate) fn note(message: &str) {
     let _ = writeln!(io::stderr(), "{}", safe_lines(message));
 }
 
-/// What shows on a terminal that something goes on.
+/// A sign on a terminal that work goes on.
 pub(crate) fn spinner() -> ProgressBar {
     match io::stderr().is_terminal() {
         true => ProgressBar::new_spinner(),

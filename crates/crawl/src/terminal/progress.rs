@@ -13,20 +13,20 @@ use super::{Mode, Terminal};
 use crate::values::Span;
 
 /// How often a bar is drawn anew.
-const BAR_EVERY: Duration = Duration::from_millis(200);
+const BAR_INTERVAL: Duration = Duration::from_millis(200);
 /// Steps from the beginning of the bar to its end.
 const BAR_STEPS: u64 = 1000;
 /// How often an object is written with `--progress json`.
-const JSON_EVERY: Duration = Duration::from_secs(1);
+const JSON_INTERVAL: Duration = Duration::from_secs(1);
 /// How often a line is written with `--progress plain`.
-const PLAIN_EVERY: Duration = Duration::from_secs(10);
+const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Shows progress until the other side of the channel is gone.
 pub(crate) async fn show(terminal: Terminal, mut progress: watch::Receiver<Progress>) {
     let every = match terminal.mode {
-        Mode::Bar => BAR_EVERY,
-        Mode::Json => JSON_EVERY,
-        Mode::Plain => PLAIN_EVERY,
+        Mode::Bar => BAR_INTERVAL,
+        Mode::Json => JSON_INTERVAL,
+        Mode::Plain => PLAIN_INTERVAL,
         Mode::Off => return,
     };
     let mut ticks = interval_at(Instant::now() + every, every);
@@ -81,7 +81,7 @@ fn steps(share_done: f64) -> u64 {
     (share_done.clamp(0.0, 1.0) * BAR_STEPS as f64) as u64
 }
 
-/// What matters most comes first: a narrow terminal cuts the end off.
+/// The most important part comes first: a narrow terminal cuts the end off.
 fn line(now: &Progress) -> String {
     let waiting = u64::from(now.hosts_waiting);
     let mut parts = vec![

@@ -1,4 +1,4 @@
-//! The last words of a run, and the exit code that they come with.
+//! The summary of a run, and its exit code.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use super::progress::roughly;
 use crate::error::{FINISHED, INTERRUPTED, NOTHING_DONE};
 
 /// Unreachable hosts and failed seeds that are named; the rest is counted.
-const NAMED: usize = 10;
+const MAX_NAMED: usize = 10;
 
 /// Links that a user may want to know of, by the name that they are counted under.
 const LEFT_OUT: [(&str, &str); 2] = [
@@ -31,7 +31,7 @@ pub(crate) enum HasMark {
     No,
 }
 
-/// What was fetched, excluded and failed, how long it took, where it lies, and how to go on.
+/// The summary of a run: counts, duration, the directory, and the command to go on with.
 ///
 /// `exe` is the name that the program was called by; `mark` says whether the crawl's own
 /// crawl.toml is taken as the user's word by the next start.
@@ -95,7 +95,7 @@ pub(crate) fn closing(summary: &Summary, exe: &str, mark: HasMark) -> String {
     text
 }
 
-/// What the search index holds, and what becomes of pages that are not in it yet.
+/// The contents of the search index, and the way of pages into it that it lacks yet.
 fn indexed(index: &Indexed, summary: &Summary) -> String {
     let build = format!(
         "`crawl index {}`",
@@ -136,7 +136,7 @@ fn failed(summary: &Summary, exe: &str) -> String {
     }
 }
 
-/// What a later round found, and when the next finds something due.
+/// The changes that a later round found, and the time at which the next page is due.
 fn round(summary: &Summary) -> String {
     let changes = &summary.changes;
     let counts = [
@@ -161,7 +161,7 @@ fn round(summary: &Summary) -> String {
 /// Hosts that were waited for in vain, and seeds that failed.
 fn name_unreached(summary: &Summary, text: &mut String) {
     if let Ended::Unreachable(hosts) = &summary.ended {
-        for host in hosts.iter().take(NAMED) {
+        for host in hosts.iter().take(MAX_NAMED) {
             let _ = match host.next_try {
                 Some(at) => {
                     let when = moment(at);
@@ -181,11 +181,11 @@ fn name_unreached(summary: &Summary, text: &mut String) {
             let _ = writeln!(text, "  hint: {CA_HINT}");
         }
     }
-    for seed in summary.seeds_failed.iter().take(NAMED) {
+    for seed in summary.seeds_failed.iter().take(MAX_NAMED) {
         let _ = writeln!(text, "  seed failed: {}: {}", seed.url, seed.why);
     }
     more(text, summary.seeds_failed.len());
-    for url in summary.strange_robots.iter().take(NAMED) {
+    for url in summary.strange_robots.iter().take(MAX_NAMED) {
         let _ = writeln!(
             text,
             "  odd: {url} is no robots.txt; rules were looked for in it all the same"
@@ -254,8 +254,8 @@ fn excluded(summary: &Summary) -> String {
 }
 
 fn more(text: &mut String, count: usize) {
-    if count > NAMED {
-        let _ = writeln!(text, "  and {} more", grouped((count - NAMED) as u64));
+    if count > MAX_NAMED {
+        let _ = writeln!(text, "  and {} more", grouped((count - MAX_NAMED) as u64));
     }
 }
 

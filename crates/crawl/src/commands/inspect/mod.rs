@@ -76,7 +76,7 @@ fn page_object(url: &CanonicalUrl, page: &Page, content: &Content) -> Value {
     })
 }
 
-/// What the page's own words bar, with the text that says so; null where nothing does.
+/// The uses that the page itself bars, with the text that says so; null where nothing does.
 fn directives_object(page: &Page) -> Value {
     let agent = ProductToken::leading("crawl");
     let found = PageDirectives::read([], page.meta_pairs(), &agent, Profile::default());

@@ -1,4 +1,4 @@
-//! What a page is about, as JSON.
+//! The content of a page, as JSON.
 
 use crawl_extractor::{Block, Content, JsonLd, PageDate};
 use serde_json::{Value, json};

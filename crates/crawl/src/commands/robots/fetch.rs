@@ -15,11 +15,11 @@ use crate::settings::{
     Environment, Reach, check_contact, contact_mail, no_contact, reach, user_agent, user_contact,
 };
 
-/// What a host answered.
+/// The answer of a host.
 pub(super) struct Fetched {
     /// The rules; empty where there is no robots.txt, none where it is unreachable.
     pub(super) body: Option<Bytes>,
-    /// What came of it: a status or a failure, in words.
+    /// The result: a status or a failure, in words.
     pub(super) answer: String,
 }
 

@@ -98,7 +98,7 @@ struct Source {
     name: String,
     /// None where it is unreachable: nothing may be asked for (RFC 9309 section 2.3.1.4).
     robots: Option<Robots>,
-    /// What came of asking for it.
+    /// The result of the request for it, in words.
     answer: String,
 }
 
@@ -153,7 +153,7 @@ impl Rules {
         }
     }
 
-    /// What else the files say, and what is odd about them.
+    /// The other records of the files, and their oddities.
     fn remarks(&self, text: &mut String) {
         match self {
             Rules::One(source) => source.remarks(text),

@@ -1,4 +1,4 @@
-//! What a robots.txt says besides its rules, each record with its line.
+//! The records of a robots.txt besides its rules, each with its line.
 
 use crawl_policy::usage::{Ledger, Sources, Stance, UsagePurpose};
 use crawl_policy::{Robots, VisitHours};
@@ -45,7 +45,7 @@ pub(super) fn records(robots: &Robots) -> Vec<Record> {
     found
 }
 
-/// What the file says about the use of a page, by purpose: `allowed`, `refused`, or null
+/// The file's word on the use of a page, by purpose: `allowed`, `refused`, or null
 /// where it does not speak of it.
 pub(super) fn usage(robots: &Robots, path_and_query: &str) -> Value {
     let ledger = Ledger::read(&Sources {

@@ -16,9 +16,9 @@ use crate::serve::live_state::Moment;
 use crate::serve::state::App;
 
 /// Hosts of the report that the page lists, those with most requests first.
-const HOSTS_LISTED: usize = 200;
+const MAX_HOSTS_LISTED: usize = 200;
 /// Rows of each other table.
-const ROWS_LISTED: usize = 50;
+const MAX_ROWS_LISTED: usize = 50;
 
 /// The page; `moment` is none where the crawl could not be asked.
 pub(super) fn page(
@@ -48,7 +48,7 @@ pub(super) fn page(
     })
 }
 
-/// What the phase is called in the style sheet and on the page. `page/crawl.js` has the same.
+/// The phase's name in the style sheet and on the page. `page/crawl.js` has the same.
 fn phase(state: &State) -> (&'static str, &'static str) {
     match state.phase {
         PhaseName::Crawling => ("crawling", "Crawling"),
@@ -240,11 +240,11 @@ fn table<K: Display, V: Display>(name: &str, counts: &BTreeMap<K, V>) -> Markup 
             table {
                 caption { (name) }
                 tbody {
-                    @for (name, count) in counts.iter().take(ROWS_LISTED) {
+                    @for (name, count) in counts.iter().take(MAX_ROWS_LISTED) {
                         tr { th scope="row" { (safe_line(&name.to_string())) } (value(count)) }
                     }
-                    @if counts.len() > ROWS_LISTED {
-                        tr { td colspan="2" { "and " (grouped((counts.len() - ROWS_LISTED) as u64)) " more" } }
+                    @if counts.len() > MAX_ROWS_LISTED {
+                        tr { td colspan="2" { "and " (grouped((counts.len() - MAX_ROWS_LISTED) as u64)) " more" } }
                     }
                 }
             }
@@ -254,7 +254,7 @@ fn table<K: Display, V: Display>(name: &str, counts: &BTreeMap<K, V>) -> Markup 
 
 fn reported_hosts(report: &Report) -> Markup {
     let (hosts, unasked) = report.hosts_asked();
-    let more = (hosts.len().saturating_sub(HOSTS_LISTED)) as u64;
+    let more = (hosts.len().saturating_sub(MAX_HOSTS_LISTED)) as u64;
     html! {
         h2 #all-hosts { "Hosts" }
         div.scroll tabindex="0" role="region" aria-labelledby="all-hosts" {
@@ -268,7 +268,7 @@ fn reported_hosts(report: &Report) -> Markup {
                     }
                 }
                 tbody {
-                    @for host in hosts.iter().take(HOSTS_LISTED) {
+                    @for host in hosts.iter().take(MAX_HOSTS_LISTED) {
                         tr {
                             th scope="row" { bdi { (host.host) } }
                             td.n { (grouped(host.pages)) }

@@ -1,4 +1,4 @@
-//! What all pages have: head, style, the way to the content.
+//! The parts of every page: head, style, the link to the content.
 
 use maud::{DOCTYPE, Markup, html};
 

@@ -48,7 +48,7 @@ pub(crate) async fn crawl(State(app): State<Arc<App>>) -> Result<Response, Probl
     Ok(page(crawl::page(&app, &report, moment.as_ref(), controls)))
 }
 
-/// What a person sees in place of what was asked for.
+/// The page in place of one that can't be shown.
 pub(crate) fn problem(app: &App, problem: &Problem) -> Markup {
     let status = problem.status;
     let name = status.canonical_reason().unwrap_or("Error");
@@ -65,7 +65,7 @@ pub(crate) fn problem(app: &App, problem: &Problem) -> Markup {
     })
 }
 
-/// What the search page is called.
+/// The title of the search page.
 async fn title(app: &App) -> String {
     if let Some(title) = &app.title {
         return title.clone();

@@ -8,9 +8,9 @@ use data_encoding::HEXUPPER_PERMISSIVE;
 use maud::{Markup, html};
 
 use super::times::day;
-use crate::serve::search_request::{RANKED_MOST, SearchRequest};
+use crate::serve::search_request::{MAX_RANKED, SearchRequest};
 
-/// What stands where the results are.
+/// The part of the page that holds the results.
 pub(super) fn results(asked: &SearchRequest, answer: &SearchResults) -> Markup {
     html! {
         @if let Some(meant) = &answer.did_you_mean {
@@ -59,7 +59,7 @@ fn nothing() -> Markup {
     }
 }
 
-/// What a query may hold.
+/// The syntax of a query, for a person.
 pub(super) fn tips() -> Markup {
     html! {
         ul.tips {
@@ -122,7 +122,7 @@ fn marked(parts: &[TextPart]) -> Markup {
 fn pages(asked: &SearchRequest, total: usize) -> Markup {
     let limit = asked.limit.max(1);
     let page = asked.offset / limit + 1;
-    let last = total.min(RANKED_MOST).div_ceil(limit);
+    let last = total.min(MAX_RANKED).div_ceil(limit);
     if last < 2 {
         return html! {};
     }

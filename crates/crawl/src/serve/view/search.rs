@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use super::layout::Frame;
 use super::results::{results, status, tips};
 use super::times::day;
-use crate::serve::search_request::{QUERY_MOST, SearchRequest};
+use crate::serve::search_request::{MAX_QUERY_BYTES, SearchRequest};
 use crate::serve::state::App;
 
 /// The page, with an answer where something was asked.
@@ -47,7 +47,7 @@ fn form(query: &str, title: &str) -> Markup {
         form #search .search role="search" action="/" method="get" autocomplete="off" {
             label.hidden for="q" { (title) }
             div.field {
-                input #q type="search" name="q" value=(query) maxlength=(QUERY_MOST)
+                input #q type="search" name="q" value=(query) maxlength=(MAX_QUERY_BYTES)
                     placeholder="Search" autocapitalize="none" spellcheck="false"
                     enterkeyhint="search" aria-controls="answer" autofocus[query.is_empty()];
                 kbd title="Press / to search" { "/" }
@@ -57,7 +57,7 @@ fn form(query: &str, title: &str) -> Markup {
     }
 }
 
-/// What stands where results will be.
+/// The text in place of results before a search.
 fn welcome() -> Markup {
     html! {
         div.welcome {
