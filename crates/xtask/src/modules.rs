@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn ours_a_module_imports_what_its_row_names() {
         let files = [
-            ("", "mod low; mod high; #[cfg(test)]\nmod drawn;"),
+            ("", "mod low;\nmod high;\n#[cfg(test)]\nmod drawn;"),
             ("low", "use crate::high::X;"),
             ("high", ""),
             ("high/deep", "use crate::low::Y;"),

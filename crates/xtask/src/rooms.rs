@@ -153,9 +153,12 @@ pub(crate) const OWNED: [(&str, &str); 16] = [
     ("url", "crawl-weburl"),
 ];
 
+/// A module at the top of a crate, and the modules that it may import.
+pub(crate) type ModuleRow = (&'static str, &'static [&'static str]);
+
 /// For each module at the top of a crate, the modules that it may import. Rows name only what
 /// stands above them, so there is no circle.
-pub(crate) const MODULES: [(&str, &[(&str, &[&str])]); 2] = [
+pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
     (
         "engine",
         &[

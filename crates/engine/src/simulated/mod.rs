@@ -300,7 +300,7 @@ fn play(
                     )));
                 }
                 Effect::Write(WriterMessage::Robots(item)) => {
-                    items.push(WriterMessage::Robots(encoder.robots(item)))
+                    items.push(WriterMessage::Robots(encoder.robots(item)));
                 }
                 Effect::Write(item) => items.push(item),
             }
