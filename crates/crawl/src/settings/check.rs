@@ -106,18 +106,6 @@ fn names_public(resolve: &Resolve) -> bool {
     resolve.addresses.iter().any(public)
 }
 
-/// The User-Agent header: `NAME/VERSION (+CONTACT)`.
-pub(crate) fn user_agent(agent: &ProductToken, contact: Option<&str>) -> String {
-    crawl_fetcher::user_agent(agent.as_str(), env!("CARGO_PKG_VERSION"), contact)
-}
-
-/// The contact where it is a mail address: what goes to the From header.
-pub(crate) fn contact_mail(contact: Option<&str>) -> Option<String> {
-    contact
-        .filter(|contact| !contact.contains("://"))
-        .map(str::to_owned)
-}
-
 /// The error where a public host would be asked without a contact.
 pub(crate) fn no_contact(url: &CanonicalUrl) -> CommandError {
     CommandError::usage(format!("no contact is given, and {} is not yours alone", url.host())).hint(
@@ -388,7 +376,8 @@ mod tests {
     use crawl_weburl::CanonicalUrl;
     use expect_test::{Expect, expect};
 
-    use super::{Checked, check, contact_mail, user_agent};
+    use super::{Checked, check};
+    use crate::settings::contact::{contact_mail, user_agent};
     use crate::settings::layer::{Layer, Settings};
     use crate::settings::listing::effective;
 

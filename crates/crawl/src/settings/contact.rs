@@ -71,3 +71,15 @@ pub(crate) fn check_pattern(text: &str) -> Result<(), String> {
     let why = why.lines().last().unwrap_or_default();
     Err(format!("`{text}`: {}", why.trim_start_matches("error: ")))
 }
+
+/// The User-Agent header: `NAME/VERSION (+CONTACT)`.
+pub(crate) fn user_agent(agent: &ProductToken, contact: Option<&str>) -> String {
+    crawl_fetcher::user_agent(agent.as_str(), env!("CARGO_PKG_VERSION"), contact)
+}
+
+/// The contact where it is a mail address: it stands in the From header.
+pub(crate) fn contact_mail(contact: Option<&str>) -> Option<String> {
+    contact
+        .filter(|contact| !contact.contains("://"))
+        .map(str::to_owned)
+}

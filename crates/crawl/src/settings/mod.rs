@@ -23,13 +23,11 @@ mod sites;
 mod sources;
 mod tables;
 
-pub(crate) use check::{
-    Checked, check, check_agent, check_contact, contact_mail, no_contact, user_agent,
-};
+pub(crate) use check::{Checked, check, check_agent, check_contact, no_contact};
 pub(crate) use choices::{
     ForbiddenName, ProfileName, ProgressMode, PurposeName, ResourcesName, ScopeName, WhenName,
 };
-pub(crate) use contact::{CONTACT_HINT, read_contact};
+pub(crate) use contact::{CONTACT_HINT, contact_mail, read_contact, user_agent};
 pub(crate) use environment::{Environment, host_locks_file};
 pub(crate) use layer::{Layer, Settings};
 pub(crate) use listing::{
