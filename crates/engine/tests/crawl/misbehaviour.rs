@@ -88,7 +88,7 @@ fn crawl_of(web: &TestWeb, kinds: &[Misbehaviour]) -> Crawl {
     let fetch = &mut config.fetch;
     fetch.typed.clone_from(&config.seeds);
     // Far from the others, so that a busy machine mixes none of them up.
-    fetch.timeout = Duration::from_secs(10);
+    fetch.timeout = Duration::from_secs(20);
     fetch.first_byte_timeout = Duration::from_secs(3);
     fetch.idle_timeout = Duration::from_secs(3);
     fetch.connect_timeout = Duration::from_secs(3);
