@@ -71,7 +71,7 @@ pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
 /// The next thing that a [`LineReader`] read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BoundedLine<'a> {
-    /// The next thing that a [`LineReader`] read.
+    /// A line with its line end.
     Whole(&'a [u8]),
     /// A line that is longer than the bound and was passed over.
     TooLong {

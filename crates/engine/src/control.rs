@@ -238,8 +238,10 @@ pub struct Controls {
     /// What the crawl is told while it runs: the end of [`commands`] that hears.
     pub commands: mpsc::Receiver<Ask>,
     /// Receives each row of `pages.jsonl` once its page is committed, with its place in the
-    /// archive; none: nobody wants them. Where it is full the crawl waits, so its other end has to
-    /// receive until the channel is closed, or be dropped.
+    /// archive; none: nobody wants them. A consumer that falls behind by 1,024 rows slows the
+    /// crawl down, and a run waits for it at its end, unless [`Stop::Now`] is said or the other
+    /// end is dropped. A row is handed over once at most: what a crash or `Stop::Now` left behind
+    /// stands in `pages.jsonl` alone.
     pub pages: Option<mpsc::Sender<PageRow>>,
 }
 
@@ -276,7 +278,7 @@ pub enum Phase {
     Crawling,
     /// Sending nothing until told to resume.
     Paused,
-    /// WaitingUrl for what is in flight, sending nothing more.
+    /// Waiting for what is in flight, sending nothing more.
     Draining,
     /// Writing what is derived at the end of a run.
     Writing,

@@ -1,5 +1,6 @@
 //! The driver: the crawl loop with a clock, sockets, threads and a disk.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
@@ -63,12 +64,11 @@ pub async fn run(config: Config, mut controls: Controls) -> Result<Summary, Engi
     let fetcher = Arc::new(Fetcher::new(config.fetch.clone(), clock)?);
     let config = Arc::new(config);
     let stop = controls.stop.clone();
-    let consumer = controls.pages.take();
     let driver = off_the_runtime({
         let config = Arc::clone(&config);
         move || {
             let opened = Opened::open(&config, clock, &|| *stop.borrow() != Stop::No)?;
-            Driver::start(&config, clock, fetcher, opened, stop, consumer)
+            Driver::start(&config, clock, fetcher, opened, stop)
         }
     });
     let mut driver = driver.await?;
@@ -137,6 +137,8 @@ struct Driver {
     indexer: Option<Indexer>,
     events: async_mpsc::UnboundedReceiver<Event>,
     fetches: JoinSet<(Job, Spent, Result<Exchange, Failure>)>,
+    /// Rows of committed pages that the consumer has not taken.
+    undelivered: VecDeque<PageRow>,
     resumed: bool,
     /// Tells readers and writer to drop what they hold.
     abandon: Arc<AtomicBool>,
@@ -160,7 +162,6 @@ impl Driver {
         fetcher: Arc<Fetcher>,
         opened: Opened,
         stop: watch::Receiver<Stop>,
-        mut consumer: Option<async_mpsc::Sender<PageRow>>,
     ) -> Result<Driver, EngineError> {
         let Opened {
             directory,
@@ -248,13 +249,8 @@ impl Driver {
         let writer = std::thread::Builder::new()
             .name("crawl-writer".to_owned())
             .spawn(move || {
-                let ended = writer.run(&items, &given_up, |mut committed| {
-                    let rows = std::mem::take(&mut committed.rows);
+                let ended = writer.run(&items, &given_up, |committed| {
                     let _ = event_sender.send(Event::Committed(committed));
-                    for row in rows {
-                        // One that is gone wants no more.
-                        consumer = consumer.take().filter(|to| to.blocking_send(row).is_ok());
-                    }
                 });
                 match ended {
                     Ok(writer) => Ok(writer),
@@ -281,6 +277,7 @@ impl Driver {
             indexer,
             events,
             fetches: JoinSet::new(),
+            undelivered: VecDeque::new(),
             resumed,
             abandon,
             last_work,
@@ -315,17 +312,36 @@ impl Driver {
                 told = Instant::now();
             }
             let Next::Wait(wake) = next else {
+                self.deliver_rest(controls).await;
                 return self.coordinator.outcome();
             };
             let event = self.next_event(controls, wake, told).await;
-            for event in event
+            for mut event in event
                 .into_iter()
                 .chain(std::iter::from_fn(|| self.events.try_recv().ok()))
             {
+                if let Event::Committed(committed) = &mut event
+                    && controls.pages.is_some()
+                {
+                    self.undelivered.extend(committed.rows.drain(..));
+                }
                 self.coordinator
                     .handle(self.clock.now(), event, &mut effects);
             }
+            self.coordinator.note_undelivered(self.undelivered.len());
             self.perform(&mut effects);
+        }
+    }
+
+    /// Hands the consumer what is left, unless the run is to end at once.
+    async fn deliver_rest(&mut self, controls: &mut Controls) {
+        while !self.undelivered.is_empty() && *controls.stop.borrow() != Stop::Now {
+            tokio::select! {
+                () = deliver(&mut controls.pages, &mut self.undelivered) => {}
+                _ = stopped(&mut controls.stop) => {}
+                // It is too late for a command, and the consumer may wait for its answer.
+                ask = next_command(&mut controls.commands) => drop(ask),
+            }
         }
     }
 
@@ -349,6 +365,7 @@ impl Driver {
             })),
             stop = stopped(&mut controls.stop) => Some(Event::Stop(stop)),
             ask = next_command(&mut controls.commands) => Some(Event::Command(ask)),
+            () = deliver(&mut controls.pages, &mut self.undelivered), if !self.undelivered.is_empty() => None,
             () = sleep => None,
         }
     }
@@ -513,6 +530,26 @@ fn take_up_requests(
         }
     }
     Ok(())
+}
+
+/// Waits until the consumer has room, and hands over as many rows as it has room for.
+async fn deliver(to: &mut Option<async_mpsc::Sender<PageRow>>, rows: &mut VecDeque<PageRow>) {
+    let Some(consumer) = to else {
+        return rows.clear();
+    };
+    let Ok(room) = consumer.reserve().await else {
+        // It is gone, and wants no more.
+        *to = None;
+        return;
+    };
+    if let Some(row) = rows.pop_front() {
+        room.send(row);
+    }
+    while let Ok(room) = consumer.try_reserve()
+        && let Some(row) = rows.pop_front()
+    {
+        room.send(row);
+    }
 }
 
 /// The next command.

@@ -3,34 +3,44 @@
 use html5ever::{LocalName, local_name};
 
 /// Follows the tags and the text of a page that are shown, up to the end of its head.
+///
+/// A `noscript` in the head is one thing, whatever stands in it: a reader with scripts sees none
+/// of it, and many pages have an image there, which would end the head.
 #[derive(Debug, Default)]
 pub(crate) struct HeadEnd {
     is_over: bool,
+    in_noscript: bool,
 }
 
 impl HeadEnd {
     /// Takes a start tag of HTML.
     pub(crate) fn start(&mut self, name: &LocalName) {
-        self.is_over |= !is_of_head(name);
+        if self.is_over || self.in_noscript {
+            return;
+        }
+        self.is_over = !is_of_head(name);
+        self.in_noscript = *name == local_name!("noscript");
     }
 
     /// Takes an end tag of HTML.
     pub(crate) fn end(&mut self, name: &LocalName) {
         self.is_over |= *name == local_name!("head");
+        self.in_noscript &= *name != local_name!("noscript");
     }
 
     /// Takes text of the page itself, outside titles, scripts and styles.
     pub(crate) fn text(&mut self, text: &str) {
-        self.is_over |= !text.chars().all(char::is_whitespace);
+        let is_blank = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\x0c' | b'\r' | b' ');
+        self.is_over |= !self.in_noscript && !text.bytes().all(is_blank);
     }
 
-    /// Whether the head is over.
-    pub(crate) fn is_over(&self) -> bool {
-        self.is_over
+    /// Whether what comes now stands in the head, where the page's own author speaks.
+    pub(crate) fn is_head(&self) -> bool {
+        !self.is_over && !self.in_noscript
     }
 }
 
-/// Elements of the head, and those around it.
+/// Elements of the head, and those around it (HTML Standard, the insertion mode "in head").
 fn is_of_head(name: &LocalName) -> bool {
     matches!(
         *name,
@@ -40,9 +50,56 @@ fn is_of_head(name: &LocalName) -> bool {
             | local_name!("meta")
             | local_name!("link")
             | local_name!("base")
+            | local_name!("basefont")
+            | local_name!("bgsound")
+            | local_name!("noframes")
             | local_name!("script")
             | local_name!("style")
             | local_name!("noscript")
             | local_name!("template")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use html5ever::LocalName;
+
+    use super::HeadEnd;
+
+    /// Tags and texts of a page: `+name` begins an element, `-name` ends one.
+    fn is_head_after(parts: &[&str]) -> bool {
+        let mut head = HeadEnd::default();
+        for part in parts {
+            match (part.strip_prefix('+'), part.strip_prefix('-')) {
+                (Some(name), _) => head.start(&LocalName::from(name)),
+                (_, Some(name)) => head.end(&LocalName::from(name)),
+                _ => head.text(part),
+            }
+        }
+        head.is_head()
+    }
+
+    #[test]
+    fn the_head_ends_at_what_it_may_not_hold() {
+        assert!(is_head_after(&[
+            "+html", " \n", "+head", "+meta", "+bgsound"
+        ]));
+        assert!(!is_head_after(&["+head", "-head"]));
+        assert!(!is_head_after(&["+head", "+p"]));
+        assert!(!is_head_after(&["+head", "words"]));
+        assert!(!is_head_after(&["+head", "\u{a0}"]));
+    }
+
+    #[test]
+    fn a_noscript_does_not_end_the_head_and_is_not_read() {
+        let pixel = ["+head", "+noscript", "+img", "Enable scripts"];
+        assert!(!is_head_after(&pixel));
+        assert!(is_head_after(&[&pixel[..], &["-noscript"]].concat()));
+        assert!(!is_head_after(
+            &[&pixel[..], &["-noscript", "+img"]].concat()
+        ));
+        assert!(!is_head_after(
+            &[&pixel[..], &["-head", "-noscript"]].concat()
+        ));
+    }
 }

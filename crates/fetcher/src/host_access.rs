@@ -165,7 +165,7 @@ impl HostAccess {
 impl fmt::Debug for HostAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.fields.keys().map(HeaderName::as_str).collect();
-        f.debug_struct("Access")
+        f.debug_struct("HostAccess")
             .field("host", &self.host)
             .field("fields", &names)
             .field("plain_http", &self.plain_http)

@@ -3,7 +3,7 @@
 //!
 //! Recognised so that a record says what came, and never worked around. Ordinary pages hold
 //! login boxes, captchas beneath their forms, and articles about all of this; so a page is
-//! taken for an obstacle only where a header that its sender documents says so, or where it
+//! taken for an interstitial only where a header that its sender documents says so, or where it
 //! shows little else.
 
 mod page_outline;
@@ -16,7 +16,7 @@ use memchr::memmem;
 
 use self::page_outline::Outline;
 
-/// Bytes of a body that are looked at: obstacles are short.
+/// Bytes of a body that are looked at: interstitials are short.
 const LOOKED_AT: usize = 64 << 10;
 /// Letters of visible text on a page that is a login form; articles about login forms have
 /// more.
@@ -55,7 +55,7 @@ impl Interstitial {
         }
     }
 
-    /// The obstacle of this [name](Interstitial::name).
+    /// The interstitial of this [name](Interstitial::name).
     #[must_use]
     pub fn named(name: &str) -> Option<Interstitial> {
         Interstitial::ALL
@@ -70,7 +70,7 @@ impl Interstitial {
     }
 }
 
-/// Tells whether an answer is an obstacle. `body` is without its content coding, and HTML or
+/// Tells whether an answer is an interstitial. `body` is without its content coding, and HTML or
 /// nothing; its beginning serves. Linear in that.
 ///
 /// ```

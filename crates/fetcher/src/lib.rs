@@ -6,7 +6,7 @@
 //! headers, body, and the decoded form of the body ([`decode()`]). Addresses that are not
 //! anyone's public server are refused before a connection is made, unless the operator
 //! allowed them. [`robots`] says what an answer to a request for robots.txt means, how long
-//! it holds, and keeps copies. [`obstacle()`] tells login pages, challenges and block pages
+//! it holds, and keeps copies. [`interstitial()`] tells login pages, challenges and block pages
 //! from pages.
 //!
 //! The crate never decides when to ask (that is the permit), never follows a redirect,

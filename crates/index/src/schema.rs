@@ -41,7 +41,7 @@ pub(crate) struct Fields {
     pub(crate) host: Field,
     pub(crate) language: Field,
     pub(crate) texts: Texts,
-    /// [`IndexedPage`](crate::Page) as JSON.
+    /// [`IndexedPage`](crate::IndexedPage) as JSON.
     pub(crate) page: Field,
     /// A number for all that a duplicate has in common.
     pub(crate) text_hash: Field,

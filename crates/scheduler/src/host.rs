@@ -37,7 +37,7 @@ pub(crate) struct Host {
     pub(crate) turn: u32,
     pub(crate) address: u32,
     pub(crate) site: u32,
-    /// The number of the politeness that holds for it, among the scheduler's terms.
+    /// The number of the politeness that holds for it, among the scheduler's limits.
     pub(crate) limits: u32,
     pub(crate) position: QueuePosition,
     /// 0 comes first among those that are ready since the same moment.

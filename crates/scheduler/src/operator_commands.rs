@@ -142,7 +142,7 @@ impl Scheduler {
         }
     }
 
-    /// The number of the terms that a host has to itself, made where it has none.
+    /// The number of the limits that a host has to itself, made where it has none.
     fn host_limits_index(&mut self, host: &HostKey) -> u32 {
         if let Some(number) = self.host_limits.get(host) {
             return *number;

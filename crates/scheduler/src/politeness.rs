@@ -41,7 +41,7 @@ pub struct Politeness {
     pub fails_in_a_row: u32,
     /// Lengthens each gap by a drawn fraction of it, at most this; never above 0.01.
     pub jitter: f64,
-    /// DailyHours in which nothing is asked at all, robots.txt neither.
+    /// Hours in which nothing is asked at all, robots.txt neither.
     pub quiet: Vec<DailyHours>,
     /// Hosts for which some of this is other.
     pub sites: PolitenessOverrides,

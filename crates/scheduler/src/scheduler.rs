@@ -26,7 +26,7 @@ use crate::total_rate::TotalRate;
 pub struct Scheduler {
     /// The limits for every host, then for those of each pattern, then for single hosts.
     pub(crate) limits: Vec<Politeness>,
-    /// The number among the terms of each pattern.
+    /// The number among the limits of each pattern.
     pub(crate) by_pattern: HashMap<Box<str>, u32, RandomState>,
     pub(crate) now: Tick,
     pub(crate) hosts: Slab<Host>,
@@ -51,7 +51,7 @@ pub struct Scheduler {
     pub(crate) in_flight: u32,
     /// Hosts of which the operator wants nothing asked, in memory or not.
     pub(crate) parked: BTreeSet<HostKey>,
-    /// The number among the terms of each host whose delay was set while the crawl ran.
+    /// The number among the limits of each host whose delay was set while the crawl ran.
     pub(crate) host_limits: HashMap<HostKey, u32, RandomState>,
     /// Some site is limited.
     limits_sites: bool,

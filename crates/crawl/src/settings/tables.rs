@@ -276,7 +276,7 @@ table! { "exclusion", "What we keep away from [exclusion]", ExclusionLayer, Excl
     /// First wait before an unreachable robots.txt is asked for again
     ///
     /// Unreachable is 429, 5xx, a broken answer or none; no page of the host is asked for
-    /// meanwhile. Each further wait is twice as long. A longer Retry-After is kept.
+    /// meanwhile, unless its last good copy serves. Each further wait is twice as long. A longer Retry-After is kept.
     #[arg(value_name = "DURATION")]
     robots_retry: Span = Span::from_secs(5 * 60);
     /// What that wait doubles up to
@@ -367,7 +367,7 @@ table! { "fetch", "How we fetch [fetch]", FetchLayer, Fetch {
     /// Longest pause within an answer
     #[arg(value_name = "DURATION")]
     idle_timeout: Span = Span::from_secs(20);
-    /// Longest body that is kept; the rest is cut off, and marked as cut
+    /// Longest body that is kept, at most 255MiB; the rest is cut off, and marked as cut
     #[arg(value_name = "SIZE")]
     max_body: Size = Size(10 << 20);
     /// Memory for long bodies; where others hold it, they wait

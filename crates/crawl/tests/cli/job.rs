@@ -266,7 +266,11 @@ fn signal(child: &Child, name: &str) {
 }
 
 fn slow_web() -> TestWeb {
-    let web = TestWeb::builder().seed(6).hosts(1).pages(60);
+    slow_web_of(60)
+}
+
+fn slow_web_of(pages: u64) -> TestWeb {
+    let web = TestWeb::builder().seed(6).hosts(1).pages(pages);
     web.latency(Duration::from_millis(20)).start()
 }
 
@@ -274,7 +278,8 @@ fn slow_web() -> TestWeb {
 #[test]
 fn ours_a_closed_terminal_drains_and_saves() {
     let (dir, cmd) = setup("hangup");
-    let web = slow_web();
+    // More than are crawled before the signals come, however busy the machine is.
+    let web = slow_web_of(200);
     let seed = web.url(0, "/");
     let plain = [
         "--seed",

@@ -1,4 +1,4 @@
-//! A page's way through the crawl loop: leased, context, fetched, sent on.
+//! A page's way through the crawl loop: leased, judged, fetched, sent on.
 
 use std::sync::Arc;
 

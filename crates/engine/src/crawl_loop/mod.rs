@@ -48,6 +48,9 @@ use crate::totals::Totals;
 /// Beside them there is what is in flight.
 const MAX_UNSETTLED_BYTES: u64 = 256 << 20;
 
+/// Rows that a consumer of pages has not taken at which no more permits are asked for.
+const MAX_UNDELIVERED_ROWS: usize = 1_024;
+
 /// How long a host is left alone that another crawl is asking, before it is tried again.
 const OTHER_CRAWL_WAIT: Duration = Duration::from_secs(10);
 
@@ -78,6 +81,8 @@ pub(crate) struct Coordinator {
     committed_at: Tick,
     /// Bytes of bodies among them.
     unsettled_bytes: u64,
+    /// Rows of committed pages that the consumer has not taken.
+    undelivered: usize,
     /// Leases among them: each may become a row of `pages.jsonl`.
     leases_out: u64,
     sequence: u64,
@@ -135,6 +140,7 @@ impl Coordinator {
             pages_in_flight: 0,
             committed_at: now,
             unsettled_bytes: 0,
+            undelivered: 0,
             leases_out: 0,
             sequence: 0,
             stop: Stop::No,
@@ -351,8 +357,14 @@ impl Coordinator {
         self.unsettled < self.max_unsettled()
             && self.broken.is_none()
             && self.unsettled_bytes < MAX_UNSETTLED_BYTES
+            && self.undelivered < MAX_UNDELIVERED_ROWS
             && !self.is_behind(now)
             && !self.reads_alone()
+    }
+
+    /// Takes the number of rows that the consumer of pages has not taken.
+    pub(crate) fn note_undelivered(&mut self, rows: usize) {
+        self.undelivered = rows;
     }
 
     /// Whether what ended lately waits for the disk for so long that no more is to be added:

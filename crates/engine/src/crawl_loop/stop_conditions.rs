@@ -44,7 +44,7 @@ impl Coordinator {
         }
     }
 
-    /// BodyMemory for every request that may be in flight, and a group behind it.
+    /// Room for every request that may be in flight, and a group behind it.
     pub(crate) fn max_unsettled(&self) -> u64 {
         MAX_UNSETTLED.max(2 * u64::from(self.config.politeness.concurrency))
     }

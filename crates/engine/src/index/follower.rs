@@ -311,6 +311,7 @@ impl Opening {
             kept_at: Instant::now(),
             writer,
             left_out: BTreeMap::new(),
+            kept_left_out: BTreeMap::new(),
             length: read.bytes,
             halt: self.setting.halt.clone(),
         };
@@ -346,7 +347,9 @@ pub(crate) struct Follower {
     kept: Read,
     kept_at: Instant,
     writer: IndexWriter,
+    /// Pages that are not indexed, by the reason; the second as of the index's last commit.
     left_out: BTreeMap<String, u64>,
+    kept_left_out: BTreeMap<String, u64>,
     /// The committed length of the log, as far as it was told.
     length: u64,
     halt: Halt,
@@ -408,10 +411,14 @@ impl Follower {
     fn keep(&mut self) -> Result<(), EngineError> {
         if self.read != self.kept {
             match self.writer.commit(&note(self.read))? {
-                Commit::Done => self.kept = self.read,
+                Commit::Done => {
+                    self.kept = self.read;
+                    self.kept_left_out.clone_from(&self.left_out);
+                }
                 // The next run reads it again; this one reads no more.
                 Commit::Stopped => {
                     self.read = self.kept;
+                    self.left_out.clone_from(&self.kept_left_out);
                     self.halt = Halt::when(|| true);
                 }
             }
@@ -496,6 +503,7 @@ mod tests {
             kept_at: Instant::now(),
             writer,
             left_out: BTreeMap::new(),
+            kept_left_out: BTreeMap::new(),
             length: read.bytes,
             halt: Halt::when(move || asked.fetch_add(1, Ordering::Relaxed) >= asks),
         };

@@ -281,7 +281,7 @@ pub(crate) struct Committed {
     pub(crate) hosts: Vec<HostKey>,
     /// The origin of each lease among the items that was asked for.
     pub(crate) ended: Vec<Origin>,
-    /// What was put aside as a trap is to be context again.
+    /// What was put aside as a trap is to be judged again.
     pub(crate) has_turned: bool,
     /// Leases among the items that each might have become a row of `pages.jsonl`.
     pub(crate) leases: u64,

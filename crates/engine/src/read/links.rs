@@ -95,7 +95,7 @@ pub(crate) struct Links<'a> {
     policy: &'a LinkPolicy,
     /// The rules of the document's own origin.
     robots: Option<&'a Robots>,
-    /// DirectivePlace in `found` of each URL.
+    /// Place in `found` of each URL.
     places: HashMap<CanonicalUrl, usize>,
     found: Vec<Admission>,
     rows: Vec<LinkRow>,

@@ -20,7 +20,7 @@ use crawl_weburl::{CanonicalUrl, MAX_URL_BYTES, canonicalize};
 /// many as there are readers, and those that are read leave again.
 const MAX_SUSPECTS: usize = 64;
 
-/// BodyMemory for a line: a count, a URL and a line end. Lines stand at multiples of it, so that
+/// Room for a line: a count, a URL and a line end. Lines stand at multiples of it, so that
 /// each can be written over; the file has holes in between.
 const LINE_BYTES: usize = MAX_URL_BYTES + 16;
 

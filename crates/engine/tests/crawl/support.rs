@@ -145,7 +145,7 @@ impl Crawl {
     /// Runs to the end, with somebody who takes each page as it is committed.
     pub(crate) fn run_consumed(
         &self,
-        mut take: impl FnMut(&PageRow),
+        mut take: impl AsyncFnMut(&Commander, &PageRow),
     ) -> (Vec<PageRow>, Result<Summary, EngineError>) {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
@@ -154,14 +154,16 @@ impl Crawl {
         runtime.block_on(async {
             // As small as can be, so that the crawl has to wait.
             let (pages, mut committed) = mpsc::channel(1);
+            let (commander, commands) = crawl_engine::commands();
             let controls = Controls {
+                commands,
                 pages: Some(pages),
                 ..Controls::unattended()
             };
             let consumer = async {
                 let mut rows = Vec::new();
                 while let Some(row) = committed.recv().await {
-                    take(&row);
+                    take(&commander, &row).await;
                     rows.push(row);
                 }
                 rows

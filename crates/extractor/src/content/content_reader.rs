@@ -320,10 +320,10 @@ impl ContentReader {
         if !rel.any(|word| word.eq_ignore_ascii_case("canonical")) {
             return;
         }
-        if self.head_end.is_over() {
-            self.oddities.note(ContentOddityKind::CanonicalInBody, line);
-        } else {
+        if self.head_end.is_head() {
             self.head.canonical(href, line, &mut self.oddities);
+        } else {
+            self.oddities.note(ContentOddityKind::CanonicalInBody, line);
         }
     }
 

@@ -85,7 +85,7 @@ impl PageReader {
         };
         let mut words = rel.split_ascii_whitespace();
         let href = trim(href);
-        if self.head_end.is_over()
+        if !self.head_end.is_head()
             || self.page.canonical.is_some()
             || href.is_empty()
             || !words.any(|word| word.eq_ignore_ascii_case("canonical"))
@@ -226,7 +226,7 @@ impl Consumer for PageReader {
 
     fn wants_text(&self, at: At) -> bool {
         match self.text_of {
-            TextOf::Page => at.shown && (self.links.wants_text() || !self.head_end.is_over()),
+            TextOf::Page => at.shown && (self.links.wants_text() || self.head_end.is_head()),
             TextOf::Title | TextOf::Style => true,
             TextOf::Raw => false,
         }

@@ -1,4 +1,4 @@
-//! The outline of a page, as far as obstacles are told apart by it.
+//! The outline of a page, as far as interstitials are told apart by it.
 
 /// Letters of a title or heading that are kept.
 const MAX_NAME: usize = 200;

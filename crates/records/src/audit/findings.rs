@@ -62,6 +62,15 @@ pub(super) const ROW_LOST: &str = "what a lost row of requests.jsonl may bear ou
 impl Findings {
     /// A line is no row, and the request of the row before it ended then.
     pub(super) fn lose(&mut self, line: u64, after: u64) {
+        // After a clock was set back, what was lost later may have ended sooner.
+        for lost in self
+            .lost
+            .iter_mut()
+            .rev()
+            .take_while(|lost| lost.after > after)
+        {
+            lost.after = after;
+        }
         let count = self.lost.len();
         match self.lost.last_mut() {
             // Told together they explain more, and never less.

@@ -262,7 +262,7 @@ fn reported_hosts(report: &Report) -> Markup {
                 thead {
                     tr {
                         th scope="col" { "Host" }
-                        @for name in ["Pages", "Failed", "Received", "Requests", "Excluded", "Least gap", "SearchRequest for"] {
+                        @for name in ["Pages", "Failed", "Received", "Requests", "Excluded", "Least gap", "Asked for"] {
                             th.n scope="col" { (name) }
                         }
                     }
