@@ -266,20 +266,34 @@ fn signal(child: &Child, name: &str) {
 }
 
 fn slow_web() -> TestWeb {
-    slow_web_of(60)
+    let web = TestWeb::builder().seed(6).hosts(1).pages(60);
+    web.latency(Duration::from_millis(20)).start()
 }
 
-fn slow_web_of(pages: u64) -> TestWeb {
-    let web = TestWeb::builder().seed(6).hosts(1).pages(pages);
-    web.latency(Duration::from_millis(20)).start()
+/// The same command where these tests themselves were started to outlive their terminal (`nohup`).
+fn with_hangup(command: &Command) -> Command {
+    let mut with = Command::new("/usr/bin/env");
+    with.arg("--default-signal=HUP")
+        .arg(command.get_program())
+        .args(command.get_args())
+        .current_dir(command.get_current_dir().unwrap())
+        .env_clear()
+        .envs(
+            command
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    with
 }
 
 /// The terminal takes stdout and stderr along; the shell and the system both tell of it.
 #[test]
 fn ours_a_closed_terminal_drains_and_saves() {
     let (dir, cmd) = setup("hangup");
-    // More than are crawled before the signals come, however busy the machine is.
-    let web = slow_web_of(200);
+    let web = slow_web();
     let seed = web.url(0, "/");
     let plain = [
         "--seed",
@@ -294,7 +308,7 @@ fn ours_a_closed_terminal_drains_and_saves() {
         "on",
         "-v",
     ];
-    let mut child = cmd.command(&plain).spawn().unwrap();
+    let mut child = with_hangup(&cmd.command(&plain)).spawn().unwrap();
     assert!(web.wait_for(Duration::from_secs(60), |log| log.len() > 5));
     drop((child.stdout.take(), child.stderr.take()));
     signal(&child, "HUP");
