@@ -3,10 +3,10 @@
 //!
 //! A trap is known by several signs together: pages that say nothing new, found on pages that
 //! said nothing new, each of which leads to more of its kind, with URLs that look as those of
-//! calendars, sessions or selections do. One sign alone slows nothing and parks nothing.
+//! calendars, sessions or selections do. One sign alone slows nothing and defers nothing.
 //!
-//! [`Traps::observe`] is told of each page, [`Traps::bred`] which URLs were met on it first, and
-//! [`Traps::course`] says of a URL whether its turn has come. The **level** of a URL is the number
+//! [`Traps::observe`] is told of each page, [`Traps::record_children`] which URLs were met on it first, and
+//! [`Traps::disposition`] says of a URL whether it is asked for or deferred. The **level** of a URL is the number
 //! of pages in a row, on the way to it, that said nothing new; who keeps queues keeps it with
 //! the URL, and puts URLs of higher levels behind.
 //!

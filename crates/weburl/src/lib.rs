@@ -5,7 +5,7 @@
 //! canonical URL follow its [`Origin`] (what a robots.txt speaks for), its [`HostKey`]
 //! (what a gap is kept for) and its [`Site`] (registrable domain). [`SpellingRules`] knows
 //! which other spellings may name the same page, and [`Shape`] what a URL is made from;
-//! [`harmless()`] is how text that came from outside is shown. The crate never does I/O and
+//! [`safe_line()`] is how text that came from outside is shown. The crate never does I/O and
 //! never resolves a name.
 //!
 //! ```

@@ -3,7 +3,7 @@
 //! A `crawl.toml` may come from somebody else: with an archive, from a shared disk. So a key that
 //! reads the environment, sends requests elsewhere, answers for them or lifts a guard holds only
 //! where the user says it (in flags or a file of `--config`), or where the file's mark proves
-//! that this program wrote it for this user (see [`super::mark`]).
+//! that this program wrote it for this user (see [`super::config_mac`]).
 
 use std::path::{Path, PathBuf};
 
