@@ -31,9 +31,9 @@ pub struct Config {
     pub profile: Profile,
     /// How long copies of robots.txt hold, and when an unreachable one is asked for again.
     pub robots_times: RobotsTimes,
-    /// What a robots.txt that answers 401 or 403 means.
+    /// The meaning of a robots.txt that answers 401 or 403.
     pub robots_forbidden: Forbidden,
-    /// What the pages are for: a site's preference against it bars them.
+    /// The purpose of the pages: a site's preference against it excludes them.
     pub purpose: Option<UsagePurpose>,
     /// Which URLs belong to the crawl.
     pub scope: ScopeRules,
@@ -84,7 +84,7 @@ pub struct Config {
     pub index: bool,
     /// Name and version of the program, for the archive.
     pub software: String,
-    /// What is written to `crawl.toml`.
+    /// The text of `crawl.toml`.
     pub config_text: String,
 }
 
@@ -164,7 +164,7 @@ pub enum Resources {
     All,
 }
 
-/// What a robots.txt that answers 401 or 403 means.
+/// The meaning of a robots.txt that answers 401 or 403.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Forbidden {
     /// There are no rules (RFC 9309 section 2.3.1.3).

@@ -1,4 +1,4 @@
-//! What a running crawl can be told and asked from outside, and what it answers.
+//! Commands and questions to a running crawl from outside, and its answers.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const MAX_WAITING_COMMANDS: usize = 16;
 /// Hosts that may be parked: a list that is kept in memory, and written whole.
 pub(crate) const MAX_PARKED: usize = 1_000;
 
-/// What a running crawl is told or asked.
+/// A command or a question to a running crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Send no further request. What is in flight ends and is settled; the crawl does not end by
@@ -40,7 +40,7 @@ pub enum Command {
     State,
 }
 
-/// What a command came to.
+/// The result of a command.
 #[derive(Debug)]
 pub enum Answer {
     /// It is done.
@@ -53,12 +53,12 @@ pub enum Answer {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// What is to be added names nothing a crawler can ask for.
+    /// The URL to add names nothing that a crawler can ask for.
     #[error("unusable URL `{url}`: {why}")]
     Unusable {
         /// As given.
         url: String,
-        /// What is wrong with it.
+        /// The fault in it.
         why: String,
     },
     /// A pattern of the scope bars the URL.
@@ -117,7 +117,7 @@ pub enum Refused {
 }
 
 impl Refused {
-    /// What to do about it.
+    /// The remedy, for a `hint:` line.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
@@ -235,7 +235,7 @@ pub struct Controls {
     /// Receives a fresh state several times a second; the first as soon as the crawl has its
     /// directory to itself.
     pub progress: watch::Sender<Progress>,
-    /// What the crawl is told while it runs: the end of [`commands`] that hears.
+    /// The commands for the crawl while it runs: the receiving end of [`commands`].
     pub commands: mpsc::Receiver<Ask>,
     /// Receives each row of `pages.jsonl` once its page is committed, with its place in the
     /// archive; none: nobody wants them. A consumer that falls behind by 1,024 rows slows the
@@ -270,7 +270,7 @@ pub enum Stop {
     Now,
 }
 
-/// What the crawl is doing.
+/// The work that the crawl is at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
     /// Fetching pages.
@@ -287,7 +287,7 @@ pub enum Phase {
 /// A moment of a crawl, for a person who watches.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
-    /// What the crawl is doing.
+    /// The work that the crawl is at.
     pub phase: Phase,
     /// Whether it was told to pause, whatever it is doing.
     pub is_paused: bool,

@@ -94,7 +94,7 @@ async fn off_the_runtime<T: Send + 'static>(
     })
 }
 
-/// What a run finds in the crawl's directory.
+/// The contents of the crawl's directory, as a run finds them.
 struct Opened {
     directory: Directory,
     /// The search index, where one is built.

@@ -1,4 +1,4 @@
-//! What ends a crawl before its time.
+//! Errors that end a crawl before its time.
 
 use std::io;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ pub enum EngineError {
     /// The fetcher can't be built from its configuration.
     #[error(transparent)]
     Fetcher(#[from] crawl_fetcher::SetupError),
-    /// What was told to a crawl can't be done.
+    /// A command can't be carried out.
     #[error(transparent)]
     Refused(#[from] Refused),
     /// A file could not be read or written.
@@ -54,13 +54,13 @@ pub enum EngineError {
     Disk {
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The archive or a row file failed.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// What is stored of the crawl's round can't be read.
+    /// The stored round of the crawl can't be read.
     #[error("the stored round of the crawl can't be read: {why}")]
     Round {
         /// Why.
@@ -71,7 +71,7 @@ pub enum EngineError {
     Open {
         /// The state's directory.
         dir: PathBuf,
-        /// What the frontier said.
+        /// The frontier's error.
         source: OpenError,
     },
     /// The stored state failed in mid-crawl.

@@ -8,7 +8,7 @@ pub(crate) const META_SCOPE_SEEDS: &str = "scope_seeds";
 pub(crate) const META_RUN: &str = "run";
 /// The crawl's round, as JSON.
 pub(crate) const META_ROUND: &str = "round";
-/// What is parked, as a JSON list of hosts.
+/// The parked hosts, as a JSON list.
 pub(crate) const META_PARKED: &str = "parked";
 /// Which kinds of URLs are put aside as traps.
 pub(crate) const META_TRAPS: &str = "traps";

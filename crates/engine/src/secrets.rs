@@ -1,4 +1,4 @@
-//! What `[site]` gives a host is taken out of what is kept of its answers, the archive aside.
+//! Secrets that `[site]` gives a host are taken out of all that is kept of its answers but the archive.
 
 use std::borrow::Cow;
 

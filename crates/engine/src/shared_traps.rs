@@ -1,4 +1,4 @@
-//! What is known of traps, as the crawl loop and the writer share it.
+//! The state of traps, as the crawl loop and the writer share it.
 //!
 //! It is one value, [`Traps`](crawl_policy::traps::Traps), behind a lock: the writer tells it of
 //! each page as it settles it, in the order of the commits, and the coordinator asks it of each
@@ -11,7 +11,7 @@ use crawl_policy::traps::Traps;
 
 use crate::config::TrapRules;
 
-/// What is known of traps, for the coordinator and the writer.
+/// The state of traps, for the coordinator and the writer.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedTraps {
     rules: TrapRules,

@@ -1,4 +1,4 @@
-//! What a run comes to.
+//! The summary of a run.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -39,7 +39,7 @@ impl Ended {
 pub struct UnreachableHost {
     /// The host.
     pub host: HostKey,
-    /// What it said, or what failed.
+    /// Its answer, or the failure.
     pub why: String,
     /// When it may next be asked; none for one that is parked.
     pub next_try: Option<Tick>,
@@ -50,11 +50,11 @@ pub struct UnreachableHost {
 pub struct SeedFailure {
     /// The seed, or what it was redirected to.
     pub url: CanonicalUrl,
-    /// What went wrong.
+    /// The failure.
     pub why: String,
 }
 
-/// What became of the index in a run.
+/// The outcome of the index in a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Indexed {
     /// Pages that a search can find; none where the run was stopped before they were counted.
@@ -99,7 +99,7 @@ pub enum HasArchive {
     No,
 }
 
-/// What a run comes to, for its last words.
+/// The summary of a run, for its last lines.
 #[derive(Clone, Debug)]
 pub struct Summary {
     /// How it ended.

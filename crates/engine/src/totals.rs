@@ -19,7 +19,7 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// What came since. Changes are those of a round anyway.
+    /// The difference since then. Changes are those of a round anyway.
     pub(crate) fn since(&self, before: &Totals) -> Totals {
         Totals {
             pages: self.pages.saturating_sub(before.pages),

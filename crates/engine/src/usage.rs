@@ -1,4 +1,4 @@
-//! What a site says about the use of its pages, held against what the crawl is for.
+//! A site's preferences about the use of its pages, held against the purpose of the crawl.
 
 use crawl_archive::rows::{UsageLedger, UsageStatement};
 use crawl_fetcher::Exchange;

@@ -43,7 +43,7 @@ pub struct IndexWriter {
     stop: Stop,
 }
 
-/// What became of a commit.
+/// The outcome of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Commit {
     /// It is durable, and searches see it.

@@ -9,7 +9,7 @@ use crate::modules;
 use crate::rooms::{FOR_TESTS, NEVER, OWNED, PURE, SEES, TOOLS};
 use crate::workspace::{Workspace, output};
 
-/// What the manifests of the workspace say, per package: name and kind of each dependency.
+/// The dependencies in the workspace's manifests, per package: name and kind of each.
 type Manifests = BTreeMap<String, Vec<(String, Kind)>>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -38,7 +38,7 @@ pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     run(&mut command)
 }
 
-/// What tests in the browser are told: where it is, and the Python that drives it.
+/// The variables for tests in the browser: where it is, and the Python that drives it.
 pub(crate) fn environment(workspace: &Workspace) -> Result<[(&'static str, OsString); 4]> {
     let root = Debian::of(workspace).unpack_whole(PACKAGE)?;
     Ok([

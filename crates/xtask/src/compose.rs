@@ -50,7 +50,7 @@ pub(crate) fn read(workspace: &Workspace) -> Result<Value> {
     serde_json::from_str(&compose).context("the compose file as JSON")
 }
 
-/// What the schema does not know: services that may do more than they need, and what is not there.
+/// Faults that the schema does not know: services that may do more than they need, files that are not there.
 fn faults(folder: &Path, compose: &Value) -> Vec<String> {
     let mut faults = Vec::new();
     let services = compose["services"].as_object();
@@ -116,7 +116,7 @@ pub(crate) fn strings(list: &Value) -> impl Iterator<Item = &str> {
         .filter_map(Value::as_str)
 }
 
-/// What is run of our own program, by service: its command, and its health check.
+/// The uses of our own program, by service: its command, and its health check.
 fn commands(compose: &Value) -> Vec<(String, Vec<String>)> {
     let services = compose["services"].as_object();
     let mut commands = Vec::new();

@@ -58,7 +58,7 @@ pub fn strace(workspace: &Workspace) -> Result<(PathBuf, String)> {
     Ok((program, libraries))
 }
 
-/// What tests that need servers are told: where the server and its pages are.
+/// The variables for tests that need servers: where the server and its pages are.
 pub fn environment(workspace: &Workspace) -> Result<[(&'static str, PathBuf); 4]> {
     let debian = Debian::of(workspace);
     let docs = debian.root().join("usr/share/doc");
@@ -174,7 +174,7 @@ impl Debian {
         Ok(root)
     }
 
-    /// What apt would install on a machine that has nothing.
+    /// The packages that apt would install on a machine that has nothing.
     fn closure(&self, package: &str) -> Result<Vec<String>> {
         let nothing = self.folder.join("nothing-installed");
         std::fs::write(&nothing, "")?;

@@ -26,7 +26,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     compose::check(workspace)
 }
 
-/// What a linter does not know: files that are not there or not sent, tags that move, root.
+/// Faults that a linter does not know: files that are not there or not sent, tags that move, root.
 fn faults(root: &Path, recipe: &str, ignored: &str) -> Vec<String> {
     let sent: Vec<&str> = ignored
         .lines()

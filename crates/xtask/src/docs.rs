@@ -10,7 +10,7 @@ use crate::workspace::Workspace;
 
 /// A table's row can't be wrapped: what is longer becomes a list.
 const MAX_COLUMNS: usize = 120;
-/// What begins so in a page is a file of this workspace.
+/// The beginnings of names that stand for files of this workspace in a page.
 const FOLDERS: [&str; 5] = ["config/", "crates/", "docker/", "docs/", "examples/"];
 /// A reader who wants to know more follows a link.
 const MAX_README_WORDS: usize = 900;

@@ -274,7 +274,7 @@ fn trial(workspace: &Workspace, args: &str) -> Command {
     command
 }
 
-/// What the step `programs` built.
+/// A program that the step `programs` built.
 fn built(workspace: &Workspace, name: &str) -> PathBuf {
     workspace.target.join("debug").join(name)
 }

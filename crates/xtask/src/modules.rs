@@ -16,7 +16,7 @@ type Module = Vec<String>;
 /// Which files of a crate import which, by the module that each is.
 type Imports = BTreeMap<Module, BTreeSet<Module>>;
 
-/// What is wrong in the crates of the workspace.
+/// The breaches in the crates of the workspace.
 pub(crate) fn breaches(workspace: &Workspace) -> Result<Vec<String>> {
     let mut breaches = Vec::new();
     let folder = workspace.root.join("crates");

@@ -264,7 +264,7 @@ pub(crate) struct ExportArgs {
     pub(crate) out: PathBuf,
 }
 
-/// What `crawl export` writes.
+/// The formats of `crawl export`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ExportFormat {
     /// Lines for the bulk interface of OpenSearch and Elasticsearch
@@ -288,7 +288,7 @@ pub(crate) struct ControlArgs {
     pub(crate) action: ControlAction,
 }
 
-/// What is asked of a running crawl.
+/// A request to a running crawl.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ControlAction {
     /// How it stands, as a JSON object

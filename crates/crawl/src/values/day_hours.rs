@@ -3,9 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer};
 
 use super::BadValue;
+use super::text::written_as_text;
 
 /// A span of each day in UTC; over midnight where it ends before it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,11 +62,7 @@ impl fmt::Display for DayHours {
     }
 }
 
-impl Serialize for DayHours {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
+written_as_text!(DayHours);
 
 impl<'de> Deserialize<'de> for DayHours {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<DayHours, D::Error> {

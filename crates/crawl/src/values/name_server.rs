@@ -4,9 +4,10 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Deserializer, de};
 
 use super::BadValue;
+use super::text::written_as_text;
 
 /// The port of DNS (RFC 1035 section 4.2).
 const PORT: u16 = 53;
@@ -42,11 +43,7 @@ impl fmt::Display for NameServer {
     }
 }
 
-impl Serialize for NameServer {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
+written_as_text!(NameServer);
 
 impl<'de> Deserialize<'de> for NameServer {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<NameServer, D::Error> {

@@ -14,10 +14,10 @@ use crate::messages::{Effect, WriterMessage};
 /// Deaths with a URL being read, after which it is read last and with no other.
 const DEATHS_UNTIL_ALONE: u32 = 3;
 
-/// What is to be done with a URL.
+/// The way to treat a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Treatment {
-    /// What is done with any.
+    /// As any other.
     Usual,
     /// It is asked for when nothing else is left, and nothing else is read beside it.
     LastAndAlone,
@@ -25,7 +25,7 @@ enum Treatment {
     GiveUp,
 }
 
-/// What follows from so many deaths with a URL being read.
+/// The treatment after so many deaths with a URL being read.
 fn treatment(deaths: u32) -> Treatment {
     match deaths {
         0..DEATHS_UNTIL_ALONE => Treatment::Usual,
@@ -34,7 +34,7 @@ fn treatment(deaths: u32) -> Treatment {
     }
 }
 
-/// What the coordinator knows of them. Empty but after a death.
+/// The coordinator's list of them. Empty but after a death.
 #[derive(Default)]
 pub(crate) struct CrashSuspects {
     deaths: HashMap<CanonicalUrl, u32>,
@@ -51,7 +51,7 @@ struct LoneReading {
 }
 
 impl CrashSuspects {
-    /// What is to be done with a URL that was leased and may be asked for.
+    /// The treatment of a URL that was leased and may be asked for.
     fn treatment(&mut self, url: &CanonicalUrl) -> Treatment {
         let deaths = self.deaths.get(url).copied().unwrap_or_default();
         match &mut self.turn {

@@ -8,12 +8,12 @@ use crate::config::Budgets;
 /// all hosts several times a second would cost too much.
 pub(crate) const MAX_URLS_BY_HOST: u64 = 20_000;
 
-/// What a run has done and has before it.
+/// The work of a run, done and to be done.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WorkDone {
     /// Length of this run so far, pauses among it.
     pub(super) elapsed: Duration,
-    /// What this run spent of `--max-time`.
+    /// The part of `--max-time` that this run spent.
     pub(super) active: Duration,
     /// Of the round and of this run.
     pub(super) pages: Amount,

@@ -1,4 +1,4 @@
-//! What each host may be asked for in all, and what of it is spent.
+//! The budget of each host, and the part of it that is spent.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -23,9 +23,9 @@ pub(crate) struct HostBudgets {
     turned_away: HashMap<HostKey, Vec<Origin>>,
     /// Time that servers spent on our requests, over all hosts and the runs of this round.
     served: Duration,
-    /// What of it was spent before this run.
+    /// The part of it that was spent before this run.
     served_before: Duration,
-    /// What was spent in another round counts no more.
+    /// The round in which it was spent: in another one it counts no more.
     round: u32,
 }
 
@@ -77,7 +77,7 @@ impl HostBudgets {
         rest
     }
 
-    /// What follows in a host's bytes, without taking anything up.
+    /// The bytes behind the budget in a host's stored state, without taking anything up.
     pub(crate) fn politeness<'a>(&self, stored: &'a [u8]) -> &'a [u8] {
         self.read(stored).map_or(&[], |(_, rest)| rest)
     }

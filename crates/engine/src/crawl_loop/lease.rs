@@ -118,7 +118,7 @@ impl Coordinator {
         Ok(None)
     }
 
-    /// What the last visit of a URL left; nothing in the first round.
+    /// The state that the last visit of a URL left; nothing in the first round.
     fn past(&self, lease: &Lease) -> Result<Option<Box<PreviousVisit>>, FrontierError> {
         match self.visits.round.number {
             ..=1 => Ok(None),
@@ -163,7 +163,7 @@ impl Coordinator {
         }
     }
 
-    /// What an earlier run queued may lie out of this one's scope.
+    /// Judges a lease by this run's scope: an earlier one may have been wider.
     fn out_of_scope(&self, lease: &Lease) -> Option<Exclusion> {
         if !self.hosts.is_resumed() {
             return None;

@@ -96,7 +96,7 @@ pub(crate) struct Coordinator {
     seeds_failed: Vec<SeedFailure>,
 }
 
-/// What the driver does after the effects.
+/// The driver's step after the effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// Wait for an event, at most until this moment.
@@ -537,7 +537,7 @@ impl Coordinator {
     }
 }
 
-/// What an exchange tells about its host.
+/// The signal that an exchange gives of its host.
 fn signal_of(result: &Result<Exchange, Failure>) -> RequestOutcome {
     match result {
         Ok(exchange) => exchange.signal(),

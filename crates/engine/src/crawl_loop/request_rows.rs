@@ -73,7 +73,7 @@ pub(crate) fn purpose(job: &Job) -> &'static str {
     }
 }
 
-/// What robots.txt said, as a page's row holds it.
+/// The verdict of robots.txt, as a page's row holds it.
 pub(crate) fn robots_verdict(verdict: &Verdict<'_>) -> RobotsVerdict {
     RobotsVerdict {
         verdict: if verdict.is_allowed() {

@@ -11,13 +11,13 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use super::Coordinator;
 use crate::config::Config;
 
-/// What the coordinator keeps of hosts besides the scheduler.
+/// The state of hosts that the coordinator keeps beside the scheduler's.
 pub(crate) struct ResidentHosts {
     /// Hosts of the seeds, which come before others that are ready as long.
     of_seeds: HashSet<HostKey>,
     /// Whether this run goes on with an earlier one.
     is_resumed: bool,
-    /// What the last run's end asks of hosts that are met for the first time.
+    /// The care that the last run's end asks of hosts that are met for the first time.
     restart: RestartKind,
     /// States of each host that are on their way to the disk.
     sent: HashMap<HostKey, u32>,

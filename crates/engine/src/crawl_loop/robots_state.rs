@@ -1,4 +1,4 @@
-//! What this run knows of each origin's rules.
+//! The rules of each origin, as far as this run knows them.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -66,7 +66,7 @@ pub(crate) struct RobotsStates {
 /// An origin that this run has met.
 #[derive(Debug, Default)]
 struct MetOrigin {
-    /// What is to be asked for before its pages.
+    /// The request that comes before those for its pages.
     pending_fetch: Option<PendingRobotsFetch>,
     /// Why we may not connect to it.
     refused: Option<String>,
@@ -116,7 +116,7 @@ impl RobotsStates {
         self.met.contains_key(origin)
     }
 
-    /// What an earlier run left of an origin that this run meets for the first time.
+    /// Takes up the state that an earlier run left of an origin that this run meets for the first time.
     pub(crate) fn meet(
         &mut self,
         now: Tick,
@@ -190,7 +190,7 @@ impl RobotsStates {
         Ok(Some(self.keep(copy)))
     }
 
-    /// What the scheduler is told of an origin's rules. `address` is where the origin
+    /// The scheduler's part of an origin's rules. `address` is where the origin
     /// answered, where that is known.
     pub(crate) fn state(
         &self,
@@ -239,7 +239,7 @@ impl RobotsStates {
         self.met.remove(of);
     }
 
-    /// What an origin that this run has not met asks of our pace, by a copy that still holds.
+    /// The pace that an origin asks for which this run has not met, by a copy that still holds.
     pub(crate) fn pace_of(
         &self,
         now: Tick,

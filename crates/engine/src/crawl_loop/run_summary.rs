@@ -65,7 +65,7 @@ impl Coordinator {
     }
 }
 
-/// What became of each seed, for a crawl of which none led to a page.
+/// The outcome of each seed, for a crawl of which none led to a page.
 fn unfetched_seeds(config: &Config, frontier: &dyn Frontier) -> Vec<SeedFailure> {
     let failure = |seed: &CanonicalUrl| {
         let why = match frontier.known(seed).ok()??.state {

@@ -22,7 +22,7 @@ const MAX_FILES: usize = 1000;
 /// A new file may be taken for one that a dead crawl left, and removed: then another is made.
 const MAX_TRIES: u32 = 10;
 
-/// What a crawl tells others of itself.
+/// A crawl's entry for others to read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunningCrawl {
     /// Its directory.

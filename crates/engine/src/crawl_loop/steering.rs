@@ -1,4 +1,4 @@
-//! What a person who watches the crawl tells it to do.
+//! Commands of a person who watches the crawl.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -27,7 +27,7 @@ const MAX_HOSTS_SHOWN: usize = 50;
 /// Pages of a state, at most.
 const MAX_PAGES_SHOWN: usize = 10;
 
-/// What the coordinator knows of the person who steers it.
+/// The state of steering by a person.
 #[derive(Debug, Default)]
 pub(crate) struct Steering {
     /// Since when nothing is sent.

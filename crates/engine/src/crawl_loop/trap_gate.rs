@@ -17,7 +17,7 @@ use crate::messages::page::FetchContext;
 use crate::priority::Priority;
 use crate::shared_traps::{SharedTraps, put_aside};
 
-/// What the coordinator knows of traps.
+/// The coordinator's view of traps.
 #[derive(Debug)]
 pub(crate) struct TrapGate {
     rules: TrapRules,
@@ -27,7 +27,7 @@ pub(crate) struct TrapGate {
     out: HashMap<Origin, u32>,
 }
 
-/// What the coordinator does with a URL that it leased and that may be asked for.
+/// The next step for a URL that was leased and may be asked for.
 #[expect(
     clippy::large_enum_variant,
     reason = "a lease is moved once, and a box would be an allocation more"

@@ -1,4 +1,4 @@
-//! What of an exchange goes into the search index. Runs on reader threads.
+//! The index's entry of an exchange. Runs on reader threads.
 
 use crawl_extractor::{
     Content, ContentLimits, Limits, Meta, Page, PageContext, link_header, read_page,
@@ -26,7 +26,7 @@ pub(crate) fn read_both(
     read_page(bytes, &given, limits, &ContentLimits::default())
 }
 
-/// What the index is told of a page that was read. `refused` is the statement by which its site
+/// The index's entry of a page that was read. `refused` is the statement by which its site
 /// refuses the use.
 pub(crate) fn entry(
     url: &CanonicalUrl,

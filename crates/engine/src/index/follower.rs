@@ -1,6 +1,6 @@
 //! The search index of a crawl, behind the settling: it follows a log, and loses nothing.
 //!
-//! What the index is told of a URL is a line of `state/indexing.jsonl`, written in the same
+//! The index's entry of a URL is a line of `state/indexing.jsonl`, written in the same
 //! group as the page's row and committed by the same transaction. A thread reads the log up to
 //! what is committed, and each commit of the index holds how far it came. So the index knows no
 //! page that the crawl does not, and after any death it goes on where it was; a slow index slows
@@ -64,7 +64,7 @@ pub(crate) struct Indexing {
     has_archive: HasArchive,
 }
 
-/// What the run finds.
+/// The index as the run finds it.
 enum Start {
     /// An index that has read the log so far, and whose files are still to be looked at.
     At(Read),
@@ -156,7 +156,7 @@ pub(crate) struct Indexer {
     committed: Sender<u64>,
 }
 
-/// What the thread comes to.
+/// The result of the thread.
 pub(crate) enum Outcome {
     /// It read the log to its end, or as far as there was time.
     Read(Box<Follower>),
@@ -164,7 +164,7 @@ pub(crate) enum Outcome {
     Without(Indexed),
 }
 
-/// What the thread works with.
+/// The thread's settings.
 pub(crate) struct Setting {
     pub(crate) dir: PathBuf,
     pub(crate) frontier: Arc<dyn Frontier>,
@@ -298,23 +298,8 @@ impl Opening {
         read: Read,
         lengths: &Receiver<u64>,
     ) -> Result<Outcome, EngineError> {
-        let path = log_path(&self.setting.dir);
-        let mut file = File::open(&path).map_err(EngineError::disk(&path))?;
-        let moved = file.seek(SeekFrom::Start(read.bytes));
-        moved.map_err(EngineError::disk(&path))?;
-        let mut follower = Follower {
-            dir: self.setting.dir.clone(),
-            has_archive: self.has_archive,
-            lines: LineReader::new(BufReader::new(file), MAX_ENTRY_BYTES),
-            read,
-            kept: read,
-            kept_at: Instant::now(),
-            writer,
-            left_out: BTreeMap::new(),
-            kept_left_out: BTreeMap::new(),
-            length: read.bytes,
-            halt: self.setting.halt.clone(),
-        };
+        let (dir, halt) = (&self.setting.dir, self.setting.halt.clone());
+        let mut follower = Follower::at(dir, writer, read, self.has_archive, halt)?;
         follower.follow(lengths)?;
         Ok(Outcome::Read(Box::new(follower)))
     }
@@ -327,7 +312,7 @@ impl Opening {
     }
 }
 
-/// What it comes to where the run ended before the index was looked at: all that the run settled
+/// The outcome where the run ended before the index was looked at: all that the run settled
 /// waits in the log. Waits until the writer has ended.
 fn waiting(read: Read, lengths: &Receiver<u64>) -> Outcome {
     let length = lengths.iter().last().unwrap_or(read.bytes);
@@ -356,6 +341,33 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
+    /// Goes on in the log of the crawl in `dir` from where the index of the writer has `read` it.
+    fn at(
+        dir: &Path,
+        writer: IndexWriter,
+        read: Read,
+        has_archive: HasArchive,
+        halt: Halt,
+    ) -> Result<Follower, EngineError> {
+        let path = log_path(dir);
+        let mut file = File::open(&path).map_err(EngineError::disk(&path))?;
+        let moved = file.seek(SeekFrom::Start(read.bytes));
+        moved.map_err(EngineError::disk(&path))?;
+        Ok(Follower {
+            dir: dir.to_path_buf(),
+            has_archive,
+            lines: LineReader::new(BufReader::new(file), MAX_ENTRY_BYTES),
+            read,
+            kept: read,
+            kept_at: Instant::now(),
+            writer,
+            left_out: BTreeMap::new(),
+            kept_left_out: BTreeMap::new(),
+            length: read.bytes,
+            halt,
+        })
+    }
+
     fn follow(&mut self, lengths: &Receiver<u64>) -> Result<(), EngineError> {
         loop {
             let wait = COMMIT_INTERVAL.saturating_sub(self.kept_at.elapsed());
@@ -491,22 +503,9 @@ mod tests {
         let writer = IndexWriter::open(&folder).unwrap();
         let note = crawl_index::note_in(&folder).unwrap();
         let read = place(note.as_deref(), 1, u64::MAX).unwrap();
-        let mut file = File::open(log_path(dir)).unwrap();
-        file.seek(SeekFrom::Start(read.bytes)).unwrap();
         let asked = AtomicUsize::new(0);
-        let mut follower = Follower {
-            dir: dir.to_path_buf(),
-            has_archive: HasArchive::No,
-            lines: LineReader::new(BufReader::new(file), MAX_ENTRY_BYTES),
-            read,
-            kept: read,
-            kept_at: Instant::now(),
-            writer,
-            left_out: BTreeMap::new(),
-            kept_left_out: BTreeMap::new(),
-            length: read.bytes,
-            halt: Halt::when(move || asked.fetch_add(1, Ordering::Relaxed) >= asks),
-        };
+        let halt = Halt::when(move || asked.fetch_add(1, Ordering::Relaxed) >= asks);
+        let mut follower = Follower::at(dir, writer, read, HasArchive::No, halt).unwrap();
         let (committed, lengths) = channel();
         committed
             .send(fs::metadata(log_path(dir)).unwrap().len())

@@ -35,7 +35,7 @@ pub struct Reindex {
     pub agent: ProductToken,
     /// How they are read.
     pub profile: Profile,
-    /// What is taken out of pages: the archive has it as it was sent.
+    /// The secrets that are taken out of pages: the archive has them as they were sent.
     pub secrets: Secrets,
 }
 
@@ -51,7 +51,7 @@ impl Reindex {
     }
 }
 
-/// What building an index came to.
+/// The result of building an index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reindexed {
     /// Pages that a search can find.

@@ -1,4 +1,4 @@
-//! What the parts of the engine send each other: jobs, events, effects, and what the writer makes
+//! The messages between the engine's parts: jobs, events, effects, and the items that the writer makes
 //! durable.
 
 pub(crate) mod page;
@@ -22,14 +22,14 @@ use crate::revisit::visit::PreviousVisit;
 use crate::summary::SeedFailure;
 use crate::totals::Totals;
 
-/// What a permit is used for.
+/// The use of a permit.
 #[derive(Debug)]
 pub(crate) enum Job {
     /// A leased URL that robots.txt allows.
     Page {
         /// The frontier's lease.
         lease: Lease,
-        /// What was known of it before.
+        /// Its context before.
         context: FetchContext,
     },
     /// A request for an origin's robots.txt, or a hop of one.
@@ -83,7 +83,7 @@ fn found_on(lease: &Lease) -> Option<&CanonicalUrl> {
     lease.via.as_ref().filter(|_| is_linked)
 }
 
-/// What happened. The coordinator knows no other cause.
+/// Something that happened. The coordinator knows no other cause.
 #[expect(
     clippy::large_enum_variant,
     reason = "moved a few times per request, and a box would be an allocation more"
@@ -92,11 +92,11 @@ fn found_on(lease: &Lease) -> Option<&CanonicalUrl> {
 pub(crate) enum Event {
     /// An exchange ended, well or not.
     Fetched {
-        /// What it was for.
+        /// The job that it was for.
         job: Job,
         /// Its permit, spent.
         spent: Spent,
-        /// What came of it.
+        /// The result.
         result: Result<Exchange, Failure>,
     },
     /// The writer committed a group.
@@ -109,7 +109,7 @@ pub(crate) enum Event {
     Broken(EngineError),
 }
 
-/// What the driver has to do for the coordinator.
+/// An action that the driver takes for the coordinator.
 #[expect(
     clippy::large_enum_variant,
     reason = "moved a few times per request, and a box would be an allocation more"
@@ -120,7 +120,7 @@ pub(crate) enum Effect {
     Fetch {
         /// Leave to send it.
         permit: Permit,
-        /// What it is for.
+        /// The job that it is for.
         job: Job,
     },
     /// Note a request in `requests.jsonl`, before its host gets another permit.
@@ -147,7 +147,7 @@ pub(crate) struct HostState {
     pub(crate) sequence: u64,
 }
 
-/// What the writer makes durable. Everything in one item stands in one transaction.
+/// An item that the writer makes durable. Everything in it stands in one transaction.
 #[expect(
     clippy::large_enum_variant,
     reason = "moved a few times per request, and a box would be an allocation more"
@@ -171,7 +171,7 @@ pub(crate) enum WriterMessage {
         lease: Lease,
         /// Why.
         exclusion: Exclusion,
-        /// What its last visit left.
+        /// The state that its last visit left.
         past: Option<Box<PreviousVisit>>,
     },
     /// A URL is put aside without having been asked for.
@@ -205,7 +205,7 @@ pub(crate) enum WriterMessage {
     Broken(String),
     /// A host's state, changed by a request that settled nothing.
     Host(HostState),
-    /// What a person told us, to be answered when it is durable.
+    /// A person's command, to be answered when it is durable.
     Order(Ordered),
 }
 
@@ -219,14 +219,14 @@ impl WriterMessage {
     }
 }
 
-/// What is made durable of a command, and the place for its answer.
+/// The durable part of a command, and the place for its answer.
 #[derive(Debug)]
 pub(crate) struct Ordered {
     pub(crate) order: Order,
     pub(crate) answer: Answering,
 }
 
-/// What is written of a command before it is answered.
+/// The part of a command that is written before it is answered.
 #[derive(Debug)]
 pub(crate) enum Order {
     /// A URL is asked for as a seed.
@@ -254,7 +254,7 @@ pub(crate) struct RobotsExchange {
     pub(crate) copy: Option<(Origin, Vec<u8>)>,
     /// The exchange, encoded for the archive by the driver's reader threads.
     pub(crate) exchange: Option<Exchange>,
-    /// What the exchange was for, as the archive has it.
+    /// The purpose of the exchange, as the archive has it.
     pub(crate) purpose: &'static str,
     /// Bytes of its body.
     pub(crate) bytes: u64,
@@ -266,7 +266,7 @@ pub(crate) struct RobotsExchange {
     pub(crate) host: Option<HostState>,
 }
 
-/// What a commit did.
+/// The outcome of a commit.
 #[derive(Debug, Default)]
 pub(crate) struct Committed {
     /// Items in the group.
@@ -281,7 +281,7 @@ pub(crate) struct Committed {
     pub(crate) hosts: Vec<HostKey>,
     /// The origin of each lease among the items that was asked for.
     pub(crate) ended: Vec<Origin>,
-    /// What was put aside as a trap is to be judged again.
+    /// Whether URLs that were put aside as a trap are to be judged again.
     pub(crate) has_turned: bool,
     /// Leases among the items that each might have become a row of `pages.jsonl`.
     pub(crate) leases: u64,
@@ -291,6 +291,6 @@ pub(crate) struct Committed {
     pub(crate) seeds_failed: Vec<SeedFailure>,
     /// Links that name nothing a crawler can ask for, by reason.
     pub(crate) unusable: HashMap<&'static str, u64>,
-    /// What commands came to that are durable now.
+    /// The results of commands that are durable now.
     pub(crate) answers: Vec<(Answering, Result<Answer, Refused>)>,
 }

@@ -16,22 +16,23 @@ use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 
 use super::HostState;
-use crate::revisit::visit::{DocumentState, PreviousVisit, VisitResult};
+use crate::revisit::document_state::DocumentState;
+use crate::revisit::visit::{PreviousVisit, VisitResult};
 use crate::time::millis;
 
-/// What was known of a URL before it was asked for.
+/// The context of a URL before it is asked for.
 #[derive(Clone, Debug)]
 pub(crate) struct FetchContext {
-    /// What robots.txt said of it.
+    /// The verdict of robots.txt.
     pub(crate) robots: RobotsVerdict,
     /// The rules of its origin then.
     pub(crate) rules: Arc<CompiledRobots>,
-    /// What its last visit left.
+    /// The state that its last visit left.
     pub(crate) past: Option<Box<PreviousVisit>>,
 }
 
 impl FetchContext {
-    /// What is held of it already, so that the server may answer 304.
+    /// The validators of the copy that is held, so that the server may answer 304.
     pub(super) fn validators(&self) -> Validators {
         let past = self.past.as_deref();
         past.map_or_else(Validators::default, PreviousVisit::validators)
@@ -43,7 +44,7 @@ impl FetchContext {
 pub(crate) struct FetchedPage {
     /// The lease of the URL.
     pub(crate) lease: Lease,
-    /// What was known of it before it was asked for.
+    /// Its context before it was asked for.
     pub(crate) context: FetchContext,
     /// The exchange.
     pub(crate) exchange: Exchange,
@@ -62,9 +63,9 @@ pub(crate) struct PageVisit {
     pub(crate) outcome: Outcome,
     /// The row for `pages.jsonl`; the writer adds the archive's place.
     pub(crate) row: PageRow,
-    /// What its last visit left.
+    /// The state that its last visit left.
     pub(crate) past: Option<Box<PreviousVisit>>,
-    /// What came of this one.
+    /// The result of this one.
     pub(crate) result: VisitResult,
     /// The host's state.
     pub(crate) host: HostState,
@@ -121,18 +122,18 @@ impl PageVisit {
     }
 }
 
-/// What a document said, for the writer.
+/// The findings in a document, for the writer.
 #[derive(Debug, Default)]
 pub(crate) struct PageFindings {
-    /// What the page says of how often it changes.
+    /// The page's word on how often it changes.
     pub(crate) said: Option<DocumentState>,
     /// Whether it is a list of other pages and their changes: a sitemap, a feed.
     pub(crate) is_list: bool,
     /// When URLs that it names changed, by its own word, in seconds since the Unix epoch.
     pub(crate) modified: Vec<(CanonicalUrl, u32)>,
-    /// What came, as far as traps go.
+    /// The evidence for traps.
     pub(crate) signal: TrapSignal,
-    /// What the search index is told of it.
+    /// Its entry for the search index.
     pub(crate) entry: Option<IndexEntry>,
     /// Its links, named and judged by scope.
     pub(crate) links: Vec<Admission>,
@@ -149,7 +150,7 @@ pub(crate) struct PageFindings {
 pub(crate) struct EncodedPage {
     /// Its visit.
     pub(crate) visit: PageVisit,
-    /// What it said.
+    /// The findings in it.
     pub(crate) findings: PageFindings,
     /// Records for the archive, where there is one.
     pub(crate) capture: Option<EncodedCapture>,
@@ -169,7 +170,7 @@ pub(crate) struct HeldMemory {
     pub(crate) links: Option<BytePass>,
 }
 
-/// What came of a page, as far as traps go.
+/// The evidence of a page for traps.
 #[derive(Debug, Default)]
 pub(crate) enum TrapSignal {
     /// A page of text.

@@ -119,7 +119,7 @@ impl ArchiveEncoder {
         })
     }
 
-    /// What an answer says of the page, for the next visit.
+    /// The state of the page by its answer, for the next visit.
     fn result(&self, read: &ReadPage, digest: &str, is_archived: bool) -> VisitResult {
         let exchange = &read.exchange;
         let status = exchange.status;

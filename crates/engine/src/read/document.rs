@@ -12,22 +12,22 @@ use crate::messages::page::PageFindings;
 use crate::revisit::visit::PreviousVisit;
 use crate::secrets::REDIRECT_SECRET;
 
-/// What reading a document came to.
+/// The result of reading a document.
 #[derive(Debug, Default)]
 pub(crate) struct ReadDocument {
     pub(crate) title: Option<String>,
-    /// What the page calls its own URL, where that is another.
+    /// The canonical URL that the page names, where that is another.
     pub(crate) canonical: Option<CanonicalUrl>,
     pub(crate) charset: Option<&'static str>,
-    /// What the site says about the page's use, METAs included; for a page that has them.
+    /// The site's preferences about the page's use, METAs included; for a page that has them.
     pub(crate) usage: Option<Ledger>,
-    /// What the page says of all its links.
+    /// The reason why none of its links is followed.
     pub(crate) bar: Option<Exclusion>,
     pub(crate) error: Option<DocumentError>,
     /// The labelled digest of the body without its content coding; nothing where it has none, or
     /// where that can't be undone.
     pub(crate) decoded_digest: Option<String>,
-    /// What the writer is told.
+    /// The part that the writer needs.
     pub(crate) findings: PageFindings,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct ReadPage {
     pub(crate) findings: PageFindings,
 }
 
-/// What is wrong with a document.
+/// The fault of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DocumentError {
     /// A parser panicked over it.

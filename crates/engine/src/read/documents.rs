@@ -1,4 +1,4 @@
-//! What each kind of document comes to. Runs on reader threads.
+//! The reading of each kind of document. Runs on reader threads.
 
 use bytes::Bytes;
 use crawl_extractor::{
@@ -20,7 +20,7 @@ use super::{PageReader, content_type};
 use crate::index::entry::{entry, pairs, read_both};
 use crate::messages::page::{PageFindings, TrapSignal};
 use crate::priority::{IsTooDeep, MAX_SITEMAP_LEVELS, Priority};
-use crate::revisit::visit::DocumentState;
+use crate::revisit::document_state::DocumentState;
 use crate::secrets::redacted_entry;
 use crate::time::seconds_of;
 
@@ -243,7 +243,7 @@ impl PageReader {
         })
     }
 
-    /// What a page says, for comparing it with others of its host.
+    /// The fingerprint of a page, for comparing it with others of its host.
     fn fingerprint(&self, lease: &Lease, bytes: &[u8]) -> TrapSignal {
         match self.traps.watches() && lease.kind == UrlKind::Page {
             true => TrapSignal::Text(Box::new(PageFingerprint::of_html(bytes, &lease.url))),
@@ -251,7 +251,7 @@ impl PageReader {
         }
     }
 
-    /// What a document says of when another changed; of use where that was visited before.
+    /// Notes when another document changed, as this one says; of use where that was visited before.
     fn note_modified(
         &self,
         modified: &mut Vec<(CanonicalUrl, u32)>,
@@ -263,7 +263,7 @@ impl PageReader {
         }
     }
 
-    /// What a sitemap says of how often a page changes is as if it said that the page changed so
+    /// Notes how often a page changes, as a sitemap says: as if it said that the page changed so
     /// long ago.
     fn note_frequency(
         &self,
@@ -301,7 +301,7 @@ fn urls_of(links: &Links<'_>, entry: &SitemapEntry) -> u64 {
     (1 + entry.alternates.len() + players.count() + resources) as u64
 }
 
-/// What an entry of a sitemap names beside its page.
+/// The URLs that an entry of a sitemap names beside its page.
 fn beside(links: &mut Links<'_>, page: Discovery, entry: &SitemapEntry) {
     let from = links.from();
     let named = |raw: &str| canonicalize(Some(&from.url), raw);

@@ -1,4 +1,4 @@
-//! What a link is called: the spelling that is asked for, and whether it looks like an action.
+//! The name of a link: the spelling that is asked for, and whether it looks like an action.
 
 use crawl_frontier::{Exclusion, Reason};
 use crawl_policy::{Robots, action};
@@ -23,7 +23,7 @@ impl TrapRules {
         self.traps || self.naming.learns()
     }
 
-    /// What becomes of a link that looks like an action, besides its priority.
+    /// The exclusion of a link that looks like an action, besides its priority.
     pub(crate) fn action(&self, url: &CanonicalUrl) -> Option<Option<Exclusion>> {
         let action = action(url)?;
         let exclusion = Exclusion {

@@ -1,4 +1,4 @@
-//! What a document names: each URL once, judged by scope, ready to be admitted.
+//! The links of a document: each URL once, judged by scope, ready to be admitted.
 
 use std::collections::HashMap;
 
@@ -43,7 +43,7 @@ impl LinkPolicy {
         }
     }
 
-    /// What a link's answer is read as; none where the link is not followed.
+    /// The kind of document that a link's answer is read as; none where the link is not followed.
     fn kind(&self, link: LinkKind) -> Option<UrlKind> {
         match link {
             LinkKind::Page => Some(UrlKind::Page),

@@ -34,7 +34,7 @@ use crate::revisit::visit::RevisitSchedule;
 use crate::secrets::redact_row;
 use crate::usage;
 
-/// What reading needs to know of the configuration.
+/// The part of the configuration that reading needs.
 #[derive(Clone, Debug)]
 pub(crate) struct PageReader {
     pub(crate) agent: ProductToken,
@@ -229,7 +229,7 @@ impl PageReader {
         is_whole.then(|| DigestAlgorithm::default().of(&[&decoded.bytes]))
     }
 
-    /// What is said about the use of what came, by the site, the headers and the page.
+    /// The preferences about the use of an answer, by the site, the headers and the page.
     fn usage(
         &self,
         rules: &CompiledRobots,
@@ -258,7 +258,7 @@ fn content_type(exchange: &Exchange) -> Option<Cow<'_, str>> {
     Some(String::from_utf8_lossy(value.as_bytes()))
 }
 
-/// What a row says went wrong.
+/// The name of the error in a row.
 fn row_error(read: Option<&DocumentError>, cut: Option<Truncation>) -> Option<String> {
     let cut = cut.map(|cut| cut.name().to_owned());
     match read {

@@ -34,7 +34,7 @@ pub(crate) enum ReaderTask {
 /// it waits until the writer has written others.
 const MAX_ENTRY_BYTES: usize = 32 << 20;
 
-/// What a link takes in memory, about, with the URL that it was found on.
+/// The memory of a link, about, with the URL that it was found on. Bytes.
 const LINK_BYTES: usize = 500;
 /// Links of documents that were read and are not committed. A sitemap has 150,000 at most; a few
 /// hundred of those would fill a machine.
@@ -106,7 +106,7 @@ impl ReaderPool {
     }
 }
 
-/// What one thread works with.
+/// The state of one thread.
 struct ReaderWorker {
     reader: PageReader,
     encoder: ArchiveEncoder,

@@ -9,7 +9,7 @@ use crawl_weburl::HostKey;
 /// are counted under.
 pub(crate) const SITEMAP_LIMIT: &str = "sitemap_limit";
 
-/// What the sitemaps of each host brought in this run, for all reader threads.
+/// The number of URLs that the sitemaps of each host brought in this run, for all reader threads.
 #[derive(Clone, Debug)]
 pub(crate) struct SitemapBudget {
     max: Option<u64>,

@@ -1,4 +1,4 @@
-//! What the index is told of an answer that is no page to read.
+//! The index's entry for an answer that is no page to read.
 
 use crawl_fetcher::Exchange;
 use crawl_frontier::{Lease, UrlKind};
@@ -12,7 +12,7 @@ use crate::time::seconds_of;
 use crate::usage;
 
 impl PageReader {
-    /// What the index is told of an answer that is no page to read: that the URL leads elsewhere,
+    /// The index's entry for an answer that is no page to read: that the URL leads elsewhere,
     /// or to nothing any more. An answer that may pass (503, a login form) says nothing of the
     /// page.
     pub(crate) fn without_page(

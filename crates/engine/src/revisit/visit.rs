@@ -10,6 +10,7 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Revisits;
+use crate::revisit::document_state::DocumentState;
 use crate::time::whole_seconds;
 use crate::totals::{Change, Totals};
 
@@ -72,39 +73,7 @@ impl Round {
     }
 }
 
-/// What a page says of how often it changes: META DOCUMENT-STATE.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum DocumentState {
-    /// `Static`: it never does.
-    #[serde(rename = "s")]
-    Static,
-    /// `Dynamic`: each visit may find another page.
-    #[serde(rename = "d")]
-    Dynamic,
-}
-
-impl DocumentState {
-    /// What the METAs of a page say; the first that says something counts.
-    pub(crate) fn of<'a>(
-        metas: impl IntoIterator<Item = (&'a str, &'a str)>,
-    ) -> Option<DocumentState> {
-        let mut metas = metas.into_iter();
-        metas.find_map(|(name, content)| {
-            let content = content.trim();
-            if !name.eq_ignore_ascii_case("document-state") {
-                None
-            } else if content.eq_ignore_ascii_case("static") {
-                Some(DocumentState::Static)
-            } else if content.eq_ignore_ascii_case("dynamic") {
-                Some(DocumentState::Dynamic)
-            } else {
-                None
-            }
-        })
-    }
-}
-
-/// What a visit leaves for the next one.
+/// The state that a visit leaves for the next one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PreviousVisit {
     // Names are short: one is kept for each URL.
@@ -115,7 +84,7 @@ pub(crate) struct PreviousVisit {
     /// The page that was there last.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     page: Option<KnownPage>,
-    /// What that page said of how often it changes.
+    /// That page's word on how often it changes.
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
     said: Option<DocumentState>,
     /// Why the URL was not asked for, if it was not.
@@ -208,7 +177,7 @@ impl PreviousVisit {
         self.excluded.as_deref() == Some(&reason_and_rule(exclusion))
     }
 
-    /// What makes a request conditional.
+    /// The validators that make a request conditional.
     pub(crate) fn validators(&self) -> Validators {
         self.page
             .as_ref()
@@ -227,7 +196,7 @@ fn reason_and_rule(exclusion: &Exclusion) -> String {
     }
 }
 
-/// What came of a visit.
+/// The result of a visit.
 #[derive(Clone, Debug)]
 pub(crate) enum VisitResult {
     /// The page is as it was.
@@ -258,7 +227,7 @@ pub(crate) fn ask_in_full(past: Option<&mut PreviousVisit>, found: &mut VisitRes
     }
 }
 
-/// What a round knows of visits.
+/// The dates of a round, and the rules for the next visits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RevisitSchedule {
     pub(crate) round: Round,
@@ -280,7 +249,7 @@ impl RevisitSchedule {
         }
     }
 
-    /// What is kept of a visit at `at`, in seconds since the Unix epoch, and when the next is due.
+    /// The visit at `at`, in seconds since the Unix epoch, as it is kept, with the time at which the next is due.
     pub(crate) fn after(
         &self,
         at: u32,
@@ -586,19 +555,5 @@ mod tests {
         let past = PreviousVisit::read(&visit).unwrap();
         assert!(past.was_excluded_by(&barred(2)));
         assert!(!past.was_excluded_by(&Exclusion::of(Reason::Robots)));
-    }
-
-    #[test]
-    fn document_states_are_read() {
-        let of = |name, content| DocumentState::of([("x", "static"), (name, content)]);
-        assert_eq!(
-            of("Document-State", " STATIC "),
-            Some(DocumentState::Static)
-        );
-        assert_eq!(
-            of("document-state", "dynamic"),
-            Some(DocumentState::Dynamic)
-        );
-        assert_eq!(of("document-state", "cosmic"), None);
     }
 }

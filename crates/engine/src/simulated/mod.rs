@@ -12,17 +12,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use crawl_archive::RowFile;
 use crawl_archive::rows::RequestRow;
-use crawl_fetcher::robots::RobotsTimes;
 use crawl_fetcher::{BodyMemory, Exchange, FetchConfig};
 use crawl_frontier::{Frontier, MemoryFrontier};
+use crawl_policy::ProductToken;
 use crawl_policy::scope::{Scope, ScopeMode};
-use crawl_policy::{ProductToken, Profile};
 use crawl_scheduler::{Politeness, Spent, Tick};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use http::{HeaderMap, HeaderValue, Version};
 use tokio::sync::oneshot;
 
-use crate::config::{Budgets, Config, Forbidden, Resources, Revisits, ScopeRules, TrapRules};
+use crate::config::{Config, ScopeRules, TrapRules};
 use crate::control::{Answer, Ask, Command, Refused};
 use crate::crawl_loop::{Coordinator, Next};
 use crate::messages::{Effect, Event, Job, WriterMessage};
@@ -134,48 +133,26 @@ impl Web {
 }
 
 fn config(dir: &Path) -> Config {
+    let seed = canonicalize(None, "http://h0.example/p1").unwrap();
+    let agent = ProductToken::new("crawl").unwrap();
     Config {
-        seeds: vec![canonicalize(None, "http://h0.example/p1").unwrap()],
-        output: dir.to_owned(),
-        agent: ProductToken::new("crawl").unwrap(),
-        user_agent: "crawl/0.0".to_owned(),
-        contact: None,
-        profile: Profile::Rfc9309,
-        robots_times: RobotsTimes::default(),
-        robots_forbidden: Forbidden::Allow,
-        purpose: None,
         scope: ScopeRules {
             mode: ScopeMode::Any,
             include: Vec::new(),
             exclude: Vec::new(),
             max_depth: None,
         },
-        budgets: Budgets::default(),
-        recrawl: false,
-        revisits: Revisits::default(),
         traps: TrapRules::OFF,
-        max_redirects: 10,
-        retries: 3,
-        sitemaps: true,
-        feeds: true,
-        forms: false,
-        resources: Resources::Off,
         max_sitemap_urls: None,
         politeness: Politeness {
             per_address: 16,
             ..Politeness::default()
         },
-        own_site: false,
         hosts_in_memory: 10,
-        commit_within: Duration::from_secs(1),
-        host_locks: None,
         wait_unreachable: Duration::from_secs(3600),
         fetch: FetchConfig::new("crawl/0.0"),
         warc: false,
-        links: false,
-        index: false,
-        software: String::new(),
-        config_text: String::new(),
+        ..Config::new(agent, "0.0", None, vec![seed], dir)
     }
 }
 
@@ -205,16 +182,16 @@ impl Ord for Flight {
     }
 }
 
-/// What a person who steers sees: the time, and the requests that ended.
+/// The view of a person who steers: the time, and the requests that ended.
 type Person<'a> = dyn FnMut(Tick, &[RequestRow]) -> Vec<Command> + 'a;
 
-/// What a crawl came to.
+/// The result of a crawl.
 struct Played {
     /// In order of their ends.
     requests: Vec<RequestRow>,
     totals: Totals,
     ended: Ended,
-    /// What each command came to, in their order.
+    /// The result of each command, in their order.
     answers: Vec<Result<Answer, Refused>>,
 }
 

@@ -1,4 +1,4 @@
-//! What can be asked of a crawl that does not run, and changed in it.
+//! Questions to a crawl that does not run, and changes in it.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -24,10 +24,10 @@ const MAX_SUSPECTS: usize = 64;
 /// each can be written over; the file has holes in between.
 const LINE_BYTES: usize = MAX_URL_BYTES + 16;
 
-/// What the first line begins with; the number of readers follows.
+/// The beginning of the first line; the number of readers follows.
 const HEAD: &str = "reading 1 ";
 
-/// What is read of the file: a line for each of more readers than a machine has processors, and for
+/// The part of the file that is read: a line for each of more readers than a machine has processors, and for
 /// each suspect. Bytes.
 const MAX_JOURNAL_BYTES: u64 = 4096 * LINE_BYTES as u64;
 
@@ -159,7 +159,7 @@ impl CrashJournal {
     }
 }
 
-/// What one reader notes with. A note that can't be written is left out: the journal
+/// The place of one reader's notes. A note that can't be written is left out: the journal
 /// protects from pages that kill, and is no reason to stop.
 pub(crate) struct JournalSlot {
     /// Of its own, as each has its own place in it.

@@ -32,7 +32,7 @@ const STATE_MODE: u32 = 0o700;
 /// Where `crawl.toml` is written before it takes its name.
 const TOML_BESIDE: &str = "crawl.toml.new";
 
-/// What stands in a crawl's directory, beside `state/`.
+/// The entries of a crawl's directory, beside `state/`.
 const OURS: [&str; 15] = [
     "crawl.toml",
     TOML_BESIDE,
@@ -57,7 +57,7 @@ pub(crate) struct Files {
     pub(crate) pages: RowFile,
     pub(crate) excluded: RowFile,
     pub(crate) links: Option<RowFile>,
-    /// What the search index is told.
+    /// The log of the search index.
     pub(crate) index: Option<RowFile>,
     /// `requests.jsonl`, which the loop writes. None where there is no such log.
     pub(crate) requests: Option<LogSyncer>,

@@ -1,4 +1,4 @@
-//! What a crawl keeps on disk besides archive, rows and index: its directory, and the files of its state.
+//! The files of a crawl besides archive, rows and index: its directory, and its state.
 
 pub(crate) mod at_rest;
 pub(crate) mod crash_journal;

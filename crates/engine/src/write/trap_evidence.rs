@@ -1,4 +1,4 @@
-//! What the writer tells of traps: each page as it is settled, in the order of the commits.
+//! The writer's evidence of traps: each page as it is settled, in the order of the commits.
 
 use crawl_frontier::{Admission, Lease, NewState, Reason, UrlKind};
 use crawl_policy::traps::{Disposition, FetchedPage, PageAnswer};
@@ -8,7 +8,7 @@ use crate::messages::page::TrapSignal;
 use crate::priority::Priority;
 use crate::shared_traps::{SharedTraps, put_aside};
 
-/// What the writer thinks of a page that it settles.
+/// The judgement of a page that the writer settles.
 pub(crate) struct Verdict {
     pub(crate) is_barren: bool,
     pub(crate) has_turned: bool,

@@ -6,14 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
-use crawl_engine::{
-    Budgets, Commander, Config, Controls, EngineError, Forbidden, Progress, Resources, Revisits,
-    ScopeRules, Stop, Summary, TrapRules,
-};
+use crawl_engine::{Commander, Config, Controls, EngineError, Progress, Stop, Summary};
 use crawl_fetcher::FetchConfig;
-use crawl_fetcher::robots::RobotsTimes;
-use crawl_policy::scope::ScopeMode;
-use crawl_policy::{ProductToken, Profile};
+use crawl_policy::ProductToken;
 use crawl_scheduler::Politeness;
 use crawl_testweb::TestWeb;
 use crawl_weburl::canonicalize;
@@ -36,49 +31,22 @@ impl Crawl {
         let mut fetch = FetchConfig::new("crawl/0.0 (+test@example.org)");
         fetch.typed = vec![seed.clone()];
         fetch.timeout = Duration::from_secs(20);
+        let agent = ProductToken::new("crawl").unwrap();
+        let (contact, output) = (Some("test@example.org"), dir.path().join("out"));
         let config = Config {
-            seeds: vec![seed],
-            output: dir.path().join("out"),
-            agent: ProductToken::new("crawl").unwrap(),
-            user_agent: "crawl/0.0 (+test@example.org)".to_owned(),
-            contact: Some("test@example.org".to_owned()),
-            profile: Profile::Rfc9309,
-            robots_times: RobotsTimes::default(),
-            robots_forbidden: Forbidden::Allow,
-            purpose: None,
-            scope: ScopeRules {
-                mode: ScopeMode::Host,
-                include: Vec::new(),
-                exclude: Vec::new(),
-                max_depth: None,
-            },
-            budgets: Budgets::default(),
-            recrawl: false,
-            revisits: Revisits::default(),
-            traps: TrapRules::default(),
-            max_redirects: 10,
             retries: 2,
-            sitemaps: true,
-            feeds: true,
-            forms: false,
-            resources: Resources::Off,
             max_sitemap_urls: None,
             politeness: Politeness {
                 delay: Duration::ZERO,
                 delay_factor: 0.0,
                 ..Politeness::default()
             },
-            own_site: false,
             hosts_in_memory: 1_000,
-            host_locks: None,
             wait_unreachable: Duration::ZERO,
             fetch,
-            commit_within: Duration::from_secs(1),
-            warc: true,
-            links: false,
-            index: false,
             software: "crawl/0.0".to_owned(),
             config_text: "# as given\n".to_owned(),
+            ..Config::new(agent, "0.0", contact, vec![seed], output)
         };
         Crawl { _dir: dir, config }
     }

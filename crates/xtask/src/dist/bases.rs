@@ -13,10 +13,10 @@ use crate::workspace::{Workspace, output, run};
 /// Debian's releases: the number and the name that tags of images have.
 const RELEASES: [(&str, &str); 3] = [("12", "bookworm"), ("13", "trixie"), ("14", "forky")];
 
-/// What Debian's slim images leave out.
+/// The parts that Debian's slim images leave out.
 const LEFT_OUT: [&str; 5] = ["doc", "info", "lintian", "locale", "man"];
 
-/// What the Rust images add to Debian.
+/// The packages that the Rust images add to Debian.
 const RUST_NEEDS: &str = "ca-certificates,gcc,libc6-dev";
 
 const CARGO_HOME: &str = "/usr/local/cargo";

@@ -42,7 +42,7 @@ const NEEDED: [(&str, &str); 6] = [
     ("mount", "mount"),
 ];
 
-/// What a run cannot tell.
+/// The claims that a run cannot test.
 const NOT_SEEN: [&str; 5] = [
     "limits by cgroups: pids_limit (threads were counted instead), and memory limits if you add some",
     "Compose itself: its networks, published ports, restarts, depends_on and rotation of logs",

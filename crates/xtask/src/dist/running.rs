@@ -154,7 +154,7 @@ impl Root {
         command
     }
 
-    /// What is mounted before, in a mount namespace of the service's own; its root is `$0`.
+    /// The mounts that come before the service's program, in a namespace of its own; its root is `$0`.
     fn script(&self, service: &Service) -> String {
         let mut script = "mount --bind \"$0\" \"$0\"\n\
                           mount --rbind /dev \"$0/dev\"\n\

@@ -11,13 +11,13 @@ use crate::compose::strings;
 /// How long Compose waits for a service to stop that says nothing else.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a service needs from outside of its file.
+/// The surroundings of a service, outside of its file.
 pub(super) struct Surroundings<'a> {
     /// Variables that the file names, with their values.
     pub(super) variables: &'a [(&'a str, &'a str)],
     /// The folder of volumes and of mounted files, each by its own name.
     pub(super) folder: &'a Path,
-    /// What the image starts.
+    /// The program that the image starts.
     pub(super) entry_point: &'a [String],
 }
 

@@ -1,4 +1,4 @@
-//! What `docker/compose.yaml` says, run with the image and held against what comes of it.
+//! The claims of `docker/compose.yaml`, run with the image and held against the outcome.
 //!
 //! This runs in a network namespace that has a loopback and nothing else: the services listen on
 //! the ports of their file, and neither meets other programs nor is met by them.
@@ -32,10 +32,10 @@ const SEED: &str = "https://www.example.org/";
 const PAGES: usize = 12;
 const PAGES_BEFORE_STOP: usize = 4;
 
-/// What the crawl of one site is held against.
+/// The site that is crawled, and the claims that it is held against.
 struct Trial {
     folder: PathBuf,
-    /// What the image says of itself.
+    /// The image's own settings.
     image: Value,
     root: Root,
     crawl: Service,
@@ -105,7 +105,7 @@ impl Trial {
         Ok(())
     }
 
-    /// What can be told without running anything.
+    /// The checks that run nothing.
     fn hold_image_to_compose(&self) -> Result<()> {
         let user = self.image["User"].as_str().unwrap_or_default();
         for service in [&self.crawl, &self.serve] {
@@ -365,7 +365,7 @@ pub(super) fn loopback_up(busybox: &Path) -> Result<()> {
     output(up.args(["ip", "link", "set", "lo", "up"])).map(drop)
 }
 
-/// What a server on loopback answers with 200.
+/// The body that a server on loopback answers with 200.
 fn get(port: u16, path: &str) -> Result<String> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))
         .with_context(|| format!("nothing listens on port {port}"))?;

@@ -1,0 +1,54 @@
+//! META DOCUMENT-STATE, by which a page says how often it changes.
+
+use serde::{Deserialize, Serialize};
+
+/// A page's word on how often it changes: META DOCUMENT-STATE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum DocumentState {
+    /// `Static`: it never does.
+    #[serde(rename = "s")]
+    Static,
+    /// `Dynamic`: each visit may find another page.
+    #[serde(rename = "d")]
+    Dynamic,
+}
+
+impl DocumentState {
+    /// Reads the METAs of a page; the first that says something counts.
+    pub(crate) fn of<'a>(
+        metas: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Option<DocumentState> {
+        let mut metas = metas.into_iter();
+        metas.find_map(|(name, content)| {
+            let content = content.trim();
+            if !name.eq_ignore_ascii_case("document-state") {
+                None
+            } else if content.eq_ignore_ascii_case("static") {
+                Some(DocumentState::Static)
+            } else if content.eq_ignore_ascii_case("dynamic") {
+                Some(DocumentState::Dynamic)
+            } else {
+                None
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DocumentState;
+
+    #[test]
+    fn document_states_are_read() {
+        let of = |name, content| DocumentState::of([("x", "static"), (name, content)]);
+        assert_eq!(
+            of("Document-State", " STATIC "),
+            Some(DocumentState::Static)
+        );
+        assert_eq!(
+            of("document-state", "dynamic"),
+            Some(DocumentState::Dynamic)
+        );
+        assert_eq!(of("document-state", "cosmic"), None);
+    }
+}

@@ -1,0 +1,495 @@
+//! One group: a transaction with the archive and rows that go along.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use crawl_archive::rows::{REDIRECT_LOOP, WarcPlace};
+use crawl_archive::{EncodedCapture, RowFile};
+use crawl_frontier::{
+    Admission, Admitted, Exclusion, Frontier, Lease, NewState, Outcome, Reason, Transaction,
+    UrlKind, Visit,
+};
+use crawl_index::{BytePass, IndexEntry};
+use crawl_scheduler::Tick;
+use crawl_weburl::{CanonicalUrl, HostKey};
+
+use super::excluded_rows::{excluded_row, excluded_words, listed_at_once};
+use super::redirect_loops::SettledRedirects;
+use super::{Writer, take_back, trap_evidence};
+use crate::admissions::admission_of;
+use crate::control::Answer;
+use crate::error::EngineError;
+use crate::index::entry::left_out;
+use crate::keys::{META_PARKED, META_SCOPE_SEEDS, META_TOTALS, META_TRAPS};
+use crate::messages::page::{EncodedPage, PageFindings, PageVisit, TrapSignal};
+use crate::messages::{Committed, HostState, Order, Ordered, RobotsExchange, WriterMessage};
+use crate::priority::{Priority, is_guess};
+use crate::revisit::visit::{PreviousVisit, RevisitSchedule, VisitResult, ask_in_full};
+use crate::shared_traps::SharedTraps;
+use crate::state::directory::Files;
+use crate::state::parked_hosts;
+use crate::summary::SeedFailure;
+use crate::time::seconds;
+use crate::totals::{Change, Totals};
+
+/// A transaction under way, with the files that go along.
+pub(super) struct Group<'a> {
+    transaction: Box<dyn Transaction + 'a>,
+    frontier: &'a dyn Frontier,
+    files: &'a mut Files,
+    totals: Totals,
+    visits: RevisitSchedule,
+    scope_seeds: &'a mut BTreeSet<CanonicalUrl>,
+    scope_grew: bool,
+    newest: &'a mut HashMap<HostKey, u64>,
+    newest_parked: &'a mut u64,
+    traps: Option<&'a SharedTraps>,
+    redirects: SettledRedirects,
+    /// Let go when the transaction is committed.
+    links_passes: Vec<BytePass>,
+    committed: Committed,
+}
+
+impl<'a> Group<'a> {
+    /// Begins one of so many items.
+    pub(super) fn begin(
+        writer: &'a mut Writer,
+        frontier: &'a dyn Frontier,
+        items: u64,
+    ) -> Result<Group<'a>, EngineError> {
+        Ok(Group {
+            transaction: frontier.begin()?,
+            frontier,
+            files: &mut writer.files,
+            totals: writer.totals,
+            visits: writer.visits,
+            scope_seeds: &mut writer.scope_seeds,
+            scope_grew: false,
+            newest: &mut writer.newest,
+            newest_parked: &mut writer.newest_parked,
+            traps: writer.traps.as_ref(),
+            redirects: SettledRedirects::default(),
+            links_passes: Vec::new(),
+            committed: Committed {
+                items,
+                ..Committed::default()
+            },
+        })
+    }
+}
+
+impl Group<'_> {
+    pub(super) fn item(&mut self, item: WriterMessage) -> Result<(), EngineError> {
+        match item {
+            WriterMessage::Page(page) => {
+                let EncodedPage {
+                    visit,
+                    findings,
+                    capture,
+                    held,
+                } = *page;
+                self.page(visit, findings, capture.as_ref())?;
+                self.links_passes.extend(held.links);
+                Ok(())
+            }
+            WriterMessage::Unanswered(visit) => self.page(*visit, PageFindings::default(), None),
+            WriterMessage::Retry { lease, host } => {
+                self.committed.leases += 1;
+                self.committed.ended.push(lease.origin.clone());
+                self.keep_host(host.as_ref());
+                Ok(self.transaction.settle(lease, Outcome::Retry)?)
+            }
+            WriterMessage::Excluded {
+                lease,
+                exclusion,
+                past,
+            } => self.excluded(lease, exclusion, past),
+            WriterMessage::PutAside { lease, exclusion } => Ok(self
+                .transaction
+                .settle(lease, Outcome::Deferred(exclusion))?),
+            WriterMessage::Later(leases) => {
+                let mut again = Vec::with_capacity(leases.len());
+                for (lease, priority) in leases {
+                    again.push(admission_of(&lease, lease.url.clone(), priority));
+                    let aside = Outcome::Deferred(Exclusion::of(Reason::Trap));
+                    self.transaction.settle(lease, aside)?;
+                }
+                self.admit(again).map(drop)
+            }
+            WriterMessage::SameAs {
+                lease,
+                url,
+                exclusion,
+            } => {
+                let other = admission_of(&lease, url, Priority::of(&lease));
+                self.excluded(lease, exclusion, None)?;
+                self.admit(vec![other]).map(drop)
+            }
+            WriterMessage::Robots(robots) => self.robots(robots),
+            WriterMessage::Seeds(seeds) => self.seeds(seeds),
+            WriterMessage::TakeBack { scope } => {
+                let again = take_back::candidates(self.frontier, self.traps, scope.as_deref())?;
+                self.admit(again).map(drop)
+            }
+            WriterMessage::Broken(what) => Err(EngineError::Thread { what }),
+            WriterMessage::Host(host) => {
+                self.keep_host(Some(&host));
+                Ok(())
+            }
+            WriterMessage::Order(ordered) => self.order(ordered),
+        }
+    }
+
+    fn excluded(
+        &mut self,
+        lease: Lease,
+        exclusion: Exclusion,
+        mut past: Option<Box<PreviousVisit>>,
+    ) -> Result<(), EngineError> {
+        let is_listed = past
+            .as_ref()
+            .is_some_and(|past| past.was_excluded_by(&exclusion));
+        if !is_guess(&lease) && !is_listed {
+            let row = excluded_row(&lease.url, &exclusion, lease.via.as_ref());
+            self.files.excluded.append(&row)?;
+        }
+        if lease.is_seed {
+            let why = excluded_words(&exclusion);
+            self.committed.seeds_failed.push(SeedFailure {
+                url: lease.url.clone(),
+                why,
+            });
+        }
+        // Whatever bars a page that was fetched before bars it from a search too.
+        if past.is_some() && lease.kind == UrlKind::Page {
+            let why = exclusion.reason.to_string();
+            self.tell_index(&left_out(&lease.url, why))?;
+        }
+        let mut found = VisitResult::Excluded(exclusion.clone());
+        if self.files.index.is_some() {
+            ask_in_full(past.as_deref_mut(), &mut found);
+        }
+        let visits = &self.visits;
+        let visit = visits.after(
+            visits.round.began,
+            lease.kind,
+            past.map(|past| *past),
+            found,
+            None,
+        );
+        let outcome = Outcome::Excluded(exclusion);
+        Ok(self.transaction.settle_until(lease, outcome, visit)?)
+    }
+
+    fn tell_index(&mut self, entry: &IndexEntry) -> Result<(), EngineError> {
+        if let Some(log) = &mut self.files.index {
+            log.append(entry)?;
+        }
+        Ok(())
+    }
+
+    fn seeds(&mut self, seeds: Vec<Admission>) -> Result<(), EngineError> {
+        // Links of a seed's pages stay in scope when a later run names other seeds.
+        for seed in &seeds {
+            self.keep_scope_seed(&seed.url);
+            if let NewState::Excluded(exclusion) = &seed.state {
+                let why = excluded_words(exclusion);
+                let url = seed.url.clone();
+                self.committed.seeds_failed.push(SeedFailure { url, why });
+            }
+        }
+        self.admit(seeds).map(drop)
+    }
+
+    /// Makes a person's command durable.
+    fn order(&mut self, ordered: Ordered) -> Result<(), EngineError> {
+        let Ordered { order, answer } = ordered;
+        let done = match order {
+            Order::Parked { number, hosts } => {
+                // Items overtake each other, and an older list must not outlive a newer one.
+                if number > *self.newest_parked {
+                    *self.newest_parked = number;
+                    let hosts = parked_hosts::listed(hosts.iter());
+                    self.transaction.keep_meta(META_PARKED, &hosts);
+                }
+                Ok(Answer::Done)
+            }
+            Order::Add { seed, refused } => {
+                let url = seed.url.clone();
+                let is_new = self.admit(vec![*seed])? != [Admitted::Known];
+                let before = self.visits.round.began;
+                match refused {
+                    Some(why) if !is_new && !self.transaction.visit_again(&url, before)? => {
+                        Err(why)
+                    }
+                    _ => {
+                        self.keep_scope_seed(&url);
+                        Ok(Answer::Done)
+                    }
+                }
+            }
+        };
+        self.committed.answers.push((answer, done));
+        Ok(())
+    }
+
+    fn keep_scope_seed(&mut self, url: &CanonicalUrl) {
+        self.scope_grew |= self.scope_seeds.insert(url.clone());
+    }
+
+    fn page(
+        &mut self,
+        visit: PageVisit,
+        findings: PageFindings,
+        capture: Option<&EncodedCapture>,
+    ) -> Result<(), EngineError> {
+        let PageVisit {
+            lease,
+            outcome,
+            mut row,
+            mut past,
+            mut result,
+            host,
+        } = visit;
+        let PageFindings {
+            said,
+            is_list,
+            modified,
+            signal,
+            entry,
+            links,
+            link_rows,
+            unusable,
+            joins_scope,
+        } = findings;
+        let is_absent = is_guess(&lease)
+            && match row.status {
+                // Some servers answer with a page whatever is asked for.
+                Some(200..=299) if !is_list => {
+                    result = VisitResult::Nothing;
+                    true
+                }
+                Some(400..=499) => true,
+                _ => false,
+            };
+        let change = RevisitSchedule::change(past.as_deref(), &result);
+        if matches!(entry, Some(IndexEntry::Drop { .. })) {
+            ask_in_full(past.as_deref_mut(), &mut result);
+        }
+        let at = seconds(Tick::from_micros(row.fetched_at.as_micros()));
+        let visit = self
+            .visits
+            .after(at, lease.kind, past.map(|past| *past), result, said);
+        self.committed.leases += 1;
+        self.committed.ended.push(lease.origin.clone());
+        self.committed.bytes += row.bytes;
+        if is_absent && change.is_none() {
+            if let Some(capture) = capture {
+                self.keep(capture)?;
+            }
+            self.keep_host(Some(&host));
+            return Ok(self.transaction.settle_until(lease, outcome, visit)?);
+        }
+        if let TrapSignal::Redirect(target) = &signal {
+            let frontier = self.frontier;
+            let is_loop = self.redirects.closes_loop(frontier, &lease.url, target)?;
+            row.error = is_loop.then(|| REDIRECT_LOOP.to_owned()).or(row.error);
+        }
+        self.totals.pages += 1;
+        self.totals.bytes += row.bytes;
+        let failed = row.is_failed();
+        // A sitemap that nobody named and that is not there is nobody's failure.
+        if failed && lease.kind != UrlKind::Sitemap {
+            self.totals.failed += 1;
+        }
+        if lease.is_seed
+            && row
+                .status
+                .is_some_and(|status| (200..300).contains(&status) || status == 304)
+        {
+            self.totals.seeds_fetched += 1;
+        } else if lease.is_seed && failed {
+            let redirect = row.broken_redirect().map(str::to_owned);
+            let status = row.status.map(|status| format!("status {status}"));
+            let why = redirect.or(status).or_else(|| row.error.clone());
+            let why = why.unwrap_or_default();
+            self.committed.seeds_failed.push(SeedFailure {
+                url: lease.url.clone(),
+                why,
+            });
+        }
+        for (why, count) in unusable {
+            *self.committed.unusable.entry(why).or_default() += count;
+        }
+        row.round = self.visits.round.number;
+        row.change = change.map(|change| change.name().to_owned());
+        if let Some(change) = change {
+            self.totals.changes.add(change);
+        }
+        self.totals.changes.broken += u64::from(row.is_broken());
+        if let Some(capture) = capture {
+            row.warc = self.keep(capture)?;
+        }
+        self.files.pages.append(&row)?;
+        self.committed.rows.push(row);
+        if let Some(entry) = &entry {
+            self.tell_index(entry)?;
+        }
+        // The links of a page that is as it was are listed already.
+        if let Some(file) = &mut self.files.links
+            && change != Some(Change::Same)
+        {
+            for row in &link_rows {
+                file.append(row)?;
+            }
+        }
+        self.keep_host(Some(&host));
+        if let Some(target) = joins_scope {
+            self.keep_scope_seed(&target);
+        }
+        let wanted = |admission: &Admission| admission.state == NewState::Pending;
+        let wanted: HashSet<_> = match modified.is_empty() {
+            true => HashSet::new(),
+            false => links
+                .iter()
+                .filter(|link| wanted(link))
+                .map(|link| link.url.clone())
+                .collect(),
+        };
+        self.links(lease, (outcome, visit), &signal, links)?;
+        for (url, at) in modified {
+            let before = self.visits.changed_since(at);
+            if let Some(before) = before.filter(|_| wanted.contains(&url)) {
+                self.transaction.visit_again(&url, before)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn robots(&mut self, robots: RobotsExchange) -> Result<(), EngineError> {
+        self.committed.bytes += robots.bytes;
+        if let Some(capture) = &robots.capture {
+            self.keep(capture)?;
+        }
+        if let Some((origin, copy)) = &robots.copy {
+            self.transaction.keep_robots(origin, copy);
+        }
+        self.keep_host(robots.host.as_ref());
+        self.admit(robots.sitemaps).map(drop)
+    }
+
+    /// Admits URLs; gives the outcome of each.
+    fn admit(&mut self, admissions: Vec<Admission>) -> Result<Vec<Admitted>, EngineError> {
+        let rows: Vec<_> = admissions.iter().map(listed_at_once).collect();
+        let admitted = self.transaction.admit_all(admissions)?;
+        for (row, admitted) in rows.into_iter().zip(&admitted) {
+            if let (Some(row), Admitted::New) = (row, admitted) {
+                self.files.excluded.append(&row)?;
+            }
+        }
+        Ok(admitted)
+    }
+
+    /// Admits the links of a page, and tells what is known of traps what it brought.
+    fn links(
+        &mut self,
+        lease: Lease,
+        settled: (Outcome, Visit),
+        signal: &TrapSignal,
+        mut links: Vec<Admission>,
+    ) -> Result<(), EngineError> {
+        let (outcome, visit) = settled;
+        let Some(traps) = self.traps else {
+            self.transaction.settle_until(lease, outcome, visit)?;
+            return self.admit(links).map(drop);
+        };
+        let verdict = trap_evidence::weigh(traps, &lease, signal, &mut links);
+        self.committed.has_turned |= verdict.has_turned;
+        let met: Vec<CanonicalUrl> = match verdict.is_barren {
+            true => links.iter().map(|link| link.url.clone()).collect(),
+            false => Vec::new(),
+        };
+        let admitted = self.admit(links)?;
+        if verdict.is_barren {
+            let new = met.iter().zip(admitted);
+            let new = new.filter(|(_, admitted)| *admitted == Admitted::New);
+            trap_evidence::record_children(traps, &lease, signal, new.map(|(url, _)| url));
+        }
+        Ok(self.transaction.settle_until(lease, outcome, visit)?)
+    }
+
+    fn keep(&mut self, capture: &EncodedCapture) -> Result<Option<WarcPlace>, EngineError> {
+        let Some(archive) = &mut self.files.archive else {
+            return Ok(None);
+        };
+        let receipt = archive.append(capture)?;
+        Ok(Some(WarcPlace {
+            file: receipt.file,
+            offset: receipt.offset,
+        }))
+    }
+
+    fn keep_host(&mut self, host: Option<&HostState>) {
+        if let Some(host) = host {
+            self.committed.hosts.push(host.host.clone());
+            let newest = self.newest.entry(host.host.clone()).or_default();
+            if *newest > host.sequence {
+                return;
+            }
+            *newest = host.sequence;
+            self.transaction
+                .keep_host(&host.host, host.wake, &host.bytes);
+        }
+    }
+
+    /// Syncs the files, then commits with their lengths.
+    pub(super) fn finish(mut self, before: &Totals) -> Result<Committed, EngineError> {
+        if self.scope_grew {
+            let all: Vec<_> = self.scope_seeds.iter().map(CanonicalUrl::as_str).collect();
+            self.transaction
+                .keep_meta(META_SCOPE_SEEDS, all.join("\n").as_bytes());
+        }
+        if let Some(archive) = &mut self.files.archive {
+            archive.sync()?;
+            for (file, length) in archive.marks() {
+                self.transaction.mark(file, length);
+            }
+        }
+        let rows = [
+            Some(&mut self.files.pages),
+            Some(&mut self.files.excluded),
+            self.files.links.as_mut(),
+            self.files.index.as_mut(),
+        ];
+        for file in rows.into_iter().flatten() {
+            file.sync()?;
+            self.transaction.mark(&file_name(file), file.len());
+        }
+        // The loop noted each request before it handed on what came of it: what bears a page
+        // out, its robots.txt among it, is on the disk before the page counts.
+        if let Some(requests) = &mut self.files.requests {
+            requests.sync()?;
+        }
+        if self.totals != *before {
+            self.transaction
+                .keep_meta(META_TOTALS, &self.totals.to_bytes());
+        }
+        if let Some(parked) = self.traps.and_then(|traps| traps.lock().stored()) {
+            self.transaction.keep_meta(META_TRAPS, &parked);
+        }
+        let origins = self.transaction.commit()?.origins;
+        Ok(Committed {
+            origins,
+            totals: self.totals,
+            ..self.committed
+        })
+    }
+}
+
+/// The name that a row file's length is committed under.
+fn file_name(file: &RowFile) -> String {
+    file.path()
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
