@@ -5,10 +5,10 @@
 //! said nothing new, each of which leads to more of its kind, with URLs that look as those of
 //! calendars, sessions or selections do. One sign alone slows nothing and defers nothing.
 //!
-//! [`Traps::observe`] is told of each page, [`Traps::record_children`] which URLs were met on it first, and
-//! [`Traps::disposition`] says of a URL whether it is asked for or deferred. The **level** of a URL is the number
-//! of pages in a row, on the way to it, that said nothing new; who keeps queues keeps it with
-//! the URL, and puts URLs of higher levels behind.
+//! [`Traps::observe`] is told of each page, [`Traps::record_children`] which URLs were met on it
+//! first, and [`Traps::disposition`] says of a URL whether it is asked for or deferred. The
+//! **level** of a URL is the number of pages in a row, on the way to it, that said nothing new;
+//! who keeps queues keeps it with the URL, and puts URLs of higher levels behind.
 //!
 //! All memory is bounded (see the constants). What is deferred can be stored and restored
 //! ([`Traps::stored`]); the rest is learned anew from the next pages.

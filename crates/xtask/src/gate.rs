@@ -258,9 +258,6 @@ fn cargo(workspace: &Workspace, args: &str) -> Command {
     let mut command = workspace.cargo(&args.split(' ').collect::<Vec<_>>());
     // Each crate is built once here, so what would speed up its next build only costs time.
     command.env("CARGO_INCREMENTAL", "0");
-    // Most tests wait, for a server or for the disk.
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    command.env("RUST_TEST_THREADS", (4 * processors).to_string());
     command
 }
 

@@ -56,7 +56,7 @@ fn clean_crawl_and_doctored_records() {
     // A start that came too early.
     rewrite(&dir, "c/requests.jsonl", |index, row| {
         if index == 3 {
-            row["start"] = Value::from(row["start"].as_u64().unwrap() - 40);
+            row["start"] = Value::from(requests[2]["end"].as_u64().unwrap() + 10);
         }
     });
     let ran = cmd.run(&["audit", "c"]);

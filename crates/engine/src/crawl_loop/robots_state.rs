@@ -116,7 +116,8 @@ impl RobotsStates {
         self.met.contains_key(origin)
     }
 
-    /// Takes up the state that an earlier run left of an origin that this run meets for the first time.
+    /// Takes up the state that an earlier run left of an origin that this run meets for the first
+    /// time.
     pub(crate) fn meet(
         &mut self,
         now: Tick,

@@ -1,5 +1,5 @@
-//! The messages between the engine's parts: jobs, events, effects, and the items that the writer makes
-//! durable.
+//! The messages between the engine's parts: jobs, events, effects, and the items that the
+//! writer makes durable.
 
 pub(crate) mod page;
 

@@ -249,7 +249,8 @@ impl RevisitSchedule {
         }
     }
 
-    /// The visit at `at`, in seconds since the Unix epoch, as it is kept, with the time at which the next is due.
+    /// The visit at `at`, in seconds since the Unix epoch, as it is kept, with the time at which
+    /// the next is due.
     pub(crate) fn after(
         &self,
         at: u32,

@@ -27,8 +27,8 @@ const LINE_BYTES: usize = MAX_URL_BYTES + 16;
 /// The beginning of the first line; the number of readers follows.
 const HEAD: &str = "reading 1 ";
 
-/// The part of the file that is read: a line for each of more readers than a machine has processors, and for
-/// each suspect. Bytes.
+/// The part of the file that is read: a line for each of more readers than a machine has
+/// processors, and for each suspect. Bytes.
 const MAX_JOURNAL_BYTES: u64 = 4096 * LINE_BYTES as u64;
 
 const NAME: &str = "reading";
