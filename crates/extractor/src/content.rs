@@ -7,7 +7,6 @@
 mod block_builder;
 mod boilerplate;
 mod content_reader;
-mod date_text;
 mod dates;
 mod elements;
 mod head;
@@ -28,7 +27,7 @@ use crate::limits::Limits;
 use crate::page::Page;
 
 use content_reader::ContentReader;
-pub use date_text::{Moment, Precision};
+pub use crawl_dates::{Moment, Precision};
 pub use dates::{DateKind, DateSource, PageDate};
 pub use head::{Canonical, OpenGraph};
 pub use json_ld::JsonLd;

@@ -12,7 +12,7 @@ use crate::deadline::NoteConnections;
 
 /// The `Accept` field: the types that the crawler reads, and anything else rather than nothing.
 const ACCEPTED: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
-/// The codings that [`decode`](crate::decode()) takes off.
+/// The codings that [`crawl_coding::decode`] takes off.
 const ACCEPTED_CODINGS: &str = "gzip, deflate, br, zstd";
 /// Fields of an answer's head. Of HTTP/1.1 the client reads no more than 408 KiB before it
 /// has a whole head.

@@ -3,28 +3,14 @@
 //! [`Fetcher::fetch`] spends a permit on one GET and comes back with an [`Exchange`] (what
 //! the server answered, the body as it was encoded) or a [`Failure`] (in which phase, whose
 //! fault, whether trying again helps). Everything a server can send is bounded: time,
-//! headers, body, and the decoded form of the body ([`decode()`]). Addresses that are not
-//! anyone's public server are refused before a connection is made, unless the operator
-//! allowed them. [`robots`] says what an answer to a request for robots.txt means, how long
+//! headers, body. Addresses that are not anyone's public server are refused before a connection is
+//! made, unless the operator allowed them. [`robots`] says what an answer to a request for robots.txt means, how long
 //! it holds, and keeps copies. [`interstitial()`] tells login pages, challenges and block pages
 //! from pages.
 //!
 //! The crate never decides when to ask (that is the permit), never follows a redirect,
 //! keeps no cookie, sends no referer unless told to, reads no proxy from the environment and
 //! never asks again by itself: one permit is one request.
-//!
-//! ```
-//! use bytes::Bytes;
-//! use crawl_fetcher::{DecodeEnd, DecodeLimits, decode};
-//! use http::{HeaderMap, HeaderValue, header::CONTENT_ENCODING};
-//!
-//! let mut headers = HeaderMap::new();
-//! headers.insert(CONTENT_ENCODING, HeaderValue::from_static("deflate"));
-//! let body = Bytes::from_static(b"\x78\x9c\xcb\x48\xcd\xc9\xc9\x07\x00\x06\x2c\x02\x15");
-//! let decoded = decode(&headers, &body, &DecodeLimits::default());
-//! assert_eq!(decoded.bytes, "hello");
-//! assert_eq!(decoded.end, DecodeEnd::Whole);
-//! ```
 
 mod address_rules;
 mod body_memory;
@@ -35,7 +21,6 @@ mod clock;
 mod config;
 mod connect;
 mod deadline;
-mod decode;
 mod descriptor_limit;
 mod exchange;
 mod failure;
@@ -55,7 +40,6 @@ pub use clock::Clock;
 pub use config::{
     BadResolveOverride, BadRoots, FetchConfig, ResolveOverride, SetupError, check_roots, user_agent,
 };
-pub use decode::{DecodeEnd, DecodeLimit, DecodeLimits, Decoded, decode, decode_gzip};
 pub use exchange::{Exchange, FetchRequest, TlsVersion, Truncation, Validators};
 pub use failure::{Failure, FailureKind, FailurePhase, Fault};
 pub use fetch::Fetcher;

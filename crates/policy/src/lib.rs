@@ -24,7 +24,6 @@
 
 mod actions;
 mod agent;
-pub mod date;
 mod page_directives;
 mod robots;
 pub mod scope;

@@ -26,7 +26,6 @@
 mod audit;
 mod broken;
 mod changes;
-mod decode;
 mod error;
 mod explain;
 mod header_fields;

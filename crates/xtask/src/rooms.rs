@@ -1,16 +1,23 @@
 //! Which room may see what: the table that `docs/architecture.md` explains.
 
 /// For each package, the rooms that it may depend on directly, tests aside.
-pub(crate) const SEES: [(&str, &[&str]); 14] = [
+pub(crate) const SEES: [(&str, &[&str]); 16] = [
+    ("crawl-coding", &[]),
+    ("crawl-dates", &[]),
     ("crawl-weburl", &[]),
-    ("crawl-policy", &["crawl-weburl"]),
-    ("crawl-extractor", &["crawl-weburl"]),
+    ("crawl-policy", &["crawl-weburl", "crawl-dates"]),
+    ("crawl-extractor", &["crawl-weburl", "crawl-dates"]),
     ("crawl-scheduler", &["crawl-weburl"]),
     ("crawl-frontier", &["crawl-weburl"]),
     // It spends the scheduler's permits and reads robots.txt by policy's rules.
     (
         "crawl-fetcher",
-        &["crawl-weburl", "crawl-policy", "crawl-scheduler"],
+        &[
+            "crawl-weburl",
+            "crawl-coding",
+            "crawl-policy",
+            "crawl-scheduler",
+        ],
     ),
     ("crawl-archive", &["crawl-weburl"]),
     (
@@ -21,6 +28,8 @@ pub(crate) const SEES: [(&str, &[&str]); 14] = [
         "crawl-engine",
         &[
             "crawl-weburl",
+            "crawl-coding",
+            "crawl-dates",
             "crawl-policy",
             "crawl-extractor",
             "crawl-scheduler",
@@ -35,6 +44,7 @@ pub(crate) const SEES: [(&str, &[&str]); 14] = [
         "crawl-records",
         &[
             "crawl-weburl",
+            "crawl-coding",
             "crawl-policy",
             "crawl-extractor",
             "crawl-frontier",
@@ -84,7 +94,9 @@ pub(crate) const TOOLS: [&str; 2] = ["crawl-trials", "xtask"];
 pub(crate) const FOR_TESTS: &str = "crawl-testweb";
 
 /// Rooms that do no I/O, read no clock and start no task.
-pub(crate) const PURE: [&str; 4] = [
+pub(crate) const PURE: [&str; 6] = [
+    "crawl-coding",
+    "crawl-dates",
     "crawl-weburl",
     "crawl-policy",
     "crawl-extractor",
@@ -115,6 +127,8 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
     // Only the binary speaks to people.
     (
         &[
+            "crawl-coding",
+            "crawl-dates",
             "crawl-weburl",
             "crawl-policy",
             "crawl-extractor",

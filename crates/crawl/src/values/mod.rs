@@ -91,6 +91,16 @@ mod tests {
     }
 
     #[test]
+    fn ours_crawl_and_its_audit_read_the_same_durations() {
+        for line in include_str!("../../../records/src/audit/durations.tsv").lines() {
+            let (text, millis) = line.split_once('\t').unwrap();
+            let found = text.parse::<Span>().ok();
+            let found = found.map(|span| u64::try_from(span.get().as_millis()).unwrap());
+            assert_eq!(found, millis.parse().ok(), "{text}");
+        }
+    }
+
+    #[test]
     fn sizes_count_bytes() {
         check::<Size>(
             "5MiB 10MB 512KiB 4096 5mib 1.5KiB 0 1GB 1024 1000 7 5M MB 1e3 99999999999999TiB",

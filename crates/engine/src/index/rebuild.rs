@@ -8,12 +8,14 @@ use std::path::Path;
 use bytes::Bytes;
 use crawl_archive::rows::{PageRow, READER_PANICKED, RequestRow, WarcPlace};
 use crawl_archive::{FOLDER, HttpMessage, ReadError, RowReader, read_place};
+use crawl_coding::{DecodeLimits, decode};
 use crawl_extractor::{Document, Limits, may_be_read, what_is};
-use crawl_fetcher::{DecodeLimits, Interstitial, Secrets, decode, interstitial};
+use crawl_fetcher::{Interstitial, Secrets, interstitial};
 use crawl_frontier::{Frontier, KnownState};
 use crawl_index::{IndexEntry, IndexWriter, IndexedPage, Reconciled, SearchIndex};
 use crawl_policy::{PageDirectives, ProductToken, Profile};
 use crawl_weburl::{CanonicalUrl, canonicalize};
+use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::config::Config;
@@ -415,7 +417,8 @@ impl Build<'_> {
             return Ok(left_out(url, "no_page"));
         }
         let body = Bytes::copy_from_slice(http.body);
-        let bytes = decode(&headers, &body, &DecodeLimits::default()).bytes;
+        let codings = headers.get_all(CONTENT_ENCODING);
+        let bytes = decode(codings, &body, &DecodeLimits::default()).bytes;
         if what_is(content_type, &bytes) != Document::Html {
             return Ok(left_out(url, "no_page"));
         }

@@ -1,7 +1,8 @@
 //! A document that was read: what the reader knows of it until its exchange is encoded.
 
 use crawl_archive::rows::{PageRow, READER_PANICKED, TOO_MANY_REDIRECTS};
-use crawl_fetcher::{DecodeEnd, DecodeLimit, Exchange, Interstitial};
+use crawl_coding::{DecodeEnd, DecodeLimit};
+use crawl_fetcher::{Exchange, Interstitial};
 use crawl_frontier::{Exclusion, Lease};
 use crawl_policy::usage::Ledger;
 use crawl_weburl::{CanonicalUrl, Unusable};

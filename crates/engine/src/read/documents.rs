@@ -1,14 +1,15 @@
 //! The reading of each kind of document. Runs on reader threads.
 
 use bytes::Bytes;
+use crawl_coding::decode_gzip;
+use crawl_dates::Moment;
 use crawl_extractor::{
     ChangeFreq, Page, Sitemap, SitemapEntry, SitemapKind, read_feed, read_html, read_sitemap,
 };
+use crawl_fetcher::Exchange;
 use crawl_fetcher::robots::CompiledRobots;
-use crawl_fetcher::{Exchange, decode_gzip};
 use crawl_frontier::{Exclusion, Lease, Reason, UrlKind};
 use crawl_policy::PageDirectives;
-use crawl_policy::date::unix_seconds;
 use crawl_policy::scope::Scope;
 use crawl_policy::traps::PageFingerprint;
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
@@ -322,11 +323,9 @@ fn beside(links: &mut Links<'_>, page: Discovery, entry: &SitemapEntry) {
     }
 }
 
-/// A sitemap's `lastmod`, in seconds since the Unix epoch. A day alone means its end: the page may
-/// have changed until then.
+/// A sitemap's `lastmod`, in seconds since the Unix epoch. A day, a month or a year alone means its
+/// end: the page may have changed until then.
 fn modified_at(lastmod: &str) -> Option<u32> {
-    let at = unix_seconds(lastmod)?;
-    let is_day = lastmod.trim().len() == "2026-11-21".len();
-    let at = at + if is_day { 86_400 } else { 0 };
+    let at = Moment::parse(lastmod)?.latest();
     Some(u32::try_from(at.max(0)).unwrap_or(u32::MAX))
 }

@@ -14,9 +14,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crawl_archive::DigestAlgorithm;
 use crawl_archive::rows::PageRow;
+use crawl_coding::{DecodeEnd, DecodeLimits, Decoded, decode};
 use crawl_extractor::{Document, Limits, Meta, may_be_read, what_is};
 use crawl_fetcher::robots::CompiledRobots;
-use crawl_fetcher::{DecodeEnd, DecodeLimits, Decoded, Exchange, Truncation, decode, interstitial};
+use crawl_fetcher::{Exchange, Truncation, interstitial};
 use crawl_frontier::{Lease, UrlKind};
 use crawl_index::IndexEntry;
 use crawl_policy::scope::Scope;
@@ -169,8 +170,7 @@ impl PageReader {
         let content_type = content_type.as_deref();
         let is_sitemap = is_page && lease.kind == UrlKind::Sitemap;
         // What says that it is an image is neither decoded nor looked into.
-        let decoded = (is_sitemap || may_be_read(content_type))
-            .then(|| decode(&exchange.headers, &exchange.body, &self.decode));
+        let decoded = (is_sitemap || may_be_read(content_type)).then(|| self.decoded(exchange));
         let bytes = decoded.as_ref().map_or(&[][..], |decoded| &decoded.bytes);
         let kind = match decoded {
             None => Document::Media,
@@ -217,14 +217,20 @@ impl PageReader {
         links.finish(document)
     }
 
+    /// The body of an answer without its content codings.
+    fn decoded(&self, exchange: &Exchange) -> Decoded {
+        let codings = exchange.headers.get_all(CONTENT_ENCODING);
+        decode(codings, &exchange.body, &self.decode)
+    }
+
     /// The digest of a body without its codings, which servers may write otherwise each time: a
     /// gzip head holds a time, and some put random bytes into it.
     fn decoded_digest(&self, exchange: &Exchange, decoded: Option<&Decoded>) -> Option<String> {
         if !exchange.headers.contains_key(CONTENT_ENCODING) {
             return None;
         }
-        let image = || decode(&exchange.headers, &exchange.body, &self.decode);
-        let decoded = decoded.map_or_else(|| Cow::Owned(image()), Cow::Borrowed);
+        let image = || Cow::Owned(self.decoded(exchange));
+        let decoded = decoded.map_or_else(image, Cow::Borrowed);
         let is_whole = decoded.end == DecodeEnd::Whole;
         is_whole.then(|| DigestAlgorithm::default().of(&[&decoded.bytes]))
     }

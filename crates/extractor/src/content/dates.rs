@@ -1,6 +1,7 @@
 //! When a page was published and modified, as it says in one of many ways.
 
-use super::date_text::Moment;
+use crawl_dates::Moment;
+
 use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 
 /// How much later than the fetch a date may be: time zones, and clocks that are off.

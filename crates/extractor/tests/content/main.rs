@@ -4,7 +4,6 @@ mod blocks;
 mod corpus;
 mod head;
 mod hostile;
-mod moments;
 #[cfg(feature = "pdf")]
 mod pdf;
 

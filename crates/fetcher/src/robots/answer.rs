@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use crawl_coding::{DecodeEnd, DecodeLimits, decode};
 use crawl_weburl::{CanonicalUrl, canonicalize};
-use http::header::LOCATION;
+use http::header::{CONTENT_ENCODING, LOCATION};
 
-use crate::decode::{DecodeEnd, DecodeLimits, decode};
 use crate::exchange::{Exchange, FetchRequest};
 use crate::failure::Failure;
 use crate::retry_after::retry_after;
@@ -105,7 +105,8 @@ pub(super) fn decoded(exchange: &Exchange) -> Option<Bytes> {
         ratio_from: most,
         ..DecodeLimits::default()
     };
-    let decoded = decode(&exchange.headers, &exchange.body, &limits);
+    let codings = exchange.headers.get_all(CONTENT_ENCODING);
+    let decoded = decode(codings, &exchange.body, &limits);
     let whole = match decoded.end {
         DecodeEnd::Whole | DecodeEnd::Truncated { .. } => true,
         // We cut it ourselves; what came out before is the beginning of the file.

@@ -1,7 +1,8 @@
 //! The words of META ROBOTS and X-Robots-Tag, apart from whom they mean.
 
+use crawl_dates::{Moment, Precision, is_weekday};
+
 use crate::agent::ProductToken;
-use crate::date::{is_weekday, unix_seconds};
 
 /// A word without a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,13 +110,19 @@ fn take_part<'a>(
         "unavailable_after" => match is_weekday(value) {
             true => more
                 .next()
-                .and_then(|date| unix_seconds(&format!("{value}, {date}"))),
-            false => unix_seconds(value),
+                .and_then(|date| moment(&format!("{value}, {date}"))),
+            false => moment(value),
         }
         .map(Directive::UnavailableAfter),
         _ => None,
     };
     said.extend(found);
+}
+
+/// A moment in seconds since 1970; none where not even the day is said.
+fn moment(text: &str) -> Option<i64> {
+    let moment = Moment::parse(text)?;
+    (moment.precision >= Precision::Day).then_some(moment.unix_seconds)
 }
 
 fn is_valued(name: &str) -> bool {

@@ -118,6 +118,11 @@ fn header_values() {
         ],
     );
     header(
+        &["unavailable_after: 25th of June 2030"],
+        expect!["after 1908576000"],
+    );
+    header(&["unavailable_after: June 2030"], expect![""]);
+    header(
         &["unavailable_after: someday, max-snippet:abc, max-snippet:-2"],
         expect![""],
     );

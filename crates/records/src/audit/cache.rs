@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use bytes::Bytes;
 use crawl_policy::{ProductToken, Profile, Robots};
 
 use super::exchange::Place;
@@ -42,7 +43,7 @@ impl Compiled {
     pub(super) fn get(
         &mut self,
         place: Place,
-        read: impl FnOnce() -> Result<Vec<u8>, RecordsError>,
+        read: impl FnOnce() -> Result<Bytes, RecordsError>,
     ) -> Result<Rc<Robots>, RecordsError> {
         self.uses += 1;
         if let Some((used, robots)) = self.copies.get_mut(&place) {

@@ -6,19 +6,20 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
 use crawl_archive::{
     BoundedLine, CAPTURES, FOLDER, LineReader, MAX_LINE_BYTES, ReadError, Timestamp, WarcReader,
     WarcRecord, archive_file, open_regular,
 };
+use crawl_coding::{DecodeEnd, DecodeLimits, decode};
 use crawl_weburl::Origin;
 use serde::Deserialize;
 
-use crate::decode::decode;
 use crate::error::RecordsError;
 use crate::header_fields::Fields;
 
 /// Bytes of a robots.txt that are decoded; twice what is read as rules.
-const MAX_BYTES: u64 = 2 * crawl_policy::MAX_ROBOTS_BYTES as u64;
+const MAX_BYTES: usize = 2 * crawl_policy::MAX_ROBOTS_BYTES;
 
 /// Where an exchange lies in the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,7 +47,7 @@ pub(super) struct Exchange {
     /// Whether the request was conditional.
     pub(super) conditional: bool,
     /// The file without its codings; nothing where they can't be undone.
-    pub(super) body: Option<Vec<u8>>,
+    pub(super) body: Option<Bytes>,
     /// The origin whose rules it was sent for, where that stands with it.
     pub(super) of: Option<Origin>,
 }
@@ -180,7 +181,7 @@ impl Exchanges {
     }
 
     /// The file of an exchange that was read before.
-    pub(super) fn body(&self, place: Place) -> Result<Vec<u8>, RecordsError> {
+    pub(super) fn body(&self, place: Place) -> Result<Bytes, RecordsError> {
         match self.read_at(place, |_| true) {
             Ok(exchange) => Ok(exchange.and_then(|found| found.body).unwrap_or_default()),
             Err(why) => Err(unreadable(why)),
@@ -195,7 +196,7 @@ impl Exchanges {
     ) -> Result<Option<Exchange>, ReadError> {
         let name = self.files.get(place.file as usize);
         let path = archive_file(&self.dir, name.map_or("", String::as_str))?;
-        let mut records = WarcReader::open_at(&path, place.offset)?.max_body(MAX_BYTES);
+        let mut records = WarcReader::open_at(&path, place.offset)?.max_body(MAX_BYTES as u64);
         let Some(response) = records.next().transpose()?.filter(is_wanted) else {
             return Ok(None);
         };
@@ -219,12 +220,30 @@ impl Exchanges {
             });
         Ok(Some(Exchange {
             place,
-            body: decode(&fields, http.body, is_cut, MAX_BYTES),
+            body: file(&fields, http.body, is_cut),
             fields,
             conditional,
             of: metadata.as_ref().and_then(whose),
         }))
     }
+}
+
+/// The file that an answer brought, or the beginning of a long one; nothing where its codings
+/// can't be undone. Of a body that the crawl cut, what came out before the cut is enough.
+fn file(fields: &Fields, body: &[u8], is_cut: bool) -> Option<Bytes> {
+    let limits = DecodeLimits {
+        bytes: MAX_BYTES,
+        ratio_from: MAX_BYTES,
+        ..DecodeLimits::default()
+    };
+    let body = Bytes::copy_from_slice(body);
+    let decoded = decode(fields.all("content-encoding"), &body, &limits);
+    let is_usable = match decoded.end {
+        DecodeEnd::Whole | DecodeEnd::Truncated { .. } => true,
+        DecodeEnd::Short => is_cut,
+        DecodeEnd::Broken { .. } | DecodeEnd::UnknownCoding { .. } => false,
+    };
+    is_usable.then_some(decoded.bytes)
 }
 
 /// The key of a line and where it points, if it is wanted.
@@ -266,5 +285,37 @@ fn unreadable(why: ReadError) -> RecordsError {
             path: PathBuf::from(FOLDER),
             source: std::io::Error::new(ErrorKind::InvalidData, why.to_string()),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use flate2::write::{DeflateEncoder, GzEncoder};
+
+    use super::{Fields, file};
+
+    #[test]
+    fn ours_an_encoded_file_that_ends_too_early_is_none_unless_the_crawl_cut_it() {
+        let text = b"User-agent: *\nDisallow: /p\n".repeat(4000);
+        let mut deflate = DeflateEncoder::new(Vec::new(), Compression::none());
+        deflate.write_all(&text).unwrap();
+        let deflate = deflate.finish().unwrap();
+        let fields = Fields::of(&[("content-encoding", "deflate")]);
+        assert_eq!(file(&fields, &deflate, false).unwrap(), text);
+        let half = &deflate[..deflate.len() / 2];
+        assert_eq!(file(&fields, half, false), None);
+        let beginning = file(&fields, half, true).unwrap();
+        assert!(beginning.len() > 1000 && text.starts_with(&beginning));
+        // A cut explains why bytes are missing, not why they are wrong.
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+        gzip.write_all(&text).unwrap();
+        let mut gzip = gzip.finish().unwrap();
+        let sum = gzip.len() - 6;
+        gzip[sum] ^= 1;
+        let fields = Fields::of(&[("content-encoding", "gzip")]);
+        assert_eq!(file(&fields, &gzip, true), None);
     }
 }

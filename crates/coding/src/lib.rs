@@ -1,4 +1,18 @@
 //! Content codings taken off a body, with a bound on what comes out.
+//!
+//! [`decode()`] is for who asked for the body just now and for who reads it back from an archive:
+//! both must see the same text. The crate does no I/O, and knows no header but the one whose
+//! values it is given.
+//!
+//! ```
+//! use bytes::Bytes;
+//! use crawl_coding::{DecodeEnd, DecodeLimits, decode};
+//!
+//! let body = Bytes::from_static(b"\x78\x9c\xcb\x48\xcd\xc9\xc9\x07\x00\x06\x2c\x02\x15");
+//! let decoded = decode(["deflate"], &body, &DecodeLimits::default());
+//! assert_eq!(decoded.bytes, "hello");
+//! assert_eq!(decoded.end, DecodeEnd::Whole);
+//! ```
 
 use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
@@ -6,8 +20,6 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use flate2::{Decompress, FlushDecompress, Status};
-use http::HeaderMap;
-use http::header::CONTENT_ENCODING;
 
 /// More codings on one body than this are [`DecodeEnd::Broken`]: nobody needs them, and
 /// each costs memory.
@@ -93,14 +105,18 @@ enum Coding {
     Unknown(String),
 }
 
-/// Takes the codings that `Content-Encoding` names off a body (RFC 9110 section 8.4):
-/// gzip, deflate (with the zlib wrapper, or raw, as some servers send it), br, zstd, in any
-/// order and number up to four.
+/// Takes the codings off a body that the values of its fields `Content-Encoding` name
+/// (RFC 9110 section 8.4): gzip, deflate (with the zlib wrapper, or raw, as some servers send
+/// it), br, zstd, in any order and number up to four.
 ///
 /// Never fails: what could be decoded comes back, and [`DecodeEnd`] says how it ended.
 #[must_use]
-pub fn decode(headers: &HeaderMap, body: &Bytes, limits: &DecodeLimits) -> Decoded {
-    let codings = codings(headers);
+pub fn decode(
+    content_encoding: impl IntoIterator<Item: AsRef<[u8]>>,
+    body: &Bytes,
+    limits: &DecodeLimits,
+) -> Decoded {
+    let codings = codings(content_encoding);
     if codings.is_empty() || body.is_empty() {
         return Decoded {
             bytes: body.clone(),
@@ -207,10 +223,10 @@ fn ended(bytes: Vec<u8>, result: io::Result<usize>, ran_out: &Cell<bool>) -> Dec
 
 /// The codings in the order they were applied. Words that are no coding but stand there
 /// all the same (charsets, transfer encodings of mail) are left out, as browsers do.
-fn codings(headers: &HeaderMap) -> Vec<Coding> {
+fn codings(values: impl IntoIterator<Item: AsRef<[u8]>>) -> Vec<Coding> {
     let mut found = Vec::new();
-    for value in headers.get_all(CONTENT_ENCODING) {
-        let value = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
+    for value in values {
+        let value = String::from_utf8_lossy(value.as_ref()).to_ascii_lowercase();
         for name in value.split(',') {
             found.push(match name.trim() {
                 "" | "identity" | "none" | "utf-8" | "utf8" | "7bit" | "8bit" | "binary" => {

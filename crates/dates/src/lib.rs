@@ -1,4 +1,17 @@
-//! Dates as pages write them.
+//! Dates as pages, sitemaps and headers write them.
+//!
+//! [`Moment::parse`] is the one reading of a date that others wrote, wherever it stands: in a META,
+//! in JSON-LD, as a sitemap's `lastmod`, in `unavailable_after`. It knows no clock, so it never
+//! completes a date that leaves out its year.
+//!
+//! ```
+//! use crawl_dates::{Moment, Precision};
+//!
+//! let day = Moment::parse("5th of March 2024").unwrap();
+//! assert_eq!((day.unix_seconds, day.precision), (1_709_596_800, Precision::Day));
+//! assert_eq!(Moment::parse("2024-03-05").unwrap(), day);
+//! assert!(Moment::parse("05/03/2024").is_none());
+//! ```
 
 use std::fmt;
 
@@ -55,8 +68,22 @@ impl Moment {
         year_first(text).or_else(|| named_month(text))
     }
 
+    /// The end of what is known, in seconds since 1970-01-01T00:00:00Z: what is dated by a day
+    /// alone may have been as late as the next one. Months and years count as their longest.
+    #[must_use]
+    pub fn latest(self) -> i64 {
+        let days = match self.precision {
+            Precision::Year => 366,
+            Precision::Month => 31,
+            Precision::Day => 1,
+            Precision::Time => 0,
+        };
+        self.unix_seconds + days * 86_400
+    }
+
     /// The year in UTC.
-    pub(super) fn year(self) -> i64 {
+    #[must_use]
+    pub fn year(self) -> i64 {
         civil(self.unix_seconds.div_euclid(86_400)).0
     }
 
@@ -214,18 +241,18 @@ fn clock(text: &str) -> Option<i64> {
     valid.then_some(hour * 3600 + minute * 60 + second)
 }
 
-/// Seconds east of UTC: `Z`, `+02:00`, `-0800`, `+1`, and the zones of RFC 5322.
+/// Seconds east of UTC: `Z`, `+02:00`, `-0800`, `+1`, the zones of RFC 5322, and those of Central
+/// Europe.
 fn offset(text: &str) -> Option<i64> {
-    let hours = match text {
-        "" | "Z" | "z" | "UTC" | "GMT" | "UT" => 0,
-        "EST" => -5,
+    let hours = match text.to_ascii_uppercase().as_str() {
+        "" | "Z" | "UTC" | "GMT" | "UT" => 0,
+        "CET" => 1,
+        "CEST" => 2,
         "EDT" => -4,
-        "CST" => -6,
-        "CDT" => -5,
-        "MST" => -7,
-        "MDT" => -6,
+        "EST" | "CDT" => -5,
+        "CST" | "MDT" => -6,
+        "MST" | "PDT" => -7,
         "PST" => -8,
-        "PDT" => -7,
         _ => return numeric_offset(text),
     };
     Some(hours * 3600)
@@ -263,9 +290,7 @@ fn month_number(word: &str) -> Option<i64> {
         return None;
     }
     let at = MONTHS.iter().position(|month| {
-        let head = month.get(..word.len());
-        head.is_some_and(|head| head.eq_ignore_ascii_case(word))
-            || (word.eq_ignore_ascii_case("sept") && *month == "september")
+        begins(month, word) || (word.eq_ignore_ascii_case("sept") && *month == "september")
     })?;
     i64::try_from(at).ok().map(|at| at + 1)
 }
@@ -280,6 +305,12 @@ fn half_of_day(word: &str) -> Option<bool> {
 
 /// Weekdays, and small words around dates.
 fn is_filler(word: &str) -> bool {
+    matches!(word, "at" | "of" | "on" | "the") || is_weekday(word.trim_end_matches('.'))
+}
+
+/// The English name of a day of the week, or its first three letters or more.
+#[must_use]
+pub fn is_weekday(word: &str) -> bool {
     const DAYS: [&str; 7] = [
         "monday",
         "tuesday",
@@ -289,13 +320,13 @@ fn is_filler(word: &str) -> bool {
         "saturday",
         "sunday",
     ];
-    let word = word.trim_end_matches('.');
-    matches!(word, "at" | "of" | "on" | "the")
-        || (word.len() >= 3
-            && DAYS.iter().any(|day| {
-                let head = day.get(..word.len());
-                head.is_some_and(|head| head.eq_ignore_ascii_case(word))
-            }))
+    word.len() >= 3 && DAYS.iter().any(|day| begins(day, word))
+}
+
+/// Whether `name` begins with `word`, whatever its case.
+fn begins(name: &str, word: &str) -> bool {
+    let head = name.get(..word.len());
+    head.is_some_and(|head| head.eq_ignore_ascii_case(word))
 }
 
 /// Days since 1970-01-01 of a date in the Gregorian calendar; none where there is no such day.

@@ -1,6 +1,6 @@
 //! Dates in all their forms.
 
-use crawl_extractor::Moment;
+use crawl_dates::Moment;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
@@ -66,6 +66,10 @@ fn rfc5322_rfc850_asctime_and_english() {
         &[
             "Tue, 05 Mar 2024 10:00:00 GMT",
             "Tue, 05 Mar 2024 10:00:00 -0800",
+            "tue, 05 mar 2024 10:00:00 gmt",
+            "5 Mar 2024 12:00:00 CEST",
+            "5 Mar 2024 12:00 PST",
+            "2024-03-05 12:00:00 EST",
             "Sunday, 06-Nov-94 08:49:37 GMT",
             "Sun Nov  6 08:49:37 1994",
             "March 5, 2024",
@@ -76,10 +80,22 @@ fn rfc5322_rfc850_asctime_and_english() {
             "March 5",
             "5 Foo 2024",
             "Mar 5 6 7 2024",
+            "Wed",
+            "1:2:3",
+            "32 Jan 2030",
+            "1 1 1 1",
+            "-",
+            "+",
+            "25 Jun 2030 25:00 GMT",
+            "2030-06-25Tx",
         ],
         expect![[r#"
             Tue, 05 Mar 2024 10:00:00 GMT = 2024-03-05T10:00:00Z Time
             Tue, 05 Mar 2024 10:00:00 -0800 = 2024-03-05T18:00:00Z Time
+            tue, 05 mar 2024 10:00:00 gmt = 2024-03-05T10:00:00Z Time
+            5 Mar 2024 12:00:00 CEST = 2024-03-05T10:00:00Z Time
+            5 Mar 2024 12:00 PST = 2024-03-05T20:00:00Z Time
+            2024-03-05 12:00:00 EST = 2024-03-05T17:00:00Z Time
             Sunday, 06-Nov-94 08:49:37 GMT = 1994-11-06T08:49:37Z Time
             Sun Nov  6 08:49:37 1994 = 1994-11-06T08:49:37Z Time
             March 5, 2024 = 2024-03-05T00:00:00Z Day
@@ -90,8 +106,28 @@ fn rfc5322_rfc850_asctime_and_english() {
             March 5 = none
             5 Foo 2024 = none
             Mar 5 6 7 2024 = none
+            Wed = none
+            1:2:3 = none
+            32 Jan 2030 = none
+            1 1 1 1 = none
+            - = none
+            + = none
+            25 Jun 2030 25:00 GMT = none
+            2030-06-25Tx = none
         "#]],
     );
+}
+
+#[test]
+fn ours_what_is_known_ends_with_its_last_moment() {
+    let check = |text: &str, end: &str| {
+        let end = Moment::parse(end).unwrap().unix_seconds;
+        assert_eq!(Moment::parse(text).unwrap().latest(), end, "{text}");
+    };
+    check("2024-03-05T10:00:00Z", "2024-03-05T10:00:00Z");
+    check("2024-03-05", "2024-03-06");
+    check("2024-03", "2024-04-01");
+    check("2024", "2025-01-01");
 }
 
 proptest! {
