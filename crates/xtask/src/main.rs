@@ -14,6 +14,7 @@ mod docker;
 mod docs;
 mod gate;
 mod modules;
+mod mutants;
 mod rooms;
 mod tools;
 
@@ -49,6 +50,8 @@ enum Command {
     Boundaries,
     /// Check the documentation's form: widths of lines, links, the README's length
     Docs,
+    /// Put small faults into the code, and count those that the tests of its package catch
+    Mutants(mutants::Args),
     /// Drive the scheduler through a drawn web in virtual time, and check every request
     Simulate(Passed),
     /// Kill crawls again and again, and hold what they leave against the truth
@@ -83,6 +86,7 @@ fn main() -> ExitCode {
         Command::Test { quick, steps, .. } => gate::run(&workspace, quick, &steps),
         Command::Boundaries => boundaries::check(&workspace),
         Command::Docs => docs::check(&workspace),
+        Command::Mutants(args) => mutants::check(&workspace, &args),
         Command::Simulate(passed) => trial(&workspace, "simulate", &passed),
         Command::Torture(passed) => trial(&workspace, "torture", &passed),
         Command::PowerCuts(passed) => trial(&workspace, "power-cuts", &passed),

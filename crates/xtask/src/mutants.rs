@@ -1,0 +1,366 @@
+//! Mutants: cargo-mutants puts one small fault at a time into the code, and the tests of that
+//! package should fail. A mutant that no test catches is code that nothing holds.
+//!
+//! The workspace has too many mutants to run them all, so a sample is drawn.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::workspace::{Workspace, output, run, says};
+
+const VERSION: &str = "27.1.0";
+
+/// A mutant may allocate without end. So no process gets more address space than this, in bytes.
+const MAX_ADDRESS_SPACE: u64 = 8 << 30;
+
+/// Code whose mutants are drawn, and the tests that should catch them.
+struct Part {
+    package: &'static str,
+    files: &'static str,
+    /// Which targets of the package are built and run.
+    tests: &'static str,
+}
+
+const PARTS: [Part; 5] = [
+    part("crawl-weburl", "crates/weburl/src/**", "--tests"),
+    part("crawl-scheduler", "crates/scheduler/src/**", "--tests"),
+    part("crawl-policy", "crates/policy/src/**", "--tests"),
+    part("crawl-frontier", "crates/frontier/src/**", "--tests"),
+    // The tests over loopback take too long to run them once a mutant.
+    part("crawl-engine", "crates/engine/src/crawl_loop/**", "--lib"),
+];
+
+/// Code that is itself a test.
+const EXCLUDED: &str = "crates/frontier/src/conformance/**";
+
+const fn part(package: &'static str, files: &'static str, tests: &'static str) -> Part {
+    Part {
+        package,
+        files,
+        tests,
+    }
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// How many mutants to draw from all packages together
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    sample: usize,
+    /// The same seed draws the same mutants from the same code
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    /// Run only what was drawn of this package (may be repeated)
+    #[arg(long = "package", value_name = "NAME")]
+    packages: Vec<String>,
+}
+
+pub(crate) fn check(workspace: &Workspace, args: &Args) -> Result<()> {
+    let packages = PARTS.map(|part| part.package);
+    if let Some(name) = args
+        .packages
+        .iter()
+        .find(|name| !packages.contains(&name.as_str()))
+    {
+        bail!(
+            "no mutants are drawn of {name}\nhint: of {}",
+            packages.join(", ")
+        );
+    }
+    let tool = Tool::install(workspace)?;
+    let mut lists = Vec::new();
+    for part in &PARTS {
+        lists.push(tool.list(part)?);
+    }
+    let drawn = draw(&lists, args.sample, args.seed);
+    let mut total = Outcomes::default();
+    for ((part, list), drawn) in PARTS.iter().zip(&lists).zip(&drawn) {
+        let is_wanted = args.packages.is_empty() || args.packages.iter().any(|x| x == part.package);
+        if !is_wanted || drawn.is_empty() {
+            continue;
+        }
+        let outcomes = tool.run(part, drawn)?;
+        eprintln!(
+            "\n{}: {} of {} mutants: {}",
+            part.package,
+            drawn.len(),
+            list.len(),
+            outcomes.shown()
+        );
+        total.add(outcomes);
+    }
+    eprintln!(
+        "\nall, with --sample {} --seed {}: {}",
+        args.sample,
+        args.seed,
+        total.shown()
+    );
+    Ok(())
+}
+
+/// Of each list those mutants that are in the sample, in the list's order.
+///
+/// Each mutant has a rank that depends on the seed and on its name alone, and the first `count`
+/// are the sample. So a larger sample holds a smaller one of the same seed, and most of it stays
+/// when the code changes elsewhere.
+fn draw(lists: &[Vec<String>], count: usize, seed: u64) -> Vec<Vec<String>> {
+    let mut ranked: Vec<(u64, &str)> = lists
+        .iter()
+        .flatten()
+        .map(|name| (rank(seed, name), name.as_str()))
+        .collect();
+    ranked.sort_unstable();
+    let Some(&last) = ranked.get(..count).unwrap_or(&ranked).last() else {
+        return vec![Vec::new(); lists.len()];
+    };
+    let is_drawn = |name: &&String| (rank(seed, name), name.as_str()) <= last;
+    lists
+        .iter()
+        .map(|list| list.iter().filter(is_drawn).cloned().collect())
+        .collect()
+}
+
+/// FNV-1a over the seed and the name, then the mixing step of SplitMix64: FNV alone leaves names
+/// that differ only at their end close together.
+fn rank(seed: u64, name: &str) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in seed.to_le_bytes().into_iter().chain(name.bytes()) {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^ (hash >> 31)
+}
+
+/// A regular expression that matches this text and no other.
+fn exact(text: &str) -> String {
+    let mut pattern = String::from("^");
+    for c in text.chars() {
+        if r"\.+*?()|[]{}^$#&-~".contains(c) {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern.push('$');
+    pattern
+}
+
+/// cargo-mutants, and where it works.
+struct Tool<'a> {
+    workspace: &'a Workspace,
+    program: PathBuf,
+    /// Holds its copies of the tree, what they are built into, and its reports.
+    folder: PathBuf,
+}
+
+impl Tool<'_> {
+    fn install(workspace: &Workspace) -> Result<Tool<'_>> {
+        let root = workspace.target.join("tools");
+        let stamp = root.join("cargo-mutants.version");
+        if !says(&stamp, VERSION) {
+            // Unoptimised: it waits for builds nearly all of the time.
+            let mut install = workspace.cargo(&["install", "--locked", "--force", "--debug"]);
+            install.args(["cargo-mutants", "--version", VERSION, "--root"]);
+            run(install.arg(&root))?;
+            std::fs::write(&stamp, VERSION)
+                .with_context(|| format!("cannot write {}", stamp.display()))?;
+        }
+        Ok(Tool {
+            workspace,
+            program: root.join("bin/cargo-mutants"),
+            folder: workspace.target.join("mutants"),
+        })
+    }
+
+    /// The names of all mutants of a part, in the order of the code.
+    fn list(&self, part: &Part) -> Result<Vec<String>> {
+        let mut command = self.workspace.program(&self.program);
+        choose(&mut command, part);
+        let list: Value = serde_json::from_str(&output(command.args(["--list", "--json"]))?)?;
+        let mutants = list.as_array().context("cargo-mutants lists no mutants")?;
+        mutants.iter().map(name).collect()
+    }
+
+    fn run(&self, part: &Part, drawn: &[String]) -> Result<Outcomes> {
+        let reports = self.folder.join(part.package);
+        let copies = self.folder.join("copies");
+        // A test that was killed cleans up nothing.
+        if copies.exists() {
+            std::fs::remove_dir_all(&copies)?;
+        }
+        for folder in [&reports, &copies] {
+            std::fs::create_dir_all(folder)
+                .with_context(|| format!("cannot make {}", folder.display()))?;
+        }
+        let mut settings = toml::Table::new();
+        let patterns: Vec<String> = drawn.iter().map(|name| exact(name)).collect();
+        settings.insert("examine_re".to_owned(), patterns.into());
+        let config = reports.join("drawn.toml");
+        std::fs::write(&config, settings.to_string())
+            .with_context(|| format!("cannot write {}", config.display()))?;
+
+        let mut command = self.workspace.program("prlimit");
+        command.arg(format!("--as={MAX_ADDRESS_SPACE}"));
+        command.arg(&self.program);
+        choose(&mut command, part);
+        command.args(["--jobs", "1", "--cargo-arg", part.tests]);
+        command.arg("--config").arg(&config);
+        command.arg("--output").arg(&reports);
+        // One folder for all builds: libraries are built once, though each copy lies elsewhere.
+        command.env("CARGO_TARGET_DIR", self.folder.join("build"));
+        command.env("CARGO_PROFILE_DEV_DEBUG", "0");
+        command.env("TMPDIR", &copies);
+        eprintln!("\n==== {}: {} mutants ====", part.package, drawn.len());
+        let status = command.status().context("cannot run prlimit")?;
+        match status.code() {
+            // All caught, some missed, some timed out.
+            Some(0 | 2 | 3) => Outcomes::read(&reports.join("mutants.out/outcomes.json")),
+            _ => bail!("cargo-mutants ended with {status}"),
+        }
+    }
+}
+
+fn choose(command: &mut Command, part: &Part) {
+    command.args(["mutants", "--package", part.package]);
+    command.args(["--file", part.files, "--exclude", EXCLUDED]);
+}
+
+fn name(mutant: &Value) -> Result<String> {
+    let name = mutant["name"].as_str();
+    name.map(str::to_owned)
+        .with_context(|| format!("cargo-mutants names no mutant: {mutant}"))
+}
+
+/// What became of the mutants that were run.
+#[derive(Default)]
+struct Outcomes {
+    caught: usize,
+    /// Those that do not compile.
+    unviable: usize,
+    missed: Vec<String>,
+    /// Those with which the tests did not end. They count as caught.
+    timed_out: Vec<String>,
+}
+
+impl Outcomes {
+    fn read(path: &Path) -> Result<Outcomes> {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        let report: Value = serde_json::from_str(&text)?;
+        let mut found = Outcomes::default();
+        for outcome in report["outcomes"].as_array().into_iter().flatten() {
+            // The run without a mutant has none.
+            let mutant = &outcome["scenario"]["Mutant"];
+            match outcome["summary"].as_str() {
+                _ if mutant.is_null() => {}
+                Some("CaughtMutant") => found.caught += 1,
+                Some("Unviable") => found.unviable += 1,
+                Some("MissedMutant") => found.missed.push(name(mutant)?),
+                Some("Timeout") => found.timed_out.push(name(mutant)?),
+                other => bail!("{} came out as {other:?}", name(mutant)?),
+            }
+        }
+        Ok(found)
+    }
+
+    fn add(&mut self, other: Outcomes) {
+        self.caught += other.caught;
+        self.unviable += other.unviable;
+        self.missed.extend(other.missed);
+        self.timed_out.extend(other.timed_out);
+    }
+
+    fn shown(&self) -> String {
+        let caught = self.caught + self.timed_out.len();
+        let viable = caught + self.missed.len();
+        let mut text = format!(
+            "{} caught, {} missed, {} timed out, {} unviable; {} % of {viable} viable ones caught",
+            self.caught,
+            self.missed.len(),
+            self.timed_out.len(),
+            self.unviable,
+            100 * caught / viable.max(1),
+        );
+        for (heading, names) in [("missed", &self.missed), ("timed out", &self.timed_out)] {
+            for name in names {
+                text.push_str(&format!("\n  {heading}: {name}"));
+            }
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Outcomes, draw, exact};
+
+    fn lists() -> Vec<Vec<String>> {
+        let list = |package: &str, count: usize| {
+            (0..count)
+                .map(|line| format!("{package}.rs:{line}:1: replace + with -"))
+                .collect()
+        };
+        vec![list("a", 300), list("b", 0), list("c", 700)]
+    }
+
+    #[test]
+    fn ours_a_sample_depends_on_its_seed_alone() {
+        let sample = draw(&lists(), 100, 7);
+        assert_eq!(sample, draw(&lists(), 100, 7));
+        assert_ne!(sample, draw(&lists(), 100, 8));
+        assert_eq!(sample.iter().flatten().count(), 100);
+        // In the order of the lists.
+        for (drawn, list) in sample.iter().zip(lists()) {
+            let found: Vec<_> = list.iter().filter(|name| drawn.contains(name)).collect();
+            assert_eq!(drawn.iter().collect::<Vec<_>>(), found);
+        }
+    }
+
+    #[test]
+    fn ours_packages_are_drawn_by_their_size() {
+        let [small, empty, large] = draw(&lists(), 200, 1).try_into().unwrap();
+        assert!((45..=75).contains(&small.len()), "{}", small.len());
+        assert_eq!(empty, [""; 0]);
+        assert_eq!(small.len() + large.len(), 200);
+    }
+
+    #[test]
+    fn ours_a_larger_sample_holds_a_smaller_one() {
+        let large = draw(&lists(), 150, 3);
+        for (small, large) in draw(&lists(), 50, 3).iter().zip(&large) {
+            assert!(small.iter().all(|name| large.contains(name)));
+        }
+    }
+
+    #[test]
+    fn ours_a_sample_ends_with_the_lists() {
+        assert_eq!(draw(&lists(), 5_000, 1), lists());
+        assert_eq!(draw(&lists(), 0, 1), vec![Vec::<String>::new(); 3]);
+        assert_eq!(draw(&[], 10, 1), Vec::<Vec<String>>::new());
+    }
+
+    #[test]
+    fn ours_a_name_is_matched_as_it_stands() {
+        assert_eq!(
+            exact("a/b_c.rs:1:2: replace || with && in f -> Option<u8>"),
+            r"^a/b_c\.rs:1:2: replace \|\| with \&\& in f \-> Option<u8>$"
+        );
+    }
+
+    #[test]
+    fn ours_what_did_not_end_counts_as_caught() {
+        let outcomes = Outcomes {
+            caught: 7,
+            unviable: 5,
+            missed: vec!["a".to_owned()],
+            timed_out: vec!["b".to_owned(), "c".to_owned()],
+        };
+        assert_eq!(
+            outcomes.shown(),
+            "7 caught, 1 missed, 2 timed out, 5 unviable; 90 % of 10 viable ones caught\
+             \n  missed: a\n  timed out: b\n  timed out: c"
+        );
+    }
+}
