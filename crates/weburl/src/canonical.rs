@@ -126,9 +126,8 @@ impl CanonicalUrl {
     /// The port, also where it is the scheme's default.
     #[must_use]
     pub fn port(&self) -> u16 {
-        self.0
-            .port_or_known_default()
-            .unwrap_or(if self.scheme() == "https" { 443 } else { 80 })
+        let port = self.0.port_or_known_default();
+        port.expect("invariant: http and https have a default port")
     }
 
     /// Path and query, beginning with `/`: what robots rules are matched with and what
@@ -290,6 +289,47 @@ mod tests {
             None,
             &long,
             expect!["unusable (too_long): URL of 8209 bytes, more than 8192"],
+        );
+    }
+
+    #[test]
+    fn ours_a_url_may_have_8192_bytes_before_and_after() {
+        let long = |path: usize| format!("http://e.example/{}", "a".repeat(path));
+        let longest = canonicalize(None, &long(MAX_URL_BYTES - 17)).unwrap();
+        assert_eq!(longest.as_str().len(), MAX_URL_BYTES);
+        // Text this long is refused unread, though its fragment would be dropped.
+        check(
+            None,
+            &format!("http://e.example/#{}", "a".repeat(MAX_URL_BYTES)),
+            expect!["unusable (too_long): URL of 8210 bytes, more than 8192"],
+        );
+        // Percent-encoding lets it grow.
+        check(
+            Some("http://e.example/"),
+            &format!("/{}", "ü".repeat(2000)),
+            expect!["unusable (too_long): URL of 12017 bytes, more than 8192"],
+        );
+    }
+
+    #[test]
+    fn ours_each_part_is_told() {
+        let parts = |url: &str| {
+            let url = canonicalize(None, url).unwrap();
+            let (scheme, host, port) = (url.scheme(), url.host(), url.port());
+            let (path, whole) = (url.path(), url.path_and_query());
+            format!("{scheme} {host} {port} {path} {whole} {url:?}")
+        };
+        assert_eq!(
+            parts("http://a.example/b/c?d"),
+            "http a.example 80 /b/c /b/c?d CanonicalUrl(http://a.example/b/c?d)"
+        );
+        assert_eq!(
+            parts("https://[::1]/"),
+            "https [::1] 443 / / CanonicalUrl(https://[::1]/)"
+        );
+        assert_eq!(
+            parts("https://a.example:8443"),
+            "https a.example 8443 / / CanonicalUrl(https://a.example:8443/)"
         );
     }
 

@@ -209,11 +209,32 @@ mod tests {
             "https://localhost/",
             expect!["https://localhost localhost:443 localhost"],
         );
+        check(
+            "http://a.localhost:81/",
+            expect!["http://a.localhost:81 a.localhost:81 a.localhost"],
+        );
+        check(
+            "http://notlocalhost:81/",
+            expect!["http://notlocalhost:81 notlocalhost notlocalhost"],
+        );
         check("http://[::1]:9/", expect!["http://[::1]:9 [::1]:9 [::1]"]);
         check(
             "http://[2606:2800::1]/",
             expect!["http://[2606:2800::1] [2606:2800::1] [2606:2800::1]"],
         );
+    }
+
+    #[test]
+    fn ours_the_host_of_a_key_has_no_port() {
+        for (key, host) in [
+            ("example.org", "example.org"),
+            ("127.0.0.1:8080", "127.0.0.1"),
+            ("localhost:443", "localhost"),
+            ("[::1]:80", "[::1]"),
+            ("[2606:2800::1]", "[2606:2800::1]"),
+        ] {
+            assert_eq!(HostKey::parse(key).unwrap().host(), host);
+        }
     }
 
     #[test]

@@ -80,3 +80,40 @@ impl CanonicalUrl {
         url.filter(|_| found)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::canonicalize;
+
+    #[test]
+    fn ours_parameters_stand_as_they_are_written() {
+        let url = canonicalize(None, "http://a.example/x?b=1&a&b=2=3&=4&").unwrap();
+        let parameters: Vec<_> = url.parameters().collect();
+        assert_eq!(
+            parameters,
+            [("b", "1"), ("a", ""), ("b", "2=3"), ("", "4"), ("", "")]
+        );
+        let without = canonicalize(None, "http://a.example/x").unwrap();
+        assert_eq!(without.parameters().count(), 0);
+    }
+
+    #[test]
+    fn ours_named_parameters_are_taken_out_and_nothing_else() {
+        let check = |query: &str, without: Option<&str>| {
+            let url = canonicalize(None, &format!("http://a.example/x{query}")).unwrap();
+            let found = url.without_parameters(|name| name == "b");
+            assert_eq!(
+                found.as_ref().map(|url| url.path_and_query()),
+                without,
+                "{query}"
+            );
+        };
+        check("?a=1&b=2&c&b", Some("/x?a=1&c"));
+        check("?b=2", Some("/x"));
+        // The empty part stays, and alone it is no reason for another URL.
+        check("?a&&b", Some("/x?a&"));
+        check("?a&", None);
+        check("?", None);
+        check("", None);
+    }
+}

@@ -179,8 +179,8 @@ fn slot(segment: &str, is_name: bool) -> String {
         Some((stem, ending)) if !stem.is_empty() && is_ending(ending) => (stem, Some(ending)),
         _ => (bare, None),
     };
-    let is_word = |byte: u8| byte.is_ascii_alphabetic() || !byte.is_ascii();
-    match (!stem.bytes().any(is_word), ending) {
+    let has_word = stem.bytes().any(|byte| byte.is_ascii_alphabetic());
+    match (!has_word, ending) {
         (true, _) => hashed,
         (false, Some(ending)) => format!("*.{ending}"),
         (false, None) => "*".to_owned(),
@@ -206,14 +206,13 @@ fn is_ending(text: &str) -> bool {
 
 /// Drawn at random, by its looks: long, without words, digits all over it.
 fn is_token(text: &str) -> bool {
-    let digits = text.bytes().filter(u8::is_ascii_digit).count();
     let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let changes = text
         .as_bytes()
         .windows(2)
         .filter(|pair| pair[0].is_ascii_digit() != pair[1].is_ascii_digit());
     // A date and time are digits alone; a name with a number changes once or twice.
-    text.len() >= MIN_TOKEN_BYTES && plain && digits < text.len() && changes.count() >= 4
+    text.len() >= MIN_TOKEN_BYTES && plain && changes.count() >= 4
 }
 
 fn has_token(segments: &[&str], url: &CanonicalUrl) -> bool {
@@ -290,7 +289,7 @@ mod tests {
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
 
-    use super::Shape;
+    use super::{Shape, TrapSigns};
     use crate::canonicalize;
 
     #[expect(
@@ -328,6 +327,11 @@ mod tests {
         check("/user/17/posts/3", expect!["/user/#/posts/#"]);
         check("/x?b=1&a=2&b=3", expect!["/x?a&b query"]);
         check("/x?", expect!["/x?"]);
+        // What looks like the ending of a name, and is none.
+        check("/.html", expect!["/*"]);
+        check("/x.", expect!["/*"]);
+        check("/notes.v1-2", expect!["/*"]);
+        check("/1.2", expect!["/#.#"]);
     }
 
     #[test]
@@ -343,6 +347,21 @@ mod tests {
         check("/release/2031", expect!["/release/#"]);
         check("/v/3.11.2/x", expect!["/v/#.#.#/*"]);
         check("/cal?year=1&week=52", expect!["/cal?week&year date query"]);
+        check("/list?from=2031-05-07", expect!["/list?from date query"]);
+    }
+
+    #[test]
+    fn ours_numbers_that_are_no_dates() {
+        check("/cal?year=all", expect!["/cal?year query"]);
+        check("/events/20319907", expect!["/events/#"]);
+        check("/events/2031050712", expect!["/events/#"]);
+        check("/events/2031-05-07-08", expect!["/events/#-#-#-#"]);
+        check("/events/2031-99", expect!["/events/#-#"]);
+        check("/02031/05/", expect!["/#/#/"]);
+        check("/1899/05/", expect!["/#/#/"]);
+        check("/2031/005/", expect!["/#/#/"]);
+        check("/2031/32/", expect!["/#/#/"]);
+        check("/2031/+5/", expect!["/#/+#/"]);
     }
 
     #[test]
@@ -355,6 +374,15 @@ mod tests {
             expect!["/docs/internationalization#/*"],
         );
         check("/archive/20260101120000/x", expect!["/archive/#/*"]);
+        check(
+            "/(S(lit3py55t21z5v55vlm25s55))/a.aspx",
+            expect!["/~/*.aspx token"],
+        );
+        // From the fourth change between letters and digits on, and from the 16th byte.
+        check("/a/aaaa1bbbb2cccccc/x", expect!["/a/~/* token"]);
+        check("/a/aaaa1bbbbcccc222/x", expect!["/a/aaaa#bbbbcccc#/*"]);
+        check("/a/aaaa1bbbb2ccccc/x", expect!["/a/aaaa#bbbb#ccccc/*"]);
+        check("/a/aaaa1bbbb2-ccccc/x", expect!["/a/aaaa#bbbb#-ccccc/*"]);
     }
 
     #[test]
@@ -363,6 +391,53 @@ mod tests {
         check("/x/news/news/news/", expect!["/x/(news)+/ repeats"]);
         check("/docs/docs/", expect!["/(docs)+/"]);
         check("/1/1/1/", expect!["/#/#/#/"]);
+    }
+
+    #[test]
+    fn ours_a_family_ends_with_parameters_ids_or_repeats() {
+        for (path, family, repeats) in [
+            ("/blog/2031/05?cal=3&view=month", Some("/blog/#/#?"), false),
+            ("/s/8f3a91c0d4e75b26/docs?a", Some("/s/~"), false),
+            ("/a/b/a/b/c?d", Some("/(a|b)+"), true),
+            ("/docs/guide.html", None, false),
+        ] {
+            let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
+            let shape = Shape::of(&url);
+            assert_eq!(shape.family(), family);
+            assert_eq!(shape.has_repeats(), repeats, "{path}");
+        }
+    }
+
+    #[test]
+    fn ours_each_sign_is_one() {
+        let none = TrapSigns::default();
+        assert!(!none.any());
+        for sign in [
+            TrapSigns { date: true, ..none },
+            TrapSigns {
+                token: true,
+                ..none
+            },
+            TrapSigns {
+                repeats: true,
+                ..none
+            },
+            TrapSigns {
+                query: true,
+                ..none
+            },
+        ] {
+            assert!(sign.any(), "{sign:?}");
+        }
+    }
+
+    #[test]
+    fn ours_a_pattern_names_twelve_parameters() {
+        let names: Vec<String> = ('a'..='m').map(String::from).collect();
+        let url = format!("http://a.example/x?{}", names.join("&"));
+        let shape = Shape::of(&canonicalize(None, &url).unwrap());
+        assert_eq!(shape.pattern, "/x?a&b&c&d&e&f&g&h&i&j&k&l");
+        assert_eq!(shape.names, names);
     }
 
     proptest! {

@@ -77,6 +77,36 @@ fn ours_session_ids_in_queries_and_paths() {
 }
 
 #[test]
+fn ours_what_looks_like_a_session_id() {
+    // ColdFusion counts its visitors; ASP draws its parameter's name as well.
+    check("http://a.example/x?CFID=17", expect!["session-id cfid: /x"]);
+    check(
+        "http://a.example/x?ASPSESSIONIDQQBC=GFEDCBA12345",
+        expect!["session-id aspsessionidqqbc: /x"],
+    );
+    check(
+        "http://a.example/x?sid=abcdefghijk1",
+        expect!["session-id sid: /x"],
+    );
+    check("http://a.example/x?sid=abcdefghij1", expect![""]);
+    check("http://a.example/x?sid=abcdefghijkl", expect![""]);
+    check("http://a.example/x?sid=abcdefghijk/1", expect![""]);
+    check("http://a.example/x?CFTOKEN=abc", expect![""]);
+    check("http://a.example/x?CFID=", expect!["empty-parameter : /x"]);
+    for (path, is_one) in [
+        ("(S(lit3py55t21z))/a", true),
+        ("(A(lit3py55t21z))/a", true),
+        ("(S(lit3py55t21z))", false),
+        ("(S(lit3py55t21))/a", false),
+        ("(X(lit3py55t21z))/a", false),
+        ("(S(lit3py55t21z!))/a", false),
+    ] {
+        let url = canonicalize(None, &format!("http://a.example/{path}")).unwrap();
+        assert_eq!(SessionId::find(&url).is_some(), is_one, "{path}");
+    }
+}
+
+#[test]
 fn ours_order_and_empty_parameters() {
     check(
         "http://a.example/x?b=1&a=2&a=1",
@@ -91,6 +121,26 @@ fn ours_order_and_empty_parameters() {
         parameter-order /x: /x?&a=&b=1&c"#]],
     );
     check("http://a.example/x?edit", expect![""]);
+    check("http://a.example/x?a==", expect![""]);
+}
+
+#[test]
+fn ours_a_step_is_found_by_its_name() {
+    for step in SpellingStep::ALL {
+        assert_eq!(SpellingStep::of_name(step.name()), Some(step));
+    }
+    assert_eq!(SpellingStep::of_name("order"), None);
+}
+
+#[test]
+fn ours_rules_learn_where_a_step_wants_evidence() {
+    assert!(SpellingRules::default().learns());
+    assert!(!SpellingRules::OFF.learns());
+    let always = SpellingRules {
+        order: StepPolicy::On,
+        ..SpellingRules::OFF
+    };
+    assert!(!always.learns());
 }
 
 #[test]
