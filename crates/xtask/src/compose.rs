@@ -24,10 +24,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     run(&mut schema)?;
     let compose = read(workspace)?;
     let mut faults = faults(&workspace.root.join("docker"), &compose);
-    // As the tests are built: with the dependencies of `crawl` alone, libraries would have other
-    // features, and most of them would be built a second time.
-    let build = "build --workspace --bins --examples --locked";
-    run(&mut workspace.cargo(&build.split(' ').collect::<Vec<_>>()))?;
+    workspace.build_programs()?;
     let crawl = Crawl(workspace);
     for (service, argv) in commands(&compose) {
         if let Err(why) = crawl.takes(&argv) {

@@ -17,6 +17,7 @@ use crate::{boundaries, browser, debian, dependencies, docker, docs, tools};
 struct Step {
     name: &'static str,
     kind: Kind,
+    place: Place,
     run: fn(&Workspace) -> Result<()>,
 }
 
@@ -24,11 +25,22 @@ struct Step {
 enum Kind {
     /// Needs no more than this checkout and Rust.
     Light,
-    /// Fetches what heavy steps need. It waits for others' servers, so in a whole run it goes on
-    /// beside the builds.
+    /// Fetches what heavy steps need.
     Fetch,
     /// Needs what was fetched, so `--quick` leaves it out.
     Heavy,
+}
+
+/// When a step runs, where more are wanted than those that were named.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// In its turn.
+    InTurn,
+    /// Beside the builds: it waits for others' servers.
+    BesideBuilds,
+    /// Beside the step `test`, after everything is built and fetched: both wait more than they
+    /// compute.
+    BesideTests,
 }
 
 /// In their order. What fails soonest and most often comes first.
@@ -37,27 +49,45 @@ const STEPS: [Step; 21] = [
     step("boundaries", Kind::Light, boundaries::check),
     step("docs", Kind::Light, docs::check),
     step("dependencies", Kind::Light, dependencies::check),
-    step("debian-packages", Kind::Fetch, debian::fetch),
-    step("chromium", Kind::Fetch, browser::fetch),
-    step("python-tools", Kind::Fetch, tools::python),
-    step("replayweb-page", Kind::Fetch, tools::replayweb_page),
+    step("debian-packages", Kind::Fetch, debian::fetch).beside_builds(),
+    step("chromium", Kind::Fetch, browser::fetch).beside_builds(),
+    step("python-tools", Kind::Fetch, tools::python).beside_builds(),
+    step("replayweb-page", Kind::Fetch, tools::replayweb_page).beside_builds(),
     step("clippy", Kind::Light, clippy),
+    step("build", Kind::Light, build),
+    step("simulate", Kind::Light, simulate).beside_tests(),
+    step("torture", Kind::Light, torture).beside_tests(),
+    step("examples", Kind::Light, examples).beside_tests(),
+    step("doctest", Kind::Light, doctest).beside_tests(),
+    step("doc", Kind::Light, doc).beside_tests(),
+    step("docker", Kind::Heavy, docker::check).beside_tests(),
+    step("power-cuts", Kind::Heavy, power_cuts).beside_tests(),
+    step("test-with-servers", Kind::Heavy, test_with_servers).beside_tests(),
+    step("browser", Kind::Heavy, browser::test).beside_tests(),
+    step("search-quality", Kind::Heavy, search_quality).beside_tests(),
     step("test", Kind::Light, test),
-    step("programs", Kind::Light, programs),
-    step("simulate", Kind::Light, simulate),
-    step("torture", Kind::Light, torture),
-    step("examples", Kind::Light, examples),
-    step("doctest", Kind::Light, doctest),
-    step("doc", Kind::Light, doc),
-    step("docker", Kind::Heavy, docker::check),
-    step("power-cuts", Kind::Heavy, power_cuts),
-    step("test-with-servers", Kind::Heavy, test_with_servers),
-    step("browser", Kind::Heavy, browser::test),
-    step("search-quality", Kind::Heavy, search_quality),
 ];
 
 const fn step(name: &'static str, kind: Kind, run: fn(&Workspace) -> Result<()>) -> Step {
-    Step { name, kind, run }
+    let place = Place::InTurn;
+    Step {
+        name,
+        kind,
+        place,
+        run,
+    }
+}
+
+impl Step {
+    const fn beside_builds(mut self) -> Step {
+        self.place = Place::BesideBuilds;
+        self
+    }
+
+    const fn beside_tests(mut self) -> Step {
+        self.place = Place::BesideTests;
+        self
+    }
 }
 
 pub(crate) fn list() {
@@ -81,37 +111,20 @@ pub(crate) fn run(workspace: &Workspace, quick: bool, named: &[String]) -> Resul
     {
         bail!("there is no step {name}\nhint: cargo xtask test --list");
     }
-    let is_whole = named.is_empty() && !quick;
-    let wanted = |step: &&Step| match named.is_empty() {
-        true => step.kind == Kind::Light || (is_whole && step.kind == Kind::Heavy),
-        false => named.iter().any(|name| name == step.name),
-    };
-    let steps: Vec<&Step> = STEPS.iter().filter(wanted).collect();
-    let mut fetching = is_whole.then(|| Fetching::start(workspace)).transpose()?;
     let start = Instant::now();
-    let mut times: Vec<(&str, Duration)> = Vec::new();
-    for (at, step) in steps.iter().enumerate() {
-        if step.kind == Kind::Heavy
-            && let Some(fetching) = fetching.take()
-        {
-            let begin = Instant::now();
-            fetching.finish()?;
-            times.push((
-                "waiting for what was fetched beside the builds",
-                begin.elapsed(),
-            ));
-        }
-        eprintln!("\n==== {}/{} {} ====", at + 1, steps.len(), step.name);
-        let begin = Instant::now();
-        let done = (step.run)(workspace);
-        times.push((step.name, begin.elapsed()));
-        if let Err(error) = done {
-            return Err(error.context(format!("step {} failed", step.name)));
-        }
+    let mut times = Vec::new();
+    if named.is_empty() {
+        let wanted: Vec<&Step> = STEPS
+            .iter()
+            .filter(|step| !quick || step.kind == Kind::Light)
+            .collect();
+        run_most_at_once(workspace, &wanted, &mut times)?;
+    } else {
+        let is_named = |step: &&Step| named.iter().any(|name| name == step.name);
+        run_in_turn(workspace, STEPS.iter().filter(is_named), &mut times)?;
     }
     eprintln!(
-        "\n==== all {} steps passed in {} s ====",
-        steps.len(),
+        "\n==== all steps passed in {} s ====",
         start.elapsed().as_secs()
     );
     for (name, time) in times {
@@ -120,48 +133,108 @@ pub(crate) fn run(workspace: &Workspace, quick: bool, named: &[String]) -> Resul
     Ok(())
 }
 
-/// The steps that fetch, in a process beside this one.
-struct Fetching {
-    child: Child,
+type Times = Vec<(&'static str, Duration)>;
+
+fn run_in_turn(
+    workspace: &Workspace,
+    steps: impl Iterator<Item = &'static Step>,
+    times: &mut Times,
+) -> Result<()> {
+    for step in steps {
+        eprintln!("\n==== {} ====", step.name);
+        let begin = Instant::now();
+        (step.run)(workspace).with_context(|| format!("step {} failed", step.name))?;
+        times.push((step.name, begin.elapsed()));
+    }
+    Ok(())
+}
+
+/// Downloads go on beside the builds, and all that needs no further build beside the tests.
+fn run_most_at_once(
+    workspace: &Workspace,
+    wanted: &[&'static Step],
+    times: &mut Times,
+) -> Result<()> {
+    let placed = |place: Place| {
+        let steps = wanted.iter().copied();
+        steps.filter(move |step| step.place == place)
+    };
+    let fetching = Beside::start(workspace, "fetch", placed(Place::BesideBuilds))?;
+    let is_test = |step: &&Step| step.name == "test";
+    run_in_turn(
+        workspace,
+        placed(Place::InTurn).filter(|step| !is_test(step)),
+        times,
+    )?;
+    let begin = Instant::now();
+    fetching.finish()?;
+    times.push(("waiting for downloads", begin.elapsed()));
+    let trials = Beside::start(workspace, "beside-tests", placed(Place::BesideTests))?;
+    let tested = run_in_turn(workspace, placed(Place::InTurn).filter(is_test), times);
+    let begin = Instant::now();
+    // Both are heard to their end, so one run tells of both what failed.
+    let tried = trials.finish();
+    times.push(("waiting for what ran beside the tests", begin.elapsed()));
+    tested.and(tried)
+}
+
+/// Steps in a process beside this one.
+struct Beside {
+    /// None where there was nothing to run.
+    child: Option<Child>,
     log: PathBuf,
 }
 
-impl Fetching {
-    fn start(workspace: &Workspace) -> Result<Fetching> {
-        let log = workspace.target.join("fetch.log");
-        let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
-        let mut command = Command::new(std::env::current_exe()?);
-        command.arg("test").stdin(Stdio::null());
-        for step in STEPS.iter().filter(|step| step.kind == Kind::Fetch) {
-            command.args(["--step", step.name]);
+impl Beside {
+    fn start<'a>(
+        workspace: &Workspace,
+        name: &str,
+        steps: impl Iterator<Item = &'a Step>,
+    ) -> Result<Beside> {
+        let names: Vec<&str> = steps.map(|step| step.name).collect();
+        let log = workspace.target.join(format!("{name}.log"));
+        if names.is_empty() {
+            return Ok(Beside { child: None, log });
         }
-        eprintln!("fetching what heavy steps need; see {}", log.display());
+        let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+        let mut command = workspace.itself()?;
+        command.arg("test").stdin(Stdio::null());
+        for name in &names {
+            command.args(["--step", name]);
+        }
+        eprintln!("\nbeside it: {}; see {}", names.join(", "), log.display());
         let child = command
             .stdout(file.try_clone()?)
             .stderr(file)
             .spawn()
-            .context("cannot start the steps that fetch")?;
-        Ok(Fetching { child, log })
+            .with_context(|| format!("cannot start {}", names.join(", ")))?;
+        let child = Some(child);
+        Ok(Beside { child, log })
     }
 
     /// Waits for the end, and shows what was printed.
     fn finish(mut self) -> Result<()> {
-        let status = self.child.wait()?;
+        let Some(child) = &mut self.child else {
+            return Ok(());
+        };
+        let status = child.wait()?;
         let said = fs::read(&self.log).unwrap_or_default();
         eprintln!("\n{}", String::from_utf8_lossy(&said).trim());
         match status.success() {
             true => Ok(()),
-            false => bail!("fetching failed: {status}"),
+            false => bail!("a step failed: {}", self.log.display()),
         }
     }
 }
 
-impl Drop for Fetching {
+impl Drop for Beside {
     /// A gate that failed waits for no download.
     fn drop(&mut self) {
         // After `finish` there is nothing left to end.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 
@@ -174,6 +247,14 @@ fn clippy(workspace: &Workspace) -> Result<()> {
         workspace,
         "clippy --workspace --all-targets --locked -- -D warnings",
     )
+}
+
+fn build(workspace: &Workspace) -> Result<()> {
+    run_cargo(
+        workspace,
+        "test --workspace --lib --bins --tests --locked --no-run",
+    )?;
+    workspace.build_programs()
 }
 
 fn test(workspace: &Workspace) -> Result<()> {
@@ -194,12 +275,6 @@ fn test_with_servers(workspace: &Workspace) -> Result<()> {
     command.env("CRAWL_REPLAYWEB", tools::replayweb_folder(workspace));
     command.envs(debian::environment(workspace)?);
     workspace::run(&mut command)
-}
-
-/// Builds the programs that the next steps start. Examples are named for their dependencies: with
-/// those the libraries are the ones that the tests were built with.
-fn programs(workspace: &Workspace) -> Result<()> {
-    run_cargo(workspace, "build --workspace --bins --examples --locked")
 }
 
 fn simulate(workspace: &Workspace) -> Result<()> {
@@ -255,10 +330,7 @@ fn run_cargo(workspace: &Workspace, args: &str) -> Result<()> {
 }
 
 fn cargo(workspace: &Workspace, args: &str) -> Command {
-    let mut command = workspace.cargo(&args.split(' ').collect::<Vec<_>>());
-    // Each crate is built once here, so what would speed up its next build only costs time.
-    command.env("CARGO_INCREMENTAL", "0");
-    command
+    workspace.cargo(&args.split(' ').collect::<Vec<_>>())
 }
 
 fn run_trial(workspace: &Workspace, args: &str) -> Result<()> {
@@ -271,7 +343,7 @@ fn trial(workspace: &Workspace, args: &str) -> Command {
     command
 }
 
-/// A program that the step `programs` built.
+/// A program that the step `build` built.
 fn built(workspace: &Workspace, name: &str) -> PathBuf {
     workspace.target.join("debug").join(name)
 }

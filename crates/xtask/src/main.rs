@@ -78,12 +78,15 @@ struct Passed {
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let done = Workspace::find().and_then(|workspace| match args.command {
+    let done = Workspace::find().and_then(|mut workspace| match args.command {
         Command::Test { list: true, .. } => {
             gate::list();
             Ok(())
         }
-        Command::Test { quick, steps, .. } => gate::run(&workspace, quick, &steps),
+        Command::Test { quick, steps, .. } => {
+            workspace.builds_once = steps.is_empty();
+            gate::run(&workspace, quick, &steps)
+        }
         Command::Boundaries => boundaries::check(&workspace),
         Command::Docs => docs::check(&workspace),
         Command::Mutants(args) => mutants::check(&workspace, &args),

@@ -15,6 +15,8 @@ pub struct Workspace {
     pub target: PathBuf,
     /// Cargo's own account of the members, without their dependencies' dependencies.
     pub metadata: Value,
+    /// Whether each crate is built once: then what would speed up its next build only costs time.
+    pub builds_once: bool,
 }
 
 impl Workspace {
@@ -37,6 +39,7 @@ impl Workspace {
             root,
             target,
             metadata,
+            builds_once: false,
         })
     }
 
@@ -44,7 +47,33 @@ impl Workspace {
     pub fn cargo(&self, args: &[&str]) -> Command {
         let mut command = cargo_command();
         command.current_dir(&self.root).args(args);
+        self.build_once(&mut command);
         command
+    }
+
+    /// Builds all programs of the workspace. Examples are named for their dependencies: with those
+    /// the libraries are the ones that tests are built with, and are built once.
+    ///
+    /// # Errors
+    /// Where one does not build.
+    pub fn build_programs(&self) -> Result<()> {
+        run(&mut self.cargo(&["build", "--workspace", "--bins", "--examples", "--locked"]))
+    }
+
+    /// This very program, which builds as often as this process does.
+    ///
+    /// # Errors
+    /// Where the system does not tell its path.
+    pub fn itself(&self) -> Result<Command> {
+        let mut command = self.program(std::env::current_exe()?);
+        self.build_once(&mut command);
+        Ok(command)
+    }
+
+    fn build_once(&self, command: &mut Command) {
+        if self.builds_once {
+            command.env("CARGO_INCREMENTAL", "0");
+        }
     }
 
     /// Any program, in the workspace's folder.
