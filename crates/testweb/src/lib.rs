@@ -7,9 +7,8 @@
 //! answers, a sequence of answers, or bytes that are no HTTP at all. Every request stands in
 //! [`TestWeb::log`] with its times, on a scale that no later step of the clock bends.
 //!
-//! It never opens a connection, never listens outside of loopback (but for
-//! [`Spec::one_listener`], which serves loopback only), depends on no other room of the crawler,
-//! and so knows nothing of how one should behave beyond the standards.
+//! It never opens a connection, never listens outside of loopback, depends on no other room of the
+//! crawler, and so knows nothing of how one should behave beyond the standards.
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -30,7 +29,6 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-mod directory;
 mod link_spellings;
 mod log;
 mod misbehaviour;
@@ -47,11 +45,11 @@ mod truth;
 mod web;
 mod web_plan;
 
-pub use log::{LogEntry, gaps, peak_in_flight};
+pub use log::{LogEntry, gaps};
 pub use misbehaviour::{Misbehaviour, misbehaviours};
 pub use reply::{Answer, Reply, ReplyStep, Script};
 pub use request::ReceivedRequest;
-pub use spec::{ConnectionMode, Ports, Spec};
+pub use spec::{ConnectionMode, Spec};
 pub use traps::{TRAPS, TrapWeb};
 pub use truth::{CrawlReach, ExclusionReason, Expected, Truth};
 pub use web::TestWeb;

@@ -13,12 +13,9 @@ pub struct LogEntry {
     pub connection: u64,
     /// The client's end of the connection.
     pub peer: SocketAddr,
-    /// The request named its host in its first line, as requests to a proxy do; `host` is then
-    /// the one it named.
-    pub via_proxy: bool,
     /// The method as sent.
     pub method: String,
-    /// Path and query as sent, without scheme and authority if those were sent (to a proxy).
+    /// Path and query as sent.
     pub path: String,
     /// Header lines in order, names as sent.
     pub headers: Vec<(String, String)>,
@@ -65,22 +62,6 @@ pub fn gaps<'a>(entries: impl IntoIterator<Item = &'a LogEntry>) -> Vec<i64> {
         .collect();
     times.sort_unstable();
     times.windows(2).map(|pair| pair[1].0 - pair[0].1).collect()
-}
-
-/// The most requests that were under way at one moment. One still under way has no end yet.
-pub fn peak_in_flight<'a>(entries: impl IntoIterator<Item = &'a LogEntry>) -> usize {
-    let mut changes: Vec<(u64, i64)> = Vec::new();
-    for entry in entries {
-        changes.push((entry.start_us, 1));
-        changes.extend(entry.end_us.map(|end| (end, -1)));
-    }
-    changes.sort_unstable();
-    let mut in_flight = 0;
-    let peak = changes.iter().map(|(_, change)| {
-        in_flight += change;
-        in_flight
-    });
-    usize::try_from(peak.max().unwrap_or(0)).unwrap_or(0)
 }
 
 fn signed(micros: u64) -> i64 {

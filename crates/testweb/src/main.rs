@@ -9,15 +9,15 @@ use std::io::Read;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crawl_testweb::{LinkMix, Ports, Spec, TestWeb};
+use crawl_testweb::{LinkMix, Spec, TestWeb};
 
 const USAGE: &str = "\
-usage: crawl-testweb [--hosts N] [--pages N] [--seed N] [--port N] [--latency-ms N]
-                     [--crawl-delay SECONDS] [--plain] [--directory DIR]
+usage: crawl-testweb [--hosts N] [--pages N] [--seed N] [--latency-ms N]
+                     [--crawl-delay SECONDS] [--plain]
 
 Prints the root URL of each host, one a line, then serves until stdin closes or Ctrl-C. Where stdin
 was closed it prints each request that came: its path, a space, its User-Agent.
---plain leaves out barred pages, redirects and the like; --directory serves files from host 0.";
+--plain leaves out barred pages, redirects and the like.";
 
 fn main() -> ExitCode {
     let spec = match parse(std::env::args().skip(1)) {
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let web = match TestWeb::try_start(spec) {
+    let web = match spec.try_start() {
         Ok(web) => web,
         Err(error) => {
             eprintln!("error: the web did not start: {error}");
@@ -75,12 +75,6 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Option<Spec>, String>
             "--seed" => spec.seed(number()?.into()),
             "--latency-ms" => spec.latency(Duration::from_millis(number()?.into())),
             "--crawl-delay" => spec.crawl_delay(&value),
-            "--directory" => spec.directory(0, &value),
-            "--port" => {
-                let port =
-                    u16::try_from(number()?).map_err(|_| format!("no such port: {value}"))?;
-                spec.ports(Ports::Fixed(port))
-            }
             _ => return Err(format!("unknown flag {flag}")),
         };
     }

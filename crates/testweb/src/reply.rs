@@ -63,7 +63,7 @@ impl Answer {
     /// Codes the body with gzip and says so.
     #[must_use]
     pub fn gzip(mut self) -> Answer {
-        self.body = gzip(&[&self.body]);
+        self.body = gzip(&self.body);
         self.header("content-encoding", "gzip")
     }
 
@@ -84,10 +84,9 @@ pub struct Reply {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Act {
-    /// The answer of the computed web, a handler or a directory.
+    /// The answer of the computed web.
     Usual,
     Answer(Answer),
-    Chunked(Answer, usize),
     Drip(Answer, usize, Duration),
     /// Bytes of any kind; the connection closes after the last step.
     Raw(Vec<ReplyStep>),
@@ -132,11 +131,6 @@ impl Reply {
     /// Bytes and pauses as told; then the connection closes.
     pub fn raw(steps: impl Into<Vec<ReplyStep>>) -> Reply {
         Reply::act(Act::Raw(steps.into()))
-    }
-
-    /// The answer in chunks of at most `bytes` (`Transfer-Encoding: chunked`).
-    pub fn chunked(answer: Answer, bytes: usize) -> Reply {
-        Reply::act(Act::Chunked(answer, bytes.max(1)))
     }
 
     /// The head at once, then `bytes` of the body at a time with a pause before each.
@@ -216,20 +210,12 @@ impl Reply {
         ])
     }
 
-    /// The answer with one more header line of so many bytes.
-    pub fn huge_header(answer: Answer, bytes: usize) -> Reply {
-        Reply::from(answer.header("x-huge", &"z".repeat(bytes)))
-    }
-
     /// HTML that takes about a thousandth of `decoded` bytes on the wire, coded with gzip.
     pub fn gzip_bomb(decoded: usize) -> Reply {
-        let block = vec![b' '; 1 << 16];
-        let mut blocks: Vec<&[u8]> = vec![&block; decoded >> 16];
-        blocks.push(&block[..decoded & 0xFFFF]);
         let answer = Answer::of(200)
             .header("content-type", "text/html")
             .header("content-encoding", "gzip")
-            .body(gzip(&blocks));
+            .body(gzip(&vec![b' '; decoded]));
         Reply::from(answer)
     }
 
@@ -316,14 +302,10 @@ fn reason(status: u16) -> &'static str {
     }
 }
 
-pub(crate) fn gzip(blocks: &[&[u8]]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    for block in blocks {
-        encoder
-            .write_all(block)
-            .expect("invariant: a Vec takes every write");
-    }
-    encoder
-        .finish()
-        .expect("invariant: a Vec takes every write")
+pub(crate) const TAKES_ALL: &str = "invariant: a Vec takes every write";
+
+pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(bytes).expect(TAKES_ALL);
+    encoder.finish().expect(TAKES_ALL)
 }

@@ -44,7 +44,6 @@ impl<'a> Outbox<'a> {
     pub(crate) async fn play(&mut self, reply: &Reply, head_only: bool) -> io::Result<Then> {
         match &reply.act {
             Act::Answer(answer) => self.answer(answer, head_only).await,
-            Act::Chunked(answer, bytes) => self.chunked(answer, *bytes).await,
             Act::Drip(answer, bytes, pause) => self.drip(answer, *bytes, *pause).await,
             Act::Raw(steps) => self.raw(steps).await,
             // The server puts an answer in its place before it comes here.
@@ -59,20 +58,6 @@ impl<'a> Outbox<'a> {
             bytes.extend_from_slice(&answer.body);
         }
         self.send(&bytes).await?;
-        Ok(after(answer))
-    }
-
-    async fn chunked(&mut self, answer: &Answer, bytes: usize) -> io::Result<Then> {
-        self.status = Some(answer.status);
-        let said = answer.clone().header("transfer-encoding", "chunked");
-        self.send(&head(&said, None)).await?;
-        for part in answer.body.chunks(bytes) {
-            let mut chunk = format!("{:x}\r\n", part.len()).into_bytes();
-            chunk.extend_from_slice(part);
-            chunk.extend_from_slice(b"\r\n");
-            self.send(&chunk).await?;
-        }
-        self.send(b"0\r\n\r\n").await?;
         Ok(after(answer))
     }
 

@@ -18,8 +18,6 @@ pub struct ReceivedRequest {
     pub path: String,
     /// Header lines in order, names as sent.
     pub headers: Vec<(String, String)>,
-    /// The text between `http://` and the path, for requests to a proxy.
-    pub(crate) authority: Option<String>,
     pub(crate) keeps_alive: bool,
 }
 
@@ -101,7 +99,7 @@ impl Inbox {
 fn parse(head: &str, host: u32) -> Option<ReceivedRequest> {
     let mut lines = head.split("\r\n");
     let mut first = lines.next()?.split(' ');
-    let (method, target, version) = (first.next()?, first.next()?, first.next()?);
+    let (method, path, version) = (first.next()?, first.next()?, first.next()?);
     if first.next().is_some() || !version.starts_with("HTTP/1.") {
         return None;
     }
@@ -110,20 +108,11 @@ fn parse(head: &str, host: u32) -> Option<ReceivedRequest> {
         let (name, value) = line.split_once(':')?;
         headers.push((name.to_owned(), value.trim().to_owned()));
     }
-    let (authority, path) = match target.strip_prefix("http://") {
-        Some(rest) => {
-            let at = rest.find('/').unwrap_or(rest.len());
-            let path = if at == rest.len() { "/" } else { &rest[at..] };
-            (Some(rest[..at].to_owned()), path)
-        }
-        None => (None, target),
-    };
     let mut request = ReceivedRequest {
         host,
         method: method.to_owned(),
         path: path.to_owned(),
         headers,
-        authority,
         keeps_alive: version == "HTTP/1.1",
     };
     if let Some(connection) = request.header("connection") {

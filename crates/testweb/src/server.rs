@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,7 +11,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use crate::directory;
 use crate::log::{EntryKey, Log, LogEntry};
 use crate::random::SeededRandom;
 use crate::reply::{Act, Answer, Reply, Script};
@@ -29,24 +27,18 @@ pub(crate) struct Shared {
     pub(crate) latency: Duration,
     pub(crate) latencies: HashMap<u32, Duration>,
     pub(crate) handlers: HashMap<u32, Handler>,
-    pub(crate) directories: HashMap<u32, PathBuf>,
     pub(crate) scripts: Mutex<HashMap<(u32, String), Script>>,
     pub(crate) doors: Mutex<HashMap<u32, ConnectionMode>>,
-    pub(crate) hosts_by_address: HashMap<SocketAddr, u32>,
     pub(crate) connections: AtomicU64,
 }
 
-/// Takes connections until it is dropped; its open connections end with it.
-pub(crate) async fn serve(shared: Arc<Shared>, listener: TcpListener) {
+/// Takes a host's connections until it is dropped; its open connections end with it.
+pub(crate) async fn serve(shared: Arc<Shared>, listener: TcpListener, host: u32) {
     let mut connections = JoinSet::new();
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
-                let host = stream.local_addr().ok();
-                let host = host.and_then(|address| shared.hosts_by_address.get(&address).copied());
-                if let Some(host) = host {
-                    connections.spawn(connection(Arc::clone(&shared), stream, host, peer));
-                }
+                connections.spawn(connection(Arc::clone(&shared), stream, host, peer));
             }
             // Out of file handles: those under way end some day.
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
@@ -62,7 +54,8 @@ async fn connection(shared: Arc<Shared>, mut stream: TcpStream, host: u32, peer:
         ConnectionMode::Open => converse(&shared, &mut stream, host, connection, peer).await,
         ConnectionMode::Silent => until_closed(&mut stream).await,
         ConnectionMode::Greets => greet(&mut stream).await,
-        ConnectionMode::Refused | ConnectionMode::Resets => stream.set_zero_linger(),
+        // It was taken just before the host stopped to listen.
+        ConnectionMode::Refused => stream.set_zero_linger(),
     };
 }
 
@@ -76,22 +69,17 @@ async fn converse(
     stream.set_nodelay(true)?;
     let mut inbox = Inbox::default();
     loop {
-        let (mut request, start_us) =
-            match inbox.request(stream, host, || shared.log.now_us()).await? {
-                Incoming::Request(request, start_us) => (request, start_us),
-                Incoming::Closed => return Ok(()),
-                Incoming::Bad(why) => {
-                    let answer = Answer::of(400).header("connection", "close").body(why);
-                    let mut outbox = Outbox::new(stream, &shared.log);
-                    return outbox.answer(&answer, false).await.map(|_| ());
-                }
-            };
-        let via_proxy = request.authority.is_some();
-        if let Some(named) = shared.host_named(request.authority.as_deref()) {
-            request.host = named;
-        }
-        let mut visit = Visit::begin(shared, &request, via_proxy, connection, peer, start_us);
-        let reply = shared.reply(&request).await;
+        let (request, start_us) = match inbox.request(stream, host, || shared.log.now_us()).await? {
+            Incoming::Request(request, start_us) => (request, start_us),
+            Incoming::Closed => return Ok(()),
+            Incoming::Bad(why) => {
+                let answer = Answer::of(400).header("connection", "close").body(why);
+                let mut outbox = Outbox::new(stream, &shared.log);
+                return outbox.answer(&answer, false).await.map(|_| ());
+            }
+        };
+        let mut visit = Visit::begin(shared, &request, connection, peer, start_us);
+        let reply = shared.reply(&request);
         let latency = shared
             .latencies
             .get(&request.host)
@@ -131,7 +119,6 @@ impl<'a> Visit<'a> {
     fn begin(
         shared: &'a Shared,
         request: &ReceivedRequest,
-        via_proxy: bool,
         connection: u64,
         peer: SocketAddr,
         start_us: u64,
@@ -140,7 +127,6 @@ impl<'a> Visit<'a> {
             host: request.host,
             connection,
             peer,
-            via_proxy,
             method: request.method.clone(),
             path: request.path.clone(),
             headers: request.headers.clone(),
@@ -171,17 +157,7 @@ impl Shared {
         lock(&self.doors).get(&host).copied().unwrap_or_default()
     }
 
-    fn host_named(&self, authority: Option<&str>) -> Option<u32> {
-        let authority = authority?;
-        let at = self
-            .site
-            .authorities
-            .iter()
-            .position(|known| known == authority)?;
-        u32::try_from(at).ok()
-    }
-
-    async fn reply(&self, request: &ReceivedRequest) -> Reply {
+    fn reply(&self, request: &ReceivedRequest) -> Reply {
         let scripted = {
             let mut scripts = lock(&self.scripts);
             scripts
@@ -193,30 +169,16 @@ impl Shared {
                 .get(&request.host)
                 .and_then(|handler| handler(request))
         };
-        match scripted {
-            None => match handled() {
-                None => self.usual(request).await.into(),
-                Some(reply) => self.fill_in(reply, request).await,
-            },
-            Some(reply) => self.fill_in(reply, request).await,
+        match scripted.or_else(handled).unwrap_or_else(Reply::usual) {
+            Reply {
+                delay,
+                act: Act::Usual,
+            } => Reply::from(self.usual(request)).after(delay),
+            reply => reply,
         }
     }
 
-    async fn fill_in(&self, reply: Reply, request: &ReceivedRequest) -> Reply {
-        if reply.act == Act::Usual {
-            Reply::from(self.usual(request).await).after(reply.delay)
-        } else {
-            reply
-        }
-    }
-
-    async fn usual(&self, request: &ReceivedRequest) -> Answer {
-        if let Some(root) = self.directories.get(&request.host) {
-            let (root, path) = (root.clone(), request.path.clone());
-            return tokio::task::spawn_blocking(move || directory::answer(&root, &path))
-                .await
-                .unwrap_or_else(|_| Answer::of(500));
-        }
+    fn usual(&self, request: &ReceivedRequest) -> Answer {
         let answer = self.site.answer(request.host, &request.path);
         let etag = answer
             .headers

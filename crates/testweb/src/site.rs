@@ -9,6 +9,9 @@ use crate::web_plan::{Kind, Place, Shape};
 pub(crate) const DISALLOW_PRIVATE: &str = "Disallow: /private/";
 pub(crate) const DISALLOW_ACTION: &str = "Disallow: /*?action=";
 
+/// About so many bytes of text are on each page.
+const TEXT_BYTES: usize = 600;
+
 /// A shape with the names that its hosts have got.
 #[derive(Debug)]
 pub(crate) struct Site {
@@ -17,8 +20,6 @@ pub(crate) struct Site {
     pub(crate) authorities: Vec<String>,
     pub(crate) crawl_delay: Option<String>,
     pub(crate) sitemap: bool,
-    /// About so many bytes of text on each page.
-    pub(crate) text_bytes: usize,
 }
 
 impl Site {
@@ -151,7 +152,7 @@ impl Site {
             ));
         }
         html.push_str("<p><a href=\"mailto:owner@host.test\">mail</a> <a href=\"javascript:go(1)\">go</a></p>\n");
-        let end = html.len() + self.text_bytes;
+        let end = html.len() + TEXT_BYTES;
         while html.len() < end {
             html.push_str(&format!("<p>{}.</p>\n", words(&mut dice, 12)));
         }

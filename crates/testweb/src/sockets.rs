@@ -3,12 +3,12 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 
-use crate::spec::{Ports, Spec};
+use crate::spec::Spec;
 
 /// How often a shared port is drawn anew when one of the addresses has it taken.
 const DRAWS: u32 = 50;
 
-/// Where the hosts listen, and the sockets: one per host, or one for all.
+/// Where the hosts listen, and the sockets.
 pub(crate) struct Bound {
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) listeners: Vec<TcpListener>,
@@ -17,16 +17,10 @@ pub(crate) struct Bound {
 pub(crate) fn bind(spec: &Spec) -> io::Result<Bound> {
     let spread = spec.addresses.unwrap_or(spec.hosts).min(spec.hosts);
     let ips: Vec<IpAddr> = (0..spec.hosts).map(|host| ip(host % spread)).collect();
-    if spec.one_listener {
-        return bind_one(spec, &ips);
+    match spread < spec.hosts {
+        true => Bound::of(&ips, 0),
+        false => bind_shared(&ips),
     }
-    let port = match spec.ports {
-        Ports::Fixed(port) => Some(port),
-        Ports::Own => None,
-        Ports::Shared if spread < spec.hosts => None,
-        Ports::Shared => return bind_shared(&ips),
-    };
-    Bound::of(&ips, port.unwrap_or(0))
 }
 
 fn bind_shared(ips: &[IpAddr]) -> io::Result<Bound> {
@@ -50,21 +44,6 @@ fn bind_shared(ips: &[IpAddr]) -> io::Result<Bound> {
         io::ErrorKind::AddrInUse,
         "no port is free on all addresses",
     ))
-}
-
-fn bind_one(spec: &Spec, ips: &[IpAddr]) -> io::Result<Bound> {
-    let port = if let Ports::Fixed(port) = spec.ports {
-        port
-    } else {
-        0
-    };
-    let listener = listen(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port))?;
-    let port = listener.local_addr()?.port();
-    let addresses = ips.iter().map(|ip| SocketAddr::new(*ip, port)).collect();
-    Ok(Bound {
-        addresses,
-        listeners: vec![listener],
-    })
 }
 
 impl Bound {

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,18 +10,6 @@ use crate::TestWeb;
 use crate::reply::{Answer, Reply, Script};
 use crate::request::ReceivedRequest;
 use crate::web_plan::LinkMix;
-
-/// Which ports the hosts listen on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Ports {
-    /// One free port, the same on every address.
-    #[default]
-    Shared,
-    /// A free port for each host.
-    Own,
-    /// This port on every address, so that two runs serve the same bytes.
-    Fixed(u16),
-}
 
 /// How a host meets a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,8 +19,6 @@ pub enum ConnectionMode {
     Open,
     /// Nobody listens: the connection is refused.
     Refused,
-    /// It takes the connection and resets it at once.
-    Resets,
     /// It takes the connection and never says a word.
     Silent,
     /// It greets first and in plain, as mail servers do, and hears nothing.
@@ -48,21 +33,16 @@ pub struct Spec {
     pub(crate) seed: u64,
     pub(crate) hosts: u32,
     pub(crate) pages: u64,
-    pub(crate) extra_links: u32,
     pub(crate) mix: LinkMix,
-    pub(crate) text_bytes: usize,
     pub(crate) sitemap: bool,
     pub(crate) gzip: bool,
     pub(crate) crawl_delay: Option<String>,
     pub(crate) latency: Duration,
     pub(crate) latencies: HashMap<u32, Duration>,
-    pub(crate) ports: Ports,
     pub(crate) addresses: Option<u32>,
-    pub(crate) one_listener: bool,
     pub(crate) domain: Option<String>,
     pub(crate) scripts: HashMap<(u32, String), Script>,
     pub(crate) handlers: HashMap<u32, Handler>,
-    pub(crate) directories: HashMap<u32, PathBuf>,
     pub(crate) doors: HashMap<u32, ConnectionMode>,
 }
 
@@ -72,21 +52,16 @@ impl Default for Spec {
             seed: 0,
             hosts: 1,
             pages: 20,
-            extra_links: 5,
             mix: LinkMix::default(),
-            text_bytes: 600,
             sitemap: true,
             gzip: true,
             crawl_delay: None,
             latency: Duration::ZERO,
             latencies: HashMap::new(),
-            ports: Ports::Shared,
             addresses: None,
-            one_listener: false,
             domain: None,
             scripts: HashMap::new(),
             handlers: HashMap::new(),
-            directories: HashMap::new(),
             doors: HashMap::new(),
         }
     }
@@ -118,26 +93,10 @@ impl Spec {
         }
     }
 
-    /// How many links to pages of its own host, chosen by chance, each page has beside those that
-    /// make everything reachable. Default 5.
-    #[must_use]
-    pub fn extra_links(self, extra_links: u32) -> Spec {
-        Spec {
-            extra_links,
-            ..self
-        }
-    }
-
     /// Which other places there are. See [`LinkMix::plain`] for none.
     #[must_use]
     pub fn mix(self, mix: LinkMix) -> Spec {
         Spec { mix, ..self }
-    }
-
-    /// About so many bytes of text on each page. Default 600.
-    #[must_use]
-    pub fn text_bytes(self, text_bytes: usize) -> Spec {
-        Spec { text_bytes, ..self }
     }
 
     /// Whether hosts have a sitemap and name it in robots.txt. Default true.
@@ -174,29 +133,12 @@ impl Spec {
         self
     }
 
-    /// Which ports are used. Default [`Ports::Shared`].
-    #[must_use]
-    pub fn ports(self, ports: Ports) -> Spec {
-        Spec { ports, ..self }
-    }
-
     /// Spreads the hosts over so many addresses only; each then has a port of its own. By default
-    /// each host has an address of its own.
+    /// each host has an address of its own, and all have one port.
     #[must_use]
     pub fn addresses(self, addresses: u32) -> Spec {
         Spec {
             addresses: Some(addresses.max(1)),
-            ..self
-        }
-    }
-
-    /// Serves all hosts from one socket, for webs of more hosts than there may be open files.
-    /// It is bound to all addresses of the machine; connections to other addresses than those of
-    /// the hosts are closed unread. A [`ConnectionMode::Refused`] then resets.
-    #[must_use]
-    pub fn one_listener(self) -> Spec {
-        Spec {
-            one_listener: true,
             ..self
         }
     }
@@ -236,14 +178,6 @@ impl Spec {
         self
     }
 
-    /// Serves the files of a directory from a host, in place of computed pages. Paths map as
-    /// nginx maps them: `index.html` for a directory, 301 to the slash where it is missing.
-    #[must_use]
-    pub fn directory(mut self, host: u32, root: impl Into<PathBuf>) -> Spec {
-        self.directories.insert(host, root.into());
-        self
-    }
-
     /// How a host meets connections. Default [`ConnectionMode::Open`].
     #[must_use]
     pub fn door(mut self, host: u32, door: ConnectionMode) -> Spec {
@@ -264,7 +198,8 @@ impl Spec {
     /// # Panics
     /// If [`Spec::try_start`] fails: a test cannot go on without its web.
     pub fn start(self) -> TestWeb {
-        TestWeb::start(self)
+        self.try_start()
+            .unwrap_or_else(|error| panic!("the web did not start: {error}"))
     }
 }
 

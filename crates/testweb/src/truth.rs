@@ -1,7 +1,6 @@
 //! The truth of the synthetic web: what a crawl of it must find.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fmt;
 
 use crate::site::{DISALLOW_ACTION, DISALLOW_PRIVATE, Site};
 use crate::web_plan::{Kind, Place, Shape};
@@ -18,7 +17,7 @@ pub enum CrawlReach {
 /// The findings of a crawl that starts at the root of host 0, obeys robots.txt and nofollow,
 /// and has no budget. Requests for `/robots.txt` and `/sitemap.xml` are in none of the sets.
 ///
-/// It speaks of the computed web alone: scripts, handlers and directories are not in it.
+/// It speaks of the computed web alone: scripts and handlers are not in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Truth {
     /// URLs to be asked for, each exactly once, that are found by links and redirects.
@@ -59,16 +58,6 @@ pub enum ExclusionReason {
     Nofollow,
     /// It is on a host outside the scope.
     Scope,
-}
-
-impl fmt::Display for ExclusionReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ExclusionReason::Robots(rule) => write!(f, "robots ({rule})"),
-            ExclusionReason::Nofollow => f.write_str("nofollow"),
-            ExclusionReason::Scope => f.write_str("scope"),
-        }
-    }
 }
 
 pub(crate) fn walk(site: &Site, reach: CrawlReach) -> Truth {

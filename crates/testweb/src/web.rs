@@ -1,6 +1,5 @@
 //! A running web: its handle.
 
-use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,8 +27,7 @@ use crate::web_plan::Shape;
 pub struct TestWeb {
     shared: Arc<Shared>,
     addresses: Vec<SocketAddr>,
-    one_listener: bool,
-    /// The task that takes connections, per host or one for all; `None` where refused.
+    /// The task that takes connections, per host; `None` where refused.
     tasks: Mutex<Vec<Option<JoinHandle<()>>>>,
     /// `None` only while it is dropped.
     runtime: Option<Runtime>,
@@ -41,19 +39,7 @@ impl TestWeb {
         Spec::default()
     }
 
-    /// Starts a web; it listens when this returns.
-    ///
-    /// # Panics
-    /// If [`TestWeb::try_start`] fails: a test cannot go on without its web.
-    pub fn start(spec: Spec) -> TestWeb {
-        TestWeb::try_start(spec).unwrap_or_else(|error| panic!("the web did not start: {error}"))
-    }
-
-    /// Starts a web; it listens when this returns.
-    ///
-    /// # Errors
-    /// If an address or port cannot be bound, or there are too few file handles.
-    pub fn try_start(spec: Spec) -> io::Result<TestWeb> {
+    pub(crate) fn try_start(spec: Spec) -> io::Result<TestWeb> {
         let Bound {
             addresses,
             listeners,
@@ -63,19 +49,21 @@ impl TestWeb {
             .thread_name("testweb")
             .enable_all()
             .build()?;
-        let one_listener = spec.one_listener;
         let shared = Arc::new(shared(spec, &addresses));
         let mut web = TestWeb {
             shared,
             addresses,
-            one_listener,
             tasks: Mutex::default(),
             runtime: Some(runtime),
         };
         let mut tasks = Vec::new();
         for (host, listener) in (0..).zip(listeners) {
-            let open = one_listener || web.shared.door(host) != ConnectionMode::Refused;
-            tasks.push(if open { web.spawn(listener)? } else { None });
+            let open = web.shared.door(host) != ConnectionMode::Refused;
+            tasks.push(if open {
+                web.spawn(listener, host)?
+            } else {
+                None
+            });
         }
         web.tasks = Mutex::new(tasks);
         Ok(web)
@@ -173,29 +161,32 @@ impl TestWeb {
     /// If there is no such host.
     pub fn door(&self, host: u32, door: ConnectionMode) -> io::Result<()> {
         lock(&self.shared.doors).insert(host, door);
-        if self.one_listener {
-            return Ok(());
-        }
         let mut tasks = lock(&self.tasks);
         let task = &mut tasks[host as usize];
         match (door, task.take()) {
             (ConnectionMode::Refused, Some(open)) => close(&open),
             (ConnectionMode::Refused, None) => {}
             (_, Some(open)) => *task = Some(open),
-            (_, None) => *task = self.spawn(listen(self.addresses[host as usize])?)?,
+            (_, None) => *task = self.spawn(listen(self.addresses[host as usize])?, host)?,
         }
         Ok(())
     }
 
-    fn spawn(&self, listener: std::net::TcpListener) -> io::Result<Option<JoinHandle<()>>> {
+    fn spawn(
+        &self,
+        listener: std::net::TcpListener,
+        host: u32,
+    ) -> io::Result<Option<JoinHandle<()>>> {
         let Some(runtime) = &self.runtime else {
             return Ok(None);
         };
         let _context = runtime.enter();
         let listener = TcpListener::from_std(listener)?;
-        Ok(Some(
-            runtime.spawn(serve(Arc::clone(&self.shared), listener)),
-        ))
+        Ok(Some(runtime.spawn(serve(
+            Arc::clone(&self.shared),
+            listener,
+            host,
+        ))))
     }
 }
 
@@ -232,7 +223,6 @@ fn shared(spec: Spec, addresses: &[SocketAddr]) -> Shared {
         Some(domain) => format!("h{host}.{domain}:{}", address.port()),
         None => address.to_string(),
     };
-    let hosts_by_address: HashMap<_, _> = addresses.iter().copied().zip(0..).collect();
     Shared {
         site: Site {
             authorities: (0..).zip(addresses).map(name).collect(),
@@ -240,22 +230,18 @@ fn shared(spec: Spec, addresses: &[SocketAddr]) -> Shared {
                 seed: spec.seed,
                 hosts: spec.hosts,
                 pages: spec.pages,
-                extra_links: spec.extra_links,
                 mix: spec.mix,
             },
             crawl_delay: spec.crawl_delay,
             sitemap: spec.sitemap,
-            text_bytes: spec.text_bytes,
         },
         log: Log::new(),
         gzip: spec.gzip,
         latency: spec.latency,
         latencies: spec.latencies,
         handlers: spec.handlers,
-        directories: spec.directories,
         scripts: Mutex::new(spec.scripts),
         doors: Mutex::new(spec.doors),
-        hosts_by_address,
         connections: AtomicU64::new(0),
     }
 }

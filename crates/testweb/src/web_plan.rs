@@ -6,6 +6,10 @@ use crate::random::SeededRandom;
 /// How many children a page has in its host's tree, and a host's root in the tree of hosts.
 pub(crate) const FAN_OUT: u64 = 8;
 
+/// Links of a page to pages of its own host, chosen by chance, beside those that make everything
+/// reachable.
+const EXTRA_LINKS: u32 = 5;
+
 /// Sitemaps may list 50,000 URLs (sitemaps.org); the pages beyond are found by links.
 const SITEMAP_PAGES: u64 = 40_000;
 
@@ -127,7 +131,6 @@ pub(crate) struct Shape {
     pub(crate) seed: u64,
     pub(crate) hosts: u32,
     pub(crate) pages: u64,
-    pub(crate) extra_links: u32,
     pub(crate) mix: LinkMix,
 }
 
@@ -268,7 +271,7 @@ impl Shape {
             _ => {}
         }
         let mut dice = self.dice(place, 22);
-        for _ in 0..self.extra_links {
+        for _ in 0..EXTRA_LINKS {
             to.push(Place {
                 number: dice.below(self.pages),
                 ..Shape::root(place.host)
@@ -366,7 +369,6 @@ mod tests {
             seed,
             hosts: 3,
             pages: 200,
-            extra_links: 4,
             mix,
         }
     }

@@ -45,14 +45,7 @@ fn ours_raw_misbehaviour_is_on_the_wire_as_told() {
         "{short}"
     );
     assert!(wire(Reply::bad_chunk()).ends_with("5\r\nhello\r\nxyz\r\nworld\r\n0\r\n\r\n"));
-    let chunked = wire(Reply::chunked(answer.clone(), 4));
-    assert!(
-        chunked.ends_with("4\r\n<p>a\r\n4\r\nbcde\r\n1\r\nf\r\n0\r\n\r\n"),
-        "{chunked}"
-    );
-    assert!(!chunked.contains("content-length"), "{chunked}");
-    assert!(wire(Reply::drip(answer.clone(), 2, Duration::from_millis(1))).ends_with("<p>abcdef"));
-    assert!(wire(Reply::huge_header(answer, 100_000)).len() > 100_000);
+    assert!(wire(Reply::drip(answer, 2, Duration::from_millis(1))).ends_with("<p>abcdef"));
     assert_eq!(
         wire(Reply::raw([
             ReplyStep::Send(b"a".to_vec()),
