@@ -5,10 +5,11 @@ use std::time::Duration;
 use http::header::{ACCEPT, ACCEPT_ENCODING, FROM, HeaderMap, HeaderValue, USER_AGENT};
 use reqwest::dns::Resolve;
 use reqwest::{Certificate, Client, ClientBuilder, Proxy};
+use tower::util::MapFutureLayer;
 
 use crate::config::{FetchConfig, SetupError};
-use crate::connect::ConnectOnly;
-use crate::deadline::NoteConnections;
+use crate::connect::connect_only;
+use crate::deadline::noted;
 
 /// The `Accept` field: the types that the crawler reads, and anything else rather than nothing.
 const ACCEPTED: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
@@ -54,7 +55,9 @@ pub(crate) fn connecting_client(
     config: &FetchConfig,
     resolver: impl Resolve + Clone + 'static,
 ) -> Result<Client, SetupError> {
-    build(|| Ok(builder(config, resolver.clone())?.connector_layer(ConnectOnly)))
+    build(|| {
+        Ok(builder(config, resolver.clone())?.connector_layer(MapFutureLayer::new(connect_only)))
+    })
 }
 
 fn build(builder: impl Fn() -> Result<ClientBuilder, SetupError>) -> Result<Client, SetupError> {
@@ -103,7 +106,7 @@ fn builder(
         .http2_initial_stream_window_size(MAX_STREAM_AHEAD)
         .http2_initial_connection_window_size(MAX_CONNECTION_AHEAD)
         .tls_info(true)
-        .connector_layer(NoteConnections)
+        .connector_layer(MapFutureLayer::new(noted))
         .dns_resolver(resolver);
     if let Some(proxy) = &config.proxy {
         let wrong = |source| SetupError::Proxy {

@@ -1,14 +1,9 @@
 //! How far a request has come, so that an answer's time begins when its connection stands.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
-use tower_layer::Layer;
-use tower_service::Service;
 
 tokio::task_local! {
     /// Of the request that this task waits for.
@@ -36,7 +31,7 @@ pub(crate) enum TimedOut {
 }
 
 /// Waits for `request` until `deadline`, and no longer than `first_byte` from the moment when
-/// its connection stands. The connections must be made through [`Noted`].
+/// its connection stands. The connections must be [`noted`].
 pub(crate) async fn in_time<F: Future>(
     request: F,
     first_byte: Duration,
@@ -64,52 +59,20 @@ pub(crate) async fn in_time<F: Future>(
     }
 }
 
-/// Notes when connections begin and end to be made.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NoteConnections;
-
-impl<S> Layer<S> for NoteConnections {
-    type Service = Noted<S>;
-
-    fn layer(&self, connector: S) -> Noted<S> {
-        Noted(connector)
+/// Notes in the request's [`RequestStage`] that its connection begins to be made, and when that ends.
+pub(crate) fn noted<F: Future>(connecting: F) -> impl Future<Output = F::Output> {
+    // The client may go on with a connection after the request took another one, so the request is
+    // remembered here and not looked for at the end.
+    let stage = STAGE.try_with(watch::Sender::clone).ok();
+    if let Some(stage) = &stage {
+        stage.send_replace(RequestStage::Connection);
     }
-}
-
-/// A connector that notes in the request's [`Stage`] what it does.
-#[derive(Clone, Debug)]
-pub(crate) struct Noted<S>(S);
-
-impl<S, R> Service<R> for Noted<S>
-where
-    S: Service<R>,
-    S::Future: Send + 'static,
-    S::Response: 'static,
-    S::Error: 'static,
-{
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<S::Response, S::Error>> + Send>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.0.poll_ready(cx)
-    }
-
-    fn call(&mut self, target: R) -> Self::Future {
-        // The client may go on with a connection after the request took another one, so the
-        // request is remembered here and not looked for at the end.
-        let stage = STAGE.try_with(watch::Sender::clone).ok();
-        if let Some(stage) = &stage {
-            stage.send_replace(RequestStage::Connection);
+    async move {
+        let connected = connecting.await;
+        if let Some(stage) = stage {
+            stage.send_replace(RequestStage::Answer(Instant::now()));
         }
-        let connecting = self.0.call(target);
-        Box::pin(async move {
-            let connected = connecting.await;
-            if let Some(stage) = stage {
-                stage.send_replace(RequestStage::Answer(Instant::now()));
-            }
-            connected
-        })
+        connected
     }
 }
 
@@ -118,27 +81,6 @@ mod tests {
     use std::future::{pending, ready};
 
     use super::*;
-
-    /// Connects at once, or never.
-    #[derive(Clone)]
-    struct Connects(bool);
-
-    impl Service<()> for Connects {
-        type Response = ();
-        type Error = ();
-        type Future = Pin<Box<dyn Future<Output = Result<(), ()>> + Send>>;
-
-        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ()>> {
-            Poll::Ready(Ok(()))
-        }
-
-        fn call(&mut self, (): ()) -> Self::Future {
-            match self.0 {
-                true => Box::pin(ready(Ok(()))),
-                false => Box::pin(pending()),
-            }
-        }
-    }
 
     const SOON: Duration = Duration::from_millis(10);
     const LATE: Duration = Duration::from_secs(3600);
@@ -149,8 +91,12 @@ mod tests {
         expect: Result<(), TimedOut>,
     ) {
         let request = async move {
-            let mut connector = NoteConnections.layer(Connects(connects));
-            connector.call(()).await.unwrap();
+            noted(async {
+                if !connects {
+                    pending::<()>().await;
+                }
+            })
+            .await;
             // The waiting task is told that the connection stands before it goes on.
             tokio::task::yield_now().await;
             if !answers {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,9 +17,8 @@ use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
+use tokio_io_timeout::TimeoutStream;
 use tower_service::Service as _;
-
-use super::stalled_client::Stalled;
 
 /// Connections at once; further ones wait to be accepted.
 pub(crate) const MAX_CONNECTIONS: usize = 512;
@@ -114,7 +114,7 @@ fn spawn(
         .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(MAX_HEAD_BYTES)
         .max_headers(MAX_FIELDS)
-        .serve_connection(TokioIo::new(Stalled::new(stream, WRITE_TIMEOUT)), service);
+        .serve_connection(TokioIo::new(impatient(stream, WRITE_TIMEOUT)), service);
     let connection = graceful.watch(connection);
     tokio::spawn(async move {
         if let Err(why) = connection.await {
@@ -122,6 +122,14 @@ fn spawn(
         }
         drop(held);
     });
+}
+
+/// The stream with an error for a write that makes no way for so long. Without it, a client that
+/// asks and never reads would keep its connection for ever.
+fn impatient(stream: TcpStream, patience: Duration) -> Pin<Box<TimeoutStream<TcpStream>>> {
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(patience));
+    Box::pin(stream)
 }
 
 /// Connections by address.
@@ -171,9 +179,30 @@ impl Drop for Seat {
 
 #[cfg(test)]
 mod tests {
+    use std::io::ErrorKind;
     use std::sync::Arc;
+    use std::time::Duration;
 
-    use super::{Clients, MAX_CONNECTIONS_PER_CLIENT};
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::{Clients, MAX_CONNECTIONS_PER_CLIENT, impatient};
+
+    #[tokio::test]
+    async fn ours_a_client_that_never_reads_is_given_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let _silent = TcpStream::connect(listener.local_addr().unwrap())
+            .await
+            .unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut stream = impatient(stream, Duration::from_millis(50));
+        let sent = loop {
+            if let Err(why) = stream.write_all(&[0; 65536]).await {
+                break why;
+            }
+        };
+        assert_eq!(sent.kind(), ErrorKind::TimedOut);
+    }
 
     #[test]
     fn ours_seats_of_one_address_are_bounded_and_given_back() {

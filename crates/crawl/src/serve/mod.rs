@@ -18,7 +18,6 @@ mod rate_limit;
 mod report_cache;
 mod search_request;
 mod searcher;
-mod stalled_client;
 mod state;
 mod token;
 mod view;
