@@ -1,7 +1,6 @@
 //! The operator's choices about exchanges.
 
 use std::net::{IpAddr, SocketAddr};
-use std::str::FromStr;
 use std::time::Duration;
 
 use crawl_weburl::CanonicalUrl;
@@ -120,9 +119,8 @@ pub fn user_agent(name: &str, version: &str, contact: Option<&str>) -> String {
     }
 }
 
-/// `HOST:PORT:ADDRESS[,ADDRESS..]`, as curl's `--resolve` has it: for this host and port
-/// these addresses are connected to, and nothing is looked up. IPv6 addresses may stand in
-/// brackets.
+/// As curl's `--resolve` has it: for this host and port these addresses are connected to, and
+/// nothing is looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolveOverride {
     /// In lower case, without a trailing dot.
@@ -138,34 +136,6 @@ impl ResolveOverride {
         let to = |address: &IpAddr| SocketAddr::new(*address, self.port);
         self.addresses.iter().map(to).collect()
     }
-}
-
-/// A text that is no [`ResolveOverride`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not HOST:PORT:ADDRESS")]
-pub struct BadResolveOverride(String);
-
-impl FromStr for ResolveOverride {
-    type Err = BadResolveOverride;
-
-    fn from_str(text: &str) -> Result<ResolveOverride, BadResolveOverride> {
-        parse_override(text).ok_or_else(|| BadResolveOverride(text.to_owned()))
-    }
-}
-
-fn parse_override(text: &str) -> Option<ResolveOverride> {
-    let (host, rest) = text.split_once(':')?;
-    let (port, addresses) = rest.split_once(':')?;
-    let address = |text: &str| {
-        let bare = text.strip_prefix('[').and_then(|t| t.strip_suffix(']'));
-        bare.unwrap_or(text).parse().ok()
-    };
-    let host = host.trim_end_matches('.').to_ascii_lowercase();
-    Some(ResolveOverride {
-        port: port.parse().ok()?,
-        addresses: addresses.split(',').map(address).collect::<Option<_>>()?,
-        host: (!host.is_empty()).then_some(host)?,
-    })
 }
 
 /// The reason why a file can't be trusted as roots.
@@ -235,42 +205,4 @@ pub enum SetupError {
     /// The client itself.
     #[error("the HTTP client can't be set up")]
     Client(#[source] reqwest::Error),
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(text: &str, expect: Option<(&str, u16, &[&str])>) {
-        let expect = expect.map(|(host, port, addresses)| ResolveOverride {
-            host: host.to_owned(),
-            port,
-            addresses: addresses.iter().map(|a| a.parse().unwrap()).collect(),
-        });
-        assert_eq!(text.parse().ok(), expect, "{text}");
-    }
-
-    #[test]
-    fn overrides_are_written_as_curl_has_them() {
-        check(
-            "Example.test.:80:127.0.0.1",
-            Some(("example.test", 80, &["127.0.0.1"])),
-        );
-        check(
-            "a.test:443:127.0.0.1,[::1]",
-            Some(("a.test", 443, &["127.0.0.1", "::1"])),
-        );
-        check("a.test:443:::1", Some(("a.test", 443, &["::1"])));
-        for wrong in [
-            "",
-            "a.test",
-            "a.test:80",
-            "a.test:http:127.0.0.1",
-            ":80:127.0.0.1",
-        ] {
-            check(wrong, None);
-        }
-        check("a.test:80:", None);
-        check("a.test:80:127.0.0.1,", None);
-    }
 }

@@ -8,6 +8,7 @@ use crawl_scheduler::{OutcomeKind, RequestOutcome, Tick};
 use crawl_weburl::CanonicalUrl;
 use http::header::{ETAG, HeaderMap, LAST_MODIFIED};
 use http::{StatusCode, Version};
+use serde::{Deserialize, Serialize};
 
 use crate::body_memory::BodyMemory;
 use crate::failure::FailureKind;
@@ -55,7 +56,7 @@ impl FetchRequest {
 
 /// The validators that a server gave with an earlier answer (RFC 9110 section 8.8), sent back as
 /// `If-None-Match` and `If-Modified-Since`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Validators {
     /// As it stood in `ETag`, with its quotes.
     pub etag: Option<String>,

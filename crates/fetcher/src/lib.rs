@@ -37,9 +37,7 @@ mod secrets;
 
 pub use body_memory::BodyMemory;
 pub use clock::Clock;
-pub use config::{
-    BadResolveOverride, BadRoots, FetchConfig, ResolveOverride, SetupError, check_roots, user_agent,
-};
+pub use config::{BadRoots, FetchConfig, ResolveOverride, SetupError, check_roots, user_agent};
 pub use exchange::{Exchange, FetchRequest, TlsVersion, Truncation, Validators};
 pub use failure::{Failure, FailureKind, FailurePhase, Fault};
 pub use fetch::Fetcher;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crawl_archive::WarcReader;
 use crawl_engine::{Ended, HostBudget};
+use crawl_fetcher::ResolveOverride;
 use crawl_policy::scope::ScopeMode;
 use crawl_scheduler::PolitenessOverride;
 use crawl_testweb::{Answer, CrawlReach, ExclusionReason, LogEntry, TestWeb, gaps};
@@ -470,8 +471,12 @@ fn ours_hosts_that_share_an_address_share_its_limit_from_their_first_request_on(
     let seeds = (0..HOSTS).map(|host| canonicalize(None, &web.url(host, "/")).unwrap());
     crawl.config.seeds = seeds.collect();
     crawl.config.fetch.typed = crawl.config.seeds.clone();
-    let known = web.resolve();
-    crawl.config.fetch.resolve = known.iter().map(|known| known.parse().unwrap()).collect();
+    let known = (0..HOSTS).map(|host| ResolveOverride {
+        host: crawl.config.seeds[host as usize].host().to_owned(),
+        port: web.address(host).port(),
+        addresses: vec![web.address(host).ip()],
+    });
+    crawl.config.fetch.resolve = known.collect();
     crawl.config.sitemaps = false;
     crawl.config.politeness.per_address = 4;
     crawl.config.politeness.per_site = None;

@@ -53,7 +53,8 @@ pub struct RobotsCopy {
 }
 
 /// The meaning of the last answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RobotsCopyState {
     /// There is a file.
     Rules,
@@ -63,8 +64,6 @@ pub enum RobotsCopyState {
     Unreachable {
         /// As [`RobotsAnswer::Unreachable`] has it.
         why: String,
-        /// Since when.
-        since: Tick,
         /// Answers of this kind in a row.
         tries: u32,
     },
@@ -290,11 +289,9 @@ impl RobotsCopy {
             } => (why.as_str(), *retry_after),
             _ => ("status", None),
         };
-        let (since, tries) = match before.map(|before| &before.state) {
-            Some(RobotsCopyState::Unreachable { since, tries, .. }) => {
-                ((*since).min(now), tries.saturating_add(1))
-            }
-            _ => (now, 1),
+        let tries = match before.map(|before| &before.state) {
+            Some(RobotsCopyState::Unreachable { tries, .. }) => tries.saturating_add(1),
+            _ => 1,
         };
         let doubled = times.first_wait.saturating_mul(1 << (tries - 1).min(16));
         let wait = doubled.min(times.longest_wait);
@@ -302,7 +299,6 @@ impl RobotsCopy {
         self.expires = now + wait.max(asked);
         self.state = RobotsCopyState::Unreachable {
             why: why.to_owned(),
-            since,
             tries,
         };
         if let Some(before) = before.filter(|before| before.holds()) {
@@ -330,15 +326,15 @@ struct Version {
 struct Head {
     version: u32,
     origin: String,
-    state: State,
+    state: RobotsCopyState,
     status: Option<u16>,
     fetched_at: u64,
     expires: u64,
     lasts: u64,
     good_at: Option<u64>,
     url: String,
-    etag: Option<String>,
-    last_modified: Option<String>,
+    #[serde(flatten)]
+    validators: Validators,
     tdmrep: Tdm,
 }
 
@@ -351,36 +347,19 @@ enum Tdm {
     File(u64),
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum State {
-    Rules,
-    None,
-    Unreachable { why: String, since: u64, tries: u32 },
-}
-
 impl Head {
     fn of(copy: &RobotsCopy) -> Head {
         Head {
             version: VERSION,
             origin: copy.origin.to_string(),
-            state: match &copy.state {
-                RobotsCopyState::Rules => State::Rules,
-                RobotsCopyState::None => State::None,
-                RobotsCopyState::Unreachable { why, since, tries } => State::Unreachable {
-                    why: why.clone(),
-                    since: since.as_micros(),
-                    tries: *tries,
-                },
-            },
+            state: copy.state.clone(),
             status: copy.status,
             fetched_at: copy.fetched_at.as_micros(),
             expires: copy.expires.as_micros(),
             lasts: u64::try_from(copy.lasts.as_micros()).unwrap_or(u64::MAX),
             good_at: copy.good_at.map(Tick::as_micros),
             url: copy.url.to_string(),
-            etag: copy.validators.etag.clone(),
-            last_modified: copy.validators.last_modified.clone(),
+            validators: copy.validators.clone(),
             tdmrep: match &copy.tdmrep {
                 TdmFile::NotAsked => Tdm::NotAsked,
                 TdmFile::None => Tdm::None,
@@ -404,15 +383,7 @@ impl Head {
         let url = canonicalize(None, &self.url).map_err(|_| BadRobotsCopy::Url(self.url))?;
         Ok(RobotsCopy {
             origin,
-            state: match self.state {
-                State::Rules => RobotsCopyState::Rules,
-                State::None => RobotsCopyState::None,
-                State::Unreachable { why, since, tries } => RobotsCopyState::Unreachable {
-                    why,
-                    since: Tick::from_micros(since),
-                    tries,
-                },
-            },
+            state: self.state,
             status: self.status,
             fetched_at: Tick::from_micros(self.fetched_at),
             expires: Tick::from_micros(self.expires),
@@ -420,10 +391,7 @@ impl Head {
             body,
             good_at: self.good_at.map(Tick::from_micros),
             url,
-            validators: Validators {
-                etag: self.etag,
-                last_modified: self.last_modified,
-            },
+            validators: self.validators,
             tdmrep,
         })
     }

@@ -3,7 +3,7 @@
 use crawl_fetcher::{FetchConfig, HostAccess};
 use crawl_weburl::canonicalize;
 
-use crate::support::{Server, config, fetch, fetcher};
+use crate::support::{Server, at_home, config, fetch, fetcher};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const SECRETS: [&str; 3] = ["bWU6cGFzcw==", "k3y", "c00kie"];
@@ -51,9 +51,10 @@ async fn fields_are_sent_and_their_values_recorded_nowhere() {
 async fn another_host_gets_none_and_a_redirect_is_another_request() {
     let server = Server::answering(OK).await;
     let port = server.address.port();
-    let resolve = |host: &str| format!("{host}:{port}:127.0.0.1").parse().unwrap();
     let fetcher = fetcher(FetchConfig {
-        resolve: ["a.test", "b.a.test", "test"].map(resolve).to_vec(),
+        resolve: ["a.test", "b.a.test", "test"]
+            .map(|host| at_home(host, port))
+            .to_vec(),
         access: vec![access("a.test"), access("plain.test").over_plain_http()],
         allow_private: true,
         ..FetchConfig::new("crawl/0.1")
@@ -78,7 +79,7 @@ async fn ours_plain_http_has_to_be_asked_for() {
     let server = Server::answering(OK).await;
     let port = server.address.port();
     let fetcher = fetcher(FetchConfig {
-        resolve: vec![format!("a.test:{port}:127.0.0.1").parse().unwrap()],
+        resolve: vec![at_home("a.test", port)],
         access: vec![access("a.test").over_plain_http()],
         ..FetchConfig::new("crawl/0.1")
     });

@@ -3,7 +3,7 @@
 use crawl_fetcher::{FailurePhase, Fault, FetchConfig};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
-use crate::support::{Server, config, fetch, fetcher};
+use crate::support::{Server, at_home, config, fetch, fetcher};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
@@ -69,7 +69,7 @@ async fn ours_a_typed_address_stands_in_for_a_lookup() {
     let server = Server::answering(OK).await;
     let port = server.address.port();
     let config = FetchConfig {
-        resolve: vec![format!("site.test:{port}:127.0.0.1").parse().unwrap()],
+        resolve: vec![at_home("site.test", port)],
         ..stranger()
     };
     let fetcher = fetcher(config);
@@ -81,7 +81,7 @@ async fn ours_a_typed_address_stands_in_for_a_lookup() {
 
     // The override is for one port of one name.
     let config = FetchConfig {
-        resolve: vec![format!("localhost:{port}:127.0.0.1").parse().unwrap()],
+        resolve: vec![at_home("localhost", port)],
         ..stranger()
     };
     let fetcher = crate::support::fetcher(config);

@@ -1,13 +1,24 @@
 //! A server on loopback that does what a script says, byte by byte, and a permit to ask it.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
-use crawl_fetcher::{Clock, Exchange, Failure, FetchConfig, FetchRequest, Fetcher};
+use crawl_fetcher::{
+    Clock, Exchange, Failure, FetchConfig, FetchRequest, Fetcher, ResolveOverride,
+};
 use crawl_scheduler::{Permit, Politeness, Poll, Scheduler, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, canonicalize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+
+/// Sends requests for a name, which nobody is asked for, to this machine.
+pub(crate) fn at_home(host: &str, port: u16) -> ResolveOverride {
+    ResolveOverride {
+        host: host.to_owned(),
+        port,
+        addresses: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
+    }
+}
 
 /// The steps of the server once it has read a request's head. At the end of a script it waits
 /// for the next request on the same connection.

@@ -18,7 +18,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use crate::support::{Server, config, fetch, fetcher};
+use crate::support::{Server, at_home, config, fetch, fetcher};
 
 /// Of `a.test` alone, signed by itself, valid for a hundred years.
 const CERTIFICATE: &[u8] = include_bytes!("fixtures/a.test.pem");
@@ -75,9 +75,8 @@ async fn answer(
 
 fn trusting(address: SocketAddr, trusted: bool) -> FetchConfig {
     let port = address.port();
-    let resolve = |host: &str| format!("{host}:{port}:127.0.0.1").parse().unwrap();
     FetchConfig {
-        resolve: vec![resolve("a.test"), resolve("b.test")],
+        resolve: vec![at_home("a.test", port), at_home("b.test", port)],
         extra_roots: trusted.then(|| CERTIFICATE.to_vec()),
         ..FetchConfig::new("crawl/0.1")
     }

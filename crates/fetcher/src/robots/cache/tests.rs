@@ -29,7 +29,6 @@ fn compiled(origin: &str, state: RobotsCopyState, body: &'static [u8]) -> Arc<Co
 fn out() -> RobotsCopyState {
     RobotsCopyState::Unreachable {
         why: "timeout".to_owned(),
-        since: Tick::from_micros(0),
         tries: 1,
     }
 }
