@@ -277,9 +277,9 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             ("values", &[]),
             ("settings", &["error", "values"]),
             ("terminal", &["error", "settings", "values"]),
-            ("cli", &["error", "settings", "terminal", "values"]),
             // It speaks to whoever runs a crawl, and to any client: no command, no terminal.
             ("control", &["values"]),
+            ("cli", &["control", "error", "settings", "terminal"]),
             (
                 "run",
                 &["control", "error", "settings", "terminal", "values"],

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::control::protocol;
 use crate::settings::{Layer, ProfileName, default_of};
-use crate::values::Span;
 
 /// A polite web crawler with exclusion built in
 ///
@@ -285,47 +285,7 @@ pub(crate) struct ControlArgs {
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
     #[command(subcommand)]
-    pub(crate) action: ControlAction,
-}
-
-/// A request to a running crawl.
-#[derive(Clone, Debug, Subcommand)]
-pub(crate) enum ControlAction {
-    /// How it stands, as a JSON object
-    State,
-    /// How it stands, a JSON object at most each second, until it ends
-    Watch,
-    /// Send no further request; what is in flight ends
-    Pause,
-    /// Go on; where it waits for the next round, begin that
-    Resume,
-    /// Fetch a URL as if it were a seed
-    Add {
-        /// A whole URL
-        #[arg(value_name = "URL")]
-        url: String,
-    },
-    /// Keep another gap between two requests to a host, until the program ends
-    Delay {
-        /// The gap, such as 2s
-        #[arg(value_name = "DURATION")]
-        delay: Span,
-        /// This host alone, on loopback with its port; every host if not given
-        #[arg(long, value_name = "HOST")]
-        host: Option<String>,
-    },
-    /// Ask nothing of a host, in later runs too
-    Park {
-        /// Its name, on loopback with the port
-        #[arg(value_name = "HOST")]
-        host: String,
-    },
-    /// Take a parked host back
-    Unpark {
-        /// Its name, on loopback with the port
-        #[arg(value_name = "HOST")]
-        host: String,
-    },
+    pub(crate) command: protocol::Command,
 }
 
 /// Serve a search page, the report and the live state in a browser

@@ -5,9 +5,9 @@ use std::path::Path;
 use crawl_engine::{EngineError, park_at_rest, unpark_at_rest};
 use tokio::runtime::Builder;
 
-use crate::cli::args::{ControlAction, ControlArgs};
+use crate::cli::args::ControlArgs;
 use crate::control::client::{Client, ClientError};
-use crate::control::protocol::{self, Command, Refused, Reply};
+use crate::control::protocol::{Command, Refused, State};
 use crate::control::{engine_refused, host_key};
 use crate::error::{CommandError, FINISHED};
 use crate::terminal::print_json_lines;
@@ -17,7 +17,7 @@ pub(crate) fn run(args: &ControlArgs) -> Result<u8, CommandError> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime
         .map_err(|why| CommandError::disk(format!("can't start the program's threads: {why}")))?;
-    runtime.block_on(ask(&args.dir, command(&args.action)))
+    runtime.block_on(ask(&args.dir, args.command.clone()))
 }
 
 async fn ask(dir: &Path, command: Command) -> Result<u8, CommandError> {
@@ -34,10 +34,10 @@ async fn ask(dir: &Path, command: Command) -> Result<u8, CommandError> {
             }
             Ok(FINISHED)
         }
-        command => match client.send(&command).await.map_err(unasked)? {
-            Reply::Done => Ok(FINISHED),
-            Reply::Refused(refused) => Err(refusal(refused)),
-        },
+        command => {
+            client.send(&command).await.map_err(unasked)?;
+            Ok(FINISHED)
+        }
     }
 }
 
@@ -63,20 +63,7 @@ fn at_rest(dir: &Path, command: Command) -> Result<u8, CommandError> {
     }
 }
 
-fn command(action: &ControlAction) -> Command {
-    match action.clone() {
-        ControlAction::State => Command::State {},
-        ControlAction::Watch => Command::Watch {},
-        ControlAction::Pause => Command::Pause {},
-        ControlAction::Resume => Command::Resume {},
-        ControlAction::Add { url } => Command::Add { url },
-        ControlAction::Delay { delay, host } => Command::Delay { host, delay },
-        ControlAction::Park { host } => Command::Park { host },
-        ControlAction::Unpark { host } => Command::Unpark { host },
-    }
-}
-
-fn tell(state: &protocol::State) -> Result<u8, CommandError> {
+fn tell(state: &State) -> Result<u8, CommandError> {
     let line = serde_json::to_string(state)
         .map_err(|why| CommandError::disk(format!("can't write JSON: {why}")))?;
     print_json_lines(&format!("{line}\n"))

@@ -11,7 +11,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
 use super::lines::{Line, next_line};
-use super::protocol::{Answer, Command, Refused, Reply, State};
+use super::protocol::{Answer, Command, Refused, State};
 use super::socket_path::{SOCKET, SocketPath};
 
 /// The longest line that is read, in bytes: a state names at most a few score URLs and hosts.
@@ -66,7 +66,7 @@ pub(crate) enum ClientError {
         /// The reason why it is none.
         why: String,
     },
-    /// The crawl would not tell its state.
+    /// The crawl refused the command.
     #[error("{}", .0.error)]
     Refused(Refused),
 }
@@ -123,12 +123,12 @@ impl Client {
     /// Has a command carried out.
     ///
     /// # Errors
-    /// [`ClientError`] where it is not known whether it was.
-    pub(crate) async fn send(&mut self, command: &Command) -> Result<Reply, ClientError> {
+    /// [`ClientError::Refused`]; any other where it is not known whether it was.
+    pub(crate) async fn send(&mut self, command: &Command) -> Result<(), ClientError> {
         self.tell(command).await?;
         match self.answer_in_time().await? {
-            Answer::Done { .. } => Ok(Reply::Done),
-            Answer::Refused(refused) => Ok(Reply::Refused(refused)),
+            Answer::Done { .. } => Ok(()),
+            Answer::Refused(refused) => Err(ClientError::Refused(refused)),
             Answer::State(_) => Err(self.garbled("a state, where a command was sent")),
         }
     }
@@ -216,7 +216,7 @@ mod tests {
     use tokio::net::UnixListener;
 
     use super::{Client, ClientError};
-    use crate::control::protocol::{Command, Refused, Reply};
+    use crate::control::protocol::{Command, Refused};
 
     /// A crawl that reads one line and answers with these bytes.
     fn crawl(dir: &Path, answer: &'static [u8]) {
@@ -233,7 +233,7 @@ mod tests {
         });
     }
 
-    async fn reply(answer: &'static [u8]) -> Result<Reply, ClientError> {
+    async fn reply(answer: &'static [u8]) -> Result<(), ClientError> {
         let dir = tempfile::tempdir().unwrap();
         crawl(dir.path(), answer);
         let client = Client::connect(dir.path()).await.unwrap();
@@ -242,10 +242,12 @@ mod tests {
 
     #[tokio::test]
     async fn answers_are_told_apart() {
-        assert_eq!(reply(b"{\"ok\":true}\n").await.unwrap(), Reply::Done);
-        let refused = Reply::Refused(Refused::new("no", "later"));
+        assert!(reply(b"{\"ok\":true}\n").await.is_ok());
         let answer = reply(b"{\"error\":\"no\",\"hint\":\"later\"}\n").await;
-        assert_eq!(answer.unwrap(), refused);
+        assert!(
+            matches!(&answer, Err(ClientError::Refused(why)) if *why == Refused::new("no", "later")),
+            "{answer:?}"
+        );
         assert!(matches!(reply(b"").await, Err(ClientError::HungUp { .. })));
         for garbage in [&b"\xff\xfe\n"[..], b"{}\n", b"[1]\n", b"\n"] {
             let answer = reply(garbage).await;

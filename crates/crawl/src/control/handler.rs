@@ -13,7 +13,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use super::between_rounds::{BetweenRounds, WaitMode};
-use super::protocol::{Command, Refused, Reply, State};
+use super::protocol::{Command, Refused, State};
 use super::state_json::{of_live, of_progress, of_rest};
 
 /// A state that is younger is told again, however many ask.
@@ -140,18 +140,15 @@ impl ControlHandler {
         state
     }
 
-    /// Has a command carried out.
-    pub(crate) async fn carry_out(&self, command: Command) -> Reply {
+    /// Has a command carried out; afterwards it is durable where it is to be.
+    pub(crate) async fn carry_out(&self, command: Command) -> Result<(), Refused> {
         let done = match engine_command(command) {
             Ok(told) => self.refer(told).await,
             Err(refused) => Err(refused),
         };
         // Who asks next is to see what it did.
         *self.told.lock().await = None;
-        match done {
-            Ok(()) => Reply::Done,
-            Err(refused) => Reply::Refused(refused),
-        }
+        done
     }
 
     async fn refer(&self, told: EngineCommand) -> Result<(), Refused> {

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 
 use crate::values::Span;
@@ -9,41 +10,46 @@ use crate::values::Span;
 /// The longest line that a client may send, in bytes.
 pub(crate) const MAX_COMMAND_BYTES: usize = 64 * 1024;
 
-/// A command for a running crawl.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A command for a running crawl, as it is typed and as it is sent.
+#[derive(Clone, Debug, PartialEq, Subcommand, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "lowercase", deny_unknown_fields)]
 pub(crate) enum Command {
-    /// Send no further request until told to resume.
+    /// How it stands, as a JSON object
+    State {},
+    /// How it stands, a JSON object at most each second, until it ends
+    Watch {},
+    /// Send no further request; what is in flight ends
     Pause {},
-    /// Go on; where the crawl waits for its next round, begin it.
+    /// Go on; where it waits for the next round, begin that
     Resume {},
-    /// Fetch this URL as if it were a seed.
+    /// Fetch a URL as if it were a seed
     Add {
-        /// A whole URL.
+        /// A whole URL
+        #[arg(value_name = "URL")]
         url: String,
     },
-    /// Keep this gap between two requests to a host.
+    /// Keep another gap between two requests to a host, until the program ends
     Delay {
-        /// Its name, on loopback with the port; none: every host.
+        /// This host alone, on loopback with its port; every host if not given
+        #[arg(long, value_name = "HOST")]
         #[serde(default, skip_serializing_if = "Option::is_none")]
         host: Option<String>,
-        /// The gap.
+        /// The gap, such as 2s
+        #[arg(value_name = "DURATION")]
         delay: Span,
     },
-    /// Ask nothing of a host until it is taken back, in later runs too.
+    /// Ask nothing of a host, in later runs too
     Park {
-        /// Its name, on loopback with the port.
+        /// Its name, on loopback with the port
+        #[arg(value_name = "HOST")]
         host: String,
     },
-    /// Take a parked host back.
+    /// Take a parked host back
     Unpark {
-        /// Its name, on loopback with the port.
+        /// Its name, on loopback with the port
+        #[arg(value_name = "HOST")]
         host: String,
     },
-    /// Tell how the crawl stands.
-    State {},
-    /// Tell how the crawl stands, again and again until the connection is closed.
-    Watch {},
 }
 
 impl Command {
@@ -62,16 +68,7 @@ impl Command {
     }
 }
 
-/// The result of a command.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Reply {
-    /// It is done, and durable where it is to be.
-    Done,
-    /// Nothing was changed.
-    Refused(Refused),
-}
-
-/// Why a command was refused.
+/// Why a command was refused, and nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Refused {
     /// The cause, with the offending value in it.
@@ -246,7 +243,7 @@ mod tests {
             {"do":"delay","delay":"1s500ms"}
             {"do":"delay","host":"a.example","delay":"2s"}
             {"do":"park","host":"127.0.0.1:8080"}
-            no command: unknown variant `stop`, expected one of `pause`, `resume`, `add`, `delay`, `park`, `unpark`, `state`, `watch` at line 1 column 12
+            no command: unknown variant `stop`, expected one of `state`, `watch`, `pause`, `resume`, `add`, `delay`, `park`, `unpark` at line 1 column 12
             no command: unknown field `now`, there are no fields
             no command: missing field `url`
             no command: `2` is no duration: a number needs a unit, as in `500ms`, `2s` or `1h`

@@ -17,7 +17,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::handler::ControlHandler;
 use super::lines::{Line, next_line};
-use super::protocol::{Answer, Command, MAX_COMMAND_BYTES, Refused, Reply, State};
+use super::protocol::{Answer, Command, MAX_COMMAND_BYTES, Refused, State};
 use super::socket_path::{SOCKET, SocketPath};
 
 /// Connections at a time.
@@ -174,16 +174,18 @@ impl Client {
                 Line::End => return Ok(()),
             };
             self.handler.keep_pace().await;
-            match Command::read(&line) {
+            let done = match Command::read(&line) {
                 Ok(Command::Watch {}) => return self.watch().await,
                 Ok(Command::State {}) => {
                     let state = self.handler.state().await;
                     self.send(&state).await?;
+                    continue;
                 }
-                Ok(command) => match self.handler.carry_out(command).await {
-                    Reply::Done => self.send(&Answer::Done { ok: true }).await?,
-                    Reply::Refused(refused) => self.send(&refused).await?,
-                },
+                Ok(command) => self.handler.carry_out(command).await,
+                Err(refused) => Err(refused),
+            };
+            match done {
+                Ok(()) => self.send(&Answer::Done { ok: true }).await?,
                 Err(refused) => self.send(&refused).await?,
             }
         }

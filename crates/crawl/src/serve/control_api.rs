@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::problem::Problem;
 use super::state::{App, MAX_BODY_BYTES};
 use crate::control::client::{Client, ClientError};
-use crate::control::protocol::{Command, Reply};
+use crate::control::protocol::Command;
 
 /// The commands that a running crawl takes over HTTP.
 pub(crate) const COMMANDS: [&str; 6] = ["pause", "resume", "add", "delay", "park", "unpark"];
@@ -41,13 +41,8 @@ pub(crate) async fn command(
         return Err(Problem::new(StatusCode::CONFLICT, "no crawl runs here")
             .hint("start it with `crawl --output DIR`; it goes on where it ended"));
     };
-    match client.send(&command).await.map_err(unasked)? {
-        Reply::Done => Ok(Json(json!({"ok": true}))),
-        Reply::Refused(refused) => Err(Problem {
-            hint: refused.hint,
-            ..Problem::new(StatusCode::UNPROCESSABLE_ENTITY, refused.error)
-        }),
-    }
+    client.send(&command).await.map_err(unasked)?;
+    Ok(Json(json!({"ok": true})))
 }
 
 async fn read(name: &str, headers: &HeaderMap, body: Body) -> Result<Command, Problem> {
@@ -91,6 +86,12 @@ pub(crate) fn too_large() -> Problem {
 }
 
 fn unasked(why: ClientError) -> Problem {
+    if let ClientError::Refused(refused) = why {
+        return Problem {
+            hint: refused.hint,
+            ..Problem::new(StatusCode::UNPROCESSABLE_ENTITY, refused.error)
+        };
+    }
     tracing::warn!(%why, "the crawl can't be asked");
     match why {
         ClientError::HungUp { .. } => {
