@@ -74,7 +74,7 @@ fn rules(dir: &Path) -> Result<Reindex, CommandError> {
         .map_err(|why| CommandError::disk(format!("{}/crawl.toml: {why}", dir.display())))?;
     Ok(Reindex {
         agent,
-        profile: profile.profile(),
+        profile: profile.meaning(),
         secrets: Secrets::default(),
     })
 }

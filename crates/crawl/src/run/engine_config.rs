@@ -3,20 +3,15 @@
 use std::path::Path;
 
 use crawl_archive::{MAX_CONFIG_BYTES, read_text};
-use crawl_engine::{
-    Budgets, Config, Forbidden, HostBudget, Resources, Revisits, ScopeRules, TrapRules,
-};
+use crawl_engine::{Budgets, Config, HostBudget, Revisits, ScopeRules, TrapRules};
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_fetcher::{FetchConfig, ResolveOverride};
-use crawl_policy::scope::ScopeMode;
-use crawl_policy::usage::UsagePurpose;
 use crawl_scheduler::Politeness;
-use crawl_weburl::{SpellingRules, StepPolicy};
+use crawl_weburl::SpellingRules;
 
 use crate::settings::{
-    Checked, Environment, ForbiddenName, NAME_AND_VERSION, PurposeName, ResourcesName, ScopeName,
-    Settings, WhenName, contact_mail, first_start, host_locks_file, hours, own_mark, record,
-    rules_since, user_agent,
+    Checked, Environment, NAME_AND_VERSION, Settings, contact_mail, first_start, host_locks_file,
+    hours, own_mark, record, rules_since, user_agent,
 };
 use crate::values::{FilePath, Span};
 
@@ -31,26 +26,12 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
         fetch: fetch_config(settings, checked, &user_agent),
         user_agent,
         contact: checked.contact.clone(),
-        profile: settings.politeness.robots.profile(),
+        profile: settings.politeness.robots.meaning(),
         robots_times: robots_times(settings),
-        robots_forbidden: match settings.exclusion.robots_forbidden {
-            ForbiddenName::Allow => Forbidden::Allow,
-            ForbiddenName::Deny => Forbidden::Deny,
-        },
-        purpose: match settings.exclusion.purpose {
-            PurposeName::Unstated => None,
-            PurposeName::Search => Some(UsagePurpose::Search),
-            PurposeName::AiInput => Some(UsagePurpose::AiInput),
-            PurposeName::TrainAi => Some(UsagePurpose::TrainAi),
-            PurposeName::Archive => Some(UsagePurpose::Archive),
-        },
+        robots_forbidden: settings.exclusion.robots_forbidden.meaning(),
+        purpose: settings.exclusion.purpose.meaning(),
         scope: ScopeRules {
-            mode: match scope.scope {
-                ScopeName::Host => ScopeMode::Host,
-                ScopeName::Domain => ScopeMode::Domain,
-                ScopeName::Prefix => ScopeMode::Prefix,
-                ScopeName::Any => ScopeMode::Any,
-            },
+            mode: scope.scope.meaning(),
             include: scope.include.clone(),
             exclude: scope.exclude.clone(),
             max_depth: scope.max_depth.0.map(|depth| narrow(depth.0)),
@@ -84,11 +65,7 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
         sitemaps: scope.sitemaps.is_on(),
         feeds: scope.feeds.is_on(),
         forms: scope.forms.is_on(),
-        resources: match scope.resources {
-            ResourcesName::Off => Resources::Off,
-            ResourcesName::Own => Resources::Own,
-            ResourcesName::All => Resources::All,
-        },
+        resources: scope.resources.meaning(),
         politeness: politeness(settings, checked),
         own_site: settings.politeness.own_site.is_on(),
         hosts_in_memory: usize::try_from(settings.politeness.hosts_in_memory.0)
@@ -111,21 +88,16 @@ pub(super) fn user_agent_of(checked: &Checked) -> String {
 
 fn trap_rules(settings: &Settings) -> TrapRules {
     let names = &settings.names;
-    let when = |name| match name {
-        WhenName::Off => StepPolicy::Off,
-        WhenName::Evidence => StepPolicy::Evidence,
-        WhenName::On => StepPolicy::On,
-    };
     TrapRules {
         traps: names.traps.is_on(),
         skip_actions: names.skip_actions.is_on(),
         clean_params: names.clean_params.is_on(),
         naming: SpellingRules {
-            default_documents: when(names.default_documents),
-            tracking: when(names.tracking_parameters),
-            session_ids: when(names.session_ids),
-            order: when(names.parameter_order),
-            empty: when(names.empty_parameters),
+            default_documents: names.default_documents.meaning(),
+            tracking: names.tracking_parameters.meaning(),
+            session_ids: names.session_ids.meaning(),
+            order: names.parameter_order.meaning(),
+            empty: names.empty_parameters.meaning(),
         },
     }
 }

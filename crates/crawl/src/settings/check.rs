@@ -14,9 +14,9 @@ use super::ca_files::check_ca_files;
 use super::contact::{
     AGENT_HINT, CONTACT_HINT, PATTERN_HINT, check_pattern, read_agent, read_contact,
 };
-use super::layer::Settings;
 use super::reach::{Reach, reach};
 use super::sites::{self, accesses};
+use super::tables::Settings;
 use crate::error::CommandError;
 use crate::settings::seeds::{self, Seed};
 use crate::values::{Resolve, Size, Span};
@@ -378,8 +378,8 @@ mod tests {
 
     use super::{Checked, check};
     use crate::settings::contact::{contact_mail, user_agent};
-    use crate::settings::layer::{Layer, Settings};
     use crate::settings::listing::effective;
+    use crate::settings::tables::{Layer, Settings};
 
     fn with(toml: &str) -> Settings {
         let layer: Layer = super::super::config_file::parse(toml, "x").unwrap();

@@ -1,97 +1,105 @@
 //! Settings whose value is one of a few words.
 
 use clap::ValueEnum;
+use crawl_engine::{Forbidden, Resources};
 use crawl_policy::Profile;
+use crawl_policy::scope::ScopeMode;
+use crawl_policy::usage::UsagePurpose;
+use crawl_weburl::StepPolicy;
 use serde::{Deserialize, Serialize};
 
-/// Which links are followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ScopeName {
-    /// The hosts of the seeds.
-    Host,
-    /// Their registrable domains.
-    Domain,
-    /// Below the folders of the seeds.
-    Prefix,
-    /// Everything.
-    Any,
-}
-
-/// Which parts of pages are fetched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ResourcesName {
-    /// None.
-    Off,
-    /// Those in the scope.
-    Own,
-    /// All.
-    All,
-}
-
-/// How robots.txt is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ProfileName {
-    /// The standard of 2022.
-    Rfc9309,
-    /// The original of 1994.
-    Koster1994,
-    /// With several names and paths on a line.
-    Extended1997,
-    /// All of them.
-    Strictest,
-}
-
-impl ProfileName {
-    /// The profile of the rules.
-    pub(crate) fn profile(self) -> Profile {
-        match self {
-            ProfileName::Rfc9309 => Profile::Rfc9309,
-            ProfileName::Koster1994 => Profile::Koster1994,
-            ProfileName::Extended1997 => Profile::Extended1997,
-            ProfileName::Strictest => Profile::Strictest,
+/// Defines the words that a key takes, and what each stands for in the libraries.
+macro_rules! words {
+    ($(
+        $(#[doc = $doc:literal])+
+        $name:ident => $meaning:ty {
+            $( $(#[doc = $word_doc:literal])+ $word:ident => $value:expr; )+
         }
+    )+) => {$(
+        $(#[doc = $doc])+
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub(crate) enum $name {
+            $( $(#[doc = $word_doc])+ $word, )+
+        }
+
+        impl $name {
+            /// What the word stands for.
+            pub(crate) fn meaning(self) -> $meaning {
+                match self {
+                    $( $name::$word => $value, )+
+                }
+            }
+        }
+    )+};
+}
+
+words! {
+    /// Which links are followed.
+    ScopeName => ScopeMode {
+        /// The hosts of the seeds.
+        Host => ScopeMode::Host;
+        /// Their registrable domains.
+        Domain => ScopeMode::Domain;
+        /// Below the folders of the seeds.
+        Prefix => ScopeMode::Prefix;
+        /// Everything.
+        Any => ScopeMode::Any;
     }
-}
 
-/// The purpose of the pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum PurposeName {
-    /// Not said.
-    Unstated,
-    /// A search index.
-    Search,
-    /// Input to a model at the time of an answer.
-    AiInput,
-    /// Training a model.
-    TrainAi,
-    /// A copy kept for others.
-    Archive,
-}
+    /// Which parts of pages are fetched.
+    ResourcesName => Resources {
+        /// None.
+        Off => Resources::Off;
+        /// Those in the scope.
+        Own => Resources::Own;
+        /// All.
+        All => Resources::All;
+    }
 
-/// The meaning of a robots.txt that answers 401 or 403.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ForbiddenName {
-    /// There are no rules.
-    Allow,
-    /// The site is closed.
-    Deny,
-}
+    /// How robots.txt is read.
+    ProfileName => Profile {
+        /// The standard of 2022.
+        Rfc9309 => Profile::Rfc9309;
+        /// The original of 1994.
+        Koster1994 => Profile::Koster1994;
+        /// With several names and paths on a line.
+        Extended1997 => Profile::Extended1997;
+        /// All of them.
+        Strictest => Profile::Strictest;
+    }
 
-/// On which grounds two spellings of a URL are taken for one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum WhenName {
-    /// Never.
-    Off,
-    /// Where pages of the host were the same under both.
-    Evidence,
-    /// Always.
-    On,
+    /// The purpose of the pages.
+    PurposeName => Option<UsagePurpose> {
+        /// Not said.
+        Unstated => None;
+        /// A search index.
+        Search => Some(UsagePurpose::Search);
+        /// Input to a model at the time of an answer.
+        AiInput => Some(UsagePurpose::AiInput);
+        /// Training a model.
+        TrainAi => Some(UsagePurpose::TrainAi);
+        /// A copy kept for others.
+        Archive => Some(UsagePurpose::Archive);
+    }
+
+    /// The meaning of a robots.txt that answers 401 or 403.
+    ForbiddenName => Forbidden {
+        /// There are no rules.
+        Allow => Forbidden::Allow;
+        /// The site is closed.
+        Deny => Forbidden::Deny;
+    }
+
+    /// On which grounds two spellings of a URL are taken for one.
+    WhenName => StepPolicy {
+        /// Never.
+        Off => StepPolicy::Off;
+        /// Where pages of the host were the same under both.
+        Evidence => StepPolicy::Evidence;
+        /// Always.
+        On => StepPolicy::On;
+    }
 }
 
 /// How progress is shown.

@@ -11,8 +11,8 @@ use toml::de::{DeString, DeTable, DeValue};
 use super::contact::{
     AGENT_HINT, CONTACT_HINT, PATTERN_HINT, check_pattern, read_agent, read_contact,
 };
-use super::layer::{Layer, TABLES};
 use super::sites;
+use super::tables::{Layer, TABLES};
 use crate::error::CommandError;
 
 /// The table in which a crawl.toml notes which program wrote it; nothing is read from it.
@@ -76,7 +76,7 @@ impl Source<'_> {
                     DeValue::Table(keys) => self.check_table(table, fields, keys)?,
                     _ => return Err(self.at(at, format!("`{table}` is a table"))),
                 },
-                (unknown, None) => return Err(self.unknown_at_top(at, unknown)),
+                (unknown, None) => return Err(self.unknown(at, None, unknown)),
             }
             root.insert(name, value);
         }
@@ -110,7 +110,7 @@ impl Source<'_> {
             let span = name.span();
             let field = name.get_ref().replace('-', "_");
             if !fields.contains(&field.as_str()) {
-                return Err(self.unknown_in(span.start, table, fields, name.get_ref()));
+                return Err(self.unknown(span.start, Some((table, fields)), name.get_ref()));
             }
             let key = Spanned::new(span.clone(), DeString::Owned(key_of(&field)));
             if keys.insert(key, value).is_some() {
@@ -163,52 +163,38 @@ impl Source<'_> {
         }
     }
 
-    fn unknown_at_top(&self, at: usize, name: &str) -> CommandError {
-        let refusal = self.at(at, format!("unknown key or table `{name}`"));
-        if let Some(table) = table_of(name) {
-            return refusal.hint(format!("`{}` belongs to the table [{table}]", key_of(name)));
-        }
-        let tables = TABLES.iter().map(|(table, _)| format!("[{table}]"));
-        let keys = TABLES.iter().flat_map(|(table, fields)| {
-            fields
-                .iter()
-                .map(move |field| format!("{} in [{table}]", key_of(field)))
-        });
-        let known: Vec<String> = tables.chain(["seed".to_owned()]).chain(keys).collect();
-        let nearest = nearest(name, known, |known| {
-            known
-                .split(' ')
-                .next()
-                .unwrap_or(known)
-                .trim_matches(['[', ']'])
-        });
-        match nearest {
-            Some(known) => refusal.hint(format!("the nearest is `{known}`")),
-            None => refusal.hint("`crawl config` prints every table and key"),
-        }
-    }
-
-    fn unknown_in(&self, at: usize, table: &str, fields: &[&str], name: &str) -> CommandError {
-        let refusal = self.at(at, format!("unknown key `{name}` in [{table}]"));
+    /// The error for a name that is none; `table` is where it stands, if not above all tables.
+    fn unknown(&self, at: usize, table: Option<(&str, &[&str])>, name: &str) -> CommandError {
+        let refusal = self.at(
+            at,
+            match table {
+                None => format!("unknown key or table `{name}`"),
+                Some((table, _)) => format!("unknown key `{name}` in [{table}]"),
+            },
+        );
         if let Some(other) = table_of(name) {
             return refusal.hint(format!("`{}` belongs to the table [{other}]", key_of(name)));
         }
-        let keys = |fields: &[&str]| fields.iter().map(|field| key_of(field)).collect();
-        if let Some(known) = nearest(name, keys(fields), |known| known) {
-            return refusal.hint(format!("the nearest is `{known}`"));
-        }
-        let all: Vec<&str> = TABLES
-            .iter()
-            .flat_map(|(_, fields)| *fields)
-            .copied()
-            .collect();
-        match nearest(name, keys(&all), |known| known) {
-            Some(known) => {
-                let other = table_of(&known).unwrap_or_default();
-                refusal.hint(format!("the nearest is `{known}` of [{other}]"))
+        let here = match table {
+            None => {
+                let tables = TABLES.iter().map(|(table, _)| *table);
+                let shown = tables.map(|table| (table.to_owned(), format!("`[{table}]`")));
+                shown
+                    .chain([("seed".to_owned(), "`seed`".to_owned())])
+                    .collect()
             }
-            None => refusal.hint("`crawl config` prints every table and key"),
-        }
+            Some((_, fields)) => keys(fields, ""),
+        };
+        let elsewhere = || {
+            let all = TABLES.iter();
+            all.flat_map(|(table, fields)| keys(fields, &format!(" of [{table}]")))
+                .collect()
+        };
+        let nearest = nearest(name, here).or_else(|| nearest(name, elsewhere()));
+        refusal.hint(match nearest {
+            Some(shown) => format!("the nearest is {shown}"),
+            None => "`crawl config` prints every table and key".to_owned(),
+        })
     }
 
     fn broken(&self, error: &toml::de::Error) -> CommandError {
@@ -264,14 +250,26 @@ fn table_of(name: &str) -> Option<&'static str> {
     Some(table)
 }
 
-/// The known name most like `name`, if any is like it at all.
-fn nearest(name: &str, known: Vec<String>, word: impl Fn(&str) -> &str) -> Option<String> {
-    let likeness = |known: &str| strsim::jaro_winkler(&key_of(name), word(known));
-    let known = known.into_iter().map(|known| (likeness(&known), known));
+/// Fields as keys, each with how it is shown.
+fn keys(fields: &[&str], place: &str) -> Vec<(String, String)> {
+    let shown = |key: String| {
+        let shown = format!("`{key}`{place}");
+        (key, shown)
+    };
+    fields.iter().map(|field| shown(key_of(field))).collect()
+}
+
+/// How the known name is shown that is most like `name`, if any is like it at all.
+fn nearest(name: &str, known: Vec<(String, String)>) -> Option<String> {
+    let likeness = |(known, shown): (String, _)| {
+        let likeness = strsim::jaro_winkler(&key_of(name), &known);
+        (likeness, shown)
+    };
+    let known = known.into_iter().map(likeness);
     known
         .filter(|(likeness, _)| *likeness > 0.75)
         .max_by(|(a, _), (b, _)| a.total_cmp(b))
-        .map(|(_, known)| known)
+        .map(|(_, shown)| shown)
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use clap::{Args as _, Command};
 use expect_test::expect_file;
 
 use super::config_file::key_of;
-use super::layer::{Layer, Settings, TABLES};
 use super::listing::{SITE_EXAMPLE, heading, table_of};
+use super::tables::{Layer, Settings, TABLES};
 
 const HEAD: &str = "\
 # Configuration

@@ -6,7 +6,7 @@ use clap::{Args as _, Command};
 use toml::{Table, Value};
 
 use super::config_file::NOTES;
-use super::layer::{Layer, Settings, TABLES};
+use super::tables::{Layer, Settings, TABLES};
 
 /// The program's name and version, as it stands in every record.
 pub(crate) const NAME_AND_VERSION: &str = concat!("crawl ", env!("CARGO_PKG_VERSION"));
@@ -170,7 +170,7 @@ pub(super) fn heading(flags: &Command, fields: &[&str]) -> String {
 mod tests {
     use super::super::config_file::parse;
     use super::{defaults_listing, effective, record, rules_since};
-    use crate::settings::layer::{Layer, Settings, TABLES};
+    use crate::settings::tables::{Layer, Settings, TABLES};
 
     #[test]
     fn default_file_holds_every_key_with_its_default() {

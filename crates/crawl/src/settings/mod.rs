@@ -14,7 +14,6 @@ mod contact;
 mod docs_page;
 mod environment;
 mod host_access;
-mod layer;
 mod listing;
 mod reach;
 mod remembered;
@@ -24,12 +23,9 @@ mod sources;
 mod tables;
 
 pub(crate) use check::{Checked, check, check_agent, check_contact, no_contact};
-pub(crate) use choices::{
-    ForbiddenName, ProfileName, ProgressMode, PurposeName, ResourcesName, ScopeName, WhenName,
-};
+pub(crate) use choices::{ProfileName, ProgressMode};
 pub(crate) use contact::{CONTACT_HINT, contact_mail, read_contact, user_agent};
 pub(crate) use environment::{Environment, host_locks_file};
-pub(crate) use layer::{Layer, Settings};
 pub(crate) use listing::{
     NAME_AND_VERSION, default_of, defaults_listing, effective, first_start, mark_of, record,
     rules_since,
@@ -38,3 +34,4 @@ pub(crate) use reach::{Reach, reach};
 pub(crate) use remembered::own_mark;
 pub(crate) use sites::hours;
 pub(crate) use sources::{gather, user_contact};
+pub(crate) use tables::{Layer, Settings};

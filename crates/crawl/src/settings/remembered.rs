@@ -14,151 +14,23 @@ use toml::{Table, Value};
 use super::config_file;
 use super::config_mac::{self, Marked};
 use super::environment::Environment;
-use super::layer::{Layer, Settings};
 use super::listing::{mark_of, without_secrets};
+use super::sites;
+use super::tables::{Layer, Memory, Settings, TABLES, memory};
 use crate::error::CommandError;
 use crate::settings::seeds;
-
-/// The use that a later run makes of a key of the directory's crawl.toml.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Memory {
-    /// It holds in every later run: what is kept of a part of the pages would pass for the whole.
-    Kept,
-    /// It holds where a run names no seed, and so goes on as the last one did.
-    GoesOn,
-    /// The same, where it is known as this user's word. What else it could do, in words.
-    Guarded(&'static str),
-    /// Each run says it anew.
-    EachRun,
-}
-use Memory::{EachRun, GoesOn, Guarded, Kept};
 
 /// The table of the keys that stand in none.
 const TOP: &str = "";
 
-/// Every key of a crawl.toml by its table, with underscores, once.
-const MEMORY: &[(&str, &str, Memory)] = &[
-    (TOP, "seed", Guarded("a seed may lie in private ranges")),
-    (
-        "operator",
-        "contact",
-        Guarded("who answers for the requests"),
-    ),
-    (
-        "operator",
-        "agent",
-        Guarded("whose rules of robots.txt hold"),
-    ),
-    ("scope", "scope", GoesOn),
-    ("scope", "include", GoesOn),
-    ("scope", "exclude", GoesOn),
-    ("scope", "max_depth", GoesOn),
-    ("scope", "max_pages", GoesOn),
-    ("scope", "max_pages_per_host", GoesOn),
-    ("scope", "max_bytes_per_host", GoesOn),
-    ("scope", "max_server_time", GoesOn),
-    ("scope", "max_server_time_per_host", GoesOn),
-    ("scope", "max_time_per_host", GoesOn),
-    ("scope", "max_time", GoesOn),
-    ("scope", "max_bytes", GoesOn),
-    ("scope", "max_redirects", GoesOn),
-    ("scope", "sitemaps", GoesOn),
-    (
-        "scope",
-        "max_sitemap_urls",
-        Guarded("memory of this machine"),
-    ),
-    ("scope", "feeds", GoesOn),
-    ("scope", "forms", GoesOn),
-    ("scope", "resources", GoesOn),
-    // What is quicker than 200 ms, or more than 4 at once, needs `own-site` whoever says it.
-    ("politeness", "delay", GoesOn),
-    ("politeness", "delay_factor", GoesOn),
-    ("politeness", "per_host", GoesOn),
-    ("politeness", "per_address", GoesOn),
-    ("politeness", "address_delay", GoesOn),
-    ("politeness", "per_site", GoesOn),
-    ("politeness", "site_delay", GoesOn),
-    ("politeness", "jitter", GoesOn),
-    (
-        "politeness",
-        "max_retry_after",
-        Guarded("waits that hosts ask for are cut short"),
-    ),
-    ("politeness", "quiet_hours", GoesOn),
-    ("politeness", "max_rate", GoesOn),
-    ("politeness", "concurrency", GoesOn),
-    (
-        "politeness",
-        "hosts_in_memory",
-        Guarded("memory of this machine"),
-    ),
-    ("politeness", "wait_unreachable", GoesOn),
-    ("politeness", "own_site", Guarded("no least delay holds")),
-    ("politeness", "robots", Guarded("how robots.txt is read")),
-    ("exclusion", "purpose", GoesOn),
-    ("exclusion", "robots_forbidden", GoesOn),
-    // These have bounds of their own, whoever says them.
-    ("exclusion", "robots_max_age", GoesOn),
-    (
-        "exclusion",
-        "robots_retry",
-        Guarded("how often robots.txt is asked for"),
-    ),
-    (
-        "exclusion",
-        "robots_retry_most",
-        Guarded("how often robots.txt is asked for"),
-    ),
-    ("exclusion", "robots_last_good", GoesOn),
-    ("names", "traps", GoesOn),
-    ("names", "skip_actions", GoesOn),
-    ("names", "tracking_parameters", GoesOn),
-    ("names", "default_documents", GoesOn),
-    ("names", "session_ids", GoesOn),
-    ("names", "parameter_order", GoesOn),
-    ("names", "empty_parameters", GoesOn),
-    ("names", "clean_params", GoesOn),
-    ("recrawl", "recrawl", EachRun),
-    ("recrawl", "every", EachRun),
-    ("recrawl", "revisit_least", GoesOn),
-    ("recrawl", "revisit_most", GoesOn),
-    ("fetch", "timeout", GoesOn),
-    ("fetch", "connect_timeout", GoesOn),
-    ("fetch", "first_byte_timeout", GoesOn),
-    ("fetch", "idle_timeout", GoesOn),
-    ("fetch", "max_body", Guarded("memory of this machine")),
-    ("fetch", "body_memory", Guarded("memory of this machine")),
-    ("fetch", "retries", GoesOn),
-    ("fetch", "proxy", Guarded("where requests go")),
-    ("fetch", "resolve", Guarded("where requests go")),
-    ("fetch", "name_server", Guarded("where requests go")),
-    (
-        "fetch",
-        "ca_file",
-        Guarded("whose certificates are trusted"),
-    ),
-    ("fetch", "referer", GoesOn),
-    (
-        "fetch",
-        "allow_private",
-        Guarded("private ranges are asked"),
-    ),
-    ("output", "output", EachRun),
-    ("output", "warc", Kept),
-    ("output", "index", Kept),
-    ("output", "links", Kept),
-    ("output", "commit_within", GoesOn),
-    ("display", "progress", EachRun),
-    ("display", "quiet", EachRun),
-    ("display", "verbose", EachRun),
-    ("display", "log", EachRun),
-    ("display", "fail_on_error", EachRun),
-    // A site's other keys are bounded as those for every host are.
-    ("site", "basic_auth", Guarded("a secret is sent")),
-    ("site", "headers", Guarded("a secret is sent")),
-    ("site", "cookies", Guarded("a secret is sent")),
-    ("site", "plain_http", Guarded("secrets go over http")),
+/// What a guarded key beside the tables of settings could do. A site's other keys are bounded as
+/// those for every host are.
+const OTHER_GUARDED: [(&str, &str, &str); 5] = [
+    (TOP, "seed", "a seed may lie in private ranges"),
+    (sites::TABLE, "basic-auth", "a secret is sent"),
+    (sites::TABLE, "headers", "a secret is sent"),
+    (sites::TABLE, "cookies", "a secret is sent"),
+    (sites::TABLE, "plain-http", "secrets go over http"),
 ];
 
 /// The crawl.toml of a directory that holds a crawl.
@@ -209,14 +81,16 @@ impl Stored {
             // The user's own config may say another.
             self.layer.forget("operator", "contact");
         }
-        for (table, field, memory) in MEMORY {
-            let holds = match memory {
-                EachRun => false,
-                Kept => true,
-                GoesOn | Guarded(_) => !names_seeds,
-            };
-            if !holds {
-                self.layer.forget(table, field);
+        for (table, fields) in TABLES {
+            for field in *fields {
+                let holds = match memory(table, field) {
+                    Some(Memory::Kept) => true,
+                    Some(Memory::GoesOn | Memory::Guarded(_)) => !names_seeds,
+                    Some(Memory::EachRun) | None => false,
+                };
+                if !holds {
+                    self.layer.forget(table, field);
+                }
             }
         }
         if let Some(seeds) = &mut said.seed {
@@ -353,14 +227,12 @@ pub(crate) fn own_mark(settings: &Settings, dir: &Path, around: &Environment) ->
 
 /// The effect of a guarded key; none for others.
 fn why(table: &str, key: &str) -> Option<&'static str> {
-    let field = key.replace('-', "_");
-    let found = MEMORY.iter().find(|(t, f, _)| *t == table && *f == field);
-    match found {
-        Some((_, _, Guarded(why))) => Some(why),
-        // The other keys of single sites stand in no table here.
-        None if table != "site" => Some("nobody said what it may do"),
-        _ => None,
+    if let Some(Memory::Guarded(why)) = memory(table, &key.replace('-', "_")) {
+        return Some(why);
     }
+    let mut others = OTHER_GUARDED.iter();
+    let found = others.find(|(t, k, _)| (*t, *k) == (table, key));
+    found.map(|(_, _, why)| *why)
 }
 
 /// The URLs that seeds stand for; of a host without a scheme both of its own.
@@ -372,35 +244,29 @@ fn canonical(seeds: &[String]) -> Vec<CanonicalUrl> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::layer::TABLES;
-    use super::super::sites;
-    use super::{Guarded, MEMORY, TOP};
+    use super::{OTHER_GUARDED, sites, why};
+    use crate::settings::tables::TABLES;
 
     #[test]
-    fn every_key_is_classified_once() {
-        let mut known: Vec<(&str, &str)> = MEMORY.iter().map(|(t, f, _)| (*t, *f)).collect();
-        let mut keys = vec![(TOP, "seed")];
-        for (table, fields) in TABLES {
-            keys.extend(fields.iter().map(|field| (*table, *field)));
-        }
-        known.sort_unstable();
-        keys.sort_unstable();
-        let (sites, known): (Vec<_>, Vec<_>) =
-            known.into_iter().partition(|(table, _)| *table == "site");
-        assert_eq!(known, keys);
-        for (_, field) in sites {
-            assert!(sites::FIELDS.contains(&field), "{field}");
+    fn ours_guarded_keys_of_sites_are_keys_of_sites() {
+        let of_sites = OTHER_GUARDED
+            .iter()
+            .filter(|(table, ..)| *table == sites::TABLE);
+        for (_, key, _) in of_sites {
+            assert!(sites::FIELDS.contains(&&*key.replace('-', "_")), "{key}");
         }
     }
 
     #[test]
     fn the_documentation_names_each_guarded_key() {
         let page = include_str!("../../../../docs/crawl-directory.md");
-        for (_, field, memory) in MEMORY {
-            let key = format!("`{}`", field.replace('_', "-"));
-            if let Guarded(why) = memory {
-                assert!(page.contains(&key), "{key}: {why}");
-            }
+        let keys = TABLES.iter().flat_map(|(table, fields)| {
+            let keys = fields.iter().map(|field| field.replace('_', "-"));
+            keys.filter(|key| why(table, key).is_some())
+        });
+        let others = OTHER_GUARDED.iter().map(|(_, key, _)| (*key).to_owned());
+        for key in keys.chain(others) {
+            assert!(page.contains(&format!("`{key}`")), "{key}");
         }
     }
 }

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use super::check::default_output;
 use super::config_file;
 use super::environment::Environment;
-use super::layer::{Layer, Settings};
 use super::remembered::Stored;
 use super::tables::OperatorLayer;
+use super::tables::{Layer, Settings};
 use crate::error::CommandError;
 use crate::settings::seeds;
 
@@ -103,8 +103,8 @@ mod tests {
 
     use super::{Environment, gather};
     use crate::settings::config_file::parse;
-    use crate::settings::layer::{Layer, Settings};
     use crate::settings::remembered::own_mark;
+    use crate::settings::tables::{Layer, Settings};
     use crate::values::FilePath;
 
     fn flags(contact: Option<&str>, output: Option<&Path>) -> Layer {

@@ -1,461 +1,552 @@
-//! Every setting, by table: its flag, key, help and default.
+//! Every setting, by table: its flag, key, help, default, and what a later run makes of it.
 
 use serde::{Deserialize, Serialize};
 
 use super::choices::{
     ForbiddenName, ProfileName, ProgressMode, PurposeName, ResourcesName, ScopeName, WhenName,
 };
+use super::sites::Sites;
 use crate::values::DayHours;
 use crate::values::NameServer;
 use crate::values::Period;
 use crate::values::{Count, Factor, FilePath, Limit, Resolve, Size, Span, Switch};
 
-/// Defines a table of settings as a layer (what one source says: every field may be
-/// absent) and as what is in force, from one list of fields.
-macro_rules! table {
-    ($table:literal, $heading:literal, $layer:ident, $settled:ident {
-        $(
-            $(#[doc = $doc:literal])+
-            $(#[arg($($arg:tt)*)])?
-            $field:ident: $kind:ty = $default:expr;
-        )+
-    }) => {
-        #[doc = concat!("What one source says about `[", $table, "]`.")]
-        #[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]
-        #[command(next_help_heading = $heading)]
-        #[serde(rename_all = "kebab-case", default)]
-        pub(crate) struct $layer {
+/// The use that a later run makes of a key of the directory's crawl.toml.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Memory {
+    /// It holds in every later run: what is kept of a part of the pages would pass for the whole.
+    Kept,
+    /// It holds where a run names no seed, and so goes on as the last one did.
+    GoesOn,
+    /// The same, where it is known as this user's word. What else it could do, in words.
+    Guarded(&'static str),
+    /// Each run says it anew.
+    EachRun,
+}
+use Memory::{EachRun, GoesOn, Guarded, Kept};
+
+/// Defines each table of settings as a layer (what one source says: every field may be absent)
+/// and as what is in force, from one list of fields; and both of all tables together.
+macro_rules! tables {
+    ($(
+        $table:ident, $heading:literal, $layer:ident, $settled:ident {
             $(
-                $(#[doc = $doc])+
-                #[arg(long $(, $($arg)*)?)]
-                pub(crate) $field: Option<$kind>,
+                $(#[doc = $doc:literal])+
+                $(#[arg($($arg:tt)*)])?
+                $field:ident: $kind:ty = $default:expr, $memory:expr;
             )+
         }
+    )+) => {
+        $(
+            #[doc = concat!("What one source says about `[", stringify!($table), "]`.")]
+            #[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]
+            #[command(next_help_heading = concat!($heading, " [", stringify!($table), "]"))]
+            #[serde(rename_all = "kebab-case", default)]
+            pub(crate) struct $layer {
+                $(
+                    $(#[doc = $doc])+
+                    #[arg(long $(, $($arg)*)?)]
+                    pub(crate) $field: Option<$kind>,
+                )+
+            }
 
-        #[doc = concat!("What is in force of `[", $table, "]`.")]
-        #[derive(Clone, Debug, PartialEq, Serialize)]
-        #[serde(rename_all = "kebab-case")]
-        pub(crate) struct $settled {
-            $( $(#[doc = $doc])+ pub(crate) $field: $kind, )+
+            #[doc = concat!("What is in force of `[", stringify!($table), "]`.")]
+            #[derive(Clone, Debug, PartialEq, Serialize)]
+            #[serde(rename_all = "kebab-case")]
+            pub(crate) struct $settled {
+                $( $(#[doc = $doc])+ pub(crate) $field: $kind, )+
+            }
+        )+
+
+        /// The settings of one source: each may be absent.
+        #[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]
+        #[serde(default)]
+        pub(crate) struct Layer {
+            /// Where the crawl starts: a URL or a host (may be repeated)
+            ///
+            /// `--seed` itself may be left out: `crawl example.org` asks `https://example.org/`,
+            /// and http where no connection can be made by https; loopback names and addresses are
+            /// asked over http.
+            #[arg(long, value_name = "URL")]
+            pub(crate) seed: Option<Vec<String>>,
+            $( #[command(flatten)] pub(crate) $table: $layer, )+
+            /// Other settings for some hosts; in files alone.
+            #[arg(skip)]
+            pub(crate) site: Option<Sites>,
         }
 
-        impl $layer {
-            /// The name of the table.
-            pub(crate) const TABLE: &str = $table;
-            /// The fields' names, with underscores.
-            pub(crate) const FIELDS: &[&str] = &[$(stringify!($field)),+];
+        /// The settings in force.
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        pub(crate) struct Settings {
+            /// As typed.
+            pub(crate) seed: Vec<String>,
+            $( pub(crate) $table: $settled, )+
+            pub(crate) site: Sites,
+        }
 
+        /// The tables and the fields of each, in order; fields have underscores.
+        pub(crate) const TABLES: &[(&str, &[&str])] =
+            &[$( (stringify!($table), &[$(stringify!($field)),+]) ),+];
+
+        impl Layer {
             /// This layer where it says something, else the one beneath.
-            pub(super) fn over(self, beneath: $layer) -> $layer {
-                $layer { $($field: self.$field.or(beneath.$field),)+ }
-            }
-
-            /// Whether this layer says something of a field.
-            pub(super) fn says(&self, field: &str) -> bool {
-                $( (field == stringify!($field) && self.$field.is_some()) )||+
-            }
-
-            /// Takes back what this layer says of a field.
-            pub(super) fn forget(&mut self, field: &str) {
-                $( if field == stringify!($field) { self.$field = None; } )+
+            pub(crate) fn over(self, beneath: Layer) -> Layer {
+                Layer {
+                    seed: self.seed.or(beneath.seed),
+                    $( $table: $layer {
+                        $( $field: self.$table.$field.or(beneath.$table.$field), )+
+                    }, )+
+                    site: self.site.or(beneath.site),
+                }
             }
 
             /// This layer over the built-in defaults.
-            pub(super) fn settle(self) -> $settled {
-                $settled { $($field: self.$field.unwrap_or_else(|| $default),)+ }
+            pub(crate) fn settle(self) -> Settings {
+                Settings {
+                    seed: self.seed.unwrap_or_default(),
+                    $( $table: $settled {
+                        $( $field: self.$table.$field.unwrap_or_else(|| $default), )+
+                    }, )+
+                    site: self.site.unwrap_or_default(),
+                }
+            }
+
+            /// Whether this layer says something of a field of a table.
+            pub(super) fn says(&self, table: &str, field: &str) -> bool {
+                match (table, field) {
+                    $($( (stringify!($table), stringify!($field)) => self.$table.$field.is_some(), )+)+
+                    _ => false,
+                }
+            }
+
+            /// Takes back what this layer says of a field of a table.
+            pub(super) fn forget(&mut self, table: &str, field: &str) {
+                match (table, field) {
+                    $($( (stringify!($table), stringify!($field)) => self.$table.$field = None, )+)+
+                    _ => {}
+                }
+            }
+        }
+
+        /// What a later run makes of a field of a table.
+        pub(super) fn memory(table: &str, field: &str) -> Option<Memory> {
+            match (table, field) {
+                $($( (stringify!($table), stringify!($field)) => Some($memory), )+)+
+                _ => None,
             }
         }
     };
 }
 
-table! { "operator", "Who we are [operator]", OperatorLayer, Operator {
-    /// Mail address or URL where the owner of a visited site reaches you
-    ///
-    /// Needed before any host outside loopback and private ranges is asked. It stands in
-    /// the User-Agent header, and a mail address in From as well. It is also read from
-    /// the environment, and from the user's own config.toml.
-    #[arg(value_name = "MAIL-OR-URL", env = "CRAWL_CONTACT", hide_env_values = true)]
-    contact: String = String::new();
-    /// Product token: the name that robots.txt files know us by
-    ///
-    /// Letters, digits, `_` and `-`. The User-Agent header is NAME/VERSION (+CONTACT).
-    #[arg(value_name = "NAME")]
-    agent: String = "crawl".to_owned();
-}}
+impl Layer {
+    /// Drops what the command line holds without having been typed: a count of no `-v`
+    /// and an empty contact from the environment say nothing.
+    pub(crate) fn typed(mut self) -> Layer {
+        self.display.verbose = self.display.verbose.filter(|count| *count > 0);
+        self.operator.contact = self.operator.contact.filter(|text| !text.is_empty());
+        self
+    }
+}
 
-table! { "scope", "Where we go [scope]", ScopeLayer, Scope {
-    /// Which links are followed: host, domain, prefix or any
-    ///
-    /// host: the hosts of the seeds, http and https alike; the host that a seed
-    /// redirects to joins them. domain: their registrable domains. prefix: only below
-    /// the folders of the seeds. any: every host.
-    #[arg(value_name = "MODE", value_enum, hide_possible_values = true)]
-    scope: ScopeName = ScopeName::Host;
-    /// Fetch only URLs that match this regular expression (may be repeated)
-    ///
-    /// Matched anywhere in the canonical URL. A URL needs to match one of them; seeds
-    /// are always fetched.
-    #[arg(value_name = "RE")]
-    include: Vec<String> = Vec::new();
-    /// Never fetch URLs that match this regular expression (may be repeated)
-    ///
-    /// Matched anywhere in the canonical URL; wins over --include.
-    #[arg(value_name = "RE")]
-    exclude: Vec<String> = Vec::new();
-    /// How many links away from a seed we go
-    ///
-    /// A seed has depth 0. A redirect keeps its depth.
-    #[arg(value_name = "N")]
-    max_depth: Limit<Count> = Limit::UNLIMITED;
-    /// End after so many pages
-    ///
-    /// Counts the rows of pages.jsonl, over all runs of this crawl (of this round, with
-    /// --recrawl); robots.txt files and what was barred do not count.
-    #[arg(value_name = "N")]
-    max_pages: Limit<Count> = Limit::UNLIMITED;
-    /// At most so many pages from one host
-    ///
-    /// Counts like --max-pages.
-    #[arg(value_name = "N")]
-    max_pages_per_host: Limit<Count> = Limit::UNLIMITED;
-    /// At most so many bytes of bodies from one host
-    ///
-    /// Counts like --max-bytes; what is in flight may go beyond it.
-    #[arg(value_name = "SIZE")]
-    max_bytes_per_host: Limit<Size> = Limit::UNLIMITED;
-    /// End after servers spent so long on our requests
-    ///
-    /// The sum of all response times, over all runs of this crawl.
-    #[arg(value_name = "DURATION")]
-    max_server_time: Limit<Span> = Limit::UNLIMITED;
-    /// The same for one host
-    #[arg(value_name = "DURATION")]
-    max_server_time_per_host: Limit<Span> = Limit::UNLIMITED;
-    /// Ask one host for so long at most, from a run's first request to it
-    #[arg(value_name = "DURATION")]
-    max_time_per_host: Limit<Span> = Limit::UNLIMITED;
-    /// End after so long
-    ///
-    /// Counted anew each time the crawl is started.
-    #[arg(value_name = "DURATION")]
-    max_time: Limit<Span> = Limit::UNLIMITED;
-    /// End after so many bytes of bodies
-    ///
-    /// Counted as received, over all runs of this crawl.
-    #[arg(value_name = "SIZE")]
-    max_bytes: Limit<Size> = Limit::UNLIMITED;
-    /// How many redirects in a row are followed
-    ///
-    /// Each is judged like a link: scope, robots.txt and politeness of its own host.
-    #[arg(value_name = "N")]
-    max_redirects: u8 = 10;
-    /// Read sitemaps, on or off
-    ///
-    /// Those named in robots.txt, and /sitemap.xml.
-    #[arg(value_name = "on|off")]
-    sitemaps: Switch = Switch::On;
-    /// Take so many URLs from the sitemaps of one host, at most
-    ///
-    /// Counted in each run. A sitemap that has more says `sitemap_limit` in its row.
-    #[arg(value_name = "N")]
-    max_sitemap_urls: Limit<Count> = Limit(Some(Count(250_000)));
-    /// Read feeds that pages name (RSS, Atom, JSON Feed), on or off
-    ///
-    /// What they list is followed like links, within the scope.
-    #[arg(value_name = "on|off")]
-    feeds: Switch = Switch::On;
-    /// Follow what a form is sent to by GET, on or off
-    #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
-    forms: Switch = Switch::Off;
-    /// Fetch what pages are shown with, such as images and style sheets: off, own or all
-    ///
-    /// own: what lies in the scope. all, or the flag alone: wherever it lies, so that pages can
-    /// be replayed from the archive; robots.txt and pace are those of its host. They count
-    /// as pages do.
-    #[arg(value_name = "off|own|all", value_enum, hide_possible_values = true, num_args = 0..=1, require_equals = true, default_missing_value = "all")]
-    resources: ResourcesName = ResourcesName::Off;
-}}
+impl Default for Settings {
+    fn default() -> Settings {
+        Layer::default().settle()
+    }
+}
 
-table! { "politeness", "How politely [politeness]", PolitenessLayer, Politeness {
-    /// Least gap between two requests to one host
-    ///
-    /// From the end of one to the start of the next. A longer Crawl-delay or
-    /// Retry-After of the host is always kept.
-    #[arg(value_name = "DURATION")]
-    delay: Span = Span::from_secs(1);
-    /// The gap is at least this many times the host's smoothed response time
-    ///
-    /// 0 turns it off.
-    #[arg(value_name = "X")]
-    delay_factor: Factor = Factor(2.0);
-    /// Requests in flight per host
-    ///
-    /// Each of them keeps the gap.
-    #[arg(value_name = "N")]
-    per_host: u32 = 1;
-    /// Requests in flight per IP address
-    #[arg(value_name = "N")]
-    per_address: u32 = 8;
-    /// Least gap between two requests to one IP address
-    #[arg(value_name = "DURATION")]
-    address_delay: Span = Span::ZERO;
-    /// Requests in flight per site (registrable domain)
-    ///
-    /// Never less than --per-host.
-    #[arg(value_name = "N")]
-    per_site: Limit<Count> = Limit::UNLIMITED;
-    /// Least gap between two requests to one site (registrable domain)
-    #[arg(value_name = "DURATION")]
-    site_delay: Span = Span::ZERO;
-    /// Lengthens each gap by a drawn part of it, at most 1%
-    ///
-    /// 0.01 is one percent; 0, the default, none.
-    #[arg(value_name = "X")]
-    jitter: Factor = Factor(0.0);
-    /// Longest Retry-After that is kept to the second
-    ///
-    /// A longer one counts as this.
-    #[arg(value_name = "DURATION")]
-    max_retry_after: Span = Span::from_secs(24 * 60 * 60);
-    /// Hours in UTC in which nobody is asked, such as 08:00-18:00 (may be repeated)
-    #[arg(value_name = "HH:MM-HH:MM")]
-    quiet_hours: Vec<DayHours> = Vec::new();
-    /// Requests per second in all
-    ///
-    /// 0 is no bound.
-    #[arg(value_name = "X")]
-    max_rate: Limit<Factor> = Limit::UNLIMITED;
-    /// Requests in flight in all
-    #[arg(value_name = "N")]
-    concurrency: u32 = 256;
-    /// Hosts in memory at which idle ones are let go; they are kept on disk
-    ///
-    /// A host takes about 600 bytes. Hosts with work always stay.
-    #[arg(value_name = "N")]
-    hosts_in_memory: Count = Count(500_000);
-    /// End when only resting hosts are left, and for longer than this
-    ///
-    /// Hosts that asked us to wait or can't be reached are named then, and their pages
-    /// stay pending for the next start.
-    #[arg(value_name = "DURATION")]
-    wait_unreachable: Span = Span::from_secs(60);
-    /// I answer for these hosts: allow a short delay and many requests at once
-    ///
-    /// Needed for a delay under 200ms or more than 4 requests in flight per host outside
-    /// loopback and private ranges.
-    #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
-    own_site: Switch = Switch::Off;
-    /// How robots.txt is read: rfc9309, koster1994, extended1997 or strictest
-    ///
-    /// rfc9309: the standard of 2022. koster1994: the original of 1994. extended1997:
-    /// that with several names and paths on a line. strictest: a URL is fetched only
-    /// where every reading allows it. No flag turns robots.txt off.
-    #[arg(value_name = "PROFILE", value_enum, hide_possible_values = true)]
-    robots: ProfileName = ProfileName::Rfc9309;
-}}
+tables! {
+    operator, "Who we are", OperatorLayer, Operator {
+        /// Mail address or URL where the owner of a visited site reaches you
+        ///
+        /// Needed before any host outside loopback and private ranges is asked. It stands in
+        /// the User-Agent header, and a mail address in From as well. It is also read from
+        /// the environment, and from the user's own config.toml.
+        #[arg(value_name = "MAIL-OR-URL", env = "CRAWL_CONTACT", hide_env_values = true)]
+        contact: String = String::new(), Guarded("who answers for the requests");
+        /// Product token: the name that robots.txt files know us by
+        ///
+        /// Letters, digits, `_` and `-`. The User-Agent header is NAME/VERSION (+CONTACT).
+        #[arg(value_name = "NAME")]
+        agent: String = "crawl".to_owned(), Guarded("whose rules of robots.txt hold");
+    }
 
-table! { "exclusion", "What we keep away from [exclusion]", ExclusionLayer, Exclusion {
-    /// What the pages are for: search, ai-input, train-ai, archive or unstated
-    ///
-    /// A site's preference against it (Content-Usage, Content-Signal, tdm-reservation,
-    /// noai) bars a page like a rule of robots.txt; where only the page itself says so, its
-    /// row is kept and its body is not archived. unstated: preferences are written down.
-    #[arg(value_name = "PURPOSE", value_enum, hide_possible_values = true)]
-    purpose: PurposeName = PurposeName::Unstated;
-    /// What a robots.txt that answers 401 or 403 means: allow or deny
-    ///
-    /// allow: there are no rules, as RFC 9309 has it. deny: nothing of that origin is asked
-    /// for.
-    #[arg(value_name = "allow|deny", value_enum, hide_possible_values = true)]
-    robots_forbidden: ForbiddenName = ForbiddenName::Allow;
-    /// How long a robots.txt holds before it is asked for again, at most 1d
-    ///
-    /// Less where the server's Cache-Control or Expires says so.
-    #[arg(value_name = "DURATION")]
-    robots_max_age: Span = Span::from_secs(24 * 60 * 60);
-    /// First wait before an unreachable robots.txt is asked for again
-    ///
-    /// Unreachable is 429, 5xx, a broken answer or none; no page of the host is asked for
-    /// meanwhile, unless its last good copy serves. Each further wait is twice as long. A longer Retry-After is kept.
-    #[arg(value_name = "DURATION")]
-    robots_retry: Span = Span::from_secs(5 * 60);
-    /// What that wait doubles up to
-    #[arg(value_name = "DURATION")]
-    robots_retry_most: Span = Span::from_secs(6 * 60 * 60);
-    /// How long the last good copy of an unreachable robots.txt serves, at most 30d
-    ///
-    /// 0s: not at all.
-    #[arg(value_name = "DURATION")]
-    robots_last_good: Span = Span::from_secs(30 * 24 * 60 * 60);
-}}
+    scope, "Where we go", ScopeLayer, Scope {
+        /// Which links are followed: host, domain, prefix or any
+        ///
+        /// host: the hosts of the seeds, http and https alike; the host that a seed
+        /// redirects to joins them. domain: their registrable domains. prefix: only below
+        /// the folders of the seeds. any: every host.
+        #[arg(value_name = "MODE", value_enum, hide_possible_values = true)]
+        scope: ScopeName = ScopeName::Host, GoesOn;
+        /// Fetch only URLs that match this regular expression (may be repeated)
+        ///
+        /// Matched anywhere in the canonical URL. A URL needs to match one of them; seeds
+        /// are always fetched.
+        #[arg(value_name = "RE")]
+        include: Vec<String> = Vec::new(), GoesOn;
+        /// Never fetch URLs that match this regular expression (may be repeated)
+        ///
+        /// Matched anywhere in the canonical URL; wins over --include.
+        #[arg(value_name = "RE")]
+        exclude: Vec<String> = Vec::new(), GoesOn;
+        /// How many links away from a seed we go
+        ///
+        /// A seed has depth 0. A redirect keeps its depth.
+        #[arg(value_name = "N")]
+        max_depth: Limit<Count> = Limit::UNLIMITED, GoesOn;
+        /// End after so many pages
+        ///
+        /// Counts the rows of pages.jsonl, over all runs of this crawl (of this round, with
+        /// --recrawl); robots.txt files and what was barred do not count.
+        #[arg(value_name = "N")]
+        max_pages: Limit<Count> = Limit::UNLIMITED, GoesOn;
+        /// At most so many pages from one host
+        ///
+        /// Counts like --max-pages.
+        #[arg(value_name = "N")]
+        max_pages_per_host: Limit<Count> = Limit::UNLIMITED, GoesOn;
+        /// At most so many bytes of bodies from one host
+        ///
+        /// Counts like --max-bytes; what is in flight may go beyond it.
+        #[arg(value_name = "SIZE")]
+        max_bytes_per_host: Limit<Size> = Limit::UNLIMITED, GoesOn;
+        /// End after servers spent so long on our requests
+        ///
+        /// The sum of all response times, over all runs of this crawl.
+        #[arg(value_name = "DURATION")]
+        max_server_time: Limit<Span> = Limit::UNLIMITED, GoesOn;
+        /// The same for one host
+        #[arg(value_name = "DURATION")]
+        max_server_time_per_host: Limit<Span> = Limit::UNLIMITED, GoesOn;
+        /// Ask one host for so long at most, from a run's first request to it
+        #[arg(value_name = "DURATION")]
+        max_time_per_host: Limit<Span> = Limit::UNLIMITED, GoesOn;
+        /// End after so long
+        ///
+        /// Counted anew each time the crawl is started.
+        #[arg(value_name = "DURATION")]
+        max_time: Limit<Span> = Limit::UNLIMITED, GoesOn;
+        /// End after so many bytes of bodies
+        ///
+        /// Counted as received, over all runs of this crawl.
+        #[arg(value_name = "SIZE")]
+        max_bytes: Limit<Size> = Limit::UNLIMITED, GoesOn;
+        /// How many redirects in a row are followed
+        ///
+        /// Each is judged like a link: scope, robots.txt and politeness of its own host.
+        #[arg(value_name = "N")]
+        max_redirects: u8 = 10, GoesOn;
+        /// Read sitemaps, on or off
+        ///
+        /// Those named in robots.txt, and /sitemap.xml.
+        #[arg(value_name = "on|off")]
+        sitemaps: Switch = Switch::On, GoesOn;
+        /// Take so many URLs from the sitemaps of one host, at most
+        ///
+        /// Counted in each run. A sitemap that has more says `sitemap_limit` in its row.
+        #[arg(value_name = "N")]
+        max_sitemap_urls: Limit<Count> = Limit(Some(Count(250_000))),
+            Guarded("memory of this machine");
+        /// Read feeds that pages name (RSS, Atom, JSON Feed), on or off
+        ///
+        /// What they list is followed like links, within the scope.
+        #[arg(value_name = "on|off")]
+        feeds: Switch = Switch::On, GoesOn;
+        /// Follow what a form is sent to by GET, on or off
+        #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+        forms: Switch = Switch::Off, GoesOn;
+        /// Fetch what pages are shown with, such as images and style sheets: off, own or all
+        ///
+        /// own: what lies in the scope. all, or the flag alone: wherever it lies, so that pages can
+        /// be replayed from the archive; robots.txt and pace are those of its host. They count
+        /// as pages do.
+        #[arg(value_name = "off|own|all", value_enum, hide_possible_values = true, num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+        resources: ResourcesName = ResourcesName::Off, GoesOn;
+    }
 
-table! { "names", "What we ask for once, or not at all [names]", NamesLayer, Names {
-    /// Put spaces of URLs aside that bring nothing new, on or off
-    ///
-    /// Calendars, session ids, selections, paths and redirects without an end. What is put
-    /// aside stands in excluded.jsonl with the evidence, and some of it is looked at again.
-    #[arg(value_name = "on|off")]
-    traps: Switch = Switch::On;
-    /// Never ask for URLs that look like actions: logout, vote, delete, action=edit
-    ///
-    /// Without it they come after all others. A program under /cgi-bin/ that is told
-    /// something is one too.
-    #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
-    skip_actions: Switch = Switch::Off;
-    /// Leave parameters out of links that only tell where a reader came from
-    ///
-    /// utm_source, fbclid, gclid and their like. off, evidence or on; evidence is: where
-    /// pages of the host were the same with and without.
-    #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
-    tracking_parameters: WhenName = WhenName::On;
-    /// Take /a/index.html for /a/: off, evidence or on
-    #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
-    default_documents: WhenName = WhenName::Evidence;
-    /// Leave session ids out of links: off, evidence or on
-    ///
-    /// PHPSESSID, jsessionid, sid and their like in queries and paths.
-    #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
-    session_ids: WhenName = WhenName::Evidence;
-    /// Put parameters in order: off, evidence or on
-    #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
-    parameter_order: WhenName = WhenName::Evidence;
-    /// Leave parameters without a value out: off, evidence or on
-    #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
-    empty_parameters: WhenName = WhenName::Evidence;
-    /// Leave parameters out that the site's robots.txt says change nothing, on or off
-    ///
-    /// By its Clean-param lines.
-    #[arg(value_name = "on|off")]
-    clean_params: Switch = Switch::On;
-}}
+    politeness, "How politely", PolitenessLayer, Politeness {
+        /// Least gap between two requests to one host
+        ///
+        /// From the end of one to the start of the next. A longer Crawl-delay or
+        /// Retry-After of the host is always kept.
+        #[arg(value_name = "DURATION")]
+        delay: Span = Span::from_secs(1), GoesOn;
+        /// The gap is at least this many times the host's smoothed response time
+        ///
+        /// 0 turns it off.
+        #[arg(value_name = "X")]
+        delay_factor: Factor = Factor(2.0), GoesOn;
+        /// Requests in flight per host
+        ///
+        /// Each of them keeps the gap.
+        #[arg(value_name = "N")]
+        per_host: u32 = 1, GoesOn;
+        /// Requests in flight per IP address
+        #[arg(value_name = "N")]
+        per_address: u32 = 8, GoesOn;
+        /// Least gap between two requests to one IP address
+        #[arg(value_name = "DURATION")]
+        address_delay: Span = Span::ZERO, GoesOn;
+        /// Requests in flight per site (registrable domain)
+        ///
+        /// Never less than --per-host.
+        #[arg(value_name = "N")]
+        per_site: Limit<Count> = Limit::UNLIMITED, GoesOn;
+        /// Least gap between two requests to one site (registrable domain)
+        #[arg(value_name = "DURATION")]
+        site_delay: Span = Span::ZERO, GoesOn;
+        /// Lengthens each gap by a drawn part of it, at most 1%
+        ///
+        /// 0.01 is one percent; 0, the default, none.
+        #[arg(value_name = "X")]
+        jitter: Factor = Factor(0.0), GoesOn;
+        /// Longest Retry-After that is kept to the second
+        ///
+        /// A longer one counts as this.
+        #[arg(value_name = "DURATION")]
+        max_retry_after: Span = Span::from_secs(24 * 60 * 60),
+            Guarded("waits that hosts ask for are cut short");
+        /// Hours in UTC in which nobody is asked, such as 08:00-18:00 (may be repeated)
+        #[arg(value_name = "HH:MM-HH:MM")]
+        quiet_hours: Vec<DayHours> = Vec::new(), GoesOn;
+        /// Requests per second in all
+        ///
+        /// 0 is no bound.
+        #[arg(value_name = "X")]
+        max_rate: Limit<Factor> = Limit::UNLIMITED, GoesOn;
+        /// Requests in flight in all
+        #[arg(value_name = "N")]
+        concurrency: u32 = 256, GoesOn;
+        /// Hosts in memory at which idle ones are let go; they are kept on disk
+        ///
+        /// A host takes about 600 bytes. Hosts with work always stay.
+        #[arg(value_name = "N")]
+        hosts_in_memory: Count = Count(500_000), Guarded("memory of this machine");
+        /// End when only resting hosts are left, and for longer than this
+        ///
+        /// Hosts that asked us to wait or can't be reached are named then, and their pages
+        /// stay pending for the next start.
+        #[arg(value_name = "DURATION")]
+        wait_unreachable: Span = Span::from_secs(60), GoesOn;
+        /// I answer for these hosts: allow a short delay and many requests at once
+        ///
+        /// Needed for a delay under 200ms or more than 4 requests in flight per host outside
+        /// loopback and private ranges.
+        #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+        own_site: Switch = Switch::Off, Guarded("no least delay holds");
+        /// How robots.txt is read: rfc9309, koster1994, extended1997 or strictest
+        ///
+        /// rfc9309: the standard of 2022. koster1994: the original of 1994. extended1997:
+        /// that with several names and paths on a line. strictest: a URL is fetched only
+        /// where every reading allows it. No flag turns robots.txt off.
+        #[arg(value_name = "PROFILE", value_enum, hide_possible_values = true)]
+        robots: ProfileName = ProfileName::Rfc9309, Guarded("how robots.txt is read");
+    }
 
-table! { "recrawl", "What we visit again [recrawl]", RecrawlLayer, Recrawl {
-    /// Begin another round once the last is over: visit again what is due
-    ///
-    /// A page is due in the round after its first visit; then the later the longer it
-    /// stays as it is, and the sooner if it changed. Requests carry ETag and Last-Modified of
-    /// what is held. Where DIR holds no crawl, one begins. A round that was interrupted is
-    /// finished first. Never taken over from crawl.toml.
-    #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
-    recrawl: Switch = Switch::Off;
-    /// Begin a round so long after the last began, again and again until stopped
-    ///
-    /// Implies --recrawl. A round that takes longer is followed by the next at once; where the
-    /// last one of an earlier start is over, the rest of the time is waited first. --max-time
-    /// bounds each round. A signal while it waits ends it with exit code 0. Never taken over from
-    /// crawl.toml.
-    #[arg(value_name = "DURATION")]
-    every: Period = Period::NEVER;
-    /// Visit no page again sooner than this
-    #[arg(value_name = "DURATION")]
-    revisit_least: Span = Span::ZERO;
-    /// Visit each page again after this, however seldom it changes
-    #[arg(value_name = "DURATION")]
-    revisit_most: Span = Span::from_secs(30 * 24 * 60 * 60);
-}}
+    exclusion, "What we keep away from", ExclusionLayer, Exclusion {
+        /// What the pages are for: search, ai-input, train-ai, archive or unstated
+        ///
+        /// A site's preference against it (Content-Usage, Content-Signal, tdm-reservation,
+        /// noai) bars a page like a rule of robots.txt; where only the page itself says so, its
+        /// row is kept and its body is not archived. unstated: preferences are written down.
+        #[arg(value_name = "PURPOSE", value_enum, hide_possible_values = true)]
+        purpose: PurposeName = PurposeName::Unstated, GoesOn;
+        /// What a robots.txt that answers 401 or 403 means: allow or deny
+        ///
+        /// allow: there are no rules, as RFC 9309 has it. deny: nothing of that origin is asked
+        /// for.
+        #[arg(value_name = "allow|deny", value_enum, hide_possible_values = true)]
+        robots_forbidden: ForbiddenName = ForbiddenName::Allow, GoesOn;
+        /// How long a robots.txt holds before it is asked for again, at most 1d
+        ///
+        /// Less where the server's Cache-Control or Expires says so.
+        #[arg(value_name = "DURATION")]
+        robots_max_age: Span = Span::from_secs(24 * 60 * 60), GoesOn;
+        /// First wait before an unreachable robots.txt is asked for again
+        ///
+        /// Unreachable is 429, 5xx, a broken answer or none; no page of the host is asked for
+        /// meanwhile, unless its last good copy serves. Each further wait is twice as long. A longer Retry-After is kept.
+        #[arg(value_name = "DURATION")]
+        robots_retry: Span = Span::from_secs(5 * 60), Guarded("how often robots.txt is asked for");
+        /// What that wait doubles up to
+        #[arg(value_name = "DURATION")]
+        robots_retry_most: Span = Span::from_secs(6 * 60 * 60),
+            Guarded("how often robots.txt is asked for");
+        /// How long the last good copy of an unreachable robots.txt serves, at most 30d
+        ///
+        /// 0s: not at all.
+        #[arg(value_name = "DURATION")]
+        robots_last_good: Span = Span::from_secs(30 * 24 * 60 * 60), GoesOn;
+    }
 
-table! { "fetch", "How we fetch [fetch]", FetchLayer, Fetch {
-    /// Longest time for a whole exchange
-    #[arg(value_name = "DURATION")]
-    timeout: Span = Span::from_secs(60);
-    /// Longest time until a connection stands
-    #[arg(value_name = "DURATION")]
-    connect_timeout: Span = Span::from_secs(10);
-    /// Longest wait for an answer to begin, from the moment when the connection stands
-    #[arg(value_name = "DURATION")]
-    first_byte_timeout: Span = Span::from_secs(30);
-    /// Longest pause within an answer
-    #[arg(value_name = "DURATION")]
-    idle_timeout: Span = Span::from_secs(20);
-    /// Longest body that is kept, at most 255MiB; the rest is cut off, and marked as cut
-    #[arg(value_name = "SIZE")]
-    max_body: Size = Size(10 << 20);
-    /// Memory for long bodies; where others hold it, they wait
-    ///
-    /// The first 256 KiB of each body count for nothing. What is longer takes room for its
-    /// announced length, or for --max-body, until it is written.
-    #[arg(value_name = "SIZE")]
-    body_memory: Size = Size(128 << 20);
-    /// How often a URL that failed is tried again
-    #[arg(value_name = "N")]
-    retries: u32 = 3;
-    /// Proxy for all requests: http, https, socks5 or socks5h URL
-    ///
-    /// User name and password in it are not written to crawl.toml.
-    #[arg(value_name = "URL")]
-    proxy: String = String::new();
-    /// Use this address for a host and port, as curl has it (may be repeated)
-    #[arg(value_name = "HOST:PORT:ADDR")]
-    resolve: Vec<Resolve> = Vec::new();
-    /// Ask this name server instead of the system's (may be repeated)
-    ///
-    /// An address, with a port where it is not 53. The hosts file is not read then.
-    #[arg(value_name = "ADDR")]
-    name_server: Vec<NameServer> = Vec::new();
-    /// Trust the certificates in this PEM file too (may be repeated)
-    ///
-    /// For servers whose certificates a CA of your own signed.
-    #[arg(value_name = "FILE")]
-    ca_file: Vec<FilePath> = Vec::new();
-    /// Follow links into loopback and private ranges
-    ///
-    /// A seed that you typed is allowed without it, at its own port (http and https where it
-    /// names none). Once its name has had a public address, private ones need this.
-    #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
-    allow_private: Switch = Switch::Off;
-    /// Say in each request on which page its URL was found
-    ///
-    /// As browsers do: to another origin no more than the page's own origin, and nothing from
-    /// https to http. Requests for robots.txt, sitemaps, seeds and targets of redirects say nothing.
-    #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
-    referer: Switch = Switch::Off;
-}}
+    names, "What we ask for once, or not at all", NamesLayer, Names {
+        /// Put spaces of URLs aside that bring nothing new, on or off
+        ///
+        /// Calendars, session ids, selections, paths and redirects without an end. What is put
+        /// aside stands in excluded.jsonl with the evidence, and some of it is looked at again.
+        #[arg(value_name = "on|off")]
+        traps: Switch = Switch::On, GoesOn;
+        /// Never ask for URLs that look like actions: logout, vote, delete, action=edit
+        ///
+        /// Without it they come after all others. A program under /cgi-bin/ that is told
+        /// something is one too.
+        #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+        skip_actions: Switch = Switch::Off, GoesOn;
+        /// Leave parameters out of links that only tell where a reader came from
+        ///
+        /// utm_source, fbclid, gclid and their like. off, evidence or on; evidence is: where
+        /// pages of the host were the same with and without.
+        #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
+        tracking_parameters: WhenName = WhenName::On, GoesOn;
+        /// Take /a/index.html for /a/: off, evidence or on
+        #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
+        default_documents: WhenName = WhenName::Evidence, GoesOn;
+        /// Leave session ids out of links: off, evidence or on
+        ///
+        /// PHPSESSID, jsessionid, sid and their like in queries and paths.
+        #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
+        session_ids: WhenName = WhenName::Evidence, GoesOn;
+        /// Put parameters in order: off, evidence or on
+        #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
+        parameter_order: WhenName = WhenName::Evidence, GoesOn;
+        /// Leave parameters without a value out: off, evidence or on
+        #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
+        empty_parameters: WhenName = WhenName::Evidence, GoesOn;
+        /// Leave parameters out that the site's robots.txt says change nothing, on or off
+        ///
+        /// By its Clean-param lines.
+        #[arg(value_name = "on|off")]
+        clean_params: Switch = Switch::On, GoesOn;
+    }
 
-table! { "output", "What we keep [output]", OutputLayer, Output {
-    /// Directory of the crawl; crawl-HOST of the first seed if not given
-    ///
-    /// If it holds a crawl, that one goes on: what it keeps (WARC, index, links, seeds) is
-    /// remembered, and without a seed all but how it is shown. Flags win. A crawl.toml that is not
-    /// your own decides less: docs/crawl-directory.md.
-    #[arg(value_name = "DIR")]
-    output: FilePath = FilePath::default();
-    /// Write WARC files of all exchanges, on or off
-    #[arg(value_name = "on|off")]
-    warc: Switch = Switch::On;
-    /// Build a search index, on or off
-    ///
-    /// `crawl search` and `crawl serve` ask it, also while the crawl runs. Turned on for a crawl
-    /// that has pages already, it is built from the archive first.
-    #[arg(value_name = "on|off")]
-    index: Switch = Switch::Off;
-    /// Write links.jsonl, on or off
-    #[arg(value_name = "on|off")]
-    links: Switch = Switch::Off;
-    /// Have on the disk what ended so long ago, or wait for it
-    ///
-    /// What a kill can cost: what was fetched in this time is fetched again. While the disk
-    /// is slower, no further request is sent.
-    #[arg(value_name = "DURATION")]
-    commit_within: Span = Span::from_secs(1);
-}}
+    recrawl, "What we visit again", RecrawlLayer, Recrawl {
+        /// Begin another round once the last is over: visit again what is due
+        ///
+        /// A page is due in the round after its first visit; then the later the longer it
+        /// stays as it is, and the sooner if it changed. Requests carry ETag and Last-Modified of
+        /// what is held. Where DIR holds no crawl, one begins. A round that was interrupted is
+        /// finished first. Never taken over from crawl.toml.
+        #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+        recrawl: Switch = Switch::Off, EachRun;
+        /// Begin a round so long after the last began, again and again until stopped
+        ///
+        /// Implies --recrawl. A round that takes longer is followed by the next at once; where the
+        /// last one of an earlier start is over, the rest of the time is waited first. --max-time
+        /// bounds each round. A signal while it waits ends it with exit code 0. Never taken over from
+        /// crawl.toml.
+        #[arg(value_name = "DURATION")]
+        every: Period = Period::NEVER, EachRun;
+        /// Visit no page again sooner than this
+        #[arg(value_name = "DURATION")]
+        revisit_least: Span = Span::ZERO, GoesOn;
+        /// Visit each page again after this, however seldom it changes
+        #[arg(value_name = "DURATION")]
+        revisit_most: Span = Span::from_secs(30 * 24 * 60 * 60), GoesOn;
+    }
 
-table! { "display", "What we show [display]", DisplayLayer, Display {
-    /// Progress on stderr: auto, bar, plain, json or off
-    ///
-    /// auto: a bar on a terminal, else plain. plain: a line every ten seconds. json: a
-    /// JSON object on a line every second.
-    #[arg(value_name = "MODE", value_enum, hide_possible_values = true)]
-    progress: ProgressMode = ProgressMode::Auto;
-    /// Only errors on stderr: no progress, no summary
-    #[arg(short, value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
-    quiet: Switch = Switch::Off;
-    /// More on stderr: each exchange (-v), decisions too (-vv)
-    #[arg(short, action = clap::ArgAction::Count)]
-    verbose: u8 = 0;
-    /// Write what happens to this file too, at least each exchange
-    #[arg(value_name = "FILE")]
-    log: FilePath = FilePath::default();
-    /// Exit with 1 if any page failed
-    #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
-    fail_on_error: Switch = Switch::Off;
-}}
+    fetch, "How we fetch", FetchLayer, Fetch {
+        /// Longest time for a whole exchange
+        #[arg(value_name = "DURATION")]
+        timeout: Span = Span::from_secs(60), GoesOn;
+        /// Longest time until a connection stands
+        #[arg(value_name = "DURATION")]
+        connect_timeout: Span = Span::from_secs(10), GoesOn;
+        /// Longest wait for an answer to begin, from the moment when the connection stands
+        #[arg(value_name = "DURATION")]
+        first_byte_timeout: Span = Span::from_secs(30), GoesOn;
+        /// Longest pause within an answer
+        #[arg(value_name = "DURATION")]
+        idle_timeout: Span = Span::from_secs(20), GoesOn;
+        /// Longest body that is kept, at most 255MiB; the rest is cut off, and marked as cut
+        #[arg(value_name = "SIZE")]
+        max_body: Size = Size(10 << 20), Guarded("memory of this machine");
+        /// Memory for long bodies; where others hold it, they wait
+        ///
+        /// The first 256 KiB of each body count for nothing. What is longer takes room for its
+        /// announced length, or for --max-body, until it is written.
+        #[arg(value_name = "SIZE")]
+        body_memory: Size = Size(128 << 20), Guarded("memory of this machine");
+        /// How often a URL that failed is tried again
+        #[arg(value_name = "N")]
+        retries: u32 = 3, GoesOn;
+        /// Proxy for all requests: http, https, socks5 or socks5h URL
+        ///
+        /// User name and password in it are not written to crawl.toml.
+        #[arg(value_name = "URL")]
+        proxy: String = String::new(), Guarded("where requests go");
+        /// Use this address for a host and port, as curl has it (may be repeated)
+        #[arg(value_name = "HOST:PORT:ADDR")]
+        resolve: Vec<Resolve> = Vec::new(), Guarded("where requests go");
+        /// Ask this name server instead of the system's (may be repeated)
+        ///
+        /// An address, with a port where it is not 53. The hosts file is not read then.
+        #[arg(value_name = "ADDR")]
+        name_server: Vec<NameServer> = Vec::new(), Guarded("where requests go");
+        /// Trust the certificates in this PEM file too (may be repeated)
+        ///
+        /// For servers whose certificates a CA of your own signed.
+        #[arg(value_name = "FILE")]
+        ca_file: Vec<FilePath> = Vec::new(), Guarded("whose certificates are trusted");
+        /// Follow links into loopback and private ranges
+        ///
+        /// A seed that you typed is allowed without it, at its own port (http and https where it
+        /// names none). Once its name has had a public address, private ones need this.
+        #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+        allow_private: Switch = Switch::Off, Guarded("private ranges are asked");
+        /// Say in each request on which page its URL was found
+        ///
+        /// As browsers do: to another origin no more than the page's own origin, and nothing from
+        /// https to http. Requests for robots.txt, sitemaps, seeds and targets of redirects say nothing.
+        #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+        referer: Switch = Switch::Off, GoesOn;
+    }
+
+    output, "What we keep", OutputLayer, Output {
+        /// Directory of the crawl; crawl-HOST of the first seed if not given
+        ///
+        /// If it holds a crawl, that one goes on: what it keeps (WARC, index, links, seeds) is
+        /// remembered, and without a seed all but how it is shown. Flags win. A crawl.toml that is not
+        /// your own decides less: docs/crawl-directory.md.
+        #[arg(value_name = "DIR")]
+        output: FilePath = FilePath::default(), EachRun;
+        /// Write WARC files of all exchanges, on or off
+        #[arg(value_name = "on|off")]
+        warc: Switch = Switch::On, Kept;
+        /// Build a search index, on or off
+        ///
+        /// `crawl search` and `crawl serve` ask it, also while the crawl runs. Turned on for a crawl
+        /// that has pages already, it is built from the archive first.
+        #[arg(value_name = "on|off")]
+        index: Switch = Switch::Off, Kept;
+        /// Write links.jsonl, on or off
+        #[arg(value_name = "on|off")]
+        links: Switch = Switch::Off, Kept;
+        /// Have on the disk what ended so long ago, or wait for it
+        ///
+        /// What a kill can cost: what was fetched in this time is fetched again. While the disk
+        /// is slower, no further request is sent.
+        #[arg(value_name = "DURATION")]
+        commit_within: Span = Span::from_secs(1), GoesOn;
+    }
+
+    display, "What we show", DisplayLayer, Display {
+        /// Progress on stderr: auto, bar, plain, json or off
+        ///
+        /// auto: a bar on a terminal, else plain. plain: a line every ten seconds. json: a
+        /// JSON object on a line every second.
+        #[arg(value_name = "MODE", value_enum, hide_possible_values = true)]
+        progress: ProgressMode = ProgressMode::Auto, EachRun;
+        /// Only errors on stderr: no progress, no summary
+        #[arg(short, value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+        quiet: Switch = Switch::Off, EachRun;
+        /// More on stderr: each exchange (-v), decisions too (-vv)
+        #[arg(short, action = clap::ArgAction::Count)]
+        verbose: u8 = 0, EachRun;
+        /// Write what happens to this file too, at least each exchange
+        #[arg(value_name = "FILE")]
+        log: FilePath = FilePath::default(), EachRun;
+        /// Exit with 1 if any page failed
+        #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+        fail_on_error: Switch = Switch::Off, EachRun;
+    }
+}

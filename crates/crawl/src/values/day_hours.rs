@@ -3,10 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer};
-
 use super::BadValue;
-use super::text::written_as_text;
+use super::text::as_text;
 
 /// A span of each day in UTC; over midnight where it ends before it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,14 +60,7 @@ impl fmt::Display for DayHours {
     }
 }
 
-written_as_text!(DayHours);
-
-impl<'de> Deserialize<'de> for DayHours {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<DayHours, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
+as_text!(DayHours);
 
 #[cfg(test)]
 mod tests {

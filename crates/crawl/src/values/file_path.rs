@@ -3,12 +3,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use serde::de::Deserializer;
 use serde::{Deserialize, Serialize, Serializer};
 
 /// A path as the system has it, of whatever bytes; empty where none is given. In files of settings
 /// it is text, and what is no UTF-8 is replaced there.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub(crate) struct FilePath(pub(crate) PathBuf);
 
 impl FilePath {
@@ -27,11 +26,5 @@ impl From<OsString> for FilePath {
 impl Serialize for FilePath {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&self.0.display())
-    }
-}
-
-impl<'de> Deserialize<'de> for FilePath {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FilePath, D::Error> {
-        PathBuf::deserialize(deserializer).map(FilePath)
     }
 }

@@ -4,10 +4,8 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, de};
-
 use super::BadValue;
-use super::text::written_as_text;
+use super::text::as_text;
 
 /// The port of DNS (RFC 1035 section 4.2).
 const PORT: u16 = 53;
@@ -43,14 +41,7 @@ impl fmt::Display for NameServer {
     }
 }
 
-written_as_text!(NameServer);
-
-impl<'de> Deserialize<'de> for NameServer {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<NameServer, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(de::Error::custom)
-    }
-}
+as_text!(NameServer);
 
 #[cfg(test)]
 mod tests {

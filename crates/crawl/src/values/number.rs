@@ -10,18 +10,19 @@ use super::BadValue;
 use super::text::{read, read_from_text};
 
 /// A count of things; at most 2^63 - 1, as TOML's integers are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct Count(pub(crate) u64);
 
 /// A finite number, zero or more.
-#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize)]
 pub(crate) struct Factor(pub(crate) f64);
 
 /// A bound that may be absent: `unlimited`, or the bound itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limit<T>(pub(crate) Option<T>);
 
-read_from_text!(Count, Factor);
+read_from_text!(Count);
+read_from_text!(Factor);
 
 impl FromStr for Count {
     type Err = BadValue;
@@ -82,18 +83,6 @@ impl<T: fmt::Display> fmt::Display for Limit<T> {
             Some(bound) => bound.fmt(f),
             None => f.write_str("unlimited"),
         }
-    }
-}
-
-impl Serialize for Count {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u64(self.0)
-    }
-}
-
-impl Serialize for Factor {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64(self.0)
     }
 }
 

@@ -3,11 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, de};
-
 use super::BadValue;
 use super::span::Span;
-use super::text::written_as_text;
+use super::text::as_text;
 
 /// The time from one occasion to the next: `never`, or a length of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,14 +35,7 @@ impl fmt::Display for Period {
     }
 }
 
-written_as_text!(Period);
-
-impl<'de> Deserialize<'de> for Period {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Period, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(de::Error::custom)
-    }
-}
+as_text!(Period);
 
 #[cfg(test)]
 mod tests {

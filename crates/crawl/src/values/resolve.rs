@@ -7,7 +7,7 @@ use std::str::FromStr;
 use crawl_weburl::canonicalize;
 
 use super::BadValue;
-use super::text::{read_from_text, written_as_text};
+use super::text::as_text;
 
 /// Addresses to use in place of asking for a name, as curl has it: `HOST:PORT:ADDR[,ADDR]..`
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,8 +20,7 @@ pub(crate) struct Resolve {
     pub(crate) addresses: Vec<IpAddr>,
 }
 
-written_as_text!(Resolve);
-read_from_text!(Resolve);
+as_text!(Resolve);
 
 impl FromStr for Resolve {
     type Err = BadValue;

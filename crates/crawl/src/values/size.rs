@@ -4,15 +4,14 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::BadValue;
-use super::text::{read_from_text, written_as_text};
+use super::text::as_text;
 use super::unit::{scaled, split_at};
 
 /// A number of bytes: `5MiB`, `10MB`, `512KiB`, or plain bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Size(pub(crate) u64);
 
-written_as_text!(Size);
-read_from_text!(Size);
+as_text!(Size);
 
 const BYTES: &[(&str, u64)] = &[
     ("TiB", 1 << 40),

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::BadValue;
-use super::text::{read_from_text, written_as_text};
+use super::text::as_text;
 use super::unit::{scaled, split_at};
 
 /// A length of time: `500ms`, `2s`, `1m30s`, `1h`, `1d`; `0` needs no unit.
@@ -23,8 +23,7 @@ const MICROS: &[(&str, u64)] = &[
 ];
 const MAX_MICROS: u64 = 36_500 * 86_400_000_000;
 
-written_as_text!(Span);
-read_from_text!(Span);
+as_text!(Span);
 
 impl Span {
     pub(crate) const ZERO: Span = Span(Duration::ZERO);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::BadValue;
-use super::text::{read_from_text, written_as_text};
+use super::text::as_text;
 
 /// `on` or `off`; in TOML `true` and `false` as well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,8 +16,7 @@ pub(crate) enum Switch {
     Off,
 }
 
-written_as_text!(Switch);
-read_from_text!(Switch);
+as_text!(Switch);
 
 impl Switch {
     pub(crate) fn is_on(self) -> bool {

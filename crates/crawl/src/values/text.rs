@@ -7,25 +7,28 @@ use serde::de::{self, Deserializer, Visitor};
 
 use super::BadValue;
 
-/// Writes values as the text that `Display` gives.
-macro_rules! written_as_text {
-    ($($value:ident),*) => {$(
+/// Writes a value as the text that `Display` gives, and reads it from what `FromStr` takes.
+macro_rules! as_text {
+    ($value:ident) => {
         impl serde::Serialize for $value {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
             }
         }
-    )*};
+        $crate::values::text::read_from_text!($value);
+    };
 }
-/// Reads values from the text that `FromStr` takes.
+/// Reads a value from the text that `FromStr` takes.
 macro_rules! read_from_text {
-    ($($value:ident),*) => {$(
+    ($value:ident) => {
         impl<'de> serde::Deserialize<'de> for $value {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<$value, D::Error> {
+            fn deserialize<D: serde::Deserializer<'de>>(
+                deserializer: D,
+            ) -> Result<$value, D::Error> {
                 $crate::values::text::read(deserializer)
             }
         }
-    )*};
+    };
 }
 /// Reads a value from whatever scalar TOML holds, through its written form.
 pub(super) fn read<'de, T, D>(deserializer: D) -> Result<T, D::Error>
@@ -66,4 +69,4 @@ where
     deserializer.deserialize_any(Scalar(std::marker::PhantomData))
 }
 
-pub(super) use {read_from_text, written_as_text};
+pub(super) use {as_text, read_from_text};

@@ -25,7 +25,7 @@ const MAX_FILE_BYTES: u64 = 16 << 20;
 /// Runs the command.
 pub(crate) fn run(args: &RobotsArgs) -> Result<u8, CommandError> {
     let agent = check_agent(&args.agent)?;
-    let profile = args.robots.profile();
+    let profile = args.robots.meaning();
     if args.batch {
         return batch::run(&agent, profile);
     }
