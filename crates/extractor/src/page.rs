@@ -18,6 +18,9 @@ pub struct Page {
     /// The `href` of the first `link` with `rel=canonical` in the head, as written. One in the body
     /// may stand in text that a visitor wrote.
     pub canonical: Option<String>,
+    /// The content of the first META URL in the head, as written: the master copy of a mirrored
+    /// or generated page.
+    pub master_url: Option<String>,
     /// Links in the order of the page, resources among them. The same address may stand
     /// here often.
     pub links: Vec<Link>,
@@ -41,6 +44,23 @@ impl Page {
             .unwrap_or_else(|| page.clone())
     }
 
+    /// The other page that this one, at `page`, calls its own: by a `rel=canonical`, else by
+    /// `linked`, the target of a `Link` header with that relation (RFC 8288, RFC 6596), else by
+    /// META URL. An address that nothing can be fetched from, such as a file's, names none.
+    #[must_use]
+    pub fn stands_elsewhere(
+        &self,
+        page: &CanonicalUrl,
+        linked: Option<&str>,
+    ) -> Option<CanonicalUrl> {
+        let base = self.base_url(page);
+        let named = |base, href: Option<&str>| canonicalize(Some(base), href?).ok();
+        let other = named(&base, self.canonical.as_deref())
+            .or_else(|| named(page, linked))
+            .or_else(|| named(&base, self.master_url.as_deref()))?;
+        (other != *page).then_some(other)
+    }
+
     /// Name and content of each named `meta`, the names in lower case.
     pub fn meta_pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         self.metas
@@ -56,6 +76,7 @@ impl Default for Page {
             title: None,
             base: None,
             canonical: None,
+            master_url: None,
             links: Vec::new(),
             metas: Vec::new(),
             charset: "UTF-8",

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use crawl_extractor::{Content, LinkKind, Page as Read};
-use crawl_policy::{PageDirectives, PageLabels};
+use crawl_policy::PageDirectives;
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use crate::indexed_page::{Anchor, Heading, IndexedPage};
@@ -99,8 +99,8 @@ pub fn judge(came: &FetchedDocument<'_>) -> Result<IndexedPage, NotIndexed> {
     if let Some(statement) = came.search_refused {
         return Err(NotIndexed::Usage(statement.to_owned()));
     }
-    let base = came.page.base_url(came.url);
-    if let Some(other) = stands_elsewhere(came, &base) {
+    let other = came.page.stands_elsewhere(came.url, came.linked_canonical);
+    if let Some(other) = other {
         return Err(NotIndexed::Canonical(other.to_string()));
     }
     let content = came.content;
@@ -130,26 +130,9 @@ pub fn judge(came: &FetchedDocument<'_>) -> Result<IndexedPage, NotIndexed> {
         fetched_at: came.at,
         until: until.map(|until| until.value),
         max_snippet: snippet,
-        links: links(came, &base),
+        links: links(came, &came.page.base_url(came.url)),
         ..IndexedPage::default()
     })
-}
-
-/// Where the page says that it stands, where that is another page. An address that nothing can
-/// be fetched from, such as a file's, names none.
-fn stands_elsewhere(came: &FetchedDocument<'_>, base: &CanonicalUrl) -> Option<CanonicalUrl> {
-    let linked = came.page.canonical.as_deref();
-    let linked = linked.and_then(|href| canonicalize(Some(base), href).ok());
-    let header = || canonicalize(Some(came.url), came.linked_canonical?).ok();
-    let master = || {
-        canonicalize(
-            Some(base),
-            &PageLabels::read(came.page.meta_pairs()).master_url?,
-        )
-        .ok()
-    };
-    let other = linked.or_else(header).or_else(master)?;
-    (other != *came.url).then_some(other)
 }
 
 /// The main text, a line for each block, and all headings: those in it with their place.

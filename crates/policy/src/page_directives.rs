@@ -1,13 +1,10 @@
 //! Directives of a page and its headers for robots: META ROBOTS and X-Robots-Tag.
 
 mod directive_words;
-mod labels;
 
 use std::fmt;
 
 use crate::agent::{ProductToken, Profile};
-
-pub use labels::PageLabels;
 
 use directive_words::{Directive, DirectiveWord};
 

@@ -36,7 +36,7 @@ pub(crate) fn entry(
     directives: &PageDirectives,
     refused: Option<&str>,
 ) -> IndexEntry {
-    let canonical = canonical_of(headers);
+    let canonical = linked_canonical(headers);
     let came = FetchedDocument {
         url,
         at,
@@ -61,7 +61,7 @@ pub(crate) fn left_out(url: &CanonicalUrl, why: impl Into<String>) -> IndexEntry
 }
 
 /// The target of a `Link` header with `rel=canonical` (RFC 6596 section 3).
-fn canonical_of(headers: &HeaderMap) -> Option<String> {
+pub(crate) fn linked_canonical(headers: &HeaderMap) -> Option<String> {
     let limits = Limits::default();
     headers
         .get_all(http::header::LINK)

@@ -18,7 +18,7 @@ use super::document::{DocumentError, ReadDocument};
 use super::links::{Discovery, Links, page_refusal};
 use super::sitemap_budget::SITEMAP_LIMIT;
 use super::{PageReader, content_type};
-use crate::index::entry::{entry, pairs, read_both};
+use crate::index::entry::{entry, linked_canonical, pairs, read_both};
 use crate::messages::page::{PageFindings, TrapSignal};
 use crate::priority::{IsTooDeep, MAX_SITEMAP_LEVELS, Priority};
 use crate::revisit::document_state::DocumentState;
@@ -56,7 +56,10 @@ impl PageReader {
             redacted_entry(&self.policy.secrets, entry)
         });
         let mut document = match is_page {
-            true => self.page(links, &directives, page),
+            true => ReadDocument {
+                canonical: page.stands_elsewhere(&lease.url, linked_canonical(headers).as_deref()),
+                ..self.page(links, &directives, page)
+            },
             // An error page names nothing to follow.
             false => ReadDocument::default(),
         };
@@ -74,10 +77,7 @@ impl PageReader {
         for link in &page.links {
             links.link(&base, link, bar.as_ref());
         }
-        let canonical = page.canonical.as_deref();
-        let canonical = canonical.and_then(|href| canonicalize(Some(&base), href).ok());
         ReadDocument {
-            canonical: canonical.filter(|url| *url != links.from().url),
             title: page.title,
             charset: Some(page.charset),
             findings: PageFindings {

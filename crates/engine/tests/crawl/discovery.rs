@@ -276,17 +276,25 @@ fn headers_name_links_too() {
 fn a_page_that_calls_itself_otherwise_says_so() {
     let page = |href: &str| Answer::html(&format!("<link rel=canonical href='{href}'>a"));
     let web = bare(1)
-        .script(0, "/", Answer::html("<a href=/a>a</a>"))
+        .script(0, "/", Answer::html("<a href=/a>a</a><a href=/c>c</a><a href=/d>d</a>"))
         .script(0, "/a", page("/b"))
         .script(0, "/b", page("/b"))
+        .script(
+            0,
+            "/c",
+            Answer::html("c").header("Link", "</b>; rel=canonical"),
+        )
+        // In the body, where a visitor may have written it.
+        .script(0, "/d", Answer::html("d <meta name=url content=/b>"))
         .start();
     let crawl = Crawl::of(&web);
-    check(&web, &crawl, &[(0, "/"), (0, "/a"), (0, "/b")]);
-    assert_eq!(
-        crawl.page(&web.url(0, "/a")).canonical,
-        Some(web.url(0, "/b"))
-    );
-    assert_eq!(crawl.page(&web.url(0, "/b")).canonical, None);
+    let paths = [(0, "/"), (0, "/a"), (0, "/c"), (0, "/d"), (0, "/b")];
+    check(&web, &crawl, &paths);
+    let canonical = |path| crawl.page(&web.url(0, path)).canonical;
+    assert_eq!(canonical("/a"), Some(web.url(0, "/b")));
+    assert_eq!(canonical("/b"), None);
+    assert_eq!(canonical("/c"), Some(web.url(0, "/b")));
+    assert_eq!(canonical("/d"), None);
 }
 
 #[test]

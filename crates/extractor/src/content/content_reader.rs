@@ -306,6 +306,7 @@ impl ContentReader {
                 property: get("property"),
                 equiv: get("http-equiv"),
                 content,
+                is_in_head: self.head_end.is_head(),
             };
             self.head.meta(meta, line, &mut self.oddities);
         }

@@ -73,7 +73,10 @@ impl Head {
         for names in [meta.name, meta.property].into_iter().flatten() {
             // Some metas bear several properties, as RDFa lets them.
             for name in names.split_ascii_whitespace().take(4) {
-                self.named(name, meta.content, line, oddities);
+                let is_own_url = name.eq_ignore_ascii_case("og:url");
+                if meta.is_in_head || !is_own_url {
+                    self.named(name, meta.content, line, oddities);
+                }
             }
         }
     }
@@ -171,6 +174,8 @@ pub(super) struct Meta<'a> {
     pub(super) property: Option<&'a str>,
     pub(super) equiv: Option<&'a str>,
     pub(super) content: &'a str,
+    /// What stands behind the head may be anybody's text.
+    pub(super) is_in_head: bool,
 }
 
 /// `text` with its white space collapsed, cut at `limit`; none where empty.

@@ -124,6 +124,13 @@ impl PageReader {
         }
         if !name.is_empty() && name.len() <= limit {
             let content = content[..content.floor_char_boundary(limit)].to_owned();
+            if name.eq_ignore_ascii_case("url")
+                && self.head_end.is_head()
+                && self.page.master_url.is_none()
+            {
+                let url = Some(trim(&content)).filter(|url| !url.is_empty());
+                self.page.master_url = url.map(str::to_owned);
+            }
             self.page.metas.push(Meta {
                 name: name.to_ascii_lowercase(),
                 content,

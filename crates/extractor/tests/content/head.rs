@@ -132,6 +132,10 @@ fn ours_canonical_is_the_first_in_the_head() {
         canonical("<link rel=canonical href=' '>"),
         (String::new(), String::new())
     );
+    assert_eq!(
+        canonical("<p>text<meta property=og:url content=/evil>"),
+        (String::new(), String::new())
+    );
 }
 
 #[test]

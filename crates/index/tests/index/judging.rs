@@ -91,6 +91,8 @@ fn pages_that_stand_elsewhere() {
         "<p>Tea<link rel=canonical href=/other>",
         "Tea <link rel=canonical href=/other>",
         "<head></head><link rel=canonical href=/other>",
+        "<body><meta name=URL content='http://master.example/tea'>",
+        "Tea <meta name=url content='http://master.example/tea'>",
     ] {
         assert!(judged(&format!("{own}<p>Tea"), &[], None).is_ok(), "{own}");
     }

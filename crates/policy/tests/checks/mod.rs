@@ -5,7 +5,7 @@ mod reference;
 
 use crawl_policy::usage::{Ledger, Sources, TdmRep, UsagePurpose};
 use crawl_policy::{
-    PageDirectives, PageLabels, ProductToken, Profile, Robots, link_refusal, lint, request_path,
+    PageDirectives, ProductToken, Profile, Robots, link_refusal, lint, request_path,
 };
 
 /// Any file can be read by any reading, and what comes out keeps its bounds.
@@ -62,12 +62,7 @@ pub(crate) fn headers(data: &[u8]) {
     let (one, other) = text.split_once('\n').unwrap_or((&text, ""));
     let agent = ProductToken::new("ourbot").unwrap();
     let alone = PageDirectives::read([one], [], &agent, Profile::Rfc9309);
-    let metas = [
-        ("robots", other),
-        ("ourbot", one),
-        ("url", one),
-        ("keywords", other),
-    ];
+    let metas = [("robots", other), ("ourbot", one)];
     let both = PageDirectives::read([one, other], metas, &agent, Profile::Rfc9309);
     assert!(alone.noindex.is_none() || both.noindex.is_some());
     assert!(alone.nofollow.is_none() || both.nofollow.is_some());
@@ -75,11 +70,7 @@ pub(crate) fn headers(data: &[u8]) {
     if let Some(alone) = limit(&alone) {
         assert!(limit(&both).is_some_and(|both| both <= alone));
     }
-    let _ = (
-        link_refusal(one),
-        PageLabels::read(metas),
-        request_path(one),
-    );
+    let _ = (link_refusal(one), request_path(one));
     let file = TdmRep::parse(other.as_bytes()).ok();
     let fields = [
         ("content-usage", one),
