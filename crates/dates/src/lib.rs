@@ -151,8 +151,8 @@ fn named_month(text: &str) -> Option<Moment> {
         } else if let Some(found) = month_number(word) {
             set(&mut month, found)?;
         } else if let Some(value) = number(ordinal(word)) {
-            match (day, word.len()) {
-                (None, 1..=4) if word.len() != 4 => day = Some(value),
+            match (day, ordinal(word).len()) {
+                (None, 1 | 2) => day = Some(value),
                 (Some(_), 2) => set(
                     &mut year,
                     if value >= 70 {

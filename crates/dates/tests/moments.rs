@@ -74,6 +74,7 @@ fn rfc5322_rfc850_asctime_and_english() {
             "Sun Nov  6 08:49:37 1994",
             "March 5, 2024",
             "5th of March 2024 at 10:30 pm",
+            "25th of June 2030",
             "Sept. 3, 2021",
             "12:05 am, 1 May 2020",
             "May 2020",
@@ -100,6 +101,7 @@ fn rfc5322_rfc850_asctime_and_english() {
             Sun Nov  6 08:49:37 1994 = 1994-11-06T08:49:37Z Time
             March 5, 2024 = 2024-03-05T00:00:00Z Day
             5th of March 2024 at 10:30 pm = 2024-03-05T22:30:00Z Time
+            25th of June 2030 = 2030-06-25T00:00:00Z Day
             Sept. 3, 2021 = 2021-09-03T00:00:00Z Day
             12:05 am, 1 May 2020 = 2020-05-01T00:05:00Z Time
             May 2020 = 2020-05-01T00:00:00Z Month
