@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crawl_fetcher::FetchConfig;
 use crawl_fetcher::robots::RobotsTimes;
+use crawl_fetcher::{Contact, FetchConfig};
 use crawl_policy::scope::ScopeMode;
 use crawl_policy::usage::UsagePurpose;
 use crawl_policy::{ProductToken, Profile};
@@ -25,8 +25,8 @@ pub struct Config {
     pub agent: ProductToken,
     /// The User-Agent header, `NAME/VERSION (+CONTACT)`.
     pub user_agent: String,
-    /// Who answers for the crawl: a mail address or a URL.
-    pub contact: Option<String>,
+    /// Who answers for the crawl.
+    pub contact: Option<Contact>,
     /// How robots.txt is read.
     pub profile: Profile,
     /// How long copies of robots.txt hold, and when an unreachable one is asked for again.
@@ -92,21 +92,19 @@ impl Config {
     /// A polite crawl from these seeds into a directory, with the defaults of the command line.
     ///
     /// `agent` is the name that robots.txt files know it by, `version` stands behind it in the
-    /// User-Agent header. `contact` says who answers for the crawl, by a mail address or a URL;
-    /// without one only loopback and private addresses are asked.
+    /// User-Agent header. `contact` says who answers for the crawl; without one only loopback and
+    /// private addresses are asked.
     #[must_use]
     pub fn new(
         agent: ProductToken,
         version: &str,
-        contact: Option<&str>,
+        contact: Option<Contact>,
         seeds: Vec<CanonicalUrl>,
         output: impl Into<PathBuf>,
     ) -> Config {
-        let user_agent = crawl_fetcher::user_agent(agent.as_str(), version, contact);
-        let is_mail = |contact: &&str| !contact.contains("://");
+        let user_agent = crawl_fetcher::user_agent(agent.as_str(), version, contact.as_ref());
         Config {
             output: output.into(),
-            contact: contact.map(str::to_owned),
             profile: Profile::Rfc9309,
             robots_times: RobotsTimes::default(),
             robots_forbidden: Forbidden::Allow,
@@ -135,7 +133,7 @@ impl Config {
             wait_unreachable: Duration::from_secs(60),
             fetch: FetchConfig {
                 typed: seeds.clone(),
-                from: contact.filter(is_mail).map(str::to_owned),
+                from: contact.as_ref().and_then(Contact::mail).map(str::to_owned),
                 allow_public: contact.is_some(),
                 ..FetchConfig::new(user_agent.clone())
             },
@@ -146,6 +144,7 @@ impl Config {
             software: format!("{} {version}", agent.as_str()),
             config_text: "# set by a program, not by a file\n".to_owned(),
             agent,
+            contact,
             user_agent,
             seeds,
         }

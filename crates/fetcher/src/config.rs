@@ -9,6 +9,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
 use crate::address_rules::{plain, typed_ports};
+use crate::contact::Contact;
 use crate::host_access::HostAccess;
 
 /// How exchanges are made. [`FetchConfig::new`] has the defaults.
@@ -108,11 +109,13 @@ impl FetchConfig {
 /// `NAME/VERSION (+CONTACT)`, or `NAME/VERSION` where there is no contact.
 ///
 /// ```
-/// let agent = crawl_fetcher::user_agent("crawl", "0.1.0", Some("mailto:a@b.example"));
-/// assert_eq!(agent, "crawl/0.1.0 (+mailto:a@b.example)");
+/// let contact = "https://b.example/bot".parse()?;
+/// let agent = crawl_fetcher::user_agent("crawl", "0.1.0", Some(&contact));
+/// assert_eq!(agent, "crawl/0.1.0 (+https://b.example/bot)");
+/// # Ok::<(), crawl_fetcher::BadContact>(())
 /// ```
 #[must_use]
-pub fn user_agent(name: &str, version: &str, contact: Option<&str>) -> String {
+pub fn user_agent(name: &str, version: &str, contact: Option<&Contact>) -> String {
     match contact {
         Some(contact) => format!("{name}/{version} (+{contact})"),
         None => format!("{name}/{version}"),

@@ -5,12 +5,12 @@ use std::path::Path;
 use crawl_archive::{MAX_CONFIG_BYTES, read_text};
 use crawl_engine::{Budgets, Config, HostBudget, Revisits, ScopeRules, TrapRules};
 use crawl_fetcher::robots::RobotsTimes;
-use crawl_fetcher::{FetchConfig, ResolveOverride};
+use crawl_fetcher::{Contact, FetchConfig, ResolveOverride};
 use crawl_scheduler::Politeness;
 use crawl_weburl::SpellingRules;
 
 use crate::settings::{
-    Checked, Environment, NAME_AND_VERSION, Settings, contact_mail, first_start, host_locks_file,
+    Checked, Environment, NAME_AND_VERSION, Settings, first_start, host_locks_file,
     hours, own_mark, record, rules_since, user_agent,
 };
 use crate::values::{FilePath, Span};
@@ -83,7 +83,7 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
 
 /// The User-Agent header of a crawl with these settings.
 pub(super) fn user_agent_of(checked: &Checked) -> String {
-    user_agent(&checked.agent, checked.contact.as_deref())
+    user_agent(&checked.agent, checked.contact.as_ref())
 }
 
 fn trap_rules(settings: &Settings) -> TrapRules {
@@ -148,7 +148,11 @@ pub(super) fn fetch_config(
         addresses: known.addresses.clone(),
     });
     FetchConfig {
-        from: contact_mail(checked.contact.as_deref()),
+        from: checked
+            .contact
+            .as_ref()
+            .and_then(Contact::mail)
+            .map(str::to_owned),
         timeout: fetch.timeout.get(),
         connect_timeout: fetch.connect_timeout.get(),
         first_byte_timeout: fetch.first_byte_timeout.get(),
@@ -210,7 +214,7 @@ mod tests {
             // Those the program takes from its user's environment.
             host_locks: typed.host_locks.clone(),
             config_text: typed.config_text.clone(),
-            ..Config::new(agent, version, Some(contact), seeds, checked.output)
+            ..Config::new(agent, version, checked.contact, seeds, checked.output)
         };
         assert_eq!(format!("{library:#?}"), format!("{typed:#?}"));
     }

@@ -359,8 +359,8 @@ mod tests {
         check(
             "[operator]\ncontact = \"me\"\n",
             expect![[r#"
-                error: crawl.toml:2: unusable `contact` `me`
-                hint: it is a mail address such as `you@example.org`, or an http or https URL"#]],
+                error: crawl.toml:2: unusable `contact` `me`: it is neither a mail address nor an http or https URL
+                hint: give one such as `you@example.org` or `https://example.org/bot`"#]],
         );
         check(
             "[operator]\nagent = \"a b\"\n",

@@ -24,7 +24,7 @@ mod tables;
 
 pub(crate) use check::{Checked, check, check_agent, check_contact, no_contact};
 pub(crate) use choices::{ProfileName, ProgressMode};
-pub(crate) use contact::{CONTACT_HINT, contact_mail, read_contact, user_agent};
+pub(crate) use contact::{CONTACT_HINT, read_contact, user_agent};
 pub(crate) use environment::{Environment, host_locks_file};
 pub(crate) use listing::{
     NAME_AND_VERSION, default_of, defaults_listing, effective, first_start, mark_of, record,

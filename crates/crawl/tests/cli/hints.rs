@@ -134,8 +134,8 @@ fn ours_a_contact_names_where_it_came_from() {
         &["https://example.org/", "--config", "c.toml"],
         expect![[r#"
             2
-            error: c.toml:3: unusable `contact` `nobody`
-            hint: it is a mail address such as `you@example.org`, or an http or https URL"#]],
+            error: c.toml:3: unusable `contact` `nobody`: it is neither a mail address nor an http or https URL
+            hint: give one such as `you@example.org` or `https://example.org/bot`"#]],
     );
     let long = format!("{}@example.org", "a".repeat(1000));
     check(
@@ -145,7 +145,7 @@ fn ours_a_contact_names_where_it_came_from() {
         expect![[r#"
             2
             error: unusable --contact `aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa@example.org`: it has 1012 bytes, more than 256
-            hint: it is a mail address such as `you@example.org`, or an http or https URL"#]],
+            hint: give one such as `you@example.org` or `https://example.org/bot`"#]],
     );
     cmd.env("CRAWL_CONTACT", "me");
     for words in [
@@ -154,8 +154,8 @@ fn ours_a_contact_names_where_it_came_from() {
         &["robots", "https://example.org/"],
     ] {
         let ran = cmd.run(words);
-        let said =
-            "error: the environment variable CRAWL_CONTACT holds the unusable contact `me`\n";
+        let said = "error: the environment variable CRAWL_CONTACT holds the unusable contact `me`: it is neither a mail address \
+             nor an http or https URL\n";
         assert!(
             ran.code == 2 && ran.stderr.starts_with(said),
             "{}",

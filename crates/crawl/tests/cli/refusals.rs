@@ -242,8 +242,8 @@ fn manners() {
         &["--seed", "https://example.org/", "--contact", "me"],
         expect![[r#"
             2
-            error: unusable --contact `me`
-            hint: it is a mail address such as `you@example.org`, or an http or https URL"#]],
+            error: unusable --contact `me`: it is neither a mail address nor an http or https URL
+            hint: give one such as `you@example.org` or `https://example.org/bot`"#]],
     );
 }
 

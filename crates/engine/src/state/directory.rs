@@ -235,7 +235,7 @@ fn archive_options(config: &Config) -> ArchiveOptions {
             .unwrap_or_default(),
         warcinfo: Warcinfo {
             software: config.software.clone(),
-            operator: config.contact.clone(),
+            operator: config.contact.as_ref().map(ToString::to_string),
             user_agent: config.user_agent.clone(),
             from: config.fetch.from.clone(),
             robots: format!("obeyed, read as {}", config.profile),

@@ -32,7 +32,8 @@ impl Crawl {
         fetch.typed = vec![seed.clone()];
         fetch.timeout = Duration::from_secs(20);
         let agent = ProductToken::new("crawl").unwrap();
-        let (contact, output) = (Some("test@example.org"), dir.path().join("out"));
+        let contact = "test@example.org".parse().unwrap();
+        let output = dir.path().join("out");
         let config = Config {
             retries: 2,
             max_sitemap_urls: None,
@@ -46,7 +47,7 @@ impl Crawl {
             fetch,
             software: "crawl/0.0".to_owned(),
             config_text: "# as given\n".to_owned(),
-            ..Config::new(agent, "0.0", contact, vec![seed], output)
+            ..Config::new(agent, "0.0", Some(contact), vec![seed], output)
         };
         Crawl { _dir: dir, config }
     }

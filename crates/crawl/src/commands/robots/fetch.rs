@@ -5,14 +5,14 @@ use std::collections::btree_map::Entry;
 
 use bytes::Bytes;
 use crawl_fetcher::robots::RobotsAnswer;
-use crawl_fetcher::{Clock, FetchConfig, FetchRequest, Fetcher, Validators};
+use crawl_fetcher::{Clock, Contact, FetchConfig, FetchRequest, Fetcher, Validators};
 use crawl_policy::ProductToken;
 use crawl_scheduler::{OutcomeKind, Permit, Politeness, Poll, Purpose, RequestOutcome, Scheduler};
 use crawl_weburl::{CanonicalUrl, Origin};
 
 use crate::error::CommandError;
 use crate::settings::{
-    Environment, Reach, check_contact, contact_mail, no_contact, reach, user_agent, user_contact,
+    Environment, Reach, check_contact, no_contact, reach, user_agent, user_contact,
 };
 
 /// The answer of a host.
@@ -41,7 +41,7 @@ pub(super) fn robots_of(
         .enable_all()
         .build()
         .map_err(|why| CommandError::disk(format!("can't start: {why}")))?;
-    let mut asker = Asker::new(urls, contact.as_deref())?;
+    let mut asker = Asker::new(urls, contact.as_ref())?;
     runtime.block_on(async {
         let mut found = BTreeMap::new();
         for url in urls {
@@ -61,12 +61,12 @@ struct Asker {
 }
 
 impl Asker {
-    fn new(urls: &[&CanonicalUrl], contact: Option<&str>) -> Result<Asker, CommandError> {
+    fn new(urls: &[&CanonicalUrl], contact: Option<&Contact>) -> Result<Asker, CommandError> {
         // Whatever agent the rules are judged for: who asks is this program.
         let ourselves = ProductToken::leading("crawl");
         let clock = Clock::start();
         let config = FetchConfig {
-            from: contact_mail(contact),
+            from: contact.and_then(Contact::mail).map(str::to_owned),
             typed: urls.iter().copied().cloned().collect(),
             ..FetchConfig::new(user_agent(&ourselves, contact))
         };
