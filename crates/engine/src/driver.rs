@@ -15,12 +15,11 @@ use crawl_weburl::CanonicalUrl;
 use tokio::sync::mpsc as async_mpsc;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
 use crate::config::Config;
 use crate::control::{Ask, Controls, Phase, Stop};
 use crate::crawl_loop::host_locks::HostLocks;
-use crate::crawl_loop::request_rows;
 use crate::crawl_loop::running_crawls::RunningCrawl;
 use crate::crawl_loop::{Coordinator, Next};
 use crate::error::EngineError;
@@ -37,6 +36,7 @@ use crate::state::directory::{self, Directory};
 use crate::state::parked_hosts::parked;
 use crate::summary::{Ended, Summary};
 use crate::time::seconds_of;
+use crate::trace_events::{self, TraceEvents};
 use crate::write::Writer;
 use crate::write::run_end;
 
@@ -58,7 +58,12 @@ const MAX_LOG_TAIL_ROWS: usize = 20_000;
 /// # Errors
 /// [`EngineError`] where the directory can't be used, or disk or state fail. What was
 /// fetched before stays readable, and the same call goes on from there.
-pub async fn run(config: Config, mut controls: Controls) -> Result<Summary, EngineError> {
+pub async fn run(config: Config, controls: Controls) -> Result<Summary, EngineError> {
+    let span = trace_events::crawl_span(&config.output);
+    run_in_span(config, controls).instrument(span).await
+}
+
+async fn run_in_span(config: Config, mut controls: Controls) -> Result<Summary, EngineError> {
     let started = Instant::now();
     let clock = Clock::start();
     let fetcher = Arc::new(Fetcher::new(config.fetch.clone(), clock)?);
@@ -86,7 +91,8 @@ pub async fn run(config: Config, mut controls: Controls) -> Result<Summary, Engi
 async fn off_the_runtime<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, EngineError> + Send + 'static,
 ) -> Result<T, EngineError> {
-    let worked = tokio::task::spawn_blocking(work).await;
+    let span = Span::current();
+    let worked = tokio::task::spawn_blocking(move || span.in_scope(work)).await;
     worked.unwrap_or_else(|error| {
         Err(EngineError::Thread {
             what: format!("the driver: {error}"),
@@ -136,7 +142,7 @@ struct Driver {
     writer: std::thread::JoinHandle<Result<Writer, EngineError>>,
     indexer: Option<Indexer>,
     events: async_mpsc::UnboundedReceiver<Event>,
-    fetches: JoinSet<(Job, Spent, Result<Exchange, Failure>)>,
+    fetches: JoinSet<(Job, Spent, Result<Exchange, Failure>, Span)>,
     /// Rows of committed pages that the consumer has not taken.
     undelivered: VecDeque<PageRow>,
     resumed: bool,
@@ -245,10 +251,13 @@ impl Driver {
         };
         let writer = Writer::new(frontier, files, totals, visits, scope_seeds)
             .watching(traps)
+            .telling(TraceEvents::new(config))
             .followed_by(indexer.as_ref().map(Indexer::lengths));
+        let span = Span::current();
         let writer = std::thread::Builder::new()
             .name("crawl-writer".to_owned())
             .spawn(move || {
+                let _entered = span.entered();
                 let ended = writer.run(&items, &given_up, |committed| {
                     let _ = event_sender.send(Event::Committed(committed));
                 });
@@ -357,7 +366,7 @@ impl Driver {
         let sleep = tokio::time::sleep(sleep);
         tokio::select! {
             Some(ended) = self.fetches.join_next(), if !self.fetches.is_empty() => Some(match ended {
-                Ok((job, spent, result)) => Event::Fetched { job, spent, result },
+                Ok((job, spent, result, span)) => Event::Fetched { job, spent, result, span },
                 Err(error) => Event::Broken(EngineError::Thread { what: format!("a fetch: {error}") }),
             }),
             event = self.events.recv() => Some(event.unwrap_or_else(|| {
@@ -373,22 +382,13 @@ impl Driver {
     fn perform(&mut self, effects: &mut Vec<Effect>) {
         for effect in effects.drain(..) {
             match effect {
-                Effect::Fetch { permit, job } => {
+                Effect::Fetch { permit, job, span } => {
                     let fetcher = Arc::clone(&self.fetcher);
-                    let span = tracing::debug_span!(
-                        "exchange",
-                        url = %job.url(),
-                        purpose = request_rows::purpose(&job),
-                        gap = ?permit.gap(),
-                        why = %permit.why(),
-                    );
-                    self.fetches.spawn(
-                        async move {
-                            let (spent, result) = fetcher.fetch(permit, job.request()).await;
-                            (job, spent, result)
-                        }
-                        .instrument(span),
-                    );
+                    self.fetches.spawn(async move {
+                        let fetched = fetcher.fetch(permit, job.request());
+                        let (spent, result) = fetched.instrument(span.clone()).await;
+                        (job, spent, result, span)
+                    });
                 }
                 Effect::Log(row) => {
                     let noted = self.requests.append(&row);

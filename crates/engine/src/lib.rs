@@ -31,6 +31,7 @@ mod state;
 mod summary;
 mod time;
 mod totals;
+mod trace_events;
 mod usage;
 mod write;
 

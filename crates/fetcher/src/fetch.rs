@@ -137,7 +137,6 @@ impl Fetcher {
                 Finding::new(kind, FailurePhase::Request, detail),
             ))
         };
-        note(&request.url, &result);
         (spent, result)
     }
 
@@ -472,17 +471,4 @@ fn title_case(name: &str) -> String {
 
 fn refusal(why: String) -> Finding {
     Finding::new(FailureKind::AddressRefused, FailurePhase::Address, why)
-}
-
-fn note(url: &CanonicalUrl, result: &Result<Exchange, Failure>) {
-    match result {
-        Ok(exchange) => tracing::debug!(
-            %url,
-            status = exchange.status,
-            bytes = exchange.body.len(),
-            ms = exchange.took().as_millis(),
-            "answered"
-        ),
-        Err(failure) => tracing::debug!(%url, %failure, "failed"),
-    }
 }

@@ -539,7 +539,10 @@ tables! {
         /// Only errors on stderr: no progress, no summary
         #[arg(short, value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         quiet: Switch = Switch::Off, EachRun;
-        /// More on stderr: each exchange (-v), decisions too (-vv)
+        /// More on stderr: each request (-v), each decision and its rule too (-vv)
+        ///
+        /// With -vv the lines of one URL tell its life: found, leased, allowed by robots.txt, due,
+        /// answered, read, settled.
         #[arg(short, action = clap::ArgAction::Count)]
         verbose: u8 = 0, EachRun;
         /// Write what happens to this file too, at least each exchange

@@ -5,9 +5,13 @@ use std::io::{self, Write};
 use std::sync::Mutex;
 
 use tracing::level_filters::LevelFilter;
+use tracing::{Event, Subscriber};
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::{self, FormatEvent, FormatFields};
+use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
+use tracing_subscriber::fmt::{FmtContext, FormattedFields, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer as _, fmt};
 
@@ -15,20 +19,9 @@ use super::Terminal;
 use crate::error::CommandError;
 use crate::settings::Settings;
 
-/// The crates whose log lines `-v` is about; others are heard from a warning on.
-const OURS: [&str; 11] = [
-    "crawl",
-    "crawl_archive",
-    "crawl_engine",
-    "crawl_extractor",
-    "crawl_fetcher",
-    "crawl_frontier",
-    "crawl_policy",
-    "crawl_records",
-    "crawl_scheduler",
-    "crawl_testweb",
-    "crawl_weburl",
-];
+/// The beginning of the names of our crates, which `-v` is about; others are heard from a warning
+/// on.
+const OURS: &str = "crawl";
 
 /// Starts to log; to be called once.
 pub(crate) fn start_log(settings: &Settings, terminal: &Terminal) -> Result<(), CommandError> {
@@ -36,14 +29,14 @@ pub(crate) fn start_log(settings: &Settings, terminal: &Terminal) -> Result<(), 
     let stderr_level = match display.verbose {
         _ if display.quiet.is_on() => LevelFilter::ERROR,
         0 => LevelFilter::WARN,
-        // Each exchange is told at this level.
+        // Each exchange is told at this level, and each decision at the next.
         1 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
     let on_stderr = fmt::layer()
         .with_ansi(false)
+        .event_format(LogFormat)
         .with_writer(terminal.clone())
-        .with_target(display.verbose > 1)
         .with_filter(from(stderr_level));
     let in_file = match display.log.is_empty() {
         true => None,
@@ -56,6 +49,7 @@ pub(crate) fn start_log(settings: &Settings, terminal: &Terminal) -> Result<(), 
             })?;
             let layer = fmt::layer()
                 .with_ansi(false)
+                .event_format(LogFormat)
                 .with_writer(Mutex::new(file))
                 .with_filter(from(stderr_level.max(LevelFilter::DEBUG)));
             Some(layer)
@@ -71,7 +65,36 @@ pub(crate) fn start_log(settings: &Settings, terminal: &Terminal) -> Result<(), 
 fn from(level: LevelFilter) -> Targets {
     Targets::new()
         .with_default(level.min(LevelFilter::WARN))
-        .with_targets(OURS.map(|name| (name, level)))
+        .with_target(OURS, level)
+}
+
+/// Lines that begin with the message, then tell its fields, then those of the exchange and the host
+/// that it happened in.
+struct LogFormat;
+
+impl<S, N> FormatEvent<S, N> for LogFormat
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut line: format::Writer<'_>,
+        event: &Event<'_>,
+    ) -> std::fmt::Result {
+        SystemTime.format_time(&mut line)?;
+        write!(line, " {:>5} ", event.metadata().level())?;
+        context.format_fields(line.by_ref(), event)?;
+        let spans = context.event_scope().into_iter().flatten();
+        // A process crawls once: its span would say the same on each line.
+        for span in spans.filter(|span| span.name() != "crawl") {
+            if let Some(fields) = span.extensions().get::<FormattedFields<N>>() {
+                write!(line, " {fields}")?;
+            }
+        }
+        writeln!(line)
+    }
 }
 
 impl<'a> MakeWriter<'a> for Terminal {

@@ -22,6 +22,7 @@ mod help;
 mod hints;
 mod inspect;
 mod job;
+mod log;
 mod records;
 mod recrawl;
 mod refusals;

@@ -83,7 +83,11 @@ impl Coordinator {
         }
         match self.suspects.treatment(&lease.url) {
             Treatment::Usual => return Some(lease),
-            Treatment::LastAndAlone => self.suspects.held.push(lease),
+            Treatment::LastAndAlone => {
+                let what = "waits until nothing else is left: the program died while it was read";
+                self.events.waits(&lease.url, what);
+                self.suspects.held.push(lease);
+            }
             Treatment::GiveUp => {
                 let host = lease.url.host_key();
                 self.host_budgets.settled(&host);

@@ -62,23 +62,30 @@ impl Coordinator {
             let Some(lease) = self.frontier.lease(origin)? else {
                 break;
             };
+            self.events.leased(&lease);
             let past = self.past(&lease)?;
             let exclusion = match self.judge(&standing, &lease) {
                 Judgement::Allowed(context) => {
+                    self.events.allowed(&lease.url, &context.robots);
                     let context = FetchContext { past, ..context };
                     let lease = match self.turn(lease, &context)? {
                         LeaseDisposition::Fetch(lease) => lease,
                         LeaseDisposition::Wait(lease) => {
+                            let what = "waits until what its origin is asked for now is read";
+                            self.events.waits(&lease.url, what);
                             // The commit that is waited for wakes the origin.
                             self.frontier.release(lease);
                             self.scheduler.set_pending(now, origin, 0);
                             return Ok(None);
                         }
                         LeaseDisposition::Later(lease, priority) => {
+                            let what = "goes behind others: the way to it said nothing new";
+                            self.events.waits(&lease.url, what);
                             later.push((lease, priority));
                             continue;
                         }
                         LeaseDisposition::Settle(item) => {
+                            self.events.not_asked_for(&item);
                             self.write(item, out);
                             continue;
                         }
@@ -97,6 +104,7 @@ impl Coordinator {
                 }
                 Judgement::Refused(exclusion) => exclusion,
                 Judgement::RobotsFirst => {
+                    self.events.waits(&lease.url, "waits for robots.txt");
                     self.frontier.release(lease);
                     self.scheduler.set_robots(now, origin, RobotsState::Unknown);
                     return Ok(None);
@@ -107,6 +115,7 @@ impl Coordinator {
                 exclusion,
                 past,
             };
+            self.events.not_asked_for(&item);
             self.write(item, out);
         }
         let left = if full {
@@ -212,6 +221,7 @@ impl Coordinator {
         let is_ours = matches!(&result, Err(failure) if failure.kind == FailureKind::NoDescriptors);
         if kind == OutcomeKind::NoConnection || is_ours {
             // The host's matter, or ours: the URL waits at the head of its queue, no older.
+            self.events.tried_again(&lease, &result);
             let origin = lease.origin.clone();
             self.frontier.release(lease);
             self.unsettled -= 1;
@@ -222,6 +232,7 @@ impl Coordinator {
             return self.write(WriterMessage::Host(state), out);
         }
         if self.is_tried_again(&lease, &host, kind, &result) {
+            self.events.tried_again(&lease, &result);
             let host = Some(self.host_state(&host));
             // The lease stays counted in `unsettled` until the writer has it.
             out.push(Effect::Write(WriterMessage::Retry { lease, host }));

@@ -26,6 +26,7 @@ use crawl_frontier::{Frontier, FrontierError};
 use crawl_policy::scope::{Scope, ScopeVerdict};
 use crawl_scheduler::{Permit, Poll, Purpose, RequestOutcome, Scheduler, Spent, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
+use tracing::Span;
 
 use self::crash_suspects::CrashSuspects;
 use self::estimate::{Amount, Estimate, MAX_URLS_BY_HOST, WorkDone, estimate};
@@ -43,6 +44,7 @@ use crate::revisit::visit::{RevisitSchedule, Round};
 use crate::summary::{Ended, SeedFailure};
 use crate::time::seconds;
 use crate::totals::Totals;
+use crate::trace_events::{HostSpans, TraceEvents};
 
 /// Bytes of bodies on their way to the disk at which no more permits are asked for.
 /// Beside them there is what is in flight.
@@ -94,6 +96,8 @@ pub(crate) struct Coordinator {
     requests: u64,
     unusable: BTreeMap<&'static str, u64>,
     seeds_failed: Vec<SeedFailure>,
+    events: TraceEvents,
+    spans: HostSpans,
 }
 
 /// The driver's step after the effects.
@@ -128,6 +132,8 @@ impl Coordinator {
                 round: Round::first(seconds(now)),
                 revisits: config.revisits,
             },
+            events: TraceEvents::new(&config),
+            spans: HostSpans::default(),
             config,
             frontier,
             scope: Arc::new(scope),
@@ -174,7 +180,12 @@ impl Coordinator {
     /// Takes in what happened.
     pub(crate) fn handle(&mut self, now: Tick, event: Event, out: &mut Vec<Effect>) {
         match event {
-            Event::Fetched { job, spent, result } => self.fetched(now, job, spent, result, out),
+            Event::Fetched {
+                job,
+                spent,
+                result,
+                span,
+            } => self.fetched(now, job, spent, result, &span, out),
             Event::Committed(committed) => {
                 let has_turned = committed.has_turned;
                 self.committed(now, committed);
@@ -335,7 +346,10 @@ impl Coordinator {
             Ok(Some(job)) => {
                 self.in_flight += 1;
                 self.requests += 1;
-                out.push(Effect::Fetch { permit, job });
+                let purpose = request_rows::purpose(&job);
+                let (spans, url) = (&mut self.spans, job.url());
+                let span = self.events.exchange(spans, &permit, url, purpose);
+                out.push(Effect::Fetch { permit, job, span });
             }
             Ok(None) => {
                 let (host, purpose) = (permit.host().clone(), permit.purpose().clone());
@@ -412,6 +426,7 @@ impl Coordinator {
         job: Job,
         spent: Spent,
         result: Result<Exchange, Failure>,
+        span: &Span,
         out: &mut Vec<Effect>,
     ) {
         self.in_flight -= 1;
@@ -429,7 +444,10 @@ impl Coordinator {
         let row = request_rows::row(&job, &spent, &result, &signal.kind);
         let kind = signal.kind;
         let learned = self.scheduler.done(now, spent, signal);
-        out.push(Effect::Log(request_rows::with_wait(row, &learned)));
+        let row = request_rows::with_wait(row, &learned);
+        self.events.exchange_ended(span, &row, &result);
+        self.events.host_waits(now, &host, job.url(), &learned);
+        out.push(Effect::Log(row));
         match job {
             Job::Page { lease, context } => {
                 self.page_fetched(now, lease, context, result, kind, out);

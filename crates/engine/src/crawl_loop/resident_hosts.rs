@@ -194,6 +194,7 @@ impl Coordinator {
             self.host_budgets.forget(&host);
             self.silent_hosts.remove(&host);
             self.locks.free(&host);
+            self.spans.forget(&host);
             self.hosts.put(now, host, wake, stored);
         }
     }

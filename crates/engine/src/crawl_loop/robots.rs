@@ -182,6 +182,7 @@ impl Coordinator {
             .origins
             .state(compiled.copy.fetched_at, compiled, address);
         self.scheduler.set_robots(now, of, state);
+        self.events.rules_known(of, &compiled.copy);
         item.copy = Some((of.clone(), compiled.copy.to_bytes()));
         let known = !matches!(compiled.copy.state, RobotsCopyState::Unreachable { .. });
         if self.config.sitemaps && known {

@@ -17,6 +17,7 @@ use crawl_scheduler::{Politeness, RobotsPace, RobotsState, Tick};
 use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, Origin, classify};
 
 use crate::config::{Config, Forbidden};
+use crate::trace_events::TraceEvents;
 
 /// Bytes that compiled copies of robots.txt may take in memory. Others are compiled
 /// anew from the state when their origin's turn comes.
@@ -61,6 +62,7 @@ pub(crate) struct RobotsStates {
     unreachable: HashMap<HostKey, String>,
     /// Files that are plainly no robots.txt, the first few.
     strange: Vec<CanonicalUrl>,
+    events: TraceEvents,
 }
 
 /// An origin that this run has met.
@@ -98,6 +100,7 @@ impl RobotsStates {
             met: HashMap::new(),
             unreachable: HashMap::new(),
             strange: Vec::new(),
+            events: TraceEvents::new(config),
         }
     }
 
@@ -324,7 +327,7 @@ impl RobotsStates {
             && compiled.copy.good_at == Some(compiled.copy.fetched_at)
             && !self.strange.contains(url)
         {
-            tracing::warn!(%url, line = oddity.line, "{}: rules are looked for in it all the same", oddity.what);
+            self.events.strange_robots(url, oddity);
             if self.strange.len() < MAX_STRANGE_FILES {
                 self.strange.push(url.clone());
             }

@@ -13,6 +13,7 @@ use crawl_frontier::{Admission, Exclusion, Lease, UrlKind};
 use crawl_policy::scope::Scope;
 use crawl_scheduler::{Permit, Spent};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
+use tracing::Span;
 
 use self::page::{EncodedPage, FetchContext, FetchedPage, PageVisit};
 use crate::control::{Answer, Answering, Ask, Refused, Stop};
@@ -98,6 +99,8 @@ pub(crate) enum Event {
         spent: Spent,
         /// The result.
         result: Result<Exchange, Failure>,
+        /// The span of the exchange, for what is learned from it.
+        span: Span,
     },
     /// The writer committed a group.
     Committed(Committed),
@@ -122,6 +125,8 @@ pub(crate) enum Effect {
         permit: Permit,
         /// The job that it is for.
         job: Job,
+        /// The span that it is sent in.
+        span: Span,
     },
     /// Note a request in `requests.jsonl`, before its host gets another permit.
     Log(RequestRow),

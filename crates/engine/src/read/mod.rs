@@ -33,6 +33,7 @@ use crate::index::entry::pairs;
 use crate::messages::page::{FetchedPage, TrapSignal, redirect_target, row_without_answer};
 use crate::revisit::visit::RevisitSchedule;
 use crate::secrets::redact_row;
+use crate::trace_events::TraceEvents;
 use crate::usage;
 
 /// The part of the configuration that reading needs.
@@ -52,6 +53,7 @@ pub(crate) struct PageReader {
     /// When this round began, in seconds since the Unix epoch, where pages may have been visited
     /// in an earlier one: what a sitemap says of their changes counts.
     pub(crate) revisit: Option<u32>,
+    events: TraceEvents,
 }
 
 impl PageReader {
@@ -68,6 +70,7 @@ impl PageReader {
             traps: config.traps,
             sitemaps: SitemapBudget::new(config.max_sitemap_urls),
             revisit: (visits.round.number > 1).then_some(visits.round.began),
+            events: TraceEvents::new(config),
         }
     }
 }
@@ -138,6 +141,7 @@ impl PageReader {
             ..row_without_answer(&lease, context, exchange.started, exchange.took())
         };
         redact_row(&self.policy.secrets, &mut row);
+        self.events.read(&row, findings.links.len());
         ReadPage {
             lease,
             past,

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use crawl_index::ByteGate;
+use tracing::Span;
 
 use super::PageReader;
 use super::archive_encoder::ArchiveEncoder;
@@ -81,9 +82,10 @@ impl ReaderPool {
             };
             let (receiver, items, abandon) =
                 (Arc::clone(&receiver), items.clone(), Arc::clone(abandon));
+            let span = Span::current();
             thread::Builder::new()
                 .name(format!("crawl-reader-{n}"))
-                .spawn(move || serve(&receiver, &items, &abandon, tools))
+                .spawn(move || span.in_scope(|| serve(&receiver, &items, &abandon, tools)))
         });
         Ok(ReaderPool {
             threads: threads.collect::<io::Result<_>>()?,

@@ -20,6 +20,7 @@ use crawl_scheduler::{Politeness, Spent, Tick};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use http::{HeaderMap, HeaderValue, Version};
 use tokio::sync::oneshot;
+use tracing::Span;
 
 use crate::config::{Config, ScopeRules, TrapRules};
 use crate::control::{Answer, Ask, Command, Refused};
@@ -163,6 +164,7 @@ struct Flight {
     job: Job,
     spent: Spent,
     exchange: Exchange,
+    span: Span,
 }
 
 impl PartialEq for Flight {
@@ -258,7 +260,7 @@ fn play(
         let mut items = Vec::new();
         for effect in effects.drain(..) {
             match effect {
-                Effect::Fetch { permit, job } => {
+                Effect::Fetch { permit, job, span } => {
                     number += 1;
                     let exchange = web.exchange(&job, now);
                     flights.push(Flight {
@@ -267,6 +269,7 @@ fn play(
                         job,
                         spent: permit.spend(),
                         exchange,
+                        span,
                     });
                 }
                 Effect::Log(row) => requests.push(row),
@@ -312,6 +315,7 @@ fn play(
                     job: flight.job,
                     spent: flight.spent,
                     result: Ok(flight.exchange),
+                    span: flight.span,
                 };
                 coordinator.handle(now, event, &mut effects);
                 coordinator.check_invariants();

@@ -30,6 +30,7 @@ use crate::state::parked_hosts;
 use crate::summary::SeedFailure;
 use crate::time::seconds;
 use crate::totals::{Change, Totals};
+use crate::trace_events::TraceEvents;
 
 /// A transaction under way, with the files that go along.
 pub(super) struct Group<'a> {
@@ -43,6 +44,7 @@ pub(super) struct Group<'a> {
     newest: &'a mut HashMap<HostKey, u64>,
     newest_parked: &'a mut u64,
     traps: Option<&'a SharedTraps>,
+    events: &'a TraceEvents,
     redirects: SettledRedirects,
     /// Let go when the transaction is committed.
     links_passes: Vec<BytePass>,
@@ -67,6 +69,7 @@ impl<'a> Group<'a> {
             newest: &mut writer.newest,
             newest_parked: &mut writer.newest_parked,
             traps: writer.traps.as_ref(),
+            events: &writer.events,
             redirects: SettledRedirects::default(),
             links_passes: Vec::new(),
             committed: Committed {
@@ -380,7 +383,11 @@ impl Group<'_> {
     /// Admits URLs; gives the outcome of each.
     fn admit(&mut self, admissions: Vec<Admission>) -> Result<Vec<Admitted>, EngineError> {
         let rows: Vec<_> = admissions.iter().map(listed_at_once).collect();
+        let told = TraceEvents::are_wanted().then(|| admissions.clone());
         let admitted = self.transaction.admit_all(admissions)?;
+        for (admission, admitted) in told.iter().flatten().zip(&admitted) {
+            self.events.admitted(admission, *admitted);
+        }
         for (row, admitted) in rows.into_iter().zip(&admitted) {
             if let (Some(row), Admitted::New) = (row, admitted) {
                 self.files.excluded.append(&row)?;

@@ -26,6 +26,7 @@ use crate::revisit::visit::RevisitSchedule;
 use crate::shared_traps::SharedTraps;
 use crate::state::directory::Files;
 use crate::totals::Totals;
+use crate::trace_events::TraceEvents;
 
 /// Items in one transaction, at most: enough to share the cost of a sync, few enough
 /// for the next group not to wait long for its links to exist.
@@ -44,6 +45,7 @@ pub(crate) struct Writer {
     /// The number of the newest list of parked hosts that was kept.
     newest_parked: u64,
     traps: Option<SharedTraps>,
+    events: TraceEvents,
     /// Where the committed length of the index's log is told.
     indexer: Option<Sender<u64>>,
 }
@@ -65,6 +67,7 @@ impl Writer {
             newest: HashMap::new(),
             newest_parked: 0,
             traps: None,
+            events: TraceEvents::default(),
             indexer: None,
         }
     }
@@ -75,6 +78,11 @@ impl Writer {
             traps: Some(traps),
             ..self
         }
+    }
+
+    /// Tells the log of each URL that is admitted or settled.
+    pub(crate) fn telling(self, events: TraceEvents) -> Writer {
+        Writer { events, ..self }
     }
 
     /// Tells the index how far its log is committed.
@@ -129,6 +137,9 @@ impl Writer {
         }
         let committed = group_state.finish(&before)?;
         self.totals = committed.totals;
+        for row in &committed.rows {
+            self.events.settled(row);
+        }
         Ok(committed)
     }
 }

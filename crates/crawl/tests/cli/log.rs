@@ -1,0 +1,191 @@
+//! The log: `-v` tells of each exchange, `-vv` of each decision with the rule that decided.
+
+use crawl_testweb::{Answer, Script, TestWeb};
+use expect_test::{Expect, expect};
+
+use crate::harness::{Dir, setup};
+
+const ROBOTS: &str = "User-agent: *\nAllow: /docs/\nDisallow: /private/\n";
+
+fn site() -> TestWeb {
+    let web = TestWeb::builder()
+        .hosts(1)
+        .sitemap(false)
+        .robots(0, ROBOTS)
+        .start();
+    let links = "<a href=/docs/a>a</a><a href=/private/b>b</a><a href=http://other.test/>c</a>\
+                 <a href=/busy>d</a>";
+    web.script(0, "/", Answer::html(links));
+    web.script(0, "/docs/a", Answer::html("<title>a</title>text"));
+    let busy = Script::always(Answer::of(500)).then(Answer::html("text"));
+    web.script(0, "/busy", busy);
+    web
+}
+
+/// Crawls the site; gives stderr with its address left out.
+fn crawl(dir: &Dir, cmd: &crate::harness::Cmd, web: &TestWeb, more: &[&str]) -> String {
+    let seed = web.url(0, "/");
+    let gap = [
+        "--delay",
+        "50ms",
+        "--delay-factor",
+        "0",
+        "--progress",
+        "off",
+    ];
+    let args = [&["--seed", &seed, "--output", "c"], &gap[..], more].concat();
+    let ran = cmd.run(&args);
+    assert!(dir.file("c/pages.jsonl").is_file(), "{}", ran.stderr);
+    ran.stderr
+}
+
+/// The lines about a URL, without what each run has anew.
+fn life(log: &str, web: &TestWeb, path: &str) -> String {
+    let base = web.url(0, "");
+    let base = base.trim_end_matches('/');
+    let host = base.trim_start_matches("http://");
+    let named = format!(" url=\"{base}{path}\"");
+    let mut life = String::new();
+    for line in log.lines().filter(|line| line.contains(&named)) {
+        let words = line.split(' ').skip(1).filter(|word| !word.is_empty());
+        let words = words.map(|word| match word.split_once('=') {
+            Some((name @ ("start" | "end" | "for_ms"), _)) => format!("{name}=.."),
+            _ => word.replace(base, "").replace(host, "HOST"),
+        });
+        life.push_str(&words.collect::<Vec<_>>().join(" "));
+        life.push('\n');
+    }
+    life
+}
+
+#[test]
+fn each_url_has_its_life_in_order_with_the_rule_of_each_decision() {
+    let (dir, cmd) = setup("life");
+    let web = site();
+    let log = crawl(&dir, &cmd, &web, &["-vv"]);
+    let check = |path: &str, expect: Expect| expect.assert_eq(&life(&log, &web, path));
+    check(
+        "/docs/a",
+        expect![[r#"
+        TRACE found url="/docs/a" found_on="/" depth=1 state="pending"
+        TRACE leased url="/docs/a" attempt=1
+        TRACE robots.txt allows it url="/docs/a" rule="Allow: /docs/" line=2
+        TRACE its turn has come url="/docs/a" purpose="page" gap_asked=50 why="delay" host=HOST
+        DEBUG answered 200 bytes=20 url="/docs/a" purpose="page" gap_asked=50 why="delay" status=200 address="127.16.0.1" start=.. end=.. host=HOST
+        TRACE its host is left alone for_ms=.. url="/docs/a" purpose="page" gap_asked=50 why="delay" status=200 address="127.16.0.1" start=.. end=.. host=HOST
+        TRACE read url="/docs/a" links=0
+        TRACE settled url="/docs/a" status=200 change="new"
+    "#]],
+    );
+    check(
+        "/private/b",
+        expect![[r#"
+        TRACE found url="/private/b" found_on="/" depth=1 state="pending"
+        TRACE leased url="/private/b" attempt=1
+        TRACE excluded url="/private/b" reason="robots" rule="Disallow: /private/" line=3
+    "#]],
+    );
+    check(
+        "/busy",
+        expect![[r#"
+        TRACE found url="/busy" found_on="/" depth=1 state="pending"
+        TRACE leased url="/busy" attempt=1
+        TRACE robots.txt allows it url="/busy"
+        TRACE its turn has come url="/busy" purpose="page" gap_asked=50 why="delay" host=HOST
+        DEBUG answered 500 bytes=0 url="/busy" purpose="page" gap_asked=50 why="delay" status=500 address="127.16.0.1" start=.. end=.. host=HOST
+        TRACE its host is left alone for_ms=.. url="/busy" purpose="page" gap_asked=50 why="delay" status=500 address="127.16.0.1" start=.. end=.. host=HOST
+        TRACE is asked for again url="/busy" attempt=1 status=500
+        TRACE leased url="/busy" attempt=2
+        TRACE robots.txt allows it url="/busy"
+        TRACE its turn has come url="/busy" purpose="page" gap_asked=50 why="delay" host=HOST
+        DEBUG answered 200 bytes=4 url="/busy" purpose="page" gap_asked=50 why="delay" status=200 address="127.16.0.1" start=.. end=.. host=HOST
+        TRACE its host is left alone for_ms=.. url="/busy" purpose="page" gap_asked=50 why="delay" status=200 address="127.16.0.1" start=.. end=.. host=HOST
+        TRACE read url="/busy" links=0
+        TRACE settled url="/busy" status=200 change="new"
+    "#]],
+    );
+    check(
+        "/robots.txt",
+        expect![[r#"
+        TRACE its turn has come url="/robots.txt" purpose="robots" gap_asked=0 why="first" host=HOST
+        DEBUG answered 200 bytes=48 url="/robots.txt" purpose="robots" gap_asked=0 why="first" status=200 address="127.16.0.1" start=.. end=.. host=HOST
+        TRACE its host is left alone for_ms=.. url="/robots.txt" purpose="robots" gap_asked=0 why="first" status=200 address="127.16.0.1" start=.. end=.. host=HOST
+    "#]],
+    );
+    let outside = log.lines().find(|line| line.contains("http://other.test/"));
+    assert!(
+        outside
+            .unwrap()
+            .contains("state=\"excluded\" reason=\"scope\" rule=")
+    );
+}
+
+#[test]
+fn one_v_has_a_line_for_each_request_with_the_fields_of_its_row() {
+    let (dir, cmd) = setup("short");
+    let web = site();
+    let log = crawl(&dir, &cmd, &web, &["-v"]);
+    assert!(!log.contains("TRACE"), "{log}");
+    let lines: Vec<_> = log
+        .lines()
+        .filter(|line| line.contains("answered "))
+        .collect();
+    let rows = dir.rows("c/requests.jsonl");
+    assert_eq!(lines.len(), rows.len(), "{log}");
+    for (line, row) in lines.iter().zip(&rows) {
+        let mut fields = row.as_object().unwrap().clone();
+        // It is the span's around the exchange, and a name, not a text.
+        let host = fields.remove("host").unwrap();
+        assert!(line.ends_with(&format!(" host={}", host.as_str().unwrap())));
+        for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
+            let field = format!(" {name}={value}");
+            assert!(line.contains(&field), "{field} in {line}");
+        }
+    }
+    let others = log.lines().filter(|line| line.contains("DEBUG")).count() - lines.len();
+    assert!(others <= 5, "{log}");
+}
+
+#[test]
+fn without_v_nothing_of_it_is_told() {
+    let (dir, cmd) = setup("quiet");
+    let log = crawl(&dir, &cmd, &site(), &[]);
+    assert!(log.starts_with("finished\n"), "{log}");
+}
+
+#[test]
+fn no_line_holds_a_secret_that_a_server_says_again() {
+    const KEY: &str = "k3y-of-the-file";
+    let (dir, cmd) = setup("secret");
+    let web = TestWeb::builder().hosts(1).sitemap(false).start();
+    web.script(
+        0,
+        "/robots.txt",
+        Answer::redirect(302, &format!("/{KEY}.txt")),
+    );
+    web.script(0, &format!("/{KEY}.txt"), Answer::text("Disallow:"));
+    let page = format!(
+        "<title>{KEY}</title><meta name=robots content='nofollow, {KEY}'>\
+         <a href=/?{KEY}>{KEY}</a><a href='http://{KEY}'>x</a><a href=/next>y</a>"
+    );
+    web.script(0, "/", Answer::html(&page));
+    web.script(0, "/to", Answer::redirect(302, &format!("/?{KEY}")));
+    web.script(
+        0,
+        "/coded",
+        Answer::html("x").header("content-encoding", KEY),
+    );
+    let host = web.address(0).ip().to_string();
+    let config = format!("[site.\"{host}\".headers]\nX-Key = \"{KEY}\"\n");
+    dir.write("c.toml", &config);
+    let (to, coded) = (web.url(0, "/to"), web.url(0, "/coded"));
+    let more = [
+        "-vv", "--config", "c.toml", "--log", "log", "--seed", &to, "--seed", &coded,
+    ];
+    let log = crawl(&dir, &cmd, &web, &more);
+    for (shown, name) in [(log, "stderr"), (dir.read("log"), "the file")] {
+        assert!(shown.contains("settled"), "{name}: {shown}");
+        assert!(shown.contains("[redacted]"), "{name}: {shown}");
+        assert!(!shown.contains(KEY), "{name}: {shown}");
+    }
+}

@@ -1,0 +1,275 @@
+//! The spans and events of a crawl, as `crawl -v` and `-vv` show them: each decision with the rule
+//! that decided.
+//!
+//! What decides knows no log: its answers are told here. A field is put into words only where
+//! somebody listens, and a secret of `[site]` is redacted in each.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::path::Path;
+
+use crawl_archive::rows::{PageRow, RequestRow, RobotsVerdict};
+use crawl_fetcher::robots::{RobotsCopy, RobotsCopyState};
+use crawl_fetcher::{Exchange, Failure, Secrets};
+use crawl_frontier::{Admission, Admitted, Exclusion, Lease, NewState};
+use crawl_policy::RobotsOddity;
+use crawl_scheduler::{HostWait, Permit, Tick};
+use crawl_weburl::{CanonicalUrl, HostKey, Origin};
+use tracing::field::Empty;
+use tracing::{Level, Span, debug, debug_span, enabled, span_enabled, trace, warn};
+
+use crate::config::Config;
+use crate::messages::WriterMessage;
+use crate::secrets::redacted_url;
+use crate::time::millis;
+
+/// The span of a crawl, around all others.
+pub(crate) fn crawl_span(output: &Path) -> Span {
+    debug_span!("crawl", output = %output.display())
+}
+
+/// The span of each host that was asked and is in memory. Empty where nobody listens.
+#[derive(Debug, Default)]
+pub(crate) struct HostSpans(HashMap<HostKey, Span>);
+
+impl HostSpans {
+    fn of(&mut self, host: &HostKey) -> Span {
+        if !span_enabled!(Level::DEBUG) {
+            return Span::none();
+        }
+        let spans = self.0.entry(host.clone());
+        spans.or_insert_with(|| debug_span!("host", %host)).clone()
+    }
+
+    /// The host leaves memory.
+    pub(crate) fn forget(&mut self, host: &HostKey) {
+        self.0.remove(host);
+    }
+}
+
+/// The events of one URL, in the order of its life, and of robots.txt.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TraceEvents {
+    secrets: Secrets,
+}
+
+impl TraceEvents {
+    pub(crate) fn new(config: &Config) -> TraceEvents {
+        TraceEvents {
+            secrets: Secrets::of(&config.fetch.access),
+        }
+    }
+
+    /// Whether anybody listens to decisions.
+    pub(crate) fn are_wanted() -> bool {
+        enabled!(Level::TRACE)
+    }
+
+    /// A URL was met for the first time, or may be asked for where it could not be before.
+    pub(crate) fn admitted(&self, admission: &Admission, admitted: Admitted) {
+        let (state, exclusion) = match (&admission.state, admitted) {
+            (_, Admitted::Known) => return,
+            (NewState::Pending, Admitted::New) => ("pending", None),
+            (NewState::Deferred(exclusion), _) => ("deferred", Some(exclusion)),
+            (NewState::Excluded(exclusion), _) => ("excluded", Some(exclusion)),
+            (NewState::Pending, Admitted::Revived) => ("pending again", None),
+        };
+        trace!(
+            url = self.url(&admission.url),
+            found_on = admission.via.as_ref().map(|via| self.url(via)),
+            depth = admission.depth,
+            state,
+            reason = exclusion.map(|exclusion| exclusion.reason.name()),
+            rule = self.rule(exclusion),
+            "found"
+        );
+    }
+
+    /// A URL is the next of its origin.
+    pub(crate) fn leased(&self, lease: &Lease) {
+        let url = &lease.url;
+        trace!(url = self.url(url), attempt = lease.attempt, "leased");
+    }
+
+    /// A leased URL may be asked for.
+    pub(crate) fn allowed(&self, url: &CanonicalUrl, verdict: &RobotsVerdict) {
+        trace!(
+            url = self.url(url),
+            rule = verdict
+                .rule
+                .as_deref()
+                .map(|rule| self.text(rule))
+                .as_deref(),
+            line = verdict.line,
+            "robots.txt allows it"
+        );
+    }
+
+    /// A leased URL is settled or put aside without having been asked for.
+    pub(crate) fn not_asked_for(&self, item: &WriterMessage) {
+        let (lease, exclusion, same_as, what) = match item {
+            WriterMessage::Excluded {
+                lease, exclusion, ..
+            } => (lease, exclusion, None, "excluded"),
+            WriterMessage::PutAside { lease, exclusion } => (lease, exclusion, None, "deferred"),
+            WriterMessage::SameAs {
+                lease,
+                url,
+                exclusion,
+            } => (lease, exclusion, Some(url), "asked for under another URL"),
+            _ => return,
+        };
+        trace!(
+            url = self.url(&lease.url),
+            reason = exclusion.reason.name(),
+            rule = self.rule(Some(exclusion)),
+            line = exclusion.line,
+            same_as = same_as.map(|url| self.url(url)),
+            "{what}"
+        );
+    }
+
+    /// A leased URL is asked for at another time: `what` becomes of it, in words.
+    pub(crate) fn waits(&self, url: &CanonicalUrl, what: &'static str) {
+        trace!(url = self.url(url), "{what}");
+    }
+
+    /// A request is about to be sent: its span, with the gap that was kept before it and the rule
+    /// that asked for that gap.
+    pub(crate) fn exchange(
+        &self,
+        hosts: &mut HostSpans,
+        permit: &Permit,
+        url: &CanonicalUrl,
+        purpose: &'static str,
+    ) -> Span {
+        let host = hosts.of(permit.host());
+        let span = debug_span!(
+            parent: &host,
+            "exchange",
+            url = self.url(url),
+            purpose,
+            gap_asked = millis(permit.gap()),
+            why = permit.why().as_str(),
+            address = Empty,
+            start = Empty,
+            end = Empty,
+            status = Empty,
+            failure = Empty,
+            wait_asked = Empty,
+        );
+        trace!(parent: &span, "its turn has come");
+        span
+    }
+
+    /// The exchange ended, and its row is written.
+    pub(crate) fn exchange_ended(
+        &self,
+        span: &Span,
+        row: &RequestRow,
+        result: &Result<Exchange, Failure>,
+    ) {
+        if span.is_disabled() {
+            return;
+        }
+        span.record("status", row.status);
+        span.record("address", row.address.as_deref());
+        span.record("start", row.start);
+        span.record("end", row.end);
+        span.record("failure", row.failure.as_deref());
+        span.record("wait_asked", row.wait_asked);
+        match result {
+            Ok(exchange) => {
+                let bytes = exchange.body.len();
+                debug!(parent: span, bytes, "answered {}", exchange.status);
+            }
+            Err(failure) => {
+                let detail = &*self.text(&failure.detail);
+                debug!(parent: span, detail, "not answered: {}", failure.name());
+            }
+        }
+    }
+
+    /// The wait that the scheduler draws from an exchange.
+    pub(crate) fn host_waits(
+        &self,
+        now: Tick,
+        host: &HostKey,
+        url: &CanonicalUrl,
+        wait: &HostWait,
+    ) {
+        trace!(
+            url = self.url(url),
+            %host,
+            for_ms = millis(wait.next_at.since(now)),
+            pause_ms = wait.paused.map(|until| millis(until.since(now))),
+            "its host is left alone"
+        );
+    }
+
+    /// A URL goes back to its queue, since of this answer.
+    pub(crate) fn tried_again(&self, lease: &Lease, result: &Result<Exchange, Failure>) {
+        trace!(
+            url = self.url(&lease.url),
+            attempt = lease.attempt,
+            status = result.as_ref().ok().map(|exchange| exchange.status),
+            failure = result.as_ref().err().map(Failure::name),
+            "is asked for again"
+        );
+    }
+
+    /// The rules of an origin are known, by this copy of its robots.txt.
+    pub(crate) fn rules_known(&self, origin: &Origin, copy: &RobotsCopy) {
+        let state = match copy.state {
+            RobotsCopyState::Rules => "rules",
+            RobotsCopyState::None => "no rules",
+            RobotsCopyState::Unreachable { .. } => "unreachable",
+        };
+        let (url, status) = (&copy.url, copy.status);
+        trace!(url = self.url(url), %origin, status, state, "robots.txt is known");
+    }
+
+    /// A file in place of a robots.txt that is plainly none.
+    pub(crate) fn strange_robots(&self, url: &CanonicalUrl, oddity: &RobotsOddity) {
+        let (url, line, what) = (self.url(url), oddity.line, oddity.what);
+        warn!(url, line, "{what}: rules are looked for in it all the same");
+    }
+
+    /// A page was read, with so many links that are to be admitted. Its row is redacted.
+    pub(crate) fn read(&self, row: &PageRow, links: usize) {
+        trace!(
+            url = &*self.text(&row.url),
+            links,
+            indexed = row.indexed.as_deref(),
+            error = row.error.as_deref(),
+            "read"
+        );
+    }
+
+    /// A URL is settled, durably, with this row.
+    pub(crate) fn settled(&self, row: &PageRow) {
+        trace!(
+            url = &*self.text(&row.url),
+            status = row.status,
+            change = row.change.as_deref(),
+            error = row.error.as_deref(),
+            "settled"
+        );
+    }
+
+    /// A URL as a row may show it, and without a secret in the name of its host.
+    fn url(&self, url: &CanonicalUrl) -> String {
+        let mut url = redacted_url(&self.secrets, url);
+        self.secrets.redact(&mut url);
+        url
+    }
+
+    fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.secrets.redacted(text)
+    }
+
+    fn rule(&self, exclusion: Option<&Exclusion>) -> Option<String> {
+        let rule = exclusion?.rule.as_deref()?;
+        Some(self.text(rule).into_owned())
+    }
+}
