@@ -17,6 +17,7 @@ mod every;
 mod explain;
 mod export;
 mod flags;
+mod getting_started;
 mod harness;
 mod help;
 mod hints;

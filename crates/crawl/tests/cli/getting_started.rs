@@ -1,0 +1,91 @@
+//! docs/getting-started.md: its commands are run on its site, and its outputs are those that come.
+
+use std::path::Path;
+use std::process::Command;
+
+use crawl_testweb::TestWeb;
+use expect_test::expect_file;
+
+use crate::harness::{Cmd, Ran, setup};
+
+const PAGE: &str = include_str!("../../../../docs/getting-started.md");
+
+/// The address of the site in the page.
+const ADDRESS: &str = "127.0.0.1:8000";
+
+/// Runs a command of the page in a shell, as it is typed there. Who tests does not wait a second
+/// between two requests.
+fn run(cmd: &Cmd, typed: &str, address: &str) -> Ran {
+    let quick = "crawl --progress off --delay 0s http://";
+    let typed = typed.replacen("crawl http://", quick, 1);
+    let program = Path::new(env!("CARGO_BIN_EXE_crawl")).parent().unwrap();
+    let path = format!("{}:/usr/bin:/bin", program.display());
+    let template = cmd.command(&[]);
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", &typed.replace(ADDRESS, address)])
+        .current_dir(template.get_current_dir().unwrap())
+        .env_clear()
+        .env("PATH", path)
+        .env("COLUMNS", "100");
+    Ran::of(shell.output().unwrap())
+}
+
+/// The text without what differs from run to run and from server to server.
+fn masked(text: &str) -> String {
+    let mut masked = String::new();
+    for line in text.lines() {
+        let line = match line.trim_start().split(' ').next() {
+            Some("took:") => "took",
+            // The server of the page sends other bytes for a page that is not there.
+            Some("fetched:") => line.split(',').next().unwrap_or_default(),
+            _ => line,
+        };
+        let words = line.split(' ').map(|word| match word.split_once('=') {
+            Some((name @ ("start" | "end" | "for_ms" | "bytes" | "gap_asked" | "why"), _)) => name,
+            _ if word.starts_with("20") && word.ends_with('Z') => "TIME",
+            _ => word,
+        });
+        masked.push_str(&words.collect::<Vec<_>>().join(" "));
+        masked.push('\n');
+    }
+    masked
+}
+
+#[test]
+fn ours_getting_started_shows_what_its_commands_print() {
+    let (_dir, cmd) = setup("tea");
+    let site = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/tea");
+    let web = TestWeb::builder().hosts(1).directory(0, site).start();
+    let address = web.address(0).to_string();
+    let mut page = String::new();
+    let mut lines = PAGE.lines().peekable();
+    let (mut in_block, mut commands) = (false, 0);
+    while let Some(line) = lines.next() {
+        page.push_str(line);
+        page.push('\n');
+        if line.starts_with("```") {
+            in_block = line == "```console";
+        }
+        let typed = line.strip_prefix("$ crawl ").filter(|_| in_block);
+        if !typed.is_some_and(|typed| typed.contains(ADDRESS) || typed.contains("tea-")) {
+            continue;
+        }
+        commands += 1;
+        let is_output = |line: &&str| !line.starts_with("$ ") && !line.starts_with("```");
+        let mut shown = String::new();
+        while let Some(line) = lines.next_if(is_output) {
+            shown.push_str(line);
+            shown.push('\n');
+        }
+        let ran = run(&cmd, &line[2..], &address);
+        let printed = format!("{}{}", ran.stdout, ran.stderr).replace(&address, ADDRESS);
+        // As it stands where nothing else is said now.
+        page.push_str(match masked(&shown) == masked(&printed) {
+            true => &shown,
+            false => &printed,
+        });
+    }
+    assert!(commands >= 7, "{commands}");
+    expect_file!["../../../../docs/getting-started.md"].assert_eq(&page);
+}
