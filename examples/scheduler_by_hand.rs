@@ -14,9 +14,9 @@ use crawl_scheduler::{
 };
 use crawl_weburl::Origin;
 
-/// How long each answer takes in this example.
+/// The time that each answer takes in this example.
 const ANSWER: Duration = Duration::from_millis(120);
-/// How long the rules of a robots.txt hold.
+/// The time for which the rules of a robots.txt hold.
 const RULES_HOLD: Duration = Duration::from_secs(24 * 60 * 60);
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -40,7 +40,7 @@ pub(crate) struct Appender<S = File> {
     /// Bytes of whole pieces. Where `torn`, the file may hold more.
     length: u64,
     torn: bool,
-    /// Whether anything was written since the last sync.
+    /// True if anything was written since the last sync.
     dirty: bool,
 }
 
@@ -78,7 +78,7 @@ impl Appender<File> {
         &mut self.store
     }
 
-    /// Whether what is written to it stands under no other name.
+    /// Returns whether what is written to it stands under no other name.
     pub(crate) fn has_one_name(&self) -> Result<bool, ArchiveError> {
         let names = names(&self.store);
         let names = names.map_err(|error| ArchiveError::io("open", &self.path, error))?;
@@ -223,8 +223,8 @@ pub fn create_anew(path: &Path) -> io::Result<File> {
     }
 }
 
-/// How files of a crawl's directory are opened: a link there could lead anywhere, and a FIFO
-/// would be waited for.
+/// The options that files of a crawl's directory are opened with: a link there could lead anywhere,
+/// and a FIFO would be waited for.
 fn own_files() -> OpenOptions {
     let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
     let mut options = OpenOptions::new();
@@ -242,7 +242,7 @@ fn regular(file: File) -> io::Result<File> {
     }
 }
 
-/// How many names a file has.
+/// The number of names that a file has.
 fn names(file: &File) -> io::Result<u64> {
     Ok(file.metadata()?.nlink())
 }

@@ -18,8 +18,8 @@ use crate::error::BadLine;
 /// URLs, the statements of a site, a title) has bounds that together stay far below. Bytes.
 pub const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 
-/// How much of a line is passed over in search of its end. Behind a longer one nothing is read: it
-/// would take minutes, and no disk leaves so much by mistake. Bytes.
+/// The most of a line that is passed over in search of its end. Behind a longer one nothing is
+/// read: it would take minutes, and no disk leaves so much by mistake. Bytes.
 const MAX_PASSED_OVER_BYTES: u64 = 1024 * 1024 * 1024;
 
 /// A `crawl.toml` that is longer is refused. Bytes.
@@ -75,12 +75,12 @@ pub enum BoundedLine<'a> {
     Whole(&'a [u8]),
     /// A line that is longer than the bound and was passed over.
     TooLong {
-        /// How long it is with its line end; for the last one that is read, how far it was read.
+        /// The length with its line end; for the last one that is read, as far as it was read.
         bytes: u64,
     },
     /// The bytes behind the last line end: a writer is at it, or died over it.
     Torn {
-        /// How much it is; at least 1.
+        /// The number of bytes; at least 1.
         bytes: u64,
     },
 }

@@ -18,7 +18,7 @@ pub struct Capture<'a> {
     pub url: &'a CanonicalUrl,
     /// When the request was sent.
     pub started: Timestamp,
-    /// How long the exchange took, in milliseconds.
+    /// The time that the exchange took, in milliseconds.
     pub millis: u64,
     /// The address that answered.
     pub address: Option<IpAddr>,
@@ -140,7 +140,7 @@ impl Truncated {
     }
 }
 
-/// How a payload is known to be archived already (WARC 1.1 section 6.7).
+/// The evidence that a payload is archived already (WARC 1.1 section 6.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Revisit<'a> {
     /// The payload has the digest of an archived one. The record holds the head of the answer.
@@ -159,8 +159,8 @@ pub enum Revisit<'a> {
 }
 
 impl Revisit<'_> {
-    /// Whether the payload that is referred to is shown with the head that it came with, and not
-    /// with that of this answer.
+    /// Returns whether the payload that is referred to is shown with the head that it came with,
+    /// and not with that of this answer.
     pub(crate) fn is_without_head(&self) -> bool {
         !matches!(self, Revisit::IdenticalPayload(_))
     }

@@ -4,7 +4,7 @@ use data_encoding::{BASE32, HEXLOWER};
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
-/// How payloads and blocks are digested.
+/// The algorithms that payloads and blocks are digested with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DigestAlgorithm {
     /// `sha1:` and base 32: what other archives compare payloads by.

@@ -94,7 +94,7 @@ pub enum ReadError {
     Torn {
         /// The file.
         file: PathBuf,
-        /// Where the member begins, in bytes.
+        /// The place at which the member begins, in bytes.
         offset: u64,
         /// The error of the decoder.
         source: io::Error,
@@ -104,7 +104,7 @@ pub enum ReadError {
     Malformed {
         /// The file.
         file: PathBuf,
-        /// Where the member begins, in bytes.
+        /// The place at which the member begins, in bytes.
         offset: u64,
         /// The defect.
         what: &'static str,
@@ -114,11 +114,11 @@ pub enum ReadError {
     TooLong {
         /// The file.
         file: PathBuf,
-        /// Where the member begins, in bytes.
+        /// The place at which the member begins, in bytes.
         offset: u64,
-        /// How long the record says that its block is.
+        /// The length of the block, by the record's own word.
         bytes: u64,
-        /// How long a block may be.
+        /// The greatest length of a block.
         max: u64,
     },
     /// A name that is none of a file in the archive's folder.
@@ -146,7 +146,7 @@ pub enum BadLine {
     /// It is longer than [`MAX_LINE_BYTES`], and was passed over unread.
     #[error("it has {bytes} bytes, and a line of more than {MAX_LINE_BYTES} is not read")]
     TooLong {
-        /// How long it is with its line end.
+        /// The length with its line end.
         bytes: u64,
     },
     /// It is not the JSON that it should be.

@@ -17,9 +17,9 @@ use crate::error::{ArchiveError, ReadError};
 /// Rows that wait in memory are written when they are more than this: the rows of the
 /// end of a run may be many, and memory is bounded. Bytes.
 const BUFFER_BYTES: usize = 256 * 1024;
-/// How much of a log is read at a time from its end. Bytes.
+/// The part of a log that is read at a time from its end. Bytes.
 const BLOCK_BYTES: u64 = 64 * 1024;
-/// How much of a log is read from its end at most, whatever stands in it. Bytes.
+/// The most of a log that is read from its end, whatever stands in it. Bytes.
 const MAX_TAIL_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A file of rows whose length is committed elsewhere, in one transaction with what the
@@ -104,13 +104,13 @@ impl RowFile {
         self.appender.length() + self.buffer.len() as u64
     }
 
-    /// Whether there is no row.
+    /// Returns whether there is no row.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Where the file lies.
+    /// The path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.appender.path()
@@ -219,7 +219,7 @@ impl LogFile {
         self.appender.length()
     }
 
-    /// Whether there is no row.
+    /// Returns whether there is no row.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -310,7 +310,7 @@ fn push_row(out: &mut Vec<u8>, row: &impl Serialize, file: &Path) -> Result<(), 
     }
 }
 
-/// Where the last whole line ends.
+/// The end of the last whole line.
 fn whole_lines(file: &mut File, length: u64) -> io::Result<u64> {
     let mut end = length;
     while end > 0 {

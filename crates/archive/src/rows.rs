@@ -13,7 +13,7 @@ pub struct PageRow {
     pub status: Option<u16>,
     /// When the request was sent.
     pub fetched_at: Timestamp,
-    /// How long the exchange took, in milliseconds.
+    /// The time that the exchange took, in milliseconds.
     pub ms: u64,
     /// Bytes of the body as received, before its content coding is undone.
     pub bytes: u64,
@@ -26,7 +26,7 @@ pub struct PageRow {
     pub depth: u32,
     /// The URL that led here; null for a seed.
     pub via: Option<String>,
-    /// Where a redirect leads, in canonical form; null where the answer is none.
+    /// The target of a redirect, in canonical form; null where the answer is none.
     #[serde(default)]
     pub redirect: Option<String>,
     /// The title of an HTML page.
@@ -43,7 +43,7 @@ pub struct PageRow {
     pub robots: Option<RobotsVerdict>,
     /// The site's statements about the use of the page; null where it makes none.
     pub usage: Option<UsageLedger>,
-    /// Where the response record lies.
+    /// The place of the response record.
     pub warc: Option<WarcPlace>,
     /// The site's words for which the body is not in the archive; null where it is.
     pub withheld: Option<String>,
@@ -51,7 +51,7 @@ pub struct PageRow {
     /// round at most.
     #[serde(default = "first_round")]
     pub round: u32,
-    /// How the page stands against its last visit: `new`, `changed`, `same` or `gone`; null where
+    /// The change since the last visit: `new`, `changed`, `same` or `gone`; null where
     /// that is not known.
     #[serde(default)]
     pub change: Option<String>,
@@ -86,7 +86,7 @@ const REDIRECT_MALFORMED: &str = "redirect_malformed";
 const BROKEN_REDIRECTS: [&str; 3] = [REDIRECT_LOOP, TOO_MANY_REDIRECTS, REDIRECT_MALFORMED];
 
 impl PageRow {
-    /// Whether a link to the page leads nowhere: no answer, a status of 400 and above, or a
+    /// Returns whether a link to the page leads nowhere: no answer, a status of 400 and above, or a
     /// redirect without an end. What the crawler itself could not bear is not.
     #[must_use]
     pub fn is_broken(&self) -> bool {
@@ -104,7 +104,7 @@ impl PageRow {
         error.filter(|error| BROKEN_REDIRECTS.contains(error))
     }
 
-    /// Whether what the server has could not be had: no answer, a status of 400 and above,
+    /// Returns whether what the server has could not be had: no answer, a status of 400 and above,
     /// or a body that could not be read whole. One that was cut at a limit was read that far;
     /// one that broke off may have more.
     #[must_use]
@@ -146,7 +146,7 @@ pub struct UsageLedger {
 pub struct UsageStatement {
     /// In which words: `content-usage`, `content-signal`, `tdm-reservation` ..
     pub vocabulary: String,
-    /// Where: `robots`, `tdmrep`, `header` or `meta`.
+    /// The place: `robots`, `tdmrep`, `header` or `meta`.
     pub channel: String,
     /// Its line, where it stands in robots.txt.
     pub line: Option<u32>,
@@ -154,12 +154,12 @@ pub struct UsageStatement {
     pub raw: String,
 }
 
-/// Where a record lies.
+/// The place of a record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WarcPlace {
     /// The name of the file in the folder `archive`, as the index has it.
     pub file: String,
-    /// Where the record's gzip member begins, in bytes.
+    /// The beginning of the record's gzip member, in bytes.
     pub offset: u64,
 }
 

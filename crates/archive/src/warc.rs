@@ -16,7 +16,7 @@ const CONFORMS_TO: &str =
 const PROFILE: &str = "http://netpreserve.org/warc/1.1/revisit/";
 const FIELDS: &str = "application/warc-fields";
 
-/// How records are made.
+/// The settings by which records are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordFormat {
     /// Of payloads and blocks.
@@ -49,7 +49,7 @@ pub struct Warcinfo {
     pub user_agent: String,
     /// The `From` that is sent.
     pub from: Option<String>,
-    /// How robots.txt is obeyed, in words.
+    /// The way in which robots.txt is obeyed, in words.
     pub robots: String,
     /// The name of the crawl.
     pub is_part_of: Option<String>,
@@ -87,7 +87,7 @@ impl Warcinfo {
 pub struct EncodedCapture {
     /// Gzip members: response or revisit, request, metadata.
     pub(crate) members: Vec<u8>,
-    /// Where in `members` the first one lies; the index points to it.
+    /// The place in `members` of the first one; the index points to it.
     pub(crate) response: Range<usize>,
     /// Its index line up to the digest, which knows no file and no offset.
     pub(crate) index_head: String,

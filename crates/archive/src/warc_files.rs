@@ -28,7 +28,7 @@ const SUFFIX: &str = ".warc.gz";
 /// that file systems allow.
 const MAX_PREFIX: usize = 64;
 
-/// How files are named, filled and introduced.
+/// The settings by which files are named, filled and introduced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchiveOptions {
     /// The part of file names between `crawl-` and the date; commonly the host of the
@@ -37,7 +37,7 @@ pub struct ArchiveOptions {
     /// A file that would become longer is ended first, unless it holds no capture.
     /// Bytes; the usual size among archives is 1 GB.
     pub max_file_bytes: u64,
-    /// How the warcinfo record is made.
+    /// The settings of the warcinfo record.
     pub format: RecordFormat,
     /// The content of the warcinfo record.
     pub warcinfo: Warcinfo,
@@ -54,14 +54,14 @@ impl Default for ArchiveOptions {
     }
 }
 
-/// Where a capture lies.
+/// The place of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
     /// The name of the file in the folder `archive`.
     pub file: String,
-    /// Where the gzip member of the response or revisit record begins, in bytes.
+    /// The beginning of the gzip member of the response or revisit record, in bytes.
     pub offset: u64,
-    /// How long that member is, in bytes.
+    /// The length of that member, in bytes.
     pub length: u64,
     /// The labelled digest of the body, as [`EncodedCapture::digest`] has it.
     pub digest: String,
@@ -80,7 +80,7 @@ pub struct Archive {
     captures: RowFile,
     current: Option<WarcFile>,
     next_serial: u64,
-    /// Whether the folder has entries that are not durable yet.
+    /// True if the folder has entries that are not durable yet.
     new_entries: bool,
     /// Lengths that are on the disk, of files that were written by this value.
     synced: BTreeMap<String, u64>,
@@ -89,7 +89,7 @@ pub struct Archive {
 struct WarcFile {
     name: String,
     appender: Appender,
-    /// Whether it holds more than its warcinfo.
+    /// True if it holds more than its warcinfo.
     used: bool,
 }
 

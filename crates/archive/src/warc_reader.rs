@@ -25,9 +25,9 @@ pub const MAX_BODY_BYTES: u64 = MAX_BLOCK_BYTES - MAX_HEAD_BYTES;
 /// One record of a WARC file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WarcRecord {
-    /// Where its gzip member begins, in bytes.
+    /// The beginning of its gzip member, in bytes.
     pub offset: u64,
-    /// How long that member is, in bytes.
+    /// The length of that member, in bytes.
     pub length: u64,
     /// Its named fields in order; a name may stand there more than once.
     pub fields: Vec<(String, String)>,
@@ -157,7 +157,7 @@ pub struct WarcReader<R = BufReader<File>> {
     input: Counted<R>,
     path: PathBuf,
     max_block_bytes: u64,
-    /// Whether it goes on behind a record that is too long, which takes unpacking it.
+    /// True if it goes on behind a record that is too long, which takes unpacking it.
     passes_over: bool,
     ended: bool,
 }
@@ -201,7 +201,7 @@ impl WarcReader {
     }
 }
 
-/// Where the file of an archive lies that a row or the index of the crawl in `dir` names.
+/// The path of the file of an archive that a row or the index of the crawl in `dir` names.
 ///
 /// # Errors
 /// [`ReadError::ForeignName`] for what is no name of a file in one folder: a path would lead

@@ -57,18 +57,18 @@ pub struct Decoded {
     /// The decoded bytes, as far as they could be. Where there was no coding these are the
     /// body's own bytes, not a copy.
     pub bytes: Bytes,
-    /// How the decoding ended.
+    /// The end of the decoding.
     pub end: DecodeEnd,
 }
 
-/// How decoding ended.
+/// The ways in which decoding ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DecodeEnd {
     /// All of it is there.
     Whole,
     /// More would have come out than the limits allow; the bytes up to there are kept.
     Truncated {
-        /// Where it was cut: the number of bytes kept.
+        /// The place of the cut: the number of bytes kept.
         at: usize,
         /// Which limit it was.
         limit: DecodeLimit,

@@ -21,11 +21,11 @@ use std::fmt;
 pub struct Moment {
     /// Seconds since 1970-01-01T00:00:00Z: the beginning of what is known.
     pub unix_seconds: i64,
-    /// How much of it was said.
+    /// The part of it that was said.
     pub precision: Precision,
 }
 
-/// How exactly a moment is known.
+/// The exactness with which a moment is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Precision {
@@ -323,7 +323,7 @@ pub fn is_weekday(word: &str) -> bool {
     word.len() >= 3 && DAYS.iter().any(|day| begins(day, word))
 }
 
-/// Whether `name` begins with `word`, whatever its case.
+/// Returns whether `name` begins with `word`, whatever its case.
 fn begins(name: &str, word: &str) -> bool {
     let head = name.get(..word.len());
     head.is_some_and(|head| head.eq_ignore_ascii_case(word))

@@ -17,7 +17,7 @@ use crate::time::whole_seconds;
 /// A crawl's whole configuration. [`Config::new`] has the defaults of the command line.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where the crawl begins. May be empty where `output` holds a crawl already.
+    /// The URLs at which the crawl begins. May be empty where `output` holds a crawl already.
     pub seeds: Vec<CanonicalUrl>,
     /// The crawl's directory.
     pub output: PathBuf,
@@ -27,9 +27,9 @@ pub struct Config {
     pub user_agent: String,
     /// Who answers for the crawl.
     pub contact: Option<Contact>,
-    /// How robots.txt is read.
+    /// The rules by which robots.txt is read.
     pub profile: Profile,
-    /// How long copies of robots.txt hold, and when an unreachable one is asked for again.
+    /// The life of copies of robots.txt, and when an unreachable one is asked for again.
     pub robots_times: RobotsTimes,
     /// The meaning of a robots.txt that answers 401 or 403.
     pub robots_forbidden: Forbidden,
@@ -39,21 +39,21 @@ pub struct Config {
     pub scope: ScopeRules,
     /// When enough is enough.
     pub budgets: Budgets,
-    /// Whether a finished crawl begins another round: what is due is visited again.
+    /// True if a finished crawl begins another round: what is due is visited again.
     pub recrawl: bool,
-    /// How often pages are due.
+    /// The intervals at which pages are due.
     pub revisits: Revisits,
     /// Which URLs are taken for others, and which are not asked for though they may be.
     pub traps: TrapRules,
     /// Longest chain of redirects that is followed.
     pub max_redirects: u8,
-    /// How often a URL whose exchange failed is tried again.
+    /// The number of times that a URL whose exchange failed is tried again.
     pub retries: u32,
-    /// Whether sitemaps are read.
+    /// True if sitemaps are read.
     pub sitemaps: bool,
-    /// Whether feeds that pages name are read.
+    /// True if feeds that pages name are read.
     pub feeds: bool,
-    /// Whether what a form is sent to by GET is followed like a link.
+    /// True if what a form is sent to by GET is followed like a link.
     pub forms: bool,
     /// Which parts of pages are fetched, such as images and style sheets.
     pub resources: Resources,
@@ -61,7 +61,7 @@ pub struct Config {
     pub max_sitemap_urls: Option<u64>,
     /// Gaps, rates and limits.
     pub politeness: Politeness,
-    /// Whether the operator answers for all hosts of the crawl. Where not, hosts outside
+    /// True if the operator answers for all hosts of the crawl. Where not, hosts outside
     /// loopback and private ranges are asked every 200 ms at most, one request at a time.
     pub own_site: bool,
     /// Hosts in memory at which idle ones are let go; what is known of them is on disk.
@@ -69,16 +69,16 @@ pub struct Config {
     /// The file in which all crawls of a user lock the hosts that they ask; none: no other
     /// crawl is minded.
     pub host_locks: Option<PathBuf>,
-    /// Where only resting hosts are left, the longest wait for the next try.
+    /// The longest wait for the next try where only resting hosts are left.
     pub wait_unreachable: Duration,
     /// Limits of one exchange, names, addresses and headers.
     pub fetch: FetchConfig,
-    /// How much a death may cost: what ended is to be on the disk after so long, or no
+    /// The most that a crash may cost: what ended is to be on the disk after so long, or no
     /// further request is sent until it is.
     pub commit_within: Duration,
-    /// Whether exchanges are kept in WARC files.
+    /// True if exchanges are kept in WARC files.
     pub warc: bool,
-    /// Whether `links.jsonl` is written.
+    /// True if `links.jsonl` is written.
     pub links: bool,
     /// Build a search index.
     pub index: bool,
@@ -159,7 +159,8 @@ pub enum Resources {
     Off,
     /// Those in scope.
     Own,
-    /// All, on whatever host, so that a page can be replayed; robots.txt and pace are those of that host.
+    /// All, on whatever host, so that a page can be replayed; robots.txt and pace are those of that
+    /// host.
     All,
 }
 
@@ -176,7 +177,7 @@ pub enum Forbidden {
 /// Which URLs belong to the crawl; see [`crawl_policy::scope::Scope`].
 #[derive(Clone, Debug)]
 pub struct ScopeRules {
-    /// How far from the seeds.
+    /// The distance from the seeds.
     pub mode: ScopeMode,
     /// Where any are given, one must match.
     pub include: Vec<String>,
@@ -217,7 +218,7 @@ pub struct HostBudget {
 }
 
 impl HostBudget {
-    /// Whether it limits nothing.
+    /// Returns whether it limits nothing.
     #[must_use]
     pub fn is_unlimited(&self) -> bool {
         let HostBudget {
@@ -236,11 +237,11 @@ impl HostBudget {
 /// Which URLs are taken for others, and which are not asked for though they may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrapRules {
-    /// Whether spaces of URLs that bring nothing new are put aside.
+    /// True if spaces of URLs that bring nothing new are put aside.
     pub traps: bool,
-    /// Whether what looks like an action is not asked for at all.
+    /// True if what looks like an action is not asked for at all.
     pub skip_actions: bool,
-    /// Whether parameters go that a site's robots.txt says change nothing (`Clean-param`).
+    /// True if parameters go that a site's robots.txt says change nothing (`Clean-param`).
     pub clean_params: bool,
     /// Which spellings name the same page.
     pub naming: SpellingRules,
@@ -267,7 +268,7 @@ impl TrapRules {
     };
 }
 
-/// How often pages are visited again.
+/// The intervals at which pages are visited again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Revisits {
     /// No page is due sooner than this after its last visit.

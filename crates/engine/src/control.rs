@@ -8,8 +8,8 @@ use crawl_weburl::{CanonicalUrl, HostKey};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// Commands on their way to the coordinator. It takes them one by one between two events, and who sends
-/// more waits here.
+/// Commands on their way to the coordinator. It takes them one by one between two events, and who
+/// sends more waits here.
 const MAX_WAITING_COMMANDS: usize = 16;
 
 /// Hosts that may be parked: a list that is kept in memory, and written whole.
@@ -36,7 +36,7 @@ pub enum Command {
     Park(HostKey),
     /// Ask a parked host again. Done when that is durable.
     Unpark(HostKey),
-    /// How does the crawl stand?
+    /// A question: how does the crawl stand?
     State,
 }
 
@@ -45,7 +45,7 @@ pub enum Command {
 pub enum Answer {
     /// It is done.
     Done,
-    /// How the crawl stands.
+    /// The state of the crawl.
     State(Box<Live>),
 }
 
@@ -140,7 +140,7 @@ impl Refused {
     }
 }
 
-/// How a crawl stands, beyond its progress.
+/// The state of a crawl, beyond its progress.
 #[derive(Clone, Debug)]
 pub struct Live {
     /// Its progress.
@@ -227,7 +227,7 @@ impl Commander {
     }
 }
 
-/// How the crawl is steered and watched from outside.
+/// The controls by which a crawl is steered and watched from outside.
 #[derive(Debug)]
 pub struct Controls {
     /// Turned up, never down.
@@ -258,7 +258,7 @@ impl Controls {
     }
 }
 
-/// How urgently the crawl is asked to end.
+/// The urgency with which the crawl is asked to end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stop {
     /// Go on.
@@ -289,7 +289,7 @@ pub enum Phase {
 pub struct Progress {
     /// The work that the crawl is at.
     pub phase: Phase,
-    /// Whether it was told to pause, whatever it is doing.
+    /// True if it was told to pause, whatever it is doing.
     pub is_paused: bool,
     /// The number of the round, from 1.
     pub round: u32,
@@ -313,8 +313,8 @@ pub struct Progress {
     pub pages_per_second: f64,
     /// Length of this run so far.
     pub elapsed: Duration,
-    /// How much of the run is done, from 0 to 1: by the URLs known by now, or by the budget that
-    /// ends it first.
+    /// The share of the run that is done, from 0 to 1: by the URLs known by now, or by the budget
+    /// that ends it first.
     pub share_done: f64,
     /// Time until then, at the rate so far.
     pub left: Option<Duration>,

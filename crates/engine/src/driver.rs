@@ -40,11 +40,11 @@ use crate::trace_events::{self, TraceEvents};
 use crate::write::Writer;
 use crate::write::run_end;
 
-/// How often the progress is told anew.
+/// The interval at which the progress is told anew.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How long the index goes on, without a new page, once the time of a run is over. With what is
-/// under way then, a run ends within two seconds of its time.
+/// The time for which the index goes on, without a new page, once the time of a run is over. With
+/// what is under way then, a run ends within two seconds of its time.
 const INDEX_GRACE: Duration = Duration::from_secs(1);
 
 /// Rows at the end of `requests.jsonl` that are taken up at a start. More than can
@@ -157,7 +157,7 @@ struct Driver {
 #[derive(Debug)]
 struct LastWork {
     deadline: Option<Tick>,
-    /// How urgently the run had been asked to end: more ends the index.
+    /// The urgency with which the run had been asked to end: more ends the index.
     stop: Stop,
 }
 

@@ -4,7 +4,7 @@
 pub(crate) const META_TOTALS: &str = "totals";
 /// The seeds of all runs and the targets of their redirects, a line each.
 pub(crate) const META_SCOPE_SEEDS: &str = "scope_seeds";
-/// Whether the last run ended by itself.
+/// The end of the last run: by itself, or not.
 pub(crate) const META_RUN: &str = "run";
 /// The crawl's round, as JSON.
 pub(crate) const META_ROUND: &str = "round";

@@ -7,7 +7,7 @@ use crawl_policy::traps::MAX_LEVEL;
 /// Indexes of sitemaps within indexes that are followed.
 pub(crate) const MAX_SITEMAP_LEVELS: u8 = 5;
 
-/// How far a sitemap's `priority` moves its entries, up and down.
+/// The distance by which a sitemap's `priority` moves its entries, up and down.
 const SITEMAP_REACH: f32 = 32.0;
 
 /// The place of a URL in the queue of its origin: the least comes first.
@@ -79,21 +79,21 @@ impl Priority {
         }
     }
 
-    /// Whether it comes behind the links of all pages that say something.
+    /// Returns whether it comes behind the links of all pages that say something.
     pub(crate) fn is_late(self) -> bool {
         self > Priority::LAST_LINK
     }
 }
 
-/// Whether a sitemap lies within more indexes than are followed.
+/// The answer for a sitemap: does it lie within more indexes than are followed?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IsTooDeep {
     Yes,
     No,
 }
 
-/// Whether nobody named the URL: /sitemap.xml is asked for as robots.txt is, and where there is no
-/// sitemap no row speaks of it.
+/// Returns whether nobody named the URL: /sitemap.xml is asked for as robots.txt is, and where
+/// there is no sitemap no row speaks of it.
 pub(crate) fn is_guess(lease: &Lease) -> bool {
     Priority::of(lease) == Priority::GUESSED_SITEMAP && lease.kind == UrlKind::Sitemap
 }

@@ -1,4 +1,5 @@
-//! Secrets that `[site]` gives a host are taken out of all that is kept of its answers but the archive.
+//! Secrets that `[site]` gives a host are taken out of all that is kept of its answers but the
+//! archive.
 
 use std::borrow::Cow;
 

@@ -10,7 +10,7 @@ use crawl_weburl::{CanonicalUrl, HostKey};
 
 use crate::totals::Changes;
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// Nothing is pending.
@@ -90,7 +90,7 @@ impl fmt::Display for IndexFault {
     }
 }
 
-/// Whether a crawl has an archive that an index can be built from.
+/// The answer for a crawl: has it an archive that an index can be built from?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HasArchive {
     /// It has.
@@ -102,7 +102,7 @@ pub enum HasArchive {
 /// The summary of a run, for its last lines.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// How it ended.
+    /// The end of the run.
     pub ended: Ended,
     /// Rows of `pages.jsonl`, over all runs of the round.
     pub pages: u64,
@@ -114,9 +114,10 @@ pub struct Summary {
     pub pending: u64,
     /// The number of the round, from 1.
     pub round: u32,
-    /// How the pages of the round stand against their last visits.
+    /// The pages of the round, compared with their last visits.
     pub changes: Changes,
-    /// When the first page is due that is not due in the next round anyway, in seconds since the Unix epoch.
+    /// When the first page is due that is not due in the next round anyway, in seconds since the
+    /// Unix epoch.
     pub next_due: Option<u32>,
     /// Requests sent by this run, robots.txt and retries among them.
     pub requests: u64,
@@ -142,8 +143,8 @@ pub struct Summary {
     pub elapsed: Duration,
     /// Hosts that are parked, in the order of their names.
     pub parked: Vec<HostKey>,
-    /// Where it all lies.
+    /// The crawl's directory.
     pub output: PathBuf,
-    /// Whether the run went on with an earlier one.
+    /// True if the run went on with an earlier one.
     pub resumed: bool,
 }

@@ -13,7 +13,7 @@ pub(crate) struct Totals {
     pub bytes: u64,
     /// Seeds, or what they were redirected to, that answered with a page.
     pub seeds_fetched: u64,
-    /// How the pages of this round stand against their last visits.
+    /// The pages of this round, compared with their last visits.
     #[serde(default)]
     pub changes: Changes,
 }
@@ -49,7 +49,7 @@ impl Totals {
     }
 }
 
-/// How the pages of a round stand against their last visits.
+/// The pages of a round, compared with their last visits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
     /// Pages where there were none before.
@@ -77,7 +77,7 @@ impl Changes {
     }
 }
 
-/// How a page stands against its last visit.
+/// The difference between a page and its last visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// There was no page before.

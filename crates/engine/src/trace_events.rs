@@ -1,8 +1,8 @@
 //! The spans and events of a crawl, as `crawl -v` and `-vv` show them: each decision with the rule
 //! that decided.
 //!
-//! What decides knows no log: its answers are told here. A field is put into words only where
-//! somebody listens, and a secret of `[site]` is redacted in each.
+//! The code that decides knows no log: its answers are told here. A field is put into words only
+//! where somebody listens, and a secret of `[site]` is redacted in each.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -60,7 +60,7 @@ impl TraceEvents {
         }
     }
 
-    /// Whether anybody listens to decisions.
+    /// Returns whether anybody listens to decisions.
     pub(crate) fn are_wanted() -> bool {
         enabled!(Level::TRACE)
     }

@@ -21,7 +21,7 @@ pub(crate) struct AddressRules {
     public_names: Mutex<HashSet<String>>,
 }
 
-/// Whether a name is looked up for a host and port that the operator typed.
+/// The reason for which a name is looked up: the operator typed its host and port, or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     Typed,
@@ -57,7 +57,7 @@ impl AddressRules {
         }
     }
 
-    /// Whether the operator typed this host with this port.
+    /// Returns whether the operator typed this host with this port.
     pub(crate) fn is_typed(&self, url: &CanonicalUrl) -> bool {
         !self.typed.is_empty()
             && self

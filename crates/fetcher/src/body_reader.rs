@@ -17,7 +17,7 @@ pub(crate) const FREE: usize = 256 << 10;
 /// Memory that an announced length may claim before the bytes come.
 const MAX_RESERVED: u64 = 1 << 20;
 
-/// How far one body is read.
+/// The bounds of reading one body.
 pub(crate) struct Bounds<'a> {
     /// Bytes that are kept; what is longer is cut there.
     pub(crate) bytes: u64,
@@ -37,9 +37,9 @@ pub(crate) struct Collected {
     pub(crate) end: End,
 }
 
-/// How a body ended.
+/// The end of a body.
 pub(crate) enum End {
-    /// Where the server said it would.
+    /// It ended where the server said it would.
     Whole,
     /// At the bound of kept bytes.
     Cut,

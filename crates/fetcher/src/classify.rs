@@ -18,7 +18,7 @@ const UNKNOWN_ISSUER: &str = "unknown issuer";
 pub(crate) struct Finding {
     pub(crate) kind: FailureKind,
     pub(crate) phase: FailurePhase,
-    /// Whether trying again can help, as far as the kind does not tell.
+    /// True if trying again can help, as far as the kind does not tell.
     pub(crate) lasting: bool,
     pub(crate) detail: String,
 }
@@ -35,7 +35,7 @@ impl Finding {
     }
 }
 
-/// Whether the error says that the connection stands, of a client that sends nothing.
+/// Returns whether the error says that the connection stands, of a client that sends nothing.
 pub(crate) fn says_that_it_stands(error: &reqwest::Error) -> bool {
     find::<Stands>(&causes(error)).is_some()
 }
@@ -107,7 +107,7 @@ pub(crate) fn in_body(error: &reqwest::Error) -> Finding {
     }
 }
 
-/// Whether the peer closed a TLS connection without saying so (RFC 8446 section 6.1).
+/// Returns whether the peer closed a TLS connection without saying so (RFC 8446 section 6.1).
 pub(crate) fn is_silent_close(error: &reqwest::Error) -> bool {
     io_kind(&causes(error)) == Some(io::ErrorKind::UnexpectedEof)
 }

@@ -12,7 +12,7 @@ use crate::address_rules::{plain, typed_ports};
 use crate::contact::Contact;
 use crate::host_access::HostAccess;
 
-/// How exchanges are made. [`FetchConfig::new`] has the defaults.
+/// The settings of exchanges. [`FetchConfig::new`] has the defaults.
 #[derive(Clone, Debug)]
 pub struct FetchConfig {
     /// The whole `User-Agent` field; [`user_agent`] writes it.
@@ -27,8 +27,8 @@ pub struct FetchConfig {
     pub first_byte_timeout: Duration,
     /// Between two bytes of the body.
     pub idle_timeout: Duration,
-    /// How long an idle connection is kept; none is kept where this is zero. The number of idle
-    /// connections in all is bounded by this and the rate of requests; per host it is two.
+    /// The time for which an idle connection is kept; none is kept where this is zero. The number
+    /// of idle connections in all is bounded by this and the rate of requests; per host it is two.
     pub keep_alive: Duration,
     /// Kept bytes of a body, as it is encoded; what is longer is cut there.
     pub max_body: u64,
@@ -95,7 +95,7 @@ impl FetchConfig {
         }
     }
 
-    /// Whether the operator typed the host and port of this URL.
+    /// Returns whether the operator typed the host and port of this URL.
     #[must_use]
     pub fn is_typed(&self, url: &CanonicalUrl) -> bool {
         let asked = (plain(url.host()).to_owned(), url.port());
@@ -161,7 +161,7 @@ pub enum BadRoots {
     },
 }
 
-/// Whether PEM certificates can stand in [`FetchConfig::extra_roots`].
+/// Returns whether PEM certificates can stand in [`FetchConfig::extra_roots`].
 ///
 /// # Errors
 /// [`BadRoots`] says what is wrong with the first that can't.

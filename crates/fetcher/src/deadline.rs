@@ -1,4 +1,4 @@
-//! How far a request has come, so that an answer's time begins when its connection stands.
+//! The state of a request under way, so that an answer's time begins when its connection stands.
 
 use std::time::Duration;
 
@@ -59,7 +59,8 @@ pub(crate) async fn in_time<F: Future>(
     }
 }
 
-/// Notes in the request's [`RequestStage`] that its connection begins to be made, and when that ends.
+/// Notes in the request's [`RequestStage`] that its connection begins to be made, and when that
+/// ends.
 pub(crate) fn noted<F: Future>(connecting: F) -> impl Future<Output = F::Output> {
     // The client may go on with a connection after the request took another one, so the request is
     // remembered here and not looked for at the end.

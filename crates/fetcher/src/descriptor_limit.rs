@@ -1,4 +1,4 @@
-//! How many exchanges may be under way when file descriptors run out.
+//! The number of exchanges that may be under way when file descriptors run out.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-/// How long the next try waits at most for another exchange to end. Kept connections that are
+/// The longest wait of the next try for another exchange to end. Kept connections that are
 /// idle give their descriptors back by themselves.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -34,7 +34,7 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct ExchangeSlot<'a> {
     descriptor_limit: &'a DescriptorLimit,
-    /// How many were allowed when it began.
+    /// The number that was allowed when it began.
     max: usize,
 }
 
@@ -64,7 +64,8 @@ impl DescriptorLimit {
     }
 
     /// An exchange found no descriptor: from now on a quarter fewer are under way at once than
-    /// when it began, until there have been enough for so many for a while. Waits until it is worth another try.
+    /// when it began, until there have been enough for so many for a while. Waits until it is worth
+    /// another try.
     pub(crate) async fn have_fewer(&self, slot: ExchangeSlot<'_>) {
         if self.allow_fewer(&slot) {
             tracing::warn!(
@@ -77,8 +78,8 @@ impl DescriptorLimit {
         let _ = timeout(RETRY_INTERVAL, self.ended.notified()).await;
     }
 
-    /// Whether this was the first time. Those that ran out together count once: each began under
-    /// the same number, and only the first finds it still in force.
+    /// Returns whether this was the first time. Those that ran out together count once: each began
+    /// under the same number, and only the first finds it still in force.
     fn allow_fewer(&self, slot: &ExchangeSlot<'_>) -> bool {
         let mut state = self.state();
         let is_first = state.max == usize::MAX;

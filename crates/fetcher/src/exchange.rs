@@ -75,7 +75,7 @@ impl Validators {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.etag.is_none() && self.last_modified.is_none()

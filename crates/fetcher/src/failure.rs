@@ -13,11 +13,11 @@ use crate::exchange::Exchange;
 pub struct Failure {
     /// The kind of failure.
     pub kind: FailureKind,
-    /// How far the exchange had come.
+    /// The phase that the exchange had come to.
     pub phase: FailurePhase,
     /// The side whose fault it was.
     pub fault: Fault,
-    /// Whether the same request may fare better at another time.
+    /// True if the same request may fare better at another time.
     pub retry: bool,
     /// When the exchange began.
     pub started: Tick,
@@ -91,7 +91,7 @@ pub enum FailureKind {
     BadBody,
 }
 
-/// How far an exchange had come.
+/// The phases of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FailurePhase {
@@ -200,13 +200,13 @@ impl FailureKind {
         }
     }
 
-    /// Whether the host's name or address forbids that it is ever asked.
+    /// Returns whether the host's name or address forbids that it is ever asked.
     #[must_use]
     pub fn is_refusal(self) -> bool {
         matches!(self, FailureKind::AddressRefused | FailureKind::NameTooLong)
     }
 
-    /// Whether the host could not be connected to, so that no URL of it can be asked for.
+    /// Returns whether the host could not be connected to, so that no URL of it can be asked for.
     #[must_use]
     pub fn is_no_connection(self) -> bool {
         matches!(

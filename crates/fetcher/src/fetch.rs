@@ -109,8 +109,8 @@ impl Fetcher {
         self.rules.public_names_seen()
     }
 
-    /// The reason why this URL is never asked for, where that can be told without looking its name up:
-    /// it names an address of this machine or of a private network, or is too long for a name.
+    /// The reason why this URL is never asked for, where that can be told without looking its name
+    /// up: it names an address of this machine or of a private network, or is too long for a name.
     #[must_use]
     pub fn refusal(&self, url: &CanonicalUrl) -> Option<String> {
         self.barred(url).map(|finding| finding.detail)

@@ -63,7 +63,7 @@ impl Interstitial {
             .find(|known| known.name() == name)
     }
 
-    /// Whether links on it are the site's own. Those of a guard's page lead to the guard.
+    /// Returns whether links on it are the site's own. Those of a guard's page lead to the guard.
     #[must_use]
     pub fn has_own_links(self) -> bool {
         self == Interstitial::LoginPage
@@ -108,7 +108,7 @@ const TELLTALES: [&str; 5] = [
     "sucuri website firewall",
 ];
 
-/// Whether a closer look is worth its time: of ordinary pages hardly any gets one.
+/// Returns whether a closer look is worth its time: of ordinary pages hardly any gets one.
 fn is_likely(status: u16, body: &[u8]) -> bool {
     match status {
         200 => {
@@ -319,7 +319,7 @@ fn login(status: u16, outline: &Outline) -> Option<Interstitial> {
     (is_form && answers && named()).then_some(Interstitial::LoginPage)
 }
 
-/// Whether a title, in lower case, is the word for a login, beside the name of the site.
+/// Returns whether a title, in lower case, is the word for a login, beside the name of the site.
 fn is_login_name(title: &str) -> bool {
     let separators = [
         '|', '-', '\u{2013}', '\u{2014}', '\u{b7}', '\u{bb}', '\u{ab}', ':', '/',

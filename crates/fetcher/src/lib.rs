@@ -4,9 +4,9 @@
 //! the server answered, the body as it was encoded) or a [`Failure`] (in which phase, whose
 //! fault, whether trying again helps). Everything a server can send is bounded: time,
 //! headers, body. Addresses that are not anyone's public server are refused before a connection is
-//! made, unless the operator allowed them. [`robots`] says what an answer to a request for robots.txt means, how long
-//! it holds, and keeps copies. [`interstitial()`] tells login pages, challenges and block pages
-//! from pages.
+//! made, unless the operator allowed them. [`robots`] says what an answer to a request for
+//! robots.txt means, how long it holds, and keeps copies. [`interstitial()`] tells login pages,
+//! challenges and block pages from pages.
 //!
 //! The crate never decides when to ask (that is the permit), never follows a redirect,
 //! keeps no cookie, sends no referer unless told to, reads no proxy from the environment and

@@ -26,7 +26,7 @@ const MAX_LABEL: usize = 63;
 const TRIES: u32 = 3;
 /// One try takes no longer, however long a connection may take.
 const ONE_TRY_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long an answer of the system holds, which tells no TTL.
+/// The life of an answer of the system, which tells no TTL.
 const SYSTEM_ANSWER_AGE: Duration = Duration::from_secs(60);
 
 /// The addresses of a name, and for how long they hold by the word of who gave them.
@@ -99,7 +99,7 @@ pub(crate) fn unusable(name: &str) -> Option<String> {
     }
 }
 
-/// Whether name servers can know it (RFC 6762 section 3 for `local`).
+/// Returns whether name servers can know it (RFC 6762 section 3 for `local`).
 fn is_global(name: &str) -> bool {
     let name = plain(name);
     name.contains('.') && !name.ends_with(".local")

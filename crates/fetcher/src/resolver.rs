@@ -24,7 +24,7 @@ const MIN_ANSWER_AGE: Duration = Duration::from_secs(10);
 const MAX_ANSWER_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Bounds on the life of a word that there is no address (RFC 2308 section 5: at most hours).
 const MAX_NOT_FOUND_AGE: Duration = Duration::from_secs(60 * 60);
-/// How long a failure to find out holds (RFC 2308 section 7: at most five minutes).
+/// The time for which a failure to find out holds (RFC 2308 section 7: at most five minutes).
 const FAILURE_AGE: Duration = Duration::from_secs(10);
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;

@@ -1,4 +1,4 @@
-//! How long a server asked us to wait.
+//! The wait that a server asked for.
 
 use std::time::{Duration, SystemTime};
 

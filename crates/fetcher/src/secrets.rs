@@ -36,13 +36,13 @@ impl Secrets {
         Secrets(finders.collect())
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether a secret stands in path or query of a URL, as it is or percent-encoded.
+    /// Returns whether a secret stands in path or query of a URL, as it is or percent-encoded.
     #[must_use]
     pub fn are_in_url(&self, url: &CanonicalUrl) -> bool {
         if self.is_empty() {
@@ -78,7 +78,8 @@ impl Secrets {
         }
     }
 
-    /// Where a place in `text` is once that is redacted. One within a secret moves behind it.
+    /// The new place of a place in `text` once that is redacted. One within a secret moves behind
+    /// it.
     pub fn moved(&self, text: &str) -> impl Fn(usize) -> usize + use<> {
         let found = self.places(text);
         move |at| {

@@ -26,12 +26,12 @@ pub(crate) struct Asked {
     pub(crate) places: Vec<Place>,
     /// Telling words that a page must have at least.
     pub(crate) least: usize,
-    /// How much it costs a page to lack words: its score is multiplied by this power of the part
+    /// The cost to a page of lacking words: its score is multiplied by this power of the part
     /// that it has.
     pub(crate) whole: f32,
-    /// How soon more of a word counts for little: so much of it counts half.
+    /// The amount of a word that counts half of what any amount can: more counts for little.
     pub(crate) saturation: f32,
-    /// How much more a page is worth that has all words of the query in one passage.
+    /// The gain of a page that has all words of the query in one passage.
     pub(crate) near: f32,
     /// The weight of a part of the words in one passage, against all of them: its power.
     pub(crate) near_power: f32,
@@ -48,18 +48,18 @@ pub(crate) struct Asked {
 pub(crate) struct AskedWord {
     /// Its forms, and how much each weighs. Of a page the form counts that it has most of.
     pub(crate) forms: Vec<(String, f32)>,
-    /// How rare it is: the logarithm of the pages for each that has it.
+    /// The rareness of it: the logarithm of the pages for each that has it.
     pub(crate) rarity: f32,
-    /// Whether it counts towards what a page must have.
+    /// True if it counts towards what a page must have.
     pub(crate) is_telling: bool,
 }
 
-/// Where words are looked for.
+/// The places in which words are looked for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) field: Field,
     pub(crate) weight: f32,
-    /// How much the length of the place takes away: 0 is nothing, 1 is all.
+    /// The part that the length of the place takes away: 0 is nothing, 1 is all.
     pub(crate) length: f32,
 }
 
@@ -201,7 +201,7 @@ fn best_passage(found: &mut [(u32, usize)], words: &[AskedWord], passage: u32) -
     best
 }
 
-/// How much of a word each page has in one place.
+/// The amount of a word that each page has in one place.
 fn much_in(
     word: &AskedWord,
     place: &Place,

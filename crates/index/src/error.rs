@@ -18,13 +18,13 @@ pub enum IndexError {
     /// There is none.
     #[error("{} holds no search index", dir.display())]
     Missing {
-        /// Where it was looked for.
+        /// The folder in which it was looked for.
         dir: PathBuf,
     },
     /// It was written in another format.
     #[error("the search index in {} is of format {found}, and this program reads {wanted}", dir.display())]
     OtherFormat {
-        /// Where it lies.
+        /// The folder in which it lies.
         dir: PathBuf,
         /// Its format.
         found: u32,
@@ -34,13 +34,13 @@ pub enum IndexError {
     /// Another process writes to it.
     #[error("another process writes to the search index in {}", dir.display())]
     InUse {
-        /// Where it lies.
+        /// The folder in which it lies.
         dir: PathBuf,
     },
     /// The files are not those that were written.
     #[error("the search index in {} is damaged: {what}", dir.display())]
     Damaged {
-        /// Where it lies.
+        /// The folder in which it lies.
         dir: PathBuf,
         /// The defect.
         what: String,
@@ -73,7 +73,7 @@ pub enum QueryError {
     /// More results are skipped than are ranked.
     #[error("results are ranked up to the {most}th, and {asked} were asked for")]
     TooFar {
-        /// How many were asked for, the skipped ones included.
+        /// The number that was asked for, the skipped ones included.
         asked: usize,
         /// [`MAX_RESULTS`](crate::MAX_RESULTS).
         most: usize,
@@ -141,7 +141,7 @@ impl IndexError {
     }
 }
 
-/// Whether a file was read, and is not what it should be.
+/// Returns whether a file was read, and is not what it should be.
 fn is_damage(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -13,7 +13,7 @@ use crate::words::{Kind, Stemmer, Word, words};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Excerpt {
     pub(crate) parts: Vec<TextPart>,
-    /// Where it begins in the text, in bytes.
+    /// The place at which it begins in the text, in bytes.
     pub(crate) at: usize,
 }
 
@@ -83,7 +83,7 @@ fn hits(found: &[Word], wanted: &MarkedWords) -> Vec<(Range<usize>, usize)> {
     hits
 }
 
-/// Where the stretch with most different terms begins and ends; of several the one with most
+/// The beginning and end of the stretch with most different terms; of several the one with most
 /// words, then the first.
 fn best(hits: &[(Range<usize>, usize)], most: usize) -> Option<(usize, usize)> {
     let mut best: Option<((usize, usize), (usize, usize))> = None;

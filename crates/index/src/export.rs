@@ -35,7 +35,7 @@ pub struct Exported {
     pub left_out: u64,
 }
 
-/// Whether a page belongs into an export that is made at `now`, in seconds since 1970 UTC.
+/// Returns whether a page belongs into an export that is made at `now`, in seconds since 1970 UTC.
 fn is_shown(page: &IndexedPage, now: i64) -> bool {
     page.same_as.is_none() && page.until.is_none_or(|until| until > now)
 }

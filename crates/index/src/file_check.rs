@@ -1,4 +1,4 @@
-//! Whether the files of an index are as they were written.
+//! The check that the files of an index are as they were written.
 //!
 //! tantivy ends each file of a segment with a checksum, and trusts lengths in it all the same: in
 //! a damaged one they lead to a panic, or to gigabytes of memory. So the checksums are looked at
@@ -261,7 +261,8 @@ fn check_counts<F: Read + Seek>(
     }
 }
 
-/// How many documents a file of deletions leaves; none where it is not of so many documents.
+/// The number of documents that a file of deletions leaves; none where it is not of so many
+/// documents.
 fn alive(mut file: impl Read, documents: u32) -> io::Result<Option<u32>> {
     let mut count = [0; 4];
     file.read_exact(&mut count)?;

@@ -14,7 +14,7 @@ pub struct IndexedPage {
     pub headings: Vec<Heading>,
     /// The main text, a line for each block.
     pub text: String,
-    /// How it describes itself; empty where it does not.
+    /// The page's description of itself; empty where it has none.
     pub description: String,
     /// Its keywords.
     pub keywords: Vec<String>,
@@ -31,11 +31,11 @@ pub struct IndexedPage {
     /// Characters of an excerpt that may be shown: none is without limit, 0 is no excerpt
     /// (`nosnippet`, `max-snippet`).
     pub max_snippet: Option<u32>,
-    /// Where its links lead, and what those pages are called here.
+    /// The targets of its links, and what those pages are called here.
     pub links: Vec<Anchor>,
     /// The names that other pages give this one, in the order of the alphabet.
     pub anchors: Vec<String>,
-    /// How many pages link to it.
+    /// The number of pages that link to it.
     pub linked_from: u32,
     /// The page with the same text that stands in the index in its place.
     pub same_as: Option<String>,
@@ -50,14 +50,14 @@ pub struct Heading {
     pub text: String,
     /// The id to link to it.
     pub id: Option<String>,
-    /// Where the text under it begins in [`IndexedPage::text`], in bytes.
+    /// The place at which the text under it begins in [`IndexedPage::text`], in bytes.
     pub at: usize,
 }
 
 /// A link to another page, by its words.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Anchor {
-    /// Where it leads, in canonical form without fragment.
+    /// The target, in canonical form without fragment.
     pub url: String,
     /// Its words; empty where it has none.
     pub text: String,

@@ -225,7 +225,7 @@ const MISSING: [&str; 24] = [
     "找不到",
 ];
 
-/// Whether title or first heading say that there is no such page, and little else is there.
+/// Returns whether title or first heading say that there is no such page, and little else is there.
 fn says_missing(title: &str, headings: &[Heading], text: &str) -> bool {
     let heading = headings.first().map_or("", |heading| heading.text.as_str());
     let says = |name: &str| {

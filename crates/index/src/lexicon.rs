@@ -38,7 +38,7 @@ impl<'s> Lexicon<'s> {
         }
     }
 
-    /// How many pages have the word in one place: that where most have it.
+    /// The number of pages that have the word in one place: that where most have it.
     pub(crate) fn pages_with(&self, word: &str) -> tantivy::Result<u64> {
         let mut most = 0;
         for field in self.fields {
@@ -122,7 +122,8 @@ impl<'s> Lexicon<'s> {
         Ok(Vec::new())
     }
 
-    /// Where a space is missing in a word that no page has: its two halves, both of them words.
+    /// The split of a word that no page has and in which a space is missing: its two halves, both
+    /// of them words.
     pub(crate) fn halves_of(&self, word: &str) -> tantivy::Result<Option<(String, String)>> {
         let mut best: Option<(u64, usize)> = None;
         for (at, _) in word.char_indices().skip(2) {

@@ -31,7 +31,7 @@ pub(crate) struct Asked {
     pub(crate) in_title: bool,
 }
 
-/// How a term is looked for.
+/// The way in which a term is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
     Words,

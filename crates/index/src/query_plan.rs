@@ -38,7 +38,7 @@ pub(crate) struct Plan {
     pub(crate) did_you_mean: Option<String>,
 }
 
-/// How strictly a page has to fit.
+/// The strictness with which a page has to fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
     /// It has most words of the query.
@@ -97,7 +97,7 @@ struct Unit {
     is_common: bool,
     /// Nearly every page has it.
     is_everywhere: bool,
-    /// How few pages have it, as the logarithm of BM25.
+    /// The rareness of it, as the logarithm of BM25.
     rarity: f32,
     /// It is not what was typed, but what may be meant by it.
     is_meant: bool,
@@ -400,7 +400,7 @@ impl MarkedWords {
     }
 }
 
-/// Whether a term is several words that are typed as one.
+/// Returns whether a term is several words that are typed as one.
 fn is_name(text: &str) -> bool {
     let words = words(text, &Stemmer::none());
     words.iter().filter(|word| word.kind != Kind::Part).count() > 1

@@ -162,8 +162,8 @@ impl Survey {
     }
 }
 
-/// Whether the first of two URLs stands for both: the shorter, which has the fewer folders and
-/// parameters as a rule; of two as long the first by its letters.
+/// Returns whether the first of two URLs stands for both: the shorter, which has the fewer folders
+/// and parameters as a rule; of two as long the first by its letters.
 fn stands_for(a: &str, b: &str) -> bool {
     (a.len(), a) < (b.len(), b)
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct SearchResults {
     /// The query as it was typed.
     pub query: String,
-    /// How many pages fit it.
+    /// The number of pages that fit it.
     pub total: usize,
     /// The best of them, best first, without those that were skipped.
     pub results: Vec<Hit>,
@@ -26,7 +26,7 @@ pub struct Hit {
     pub title: String,
     /// The part of its text that fits best, in one line; empty where the page allows none.
     pub excerpt: String,
-    /// How well it fits; to be compared within one answer only.
+    /// The measure of its fit; to be compared within one answer only.
     pub score: f32,
     /// The title cut where words of the query begin and end.
     pub title_parts: Vec<TextPart>,
@@ -48,7 +48,7 @@ pub struct Hit {
 pub struct TextPart {
     /// Its characters.
     pub text: String,
-    /// Whether it is a word of the query.
+    /// True if it is a word of the query.
     #[serde(rename = "match")]
     pub is_match: bool,
 }

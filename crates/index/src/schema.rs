@@ -47,9 +47,9 @@ pub(crate) struct Fields {
     pub(crate) text_hash: Field,
     /// From when on it is not to be shown.
     pub(crate) until: Field,
-    /// How many pages link to it, as a power of two: a change of few moves nothing.
+    /// The number of pages that link to it, as a power of two: a change of few moves nothing.
     pub(crate) linked: Field,
-    /// How likely it answers a question, in hundredths.
+    /// The page prior: how likely it answers a question, in hundredths.
     pub(crate) worth: Field,
     pub(crate) fetched_at: Field,
 }
@@ -109,7 +109,7 @@ pub(crate) fn schema() -> (Schema, Fields) {
 /// The most that is read of the file that names the format. Bytes.
 const MAX_FORMAT_BYTES: u64 = 4096;
 
-/// Whether `dir` holds an index of this format.
+/// Returns whether `dir` holds an index of this format.
 ///
 /// # Errors
 /// [`IndexError::Missing`], [`IndexError::OtherFormat`], or the disk.

@@ -341,7 +341,7 @@ impl Search<'_> {
         planner.plan(query, fit)
     }
 
-    /// How many pages fit, and the best that are asked for.
+    /// The number of pages that fit, and the best that are asked for.
     fn look_up(&self, plan: &Plan) -> tantivy::Result<(usize, Vec<(f32, DocAddress)>)> {
         let options = self.options;
         let lookup = self.in_time(plan.lookup.box_clone());

@@ -1,10 +1,10 @@
 //! One commit of an index, held open while others follow it.
 //!
-//! The writer of an index replaces `meta.json` as a whole, and deletes the files of segments that no
-//! commit names any more; only the lock on the meta keeps it from that. A reader that opened file
-//! after file would find some of them gone as soon as it took longer than from one commit to the
-//! next. So all files of one commit are mapped under the lock, and what is mapped stays, whatever
-//! becomes of its name. No try has to be repeated, however large the index is.
+//! The writer of an index replaces `meta.json` as a whole, and deletes the files of segments that
+//! no commit names any more; only the lock on the meta keeps it from that. A reader that opened
+//! file after file would find some of them gone as soon as it took longer than from one commit to
+//! the next. So all files of one commit are mapped under the lock, and what is mapped stays,
+//! whatever becomes of its name. No try has to be repeated, however large the index is.
 
 use std::collections::HashMap;
 use std::fs::File;

@@ -33,7 +33,7 @@ const WORDS_BETWEEN_QUESTIONS: u32 = 4_096;
 #[derive(Clone)]
 pub(crate) struct Stop {
     is_due: Arc<dyn Fn() -> bool + Send + Sync>,
-    /// Whether a page has fewer words than its text, so that it must not be committed.
+    /// True if a page has fewer words than its text, so that it must not be committed.
     has_cut: Arc<AtomicBool>,
 }
 

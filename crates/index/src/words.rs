@@ -36,7 +36,7 @@ pub struct Word {
     pub text: String,
     /// Its stem in the text's language, where that is another.
     pub stem: Option<String>,
-    /// Where it stands in the text, in bytes.
+    /// The place at which it stands in the text, in bytes.
     pub range: Range<usize>,
     /// Which word of the text it is, counted from 0. Parts of a word count on from the word's
     /// own position; where a block of text ends some are left out.
@@ -70,7 +70,7 @@ pub fn words(text: &str, stemmer: &Stemmer) -> Vec<Word> {
 pub struct Words<'t> {
     text: &'t str,
     stemmer: Stemmer,
-    /// Where the text begins that was not looked at yet.
+    /// The place at which the text begins that was not looked at yet.
     next: usize,
     /// Words of the last piece, not yet taken.
     ready: VecDeque<Word>,
@@ -124,7 +124,7 @@ fn piece_of(text: &str) -> &str {
     }
 }
 
-/// Whether a character belongs to a script whose text is cut into pairs.
+/// Returns whether a character belongs to a script whose text is cut into pairs.
 pub(crate) fn is_paired(c: char) -> bool {
     matches!(c,
         '\u{2E80}'..='\u{2FDF}' | '\u{3005}'..='\u{3007}' | '\u{3041}'..='\u{30FF}'

@@ -1,4 +1,4 @@
-//! How fast robots.txt files are read and asked, beside the other crates that do it.
+//! The speed at which robots.txt files are read and asked, beside the other crates that do it.
 //!
 //! `ROBOTS_CORPUS` names a folder of robots.txt files; without it a small synthetic corpus
 //! stands in. Each engine gets the same files (up to 500 KiB, and those that are UTF-8, since

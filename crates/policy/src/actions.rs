@@ -78,7 +78,7 @@ impl fmt::Display for Action {
     }
 }
 
-/// Whether a URL looks as if asking for it did something, and by what.
+/// Returns whether a URL looks as if asking for it did something, and by what.
 ///
 /// ```
 /// use crawl_policy::action;

@@ -48,7 +48,7 @@ pub struct PageDirectives {
 pub struct CitedValue<T> {
     /// The value.
     pub value: T,
-    /// Where it stands.
+    /// The place at which it stands.
     pub source: CitedText,
 }
 
@@ -61,7 +61,7 @@ pub struct CitedText {
     pub text: String,
 }
 
-/// Where a directive was found.
+/// The places at which a directive is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DirectivePlace {
     /// In the response's headers.
@@ -115,13 +115,13 @@ impl PageDirectives {
         found.settle()
     }
 
-    /// Whether the page may be indexed.
+    /// Returns whether the page may be indexed.
     #[must_use]
     pub fn may_index(&self) -> bool {
         self.noindex.is_none()
     }
 
-    /// Whether the page's links may be followed.
+    /// Returns whether the page's links may be followed.
     #[must_use]
     pub fn may_follow(&self) -> bool {
         self.nofollow.is_none()
@@ -207,7 +207,7 @@ fn addresses(name: &str, agent: &ProductToken) -> bool {
         || (!agent.as_str().is_empty() && name.eq_ignore_ascii_case(agent.as_str()))
 }
 
-/// Whether a restriction gives way to `ALL`, `INDEX` or `FOLLOW` among the page's words
+/// Returns whether a restriction gives way to `ALL`, `INDEX` or `FOLLOW` among the page's words
 /// (1997: ALL outweighs every other word, and of two that contradict the robot takes the
 /// permissive one).
 fn overruled_1997(said: &Directive, spoken: &[Directive]) -> bool {

@@ -70,7 +70,7 @@ pub struct Verdict<'a> {
 }
 
 impl Verdict<'_> {
-    /// Whether the path may be asked for.
+    /// Returns whether the path may be asked for.
     #[must_use]
     pub fn is_allowed(&self) -> bool {
         self.access == RobotsAccess::Allowed
@@ -238,7 +238,7 @@ impl Robots {
         &self.reading.oddities
     }
 
-    /// How many rules bind the agent.
+    /// The number of rules that bind the agent.
     #[must_use]
     pub fn rule_count(&self) -> usize {
         self.reading.rules.len()
@@ -303,7 +303,7 @@ fn matching_bytes(pattern: &str, path: &[u8]) -> Option<u32> {
     pattern::matches(&bytes, shape, path).then_some(shape.bytes)
 }
 
-/// Whether a path pattern as of RFC 9309 matches a path.
+/// Returns whether a path pattern as of RFC 9309 matches a path.
 pub(crate) fn path_matches(pattern: &str, path_and_query: &str) -> bool {
     matching_bytes(pattern, &Path::of(path_and_query).bytes).is_some()
 }

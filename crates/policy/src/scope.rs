@@ -7,7 +7,7 @@ use std::str::FromStr;
 use crawl_weburl::{CanonicalUrl, HostKey, Site};
 use regex::RegexSet;
 
-/// How far from the seeds a crawl may go.
+/// The distance from the seeds that a crawl may go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ScopeMode {

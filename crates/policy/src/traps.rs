@@ -158,7 +158,7 @@ pub struct Traps {
     bytes: usize,
     clock: u64,
     deferred: HashMap<u64, DeferredKind>,
-    /// Whether the deferred kinds changed since they were last stored.
+    /// True if the deferred kinds changed since they were last stored.
     has_changed: bool,
     mirrors: Mirrors,
 }
@@ -349,8 +349,8 @@ impl Traps {
         }
     }
 
-    /// Whether a URL is asked for only when what came before it from its host was read: it looks
-    /// like one of a kind that may not end, or was found on pages that said nothing new.
+    /// Returns whether a URL is asked for only when what came before it from its host was read: it
+    /// looks like one of a kind that may not end, or was found on pages that said nothing new.
     #[must_use]
     pub fn needs_care(&self, url: &CanonicalUrl, level: u8) -> bool {
         if level > 0 || !self.defers {
@@ -369,7 +369,7 @@ impl Traps {
         !places.any(|place| host.templates.get(place).is_some_and(Template::is_proven))
     }
 
-    /// Whether [`Traps::standing`] may say anything but [`Disposition::Fetch`] of a host's
+    /// Returns whether [`Traps::standing`] may say anything but [`Disposition::Fetch`] of a host's
     /// URLs, their place in a queue and mirrors aside.
     #[must_use]
     pub fn knows_of(&self, host: &HostKey) -> bool {

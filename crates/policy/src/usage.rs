@@ -63,7 +63,7 @@ pub enum Vocabulary {
     NoArchive,
 }
 
-/// Where a statement stands.
+/// The places at which a statement stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Channel {
@@ -82,7 +82,7 @@ pub enum Channel {
 pub struct Statement {
     /// In which words.
     pub vocabulary: Vocabulary,
-    /// Where.
+    /// The place at which it stands.
     pub channel: Channel,
     /// The raw text.
     pub raw: String,
@@ -108,7 +108,7 @@ pub struct UsageVerdict<'a> {
 }
 
 impl UsageVerdict<'_> {
-    /// Whether the use is refused.
+    /// Returns whether the use is refused.
     #[must_use]
     pub fn is_refused(&self) -> bool {
         self.stance == Some(Stance::Refused)

@@ -11,7 +11,7 @@ use crawl_policy::{ProductToken, Profile, Robots};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-/// How much was compared. Any difference fails the test, and is then shown with its file.
+/// The amount that was compared. Any difference fails the test, and is then shown with its file.
 #[derive(Default)]
 struct Counts {
     files: Cell<u64>,

@@ -1,4 +1,4 @@
-//! Whether a crawl kept its rules, derived anew from what it wrote down.
+//! The audit: did a crawl keep its rules? Derived anew from what it wrote down.
 //!
 //! Nothing here is the scheduler's or the fetcher's own code: gaps and waits come from the
 //! rows of `requests.jsonl`, rules from the archived answers to requests for robots.txt, and
@@ -96,7 +96,7 @@ pub struct CitedRow {
 }
 
 impl Audit {
-    /// How many breaches there are.
+    /// The number of breaches.
     #[must_use]
     pub fn breach_count(&self) -> u64 {
         self.by_rule.values().sum()

@@ -56,7 +56,7 @@ pub struct BrokenPage {
     pub round: u32,
     /// The page that led there first; none for a seed. It need not link there any more.
     pub via: Option<String>,
-    /// Where links to it stand, in the order of the pages.
+    /// The places of links to it, in the order of the pages.
     pub links: Vec<BrokenLink>,
 }
 

@@ -24,7 +24,7 @@ pub struct RoundChanges {
     pub changed: Vec<String>,
     /// Pages that are no more.
     pub gone: Vec<String>,
-    /// How many pages are as they were.
+    /// The number of pages that are as they were.
     pub same: u64,
 }
 

@@ -35,13 +35,13 @@ pub struct Explanation {
     pub visits: u64,
     /// From when on it is visited again by `--recrawl`, RFC 3339; or `each round`.
     pub due: Option<String>,
-    /// Whether that is in the next round, whenever it begins.
+    /// True if that is in the next round, whenever it begins.
     pub is_due: bool,
     /// Its row in `excluded.jsonl`, the last where it has several.
     pub excluded: Option<ExcludedRow>,
     /// The latest requests that were sent for it.
     pub requests: Vec<RequestRow>,
-    /// How many requests were sent for it.
+    /// The number of requests that were sent for it.
     pub requests_sent: u64,
     /// The last request for its origin's robots.txt.
     pub robots_request: Option<RequestRow>,
@@ -58,13 +58,13 @@ pub struct Explanation {
     pub named_by: Option<NamedBy>,
     /// Archived pages that were not searched for that, since there are too many.
     pub unread_pages: u64,
-    /// Whether the stored state could be read.
+    /// The fate of the stored state.
     pub state_read: StateRead,
     /// Lines of row files that may speak of it and could not be read.
     pub unreadable_lines: u64,
 }
 
-/// Whether the stored state could be read; without it the rows speak alone.
+/// The fate of the stored state: read or not. Without it the rows speak alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

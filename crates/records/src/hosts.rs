@@ -65,7 +65,7 @@ pub struct Gaps {
 /// Gaps that one rule of a site asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteGaps {
-    /// How many.
+    /// The number of them.
     pub count: u64,
     /// Their sum as asked for, in milliseconds.
     pub asked_ms: u64,

@@ -24,7 +24,7 @@ use crate::rows::{excluded, pages, requests};
 pub struct Report {
     /// The layout of this report: 1.
     pub format: u32,
-    /// Where the crawl began, and by which program.
+    /// The seeds of the crawl, and the program that crawled.
     pub crawl: CrawlSettings,
     /// The rows of `pages.jsonl`.
     pub pages: PageCounts,
@@ -83,7 +83,7 @@ pub struct PageCounts {
 /// Pages without an answer, or with a status of 400 and above.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BrokenCounts {
-    /// How many.
+    /// The number of them.
     pub pages: u64,
     /// The first hundred, in the order of their rows.
     pub first: Vec<BrokenRow>,
@@ -384,7 +384,7 @@ impl CrawlSettings {
     }
 }
 
-/// Whether a row's error says that something else stood in the page's place.
+/// Returns whether a row's error says that something else stood in the page's place.
 fn is_obstacle(error: &str) -> bool {
     matches!(error, "login_page" | "challenge" | "block_page")
 }

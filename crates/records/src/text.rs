@@ -82,7 +82,7 @@ pub(crate) fn unasked_line(hosts: u64) -> Option<String> {
     hosts.map(|hosts| format!("{hosts} never asked"))
 }
 
-/// How a host's gaps were kept, in words.
+/// The gaps of a host, kept or not, in words.
 pub(crate) fn gaps(host: &HostReport) -> String {
     let gaps = &host.gaps;
     let (Some(seen), Some(asked)) = (gaps.least_seen_ms, gaps.asked_then_ms) else {
@@ -101,7 +101,7 @@ pub(crate) fn gaps(host: &HostReport) -> String {
     words
 }
 
-/// How a host's waits were kept, in words.
+/// The waits of a host, kept or not, in words.
 pub(crate) fn waits(host: &HostReport) -> String {
     let waits = &host.waits;
     format!(

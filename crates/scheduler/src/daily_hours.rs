@@ -25,7 +25,7 @@ impl DailyHours {
         }
     }
 
-    /// Whether a moment lies within.
+    /// Returns whether a moment lies within.
     #[must_use]
     pub fn contain(self, at: Tick) -> bool {
         let minute = at.as_micros() % DAY / MINUTE;
@@ -36,7 +36,7 @@ impl DailyHours {
         }
     }
 
-    /// Whether it never ends.
+    /// Returns whether it never ends.
     pub(crate) fn is_whole_day(self) -> bool {
         self.from == self.until
     }

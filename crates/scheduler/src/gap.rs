@@ -51,7 +51,7 @@ impl Host {
         min_pause(self.steady_gap(politeness).0)
     }
 
-    /// Whether a slow restart that is `ease` answers old is over.
+    /// Returns whether a slow restart that is `ease` answers old is over.
     pub(crate) fn is_eased(&self, politeness: &Politeness, ease: u8) -> bool {
         let gap = self.steady_gap(politeness).0;
         let slow = min_pause(gap).checked_shr(ease.into()).unwrap_or(0);
@@ -59,7 +59,7 @@ impl Host {
         slow <= gap.max(1000)
     }
 
-    /// How many requests may be in flight at once. One only where the host names a pace
+    /// The number of requests that may be in flight at once. One only where the host names a pace
     /// that several slots would not keep, and from a pause to the end of its slow restart.
     fn width(&self, politeness: &Politeness, now: Tick) -> u32 {
         let backoff = self.backoff();
@@ -103,7 +103,7 @@ impl Host {
         }
     }
 
-    /// Whether it depends on the hour when it may be asked.
+    /// Returns whether it depends on the hour when it may be asked.
     pub(crate) fn is_timed(&self, politeness: &Politeness) -> bool {
         let rates = self
             .pace
@@ -190,7 +190,7 @@ impl Host {
         (NEVER, GapReason::QuietHours)
     }
 
-    /// Where a gap that is asked for at this hour is not over: when to look again.
+    /// The time to look again, where a gap that is asked for at this hour is not over.
     fn too_soon(&self, end: Tick, at: Tick) -> Option<Moment> {
         let limit = self.backoff().limit;
         let over = end + Duration::from_micros(limit.gap);

@@ -42,7 +42,8 @@ pub(crate) struct Host {
     pub(crate) position: QueuePosition,
     /// 0 comes first among those that are ready since the same moment.
     pub(crate) priority: u8,
-    /// How often it had its site's leave but not its address's since its last permit.
+    /// The number of times that it had its site's leave but not its address's since its last
+    /// permit.
     pub(crate) bounces: u8,
     /// It holds a place of its site while it waits for its address.
     pub(crate) reserved: bool,

@@ -24,7 +24,7 @@ pub struct HostWork {
     pub next_at: Option<Tick>,
     /// The gap between two of its requests at this moment.
     pub gap: Duration,
-    /// Whether it is parked.
+    /// True if it is parked.
     pub is_parked: bool,
 }
 
@@ -45,7 +45,7 @@ impl Scheduler {
         was_parked
     }
 
-    /// Whether a host is parked.
+    /// Returns whether a host is parked.
     #[must_use]
     pub fn is_parked(&self, host: &HostKey) -> bool {
         self.parked.contains(host)

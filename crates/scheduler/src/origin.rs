@@ -161,7 +161,7 @@ impl OriginEntry {
         pace.closed.then_some(pace.opens_at)
     }
 
-    /// Whether a page may be asked for; otherwise robots come first.
+    /// Returns whether a page may be asked for; otherwise robots come first.
     pub(crate) fn rules_in_force(&self, now: Tick) -> bool {
         matches!(self.state, State::InForce { until } if now < until || now < self.first_until)
     }

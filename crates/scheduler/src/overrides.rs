@@ -130,7 +130,7 @@ impl Politeness {
         .made_usable()
     }
 
-    /// Whether requests to any site are bounded at all.
+    /// Returns whether requests to any site are bounded at all.
     pub(crate) fn limits_sites(&self) -> bool {
         let limits = |politeness: &Politeness| {
             politeness.per_site.is_some() || !politeness.site_delay.is_zero()

@@ -244,7 +244,7 @@ impl Scheduler {
         Some(self.issue(id, cell))
     }
 
-    /// Whether a host that was ready still is, now that its turn has come: visit times,
+    /// Returns whether a host that was ready still is, now that its turn has come: visit times,
     /// rates and quiet hours may have begun or ended meanwhile.
     fn is_hour(&mut self, id: u32) -> bool {
         if self.hosts[id].has_visit_times {

@@ -116,7 +116,7 @@ impl OriginPace {
         }))
     }
 
-    /// Whether pages may be asked for at this hour.
+    /// Returns whether pages may be asked for at this hour.
     pub(crate) fn is_open(&self, at: Tick) -> bool {
         self.visits.is_empty() || self.visits.iter().any(|hours| hours.contain(at))
     }

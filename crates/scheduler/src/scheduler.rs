@@ -128,14 +128,14 @@ impl Scheduler {
         self.refresh(id);
     }
 
-    /// Whether nothing of a host waits and nothing is in flight.
+    /// Returns whether nothing of a host waits and nothing is in flight.
     #[must_use]
     pub fn is_idle(&self, host: &HostKey) -> bool {
         let id = self.by_host.get(host);
         id.is_none_or(|id| self.hosts[*id].is_idle())
     }
 
-    /// Whether a host is in memory.
+    /// Returns whether a host is in memory.
     #[must_use]
     pub fn knows(&self, host: &HostKey) -> bool {
         self.by_host.contains_key(host)

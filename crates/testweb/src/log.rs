@@ -79,7 +79,7 @@ pub(crate) struct Log {
 
 #[derive(Debug, Default)]
 struct Entries {
-    /// How many were cleared away; keys count from the web's start.
+    /// The number that were cleared away; keys count from the web's start.
     gone: u64,
     kept: Vec<LogEntry>,
 }

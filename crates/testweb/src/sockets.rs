@@ -5,10 +5,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 
 use crate::spec::Spec;
 
-/// How often a shared port is drawn anew when one of the addresses has it taken.
+/// The number of times that a shared port is drawn anew when one of the addresses has it taken.
 const DRAWS: u32 = 50;
 
-/// Where the hosts listen, and the sockets.
+/// The addresses on which the hosts listen, and the sockets.
 pub(crate) struct Bound {
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) listeners: Vec<TcpListener>,

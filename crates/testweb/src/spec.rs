@@ -11,7 +11,7 @@ use crate::reply::{Answer, Reply, Script};
 use crate::request::ReceivedRequest;
 use crate::web_plan::LinkMix;
 
-/// How a host meets a connection.
+/// The ways in which a host meets a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ConnectionMode {
     /// It takes it and answers.
@@ -74,7 +74,7 @@ impl Spec {
         Spec { seed, ..self }
     }
 
-    /// How many hosts, at least 1. Default 1.
+    /// The number of hosts, at least 1. Default 1.
     #[must_use]
     pub fn hosts(self, hosts: u32) -> Spec {
         Spec {
@@ -83,8 +83,8 @@ impl Spec {
         }
     }
 
-    /// How many ordinary pages on each host, at least 1; the places of the [`LinkMix`] come on top.
-    /// Default 20.
+    /// The number of ordinary pages on each host, at least 1; the places of the [`LinkMix`] come on
+    /// top. Default 20.
     #[must_use]
     pub fn pages(self, pages: u64) -> Spec {
         Spec {
@@ -99,13 +99,13 @@ impl Spec {
         Spec { mix, ..self }
     }
 
-    /// Whether hosts have a sitemap and name it in robots.txt. Default true.
+    /// Sets whether hosts have a sitemap and name it in robots.txt. Default true.
     #[must_use]
     pub fn sitemap(self, sitemap: bool) -> Spec {
         Spec { sitemap, ..self }
     }
 
-    /// Whether half of the pages are sent with gzip to clients that take it. Default true.
+    /// Sets whether half of the pages are sent with gzip to clients that take it. Default true.
     #[must_use]
     pub fn gzip(self, gzip: bool) -> Spec {
         Spec { gzip, ..self }
@@ -120,13 +120,13 @@ impl Spec {
         }
     }
 
-    /// How long every host thinks before it answers. Default 0.
+    /// The time for which every host thinks before it answers. Default 0.
     #[must_use]
     pub fn latency(self, latency: Duration) -> Spec {
         Spec { latency, ..self }
     }
 
-    /// How long one host thinks before it answers.
+    /// The time for which one host thinks before it answers.
     #[must_use]
     pub fn latency_of(mut self, host: u32, latency: Duration) -> Spec {
         self.latencies.insert(host, latency);
@@ -178,7 +178,7 @@ impl Spec {
         self
     }
 
-    /// How a host meets connections. Default [`ConnectionMode::Open`].
+    /// The way in which a host meets connections. Default [`ConnectionMode::Open`].
     #[must_use]
     pub fn door(mut self, host: u32, door: ConnectionMode) -> Spec {
         self.doors.insert(host, door);

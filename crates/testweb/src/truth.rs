@@ -119,7 +119,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether a place that was heard of may be asked for; notes why not.
+    /// Returns whether a place that was heard of may be asked for; notes why not.
     fn admit(&mut self, place: Place) -> bool {
         let barred = match place.kind {
             _ if self.reach == CrawlReach::Host && place.host != 0 => ExclusionReason::Scope,

@@ -69,7 +69,7 @@ impl TestWeb {
         Ok(web)
     }
 
-    /// How many hosts there are.
+    /// The number of hosts.
     pub fn hosts(&self) -> u32 {
         self.shared.site.shape.hosts
     }
@@ -91,7 +91,7 @@ impl TestWeb {
         &self.shared.site.authorities[host as usize]
     }
 
-    /// Where a host listens.
+    /// The address on which a host listens.
     ///
     /// # Panics
     /// If there is no such host.
@@ -136,7 +136,7 @@ impl TestWeb {
         self.shared.log.wait(limit, wanted)
     }
 
-    /// How many connections were taken so far.
+    /// The number of connections that were taken so far.
     pub fn connections(&self) -> u64 {
         self.shared.connections.load(Ordering::Relaxed)
     }
@@ -151,7 +151,7 @@ impl TestWeb {
         lock(&self.shared.scripts).insert((host, path.to_owned()), script.into());
     }
 
-    /// How a host meets connections from now on. [`ConnectionMode::Refused`] also ends those
+    /// Sets how a host meets connections from now on. [`ConnectionMode::Refused`] also ends those
     /// that are open.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 
 use crate::random::SeededRandom;
 
-/// How many children a page has in its host's tree, and a host's root in the tree of hosts.
+/// The number of children of a page in its host's tree, and of a host's root in the tree of hosts.
 pub(crate) const FAN_OUT: u64 = 8;
 
 /// Links of a page to pages of its own host, chosen by chance, beside those that make everything
@@ -13,8 +13,8 @@ const EXTRA_LINKS: u32 = 5;
 /// Sitemaps may list 50,000 URLs (sitemaps.org); the pages beyond are found by links.
 const SITEMAP_PAGES: u64 = 40_000;
 
-/// How many of 1,000 ordinary pages carry a link to one place of each kind. The root of each host
-/// carries one of every kind whose share is not 0, so that small webs have them too.
+/// The number of 1,000 ordinary pages that carry a link to one place of each kind. The root of each
+/// host carries one of every kind whose share is not 0, so that small webs have them too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkMix {
     /// Places under `/private/`, barred by robots.txt; each is the only one to link a page that
@@ -205,7 +205,7 @@ impl Shape {
         self.carries(place.host, place.number, carrier)
     }
 
-    /// Whether ordinary page `number` carries a link to a place of this kind.
+    /// Returns whether ordinary page `number` carries a link to a place of this kind.
     fn carries(&self, host: u32, number: u64, kind: Kind) -> bool {
         let share = match kind {
             Kind::Private => self.mix.private,

@@ -1,7 +1,8 @@
 //! Long runs that try the crawler: a simulated web, kills, power cuts, benchmarks.
 //!
-//! `cargo xtask simulate`, `torture`, `power-cuts` and `bench` start this program. It is a package of its own,
-//! since it is built from most of the workspace, and `cargo xtask test` has to be there first.
+//! `cargo xtask simulate`, `torture`, `power-cuts` and `bench` start this program. It is a package
+//! of its own, since it is built from most of the workspace, and `cargo xtask test` has to be there
+//! first.
 #![expect(clippy::print_stderr, reason = "a program for the command line")]
 
 mod bench;

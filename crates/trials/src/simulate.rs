@@ -21,7 +21,7 @@ use self::world::{Plan, START, World};
 #[path = "../../scheduler/tests/world/mod.rs"]
 mod world;
 
-/// How large a web.
+/// The size of a web.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Hosts of the web

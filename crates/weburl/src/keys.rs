@@ -45,7 +45,7 @@ impl Origin {
         &self.0
     }
 
-    /// Where this origin's robots.txt lies.
+    /// The URL of this origin's robots.txt.
     #[must_use]
     pub fn robots_url(&self) -> CanonicalUrl {
         self.url("/robots.txt")

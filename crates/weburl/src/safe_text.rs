@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// Whether a character changes the direction of the text around it: those with the property
+/// Returns whether a character changes the direction of the text around it: those with the property
 /// `Bidi_Control` (Unicode, UAX #9 section 2). With them `exe.txt` can be made to look like
 /// `txt.exe`.
 #[must_use]

@@ -52,7 +52,7 @@ pub struct TrapSigns {
 }
 
 impl TrapSigns {
-    /// Whether there is any.
+    /// Returns whether there is any.
     #[must_use]
     pub fn any(self) -> bool {
         self.date || self.token || self.repeats || self.query
@@ -95,7 +95,7 @@ impl Shape {
         }
     }
 
-    /// Whether some segment of its path comes again.
+    /// Returns whether some segment of its path comes again.
     #[must_use]
     pub fn has_repeats(&self) -> bool {
         self.pattern.contains(")+")
@@ -115,7 +115,7 @@ impl Shape {
 
 /// Segments that come again in one path.
 struct Repeats {
-    /// How often the most frequent one stands there.
+    /// The number of times that the most frequent one stands there.
     most: usize,
     /// From the first to the last of those that come again.
     stretch: std::ops::Range<usize>,

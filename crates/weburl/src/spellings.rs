@@ -157,7 +157,7 @@ impl SpellingRules {
         empty: StepPolicy::Off,
     };
 
-    /// Whether any step wants evidence.
+    /// Returns whether any step wants evidence.
     #[must_use]
     pub fn learns(&self) -> bool {
         SpellingStep::ALL

@@ -53,7 +53,7 @@ fn program(root: &Path) -> PathBuf {
     root.join("usr/lib/chromium").join(PACKAGE)
 }
 
-/// Where the fonts are told; by itself the browser looks for them in `/etc`.
+/// The file that names the fonts; by itself the browser looks for them in `/etc`.
 fn fonts(root: &Path) -> PathBuf {
     root.join("fonts.conf")
 }

@@ -10,7 +10,7 @@ use crate::workspace::{Workspace, output, run};
 const COMPOSE: &str = "docker/compose.yaml";
 const CONFIG: &str = "config/small-site.toml";
 
-/// Where services find the configuration.
+/// The path at which services find the configuration.
 const MOUNTED: &str = "/etc/crawl/small-site.toml";
 
 /// Reads YAML on Python's side, where a kept reader is at hand, merge keys undone.
@@ -47,7 +47,8 @@ pub(crate) fn read(workspace: &Workspace) -> Result<Value> {
     serde_json::from_str(&compose).context("the compose file as JSON")
 }
 
-/// Faults that the schema does not know: services that may do more than they need, files that are not there.
+/// Faults that the schema does not know: services that may do more than they need, files that are
+/// not there.
 fn faults(folder: &Path, compose: &Value) -> Vec<String> {
     let mut faults = Vec::new();
     let services = compose["services"].as_object();
@@ -135,7 +136,7 @@ fn commands(compose: &Value) -> Vec<(String, Vec<String>)> {
 struct Crawl<'a>(&'a Workspace);
 
 impl Crawl<'_> {
-    /// Whether it knows the command, and each flag.
+    /// Checks whether it knows the command, and each flag.
     fn takes(&self, argv: &[String]) -> Result<()> {
         let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
         match argv.first() {
@@ -166,7 +167,7 @@ impl Crawl<'_> {
         }
     }
 
-    /// Whether a configuration is read, its keys and values known.
+    /// Checks whether a configuration is read, its keys and values known.
     fn effective(&self, args: &[&str]) -> Result<()> {
         self.output(&[&["config", "--effective"], args].concat())
             .map(drop)

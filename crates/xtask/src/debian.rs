@@ -112,7 +112,7 @@ impl Debian {
         }
     }
 
-    /// Where packages are unpacked, as if it were `/`.
+    /// The folder in which packages are unpacked, as if it were `/`.
     pub fn root(&self) -> PathBuf {
         self.folder.join("root")
     }

@@ -12,7 +12,7 @@ use spdx::{Expression, Licensee, ParseMode};
 
 use crate::workspace::{Workspace, output};
 
-/// How Cargo names the public registry.
+/// The name of the public registry in Cargo's files.
 const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Where the workspace, its target folder and fetched packages are.
+//! The places of the workspace, its target folder and fetched packages.
 //!
 //! The part of `cargo xtask` that `crawl-trials` uses as well.
 #![expect(clippy::print_stderr, reason = "for programs for the command line")]

@@ -46,7 +46,7 @@ const fn part(package: &'static str, files: &'static str, tests: &'static str) -
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// How many mutants to draw from all packages together
+    /// The number of mutants to draw from all packages together
     #[arg(long, value_name = "N", default_value_t = 100)]
     sample: usize,
     /// The same seed draws the same mutants from the same code
@@ -224,7 +224,7 @@ fn name(mutant: &Value) -> Result<String> {
         .with_context(|| format!("cargo-mutants names no mutant: {mutant}"))
 }
 
-/// What became of the mutants that were run.
+/// The fate of the mutants that were run.
 #[derive(Default)]
 struct Outcomes {
     caught: usize,

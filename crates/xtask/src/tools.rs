@@ -75,7 +75,7 @@ pub(crate) fn replayweb_page(workspace: &Workspace) -> Result<()> {
     std::fs::write(&stamp, REPLAYWEB).with_context(|| format!("cannot write {}", stamp.display()))
 }
 
-/// Where its pages and scripts are.
+/// The folder of its pages and scripts.
 pub(crate) fn replayweb_folder(workspace: &Workspace) -> PathBuf {
     workspace.target.join("replayweb/package")
 }

@@ -1,4 +1,4 @@
-//! Where things are, and how programs are run there.
+//! The places of the workspace, and programs that are run there.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub struct Workspace {
     pub target: PathBuf,
     /// Cargo's own account of the members, without their dependencies' dependencies.
     pub metadata: Value,
-    /// Whether each crate is built once: then what would speed up its next build only costs time.
+    /// True if each crate is built once: then what would speed up its next build only costs time.
     pub builds_once: bool,
 }
 
@@ -125,7 +125,7 @@ pub fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Whether a file says exactly this: how it is known that something fetched is in place.
+/// Returns whether a file says exactly this: how it is known that something fetched is in place.
 pub fn says(stamp: &Path, text: &str) -> bool {
     std::fs::read_to_string(stamp).is_ok_and(|found| found == text)
 }

@@ -43,21 +43,21 @@ pub(crate) struct JobArgs {
     pub(crate) layer: Layer,
 }
 
-/// What else there is to do.
+/// The other commands.
 #[derive(Debug, Subcommand)]
 #[expect(clippy::large_enum_variant, reason = "there is one, for a moment")]
 pub(crate) enum Command {
     /// May we? The robots.txt verdict for URLs, and the line that decides
     Robots(RobotsArgs),
-    /// What the extractor reads in a page, as JSON
+    /// Show what the extractor reads in a page, as JSON
     Inspect(InspectArgs),
     /// Print every key of the configuration with its default and meaning
     Config(ConfigArgs),
     /// Summarise a crawl from its records
     Report(ReportArgs),
-    /// Why a URL was, was not, or is not yet fetched
+    /// Tell why a URL was, was not, or is not yet fetched
     Explain(ExplainArgs),
-    /// Whether a crawl kept gaps, waits and robots rules, by its records
+    /// Check by its records that a crawl kept gaps, waits and robots rules
     Audit(AuditArgs),
     /// Build the search index of a crawl anew, from its archive
     Index(IndexArgs),
@@ -87,7 +87,7 @@ pub(crate) struct RobotsArgs {
     /// Product token to judge for
     #[arg(long, value_name = "NAME", default_value = "crawl")]
     pub(crate) agent: String,
-    /// How robots.txt is read: rfc9309, koster1994, extended1997 or strictest
+    /// The rules for reading robots.txt: rfc9309, koster1994, extended1997 or strictest
     #[arg(
         long,
         value_name = "PROFILE",
@@ -124,7 +124,7 @@ pub(crate) struct RobotsArgs {
     pub(crate) url: Vec<String>,
 }
 
-/// What the extractor reads in a page, as JSON
+/// Show what the extractor reads in a page, as JSON
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
     /// The page; `-` is stdin
@@ -178,7 +178,7 @@ pub(crate) struct ReportArgs {
     pub(crate) fail_on_broken: bool,
 }
 
-/// Why a URL was, was not, or is not yet fetched
+/// Tell why a URL was, was not, or is not yet fetched
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
     /// The crawl's directory
@@ -192,7 +192,7 @@ pub(crate) struct ExplainArgs {
     pub(crate) json: bool,
 }
 
-/// Whether a crawl kept gaps, waits and robots rules, by its records
+/// Check by its records that a crawl kept gaps, waits and robots rules
 ///
 /// Derives anew from requests.jsonl, crawl.toml and the archived robots.txt exchanges what
 /// each host was owed, and names the rows that show a breach. Exit code 0: all was kept; 4:
@@ -217,7 +217,7 @@ pub(crate) struct IndexArgs {
     /// The crawl's directory
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// What came of it, as JSON
+    /// The result, as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -233,7 +233,7 @@ pub(crate) struct SearchArgs {
     /// The crawl's directory
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// What is looked for; words that begin with `-` come after `--`
+    /// The words to look for; those that begin with `-` come after `--`
     #[arg(value_name = "QUERY", required = true)]
     pub(crate) query: Vec<String>,
     /// As JSON
@@ -300,7 +300,7 @@ pub(crate) struct ServeArgs {
     /// The crawl's directory
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// Where to listen; port 0 takes a free one, and the address is printed
+    /// The address to listen on; port 0 takes a free one, and the address is printed
     ///
     /// Off loopback a token is required.
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8787")]
@@ -318,7 +318,7 @@ pub(crate) struct ServeArgs {
     /// Requests a second from one client; twice as many at once
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) rate: u32,
-    /// What the search page is called [default: Search HOST]
+    /// The name of the search page [default: Search HOST]
     #[arg(long, value_name = "TEXT")]
     pub(crate) title: Option<String>,
     /// Clients come by way of a reverse proxy, which names them in X-Forwarded-For

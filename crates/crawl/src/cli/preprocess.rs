@@ -117,7 +117,7 @@ fn prepare(
     Ok(prepared)
 }
 
-/// Whether a flag's value may be left out.
+/// Returns whether a flag's value may be left out.
 fn may_stand_alone(flag: &Arg) -> bool {
     flag.is_require_equals_set() && flag.get_num_args().is_some_and(|n| n.min_values() == 0)
 }
@@ -143,7 +143,7 @@ fn flag_of<'a, 'w>(command: &'a Command, word: &'w str) -> Option<(&'a Arg, Opti
     })
 }
 
-/// Whether the word after a flag is its value: it is one of those that the flag takes, or
+/// Returns whether the word after a flag is its value: it is one of those that the flag takes, or
 /// nothing else that may stand there, so that clap says which values there are.
 fn is_meant_for(command: &Command, flag: &Arg, next: &OsString) -> bool {
     let is_word = |word: &&str| !word.is_empty() && !word.starts_with('-');
@@ -154,7 +154,8 @@ fn is_meant_for(command: &Command, flag: &Arg, next: &OsString) -> bool {
     takes(flag, word) || (takes_seeds(command) && !is_else)
 }
 
-/// Whether a word is one of a flag's values. clap is asked: a command of that flag alone reads it.
+/// Returns whether a word is one of a flag's values. clap is asked: a command of that flag alone
+/// reads it.
 fn takes(flag: &Arg, word: &str) -> bool {
     let Some(name) = flag.get_long() else {
         return false;
@@ -169,7 +170,7 @@ fn as_seed(command: &Command, word: &str) -> Option<OsString> {
     (takes_seeds(command) && is_seed(word)).then(|| format!("--seed={word}").into())
 }
 
-/// Whether words of a command may be seeds: it has that flag, and no words of its own.
+/// Returns whether words of a command may be seeds: it has that flag, and no words of its own.
 fn takes_seeds(command: &Command) -> bool {
     command.get_positionals().next().is_none()
         && command

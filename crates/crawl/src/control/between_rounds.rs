@@ -10,13 +10,13 @@ use tokio::sync::watch;
 pub(crate) struct BetweenRounds {
     /// When it begins.
     pub(crate) at: Timestamp,
-    /// How the last one ended.
+    /// The end of the last one.
     pub(crate) last: LastRound,
-    /// Whether it is waited for.
+    /// The end of the wait for it.
     pub(crate) wait_mode: watch::Sender<WaitMode>,
 }
 
-/// Whether the next round is waited for.
+/// The end of the wait for the next round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitMode {
     /// Until its time comes.

@@ -17,7 +17,7 @@ use super::socket_path::{SOCKET, SocketPath};
 /// The longest line that is read, in bytes: a state names at most a few score URLs and hosts.
 const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 
-/// How long an answer is waited for. A command that is to be durable waits for the disk.
+/// The longest wait for an answer. A command that is to be durable waits for the disk.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A connection to a running crawl: commands go over it one after the other.
@@ -101,7 +101,7 @@ impl Client {
         }
     }
 
-    /// How the crawl stands.
+    /// The state of the crawl.
     ///
     /// # Errors
     /// [`ClientError`] where no state came.
@@ -111,7 +111,7 @@ impl Client {
         self.state_of(answer)
     }
 
-    /// How the crawl stands, at most once a second, whenever that changed.
+    /// The state of the crawl, at most once a second, whenever that changed.
     ///
     /// # Errors
     /// [`ClientError`] where the crawl is gone.

@@ -41,7 +41,7 @@ pub(crate) struct ControlHandler {
 #[derive(Debug)]
 struct ControlState {
     mode: Mode,
-    /// How often the mode has changed.
+    /// The number of times that the mode has changed.
     mode_changes: u64,
     /// Delays that were set, in their order: they outlive a round.
     delays: Vec<EngineCommand>,
@@ -112,7 +112,7 @@ impl ControlHandler {
         self.lock().take(Mode::BetweenRounds(rest));
     }
 
-    /// Whether the next round is waited for.
+    /// Returns whether the next round is waited for.
     pub(crate) fn is_between_rounds(&self) -> bool {
         matches!(self.lock().mode, Mode::BetweenRounds(_))
     }
@@ -125,7 +125,7 @@ impl ControlHandler {
         *next = Instant::now() + LINE_INTERVAL;
     }
 
-    /// How the crawl stands.
+    /// The state of the crawl.
     pub(crate) async fn state(&self) -> State {
         let mut told = self.told.lock().await;
         let mode_changes = self.lock().mode_changes;

@@ -14,9 +14,9 @@ pub(crate) const MAX_COMMAND_BYTES: usize = 64 * 1024;
 #[derive(Clone, Debug, PartialEq, Subcommand, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "lowercase", deny_unknown_fields)]
 pub(crate) enum Command {
-    /// How it stands, as a JSON object
+    /// Print its state, as a JSON object
     State {},
-    /// How it stands, a JSON object at most each second, until it ends
+    /// Print its state, a JSON object at most each second, until it ends
     Watch {},
     /// Send no further request; what is in flight ends
     Pause {},
@@ -92,7 +92,7 @@ impl Refused {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Answer {
-    /// How the crawl stands.
+    /// The state of the crawl.
     State(Box<State>),
     /// A command was refused.
     Refused(Refused),
@@ -124,7 +124,7 @@ pub(crate) enum PhaseName {
 pub(crate) struct State {
     /// The phase of the crawl.
     pub(crate) phase: PhaseName,
-    /// Whether it was told to pause.
+    /// True if it was told to pause.
     pub(crate) paused: bool,
     /// The number of the round, from 1.
     pub(crate) round: u32,
@@ -157,7 +157,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Whether another state says anything else, but for what passes with the time.
+    /// Returns whether another state says anything else, but for what passes with the time.
     pub(crate) fn is_news(&self, other: &State) -> bool {
         let steady = |state: &State| State {
             pages_per_second: 0.0,
@@ -185,14 +185,14 @@ pub(crate) struct LatestPage {
 pub(crate) struct HostWork {
     /// Its name, on loopback with the port.
     pub(crate) host: String,
-    /// How many URLs wait.
+    /// The number of URLs that wait.
     pub(crate) waiting: u64,
     /// Milliseconds until its next request may be sent; none while that depends on an answer,
     /// or while it is parked.
     pub(crate) next_in_ms: Option<u64>,
     /// The gap between two of its requests, in milliseconds.
     pub(crate) gap_ms: u64,
-    /// Whether it is parked.
+    /// True if it is parked.
     pub(crate) parked: bool,
 }
 

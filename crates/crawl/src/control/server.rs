@@ -29,10 +29,10 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 /// The least time between two states that a watcher is told.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long nobody is let in where the system has no room for another connection.
+/// The time for which nobody is let in where the system has no room for another connection.
 const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Where the socket is made before it takes its name.
+/// The file at which the socket is made before it takes its name.
 const NEW_SOCKET: &str = "control.new";
 
 /// A socket that is listened on. It goes with this value.
@@ -146,7 +146,7 @@ struct Client {
     from: BufReader<OwnedReadHalf>,
     to: OwnedWriteHalf,
     handler: Arc<ControlHandler>,
-    /// How long an answer may wait to be read.
+    /// The time for which an answer may wait to be read.
     patience: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Where the socket of a crawl lies, and how it is named to the system.
+//! The path of the socket of a crawl, and how it is named to the system.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,4 @@
-//! How many files and connections this process may have open at a time.
+//! The number of files and connections that this process may have open at a time.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
@@ -9,12 +9,12 @@ const PER_CONNECTION: u64 = 2;
 /// Beside each request under way so many connections may be kept that are idle.
 const KEPT_PER_CONNECTION: u64 = 3;
 
-/// How many connections there may be.
+/// The number of connections that there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Connections {
     /// Requests under way at a time.
     pub(crate) concurrency: u32,
-    /// Whether a connection may be kept for the next request.
+    /// True if a connection may be kept for the next request.
     pub(crate) may_be_kept: bool,
 }
 

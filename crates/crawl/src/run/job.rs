@@ -37,7 +37,7 @@ impl Job {
         &self.checked.output
     }
 
-    /// Whether the next start takes the crawl.toml in the directory as this user's own.
+    /// Returns whether the next start takes the crawl.toml in the directory as this user's own.
     pub(crate) fn has_mark(&self) -> HasMark {
         let text = read_text(&self.dir().join("crawl.toml"), MAX_CONFIG_BYTES);
         match mark_of(&text.unwrap_or_default()) {
@@ -51,7 +51,7 @@ impl Job {
         self.settings.recrawl.every.0.map(Span::get)
     }
 
-    /// Whether pages that failed make the run one that failed.
+    /// Returns whether pages that failed make the run one that failed.
     pub(crate) fn fails_on_error(&self) -> bool {
         self.settings.display.fail_on_error.is_on()
     }

@@ -204,7 +204,7 @@ impl Rounds<'_> {
     }
 }
 
-/// How a run begins.
+/// The beginning of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
     /// With the next round where the last is over.

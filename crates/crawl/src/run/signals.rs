@@ -96,7 +96,7 @@ impl EndSignals {
     }
 }
 
-/// Whether the process was started with SIGHUP ignored, as `nohup` does. Only Linux tells;
+/// Returns whether the process was started with SIGHUP ignored, as `nohup` does. Only Linux tells;
 /// elsewhere it counts as not ignored.
 fn is_hang_up_ignored() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -100,7 +100,7 @@ fn refuse_other_records(
     Ok(())
 }
 
-/// Whether the crawl in a directory keeps something, by its crawl.toml.
+/// Returns whether the crawl in a directory keeps something, by its crawl.toml.
 fn kept(older: &toml::Table, key: &str) -> Option<Switch> {
     older.get("output")?.get(key)?.as_str()?.parse().ok()
 }

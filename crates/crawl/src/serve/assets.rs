@@ -91,7 +91,7 @@ impl Assets {
         Assets(made.collect())
     }
 
-    /// Where a file lies. An unknown name is a mistake of ours, and leads nowhere.
+    /// The path at which a file lies. An unknown name is a mistake of ours, and leads nowhere.
     pub(crate) fn path(&self, name: &str) -> String {
         let known = self.0.iter().find(|asset| asset.name == name);
         known.map_or_else(String::new, |asset| format!("/assets/{}", asset.file()))
@@ -145,7 +145,7 @@ impl Asset {
     }
 }
 
-/// Whether the client holds the file with this tag (RFC 9110 section 13.1.2).
+/// Returns whether the client holds the file with this tag (RFC 9110 section 13.1.2).
 fn is_held(asked: &HeaderMap, tag: &str) -> bool {
     let fields = asked.get_all(header::IF_NONE_MATCH);
     fields

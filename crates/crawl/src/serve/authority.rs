@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, Uri, header};
 pub(crate) struct Authority {
     /// As it was sent, in lower case.
     pub(crate) text: String,
-    /// Where the host is an address.
+    /// The host, where it is an address.
     address: Option<IpAddr>,
 }
 
@@ -37,7 +37,7 @@ impl Authority {
         })
     }
 
-    /// Whether it names this machine and nothing else.
+    /// Returns whether it names this machine and nothing else.
     pub(crate) fn is_loopback(&self) -> bool {
         let name = self.text.split(':').next();
         self.address
@@ -45,8 +45,8 @@ impl Authority {
     }
 }
 
-/// The name that a request gives the server, as it was sent (RFC 9112 section 3.2): an absolute target
-/// comes before `Host`, and of several fields none counts.
+/// The name that a request gives the server, as it was sent (RFC 9112 section 3.2): an absolute
+/// target comes before `Host`, and of several fields none counts.
 pub(crate) fn named(uri: &Uri, headers: &HeaderMap) -> Option<String> {
     if let Some(authority) = uri.authority() {
         return Some(authority.to_string());

@@ -31,9 +31,9 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 pub(crate) const MAX_HEAD_BYTES: usize = 32 * 1024;
 /// Header fields of a request.
 const MAX_FIELDS: usize = 64;
-/// How long a client may take nothing of what it is sent.
+/// The time for which a client may take nothing of what it is sent.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long requests under way are waited for when the server ends.
+/// The time for which requests under way are waited for when the server ends.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The sender of a request: the other end of its connection.

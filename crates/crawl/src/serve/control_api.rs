@@ -18,7 +18,7 @@ use crate::control::protocol::Command;
 /// The commands that a running crawl takes over HTTP.
 pub(crate) const COMMANDS: [&str; 6] = ["pause", "resume", "add", "delay", "park", "unpark"];
 
-/// How long a body may take to come.
+/// The time that a body may take to come.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// `POST /api/crawl/COMMAND` with the command's values as a JSON object.

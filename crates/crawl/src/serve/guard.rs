@@ -18,7 +18,7 @@ pub(crate) struct Guard {
     token: Option<Token>,
 }
 
-/// Whether a client may control the crawl.
+/// The answer for a client: may it control the crawl?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Controls {
     /// It may with the token.
@@ -45,8 +45,8 @@ impl Guard {
         }
     }
 
-    /// Whether the server may be called so. On loopback only by a name of loopback: a page of
-    /// another site whose name was made to lead here (DNS rebinding) would read what is served.
+    /// Returns whether the server may be called so. On loopback only by a name of loopback: a page
+    /// of another site whose name was made to lead here (DNS rebinding) would read what is served.
     /// A request that names two origins names none.
     pub(crate) fn admits(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         if headers.get_all(header::ORIGIN).iter().nth(1).is_some() {
@@ -88,8 +88,8 @@ impl Guard {
         }
     }
 
-    /// Whether the crawl may be controlled at all. Without a token it may not, not even from this
-    /// machine: a proxy here makes the whole world look like it.
+    /// Returns whether the crawl may be controlled at all. Without a token it may not, not even
+    /// from this machine: a proxy here makes the whole world look like it.
     pub(crate) fn controls(&self) -> Controls {
         match self.token {
             Some(_) => Controls::Token,
@@ -97,7 +97,7 @@ impl Guard {
         }
     }
 
-    /// Whether this request may control the crawl.
+    /// Returns whether this request may control the crawl.
     pub(crate) fn may_control(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         same_origin(uri, headers)?;
         let Some(token) = &self.token else {

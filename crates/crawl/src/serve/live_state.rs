@@ -19,10 +19,10 @@ use crate::control::protocol::State;
 
 /// Clients that follow the crawl at once; the connections they hold are no use to searches.
 pub(crate) const MAX_FOLLOWERS: usize = 64;
-/// How often a client is sent something where nothing happens, so that neither a proxy nor the
-/// client takes the connection for dead.
+/// The interval at which a client is sent something where nothing happens, so that neither a proxy
+/// nor the client takes the connection for dead.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
-/// How often it is looked whether a crawl has begun, or whether anybody still follows.
+/// The interval of the look whether a crawl has begun, or whether anybody still follows.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Events on their way to one client.
 const MAX_QUEUED_STATES: usize = 4;
@@ -30,12 +30,12 @@ const MAX_QUEUED_STATES: usize = 4;
 /// The events for one client.
 pub(crate) type Events = KeepAliveStream<ReceiverStream<Result<Event, axum::Error>>>;
 
-/// Whether a crawl runs, and how it stands.
+/// A moment of a crawl that runs, or the word that none runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Moment {
-    /// Whether a crawl runs in the directory.
+    /// True if a crawl runs in the directory.
     pub(crate) running: bool,
-    /// How it stands.
+    /// The state of the crawl.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<State>,
 }
@@ -173,7 +173,7 @@ async fn pass_on(
     }
 }
 
-/// How the crawl in `dir` stands now.
+/// The state of the crawl in `dir` now.
 pub(crate) async fn now(dir: &Path) -> Result<Moment, Problem> {
     let failed = |why: &dyn std::fmt::Display| {
         tracing::warn!(%why, "the crawl can't be asked");

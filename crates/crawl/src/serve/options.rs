@@ -17,12 +17,12 @@ pub(crate) const TOKEN_VARIABLE: &str = "CRAWL_SERVE_TOKEN";
 /// Characters of a title; it stands in one line of a page.
 const MAX_TITLE_CHARS: usize = 200;
 
-/// How a directory is served.
+/// The settings by which a directory is served.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     /// The crawl's directory.
     pub(crate) dir: PathBuf,
-    /// Where to listen.
+    /// The address to listen on.
     pub(crate) listen: SocketAddr,
     /// The token that controls the crawl.
     pub(crate) token: Option<Token>,
@@ -32,7 +32,7 @@ pub(crate) struct Options {
     pub(crate) rate: NonZeroU32,
     /// The title of the search page; made of the site's name if none is given.
     pub(crate) title: Option<String>,
-    /// Whether clients come by way of a reverse proxy.
+    /// True if clients come by way of a reverse proxy.
     pub(crate) behind_proxy: bool,
 }
 

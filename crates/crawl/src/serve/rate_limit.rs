@@ -1,4 +1,4 @@
-//! How many requests one client may send.
+//! The number of requests that one client may send.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
@@ -13,7 +13,7 @@ use governor::{Quota, RateLimiter};
 /// Clients that are told apart at once. Beyond it, those that come newly share one account.
 const MAX_CLIENTS: usize = 10_000;
 
-/// How often accounts that are full again are thrown away, where there are too many.
+/// The interval at which accounts that are full again are thrown away, where there are too many.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A token bucket for each client; its memory is bounded by [`MAX_CLIENTS`].
@@ -35,7 +35,7 @@ impl Rates {
         }
     }
 
-    /// Whether a request of this client may be answered now.
+    /// Returns whether a request of this client may be answered now.
     ///
     /// # Errors
     /// Whole seconds to wait, at least one.
@@ -50,7 +50,7 @@ impl Rates {
         })
     }
 
-    /// Whether there is no room for further clients, even after a sweep.
+    /// Returns whether there is no room for further clients, even after a sweep.
     fn is_full(&self) -> bool {
         if self.accounts.len() < MAX_CLIENTS {
             return false;

@@ -32,7 +32,7 @@ pub(crate) struct SearchRequest {
     pub(crate) limit: usize,
     /// Results to skip.
     pub(crate) offset: usize,
-    /// Whether the last word is still being typed.
+    /// True if the last word is still being typed.
     pub(crate) partial: bool,
 }
 

@@ -15,9 +15,9 @@ use super::search_request::SearchRequest;
 use crate::error::CommandError;
 use crate::search_index;
 
-/// How long a question waits for a thread.
+/// The longest wait of a question for a thread.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long what is said of the whole index is taken for true.
+/// The time for which what is said of the whole index is taken for true.
 const MAX_STATS_AGE: Duration = Duration::from_secs(3);
 /// Threads at most, on however many processors.
 const MAX_THREADS: usize = 16;

@@ -55,8 +55,8 @@ impl Token {
             .hint("draw one: `head -c 24 /dev/urandom | base64`"))
     }
 
-    /// Whether this is the token. Takes as long whatever is given: digests are compared, and
-    /// all of their bytes.
+    /// Returns whether this is the token. Takes as long whatever is given: digests are compared,
+    /// and all of their bytes.
     pub(crate) fn is(&self, given: &[u8]) -> bool {
         let given: [u8; 32] = Sha256::digest(given).into();
         self.0.ct_eq(&given).into()

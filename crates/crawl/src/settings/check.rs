@@ -100,7 +100,7 @@ pub(crate) fn check(settings: &Settings) -> Result<Checked, CommandError> {
     })
 }
 
-/// Whether a name is sent to someone else's address.
+/// Returns whether a name is sent to someone else's address.
 fn names_public(resolve: &Resolve) -> bool {
     let public = |address: &IpAddr| classify(*address) == AddressClass::Public;
     resolve.addresses.iter().any(public)
@@ -338,7 +338,7 @@ fn check_manners(settings: &Settings, seed: &CanonicalUrl) -> Result<(), Command
     Ok(())
 }
 
-/// Whether a host of others may be asked at this pace; `dashes` stand before a flag's name.
+/// Returns whether a host of others may be asked at this pace; `dashes` stand before a flag's name.
 fn check_pace(delay: Span, per_host: u32, dashes: &str, host: &str) -> Result<(), CommandError> {
     let what = if delay.get() < MIN_DELAY {
         format!("{dashes}delay {delay} is under 200ms")

@@ -24,7 +24,7 @@ macro_rules! words {
         }
 
         impl $name {
-            /// What the word stands for.
+            /// The value that the word stands for.
             pub(crate) fn meaning(self) -> $meaning {
                 match self {
                     $( $name::$word => $value, )+
@@ -57,7 +57,7 @@ words! {
         All => Resources::All;
     }
 
-    /// How robots.txt is read.
+    /// The rules by which robots.txt is read.
     ProfileName => Profile {
         /// The standard of 2022.
         Rfc9309 => Profile::Rfc9309;
@@ -102,7 +102,7 @@ words! {
     }
 }
 
-/// How progress is shown.
+/// The form in which progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ProgressMode {

@@ -259,7 +259,7 @@ fn keys(fields: &[&str], place: &str) -> Vec<(String, String)> {
     fields.iter().map(|field| shown(key_of(field))).collect()
 }
 
-/// How the known name is shown that is most like `name`, if any is like it at all.
+/// The text that shows the known name most like `name`, if any is like it at all.
 fn nearest(name: &str, known: Vec<(String, String)>) -> Option<String> {
     let likeness = |(known, shown): (String, _)| {
         let likeness = strsim::jaro_winkler(&key_of(name), &known);

@@ -15,11 +15,12 @@ use toml::Table;
 
 use super::environment::Environment;
 
-/// The purpose that goes into the digest, so that no other digest under the same key could pass for one.
+/// The purpose that goes into the digest, so that no other digest under the same key could pass for
+/// one.
 const WHAT: &[u8] = b"crawl.toml 1\n";
 const KEY_BYTES: usize = 32;
 
-/// Whether a crawl.toml is known as this user's.
+/// The answer for a crawl.toml: is it known as this user's?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Marked {
     /// This program wrote it for this user, for this directory.
@@ -141,7 +142,7 @@ fn message(dir: &Path, guarded: &Table) -> Vec<u8> {
     message
 }
 
-/// Where a directory lies, without links, also one that is still to be made.
+/// The path of a directory, without links, also one that is still to be made.
 fn place(dir: &Path) -> PathBuf {
     let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
     let mut missing = Vec::new();

@@ -17,7 +17,7 @@ pub(crate) enum Reach {
     Public,
 }
 
-/// Where the host of a URL lies; `resolve` may send a name elsewhere.
+/// The network in which the host of a URL lies; `resolve` may send a name elsewhere.
 pub(crate) fn reach(url: &CanonicalUrl, resolve: &[Resolve]) -> Reach {
     let host = url.host().trim_end_matches('.');
     let bare = host.trim_start_matches('[').trim_end_matches(']');

@@ -23,7 +23,7 @@ use crate::settings::seeds;
 /// The table of the keys that stand in none.
 const TOP: &str = "";
 
-/// What a guarded key beside the tables of settings could do. A site's other keys are bounded as
+/// The harm that a guarded key beside the tables of settings could do. A site's other keys are bounded as
 /// those for every host are.
 const OTHER_GUARDED: [(&str, &str, &str); 5] = [
     (TOP, "seed", "a seed may lie in private ranges"),
@@ -108,7 +108,7 @@ impl Stored {
         Ok(self.layer)
     }
 
-    /// Whether the mark in it is this user's.
+    /// Returns whether the mark in it is this user's.
     fn marked(&self, around: &Environment) -> Marked {
         let guarded = guarded(&self.layer.clone().settle());
         config_mac::check(around, &self.dir, &guarded, mark_of(&self.text).as_deref())

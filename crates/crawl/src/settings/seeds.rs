@@ -16,15 +16,15 @@ use crate::error::CommandError;
 /// A seed that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seed {
-    /// Where the crawl starts.
+    /// The URL at which the crawl starts.
     pub(crate) url: CanonicalUrl,
     /// The URL to use where no connection can be made by that: http for https, of a host that
     /// was typed without a scheme.
     pub(crate) stand_in: Option<CanonicalUrl>,
 }
 
-/// Whether a word is meant as a seed, and not as a command: a URL, or a host with a dot or a
-/// port.
+/// Returns whether a word is meant as a seed, and not as a command: a URL, or a host with a dot or
+/// a port.
 pub(crate) fn is_seed(word: &str) -> bool {
     if word.starts_with('-') {
         return false;
@@ -98,7 +98,7 @@ pub(crate) fn check_no_file(typed: &str) -> Result<(), CommandError> {
     )
 }
 
-/// Whether the crawl in a directory began at this host, so that its folder bears its name.
+/// Returns whether the crawl in a directory began at this host, so that its folder bears its name.
 fn holds_seed_at(dir: &Path, typed: &str) -> bool {
     let text = read_text(&dir.join("crawl.toml"), MAX_CONFIG_BYTES).unwrap_or_default();
     let table: toml::Table = text.parse().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Where settings come from, and which source wins.
+//! The sources of settings, and which of them wins.
 //!
 //! From least to most: built-in defaults; the contact of the user's own config.toml;
 //! the crawl.toml of a crawl that goes on, as far as it [remembers](super::remembered);
@@ -45,7 +45,7 @@ pub(crate) fn gather(
     Ok(said.over(beneath).settle())
 }
 
-/// Where the crawl lies that is spoken of: what is said, or what follows from the first seed.
+/// The directory of the crawl that is spoken of: what is said, or what follows from the first seed.
 fn directory(said: &Layer) -> Option<PathBuf> {
     let output = said.output.output.as_ref();
     let named = output.filter(|output| !output.is_empty());

@@ -62,7 +62,7 @@ macro_rules! tables {
         #[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]
         #[serde(default)]
         pub(crate) struct Layer {
-            /// Where the crawl starts: a URL or a host (may be repeated)
+            /// The start of the crawl: a URL or a host (may be repeated)
             ///
             /// `--seed` itself may be left out: `crawl example.org` asks `https://example.org/`,
             /// and http where no connection can be made by https; loopback names and addresses are
@@ -111,7 +111,7 @@ macro_rules! tables {
                 }
             }
 
-            /// Whether this layer says something of a field of a table.
+            /// Returns whether this layer says something of a field of a table.
             pub(super) fn says(&self, table: &str, field: &str) -> bool {
                 match (table, field) {
                     $($( (stringify!($table), stringify!($field)) => self.$table.$field.is_some(), )+)+
@@ -128,7 +128,7 @@ macro_rules! tables {
             }
         }
 
-        /// What a later run makes of a field of a table.
+        /// The use that a later run makes of a field of a table.
         pub(super) fn memory(table: &str, field: &str) -> Option<Memory> {
             match (table, field) {
                 $($( (stringify!($table), stringify!($field)) => Some($memory), )+)+
@@ -189,7 +189,7 @@ tables! {
         /// Matched anywhere in the canonical URL; wins over --include.
         #[arg(value_name = "RE")]
         exclude: Vec<String> = Vec::new(), GoesOn;
-        /// How many links away from a seed we go
+        /// The number of links that may be followed away from a seed
         ///
         /// A seed has depth 0. A redirect keeps its depth.
         #[arg(value_name = "N")]
@@ -231,7 +231,7 @@ tables! {
         /// Counted as received, over all runs of this crawl.
         #[arg(value_name = "SIZE")]
         max_bytes: Limit<Size> = Limit::UNLIMITED, GoesOn;
-        /// How many redirects in a row are followed
+        /// The number of redirects in a row that are followed
         ///
         /// Each is judged like a link: scope, robots.txt and politeness of its own host.
         #[arg(value_name = "N")]
@@ -249,7 +249,7 @@ tables! {
             Guarded("memory of this machine");
         /// Read feeds that pages name (RSS, Atom, JSON Feed), on or off
         ///
-        /// What they list is followed like links, within the scope.
+        /// Their URLs are followed like links, within the scope.
         #[arg(value_name = "on|off")]
         feeds: Switch = Switch::On, GoesOn;
         /// Follow what a form is sent to by GET, on or off
@@ -334,7 +334,7 @@ tables! {
         /// loopback and private ranges.
         #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         own_site: Switch = Switch::Off, Guarded("no least delay holds");
-        /// How robots.txt is read: rfc9309, koster1994, extended1997 or strictest
+        /// The rules for reading robots.txt: rfc9309, koster1994, extended1997 or strictest
         ///
         /// rfc9309: the standard of 2022. koster1994: the original of 1994. extended1997:
         /// that with several names and paths on a line. strictest: a URL is fetched only
@@ -344,20 +344,20 @@ tables! {
     }
 
     exclusion, "What we keep away from", ExclusionLayer, Exclusion {
-        /// What the pages are for: search, ai-input, train-ai, archive or unstated
+        /// The purpose of the pages: search, ai-input, train-ai, archive or unstated
         ///
         /// A site's preference against it (Content-Usage, Content-Signal, tdm-reservation,
         /// noai) bars a page like a rule of robots.txt; where only the page itself says so, its
         /// row is kept and its body is not archived. unstated: preferences are written down.
         #[arg(value_name = "PURPOSE", value_enum, hide_possible_values = true)]
         purpose: PurposeName = PurposeName::Unstated, GoesOn;
-        /// What a robots.txt that answers 401 or 403 means: allow or deny
+        /// The meaning of a robots.txt that answers 401 or 403: allow or deny
         ///
         /// allow: there are no rules, as RFC 9309 has it. deny: nothing of that origin is asked
         /// for.
         #[arg(value_name = "allow|deny", value_enum, hide_possible_values = true)]
         robots_forbidden: ForbiddenName = ForbiddenName::Allow, GoesOn;
-        /// How long a robots.txt holds before it is asked for again, at most 1d
+        /// The time for which a robots.txt holds before it is asked for again, at most 1d
         ///
         /// Less where the server's Cache-Control or Expires says so.
         #[arg(value_name = "DURATION")]
@@ -365,14 +365,15 @@ tables! {
         /// First wait before an unreachable robots.txt is asked for again
         ///
         /// Unreachable is 429, 5xx, a broken answer or none; no page of the host is asked for
-        /// meanwhile, unless its last good copy serves. Each further wait is twice as long. A longer Retry-After is kept.
+        /// meanwhile, unless its last good copy serves. Each further wait is twice as long. A
+        /// longer Retry-After is kept.
         #[arg(value_name = "DURATION")]
         robots_retry: Span = Span::from_secs(5 * 60), Guarded("how often robots.txt is asked for");
-        /// What that wait doubles up to
+        /// The longest that this wait doubles to
         #[arg(value_name = "DURATION")]
         robots_retry_most: Span = Span::from_secs(6 * 60 * 60),
             Guarded("how often robots.txt is asked for");
-        /// How long the last good copy of an unreachable robots.txt serves, at most 30d
+        /// The time for which the last good copy of an unreachable robots.txt serves, at most 30d
         ///
         /// 0s: not at all.
         #[arg(value_name = "DURATION")]
@@ -432,8 +433,8 @@ tables! {
         ///
         /// Implies --recrawl. A round that takes longer is followed by the next at once; where the
         /// last one of an earlier start is over, the rest of the time is waited first. --max-time
-        /// bounds each round. A signal while it waits ends it with exit code 0. Never taken over from
-        /// crawl.toml.
+        /// bounds each round. A signal while it waits ends it with exit code 0. Never taken over
+        /// from crawl.toml.
         #[arg(value_name = "DURATION")]
         every: Period = Period::NEVER, EachRun;
         /// Visit no page again sooner than this
@@ -466,7 +467,7 @@ tables! {
         /// announced length, or for --max-body, until it is written.
         #[arg(value_name = "SIZE")]
         body_memory: Size = Size(128 << 20), Guarded("memory of this machine");
-        /// How often a URL that failed is tried again
+        /// The number of times that a URL which failed is tried again
         #[arg(value_name = "N")]
         retries: u32 = 3, GoesOn;
         /// Proxy for all requests: http, https, socks5 or socks5h URL
@@ -496,7 +497,8 @@ tables! {
         /// Say in each request on which page its URL was found
         ///
         /// As browsers do: to another origin no more than the page's own origin, and nothing from
-        /// https to http. Requests for robots.txt, sitemaps, seeds and targets of redirects say nothing.
+        /// https to http. Requests for robots.txt, sitemaps, seeds and targets of redirects say
+        /// nothing.
         #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         referer: Switch = Switch::Off, GoesOn;
     }
@@ -505,8 +507,8 @@ tables! {
         /// Directory of the crawl; crawl-HOST of the first seed if not given
         ///
         /// If it holds a crawl, that one goes on: what it keeps (WARC, index, links, seeds) is
-        /// remembered, and without a seed all but how it is shown. Flags win. A crawl.toml that is not
-        /// your own decides less: docs/crawl-directory.md.
+        /// remembered, and without a seed all but how it is shown. Flags win. A crawl.toml that is
+        /// not your own decides less: docs/crawl-directory.md.
         #[arg(value_name = "DIR")]
         output: FilePath = FilePath::default(), EachRun;
         /// Write WARC files of all exchanges, on or off
@@ -514,8 +516,8 @@ tables! {
         warc: Switch = Switch::On, Kept;
         /// Build a search index, on or off
         ///
-        /// `crawl search` and `crawl serve` ask it, also while the crawl runs. Turned on for a crawl
-        /// that has pages already, it is built from the archive first.
+        /// `crawl search` and `crawl serve` ask it, also while the crawl runs. Turned on for a
+        /// crawl that has pages already, it is built from the archive first.
         #[arg(value_name = "on|off")]
         index: Switch = Switch::Off, Kept;
         /// Write links.jsonl, on or off
@@ -523,7 +525,7 @@ tables! {
         links: Switch = Switch::Off, Kept;
         /// Have on the disk what ended so long ago, or wait for it
         ///
-        /// What a kill can cost: what was fetched in this time is fetched again. While the disk
+        /// A kill costs no more: what was fetched in this time is fetched again. While the disk
         /// is slower, no further request is sent.
         #[arg(value_name = "DURATION")]
         commit_within: Span = Span::from_secs(1), GoesOn;

@@ -29,7 +29,7 @@ pub(crate) struct Terminal {
     bar: ProgressBar,
 }
 
-/// How progress is shown, once it is known what stderr is.
+/// The form in which progress is shown, once it is known what stderr is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Bar,

@@ -1,4 +1,4 @@
-//! How far the crawl is.
+//! The progress of the crawl.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use super::{Mode, Terminal};
 use crate::values::Span;
 
-/// How often a bar is drawn anew.
+/// The interval at which a bar is drawn anew.
 const BAR_INTERVAL: Duration = Duration::from_millis(200);
 /// Steps from the beginning of the bar to its end.
 const BAR_STEPS: u64 = 1000;
-/// How often an object is written with `--progress json`.
+/// The interval at which an object is written with `--progress json`.
 const JSON_INTERVAL: Duration = Duration::from_secs(1);
-/// How often a line is written with `--progress plain`.
+/// The interval at which a line is written with `--progress plain`.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Shows progress until the other side of the channel is gone.

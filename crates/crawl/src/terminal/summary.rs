@@ -19,11 +19,11 @@ const LEFT_OUT: [(&str, &str); 2] = [
     ("secret", "links with a secret of [site] in them"),
 ];
 
-/// How it is told that no root vouches for a server's certificate, and what helps.
+/// The words for a server's certificate that no root vouches for, and what helps.
 const UNKNOWN_ISSUER: &str = "tls_failed: unknown issuer";
 const CA_HINT: &str = "a CA of your own is trusted with --ca-file FILE";
 
-/// Whether a crawl.toml bears a mark, by which it is known as its user's.
+/// The answer for a crawl.toml: does it bear a mark, by which it is known as its user's?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HasMark {
     Yes,
@@ -124,7 +124,7 @@ fn indexed(index: &Indexed, summary: &Summary) -> String {
     }
 }
 
-/// How many pages failed, and where it is told which.
+/// The number of pages that failed, and where it is told which.
 fn failed(summary: &Summary, exe: &str) -> String {
     let count = grouped(summary.failed);
     match summary.changes.broken {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize, Serializer};
 pub(crate) struct FilePath(pub(crate) PathBuf);
 
 impl FilePath {
-    /// Whether none is given.
+    /// Returns whether none is given.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.as_os_str().is_empty()
     }

@@ -16,7 +16,7 @@ pub(crate) struct Resolve {
     pub(crate) host: String,
     /// Port of the requests that this holds for.
     pub(crate) port: u16,
-    /// Where they go; at least one.
+    /// The addresses that they go to; at least one.
     pub(crate) addresses: Vec<IpAddr>,
 }
 

@@ -1,7 +1,7 @@
 //! The pages in a browser: a server, a site that embeds the search, a crawl that runs, and the
 //! checks in `checks/`, which drive Chromium by Playwright.
 //!
-//! What they need is named by variables, which `cargo xtask test --step browser` sets:
+//! Variables name what they need, which `cargo xtask test --step browser` sets:
 //! `CRAWL_PYTHON_BIN` (with playwright), `CRAWL_CHROMIUM`, `CRAWL_CHROMIUM_LIBRARIES`,
 //! `CRAWL_CHROMIUM_FONTS`.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]

@@ -230,7 +230,7 @@ fn killed_and_started_again() {
     assert!(dir.read("c/crawl.toml").contains("\nrules-since = "));
 }
 
-/// What a power cut leaves of a log that was not synced, wherever it hits.
+/// The rest that a power cut leaves of a log which was not synced, wherever it hits.
 #[test]
 fn ours_a_log_of_requests_that_lost_rows_shows_no_breach() {
     let (dir, cmd) = setup("audit-lost");

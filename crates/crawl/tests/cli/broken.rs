@@ -43,7 +43,7 @@ fn crawl(cmd: &Cmd, web: &TestWeb, dir: &str, more: &[&str]) {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
 }
 
-/// What is listed as JSON, and as text with the host left out.
+/// The list as JSON, and as text with the host left out.
 fn broken(cmd: &Cmd, web: &TestWeb, dir: &str) -> (Value, String) {
     let json = cmd.run(&["report", dir, "--broken", "--json"]).ok();
     let text = cmd.run(&["report", dir, "--broken", "--all"]).ok();

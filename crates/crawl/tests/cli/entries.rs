@@ -33,7 +33,7 @@ fn begun(name: &str) -> (Dir, Cmd, TestWeb) {
     (dir, cmd, web)
 }
 
-/// What `crawl --output c` and `crawl index c` say; nothing is written and nobody is asked.
+/// The messages of `crawl --output c` and `crawl index c`; nothing is written and nobody is asked.
 fn refused(dir: &Dir, cmd: &Cmd, web: &TestWeb) -> String {
     let rows = dir.read("c/pages.jsonl");
     let ran = cmd.run(&[&ON[..], &["--max-pages", "100"]].concat());

@@ -49,7 +49,7 @@ pub(crate) struct Cmd {
     env: Vec<(String, String)>,
 }
 
-/// What a run came to.
+/// The outcome of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -127,7 +127,7 @@ impl Cmd {
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
-    /// What it says on stderr, line by line.
+    /// Its stderr, line by line.
     lines: Receiver<String>,
     said: RefCell<String>,
 }

@@ -32,7 +32,7 @@ Exit codes:
 This page is written by `UPDATE_EXPECT=1 cargo test -p crawl --test cli help`.
 ";
 
-/// Where the flags of the main job begin.
+/// The line at which the flags of the main job begin.
 const SHARED: &str = "Who we are [operator]:";
 
 /// The page with the help of a command and of those below it.

@@ -1,4 +1,4 @@
-//! What is said to a user who went wrong: the value, and a hint that fits.
+//! Messages to a user who went wrong: the value, and a hint that fits.
 
 use crawl_testweb::{Answer, TestWeb};
 use expect_test::{Expect, expect};

@@ -1,4 +1,4 @@
-//! What a crawl directory remembers, and whose word it takes: a `crawl.toml` may be another's.
+//! Memory of a crawl directory, and whose word it takes: a `crawl.toml` may be another's.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -25,7 +25,7 @@ fn begun(name: &str, web: &TestWeb, more: &[&str]) -> (Dir, Cmd) {
     (dir, cmd)
 }
 
-/// What going on says, where it is refused; nobody was asked anything then.
+/// The message where going on is refused; nobody was asked anything then.
 fn refused(dir: &Dir, cmd: &Cmd, web: &TestWeb, args: &[&str]) -> String {
     let ran = cmd.run(args);
     assert_eq!(ran.code, 2, "{}", ran.stderr);

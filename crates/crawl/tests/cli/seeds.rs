@@ -1,4 +1,4 @@
-//! What a crawl starts from: URLs and hosts, as words or by `--seed`.
+//! Seeds: URLs and hosts, as words or by `--seed`.
 
 use std::collections::BTreeSet;
 

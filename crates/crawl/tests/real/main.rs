@@ -1,7 +1,7 @@
 //! Crawls of documentation that others wrote, served by nginx on loopback and held against an
 //! independent walk of the same files.
 //!
-//! What they need is named by variables, which `cargo xtask test` sets: `CRAWL_NGINX` (the
+//! Variables name what they need, which `cargo xtask test` sets: `CRAWL_NGINX` (the
 //! program), `CRAWL_NGINX_MIME_TYPES`, `CRAWL_JAVA_DOC` and `CRAWL_PYTHON_DOC` (folders of
 //! HTML), `CRAWL_PYTHON_BIN` (with warcio, FastWARC and cdxj-indexer).
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]

@@ -23,7 +23,7 @@ pub(crate) struct Nginx {
     _dir: TempDir,
 }
 
-/// What it was asked for, in the order of its answers.
+/// The requests that it had, in the order of its answers.
 #[derive(Default)]
 struct Log {
     asked: Mutex<Vec<Asked>>,
@@ -80,12 +80,12 @@ impl Nginx {
         }
     }
 
-    /// Where it serves, with a slash at the end.
+    /// The URL at which it serves, with a slash at the end.
     pub(crate) fn url(&self) -> String {
         format!("http://127.0.0.1:{}/", self.port)
     }
 
-    /// What it was asked for, as soon as there are that many requests.
+    /// The requests that it had, as soon as there are that many.
     pub(crate) fn log(&self, least: usize) -> Vec<Asked> {
         let asked = self.log.asked.lock().unwrap();
         let few = |asked: &mut Vec<Asked>| asked.len() < least;

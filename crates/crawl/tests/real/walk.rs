@@ -1,4 +1,4 @@
-//! What a crawl of a directory must find, by a program that shares nothing with the crawler.
+//! The files that a crawl of a directory must find, by a program that shares nothing with it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -29,7 +29,7 @@ impl Walk {
     }
 }
 
-/// What is found that should not be, and what is not that should.
+/// The finds that should not be, and what should be found and is not.
 pub(crate) fn differences(crawled: &Found, walked: &Found) -> Vec<String> {
     let surplus = crawled
         .difference(walked)

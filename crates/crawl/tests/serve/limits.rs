@@ -1,4 +1,4 @@
-//! What one client may ask at once.
+//! Limits on the requests of one client.
 
 use std::io::{Read as _, Write as _};
 

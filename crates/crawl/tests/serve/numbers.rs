@@ -38,7 +38,7 @@ fn web() -> TestWeb {
         .start()
 }
 
-/// What a place says of pages, bytes, failed, excluded and requests.
+/// The numbers of pages, bytes, failed, excluded and requests that a place shows.
 type Told = [String; 5];
 
 /// Runs a command: stdout and stderr.
@@ -49,7 +49,7 @@ fn run(site: &Site, args: &[&str]) -> (String, String) {
     (text(ran.stdout), text(ran.stderr))
 }
 
-/// What stands between two texts.
+/// The text between two others.
 fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
     let (_, rest) = text.split_once(before).expect(before);
     rest.split_once(after).expect(after).0

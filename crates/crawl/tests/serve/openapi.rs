@@ -13,7 +13,7 @@ struct Api {
 }
 
 impl Api {
-    /// Whether an answer is what the description says, by its status.
+    /// Checks whether an answer is what the description says, by its status.
     fn check(&self, method: &str, path: &str, reply: &Reply) {
         let plain = path.split('?').next().unwrap();
         let answers = &self.openapi["paths"][plain][method]["responses"];
@@ -39,7 +39,8 @@ impl Api {
         }
     }
 
-    /// Where a value is not what a schema says (JSON Schema 2020-12, as far as it is used).
+    /// The places at which a value is not what a schema says (JSON Schema 2020-12, as far as it is
+    /// used).
     fn faults(&self, schema: &Value, value: &Value, at: &str) -> Vec<String> {
         let schema = self.resolved(schema);
         let mut faults = Vec::new();

@@ -69,7 +69,7 @@ fn row(origin: &str, path: &str, status: u16) -> String {
     )
 }
 
-/// What the index holds: two chapters, a page that attacks, one that allows no excerpt, one
+/// The pages of the index: two chapters, a page that attacks, one that allows no excerpt, one
 /// that is over, and a manual of thirty pages.
 fn pages(origin: &str) -> Vec<IndexedPage> {
     let page = |path: &str, title: &str, text: &str| IndexedPage {

@@ -1,4 +1,4 @@
-//! How it starts, what it refuses to start with, how it ends.
+//! Its start, what it refuses to start with, its end.
 
 use std::fs;
 use std::net::TcpListener;

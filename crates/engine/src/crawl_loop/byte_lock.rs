@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 
-/// Whether the byte is ours now. Never waits.
+/// Returns whether the byte is ours now. Never waits.
 pub(crate) fn lock(file: &File, at: u64) -> io::Result<bool> {
     match set(file, at, libc::F_WRLCK) {
         Ok(()) => Ok(true),
@@ -22,7 +22,7 @@ pub(crate) fn unlock(file: &File, at: u64) -> io::Result<()> {
     Ok(set(file, at, libc::F_UNLCK)?)
 }
 
-/// Whether another open file holds the byte.
+/// Returns whether another open file holds the byte.
 pub(crate) fn is_locked(file: &File, at: u64) -> bool {
     let mut lock = one(at, libc::F_WRLCK);
     let asked = fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock));

@@ -46,7 +46,7 @@ pub(crate) struct CrashSuspects {
 
 struct LoneReading {
     url: CanonicalUrl,
-    /// Whether it was handed out.
+    /// True if it was handed out.
     begun: bool,
 }
 
@@ -102,7 +102,7 @@ impl Coordinator {
         None
     }
 
-    /// Whether a URL is being asked for that is to be alone.
+    /// Returns whether a URL is being asked for that is to be alone.
     pub(crate) fn reads_alone(&self) -> bool {
         self.unsettled > 0 && self.suspects.turn.is_some()
     }

@@ -1,4 +1,5 @@
-//! How far a run is, and how long it will take: by what is known to be left, and by the budgets.
+//! The share of a run that is done, and the time that is left: by what is known to be left, and by
+//! the budgets.
 
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ pub(crate) struct Amount {
     pub(super) of_run: u64,
 }
 
-/// How far a run is.
+/// The share of a run that is done, and the time that is left.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Estimate {
     /// 0 at the start, 1 at the end.

@@ -96,12 +96,12 @@ impl HostBudgets {
         }
     }
 
-    /// Whether any host has a budget.
+    /// Returns whether any host has a budget.
     pub(crate) fn limit_hosts(&self) -> bool {
         !self.budgets.per_host.is_unlimited() || !self.budgets.per_site.is_empty()
     }
 
-    /// How many of the URLs that wait their hosts have room for.
+    /// The number of URLs that wait and that their hosts have room for.
     pub(crate) fn with_room(&self, waiting: Vec<(Origin, u64)>) -> u64 {
         let mut by_host: HashMap<HostKey, u64> = HashMap::new();
         for (origin, count) in waiting {
@@ -181,7 +181,7 @@ impl HostBudgets {
         self.by_host.entry(host.clone()).or_default().pages += 1;
     }
 
-    /// Whether a host's budget leaves room for no further lease. What is in flight may
+    /// Returns whether a host's budget leaves room for no further lease. What is in flight may
     /// still go beyond budgets of bytes and time.
     pub(crate) fn is_full(&mut self, now: Tick, host: &HostKey) -> bool {
         let budget = self.budget(host);

@@ -60,7 +60,7 @@ impl HostLocks {
         })
     }
 
-    /// Whether this crawl may ask the host: it holds the lock now. Never waits. A system
+    /// Returns whether this crawl may ask the host: it holds the lock now. Never waits. A system
     /// that can't lock lets everybody ask.
     pub fn hold(&mut self, host: &HostKey) -> bool {
         let Some(file) = &self.file else {

@@ -274,7 +274,7 @@ impl Coordinator {
         }
     }
 
-    /// Whether a URL goes behind the others of its origin, to be tried again.
+    /// Returns whether a URL goes behind the others of its origin, to be tried again.
     ///
     /// 429 and 503 are the host's matter, so none of its URLs is settled by them while the
     /// host answers nothing else. A URL that goes on with them while others are answered,
@@ -301,7 +301,7 @@ impl Coordinator {
     }
 }
 
-/// Whether the same request may well succeed another time.
+/// Returns whether the same request may well succeed another time.
 fn is_worth_a_retry(result: &Result<Exchange, Failure>) -> bool {
     match result {
         Ok(exchange) => matches!(exchange.status, 500 | 502 | 504),

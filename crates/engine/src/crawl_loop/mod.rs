@@ -53,7 +53,7 @@ const MAX_UNSETTLED_BYTES: u64 = 256 << 20;
 /// Rows that a consumer of pages has not taken at which no more permits are asked for.
 const MAX_UNDELIVERED_ROWS: usize = 1_024;
 
-/// How long a host is left alone that another crawl is asking, before it is tried again.
+/// The time for which a host is left alone that another crawl is asking.
 const OTHER_CRAWL_WAIT: Duration = Duration::from_secs(10);
 
 /// The state of a crawl between two events. Nothing in it waits or sleeps.
@@ -171,7 +171,7 @@ impl Coordinator {
         self.locks = locks;
     }
 
-    /// Whether the run was told to end without saving.
+    /// Returns whether the run was told to end without saving.
     #[must_use]
     pub(crate) fn stopped_at_once(&self) -> bool {
         self.stop == Stop::Now
@@ -254,7 +254,7 @@ impl Coordinator {
         Next::Wait(if self.ending.is_some() { None } else { wake })
     }
 
-    /// How the run ended, or the error that ended it.
+    /// The end of the run, or the error that ended it.
     ///
     /// # Errors
     /// The first failure of the disk, the state or a thread.
@@ -366,7 +366,8 @@ impl Coordinator {
         }
     }
 
-    /// Whether another request may be added to what is under way and on its way to the disk.
+    /// Returns whether another request may be added to what is under way and on its way to the
+    /// disk.
     fn has_room(&self, now: Tick) -> bool {
         self.unsettled < self.max_unsettled()
             && self.broken.is_none()
@@ -381,10 +382,9 @@ impl Coordinator {
         self.undelivered = rows;
     }
 
-    /// Whether what ended lately waits for the disk for so long that no more is to be added:
-    /// it would be asked for again after a death. A commit that waits while another is under way
-    /// holds
-    /// what came within that one, so each may take half of the time.
+    /// Returns whether what ended lately waits for the disk for so long that no more is to be
+    /// added: it would be asked for again after a death. A commit that waits while another is under
+    /// way holds what came within that one, so each may take half of the time.
     fn is_behind(&self, now: Tick) -> bool {
         self.unsettled > self.pages_in_flight
             && now.since(self.committed_at) > self.config.commit_within / 2

@@ -15,7 +15,7 @@ use crate::config::Config;
 pub(crate) struct ResidentHosts {
     /// Hosts of the seeds, which come before others that are ready as long.
     of_seeds: HashSet<HostKey>,
-    /// Whether this run goes on with an earlier one.
+    /// True if this run goes on with an earlier one.
     is_resumed: bool,
     /// The care that the last run's end asks of hosts that are met for the first time.
     restart: RestartKind,
@@ -28,7 +28,7 @@ pub(crate) struct ResidentHosts {
     redated: Vec<HostKey>,
     /// The address of each host that needs no lookup, as the operator typed it.
     addresses: HashMap<String, IpAddr>,
-    /// Whether requests go through a proxy, which alone knows where they end.
+    /// True if requests go through a proxy, which alone knows where they end.
     has_proxy: bool,
 }
 

@@ -51,10 +51,10 @@ pub(crate) struct RobotsStates {
     profile: Profile,
     times: RobotsTimes,
     forbidden: Forbidden,
-    /// Whether the crawl's purpose is one that a `tdmrep.json` can speak of.
+    /// True if the crawl's purpose is one that a `tdmrep.json` can speak of.
     needs_tdmrep: bool,
     own_site: bool,
-    /// Whether some host is asked more quickly, or more at once, than a host of others may be.
+    /// True if some host is asked more quickly, or more at once, than a host of others may be.
     is_quick: bool,
     cache: RobotsCache,
     met: HashMap<Origin, MetOrigin>,
@@ -114,7 +114,7 @@ impl RobotsStates {
         self.is_quick = true;
     }
 
-    /// Whether this run knows the origin already.
+    /// Returns whether this run knows the origin already.
     pub(crate) fn is_met(&self, origin: &Origin) -> bool {
         self.met.contains_key(origin)
     }
@@ -167,7 +167,7 @@ impl RobotsStates {
             .filter(|status| denies && matches!(status, 401 | 403))
     }
 
-    /// Whether an origin's `tdmrep.json` is to be asked for, by rules that are in force.
+    /// Returns whether an origin's `tdmrep.json` is to be asked for, by rules that are in force.
     pub(crate) fn wants_tdmrep(&self, compiled: &CompiledRobots) -> bool {
         let known = !matches!(compiled.copy.state, RobotsCopyState::Unreachable { .. });
         self.needs_tdmrep
@@ -335,7 +335,7 @@ impl RobotsStates {
     }
 }
 
-/// Whether the operator asks some host for more than a host of others is asked for.
+/// Returns whether the operator asks some host for more than a host of others is asked for.
 fn is_quick(politeness: &Politeness) -> bool {
     let sites = || politeness.sites.iter().map(|(_, terms)| terms);
     let delays = sites().filter_map(|terms| terms.delay);
@@ -348,7 +348,7 @@ fn is_quick(politeness: &Politeness) -> bool {
             .any(|width| width > MAX_PER_HOST)
 }
 
-/// Whether a host may be someone else's: any but those at loopback and private addresses.
+/// Returns whether a host may be someone else's: any but those at loopback and private addresses.
 pub(crate) fn may_be_anothers(host: &HostKey, address: Option<IpAddr>) -> bool {
     let host = host.host();
     let literal = || host.trim_matches(['[', ']']).parse().ok();

@@ -1,4 +1,4 @@
-//! How a run begins: what earlier runs left is taken up.
+//! The beginning of a run: what earlier runs left is taken up.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Where earlier runs found a host last, if the state has it.
+    /// The address at which earlier runs found a host last, if the state has it.
     ///
     /// # Errors
     /// [`FrontierError`] where the store fails.

@@ -32,7 +32,7 @@ const MAX_PAGES_SHOWN: usize = 10;
 pub(crate) struct Steering {
     /// Since when nothing is sent.
     paused_since: Option<Tick>,
-    /// How long that was so before.
+    /// The time for which that was so before.
     paused: Duration,
     latest: VecDeque<LatestPage>,
 }
@@ -42,7 +42,7 @@ impl Steering {
         self.paused_since.is_some()
     }
 
-    /// How long the run was paused before now.
+    /// The time for which the run was paused before now.
     pub(crate) fn paused(&self) -> Duration {
         self.paused
     }
@@ -99,7 +99,7 @@ impl Coordinator {
         let _ = answer.send(done);
     }
 
-    /// How the crawl stands, for a person who watches.
+    /// The state of the crawl, for a person who watches.
     fn live(&self, now: Tick) -> Live {
         Live {
             progress: self.progress(now),
@@ -136,7 +136,7 @@ impl Coordinator {
         Ok(Answer::Done)
     }
 
-    /// Whether a host, or every host, may be asked more quickly than a host of others.
+    /// Returns whether a host, or every host, may be asked more quickly than a host of others.
     fn may_be_quick(&self, host: Option<&HostKey>, delay: Duration) -> Result<(), Refused> {
         let anothers = match host {
             Some(host) => Some(host).filter(|host| may_be_anothers(host, None)),
@@ -184,7 +184,7 @@ impl Coordinator {
         Ok(Order::Add { seed, refused })
     }
 
-    /// Whether the fetcher would connect to the address that a URL names, if it names one.
+    /// Returns whether the fetcher would connect to the address that a URL names, if it names one.
     fn may_be_asked(&self, url: &CanonicalUrl) -> Result<(), Refused> {
         let host = url.host_key();
         let fetch = &self.config.fetch;
@@ -211,7 +211,7 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Whether the crawl met a host, or is to meet it.
+    /// Returns whether the crawl met a host, or is to meet it.
     fn is_known(&self, host: &HostKey) -> Result<(), Refused> {
         let is_known = self.scheduler.knows(host)
             || self.scheduler.is_parked(host)

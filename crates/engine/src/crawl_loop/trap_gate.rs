@@ -89,7 +89,7 @@ impl Coordinator {
         self.traps.shared = shared;
     }
 
-    /// Whether a leased URL is asked for now. A seed always is, and so is what was visited
+    /// Returns whether a leased URL is asked for now. A seed always is, and so is what was visited
     /// before.
     pub(crate) fn turn(
         &self,
@@ -144,7 +144,7 @@ impl Coordinator {
         })
     }
 
-    /// Whether a page was fetched, or will be.
+    /// Returns whether a page was fetched, or will be.
     fn is_had(&self, url: &CanonicalUrl) -> Result<bool, FrontierError> {
         let known = self.frontier.known(url)?;
         Ok(known.is_some_and(|known| match known.state {

@@ -58,7 +58,7 @@ impl Halt {
 pub(crate) struct Indexing {
     pub(crate) log: RowFile,
     start: Start,
-    /// How far the log and `pages.jsonl` are committed.
+    /// The lengths to which the log and `pages.jsonl` are committed.
     read: Read,
     pages_committed: Option<u64>,
     has_archive: HasArchive,
@@ -240,7 +240,7 @@ impl Indexer {
 /// The thread before it has an index.
 struct Opening {
     setting: Setting,
-    /// How far the log is committed: where one that is built anew begins to read it.
+    /// The length to which the log is committed: where one that is built anew begins to read it.
     read: Read,
     pages_committed: Option<u64>,
     has_archive: HasArchive,

@@ -12,11 +12,11 @@ use crate::keys::META_INDEX;
 
 /// The folder of the index in a crawl's directory.
 pub(crate) const INDEX_FOLDER: &str = "index";
-/// Where it lies while another takes its place.
+/// The folder in which it lies while another takes its place.
 pub(crate) const OLD_FOLDER: &str = "index.old";
 /// The log's file in `state/`.
 pub(crate) const LOG: &str = "indexing.jsonl";
-/// How far an index has read: stored with each of its commits.
+/// The place that an index has read to: stored with each of its commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Read {
     pub(crate) log: u64,

@@ -1,4 +1,5 @@
-//! The search index of a crawl: what it is told of each page, the log that it follows, and how it is built anew.
+//! The search index of a crawl: what it is told of each page, the log that it follows, and how it
+//! is built anew.
 
 pub(crate) mod entry;
 pub(crate) mod follower;

@@ -25,7 +25,7 @@ use crate::index::log::{INDEX_FOLDER, OLD_FOLDER, begin_log, mend_swap, note_of,
 use crate::secrets::redacted_entry;
 use crate::state::directory::{examine, open_frontier};
 
-/// Where an index is built.
+/// The folder in which an index is built.
 const NEW_FOLDER: &str = "index.new";
 /// Pages between two words about how far it is.
 const TELL_INTERVAL_PAGES: u64 = 100;
@@ -35,7 +35,7 @@ const TELL_INTERVAL_PAGES: u64 = 100;
 pub struct Reindex {
     /// The name that METAs and headers know us by.
     pub agent: ProductToken,
-    /// How they are read.
+    /// The rules by which they are read.
     pub profile: Profile,
     /// The secrets that are taken out of pages: the archive has them as they were sent.
     pub secrets: Secrets,
@@ -62,7 +62,7 @@ pub struct Reindexed {
     pub duplicates: u64,
     /// Pages that are left out, by reason.
     pub left_out: BTreeMap<String, u64>,
-    /// Whether it was stopped: then the index is as it was.
+    /// True if it was stopped: then the index is as it was.
     pub is_stopped: bool,
 }
 
@@ -215,7 +215,7 @@ struct Kept {
     /// When it last came in full.
     in_full_at: i64,
     place: Option<WarcPlace>,
-    /// How long its body was, as it came.
+    /// The length of its body, as it came.
     bytes: u64,
     refused: Option<String>,
     /// A later answer bars it, which is not that of the record.

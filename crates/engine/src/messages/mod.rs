@@ -48,7 +48,7 @@ pub(crate) enum Job {
         of: Origin,
         /// The request.
         request: FetchRequest,
-        /// How often it was sent before.
+        /// The number of times that it was sent before.
         tries: u32,
     },
 }
@@ -215,7 +215,7 @@ pub(crate) enum WriterMessage {
 }
 
 impl WriterMessage {
-    /// How many URLs or decisions wait for the disk in it.
+    /// The number of URLs or decisions in it that wait for the disk.
     pub(crate) fn weight(&self) -> u64 {
         match self {
             WriterMessage::Later(leases) => leases.len() as u64,
@@ -286,7 +286,7 @@ pub(crate) struct Committed {
     pub(crate) hosts: Vec<HostKey>,
     /// The origin of each lease among the items that was asked for.
     pub(crate) ended: Vec<Origin>,
-    /// Whether URLs that were put aside as a trap are to be judged again.
+    /// True if URLs that were put aside as a trap are to be judged again.
     pub(crate) has_turned: bool,
     /// Leases among the items that each might have become a row of `pages.jsonl`.
     pub(crate) leases: u64,

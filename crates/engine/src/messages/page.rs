@@ -59,7 +59,7 @@ pub(crate) struct FetchedPage {
 pub(crate) struct PageVisit {
     /// The lease of the URL.
     pub(crate) lease: Lease,
-    /// How it is settled.
+    /// The outcome that it is settled with.
     pub(crate) outcome: Outcome,
     /// The row for `pages.jsonl`; the writer adds the archive's place.
     pub(crate) row: PageRow,
@@ -127,7 +127,7 @@ impl PageVisit {
 pub(crate) struct PageFindings {
     /// The page's word on how often it changes.
     pub(crate) said: Option<DocumentState>,
-    /// Whether it is a list of other pages and their changes: a sitemap, a feed.
+    /// True if it is a list of other pages and their changes: a sitemap, a feed.
     pub(crate) is_list: bool,
     /// When URLs that it names changed, by its own word, in seconds since the Unix epoch.
     pub(crate) modified: Vec<(CanonicalUrl, u32)>,
@@ -184,7 +184,7 @@ pub(crate) enum TrapSignal {
     Nothing,
 }
 
-/// Where a redirect leads (RFC 9110 section 15.4): nothing where it is none.
+/// The target of a redirect (RFC 9110 section 15.4): nothing where it is none.
 pub(crate) fn redirect_target(exchange: &Exchange) -> Option<Result<CanonicalUrl, Unusable>> {
     if !matches!(exchange.status, 301 | 302 | 303 | 307 | 308) {
         return None;

@@ -203,8 +203,8 @@ impl ArchiveEncoder {
     }
 }
 
-/// Whether "as it was" is all that the next visit needs to hear. What could not be read or was
-/// withheld is asked for in full again, and so is what must be read in each round: what names
+/// Returns whether "as it was" is all that the next visit needs to hear. What could not be read or
+/// was withheld is asked for in full again, and so is what must be read in each round: what names
 /// changes of others, and a page that speaks of its own use.
 fn is_enough(page: &ReadPage) -> bool {
     let row = &page.row;
@@ -226,7 +226,7 @@ fn tls(version: TlsVersion) -> Option<Tls<'static>> {
     })
 }
 
-/// Whether what came is not the page: something stands in its place, or a part is missing
+/// Returns whether what came is not the page: something stands in its place, or a part is missing
 /// that another time may be there.
 fn is_no_page(page: &ReadPage) -> bool {
     let broken_off = page

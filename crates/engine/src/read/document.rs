@@ -78,13 +78,13 @@ pub(crate) enum DocumentError {
 }
 
 impl DocumentError {
-    /// Whether it says nothing of the page: another time it may be there.
+    /// Returns whether it says nothing of the page: another time it may be there.
     pub(crate) fn is_passing(&self) -> bool {
         matches!(self, DocumentError::Panicked | DocumentError::InPlace(_))
     }
 
-    /// Whether the body ended before its coding did. That is no fault of its own where the body was
-    /// cut.
+    /// Returns whether the body ended before its coding did. That is no fault of its own where the
+    /// body was cut.
     pub(crate) fn is_cut_short(&self) -> bool {
         *self == DocumentError::Coding(DecodeEnd::Short)
     }

@@ -292,7 +292,7 @@ fn interval_of(often: ChangeFreq) -> Option<u32> {
     }
 }
 
-/// How many URLs an entry of a sitemap names that count, with its own.
+/// The number of URLs of a sitemap's entry that count, with its own.
 fn urls_of(links: &Links<'_>, entry: &SitemapEntry) -> u64 {
     let players = entry.videos.iter().filter(|video| video.player.is_some());
     let resources = match links.wants_resources() {

@@ -18,7 +18,7 @@ impl TrapRules {
         }
     }
 
-    /// Whether anything is learned from what pages say.
+    /// Returns whether anything is learned from what pages say.
     pub(crate) fn watches(&self) -> bool {
         self.traps || self.naming.learns()
     }

@@ -24,7 +24,7 @@ pub(crate) struct LinkPolicy {
     resources: Resources,
     feeds: bool,
     forms: bool,
-    /// Whether `links.jsonl` is written.
+    /// True if `links.jsonl` is written.
     rows: bool,
     /// A link with one of these in it is not followed: it would carry the secret on.
     pub(crate) secrets: Secrets,
@@ -55,7 +55,7 @@ impl LinkPolicy {
     }
 }
 
-/// How a document leads to what it names.
+/// The way in which a document leads to what it names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Discovery {
     pub(crate) kind: UrlKind,

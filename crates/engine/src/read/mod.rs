@@ -46,7 +46,7 @@ pub(crate) struct PageReader {
     pub(crate) policy: LinkPolicy,
     pub(crate) max_redirects: u8,
     pub(crate) purpose: Option<UsagePurpose>,
-    /// Whether pages go into a search index.
+    /// True if pages go into a search index.
     pub(crate) index: bool,
     pub(crate) traps: TrapRules,
     pub(crate) sitemaps: SitemapBudget,

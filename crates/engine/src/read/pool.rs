@@ -41,7 +41,7 @@ const LINK_BYTES: usize = 500;
 /// hundred of those would fill a machine.
 const MAX_LINK_BYTES: usize = 150_000 * LINK_BYTES;
 
-/// How many reader threads there are: one per processor.
+/// The number of reader threads: one per processor.
 pub(crate) fn count() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }

@@ -1,4 +1,4 @@
-//! How many URLs sitemaps may bring.
+//! The number of URLs that sitemaps may bring.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

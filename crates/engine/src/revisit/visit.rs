@@ -28,9 +28,9 @@ pub(crate) struct Round {
     pub(crate) number: u32,
     /// When it began, in seconds since the Unix epoch.
     pub(crate) began: u32,
-    /// Whether all that was due then is pending, or was visited.
+    /// True if all that was due then is pending, or was visited.
     pub(crate) is_open: bool,
-    /// Whether a run ended that had nothing more to do in it.
+    /// True if a run ended that had nothing more to do in it.
     pub(crate) is_over: bool,
     /// Sums as they were when it began.
     pub(crate) before: Totals,
@@ -67,7 +67,7 @@ impl Round {
         }
     }
 
-    /// Whether it was begun by a clock that was ahead of what is `now`.
+    /// Returns whether it was begun by a clock that was ahead of what is `now`.
     pub(crate) fn was_begun_ahead_of(&self, now: u32) -> bool {
         self.began > now.saturating_add(MAX_ROUND_AHEAD)
     }
@@ -107,7 +107,7 @@ pub(crate) struct KnownPage {
     pub(crate) etag: Option<String>,
     #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
     pub(crate) last_modified: Option<String>,
-    /// Where a redirect leads.
+    /// The target of a redirect.
     #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
     pub(crate) redirect: Option<String>,
     /// The `WARC-Date` of the record that holds its payload, in microseconds since the Unix epoch.
@@ -119,18 +119,18 @@ pub(crate) struct KnownPage {
 const MAX_VALIDATOR_BYTES: usize = 512;
 
 impl KnownPage {
-    /// Whether a request for it asks only for what is not this.
+    /// Returns whether a request for it asks only for what is not this.
     pub(crate) fn is_conditional(&self) -> bool {
         self.etag.is_some() || self.last_modified.is_some()
     }
 
-    /// Whether both are the same page. The same content may come in another coding, or in other
-    /// bytes of the same coding.
+    /// Returns whether both are the same page. The same content may come in another coding, or in
+    /// other bytes of the same coding.
     pub(crate) fn is_same(&self, other: &KnownPage) -> bool {
         self.status == other.status && self.has_content(&other.digest, other.content_digest())
     }
 
-    /// Whether the page has this payload, or this content without its coding.
+    /// Returns whether the page has this payload, or this content without its coding.
     pub(crate) fn has_content(&self, digest: &str, content_digest: &str) -> bool {
         self.digest == digest || self.content_digest() == content_digest
     }
@@ -166,13 +166,13 @@ impl PreviousVisit {
         self.page.as_ref()
     }
 
-    /// Where the URL led.
+    /// The target that the URL led to.
     pub(crate) fn redirect(&self) -> Option<CanonicalUrl> {
         let target = self.page.as_ref()?.redirect.as_deref()?;
         canonicalize(None, target).ok()
     }
 
-    /// Whether the URL was excluded for the same reason then, by the same rule.
+    /// Returns whether the URL was excluded for the same reason then, by the same rule.
     pub(crate) fn was_excluded_by(&self, exclusion: &Exclusion) -> bool {
         self.excluded.as_deref() == Some(&reason_and_rule(exclusion))
     }
@@ -235,7 +235,7 @@ pub(crate) struct RevisitSchedule {
 }
 
 impl RevisitSchedule {
-    /// How what was found stands against what was there; none where nothing is known.
+    /// The difference between what was found and what was there; none where nothing is known.
     pub(crate) fn change(past: Option<&PreviousVisit>, found: &VisitResult) -> Option<Change> {
         let before = past.and_then(|past| past.page.as_ref());
         match (found, before) {
@@ -316,11 +316,11 @@ impl RevisitSchedule {
         }
     }
 
-    /// How long after this round's beginning the next visit is due, in seconds.
+    /// The time from this round's beginning to the next visit, in seconds.
     ///
     /// A page that is as it was is left alone for half as long again as it was just now, one that
-    /// changed for half as long. One that was visited once is due in the next round: nothing is known
-    /// of how often it changes. So is what could not be had. What names other URLs and their
+    /// changed for half as long. One that was visited once is due in the next round: nothing is
+    /// known of how often it changes. So is what could not be had. What names other URLs and their
     /// changes (sitemaps) is due in each round.
     fn interval(
         &self,

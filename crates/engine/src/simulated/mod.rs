@@ -52,7 +52,7 @@ fn drawn(seed: u64, what: &[u64]) -> u64 {
 /// A web that is computed from its seed.
 struct Web {
     seed: u64,
-    /// How often each URL was asked for.
+    /// The number of requests for each URL.
     asked: BTreeMap<String, u64>,
 }
 

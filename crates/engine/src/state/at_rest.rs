@@ -13,14 +13,14 @@ use crate::error::EngineError;
 use crate::keys::META_PARKED;
 use crate::revisit::round;
 
-/// How the last round of a crawl stands that does not run.
+/// The last round of a crawl that does not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastRound {
     /// Its number, from 1.
     pub number: u32,
     /// When it began, in seconds since the Unix epoch.
     pub began: u32,
-    /// Whether it ended by itself.
+    /// True if it ended by itself.
     pub is_over: bool,
     /// Hosts that are parked, in the order of their names.
     pub parked: Vec<HostKey>,

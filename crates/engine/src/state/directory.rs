@@ -29,7 +29,7 @@ const STATE: &str = "state";
 /// write to them.
 const STATE_MODE: u32 = 0o700;
 
-/// Where `crawl.toml` is written before it takes its name.
+/// The file that `crawl.toml` is written to before it takes its name.
 const TOML_BESIDE: &str = "crawl.toml.new";
 
 /// The entries of a crawl's directory, beside `state/`.
@@ -72,9 +72,9 @@ pub(crate) struct Directory {
     pub(crate) journal: CrashJournal,
     pub(crate) totals: Totals,
     pub(crate) scope_seeds: Vec<CanonicalUrl>,
-    /// Whether an earlier run worked here.
+    /// True if an earlier run worked here.
     pub(crate) resumed: bool,
-    /// Whether that run was cut off: what it had in flight is in no record then.
+    /// True if that run was cut off: what it had in flight is in no record then.
     pub(crate) cut_off: bool,
 }
 
@@ -130,7 +130,8 @@ pub(crate) fn open_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
     }
 }
 
-/// Whether `dir` holds a crawl; refuses one that holds something else, or links in place of files.
+/// Returns whether `dir` holds a crawl; refuses one that holds something else, or links in place of
+/// files.
 pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,

@@ -46,7 +46,7 @@ pub(crate) struct Writer {
     newest_parked: u64,
     traps: Option<SharedTraps>,
     events: TraceEvents,
-    /// Where the committed length of the index's log is told.
+    /// The receiver of the committed length of the index's log.
     indexer: Option<Sender<u64>>,
 }
 

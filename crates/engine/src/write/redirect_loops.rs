@@ -7,7 +7,8 @@ use crawl_weburl::CanonicalUrl;
 
 use crate::revisit::visit::PreviousVisit;
 
-/// Redirects that are followed to see whether they come to an end. `--max-redirects` is 255 at most.
+/// Redirects that are followed to see whether they come to an end. `--max-redirects` is 255 at
+/// most.
 const MAX_HOPS: usize = 256;
 
 /// The redirects that one group settles. The frontier tells of them only once they are committed.
@@ -41,7 +42,8 @@ impl SettledRedirects {
     }
 }
 
-/// Where a URL led when it was visited last. What is to be visited in this round has yet to say.
+/// The target of a URL when it was visited last. What is to be visited in this round has yet to
+/// say.
 fn settled_target(
     frontier: &dyn Frontier,
     url: &CanonicalUrl,

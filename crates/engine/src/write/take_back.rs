@@ -37,7 +37,7 @@ pub(super) fn candidates(
     Ok(again)
 }
 
-/// Whether a URL lay too deep for an earlier run, and does not for this one.
+/// Returns whether a URL lay too deep for an earlier run, and does not for this one.
 fn is_in_reach(waiting: &WaitingUrl<'_>, scope: Option<&Scope>) -> bool {
     let is_deep = waiting
         .exclusion
@@ -46,7 +46,7 @@ fn is_in_reach(waiting: &WaitingUrl<'_>, scope: Option<&Scope>) -> bool {
         && scope.is_some_and(|scope| scope.judge(waiting.url, waiting.depth) == ScopeVerdict::In)
 }
 
-/// Where a URL goes that is no trap, no other name of a page, or no action any more.
+/// The next state of a URL that is no trap, no other name of a page, or no action any more.
 fn place(waiting: &WaitingUrl<'_>, traps: &SharedTraps) -> Option<Priority> {
     let why = waiting.exclusion?;
     let rules = traps.rules();

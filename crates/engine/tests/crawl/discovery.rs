@@ -1,4 +1,4 @@
-//! What is found beside links: parts of pages, feeds, headers, forms, what sitemaps add.
+//! Finds beside links: parts of pages, feeds, headers, forms, what sitemaps add.
 
 use std::collections::BTreeSet;
 

@@ -25,7 +25,7 @@ fn begun(web: &TestWeb, url: &str, deaths: u32) -> Crawl {
     crawl
 }
 
-/// What the journal names.
+/// The URLs that the journal names.
 fn journal(crawl: &Crawl) -> Vec<String> {
     let bytes = fs::read(crawl.output("state/reading")).unwrap();
     let lines = bytes.chunks(LINE).skip(1).map(|line| {

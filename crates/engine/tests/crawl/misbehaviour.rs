@@ -96,14 +96,14 @@ fn crawl_of(web: &TestWeb, kinds: &[Misbehaviour]) -> Crawl {
     crawl
 }
 
-/// What a crawl leaves of one host.
+/// The records that a crawl leaves of one host.
 struct Left {
     page: Option<PageRow>,
     /// Of its requests, by the records.
     failures: Vec<String>,
     /// Why other URLs of it were not asked for.
     excluded: Vec<String>,
-    /// What it was asked, by its own log.
+    /// The requests that it had, by its own log.
     asked: Vec<LogEntry>,
 }
 
@@ -129,7 +129,7 @@ fn name(error: &str) -> &str {
     error.split(':').next().unwrap_or(error)
 }
 
-/// What ends the exchange.
+/// The limit that ends the exchange.
 fn held(left: &Left) -> &'static str {
     let error = left.page.as_ref().and_then(|page| page.error.as_deref());
     match error

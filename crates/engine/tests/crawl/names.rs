@@ -1,4 +1,4 @@
-//! Where the name of a seed leads.
+//! The address that the name of a seed leads to.
 
 use std::io::Write as _;
 use std::net::TcpListener;

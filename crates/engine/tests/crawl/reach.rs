@@ -1,4 +1,4 @@
-//! What is fetched, what is barred, and what is kept.
+//! Pages that are fetched, URLs that are excluded, and the records of both.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

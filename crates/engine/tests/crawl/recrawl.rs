@@ -28,7 +28,7 @@ pub(crate) fn again(crawl: &mut Crawl) -> Summary {
     crawl.run().unwrap()
 }
 
-/// What a round found of each URL; a URL with two rows in it fails the test.
+/// The findings of a round for each URL; a URL with two rows in it fails the test.
 fn changes(crawl: &Crawl, round: u32) -> BTreeMap<String, Option<String>> {
     let mut changes = BTreeMap::new();
     for row in crawl.pages() {

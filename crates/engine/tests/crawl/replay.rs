@@ -1,4 +1,4 @@
-//! What replay tools show of an archive after a second round.
+//! Replay tools, and the pages that they show of an archive after a second round.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -146,7 +146,7 @@ fn replayweb_page_shows_every_page_of_a_second_round() {
     said(&python, "replayweb.py", &[], &archive, &told.to_string());
 }
 
-/// What a server of the web sends for a URL, asked without the crawler.
+/// The answer of a server of the web for a URL, asked without the crawler.
 fn body_of(web: &TestWeb, url: &str) -> Vec<u8> {
     let path = &url[web.url(0, "").len()..];
     let mut stream = TcpStream::connect(web.address(0)).unwrap();
@@ -165,7 +165,7 @@ fn named(variable: &str) -> PathBuf {
         .into()
 }
 
-/// What a program beside this file prints, told this.
+/// The output of a program beside this file, told this.
 fn said(python: &Path, program: &str, args: &[PathBuf], folder: &Path, told: &str) -> String {
     let programs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/crawl");
     let mut child = Command::new(python)

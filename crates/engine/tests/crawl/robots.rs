@@ -45,7 +45,7 @@ struct State {
     robots: Box<dyn Fn(&TestWeb) -> Script>,
     door: ConnectionMode,
     forbidden: Forbidden,
-    /// Whether the crawl waits until robots.txt can be had.
+    /// True if the crawl waits until robots.txt can be had.
     waits: bool,
 }
 

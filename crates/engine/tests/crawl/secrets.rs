@@ -1,4 +1,4 @@
-//! What a host is told, and what of it is kept where the server says it again.
+//! Secrets of a host: who is told them, and what is kept where the server says them again.
 
 use std::fs;
 use std::path::Path;

@@ -190,7 +190,7 @@ impl Crawl {
         rows.find(|row| row.url == url).unwrap()
     }
 
-    /// Whether a text stands in a record of the archive.
+    /// Returns whether a text stands in a record of the archive.
     pub(crate) fn archive_holds(&self, text: &str) -> bool {
         let files = std::fs::read_dir(self.output("archive")).unwrap();
         let paths = files.map(|file| file.unwrap().path());
@@ -211,7 +211,7 @@ impl Crawl {
     }
 }
 
-/// What a web says must be fetched by a crawl that reads sitemaps, with the sitemap itself.
+/// The URLs that a crawl must fetch which reads sitemaps, with the sitemap itself.
 pub(crate) fn expected(web: &TestWeb, reach: crawl_testweb::CrawlReach) -> BTreeSet<String> {
     let mut urls = web.truth(reach).fetched_with_sitemaps();
     urls.insert(web.url(0, "/sitemap.xml"));

@@ -1,4 +1,4 @@
-//! What sites say about the use of their pages, held against what a crawl is for.
+//! Preferences of sites about the use of their pages, held against a crawl's purpose.
 
 use crawl_engine::Ended;
 use crawl_policy::usage::UsagePurpose;

@@ -38,7 +38,7 @@ pub enum RobotsAnswer {
     NotModified,
     /// The file is elsewhere (2.3.1.2). The rules found there are this origin's.
     Redirect {
-        /// Where to ask next.
+        /// The URL to ask next.
         to: CanonicalUrl,
         /// The status, 3xx.
         status: u16,
@@ -50,7 +50,7 @@ pub enum RobotsAnswer {
         why: String,
         /// The status, where there was an answer.
         status: Option<u16>,
-        /// How long the server asked us to wait.
+        /// The wait that the server asked for.
         retry_after: Option<Duration>,
     },
 }
@@ -118,7 +118,7 @@ pub(super) fn decoded(exchange: &Exchange) -> Option<Bytes> {
     whole.then(|| Bytes::copy_from_slice(&decoded.bytes[..decoded.bytes.len().min(most)]))
 }
 
-/// Where a redirect leads, if it is one that a GET follows (RFC 9110 section 15.4) and
+/// The target of a redirect, if it is one that a GET follows (RFC 9110 section 15.4) and
 /// names a URL.
 fn target(exchange: &Exchange) -> Option<CanonicalUrl> {
     if !matches!(exchange.status, 300..=303 | 307 | 308) {

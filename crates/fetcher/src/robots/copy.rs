@@ -37,7 +37,7 @@ pub struct RobotsCopy {
     pub fetched_at: Tick,
     /// Until when the last answer holds: after that robots.txt is to be asked for again.
     pub expires: Tick,
-    /// How long the last good answer was said to hold.
+    /// The life of the last good answer, by its own word.
     pub lasts: Duration,
     /// The last good file, decoded; empty where there was none.
     pub body: Bytes,
@@ -69,7 +69,7 @@ pub enum RobotsCopyState {
     },
 }
 
-/// Whether rules are in force.
+/// The force of the rules at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RobotsForce {
     /// They are.
@@ -157,7 +157,7 @@ impl RobotsCopy {
         copy
     }
 
-    /// Whether rules are in force at `now`.
+    /// Returns whether rules are in force at `now`.
     ///
     /// A copy that was dated by a clock that was ahead of `now` is none: how old it is, nobody
     /// knows. None holds for longer from `now` on than its kind may.
@@ -250,7 +250,7 @@ impl RobotsCopy {
         }
     }
 
-    /// Whether a file is held, be it an old one.
+    /// Returns whether a file is held, be it an old one.
     fn holds(&self) -> bool {
         self.good_at.is_some()
     }

@@ -1,4 +1,4 @@
-//! How long an answer to a request for robots.txt holds.
+//! The life of an answer to a request for robots.txt.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub struct RobotsTimes {
     /// The longest that a copy holds (RFC 9309 section 2.4: 24 hours), and how long it
     /// holds where the server says nothing.
     pub most: Duration,
-    /// How long a copy holds that the server wants kept not at all (`no-store`, `no-cache`,
+    /// The life of a copy that the server wants kept not at all (`no-store`, `no-cache`,
     /// `max-age=0`, an `Expires` in the past). Without it such a host would be asked for
     /// robots.txt before each page, which is no kindness. A lifetime that the server does
     /// give is kept to the second, also where it is shorter than this.
@@ -26,7 +26,7 @@ pub struct RobotsTimes {
     pub longest_wait: Duration,
     /// The longest Retry-After that is kept; a longer one counts as this.
     pub longest_asked: Duration,
-    /// How long after it was last good a copy serves while the file is unreachable
+    /// The time after it was last good for which a copy serves while the file is unreachable
     /// (RFC 9309 section 2.3.1.4: 30 days).
     pub last_good: Duration,
 }
@@ -45,7 +45,7 @@ impl Default for RobotsTimes {
     }
 }
 
-/// How long the answer with these fields holds, from its end at `now` on: `Cache-Control`
+/// The life of the answer with these fields, from its end at `now` on: `Cache-Control`
 /// before `Expires` (RFC 9111 section 5.3), less its `Age`, within `times`.
 ///
 /// `s-maxage` and `private` speak to shared caches and are left alone.

@@ -6,7 +6,7 @@ use crate::exchange::Exchange;
 use crate::failure::Failure;
 use crate::robots::answer::decoded;
 
-/// Where the file lies on its origin (TDM Reservation Protocol, section 6).
+/// The path of the file on its origin (TDM Reservation Protocol, section 6).
 pub const TDMREP_PATH: &str = "/.well-known/tdmrep.json";
 
 /// The copy of an origin's `/.well-known/tdmrep.json`.

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use crate::support::{Server, config, fetch, fetcher};
 
-/// Where the process with few descriptors finds the server.
+/// The variable by which the process with few descriptors finds the server.
 const SERVER: &str = "CRAWL_TEST_SERVER";
 const AT_ONCE: usize = 60;
 

@@ -168,7 +168,7 @@ fn admit(
     })
 }
 
-/// How long a lease of a random host takes (median, 99th of a hundred), and a settle with
+/// The time that a lease of a random host takes (median, 99th of a hundred), and a settle with
 /// its share of the commit, in microseconds.
 fn lease_and_settle(
     plan: &Plan,

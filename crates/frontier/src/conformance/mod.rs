@@ -37,7 +37,7 @@ pub trait Bench {
 /// Holds each clause against a frontier of its own.
 ///
 /// # Panics
-/// Where clauses are broken: names them.
+/// If clauses are broken: names them.
 pub fn check(make: &dyn Fn() -> Box<dyn Bench>) {
     let is_broken = |clause: fn(&mut dyn Bench)| {
         let clause = AssertUnwindSafe(|| clause(&mut *make()));

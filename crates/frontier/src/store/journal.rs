@@ -8,8 +8,10 @@
 //! byte of an entry, it cuts off all that follows, whole batches too. This reader decides
 //! first:
 //!
-//! - no whole batch follows the damage, and it is in the newest journal: what follows the last whole batch is cut off;
-//! - a whole batch follows, or it is an older journal, which was synced whole: stored bytes changed, which is an error.
+//! - no whole batch follows the damage, and it is in the newest journal: what follows the last
+//! whole batch is cut off;
+//! - a whole batch follows, or it is an older journal, which was synced whole: stored bytes
+//! changed, which is an error.
 //!
 //! A journal is a row of batches, numbers are little-endian; zeros may follow, as the store
 //! makes room beforehand:
@@ -167,7 +169,7 @@ fn written(reader: &mut impl Read) -> io::Result<u64> {
     }
 }
 
-/// Whether a whole batch begins anywhere in these bytes.
+/// Returns whether a whole batch begins anywhere in these bytes.
 fn holds_batch(bytes: &[u8]) -> bool {
     let starts = bytes.iter().enumerate().filter(|(_, byte)| **byte == START);
     let mut rests = starts.map(|(at, _)| &bytes[at..]);

@@ -112,7 +112,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Whether it was there.
+    /// Returns whether it was there.
     pub(super) fn remove(&mut self, rank: Rank) -> bool {
         let place = place_of(rank.seq);
         let at = self.entries.binary_search_by_key(&place, |entry| entry.0);

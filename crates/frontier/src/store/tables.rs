@@ -32,7 +32,7 @@ use crate::sieve::{Ledger, RunError, RunManifest};
 /// Commits whose records are removed at a time.
 const FORGET_STEP: usize = 1000;
 
-/// Whether to walk on.
+/// The answer of a visitor: to walk on or not.
 pub(super) type Walk = Result<ControlFlow<()>, FrontierError>;
 
 pub(super) struct Tables {

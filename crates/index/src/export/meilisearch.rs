@@ -36,7 +36,7 @@ struct Document<'p> {
     /// The headings that it stands under, from the first level on.
     above: Vec<&'p str>,
     text: &'p str,
-    /// Where in the page it stands, counted from 0.
+    /// The place in the page, counted from 0.
     position: usize,
     /// Dates once more, in seconds since 1970 UTC: what can be sorted and filtered by.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -150,7 +150,7 @@ fn divided(page: &IndexedPage) -> Vec<ResultSection<'_>> {
     divided
 }
 
-/// Where a text is divided: at its end, or at the last line or word that fits.
+/// The place at which a text is divided: at its end, or at the last line or word that fits.
 fn end_of_first(text: &str) -> usize {
     if text.len() <= MAX_TEXT_BYTES {
         return text.len();

@@ -100,7 +100,7 @@ impl NewFolder {
         })
     }
 
-    /// Where its files are written.
+    /// The folder in which its files are written.
     pub(super) fn beside(&self) -> &Path {
         &self.beside
     }

@@ -3,7 +3,7 @@
 use crate::bm25f::Place;
 use crate::schema::Texts;
 
-/// How much each thing that speaks for a page weighs. A place has two numbers: its weight, and
+/// The weight of each thing that speaks for a page. A place has two numbers: its weight, and
 /// how much of it the place's length takes away.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Weights {
@@ -21,7 +21,7 @@ pub(crate) struct Weights {
     pub(crate) near: f32,
     pub(crate) near_power: f32,
     pub(crate) passage: u32,
-    /// How much a rare word outweighs a common one: the power of BM25's measure. Questions hold
+    /// The lead of a rare word over a common one: the power of BM25's measure. Questions hold
     /// rare words that matter little, such as those that only the asker uses.
     pub(crate) rarity_power: f32,
     /// A page that lacks most words of a longer query fits all the same where it has so much of

@@ -20,7 +20,7 @@ pub(super) fn each(line: &str, mut word: impl FnMut(Range<usize>)) {
     }
 }
 
-/// Where the word ends that begins at `at`.
+/// The end of the word that begins at `at`.
 fn end_of(bytes: &[u8], at: usize) -> usize {
     let mut end = at + 1;
     while let Some(&next) = bytes.get(end) {

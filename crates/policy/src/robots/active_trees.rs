@@ -42,7 +42,7 @@ impl Active {
         self.live.push(Live { tree, at, left });
     }
 
-    /// Where a tree was reached.
+    /// The place at which a tree was reached.
     pub(super) fn reached(&self, tree: u32) -> Option<u32> {
         if !self.places.is_empty() {
             return Some(self.places[tree as usize]).filter(|&at| at != NONE);

@@ -53,7 +53,8 @@ fn as_written(line: &CleanParam) -> String {
     text.trim_end().to_owned()
 }
 
-/// Whether a path begins as a pattern says. Linear: each piece is looked for behind the last.
+/// Returns whether a path begins as a pattern says. Linear: each piece is looked for behind the
+/// last.
 fn begins(path: &str, pattern: &str) -> bool {
     let mut pieces = pattern.split('*');
     let first = pieces.next().unwrap_or_default();

@@ -221,7 +221,7 @@ fn without_version(name: &[u8]) -> &[u8] {
     name.strip_suffix(b",").unwrap_or(name).trim_ascii()
 }
 
-/// Whether `part` stands in `whole`, whatever the case.
+/// Returns whether `part` stands in `whole`, whatever the case.
 fn holds(whole: &[u8], part: &[u8]) -> bool {
     whole
         .windows(part.len())

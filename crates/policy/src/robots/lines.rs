@@ -61,7 +61,7 @@ fn marked(rest: &[u8], unit: fn([u8; 2]) -> u16) -> (Cow<'_, [u8]>, bool) {
     }
 }
 
-/// How many lines have a field that means something to someone.
+/// The number of lines that have a field which means something to someone.
 fn known_fields(text: &[u8]) -> usize {
     let fields = Lines::of(text).filter_map(|line| field(line.text));
     fields
@@ -212,7 +212,7 @@ fn colon(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Whether a line allows and its value, where it is `Disallow:` or `Allow:` to the letter,
+/// Returns whether a line allows and its value, where it is `Disallow:` or `Allow:` to the letter,
 /// case ignored: half of all lines are, and need no search.
 #[inline]
 pub(crate) fn plain_rule(text: &[u8]) -> Option<(bool, &[u8])> {
@@ -277,7 +277,7 @@ pub(crate) fn exact_key(key: &[u8]) -> Key {
     }
 }
 
-/// How the great fields are rightly spelt, in lower case.
+/// The right spellings of the great fields, in lower case.
 pub(crate) fn spelling(key: Key) -> Option<&'static str> {
     match key {
         Key::UserAgent => Some("user-agent"),

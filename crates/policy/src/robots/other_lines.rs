@@ -58,7 +58,7 @@ pub struct VisitHours {
 }
 
 impl VisitHours {
-    /// Whether a minute of the day (0 to 1439, UTC) lies in the span.
+    /// Returns whether a minute of the day (0 to 1439, UTC) lies in the span.
     #[must_use]
     pub fn contain(&self, minute: u16) -> bool {
         match self.from <= self.to {

@@ -27,14 +27,14 @@ pub(super) struct Shape {
     pub(super) bytes: u32,
 }
 
-/// Whether `*` and `$` mean something, or are bytes like the others (1994).
+/// The meaning of `*` and `$`: special, or bytes like the others (1994).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Specials {
     Meant,
     Literal,
 }
 
-/// Whether a pattern with these marks is its own normal form.
+/// Returns whether a pattern with these marks is its own normal form.
 #[inline]
 pub(super) fn is_normal(marks: u64) -> bool {
     marks & (ODD | SPECIAL) == 0
@@ -160,7 +160,7 @@ fn bytes(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }
 
-/// Whether `pattern` matches from the first byte of `path` on (RFC 9309 section 2.2.2).
+/// Returns whether `pattern` matches from the first byte of `path` on (RFC 9309 section 2.2.2).
 ///
 /// The leftmost place for each part between wildcards is right: if any placing fits, that
 /// one does. So the cost is linear in the path.

@@ -17,7 +17,8 @@ pub(super) struct Reading {
     pub(super) oddities: Vec<RobotsOddity>,
 }
 
-/// Whether `Allow: /dir/index.html` also allows `/dir/`, as the most used parser has it.
+/// The reading of `Allow: /dir/index.html`: it allows `/dir/` too, as the most used parser has
+/// it, or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IndexPages {
     AllowFolder,
@@ -151,7 +152,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether the group being read binds the agent, as far as the file has been read.
+    /// Returns whether the group being read binds the agent, as far as the file has been read.
     #[inline]
     fn speaks(&self) -> bool {
         self.named || (self.star && !self.named_ever)
@@ -192,7 +193,7 @@ fn is_star(value: &[u8]) -> bool {
     }
 }
 
-/// Whether a user-agent value means the token: the whole value, or what stands before the
+/// Returns whether a user-agent value means the token: the whole value, or what stands before the
 /// first byte that is no token's. Where the token holds digits, the value's may too.
 pub(super) fn names(value: &[u8], token: &[u8]) -> bool {
     if token.is_empty() {

@@ -96,7 +96,7 @@ impl Default for Links {
 struct Tree {
     /// The weight that no rule in it exceeds.
     heaviest: Weight,
-    /// How many steps lead on from it.
+    /// The number of steps that lead on from it.
     steps: u32,
 }
 
@@ -167,8 +167,8 @@ impl Index {
         }
     }
 
-    /// How many finds of parts a path may bring: as many as cost what it costs to look at the
-    /// rules one by one, where each part is sought along the whole path.
+    /// The number of finds of parts that a path may bring: as many as cost what it costs to look at
+    /// the rules one by one, where each part is sought along the whole path.
     fn patience(&self, path_bytes: usize) -> usize {
         8 * path_bytes + self.weights.len() * (1 + path_bytes / 64)
     }

@@ -64,7 +64,7 @@ impl Span {
         }
     }
 
-    /// Where `part`, a slice of `body`, lies in it.
+    /// The place in `body` of `part`, a slice of it.
     fn of(part: &[u8], body: &[u8]) -> Span {
         let start = part.as_ptr().addr().saturating_sub(body.as_ptr().addr());
         Span::new(start, start + part.len())
@@ -342,7 +342,7 @@ impl Entry {
         self.weight.allows()
     }
 
-    /// Whether a path that may match by its first bytes does.
+    /// Returns whether a path that may match by its first bytes does.
     fn is_short_prefix(&self) -> bool {
         !self.wild && !self.anchored && self.pattern.len as usize <= HEAD
     }

@@ -156,7 +156,7 @@ fn build<T: Copy + Default>(
     (trie, found)
 }
 
-/// How many bytes two keys share from `depth` on. All keys between them share these too.
+/// The number of bytes that two keys share from `depth` on. All keys between them share these too.
 fn common(one: &[u8], other: &[u8], depth: usize) -> usize {
     let pairs = one[depth..].iter().zip(&other[depth..]);
     pairs.take_while(|(a, b)| a == b).count()

@@ -16,7 +16,7 @@ const MAX_RULES: usize = 64;
 /// A page with fewer words is like too many others.
 const MIN_WORDS: u32 = 8;
 
-/// How other spellings are brought to one.
+/// The steps that bring other spellings to one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Form {
     /// By the step: the plain spelling gave the same page.
@@ -111,14 +111,14 @@ impl LearnedSpellings {
         }
     }
 
-    /// Whether this URL was fetched lately.
+    /// Returns whether this URL was fetched lately.
     pub(super) fn has_met(&self, url: &CanonicalUrl) -> bool {
         self.pages
             .get(stable_hash::of(url.as_str().as_bytes()))
             .is_some()
     }
 
-    /// Whether any two pages were compared.
+    /// Returns whether any two pages were compared.
     pub(super) fn has_rules(&self) -> bool {
         !self.rules.is_empty()
     }

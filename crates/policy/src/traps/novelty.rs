@@ -27,7 +27,7 @@ pub(super) struct Novelty {
 }
 
 impl Novelty {
-    /// How many words of a page are new, images included; takes the page in.
+    /// The number of words of a page that are new, images included; takes the page in.
     ///
     /// One new word makes five shingles new, and so does a place where words were left out.
     pub(super) fn meet(&mut self, gist: &PageFingerprint) -> usize {

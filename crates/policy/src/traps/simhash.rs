@@ -61,7 +61,7 @@ pub(super) struct NearDuplicates {
 }
 
 impl NearDuplicates {
-    /// Whether one of the latest is near; takes this one in.
+    /// Returns whether one of the latest is near; takes this one in.
     pub(super) fn meet(&mut self, simhash: u64) -> bool {
         let nearest = self.nearest(simhash);
         if nearest != Some(0) {

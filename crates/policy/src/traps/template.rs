@@ -112,7 +112,7 @@ pub(super) struct Template {
     names: Vec<String>,
     fresh_names: Vec<String>,
     examples: Vec<String>,
-    /// How often it was deferred and then brought something new.
+    /// The number of times that it was deferred and then brought something new.
     chances: u8,
 }
 
@@ -196,18 +196,18 @@ impl Template {
         self.examples.clear();
     }
 
-    /// Whether its URLs go behind others: the last pages brought nothing new; one is enough where
-    /// they look as those do that never end.
+    /// Returns whether its URLs go behind others: the last pages brought nothing new; one is enough
+    /// where they look as those do that never end.
     pub(super) fn is_watched(&self) -> bool {
         self.row > 1 || (self.row > 0 && self.signs.any())
     }
 
-    /// Whether its pages are worth being asked for several at a time.
+    /// Returns whether its pages are worth being asked for several at a time.
     pub(super) fn is_proven(&self) -> bool {
         self.row == 0 && self.fresh >= 2 * ROW
     }
 
-    /// Whether enough was seen of it: several pages in a row that say nothing new, found on
+    /// Returns whether enough was seen of it: several pages in a row that say nothing new, found on
     /// each other, each of which led to more of them.
     pub(super) fn verdict(&self) -> Option<Trap> {
         let factor = 1_u32 << self.chances;

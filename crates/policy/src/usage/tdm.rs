@@ -20,9 +20,9 @@ pub struct TdmRep {
 pub struct TdmEntry {
     /// A pattern of paths, as robots.txt has them.
     pub location: String,
-    /// Whether the rights of text and data mining are reserved.
+    /// True if the rights of text and data mining are reserved.
     pub reserved: bool,
-    /// Where the terms can be found.
+    /// The URL of the terms.
     pub policy: Option<String>,
 }
 

@@ -3,7 +3,7 @@
 
 use crawl_policy::{MAX_ROBOTS_BYTES, ProductToken};
 
-/// Whether the path is allowed, and the line that says so, if any.
+/// Returns whether the path is allowed, and the line that says so, if any.
 pub(super) fn judge(file: &[u8], agent: &ProductToken, path: &str) -> (bool, Option<u32>) {
     let path = normal(path.split('#').next().unwrap_or_default().as_bytes());
     let path: Vec<Unit> = match path.first() {

@@ -1,4 +1,4 @@
-//! How long an answer to a request for robots.txt holds, read from its fields anew.
+//! The life of an answer to a request for robots.txt, read from its fields anew.
 
 use std::time::{Duration, SystemTime};
 
@@ -22,7 +22,7 @@ pub(super) fn life(fields: &Fields, end: u64, limits: &CrawlLimits) -> u64 {
     }
 }
 
-/// Whether the fields say anything of it.
+/// Returns whether the fields say anything of it.
 pub(super) fn says_life(fields: &Fields) -> bool {
     fields.first("cache-control").is_some() || fields.first("expires").is_some()
 }

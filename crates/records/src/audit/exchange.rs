@@ -21,7 +21,7 @@ use crate::header_fields::Fields;
 /// Bytes of a robots.txt that are decoded; twice what is read as rules.
 const MAX_BYTES: usize = 2 * crawl_policy::MAX_ROBOTS_BYTES;
 
-/// Where an exchange lies in the archive.
+/// The place of an exchange in the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Place {
     file: u32,
@@ -44,7 +44,7 @@ pub(super) struct Exchanges {
 pub(super) struct Exchange {
     pub(super) place: Place,
     pub(super) fields: Fields,
-    /// Whether the request was conditional.
+    /// True if the request was conditional.
     pub(super) conditional: bool,
     /// The file without its codings; nothing where they can't be undone.
     pub(super) body: Option<Bytes>,

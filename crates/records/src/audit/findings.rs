@@ -43,7 +43,8 @@ pub(super) struct Findings {
     pub(super) undecided: BTreeMap<String, u64>,
     pub(super) by_rule: BTreeMap<String, u64>,
     pub(super) breaches: Vec<Breach>,
-    /// Where `requests.jsonl` lacks rows, as far as it was read, in the order of the lines.
+    /// The places where `requests.jsonl` lacks rows, as far as it was read, in the order of the
+    /// lines.
     lost: Vec<Lost>,
 }
 
@@ -79,15 +80,16 @@ impl Findings {
         }
     }
 
-    /// Whether an answer for a robots.txt may be lost that was known at a moment, and that came
-    /// behind the line of another one; none: behind the first line.
+    /// Returns whether an answer for a robots.txt may be lost that was known at a moment, and that
+    /// came behind the line of another one; none: behind the first line.
     pub(super) fn lacks_answer(&self, behind: Option<u64>, moment: u64) -> bool {
         let first = self.lost.partition_point(|lost| Some(lost.line) <= behind);
         let first = self.lost.get(first);
         first.is_some_and(|lost| lost.after <= moment.saturating_add(SETTLING_MS))
     }
 
-    /// Counts a check that was judged by the answer whose row is `behind`, unless a later one may be lost.
+    /// Counts a check that was judged by the answer whose row is `behind`, unless a later one may
+    /// be lost.
     pub(super) fn unless_lost(&self, judged: Judged, behind: Option<u64>, moment: u64) -> Judged {
         match judged {
             Judged::Broke(..) if self.lacks_answer(behind, moment) => Judged::Undecided(ROW_LOST),

@@ -81,7 +81,7 @@ struct PaceAsked {
     line: u64,
     known_at: u64,
     at_home: bool,
-    /// Whether it is that of the request's own origin.
+    /// True if it is that of the request's own origin.
     is_own: bool,
 }
 

@@ -30,11 +30,11 @@ pub(super) struct CrawlLimits {
     /// The first and the longest wait before an unreachable robots.txt is asked for again.
     pub(super) retry: u64,
     pub(super) retry_most: u64,
-    /// How long the last good copy serves.
+    /// The time for which the last good copy serves.
     pub(super) last_good: u64,
     /// Longest time for an exchange.
     pub(super) timeout: u64,
-    /// Whether the last run kept an archive.
+    /// True if the last run kept an archive.
     pub(super) archives: bool,
     /// Since when all of this was in force.
     since: u64,
@@ -120,12 +120,12 @@ impl CrawlLimits {
         self.everywhere
     }
 
-    /// Whether this is what was in force at that moment.
+    /// Returns whether this is what was in force at that moment.
     pub(super) fn held_at(&self, moment: u64) -> bool {
         moment >= self.since
     }
 
-    /// Whether the program was started again after that moment.
+    /// Returns whether the program was started again after that moment.
     pub(super) fn restarted_after(&self, moment: u64) -> bool {
         self.restarted
             .is_some_and(|restarted| moment < restarted + SECOND)

@@ -41,7 +41,7 @@ pub(super) struct Answer {
     /// The line of the oldest row without which it would say something else; none where that may
     /// have come before all rows.
     pub(super) rests_on: Option<u64>,
-    /// Whether that exchange was with the origin's own host.
+    /// True if that exchange was with the origin's own host.
     pub(super) at_home: bool,
     state: State,
     /// When it is to be asked for again.
@@ -396,7 +396,7 @@ impl RobotsPaceAsked {
         )
     }
 
-    /// Whether a visit is welcome at some moment of a span of time.
+    /// Returns whether a visit is welcome at some moment of a span of time.
     pub(super) fn welcomes(&self, from: u64, to: u64) -> bool {
         let within = |hours: &VisitHours| hours.contain(minute(from)) || hours.contain(minute(to));
         self.visits.is_empty() || self.visits.iter().any(within)

@@ -38,7 +38,7 @@ impl Archived {
         })
     }
 
-    /// Where an archived redirect leads, as it says itself.
+    /// The target of an archived redirect, by its own word.
     pub(super) fn location(&self, row: &PageRow) -> Option<String> {
         let record = self.record(row)?;
         let http = record.http()?;

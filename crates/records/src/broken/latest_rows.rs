@@ -76,30 +76,30 @@ impl Latest {
             .count() as u64
     }
 
-    /// Whether a row is the last of its URL.
+    /// Returns whether a row is the last of its URL.
     pub(crate) fn is_last(&self, row: &PageRow, line: u64) -> bool {
         self.get(&row.url).is_some_and(|last| last.line == line)
     }
 
-    /// Whether a row's record holds the body that its page has now.
+    /// Returns whether a row's record holds the body that its page has now.
     pub(super) fn is_body(&self, row: &PageRow, line: u64) -> bool {
         let last = self.get(&row.url);
         last.is_some_and(|last| last.body == line && last.outcome == LastOutcome::Page)
     }
 
-    /// Whether a URL redirects now.
+    /// Returns whether a URL redirects now.
     pub(super) fn redirects(&self, url: &str) -> bool {
         let last = self.get(url);
         last.is_some_and(|last| last.outcome == LastOutcome::Redirect)
     }
 
-    /// Whether a URL is a page now.
+    /// Returns whether a URL is a page now.
     pub(super) fn is_page(&self, url: &str) -> bool {
         let last = self.get(url);
         last.is_some_and(|last| last.outcome == LastOutcome::Page)
     }
 
-    /// Whether a URL has a row.
+    /// Returns whether a URL has a row.
     pub(super) fn knows(&self, url: &str) -> bool {
         self.get(url).is_some()
     }

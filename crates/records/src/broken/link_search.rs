@@ -18,7 +18,7 @@ pub(super) struct LinkSearch {
     goals: HashMap<String, Goal>,
     /// Of each broken page.
     links: Vec<BTreeSet<BrokenLink>>,
-    /// How the crawl took one URL for another.
+    /// The rules by which the crawl took one URL for another.
     naming: SpellingRules,
 }
 
@@ -130,7 +130,8 @@ impl LinkSearch {
     }
 }
 
-/// How the crawl named URLs, by its crawl.toml; what needed evidence is left as it is.
+/// The rules by which the crawl named URLs, by its crawl.toml; what needed evidence is left as it
+/// is.
 fn naming(dir: &Path) -> SpellingRules {
     let text = read_text(&dir.join("crawl.toml"), MAX_CONFIG_BYTES).unwrap_or_default();
     let table: toml::Table = text.parse().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Where redirects lead.
+//! The targets of redirects.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::rows::pages;
 pub(super) struct Redirects {
     /// The URL that led to each, where one did.
     vias: HashMap<String, Option<String>>,
-    /// Where each leads, by its own word.
+    /// The target of each, by its own word.
     targets: HashMap<String, String>,
     /// The URLs that were first met by way of each.
     first_met: HashMap<String, String>,

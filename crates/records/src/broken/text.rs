@@ -51,7 +51,7 @@ impl Display for EveryLink<'_> {
 }
 
 impl BrokenLinks {
-    /// How many there are.
+    /// The number of them.
     fn head(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.pages.is_empty() {
             return writeln!(f, "no page is broken");

@@ -14,7 +14,7 @@ use crate::rows::pages;
 /// Archived pages that are read again in search of the one that names a URL.
 const MAX_PAGES: u64 = 10_000;
 
-/// How a page that was read names a URL that was not asked for.
+/// The way in which a page that was read names a URL that was not asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NamedBy {
     /// The page.

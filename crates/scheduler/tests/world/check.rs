@@ -399,7 +399,7 @@ impl HostSeen {
 }
 
 impl Shared {
-    /// Whether a limit is broken by a request that starts now.
+    /// Returns whether a limit is broken by a request that starts now.
     fn start(&mut self, now: Tick, limit: u32, delay: Duration) -> bool {
         let crowded = self.in_flight >= limit;
         let early = self.last.is_some_and(|last| last + delay > now);

@@ -168,7 +168,7 @@ fn span(dice: &mut Dice, brief: bool) -> (u16, u16) {
     }
 }
 
-/// Whether a moment lies in any of the spans.
+/// Returns whether a moment lies in any of the spans.
 pub(crate) fn within(spans: &[(u16, u16)], at: Tick) -> bool {
     let minute = at.as_micros() / 60_000_000 % 1440;
     spans.iter().any(|(from, until)| {

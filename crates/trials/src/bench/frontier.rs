@@ -1,4 +1,4 @@
-//! How fast a frontier on disk takes in what a crawl finds.
+//! The speed at which a frontier on disk takes in what a crawl finds.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub(crate) struct FrontierArgs {
     /// Commit after so many pages of 50 links
     #[arg(long, value_name = "N", default_value_t = 64)]
     pages_per_commit: usize,
-    /// Where the frontier is made, and removed again [default: below target/]
+    /// The folder in which the frontier is made, and removed again [default: below target/]
     #[arg(long)]
     dir: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! How many pages a second polite gaps leave of many hosts, as the hosts saw it.
+//! The number of pages a second that polite gaps leave of many hosts, as the hosts saw it.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -18,10 +18,10 @@ pub(crate) struct PaceArgs {
     /// Hosts of the web, each at an address of its own
     #[arg(long, value_name = "N", default_value_t = 200)]
     hosts: u32,
-    /// How long each answer takes, in milliseconds
+    /// The time that each answer takes, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 50)]
     latency: u64,
-    /// How long the crawl lasts, in seconds
+    /// The time that the crawl lasts, in seconds
     #[arg(long, value_name = "N", default_value_t = 60)]
     seconds: u64,
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use xtask::workspace::{Workspace, run};
 
-/// How often the program's peak is read. It never falls, so only the last moment counts.
+/// The interval at which the program's peak is read. It never falls, so only the last moment
+/// counts.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The profile that the program is built in.

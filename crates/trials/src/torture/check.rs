@@ -14,7 +14,7 @@ use super::program_run::{Death, Program};
 use super::web::Web;
 use super::{archive, index, pace};
 
-/// How much was checked.
+/// The amount that was checked.
 #[derive(Default)]
 pub(super) struct Tally {
     pub(super) pages: u64,
@@ -282,8 +282,8 @@ fn rows_are_the_truth(web: &Web, rows: &Rows, log: &[LogEntry], breaches: &mut B
     given_up
 }
 
-/// Whether a page failed by the journal of what is being read, and was asked for so often that
-/// it may have been in hand at four deaths.
+/// Returns whether a page failed by the journal of what is being read, and was asked for so often
+/// that it may have been in hand at four deaths.
 fn is_given_up(page: &PageRow, web: &Web, log: &[LogEntry]) -> bool {
     let asked = log
         .iter()

@@ -33,7 +33,7 @@ use self::web::Web;
 use crate::simulate::fresh_seed;
 use xtask::workspace::{Workspace, run as run_program};
 
-/// How much, and of what.
+/// The amount, and of what.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Kill so often
@@ -51,7 +51,8 @@ pub(crate) struct Args {
     /// Kill this program instead of one that is built first
     #[arg(long, value_name = "FILE", conflicts_with = "release")]
     program: Option<PathBuf>,
-    /// Where the crawls are made, and removed again if all is well [default: below target/]
+    /// The folder in which the crawls are made, and removed again if all is well [default: below
+    /// target/]
     #[arg(long)]
     dir: Option<PathBuf>,
 }

@@ -15,7 +15,7 @@ use super::web::Web;
 /// A life that takes longer does not end at all.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// How often it is looked whether the moment has come.
+/// The interval of the look whether the moment has come.
 const LOOK_EVERY: Duration = Duration::from_micros(150);
 
 /// Files of which each growth is the middle of a commit, or of a note.

@@ -11,7 +11,7 @@ use super::random::SeededRandom;
 /// Seconds that a busy page asks for.
 const RETRY_AFTER: &str = "1";
 
-/// Where the rules of the host lie whose robots.txt is a redirect.
+/// The path of the rules of the host whose robots.txt is a redirect.
 const RULES: &str = "/rules.txt";
 
 /// A web under way.
@@ -27,9 +27,9 @@ pub(super) struct Web {
     pub(super) barred: BTreeSet<String>,
     /// URLs that may be asked for and have no row: those of the rules.
     pub(super) rules: BTreeSet<String>,
-    /// Whether links are listed too.
+    /// True if links are listed too.
     pub(super) links: bool,
-    /// Whether a search index is built.
+    /// True if a search index is built.
     pub(super) index: bool,
 }
 
@@ -174,7 +174,7 @@ fn expected(web: &TestWeb, truth: &Truth) -> BTreeMap<String, Option<u16>> {
     all
 }
 
-/// Whether nothing is found by this path alone.
+/// Returns whether nothing is found by this path alone.
 fn is_leaf(path: &str) -> bool {
     ["/orphan/", "/new/", "/private/open/"]
         .iter()

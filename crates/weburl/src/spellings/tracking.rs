@@ -71,7 +71,7 @@ const PREFIXES: [&str; 7] = [
     "at_custom",
 ];
 
-/// Whether a parameter of this name only tells where a reader came from.
+/// Returns whether a parameter of this name only tells where a reader came from.
 pub(super) fn is_one(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let begins = |prefix: &&str| lower.len() > prefix.len() && lower.starts_with(*prefix);

@@ -15,7 +15,7 @@ const POLICY: &str = "{\"default\": [{\"type\": \"insecureAcceptAnything\"}]}\n"
 /// A container engine that needs no daemon.
 pub(super) struct Buildah {
     program: PathBuf,
-    /// Where its storage, its settings and its caches are.
+    /// The folder of its storage, its settings and its caches.
     folder: PathBuf,
 }
 
@@ -49,7 +49,7 @@ impl Buildah {
         Ok(buildah)
     }
 
-    /// Where `RUN --mount=type=cache` keeps its files.
+    /// The folder in which `RUN --mount=type=cache` keeps its files.
     pub(super) fn caches(&self) -> PathBuf {
         self.folder.join("tmp")
     }
@@ -123,7 +123,7 @@ impl Container<'_> {
         command
     }
 
-    /// Where its files are.
+    /// The folder of its files.
     pub(super) fn mount(&self) -> Result<PathBuf> {
         let path = output(&mut self.command("mount", &[]))?;
         Ok(PathBuf::from(path.trim()))

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use super::service::Service;
 use crate::workspace::output;
 
-/// How long anything may take that is waited for here: the machine may be busy with other things.
+/// The longest wait for anything here: the machine may be busy with other things.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Pause between two looks at what is waited for.
@@ -61,7 +61,7 @@ impl Running {
         Ok(line.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 
-    /// Whether the process may write to its root at all.
+    /// Returns whether the process may write to its root at all.
     pub(super) fn has_read_only_root(&self) -> Result<bool> {
         let path = format!("/proc/{}/mountinfo", self.process.id());
         let mounts = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
@@ -154,7 +154,8 @@ impl Root {
         command
     }
 
-    /// The mounts that come before the service's program, in a namespace of its own; its root is `$0`.
+    /// The mounts that come before the service's program, in a namespace of its own; its root is
+    /// `$0`.
     fn script(&self, service: &Service) -> String {
         let mut script = "mount --bind \"$0\" \"$0\"\n\
                           mount --rbind /dev \"$0/dev\"\n\

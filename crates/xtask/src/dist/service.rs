@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::compose::strings;
 
-/// How long Compose waits for a service to stop that says nothing else.
+/// The time for which Compose waits for a service to stop that says nothing else.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The surroundings of a service, outside of its file.
@@ -39,7 +39,7 @@ pub(super) struct Service {
     pub(super) may_gain_privileges: bool,
     pub(super) max_threads: u64,
     pub(super) stop_timeout: Duration,
-    /// Where it is reached from the machine.
+    /// The address at which it is reached from the machine.
     pub(super) port: Option<u16>,
 }
 

@@ -136,7 +136,7 @@ impl Trial {
         Ok(())
     }
 
-    /// Where a path in the container is on the machine.
+    /// The place on the machine of a path in the container.
     fn path(&self, path: &str) -> PathBuf {
         self.root.path.join(path.trim_start_matches('/'))
     }
@@ -193,7 +193,7 @@ impl Trial {
         Ok(running)
     }
 
-    /// Whether the kernel holds the process to what the service says.
+    /// Checks whether the kernel holds the process to what the service says.
     fn is_confined(&self, running: &Running, service: &Service) -> Result<()> {
         let name = &service.name;
         let (user, group) = service.user;
@@ -265,7 +265,7 @@ impl Trial {
         Ok(rows)
     }
 
-    /// Whether the search page finds all pages.
+    /// Checks whether the search page finds all pages.
     fn is_found(&self, port: u16) -> Result<()> {
         ensure!(
             get(port, "/")?.contains("<html"),
@@ -284,7 +284,7 @@ impl Trial {
         Ok(())
     }
 
-    /// Whether going on cost no page, and whether the site learned who asked.
+    /// Checks whether going on cost no page, and whether the site learned who asked.
     fn nothing_was_asked_twice(&self, requests: &[String]) -> Result<()> {
         let mut asked: BTreeMap<&str, usize> = BTreeMap::new();
         for request in requests {

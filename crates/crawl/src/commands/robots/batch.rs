@@ -40,7 +40,7 @@ pub(super) fn run(agent: &ProductToken, profile: Profile) -> Result<u8, CommandE
     }
 }
 
-/// Whether all lines could be judged.
+/// Returns whether all lines could be judged.
 fn answer_all(
     lines: &mut BufReader<impl io::Read>,
     answers: &mut impl Write,

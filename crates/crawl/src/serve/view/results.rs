@@ -30,7 +30,7 @@ pub(super) fn results(asked: &SearchRequest, answer: &SearchResults) -> Markup {
     }
 }
 
-/// How many results there are, in words.
+/// The number of results, in words.
 pub(super) fn status(asked: &SearchRequest, answer: &SearchResults) -> String {
     let query = safe_line(answer.did_you_mean.as_ref().unwrap_or(&asked.query));
     let (first, last) = (asked.offset + 1, asked.offset + answer.results.len());

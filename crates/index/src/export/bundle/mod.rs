@@ -32,7 +32,7 @@ use crate::indexed_page::IndexedPage;
 const FORMAT: u32 = 1;
 /// The name of a bundle's format.
 const MANIFEST: &str = "search.json";
-/// How the names of data folders begin.
+/// The beginning of the names of data folders.
 const DATA: &str = "data-";
 
 /// Files that are the same in each bundle.
@@ -168,7 +168,7 @@ impl Bundle {
     }
 }
 
-/// Whether a folder is a bundle of any format.
+/// Returns whether a folder is a bundle of any format.
 fn is_bundle(path: &Path) -> bool {
     let Ok(text) = fs::read_to_string(path.join(MANIFEST)) else {
         return false;

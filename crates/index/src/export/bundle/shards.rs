@@ -65,8 +65,8 @@ pub(super) fn write(
     Ok(written)
 }
 
-/// Where files begin: where words differ early, so that words that begin alike and those of one
-/// stem stand together.
+/// The words with which files begin: where words differ early, so that words that begin alike and
+/// those of one stem stand together.
 fn begins(words: &Words) -> Vec<String> {
     let forms = words.classes.iter().flat_map(|class| &class.forms);
     let mut forms: Vec<&Form> = forms.collect();
@@ -104,7 +104,7 @@ fn size(form: &Form) -> usize {
     6 + form.text.len() / 2 + 2 * form.postings.len() + 2 * pieces.count()
 }
 
-/// How many characters two words have in common at the beginning.
+/// The number of characters that two words have in common at the beginning.
 fn shared(a: &str, b: &str) -> usize {
     a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count()
 }

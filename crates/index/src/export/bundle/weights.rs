@@ -1,4 +1,4 @@
-//! How much a word weighs by where it stands (BM25F), in one byte.
+//! The weight of a word by where it stands (BM25F), in one byte.
 
 /// A field of a page: the weight of a word in it, and its usual length in words. In one that is
 /// longer a word weighs less.
@@ -17,9 +17,9 @@ pub(super) const PATH: Field = field(4.0, 3.0);
 /// The beginning of the main text.
 pub(super) const LEAD: Field = field(1.5, 60.0);
 
-/// How much the length of a field counts against it.
+/// The part of its length that counts against a field.
 const BY_LENGTH: f32 = 0.6;
-/// How much that of the main text does.
+/// The same of the main text.
 const BODY_BY_LENGTH: f32 = 0.75;
 /// The weight that each doubling of the pages that link to a page adds.
 const LINKED: f32 = 0.03;

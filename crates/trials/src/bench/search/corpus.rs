@@ -10,7 +10,7 @@ use crawl_index::{FetchedDocument, IndexedPage, judge};
 use crawl_policy::PageDirectives;
 use crawl_weburl::canonicalize;
 
-/// Where the pages are said to stand.
+/// The URL at which the pages are said to stand.
 const BASE: &str = "http://docs.example/";
 /// When they are said to have been fetched: 2026-01-01.
 const FETCHED_AT: i64 = 1_767_225_600;
@@ -22,7 +22,7 @@ pub(super) struct Corpus {
     pub(super) left_out: usize,
     /// Bytes of all files.
     pub(super) bytes: u64,
-    /// How long it took to read them.
+    /// The time that it took to read them.
     pub(super) took: Duration,
 }
 

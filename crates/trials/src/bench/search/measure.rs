@@ -1,4 +1,4 @@
-//! How good a ranking is, by pages that were judged.
+//! The quality of a ranking, by pages that were judged.
 
 use super::queries::{Grade, Judged};
 

@@ -1,4 +1,4 @@
-//! How good and how fast the search is, beside what plain BM25 finds.
+//! Quality and speed of the search, beside what plain BM25 finds.
 //!
 //! Two documentations of Debian are indexed: one that the ranking was tuned with, by half of its
 //! queries, and one that it was not.
@@ -27,9 +27,10 @@ use table::{Engine, Measured};
 use xtask::debian;
 use xtask::workspace::Workspace;
 
-/// How much better than the stronger baseline the search has to be, in MRR@10.
+/// The lead over the stronger baseline that the search has to have, in MRR@10.
 const MIN_AHEAD: f64 = 0.15;
-/// How often each query is asked when it is timed, after a first time to judge the answer.
+/// The number of times that each query is asked when it is timed, after a first time to judge the
+/// answer.
 const ROUNDS: usize = 5;
 
 /// A measured documentation: a name, its queries, and where its pages lie.

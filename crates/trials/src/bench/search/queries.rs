@@ -15,14 +15,14 @@ pub(super) enum Set {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Judged {
     pub(super) set: Set,
-    /// How people come to type it.
+    /// The way in which people come to type it.
     pub(super) kind: String,
     pub(super) query: String,
     /// Paths below the documentation's folder, each with its grade.
     pub(super) pages: Vec<(String, Grade)>,
 }
 
-/// How well a page fits a query.
+/// The grade of a page's fit to a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Grade {
     Useful = 1,

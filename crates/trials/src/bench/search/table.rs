@@ -13,7 +13,7 @@ pub(super) struct Engine {
     pub(super) name: &'static str,
     /// For each query: what the answer is worth, and the paths of its pages.
     pub(super) found: Vec<(Worth, Vec<String>)>,
-    /// How long queries took, in microseconds.
+    /// The times that queries took, in microseconds.
     pub(super) times: Vec<u64>,
 }
 

@@ -84,7 +84,7 @@ impl Call<'_> {
         Ok(bytes)
     }
 
-    /// Whether a flag is set in an argument.
+    /// Returns whether a flag is set in an argument.
     pub(super) fn has(&self, at: usize, flag: &str) -> bool {
         self.arg(at).split('|').any(|word| word == flag)
     }

@@ -37,7 +37,7 @@ const CUTS_OF_ONE: u32 = 50;
 /// The folder of the crawl, as [`Program`] has it.
 const CRAWL: &str = "crawl";
 
-/// How many cuts, and of what.
+/// The number of cuts, and of what.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Cut so often
@@ -52,7 +52,8 @@ pub(crate) struct Args {
     /// Try this program instead of one that is built first
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// Where the crawls are made, and removed again if all is well [default: below target/]
+    /// The folder in which the crawls are made, and removed again if all is well [default: below
+    /// target/]
     #[arg(long)]
     dir: Option<PathBuf>,
 }
