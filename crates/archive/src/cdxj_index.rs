@@ -13,7 +13,7 @@ use crate::warc_files::{CAPTURES, FOLDER, INDEX};
 
 /// Lines that are sorted in memory at a time. Bytes; with the table of lines about
 /// half as much again.
-const RUN_BYTES: usize = 32 * 1024 * 1024;
+const MAX_RUN_BYTES: usize = 32 * 1024 * 1024;
 /// Sorted runs that are merged at a time: far fewer than the files a process may open.
 const FAN_IN: usize = 64;
 /// The beginning of the names of temporary files.
@@ -28,7 +28,7 @@ pub(crate) const TEMPORARY: &str = "index.cdxj.tmp";
 /// # Errors
 /// [`ArchiveError::Full`] and others of the file system.
 pub fn write_index(dir: &Path, captures_bytes: u64) -> Result<u64, ArchiveError> {
-    sort(&dir.join(FOLDER), captures_bytes, RUN_BYTES)
+    sort(&dir.join(FOLDER), captures_bytes, MAX_RUN_BYTES)
 }
 
 /// Removes what a death left of an unfinished index.

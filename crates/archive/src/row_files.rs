@@ -16,7 +16,7 @@ use crate::error::{ArchiveError, ReadError};
 
 /// Rows that wait in memory are written when they are more than this: the rows of the
 /// end of a run may be many, and memory is bounded. Bytes.
-const BUFFER_BYTES: usize = 256 * 1024;
+const MAX_BUFFER_BYTES: usize = 256 * 1024;
 /// The part of a log that is read at a time from its end. Bytes.
 const BLOCK_BYTES: u64 = 64 * 1024;
 /// The most of a log that is read from its end, whatever stands in it. Bytes.
@@ -56,7 +56,7 @@ impl RowFile {
         let begin = self.buffer.len();
         push_row(&mut self.buffer, row, self.appender.path())?;
         let at = self.appender.length() + begin as u64;
-        if self.buffer.len() >= BUFFER_BYTES
+        if self.buffer.len() >= MAX_BUFFER_BYTES
             && let Err(error) = self.flush()
         {
             self.buffer.truncate(begin);
@@ -402,7 +402,7 @@ mod tests {
             rows.append(&row).unwrap();
         }
         assert!(fs::metadata(&path).unwrap().len() > 250_000);
-        assert!(rows.buffer.len() < super::BUFFER_BYTES);
+        assert!(rows.buffer.len() < super::MAX_BUFFER_BYTES);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::classify::{self, Finding};
 use crate::failure::{FailureKind, FailurePhase};
 
 /// Bytes of each body for which no [`BodyMemory`] is needed: most pages are shorter.
-pub(crate) const FREE: usize = 256 << 10;
+pub(crate) const FREE_BYTES: usize = 256 << 10;
 /// Memory that an announced length may claim before the bytes come.
 const MAX_RESERVED: u64 = 1 << 20;
 
@@ -26,7 +26,7 @@ pub(crate) struct Bounds<'a> {
     /// The end of the exchange's whole time, which is this long.
     pub(crate) deadline: Instant,
     pub(crate) total: Duration,
-    /// Memory beyond [`FREE`].
+    /// Memory beyond [`FREE_BYTES`].
     pub(crate) rooms: &'a BodyMemoryPool,
 }
 
@@ -73,7 +73,7 @@ pub(crate) async fn collect(mut response: Response, bounds: Bounds<'_>) -> Colle
             }
             Ok(Err(error)) => break End::Broken(classify::in_body(&error)),
         };
-        if room.is_none() && kept.len().saturating_add(chunk.len()).min(limit) > FREE {
+        if room.is_none() && kept.len().saturating_add(chunk.len()).min(limit) > FREE_BYTES {
             let most = announced.map_or(bounds.bytes, |bytes| bytes.min(bounds.bytes));
             match timeout_at(bounds.deadline, bounds.rooms.take(most)).await {
                 Ok(given) => room = Some(given),

@@ -17,7 +17,7 @@ use memchr::memmem;
 use self::page_outline::Outline;
 
 /// Bytes of a body that are looked at: interstitials are short.
-const LOOKED_AT: usize = 64 << 10;
+const MAX_SCANNED_BYTES: usize = 64 << 10;
 /// Letters of visible text on a page that is a login form; articles about login forms have
 /// more.
 const MAX_LOGIN_TEXT: usize = 3_000;
@@ -91,7 +91,7 @@ pub fn interstitial(status: u16, headers: &HeaderMap, body: &[u8]) -> Option<Int
     if status == 511 {
         return Some(Interstitial::LoginPage);
     }
-    let looked_at = &body[..body.len().min(LOOKED_AT)];
+    let looked_at = &body[..body.len().min(MAX_SCANNED_BYTES)];
     if !is_likely(status, looked_at) {
         return None;
     }

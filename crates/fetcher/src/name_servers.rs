@@ -23,7 +23,7 @@ use crate::failure::FailureKind;
 const MAX_NAME: usize = 253;
 const MAX_LABEL: usize = 63;
 /// Tries of each question, the first among them.
-const TRIES: u32 = 3;
+const MAX_TRIES: u32 = 3;
 /// One try takes no longer, however long a connection may take.
 const ONE_TRY_TIMEOUT: Duration = Duration::from_secs(3);
 /// The life of an answer of the system, which tells no TTL.
@@ -62,7 +62,7 @@ impl Source {
     pub(crate) fn new(servers: &[SocketAddr], time: Duration) -> Source {
         Source {
             servers: servers.to_vec(),
-            one_try: (time / (TRIES + 1)).min(ONE_TRY_TIMEOUT),
+            one_try: (time / (MAX_TRIES + 1)).min(ONE_TRY_TIMEOUT),
             resolver: OnceLock::new(),
         }
     }
@@ -128,7 +128,7 @@ fn resolver(servers: &[SocketAddr], one_try: Duration) -> Option<TokioResolver> 
     let options = builder.options_mut();
     options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
     options.timeout = one_try;
-    options.attempts = TRIES as usize - 1;
+    options.attempts = MAX_TRIES as usize - 1;
     // What is known is kept by the caller, by one bound for all.
     options.cache_size = 0;
     options.use_hosts_file = match servers.is_empty() {

@@ -6,10 +6,10 @@ use crawl_scheduler::{RateLimit, Tick};
 use http::HeaderMap;
 
 /// Fields of one name that are read, and policies in them: more say nothing new.
-const FIELDS: usize = 8;
-const ITEMS: usize = 16;
+const MAX_FIELDS: usize = 8;
+const MAX_ITEMS: usize = 16;
 /// A longer field is none.
-const FIELD_BYTES: usize = 1024;
+const MAX_FIELD_BYTES: usize = 1024;
 /// A larger `Reset` is a moment since the epoch (the year 2001), a smaller one a time.
 const EPOCH_SECONDS: u64 = 1_000_000_000;
 /// A larger one is in milliseconds.
@@ -75,7 +75,7 @@ impl Asked {
     /// old.
     fn current(&mut self, text: &str, now: Tick) {
         let mut old = Window::default();
-        for item in split(text, ',').take(ITEMS) {
+        for item in split(text, ',').take(MAX_ITEMS) {
             let mut parts = split(item, ';');
             let name = parts.next().unwrap_or_default();
             if let Some((key, value)) = name.split_once('=')
@@ -105,7 +105,7 @@ impl Asked {
     /// `RateLimit-Policy`, and what stands behind the first number of `RateLimit-Limit`:
     /// items whose quota is the parameter `q`, or the item itself, with a window `w`.
     fn policies(&mut self, text: &str) {
-        for item in split(text, ',').take(ITEMS) {
+        for item in split(text, ',').take(MAX_ITEMS) {
             let mut parts = split(item, ';');
             let mut quota = parts.next().and_then(number);
             let (mut window, mut requests) = (None, true);
@@ -160,8 +160,13 @@ impl Asked {
 
 /// The fields of a name, as far as they are read.
 fn fields<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
-    let values = headers.get_all(name).into_iter().take(FIELDS);
-    values.filter_map(|value| value.to_str().ok().filter(|text| text.len() <= FIELD_BYTES))
+    let values = headers.get_all(name).into_iter().take(MAX_FIELDS);
+    values.filter_map(|value| {
+        value
+            .to_str()
+            .ok()
+            .filter(|text| text.len() <= MAX_FIELD_BYTES)
+    })
 }
 
 /// The parts between separators that stand outside of quotation marks, trimmed.

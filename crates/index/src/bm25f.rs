@@ -13,7 +13,7 @@ use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError, Term};
 
 /// Pages of a segment whose words are looked at for how near they stand to each other.
-const LOOKED_AT: usize = 200;
+const MAX_PAGES_COMPARED: usize = 200;
 
 /// Looks all words of a query up at once.
 #[derive(Clone, Debug)]
@@ -128,7 +128,7 @@ impl Bm25fQuery {
             }
         });
         if asked.words.len() > 1 && asked.near > 0.0 {
-            let last = ranked.len().min(LOOKED_AT);
+            let last = ranked.len().min(MAX_PAGES_COMPARED);
             if last < ranked.len() {
                 ranked.select_nth_unstable_by(last, |a, b| b.1.total_cmp(&a.1));
             }

@@ -21,7 +21,7 @@ use crate::tantivy_directory::IndexDirectory;
 use crate::tokens::{PageTokenizer, Stop, TOKENIZER};
 
 /// Memory for pages that are not committed yet. Bytes.
-const BUFFER_BYTES: usize = 48 << 20;
+const MAX_BUFFER_BYTES: usize = 48 << 20;
 
 /// Bytes of pages whose words are not taken yet: further ones wait for them.
 const MAX_QUEUED_BYTES: usize = 8 << 20;
@@ -90,7 +90,7 @@ impl IndexWriter {
             index.tokenizers().register(TOKENIZER, tokenizer);
             let note = index.load_metas().map_err(IndexError::of(dir))?.payload;
             let inner = index
-                .writer_with_num_threads(1, BUFFER_BYTES)
+                .writer_with_num_threads(1, MAX_BUFFER_BYTES)
                 .map_err(IndexError::of(dir))?;
             Ok(Some(IndexWriter {
                 dir: dir.to_path_buf(),

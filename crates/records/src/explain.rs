@@ -20,7 +20,7 @@ use crate::rows::{excluded, pages, requests};
 pub use naming_page::NamedBy;
 
 /// Requests that are kept of those that were made for the URL, the latest.
-const KEPT_REQUESTS: usize = 20;
+const MAX_KEPT_REQUESTS: usize = 20;
 
 /// The records and the stored state of one URL.
 #[derive(Clone, Debug, Serialize)]
@@ -189,7 +189,7 @@ impl Explanation {
         url: &CanonicalUrl,
         needle: &[u8],
     ) -> Result<(), RecordsError> {
-        let mut latest = VecDeque::with_capacity(KEPT_REQUESTS);
+        let mut latest = VecDeque::with_capacity(MAX_KEPT_REQUESTS);
         let mut rows = requests(dir)?;
         while let Some(row) = rows.next_with(needle) {
             let row = self.sound(row);
@@ -197,7 +197,7 @@ impl Explanation {
                 continue;
             };
             self.requests_sent += 1;
-            if latest.len() == KEPT_REQUESTS {
+            if latest.len() == MAX_KEPT_REQUESTS {
                 latest.pop_front();
             }
             latest.push_back(row);

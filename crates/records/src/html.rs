@@ -20,7 +20,7 @@ td,th{border:1px solid var(--line);padding:.2rem .6rem;text-align:left;vertical-
 th,td.n{white-space:nowrap}td.n{text-align:right}.w td{min-width:10rem}.w td.n{min-width:0}";
 
 /// Hosts that the page lists, those with most requests first.
-const LISTED_HOSTS: usize = 1000;
+const MAX_LISTED_HOSTS: usize = 1000;
 
 impl Report {
     /// The report as a self-contained HTML page. Whatever came from a server is escaped.
@@ -109,7 +109,7 @@ impl Report {
             page,
             "<tr><th>host<th>pages<th>received<th>requests<th>excluded<th>gaps<th>waits<th>robots.txt"
         )?;
-        for host in hosts.iter().take(LISTED_HOSTS) {
+        for host in hosts.iter().take(MAX_LISTED_HOSTS) {
             let robots = host.robots.iter();
             let robots =
                 robots.map(|(origin, robots)| format!("{origin}: {}", robots_line(robots)));
@@ -128,8 +128,8 @@ impl Report {
             )?;
         }
         writeln!(page, "</table></div>")?;
-        if hosts.len() > LISTED_HOSTS {
-            let more = (hosts.len() - LISTED_HOSTS) as u64;
+        if hosts.len() > MAX_LISTED_HOSTS {
+            let more = (hosts.len() - MAX_LISTED_HOSTS) as u64;
             let more = counted(more, "more host", "more hosts");
             writeln!(page, "<p>And {more}.</p>")?;
         }

@@ -183,7 +183,7 @@ const MAX_TYPES: usize = 1000;
 /// Rules that are told apart; their texts hold URLs.
 const MAX_RULES: usize = 1000;
 /// Broken pages that are named one by one.
-const NAMED_BROKEN: usize = 100;
+const MAX_NAMED_BROKEN: usize = 100;
 /// Flaws that are named one by one.
 const MAX_FLAWS: usize = 100;
 
@@ -287,7 +287,7 @@ impl Report {
 
     fn name_broken(&mut self, dir: &Path, latest: &Latest) -> Result<(), RecordsError> {
         let mut rows = pages(dir)?;
-        while self.broken.first.len() < NAMED_BROKEN
+        while self.broken.first.len() < MAX_NAMED_BROKEN
             && let Some(row) = rows.next()
         {
             // What is no row was told before.

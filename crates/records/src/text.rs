@@ -8,7 +8,7 @@ use crate::numbers::{counted, grouped, size};
 use crate::report::Report;
 
 /// Hosts that the text names one by one, those with most requests first.
-const NAMED_HOSTS: usize = 20;
+const MAX_NAMED_HOSTS: usize = 20;
 
 /// Lines for a person.
 impl Display for Report {
@@ -39,11 +39,11 @@ impl Display for Report {
         writeln!(f, "waits     {}", kept(self.requests.short_waits))?;
         let (hosts, unasked) = self.hosts_asked();
         writeln!(f, "hosts     {}", grouped(hosts.len() as u64))?;
-        for host in hosts.iter().take(NAMED_HOSTS) {
+        for host in hosts.iter().take(MAX_NAMED_HOSTS) {
             host_lines(f, host)?;
         }
-        if hosts.len() > NAMED_HOSTS {
-            let more = (hosts.len() - NAMED_HOSTS) as u64;
+        if hosts.len() > MAX_NAMED_HOSTS {
+            let more = (hosts.len() - MAX_NAMED_HOSTS) as u64;
             writeln!(f, "  and {} more", grouped(more))?;
         }
         if let Some(line) = unasked_line(unasked) {

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use crate::spec::Spec;
 
 /// The number of times that a shared port is drawn anew when one of the addresses has it taken.
-const DRAWS: u32 = 50;
+const MAX_DRAWS: u32 = 50;
 
 /// The addresses on which the hosts listen, and the sockets.
 pub(crate) struct Bound {
@@ -25,7 +25,7 @@ pub(crate) fn bind(spec: &Spec) -> io::Result<Bound> {
 
 fn bind_shared(ips: &[IpAddr]) -> io::Result<Bound> {
     let mut last = Bound::of(&ips[..1], 0)?;
-    for _ in 0..DRAWS {
+    for _ in 0..MAX_DRAWS {
         let port = last.addresses[0].port();
         match Bound::of(&ips[1..], port) {
             Ok(rest) => {

@@ -11,7 +11,7 @@ pub(crate) const FAN_OUT: u64 = 8;
 const EXTRA_LINKS: u32 = 5;
 
 /// Sitemaps may list 50,000 URLs (sitemaps.org); the pages beyond are found by links.
-const SITEMAP_PAGES: u64 = 40_000;
+const MAX_SITEMAP_PAGES: u64 = 40_000;
 
 /// The number of 1,000 ordinary pages that carry a link to one place of each kind. The root of each
 /// host carries one of every kind whose share is not 0, so that small webs have them too.
@@ -214,7 +214,7 @@ impl Shape {
             Kind::DeadEnd => self.mix.dead_end,
             Kind::Old => self.mix.redirect,
             Kind::Gone => self.mix.gone,
-            Kind::Orphan if number >= SITEMAP_PAGES => 0,
+            Kind::Orphan if number >= MAX_SITEMAP_PAGES => 0,
             Kind::Orphan => self.mix.orphan,
             Kind::Shunned => self.mix.shunned,
             Kind::Page | Kind::Behind | Kind::Hidden | Kind::New => 0,
@@ -318,7 +318,7 @@ impl Shape {
 
     /// The entries of the host's sitemap: ordinary pages and orphans.
     pub(crate) fn sitemap(&self, host: u32) -> impl Iterator<Item = Place> + '_ {
-        (0..self.pages.min(SITEMAP_PAGES)).flat_map(move |number| {
+        (0..self.pages.min(MAX_SITEMAP_PAGES)).flat_map(move |number| {
             let page = Place {
                 host,
                 kind: Kind::Page,

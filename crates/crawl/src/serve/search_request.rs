@@ -9,7 +9,7 @@ pub(crate) const MAX_QUERY_BYTES: usize = 4096;
 /// Results of one answer.
 pub(crate) const MAX_LIMIT: usize = 50;
 /// Results of one answer, where the request names no number, and of a page.
-pub(crate) const LIMIT: usize = 10;
+pub(crate) const DEFAULT_LIMIT: usize = 10;
 /// Results that are ranked: the last one that can be asked for.
 pub(crate) const MAX_RANKED: usize = 1000;
 
@@ -44,7 +44,7 @@ impl SearchRequest {
         })?;
         Ok(SearchRequest {
             query: checked(query)?,
-            limit: number("limit", parameters.limit, LIMIT, 1, MAX_LIMIT)?,
+            limit: number("limit", parameters.limit, DEFAULT_LIMIT, 1, MAX_LIMIT)?,
             offset: number("offset", parameters.offset, 0, 0, MAX_RANKED - MAX_LIMIT)?,
             partial: switch(parameters.partial)?,
         })
@@ -53,12 +53,12 @@ impl SearchRequest {
     /// A request to the page; none where nothing is searched for.
     pub(crate) fn of_page(parameters: Parameters) -> Result<Option<SearchRequest>, Problem> {
         let query = checked(parameters.q.unwrap_or_default())?;
-        let page = number("page", parameters.page, 1, 1, MAX_RANKED / LIMIT)?;
+        let page = number("page", parameters.page, 1, 1, MAX_RANKED / DEFAULT_LIMIT)?;
         let partial = switch(parameters.partial)?;
         Ok((!query.is_empty()).then_some(SearchRequest {
             query,
-            limit: LIMIT,
-            offset: (page - 1) * LIMIT,
+            limit: DEFAULT_LIMIT,
+            offset: (page - 1) * DEFAULT_LIMIT,
             partial,
         }))
     }

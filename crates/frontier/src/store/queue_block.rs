@@ -16,7 +16,7 @@ use crate::admit_rule::{Queued, Rank};
 /// The low bits of a sequence number, which are the place in the block.
 const PLACE_BITS: u32 = 6;
 /// Entries in a block, at most.
-pub(super) const BLOCK_ENTRIES: usize = 1 << PLACE_BITS;
+pub(super) const MAX_BLOCK_ENTRIES: usize = 1 << PLACE_BITS;
 /// A block takes no entry more once it has so many bytes.
 const FULL_BYTES: usize = 4096;
 
@@ -35,7 +35,7 @@ pub(super) fn seq_of(block: u64, place: usize) -> u64 {
 }
 
 fn place_of(seq: u64) -> u8 {
-    (seq & (BLOCK_ENTRIES as u64 - 1)) as u8
+    (seq & (MAX_BLOCK_ENTRIES as u64 - 1)) as u8
 }
 
 /// A block as its bytes have it; its URLs are parsed only when asked for.
@@ -63,7 +63,7 @@ impl<'a> Block<'a> {
         while !from.0.is_empty() {
             let place = from.byte()?;
             let length = from.number()?.try_into().ok()?;
-            if place < behind || usize::from(place) >= BLOCK_ENTRIES {
+            if place < behind || usize::from(place) >= MAX_BLOCK_ENTRIES {
                 return None;
             }
             behind = place + 1;
@@ -93,7 +93,7 @@ impl<'a> Block<'a> {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.entries.len() >= BLOCK_ENTRIES || self.bytes >= FULL_BYTES
+        self.entries.len() >= MAX_BLOCK_ENTRIES || self.bytes >= FULL_BYTES
     }
 
     /// Takes an entry in; one that stood at its place is replaced.
@@ -131,7 +131,7 @@ impl<'a> Block<'a> {
         if let Some(at) = self.vias.iter().position(|known| *known == text) {
             return at as u8 + 1;
         }
-        if self.vias.len() > BLOCK_ENTRIES {
+        if self.vias.len() > MAX_BLOCK_ENTRIES {
             self.forget_unused_vias();
         }
         self.bytes += text.len() + 2;
@@ -141,7 +141,7 @@ impl<'a> Block<'a> {
 
     /// Entries that go leave their vias; at most one for each entry is in use.
     fn forget_unused_vias(&mut self) {
-        let mut kept = Vec::with_capacity(BLOCK_ENTRIES);
+        let mut kept = Vec::with_capacity(MAX_BLOCK_ENTRIES);
         for (_, entry) in &mut self.entries {
             let Some(number) = entry.to_mut().first_mut().filter(|number| **number > 0) else {
                 continue;
@@ -227,7 +227,7 @@ mod tests {
     use crawl_weburl::canonicalize;
     use proptest::prelude::*;
 
-    use super::{BLOCK_ENTRIES, Block, row_of, seq_of};
+    use super::{Block, MAX_BLOCK_ENTRIES, row_of, seq_of};
     use crate::admission::Admission;
     use crate::admit_rule::{Place, Queued, Rank};
 
@@ -251,7 +251,7 @@ mod tests {
             "https://b.example/v",
         ];
         let via = prop::option::of(prop::sample::select(vias.to_vec()));
-        ("/[a-z]{0,6}(\\?[a-z]{0,2})?", via, 0..BLOCK_ENTRIES)
+        ("/[a-z]{0,6}(\\?[a-z]{0,2})?", via, 0..MAX_BLOCK_ENTRIES)
             .prop_map(|(path, via, place)| queued(&path, via, place, false))
     }
 
@@ -259,7 +259,7 @@ mod tests {
         #[test]
         fn entries_come_back_in_their_order(
             puts in prop::collection::vec(some_queued(), 0..20),
-            gone in prop::collection::vec(0..BLOCK_ENTRIES, 0..20),
+            gone in prop::collection::vec(0..MAX_BLOCK_ENTRIES, 0..20),
         ) {
             let mut expected = std::collections::BTreeMap::new();
             let mut bytes = Block::default().encode();
@@ -308,7 +308,7 @@ mod tests {
             let newest = (0..1000).rev().find(|n| n % 60 == at).unwrap();
             assert_eq!(queued.via.as_ref().unwrap().as_str(), via(newest));
         }
-        assert!(block.vias.len() <= 2 * BLOCK_ENTRIES);
+        assert!(block.vias.len() <= 2 * MAX_BLOCK_ENTRIES);
     }
 
     #[test]

@@ -10,7 +10,7 @@ const FIRST_BYTES: usize = 2 << 10;
 const MAX_BYTES: usize = 64 << 10;
 /// Bytes of all filters of a host: each page is compared with some 64,000 words of those
 /// before it at least, or with all.
-const ALL_BYTES: usize = 3 * MAX_BYTES;
+const MAX_HOST_BYTES: usize = 3 * MAX_BYTES;
 /// Bits for each shingle in a filter: of those that were never seen one in fifty or so is taken for
 /// seen by one of them.
 const BITS_A_SHINGLE: usize = 16;
@@ -71,7 +71,7 @@ impl Novelty {
             let last = self.filters.back().map_or(FIRST_BYTES / 2, Filter::bytes);
             self.filters
                 .push_back(Filter::new((2 * last).min(MAX_BYTES)));
-            while self.bytes() > ALL_BYTES {
+            while self.bytes() > MAX_HOST_BYTES {
                 self.filters.pop_front();
             }
         }
@@ -143,7 +143,7 @@ impl Filter {
 mod tests {
     use crawl_weburl::canonicalize;
 
-    use super::{ALL_BYTES, Novelty, SHINGLE, WORDS_AN_IMAGE};
+    use super::{MAX_HOST_BYTES, Novelty, SHINGLE, WORDS_AN_IMAGE};
     use crate::traps::PageFingerprint;
 
     fn gist(text: &str) -> PageFingerprint {
@@ -186,6 +186,6 @@ mod tests {
             assert!(novelty.meet(&words(n * 3000)) > 2000);
         }
         assert!(novelty.meet(&words(0)) > 2000);
-        assert_eq!(novelty.bytes(), ALL_BYTES);
+        assert_eq!(novelty.bytes(), MAX_HOST_BYTES);
     }
 }

@@ -10,7 +10,7 @@ const NEAR_BITS: u32 = 3;
 /// One more than the bits that may differ, so that one band at least is the same.
 const BANDS: usize = 4;
 /// SimHashes of one index, the latest.
-const MAX: usize = 1024;
+const MAX_KEPT: usize = 1024;
 /// SimHashes that share a band and are compared, the latest.
 const MAX_ALIKE: usize = 32;
 /// Counts hold so many bits: no page has more shingles.
@@ -86,7 +86,7 @@ impl NearDuplicates {
     fn insert(&mut self, simhash: u64) {
         let at = self.next;
         let place = at as u16;
-        self.next = (at + 1) % MAX;
+        self.next = (at + 1) % MAX_KEPT;
         if at < self.latest.len() {
             for (band, key) in self.bands.iter_mut().zip(bands(self.latest[at])) {
                 if let Some(places) = band.get_mut(&key) {
@@ -118,7 +118,7 @@ fn bands(simhash: u64) -> [u16; BANDS] {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{MAX, NearDuplicates, Votes};
+    use super::{MAX_KEPT, NearDuplicates, Votes};
 
     #[test]
     fn a_bit_is_set_where_most_hashes_have_it() {
@@ -143,7 +143,7 @@ mod tests {
         let mut near = NearDuplicates::default();
         let spread = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         near.meet(spread(1));
-        for n in 2..MAX as u64 + 2 {
+        for n in 2..MAX_KEPT as u64 + 2 {
             near.meet(spread(n));
         }
         assert_eq!(near.nearest(spread(1)), None);

@@ -15,9 +15,9 @@ const MAX_CHANCES: u8 = 6;
 /// Names of parameters that are kept.
 const MAX_NAMES: usize = 64;
 /// URLs that are named as evidence.
-const EXAMPLES: usize = 2;
+const MAX_EXAMPLES: usize = 2;
 /// An example is cut to this. Bytes.
-const EXAMPLE_BYTES: usize = 200;
+const MAX_EXAMPLE_BYTES: usize = 200;
 
 /// The kinds of traps. The written form is what the rule of an exclusion begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -167,9 +167,9 @@ impl Template {
         self.signs.date |= shape.signs.date;
         self.signs.token |= shape.signs.token;
         note(&mut self.names, &shape.names);
-        if self.examples.len() < EXAMPLES {
+        if self.examples.len() < MAX_EXAMPLES {
             let text = url.as_str();
-            let end = text.floor_char_boundary(EXAMPLE_BYTES.min(text.len()));
+            let end = text.floor_char_boundary(MAX_EXAMPLE_BYTES.min(text.len()));
             self.examples.push(text[..end].to_owned());
         }
     }

@@ -8,9 +8,9 @@ use super::{BrokenLink, BrokenLinks, BrokenPage};
 use crate::numbers::{counted, grouped};
 
 /// Characters of a link's text that are shown.
-const TEXT_SHOWN: usize = 48;
+const MAX_SHOWN_CHARS: usize = 48;
 /// Pages with a link to a broken one that its line names.
-const PAGES_SHOWN: usize = 3;
+const MAX_SHOWN_PAGES: usize = 3;
 
 /// A line for each broken page: the answer, the URL, and the first pages with a link to it.
 impl Display for BrokenLinks {
@@ -101,7 +101,11 @@ fn links_in_short(page: &BrokenPage) -> String {
         [] => no_link(page),
         [only] => format!("{links} on {only}"),
         _ => {
-            let named = pages.iter().take(PAGES_SHOWN).copied().collect::<Vec<_>>();
+            let named = pages
+                .iter()
+                .take(MAX_SHOWN_PAGES)
+                .copied()
+                .collect::<Vec<_>>();
             let more = pages.len() - named.len();
             let more = match more {
                 0 => String::new(),
@@ -136,7 +140,7 @@ fn link_lines(f: &mut fmt::Formatter<'_>, link: &BrokenLink) -> fmt::Result {
 }
 
 fn shortened(text: &str) -> String {
-    match text.char_indices().nth(TEXT_SHOWN) {
+    match text.char_indices().nth(MAX_SHOWN_CHARS) {
         Some((end, _)) => format!("{}..", text[..end].trim_end()),
         None => text.to_owned(),
     }
