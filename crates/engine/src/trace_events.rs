@@ -158,7 +158,7 @@ impl TraceEvents {
             failure = Empty,
             wait_asked = Empty,
         );
-        trace!(parent: &span, "its turn has come");
+        trace!(parent: &span, "due");
         span
     }
 
@@ -203,7 +203,7 @@ impl TraceEvents {
             %host,
             for_ms = millis(wait.next_at.since(now)),
             pause_ms = wait.paused.map(|until| millis(until.since(now))),
-            "its host is left alone"
+            "host rests"
         );
     }
 

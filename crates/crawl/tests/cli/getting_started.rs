@@ -16,18 +16,23 @@ const ADDRESS: &str = "127.0.0.1:8000";
 /// Runs a command of the page in a shell, as it is typed there. Who tests does not wait a second
 /// between two requests.
 fn run(cmd: &Cmd, typed: &str, address: &str) -> Ran {
-    let quick = "crawl --progress off --delay 0s http://";
-    let typed = typed.replacen("crawl http://", quick, 1);
+    let typed = match typed.strip_prefix("crawl http://") {
+        Some(rest) => format!("crawl --progress off --delay 0s http://{rest}"),
+        None => typed.to_owned(),
+    };
     let program = Path::new(env!("CARGO_BIN_EXE_crawl")).parent().unwrap();
     let path = format!("{}:/usr/bin:/bin", program.display());
-    let template = cmd.command(&[]);
+    let crawl = cmd.command(&[]);
+    let set = crawl
+        .get_envs()
+        .filter_map(|(name, value)| Some((name, value?)));
     let mut shell = Command::new("sh");
     shell
         .args(["-c", &typed.replace(ADDRESS, address)])
-        .current_dir(template.get_current_dir().unwrap())
+        .current_dir(crawl.get_current_dir().unwrap())
         .env_clear()
-        .env("PATH", path)
-        .env("COLUMNS", "100");
+        .envs(set)
+        .env("PATH", path);
     Ran::of(shell.output().unwrap())
 }
 

@@ -70,9 +70,9 @@ fn each_url_has_its_life_in_order_with_the_rule_of_each_decision() {
             TRACE found url="/docs/a" found_on="/" depth=1 state="pending"
             TRACE leased url="/docs/a" attempt=1
             TRACE robots.txt allows it url="/docs/a" rule="Allow: /docs/" line=2
-            TRACE its turn has come url="/docs/a" purpose="page" gap_asked=50 why="delay" host=HOST
+            TRACE due url="/docs/a" purpose="page" gap_asked=50 why="delay" host=HOST
             DEBUG answered 200 bytes=20 url="/docs/a" purpose="page" gap_asked=50 why="delay" status=200 address="127.16.0.1" start=.. end=.. host=HOST
-            TRACE its host is left alone url="/docs/a" host=HOST for_ms=..
+            TRACE host rests url="/docs/a" host=HOST for_ms=..
             TRACE read url="/docs/a" links=0
             TRACE settled url="/docs/a" status=200 change="new"
         "#]],
@@ -91,15 +91,15 @@ fn each_url_has_its_life_in_order_with_the_rule_of_each_decision() {
             TRACE found url="/busy" found_on="/" depth=1 state="pending"
             TRACE leased url="/busy" attempt=1
             TRACE robots.txt allows it url="/busy"
-            TRACE its turn has come url="/busy" purpose="page" gap_asked=50 why="delay" host=HOST
+            TRACE due url="/busy" purpose="page" gap_asked=50 why="delay" host=HOST
             DEBUG answered 500 bytes=0 url="/busy" purpose="page" gap_asked=50 why="delay" status=500 address="127.16.0.1" start=.. end=.. host=HOST
-            TRACE its host is left alone url="/busy" host=HOST for_ms=..
+            TRACE host rests url="/busy" host=HOST for_ms=..
             TRACE is asked for again url="/busy" attempt=1 status=500
             TRACE leased url="/busy" attempt=2
             TRACE robots.txt allows it url="/busy"
-            TRACE its turn has come url="/busy" purpose="page" gap_asked=50 why="delay" host=HOST
+            TRACE due url="/busy" purpose="page" gap_asked=50 why="delay" host=HOST
             DEBUG answered 200 bytes=4 url="/busy" purpose="page" gap_asked=50 why="delay" status=200 address="127.16.0.1" start=.. end=.. host=HOST
-            TRACE its host is left alone url="/busy" host=HOST for_ms=..
+            TRACE host rests url="/busy" host=HOST for_ms=..
             TRACE read url="/busy" links=0
             TRACE settled url="/busy" status=200 change="new"
         "#]],
@@ -107,9 +107,9 @@ fn each_url_has_its_life_in_order_with_the_rule_of_each_decision() {
     check(
         "/robots.txt",
         expect![[r#"
-            TRACE its turn has come url="/robots.txt" purpose="robots" gap_asked=0 why="first" host=HOST
+            TRACE due url="/robots.txt" purpose="robots" gap_asked=0 why="first" host=HOST
             DEBUG answered 200 bytes=48 url="/robots.txt" purpose="robots" gap_asked=0 why="first" status=200 address="127.16.0.1" start=.. end=.. host=HOST
-            TRACE its host is left alone url="/robots.txt" host=HOST for_ms=..
+            TRACE host rests url="/robots.txt" host=HOST for_ms=..
             TRACE robots.txt is known url="/robots.txt" origin= status=200 state="rules"
         "#]],
     );
