@@ -10,8 +10,8 @@ use crawl_scheduler::Politeness;
 use crawl_weburl::SpellingRules;
 
 use crate::settings::{
-    Checked, Environment, NAME_AND_VERSION, Settings, first_start, host_locks_file,
-    hours, own_mark, record, rules_since, user_agent,
+    Checked, Environment, NAME_AND_VERSION, Settings, first_start, host_locks_file, hours,
+    own_mark, record, rules_since, user_agent,
 };
 use crate::values::{FilePath, Span};
 

@@ -23,8 +23,8 @@ use crate::settings::seeds;
 /// The table of the keys that stand in none.
 const TOP: &str = "";
 
-/// The harm that a guarded key beside the tables of settings could do. A site's other keys are bounded as
-/// those for every host are.
+/// The harm that a guarded key beside the tables of settings could do. A site's other keys are
+/// bounded as those for every host are.
 const OTHER_GUARDED: [(&str, &str, &str); 5] = [
     (TOP, "seed", "a seed may lie in private ranges"),
     (sites::TABLE, "basic-auth", "a secret is sent"),
