@@ -1,9 +1,10 @@
 //! docs/getting-started.md: its commands are run on its site, and its outputs are those that come.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crawl_testweb::TestWeb;
+use crawl_testweb::{Answer, TestWeb};
 use expect_test::expect_file;
 
 use crate::harness::{Cmd, Ran, setup};
@@ -12,6 +13,19 @@ const PAGE: &str = include_str!("../../../../docs/getting-started.md");
 
 /// The address of the site in the page.
 const ADDRESS: &str = "127.0.0.1:8000";
+
+/// The site of the page, on an address of its own.
+fn site() -> TestWeb {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/tea");
+    let file = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+    let web = TestWeb::builder().hosts(1).sitemap(false);
+    let web = web.robots(0, &file("robots.txt")).start();
+    web.script(0, "/", Answer::html(&file("index.html")));
+    for name in ["docs/first.html", "docs/second.html", "docs/third.html"] {
+        web.script(0, &format!("/{name}"), Answer::html(&file(name)));
+    }
+    web
+}
 
 /// Runs a command of the page in a shell, as it is typed there. Who tests does not wait a second
 /// between two requests.
@@ -60,8 +74,7 @@ fn masked(text: &str) -> String {
 #[test]
 fn ours_getting_started_shows_what_its_commands_print() {
     let (_dir, cmd) = setup("tea");
-    let site = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/tea");
-    let web = TestWeb::builder().hosts(1).directory(0, site).start();
+    let web = site();
     let address = web.address(0).to_string();
     let mut page = String::new();
     let mut lines = PAGE.lines().peekable();
