@@ -93,7 +93,7 @@ impl fmt::Display for Action {
 pub fn action(url: &CanonicalUrl) -> Option<Action> {
     let has_query = url.as_url().query().is_some_and(|query| !query.is_empty());
     let path = url.path();
-    if has_query && (path.starts_with("/cgi-bin/") || path.contains("/cgi-bin/")) {
+    if has_query && path.contains("/cgi-bin/") {
         return Some(Action::Cgi);
     }
     let last = path

@@ -130,7 +130,7 @@ mod tests {
             ProductToken::new("a b").unwrap_err().to_string(),
             "`a b` is no product token: letters, digits, `_` and `-` only, at least one"
         );
-        assert_eq!(ProductToken::leading("Bot/2.1 (x)").as_str(), "Bot");
+        assert_eq!(ProductToken::leading("Bot/2.1 (x)").to_string(), "Bot");
         assert_eq!(ProductToken::leading("øbot").as_str(), "");
     }
 

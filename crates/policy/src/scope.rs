@@ -329,6 +329,31 @@ mod tests {
     }
 
     #[test]
+    fn a_page_at_the_greatest_depth_is_in() {
+        let scope = scope(ScopeMode::Any, &[], &[], Some(2));
+        let url = canonicalize(None, "http://www.example.org/a").unwrap();
+        assert_eq!(scope.judge(&url, 2), ScopeVerdict::In);
+        assert_ne!(scope.judge(&url, 3), ScopeVerdict::In);
+    }
+
+    #[test]
+    fn a_mode_is_read_by_its_name() {
+        for (name, mode) in [
+            ("host", ScopeMode::Host),
+            ("domain", ScopeMode::Domain),
+            ("prefix", ScopeMode::Prefix),
+            ("any", ScopeMode::Any),
+        ] {
+            assert_eq!((name.parse(), mode.as_str()), (Ok(mode), name));
+        }
+        let unknown = "Host".parse::<ScopeMode>().unwrap_err();
+        assert_eq!(
+            unknown.to_string(),
+            "`Host` is no scope: host, domain, prefix or any"
+        );
+    }
+
+    #[test]
     fn the_target_of_a_seed_s_redirect_joins() {
         let mut scope = scope(ScopeMode::Host, &[], &[], None);
         let url = canonicalize(None, "https://example.org/docs/").unwrap();

@@ -233,7 +233,7 @@ impl Backoff {
         }
         // Two of some twenty urls fall together once in ten million rows.
         let mark = match url {
-            Some(url) => (url ^ (url >> 32)) as u32,
+            Some(url) => url as u32,
             None => self.fails,
         };
         if url.is_none() || !self.failed_urls.contains(&mark) {

@@ -20,3 +20,22 @@ impl SplitMix64 {
         (z >> 11) as f64 / (1u64 << 53) as f64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::SplitMix64;
+
+    /// The first numbers of the seed 0, as the authors' program prints them.
+    #[test]
+    fn splitmix64_draws_what_it_is_known_to_draw() {
+        let mut source = SplitMix64::new(0);
+        for number in [
+            0xE220_A839_7B1D_CDAF,
+            0x6E78_9E6A_A1B9_65F4,
+            0x06C4_5D18_8009_454F_u64,
+        ] {
+            let fraction = (number >> 11) as f64 / 9_007_199_254_740_992.0;
+            assert_eq!(source.fraction(), fraction);
+        }
+    }
+}

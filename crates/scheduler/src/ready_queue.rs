@@ -182,7 +182,7 @@ impl Scheduler {
         let first = gate.queue.first().map(|(turn, _)| *turn);
         let wanted = first.and_then(|turn| Some((gate.opens_at()?, turn)));
         let wake = match (gate.wake, wanted) {
-            (Some(Wake::Later(at, _)), Some((opens, _))) if at == opens && at > self.now => return,
+            (Some(Wake::Later(at, _)), Some((opens, _))) if at == opens => return,
             (Some(Wake::Ready(at)), Some((opens, turn))) if at == turn && opens <= self.now => {
                 return;
             }

@@ -88,6 +88,20 @@ fn header_words_for_all() {
 }
 
 #[test]
+fn what_a_page_allows_follows_from_its_words() {
+    for (said, index, follow) in [
+        ("", true, true),
+        ("noindex", false, true),
+        ("nofollow", true, false),
+        ("none", false, false),
+    ] {
+        let agent = ProductToken::new("ourbot").unwrap();
+        let found = PageDirectives::read([said], [], &agent, Profile::Rfc9309);
+        assert_eq!((found.may_index(), found.may_follow()), (index, follow));
+    }
+}
+
+#[test]
 fn header_words_for_one_robot() {
     header(&["otherbot: noindex, nofollow"], expect![""]);
     header(
@@ -178,6 +192,14 @@ fn extended1997_all_outweighs_the_others() {
         check(Profile::Extended1997, &[], &[("robots", content)], expect);
     };
     check_1997("all, none, noindex", expect![""]);
+    check_1997("index, noindex", expect![""]);
+    check_1997("none, index, follow", expect![""]);
+    check_1997(
+        "none, index",
+        expect![[
+            r#"noindex by <meta name="robots" content="none, index">; nofollow by <meta name="robots" content="none, index">"#
+        ]],
+    );
     check_1997(
         "follow, nofollow, noindex",
         expect![[r#"noindex by <meta name="robots" content="follow, nofollow, noindex">"#]],

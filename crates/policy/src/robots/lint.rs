@@ -127,7 +127,8 @@ impl Linter {
             self.note(line, RobotsOddityKind::BadValue);
         }
         let absolute = |scheme: &[u8]| {
-            value.len() > scheme.len() && value[..scheme.len()].eq_ignore_ascii_case(scheme)
+            let start = value.get(..scheme.len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case(scheme))
         };
         if key == Key::Sitemap && good && !absolute(b"http://") && !absolute(b"https://") {
             self.note(line, RobotsOddityKind::RelativeSitemap);

@@ -307,6 +307,10 @@ mod tests {
         check("5", expect!["Some((1, 5s, None, 5s))"]);
         check("0/5", expect!["None"]);
         check("1/0", expect!["None"]);
+        check("1/2M", expect!["Some((1, 120s, None, 120s))"]);
+        check("4/2h", expect!["Some((4, 7200s, None, 1800s))"]);
+        check("1/2w", expect!["None"]);
+        check("1/5 soon", expect!["None"]);
         check("x/5", expect!["None"]);
         check("", expect!["None"]);
     }
@@ -337,6 +341,19 @@ mod tests {
         let night = hours("2200-0400").unwrap();
         assert!(night.contain(23 * 60) && night.contain(0) && !night.contain(12 * 60));
         assert!(hours("00:00 - 24:00").unwrap().contain(1439));
-        assert!(hours("2500-0100").is_none());
+        let edges = |text: &str, inside: [u16; 2], outside: [u16; 2]| {
+            let hours = hours(text).unwrap();
+            assert!(inside.iter().all(|minute| hours.contain(*minute)), "{text}");
+            assert!(
+                !outside.iter().any(|minute| hours.contain(*minute)),
+                "{text}"
+            );
+        };
+        edges("0600-0845", [360, 525], [359, 526]);
+        edges("2200-0400", [1320, 240], [1319, 241]);
+        edges("1230-1230", [750, 750], [749, 751]);
+        for bad in ["2500-0100", "2401-0100", "1260-1300", "600-700", "0600"] {
+            assert!(hours(bad).is_none(), "{bad}");
+        }
     }
 }

@@ -79,6 +79,65 @@ fn rfc9309_2_2_4_other_records_end_no_header() {
 }
 
 #[test]
+fn ours_records_of_one_name_s_groups_add_up() {
+    let slow = "Crawl-delay: 10\nRequest-rate: 1/20\nVisit-time: 0600-0845\nDisallow: /a\n";
+    let quick =
+        "Crawl-delay: 3\nRequest-rate: 2/1m 1200-1300\nVisit-time: 2200-2300\nDisallow: /b\n";
+    for (groups, of_slow) in [([slow, quick], 3), ([quick, slow], 8)] {
+        let [one, other] = groups;
+        let robots = parse(&format!(
+            "#\nUser-agent: ourbot\n{one}User-agent: ourbot\n{other}"
+        ));
+        assert_eq!(
+            robots.group().map(|g| (g.agent, g.line)),
+            Some(("ourbot", 2))
+        );
+        assert_eq!(robots.rule_count(), 2);
+        let delay = robots
+            .crawl_delay()
+            .map(|(delay, line)| (delay.as_secs(), line));
+        assert_eq!(delay, Some((10, of_slow)));
+        let mut gaps = robots
+            .request_rates()
+            .iter()
+            .map(|rate| rate.gap().as_secs());
+        assert_eq!(gaps.clone().sum::<u64>(), 50);
+        assert_eq!(gaps.next(), Some(if of_slow == 3 { 20 } else { 30 }));
+        let begins: Vec<u16> = robots
+            .visit_times()
+            .iter()
+            .map(|time| time.hours.from)
+            .collect();
+        let (early, late) = (6 * 60, 22 * 60);
+        assert_eq!(
+            begins,
+            if of_slow == 3 {
+                [early, late]
+            } else {
+                [late, early]
+            }
+        );
+    }
+}
+
+#[test]
+fn ours_a_file_weighs_its_rules_and_its_sitemaps() {
+    let rules: String = (0..500).map(|n| format!("Disallow: /{n}/*/x\n")).collect();
+    let sitemaps: String = (0..100).map(|n| format!("Sitemap: /{n}.xml\n")).collect();
+    let few = parse("User-agent: *\nDisallow: /a\n").memory_bytes();
+    let many = parse(&format!("User-agent: *\n{rules}")).memory_bytes();
+    let more = parse(&format!("User-agent: *\n{rules}{sitemaps}")).memory_bytes();
+    assert!((100..2_000).contains(&few), "{few}");
+    assert!((20_000..400_000).contains(&many), "{many}");
+    assert!(
+        (100 * 32..100 * 200).contains(&(more - many)),
+        "{}",
+        more - many
+    );
+    assert!(parse("").memory_bytes() < few);
+}
+
+#[test]
 fn ours_a_record_speaks_for_the_names_above_it() {
     let robots = parse("User-agent: other\nCrawl-delay: 10\nUser-agent: ourbot\nDisallow: /x\n");
     assert_eq!(robots.crawl_delay(), None);
@@ -97,6 +156,20 @@ fn ours_an_allowed_index_page_allows_its_folder() {
             /a/b Disallowed by 4: Disallow: / of 1: *
         "#]],
     );
+}
+
+#[test]
+fn ours_a_record_is_cited_by_the_first_name_that_speaks_for_us() {
+    let file = "User-agent: nobody\nUser-agent: *\nUser-agent: other\nDisallow: /a\n";
+    let agent = ProductToken::new("ourbot").unwrap();
+    for profile in [Profile::Rfc9309, Profile::Koster1994, Profile::Extended1997] {
+        let robots = Robots::parse(file.as_bytes(), &agent, profile);
+        let group = robots
+            .judge("/a")
+            .group
+            .map(|group| (group.agent, group.line));
+        assert_eq!(group, Some(("*", 2)), "{profile}");
+    }
 }
 
 #[test]

@@ -24,3 +24,17 @@ pub(super) fn of_all(texts: &[&str]) -> u64 {
         mix(hash, of(text.as_bytes()))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{mix, of, of_all};
+
+    /// They stand in stored state, so that another value would be another kind of URLs.
+    #[test]
+    fn ours_a_hash_stays_what_it_was() {
+        assert_eq!(mix(1, 2), 0xBD60_66E6_B22E_EA0C);
+        assert_eq!(of(b""), 0x9CF9_5C1B_88A9_49C4);
+        assert_eq!(of(b"a robots.txt"), 0x2697_0FF5_4077_C958);
+        assert_eq!(of_all(&["a", "bc"]), 0xB2D3_C68C_9BAA_7059);
+    }
+}

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crawl_weburl::{CanonicalUrl, SpellingRules, canonicalize};
+use crawl_weburl::{CanonicalUrl, HostKey, SpellingRules, canonicalize};
 use expect_test::{Expect, expect};
 
-use super::{Disposition, FetchedPage, PageAnswer, PageFingerprint, Traps};
+use super::{Disposition, FetchedPage, Host, PageAnswer, PageFingerprint, Traps};
 
 /// The answer of a site at a path: a page, a redirect (`-> PATH`), or nothing.
 type Site<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -456,4 +456,83 @@ fn told_not_to_it_parks_nothing_and_puts_nothing_behind() {
         assert_eq!(traps.disposition(&url(n + 1), None, 0), Disposition::Fetch);
         assert!(!traps.needs_care(&url(n + 1), 0));
     }
+}
+
+/// A page of a host, and whether what was met on it first was enough.
+fn visited(traps: &mut Traps, path: &str, level: u8, text: &str, new: &[&str]) -> bool {
+    let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
+    let at = url(path);
+    let gist = PageFingerprint::of_html(text.as_bytes(), &at);
+    let visit = FetchedPage {
+        url: &at,
+        level,
+        answer: PageAnswer::Text(&gist),
+    };
+    traps.observe(&visit);
+    let new: Vec<_> = new.iter().map(|path| url(path)).collect();
+    traps.record_children(&visit, new.iter())
+}
+
+#[test]
+fn ours_a_text_ends_what_it_leads_to_from_its_third_page_on() {
+    let sorry = "Sorry, nothing is here, go on with another page of this site";
+    let host = HostKey::parse("a.example").unwrap();
+    let check = |second: u8, third: u8, new: &[&str], looks: &str, enough: bool| {
+        let mut traps = Traps::new(SpellingRules::default(), true);
+        let path = |folder: &str| format!("/{folder}/lost{looks}");
+        visited(&mut traps, &path("a"), 0, sorry, &[]);
+        assert!(!visited(
+            &mut traps,
+            &path("b"),
+            second,
+            sorry,
+            &["/1", "/2"]
+        ));
+        assert!(!traps.knows_of(&host));
+        let found = visited(&mut traps, &path("c"), third, sorry, new);
+        assert_eq!((found, traps.knows_of(&host)), (enough, enough));
+        let met_on = canonicalize(None, &format!("http://a.example{}", path("b"))).unwrap();
+        let next = canonicalize(None, "http://a.example/1").unwrap();
+        let next = traps.standing(&next, Some(&met_on), 1);
+        assert_eq!(matches!(next, Disposition::Defer(_)), enough, "{next:?}");
+    };
+    check(1, 2, &["/3"], "", true);
+    check(1, 1, &["/3"], "", false);
+    check(1, 2, &[], "", false);
+    // With the looks of a kind that never ends one in a row is enough.
+    check(1, 1, &["/3"], "?a=1", true);
+    check(0, 0, &["/3"], "?a=1", false);
+}
+
+#[test]
+fn ours_care_is_taken_of_what_may_not_end_until_it_brought_six_pages() {
+    let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
+    let mut traps = Traps::new(SpellingRules::default(), true);
+    assert!(traps.needs_care(&url("/list?page=9"), 0));
+    assert!(!traps.needs_care(&url("/about"), 0));
+    assert!(traps.needs_care(&url("/about"), 1));
+    for page in 0..6 {
+        assert!(traps.needs_care(&url("/list?page=9"), 0), "{page}");
+        let path = format!("/list?page={page}");
+        visited(&mut traps, &path, 0, &prose(&path, 30), &[]);
+    }
+    assert!(!traps.needs_care(&url("/list?page=9"), 0));
+    assert!(traps.needs_care(&url("/list?page=9"), 1));
+}
+
+#[test]
+fn ours_a_host_weighs_what_is_known_of_it() {
+    let mut traps = Traps::new(SpellingRules::default(), true);
+    let weigh = |traps: &Traps| traps.hosts.values().map(Host::weigh).sum::<usize>();
+    visited(&mut traps, "/", 0, &prose("home", 50), &[]);
+    let one = weigh(&traps);
+    assert!((2_500..5_000).contains(&one), "{one}");
+    for page in 0..100 {
+        let path = format!("/{page}/a/");
+        visited(&mut traps, &path, 0, &prose(&path, 200), &[]);
+    }
+    // 100 texts, pages and fingerprints, one more template, filters of 20,000 shingles.
+    let many = weigh(&traps);
+    assert!((70_000..140_000).contains(&many), "{many}");
+    assert!(traps.bytes >= one && traps.bytes <= many);
 }

@@ -5,7 +5,7 @@
 
 use expect_test::{Expect, expect};
 
-use super::{Channel, Ledger, Sources, Stance, TdmRep, UsagePurpose};
+use super::{Channel, Ledger, Sources, Stance, TdmRep, UsagePurpose, Vocabulary};
 use crate::agent::{ProductToken, Profile};
 use crate::page_directives::PageDirectives;
 use crate::robots::Robots;
@@ -259,4 +259,42 @@ fn words_of_the_page() {
         UsagePurpose::TrainAi
     );
     assert_eq!(Stance::Allowed.as_str(), "allowed");
+}
+
+#[test]
+fn ours_names_as_rows_have_them() {
+    let channels = [
+        Channel::Robots(3),
+        Channel::Header,
+        Channel::Meta,
+        Channel::TdmRep,
+    ];
+    assert_eq!(
+        channels.map(Channel::as_str),
+        ["robots", "header", "meta", "tdmrep"]
+    );
+    let vocabularies = [
+        Vocabulary::ContentUsage,
+        Vocabulary::ContentSignal,
+        Vocabulary::RslLicense,
+        Vocabulary::TdmReservation,
+        Vocabulary::NoAi,
+        Vocabulary::NoArchive,
+    ];
+    assert_eq!(
+        vocabularies.map(Vocabulary::as_str),
+        [
+            "content-usage",
+            "content-signal",
+            "license",
+            "tdm-reservation",
+            "noai",
+            "noarchive"
+        ]
+    );
+    for purpose in UsagePurpose::ALL {
+        assert_eq!(purpose.to_string().parse(), Ok(purpose));
+    }
+    assert!("ai".parse::<UsagePurpose>().is_err());
+    assert_eq!(Stance::Refused.as_str(), "refused");
 }

@@ -98,6 +98,27 @@ fn ours_a_site_may_be_limited_alone() {
 }
 
 #[test]
+fn ours_a_site_may_have_fewer_requests_in_flight() {
+    let terms = PolitenessOverride {
+        per_site: Some(1),
+        ..PolitenessOverride::default()
+    };
+    let mut stage = Stage::new(with(&[("example.org", terms)]));
+    for host in [
+        "a.example.org",
+        "b.example.org",
+        "c.example.org",
+        "a.other.com",
+    ] {
+        stage.open(&format!("http://{host}"), 10);
+    }
+    let permits = [stage.issue(), stage.issue()];
+    let hosts = permits.each_ref().map(|permit| permit.host().as_str());
+    assert_eq!(hosts, ["a.example.org", "a.other.com"]);
+    stage.assert_closed();
+}
+
+#[test]
 fn ours_in_quiet_hours_nothing_is_asked_at_all() {
     let quiet = PolitenessOverride {
         quiet: Some(vec![DailyHours::new(22 * 60, 6 * 60)]),

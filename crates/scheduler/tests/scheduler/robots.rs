@@ -160,6 +160,16 @@ fn ours_robots_can_be_asked_for_without_urls_but_pages_cannot() {
 }
 
 #[test]
+fn ours_a_robots_permit_given_back_is_issued_again() {
+    let mut stage = Stage::new(Politeness::default());
+    let origin = origin("http://example.org");
+    stage.scheduler.set_pending(stage.now, &origin, 1);
+    let permit = stage.issue();
+    stage.scheduler.give_back(stage.now, permit);
+    assert_eq!(stage.issue().purpose(), &Purpose::Robots { origin });
+}
+
+#[test]
 fn ours_page_permits_count_against_the_urls_told() {
     let mut stage = Stage::new(Politeness {
         per_host: 4,

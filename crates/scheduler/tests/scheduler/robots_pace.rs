@@ -55,6 +55,7 @@ fn conner1996_request_rate_is_a_gap() {
     let (permit, waited) = stage.wait();
     assert_eq!((waited, permit.gap()), (20 * SECOND, 20 * SECOND));
     assert_eq!(permit.why(), GapReason::RequestRate);
+    assert_eq!(permit.why().to_string(), "request-rate");
     // It is one pace for all slots.
     stage.assert_closed();
 }
