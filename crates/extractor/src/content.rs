@@ -22,11 +22,11 @@ mod regions;
 mod spans;
 mod text_amount;
 
-use crate::html::read_beside;
+use crate::html::{pass_over, read_beside};
 use crate::limits::Limits;
 use crate::page::Page;
 
-use content_reader::ContentReader;
+pub(crate) use content_reader::ContentReader;
 pub use crawl_dates::{Moment, Precision};
 pub use dates::{DateKind, DateSource, PageDate};
 pub use head::{Canonical, OpenGraph};
@@ -52,7 +52,7 @@ pub struct PageContext<'a> {
 /// Reads the content of the page in `body`; content codings are undone already.
 ///
 /// Never fails; any bytes give a value. The time is linear in `body`; memory is bounded by
-/// `limits` and one construct that is not closed yet, which the tokenizer holds whole.
+/// `limits` and, as for [`read_html`](crate::read_html), the text.
 ///
 /// ```
 /// use crawl_extractor::{ContentLimits, PageContext, read_content};
@@ -68,7 +68,8 @@ pub struct PageContext<'a> {
 #[must_use]
 pub fn read_content(body: &[u8], given: &PageContext<'_>, limits: &ContentLimits) -> Content {
     let reader = ContentReader::new(limits);
-    crate::html::pass_over(body, given.content_type, limits.attributes, reader).finish(given)
+    let (reader, text) = pass_over(body, given.content_type, limits.attributes, reader);
+    reader.finish(given, &text.text)
 }
 
 /// Reads all that [`read_html`](crate::read_html) and [`read_content`] do, in one pass over the
@@ -81,6 +82,6 @@ pub fn read_page(
     content_limits: &ContentLimits,
 ) -> (Page, Content) {
     let reader = ContentReader::new(content_limits);
-    let (page, reader) = read_beside(body, given.content_type, limits, reader);
-    (page, reader.finish(given))
+    let (page, reader, text) = read_beside(body, given.content_type, limits, reader);
+    (page, reader.finish(given, &text.text))
 }

@@ -1,6 +1,6 @@
-//! Where the head of a page ends: what stands behind may be anybody's text, such as a comment.
+//! The end of a page's head: what stands behind may be anybody's text, such as a comment.
 
-use html5ever::{LocalName, local_name};
+use crate::html::name::{self, Name};
 
 /// Follows the tags and the text of a page that are shown, up to the end of its head.
 ///
@@ -14,18 +14,18 @@ pub(crate) struct HeadEnd {
 
 impl HeadEnd {
     /// Takes a start tag of HTML.
-    pub(crate) fn start(&mut self, name: &LocalName) {
+    pub(crate) fn start(&mut self, name: Name) {
         if self.is_over || self.in_noscript {
             return;
         }
         self.is_over = !is_of_head(name);
-        self.in_noscript = *name == local_name!("noscript");
+        self.in_noscript = name == name::NOSCRIPT;
     }
 
     /// Takes an end tag of HTML.
-    pub(crate) fn end(&mut self, name: &LocalName) {
-        self.is_over |= *name == local_name!("head");
-        self.in_noscript &= *name != local_name!("noscript");
+    pub(crate) fn end(&mut self, name: Name) {
+        self.is_over |= name == name::HEAD;
+        self.in_noscript &= name != name::NOSCRIPT;
     }
 
     /// Takes text of the page itself, outside titles, scripts and styles.
@@ -41,38 +41,36 @@ impl HeadEnd {
 }
 
 /// Elements of the head, and those around it (HTML Standard, the insertion mode "in head").
-fn is_of_head(name: &LocalName) -> bool {
+fn is_of_head(name: Name) -> bool {
     matches!(
-        *name,
-        local_name!("html")
-            | local_name!("head")
-            | local_name!("title")
-            | local_name!("meta")
-            | local_name!("link")
-            | local_name!("base")
-            | local_name!("basefont")
-            | local_name!("bgsound")
-            | local_name!("noframes")
-            | local_name!("script")
-            | local_name!("style")
-            | local_name!("noscript")
-            | local_name!("template")
+        name,
+        name::HTML
+            | name::HEAD
+            | name::TITLE
+            | name::META
+            | name::LINK
+            | name::BASE
+            | name::BASEFONT
+            | name::BGSOUND
+            | name::NOFRAMES
+            | name::SCRIPT
+            | name::STYLE
+            | name::NOSCRIPT
+            | name::TEMPLATE
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use html5ever::LocalName;
-
-    use super::HeadEnd;
+    use super::{HeadEnd, Name};
 
     /// Tags and texts of a page: `+name` begins an element, `-name` ends one.
     fn is_head_after(parts: &[&str]) -> bool {
         let mut head = HeadEnd::default();
         for part in parts {
             match (part.strip_prefix('+'), part.strip_prefix('-')) {
-                (Some(name), _) => head.start(&LocalName::from(name)),
-                (_, Some(name)) => head.end(&LocalName::from(name)),
+                (Some(name), _) => head.start(Name::of(name.as_bytes())),
+                (_, Some(name)) => head.end(Name::of(name.as_bytes())),
                 _ => head.text(part),
             }
         }

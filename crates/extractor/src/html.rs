@@ -1,5 +1,7 @@
 //! Reading an HTML page: bytes to text to tokens to a [`Page`].
 
+#[cfg(test)]
+mod agreement;
 pub(crate) mod consumer;
 mod declared_type;
 mod foreign;
@@ -7,95 +9,69 @@ mod foreign;
 mod html5lib_cases;
 mod link_attributes;
 mod links;
+pub(crate) mod name;
 mod page_reader;
+mod page_text;
 mod srcset;
-mod tag;
-mod tag_guard;
 mod tag_walk;
-mod token_sink;
-mod tokenizer_input;
+pub(crate) mod tokenizer;
 mod word_boundaries;
 
-use encoding_rs::CoderResult;
-
-use crate::charset::{self, Charset};
 use crate::limits::{DocumentOddityKind, Limits, note};
 use crate::page::Page;
 use consumer::Consumer;
 use page_reader::PageReader;
-use tokenizer_input::Pump;
-
-/// Text decoded at a time. The whole page never stands in memory a second time.
-const DECODED_BYTES: usize = 64 * 1024;
+use page_text::PageText;
+use tag_walk::walk;
 
 /// Reads the page in `body`. `content_type` is the value of its header; content
 /// codings are undone already.
 ///
-/// Never fails; any bytes give a page. The time is linear in `body`, the memory is that
-/// of the result and a few hundred KiB, and one construct that is not closed yet (a comment,
-/// a value, a name, a style sheet), which is held whole.
+/// Never fails; any bytes give a page. The time is linear in `body`, the memory is that of the
+/// result and, where the bytes are no UTF-8 or their line ends are not line feeds alone, of the
+/// text.
 #[must_use]
 pub fn read_html(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Page {
-    let charset = charset::of_html(body, content_type);
-    let (reader, undecodable) = pass(body, &charset, PageReader::new(limits), limits.attributes);
-    finish(reader, &charset, undecodable)
+    let text = PageText::decode(body, content_type);
+    let reader = PageReader::new(limits);
+    finish(walk(&text.text, limits.attributes, reader), &text)
 }
 
-/// Reads all that [`read_html`] does, while the same tags and text go to `other`.
-pub(crate) fn read_beside<C: Consumer>(
-    body: &[u8],
+/// Reads all that [`read_html`] does, while the same tags and text go to `other`; gives the text
+/// too.
+pub(crate) fn read_beside<'b, C: Consumer>(
+    body: &'b [u8],
     content_type: Option<&str>,
     limits: &Limits,
     other: C,
-) -> (Page, C) {
-    let charset = charset::of_html(body, content_type);
+) -> (Page, C, PageText<'b>) {
+    let text = PageText::decode(body, content_type);
     let both = (PageReader::new(limits), other);
-    let ((reader, other), undecodable) = pass(body, &charset, both, limits.attributes);
-    (finish(reader, &charset, undecodable), other)
+    let (reader, other) = walk(&text.text, limits.attributes, both);
+    (finish(reader, &text), other, text)
 }
 
-/// Gives all tags and text of a page to `consumer`, tags with `attributes` at most, give or
-/// take those that stand in one piece of text.
-pub(crate) fn pass_over<C: Consumer>(
-    body: &[u8],
+/// Gives all tags and text of a page to `consumer`, tags with `attributes` at most; gives the text
+/// too.
+pub(crate) fn pass_over<'b, C: Consumer>(
+    body: &'b [u8],
     content_type: Option<&str>,
     attributes: usize,
     consumer: C,
-) -> C {
-    let charset = charset::of_html(body, content_type);
-    pass(body, &charset, consumer, attributes).0
+) -> (C, PageText<'b>) {
+    let text = PageText::decode(body, content_type);
+    (walk(&text.text, attributes, consumer), text)
 }
 
-fn finish(reader: PageReader, charset: &Charset, undecodable: bool) -> Page {
-    let mut page = reader.finish();
-    page.charset = charset.encoding.name();
-    page.charset_source = charset.source;
-    if charset.unknown {
+fn finish(reader: PageReader, text: &PageText<'_>) -> Page {
+    let mut page = reader.finish(&text.text);
+    page.charset = text.charset.encoding.name();
+    page.charset_source = text.charset.source;
+    if text.charset.unknown {
         note(&mut page.oddities, DocumentOddityKind::UnknownCharset, 1);
     }
-    if undecodable {
+    if text.is_broken {
         note(&mut page.oddities, DocumentOddityKind::UndecodableBytes, 1);
     }
     page
-}
-
-/// Makes the one pass over a page: all its tags and text go to `consumer`. Gives it back,
-/// and whether bytes were met that are no text.
-fn pass<C: Consumer>(body: &[u8], charset: &Charset, consumer: C, attributes: usize) -> (C, bool) {
-    let mut pump = Pump::new(consumer, attributes);
-    let mut decoder = charset.encoding.new_decoder_without_bom_handling();
-    let mut text = String::with_capacity(DECODED_BYTES);
-    let mut rest = &body[charset.skip..];
-    let mut undecodable = false;
-    loop {
-        let (result, read, replaced) = decoder.decode_to_string(rest, &mut text, true);
-        undecodable |= replaced;
-        rest = &rest[read..];
-        pump.push(&text);
-        text.clear();
-        if result == CoderResult::InputEmpty {
-            break;
-        }
-    }
-    (pump.finish(), undecodable)
 }

@@ -40,6 +40,7 @@ mod html;
 mod limits;
 mod link;
 mod link_header;
+mod oddities;
 mod page;
 mod prescan;
 mod refresh;

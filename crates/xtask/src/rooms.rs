@@ -147,7 +147,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
 
 /// Packages that these rooms alone may name in their manifests, so that they can be replaced
 /// there. `TOOLS` are exempt.
-pub(crate) const OWNED: [(&str, &str); 16] = [
+pub(crate) const OWNED: [(&str, &str); 17] = [
     ("axum", "crawl"),
     ("clap", "crawl"),
     ("fjall", "crawl-frontier"),
@@ -163,6 +163,7 @@ pub(crate) const OWNED: [(&str, &str); 16] = [
     ("reqwest", "crawl-fetcher"),
     ("rustls", "crawl-fetcher"),
     ("tantivy", "crawl-index"),
+    ("web_atoms", "crawl-extractor"),
     ("tower-http", "crawl"),
     ("url", "crawl-weburl"),
 ];

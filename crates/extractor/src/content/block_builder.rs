@@ -5,7 +5,7 @@ use super::model::BlockKind;
 use super::text_amount::Weigher;
 
 /// A heading that is longer was never closed: it is running text.
-const HEADING_BYTES: usize = 1_000;
+const MAX_HEADING_BYTES: usize = 1_000;
 
 /// A block as it stands in the text, and how much of it is what.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl Flow {
         text: &str,
         in_link: bool,
         exact: bool,
-        line: u64,
+        offset: usize,
         oddities: &mut Oddities,
     ) {
         let before = self.weight;
@@ -78,7 +78,7 @@ impl Flow {
         if self.text.len() > self.limits.0 {
             let end = self.text.floor_char_boundary(self.limits.0).max(self.start);
             self.text.truncate(end);
-            oddities.note(ContentOddityKind::TextFull, line);
+            oddities.note(ContentOddityKind::TextFull, offset);
         }
     }
 
@@ -94,7 +94,7 @@ impl Flow {
         region: u32,
         id: &mut Option<Box<str>>,
         oddities: &mut Oddities,
-        line: u64,
+        offset: usize,
     ) -> bool {
         self.space = false;
         self.weigher = Weigher::default();
@@ -108,7 +108,7 @@ impl Flow {
         self.text.push('\n');
         self.start = self.text.len();
         if self.blocks.len() >= self.limits.1 {
-            oddities.note(ContentOddityKind::BlocksFull, line);
+            oddities.note(ContentOddityKind::BlocksFull, offset);
             if let Some(last) = self.blocks.last_mut() {
                 last.end = end;
                 last.weight = last.weight.saturating_add(weight);
@@ -117,7 +117,7 @@ impl Flow {
             return true;
         }
         let kind = match kind {
-            BlockKind::Heading { .. } if end - start > HEADING_BYTES => BlockKind::Paragraph,
+            BlockKind::Heading { .. } if end - start > MAX_HEADING_BYTES => BlockKind::Paragraph,
             kind => kind,
         };
         self.blocks.push(RawBlock {

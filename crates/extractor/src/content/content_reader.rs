@@ -1,8 +1,5 @@
 //! The consumer that makes a [`Content`] of tags and text.
 
-use html5ever::local_name;
-use html5ever::tokenizer::Tag;
-
 use super::PageContext;
 use super::block_builder::Flow;
 use super::dates::{DateKind, DateSource, kind_of_class, kind_of_itemprop};
@@ -11,13 +8,15 @@ use super::head::{Head, Meta};
 use super::hints::Traits;
 use super::json_ld::JsonLdReader;
 use super::language::{DeclaredBy, detect};
-use super::limits::{ContentLimits, ContentOddityKind, Oddities};
+use super::limits::{ContentLimits, ContentOddity, ContentOddityKind, Oddities};
 use super::main_text::mark_main;
 use super::model::{Block, BlockKind, Content};
 use super::regions::Regions;
 use super::spans::{Spans, TimeText};
 use crate::head_end::HeadEnd;
 use crate::html::consumer::{At, Consumer, Space};
+use crate::html::name;
+use crate::html::tokenizer::{Tag, Text};
 use crate::text::{Collapsed, trim};
 
 /// Gathers what a page is about, in the one pass over it.
@@ -74,19 +73,19 @@ impl ContentReader {
         }
     }
 
-    /// The content so far.
-    pub(crate) fn finish(mut self, given: &PageContext<'_>) -> Content {
-        self.end_raw(1);
-        self.end_block(1);
+    /// The content so far, which was read from the page's text `page`.
+    pub(crate) fn finish(mut self, given: &PageContext<'_>, page: &str) -> Content {
+        self.end_raw(0);
+        self.end_block(0);
         self.add_json_ld_dates();
         if let Some(value) = given.content_language {
             self.head
                 .language
-                .declare(value, DeclaredBy::Header, 1, &mut self.oddities);
+                .declare(value, DeclaredBy::Header, 0, &mut self.oddities);
         }
         let title = self.title.take().map(|mut title| title.take());
         if title.as_ref().is_some_and(|(_, cut)| *cut) {
-            self.oddities.note(ContentOddityKind::FieldCut, 1);
+            self.oddities.note(ContentOddityKind::FieldCut, 0);
         }
         let title = title.and_then(|(title, _)| title);
         let canonical = self.head.take_canonical();
@@ -119,20 +118,21 @@ impl ContentReader {
             && modified.moment.unix_seconds + 86_400 < published.moment.unix_seconds
         {
             self.oddities
-                .note(ContentOddityKind::ModifiedBeforePublished, 1);
+                .note(ContentOddityKind::ModifiedBeforePublished, 0);
         }
-        content.oddities = self.oddities.into_list();
+        let oddity = |what, line, count| ContentOddity { what, line, count };
+        content.oddities = self.oddities.into_list(page, oddity);
         content
     }
 
     /// Takes a start tag of HTML that is shown.
-    fn element(&mut self, tag: &Tag, line: u64) {
-        self.head_end.start(&tag.name);
+    fn element(&mut self, tag: &Tag<'_>, offset: usize) {
+        self.head_end.start(tag.name);
         match tag.name {
-            local_name!("meta") => self.meta(tag, line),
-            local_name!("link") => self.link(tag, line),
-            local_name!("title") => self.raw = Raw::Title,
-            local_name!("html") | local_name!("body") => self.root(tag, line),
+            name::META => self.meta(tag, offset),
+            name::LINK => self.link(tag, offset),
+            name::TITLE => self.raw = Raw::Title,
+            name::HTML | name::BODY => self.root(tag, offset),
             _ => {}
         }
         match self.raw {
@@ -142,35 +142,35 @@ impl ContentReader {
             Raw::Title => self.raw = Raw::Other,
             _ => {}
         }
-        let part = part_of(&tag.name);
-        let traits = Traits::of(tag, self.limits.attributes);
+        let part = part_of(tag.name);
+        let traits = Traits::of(tag);
         match part {
-            Part::Break => self.line_break(line),
-            Part::Anchor | Part::Inline => self.inline(tag, part, &traits, line),
-            _ => self.block(tag, part, &traits, line),
+            Part::Break => self.line_break(offset),
+            Part::Anchor | Part::Inline => self.inline(tag, part, &traits, offset),
+            _ => self.block(tag, part, &traits, offset),
         }
-        self.micro_date(tag, &traits, line);
+        self.micro_date(tag, &traits, offset);
     }
 
-    fn block(&mut self, tag: &Tag, part: Part, traits: &Traits<'_>, line: u64) {
+    fn block(&mut self, tag: &Tag<'_>, part: Part, traits: &Traits<'_>, offset: usize) {
         // An empty element in a heading does not end it.
         let in_heading = self.heading.is_some() && part == Part::Plain;
         if !in_heading {
-            self.end_block(line);
-            self.spans.end_hidden_at_block(&tag.name);
+            self.end_block(offset);
+            self.spans.end_hidden_at_block(tag.name);
         }
         if part.is_container() {
             self.regions
-                .start(&tag.name, part, traits, line, &mut self.oddities);
-        } else if traits.hidden && !is_void(&tag.name) {
-            self.spans.hide(&tag.name, self.regions.depth());
+                .start(tag.name, part, traits, offset, &mut self.oddities);
+        } else if traits.hidden && !is_void(tag.name) {
+            self.spans.hide(tag.name, self.regions.depth());
         }
         let level = match part {
             Part::Heading(level) => Some(level),
             _ => heading_role(traits),
         };
         self.heading = level.or(self.heading.filter(|_| in_heading));
-        let Some(id) = self.id_of(traits.id, line) else {
+        let Some(id) = self.id_of(traits.id, offset) else {
             return;
         };
         let opens_section = matches!(part, Part::Section | Part::Article)
@@ -185,34 +185,34 @@ impl ContentReader {
         }
     }
 
-    fn inline(&mut self, tag: &Tag, part: Part, traits: &Traits<'_>, line: u64) {
+    fn inline(&mut self, tag: &Tag<'_>, part: Part, traits: &Traits<'_>, offset: usize) {
         if part == Part::Anchor {
-            let name = attribute(tag, self.limits.attributes, "name");
+            let name = tag.attributes.get("name");
             let name = traits.id.or(name);
-            self.near(name, line);
+            self.near(name, offset);
             // Links side by side are words apart.
             if self.spans.after_link {
                 self.flow.separate();
             }
-            let href = attribute(tag, self.limits.attributes, "href");
+            let href = tag.attributes.get("href");
             self.spans.in_link |= href.is_some();
         } else if traits.id.is_some() {
-            self.near(traits.id, line);
+            self.near(traits.id, offset);
         }
-        let annotation = &*tag.name == "annotation" || &*tag.name == "annotation-xml";
-        if (traits.hidden || annotation) && !is_void(&tag.name) {
-            self.spans.hide(&tag.name, self.regions.depth());
+        let annotation = matches!(tag.name, name::ANNOTATION | name::ANNOTATION_XML);
+        if (traits.hidden || annotation) && !is_void(tag.name) {
+            self.spans.hide(tag.name, self.regions.depth());
         } else {
-            self.spans.open_again(&tag.name);
+            self.spans.open_again(tag.name);
         }
-        if is_void(&tag.name) || matches!(tag.name, local_name!("label") | local_name!("rt")) {
+        if is_void(tag.name) || matches!(tag.name, name::LABEL | name::RT) {
             self.flow.separate();
         }
     }
 
     /// Takes the id of an anchor or span: of the block that it stands in, or of what follows.
-    fn near(&mut self, id: Option<&str>, line: u64) {
-        let Some(id) = self.id_of(id, line) else {
+    fn near(&mut self, id: Option<&str>, offset: usize) {
+        let Some(id) = self.id_of(id, offset) else {
             return;
         };
         if self.heading.is_some() {
@@ -224,28 +224,30 @@ impl ContentReader {
         }
     }
 
-    fn id_of(&mut self, id: Option<&str>, line: u64) -> Option<Box<str>> {
+    fn id_of(&mut self, id: Option<&str>, offset: usize) -> Option<Box<str>> {
         let id = id.filter(|id| !id.is_empty())?;
         if id.len() > self.limits.id_bytes {
-            self.oddities.note(ContentOddityKind::IdTooLong, line);
+            self.oddities.note(ContentOddityKind::IdTooLong, offset);
             return None;
         }
         Some(id.into())
     }
 
     /// Two line breaks in a row end a paragraph.
-    fn line_break(&mut self, line: u64) {
+    fn line_break(&mut self, offset: usize) {
         if self.regions.kind() == BlockKind::Code {
-            return self.flow.push("\n", false, true, line, &mut self.oddities);
+            return self
+                .flow
+                .push("\n", false, true, offset, &mut self.oddities);
         }
         if std::mem::replace(&mut self.spans.after_break, true) && self.heading.is_none() {
-            self.end_block(line);
+            self.end_block(offset);
         }
         self.spans.after_break = true;
         self.flow.separate();
     }
 
-    fn end_block(&mut self, line: u64) {
+    fn end_block(&mut self, offset: usize) {
         let kind = match self.heading.take() {
             Some(level) => BlockKind::Heading { level },
             None => self.regions.kind(),
@@ -257,7 +259,7 @@ impl ContentReader {
         let (region, bytes) = (self.regions.region(), self.flow.text.len());
         let ended = self
             .flow
-            .end_block(kind, region, &mut id, &mut self.oddities, line);
+            .end_block(kind, region, &mut id, &mut self.oddities, offset);
         if ended
             && kind.level().is_some()
             && let Some(heading) = self.flow.blocks.last()
@@ -278,28 +280,30 @@ impl ContentReader {
         self.spans.after_break = false;
     }
 
-    fn end_raw(&mut self, line: u64) {
+    fn end_raw(&mut self, offset: usize) {
         match std::mem::replace(&mut self.raw, Raw::No) {
-            Raw::JsonLd => self.json_ld.end_script(line, &mut self.oddities),
-            Raw::Shown => self.end_block(line),
+            Raw::JsonLd => self.json_ld.end_script(offset, &mut self.oddities),
+            Raw::Shown => self.end_block(offset),
             Raw::Title | Raw::Other | Raw::No => {}
         }
     }
 
-    fn root(&mut self, tag: &Tag, line: u64) {
-        for attribute in tag.attrs.iter().take(self.limits.attributes) {
-            let by = match &*attribute.name.local {
-                "lang" => DeclaredBy::Lang,
-                "xml:lang" => DeclaredBy::XmlLang,
-                _ => continue,
+    fn root(&mut self, tag: &Tag<'_>, offset: usize) {
+        for attribute in tag.attributes.iter() {
+            let by = match () {
+                () if attribute.is("lang") => DeclaredBy::Lang,
+                () if attribute.is("xml:lang") => DeclaredBy::XmlLang,
+                () => continue,
             };
-            let language = &mut self.head.language;
-            language.declare(&attribute.value, by, line, &mut self.oddities);
+            if tag.attributes.is_first(attribute) {
+                let language = &mut self.head.language;
+                language.declare(attribute.value(), by, offset, &mut self.oddities);
+            }
         }
     }
 
-    fn meta(&mut self, tag: &Tag, line: u64) {
-        let get = |name: &str| attribute(tag, self.limits.attributes, name);
+    fn meta(&mut self, tag: &Tag<'_>, offset: usize) {
+        let get = |name| tag.attributes.get(name);
         if let Some(content) = get("content") {
             let meta = Meta {
                 name: get("name"),
@@ -308,12 +312,12 @@ impl ContentReader {
                 content,
                 is_in_head: self.head_end.is_head(),
             };
-            self.head.meta(meta, line, &mut self.oddities);
+            self.head.meta(meta, offset, &mut self.oddities);
         }
     }
 
-    fn link(&mut self, tag: &Tag, line: u64) {
-        let get = |name: &str| attribute(tag, self.limits.attributes, name);
+    fn link(&mut self, tag: &Tag<'_>, offset: usize) {
+        let get = |name| tag.attributes.get(name);
         let (Some(rel), Some(href)) = (get("rel"), get("href")) else {
             return;
         };
@@ -322,16 +326,17 @@ impl ContentReader {
             return;
         }
         if self.head_end.is_head() {
-            self.head.canonical(href, line, &mut self.oddities);
+            self.head.canonical(href, offset, &mut self.oddities);
         } else {
-            self.oddities.note(ContentOddityKind::CanonicalInBody, line);
+            self.oddities
+                .note(ContentOddityKind::CanonicalInBody, offset);
         }
     }
 
     /// Dates of microdata, microformats and `time` elements.
-    fn micro_date(&mut self, tag: &Tag, traits: &Traits<'_>, line: u64) {
-        let is_time = tag.name == local_name!("time");
-        let get = |name: &str| attribute(tag, self.limits.attributes, name);
+    fn micro_date(&mut self, tag: &Tag<'_>, traits: &Traits<'_>, offset: usize) {
+        let is_time = tag.name == name::TIME;
+        let get = |name| tag.attributes.get(name);
         let named = traits.itemprop.and_then(kind_of_itemprop);
         let found = match named {
             Some((kind, name)) => Some((kind, DateSource::Microdata, name)),
@@ -355,16 +360,16 @@ impl ContentReader {
         match get("datetime").or_else(|| get("content")) {
             Some(value) => {
                 let dates = &mut self.head.dates;
-                dates.add(kind, value, (source, name), line, &mut self.oddities);
+                dates.add(kind, value, (source, name), offset, &mut self.oddities);
             }
-            None if source != DateSource::AnyTime && !is_void(&tag.name) => {
-                self.spans.time = Some(TimeText::new(kind, source, name, &tag.name));
+            None if source != DateSource::AnyTime && !is_void(tag.name) => {
+                self.spans.time = Some(TimeText::new(kind, source, name, tag.name));
             }
             None => {}
         }
     }
 
-    fn end_time(&mut self, tag: &Tag, line: u64) {
+    fn end_time(&mut self, tag: &Tag<'_>, offset: usize) {
         let Some(time) = self
             .spans
             .time
@@ -375,7 +380,7 @@ impl ContentReader {
         let origin = (time.source, time.name);
         self.head
             .dates
-            .add(time.kind, &time.text, origin, line, &mut self.oddities);
+            .add(time.kind, &time.text, origin, offset, &mut self.oddities);
     }
 
     fn add_json_ld_dates(&mut self) {
@@ -392,7 +397,7 @@ impl ContentReader {
                     let origin = (DateSource::JsonLd, name);
                     self.head
                         .dates
-                        .add(kind, value, origin, 1, &mut self.oddities);
+                        .add(kind, value, origin, 0, &mut self.oddities);
                 }
             }
         }
@@ -400,10 +405,11 @@ impl ContentReader {
 }
 
 impl Consumer for ContentReader {
-    fn start(&mut self, tag: &Tag, at: At) {
-        self.end_raw(at.line);
-        if tag.attrs.len() > self.limits.attributes {
-            self.oddities.note(ContentOddityKind::TagCut, at.line);
+    fn start(&mut self, tag: &Tag<'_>, at: At) {
+        self.end_raw(at.offset);
+        let tag = &tag.limited(self.limits.attributes);
+        if tag.was_cut {
+            self.oddities.note(ContentOddityKind::TagCut, at.offset);
         }
         if at.space != Space::Html {
             if at.shown {
@@ -413,42 +419,42 @@ impl Consumer for ContentReader {
         }
         if at.raw {
             self.raw = match tag.name {
-                local_name!("xmp") | local_name!("plaintext") => Raw::Shown,
-                local_name!("script") if is_json_ld(tag, self.limits.attributes) => Raw::JsonLd,
+                name::XMP | name::PLAINTEXT => Raw::Shown,
+                name::SCRIPT if is_json_ld(tag) => Raw::JsonLd,
                 _ => Raw::Other,
             };
         }
         if at.shown {
-            self.element(tag, at.line);
+            self.element(tag, at.offset);
         } else if at.raw {
             self.raw = Raw::Other;
         }
     }
 
-    fn end(&mut self, tag: &Tag, at: At) {
-        self.end_raw(at.line);
+    fn end(&mut self, tag: &Tag<'_>, at: At) {
+        self.end_raw(at.offset);
         if !at.shown {
             return;
         }
-        self.spans.end(&tag.name);
-        self.end_time(tag, at.line);
+        self.spans.end(tag.name);
+        self.end_time(tag, at.offset);
         if at.space != Space::Html {
             return;
         }
-        self.head_end.end(&tag.name);
-        let part = part_of(&tag.name);
+        self.head_end.end(tag.name);
+        let part = part_of(tag.name);
         match part {
             Part::Anchor => {
                 self.spans.in_link = false;
                 self.spans.after_link = true;
             }
-            Part::Break => self.line_break(at.line),
+            Part::Break => self.line_break(at.offset),
             Part::Inline | Part::Page => {}
-            Part::Plain if self.heading.is_some() => self.regions.end(&tag.name, part),
+            Part::Plain if self.heading.is_some() => self.regions.end(tag.name, part),
             _ => {
-                self.end_block(at.line);
+                self.end_block(at.offset);
                 if part.is_container() {
-                    self.regions.end(&tag.name, part);
+                    self.regions.end(tag.name, part);
                     self.spans.end_hidden_above(self.regions.depth());
                 }
             }
@@ -468,26 +474,22 @@ impl Consumer for ContentReader {
         }
     }
 
-    fn text(&mut self, text: &str, at: At) {
-        match self.raw {
+    fn text(&mut self, text: &Text<'_>, at: At) {
+        text.parts(|part| match self.raw {
             Raw::Title => {
                 if let Some(title) = &mut self.title {
-                    title.push(text);
+                    title.push(part);
                 }
             }
-            Raw::JsonLd => self.json_ld.text(text),
+            Raw::JsonLd => self.json_ld.text(part),
             Raw::Other => {}
-            Raw::No | Raw::Shown => self.page_text(text, at.line),
-        }
-    }
-
-    fn tag_was_cut(&mut self) {
-        self.oddities.note(ContentOddityKind::TagCut, 1);
+            Raw::No | Raw::Shown => self.page_text(part, at.offset),
+        });
     }
 }
 
 impl ContentReader {
-    fn page_text(&mut self, text: &str, line: u64) {
+    fn page_text(&mut self, text: &str, offset: usize) {
         self.spans.after_link = false;
         self.head_end.text(text);
         let blank = text.chars().all(char::is_whitespace);
@@ -500,18 +502,12 @@ impl ContentReader {
         let exact = self.regions.kind() == BlockKind::Code && self.heading.is_none();
         let in_link = self.spans.in_link;
         self.flow
-            .push(text, in_link, exact, line, &mut self.oddities);
+            .push(text, in_link, exact, offset, &mut self.oddities);
     }
 }
 
-fn attribute<'a>(tag: &'a Tag, limit: usize, name: &str) -> Option<&'a str> {
-    let mut attributes = tag.attrs.iter().take(limit);
-    let found = attributes.find(|attribute| &*attribute.name.local == name);
-    found.map(|attribute| &*attribute.value)
-}
-
-fn is_json_ld(tag: &Tag, limit: usize) -> bool {
-    let kind = attribute(tag, limit, "type").unwrap_or_default();
+fn is_json_ld(tag: &Tag<'_>) -> bool {
+    let kind = tag.attributes.get("type").unwrap_or_default();
     let essence = trim(kind.split(';').next().unwrap_or_default());
     essence.eq_ignore_ascii_case("application/ld+json")
 }

@@ -74,7 +74,7 @@ impl PageDate {
 /// Gathers dates.
 #[derive(Debug, Default)]
 pub(super) struct Dates {
-    found: Vec<(PageDate, u64)>,
+    found: Vec<(PageDate, usize)>,
     limit: usize,
 }
 
@@ -92,7 +92,7 @@ impl Dates {
         kind: DateKind,
         text: &str,
         (source, name): (DateSource, &str),
-        line: u64,
+        offset: usize,
         oddities: &mut Oddities,
     ) {
         if text.trim().is_empty() {
@@ -101,12 +101,12 @@ impl Dates {
         let Some(moment) = Moment::parse(text) else {
             // A `time` may well hold a duration or an hour.
             if source != DateSource::AnyTime {
-                oddities.note(ContentOddityKind::UnreadableDate, line);
+                oddities.note(ContentOddityKind::UnreadableDate, offset);
             }
             return;
         };
         if self.found.len() >= self.limit {
-            return oddities.note(ContentOddityKind::DatesFull, line);
+            return oddities.note(ContentOddityKind::DatesFull, offset);
         }
         let date = PageDate {
             kind,
@@ -114,7 +114,7 @@ impl Dates {
             source,
             name: name.to_owned(),
         };
-        self.found.push((date, line));
+        self.found.push((date, offset));
     }
 
     /// Whether a date of that source was found.
@@ -126,10 +126,10 @@ impl Dates {
     pub(super) fn finish(self, fetched_at: Option<i64>, oddities: &mut Oddities) -> Vec<PageDate> {
         let latest = fetched_at.map_or(i64::MAX, |at| at.saturating_add(AHEAD_SECONDS));
         let mut dates = Vec::new();
-        for (date, line) in self.found {
+        for (date, offset) in self.found {
             let seconds = date.moment.unix_seconds;
             if date.moment.year() < 1500 || seconds == 0 || seconds > latest {
-                oddities.note(ContentOddityKind::ImplausibleDate, line);
+                oddities.note(ContentOddityKind::ImplausibleDate, offset);
             } else {
                 dates.push(date);
             }

@@ -1,6 +1,6 @@
 //! The elements of HTML by their meaning for a reader of text.
 
-use html5ever::{LocalName, local_name};
+use crate::html::name::{self, Name};
 
 /// The part an element plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,77 +59,75 @@ impl Part {
 }
 
 /// The part that elements of that name play.
-pub(super) fn part_of(name: &LocalName) -> Part {
-    match *name {
-        local_name!("html") | local_name!("body") => Part::Page,
-        local_name!("main") => Part::Main,
-        local_name!("article") => Part::Article,
-        local_name!("section") => Part::Section,
-        local_name!("div")
-        | local_name!("center")
-        | local_name!("figure")
-        | local_name!("details")
-        | local_name!("fieldset")
-        | local_name!("hgroup")
-        | local_name!("address") => Part::Plain,
-        local_name!("nav") => Part::Nav,
-        local_name!("aside") => Part::Aside,
-        local_name!("header") => Part::Header,
-        local_name!("footer") => Part::Footer,
-        local_name!("form") => Part::Form,
-        local_name!("button") | local_name!("select") | local_name!("datalist") => Part::Control,
-        local_name!("dialog") => Part::Dialog,
-        local_name!("ul") | local_name!("ol") | local_name!("menu") | local_name!("dir") => {
-            Part::List
-        }
-        local_name!("li") => Part::Item,
-        local_name!("dl") => Part::Terms,
-        local_name!("dt") => Part::Term,
-        local_name!("dd") => Part::Definition,
-        local_name!("table") => Part::Table,
-        local_name!("tr") => Part::Row,
-        local_name!("td") | local_name!("th") => Part::Cell,
-        local_name!("caption") | local_name!("figcaption") => Part::Caption,
-        local_name!("blockquote") => Part::Quote,
-        local_name!("pre") | local_name!("listing") | local_name!("xmp") => Part::Pre,
-        local_name!("plaintext") => Part::Pre,
-        local_name!("h1") => Part::Heading(1),
-        local_name!("h2") => Part::Heading(2),
-        local_name!("h3") => Part::Heading(3),
-        local_name!("h4") => Part::Heading(4),
-        local_name!("h5") => Part::Heading(5),
-        local_name!("h6") => Part::Heading(6),
-        local_name!("p") => Part::Paragraph,
-        local_name!("br") => Part::Break,
-        local_name!("hr")
-        | local_name!("thead")
-        | local_name!("tbody")
-        | local_name!("tfoot")
-        | local_name!("summary")
-        | local_name!("legend")
-        | local_name!("option")
-        | local_name!("optgroup") => Part::Rule,
-        local_name!("a") => Part::Anchor,
+pub(super) fn part_of(name: Name) -> Part {
+    match name {
+        name::HTML | name::BODY => Part::Page,
+        name::MAIN => Part::Main,
+        name::ARTICLE => Part::Article,
+        name::SECTION => Part::Section,
+        name::DIV
+        | name::CENTER
+        | name::FIGURE
+        | name::DETAILS
+        | name::FIELDSET
+        | name::HGROUP
+        | name::ADDRESS => Part::Plain,
+        name::NAV => Part::Nav,
+        name::ASIDE => Part::Aside,
+        name::HEADER => Part::Header,
+        name::FOOTER => Part::Footer,
+        name::FORM => Part::Form,
+        name::BUTTON | name::SELECT | name::DATALIST => Part::Control,
+        name::DIALOG => Part::Dialog,
+        name::UL | name::OL | name::MENU | name::DIR => Part::List,
+        name::LI => Part::Item,
+        name::DL => Part::Terms,
+        name::DT => Part::Term,
+        name::DD => Part::Definition,
+        name::TABLE => Part::Table,
+        name::TR => Part::Row,
+        name::TD | name::TH => Part::Cell,
+        name::CAPTION | name::FIGCAPTION => Part::Caption,
+        name::BLOCKQUOTE => Part::Quote,
+        name::PRE | name::LISTING | name::XMP => Part::Pre,
+        name::PLAINTEXT => Part::Pre,
+        name::H1 => Part::Heading(1),
+        name::H2 => Part::Heading(2),
+        name::H3 => Part::Heading(3),
+        name::H4 => Part::Heading(4),
+        name::H5 => Part::Heading(5),
+        name::H6 => Part::Heading(6),
+        name::P => Part::Paragraph,
+        name::BR => Part::Break,
+        name::HR
+        | name::THEAD
+        | name::TBODY
+        | name::TFOOT
+        | name::SUMMARY
+        | name::LEGEND
+        | name::OPTION
+        | name::OPTGROUP => Part::Rule,
+        name::A => Part::Anchor,
         _ => Part::Inline,
     }
 }
 
 /// Elements that never hold anything.
-pub(super) fn is_void(name: &LocalName) -> bool {
+pub(super) fn is_void(name: Name) -> bool {
     matches!(
-        *name,
-        local_name!("area")
-            | local_name!("base")
-            | local_name!("br")
-            | local_name!("col")
-            | local_name!("embed")
-            | local_name!("hr")
-            | local_name!("img")
-            | local_name!("input")
-            | local_name!("link")
-            | local_name!("meta")
-            | local_name!("source")
-            | local_name!("track")
-            | local_name!("wbr")
+        name,
+        name::AREA
+            | name::BASE
+            | name::BR
+            | name::COL
+            | name::EMBED
+            | name::HR
+            | name::IMG
+            | name::INPUT
+            | name::LINK
+            | name::META
+            | name::SOURCE
+            | name::TRACK
+            | name::WBR
     )
 }

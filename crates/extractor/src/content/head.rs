@@ -62,27 +62,27 @@ impl Head {
     }
 
     /// Takes a `meta` element by what it names and its content.
-    pub(super) fn meta(&mut self, meta: Meta<'_>, line: u64, oddities: &mut Oddities) {
+    pub(super) fn meta(&mut self, meta: Meta<'_>, offset: usize, oddities: &mut Oddities) {
         if meta
             .equiv
             .is_some_and(|equiv| trim(equiv).eq_ignore_ascii_case("content-language"))
         {
             self.language
-                .declare(meta.content, DeclaredBy::Meta, line, oddities);
+                .declare(meta.content, DeclaredBy::Meta, offset, oddities);
         }
         for names in [meta.name, meta.property].into_iter().flatten() {
             // Some metas bear several properties, as RDFa lets them.
             for name in names.split_ascii_whitespace().take(4) {
                 let is_own_url = name.eq_ignore_ascii_case("og:url");
                 if meta.is_in_head || !is_own_url {
-                    self.named(name, meta.content, line, oddities);
+                    self.named(name, meta.content, offset, oddities);
                 }
             }
         }
     }
 
     /// Takes the address of a `rel=canonical`.
-    pub(super) fn canonical(&mut self, href: &str, line: u64, oddities: &mut Oddities) {
+    pub(super) fn canonical(&mut self, href: &str, offset: usize, oddities: &mut Oddities) {
         let href = trim(href);
         if href.is_empty() || href.len() > self.limits.0 {
             return;
@@ -90,7 +90,7 @@ impl Head {
         match &self.canonical {
             None => self.canonical = Some(href.to_owned()),
             Some(first) if first != href => {
-                oddities.note(ContentOddityKind::SeveralCanonicals, line);
+                oddities.note(ContentOddityKind::SeveralCanonicals, offset);
             }
             Some(_) => {}
         }
@@ -111,7 +111,7 @@ impl Head {
         })
     }
 
-    fn named(&mut self, name: &str, content: &str, line: u64, oddities: &mut Oddities) {
+    fn named(&mut self, name: &str, content: &str, offset: usize, oddities: &mut Oddities) {
         let mut lower = [0; 64];
         let Some(lower) = lower.get_mut(..name.len()) else {
             return;
@@ -121,7 +121,7 @@ impl Head {
         let name = std::str::from_utf8(lower).unwrap_or_default();
         if let Some(kind) = kind_of_meta(name) {
             let origin = (DateSource::Meta, name);
-            self.dates.add(kind, content, origin, line, oddities);
+            self.dates.add(kind, content, origin, offset, oddities);
         }
         let graph = &mut self.open_graph;
         let slot = match name {
@@ -134,18 +134,18 @@ impl Head {
             "og:image" | "og:image:url" => &mut graph.image,
             "og:locale" => {
                 self.language
-                    .declare(content, DeclaredBy::OpenGraph, line, oddities);
+                    .declare(content, DeclaredBy::OpenGraph, offset, oddities);
                 &mut graph.locale
             }
             "og:site_name" => &mut graph.site_name,
             "keywords" => {
-                return self.keywords(content, [',', ';', '、', '，', '،'], line, oddities);
+                return self.keywords(content, [',', ';', '、', '，', '،'], offset, oddities);
             }
-            "article:tag" => return self.keywords(content, ['\0'; 5], line, oddities),
+            "article:tag" => return self.keywords(content, ['\0'; 5], offset, oddities),
             _ => return,
         };
         if slot.is_none() {
-            *slot = field(content, self.limits.0, line, oddities);
+            *slot = field(content, self.limits.0, offset, oddities);
         }
     }
 
@@ -153,14 +153,14 @@ impl Head {
         &mut self,
         content: &str,
         separators: [char; 5],
-        line: u64,
+        offset: usize,
         oddities: &mut Oddities,
     ) {
         for word in content.split(separators) {
             if self.keywords.len() >= self.limits.1 {
-                return oddities.note(ContentOddityKind::KeywordsFull, line);
+                return oddities.note(ContentOddityKind::KeywordsFull, offset);
             }
-            let word = field(word, self.limits.0, line, oddities);
+            let word = field(word, self.limits.0, offset, oddities);
             self.keywords
                 .extend(word.filter(|word| !self.keywords.contains(word)));
         }
@@ -179,12 +179,12 @@ pub(super) struct Meta<'a> {
 }
 
 /// `text` with its white space collapsed, cut at `limit`; none where empty.
-fn field(text: &str, limit: usize, line: u64, oddities: &mut Oddities) -> Option<String> {
+fn field(text: &str, limit: usize, offset: usize, oddities: &mut Oddities) -> Option<String> {
     let mut collapsed = Collapsed::new(limit);
     collapsed.push(text);
     let (text, cut) = collapsed.take();
     if cut {
-        oddities.note(ContentOddityKind::FieldCut, line);
+        oddities.note(ContentOddityKind::FieldCut, offset);
     }
     text
 }

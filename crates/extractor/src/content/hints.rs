@@ -1,11 +1,10 @@
 //! Hints about text in the attributes of elements.
 
-use html5ever::tokenizer::Tag;
-
 use super::elements::Part;
+use crate::html::tokenizer::Tag;
 
 /// Bytes of one `class` or `id` that are looked at.
-pub(super) const NAME_BYTES: usize = 512;
+pub(super) const MAX_NAME_BYTES: usize = 512;
 
 /// The attributes of a tag that matter here.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,22 +18,17 @@ pub(super) struct Traits<'a> {
 }
 
 impl<'a> Traits<'a> {
-    pub(super) fn of(tag: &'a Tag, limit: usize) -> Traits<'a> {
-        let mut traits = Traits::default();
-        for attribute in tag.attrs.iter().take(limit) {
-            let value = &*attribute.value;
-            match &*attribute.name.local {
-                "id" => traits.id = Some(value),
-                "class" => traits.class = Some(value),
-                "role" => traits.role = value.split_ascii_whitespace().next(),
-                "itemprop" => traits.itemprop = Some(value),
-                "aria-level" => traits.level = Some(value),
-                "hidden" => traits.hidden = true,
-                "style" => traits.hidden |= hides(value),
-                _ => {}
-            }
+    pub(super) fn of(tag: &Tag<'a>) -> Traits<'a> {
+        let get = |name| tag.attributes.get(name);
+        let role: Option<&str> = get("role");
+        Traits {
+            id: get("id"),
+            class: get("class"),
+            role: role.and_then(|value| value.split_ascii_whitespace().next()),
+            itemprop: get("itemprop"),
+            level: get("aria-level"),
+            hidden: get("hidden").is_some() || get("style").is_some_and(hides),
         }
-        traits
     }
 
     /// The words of the class and id.
@@ -43,7 +37,7 @@ impl<'a> Traits<'a> {
             .into_iter()
             .flatten()
             .flat_map(|value| {
-                let value = &value[..value.floor_char_boundary(NAME_BYTES)];
+                let value = &value[..value.floor_char_boundary(MAX_NAME_BYTES)];
                 value.split(|c: char| !c.is_ascii_alphanumeric())
             })
             .filter(|word| !word.is_empty())

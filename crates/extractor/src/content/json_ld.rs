@@ -83,10 +83,10 @@ impl JsonLdReader {
     }
 
     /// Reads the script, which is whole now.
-    pub(super) fn end_script(&mut self, line: u64, oddities: &mut Oddities) {
+    pub(super) fn end_script(&mut self, offset: usize, oddities: &mut Oddities) {
         let script = std::mem::take(&mut self.script);
         if std::mem::take(&mut self.too_long) {
-            return oddities.note(ContentOddityKind::JsonLdTooLong, line);
+            return oddities.note(ContentOddityKind::JsonLdTooLong, offset);
         }
         let script = unwrapped(&script);
         if script.is_empty() {
@@ -94,15 +94,15 @@ impl JsonLdReader {
         }
         self.scripts += 1;
         if self.scripts > self.limits[1] {
-            return oddities.note(ContentOddityKind::JsonLdFull, line);
+            return oddities.note(ContentOddityKind::JsonLdFull, offset);
         }
         match serde_json::from_str::<Value>(script) {
-            Ok(value) => self.items_of(&value, line, oddities),
-            Err(_) => oddities.note(ContentOddityKind::BrokenJsonLd, line),
+            Ok(value) => self.items_of(&value, offset, oddities),
+            Err(_) => oddities.note(ContentOddityKind::BrokenJsonLd, offset),
         }
     }
 
-    fn items_of(&mut self, value: &Value, line: u64, oddities: &mut Oddities) {
+    fn items_of(&mut self, value: &Value, offset: usize, oddities: &mut Oddities) {
         let mut waiting = vec![value];
         while let Some(value) = waiting.pop() {
             match value {
@@ -117,7 +117,7 @@ impl JsonLdReader {
                         continue;
                     }
                     if self.items.len() >= self.limits[2] {
-                        return oddities.note(ContentOddityKind::JsonLdFull, line);
+                        return oddities.note(ContentOddityKind::JsonLdFull, offset);
                     }
                     self.items.push(self.item(object));
                 }

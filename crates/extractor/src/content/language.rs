@@ -100,7 +100,7 @@ impl Language {
         &mut self,
         value: &str,
         by: DeclaredBy,
-        line: u64,
+        offset: usize,
         oddities: &mut Oddities,
     ) {
         let value = value.trim();
@@ -109,7 +109,7 @@ impl Language {
             return;
         }
         if !is_tag(value) {
-            return oddities.note(ContentOddityKind::BadLanguageTag, line);
+            return oddities.note(ContentOddityKind::BadLanguageTag, offset);
         }
         if self.declared.as_ref().is_none_or(|known| by < known.by) {
             self.declared = Some(DeclaredLanguage {

@@ -136,25 +136,5 @@ impl ContentOddityKind {
     }
 }
 
-/// The oddities of a page, each kind once, so that they stay few on any input.
-#[derive(Debug, Default)]
-pub(super) struct Oddities {
-    list: Vec<ContentOddity>,
-}
-
-impl Oddities {
-    pub(super) fn note(&mut self, what: ContentOddityKind, line: u64) {
-        match self.list.iter_mut().find(|oddity| oddity.what == what) {
-            Some(oddity) => oddity.count += 1,
-            None => self.list.push(ContentOddity {
-                what,
-                line,
-                count: 1,
-            }),
-        }
-    }
-
-    pub(super) fn into_list(self) -> Vec<ContentOddity> {
-        self.list
-    }
-}
+/// The oddities of a page while it is read.
+pub(super) type Oddities = crate::oddities::Oddities<ContentOddityKind>;

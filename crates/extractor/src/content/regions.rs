@@ -3,15 +3,14 @@
 //! A region is an element that holds blocks. They are kept in a flat list, each with the one
 //! around it, so that sums over them need one walk backwards, and nothing recurses.
 
-use html5ever::LocalName;
-
 use super::elements::Part;
 use super::hints::{
-    Favour, NAME_BYTES, Surround, Traits, has_words, is_made_from, judge, letters,
+    Favour, MAX_NAME_BYTES, Surround, Traits, has_words, is_made_from, judge, letters,
     surround_without_id,
 };
 use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use super::model::BlockKind;
+use crate::html::name::Name;
 
 /// An element that holds blocks.
 #[derive(Debug)]
@@ -25,7 +24,7 @@ pub(super) struct Region {
 
 /// An open element.
 struct Open {
-    name: LocalName,
+    name: Name,
     part: Part,
     region: u32,
     /// The role of text in it.
@@ -94,16 +93,16 @@ impl Regions {
     /// Opens an element. Items, rows, cells and terms end those before them.
     pub(super) fn start(
         &mut self,
-        name: &LocalName,
+        name: Name,
         part: Part,
         traits: &Traits<'_>,
-        line: u64,
+        offset: usize,
         oddities: &mut Oddities,
     ) {
         self.end_implied(part);
         if self.open.len() >= self.limits.1 {
             self.beyond = self.beyond.saturating_add(1);
-            return oddities.note(ContentOddityKind::TooDeep, line);
+            return oddities.note(ContentOddityKind::TooDeep, offset);
         }
         let around = self.open.last();
         let within = around.is_some_and(|open| open.within);
@@ -111,16 +110,16 @@ impl Regions {
         let (surround, favour) = judge(part, traits, within);
         let kind = kind_in(part, self.kind());
         let region = match part.is_region() || surround > Surround::No {
-            true => self.add(part, surround, favour, line, oddities),
+            true => self.add(part, surround, favour, offset, oddities),
             false => self.region(),
         };
         let without = surround_without_id(part, traits, within);
         let is_own = region != self.region();
         let named = traits.id.filter(|_| without < surround && is_own);
-        let named = named.map(|id| &id[..id.floor_char_boundary(NAME_BYTES)]);
+        let named = named.map(|id| &id[..id.floor_char_boundary(MAX_NAME_BYTES)]);
         let named = named.map(|id| (letters(id), without));
         self.open.push(Open {
-            name: name.clone(),
+            name,
             named,
             part,
             region,
@@ -158,7 +157,7 @@ impl Regions {
 
     /// Closes the innermost element of that name, and what is open in it. An end tag within a
     /// cell never closes what stands around the table.
-    pub(super) fn end(&mut self, name: &LocalName, part: Part) {
+    pub(super) fn end(&mut self, name: Name, part: Part) {
         if self.beyond > 0 {
             self.beyond -= 1;
             return;
@@ -169,7 +168,7 @@ impl Regions {
             Part::Cell => open.part == Part::Table,
             _ => matches!(open.part, Part::Cell | Part::Table) && open.part != part,
         };
-        self.close(|open| open.name == *name, stops);
+        self.close(|open| open.name == name, stops);
     }
 
     fn end_implied(&mut self, part: Part) {
@@ -205,12 +204,12 @@ impl Regions {
         part: Part,
         surround: Surround,
         favour: Favour,
-        line: u64,
+        offset: usize,
         oddities: &mut Oddities,
     ) -> u32 {
         let parent = self.region();
         if self.all.len() >= self.limits.0 {
-            oddities.note(ContentOddityKind::RegionsFull, line);
+            oddities.note(ContentOddityKind::RegionsFull, offset);
             return parent;
         }
         self.all.push(Region {

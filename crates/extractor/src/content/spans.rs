@@ -1,13 +1,12 @@
 //! Elements within a line of text that change what is done with it.
 
-use html5ever::LocalName;
-use html5ever::tokenizer::Tag;
-
 use super::dates::{DateKind, DateSource};
 use super::hints::Traits;
+use crate::html::name::{self, Name};
+use crate::html::tokenizer::Tag;
 
 /// A date as text is no longer.
-const TIME_BYTES: usize = 80;
+const MAX_TIME_BYTES: usize = 80;
 
 /// The elements that are open within a line of text.
 #[derive(Debug, Default)]
@@ -26,7 +25,7 @@ pub(super) struct Spans {
 /// A hidden element that is no container.
 #[derive(Debug)]
 struct Hidden {
-    name: LocalName,
+    name: Name,
     /// Elements of that name open in it, with itself.
     open: u32,
     /// Containers that were open around it.
@@ -39,7 +38,7 @@ pub(super) struct TimeText {
     pub(super) kind: DateKind,
     pub(super) source: DateSource,
     pub(super) name: &'static str,
-    pub(super) name_of_element: LocalName,
+    pub(super) name_of_element: Name,
     pub(super) text: String,
 }
 
@@ -48,21 +47,21 @@ impl TimeText {
         kind: DateKind,
         source: DateSource,
         name: &'static str,
-        name_of_element: &LocalName,
+        name_of_element: Name,
     ) -> TimeText {
         TimeText {
             kind,
             source,
             name,
-            name_of_element: name_of_element.clone(),
+            name_of_element,
             text: String::new(),
         }
     }
 
     pub(super) fn push(&mut self, text: &str) {
-        if self.text.len() <= TIME_BYTES {
+        if self.text.len() <= MAX_TIME_BYTES {
             self.text
-                .push_str(&text[..text.floor_char_boundary(TIME_BYTES + 1)]);
+                .push_str(&text[..text.floor_char_boundary(MAX_TIME_BYTES + 1)]);
         }
     }
 }
@@ -74,11 +73,11 @@ impl Spans {
     }
 
     /// A hidden element begins; `depth` containers are open.
-    pub(super) fn hide(&mut self, name: &LocalName, depth: usize) {
+    pub(super) fn hide(&mut self, name: Name, depth: usize) {
         match &mut self.hidden {
             None => {
                 self.hidden = Some(Hidden {
-                    name: name.clone(),
+                    name,
                     open: 1,
                     depth,
                 });
@@ -88,15 +87,15 @@ impl Spans {
     }
 
     /// An element begins; in a hidden one of the same name its end is not that one's.
-    pub(super) fn open_again(&mut self, name: &LocalName) {
-        if let Some(hidden) = self.hidden.as_mut().filter(|hidden| hidden.name == *name) {
+    pub(super) fn open_again(&mut self, name: Name) {
+        if let Some(hidden) = self.hidden.as_mut().filter(|hidden| hidden.name == name) {
             hidden.open = hidden.open.saturating_add(1);
         }
     }
 
     /// An element ends.
-    pub(super) fn end(&mut self, name: &LocalName) {
-        if let Some(hidden) = self.hidden.as_mut().filter(|hidden| hidden.name == *name) {
+    pub(super) fn end(&mut self, name: Name) {
+        if let Some(hidden) = self.hidden.as_mut().filter(|hidden| hidden.name == name) {
             hidden.open -= 1;
             if hidden.open == 0 {
                 self.hidden = None;
@@ -106,12 +105,20 @@ impl Spans {
 
     /// A block begins. It ends a hidden `p` or heading, whose end tags may be left out or are
     /// lost, but no hidden `span` around it.
-    pub(super) fn end_hidden_at_block(&mut self, block: &LocalName) {
+    pub(super) fn end_hidden_at_block(&mut self, block: Name) {
         let ends = |hidden: &mut Hidden| {
             matches!(
-                &*hidden.name,
-                "p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "summary" | "option"
-            ) && !matches!(&**block, "thead" | "tbody" | "tfoot")
+                hidden.name,
+                name::P
+                    | name::H1
+                    | name::H2
+                    | name::H3
+                    | name::H4
+                    | name::H5
+                    | name::H6
+                    | name::SUMMARY
+                    | name::OPTION
+            ) && !matches!(block, name::THEAD | name::TBODY | name::TFOOT)
         };
         self.hidden.take_if(ends);
     }
@@ -123,18 +130,24 @@ impl Spans {
 
     /// An element of a drawing or formula begins. Titles and descriptions of drawings, and
     /// annotations of formulas, are not seen.
-    pub(super) fn start_foreign(&mut self, tag: &Tag, depth: usize) {
+    pub(super) fn start_foreign(&mut self, tag: &Tag<'_>, depth: usize) {
         let unseen = matches!(
-            &*tag.name,
-            "title" | "desc" | "metadata" | "annotation" | "annotation-xml" | "defs" | "symbol"
+            tag.name,
+            name::TITLE
+                | name::DESC
+                | name::METADATA
+                | name::ANNOTATION
+                | name::ANNOTATION_XML
+                | name::DEFS
+                | name::SYMBOL
         );
         if tag.self_closing {
             return;
         }
-        if unseen || Traits::of(tag, 64).hidden {
-            self.hide(&tag.name, depth);
+        if unseen || Traits::of(tag).hidden {
+            self.hide(tag.name, depth);
         } else {
-            self.open_again(&tag.name);
+            self.open_again(tag.name);
         }
     }
 }

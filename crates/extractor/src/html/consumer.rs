@@ -1,32 +1,29 @@
 //! The interface of a consumer of tags and text.
 
-use html5ever::tokenizer::Tag;
+use super::tokenizer::{Tag, Text};
 
 /// Takes the tags and the text of a page in their order, in the one pass that is made over
 /// it. Two consumers that look for different things are one, as a pair.
 pub(crate) trait Consumer {
     /// Takes a start tag.
-    fn start(&mut self, tag: &Tag, at: At);
+    fn start(&mut self, tag: &Tag<'_>, at: At);
 
     /// Takes an end tag.
-    fn end(&mut self, tag: &Tag, at: At);
+    fn end(&mut self, tag: &Tag<'_>, at: At);
 
-    /// Whether the text between the last tag and the next is wanted. Asked after each tag;
-    /// most text is wanted by nobody, and costs less then.
+    /// Whether the text that comes next is wanted. Most text is wanted by nobody, and costs less
+    /// then.
     fn wants_text(&self, at: At) -> bool;
 
-    /// Takes text that is wanted. It comes in parts of any size.
-    fn text(&mut self, text: &str, at: At);
-
-    /// The tag that comes next lost attributes, since it had too many.
-    fn tag_was_cut(&mut self);
+    /// Takes text that is wanted. What stands between two tags may come in parts.
+    fn text(&mut self, text: &Text<'_>, at: At);
 }
 
-/// Where in the page a tag or text stands.
+/// The place in the page of a tag or text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct At {
-    /// The line; the first is 1.
-    pub(crate) line: u64,
+    /// The byte of the text at which it begins; of text, that of the tag before it.
+    pub(crate) offset: usize,
     /// The language that the tag belongs to, or the element that the text stands in.
     pub(crate) space: Space,
     /// Whether it is shown: not the content of a `template`, nor of a script or style
@@ -48,12 +45,12 @@ pub(crate) enum Space {
 }
 
 impl<A: Consumer, B: Consumer> Consumer for (A, B) {
-    fn start(&mut self, tag: &Tag, at: At) {
+    fn start(&mut self, tag: &Tag<'_>, at: At) {
         self.0.start(tag, at);
         self.1.start(tag, at);
     }
 
-    fn end(&mut self, tag: &Tag, at: At) {
+    fn end(&mut self, tag: &Tag<'_>, at: At) {
         self.0.end(tag, at);
         self.1.end(tag, at);
     }
@@ -62,17 +59,12 @@ impl<A: Consumer, B: Consumer> Consumer for (A, B) {
         self.0.wants_text(at) || self.1.wants_text(at)
     }
 
-    fn text(&mut self, text: &str, at: At) {
+    fn text(&mut self, text: &Text<'_>, at: At) {
         if self.0.wants_text(at) {
             self.0.text(text, at);
         }
         if self.1.wants_text(at) {
             self.1.text(text, at);
         }
-    }
-
-    fn tag_was_cut(&mut self) {
-        self.0.tag_was_cut();
-        self.1.tag_was_cut();
     }
 }

@@ -1,6 +1,6 @@
 //! The media type that a tag declares for the target of its link.
 
-use super::tag::Attributes;
+use super::tokenizer::Attributes;
 use crate::link::{Link, LinkKind};
 use crate::rel::Rel;
 use crate::text::trim;

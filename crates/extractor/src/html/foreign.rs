@@ -1,12 +1,11 @@
-//! Which parts of a page are SVG or MathML, known without a tree.
+//! The parts of a page that are SVG or MathML, known without a tree.
 //!
 //! The meaning of a tag differs there: a `title` in a drawing is not the page's, a `script`
 //! is ordinary markup to the tokenizer, and `CDATA` sections exist.
 
-use html5ever::tokenizer::Tag;
-use html5ever::{LocalName, local_name};
-
 use super::consumer::Space;
+use super::name::{self, Name};
+use super::tokenizer::Tag;
 
 /// Deeper nesting of foreign and HTML parts is not followed.
 const MAX_DEPTH: usize = 256;
@@ -24,9 +23,9 @@ enum Part {
     Svg,
     Math,
     /// A script or style within a drawing: markup to the tokenizer, nothing to a reader.
-    Mute(LocalName),
+    Mute(Name),
     /// HTML within a drawing or formula (an integration point).
-    Html(LocalName),
+    Html(Name),
 }
 
 impl Foreign {
@@ -50,7 +49,7 @@ impl Foreign {
     }
 
     /// Takes a start tag; says what its element belongs to.
-    pub(super) fn start(&mut self, tag: &Tag) -> Space {
+    pub(super) fn start(&mut self, tag: &Tag<'_>) -> Space {
         if self.is_foreign() {
             if breaks_out(tag) {
                 self.leave();
@@ -61,11 +60,11 @@ impl Foreign {
             return space;
         }
         match tag.name {
-            local_name!("svg") => {
+            name::SVG => {
                 self.push(Part::Svg, tag);
                 Space::Svg
             }
-            local_name!("math") => {
+            name::MATH => {
                 self.push(Part::Math, tag);
                 Space::Math
             }
@@ -74,18 +73,18 @@ impl Foreign {
     }
 
     /// Takes an end tag; says what its element belongs to.
-    pub(super) fn end(&mut self, name: &LocalName) -> Space {
+    pub(super) fn end(&mut self, name: Name) -> Space {
         let around = self.space();
-        if *name == local_name!("svg") && matches!(self.open.last(), Some(Part::Mute(_))) {
+        if name == name::SVG && matches!(self.open.last(), Some(Part::Mute(_))) {
             self.open.pop();
         }
         let Some(part) = self.open.last() else {
             return Space::Html;
         };
         let ends = match part {
-            Part::Svg => *name == local_name!("svg"),
-            Part::Math => *name == local_name!("math"),
-            Part::Mute(open) | Part::Html(open) => open == name,
+            Part::Svg => name == name::SVG,
+            Part::Math => name == name::MATH,
+            Part::Mute(open) | Part::Html(open) => *open == name,
         };
         if ends {
             match self.beyond {
@@ -99,7 +98,7 @@ impl Foreign {
                 around
             };
         }
-        if around != Space::Html && matches!(*name, local_name!("p") | local_name!("br")) {
+        if around != Space::Html && matches!(name, name::P | name::BR) {
             self.leave();
             return Space::Html;
         }
@@ -107,34 +106,28 @@ impl Foreign {
     }
 
     /// The language of an element that starts within foreign content.
-    fn space_within(&self, tag: &Tag) -> Space {
+    fn space_within(&self, tag: &Tag<'_>) -> Space {
         // A drawing may stand in the `annotation-xml` of a formula.
-        if tag.name == local_name!("svg") {
+        if tag.name == name::SVG {
             return Space::Svg;
         }
         self.space()
     }
 
-    fn start_within(&mut self, tag: &Tag) {
-        let name = &tag.name;
+    fn start_within(&mut self, tag: &Tag<'_>) {
+        let name = tag.name;
         let part = match self.open.last() {
-            Some(Part::Svg) => match *name {
-                local_name!("svg") => Part::Svg,
-                local_name!("script") | local_name!("style") => Part::Mute(name.clone()),
-                local_name!("foreignobject") | local_name!("desc") | local_name!("title") => {
-                    Part::Html(name.clone())
-                }
+            Some(Part::Svg) => match name {
+                name::SVG => Part::Svg,
+                name::SCRIPT | name::STYLE => Part::Mute(name),
+                name::FOREIGNOBJECT | name::DESC | name::TITLE => Part::Html(name),
                 _ => return,
             },
-            Some(Part::Math) => match *name {
-                local_name!("math") => Part::Math,
-                local_name!("svg") => Part::Svg,
-                local_name!("mi")
-                | local_name!("mo")
-                | local_name!("mn")
-                | local_name!("ms")
-                | local_name!("mtext") => Part::Html(name.clone()),
-                local_name!("annotation-xml") if holds_html(tag) => Part::Html(name.clone()),
+            Some(Part::Math) => match name {
+                name::MATH => Part::Math,
+                name::SVG => Part::Svg,
+                name::MI | name::MO | name::MN | name::MS | name::MTEXT => Part::Html(name),
+                name::ANNOTATION_XML if holds_html(tag) => Part::Html(name),
                 _ => return,
             },
             _ => return,
@@ -142,7 +135,7 @@ impl Foreign {
         self.push(part, tag);
     }
 
-    fn push(&mut self, part: Part, tag: &Tag) {
+    fn push(&mut self, part: Part, tag: &Tag<'_>) {
         if tag.self_closing {
             return;
         }
@@ -163,69 +156,62 @@ impl Foreign {
 }
 
 /// HTML Standard 13.2.6.5: the start tags that end foreign content.
-fn breaks_out(tag: &Tag) -> bool {
+fn breaks_out(tag: &Tag<'_>) -> bool {
     match tag.name {
-        local_name!("b")
-        | local_name!("big")
-        | local_name!("blockquote")
-        | local_name!("body")
-        | local_name!("br")
-        | local_name!("center")
-        | local_name!("code")
-        | local_name!("dd")
-        | local_name!("div")
-        | local_name!("dl")
-        | local_name!("dt")
-        | local_name!("em")
-        | local_name!("embed")
-        | local_name!("h1")
-        | local_name!("h2")
-        | local_name!("h3")
-        | local_name!("h4")
-        | local_name!("h5")
-        | local_name!("h6")
-        | local_name!("head")
-        | local_name!("hr")
-        | local_name!("i")
-        | local_name!("img")
-        | local_name!("li")
-        | local_name!("listing")
-        | local_name!("menu")
-        | local_name!("meta")
-        | local_name!("nobr")
-        | local_name!("ol")
-        | local_name!("p")
-        | local_name!("pre")
-        | local_name!("ruby")
-        | local_name!("s")
-        | local_name!("small")
-        | local_name!("span")
-        | local_name!("strong")
-        | local_name!("strike")
-        | local_name!("sub")
-        | local_name!("sup")
-        | local_name!("table")
-        | local_name!("tt")
-        | local_name!("u")
-        | local_name!("ul")
-        | local_name!("var") => true,
-        local_name!("font") => tag.attrs.iter().any(|attribute| {
-            matches!(
-                attribute.name.local,
-                local_name!("color") | local_name!("face") | local_name!("size")
-            )
-        }),
+        name::B
+        | name::BIG
+        | name::BLOCKQUOTE
+        | name::BODY
+        | name::BR
+        | name::CENTER
+        | name::CODE
+        | name::DD
+        | name::DIV
+        | name::DL
+        | name::DT
+        | name::EM
+        | name::EMBED
+        | name::H1
+        | name::H2
+        | name::H3
+        | name::H4
+        | name::H5
+        | name::H6
+        | name::HEAD
+        | name::HR
+        | name::I
+        | name::IMG
+        | name::LI
+        | name::LISTING
+        | name::MENU
+        | name::META
+        | name::NOBR
+        | name::OL
+        | name::P
+        | name::PRE
+        | name::RUBY
+        | name::S
+        | name::SMALL
+        | name::SPAN
+        | name::STRONG
+        | name::STRIKE
+        | name::SUB
+        | name::SUP
+        | name::TABLE
+        | name::TT
+        | name::U
+        | name::UL
+        | name::VAR => true,
+        name::FONT => ["color", "face", "size"]
+            .iter()
+            .any(|attribute| tag.attributes.get(attribute).is_some()),
         _ => false,
     }
 }
 
 /// An `annotation-xml` whose encoding says that it holds HTML.
-fn holds_html(tag: &Tag) -> bool {
-    tag.attrs.iter().any(|attribute| {
-        attribute.name.local == local_name!("encoding")
-            && (attribute.value.eq_ignore_ascii_case("text/html")
-                || attribute
-                    .value
-                    .eq_ignore_ascii_case("application/xhtml+xml"))
-    })
+fn holds_html(tag: &Tag<'_>) -> bool {
+    ["text/html", "application/xhtml+xml"]
+        .iter()
+        .any(|html| tag.attributes.says("encoding", html))
 }

@@ -1,12 +1,13 @@
-//! html5lib's cases of tokens: the tags and attributes that a consumer sees are those expected.
+//! html5lib's cases of tokens: the tags, attributes and text that a consumer sees are those
+//! expected.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use html5ever::tokenizer::Tag;
 use serde::Deserialize;
 
-use super::consumer::{At, Consumer};
-use super::tokenizer_input::Pump;
+use super::agreement::{Recorder, Seen};
+use super::page_text::with_line_feeds;
+use super::tag_walk::walk;
 
 /// Cases that are knowingly seen otherwise.
 const KNOWN: &str = include_str!("../../tests/html5lib/known-tokenizer.txt");
@@ -41,39 +42,11 @@ struct Case {
     double_escaped: bool,
 }
 
-/// A tag: its name, with a slash for an end tag, and its attributes.
-type Seen = (String, BTreeMap<String, String>);
-
-#[derive(Default)]
-struct Recorder(Vec<Seen>);
-
-impl Consumer for Recorder {
-    fn start(&mut self, tag: &Tag, _at: At) {
-        let attributes = tag.attrs.iter();
-        let attributes = attributes.map(|one| (one.name.local.to_string(), one.value.to_string()));
-        self.0.push((tag.name.to_string(), attributes.collect()));
-    }
-
-    fn end(&mut self, tag: &Tag, _at: At) {
-        self.0.push((format!("/{}", &*tag.name), BTreeMap::new()));
-    }
-
-    fn wants_text(&self, _at: At) -> bool {
-        false
-    }
-
-    fn text(&mut self, _text: &str, _at: At) {}
-
-    fn tag_was_cut(&mut self) {
-        panic!("no case has so many attributes");
-    }
-}
-
-fn seen<'t>(before: &'t str, parts: impl Iterator<Item = &'t str>) -> Vec<Seen> {
-    let mut pump = Pump::new(Recorder::default(), 1_000);
-    pump.push(before);
-    parts.for_each(|part| pump.push(part));
-    let mut seen = pump.finish().0;
+/// The tags and the text of `html` behind its beginning `before`.
+fn seen(before: &str, html: &str) -> Vec<Seen> {
+    let html = format!("{before}{html}");
+    let text = with_line_feeds(html.into());
+    let mut seen = walk(&text, 1_000, Recorder::default()).0;
     seen.drain(..before.matches('<').count().min(1));
     seen
 }
@@ -112,22 +85,35 @@ impl Case {
                 text
             }
         };
-        let tags = self.output.iter().filter_map(|token| {
-            let token = token.as_array()?;
-            match token[0].as_str()? {
-                "StartTag" => {
+        let mut expected = Vec::new();
+        for token in self.output.iter().filter_map(|token| token.as_array()) {
+            match token[0].as_str() {
+                Some("StartTag") => {
                     let attributes = token[2].as_object().unwrap().iter();
                     let attributes = attributes.map(|(name, value)| {
                         let name = serde_json::Value::from(name.clone());
                         (text(&name), text(value))
                     });
-                    Some((text(&token[1]), attributes.collect()))
+                    let mut attributes: Vec<_> = attributes.collect();
+                    attributes.sort();
+                    expected.push(Seen::Tag(text(&token[1]), attributes));
                 }
-                "EndTag" => Some((format!("/{}", text(&token[1])), BTreeMap::new())),
-                _ => None,
+                Some("EndTag") => {
+                    expected.push(Seen::Tag(format!("/{}", text(&token[1])), Vec::new()));
+                }
+                Some("Character") => {
+                    // No consumer wants to see a NUL; a tree has none either.
+                    let text = text(&token[1]).replace('\0', "");
+                    match expected.last_mut() {
+                        _ if text.is_empty() => {}
+                        Some(Seen::Text(before)) => before.push_str(&text),
+                        _ => expected.push(Seen::Text(text)),
+                    }
+                }
+                _ => {}
             }
-        });
-        tags.collect()
+        }
+        expected
     }
 
     /// The text that must stand before the input to bring a page's reader into `state`, and the
@@ -145,7 +131,7 @@ impl Case {
         (format!("<{open}>"), open.to_owned())
     }
 
-    /// Whether the case is seen as expected in `state`, however its text is cut.
+    /// Whether the case is seen as expected in `state`.
     fn holds_in(&self, state: &str) -> bool {
         let (before, open) = self.before(state);
         let mut input = self.input.clone();
@@ -156,19 +142,17 @@ impl Case {
         // Which element it is makes no difference to the tokenizer.
         if !self.last_start_tag.is_empty() && !open.is_empty() {
             input = renamed(&input, &self.last_start_tag, &open);
-            for (name, _) in &mut expected {
-                *name = renamed(name, &self.last_start_tag, &open);
+            for seen in &mut expected {
+                let (Seen::Tag(text, _) | Seen::Text(text)) = seen;
+                *text = renamed(text, &self.last_start_tag, &open);
             }
         }
-        let whole = seen(&before, [input.as_str()].into_iter());
-        let singly = input.split_inclusive(|_: char| true);
-        assert_eq!(whole, seen(&before, singly), "{}", self.description);
-        whole == expected
+        seen(&before, &input) == expected
     }
 }
 
 #[test]
-fn html5lib_tokens_are_seen_as_tags_and_attributes() {
+fn html5lib_tokens_are_seen_as_tags_and_text() {
     let (mut run, mut different) = (0, BTreeSet::new());
     for (name, file) in FILES {
         let file: File = serde_json::from_str(file).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -198,9 +182,8 @@ fn html5lib_tokens_are_seen_as_tags_and_attributes() {
 
 #[test]
 fn two_consumers_of_one_pass_see_the_same() {
-    let mut pump = Pump::new((Recorder::default(), Recorder::default()), 1_000);
-    pump.push("<p class=a>text<br></p><svg><a href=b/></svg>");
-    let (first, second) = pump.finish();
-    assert_eq!(first.0.len(), 6);
+    let html = "<p class=a>text<br></p><svg><a href=b/></svg>";
+    let (first, second) = walk(html, 1_000, (Recorder::default(), Recorder::default()));
+    assert_eq!(first.0.len(), 7);
     assert_eq!(first.0, second.0);
 }

@@ -1,7 +1,6 @@
-//! Which attributes of which elements of HTML hold addresses.
+//! The attributes of HTML that hold addresses.
 
-use html5ever::{LocalName, local_name};
-
+use super::name::{self, Name};
 use crate::link::{Element, LinkKind};
 
 /// An attribute that holds addresses.
@@ -57,27 +56,27 @@ const BACKGROUND: &[Holder] = &[resource("background")];
 
 /// The element of that name, and those of its attributes that hold addresses whatever the
 /// others say. `image` is `img` to a parser of HTML.
-pub(super) fn holders(name: &LocalName) -> Option<(Element, &'static [Holder])> {
-    Some(match *name {
-        local_name!("img") | local_name!("image") => (Element::Img, IMG),
-        local_name!("source") => (Element::Source, SOURCE),
-        local_name!("video") => (Element::Video, VIDEO),
-        local_name!("audio") => (Element::Audio, SRC),
-        local_name!("bgsound") => (Element::Bgsound, SRC),
-        local_name!("track") => (Element::Track, SRC),
-        local_name!("script") => (Element::Script, SRC),
-        local_name!("body") => (Element::Body, BACKGROUND),
-        local_name!("table") => (Element::Table, BACKGROUND),
-        local_name!("thead") => (Element::Thead, BACKGROUND),
-        local_name!("tbody") => (Element::Tbody, BACKGROUND),
-        local_name!("tfoot") => (Element::Tfoot, BACKGROUND),
-        local_name!("tr") => (Element::Tr, BACKGROUND),
-        local_name!("td") => (Element::Td, BACKGROUND),
-        local_name!("th") => (Element::Th, BACKGROUND),
-        local_name!("blockquote") => (Element::Blockquote, CITE),
-        local_name!("q") => (Element::Q, CITE),
-        local_name!("del") => (Element::Del, CITE),
-        local_name!("ins") => (Element::Ins, CITE),
+pub(super) fn holders(name: Name) -> Option<(Element, &'static [Holder])> {
+    Some(match name {
+        name::IMG | name::IMAGE => (Element::Img, IMG),
+        name::SOURCE => (Element::Source, SOURCE),
+        name::VIDEO => (Element::Video, VIDEO),
+        name::AUDIO => (Element::Audio, SRC),
+        name::BGSOUND => (Element::Bgsound, SRC),
+        name::TRACK => (Element::Track, SRC),
+        name::SCRIPT => (Element::Script, SRC),
+        name::BODY => (Element::Body, BACKGROUND),
+        name::TABLE => (Element::Table, BACKGROUND),
+        name::THEAD => (Element::Thead, BACKGROUND),
+        name::TBODY => (Element::Tbody, BACKGROUND),
+        name::TFOOT => (Element::Tfoot, BACKGROUND),
+        name::TR => (Element::Tr, BACKGROUND),
+        name::TD => (Element::Td, BACKGROUND),
+        name::TH => (Element::Th, BACKGROUND),
+        name::BLOCKQUOTE => (Element::Blockquote, CITE),
+        name::Q => (Element::Q, CITE),
+        name::DEL => (Element::Del, CITE),
+        name::INS => (Element::Ins, CITE),
         _ => return None,
     })
 }

@@ -1,22 +1,22 @@
-//! Which links the tags of a page hold.
-
-use html5ever::{LocalName, local_name};
+//! The links that the tags of a page hold.
 
 use super::consumer::{At, Space};
 use super::declared_type::{below, kind_of_object, typed};
 use super::link_attributes::{Holds, holders};
+use super::name::{self, Name};
 use super::srcset;
-use super::tag::Attributes;
+use super::tokenizer::Attributes;
 use super::word_boundaries::separates_words;
 use crate::css;
-use crate::limits::{DocumentOddity, DocumentOddityKind, Limits, note};
+use crate::limits::{DocumentOddityKind, Limits};
 use crate::link::{Element, Link, LinkKind, Links, kind_of_link};
+use crate::oddities::Oddities;
 use crate::text::{Collapsed, trim};
 
 /// Files that one tag names beside a code base; each carries it along.
-const ARCHIVES: usize = 32;
+const MAX_ARCHIVES: usize = 32;
 /// Bytes of such a code base.
-const CODEBASE_BYTES: usize = 1024;
+const MAX_CODEBASE_BYTES: usize = 1024;
 
 /// Gathers links from the tags of a page.
 pub(super) struct LinkReader {
@@ -31,8 +31,8 @@ pub(super) struct LinkReader {
 
 /// Where a tag's links go, and what they have in common.
 struct Spot<'a> {
-    oddities: &'a mut Vec<DocumentOddity>,
-    line: u64,
+    oddities: &'a mut Oddities<DocumentOddityKind>,
+    offset: usize,
     element: Element,
 }
 
@@ -54,14 +54,14 @@ impl LinkReader {
     /// Takes a start tag that is shown.
     pub(super) fn start(
         &mut self,
-        name: &LocalName,
+        name: Name,
         attributes: Attributes<'_>,
         at: At,
-        oddities: &mut Vec<DocumentOddity>,
+        oddities: &mut Oddities<DocumentOddityKind>,
     ) {
         let mut spot = Spot {
             oddities,
-            line: at.line,
+            offset: at.offset,
             element: Element::Any,
         };
         if let Some(style) = attributes.get("style").filter(|style| style.contains('(')) {
@@ -80,12 +80,13 @@ impl LinkReader {
     /// the link's text nor the form with the page around the template.
     pub(super) fn in_template(
         &mut self,
-        name: &LocalName,
+        name: Name,
         attributes: Attributes<'_>,
         at: At,
-        oddities: &mut Vec<DocumentOddity>,
+        oddities: &mut Oddities<DocumentOddityKind>,
     ) {
-        if attributes.pairs().any(|(_, value)| has_hole(value)) {
+        let mut all = attributes.iter();
+        if all.any(|one| has_hole(one.value()) && attributes.is_first(one)) {
             return;
         }
         let around = (self.anchor.take(), self.form.take());
@@ -94,11 +95,16 @@ impl LinkReader {
     }
 
     /// Takes an end tag that is shown.
-    pub(super) fn end(&mut self, name: &LocalName, oddities: &mut Vec<DocumentOddity>, line: u64) {
-        match *name {
-            local_name!("a") => self.end_anchor(oddities, line),
-            local_name!("form") => self.form = None,
-            ref name if self.anchor.is_some() && separates_words(name) => {
+    pub(super) fn end(
+        &mut self,
+        name: Name,
+        oddities: &mut Oddities<DocumentOddityKind>,
+        offset: usize,
+    ) {
+        match name {
+            name::A => self.end_anchor(oddities, offset),
+            name::FORM => self.form = None,
+            _ if self.anchor.is_some() && separates_words(name) => {
                 self.anchor_text.separate();
             }
             _ => {}
@@ -116,13 +122,17 @@ impl LinkReader {
     }
 
     /// Ends the link whose text is being read, if there is one.
-    pub(super) fn end_anchor(&mut self, oddities: &mut Vec<DocumentOddity>, line: u64) {
+    pub(super) fn end_anchor(
+        &mut self,
+        oddities: &mut Oddities<DocumentOddityKind>,
+        offset: usize,
+    ) {
         let Some(position) = self.anchor.take() else {
             return;
         };
         let (text, cut) = self.anchor_text.take();
         if cut {
-            note(oddities, DocumentOddityKind::TextCut, line);
+            oddities.note(DocumentOddityKind::TextCut, offset);
         }
         self.links.found[position].text = text;
     }
@@ -131,36 +141,43 @@ impl LinkReader {
     pub(super) fn style_element(
         &mut self,
         text: &str,
-        oddities: &mut Vec<DocumentOddity>,
-        line: u64,
+        oddities: &mut Oddities<DocumentOddityKind>,
+        offset: usize,
     ) {
         let element = Element::Style;
         let mut spot = Spot {
             oddities,
-            line,
+            offset,
             element,
         };
         self.css(css::sheet(text), "", &mut spot);
     }
 
     /// Takes the target of a `meta` that refreshes.
-    pub(super) fn refresh(&mut self, target: &str, oddities: &mut Vec<DocumentOddity>, line: u64) {
+    pub(super) fn refresh(
+        &mut self,
+        target: &str,
+        oddities: &mut Oddities<DocumentOddityKind>,
+        offset: usize,
+    ) {
         let element = Element::MetaRefresh;
         let mut spot = Spot {
             oddities,
-            line,
+            offset,
             element,
         };
         self.add(target, "content", LinkKind::Page, &mut spot);
     }
 
-    fn html(&mut self, name: &LocalName, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+    fn html(&mut self, name: Name, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
         if let Some((element, held)) = holders(name) {
             spot.element = element;
-            for (attribute, value) in attributes.pairs() {
-                let Some(holder) = held.iter().find(|holder| holder.attribute == attribute) else {
+            for attribute in attributes.iter() {
+                let holder = held.iter().find(|holder| attribute.is(holder.attribute));
+                let Some(holder) = holder.filter(|_| attributes.is_first(attribute)) else {
                     continue;
                 };
+                let value = attribute.value();
                 match holder.holds {
                     Holds::Address if trim(value).is_empty() => {}
                     Holds::Address => self.add(value, holder.attribute, holder.kind, spot),
@@ -176,25 +193,25 @@ impl LinkReader {
     }
 
     /// Elements whose attributes must be seen together.
-    fn html_by_more(&mut self, name: &LocalName, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
-        match *name {
-            local_name!("a") => self.anchor(attributes, &["href"], spot),
-            local_name!("area") => self.area(attributes, spot),
-            local_name!("link") => self.link_element(attributes, spot),
-            local_name!("frame") => self.frame(attributes, Element::Frame, spot),
-            local_name!("iframe") => self.frame(attributes, Element::Iframe, spot),
-            local_name!("embed") => {
+    fn html_by_more(&mut self, name: Name, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+        match name {
+            name::A => self.anchor(attributes, &["href"], spot),
+            name::AREA => self.area(attributes, spot),
+            name::LINK => self.link_element(attributes, spot),
+            name::FRAME => self.frame(attributes, Element::Frame, spot),
+            name::IFRAME => self.frame(attributes, Element::Iframe, spot),
+            name::EMBED => {
                 spot.element = Element::Embed;
                 self.add_if_there(attributes, "src", kind_of_object(attributes), spot);
             }
-            local_name!("object") => self.object(attributes, spot),
-            local_name!("applet") => self.applet(attributes, spot),
-            local_name!("form") => self.form(attributes, spot),
-            local_name!("button") => {
+            name::OBJECT => self.object(attributes, spot),
+            name::APPLET => self.applet(attributes, spot),
+            name::FORM => self.form(attributes, spot),
+            name::BUTTON => {
                 spot.element = Element::Button;
                 self.form_action(attributes, spot);
             }
-            local_name!("input") => {
+            name::INPUT => {
                 spot.element = Element::Input;
                 if attributes.says("type", "image") {
                     self.add_if_there(attributes, "src", LinkKind::Resource, spot);
@@ -205,15 +222,15 @@ impl LinkReader {
         }
     }
 
-    fn svg(&mut self, name: &LocalName, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
-        spot.element = match &**name {
-            "a" => {
+    fn svg(&mut self, name: Name, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+        spot.element = match name {
+            name::A => {
                 return self.anchor(attributes, &["href", "xlink:href"], spot);
             }
-            "image" => Element::SvgImage,
-            "use" => Element::SvgUse,
-            "feimage" => Element::SvgFeImage,
-            "script" => Element::Script,
+            name::IMAGE => Element::SvgImage,
+            name::USE => Element::SvgUse,
+            name::FEIMAGE => Element::SvgFeImage,
+            name::SCRIPT => Element::Script,
             _ => return,
         };
         for attribute in ["href", "xlink:href"] {
@@ -232,7 +249,7 @@ impl LinkReader {
     /// Takes an `a`, whose address is the first of `names` that it has.
     fn anchor(&mut self, attributes: Attributes<'_>, names: &[&'static str], spot: &mut Spot<'_>) {
         // An `a` within an `a` ends the outer one.
-        self.end_anchor(spot.oddities, spot.line);
+        self.end_anchor(spot.oddities, spot.offset);
         spot.element = Element::A;
         let held = names
             .iter()
@@ -255,7 +272,7 @@ impl LinkReader {
         alt.push(attributes.get("alt").unwrap_or_default());
         let (text, cut) = alt.take();
         if cut {
-            note(spot.oddities, DocumentOddityKind::TextCut, spot.line);
+            spot.oddities.note(DocumentOddityKind::TextCut, spot.offset);
         }
         let link = Link::new(href, Element::Area, "href", LinkKind::Page);
         let link = typed(link, attributes);
@@ -294,7 +311,7 @@ impl LinkReader {
             self.add_below(base, data, "data", kind_of_object(attributes), spot);
         }
         if let Some(archive) = attributes.get("archive") {
-            let files = archive.split_ascii_whitespace().take(ARCHIVES);
+            let files = archive.split_ascii_whitespace().take(MAX_ARCHIVES);
             for file in files {
                 self.add_below(base, file, "archive", LinkKind::Resource, spot);
             }
@@ -310,7 +327,7 @@ impl LinkReader {
             }
         }
         if let Some(archive) = attributes.get("archive") {
-            for file in archive.split(',').take(ARCHIVES) {
+            for file in archive.split(',').take(MAX_ARCHIVES) {
                 self.add_below(base, file, "archive", LinkKind::Resource, spot);
             }
         }
@@ -393,8 +410,10 @@ impl LinkReader {
         if file.is_empty() {
             return;
         }
-        if base.len() > CODEBASE_BYTES {
-            return note(spot.oddities, DocumentOddityKind::HrefTooLong, spot.line);
+        if base.len() > MAX_CODEBASE_BYTES {
+            return spot
+                .oddities
+                .note(DocumentOddityKind::HrefTooLong, spot.offset);
         }
         self.add(&below(base, file), name, kind, spot);
     }
@@ -412,7 +431,7 @@ impl LinkReader {
             Ok(href) => Some(href),
             Err(what) => {
                 if let Some(what) = what {
-                    note(spot.oddities, what, spot.line);
+                    spot.oddities.note(what, spot.offset);
                 }
                 None
             }

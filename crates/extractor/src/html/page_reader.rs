@@ -1,13 +1,12 @@
 //! The consumer that makes a [`Page`] of tags and text.
 
-use html5ever::local_name;
-use html5ever::tokenizer::Tag;
-
 use super::consumer::{At, Consumer, Space};
 use super::links::LinkReader;
-use super::tag::Attributes;
+use super::name;
+use super::tokenizer::{Attributes, Tag, Text};
 use crate::head_end::HeadEnd;
-use crate::limits::{DocumentOddityKind, Limits, note};
+use crate::limits::{DocumentOddity, DocumentOddityKind, Limits};
+use crate::oddities::Oddities;
 use crate::page::{Meta, Page};
 use crate::refresh::refresh_target;
 use crate::text::{Collapsed, trim};
@@ -24,9 +23,8 @@ pub(super) struct PageReader {
     head_end: HeadEnd,
     /// The text of the style element that is open.
     css: String,
-    css_line: u64,
-    /// The next tag lost some of its attributes before it came here.
-    tag_was_cut: bool,
+    css_offset: usize,
+    oddities: Oddities<DocumentOddityKind>,
 }
 
 /// The element whose text comes next.
@@ -50,28 +48,30 @@ impl PageReader {
             title_seen: false,
             head_end: HeadEnd::default(),
             css: String::new(),
-            css_line: 1,
-            tag_was_cut: false,
+            css_offset: 0,
+            oddities: Oddities::default(),
             limits: limits.clone(),
         }
     }
 
-    /// The page so far.
-    pub(super) fn finish(mut self) -> Page {
-        self.end_title(1);
+    /// The page so far, which was read from `text`.
+    pub(super) fn finish(mut self, text: &str) -> Page {
+        self.end_title(0);
         self.end_style();
-        self.links.end_anchor(&mut self.page.oddities, 1);
+        self.links.end_anchor(&mut self.oddities, 0);
         self.page.links = self.links.into_links();
+        let oddity = |what, line, count| DocumentOddity { what, line, count };
+        self.page.oddities = self.oddities.into_list(text, oddity);
         self.page
     }
 
-    fn base(&mut self, attributes: Attributes<'_>, line: u64) {
+    fn base(&mut self, attributes: Attributes<'_>, offset: usize) {
         let Some(href) = attributes.get("href").map(trim) else {
             return;
         };
         if self.page.base.is_none() {
             if href.len() > self.limits.href_bytes {
-                self.note(DocumentOddityKind::HrefTooLong, line);
+                self.note(DocumentOddityKind::HrefTooLong, offset);
             } else {
                 self.page.base = Some(href.to_owned());
             }
@@ -79,7 +79,7 @@ impl PageReader {
     }
 
     /// Takes the address of the first `rel=canonical`, where it stands in the head.
-    fn canonical(&mut self, attributes: Attributes<'_>, line: u64) {
+    fn canonical(&mut self, attributes: Attributes<'_>, offset: usize) {
         let (Some(rel), Some(href)) = (attributes.get("rel"), attributes.get("href")) else {
             return;
         };
@@ -93,13 +93,13 @@ impl PageReader {
             return;
         }
         if href.len() > self.limits.href_bytes {
-            self.note(DocumentOddityKind::HrefTooLong, line);
+            self.note(DocumentOddityKind::HrefTooLong, offset);
         } else {
             self.page.canonical = Some(href.to_owned());
         }
     }
 
-    fn meta(&mut self, attributes: Attributes<'_>, line: u64) {
+    fn meta(&mut self, attributes: Attributes<'_>, offset: usize) {
         let Some(content) = attributes.get("content") else {
             return;
         };
@@ -107,20 +107,20 @@ impl PageReader {
         if equiv.eq_ignore_ascii_case("refresh")
             && let Some(target) = refresh_target(content)
         {
-            self.links.refresh(target, &mut self.page.oddities, line);
+            self.links.refresh(target, &mut self.oddities, offset);
         }
         if let Some(name) = attributes.get("name") {
-            self.named_meta(trim(name), content, line);
+            self.named_meta(trim(name), content, offset);
         }
     }
 
-    fn named_meta(&mut self, name: &str, content: &str, line: u64) {
+    fn named_meta(&mut self, name: &str, content: &str, offset: usize) {
         let limit = self.limits.meta_bytes;
         if self.page.metas.len() >= self.limits.metas {
-            return self.note(DocumentOddityKind::MetasFull, line);
+            return self.note(DocumentOddityKind::MetasFull, offset);
         }
         if name.len() > limit || content.len() > limit {
-            self.note(DocumentOddityKind::MetaCut, line);
+            self.note(DocumentOddityKind::MetaCut, offset);
         }
         if !name.is_empty() && name.len() <= limit {
             let content = content[..content.floor_char_boundary(limit)].to_owned();
@@ -138,10 +138,10 @@ impl PageReader {
         }
     }
 
-    fn end_title(&mut self, line: u64) {
+    fn end_title(&mut self, offset: usize) {
         let (title, cut) = self.title.take();
         if cut {
-            self.note(DocumentOddityKind::TitleCut, line);
+            self.note(DocumentOddityKind::TitleCut, offset);
         }
         self.page.title = self.page.title.take().or(title);
     }
@@ -151,83 +151,84 @@ impl PageReader {
         let kept = &text[..text.floor_char_boundary(room)];
         self.css.push_str(kept);
         if kept.len() < text.len() {
-            self.note(DocumentOddityKind::CssTooLong, self.css_line);
+            self.note(DocumentOddityKind::CssTooLong, self.css_offset);
         }
     }
 
     fn end_style(&mut self) {
-        let oddities = &mut self.page.oddities;
-        self.links.style_element(&self.css, oddities, self.css_line);
+        let oddities = &mut self.oddities;
+        self.links
+            .style_element(&self.css, oddities, self.css_offset);
         self.css.clear();
     }
 
     /// Ends what the last tag began that has text of its own.
-    fn end_text(&mut self, line: u64) {
+    fn end_text(&mut self, offset: usize) {
         match std::mem::replace(&mut self.text_of, TextOf::Page) {
-            TextOf::Title => self.end_title(line),
+            TextOf::Title => self.end_title(offset),
             TextOf::Style => self.end_style(),
             TextOf::Page | TextOf::Raw => {}
         }
     }
 
-    fn note(&mut self, what: DocumentOddityKind, line: u64) {
-        note(&mut self.page.oddities, what, line);
+    fn note(&mut self, what: DocumentOddityKind, offset: usize) {
+        self.oddities.note(what, offset);
     }
 
-    /// The attributes of a tag that are not beyond the limit.
-    fn attributes<'a>(&mut self, tag: &'a Tag, line: u64) -> Attributes<'a> {
-        let cut = std::mem::take(&mut self.tag_was_cut);
-        if cut || tag.attrs.len() > self.limits.attributes {
-            self.note(DocumentOddityKind::AttributesFull, line);
+    /// The tag with its attributes that are not beyond the limit.
+    fn limited<'a>(&mut self, tag: &Tag<'a>, at: At) -> Tag<'a> {
+        let tag = tag.limited(self.limits.attributes);
+        if tag.was_cut {
+            self.note(DocumentOddityKind::AttributesFull, at.offset);
         }
-        Attributes::of(tag, self.limits.attributes)
+        tag
     }
 }
 
 impl Consumer for PageReader {
-    fn start(&mut self, tag: &Tag, at: At) {
-        self.end_text(at.line);
-        let attributes = self.attributes(tag, at.line);
+    fn start(&mut self, tag: &Tag<'_>, at: At) {
+        self.end_text(at.offset);
+        let attributes = self.limited(tag, at).attributes;
         if at.raw {
             self.text_of = TextOf::Raw;
         }
         if at.in_template {
-            let oddities = &mut self.page.oddities;
-            return self.links.in_template(&tag.name, attributes, at, oddities);
+            let oddities = &mut self.oddities;
+            return self.links.in_template(tag.name, attributes, at, oddities);
         }
         if !at.shown {
             return;
         }
         let is_html = at.space == Space::Html;
         if is_html {
-            self.head_end.start(&tag.name);
+            self.head_end.start(tag.name);
         }
         match tag.name {
-            local_name!("link") if is_html => self.canonical(attributes, at.line),
-            local_name!("base") if is_html => self.base(attributes, at.line),
-            local_name!("meta") if is_html => self.meta(attributes, at.line),
-            local_name!("title") if is_html && !self.title_seen => {
+            name::LINK if is_html => self.canonical(attributes, at.offset),
+            name::BASE if is_html => self.base(attributes, at.offset),
+            name::META if is_html => self.meta(attributes, at.offset),
+            name::TITLE if is_html && !self.title_seen => {
                 self.title_seen = true;
                 self.text_of = TextOf::Title;
             }
-            local_name!("style") if is_css(attributes) => {
+            name::STYLE if is_css(attributes) => {
                 self.text_of = TextOf::Style;
-                self.css_line = at.line;
+                self.css_offset = at.offset;
             }
             _ => {}
         }
-        let oddities = &mut self.page.oddities;
-        self.links.start(&tag.name, attributes, at, oddities);
+        let oddities = &mut self.oddities;
+        self.links.start(tag.name, attributes, at, oddities);
     }
 
-    fn end(&mut self, tag: &Tag, at: At) {
-        self.end_text(at.line);
-        self.attributes(tag, at.line);
+    fn end(&mut self, tag: &Tag<'_>, at: At) {
+        self.end_text(at.offset);
+        self.limited(tag, at);
         if at.shown {
             if at.space == Space::Html {
-                self.head_end.end(&tag.name);
+                self.head_end.end(tag.name);
             }
-            self.links.end(&tag.name, &mut self.page.oddities, at.line);
+            self.links.end(tag.name, &mut self.oddities, at.offset);
         }
     }
 
@@ -239,22 +240,18 @@ impl Consumer for PageReader {
         }
     }
 
-    fn text(&mut self, text: &str, _at: At) {
-        match self.text_of {
+    fn text(&mut self, text: &Text<'_>, _at: At) {
+        text.parts(|part| match self.text_of {
             TextOf::Page => {
-                self.head_end.text(text);
+                self.head_end.text(part);
                 if self.links.wants_text() {
-                    self.links.text(text);
+                    self.links.text(part);
                 }
             }
-            TextOf::Title => self.title.push(text),
-            TextOf::Style => self.style_text(text),
+            TextOf::Title => self.title.push(part),
+            TextOf::Style => self.style_text(part),
             TextOf::Raw => {}
-        }
-    }
-
-    fn tag_was_cut(&mut self) {
-        self.tag_was_cut = true;
+        });
     }
 }
 

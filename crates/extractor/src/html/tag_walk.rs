@@ -1,22 +1,25 @@
-//! Where in a page its tags and text stand, known without a tree.
-
-use html5ever::tokenizer::Tag;
-use html5ever::{LocalName, local_name};
+//! The place in a page of its tags and text, known without a tree.
 
 use super::consumer::{At, Consumer, Space};
 use super::foreign::Foreign;
+use super::name::{self, Name};
+use super::tokenizer::{Mode, Tag, Text, Token, Tokenizer};
 
-/// How the tokenizer goes on behind a tag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
-    Markup,
-    /// Text with character references: `title`, `textarea`.
-    Rcdata,
-    /// Text alone: `style` and such.
-    Rawtext,
-    Script,
-    /// Text to the very end.
-    Plaintext,
+/// Gives all tags and text of a page to `consumer`, tags with `attributes` at most.
+pub(super) fn walk<C: Consumer>(text: &str, attributes: usize, consumer: C) -> C {
+    let mut tokenizer = Tokenizer::new(text, attributes);
+    let mut walk = Walk::new(consumer);
+    loop {
+        match tokenizer.next(walk.foreign.is_foreign()) {
+            Some(Token::Start(tag)) => {
+                let mode = walk.start_tag(&tag);
+                tokenizer.set_mode(mode);
+            }
+            Some(Token::End(tag)) => walk.end_tag(&tag),
+            Some(Token::Text(text)) => walk.text(&text),
+            None => return walk.consumer,
+        }
+    }
 }
 
 /// Tells a consumer what stands where, and the tokenizer how to go on.
@@ -36,7 +39,7 @@ impl<C: Consumer> Walk<C> {
             foreign: Foreign::default(),
             inert: 0,
             text_at: At {
-                line: 1,
+                offset: 0,
                 space: Space::Html,
                 shown: true,
                 in_template: false,
@@ -45,50 +48,49 @@ impl<C: Consumer> Walk<C> {
         }
     }
 
+    #[cfg(test)]
     pub(super) fn is_foreign(&self) -> bool {
         self.foreign.is_foreign()
     }
 
-    pub(super) fn wants_text(&self) -> bool {
-        self.consumer.wants_text(self.text_at)
+    pub(super) fn text(&mut self, text: &Text<'_>) {
+        if self.consumer.wants_text(self.text_at) {
+            self.consumer.text(text, self.text_at);
+        }
     }
 
-    pub(super) fn text(&mut self, text: &str) {
-        self.consumer.text(text, self.text_at);
-    }
-
-    pub(super) fn start_tag(&mut self, tag: &Tag, line: u64) -> Mode {
+    pub(super) fn start_tag(&mut self, tag: &Tag<'_>) -> Mode {
         let was_shown = self.foreign.is_shown();
         let space = self.foreign.start(tag);
         // A tag of HTML is never within a script or style of a drawing: it ended that.
         let is_markup = was_shown || space == Space::Html;
         let in_template = is_markup && self.inert > 0;
         let mode = match space {
-            Space::Html => mode_behind(&tag.name),
+            Space::Html => mode_behind(tag.name),
             Space::Svg | Space::Math => Mode::Markup,
         };
         let at = At {
-            line,
+            offset: tag.offset,
             space,
             shown: is_markup && !in_template,
             in_template,
             raw: mode != Mode::Markup,
         };
         self.consumer.start(tag, at);
-        if space == Space::Html && tag.name == local_name!("template") {
+        if space == Space::Html && tag.name == name::TEMPLATE {
             self.start_template(tag);
         }
         self.text_follows(at);
         mode
     }
 
-    pub(super) fn end_tag(&mut self, tag: &Tag, line: u64) {
-        let space = self.foreign.end(&tag.name);
-        if space == Space::Html && tag.name == local_name!("template") {
+    pub(super) fn end_tag(&mut self, tag: &Tag<'_>) {
+        let space = self.foreign.end(tag.name);
+        if space == Space::Html && tag.name == name::TEMPLATE {
             self.inert = self.inert.saturating_sub(1);
         }
         let at = At {
-            line,
+            offset: tag.offset,
             space,
             shown: self.inert == 0 && self.foreign.is_shown(),
             in_template: self.inert > 0,
@@ -108,15 +110,10 @@ impl<C: Consumer> Walk<C> {
     }
 
     /// A template is inert, save one that is a shadow root: browsers show that.
-    fn start_template(&mut self, tag: &Tag) {
-        let name = local_name!("shadowrootmode");
-        let mode = tag
-            .attrs
+    fn start_template(&mut self, tag: &Tag<'_>) {
+        let shown = ["open", "closed"]
             .iter()
-            .find(|attribute| attribute.name.local == name);
-        let shown = mode.is_some_and(|mode| {
-            mode.value.eq_ignore_ascii_case("open") || mode.value.eq_ignore_ascii_case("closed")
-        });
+            .any(|mode| tag.attributes.says("shadowrootmode", mode));
         if self.inert > 0 || !shown {
             self.inert = self.inert.saturating_add(1);
         }
@@ -125,16 +122,12 @@ impl<C: Consumer> Walk<C> {
 
 /// HTML Standard 13.2.6.4.4 and 13.2.6.4.7, for a parser that runs no script: the content
 /// of `noscript` is markup.
-fn mode_behind(name: &LocalName) -> Mode {
-    match *name {
-        local_name!("script") => Mode::Script,
-        local_name!("style")
-        | local_name!("xmp")
-        | local_name!("iframe")
-        | local_name!("noembed")
-        | local_name!("noframes") => Mode::Rawtext,
-        local_name!("title") | local_name!("textarea") => Mode::Rcdata,
-        local_name!("plaintext") => Mode::Plaintext,
+fn mode_behind(name: Name) -> Mode {
+    match name {
+        name::SCRIPT => Mode::Script,
+        name::STYLE | name::XMP | name::IFRAME | name::NOEMBED | name::NOFRAMES => Mode::Rawtext,
+        name::TITLE | name::TEXTAREA => Mode::Rcdata,
+        name::PLAINTEXT => Mode::Plaintext,
         _ => Mode::Markup,
     }
 }

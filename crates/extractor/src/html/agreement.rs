@@ -1,0 +1,356 @@
+//! Our tokenizer beside html5ever's: consumers learn the same from both.
+#![expect(clippy::disallowed_methods, reason = "the pages lie in files")]
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+use html5ever::tendril::StrTendril;
+use html5ever::tokenizer::states::RawKind;
+use html5ever::tokenizer::{
+    BufferQueue, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
+};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::consumer::{At, Consumer};
+use super::name::Name;
+use super::page_reader::PageReader;
+use super::page_text::with_line_feeds;
+use super::tag_walk::{Walk, walk};
+use super::tokenizer::{Attribute, Attributes, Mode, Tag, Text};
+use crate::content::{ContentLimits, PageContext};
+use crate::limits::Limits;
+
+/// Attributes of a tag that all readers take here.
+const MAX_ATTRIBUTES: usize = 100_000;
+
+/// Writes down what a page holds: each tag with its attributes, and the text between tags.
+#[derive(Debug, Default)]
+pub(super) struct Recorder(pub(super) Vec<Seen>);
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// A tag: its name, with a slash for an end tag, and its attributes.
+    Tag(String, Vec<(String, String)>),
+    Text(String),
+}
+
+impl Recorder {
+    fn tag(&mut self, slash: &str, tag: &Tag<'_>) {
+        let name = tag.source.trim_start_matches(['<', '/']);
+        let name = name.split(['\t', '\n', '\u{c}', ' ', '/', '>']).next();
+        let written = |name: &str| name.to_ascii_lowercase().replace('\0', "\u{fffd}");
+        let mut attributes: Vec<_> = tag
+            .attributes
+            .iter()
+            .filter(|one| slash.is_empty() && tag.attributes.is_first(one))
+            .map(|one| (written(one.name()), one.value().to_owned()))
+            .collect();
+        attributes.sort();
+        let name = format!("{slash}{}", written(name.unwrap_or_default()));
+        self.0.push(Seen::Tag(name, attributes));
+    }
+}
+
+impl Consumer for Recorder {
+    fn start(&mut self, tag: &Tag<'_>, _at: At) {
+        self.tag("", tag);
+    }
+
+    fn end(&mut self, tag: &Tag<'_>, _at: At) {
+        self.tag("/", tag);
+    }
+
+    fn wants_text(&self, _at: At) -> bool {
+        true
+    }
+
+    fn text(&mut self, text: &Text<'_>, _at: At) {
+        text.parts(|part| match self.0.last_mut() {
+            Some(Seen::Text(text)) => text.push_str(part),
+            _ => self.0.push(Seen::Text(part.to_owned())),
+        });
+    }
+}
+
+/// Hands the tokens of html5ever on as if they were ours.
+struct Reference<C>(RefCell<Walk<C>>);
+
+impl<C: Consumer> TokenSink for Reference<C> {
+    type Handle = ();
+
+    fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
+        let mut walk = self.0.borrow_mut();
+        match token {
+            Token::CharacterTokens(text) => walk.text(&Text::decoded(&text)),
+            Token::TagToken(tag) => {
+                let all: Vec<_> = tag
+                    .attrs
+                    .iter()
+                    .map(|one| Attribute::decoded(&one.name.local, &one.value))
+                    .collect();
+                let slash = if tag.kind == TagKind::EndTag { "/" } else { "" };
+                let ours = Tag {
+                    name: Name::of(tag.name.as_bytes()),
+                    offset: 0,
+                    source: &format!("<{slash}{}>", tag.name),
+                    self_closing: tag.self_closing,
+                    was_cut: false,
+                    attributes: Attributes::new(&all),
+                };
+                if tag.kind == TagKind::EndTag {
+                    walk.end_tag(&ours);
+                    return TokenSinkResult::Continue;
+                }
+                return match walk.start_tag(&ours) {
+                    Mode::Markup => TokenSinkResult::Continue,
+                    Mode::Rcdata => TokenSinkResult::RawData(RawKind::Rcdata),
+                    Mode::Rawtext => TokenSinkResult::RawData(RawKind::Rawtext),
+                    Mode::Script => TokenSinkResult::RawData(RawKind::ScriptData),
+                    Mode::Plaintext => TokenSinkResult::Plaintext,
+                };
+            }
+            _ => {}
+        }
+        TokenSinkResult::Continue
+    }
+
+    fn adjusted_current_node_present_but_not_in_html_namespace(&self) -> bool {
+        self.0.borrow().is_foreign()
+    }
+}
+
+/// The consumer, which has seen all that html5ever finds in `html`.
+fn by_html5ever<C: Consumer>(html: &str, consumer: C) -> C {
+    let options = TokenizerOpts {
+        discard_bom: false,
+        ..TokenizerOpts::default()
+    };
+    let sink = Reference(RefCell::new(Walk::new(consumer)));
+    let tokenizer = Tokenizer::new(sink, options);
+    let queue = BufferQueue::default();
+    queue.push_back(StrTendril::from_slice(html));
+    let _ = tokenizer.feed(&queue);
+    tokenizer.end();
+    tokenizer.sink.0.into_inner().consumer
+}
+
+/// The consumer, which has seen all that we find in `html`.
+fn by_ours<C: Consumer>(html: &str, consumer: C) -> C {
+    walk(&with_line_feeds(html.into()), MAX_ATTRIBUTES, consumer)
+}
+
+/// All that both readers learn of a page, oddities and their lines apart.
+fn findings(html: &str, read: impl Fn(&str, Both) -> Both) -> [String; 2] {
+    let content = crate::content::ContentReader::new(&ContentLimits::default());
+    let (page, content) = read(html, (PageReader::new(&Limits::default()), content));
+    let (mut page, mut content) = (page.finish(""), content.finish(&PageContext::default(), ""));
+    page.oddities.clear();
+    content.oddities.clear();
+    [format!("{page:#?}"), format!("{content:#?}")]
+}
+
+type Both = (PageReader, crate::content::ContentReader);
+
+/// Compares tokens, and what is made of them.
+fn compare(html: &str) -> Result<(), TestCaseError> {
+    prop_assert_eq!(
+        by_ours(html, Recorder::default()).0,
+        by_html5ever(html, Recorder::default()).0,
+        "{:?}",
+        html
+    );
+    prop_assert_eq!(
+        findings(html, by_ours),
+        findings(html, by_html5ever),
+        "{:?}",
+        html
+    );
+    Ok(())
+}
+
+/// Parts of pages that bring a tokenizer into each of its states.
+const PARTS: &[&str] = &[
+    "<",
+    ">",
+    "</",
+    "<!",
+    "<!-",
+    "<!--",
+    "-->",
+    "--!>",
+    "--",
+    "-",
+    "!",
+    "<!-->",
+    "<!--->",
+    "<?",
+    "?>",
+    "<![CDATA[",
+    "]]>",
+    "]]",
+    "&",
+    "&amp",
+    "&amp;",
+    "&ampx=",
+    "&not",
+    "&notit;",
+    "&notin;",
+    "&#x41;",
+    "&#65",
+    "&#",
+    "&#x",
+    "&#x80;",
+    "&#0;",
+    "&#xD800;",
+    "&#x110000;",
+    "&NotEqualTilde;",
+    "&nbsp;",
+    ";",
+    "\"",
+    "'",
+    "=",
+    "/",
+    " ",
+    "\n",
+    "\r",
+    "\r\n",
+    "\t",
+    "\u{c}",
+    "\0",
+    "a",
+    "A",
+    "z",
+    "href",
+    "HREF",
+    "<a href=",
+    "<a href='",
+    "<A HREF=\"",
+    "<a",
+    "</a>",
+    "</a",
+    "</A x='>'>",
+    "<br/>",
+    "<title>",
+    "</title>",
+    "</TITLE ",
+    "<textarea>",
+    "</textarea>",
+    "<script>",
+    "</script>",
+    "</script",
+    "</scripty>",
+    "<script",
+    "<script/",
+    "<!--<script>",
+    "<!--<script ",
+    "<style>",
+    "</style>",
+    "<svg>",
+    "</svg>",
+    "<math>",
+    "</math>",
+    "<mi>",
+    "<desc>",
+    "</desc>",
+    "<template>",
+    "</template>",
+    "<meta name=a content=b>",
+    "<base href=b>",
+    "<p>",
+    "<xmp>",
+    "</xmp>",
+    "<noframes>",
+    "</noframes>",
+    "<plaintext>",
+    "<iframe src=i>",
+    "</iframe>",
+    "<!doctype html>",
+    "<!DOCTYPE x PUBLIC '>",
+    "<a b b=c b='d'>",
+    "<img src=s srcset='t 2x'>",
+    "<main>",
+    "<h1>",
+    "\u{e9}",
+    "\u{1F600}",
+    "\u{feff}",
+];
+
+fn soup() -> impl Strategy<Value = String> {
+    vec(prop::sample::select(PARTS), 0..40).prop_map(|parts| parts.concat())
+}
+
+/// A page of ordinary make, some of its characters changed, doubled or left out.
+fn mutated() -> impl Strategy<Value = String> {
+    const PAGE: &str = "<!DOCTYPE html><html lang=en><head><meta charset=utf-8><title>A &amp; b</title>\
+        <base href='/x/'><link rel=\"canonical\" href=\"/c?a=1&amp;b=2\"><style>a{b:url(c)}</style>\
+        <script>if (a<b) { '<!-- <script>' } </script></head>\n<body class=x><!-- c --><h1 id=h>H</h1>\
+        <p>Text &eacute;&nbsp;<a href='l?x&y=z' title=\"t>\">link</a> 1 < 2<br/><svg><title>t</title>\
+        <![CDATA[<a href=n>]]></svg><textarea><a href=n></textarea><img src=i.png alt=''></body></html>";
+    let change = (
+        any::<prop::sample::Index>(),
+        0..3_u8,
+        prop::sample::select(PARTS),
+    );
+    vec(change, 0..12).prop_map(|changes| {
+        let mut page: Vec<char> = PAGE.chars().collect();
+        for (at, change, part) in changes {
+            let at = at.index(page.len());
+            match change {
+                0 => drop(page.remove(at)),
+                1 => page.insert(at, page[at]),
+                _ => drop(page.splice(at..at, part.chars())),
+            }
+        }
+        page.into_iter().collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn ours_tag_soup_gives_the_tokens_of_html5ever(html in soup()) {
+        compare(&html)?;
+    }
+
+    #[test]
+    fn ours_mutated_pages_give_the_tokens_of_html5ever(html in mutated()) {
+        compare(&html)?;
+    }
+}
+
+#[test]
+#[ignore = "needs openjdk's and Python's documentation: cargo xtask test sets it up"]
+fn ours_real_pages_give_the_tokens_of_html5ever() {
+    // A twelfth of the pages finds what differs in many, within the gate's time.
+    let step = match std::env::var_os("CRAWL_WHOLE_CORPUS") {
+        Some(_) => 1,
+        None => 12,
+    };
+    let mut paths = Vec::new();
+    for variable in ["CRAWL_JAVA_DOC", "CRAWL_PYTHON_DOC"] {
+        let folder = std::env::var_os(variable)
+            .unwrap_or_else(|| panic!("{variable} is not set: cargo xtask test sets it"));
+        pages(Path::new(&folder), &mut paths);
+    }
+    let mut compared = 0;
+    for path in paths.iter().step_by(step) {
+        let html = String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned();
+        compare(&html).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        compared += 1;
+    }
+    assert!(compared >= 10_000 / step, "{compared} pages");
+}
+
+/// The files of HTML beneath `folder`, in order of their names.
+fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    for path in paths {
+        if path.is_dir() && !path.is_symlink() {
+            pages(&path, found);
+        } else if path.is_file() && path.extension().is_some_and(|end| end == "html") {
+            found.push(path);
+        }
+    }
+}

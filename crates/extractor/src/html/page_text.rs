@@ -1,0 +1,48 @@
+//! The text of a page.
+
+use std::borrow::Cow;
+
+use memchr::memchr;
+
+use crate::charset::{self, Charset};
+
+/// A page's bytes as text, its line ends line feeds. Where the bytes are UTF-8 and have no other
+/// line ends, the text is they.
+pub(crate) struct PageText<'b> {
+    pub(crate) text: Cow<'b, str>,
+    pub(crate) charset: Charset,
+    /// Whether bytes were met that are no text in the charset.
+    pub(crate) is_broken: bool,
+}
+
+impl<'b> PageText<'b> {
+    /// Decodes the page in `body`; `content_type` is the value of its header.
+    pub(crate) fn decode(body: &'b [u8], content_type: Option<&str>) -> PageText<'b> {
+        let charset = charset::of_html(body, content_type);
+        let (text, is_broken) = charset
+            .encoding
+            .decode_without_bom_handling(&body[charset.skip..]);
+        PageText {
+            text: with_line_feeds(text),
+            charset,
+            is_broken,
+        }
+    }
+}
+
+/// HTML Standard 13.2.3.5: a return is a line feed, and with the line feed behind it is one.
+pub(super) fn with_line_feeds(text: Cow<'_, str>) -> Cow<'_, str> {
+    if memchr(b'\r', text.as_bytes()).is_none() {
+        return text;
+    }
+    let mut lines = String::with_capacity(text.len());
+    let mut rest = &*text;
+    while let Some(at) = memchr(b'\r', rest.as_bytes()) {
+        lines.push_str(&rest[..at]);
+        lines.push('\n');
+        rest = &rest[at + 1..];
+        rest = rest.strip_prefix('\n').unwrap_or(rest);
+    }
+    lines.push_str(rest);
+    Cow::Owned(lines)
+}

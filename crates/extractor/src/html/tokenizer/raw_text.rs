@@ -1,0 +1,76 @@
+//! The ends of text without markup: `title`, `style`, `script` and such.
+
+use memchr::{memchr, memchr_iter, memchr2};
+
+use crate::text::is_space;
+
+/// Where, from `from` on, the end tag of the element `name` begins.
+pub(super) fn end_of_text(bytes: &[u8], from: usize, name: &[u8]) -> Option<usize> {
+    let mut found = memchr_iter(b'<', &bytes[from..]).map(|at| from + at);
+    found.find(|at| is_end_tag(&bytes[*at..], name))
+}
+
+/// The state of a script's text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Plain,
+    /// Behind `<!--`: an end tag ends the script all the same.
+    Escaped,
+    /// Behind `<!-- <script>`: an end tag only ends that.
+    DoubleEscaped,
+}
+
+/// Where, from `from` on, the end tag of the script `name` begins (HTML Standard 13.2.5.15 to
+/// 13.2.5.31).
+pub(super) fn end_of_script(bytes: &[u8], from: usize, name: &[u8]) -> Option<usize> {
+    let (mut at, mut state, mut dashes) = (from, State::Plain, from);
+    loop {
+        let rest = &bytes[at..];
+        at += match state {
+            State::Plain => memchr(b'<', rest)?,
+            State::Escaped | State::DoubleEscaped => memchr2(b'<', b'>', rest)?,
+        };
+        let rest = &bytes[at..];
+        if rest[0] == b'>' {
+            // The dashes of `<!--` may be those of `-->`.
+            if bytes[dashes..at].ends_with(b"--") {
+                state = State::Plain;
+            }
+            at += 1;
+            continue;
+        }
+        match state {
+            State::Plain | State::Escaped if is_end_tag(rest, name) => return Some(at),
+            State::Plain if rest.starts_with(b"<!--") => {
+                (state, dashes) = (State::Escaped, at + 2);
+                at += 4;
+            }
+            State::Escaped if is_script(&rest[1..]) => {
+                state = State::DoubleEscaped;
+                at += b"<script>".len();
+            }
+            State::DoubleEscaped if rest.get(1) == Some(&b'/') && is_script(&rest[2..]) => {
+                state = State::Escaped;
+                at += b"</script>".len();
+            }
+            _ => at += 1,
+        }
+    }
+}
+
+/// Whether `rest` begins with an end tag of that name, as far as its name goes.
+fn is_end_tag(rest: &[u8], name: &[u8]) -> bool {
+    rest.get(1) == Some(&b'/') && is_name(&rest[2..], name)
+}
+
+fn is_script(rest: &[u8]) -> bool {
+    is_name(rest, b"script")
+}
+
+fn is_name(rest: &[u8], name: &[u8]) -> bool {
+    rest.get(..name.len())
+        .is_some_and(|found| found.eq_ignore_ascii_case(name))
+        && rest
+            .get(name.len())
+            .is_some_and(|byte| is_space(*byte) || matches!(byte, b'/' | b'>'))
+}

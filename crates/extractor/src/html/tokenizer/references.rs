@@ -1,0 +1,124 @@
+//! Character references (HTML Standard 13.2.5.72 to 13.2.5.80).
+
+use memchr::{memchr, memchr2};
+use web_atoms::{C1_REPLACEMENTS, NAMED_ENTITIES};
+
+/// The place where a reference stands: a value of an attribute keeps some as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Text,
+    Value,
+}
+
+/// Gives `raw` in parts, its references decoded and each NUL as `nul`.
+pub(super) fn decode(raw: &str, place: Place, nul: &str, mut part: impl FnMut(&str)) {
+    let mut rest = raw;
+    while let Some(at) = memchr2(b'&', 0, rest.as_bytes()) {
+        let (before, behind) = (&rest[..at], &rest[at..]);
+        if !before.is_empty() {
+            part(before);
+        }
+        if behind.starts_with('\0') {
+            if !nul.is_empty() {
+                part(nul);
+            }
+            rest = &behind[1..];
+            continue;
+        }
+        let (bytes, characters) = reference(behind, place);
+        let mut buffer = [0; 4];
+        match characters {
+            [None, _] => part(&behind[..bytes]),
+            characters => characters
+                .iter()
+                .flatten()
+                .for_each(|c| part(c.encode_utf8(&mut buffer))),
+        }
+        rest = &behind[bytes..];
+    }
+    if !rest.is_empty() {
+        part(rest);
+    }
+}
+
+/// Gives `raw` in parts, each NUL as `nul`.
+pub(super) fn without_nul(raw: &str, nul: &str, mut part: impl FnMut(&str)) {
+    let mut rest = raw;
+    while let Some(at) = memchr(0, rest.as_bytes()) {
+        if at > 0 {
+            part(&rest[..at]);
+        }
+        if !nul.is_empty() {
+            part(nul);
+        }
+        rest = &rest[at + 1..];
+    }
+    if !rest.is_empty() {
+        part(rest);
+    }
+}
+
+/// The characters of the reference that `text` begins with, none where it is text, and the bytes
+/// that it takes.
+fn reference(text: &str, place: Place) -> (usize, [Option<char>; 2]) {
+    match text.as_bytes() {
+        [_, b'#', ..] => numeric(text),
+        [_, first, ..] if first.is_ascii_alphanumeric() => named(text, place),
+        _ => (1, [None, None]),
+    }
+}
+
+fn numeric(text: &str) -> (usize, [Option<char>; 2]) {
+    let (marks, radix) = match text.as_bytes() {
+        [_, _, b'x' | b'X', ..] => (3, 16),
+        _ => (2, 10),
+    };
+    let digits = text[marks..].bytes();
+    let digits = digits.map_while(|byte| char::from(byte).to_digit(radix));
+    let (mut count, mut number) = (0, 0_u32);
+    for digit in digits {
+        count += 1;
+        // What is too large stays so.
+        number = number.saturating_mul(radix).saturating_add(digit);
+    }
+    if count == 0 {
+        return (marks, [None, None]);
+    }
+    let end = marks + count;
+    let semicolon = usize::from(text.as_bytes().get(end) == Some(&b';'));
+    let replaced = number
+        .checked_sub(0x80)
+        .and_then(|place| C1_REPLACEMENTS.get(place as usize).copied().flatten());
+    let character = char::from_u32(number).filter(|c| *c != '\0');
+    let character = replaced.or(character).unwrap_or('\u{fffd}');
+    (end + semicolon, [Some(character), None])
+}
+
+fn named(text: &str, place: Place) -> (usize, [Option<char>; 2]) {
+    let name = &text[1..];
+    let mut found = None;
+    let mut end = 0;
+    for byte in name.bytes() {
+        // The table holds each beginning of a name, so that the search ends with the first that
+        // is none.
+        if !byte.is_ascii_alphanumeric() && byte != b';' {
+            break;
+        }
+        end += 1;
+        match NAMED_ENTITIES.get(&name[..end]) {
+            None => break,
+            Some((0, _)) => {}
+            Some(characters) => found = Some((end, *characters)),
+        }
+    }
+    let Some((end, (first, second))) = found else {
+        return (1, [None, None]);
+    };
+    let next = name.as_bytes().get(end);
+    let goes_on = next.is_some_and(|next| *next == b'=' || next.is_ascii_alphanumeric());
+    if place == Place::Value && goes_on && !name[..end].ends_with(';') {
+        return (1 + end, [None, None]);
+    }
+    let second = char::from_u32(second).filter(|c| *c != '\0');
+    (1 + end, [char::from_u32(first), second])
+}

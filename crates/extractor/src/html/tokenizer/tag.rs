@@ -1,0 +1,211 @@
+//! Tags and their attributes.
+
+use std::cell::OnceCell;
+
+use memchr::{memchr, memchr2, memchr3};
+
+use super::references::{Place, decode};
+use crate::html::name::Name;
+use crate::text::is_space;
+
+/// A start tag or an end tag.
+#[derive(Clone, Copy)]
+pub(crate) struct Tag<'a> {
+    pub(crate) name: Name,
+    /// The byte of the page at which it begins.
+    pub(crate) offset: usize,
+    /// All of it as it stands in the page, from `<` to `>`.
+    pub(crate) source: &'a str,
+    pub(crate) self_closing: bool,
+    /// It has more attributes than are kept.
+    pub(crate) was_cut: bool,
+    pub(crate) attributes: Attributes<'a>,
+}
+
+impl<'a> Tag<'a> {
+    /// The tag with `limit` of its attributes at most.
+    pub(crate) fn limited(&self, limit: usize) -> Tag<'a> {
+        let all = self.attributes.all;
+        Tag {
+            was_cut: self.was_cut || all.len() > limit,
+            attributes: Attributes {
+                all: &all[..all.len().min(limit)],
+            },
+            ..*self
+        }
+    }
+}
+
+/// The attributes of a tag. Of those of one name the first counts; letter case is nothing.
+#[derive(Clone, Copy)]
+pub(crate) struct Attributes<'a> {
+    all: &'a [Attribute<'a>],
+}
+
+impl<'a> Attributes<'a> {
+    pub(crate) fn new(all: &'a [Attribute<'a>]) -> Attributes<'a> {
+        Attributes { all }
+    }
+
+    /// The value of the attribute `name`, which is in lower case.
+    pub(crate) fn get(self, name: &str) -> Option<&'a str> {
+        let found = self.all.iter().find(|attribute| attribute.is(name));
+        found.map(Attribute::value)
+    }
+
+    /// All of them in the order of the tag, with those that do not count.
+    pub(crate) fn iter(self) -> impl Iterator<Item = &'a Attribute<'a>> {
+        self.all.iter()
+    }
+
+    /// Whether `attribute`, which is one of these, is the first of its name, and so counts.
+    pub(crate) fn is_first(self, attribute: &Attribute<'_>) -> bool {
+        let first = self.all.iter().find(|one| one.is(attribute.name));
+        first.is_some_and(|first| std::ptr::eq(first, attribute))
+    }
+
+    /// Whether the value of `name` is `word`, in any letter case.
+    pub(crate) fn says(self, name: &str, word: &str) -> bool {
+        self.get(name)
+            .is_some_and(|value| value.eq_ignore_ascii_case(word))
+    }
+}
+
+/// An attribute of a tag.
+pub(crate) struct Attribute<'t> {
+    /// The name as written.
+    name: &'t str,
+    /// The value as written.
+    raw: &'t str,
+    /// Whether the value as written holds a reference or a NUL.
+    is_encoded: bool,
+    /// The value where it differs from what is written, once it was asked for.
+    decoded: OnceCell<Box<str>>,
+}
+
+impl<'t> Attribute<'t> {
+    fn new(name: &'t str, raw: &'t str, is_encoded: bool) -> Attribute<'t> {
+        Attribute {
+            name,
+            raw,
+            is_encoded,
+            decoded: OnceCell::new(),
+        }
+    }
+
+    /// The attribute of a name and a value that are decoded.
+    #[cfg(test)]
+    pub(crate) fn decoded(name: &'t str, value: &'t str) -> Attribute<'t> {
+        Attribute::new(name, value, false)
+    }
+
+    /// The name as written.
+    #[cfg(test)]
+    pub(crate) fn name(&self) -> &'t str {
+        self.name
+    }
+
+    /// Whether that is its name, in any letter case.
+    pub(crate) fn is(&self, name: &str) -> bool {
+        self.name.eq_ignore_ascii_case(name)
+    }
+
+    /// The value, its references decoded; empty where there is none.
+    pub(crate) fn value(&self) -> &str {
+        if !self.is_encoded {
+            return self.raw;
+        }
+        self.decoded.get_or_init(|| {
+            let mut value = String::with_capacity(self.raw.len());
+            decode(self.raw, Place::Value, "\u{fffd}", |part| {
+                value.push_str(part);
+            });
+            value.into_boxed_str()
+        })
+    }
+}
+
+/// The end of a tag.
+pub(super) struct TagEnd {
+    /// The byte behind its `>`.
+    pub(super) at: usize,
+    pub(super) self_closing: bool,
+    pub(super) was_cut: bool,
+}
+
+/// Reads the attributes of a tag from behind its name, `max` of them into `attributes`; none
+/// where the page ends before the tag does.
+pub(super) fn attributes<'t>(
+    text: &'t str,
+    from: usize,
+    max: usize,
+    attributes: &mut Vec<Attribute<'t>>,
+) -> Option<TagEnd> {
+    let bytes = text.as_bytes();
+    let mut end = TagEnd {
+        at: from,
+        self_closing: false,
+        was_cut: false,
+    };
+    loop {
+        end.at = behind_spaces(bytes, end.at)?;
+        match bytes[end.at] {
+            b'>' => {
+                end.at += 1;
+                return Some(end);
+            }
+            b'/' => {
+                end.at += 1;
+                end.self_closing = bytes.get(end.at) == Some(&b'>');
+            }
+            _ => {
+                let name = end.at;
+                // A name may begin with a `=`.
+                end.at = name + 1 + position(&bytes[name + 1..], ends_attribute_name)?;
+                let name = &text[name..end.at];
+                let mut attribute = Attribute::new(name, "", false);
+                end.at = behind_spaces(bytes, end.at)?;
+                if bytes[end.at] == b'=' {
+                    (attribute, end.at) = value(text, behind_spaces(bytes, end.at + 1)?, name)?;
+                }
+                if attributes.len() < max {
+                    attributes.push(attribute);
+                } else {
+                    end.was_cut = true;
+                }
+            }
+        }
+    }
+}
+
+/// The attribute of that name whose value begins at `from`, and the byte behind it.
+fn value<'t>(text: &'t str, from: usize, name: &'t str) -> Option<(Attribute<'t>, usize)> {
+    let bytes = text.as_bytes();
+    let quote = bytes[from];
+    if !matches!(quote, b'"' | b'\'') {
+        let end = from + position(&bytes[from..], |byte| is_space(byte) || byte == b'>')?;
+        let raw = &text[from..end];
+        let is_encoded = memchr2(b'&', 0, raw.as_bytes()).is_some();
+        return Some((Attribute::new(name, raw, is_encoded), end));
+    }
+    let from = from + 1;
+    let mut end = from + memchr3(quote, b'&', 0, &bytes[from..])?;
+    let is_encoded = bytes[end] != quote;
+    if is_encoded {
+        end += memchr(quote, &bytes[end..])?;
+    }
+    Some((Attribute::new(name, &text[from..end], is_encoded), end + 1))
+}
+
+fn behind_spaces(bytes: &[u8], from: usize) -> Option<usize> {
+    let spaces = position(bytes.get(from..)?, |byte| !is_space(byte))?;
+    Some(from + spaces)
+}
+
+pub(super) fn position(bytes: &[u8], wanted: impl Fn(u8) -> bool) -> Option<usize> {
+    bytes.iter().position(|byte| wanted(*byte))
+}
+
+fn ends_attribute_name(byte: u8) -> bool {
+    is_space(byte) || matches!(byte, b'/' | b'>' | b'=')
+}
