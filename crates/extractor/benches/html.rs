@@ -1,19 +1,29 @@
-//! Reading a page, against the bare tokenizer: what our own part costs.
+//! The reading of a page, beside html5ever's tokenizer.
 //!
-//! `cargo bench -p crawl-extractor` prints the times, and the ratio at the end.
+//! `cargo bench -p crawl-extractor --bench html` prints the times, and ratios at the end; with
+//! `CRAWL_PYTHON_DOC` (as `cargo xtask test` sets it) these are of real pages.
 
-#![expect(clippy::print_stdout, reason = "the ratio is what the program is for")]
-#![expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
+#![expect(
+    clippy::print_stdout,
+    reason = "the ratios are what the program is for"
+)]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a benchmark measures time, and its pages lie in files"
+)]
 
 use std::hint::black_box;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crawl_extractor::{Limits, read_html};
+use crawl_extractor::{ContentLimits, Limits, PageContext, pass_over_tokens, read_html, read_page};
 use criterion::{Criterion, Throughput, criterion_group};
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::{
     BufferQueue, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
 };
+
+const CONTENT_TYPE: Option<&str> = Some("text/html; charset=utf-8");
 
 /// A sink that drops everything.
 struct Drop;
@@ -26,7 +36,7 @@ impl TokenSink for Drop {
     }
 }
 
-fn bare(html: &str) {
+fn html5ever(html: &str) {
     let queue = BufferQueue::default();
     queue.push_back(StrTendril::from_slice(html));
     let tokenizer = Tokenizer::new(Drop, TokenizerOpts::default());
@@ -35,12 +45,18 @@ fn bare(html: &str) {
 }
 
 fn ours(html: &str) -> usize {
-    let page = read_html(
-        html.as_bytes(),
-        Some("text/html; charset=utf-8"),
-        &Limits::default(),
-    );
+    let page = read_html(html.as_bytes(), CONTENT_TYPE, &Limits::default());
     page.links.len()
+}
+
+fn with_content(html: &str) -> usize {
+    let given = PageContext {
+        content_type: CONTENT_TYPE,
+        ..PageContext::default()
+    };
+    let limits = (Limits::default(), ContentLimits::default());
+    let (page, content) = read_page(html.as_bytes(), &given, &limits.0, &limits.1);
+    page.links.len() + content.blocks.len()
 }
 
 /// A page such as documentation has: a head, a menu, prose with links, code, a table.
@@ -68,11 +84,17 @@ fn compare(criterion: &mut Criterion) {
     let html = page();
     let mut group = criterion.benchmark_group("html");
     group.throughput(Throughput::Bytes(html.len() as u64));
-    group.bench_function("bare_tokenizer", |bencher| {
-        bencher.iter(|| bare(black_box(&html)));
+    group.bench_function("html5ever_tokenizer", |bencher| {
+        bencher.iter(|| html5ever(black_box(&html)));
+    });
+    group.bench_function("our_tokenizer", |bencher| {
+        bencher.iter(|| pass_over_tokens(black_box(&html)));
     });
     group.bench_function("read_html", |bencher| {
         bencher.iter(|| ours(black_box(&html)));
+    });
+    group.bench_function("read_page", |bencher| {
+        bencher.iter(|| with_content(black_box(&html)));
     });
     group.finish();
 }
@@ -107,22 +129,61 @@ fn endure(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The least time of several runs, one of each in turn so that both meet the same noise.
-fn ratio() -> f64 {
-    let html = page();
-    let time = |run: &dyn Fn()| {
-        let start = Instant::now();
-        run();
-        start.elapsed()
+/// Pages of real documentation, some hundred of all sizes, where it is at hand.
+fn real_pages() -> Vec<String> {
+    const PAGES: usize = 300;
+    let Some(folder) = std::env::var_os("CRAWL_PYTHON_DOC") else {
+        return vec![page()];
     };
-    let (mut least_bare, mut least_ours) = (Duration::MAX, Duration::MAX);
-    for _ in 0..300 {
-        least_bare = least_bare.min(time(&|| bare(black_box(&html))));
-        least_ours = least_ours.min(time(&|| {
-            black_box(ours(black_box(&html)));
-        }));
+    let mut paths = Vec::new();
+    let mut folders = vec![Path::new(&folder).to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() && !path.is_symlink() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "html") {
+                paths.push(path);
+            }
+        }
     }
-    least_ours.as_secs_f64() / least_bare.as_secs_f64()
+    paths.sort();
+    let step = paths.len().div_ceil(PAGES).max(1);
+    let pages = paths.into_iter().step_by(step).map(std::fs::read_to_string);
+    pages.filter_map(Result::ok).collect()
+}
+
+/// Prints what each costs as a part of the first, by the least time of several runs over all
+/// pages: one of each in turn, so that all meet the same noise.
+fn ratios() {
+    const RUNS: usize = 15;
+    type Run = (&'static str, fn(&str));
+    let runs: [Run; 4] = [
+        ("html5ever's tokenizer", html5ever),
+        ("our tokenizer", pass_over_tokens),
+        ("read_html", |html| {
+            black_box(ours(html));
+        }),
+        ("read_page", |html| {
+            black_box(with_content(html));
+        }),
+    ];
+    let pages = real_pages();
+    let bytes: usize = pages.iter().map(String::len).sum();
+    let mut least = [Duration::MAX; 4];
+    for _ in 0..RUNS {
+        for ((_, run), least) in runs.iter().zip(&mut least) {
+            let start = Instant::now();
+            pages.iter().for_each(|html| run(black_box(html)));
+            *least = start.elapsed().min(*least);
+        }
+    }
+    println!("{} pages, {bytes} bytes", pages.len());
+    for ((name, _), time) in runs.iter().zip(least) {
+        let micros = time.as_secs_f64() * 1e6 / pages.len() as f64;
+        let times = least[0].as_secs_f64() / time.as_secs_f64();
+        println!("{name}: {micros:.1} us a page, {times:.2} times as fast as the first");
+    }
 }
 
 criterion_group!(benches, compare, endure);
@@ -130,5 +191,5 @@ criterion_group!(benches, compare, endure);
 fn main() {
     benches();
     Criterion::default().configure_from_args().final_summary();
-    println!("read_html takes {:.2} times the bare tokenizer", ratio());
+    ratios();
 }

@@ -6,11 +6,11 @@ use crate::charset_guess::{detect, utf_16_without_mark};
 use crate::content_type::charset_parameter;
 use crate::prescan::{css_charset, prescan, xml_encoding};
 
-/// How far the HTML Standard looks for a `meta` that names the charset.
-const PRESCAN_BYTES: usize = 1024;
-/// How far we look before we guess. Browsers find such a `meta` while parsing and begin
+/// The bytes in which the HTML Standard looks for a `meta` that names the charset.
+const MAX_PRESCAN_BYTES: usize = 1024;
+/// The bytes in which we look before we guess. Browsers find such a `meta` while parsing and begin
 /// anew; this has the same effect.
-const LATE_PRESCAN_BYTES: usize = 64 * 1024;
+const MAX_LATE_PRESCAN_BYTES: usize = 64 * 1024;
 
 /// The source that named a page's charset, strongest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,6 +34,7 @@ pub enum CharsetSource {
 }
 
 /// The charset of a document, and how it is known.
+#[derive(Debug)]
 pub(crate) struct Charset {
     pub(crate) encoding: &'static Encoding,
     pub(crate) source: CharsetSource,
@@ -66,13 +67,13 @@ pub(crate) fn of_html(body: &[u8], content_type: Option<&str>) -> Charset {
 
 /// The charset of a page of which only its bytes speak.
 fn undeclared(body: &[u8]) -> (&'static Encoding, CharsetSource) {
-    if let Some(encoding) = prescan(head(body, PRESCAN_BYTES)) {
+    if let Some(encoding) = prescan(head(body, MAX_PRESCAN_BYTES)) {
         (encoding, CharsetSource::Meta)
-    } else if let Some(encoding) = utf_16_without_mark(head(body, PRESCAN_BYTES)) {
+    } else if let Some(encoding) = utf_16_without_mark(head(body, MAX_PRESCAN_BYTES)) {
         (encoding, CharsetSource::Detected)
     } else if is_utf8(body) && !body.contains(&ESCAPE) {
         (UTF_8, CharsetSource::ValidUtf8)
-    } else if let Some(encoding) = prescan(head(body, LATE_PRESCAN_BYTES)) {
+    } else if let Some(encoding) = prescan(head(body, MAX_LATE_PRESCAN_BYTES)) {
         (encoding, CharsetSource::LateMeta)
     } else {
         match detect(body) {
@@ -92,7 +93,7 @@ pub(crate) fn of_xml(body: &[u8], content_type: Option<&str>) -> (&'static Encod
         let label = content_type.and_then(charset_parameter)?;
         Encoding::for_label(label.as_bytes())
     };
-    let head = head(body, PRESCAN_BYTES);
+    let head = head(body, MAX_PRESCAN_BYTES);
     Encoding::for_bom(body).unwrap_or_else(|| {
         let declared = || xml_encoding(head).or_else(|| utf_16_without_mark(head));
         (header().or_else(declared).unwrap_or(UTF_8), 0)
@@ -107,7 +108,7 @@ pub(crate) fn of_css(body: &[u8], content_type: Option<&str>) -> (&'static Encod
         Encoding::for_label(label.as_bytes())
     };
     Encoding::for_bom(body).unwrap_or_else(|| {
-        let encoding = header().or_else(|| css_charset(head(body, PRESCAN_BYTES)));
+        let encoding = header().or_else(|| css_charset(head(body, MAX_PRESCAN_BYTES)));
         (encoding.unwrap_or(UTF_8), 0)
     })
 }

@@ -22,7 +22,7 @@ mod regions;
 mod spans;
 mod text_amount;
 
-use crate::html::{pass_over, read_beside};
+use crate::html::{PageObserver, PageText, pass_over, read_beside};
 use crate::limits::Limits;
 use crate::page::Page;
 
@@ -68,8 +68,8 @@ pub struct PageContext<'a> {
 #[must_use]
 pub fn read_content(body: &[u8], given: &PageContext<'_>, limits: &ContentLimits) -> Content {
     let reader = ContentReader::new(limits);
-    let (reader, text) = pass_over(body, given.content_type, limits.attributes, reader);
-    reader.finish(given, &text.text)
+    let text = PageText::decode(body, given.content_type);
+    pass_over(&text, limits.attributes, reader).finish(given, text.as_str())
 }
 
 /// Reads all that [`read_html`](crate::read_html) and [`read_content`] do, in one pass over the
@@ -81,7 +81,20 @@ pub fn read_page(
     limits: &Limits,
     content_limits: &ContentLimits,
 ) -> (Page, Content) {
+    let text = PageText::decode(body, given.content_type);
+    read_page_text(&text, given, limits, content_limits, &mut ())
+}
+
+/// Reads a page as [`read_page`] does, and tells `observer` what it shows.
+#[must_use]
+pub fn read_page_text(
+    text: &PageText<'_>,
+    given: &PageContext<'_>,
+    limits: &Limits,
+    content_limits: &ContentLimits,
+    observer: &mut dyn PageObserver,
+) -> (Page, Content) {
     let reader = ContentReader::new(content_limits);
-    let (page, reader, text) = read_beside(body, given.content_type, limits, reader);
-    (page, reader.finish(given, &text.text))
+    let (page, reader) = read_beside(text, limits, observer, reader);
+    (page, reader.finish(given, text.as_str()))
 }

@@ -12,6 +12,7 @@ mod links;
 pub(crate) mod name;
 mod page_reader;
 mod page_text;
+mod shown;
 mod srcset;
 mod tag_walk;
 pub(crate) mod tokenizer;
@@ -19,9 +20,11 @@ mod word_boundaries;
 
 use crate::limits::{DocumentOddityKind, Limits, note};
 use crate::page::Page;
-use consumer::Consumer;
+use consumer::{Consumer, Nobody};
 use page_reader::PageReader;
-use page_text::PageText;
+pub use page_text::PageText;
+pub use shown::PageObserver;
+use shown::ShownReader;
 use tag_walk::walk;
 
 /// Reads the page in `body`. `content_type` is the value of its header; content
@@ -32,39 +35,26 @@ use tag_walk::walk;
 /// text.
 #[must_use]
 pub fn read_html(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Page {
-    let text = PageText::decode(body, content_type);
-    let reader = PageReader::new(limits);
-    finish(walk(&text.text, limits.attributes, reader), &text)
+    read_text(&PageText::decode(body, content_type), limits, &mut ())
 }
 
-/// Reads all that [`read_html`] does, while the same tags and text go to `other`; gives the text
-/// too.
-pub(crate) fn read_beside<'b, C: Consumer>(
-    body: &'b [u8],
-    content_type: Option<&str>,
+/// Reads a page as [`read_html`] does, and tells `observer` what it shows, in one pass over it.
+#[must_use]
+pub fn read_text(text: &PageText<'_>, limits: &Limits, observer: &mut dyn PageObserver) -> Page {
+    read_beside(text, limits, observer, Nobody).0
+}
+
+/// Reads all that [`read_text`] does, while the same tags and text go to `other`.
+pub(crate) fn read_beside<C: Consumer>(
+    text: &PageText<'_>,
     limits: &Limits,
+    observer: &mut dyn PageObserver,
     other: C,
-) -> (Page, C, PageText<'b>) {
-    let text = PageText::decode(body, content_type);
-    let both = (PageReader::new(limits), other);
-    let (reader, other) = walk(&text.text, limits.attributes, both);
-    (finish(reader, &text), other, text)
-}
-
-/// Gives all tags and text of a page to `consumer`, tags with `attributes` at most; gives the text
-/// too.
-pub(crate) fn pass_over<'b, C: Consumer>(
-    body: &'b [u8],
-    content_type: Option<&str>,
-    attributes: usize,
-    consumer: C,
-) -> (C, PageText<'b>) {
-    let text = PageText::decode(body, content_type);
-    (walk(&text.text, attributes, consumer), text)
-}
-
-fn finish(reader: PageReader, text: &PageText<'_>) -> Page {
-    let mut page = reader.finish(&text.text);
+) -> (Page, C) {
+    let consumers = (PageReader::new(limits), ShownReader::new(observer));
+    let ((reader, shown), other) = walk(text.as_str(), limits.attributes, (consumers, other));
+    let mut page = reader.finish(text.as_str());
+    page.outline = shown.finish();
     page.charset = text.charset.encoding.name();
     page.charset_source = text.charset.source;
     if text.charset.unknown {
@@ -73,5 +63,16 @@ fn finish(reader: PageReader, text: &PageText<'_>) -> Page {
     if text.is_broken {
         note(&mut page.oddities, DocumentOddityKind::UndecodableBytes, 1);
     }
-    page
+    (page, other)
+}
+
+/// Passes over the tags and the text of a page for nobody, for benchmarks.
+#[doc(hidden)]
+pub fn pass_over_tokens(html: &str) {
+    let Nobody = walk(html, Limits::default().attributes, Nobody);
+}
+
+/// Gives all tags and text of a page to `consumer`, tags with `attributes` at most.
+pub(crate) fn pass_over<C: Consumer>(text: &PageText<'_>, attributes: usize, consumer: C) -> C {
+    walk(text.as_str(), attributes, consumer)
 }

@@ -53,18 +53,18 @@ pub use charset::CharsetSource;
 pub use content::{
     Block, BlockKind, Canonical, Content, ContentLimits, ContentOddity, ContentOddityKind,
     DateKind, DateSource, DeclaredBy, DeclaredLanguage, DetectedLanguage, JsonLd, Language, Moment,
-    OpenGraph, PageContext, PageDate, Precision, Section, read_content, read_page,
+    OpenGraph, PageContext, PageDate, Precision, Section, read_content, read_page, read_page_text,
 };
 #[cfg(feature = "pdf")]
 pub use content::{PdfError, PdfText, pdf_text};
 pub use css::{Css, read_css};
 pub use document_kind::{Document, SNIFF_BYTES, is_html, may_be_read, what_is};
 pub use feed::{Feed, FeedEntry, FeedKind, FeedUrl, read_feed};
-pub use html::read_html;
+pub use html::{PageObserver, PageText, pass_over_tokens, read_html, read_text};
 pub use limits::{DocumentOddity, DocumentOddityKind, Limits};
 pub use link::{Element, Link, LinkKind};
 pub use link_header::{link_header, refresh_header};
-pub use page::{Meta, Page};
+pub use page::{Meta, Outline, Page};
 pub use rel::Rel;
 pub use sitemap::{
     Alternate, ChangeFreq, NewsEntry, Sitemap, SitemapEntry, SitemapKind, Video, read_sitemap,

@@ -26,6 +26,8 @@ pub struct Page {
     pub links: Vec<Link>,
     /// `meta` elements with a name, in the order of the page.
     pub metas: Vec<Meta>,
+    /// The parts by which a form or a notice is told from a page of text.
+    pub outline: Outline,
     /// The name, in the Encoding Standard, of the charset that the page was read in.
     pub charset: &'static str,
     /// The source that named that charset.
@@ -79,11 +81,27 @@ impl Default for Page {
             master_url: None,
             links: Vec::new(),
             metas: Vec::new(),
+            outline: Outline::default(),
             charset: "UTF-8",
             charset_source: CharsetSource::ValidUtf8,
             oddities: Vec::new(),
         }
     }
+}
+
+/// The outline of a page: how much of what it shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Outline {
+    /// The text of the first `h1` that has some, its white space collapsed.
+    pub heading: Option<String>,
+    /// Fields for a password.
+    pub passwords: usize,
+    /// Elements `a`, with an address or without.
+    pub links: usize,
+    /// Characters of text but blanks, as they are written; without titles, form fields, scripts and
+    /// styles.
+    pub letters: usize,
 }
 
 /// A `meta` element with a name.

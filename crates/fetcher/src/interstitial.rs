@@ -6,18 +6,14 @@
 //! taken for an interstitial only where a header that its sender documents says so, or where it
 //! shows little else.
 
-mod page_outline;
-#[cfg(test)]
-mod tests;
+use std::cell::LazyCell;
 
 use http::HeaderMap;
 use http::header::{HeaderName, SERVER};
 use memchr::memmem;
 
-use self::page_outline::Outline;
-
-/// Bytes of a body that are looked at: interstitials are short.
-const MAX_SCANNED_BYTES: usize = 64 << 10;
+/// Bytes of a page that are looked at for the marks of guards: interstitials are short.
+const MAX_MARKUP_BYTES: usize = 64 << 10;
 /// Letters of visible text on a page that is a login form; articles about login forms have
 /// more.
 const MAX_LOGIN_TEXT: usize = 3_000;
@@ -70,20 +66,43 @@ impl Interstitial {
     }
 }
 
-/// Tells whether an answer is an interstitial. `body` is without its content coding, and HTML or
-/// nothing; its beginning serves. Linear in that.
+/// The parts of a page by which interstitials are told apart; all are empty where an answer is no
+/// page.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PageOutline<'p> {
+    /// The title.
+    pub title: &'p str,
+    /// The text of the first `h1`.
+    pub heading: &'p str,
+    /// Fields for a password.
+    pub passwords: usize,
+    /// Elements `a`.
+    pub links: usize,
+    /// Letters of text outside of tags, without blanks.
+    pub letters: usize,
+    /// The page's text with its markup.
+    pub markup: &'p str,
+}
+
+/// Tells whether an answer is an interstitial.
 ///
 /// ```
-/// use crawl_fetcher::{Interstitial, interstitial};
+/// use crawl_fetcher::{Interstitial, PageOutline, interstitial};
 /// use http::HeaderMap;
 ///
 /// let mut headers = HeaderMap::new();
 /// headers.insert("cf-mitigated", "challenge".parse().unwrap());
-/// assert_eq!(interstitial(403, &headers, b""), Some(Interstitial::Challenge));
-/// assert_eq!(interstitial(200, &HeaderMap::new(), b"<h1>Captchas</h1>"), None);
+/// let none = PageOutline::default();
+/// assert_eq!(interstitial(403, &headers, &none), Some(Interstitial::Challenge));
+/// let page = PageOutline { heading: "Captchas", letters: 8, ..none };
+/// assert_eq!(interstitial(200, &HeaderMap::new(), &page), None);
 /// ```
 #[must_use]
-pub fn interstitial(status: u16, headers: &HeaderMap, body: &[u8]) -> Option<Interstitial> {
+pub fn interstitial(
+    status: u16,
+    headers: &HeaderMap,
+    page: &PageOutline<'_>,
+) -> Option<Interstitial> {
     if let Some(said) = by_headers(headers) {
         return Some(said);
     }
@@ -91,35 +110,10 @@ pub fn interstitial(status: u16, headers: &HeaderMap, body: &[u8]) -> Option<Int
     if status == 511 {
         return Some(Interstitial::LoginPage);
     }
-    let looked_at = &body[..body.len().min(MAX_SCANNED_BYTES)];
-    if !is_likely(status, looked_at) {
+    if page.markup.is_empty() {
         return None;
     }
-    let outline = Outline::of(looked_at);
-    by_markup(status, headers, &outline).or_else(|| login(status, &outline))
-}
-
-/// The signs of an interstitial that answers 200; it has one of these at least.
-const TELLTALES: [&str; 5] = [
-    "password",
-    "anubis_challenge",
-    "incapsula incident id",
-    "request rejected",
-    "sucuri website firewall",
-];
-
-/// Returns whether a closer look is worth its time: of ordinary pages hardly any gets one.
-fn is_likely(status: u16, body: &[u8]) -> bool {
-    match status {
-        200 => {
-            let lower = body.to_ascii_lowercase();
-            TELLTALES
-                .iter()
-                .any(|word| memmem::find(&lower, word.as_bytes()).is_some())
-        }
-        201..=299 | 401 | 403 | 405 | 406 | 429 | 503 => !body.is_empty(),
-        _ => false,
-    }
+    by_markup(status, headers, page).or_else(|| login(status, page))
 }
 
 /// Fields that guards send with what they do instead of passing a request on: Cloudflare,
@@ -242,20 +236,41 @@ const GUARDS: &[Guard] = &[
     },
 ];
 
-fn by_markup(status: u16, headers: &HeaderMap, outline: &Outline) -> Option<Interstitial> {
-    if outline.letters > MAX_BLOCK_TEXT {
+fn by_markup(status: u16, headers: &HeaderMap, page: &PageOutline<'_>) -> Option<Interstitial> {
+    let is_looked_at = matches!(status, 200..=299 | 401 | 403 | 405 | 406 | 429 | 503);
+    if !is_looked_at || page.letters > MAX_BLOCK_TEXT {
         return None;
     }
+    let title = page.title.to_lowercase();
     let server = headers.get(SERVER).and_then(|value| value.to_str().ok());
-    if status == 403 && server == Some("ddos-guard") && outline.title == "ddos-guard" {
+    if status == 403 && server == Some("ddos-guard") && title == "ddos-guard" {
         return Some(Interstitial::Challenge);
     }
+    let markup = LazyCell::new(|| markup_of(page.markup));
     let guard = GUARDS.iter().find(|guard| {
         (guard.statuses.is_empty() || guard.statuses.contains(&status))
-            && is_title(guard.title, &outline.title)
-            && guard.marks.iter().all(|mark| outline.markup.contains(mark))
+            && is_title(guard.title, &title)
+            && guard
+                .marks
+                .iter()
+                .all(|mark| memmem::find(&markup, mark.as_bytes()).is_some())
     });
     guard.map(|guard| guard.is)
+}
+
+/// The beginning of a page in lower case, without its comments: articles about guards and
+/// templates may name them there.
+fn markup_of(text: &str) -> Vec<u8> {
+    let mut rest = &text.as_bytes()[..text.len().min(MAX_MARKUP_BYTES)];
+    let mut markup = Vec::with_capacity(rest.len());
+    while let Some(comment) = memmem::find(rest, b"<!--") {
+        markup.extend_from_slice(&rest[..comment]);
+        rest = &rest[comment..];
+        rest = memmem::find(rest, b"-->").map_or(&[], |end| &rest[end + 3..]);
+    }
+    markup.extend_from_slice(rest);
+    markup.make_ascii_lowercase();
+    markup
 }
 
 fn is_title(wanted: &str, title: &str) -> bool {
@@ -309,13 +324,16 @@ const LOGIN_WORDS: &[&str] = &[
 
 /// One field for a password (more are asked for where one is chosen), little text, few links,
 /// and a title or first heading that is the word for it and no more.
-fn login(status: u16, outline: &Outline) -> Option<Interstitial> {
-    let is_form = outline.passwords == 1
-        && outline.letters <= MAX_LOGIN_TEXT
-        && outline.links <= MAX_LOGIN_LINKS;
+fn login(status: u16, page: &PageOutline<'_>) -> Option<Interstitial> {
+    let is_form =
+        page.passwords == 1 && page.letters <= MAX_LOGIN_TEXT && page.links <= MAX_LOGIN_LINKS;
     let answers = matches!(status, 200..=299 | 401 | 403);
-    let names = [&outline.title, &outline.heading];
-    let named = || names.into_iter().any(|name| is_login_name(name));
+    let names = [page.title, page.heading];
+    let named = || {
+        names
+            .into_iter()
+            .any(|name| is_login_name(&name.to_lowercase()))
+    };
     (is_form && answers && named()).then_some(Interstitial::LoginPage)
 }
 

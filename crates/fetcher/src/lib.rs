@@ -44,7 +44,7 @@ pub use exchange::{Exchange, FetchRequest, TlsVersion, Truncation, Validators};
 pub use failure::{Failure, FailureKind, FailurePhase, Fault};
 pub use fetch::Fetcher;
 pub use host_access::{AccessError, HostAccess};
-pub use interstitial::{Interstitial, interstitial};
+pub use interstitial::{Interstitial, PageOutline, interstitial};
 pub use rate_limit::rate_limit;
 pub use retry_after::retry_after;
 pub use secrets::{MIN_SECRET_BYTES, Secrets};

@@ -30,7 +30,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, Shape, SpellingRules};
 use self::learned_spellings::LearnedSpellings;
 use self::mirrors::Mirrors;
 use self::novelty::Novelty;
-pub use self::page_fingerprint::PageFingerprint;
+pub use self::page_fingerprint::{FingerprintReader, PageFingerprint};
 use self::recent_map::RecentMap;
 use self::simhash::NearDuplicates;
 pub use self::template::Trap;

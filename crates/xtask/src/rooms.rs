@@ -163,9 +163,9 @@ pub(crate) const OWNED: [(&str, &str); 17] = [
     ("reqwest", "crawl-fetcher"),
     ("rustls", "crawl-fetcher"),
     ("tantivy", "crawl-index"),
-    ("web_atoms", "crawl-extractor"),
     ("tower-http", "crawl"),
     ("url", "crawl-weburl"),
+    ("web_atoms", "crawl-extractor"),
 ];
 
 /// A module at the top of a crate, and the modules that it may import.

@@ -1,29 +1,49 @@
 //! The index's entry of an exchange. Runs on reader threads.
 
 use crawl_extractor::{
-    Content, ContentLimits, Limits, Meta, Page, PageContext, link_header, read_page,
+    Content, ContentLimits, Limits, Meta, Page, PageContext, PageObserver, PageText, link_header,
+    read_page_text,
 };
+use crawl_fetcher::{Interstitial, PageOutline, interstitial};
 use crawl_index::{FetchedDocument, IndexEntry, judge};
 use crawl_policy::PageDirectives;
 use crawl_weburl::CanonicalUrl;
 use http::HeaderMap;
 
-/// Reads links and text of a page in one pass.
+/// Reads links and text of a page in one pass, of which `observer` learns too.
 pub(crate) fn read_both(
-    bytes: &[u8],
-    content_type: Option<&str>,
+    text: &PageText<'_>,
     headers: &HeaderMap,
     at: i64,
     limits: &Limits,
+    observer: &mut dyn PageObserver,
 ) -> (Page, Content) {
     let language = headers.get(http::header::CONTENT_LANGUAGE);
     let language = language.map(|value| String::from_utf8_lossy(value.as_bytes()));
     let given = PageContext {
-        content_type,
         content_language: language.as_deref(),
         fetched_at: Some(at),
+        ..PageContext::default()
     };
-    read_page(bytes, &given, limits, &ContentLimits::default())
+    read_page_text(text, &given, limits, &ContentLimits::default(), observer)
+}
+
+/// The kind of interstitial that a page is, if it is one.
+pub(crate) fn interstitial_of(
+    status: u16,
+    headers: &HeaderMap,
+    page: &Page,
+    text: &PageText<'_>,
+) -> Option<Interstitial> {
+    let outline = PageOutline {
+        title: page.title.as_deref().unwrap_or_default(),
+        heading: page.outline.heading.as_deref().unwrap_or_default(),
+        passwords: page.outline.passwords,
+        links: page.outline.links,
+        letters: page.outline.letters,
+        markup: text.as_str(),
+    };
+    interstitial(status, headers, &outline)
 }
 
 /// The index's entry of a page that was read. `refused` is the statement by which its site

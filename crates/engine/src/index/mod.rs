@@ -3,5 +3,7 @@
 
 pub(crate) mod entry;
 pub(crate) mod follower;
+#[cfg(test)]
+mod interstitial_tests;
 pub(crate) mod log;
 pub(crate) mod rebuild;

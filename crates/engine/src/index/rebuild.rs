@@ -9,8 +9,8 @@ use bytes::Bytes;
 use crawl_archive::rows::{PageRow, READER_PANICKED, RequestRow, WarcPlace};
 use crawl_archive::{FOLDER, HttpMessage, ReadError, RowReader, read_place};
 use crawl_coding::{DecodeLimits, decode};
-use crawl_extractor::{Document, Limits, may_be_read, what_is};
-use crawl_fetcher::{Interstitial, Secrets, interstitial};
+use crawl_extractor::{Document, Limits, PageText, may_be_read, what_is};
+use crawl_fetcher::{Interstitial, Secrets};
 use crawl_frontier::{Frontier, KnownState};
 use crawl_index::{IndexEntry, IndexWriter, IndexedPage, Reconciled, SearchIndex};
 use crawl_policy::{PageDirectives, ProductToken, Profile};
@@ -20,7 +20,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::config::Config;
 use crate::error::EngineError;
-use crate::index::entry::{entry, left_out, pairs, read_both};
+use crate::index::entry::{entry, interstitial_of, left_out, pairs, read_both};
 use crate::index::log::{INDEX_FOLDER, OLD_FOLDER, begin_log, mend_swap, note_of, number};
 use crate::secrets::redacted_entry;
 use crate::state::directory::{examine, open_frontier};
@@ -423,11 +423,11 @@ impl Build<'_> {
             return Ok(left_out(url, "no_page"));
         }
         let status = http.status().unwrap_or(200);
-        if let Some(obstacle) = interstitial(status, &headers, &bytes) {
+        let text = PageText::decode(&bytes, content_type);
+        let (page, content) = read_both(&text, &headers, kept.at, &Limits::default(), &mut ());
+        if let Some(obstacle) = interstitial_of(status, &headers, &page, &text) {
             return Ok(left_out(url, obstacle.name()));
         }
-        let (page, content) =
-            read_both(&bytes, content_type, &headers, kept.at, &Limits::default());
         let robots = headers.get_all("x-robots-tag").iter();
         let robots: Vec<_> = robots
             .map(|value| String::from_utf8_lossy(value.as_bytes()))

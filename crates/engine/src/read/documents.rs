@@ -4,21 +4,23 @@ use bytes::Bytes;
 use crawl_coding::decode_gzip;
 use crawl_dates::Moment;
 use crawl_extractor::{
-    ChangeFreq, Page, Sitemap, SitemapEntry, SitemapKind, read_feed, read_html, read_sitemap,
+    ChangeFreq, Page, PageText, Sitemap, SitemapEntry, SitemapKind, read_feed, read_sitemap,
+    read_text,
 };
-use crawl_fetcher::Exchange;
 use crawl_fetcher::robots::CompiledRobots;
+use crawl_fetcher::{Exchange, Interstitial};
 use crawl_frontier::{Exclusion, Lease, Reason, UrlKind};
 use crawl_policy::PageDirectives;
 use crawl_policy::scope::Scope;
-use crawl_policy::traps::PageFingerprint;
+use crawl_policy::traps::FingerprintReader;
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 
 use super::document::{DocumentError, ReadDocument};
 use super::links::{Discovery, Links, page_refusal};
 use super::sitemap_budget::SITEMAP_LIMIT;
+use super::trap_evidence::TrapEvidence;
 use super::{PageReader, content_type};
-use crate::index::entry::{entry, linked_canonical, pairs, read_both};
+use crate::index::entry::{entry, interstitial_of, linked_canonical, pairs, read_both};
 use crate::messages::page::{PageFindings, TrapSignal};
 use crate::priority::{IsTooDeep, MAX_SITEMAP_LEVELS, Priority};
 use crate::revisit::document_state::DocumentState;
@@ -26,13 +28,14 @@ use crate::secrets::redacted_entry;
 use crate::time::seconds_of;
 
 impl PageReader {
+    /// Reads a page. The error is a page of a guard, which says nothing of the site.
     pub(crate) fn html(
         &self,
         links: &mut Links<'_>,
         rules: &CompiledRobots,
         exchange: &Exchange,
         bytes: &[u8],
-    ) -> ReadDocument {
+    ) -> Result<ReadDocument, Interstitial> {
         let lease = links.from();
         let headers = &exchange.headers;
         let content_type = content_type(exchange);
@@ -40,18 +43,25 @@ impl PageReader {
         let is_page = (200..300).contains(&exchange.status);
         let may_index = self.index && is_page && lease.kind == UrlKind::Page;
         let at = seconds_of(exchange.started);
-        let (page, text) = match may_index {
+        let mut evidence = TrapEvidence(self.fingerprint(lease).filter(|_| is_page));
+        let text = PageText::decode(bytes, content_type);
+        let (page, content) = match may_index {
             true => {
-                let (page, text) = read_both(bytes, content_type, headers, at, &self.limits);
-                (page, Some(text))
+                let (page, content) = read_both(&text, headers, at, &self.limits, &mut evidence);
+                (page, Some(content))
             }
-            false => (read_html(bytes, content_type, &self.limits), None),
+            false => (read_text(&text, &self.limits, &mut evidence), None),
         };
+        let in_place = interstitial_of(exchange.status, headers, &page, &text);
+        if let Some(found) = in_place.filter(|found| !found.has_own_links()) {
+            return Err(found);
+        }
         let directives = self.directives(exchange, &page.metas);
         let usage = self.usage(rules, exchange, lease, &directives, &page.metas);
         let refused = self.search_refused(&usage);
-        let entry = text.map(|text| {
-            let (read, refused) = ((&page, &text), refused.as_deref());
+        // What stands in its place is no page to find.
+        let entry = content.filter(|_| in_place.is_none()).map(|content| {
+            let (read, refused) = ((&page, &content), refused.as_deref());
             let entry = entry(&lease.url, at, headers, read, &directives, refused);
             redacted_entry(&self.policy.secrets, entry)
         });
@@ -63,12 +73,11 @@ impl PageReader {
             // An error page names nothing to follow.
             false => ReadDocument::default(),
         };
-        if is_page {
-            document.findings.signal = self.fingerprint(lease, bytes);
-        }
+        document.findings.signal = evidence.finish();
         document.findings.entry = entry;
         document.usage = Some(usage);
-        document
+        document.error = in_place.map(DocumentError::InPlace);
+        Ok(document)
     }
 
     fn page(&self, links: &mut Links<'_>, directives: &PageDirectives, page: Page) -> ReadDocument {
@@ -244,12 +253,10 @@ impl PageReader {
         })
     }
 
-    /// The fingerprint of a page, for comparing it with others of its host.
-    fn fingerprint(&self, lease: &Lease, bytes: &[u8]) -> TrapSignal {
-        match self.traps.watches() && lease.kind == UrlKind::Page {
-            true => TrapSignal::Text(Box::new(PageFingerprint::of_html(bytes, &lease.url))),
-            false => TrapSignal::Nothing,
-        }
+    /// A reader of a page's fingerprint, where pages are compared with others of their host.
+    fn fingerprint(&self, lease: &Lease) -> Option<FingerprintReader> {
+        let is_wanted = self.traps.watches() && lease.kind == UrlKind::Page;
+        is_wanted.then(|| FingerprintReader::new(&lease.url))
     }
 
     /// Notes when another document changed, as this one says; of use where that was visited before.

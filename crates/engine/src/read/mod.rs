@@ -7,6 +7,7 @@ mod link_names;
 mod links;
 pub(crate) mod pool;
 mod sitemap_budget;
+mod trap_evidence;
 mod without_page;
 
 use std::borrow::Cow;
@@ -17,7 +18,7 @@ use crawl_archive::rows::PageRow;
 use crawl_coding::{DecodeEnd, DecodeLimits, Decoded, decode};
 use crawl_extractor::{Document, Limits, Meta, may_be_read, what_is};
 use crawl_fetcher::robots::CompiledRobots;
-use crawl_fetcher::{Exchange, Truncation, interstitial};
+use crawl_fetcher::{Exchange, PageOutline, Truncation, interstitial};
 use crawl_frontier::{Lease, UrlKind};
 use crawl_index::IndexEntry;
 use crawl_policy::scope::Scope;
@@ -166,8 +167,9 @@ impl PageReader {
             return self.redirect(lease, target, scope);
         }
         let is_page = (200..300).contains(&exchange.status);
-        let mut in_place = interstitial(exchange.status, &exchange.headers, b"");
-        if let Some(found) = in_place {
+        // Guards say in a header what they answer, whatever the document is.
+        let none = PageOutline::default();
+        if let Some(found) = interstitial(exchange.status, &exchange.headers, &none) {
             return ReadDocument::with_error(DocumentError::InPlace(found));
         }
         let content_type = content_type(exchange);
@@ -186,16 +188,10 @@ impl PageReader {
         let sitemap = sitemap.and_then(|decoded| self.sitemap(&decoded.bytes, content_type));
         match (sitemap, kind) {
             (Some(sitemap), _) => document = self.entries(&mut links, &sitemap),
-            (None, Document::Html) => {
-                in_place = interstitial(exchange.status, &exchange.headers, bytes);
-                if let Some(found) = in_place.filter(|found| !found.has_own_links()) {
-                    return ReadDocument::with_error(DocumentError::InPlace(found));
-                }
-                document = self.html(&mut links, rules, exchange, bytes);
-                // What stands in its place is no page to find.
-                let entry = document.findings.entry.take();
-                document.findings.entry = entry.filter(|_| in_place.is_none());
-            }
+            (None, Document::Html) => match self.html(&mut links, rules, exchange, bytes) {
+                Ok(page) => document = page,
+                Err(found) => return ReadDocument::with_error(DocumentError::InPlace(found)),
+            },
             (None, Document::Feed) if is_page => {
                 document = self.feed(&mut links, bytes, content_type);
             }
@@ -216,8 +212,6 @@ impl PageReader {
             let said = || self.directives(exchange, &[]).nofollow.map(page_refusal);
             links.of_headers(exchange, &self.limits, || bar.or_else(said));
         }
-        let in_place = in_place.map(DocumentError::InPlace);
-        document.error = document.error.or(in_place);
         links.finish(document)
     }
 

@@ -65,6 +65,10 @@ impl Flow {
     ) {
         let before = self.weight;
         for c in text.chars() {
+            // What comes now would be cut off again.
+            if self.text.len() > self.limits.0 {
+                break;
+            }
             if c.is_whitespace() && !exact {
                 self.space = true;
             } else if !is_dropped(c) {

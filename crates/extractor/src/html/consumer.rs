@@ -44,6 +44,21 @@ pub(crate) enum Space {
     Math,
 }
 
+/// The consumer that wants nothing.
+pub(super) struct Nobody;
+
+impl Consumer for Nobody {
+    fn start(&mut self, _tag: &Tag<'_>, _at: At) {}
+
+    fn end(&mut self, _tag: &Tag<'_>, _at: At) {}
+
+    fn wants_text(&self, _at: At) -> bool {
+        false
+    }
+
+    fn text(&mut self, _text: &Text<'_>, _at: At) {}
+}
+
 impl<A: Consumer, B: Consumer> Consumer for (A, B) {
     fn start(&mut self, tag: &Tag<'_>, at: At) {
         self.0.start(tag, at);

@@ -8,16 +8,19 @@ use crate::charset::{self, Charset};
 
 /// A page's bytes as text, its line ends line feeds. Where the bytes are UTF-8 and have no other
 /// line ends, the text is they.
-pub(crate) struct PageText<'b> {
-    pub(crate) text: Cow<'b, str>,
+#[derive(Debug)]
+pub struct PageText<'b> {
+    text: Cow<'b, str>,
     pub(crate) charset: Charset,
     /// Whether bytes were met that are no text in the charset.
     pub(crate) is_broken: bool,
 }
 
 impl<'b> PageText<'b> {
-    /// Decodes the page in `body`; `content_type` is the value of its header.
-    pub(crate) fn decode(body: &'b [u8], content_type: Option<&str>) -> PageText<'b> {
+    /// Decodes the page in `body`, content codings undone; `content_type` is the value of its
+    /// header.
+    #[must_use]
+    pub fn decode(body: &'b [u8], content_type: Option<&str>) -> PageText<'b> {
         let charset = charset::of_html(body, content_type);
         let (text, is_broken) = charset
             .encoding
@@ -27,6 +30,12 @@ impl<'b> PageText<'b> {
             charset,
             is_broken,
         }
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
     }
 }
 

@@ -63,7 +63,7 @@ fn ours_megabytes_without_a_block() {
         &content,
         expect![[r#"
             1 blocks, 4194304 bytes
-            text-full line 1 x1027
+            text-full line 1 x1
         "#]],
     );
     check(

@@ -14,6 +14,7 @@ mod html;
 mod limits;
 mod links;
 mod property;
+mod shown;
 mod sitemap;
 mod sniff;
 

@@ -133,10 +133,7 @@ mod tests {
                 let url = canonicalize(None, &format!("{origin}/p{n}")).unwrap();
                 let word = if n < other { "one" } else { "two" };
                 let text: Vec<String> = (0..40).map(|k| format!("{word}{n}x{k}")).collect();
-                mirrors.learn(
-                    &url,
-                    &PageFingerprint::of_html(text.join(" ").as_bytes(), &url),
-                );
+                mirrors.learn(&url, &PageFingerprint::of_markup(&text.join(" "), &url));
             }
         }
         let url = |text| canonicalize(None, text).unwrap();

@@ -147,10 +147,7 @@ mod tests {
     use crate::traps::PageFingerprint;
 
     fn gist(text: &str) -> PageFingerprint {
-        PageFingerprint::of_html(
-            text.as_bytes(),
-            &canonicalize(None, "http://a.example/").unwrap(),
-        )
+        PageFingerprint::of_markup(text, &canonicalize(None, "http://a.example/").unwrap())
     }
 
     #[test]

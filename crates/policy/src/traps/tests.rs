@@ -76,7 +76,7 @@ fn crawl(most: usize, site: Site<'_>) -> Crawled {
                     PageAnswer::Redirect(&to, redirects)
                 }
                 None => {
-                    gist = PageFingerprint::of_html(html.as_bytes(), &at);
+                    gist = PageFingerprint::of_markup(&html, &at);
                     PageAnswer::Text(&gist)
                 }
             },
@@ -397,7 +397,7 @@ fn what_is_parked_comes_back_when_it_brings_something_after_all() {
     };
     let visit = |traps: &mut Traps, n: u32, text: &str| {
         let (at, next) = (url(n), url(n + 1));
-        let gist = PageFingerprint::of_html(text.as_bytes(), &at);
+        let gist = PageFingerprint::of_markup(&text, &at);
         let visit = FetchedPage {
             url: &at,
             level: 1,
@@ -445,7 +445,7 @@ fn told_not_to_it_parks_nothing_and_puts_nothing_behind() {
     for n in 0..50 {
         let url = |n: u32| canonicalize(None, &format!("http://a.example/cal/2031/{n}")).unwrap();
         let at = url(n);
-        let gist = PageFingerprint::of_html(b"Nothing is planned for this month", &at);
+        let gist = PageFingerprint::of_markup("Nothing is planned for this month", &at);
         let visit = FetchedPage {
             url: &at,
             level: 0,
@@ -462,7 +462,7 @@ fn told_not_to_it_parks_nothing_and_puts_nothing_behind() {
 fn visited(traps: &mut Traps, path: &str, level: u8, text: &str, new: &[&str]) -> bool {
     let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
     let at = url(path);
-    let gist = PageFingerprint::of_html(text.as_bytes(), &at);
+    let gist = PageFingerprint::of_markup(&text, &at);
     let visit = FetchedPage {
         url: &at,
         level,

@@ -1,14 +1,23 @@
-use http::{HeaderMap, HeaderValue};
-use proptest::prelude::*;
+//! The pages that are taken for interstitials, from their bytes on.
 
-use super::{Interstitial, interstitial};
+use crawl_extractor::{Limits, PageText, read_text};
+use crawl_fetcher::{Interstitial, PageOutline, interstitial};
+use http::{HeaderMap, HeaderValue};
+
+use super::entry::interstitial_of;
+
+fn of_page(status: u16, headers: &HeaderMap, html: &str) -> Option<Interstitial> {
+    let text = PageText::decode(html.as_bytes(), None);
+    let page = read_text(&text, &Limits::default(), &mut ());
+    interstitial_of(status, headers, &page, &text)
+}
 
 fn told(status: u16, fields: &[(&'static str, &'static str)], html: &str) -> &'static str {
     let mut headers = HeaderMap::new();
     for (name, value) in fields {
         headers.insert(*name, HeaderValue::from_static(value));
     }
-    let found = interstitial(status, &headers, html.as_bytes());
+    let found = of_page(status, &headers, html);
     if let Some(found) = found {
         assert_eq!(Interstitial::named(found.name()), Some(found));
     }
@@ -148,15 +157,18 @@ fn ordinary_pages_are_none() {
     assert_eq!(told(404, &[], &form("Login")), "none");
 }
 
-proptest! {
-    #[test]
-    fn any_bytes_end_in_a_word(
-        status in 100_u16..1000,
-        parts in prop::collection::vec(prop::sample::select(vec![
-            "<", ">", "'", "\"", "<!--", "-->", "<script>", "</script", "<title>", "</h1>", "<input",
-            " type=", "password", "login", "<a ", "/", "=", " ", "\u{130}", "x",
-        ]), 0..200),
-    ) {
-        let _ = interstitial(status, &HeaderMap::new(), parts.concat().as_bytes());
-    }
+#[test]
+fn an_answer_without_a_page_is_told_by_its_headers() {
+    let none = PageOutline::default();
+    assert_eq!(interstitial(503, &HeaderMap::new(), &none), None);
+}
+
+#[test]
+fn a_page_in_any_charset_is_told_by_its_text() {
+    let html = form("\u{412}\u{445}\u{43e}\u{434}");
+    let encoded: Vec<u8> = html.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let text = PageText::decode(&encoded, Some("text/html; charset=utf-16le"));
+    let page = read_text(&text, &Limits::default(), &mut ());
+    let found = interstitial_of(200, &HeaderMap::new(), &page, &text);
+    assert_eq!(found, Some(Interstitial::LoginPage));
 }

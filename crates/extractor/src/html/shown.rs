@@ -1,0 +1,140 @@
+//! The text and images that a page shows.
+
+use super::consumer::{At, Consumer, Space};
+use super::name;
+use super::tokenizer::{Tag, Text};
+use crate::page::Outline;
+use crate::text::{Collapsed, is_space, trim};
+
+/// Bytes of a heading that are kept.
+const MAX_HEADING_BYTES: usize = 1024;
+
+/// Takes the text and the images of a page while it is read.
+pub trait PageObserver {
+    /// Whether more text is wanted.
+    fn wants_text(&self) -> bool;
+
+    /// Takes text between two tags as it is written, its character references not decoded: what the
+    /// page shows, its title, and form fields. Comments may part it.
+    fn text(&mut self, text: &str);
+
+    /// Takes an image, by its tag as it is written.
+    fn image(&mut self, tag: &str);
+}
+
+/// Observes nothing.
+impl PageObserver for () {
+    fn wants_text(&self) -> bool {
+        false
+    }
+
+    fn text(&mut self, _text: &str) {}
+
+    fn image(&mut self, _tag: &str) {}
+}
+
+/// Makes the outline of a page, and tells an observer what it shows.
+pub(super) struct ShownReader<'o> {
+    observer: &'o mut dyn PageObserver,
+    outline: Outline,
+    heading: Collapsed,
+    inside: Inside,
+}
+
+/// The element whose text comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Inside {
+    Page,
+    /// The first `h1` that has text.
+    Heading,
+    /// A title or form field, which are no text of the page, though of interest to an observer.
+    Title,
+    /// A script or style, which are no text.
+    Script,
+}
+
+impl<'o> ShownReader<'o> {
+    pub(super) fn new(observer: &'o mut dyn PageObserver) -> ShownReader<'o> {
+        ShownReader {
+            observer,
+            outline: Outline::default(),
+            heading: Collapsed::new(MAX_HEADING_BYTES),
+            inside: Inside::Page,
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Outline {
+        self.end_heading();
+        self.outline
+    }
+
+    fn end_heading(&mut self) {
+        if self.inside == Inside::Heading {
+            self.outline.heading = self.heading.take().0;
+            self.inside = Inside::Page;
+        }
+    }
+
+    fn end_raw(&mut self) {
+        if matches!(self.inside, Inside::Title | Inside::Script) {
+            self.inside = Inside::Page;
+        }
+    }
+}
+
+impl Consumer for ShownReader<'_> {
+    fn start(&mut self, tag: &Tag<'_>, at: At) {
+        self.end_raw();
+        if !at.shown || at.space != Space::Html {
+            return;
+        }
+        match tag.name {
+            name::SCRIPT | name::STYLE => {
+                self.end_heading();
+                self.inside = Inside::Script;
+            }
+            name::TITLE | name::TEXTAREA => {
+                self.end_heading();
+                self.inside = Inside::Title;
+            }
+            name::H1 if self.outline.heading.is_none() => self.inside = Inside::Heading,
+            name::A => self.outline.links += 1,
+            name::INPUT => {
+                let kind = tag.attributes.get("type").map(trim);
+                let is_password = kind.is_some_and(|kind| kind.eq_ignore_ascii_case("password"));
+                self.outline.passwords += usize::from(is_password);
+            }
+            name::IMG => self.observer.image(tag.source),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, tag: &Tag<'_>, _at: At) {
+        self.end_raw();
+        if tag.name == name::H1 {
+            self.end_heading();
+        }
+    }
+
+    fn wants_text(&self, at: At) -> bool {
+        at.shown && self.inside != Inside::Script
+    }
+
+    fn text(&mut self, text: &Text<'_>, _at: At) {
+        if self.inside == Inside::Heading {
+            text.parts(|part| self.heading.push(part));
+        }
+        if self.inside != Inside::Title {
+            self.outline.letters += letters(text.raw);
+        }
+        if self.observer.wants_text() {
+            self.observer.text(text.raw);
+        }
+    }
+}
+
+/// The number of characters but blanks.
+fn letters(text: &str) -> usize {
+    let is_letter = |byte: &u8| !is_space(*byte) && byte & 0xc0 != 0x80;
+    text.bytes().filter(is_letter).count()
+}

@@ -1,0 +1,75 @@
+//! What a page shows: its outline, and the text and images that an observer is told of.
+
+use crawl_extractor::{Limits, PageObserver, PageText, read_text};
+
+use crate::read;
+
+/// Writes down what it is told, a line each, until there are `limit` lines.
+struct Lines {
+    lines: Vec<String>,
+    limit: usize,
+}
+
+impl PageObserver for Lines {
+    fn wants_text(&self) -> bool {
+        self.lines.len() < self.limit
+    }
+
+    fn text(&mut self, text: &str) {
+        if !text.trim().is_empty() {
+            self.lines.push(text.trim().to_owned());
+        }
+    }
+
+    fn image(&mut self, tag: &str) {
+        self.lines.push(tag.to_owned());
+    }
+}
+
+fn observed(html: &str, limit: usize) -> Vec<String> {
+    let mut observer = Lines {
+        lines: Vec::new(),
+        limit,
+    };
+    let text = PageText::decode(html.as_bytes(), Some("text/html; charset=utf-8"));
+    let page = read_text(&text, &Limits::default(), &mut observer);
+    assert_eq!(page.links.len(), read(html).links.len());
+    observer.lines
+}
+
+#[test]
+fn ours_markup_scripts_and_comments_are_no_text() {
+    for html in [
+        "Hello<p>wide",
+        "<script>if (a</b>c) x</script>Hello<!-- <p> no --><b>wide",
+        "<STYLE>p{}</style >Hello<template>no<img src=no></template>wide",
+        "Hello<br>wide<script>never closed",
+        "Hello<br>wide<!-- never closed",
+        "Hello<svg><style>no</style><script>no</script></svg>wide",
+    ] {
+        assert_eq!(observed(html, 99), ["Hello", "wide"], "{html}");
+    }
+    assert_eq!(observed("1 < 2 &amp; more", 99), ["1 < 2 &amp; more"]);
+}
+
+#[test]
+fn ours_an_observer_is_told_of_titles_fields_and_images_in_their_order() {
+    let html = "<title>T</title><IMG src='a>b'><textarea>f</textarea><noscript>n</noscript>";
+    assert_eq!(observed(html, 99), ["T", "<IMG src='a>b'>", "f", "n"]);
+    assert_eq!(observed("<a href=x>a</a><b>b</b>", 1), ["a"]);
+}
+
+#[test]
+fn ours_an_outline_has_what_a_person_sees() {
+    let page = read(
+        "<!doctype html><TITLE>A\n b</TITLE><!-- <input type=password> -->\
+         <script>'<input type=password>'</script><h1></h1><h1 class='x>y'>Go <b>&amp;</b> on</h1>\
+         <h1>No</h1><a href=/>ab</a><a name=n></a><input name=p TYPE = \" Password\"><p>c\u{e9}",
+    );
+    let outline = page.outline;
+    assert_eq!(outline.heading.as_deref(), Some("Go & on"));
+    assert_eq!(
+        (outline.passwords, outline.links, outline.letters),
+        (1, 2, "Go&amp;onNoabc\u{e9}".chars().count())
+    );
+}
