@@ -19,7 +19,7 @@ mod values;
 use std::process::ExitCode;
 
 use cli::args::{self, Cli, Command, ConfigArgs, JobArgs};
-use cli::preprocess::{self, NotRead};
+use cli::preprocess::{self, UnreadCommandLine};
 use cli::usage_error;
 use commands::{export, index, inspect, records, robots, search};
 use error::CommandError;
@@ -30,8 +30,8 @@ use terminal::{note, print};
 fn main() -> ExitCode {
     let cli = match preprocess::read() {
         Ok(cli) => cli,
-        Err(NotRead::Form(error)) => return usage_error::show(&error),
-        Err(NotRead::Value(refusal)) => return refuse(&refusal),
+        Err(UnreadCommandLine::Form(error)) => return usage_error::show(&error),
+        Err(UnreadCommandLine::Value(refusal)) => return refuse(&refusal),
     };
     // A crawl and a server have a file and connections open for each of many hosts.
     connection_limit::raise_limit();

@@ -42,11 +42,11 @@ pub enum Command {
 
 /// The result of a command.
 #[derive(Debug)]
-pub enum Answer {
+pub enum CommandAnswer {
     /// It is done.
     Done,
     /// The state of the crawl.
-    State(Box<Live>),
+    State(Box<LiveState>),
 }
 
 /// Why a command was refused: nothing was changed.
@@ -82,7 +82,7 @@ pub enum Refused {
         url: CanonicalUrl,
     },
     /// The URL is listed as one that is not asked for.
-    #[error("{url} was barred before: {why}")]
+    #[error("{url} was excluded before: {why}")]
     Barred {
         /// The URL.
         url: CanonicalUrl,
@@ -125,7 +125,7 @@ impl Refused {
             Refused::OutOfScope { .. } => "it would need another --exclude or --include",
             Refused::Private { .. } => "name it as a seed, or start with --allow-private",
             Refused::Visited { .. } => "the next round visits it again where it is due by then",
-            Refused::Barred { .. } => "`crawl explain` says more; what is barred once stays so",
+            Refused::Barred { .. } => "`crawl explain` says more; what is excluded once stays so",
             Refused::UnknownHost(_) => {
                 "hosts are named as in requests.jsonl, on loopback with their port"
             }
@@ -142,7 +142,7 @@ impl Refused {
 
 /// The state of a crawl, beyond its progress.
 #[derive(Clone, Debug)]
-pub struct Live {
+pub struct LiveState {
     /// Its progress.
     pub progress: Progress,
     /// Pages that were settled last, the latest first.
@@ -168,36 +168,36 @@ pub struct LatestPage {
 
 /// A command with the place for its answer, as the coordinator takes it.
 #[derive(Debug)]
-pub struct Ask {
+pub struct PostedCommand {
     pub(crate) command: Command,
-    pub(crate) answer: Answering,
+    pub(crate) answer: AnswerSender,
 }
 
 /// The place for an answer. Where nobody waits for it any more, it is dropped.
-pub(crate) type Answering = oneshot::Sender<Result<Answer, Refused>>;
+pub(crate) type AnswerSender = oneshot::Sender<Result<CommandAnswer, Refused>>;
 
 /// Sends commands to a crawl. Clones speak to the same crawl.
 #[derive(Clone, Debug)]
-pub struct Commander(mpsc::Sender<Ask>);
+pub struct Commander(mpsc::Sender<PostedCommand>);
 
 /// The two ends of a channel of commands: one for whoever steers, one for
 /// [`Controls`](crate::Controls).
 #[must_use]
-pub fn commands() -> (Commander, mpsc::Receiver<Ask>) {
+pub fn commands() -> (Commander, mpsc::Receiver<PostedCommand>) {
     let (sender, receiver) = mpsc::channel(MAX_WAITING_COMMANDS);
     (Commander(sender), receiver)
 }
 
 /// The answer to come of a command that was handed over.
 #[derive(Debug)]
-pub struct Posted(oneshot::Receiver<Result<Answer, Refused>>);
+pub struct PendingAnswer(oneshot::Receiver<Result<CommandAnswer, Refused>>);
 
-impl Posted {
+impl PendingAnswer {
     /// Waits for it.
     ///
     /// # Errors
     /// As [`Commander::ask`].
-    pub async fn answer(self) -> Result<Answer, Refused> {
+    pub async fn answer(self) -> Result<CommandAnswer, Refused> {
         self.0.await.unwrap_or(Err(Refused::Ending))
     }
 }
@@ -208,22 +208,22 @@ impl Commander {
     ///
     /// # Errors
     /// [`Refused::Ending`] where the crawl is over, or more commands wait than there is room for.
-    pub fn post(&self, command: Command) -> Result<Posted, Refused> {
+    pub fn post(&self, command: Command) -> Result<PendingAnswer, Refused> {
         let (answer, answered) = oneshot::channel();
-        let ask = Ask { command, answer };
+        let ask = PostedCommand { command, answer };
         self.0.try_send(ask).map_err(|_| Refused::Ending)?;
-        Ok(Posted(answered))
+        Ok(PendingAnswer(answered))
     }
 
     /// Has a command carried out, and waits for what it comes to.
     ///
     /// # Errors
     /// [`Refused`]; [`Refused::Ending`] where the crawl is over.
-    pub async fn ask(&self, command: Command) -> Result<Answer, Refused> {
+    pub async fn ask(&self, command: Command) -> Result<CommandAnswer, Refused> {
         let (answer, answered) = oneshot::channel();
-        let ask = Ask { command, answer };
+        let ask = PostedCommand { command, answer };
         self.0.send(ask).await.map_err(|_| Refused::Ending)?;
-        Posted(answered).answer().await
+        PendingAnswer(answered).answer().await
     }
 }
 
@@ -236,7 +236,7 @@ pub struct Controls {
     /// directory to itself.
     pub progress: watch::Sender<Progress>,
     /// The commands for the crawl while it runs: the receiving end of [`commands`].
-    pub commands: mpsc::Receiver<Ask>,
+    pub commands: mpsc::Receiver<PostedCommand>,
     /// Receives each row of `pages.jsonl` once its page is committed, with its place in the
     /// archive; none: nobody wants them. A consumer that falls behind by 1,024 rows slows the
     /// crawl down, and a run waits for it at its end, unless [`Stop::Now`] is said or the other

@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use tracing::{Instrument as _, Span};
 
 use crate::config::Config;
-use crate::control::{Ask, Controls, Phase, Stop};
+use crate::control::{Controls, Phase, PostedCommand, Stop};
 use crate::crawl_loop::host_locks::HostLocks;
 use crate::crawl_loop::running_crawls::RunningCrawl;
 use crate::crawl_loop::{Coordinator, Next};
@@ -553,7 +553,7 @@ async fn deliver(to: &mut Option<async_mpsc::Sender<PageRow>>, rows: &mut VecDeq
 }
 
 /// The next command.
-async fn next_command(commands: &mut async_mpsc::Receiver<Ask>) -> Ask {
+async fn next_command(commands: &mut async_mpsc::Receiver<PostedCommand>) -> PostedCommand {
     match commands.recv().await {
         Some(ask) => ask,
         // Nobody is left who could tell us anything.

@@ -39,8 +39,8 @@ pub use config::{
     Budgets, Config, Forbidden, HostBudget, Resources, Revisits, ScopeRules, TrapRules,
 };
 pub use control::{
-    Answer, Ask, Command, Commander, Controls, LatestPage, Live, Phase, Posted, Progress, Refused,
-    Stop, commands,
+    Command, CommandAnswer, Commander, Controls, LatestPage, LiveState, PendingAnswer, Phase,
+    PostedCommand, Progress, Refused, Stop, commands,
 };
 pub use crawl_loop::host_locks::HostLocks;
 pub use crawl_loop::running_crawls::RunningCrawl;

@@ -273,3 +273,25 @@ impl TraceEvents {
         Some(self.text(rule).into_owned())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ours_nothing_is_kept_or_put_into_words_where_nobody_listens() {
+        let mut hosts = HostSpans::default();
+        let host = HostKey::parse("e.example").unwrap();
+        assert!(hosts.of(&host).is_disabled());
+        assert!(hosts.0.is_empty());
+        assert!(!TraceEvents::are_wanted());
+        assert!(crawl_span(Path::new("c")).is_disabled());
+        trace!(url = unreachable_text(), "found");
+        debug_span!("exchange", url = unreachable_text());
+    }
+
+    /// Panics where a field is evaluated.
+    fn unreachable_text() -> String {
+        unreachable!("a field is put into words")
+    }
+}

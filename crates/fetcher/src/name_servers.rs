@@ -30,7 +30,7 @@ const ONE_TRY_TIMEOUT: Duration = Duration::from_secs(3);
 const SYSTEM_ANSWER_AGE: Duration = Duration::from_secs(60);
 
 /// The addresses of a name, and for how long they hold by the word of who gave them.
-pub(crate) struct Found {
+pub(crate) struct NameAnswer {
     pub(crate) addresses: Result<Vec<IpAddr>, NoAddresses>,
     /// `None` where nobody said.
     pub(crate) ttl: Option<Duration>,
@@ -68,7 +68,7 @@ impl Source {
     }
 
     /// The addresses of a name, in the order they came.
-    pub(crate) async fn ask(&self, name: &str) -> Found {
+    pub(crate) async fn ask(&self, name: &str) -> NameAnswer {
         // Made when it is needed first: only then there is a runtime for certain.
         let resolver = self
             .resolver
@@ -144,14 +144,14 @@ fn resolver(servers: &[SocketAddr], one_try: Duration) -> Option<TokioResolver> 
     }
 }
 
-async fn ask_servers(resolver: &TokioResolver, name: &str) -> Found {
+async fn ask_servers(resolver: &TokioResolver, name: &str) -> NameAnswer {
     match look_up(resolver, name).await {
         Ok(found) => {
             let ttl = found
                 .valid_until()
                 .saturating_duration_since(Instant::now());
             let addresses: Vec<IpAddr> = found.iter().collect();
-            Found {
+            NameAnswer {
                 addresses: match addresses.is_empty() {
                     true => Err(no_address(name)),
                     false => Ok(addresses),
@@ -161,7 +161,7 @@ async fn ask_servers(resolver: &TokioResolver, name: &str) -> Found {
         }
         Err(error) => {
             let (why, ttl) = meaning(name, &error);
-            Found {
+            NameAnswer {
                 addresses: Err(why),
                 ttl,
             }
@@ -216,21 +216,21 @@ fn meaning(name: &str, error: &NetError) -> (NoAddresses, Option<Duration>) {
     }
 }
 
-async fn ask_system(name: &str) -> Found {
+async fn ask_system(name: &str) -> NameAnswer {
     let found: io::Result<Vec<IpAddr>> = tokio::net::lookup_host((name, 0))
         .await
         .map(|sockets| sockets.map(|socket| socket.ip()).collect());
     match found {
-        Ok(addresses) if addresses.is_empty() => Found {
+        Ok(addresses) if addresses.is_empty() => NameAnswer {
             addresses: Err(no_address(name)),
             ttl: None,
         },
-        Ok(addresses) => Found {
+        Ok(addresses) => NameAnswer {
             addresses: Ok(addresses),
             ttl: Some(SYSTEM_ANSWER_AGE),
         },
         // The system tells in words of its own whether there is no such name.
-        Err(why) => Found {
+        Err(why) => NameAnswer {
             addresses: Err(NoAddresses {
                 kind: match is_no_descriptor(&why) {
                     true => FailureKind::NoDescriptors,

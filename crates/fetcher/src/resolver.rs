@@ -11,7 +11,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use crate::address_rules::{AddressRefused, AddressRules, Asked, plain};
 use crate::failure::FailureKind;
 pub(crate) use crate::name_servers::NoAddresses;
-use crate::name_servers::{Found, Source};
+use crate::name_servers::{NameAnswer, Source};
 
 /// Names kept, found or not. An entry is some 200 bytes; a name that fell out is asked for
 /// again.
@@ -131,7 +131,7 @@ impl Names {
 }
 
 impl Known {
-    fn of(found: Found) -> Known {
+    fn of(found: NameAnswer) -> Known {
         let holds = match (&found.addresses, found.ttl) {
             (Ok(_), ttl) => ttl
                 .unwrap_or_default()

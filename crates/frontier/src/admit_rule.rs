@@ -10,7 +10,7 @@ const MAX_TEXT_BYTES: usize = 1024;
 
 /// The values that decide the position of a pending URL, and the way that led to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct QueuePlace {
     /// It was tried before.
     pub(crate) retried: bool,
     pub(crate) priority: u8,
@@ -34,7 +34,7 @@ pub(crate) struct Rank {
 /// A pending URL in full.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Queued {
-    pub(crate) place: Place,
+    pub(crate) place: QueuePlace,
     pub(crate) attempt: u32,
     pub(crate) url: CanonicalUrl,
     pub(crate) via: Option<CanonicalUrl>,
@@ -54,7 +54,7 @@ pub(crate) struct Deferred {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum CurrentState {
     Unknown,
-    Pending(Place),
+    Pending(QueuePlace),
     Leased,
     Deferred { depth: u32, redirects: u8 },
     Settled,
@@ -68,17 +68,17 @@ pub(crate) enum AdmitAction {
     /// It was deferred and is pending by the admission's way.
     Revive,
     /// It stays pending, with this place; `nearer` where the admission's way counts.
-    Improve { place: Place, nearer: bool },
+    Improve { place: QueuePlace, nearer: bool },
     /// It stays deferred, by the admission's way and for its reason.
     DeferNearer,
     /// Nothing changes.
     Stay,
 }
 
-impl Place {
+impl QueuePlace {
     /// The place that an admission asks for.
-    pub(crate) fn of(admission: &Admission, seq: u64) -> Place {
-        Place {
+    pub(crate) fn of(admission: &Admission, seq: u64) -> QueuePlace {
+        QueuePlace {
             retried: false,
             priority: admission.priority,
             depth: admission.depth,
@@ -103,7 +103,7 @@ impl Place {
 impl Queued {
     pub(crate) fn new(admission: Admission, seq: u64) -> Queued {
         Queued {
-            place: Place::of(&admission, seq),
+            place: QueuePlace::of(&admission, seq),
             attempt: 1,
             url: admission.url,
             via: admission.via,
@@ -162,7 +162,7 @@ pub(crate) fn meet(now: CurrentState, admission: &Admission) -> AdmitAction {
     }
 }
 
-fn improve(old: Place, admission: &Admission, nearer: bool) -> AdmitAction {
+fn improve(old: QueuePlace, admission: &Admission, nearer: bool) -> AdmitAction {
     let mut place = old;
     place.priority = old.priority.min(admission.priority);
     place.is_seed |= admission.is_seed;

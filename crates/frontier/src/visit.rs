@@ -2,7 +2,7 @@
 
 use crawl_weburl::CanonicalUrl;
 
-use crate::admit_rule::{Place, Queued};
+use crate::admit_rule::{QueuePlace, Queued};
 use crate::lease::Lease;
 
 /// The record of a visit that settled a URL, kept for the next one.
@@ -29,23 +29,23 @@ impl Visit {
 
 /// A visit, and the way by which its URL is pending when it is due again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct StoredVisit {
     pub(crate) url: CanonicalUrl,
     pub(crate) via: Option<CanonicalUrl>,
     /// Without a number of its own.
-    pub(crate) place: Place,
+    pub(crate) place: QueuePlace,
     pub(crate) visit: Visit,
     /// The URL is settled, and `visit.due` counts. Where not, it is pending or leased, or
     /// settled for ever.
     pub(crate) is_settled: bool,
 }
 
-impl Kept {
-    pub(crate) fn new(lease: &Lease, visit: Visit) -> Kept {
-        Kept {
+impl StoredVisit {
+    pub(crate) fn new(lease: &Lease, visit: Visit) -> StoredVisit {
+        StoredVisit {
             url: lease.url.clone(),
             via: lease.via.clone(),
-            place: Place {
+            place: QueuePlace {
                 retried: false,
                 priority: lease.priority,
                 depth: lease.depth,
@@ -62,7 +62,7 @@ impl Kept {
     /// The entry by which its URL is pending again.
     pub(crate) fn queued(&self, seq: u64) -> Queued {
         Queued {
-            place: Place { seq, ..self.place },
+            place: QueuePlace { seq, ..self.place },
             attempt: 1,
             url: self.url.clone(),
             via: self.via.clone(),

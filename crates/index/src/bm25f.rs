@@ -23,7 +23,7 @@ pub(crate) struct Bm25fQuery(pub(crate) Arc<Asked>);
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) words: Vec<AskedWord>,
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<FieldWeight>,
     /// Telling words that a page must have at least.
     pub(crate) least: usize,
     /// The cost to a page of lacking words: its score is multiplied by this power of the part
@@ -56,7 +56,7 @@ pub(crate) struct AskedWord {
 
 /// The places in which words are looked for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct FieldWeight {
     pub(crate) field: Field,
     pub(crate) weight: f32,
     /// The part that the length of the place takes away: 0 is nothing, 1 is all.
@@ -204,7 +204,7 @@ fn best_passage(found: &mut [(u32, usize)], words: &[AskedWord], passage: u32) -
 /// The amount of a word that each page has in one place.
 fn much_in(
     word: &AskedWord,
-    place: &Place,
+    place: &FieldWeight,
     segment: &SegmentReader,
     sheet: &mut Sheet<f32>,
 ) -> tantivy::Result<()> {

@@ -7,7 +7,7 @@ use crawl_weburl::without_bidi_controls;
 use crate::indexed_page::IndexedPage;
 use crate::query_plan::MarkedWords;
 use crate::results::TextPart;
-use crate::words::{Kind, Stemmer, Word, words};
+use crate::words::{Stemmer, Word, WordRelation, words};
 
 /// An excerpt of a page's text.
 #[derive(Clone, Debug, Default)]
@@ -73,7 +73,7 @@ fn hits(found: &[Word], wanted: &MarkedWords) -> Vec<(Range<usize>, usize)> {
         };
         match hits.last_mut() {
             Some((last, _)) if word.range.start < last.end => {
-                if word.kind == Kind::Pair {
+                if word.kind == WordRelation::Pair {
                     last.end = last.end.max(word.range.end);
                 }
             }

@@ -26,14 +26,14 @@ pub(crate) struct Query {
 pub(crate) struct Asked {
     /// As typed, without its signs.
     pub(crate) text: String,
-    pub(crate) how: How,
+    pub(crate) how: TermMatch,
     pub(crate) is_not: bool,
     pub(crate) in_title: bool,
 }
 
 /// The way in which a term is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum TermMatch {
     Words,
     Phrase,
     Prefix,
@@ -102,17 +102,17 @@ impl Query {
     }
 }
 
-fn term(text: &str) -> (How, &str, &str) {
+fn term(text: &str) -> (TermMatch, &str, &str) {
     if let Some(quoted) = text.strip_prefix(is_quote) {
         // A quotation that is not closed goes to the end.
         let end = quoted.find(is_quote).unwrap_or(quoted.len());
         let rest = quoted[end..].strip_prefix(is_quote).unwrap_or("");
-        return (How::Phrase, &quoted[..end], rest);
+        return (TermMatch::Phrase, &quoted[..end], rest);
     }
     let (word, rest) = word(text);
     match word.strip_suffix('*') {
-        Some(stem) => (How::Prefix, stem.trim_end_matches('*'), rest),
-        None => (How::Words, word, rest),
+        Some(stem) => (TermMatch::Prefix, stem.trim_end_matches('*'), rest),
+        None => (TermMatch::Words, word, rest),
     }
 }
 

@@ -12,10 +12,10 @@ use self::lookups::clause;
 pub(crate) use self::marked_words::MarkedWords;
 pub(crate) use self::weights::WEIGHTS;
 use crate::lexicon::Lexicon;
-use crate::query::{Asked, How, Query};
+use crate::query::{Asked, Query, TermMatch};
 use crate::schema::Fields;
 use crate::tokens::STEM;
-use crate::words::{Kind, Stemmer, Word, words};
+use crate::words::{Stemmer, Word, WordRelation, words};
 
 /// A word that more than this part of the pages has tells little: a page need not have it.
 const COMMON: f64 = 0.12;
@@ -109,7 +109,7 @@ impl Planner<'_> {
         let mut clauses: Vec<(Occur, Box<dyn Lookup>)> = Vec::new();
         let (mut units, mut meant) = (Vec::new(), Vec::new());
         for (n, term) in query.terms.iter().enumerate() {
-            if term.how == How::Phrase {
+            if term.how == TermMatch::Phrase {
                 meant.push(Meant::as_typed(term));
                 clauses.push(clause(term, self.look_up_phrase(term, &mut wanted)));
                 continue;
@@ -158,10 +158,10 @@ impl Planner<'_> {
         let mut run: Vec<&Word> = Vec::new();
         let whole: Vec<&Word> = found
             .iter()
-            .filter(|word| word.kind == Kind::Plain)
+            .filter(|word| word.kind == WordRelation::Plain)
             .collect();
         for word in &found {
-            if matches!(word.kind, Kind::Character | Kind::Pair) {
+            if matches!(word.kind, WordRelation::Character | WordRelation::Pair) {
                 // What does not touch stands apart.
                 if run
                     .last()
@@ -175,9 +175,9 @@ impl Planner<'_> {
             }
             units.extend(Unit::of_run(&run));
             run.clear();
-            if word.kind == Kind::Plain {
+            if word.kind == WordRelation::Plain {
                 let is_last = whole.last().is_some_and(|last| last.range == word.range);
-                let begins = is_last && (partial || term.how == How::Prefix);
+                let begins = is_last && (partial || term.how == TermMatch::Prefix);
                 let begins = begins && Budget::take(&self.budget.beginnings);
                 let found = self.plain(word, &found, begins, !term.is_not)?;
                 units.extend(found);
@@ -232,7 +232,7 @@ impl Planner<'_> {
     /// The words that may be meant by one that no page has.
     fn unknown(&self, mut unit: Unit, word: &Word, all: &[Word]) -> tantivy::Result<Vec<Unit>> {
         let parts = all.iter().filter(|part| {
-            part.kind == Kind::Part
+            part.kind == WordRelation::Part
                 && part.range.start >= word.range.start
                 && part.range.end <= word.range.end
         });
@@ -341,8 +341,16 @@ struct Meant {
 impl Meant {
     /// With the signs that it was typed with.
     fn as_typed(term: &Asked) -> Meant {
-        let quote = if term.how == How::Phrase { "\"" } else { "" };
-        let star = if term.how == How::Prefix { "*" } else { "" };
+        let quote = if term.how == TermMatch::Phrase {
+            "\""
+        } else {
+            ""
+        };
+        let star = if term.how == TermMatch::Prefix {
+            "*"
+        } else {
+            ""
+        };
         let not = if term.is_not { "-" } else { "" };
         let title = if term.in_title { "title:" } else { "" };
         Meant {
@@ -370,7 +378,10 @@ impl Meant {
 impl Unit {
     /// Characters that stand together: all pairs of them, or the one.
     fn of_run(run: &[&Word]) -> Option<Unit> {
-        let pairs: Vec<_> = run.iter().filter(|word| word.kind == Kind::Pair).collect();
+        let pairs: Vec<_> = run
+            .iter()
+            .filter(|word| word.kind == WordRelation::Pair)
+            .collect();
         let run: Vec<String> = match pairs.is_empty() {
             true => run.iter().map(|word| word.text.clone()).collect(),
             false => pairs.iter().map(|word| word.text.clone()).collect(),
@@ -403,8 +414,12 @@ impl MarkedWords {
 /// Returns whether a term is several words that are typed as one.
 fn is_name(text: &str) -> bool {
     let words = words(text, &Stemmer::none());
-    words.iter().filter(|word| word.kind != Kind::Part).count() > 1
-        || words.iter().any(|word| word.kind == Kind::Part)
+    words
+        .iter()
+        .filter(|word| word.kind != WordRelation::Part)
+        .count()
+        > 1
+        || words.iter().any(|word| word.kind == WordRelation::Part)
 }
 
 /// Each form once, with the greatest weight that it has; in their order.

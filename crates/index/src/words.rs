@@ -42,12 +42,12 @@ pub struct Word {
     /// own position; where a block of text ends some are left out.
     pub position: usize,
     /// The relation to the words around it.
-    pub kind: Kind,
+    pub kind: WordRelation,
 }
 
 /// The relation of a word to those around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum WordRelation {
     /// It stands by itself.
     Plain,
     /// A part of the longer word that comes before it.
@@ -180,17 +180,17 @@ impl<'t> Words<'t> {
             return;
         }
         let pieces = parts(written);
-        self.push(range.clone(), at, Kind::Plain);
+        self.push(range.clone(), at, WordRelation::Plain);
         if pieces.len() > 1 {
             for (n, part) in pieces.iter().enumerate() {
                 let part = range.start + part.start..range.start + part.end;
-                self.push(part, at + n, Kind::Part);
+                self.push(part, at + n, WordRelation::Part);
             }
         }
         self.position = at + pieces.len().max(1);
     }
 
-    fn push(&mut self, range: Range<usize>, position: usize, kind: Kind) {
+    fn push(&mut self, range: Range<usize>, position: usize, kind: WordRelation) {
         let written: &'t str = &self.text[range.clone()];
         let stemmer = self.stemmer;
         if self.known.len() >= MAX_KNOWN_WORDS {
@@ -226,16 +226,16 @@ impl<'t> Words<'t> {
         for (at, c) in text.char_indices() {
             let single = run.start + at..run.start + at + c.len_utf8();
             if let Some(before) = before {
-                self.character(before..single.end, self.position - 1, Kind::Pair);
+                self.character(before..single.end, self.position - 1, WordRelation::Pair);
             }
             before = Some(single.start);
             self.last_character = Some(single.clone());
-            self.character(single, self.position, Kind::Character);
+            self.character(single, self.position, WordRelation::Character);
             self.position += 1;
         }
     }
 
-    fn character(&mut self, range: Range<usize>, position: usize, kind: Kind) {
+    fn character(&mut self, range: Range<usize>, position: usize, kind: WordRelation) {
         self.ready.push_back(Word {
             text: fold(&self.text[range.clone()]),
             stem: None,
@@ -264,7 +264,7 @@ fn with_signs(text: &str, range: Range<usize>) -> Range<usize> {
 mod tests {
     use expect_test::{Expect, expect};
 
-    use super::{Kind, MAX_KNOWN_WORDS, MAX_PIECE_BYTES, Stemmer, Words, words};
+    use super::{MAX_KNOWN_WORDS, MAX_PIECE_BYTES, Stemmer, WordRelation, Words, words};
 
     fn check(language: &str, text: &str, expected: Expect) {
         let words = words(text, &Stemmer::of(Some(language)));
@@ -273,8 +273,8 @@ mod tests {
             .map(|word| {
                 let stem = word.stem.as_ref().map(|stem| format!("~{stem}"));
                 let part = match word.kind {
-                    Kind::Part | Kind::Pair => "'",
-                    Kind::Plain | Kind::Character => "",
+                    WordRelation::Part | WordRelation::Pair => "'",
+                    WordRelation::Plain | WordRelation::Character => "",
                 };
                 format!(
                     "{}{part}{}{}",
@@ -336,7 +336,7 @@ mod tests {
         let (mut characters, mut pairs) = (0, 0);
         for word in Words::new(&chinese, none) {
             let (count, expected) = match word.kind {
-                Kind::Pair => (&mut pairs, 2),
+                WordRelation::Pair => (&mut pairs, 2),
                 _ => (&mut characters, 1),
             };
             assert_eq!(

@@ -63,7 +63,7 @@ const TEXT_LEVEL: u8 = 2;
 
 /// A page that was fetched.
 #[derive(Clone, Copy, Debug)]
-pub struct FetchedPage<'a> {
+pub struct PageEvidence<'a> {
     /// Its URL.
     pub url: &'a CanonicalUrl,
     /// Its level.
@@ -209,8 +209,8 @@ impl Traps {
     }
 
     /// Takes a page in that was fetched.
-    pub fn observe(&mut self, visit: &FetchedPage<'_>) -> PageJudgement {
-        let FetchedPage { url, level, answer } = *visit;
+    pub fn observe(&mut self, visit: &PageEvidence<'_>) -> PageJudgement {
+        let PageEvidence { url, level, answer } = *visit;
         let shape = Shape::of(url);
         let key = url.host_key();
         let found = match answer {
@@ -262,7 +262,7 @@ impl Traps {
     /// kind, which then is deferred.
     pub fn record_children<'a>(
         &mut self,
-        visit: &FetchedPage<'_>,
+        visit: &PageEvidence<'_>,
         new: impl Iterator<Item = &'a CanonicalUrl>,
     ) -> bool {
         let host = visit.url.host_key();
@@ -412,7 +412,7 @@ impl Traps {
     }
 
     /// A text that comes again and again, each time found on a page with that text.
-    fn text_bred(&mut self, visit: &FetchedPage<'_>, shape: &Shape, new: u32) -> bool {
+    fn text_bred(&mut self, visit: &PageEvidence<'_>, shape: &Shape, new: u32) -> bool {
         let PageAnswer::Text(gist) = visit.answer else {
             return false;
         };

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::RecordsError;
 use crate::rows::pages;
 pub(crate) use archived_links::Archived;
-pub(crate) use latest_rows::Latest;
+pub(crate) use latest_rows::LatestRows;
 use latest_rows::key;
 use link_search::LinkSearch;
 use redirects::Redirects;
@@ -89,7 +89,7 @@ pub fn broken(dir: &Path) -> Result<BrokenLinks, RecordsError> {
             dir: dir.to_owned(),
         });
     }
-    let latest = Latest::read(dir)?;
+    let latest = LatestRows::read(dir)?;
     let mut found = BrokenLinks {
         format: 1,
         round: latest.round(),

@@ -9,7 +9,7 @@ use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
 use crawl_archive::{MAX_CONFIG_BYTES, read_text};
 use serde::{Deserialize, Serialize};
 
-use crate::broken::Latest;
+use crate::broken::LatestRows;
 use crate::error::RecordsError;
 use crate::hosts::{HostReport, Hosts};
 use crate::numbers::grouped;
@@ -267,7 +267,7 @@ impl Report {
         hosts: &mut Hosts,
     ) -> Result<(), RecordsError> {
         let mut rows = pages(dir)?;
-        let mut latest = Latest::default();
+        let mut latest = LatestRows::default();
         while let Some(row) = rows.next() {
             if let Some(row) = self.sound(row)? {
                 latest.add(&row, rows.line());
@@ -285,7 +285,7 @@ impl Report {
         }
     }
 
-    fn name_broken(&mut self, dir: &Path, latest: &Latest) -> Result<(), RecordsError> {
+    fn name_broken(&mut self, dir: &Path, latest: &LatestRows) -> Result<(), RecordsError> {
         let mut rows = pages(dir)?;
         while self.broken.first.len() < MAX_NAMED_BROKEN
             && let Some(row) = rows.next()

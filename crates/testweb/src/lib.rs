@@ -3,7 +3,7 @@
 //! A [`TestWeb`] is many hosts, each on an address of its own in 127.0.0.0/8. Its pages are
 //! computed from a seed when they are asked for, so a web of a million pages costs nothing to
 //! keep, and [`TestWeb::truth`] says what a crawl of it must find: which URLs are to be fetched,
-//! which are barred and by what. Any path can be given a [`Script`] instead: other answers, late
+//! which are excluded and by what. Any path can be given a [`Script`] instead: other answers, late
 //! answers, a sequence of answers, or bytes that are no HTTP at all. Every request stands in
 //! [`TestWeb::log`] with its times, on a scale that no later step of the clock bends.
 //!

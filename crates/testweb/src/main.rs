@@ -17,7 +17,7 @@ usage: crawl-testweb [--hosts N] [--pages N] [--seed N] [--latency-ms N]
 
 Prints the root URL of each host, one a line, then serves until stdin closes or Ctrl-C. Where stdin
 was closed it prints each request that came: its path, a space, its User-Agent.
---plain leaves out barred pages, redirects and the like.";
+--plain leaves out disallowed pages, redirects and the like.";
 
 fn main() -> ExitCode {
     let spec = match parse(std::env::args().skip(1)) {

@@ -17,12 +17,12 @@ const MAX_SITEMAP_PAGES: u64 = 40_000;
 /// host carries one of every kind whose share is not 0, so that small webs have them too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkMix {
-    /// Places under `/private/`, barred by robots.txt; each is the only one to link a page that
+    /// Places under `/private/`, disallowed by robots.txt; each is the only one to link a page that
     /// is thus never heard of.
     pub private: u32,
     /// Places under `/private/open/`, which a longer `Allow` rule opens.
     pub open: u32,
-    /// Places barred by a wildcard rule on their query (`Disallow: /*?action=`).
+    /// Places disallowed by a wildcard rule on their query (`Disallow: /*?action=`).
     pub action: u32,
     /// Pages that say nofollow (half by META, half by X-Robots-Tag); each is the only one to link
     /// a page that is thus not to be asked for.

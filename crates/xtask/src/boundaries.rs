@@ -1,12 +1,12 @@
-//! Proves that no room sees what it must not see.
+//! Proves that no crate sees what it must not see.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail};
 use serde_json::Value;
 
+use crate::allowed_imports::{FOR_TESTS, NEVER, OWNED, PURE, SEES, TOOLS};
 use crate::modules;
-use crate::rooms::{FOR_TESTS, NEVER, OWNED, PURE, SEES, TOOLS};
 use crate::workspace::{Workspace, output};
 
 /// The dependencies in the workspace's manifests, per package: name and kind of each.
@@ -22,9 +22,9 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let manifests = manifests(&workspace.metadata);
     let mut breaches = direct(&manifests);
     let mut trees = BTreeMap::new();
-    for room in NEVER.iter().flat_map(|(rooms, _)| *rooms) {
-        if !trees.contains_key(room) {
-            trees.insert(*room, tree(workspace, room)?);
+    for krate in NEVER.iter().flat_map(|(crates, _)| *crates) {
+        if !trees.contains_key(krate) {
+            trees.insert(*krate, tree(workspace, krate)?);
         }
     }
     breaches.extend(indirect(&trees));
@@ -33,7 +33,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     if breaches.is_empty() {
         let pairs: usize = NEVER
             .iter()
-            .map(|(rooms, packages)| rooms.len() * packages.len())
+            .map(|(crates, packages)| crates.len() * packages.len())
             .sum();
         eprintln!(
             "{} packages, {pairs} forbidden pairs, {} owned packages: all kept",
@@ -51,7 +51,7 @@ fn direct(manifests: &Manifests) -> Vec<String> {
     for (package, dependencies) in manifests {
         let Some((_, seen)) = SEES.iter().find(|(name, _)| name == package) else {
             breaches.push(format!(
-                "{package} has no row in SEES (crates/xtask/src/rooms.rs)"
+                "{package} has no row in SEES (crates/xtask/src/allowed_imports.rs)"
             ));
             continue;
         };
@@ -80,7 +80,7 @@ fn direct(manifests: &Manifests) -> Vec<String> {
     breaches
 }
 
-/// Tests may use what the rooms they see may see, so that they can make its values.
+/// Tests may use what the crates they see may see, so that they can make its values.
 fn may_test_with(package: &str, name: &str) -> bool {
     let sees = |package: &str| {
         SEES.iter()
@@ -93,14 +93,14 @@ fn may_test_with(package: &str, name: &str) -> bool {
 /// Breaches that come about by a chain of dependencies.
 fn indirect(trees: &BTreeMap<&str, BTreeSet<String>>) -> Vec<String> {
     let mut breaches = Vec::new();
-    for (rooms, packages) in NEVER {
-        for room in rooms {
+    for (crates, packages) in NEVER {
+        for krate in crates {
             for package in packages
                 .iter()
-                .filter(|package| trees[room].contains(**package))
+                .filter(|package| trees[krate].contains(**package))
             {
                 breaches.push(format!(
-                    "{room} must not come to depend on {package} (cargo tree -p {room} -e normal,build -i {package})"
+                    "{krate} must not come to depend on {package} (cargo tree -p {krate} -e normal,build -i {package})"
                 ));
             }
         }
@@ -108,14 +108,14 @@ fn indirect(trees: &BTreeMap<&str, BTreeSet<String>>) -> Vec<String> {
     breaches
 }
 
-/// The pure rooms bar clocks and files by settings of their own, which replace the workspace's:
+/// The pure crates bar clocks and files by settings of their own, which replace the workspace's:
 /// each must repeat those.
 fn lint_settings(workspace: &Workspace) -> Result<Vec<String>> {
     let common = std::fs::read_to_string(workspace.root.join("clippy.toml"))?;
     let mut breaches = Vec::new();
     let mut first: Option<String> = None;
-    for room in PURE {
-        let file = format!("crates/{}/clippy.toml", room.trim_start_matches("crawl-"));
+    for krate in PURE {
+        let file = format!("crates/{}/clippy.toml", krate.trim_start_matches("crawl-"));
         let text = std::fs::read_to_string(workspace.root.join(&file)).unwrap_or_default();
         let missing = common
             .lines()
@@ -158,8 +158,8 @@ fn manifests(metadata: &Value) -> Manifests {
         .collect()
 }
 
-/// Every package that a room needs to be built, on any platform, itself left out.
-fn tree(workspace: &Workspace, room: &str) -> Result<BTreeSet<String>> {
+/// Every package that a crate needs to be built, on any platform, itself left out.
+fn tree(workspace: &Workspace, krate: &str) -> Result<BTreeSet<String>> {
     let flags = [
         "--edges",
         "normal,build",
@@ -169,12 +169,12 @@ fn tree(workspace: &Workspace, room: &str) -> Result<BTreeSet<String>> {
         "none",
         "--locked",
     ];
-    let mut command = workspace.cargo(&["tree", "--package", room, "--format", "{p}"]);
+    let mut command = workspace.cargo(&["tree", "--package", krate, "--format", "{p}"]);
     let printed = output(command.args(flags))?;
     let names = printed
         .lines()
         .filter_map(|line| line.split(' ').next())
-        .filter(|name| *name != room);
+        .filter(|name| *name != krate);
     Ok(names.map(str::to_owned).collect())
 }
 

@@ -5,6 +5,7 @@
 //! `dist` needs root.
 #![expect(clippy::print_stderr, reason = "a program for the command line")]
 
+mod allowed_imports;
 mod boundaries;
 mod browser;
 mod compose;
@@ -15,7 +16,6 @@ mod docs;
 mod gate;
 mod modules;
 mod mutants;
-mod rooms;
 mod tools;
 
 use std::ffi::OsString;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::rooms::{CIRCLES, MODULES};
+use crate::allowed_imports::{CIRCLES, MODULES};
 use crate::workspace::Workspace;
 
 /// A module's path within its crate; empty for `lib.rs` and `main.rs`.
@@ -49,7 +49,7 @@ fn circles(name: &str, imports: &Imports) -> Vec<String> {
             .collect(),
         count if count < known => vec![format!(
             "{name} has {count} pairs of files that import each other, not {known}: lower its \
-             number in CIRCLES (crates/xtask/src/rooms.rs)"
+             number in CIRCLES (crates/xtask/src/allowed_imports.rs)"
         )],
         _ => Vec::new(),
     }
@@ -95,7 +95,7 @@ fn directions(name: &str, rows: &[(&str, &[&str])], imports: &Imports) -> Vec<St
         };
         let Some((_, allowed)) = rows.iter().find(|(known, _)| known == top) else {
             breaches.push(format!(
-                "{name}: {top} has no row in MODULES (crates/xtask/src/rooms.rs)"
+                "{name}: {top} has no row in MODULES (crates/xtask/src/allowed_imports.rs)"
             ));
             continue;
         };

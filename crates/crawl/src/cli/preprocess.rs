@@ -17,7 +17,7 @@ use crate::settings::{CONTACT_HINT, read_contact};
 
 /// Why a command line can't be read.
 #[derive(Debug)]
-pub(crate) enum NotRead {
+pub(crate) enum UnreadCommandLine {
     /// By its form; or help or the version is asked for.
     Form(clap::Error),
     /// By a value.
@@ -25,12 +25,14 @@ pub(crate) enum NotRead {
 }
 
 /// Reads the command line of this process.
-pub(crate) fn read() -> Result<Cli, NotRead> {
+pub(crate) fn read() -> Result<Cli, UnreadCommandLine> {
     let command = built();
-    let words = prepare(&command, std::env::args_os()).map_err(NotRead::Value)?;
-    let matches = command.try_get_matches_from(words).map_err(NotRead::Form)?;
-    check_environment(&matches).map_err(NotRead::Value)?;
-    Cli::from_arg_matches(&matches).map_err(NotRead::Form)
+    let words = prepare(&command, std::env::args_os()).map_err(UnreadCommandLine::Value)?;
+    let matches = command
+        .try_get_matches_from(words)
+        .map_err(UnreadCommandLine::Form)?;
+    check_environment(&matches).map_err(UnreadCommandLine::Value)?;
+    Cli::from_arg_matches(&matches).map_err(UnreadCommandLine::Form)
 }
 
 /// The command with what clap derives from its definitions, which it else does as it reads.

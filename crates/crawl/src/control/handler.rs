@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crawl_engine::{
-    Answer, Command as EngineCommand, Commander, EngineError, Progress, Refused as Why,
+    Command as EngineCommand, CommandAnswer, Commander, EngineError, Progress, Refused as Why,
     park_at_rest, unpark_at_rest,
 };
 use crawl_weburl::{HostKey, canonicalize};
@@ -252,7 +252,7 @@ impl ControlHandler {
             Mode::Nothing => return of_progress(&Progress::default()),
         };
         match commander.ask(EngineCommand::State).await {
-            Ok(Answer::State(live)) => of_live(&live),
+            Ok(CommandAnswer::State(live)) => of_live(&live),
             // It is ending, and tells its progress alone.
             _ => of_progress(&progress.borrow()),
         }

@@ -234,7 +234,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use crawl_engine::{Ask, Progress};
+    use crawl_engine::{PostedCommand, Progress};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::UnixStream;
     use tokio::sync::{mpsc, watch};
@@ -245,7 +245,7 @@ mod tests {
 
     /// A server whose crawl is over already: it answers states, and refuses the rest.
     fn server(dir: &Path) -> Option<Server> {
-        let (commander, _): (_, mpsc::Receiver<Ask>) = crawl_engine::commands();
+        let (commander, _): (_, mpsc::Receiver<PostedCommand>) = crawl_engine::commands();
         let (_, progress) = watch::channel(Progress::default());
         let handler = ControlHandler::new(dir.to_owned());
         handler.open(commander, progress);

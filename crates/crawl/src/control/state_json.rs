@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crawl_engine::{Live, Phase, Progress};
+use crawl_engine::{LiveState, Phase, Progress};
 use crawl_scheduler::{HostWork as Work, Tick};
 use jiff::Timestamp;
 
@@ -10,7 +10,7 @@ use super::between_rounds::{BetweenRounds, WaitMode};
 use super::protocol::{HostWork, LatestPage, PhaseName, State};
 
 /// A crawl that runs.
-pub(super) fn of_live(live: &Live) -> State {
+pub(super) fn of_live(live: &LiveState) -> State {
     let latest = live.latest.iter().map(|page| LatestPage {
         url: page.url.to_string(),
         status: page.status,

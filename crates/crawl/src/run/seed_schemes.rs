@@ -14,7 +14,7 @@ const MAX_TRIED_AT_ONCE: usize = 32;
 
 /// Seeds whose schemes are settled.
 #[derive(Clone, Debug)]
-pub(crate) struct Chosen {
+pub(crate) struct ChosenSeeds {
     pub(crate) seeds: Vec<CanonicalUrl>,
     /// Hosts that were found at a public address meanwhile: private ones of theirs are refused
     /// from then on.
@@ -29,7 +29,7 @@ pub(crate) async fn choose_schemes(
     older: &[CanonicalUrl],
     fetch: &FetchConfig,
     mut say: impl FnMut(&str),
-) -> Result<Chosen, CommandError> {
+) -> Result<ChosenSeeds, CommandError> {
     let mut chosen: Vec<CanonicalUrl> = seeds.iter().map(|seed| seed.url.clone()).collect();
     let mut undecided = Vec::new();
     for (at, seed) in seeds.iter().enumerate() {
@@ -44,7 +44,7 @@ pub(crate) async fn choose_schemes(
         }
     }
     if undecided.is_empty() {
-        return Ok(Chosen {
+        return Ok(ChosenSeeds {
             seeds: chosen,
             public_names: Vec::new(),
         });
@@ -77,7 +77,7 @@ pub(crate) async fn choose_schemes(
             chosen[at] = http;
         }
     }
-    Ok(Chosen {
+    Ok(ChosenSeeds {
         seeds: chosen,
         public_names: fetcher.public_names(),
     })

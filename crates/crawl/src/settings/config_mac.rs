@@ -22,7 +22,7 @@ const KEY_BYTES: usize = 32;
 
 /// The answer for a crawl.toml: is it known as this user's?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Marked {
+pub(super) enum MarkStatus {
     /// This program wrote it for this user, for this directory.
     Ours,
     /// It bears no mark.
@@ -33,16 +33,16 @@ pub(super) enum Marked {
     Other,
 }
 
-impl Marked {
+impl MarkStatus {
     /// Why it is not known as the user's.
     pub(super) fn why(self) -> &'static str {
         match self {
-            Marked::Ours => "it is",
-            Marked::Not => "it bears no mark",
-            Marked::NoKey => {
+            MarkStatus::Ours => "it is",
+            MarkStatus::Not => "it bears no mark",
+            MarkStatus::NoKey => {
                 "there is no key in $XDG_STATE_HOME/crawl or ~/.local/state/crawl to check its mark by"
             }
-            Marked::Other => {
+            MarkStatus::Other => {
                 "its mark does not fit, as the file is another user's, was changed, or was moved"
             }
         }
@@ -55,19 +55,19 @@ pub(super) fn check(
     dir: &Path,
     guarded: &Table,
     mark: Option<&str>,
-) -> Marked {
+) -> MarkStatus {
     let Some(mark) = mark else {
-        return Marked::Not;
+        return MarkStatus::Not;
     };
     let Some(key) = key_file(around).and_then(|path| read_key(&path).ok()) else {
-        return Marked::NoKey;
+        return MarkStatus::NoKey;
     };
     let fits = HEXLOWER
         .decode(mark.as_bytes())
         .is_ok_and(|mark| hmac::verify(&key, &message(dir, guarded), &mark).is_ok());
     match fits {
-        true => Marked::Ours,
-        false => Marked::Other,
+        true => MarkStatus::Ours,
+        false => MarkStatus::Other,
     }
 }
 

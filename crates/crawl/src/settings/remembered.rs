@@ -12,7 +12,7 @@ use crawl_weburl::{CanonicalUrl, canonicalize, safe_line};
 use toml::{Table, Value};
 
 use super::config_file;
-use super::config_mac::{self, Marked};
+use super::config_mac::{self, MarkStatus};
 use super::environment::Environment;
 use super::listing::{mark_of, without_secrets};
 use super::sites;
@@ -35,16 +35,16 @@ const OTHER_GUARDED: [(&str, &str, &str); 5] = [
 
 /// The crawl.toml of a directory that holds a crawl.
 #[derive(Debug)]
-pub(super) struct Stored {
+pub(super) struct StoredConfig {
     dir: PathBuf,
     path: PathBuf,
     text: String,
     layer: Layer,
 }
 
-impl Stored {
+impl StoredConfig {
     /// Reads it; nothing where there is none.
-    pub(super) fn read(dir: &Path) -> Result<Option<Stored>, CommandError> {
+    pub(super) fn read(dir: &Path) -> Result<Option<StoredConfig>, CommandError> {
         let path = dir.join("crawl.toml");
         if matches!(path.symlink_metadata(), Err(why) if why.kind() == std::io::ErrorKind::NotFound)
         {
@@ -52,7 +52,7 @@ impl Stored {
         }
         let text = read_text(&path, MAX_CONFIG_BYTES).map_err(config_file::unreadable(&path))?;
         let layer = config_file::parse(&text, &path.display().to_string())?;
-        Ok(Some(Stored {
+        Ok(Some(StoredConfig {
             dir: dir.to_owned(),
             path,
             text,
@@ -73,7 +73,7 @@ impl Stored {
     ) -> Result<Layer, CommandError> {
         let names_seeds = said.seed.is_some();
         let marked = self.marked(around);
-        if marked != Marked::Ours {
+        if marked != MarkStatus::Ours {
             let unsaid = self.unsaid(said, said_seeds);
             if !unsaid.is_empty() {
                 return Err(self.refusal(marked, &unsaid));
@@ -109,7 +109,7 @@ impl Stored {
     }
 
     /// Returns whether the mark in it is this user's.
-    fn marked(&self, around: &Environment) -> Marked {
+    fn marked(&self, around: &Environment) -> MarkStatus {
         let guarded = guarded(&self.layer.clone().settle());
         config_mac::check(around, &self.dir, &guarded, mark_of(&self.text).as_deref())
     }
@@ -160,7 +160,7 @@ impl Stored {
         unsaid
     }
 
-    fn refusal(&self, marked: Marked, unsaid: &[String]) -> CommandError {
+    fn refusal(&self, marked: MarkStatus, unsaid: &[String]) -> CommandError {
         let (path, dir) = (self.path.display(), self.dir.display());
         CommandError::usage(format!(
             "`{path}` is not known as yours: {}. It says what only you may say:\n  {}",

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::check::default_output;
 use super::config_file;
 use super::environment::Environment;
-use super::remembered::Stored;
+use super::remembered::StoredConfig;
 use super::tables::OperatorLayer;
 use super::tables::{Layer, Settings};
 use crate::error::CommandError;
@@ -34,7 +34,7 @@ pub(crate) fn gather(
         .collect();
     let mut said = flags.over(config);
     let stored = match directory(&said) {
-        Some(dir) => match Stored::read(&dir)? {
+        Some(dir) => match StoredConfig::read(&dir)? {
             Some(stored) => stored.beneath(&mut said, &seeds, environment)?,
             None if said.seed.is_none() => return Err(nothing_there(&dir)),
             None => Layer::default(),

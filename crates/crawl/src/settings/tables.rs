@@ -197,7 +197,7 @@ tables! {
         /// End after so many pages
         ///
         /// Counts the rows of pages.jsonl, over all runs of this crawl (of this round, with
-        /// --recrawl); robots.txt files and what was barred do not count.
+        /// --recrawl); robots.txt files and what was excluded do not count.
         #[arg(value_name = "N")]
         max_pages: Limit<Count> = Limit::UNLIMITED, GoesOn;
         /// At most so many pages from one host

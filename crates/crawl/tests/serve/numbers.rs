@@ -161,7 +161,7 @@ fn check(more: &[&str]) -> Told {
 #[test]
 fn ours_summary_report_and_pages_agree() {
     let told = check(&[]);
-    // Seven of the site; two failures and a redirect to itself; two barred and one out of scope.
+    // Seven of the site; two failures and a redirect to itself; two excluded by robots.txt and one out of scope.
     assert_eq!([&told[0], &told[2], &told[3]], ["7", "3", "3"]);
     assert_eq!(told[1], "12.5 kB");
 }

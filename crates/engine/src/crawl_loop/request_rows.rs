@@ -87,7 +87,7 @@ pub(crate) fn robots_verdict(verdict: &Verdict<'_>) -> RobotsVerdict {
     }
 }
 
-/// Why robots.txt bars a URL.
+/// The exclusion of a URL by robots.txt.
 pub(crate) fn robots_exclusion(verdict: &Verdict<'_>) -> Exclusion {
     Exclusion {
         reason: Reason::Robots,

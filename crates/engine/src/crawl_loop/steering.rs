@@ -14,7 +14,9 @@ use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, canonicalize, classify};
 use super::Coordinator;
 use super::robots_state::{MIN_GAP, may_be_anothers};
 use crate::admissions::seed_admission;
-use crate::control::{Answer, Answering, Ask, Command, LatestPage, Live, MAX_PARKED, Refused};
+use crate::control::{
+    AnswerSender, Command, CommandAnswer, LatestPage, LiveState, MAX_PARKED, PostedCommand, Refused,
+};
 use crate::messages::{Effect, Order, Ordered, WriterMessage};
 use crate::time::millis;
 
@@ -68,20 +70,20 @@ impl Coordinator {
     }
 
     /// Carries a command out. What is to be durable is answered when it is.
-    pub(crate) fn told(&mut self, now: Tick, ask: Ask, out: &mut Vec<Effect>) {
-        let Ask { command, answer } = ask;
+    pub(crate) fn told(&mut self, now: Tick, ask: PostedCommand, out: &mut Vec<Effect>) {
+        let PostedCommand { command, answer } = ask;
         let done = match command {
             Command::Pause => {
                 self.steering.paused_since.get_or_insert(now);
-                Ok(Answer::Done)
+                Ok(CommandAnswer::Done)
             }
             Command::Resume => {
                 let since = self.steering.paused_since.take();
                 self.steering.paused += since.map_or(Duration::ZERO, |since| now.since(since));
-                Ok(Answer::Done)
+                Ok(CommandAnswer::Done)
             }
             Command::Delay { host, delay } => self.delay(now, host, delay, out),
-            Command::State => Ok(Answer::State(Box::new(self.live(now)))),
+            Command::State => Ok(CommandAnswer::State(Box::new(self.live(now)))),
             Command::Add(url) => match self.seed(&url) {
                 Ok(order) => return self.order(order, answer, out),
                 Err(refused) => Err(refused),
@@ -100,8 +102,8 @@ impl Coordinator {
     }
 
     /// The state of the crawl, for a person who watches.
-    fn live(&self, now: Tick) -> Live {
-        Live {
+    fn live(&self, now: Tick) -> LiveState {
+        LiveState {
             progress: self.progress(now),
             latest: self.steering.latest.iter().cloned().collect(),
             hosts: self.scheduler.busiest(now, MAX_HOSTS_SHOWN),
@@ -116,7 +118,7 @@ impl Coordinator {
         host: Option<HostKey>,
         delay: Duration,
         out: &mut Vec<Effect>,
-    ) -> Result<Answer, Refused> {
+    ) -> Result<CommandAnswer, Refused> {
         if let Some(host) = &host {
             self.is_known(host)?;
             if self.scheduler.own_delays() >= MAX_DELAYS {
@@ -133,7 +135,7 @@ impl Coordinator {
             host: host.map(|host| host.to_string()),
             delay: Some(millis(delay)),
         }));
-        Ok(Answer::Done)
+        Ok(CommandAnswer::Done)
     }
 
     /// Returns whether a host, or every host, may be asked more quickly than a host of others.
@@ -227,7 +229,7 @@ impl Coordinator {
         }
     }
 
-    fn order_parked(&mut self, answer: Answering, out: &mut Vec<Effect>) {
+    fn order_parked(&mut self, answer: AnswerSender, out: &mut Vec<Effect>) {
         self.sequence += 1;
         let order = Order::Parked {
             number: self.sequence,
@@ -236,7 +238,7 @@ impl Coordinator {
         self.order(order, answer, out);
     }
 
-    fn order(&mut self, order: Order, answer: Answering, out: &mut Vec<Effect>) {
+    fn order(&mut self, order: Order, answer: AnswerSender, out: &mut Vec<Effect>) {
         self.write(WriterMessage::Order(Ordered { order, answer }), out);
     }
 }

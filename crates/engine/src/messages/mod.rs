@@ -16,7 +16,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use tracing::Span;
 
 use self::page::{EncodedPage, FetchContext, FetchedPage, PageVisit};
-use crate::control::{Answer, Answering, Ask, Refused, Stop};
+use crate::control::{AnswerSender, CommandAnswer, PostedCommand, Refused, Stop};
 use crate::error::EngineError;
 use crate::priority::Priority;
 use crate::revisit::visit::PreviousVisit;
@@ -107,7 +107,7 @@ pub(crate) enum Event {
     /// The world outside asks to end.
     Stop(Stop),
     /// The world outside tells us something, or asks.
-    Command(Ask),
+    Command(PostedCommand),
     /// A part of the engine failed; the crawl ends.
     Broken(EngineError),
 }
@@ -228,7 +228,7 @@ impl WriterMessage {
 #[derive(Debug)]
 pub(crate) struct Ordered {
     pub(crate) order: Order,
-    pub(crate) answer: Answering,
+    pub(crate) answer: AnswerSender,
 }
 
 /// The part of a command that is written before it is answered.
@@ -297,5 +297,5 @@ pub(crate) struct Committed {
     /// Links that name nothing a crawler can ask for, by reason.
     pub(crate) unusable: HashMap<&'static str, u64>,
     /// The results of commands that are durable now.
-    pub(crate) answers: Vec<(Answering, Result<Answer, Refused>)>,
+    pub(crate) answers: Vec<(AnswerSender, Result<CommandAnswer, Refused>)>,
 }

@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 use tracing::Span;
 
 use crate::config::{Config, ScopeRules, TrapRules};
-use crate::control::{Answer, Ask, Command, Refused};
+use crate::control::{Command, CommandAnswer, PostedCommand, Refused};
 use crate::crawl_loop::{Coordinator, Next};
 use crate::messages::{Effect, Event, Job, WriterMessage};
 use crate::read::PageReader;
@@ -194,7 +194,7 @@ struct Played {
     totals: Totals,
     ended: Ended,
     /// The result of each command, in their order.
-    answers: Vec<Result<Answer, Refused>>,
+    answers: Vec<Result<CommandAnswer, Refused>>,
 }
 
 /// A whole crawl that nobody steers; its requests, in order of their ends.
@@ -293,7 +293,11 @@ fn play(
         }
         for command in person(now, &requests) {
             let (answer, answered) = oneshot::channel();
-            coordinator.handle(now, Event::Command(Ask { command, answer }), &mut effects);
+            coordinator.handle(
+                now,
+                Event::Command(PostedCommand { command, answer }),
+                &mut effects,
+            );
             coordinator.check_invariants();
             asked.push(answered);
         }
@@ -343,7 +347,7 @@ fn every_page_once_and_every_pace_kept_in_virtual_time() {
             seed,
             asked: BTreeMap::new(),
         };
-        // Each host: /p1 to /p12; /p0 is barred, the guessed sitemap has no row.
+        // Each host: /p1 to /p12; /p0 is excluded, the guessed sitemap has no row.
         assert_eq!(totals.pages, HOSTS * PAGES, "seed {seed}");
         assert!(requests.iter().all(|row| !row.url.ends_with("/p0")));
         let mut last: BTreeMap<&str, &RequestRow> = BTreeMap::new();

@@ -11,7 +11,7 @@ use expect_test::expect;
 
 use super::{HOSTS, PAGES, Played, START, config, play};
 use crate::config::Config;
-use crate::control::{Answer, Command, Refused};
+use crate::control::{Command, CommandAnswer, Refused};
 use crate::revisit::visit::Round;
 use crate::summary::{Ended, UnreachableHost};
 
@@ -84,7 +84,7 @@ fn a_paused_crawl_sends_nothing_and_does_not_end() {
     let (from, until) = (from.unwrap(), until.unwrap());
     assert_eq!(starts_within(&played.requests, from, until), 0);
     let states = played.answers.iter().filter_map(|answer| match answer {
-        Ok(Answer::State(live)) => Some(&live.progress),
+        Ok(CommandAnswer::State(live)) => Some(&live.progress),
         _ => None,
     });
     let shown: Vec<_> = states
@@ -163,7 +163,7 @@ fn nothing_is_asked_of_a_parked_host_in_this_run_and_the_next() {
         rows.any(|row| row.host == "h3.example" && row.start > since)
     };
     assert!(!of_host(&first, at));
-    let Ok(Answer::State(live)) = &first.answers[1] else {
+    let Ok(CommandAnswer::State(live)) = &first.answers[1] else {
         panic!("{:?}", first.answers)
     };
     assert_eq!(live.parked, [host(3)]);
@@ -201,7 +201,7 @@ fn a_host_that_is_taken_back_is_asked_again() {
         panic!("{:?}", played.answers)
     };
     for done in [one, other, back] {
-        assert!(matches!(done, Ok(Answer::Done)), "{done:?}");
+        assert!(matches!(done, Ok(CommandAnswer::Done)), "{done:?}");
     }
     assert_eq!(*again.as_ref().unwrap_err(), Refused::NotParked(host(3)));
 }
@@ -281,7 +281,7 @@ fn a_delay_holds_for_one_host_or_for_all_and_undercuts_no_robots_txt() {
 fn an_added_url_is_fetched_as_a_seed() {
     let added = "http://h77.example/p1";
     let played = steered(|_| {}, after(vec![(30, Command::Add(added.to_owned()))]));
-    assert!(matches!(played.answers[0], Ok(Answer::Done)));
+    assert!(matches!(played.answers[0], Ok(CommandAnswer::Done)));
     assert_eq!(played.totals.pages, (HOSTS + 1) * PAGES);
     let first = |purpose: &str| {
         let mut rows = played.requests.iter();
@@ -310,7 +310,7 @@ fn an_added_page_of_an_earlier_round_is_visited_again() {
     let second = Round::first(0).next(began, crate::totals::Totals::default());
     let add = || Command::Add(added.to_owned());
     let played = run(second, vec![add()]);
-    assert!(matches!(played.answers[..], [Ok(Answer::Done)]));
+    assert!(matches!(played.answers[..], [Ok(CommandAnswer::Done)]));
     let pages = played.requests.iter().filter(|row| row.purpose == "page");
     assert_eq!(
         pages.map(|row| row.url.as_str()).collect::<Vec<_>>(),
@@ -369,7 +369,7 @@ fn what_can_not_be_done_is_refused_in_words() {
         http://localhost/ is in a private range
         out of scope: http://HOST/private/x (exclude /private/)
         http://h0.example/p1 was visited in this round
-        http://h0.example/p0 was barred before: robots: Disallow: /p0 (line 2)
+        http://h0.example/p0 was excluded before: robots: Disallow: /p0 (line 2)
         unknown host `never.example`
         HOST is not parked
         unknown host `never.example`

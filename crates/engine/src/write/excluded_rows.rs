@@ -34,8 +34,10 @@ pub(crate) fn listed_at_once(admission: &Admission) -> Option<ExcludedRow> {
 /// Why a seed was not asked for, for the end of the run.
 pub(crate) fn excluded_words(exclusion: &Exclusion) -> String {
     match (&exclusion.rule, exclusion.line) {
-        (Some(rule), Some(line)) => format!("barred by {} (line {line}: {rule})", exclusion.reason),
-        (Some(rule), None) => format!("barred by {} ({rule})", exclusion.reason),
-        _ => format!("barred by {}", exclusion.reason),
+        (Some(rule), Some(line)) => {
+            format!("excluded by {} (line {line}: {rule})", exclusion.reason)
+        }
+        (Some(rule), None) => format!("excluded by {} ({rule})", exclusion.reason),
+        _ => format!("excluded by {}", exclusion.reason),
     }
 }

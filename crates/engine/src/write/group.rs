@@ -16,7 +16,7 @@ use super::excluded_rows::{excluded_row, excluded_words, listed_at_once};
 use super::redirect_loops::SettledRedirects;
 use super::{Writer, take_back, trap_evidence};
 use crate::admissions::admission_of;
-use crate::control::Answer;
+use crate::control::CommandAnswer;
 use crate::error::EngineError;
 use crate::index::entry::left_out;
 use crate::keys::{META_PARKED, META_SCOPE_SEEDS, META_TOTALS, META_TRAPS};
@@ -214,7 +214,7 @@ impl Group<'_> {
                     let hosts = parked_hosts::listed(hosts.iter());
                     self.transaction.keep_meta(META_PARKED, &hosts);
                 }
-                Ok(Answer::Done)
+                Ok(CommandAnswer::Done)
             }
             Order::Add { seed, refused } => {
                 let url = seed.url.clone();
@@ -226,7 +226,7 @@ impl Group<'_> {
                     }
                     _ => {
                         self.keep_scope_seed(&url);
-                        Ok(Answer::Done)
+                        Ok(CommandAnswer::Done)
                     }
                 }
             }

@@ -1,7 +1,7 @@
 //! The writer's evidence of traps: each page as it is settled, in the order of the commits.
 
 use crawl_frontier::{Admission, Lease, NewState, Reason, UrlKind};
-use crawl_policy::traps::{Disposition, FetchedPage, PageAnswer};
+use crawl_policy::traps::{Disposition, PageAnswer, PageEvidence};
 use crawl_weburl::CanonicalUrl;
 
 use crate::messages::page::TrapSignal;
@@ -9,7 +9,7 @@ use crate::priority::Priority;
 use crate::shared_traps::{SharedTraps, put_aside};
 
 /// The judgement of a page that the writer settles.
-pub(crate) struct Verdict {
+pub(crate) struct TrapJudgement {
     pub(crate) is_barren: bool,
     pub(crate) has_turned: bool,
 }
@@ -21,7 +21,7 @@ pub(crate) fn weigh(
     lease: &Lease,
     signal: &TrapSignal,
     links: &mut [Admission],
-) -> Verdict {
+) -> TrapJudgement {
     let mut traps = shared.lock();
     let opinion = traps.observe(&visit(lease, signal));
     for link in links.iter_mut().filter(|link| link.kind == UrlKind::Page) {
@@ -40,7 +40,7 @@ pub(crate) fn weigh(
             _ => {}
         }
     }
-    Verdict {
+    TrapJudgement {
         is_barren: opinion.is_barren,
         has_turned: opinion.has_turned,
     }
@@ -56,8 +56,8 @@ pub(crate) fn record_children<'a>(
     shared.lock().record_children(&visit(lease, signal), new);
 }
 
-fn visit<'a>(lease: &'a Lease, signal: &'a TrapSignal) -> FetchedPage<'a> {
-    FetchedPage {
+fn visit<'a>(lease: &'a Lease, signal: &'a TrapSignal) -> PageEvidence<'a> {
+    PageEvidence {
         url: &lease.url,
         level: Priority::of(lease).level(),
         answer: match signal {

@@ -1,6 +1,6 @@
 //! A crawl that is steered while it runs, over real sockets and a real disk.
 
-use crawl_engine::{Answer, Command, Commander, EngineError, Refused, Summary};
+use crawl_engine::{Command, CommandAnswer, Commander, EngineError, Refused, Summary};
 use crawl_engine::{Ended, park_at_rest, unpark_at_rest};
 use crawl_testweb::{Answer as Reply, LinkMix, TestWeb};
 use crawl_weburl::HostKey;
@@ -27,7 +27,7 @@ fn told(crawl: &Crawl, commands: Vec<Command>) -> (Vec<Result<(), Refused>>, Sum
     let steer = async move |commander: Commander| {
         assert!(matches!(
             commander.ask(Command::Pause).await,
-            Ok(Answer::Done)
+            Ok(CommandAnswer::Done)
         ));
         let mut answers = Vec::new();
         for command in commands {
@@ -35,7 +35,7 @@ fn told(crawl: &Crawl, commands: Vec<Command>) -> (Vec<Result<(), Refused>>, Sum
         }
         assert!(matches!(
             commander.ask(Command::Resume).await,
-            Ok(Answer::Done)
+            Ok(CommandAnswer::Done)
         ));
         answers
     };

@@ -71,7 +71,7 @@ fn rfc9309_2_3_1_2_robots_txt_is_followed_over_hosts() {
     assert_eq!(summary.excluded["robots"], 1, "nobody named /sitemap.xml");
     assert_eq!(
         summary.seeds_failed[0].why,
-        "barred by robots (line 2: Disallow: /)"
+        "excluded by robots (line 2: Disallow: /)"
     );
 }
 

@@ -256,7 +256,10 @@ fn exclude_holds_for_seeds_and_sitemaps_too() {
     let summary = crawl.run().unwrap();
     assert!(web.log().iter().all(|entry| entry.path == "/robots.txt"));
     assert_eq!((summary.pages, summary.seeds_failed.len()), (0, 1));
-    assert_eq!(summary.seeds_failed[0].why, "barred by scope (exclude /$)");
+    assert_eq!(
+        summary.seeds_failed[0].why,
+        "excluded by scope (exclude /$)"
+    );
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn what_is_as_it_was_is_not_sent_again() {
             .any(|(name, _)| name.eq_ignore_ascii_case("if-none-match"));
         assert_eq!(conditional, entry.status == Some(304), "{}", entry.path);
     }
-    // Who is barred again is not listed again.
+    // Who is excluded again is not listed again.
     assert_eq!(crawl.excluded(), excluded);
     assert!(crawl.archive_holds(
         "WARC-Profile: http://netpreserve.org/warc/1.1/revisit/server-not-modified"

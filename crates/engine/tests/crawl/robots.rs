@@ -12,7 +12,7 @@ use crate::support::Crawl;
 
 const RULES: &str = "User-agent: *\nDisallow: /barred\n";
 
-/// Four pages; one is barred where the rules are [`RULES`].
+/// Four pages; one is excluded where the rules are [`RULES`].
 fn site() -> Spec {
     TestWeb::builder()
         .hosts(2)

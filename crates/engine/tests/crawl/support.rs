@@ -179,12 +179,12 @@ impl Crawl {
         reasons
     }
 
-    /// The rows of all that was barred.
+    /// The rows of all that was excluded.
     pub(crate) fn excluded_rows(&self) -> Vec<ExcludedRow> {
         self.rows("excluded.jsonl")
     }
 
-    /// The row of a URL that must have been barred.
+    /// The row of a URL that must have been excluded.
     pub(crate) fn excluded_row(&self, url: &str) -> ExcludedRow {
         let mut rows = self.rows::<ExcludedRow>("excluded.jsonl").into_iter();
         rows.find(|row| row.url == url).unwrap()

@@ -189,7 +189,7 @@ fn ours_actions_come_last_or_not_at_all() {
     assert!(crawl.excluded_rows().is_empty());
 }
 
-/// The URLs that were asked for of a page with these links, and the rows of what was barred.
+/// The URLs that were asked for of a page with these links, and the rows of what was excluded.
 fn named(robots: &str, links: &[&str]) -> (Vec<String>, Vec<ExcludedRow>) {
     let html: String = links
         .iter()

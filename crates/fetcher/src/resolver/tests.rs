@@ -39,7 +39,7 @@ fn an_answer_holds_for_its_ttl_within_bounds() {
             }),
         };
         let ttl = ttl.map(Duration::from_secs);
-        let known = Arc::new(Known::of(Found { addresses, ttl }));
+        let known = Arc::new(Known::of(NameAnswer { addresses, ttl }));
         let held = AsSaid.expire_after_create(&String::new(), &known, Instant::now());
         assert_eq!(held, Some(known.holds));
         assert!(known.addresses.as_ref().is_ok_and(|all| all.len() == 1) == good);
@@ -66,7 +66,7 @@ async fn a_name_that_led_elsewhere_before_is_refused_once_it_leads_home() {
     let leads_to = async |address: &str| {
         let addresses = Ok(vec![address.parse().unwrap()]);
         let ttl = Some(Duration::from_secs(300));
-        let known = Known::of(Found { addresses, ttl });
+        let known = Known::of(NameAnswer { addresses, ttl });
         names
             .known
             .insert("a.example".to_owned(), Arc::new(known))

@@ -28,7 +28,7 @@ pub enum RobotsAnswer {
         /// The status, 2xx.
         status: u16,
     },
-    /// There is none, so nothing is barred (2.3.1.3): 4xx other than 429, and redirects
+    /// There is none, so nothing is disallowed (2.3.1.3): 4xx other than 429, and redirects
     /// that lead nowhere or too far.
     None {
         /// The status, 4xx or 3xx.

@@ -58,7 +58,7 @@ pub struct RobotsCopy {
 pub enum RobotsCopyState {
     /// There is a file.
     Rules,
-    /// There is none; nothing is barred.
+    /// There is none; nothing is disallowed.
     None,
     /// Nobody knows.
     Unreachable {
@@ -185,7 +185,7 @@ impl RobotsCopy {
         }
     }
 
-    /// The rules. Where the file is unreachable and no copy is held everything is barred,
+    /// The rules. Where the file is unreachable and no copy is held everything is disallowed,
     /// so that a caller who forgets to ask [`force`](RobotsCopy::force) asks for nothing.
     #[must_use]
     pub fn compile(&self, agent: &ProductToken, profile: Profile) -> Robots {

@@ -10,14 +10,14 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashSet};
 
 use self::transaction::MemoryTransaction;
-use crate::admit_rule::{CurrentState, Place, Queued, Rank};
+use crate::admit_rule::{CurrentState, QueuePlace, Queued, Rank};
 use crate::error::FrontierError;
 use crate::exclusion::Exclusion;
 use crate::frontier::Frontier;
 use crate::lease::Lease;
 use crate::transaction::Transaction;
 use crate::url_state::{KnownState, KnownUrl, UrlCounts, WaitingUrl};
-use crate::visit::{Kept, Visit};
+use crate::visit::{StoredVisit, Visit};
 
 /// A [`Frontier`] that lives as long as the process.
 ///
@@ -38,7 +38,7 @@ struct Shared {
     /// The pending URLs in their order; no empty ones.
     queues: BTreeMap<Origin, BTreeMap<Rank, CanonicalUrl>>,
     leased: HashSet<CanonicalUrl>,
-    visits: HashMap<CanonicalUrl, Kept>,
+    visits: HashMap<CanonicalUrl, StoredVisit>,
     hosts: BTreeMap<HostKey, (u64, Vec<u8>)>,
     robots: HashMap<Origin, Vec<u8>>,
     marks: BTreeMap<String, u64>,
@@ -52,7 +52,7 @@ struct Shared {
 struct Record {
     state: RecordState,
     /// Priority, seed and kind mean something while it is pending only.
-    place: Place,
+    place: QueuePlace,
     via: Option<CanonicalUrl>,
 }
 

@@ -8,11 +8,11 @@ use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 use super::{MemoryFrontier, Record, RecordState, Shared, lock};
 use crate::admission::{Admission, Admitted, NewState};
-use crate::admit_rule::{AdmitAction, CurrentState, Place, capped, capped_exclusion, meet};
+use crate::admit_rule::{AdmitAction, CurrentState, QueuePlace, capped, capped_exclusion, meet};
 use crate::error::FrontierError;
 use crate::lease::{Lease, Outcome};
 use crate::transaction::{CommitResult, Transaction};
-use crate::visit::{Kept, Visit};
+use crate::visit::{StoredVisit, Visit};
 
 /// The changes wait here until the commit.
 pub(super) struct MemoryTransaction<'f> {
@@ -22,7 +22,7 @@ pub(super) struct MemoryTransaction<'f> {
     next_seq: u64,
     changed: HashMap<CanonicalUrl, Record>,
     settled: HashSet<CanonicalUrl>,
-    visits: HashMap<CanonicalUrl, Kept>,
+    visits: HashMap<CanonicalUrl, StoredVisit>,
     hosts: BTreeMap<HostKey, (u64, Vec<u8>)>,
     robots: HashMap<Origin, Vec<u8>>,
     marks: BTreeMap<String, u64>,
@@ -59,7 +59,13 @@ impl<'f> MemoryTransaction<'f> {
         (record.cloned(), leased)
     }
 
-    fn improve(&mut self, mut record: Record, place: Place, nearer: bool, admission: Admission) {
+    fn improve(
+        &mut self,
+        mut record: Record,
+        place: QueuePlace,
+        nearer: bool,
+        admission: Admission,
+    ) {
         let moved = place.rank() != record.place.rank();
         record.place = place;
         if moved {
@@ -72,14 +78,14 @@ impl<'f> MemoryTransaction<'f> {
     }
 
     /// The visit that is kept, as this transaction sees it.
-    fn kept(&self, url: &CanonicalUrl) -> Option<Kept> {
+    fn kept(&self, url: &CanonicalUrl) -> Option<StoredVisit> {
         let shared = self.frontier.shared();
         let kept = self.visits.get(url).or_else(|| shared.visits.get(url));
         kept.cloned()
     }
 
     /// Makes a settled URL pending again.
-    fn revisit(&mut self, mut kept: Kept) {
+    fn revisit(&mut self, mut kept: StoredVisit) {
         let queued = kept.queued(self.take_seq());
         let record = Record {
             state: RecordState::Pending { attempt: 1 },
@@ -93,7 +99,7 @@ impl<'f> MemoryTransaction<'f> {
 
     /// The record that an admission asks for.
     fn enter(&mut self, admission: Admission) {
-        let place = Place::of(&admission, self.take_seq());
+        let place = QueuePlace::of(&admission, self.take_seq());
         let state = match admission.state {
             NewState::Pending => RecordState::Pending { attempt: 1 },
             NewState::Deferred(why) => RecordState::Deferred(capped_exclusion(why)),
@@ -171,7 +177,7 @@ impl Transaction for MemoryTransaction<'_> {
         visit: Visit,
     ) -> Result<(), FrontierError> {
         let is_settled = !matches!(outcome, Outcome::Retry | Outcome::Deferred(_));
-        let kept = Kept::new(&lease, visit);
+        let kept = StoredVisit::new(&lease, visit);
         self.settle(lease, outcome)?;
         if is_settled {
             self.visits.insert(kept.url.clone(), kept);

@@ -15,7 +15,7 @@ use super::merge::{Merge, runs_to_merge};
 use super::record::Record;
 use super::run::{Run, RunEntry, RunError};
 use super::run_writer::RunWriter;
-use super::{FullTable, Ledger, RunManifest, Table, View, read, run_path};
+use super::{FullTable, Ledger, RunManifest, SieveSnapshot, Table, read, run_path};
 use crate::error::FrontierError;
 
 /// The number of tables' worth of records that gather before a transaction has to wait for the
@@ -32,7 +32,7 @@ pub(super) struct Compactor {
     gather: usize,
     /// The list as the ledger has it. Taken before `view`: who changes the runs holds it.
     manifest: Mutex<RunManifest>,
-    view: RwLock<View>,
+    view: RwLock<SieveSnapshot>,
     /// Never held while another lock is taken or the disk is written.
     jobs: Mutex<Jobs>,
     /// Some of `jobs` changed.
@@ -64,7 +64,7 @@ impl Compactor {
         ledger: Arc<dyn Ledger>,
         gather: usize,
         manifest: RunManifest,
-        view: View,
+        view: SieveSnapshot,
     ) -> Compactor {
         Compactor {
             dir,
@@ -102,7 +102,7 @@ impl Compactor {
         self.changed.notify_all();
     }
 
-    pub(super) fn view(&self) -> RwLockReadGuard<'_, View> {
+    pub(super) fn view(&self) -> RwLockReadGuard<'_, SieveSnapshot> {
         read(&self.view)
     }
 

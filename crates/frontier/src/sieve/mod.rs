@@ -77,7 +77,7 @@ pub(crate) struct Sieve {
 }
 
 /// The tables and runs that a look-up goes through, in this order.
-pub(crate) struct View {
+pub(crate) struct SieveSnapshot {
     fresh: Table,
     full: Option<Arc<FullTable>>,
     /// The newest first.
@@ -91,7 +91,7 @@ struct FullTable {
     commit: u64,
 }
 
-impl View {
+impl SieveSnapshot {
     /// The state that is stored for a key.
     pub(crate) fn get(
         &self,
@@ -135,7 +135,7 @@ impl Sieve {
         let runs = runs.map(|entry| Run::open(&run_path(&dir, entry.id), *entry).map(Arc::new));
         let mut table = Table::with_capacity(gather);
         table.extend(fresh.map(|record| (record.key, record.state)));
-        let view = View {
+        let view = SieveSnapshot {
             fresh: table,
             full: None,
             runs: runs.collect::<Result<_, _>>()?,
@@ -154,7 +154,7 @@ impl Sieve {
     }
 
     /// The tables and runs as they are now. Commits wait while this is held.
-    pub(crate) fn view(&self) -> RwLockReadGuard<'_, View> {
+    pub(crate) fn view(&self) -> RwLockReadGuard<'_, SieveSnapshot> {
         self.compactor.view()
     }
 
@@ -214,7 +214,7 @@ fn remove_unlisted_runs(dir: &Path, disk: &dyn Disk, manifest: &RunManifest) -> 
 }
 
 /// The lock of a view; a panic elsewhere leaves it whole, as it changes in one step.
-fn read(view: &RwLock<View>) -> RwLockReadGuard<'_, View> {
+fn read(view: &RwLock<SieveSnapshot>) -> RwLockReadGuard<'_, SieveSnapshot> {
     view.read()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }

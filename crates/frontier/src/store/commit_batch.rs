@@ -10,7 +10,7 @@ use super::queue_block::{Block, MAX_BLOCK, row_of, seq_of};
 use super::record_codec::{State, encode_origin};
 use super::tables::queue_key;
 use super::transaction::FjallTransaction;
-use super::url_changes::{Change, Standpoint};
+use super::url_changes::{Change, StoredState};
 use crate::admit_rule::{Queued, Rank};
 use crate::error::FrontierError;
 use crate::sieve::Record;
@@ -107,7 +107,9 @@ impl FjallTransaction<'_> {
             let mut block = Block::parse(&bytes).ok_or_else(missing)?;
             for &(rank, at) in edits {
                 match &changes[at].now {
-                    Standpoint::Pending(queued) if queued.place.rank() == rank => block.put(queued),
+                    StoredState::Pending(queued) if queued.place.rank() == rank => {
+                        block.put(queued)
+                    }
                     _ if !block.remove(rank) => return Err(missing()),
                     _ => went += 1,
                 }
@@ -143,7 +145,7 @@ impl FjallTransaction<'_> {
             while !block.is_full()
                 && let Some((_, at)) = arrivals.next_if(|(rank, _)| alike(*rank, kind))
             {
-                if let Standpoint::Pending(queued) = &mut changes[at].now {
+                if let StoredState::Pending(queued) = &mut changes[at].now {
                     queued.place.seq = seq_of(number, place);
                     block.put(queued);
                     place += 1;
@@ -166,7 +168,7 @@ impl FjallTransaction<'_> {
     fn write_state(&mut self, writing: &mut CommitBatch, change: &Change) {
         let tables = &self.frontier.tables;
         let state = match &change.now {
-            Standpoint::Noted { depth, note } => {
+            StoredState::Noted { depth, note } => {
                 let last = &mut self.sequence.note;
                 let number = self.writer.notes.number(note, last, &mut writing.notes);
                 note.state(*depth, number)
@@ -182,7 +184,7 @@ impl FjallTransaction<'_> {
         }
         self.sequence.totals.enter(&state);
         let key = change.key.bytes();
-        if let Standpoint::Deferred(deferred) = &change.now {
+        if let StoredState::Deferred(deferred) = &change.now {
             writing
                 .batch
                 .insert(&tables.deferred, key, deferred.encode());
@@ -247,7 +249,7 @@ fn moved(change: Change) -> EntryMove {
         fingerprint: change.key,
         old: rank_before(&change),
         new: match change.now {
-            Standpoint::Pending(queued) => Some(queued),
+            StoredState::Pending(queued) => Some(queued),
             _ => None,
         },
     }
@@ -262,7 +264,7 @@ fn by_origin(changes: &[Change]) -> (Vec<(Origin, QueueEdit)>, Vec<Option<usize>
     for (at, change) in changes.iter().enumerate() {
         let old = rank_before(change);
         let new = match &change.now {
-            Standpoint::Pending(Queued { place, .. }) => Some(place.rank()),
+            StoredState::Pending(Queued { place, .. }) => Some(place.rank()),
             _ => None,
         };
         if old.is_none() && new.is_none() {

@@ -34,7 +34,7 @@ use crate::error::{FrontierError, OpenError};
 use crate::fingerprint::{Fingerprint, FingerprintKey};
 use crate::frontier::Frontier;
 use crate::lease::Lease;
-use crate::sieve::{BlockCache, Disk, Sieve, SystemDisk, View};
+use crate::sieve::{BlockCache, Disk, Sieve, SieveSnapshot, SystemDisk};
 use crate::transaction::Transaction;
 use crate::url_state::{KnownState, KnownUrl, UrlCounts, WaitingUrl};
 use crate::visit::Visit;
@@ -143,7 +143,7 @@ impl FjallFrontier {
     /// The state of a URL, by its fingerprint.
     fn state(
         &self,
-        view: &View,
+        view: &SieveSnapshot,
         key: Fingerprint,
         cache: &mut BlockCache,
     ) -> Result<Option<State>, FrontierError> {

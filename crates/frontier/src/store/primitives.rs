@@ -6,7 +6,7 @@
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use crate::admission::UrlKind;
-use crate::admit_rule::Place;
+use crate::admit_rule::QueuePlace;
 use crate::exclusion::{Exclusion, Reason};
 
 const RETRIED: u8 = 1;
@@ -33,7 +33,7 @@ pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
 }
 
 /// All of a place but `seq`.
-pub(super) fn put_place(out: &mut Vec<u8>, place: &Place, mut flags: u8) {
+pub(super) fn put_place(out: &mut Vec<u8>, place: &QueuePlace, mut flags: u8) {
     for (flag, set) in [
         (RETRIED, place.retried),
         (SEED, place.is_seed),
@@ -124,7 +124,7 @@ impl<'a> ByteReader<'a> {
     }
 
     /// All of a place but `seq`, and the flags beside it.
-    pub(super) fn place(&mut self) -> Option<(u8, Place)> {
+    pub(super) fn place(&mut self) -> Option<(u8, QueuePlace)> {
         let flags = self.byte()?;
         let kind = match (flags & SITEMAP != 0, flags & RESOURCE != 0) {
             (true, true) => return None,
@@ -132,7 +132,7 @@ impl<'a> ByteReader<'a> {
             (_, true) => UrlKind::Resource,
             _ => UrlKind::Page,
         };
-        let place = Place {
+        let place = QueuePlace {
             retried: flags & RETRIED != 0,
             priority: self.byte()?,
             redirects: self.byte()?,

@@ -229,7 +229,7 @@ mod tests {
 
     use super::{Block, MAX_BLOCK_ENTRIES, row_of, seq_of};
     use crate::admission::Admission;
-    use crate::admit_rule::{Place, Queued, Rank};
+    use crate::admit_rule::{QueuePlace, Queued, Rank};
 
     fn queued(path: &str, via: Option<&str>, place: usize, retried: bool) -> Queued {
         let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
@@ -322,7 +322,7 @@ mod tests {
                 .all(|entry| entry.read().is_none())
         );
         let other = canonicalize(None, "http://b.example/").unwrap().origin();
-        let retried = Place {
+        let retried = QueuePlace {
             retried: true,
             ..queued("/a", None, 5, false).place
         };

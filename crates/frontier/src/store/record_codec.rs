@@ -6,14 +6,14 @@ use crawl_weburl::canonicalize;
 use super::primitives::{ByteReader, put_exclusion, put_number, put_text, put_via, via_flags};
 use super::queue_block::MAX_BLOCK;
 use crate::admission::UrlKind;
-use crate::admit_rule::{Deferred, Place, Rank};
+use crate::admit_rule::{Deferred, QueuePlace, Rank};
 use crate::exclusion::Exclusion;
 use crate::sieve::{PackedState, RunEntry, RunManifest, STATE_BYTES};
 
 /// The state of a URL in the sieve. Texts are kept elsewhere, under a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    Pending(Place),
+    Pending(QueuePlace),
     Deferred { depth: u32, redirects: u8 },
     Fetched { depth: u32, status: u16 },
     Failed { depth: u32, note: u64 },
@@ -127,7 +127,7 @@ impl State {
             .iter()
             .fold(0, |sum, byte| sum << 8 | u64::from(*byte));
         let state = match kind & 7 {
-            1 => State::Pending(Place {
+            1 => State::Pending(QueuePlace {
                 retried: kind & RETRIED != 0,
                 priority: a,
                 depth,
@@ -354,7 +354,7 @@ mod tests {
         IMPLAUSIBLE, MAX_NOTE, Note, Sequence, State, Totals, decode_origin, encode_origin,
     };
     use crate::admission::UrlKind;
-    use crate::admit_rule::{Deferred, Place, Rank};
+    use crate::admit_rule::{Deferred, QueuePlace, Rank};
     use crate::exclusion::{Exclusion, Reason};
     use crate::sieve::{RunEntry, RunManifest};
     use crawl_weburl::{CanonicalUrl, canonicalize};
@@ -364,11 +364,11 @@ mod tests {
             .prop_map(|text| canonicalize(None, &text).unwrap())
     }
 
-    fn place() -> impl Strategy<Value = Place> {
+    fn place() -> impl Strategy<Value = QueuePlace> {
         let kinds = vec![UrlKind::Resource, UrlKind::Page, UrlKind::Sitemap];
         let kind = prop::sample::select(kinds);
         (any::<(bool, u8, u32, u8, bool)>(), kind, 0..MAX_NOTE).prop_map(
-            |((retried, priority, depth, redirects, is_seed), kind, seq)| Place {
+            |((retried, priority, depth, redirects, is_seed), kind, seq)| QueuePlace {
                 retried,
                 priority,
                 depth,

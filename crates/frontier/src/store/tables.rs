@@ -24,7 +24,7 @@ use fjall::{Database, Keyspace, PersistMode, Readable, Snapshot, UserValue};
 use super::meta_keys;
 use super::queue_block::{Block, row_of};
 use super::record_codec::{Note, RANK_BYTES, decode_origin};
-use crate::admit_rule::{Deferred, Place, Queued, Rank};
+use crate::admit_rule::{Deferred, QueuePlace, Queued, Rank};
 use crate::error::FrontierError;
 use crate::fingerprint::{Fingerprint, FingerprintKey};
 use crate::sieve::{Ledger, RunError, RunManifest};
@@ -112,7 +112,7 @@ impl Tables {
         &self,
         from: &Snapshot,
         url: &CanonicalUrl,
-        place: Place,
+        place: QueuePlace,
     ) -> Result<Queued, FrontierError> {
         let origin = url.origin();
         let entry = match self.origin_queue(from, &origin)? {

@@ -9,18 +9,18 @@ use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 use super::commit_batch::CommitBatch;
 use super::record_codec::{Note, Sequence, State};
-use super::url_changes::{Change, Changes, Standpoint};
+use super::url_changes::{Change, Changes, StoredState};
 use super::visits::DueKey;
 use super::{FjallFrontier, Writer, meta_keys};
 use crate::admission::{Admission, Admitted, NewState};
 use crate::admit_rule::{
-    AdmitAction, CurrentState, Deferred, Place, Queued, capped, capped_exclusion, meet,
+    AdmitAction, CurrentState, Deferred, QueuePlace, Queued, capped, capped_exclusion, meet,
 };
 use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
 use crate::lease::{Lease, Outcome};
 use crate::transaction::{CommitResult, Transaction};
-use crate::visit::{Kept, Visit};
+use crate::visit::{StoredVisit, Visit};
 
 /// The changes wait here until the commit writes them as one batch.
 pub(super) struct FjallTransaction<'f> {
@@ -32,7 +32,7 @@ pub(super) struct FjallTransaction<'f> {
     pub(super) base: Snapshot,
     pub(super) changes: Changes,
     pub(super) settled: HashSet<Fingerprint>,
-    pub(super) visits: HashMap<Fingerprint, Kept>,
+    pub(super) visits: HashMap<Fingerprint, StoredVisit>,
     /// As in [`Writer`], once this transaction is committed.
     pub(super) due_from: DueKey,
     /// Orders what enters a queue; at the commit, blocks give the numbers that stay.
@@ -83,10 +83,10 @@ impl<'f> FjallTransaction<'f> {
         &self,
         key: Fingerprint,
         url: &CanonicalUrl,
-        place: Place,
+        place: QueuePlace,
     ) -> Result<Queued, FrontierError> {
         match self.changes.get(key).map(|change| &change.now) {
-            Some(Standpoint::Pending(queued)) => Ok(queued.clone()),
+            Some(StoredState::Pending(queued)) => Ok(queued.clone()),
             _ => self.frontier.tables.pending(&self.base, url, place),
         }
     }
@@ -102,10 +102,10 @@ impl<'f> FjallTransaction<'f> {
         let now = match admission.state.clone() {
             NewState::Pending => {
                 let turn = self.next_sequence();
-                Standpoint::Pending(Queued::new(admission, turn))
+                StoredState::Pending(Queued::new(admission, turn))
             }
-            NewState::Deferred(why) => Standpoint::Deferred(Deferred::new(admission, why)),
-            NewState::Excluded(why) => Standpoint::Noted {
+            NewState::Deferred(why) => StoredState::Deferred(Deferred::new(admission, why)),
+            NewState::Excluded(why) => StoredState::Noted {
                 depth: admission.depth,
                 note: Note::Exclusion(capped_exclusion(why)),
             },
@@ -121,8 +121,8 @@ impl<'f> FjallTransaction<'f> {
     fn improve(
         &mut self,
         key: Fingerprint,
-        old: Place,
-        place: Place,
+        old: QueuePlace,
+        place: QueuePlace,
         nearer: bool,
         admission: Admission,
     ) -> Result<(), FrontierError> {
@@ -136,7 +136,7 @@ impl<'f> FjallTransaction<'f> {
             queued.via = admission.via;
         }
         let before = Some(State::Pending(old));
-        let now = Standpoint::Pending(queued);
+        let now = StoredState::Pending(queued);
         self.changes.put(Change {
             key,
             origin,
@@ -160,17 +160,17 @@ impl<'f> FjallTransaction<'f> {
             return Err(tables.corrupt(&format!("`{url}` is leased and not pending")));
         };
         let depth = place.depth;
-        let noted = |note| Standpoint::Noted { depth, note };
+        let noted = |note| StoredState::Noted { depth, note };
         let now = match outcome {
             Outcome::Retry => {
                 let queued = self.queued(key, url, place)?;
-                Standpoint::Pending(queued.retry(self.next_sequence()))
+                StoredState::Pending(queued.retry(self.next_sequence()))
             }
-            Outcome::Fetched { status } => Standpoint::Fetched { depth, status },
+            Outcome::Fetched { status } => StoredState::Fetched { depth, status },
             Outcome::Failed { why } => noted(Note::Why(capped(why))),
             Outcome::Excluded(exclusion) => noted(Note::Exclusion(capped_exclusion(exclusion))),
             Outcome::Deferred(exclusion) => {
-                Standpoint::Deferred(self.queued(key, url, place)?.deferred(exclusion))
+                StoredState::Deferred(self.queued(key, url, place)?.deferred(exclusion))
             }
         };
         self.changes.put(Change {
@@ -263,7 +263,7 @@ impl Transaction for FjallTransaction<'_> {
     ) -> Result<(), FrontierError> {
         let is_settled = !matches!(outcome, Outcome::Retry | Outcome::Deferred(_));
         let key = self.frontier.tables.key.fingerprint(&lease.url);
-        let kept = Kept::new(&lease, visit);
+        let kept = StoredVisit::new(&lease, visit);
         self.settle(lease, outcome)?;
         if is_settled {
             self.visits.insert(key, kept);

@@ -20,11 +20,11 @@ pub(super) struct Change {
     pub(super) origin: Origin,
     /// As committed.
     pub(super) before: Option<State>,
-    pub(super) now: Standpoint,
+    pub(super) now: StoredState,
 }
 
 /// A state with all that is kept beside it.
-pub(super) enum Standpoint {
+pub(super) enum StoredState {
     Pending(Queued),
     Deferred(Deferred),
     Fetched {
@@ -38,17 +38,17 @@ pub(super) enum Standpoint {
     },
 }
 
-impl Standpoint {
+impl StoredState {
     /// The number of a note is not known before the commit.
     pub(super) fn state(&self) -> State {
         match *self {
-            Standpoint::Pending(ref queued) => State::Pending(queued.place),
-            Standpoint::Deferred(ref deferred) => State::Deferred {
+            StoredState::Pending(ref queued) => State::Pending(queued.place),
+            StoredState::Deferred(ref deferred) => State::Deferred {
                 depth: deferred.depth,
                 redirects: deferred.redirects,
             },
-            Standpoint::Fetched { depth, status } => State::Fetched { depth, status },
-            Standpoint::Noted { depth, ref note } => note.state(depth, 0),
+            StoredState::Fetched { depth, status } => State::Fetched { depth, status },
+            StoredState::Noted { depth, ref note } => note.state(depth, 0),
         }
     }
 }

@@ -18,10 +18,10 @@ use super::primitives::{
 use super::record_codec::State;
 use super::tables::Tables;
 use super::transaction::FjallTransaction;
-use super::url_changes::{Change, Standpoint};
+use super::url_changes::{Change, StoredState};
 use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
-use crate::visit::{Kept, Visit};
+use crate::visit::{StoredVisit, Visit};
 
 /// Bytes of a time in a key. With the fingerprint, what the store holds in place.
 const TIME_BYTES: usize = 4;
@@ -30,7 +30,7 @@ const DUE_BYTES: usize = TIME_BYTES + 16;
 /// A key of `due`.
 pub(super) type DueKey = [u8; DUE_BYTES];
 
-impl Kept {
+impl StoredVisit {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(96 + self.visit.bytes.len());
         let due = if self.is_settled { VISIT_DUE } else { 0 };
@@ -44,13 +44,13 @@ impl Kept {
         out
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Option<Kept> {
+    pub(super) fn decode(bytes: &[u8]) -> Option<StoredVisit> {
         let mut from = ByteReader(bytes);
         let (flags, place) = from.place()?;
         let (at, due) = (from.number32()?, from.number32()?);
         let url = canonicalize(None, from.text()?).ok()?;
         let via = from.via(flags, &url)?;
-        Some(Kept {
+        Some(StoredVisit {
             url,
             via,
             place,
@@ -64,7 +64,7 @@ impl Kept {
     }
 }
 
-fn sort_by_due(visits: &mut [(Fingerprint, Kept)]) {
+fn sort_by_due(visits: &mut [(Fingerprint, StoredVisit)]) {
     visits.sort_by(|(_, a), (_, b)| (a.visit.due, &a.url).cmp(&(b.visit.due, &b.url)));
 }
 
@@ -81,10 +81,10 @@ impl Tables {
         &self,
         from: &Snapshot,
         key: Fingerprint,
-    ) -> Result<Option<Kept>, FrontierError> {
+    ) -> Result<Option<StoredVisit>, FrontierError> {
         let bytes = self.get(from, &self.visits, &key.bytes())?;
         let kept = bytes.map(|bytes| {
-            let kept = Kept::decode(&bytes);
+            let kept = StoredVisit::decode(&bytes);
             kept.ok_or_else(|| self.corrupt("what is kept of a visit"))
         });
         kept.transpose()
@@ -118,7 +118,7 @@ impl Tables {
 
 impl FjallTransaction<'_> {
     /// The visit that is kept, as this transaction sees it.
-    fn kept(&self, key: Fingerprint) -> Result<Option<Kept>, FrontierError> {
+    fn kept(&self, key: Fingerprint) -> Result<Option<StoredVisit>, FrontierError> {
         match self.visits.get(&key) {
             Some(kept) => Ok(Some(kept.clone())),
             None => self.frontier.tables.kept(&self.base, key),
@@ -131,11 +131,11 @@ impl FjallTransaction<'_> {
         &mut self,
         until: u32,
         most: usize,
-    ) -> Result<Vec<(Fingerprint, Kept)>, FrontierError> {
+    ) -> Result<Vec<(Fingerprint, StoredVisit)>, FrontierError> {
         let tables = &self.frontier.tables;
         let mut due = Vec::new();
         let mut read = self.due_from;
-        let is_due = |kept: &Kept| kept.is_settled && kept.visit.due <= until;
+        let is_due = |kept: &StoredVisit| kept.is_settled && kept.visit.due <= until;
         for (key, kept) in &self.visits {
             if is_due(kept) {
                 due.push((*key, kept.clone()));
@@ -164,8 +164,9 @@ impl FjallTransaction<'_> {
         now: u32,
         longest: u32,
         most: usize,
-    ) -> Result<Vec<(Fingerprint, Kept)>, FrontierError> {
-        let is_misdated = |kept: &Kept| kept.is_settled && kept.visit.is_misdated(now, longest);
+    ) -> Result<Vec<(Fingerprint, StoredVisit)>, FrontierError> {
+        let is_misdated =
+            |kept: &StoredVisit| kept.is_settled && kept.visit.is_misdated(now, longest);
         let own = self.visits.iter().filter(|(_, kept)| is_misdated(kept));
         let mut found: Vec<_> = own.map(|(key, kept)| (*key, kept.clone())).collect();
         found.truncate(most);
@@ -190,7 +191,7 @@ impl FjallTransaction<'_> {
     fn due_row(
         &self,
         row: fjall::Guard,
-    ) -> Result<(u32, Fingerprint, Option<Kept>), FrontierError> {
+    ) -> Result<(u32, Fingerprint, Option<StoredVisit>), FrontierError> {
         let tables = &self.frontier.tables;
         let bytes = row.key().map_err(|why| tables.failed(why))?;
         let (time, key) = tables.read_due(&bytes)?;
@@ -206,7 +207,7 @@ impl FjallTransaction<'_> {
     /// Makes settled URLs pending again; how many.
     pub(super) fn revisit_all(
         &mut self,
-        all: Vec<(Fingerprint, Kept)>,
+        all: Vec<(Fingerprint, StoredVisit)>,
     ) -> Result<usize, FrontierError> {
         let count = all.len();
         for (key, kept) in all {
@@ -216,7 +217,7 @@ impl FjallTransaction<'_> {
     }
 
     /// Makes a settled URL pending again.
-    fn revisit(&mut self, key: Fingerprint, mut kept: Kept) -> Result<(), FrontierError> {
+    fn revisit(&mut self, key: Fingerprint, mut kept: StoredVisit) -> Result<(), FrontierError> {
         let before = self.state(key)?;
         if !matches!(
             before,
@@ -231,7 +232,7 @@ impl FjallTransaction<'_> {
             key,
             origin: kept.url.origin(),
             before,
-            now: Standpoint::Pending(queued),
+            now: StoredState::Pending(queued),
         });
         self.visits.insert(key, kept);
         Ok(())
@@ -284,9 +285,9 @@ mod tests {
 
     use crawl_weburl::canonicalize;
 
-    use super::Kept;
+    use super::StoredVisit;
     use crate::admission::UrlKind;
-    use crate::admit_rule::Place;
+    use crate::admit_rule::QueuePlace;
     use crate::visit::Visit;
 
     proptest! {
@@ -296,10 +297,10 @@ mod tests {
             redirects: u8, is_seed: bool, sitemap: bool, near in prop::option::of(any::<bool>()),
         ) {
             let url = |text| canonicalize(None, text).unwrap();
-            let kept = Kept {
+            let kept = StoredVisit {
                 url: url("http://a.example/x?y"),
                 via: near.map(|near| url(if near { "http://a.example/" } else { "http://b.example/" })),
-                place: Place {
+                place: QueuePlace {
                     retried: false,
                     priority,
                     depth,
@@ -311,12 +312,12 @@ mod tests {
                 visit: Visit { at, due, bytes },
                 is_settled,
             };
-            prop_assert_eq!(Kept::decode(&kept.encode()), Some(kept));
+            prop_assert_eq!(StoredVisit::decode(&kept.encode()), Some(kept));
         }
 
         #[test]
         fn foreign_bytes_never_panic(bytes: Vec<u8>) {
-            let _ = Kept::decode(&bytes);
+            let _ = StoredVisit::decode(&bytes);
         }
     }
 }

@@ -11,10 +11,10 @@ use tantivy::schema::{Field, IndexRecordOption};
 
 use super::weights::{WEIGHTS, weighted_fields};
 use super::{Fit, MarkedWords, Planner, Unit};
-use crate::bm25f::{self, AskedWord, Bm25fQuery, Place};
+use crate::bm25f::{self, AskedWord, Bm25fQuery, FieldWeight};
 use crate::exclude_query::Excluded;
 use crate::query::{Asked, Query};
-use crate::words::{Kind, Stemmer, Word, words};
+use crate::words::{Stemmer, Word, WordRelation, words};
 
 impl Planner<'_> {
     /// Most of the telling words must be there; the common ones add to the score.
@@ -68,7 +68,7 @@ impl Planner<'_> {
     pub(super) fn look_up_unit(&self, unit: &Unit, in_title: bool) -> Box<dyn Lookup> {
         let mut places = weighted_fields(&self.fields.texts);
         places.retain(|place| !in_title || place.field == self.fields.texts.title);
-        let lookups = places.iter().map(|Place { field, weight, .. }| {
+        let lookups = places.iter().map(|FieldWeight { field, weight, .. }| {
             let found: Box<dyn Lookup> = match unit.run.len() {
                 0 => Box::new(DisjunctionMaxQuery::new(forms(*field, &unit.forms))),
                 1 => term(*field, &unit.run[0]),
@@ -122,7 +122,7 @@ impl Planner<'_> {
         let found = words(&term.text, &Stemmer::none());
         let paired: Vec<_> = found
             .iter()
-            .filter(|word| word.kind == Kind::Pair)
+            .filter(|word| word.kind == WordRelation::Pair)
             .collect();
         let is_paired = |word: &Word| {
             let mut pairs = paired.iter();
@@ -131,10 +131,10 @@ impl Planner<'_> {
             })
         };
         let pick = |word: &&Word| match word.kind {
-            Kind::Plain | Kind::Pair => true,
+            WordRelation::Plain | WordRelation::Pair => true,
             // One that stands alone.
-            Kind::Character => !is_paired(word),
-            Kind::Part => false,
+            WordRelation::Character => !is_paired(word),
+            WordRelation::Part => false,
         };
         let picked: Vec<&Word> = found.iter().filter(pick).collect();
         if !term.is_not {

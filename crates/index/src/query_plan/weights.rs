@@ -1,6 +1,6 @@
 //! The weights of all that speaks for a page.
 
-use crate::bm25f::Place;
+use crate::bm25f::FieldWeight;
 use crate::schema::Texts;
 
 /// The weight of each thing that speaks for a page. A place has two numbers: its weight, and
@@ -68,8 +68,8 @@ pub(crate) const WEIGHTS: Weights = Weights {
 };
 
 /// The fields that words are looked up in, with their weights.
-pub(super) fn weighted_fields(texts: &Texts) -> Vec<Place> {
-    let of = |field, (weight, length)| Place {
+pub(super) fn weighted_fields(texts: &Texts) -> Vec<FieldWeight> {
+    let of = |field, (weight, length)| FieldWeight {
         field,
         weight,
         length,

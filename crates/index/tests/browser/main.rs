@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crawl_index::export::{Bundle, ExportError};
-use crawl_index::words::{Kind, Stemmer, words};
+use crawl_index::words::{Stemmer, WordRelation, words};
 use crawl_index::{Heading, IndexWriter, IndexedPage, SearchIndex, SearchOptions};
 use serde_json::{Value, json};
 
@@ -183,10 +183,10 @@ fn texts() -> Vec<String> {
 
 fn as_words(text: String) -> Value {
     let kind = |kind| match kind {
-        Kind::Plain => "plain",
-        Kind::Part => "part",
-        Kind::Character => "character",
-        Kind::Pair => "pair",
+        WordRelation::Plain => "plain",
+        WordRelation::Part => "part",
+        WordRelation::Character => "character",
+        WordRelation::Pair => "pair",
     };
     let found = words(&text, &Stemmer::of(Some("xx")));
     let found = found

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crawl_weburl::{CanonicalUrl, HostKey, SpellingRules, canonicalize};
 use expect_test::{Expect, expect};
 
-use super::{Disposition, FetchedPage, Host, PageAnswer, PageFingerprint, Traps};
+use super::{Disposition, Host, PageAnswer, PageEvidence, PageFingerprint, Traps};
 
 /// The answer of a site at a path: a page, a redirect (`-> PATH`), or nothing.
 type Site<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -81,7 +81,7 @@ fn crawl(most: usize, site: Site<'_>) -> Crawled {
                 }
             },
         };
-        let visit = FetchedPage {
+        let visit = PageEvidence {
             url: &at,
             level,
             answer,
@@ -398,7 +398,7 @@ fn what_is_parked_comes_back_when_it_brings_something_after_all() {
     let visit = |traps: &mut Traps, n: u32, text: &str| {
         let (at, next) = (url(n), url(n + 1));
         let gist = PageFingerprint::of_markup(&text, &at);
-        let visit = FetchedPage {
+        let visit = PageEvidence {
             url: &at,
             level: 1,
             answer: PageAnswer::Text(&gist),
@@ -446,7 +446,7 @@ fn told_not_to_it_parks_nothing_and_puts_nothing_behind() {
         let url = |n: u32| canonicalize(None, &format!("http://a.example/cal/2031/{n}")).unwrap();
         let at = url(n);
         let gist = PageFingerprint::of_markup("Nothing is planned for this month", &at);
-        let visit = FetchedPage {
+        let visit = PageEvidence {
             url: &at,
             level: 0,
             answer: PageAnswer::Text(&gist),
@@ -463,7 +463,7 @@ fn visited(traps: &mut Traps, path: &str, level: u8, text: &str, new: &[&str]) -
     let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
     let at = url(path);
     let gist = PageFingerprint::of_markup(&text, &at);
-    let visit = FetchedPage {
+    let visit = PageEvidence {
         url: &at,
         level,
         answer: PageAnswer::Text(&gist),

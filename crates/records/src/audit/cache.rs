@@ -6,7 +6,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use crawl_policy::{ProductToken, Profile, Robots};
 
-use super::exchange::Place;
+use super::exchange::ArchivePlace;
 use crate::error::RecordsError;
 
 /// Bytes that compiled copies may take.
@@ -17,7 +17,7 @@ pub(super) struct Compiled {
     profile: Profile,
     none: Rc<Robots>,
     /// Each with the count of uses at its last one.
-    copies: HashMap<Place, (u64, Rc<Robots>)>,
+    copies: HashMap<ArchivePlace, (u64, Rc<Robots>)>,
     bytes: usize,
     uses: u64,
 }
@@ -42,7 +42,7 @@ impl Compiled {
     /// The file at a place, which `read` gives where it is not at hand.
     pub(super) fn get(
         &mut self,
-        place: Place,
+        place: ArchivePlace,
         read: impl FnOnce() -> Result<Bytes, RecordsError>,
     ) -> Result<Rc<Robots>, RecordsError> {
         self.uses += 1;

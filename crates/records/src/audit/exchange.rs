@@ -23,7 +23,7 @@ const MAX_BYTES: usize = 2 * crawl_policy::MAX_ROBOTS_BYTES;
 
 /// The place of an exchange in the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Place {
+pub(super) struct ArchivePlace {
     file: u32,
     offset: u64,
 }
@@ -34,7 +34,7 @@ pub(super) struct Place {
 pub(super) struct Exchanges {
     dir: PathBuf,
     files: Vec<String>,
-    places: HashMap<u64, Vec<Place>>,
+    places: HashMap<u64, Vec<ArchivePlace>>,
     /// Records that can't be read: a run that was cut off may leave one at the end.
     pub(super) damaged: u64,
 }
@@ -42,7 +42,7 @@ pub(super) struct Exchanges {
 /// One exchange for a robots.txt, or for a hop on the way to one.
 #[derive(Debug)]
 pub(super) struct Exchange {
-    pub(super) place: Place,
+    pub(super) place: ArchivePlace,
     pub(super) fields: Fields,
     /// True if the request was conditional.
     pub(super) conditional: bool,
@@ -108,7 +108,7 @@ impl Exchanges {
             let file = self.number(&at.filename);
             if let Ok(offset) = at.offset.parse() {
                 let places = self.places.entry(key).or_default();
-                places.push(Place { file, offset });
+                places.push(ArchivePlace { file, offset });
             }
         }
         Ok(())
@@ -139,7 +139,7 @@ impl Exchanges {
                     && wanted.contains(&key(url, begun))
                 {
                     let places = self.places.entry(key(url, begun)).or_default();
-                    places.push(Place {
+                    places.push(ArchivePlace {
                         file,
                         offset: record.offset,
                     });
@@ -181,7 +181,7 @@ impl Exchanges {
     }
 
     /// The file of an exchange that was read before.
-    pub(super) fn body(&self, place: Place) -> Result<Bytes, RecordsError> {
+    pub(super) fn body(&self, place: ArchivePlace) -> Result<Bytes, RecordsError> {
         match self.read_at(place, |_| true) {
             Ok(exchange) => Ok(exchange.and_then(|found| found.body).unwrap_or_default()),
             Err(why) => Err(unreadable(why)),
@@ -191,7 +191,7 @@ impl Exchanges {
     /// Response, request and metadata stand one behind the other.
     fn read_at(
         &self,
-        place: Place,
+        place: ArchivePlace,
         is_wanted: impl Fn(&WarcRecord) -> bool,
     ) -> Result<Option<Exchange>, ReadError> {
         let name = self.files.get(place.file as usize);

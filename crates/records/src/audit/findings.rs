@@ -29,7 +29,7 @@ impl Source {
 
 /// The judgement of one check.
 #[derive(Debug)]
-pub(super) enum Judged {
+pub(super) enum CheckResult {
     Kept,
     /// It may have broken a rule: what is missing to tell.
     Undecided(&'static str),
@@ -90,9 +90,16 @@ impl Findings {
 
     /// Counts a check that was judged by the answer whose row is `behind`, unless a later one may
     /// be lost.
-    pub(super) fn unless_lost(&self, judged: Judged, behind: Option<u64>, moment: u64) -> Judged {
+    pub(super) fn unless_lost(
+        &self,
+        judged: CheckResult,
+        behind: Option<u64>,
+        moment: u64,
+    ) -> CheckResult {
         match judged {
-            Judged::Broke(..) if self.lacks_answer(behind, moment) => Judged::Undecided(ROW_LOST),
+            CheckResult::Broke(..) if self.lacks_answer(behind, moment) => {
+                CheckResult::Undecided(ROW_LOST)
+            }
             judged => judged,
         }
     }
@@ -112,13 +119,13 @@ impl Findings {
         &mut self,
         what: &str,
         host: &str,
-        judged: Judged,
+        judged: CheckResult,
         rows: &[(Source, u64)],
     ) {
         match judged {
-            Judged::Kept => self.checked(what),
-            Judged::Undecided(why) => self.undecided(why),
-            Judged::Broke(rule, words) => {
+            CheckResult::Kept => self.checked(what),
+            CheckResult::Undecided(why) => self.undecided(why),
+            CheckResult::Broke(rule, words) => {
                 self.checked(what);
                 self.breach(rule, host, words, None, rows);
             }

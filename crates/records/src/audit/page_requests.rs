@@ -3,7 +3,7 @@
 use crawl_policy::Verdict;
 use crawl_weburl::CanonicalUrl;
 
-use super::findings::{Judged, Source::Requests};
+use super::findings::{CheckResult, Source::Requests};
 use super::hosts::{Sent, SentPurpose};
 use super::robots_copies::BindingRules;
 use super::{AuditRun, EARLIER_RUN, JUST_THEN, NOT_ARCHIVED, SETTLING_MS};
@@ -29,7 +29,7 @@ impl AuditRun<'_> {
         let Some((origin, last)) = last else {
             let what = format!("{url} was asked for before robots.txt had answered");
             let rows = [(Requests, sent.line)];
-            let judged = Judged::Broke("robots-first", what);
+            let judged = CheckResult::Broke("robots-first", what);
             let judged = self.findings.unless_lost(judged, None, sent.start);
             self.findings.settle("page_requests", &key, judged, &rows);
             return Ok(());
@@ -39,10 +39,11 @@ impl AuditRun<'_> {
         let rests_on = answer.rests_on;
         let just_then = (several || !answer.at_home) && answer.end + SETTLING_MS > sent.start;
         let mut judged = self.judged(origin, last, sent, url)?;
-        if let (Judged::Broke(..), true, Some(before)) = (&judged, just_then, last.checked_sub(1))
-            && matches!(self.judged(origin, before, sent, url)?, Judged::Kept)
+        if let (CheckResult::Broke(..), true, Some(before)) =
+            (&judged, just_then, last.checked_sub(1))
+            && matches!(self.judged(origin, before, sent, url)?, CheckResult::Kept)
         {
-            judged = Judged::Undecided(JUST_THEN);
+            judged = CheckResult::Undecided(JUST_THEN);
         }
         if let (Some(copies), SentPurpose::Page) = (&mut self.copies, sent.purpose) {
             copies.note_page(origin, last);
@@ -59,17 +60,17 @@ impl AuditRun<'_> {
         index: usize,
         sent: &Sent,
         url: &CanonicalUrl,
-    ) -> Result<Judged, RecordsError> {
+    ) -> Result<CheckResult, RecordsError> {
         let (limits, Some(copies)) = (self.limits, &mut self.copies) else {
-            return Ok(Judged::Kept);
+            return Ok(CheckResult::Kept);
         };
         let Some(answer) = copies.answers(origin).get(index) else {
-            return Ok(Judged::Kept);
+            return Ok(CheckResult::Kept);
         };
         let is_page = sent.purpose == SentPurpose::Page;
         let (place, until) = match answer.force(limits) {
             BindingRules::Rules { place, until } => (place, until),
-            BindingRules::Unknown => return Ok(Judged::Undecided(NOT_ARCHIVED)),
+            BindingRules::Unknown => return Ok(CheckResult::Undecided(NOT_ARCHIVED)),
             BindingRules::Unreachable => {
                 let what = format!("{url} was asked for while robots.txt could not be had");
                 return Ok(self.if_held(sent, "unreachable", what));
@@ -81,7 +82,9 @@ impl AuditRun<'_> {
         };
         if is_page && sent.start > latest + SETTLING_MS {
             if limits.restarted_after(answer.end) {
-                return Ok(Judged::Undecided("a copy that was too old after a restart"));
+                return Ok(CheckResult::Undecided(
+                    "a copy that was too old after a restart",
+                ));
             }
             let (age, life) = (sent.start - answer.end, until - answer.end);
             let what = format!(
@@ -108,14 +111,14 @@ impl AuditRun<'_> {
             let what = format!("{url} was asked for outside of the Visit-time");
             return Ok(self.if_held(sent, "visit-time", what));
         }
-        Ok(Judged::Kept)
+        Ok(CheckResult::Kept)
     }
 
     /// A breach, if it is known what the crawl was held to then.
-    fn if_held(&self, sent: &Sent, rule: &'static str, what: String) -> Judged {
+    fn if_held(&self, sent: &Sent, rule: &'static str, what: String) -> CheckResult {
         match self.limits.held_at(sent.start) {
-            true => Judged::Broke(rule, what),
-            false => Judged::Undecided(EARLIER_RUN),
+            true => CheckResult::Broke(rule, what),
+            false => CheckResult::Undecided(EARLIER_RUN),
         }
     }
 }

@@ -9,7 +9,7 @@ use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
 use super::answer_age::{life, retry_after, says_life};
 use super::cache::Compiled;
-use super::exchange::{Exchange, Exchanges, Place};
+use super::exchange::{ArchivePlace, Exchange, Exchanges};
 use super::limits::CrawlLimits;
 use crate::error::RecordsError;
 
@@ -71,7 +71,7 @@ enum Good {
     /// There may be one, and it is not archived.
     Unknown,
     Copy {
-        place: Place,
+        place: ArchivePlace,
         at: u64,
         lasts: u64,
     },
@@ -81,7 +81,10 @@ enum Good {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BindingRules {
     /// This file, or none, up to a moment.
-    Rules { place: Option<Place>, until: u64 },
+    Rules {
+        place: Option<ArchivePlace>,
+        until: u64,
+    },
     /// Nothing may be asked for.
     Unreachable,
     /// That can't be told.
@@ -100,7 +103,7 @@ pub(super) struct RobotsPaceAsked {
 
 /// The meaning of an exchange.
 enum AnswerMeaning {
-    Rules(Place),
+    Rules(ArchivePlace),
     None,
     NotModified,
     Redirect(CanonicalUrl),
@@ -150,7 +153,10 @@ impl Copies {
     }
 
     /// The rules of a file, compiled; without one everything is allowed.
-    pub(super) fn robots(&mut self, place: Option<Place>) -> Result<Rc<Robots>, RecordsError> {
+    pub(super) fn robots(
+        &mut self,
+        place: Option<ArchivePlace>,
+    ) -> Result<Rc<Robots>, RecordsError> {
         match place {
             None => Ok(self.compiled.none()),
             Some(place) => self.compiled.get(place, || self.exchanges.body(place)),
@@ -313,7 +319,7 @@ impl Answer {
     }
 
     /// There is a file, new or confirmed.
-    fn hold(&mut self, place: Place, lasts: u64) {
+    fn hold(&mut self, place: ArchivePlace, lasts: u64) {
         let at = self.end;
         self.state = State::Rules;
         self.until = at.saturating_add(lasts);

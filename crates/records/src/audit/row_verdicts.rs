@@ -7,7 +7,7 @@ use crawl_policy::{Robots, Verdict};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use super::findings::{
-    Judged,
+    CheckResult,
     Source::{Excluded, Pages, Requests},
 };
 use super::page_requests::words;
@@ -29,7 +29,7 @@ impl AuditRun<'_> {
         let last = origin.and_then(|origin| Some((origin, copies.last_at(origin, started)?)));
         let (mut rows, mut rests_on) = (vec![(Pages, line)], None);
         let judged = match last {
-            None => Judged::Undecided("rows of pages.jsonl without a robots.txt before them"),
+            None => CheckResult::Undecided("rows of pages.jsonl without a robots.txt before them"),
             Some((origin, last)) => {
                 if let Some(answer) = copies.answers(origin).get(last) {
                     rows.insert(0, (Requests, answer.line));
@@ -52,13 +52,13 @@ impl AuditRun<'_> {
         url: &CanonicalUrl,
         said: &RobotsVerdict,
         started: u64,
-    ) -> Result<Judged, RecordsError> {
+    ) -> Result<CheckResult, RecordsError> {
         let Some(robots) = self.rules_of(origin, last)? else {
-            return Ok(Judged::Undecided(NOT_ARCHIVED));
+            return Ok(CheckResult::Undecided(NOT_ARCHIVED));
         };
         let verdict = robots.judge(url.path_and_query());
         if is_said(said, &verdict) {
-            return Ok(Judged::Kept);
+            return Ok(CheckResult::Kept);
         }
         let answered = self.answer(origin, last).map_or(0, |answer| answer.end);
         if answered + SETTLING_MS > started
@@ -66,10 +66,10 @@ impl AuditRun<'_> {
             && let Some(robots) = self.rules_of(origin, before)?
             && is_said(said, &robots.judge(url.path_and_query()))
         {
-            return Ok(Judged::Undecided(JUST_THEN));
+            return Ok(CheckResult::Undecided(JUST_THEN));
         }
         if !self.limits.held_at(started) {
-            return Ok(Judged::Undecided(EARLIER_RUN));
+            return Ok(CheckResult::Undecided(EARLIER_RUN));
         }
         let told = match (&said.rule, said.line) {
             (Some(rule), Some(line)) => format!("`{rule}` on line {line}"),
@@ -81,7 +81,7 @@ impl AuditRun<'_> {
         let said = &said.verdict;
         let what =
             format!("the row of {url} says {said} by {told}, where robots.txt has {found} by {by}");
-        Ok(Judged::Broke("page-row", what))
+        Ok(CheckResult::Broke("page-row", what))
     }
 
     /// Holds a row of `excluded.jsonl` whose reason is robots.txt against all copies that
@@ -107,14 +107,14 @@ impl AuditRun<'_> {
         &mut self,
         url: &CanonicalUrl,
         row: &ExcludedRow,
-    ) -> Result<Judged, RecordsError> {
+    ) -> Result<CheckResult, RecordsError> {
         let origin = self
             .copies
             .as_ref()
             .and_then(|copies| copies.number(&url.origin()));
-        let mut judged = Judged::Broke(
+        let mut judged = CheckResult::Broke(
             "excluded-row",
-            format!("{url} is listed as barred by robots.txt, and no copy of it says so"),
+            format!("{url} is listed as excluded by robots.txt, and no copy of it says so"),
         );
         let Some(origin) = origin else {
             return Ok(judged);
@@ -127,7 +127,7 @@ impl AuditRun<'_> {
             let Some(robots) = self.rules_of(origin, index)? else {
                 let answer = self.answer(origin, index);
                 if answer.is_some_and(|answer| answer.force(self.limits) == BindingRules::Unknown) {
-                    judged = Judged::Undecided(NOT_ARCHIVED);
+                    judged = CheckResult::Undecided(NOT_ARCHIVED);
                 }
                 continue;
             };
@@ -141,10 +141,10 @@ impl AuditRun<'_> {
                 row.rule.as_deref() == Some(&format!("robots.txt answered {status}"))
             });
             if barred || closed {
-                return Ok(Judged::Kept);
+                return Ok(CheckResult::Kept);
             }
             if !self.limits.held_at(answer.end) {
-                judged = Judged::Undecided(EARLIER_RUN);
+                judged = CheckResult::Undecided(EARLIER_RUN);
             }
         }
         Ok(judged)

@@ -435,7 +435,7 @@ fn rows_say_what_robots_txt_says() {
         expect![[r#"
             1 gaps, 1 pages
             page-row: the row of http://e.example/p/a says allowed by `Allow: /p/a` on line 3, where robots.txt has allowed by `Allow: /p/a` on line 2 (requests.jsonl 1, pages.jsonl 1)
-            excluded-row: http://e.example/q is listed as barred by robots.txt, and no copy of it says so (excluded.jsonl 1)"#]],
+            excluded-row: http://e.example/q is listed as excluded by robots.txt, and no copy of it says so (excluded.jsonl 1)"#]],
     );
 }
 

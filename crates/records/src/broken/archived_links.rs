@@ -13,7 +13,7 @@ use crawl_extractor::{
 };
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
-use super::latest_rows::{Latest, key};
+use super::latest_rows::{LatestRows, key};
 use super::link_search::LinkSearch;
 use crate::error::RecordsError;
 use crate::header_fields::Fields;
@@ -51,7 +51,7 @@ impl Archived {
     pub(super) fn links(
         &self,
         dir: &Path,
-        latest: &Latest,
+        latest: &LatestRows,
         wanted: &mut LinkSearch,
     ) -> Result<HashSet<u64>, RecordsError> {
         let mut unread = HashSet::new();

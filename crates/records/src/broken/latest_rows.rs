@@ -11,7 +11,7 @@ use crate::rows::pages;
 
 /// Which rows of `pages.jsonl` count, by URL. Some 40 bytes for each.
 #[derive(Debug, Default)]
-pub(crate) struct Latest {
+pub(crate) struct LatestRows {
     by_url: HashMap<u64, Last>,
     round: u32,
 }
@@ -34,10 +34,10 @@ enum LastOutcome {
     Page,
 }
 
-impl Latest {
+impl LatestRows {
     /// Reads all rows once.
-    pub(crate) fn read(dir: &Path) -> Result<Latest, RecordsError> {
-        let mut latest = Latest::default();
+    pub(crate) fn read(dir: &Path) -> Result<LatestRows, RecordsError> {
+        let mut latest = LatestRows::default();
         let mut rows = pages(dir)?;
         while let Some(row) = rows.next() {
             latest.add(&row?, rows.line());

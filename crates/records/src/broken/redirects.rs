@@ -7,7 +7,7 @@ use crawl_archive::rows::PageRow;
 use crawl_weburl::canonicalize;
 
 use super::archived_links::Archived;
-use super::latest_rows::Latest;
+use super::latest_rows::LatestRows;
 use crate::error::RecordsError;
 use crate::rows::pages;
 
@@ -25,7 +25,7 @@ pub(super) struct Redirects {
 impl Redirects {
     /// Takes the last row of a URL. What a redirect led to was met by way of it, unless it was
     /// known already.
-    pub(super) fn note(&mut self, row: &PageRow, latest: &Latest) {
+    pub(super) fn note(&mut self, row: &PageRow, latest: &LatestRows) {
         if let Some(via) = row.via.as_ref().filter(|via| latest.redirects(via)) {
             self.first_met.insert(via.clone(), row.url.clone());
         }
@@ -42,7 +42,7 @@ impl Redirects {
     pub(super) fn read(
         &mut self,
         dir: &Path,
-        latest: &Latest,
+        latest: &LatestRows,
         archived: &Archived,
     ) -> Result<(), RecordsError> {
         if self.vias.keys().all(|url| self.targets.contains_key(url)) {

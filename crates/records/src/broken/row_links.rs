@@ -6,7 +6,7 @@ use std::path::Path;
 use crawl_archive::rows::LinkRow;
 use crawl_weburl::canonicalize;
 
-use super::latest_rows::{Latest, key};
+use super::latest_rows::{LatestRows, key};
 use super::link_search::LinkSearch;
 use crate::error::RecordsError;
 use crate::rows::links as link_rows;
@@ -15,7 +15,7 @@ use crate::rows::links as link_rows;
 /// behind the other: the last of such groups counts.
 pub(super) fn links(
     dir: &Path,
-    latest: &Latest,
+    latest: &LatestRows,
     wanted: &mut LinkSearch,
 ) -> Result<(), RecordsError> {
     let last = match latest.round() {

@@ -271,12 +271,12 @@ fn rows_are_the_truth(web: &Web, rows: &Rows, log: &[LogEntry], breaches: &mut B
             breaches.add(format!("{} is listed twice in excluded.jsonl", row.url));
         }
         if statuses.contains_key(row.url.as_str()) {
-            breaches.add(format!("{} is listed as fetched and as barred", row.url));
+            breaches.add(format!("{} is listed as fetched and as excluded", row.url));
         }
     }
     for url in &web.barred {
         if !excluded.contains(url.as_str()) {
-            breaches.add(format!("{url} is barred, and not listed"));
+            breaches.add(format!("{url} is excluded, and not listed"));
         }
     }
     given_up
@@ -295,7 +295,7 @@ fn log_is_allowed(web: &Web, log: &[LogEntry], breaches: &mut Breaches) {
     for entry in log {
         let url = web.web.url(entry.host, &entry.path);
         if web.barred.contains(&url) {
-            breaches.add(format!("{url} was asked for, and is barred"));
+            breaches.add(format!("{url} was asked for, and is excluded"));
         } else if !web.expected.contains_key(&url) && !web.rules.contains(&url) {
             breaches.add(format!("{url} was asked for, and nobody named it"));
         }
@@ -347,7 +347,7 @@ fn state_is_settled(output: &Path, rows: &Rows, breaches: &mut Breaches) -> Resu
         != (0, 0, rows.pages.len(), rows.excluded.len())
     {
         breaches.add(format!(
-            "the state counts {counts:?}; there are {} pages and {} barred",
+            "the state counts {counts:?}; there are {} pages and {} excluded",
             rows.pages.len(),
             rows.excluded.len()
         ));

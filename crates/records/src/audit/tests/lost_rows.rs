@@ -6,7 +6,7 @@ use super::sample_crawl::{More, Sent, page, robots, write};
 use super::{BARS_P, audit};
 
 /// The files after a power cut: zeros where a robots.txt's row stood, and a page that was
-/// barred by it or not.
+/// disallowed by it or not.
 #[test]
 fn ours_lines_that_are_no_rows_are_counted_and_leave_no_breach_behind() {
     let dir = tempfile::tempdir().unwrap();

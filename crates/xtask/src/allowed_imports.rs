@@ -1,6 +1,6 @@
-//! Which room may see what: the table that `docs/architecture.md` explains.
+//! Which crate may see what: the table that `docs/architecture.md` explains.
 
-/// For each package, the rooms that it may depend on directly, tests aside.
+/// For each package, the crates that it may depend on directly, tests aside.
 pub(crate) const SEES: [(&str, &[&str]); 16] = [
     ("crawl-coding", &[]),
     ("crawl-dates", &[]),
@@ -90,10 +90,10 @@ pub(crate) const SEES: [(&str, &[&str]); 16] = [
 /// Programs that ship nowhere: they may name any package.
 pub(crate) const TOOLS: [&str; 2] = ["crawl-trials", "xtask"];
 
-/// Rooms that tests of any room may use; `testweb` itself uses no room even there.
+/// Crates that tests of any crate may use; `testweb` itself uses no crate even there.
 pub(crate) const FOR_TESTS: &str = "crawl-testweb";
 
-/// Rooms that do no I/O, read no clock and start no task.
+/// Crates that do no I/O, read no clock and start no task.
 pub(crate) const PURE: [&str; 6] = [
     "crawl-coding",
     "crawl-dates",
@@ -103,7 +103,7 @@ pub(crate) const PURE: [&str; 6] = [
     "crawl-scheduler",
 ];
 
-/// Pairs that must not meet by any chain of dependencies: these rooms, and these packages.
+/// Pairs that must not meet by any chain of dependencies: these crates, and these packages.
 pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
     (
         &PURE,
@@ -145,7 +145,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
     ),
 ];
 
-/// Packages that these rooms alone may name in their manifests, so that they can be replaced
+/// Packages that these crates alone may name in their manifests, so that they can be replaced
 /// there. `TOOLS` are exempt.
 pub(crate) const OWNED: [(&str, &str); 17] = [
     ("axum", "crawl"),
