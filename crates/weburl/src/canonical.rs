@@ -1,10 +1,13 @@
 //! The canonical form of a URL.
 
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, OnceLock};
 
 use url::{Position, Url};
 
-use crate::keys::{HostKey, Origin, Site};
+use crate::keys::{HostKey, Keys, Origin, Site};
 
 /// A longer URL is [`Unusable::TooLong`]. Bytes; servers commonly refuse more than
 /// 8 KiB of request line.
@@ -16,13 +19,19 @@ pub const MAX_URL_BYTES: usize = 8 * 1024;
 /// Punycode, default port dropped, dot segments resolved) without fragment and without
 /// user name and password: a crawler asks for no fragment, and credentials found in a
 /// link are nobody's to use and nobody's to write down. Two URLs are the same URL where
-/// their canonical forms are equal. Order is that of the bytes.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct CanonicalUrl(
-    // Invariant: http or https, with a host, no fragment, no credentials, at most
-    // `MAX_URL_BYTES`.
-    Url,
-);
+/// their canonical forms are equal. Order is that of the bytes. A clone shares the text and the
+/// keys of the original.
+#[derive(Clone)]
+pub struct CanonicalUrl(Arc<Parts>);
+
+struct Parts {
+    /// Invariant: http or https, with a host, no fragment, no credentials, at most
+    /// `MAX_URL_BYTES`.
+    url: Url,
+    /// Made when they are first asked for, and shared with the URLs of the same origin that were
+    /// found on this one.
+    keys: OnceLock<Arc<Keys>>,
+}
 
 /// The reason why a string names nothing that a crawler can ask for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -72,12 +81,17 @@ pub fn canonicalize(base: Option<&CanonicalUrl>, raw: &str) -> Result<CanonicalU
         return Err(Unusable::TooLong { bytes: raw.len() });
     }
     let parsed = match base {
-        Some(base) => base.0.join(raw),
+        Some(base) => base.as_url().join(raw),
         None => Url::parse(raw),
     };
-    parsed
-        .map_err(Unusable::Malformed)
-        .and_then(CanonicalUrl::new)
+    let url = CanonicalUrl::new(parsed.map_err(Unusable::Malformed)?)?;
+    // Most links of a page stay on its origin.
+    if let Some(keys) = base.map(CanonicalUrl::keys)
+        && keys.origin.as_str() == url.origin_text()
+    {
+        let _ = url.0.keys.set(Arc::clone(keys));
+    }
+    Ok(url)
 }
 
 impl CanonicalUrl {
@@ -95,38 +109,57 @@ impl CanonicalUrl {
         }
         match url.as_str().len() {
             bytes if bytes > MAX_URL_BYTES => Err(Unusable::TooLong { bytes }),
-            _ => Ok(CanonicalUrl(url)),
+            _ => {
+                let keys = OnceLock::new();
+                Ok(CanonicalUrl(Arc::new(Parts { url, keys })))
+            }
         }
+    }
+
+    /// The URL of `origin` with this path, which begins with `/`.
+    pub(crate) fn of_origin(origin: &Origin, path: &str) -> Result<CanonicalUrl, Unusable> {
+        let url = canonicalize(None, &format!("{origin}{path}"))?;
+        let _ = url.0.keys.set(Arc::new(Keys::new(origin.clone())));
+        Ok(url)
+    }
+
+    fn keys(&self) -> &Arc<Keys> {
+        let new = || Arc::new(Keys::new(Origin::of_text(self.origin_text())));
+        self.0.keys.get_or_init(new)
+    }
+
+    fn origin_text(&self) -> &str {
+        &self.0.url[..Position::BeforePath]
     }
 
     /// The whole URL, ASCII only.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        self.0.as_str()
+        self.as_url().as_str()
     }
 
     /// The parsed form of the same URL.
     #[must_use]
     pub fn as_url(&self) -> &Url {
-        &self.0
+        &self.0.url
     }
 
     /// `http` or `https`.
     #[must_use]
     pub fn scheme(&self) -> &str {
-        self.0.scheme()
+        self.as_url().scheme()
     }
 
     /// Host name or address as it stands in the URL; an IPv6 address in brackets.
     #[must_use]
     pub fn host(&self) -> &str {
-        &self.0[Position::BeforeHost..Position::AfterHost]
+        &self.as_url()[Position::BeforeHost..Position::AfterHost]
     }
 
     /// The port, also where it is the scheme's default.
     #[must_use]
     pub fn port(&self) -> u16 {
-        let port = self.0.port_or_known_default();
+        let port = self.as_url().port_or_known_default();
         port.expect("invariant: http and https have a default port")
     }
 
@@ -134,31 +167,57 @@ impl CanonicalUrl {
     /// an origin-form request line holds.
     #[must_use]
     pub fn path_and_query(&self) -> &str {
-        &self.0[Position::BeforePath..Position::AfterQuery]
+        &self.as_url()[Position::BeforePath..Position::AfterQuery]
     }
 
     /// The path alone, beginning with `/`.
     #[must_use]
     pub fn path(&self) -> &str {
-        self.0.path()
+        self.as_url().path()
     }
 
     /// Scheme, host and port.
     #[must_use]
     pub fn origin(&self) -> Origin {
-        Origin::of(&self.0)
+        self.keys().origin.clone()
     }
 
     /// The key that a gap is kept for.
     #[must_use]
     pub fn host_key(&self) -> HostKey {
-        HostKey::of(&self.0)
+        self.keys().host_key().clone()
     }
 
     /// The registrable domain.
     #[must_use]
     pub fn site(&self) -> Site {
-        Site::of(&self.0)
+        self.keys().site().clone()
+    }
+}
+
+impl PartialEq for CanonicalUrl {
+    fn eq(&self, other: &CanonicalUrl) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for CanonicalUrl {}
+
+impl Hash for CanonicalUrl {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_str().hash(state);
+    }
+}
+
+impl PartialOrd for CanonicalUrl {
+    fn partial_cmp(&self, other: &CanonicalUrl) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for CanonicalUrl {
+    fn cmp(&self, other: &CanonicalUrl) -> Ordering {
+        self.as_str().cmp(other.as_str())
     }
 }
 
@@ -179,7 +238,7 @@ mod tests {
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
 
-    use super::{MAX_URL_BYTES, canonicalize};
+    use super::{CanonicalUrl, MAX_URL_BYTES, canonicalize};
 
     fn check(base: Option<&str>, raw: &str, expect: Expect) {
         let base = base.map(|base| canonicalize(None, base).unwrap());
@@ -331,6 +390,29 @@ mod tests {
             parts("https://a.example:8443"),
             "https a.example 8443 / / CanonicalUrl(https://a.example:8443/)"
         );
+    }
+
+    #[test]
+    fn ours_a_copy_and_a_link_within_the_origin_share_what_was_made() {
+        let page = canonicalize(None, "http://a.example/x").unwrap();
+        let copy = page.clone();
+        assert_eq!(page.as_str().as_ptr(), copy.as_str().as_ptr());
+        let link = canonicalize(Some(&page), "/y?z").unwrap();
+        let text = |url: &CanonicalUrl| url.host_key().as_str().as_ptr();
+        assert_eq!(text(&link), text(&copy));
+        for other in [
+            "https://a.example/",
+            "http://a.example:81/",
+            "//b.a.example/",
+        ] {
+            let away = canonicalize(Some(&page), other).unwrap();
+            let anew = canonicalize(None, away.as_str()).unwrap();
+            assert_eq!(
+                (away.origin(), away.host_key()),
+                (anew.origin(), anew.host_key())
+            );
+            assert_ne!(away.origin(), page.origin());
+        }
     }
 
     proptest! {

@@ -1,9 +1,8 @@
 //! The keys that follow from a URL: origin, host key, site.
 
 use std::fmt;
-use std::sync::Arc;
-
-use url::{Host, Position, Url};
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
 
 use crate::address::{AddressClass, classify};
 use crate::canonical::{CanonicalUrl, Unusable, canonicalize};
@@ -26,9 +25,45 @@ pub struct HostKey(Arc<str>);
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Site(Arc<str>);
 
+/// The keys of the URLs of one origin, each made when it is first asked for.
+pub(crate) struct Keys {
+    pub(crate) origin: Origin,
+    host_key: OnceLock<HostKey>,
+    site: OnceLock<Site>,
+}
+
+impl Keys {
+    pub(crate) fn new(origin: Origin) -> Keys {
+        Keys {
+            origin,
+            host_key: OnceLock::new(),
+            site: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn host_key(&self) -> &HostKey {
+        self.host_key.get_or_init(|| self.origin.host_key())
+    }
+
+    pub(crate) fn site(&self) -> &Site {
+        self.site.get_or_init(|| self.origin.site())
+    }
+}
+
 impl Origin {
-    pub(crate) fn of(url: &Url) -> Origin {
-        Origin(url[..Position::BeforePath].into())
+    /// `text` is what stands before the path of a canonical URL.
+    pub(crate) fn of_text(text: &str) -> Origin {
+        Origin(text.into())
+    }
+
+    /// The scheme, the host as it stands in a URL, and the port where it is not the default.
+    fn parts(&self) -> (&str, &str, Option<u16>) {
+        let (scheme, rest) = self.0.split_once("://").unwrap_or(("http", &self.0));
+        match rest.rsplit_once(':') {
+            // Colons stand within an IPv6 address too, which ends with a bracket.
+            Some((host, port)) if !port.ends_with(']') => (scheme, host, port.parse().ok()),
+            _ => (scheme, rest, None),
+        }
     }
 
     /// Reads an origin back from its written form.
@@ -58,37 +93,38 @@ impl Origin {
     #[must_use]
     pub fn url(&self, path: &str) -> CanonicalUrl {
         assert!(path.starts_with('/'), "not a path: {path}");
-        canonicalize(None, &format!("{}{path}", self.0)).expect("invariant: an origin and a path")
+        CanonicalUrl::of_origin(self, path).expect("invariant: an origin and a path")
     }
 
     /// The host that serves this origin.
     #[must_use]
     pub fn host_key(&self) -> HostKey {
-        self.url("/").host_key()
+        let (scheme, host, port) = self.parts();
+        let name = host.trim_end_matches('.');
+        let is_loopback = match address(name) {
+            Some(address) => classify(address) == AddressClass::Loopback,
+            None => is_localhost(name),
+        };
+        let usual = if scheme == "https" { 443 } else { 80 };
+        HostKey(match is_loopback {
+            true => format!("{name}:{}", port.unwrap_or(usual)).into(),
+            false => name.into(),
+        })
     }
 
     /// The registrable domain of this origin.
     #[must_use]
     pub fn site(&self) -> Site {
-        self.url("/").site()
+        let name = self.parts().1.trim_end_matches('.');
+        let registrable = match address(name) {
+            Some(_) => None,
+            None => psl::domain_str(name),
+        };
+        Site(registrable.unwrap_or(name).into())
     }
 }
 
 impl HostKey {
-    pub(crate) fn of(url: &Url) -> HostKey {
-        let loopback = match url.host() {
-            Some(Host::Ipv4(v4)) => classify(v4.into()) == AddressClass::Loopback,
-            Some(Host::Ipv6(v6)) => classify(v6.into()) == AddressClass::Loopback,
-            Some(Host::Domain(name)) => is_localhost(name),
-            None => false,
-        };
-        let host = url.host_str().unwrap_or_default().trim_end_matches('.');
-        match (loopback, url.port_or_known_default()) {
-            (true, Some(port)) => HostKey(format!("{host}:{port}").into()),
-            _ => HostKey(host.into()),
-        }
-    }
-
     /// Reads a host key back from its written form.
     ///
     /// # Errors
@@ -114,15 +150,6 @@ impl HostKey {
 }
 
 impl Site {
-    pub(crate) fn of(url: &Url) -> Site {
-        let host = url.host_str().unwrap_or_default().trim_end_matches('.');
-        let registrable = match url.host() {
-            Some(Host::Domain(_)) => psl::domain_str(host),
-            _ => None,
-        };
-        Site(registrable.unwrap_or(host).into())
-    }
-
     /// The written form, such as `example.co.uk`.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -130,8 +157,15 @@ impl Site {
     }
 }
 
+/// The address that a host is, where it is one and no name.
+fn address(host: &str) -> Option<IpAddr> {
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    bare.unwrap_or(host).parse().ok()
+}
+
 fn is_localhost(name: &str) -> bool {
-    let name = name.trim_end_matches('.');
     name == "localhost" || name.ends_with(".localhost")
 }
 
