@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use crawl_archive::rows::{PageRow, RequestRow};
 use crawl_archive::{ArchiveError, LogFile, Timestamp};
-use crawl_fetcher::{Clock, Exchange, Failure, Fetcher};
+use crawl_fetcher::{Clock, Fetcher};
 use crawl_policy::scope::Scope;
-use crawl_scheduler::{RestartKind, Spent, Tick};
+use crawl_scheduler::{RestartKind, Tick};
 use crawl_weburl::CanonicalUrl;
 use tokio::sync::mpsc as async_mpsc;
 use tokio::sync::watch;
@@ -26,7 +26,7 @@ use crate::error::EngineError;
 use crate::index::follower::{self, Halt, Indexer, Indexing, Outcome, Setting};
 use crate::index::rebuild::Reindex;
 use crate::keys::META_TRAPS;
-use crate::messages::{Effect, Event, Job};
+use crate::messages::{Effect, Event};
 use crate::read::pool::{self, ReaderPool, ReaderTask};
 use crate::revisit::round;
 use crate::revisit::visit::RevisitSchedule;
@@ -142,7 +142,8 @@ struct Driver {
     writer: std::thread::JoinHandle<Result<Writer, EngineError>>,
     indexer: Option<Indexer>,
     events: async_mpsc::UnboundedReceiver<Event>,
-    fetches: JoinSet<(Job, Spent, Result<Exchange, Failure>, Span)>,
+    /// Requests and lookups under way.
+    fetches: JoinSet<Event>,
     /// Rows of committed pages that the consumer has not taken.
     undelivered: VecDeque<PageRow>,
     resumed: bool,
@@ -365,10 +366,11 @@ impl Driver {
         let sleep = wake.map_or(tell, |wake| wake.since(self.clock.now()).min(tell));
         let sleep = tokio::time::sleep(sleep);
         tokio::select! {
-            Some(ended) = self.fetches.join_next(), if !self.fetches.is_empty() => Some(match ended {
-                Ok((job, spent, result, span)) => Event::Fetched { job, spent, result, span },
-                Err(error) => Event::Broken(EngineError::Thread { what: format!("a fetch: {error}") }),
-            }),
+            Some(ended) = self.fetches.join_next(), if !self.fetches.is_empty() => {
+                Some(ended.unwrap_or_else(|error| {
+                    Event::Broken(EngineError::Thread { what: format!("a fetch: {error}") })
+                }))
+            }
             event = self.events.recv() => Some(event.unwrap_or_else(|| {
                 Event::Broken(EngineError::Thread { what: "the writer".to_owned() })
             })),
@@ -382,12 +384,24 @@ impl Driver {
     fn perform(&mut self, effects: &mut Vec<Effect>) {
         for effect in effects.drain(..) {
             match effect {
+                Effect::FindAddress { permit, url } => {
+                    let fetcher = Arc::clone(&self.fetcher);
+                    self.fetches.spawn(async move {
+                        let address = fetcher.address(&url).await;
+                        Event::AddressFound { permit, address }
+                    });
+                }
                 Effect::Fetch { permit, job, span } => {
                     let fetcher = Arc::clone(&self.fetcher);
                     self.fetches.spawn(async move {
                         let fetched = fetcher.fetch(permit, job.request());
                         let (spent, result) = fetched.instrument(span.clone()).await;
-                        (job, spent, result, span)
+                        Event::Fetched {
+                            job,
+                            spent,
+                            result,
+                            span,
+                        }
                     });
                 }
                 Effect::Log(row) => {

@@ -116,6 +116,26 @@ impl Fetcher {
         self.barred(url).map(|finding| finding.detail)
     }
 
+    /// The address that a request for this URL would go to first, by `--resolve`, the URL itself or
+    /// name servers. None where nobody can tell before: a proxy connects, the name has no address,
+    /// or none that may be asked. What name servers say is kept, so the request asks them no more.
+    pub async fn address(&self, url: &CanonicalUrl) -> Option<IpAddr> {
+        if self.config.proxy.is_some() || self.barred(url).is_some() {
+            return None;
+        }
+        if let Some(address) = literal(url) {
+            return Some(address);
+        }
+        if let Some(known) = self.resolve_override(url) {
+            return known.addresses.first().copied();
+        }
+        let _slot = self.descriptor_limit.begin().await;
+        match self.rules.is_typed(url) {
+            true => self.names.for_typed().first(url.host()).await,
+            false => self.names.first(url.host()).await,
+        }
+    }
+
     /// Asks once. The permit is spent whatever comes of it; no error of the server, the
     /// network or the URL is anything but a [`Failure`].
     pub async fn fetch(
@@ -155,10 +175,7 @@ impl Fetcher {
     }
 
     async fn try_connection(&self, url: &CanonicalUrl) -> Result<(), Finding> {
-        let host = plain(url.host());
-        let mut overrides = self.config.resolve.iter();
-        let known = overrides.find(|known| known.host == host && known.port == url.port());
-        let client = match known {
+        let client = match self.resolve_override(url) {
             Some(known) => connecting_client(&self.config, fixed(known, &self.names)),
             None if self.rules.is_typed(url) => {
                 connecting_client(&self.config, self.names.for_typed())
@@ -286,6 +303,14 @@ impl Fetcher {
             Some(client) if self.rules.is_typed(url) => client,
             _ => &self.client,
         }
+    }
+
+    /// The operator's addresses for this URL: as with curl, they are for one host and port. Of
+    /// several the last counts.
+    fn resolve_override(&self, url: &CanonicalUrl) -> Option<&ResolveOverride> {
+        let (host, port) = (plain(url.host()), url.port());
+        let mut overrides = self.config.resolve.iter().rev();
+        overrides.find(|known| known.host == host && known.port == port)
     }
 
     /// The client of an override for this URL.

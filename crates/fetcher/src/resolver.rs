@@ -81,6 +81,12 @@ impl Names {
         self.known.invalidate(plain(name)).await;
     }
 
+    /// The address that is connected to first; none where there is none that may be.
+    pub(crate) async fn first(&self, name: &str) -> Option<IpAddr> {
+        let sockets = self.look_up(name).await.ok()?;
+        sockets.first().map(SocketAddr::ip)
+    }
+
     /// The addresses that a connection may be made to now.
     async fn look_up(&self, name: &str) -> Result<Vec<SocketAddr>, BoxError> {
         let key = plain(name);

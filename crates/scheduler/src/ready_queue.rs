@@ -324,7 +324,7 @@ impl Scheduler {
     }
 
     /// Counts a request at a gate.
-    fn charge(&mut self, number: u32) -> Option<GateCharge> {
+    pub(crate) fn charge(&mut self, number: u32) -> Option<GateCharge> {
         if number == NO_GATE {
             return None;
         }

@@ -195,8 +195,38 @@ impl Scheduler {
         self.refresh(id);
     }
 
-    /// The host's name leads to this address: its next request counts there. Without this
-    /// call the address is learned from the first request's [`RequestOutcome`].
+    /// The request that this permit is for goes to this address: it counts there, and so do the
+    /// host's next ones. Where the address has no room the permit is given back, and its host
+    /// waits there for its turn.
+    pub fn count_at(&mut self, now: Tick, mut permit: Permit, address: IpAddr) -> Option<Permit> {
+        self.advance(now);
+        let id = permit.0.id;
+        self.join_address_gate(id, address);
+        let number = self.hosts[id].address;
+        let charge = permit.0.address;
+        if charge.is_none_or(|charge| charge.gate != number) {
+            let gate = self.gates.get_mut(number);
+            // Who waits there already goes first.
+            if !gate.is_open(self.now) || !gate.queue.is_empty() {
+                self.give_back(now, permit);
+                return None;
+            }
+            self.release(charge, permit.0.issued, None);
+            permit.0.address = self.charge(number);
+        }
+        self.refresh(id);
+        Some(permit)
+    }
+
+    /// Whether it is known at which address a host is asked.
+    #[must_use]
+    pub fn has_address(&self, host: &HostKey) -> bool {
+        let id = self.by_host.get(host);
+        id.is_some_and(|id| self.hosts[*id].address != NO_GATE)
+    }
+
+    /// The host's name leads to this address: its next request counts there. Without this call the
+    /// address is learned by [`Scheduler::count_at`] or from a [`RequestOutcome`].
     pub fn set_address(&mut self, now: Tick, host: &HostKey, address: IpAddr) {
         self.advance(now);
         let id = self.host_index(host);

@@ -6,6 +6,7 @@ mod estimate;
 mod host_budgets;
 pub(crate) mod host_locks;
 mod lease;
+mod permits;
 pub(crate) mod request_rows;
 mod resident_hosts;
 mod robots;
@@ -24,7 +25,7 @@ use std::time::Duration;
 use crawl_fetcher::{Exchange, Failure};
 use crawl_frontier::{Frontier, FrontierError};
 use crawl_policy::scope::{Scope, ScopeVerdict};
-use crawl_scheduler::{Permit, Poll, Purpose, RequestOutcome, Scheduler, Spent, Tick};
+use crawl_scheduler::{Poll, RequestOutcome, Scheduler, Spent, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use tracing::Span;
 
@@ -52,9 +53,6 @@ const MAX_UNSETTLED_BYTES: u64 = 256 << 20;
 
 /// Rows that a consumer of pages has not taken at which no more permits are asked for.
 const MAX_UNDELIVERED_ROWS: usize = 1_024;
-
-/// The time for which a host is left alone that another crawl is asking.
-const OTHER_CRAWL_WAIT: Duration = Duration::from_secs(10);
 
 /// The state of a crawl between two events. Nothing in it waits or sleeps.
 pub(crate) struct Coordinator {
@@ -186,6 +184,9 @@ impl Coordinator {
                 result,
                 span,
             } => self.fetched(now, job, spent, result, &span, out),
+            Event::AddressFound { permit, address } => {
+                self.address_found(now, permit, address, out);
+            }
             Event::Committed(committed) => {
                 let has_turned = committed.has_turned;
                 self.committed(now, committed);
@@ -324,46 +325,6 @@ impl Coordinator {
     #[must_use]
     pub(crate) fn totals(&self) -> Totals {
         self.totals
-    }
-
-    fn issue(&mut self, now: Tick, permit: Permit, out: &mut Vec<Effect>) {
-        if !self.locks.hold(permit.host()) {
-            let host = permit.host().clone();
-            self.scheduler.give_back(now, permit);
-            self.locks.tell_who_asks(&host);
-            let later = now + OTHER_CRAWL_WAIT;
-            return self.scheduler.wait_for_other_crawl(now, &host, later);
-        }
-        let job = match permit.purpose().clone() {
-            Purpose::Page { origin } => self.next_page(now, &origin, out),
-            Purpose::Robots { origin } => {
-                let url = origin.robots_url();
-                self.robots_job(origin, url, 0).map(Some)
-            }
-            Purpose::Hop { of } => self.pending_fetch_job(now, of),
-        };
-        match job {
-            Ok(Some(job)) => {
-                self.in_flight += 1;
-                self.requests += 1;
-                let purpose = request_rows::purpose(&job);
-                let (spans, url) = (&mut self.spans, job.url());
-                let span = self.events.exchange(spans, &permit, url, purpose);
-                out.push(Effect::Fetch { permit, job, span });
-            }
-            Ok(None) => {
-                let (host, purpose) = (permit.host().clone(), permit.purpose().clone());
-                self.scheduler.give_back(now, permit);
-                if let Purpose::Hop { .. } = purpose {
-                    self.scheduler.cancel_request(now, &host, &purpose);
-                }
-                self.free_if_idle(&host);
-            }
-            Err(error) => {
-                self.fail(error);
-                self.scheduler.give_back(now, permit);
-            }
-        }
     }
 
     /// Returns whether another request may be added to what is under way and on its way to the

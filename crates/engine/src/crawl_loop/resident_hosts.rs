@@ -2,7 +2,6 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::net::IpAddr;
 
 use crawl_frontier::FrontierError;
 use crawl_scheduler::{Evicted, RestartKind, Tick};
@@ -26,10 +25,6 @@ pub(crate) struct ResidentHosts {
     wakes: BTreeSet<(Tick, HostKey)>,
     /// Hosts whose stored times are to be written anew.
     redated: Vec<HostKey>,
-    /// The address of each host that needs no lookup, as the operator typed it.
-    addresses: HashMap<String, IpAddr>,
-    /// True if requests go through a proxy, which alone knows where they end.
-    has_proxy: bool,
 }
 
 impl ResidentHosts {
@@ -42,8 +37,6 @@ impl ResidentHosts {
             away: HashMap::new(),
             wakes: BTreeSet::new(),
             redated: Vec::new(),
-            addresses: typed_addresses(config),
-            has_proxy: config.fetch.proxy.is_some(),
         }
     }
 
@@ -60,14 +53,6 @@ impl ResidentHosts {
     /// Takes the hosts whose stored times are to be written anew.
     pub(super) fn take_redated(&mut self) -> Vec<HostKey> {
         std::mem::take(&mut self.redated)
-    }
-
-    /// The address that a host will be asked at, where no name has to be looked up for it.
-    fn known_address(&self, host: &HostKey) -> Option<IpAddr> {
-        let name = host.host();
-        let literal = || name.trim_matches(['[', ']']).parse().ok();
-        let typed = || self.addresses.get(name).copied();
-        literal().or_else(typed).filter(|_| !self.has_proxy)
     }
 
     /// Counts that must agree between two events.
@@ -135,14 +120,6 @@ impl ResidentHosts {
     }
 }
 
-/// The first address that `--resolve` has for each host: a host is asked at one port, save where
-/// somebody types more.
-fn typed_addresses(config: &Config) -> HashMap<String, IpAddr> {
-    let known = config.fetch.resolve.iter().rev();
-    let known = known.filter_map(|known| Some((known.host.clone(), *known.addresses.first()?)));
-    known.collect()
-}
-
 impl Coordinator {
     /// Sees to it that a host is in memory with all that is known of it.
     pub(crate) fn recall(&mut self, now: Tick, host: &HostKey) -> Result<(), FrontierError> {
@@ -163,10 +140,6 @@ impl Coordinator {
                 // counts from now on, or it would count from there again.
                 self.hosts.redated.push(host.clone());
             }
-        }
-        // Its first request, that for robots.txt, counts at the address already.
-        if let Some(address) = self.hosts.known_address(host) {
-            self.scheduler.set_address(now, host, address);
         }
         let is_seed = self.hosts.of_seeds.contains(host);
         self.scheduler.prioritize(now, host, u8::from(!is_seed));

@@ -234,6 +234,14 @@ impl RobotsStates {
         self.met.get_mut(of)?.pending_fetch.take()
     }
 
+    /// The next hop of the request for an origin's robots.txt.
+    pub(crate) fn pending_hop(&self, of: &Origin) -> Option<&CanonicalUrl> {
+        match &self.met.get(of)?.pending_fetch {
+            Some(PendingRobotsFetch::Hop(url, _)) => Some(url),
+            _ => None,
+        }
+    }
+
     pub(crate) fn set_pending_fetch(&mut self, of: &Origin, pending_fetch: PendingRobotsFetch) {
         self.met.entry(of.clone()).or_default().pending_fetch = Some(pending_fetch);
     }

@@ -4,6 +4,7 @@
 pub(crate) mod page;
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use crawl_archive::EncodedCapture;
@@ -102,6 +103,13 @@ pub(crate) enum Event {
         /// The span of the exchange, for what is learned from it.
         span: Span,
     },
+    /// It is known where a request would go, or that nobody can tell.
+    AddressFound {
+        /// The permit, unused.
+        permit: Permit,
+        /// The address.
+        address: Option<IpAddr>,
+    },
     /// The writer committed a group.
     Committed(Committed),
     /// The world outside asks to end.
@@ -119,6 +127,13 @@ pub(crate) enum Event {
 )]
 #[derive(Debug)]
 pub(crate) enum Effect {
+    /// Find out to which address a request for a URL would go.
+    FindAddress {
+        /// Leave to send that request.
+        permit: Permit,
+        /// The URL.
+        url: CanonicalUrl,
+    },
     /// Send a request.
     Fetch {
         /// Leave to send it.

@@ -37,6 +37,8 @@ use crate::write::Writer;
 
 const HOSTS: u64 = 60;
 const PAGES: u64 = 12;
+/// All hosts are there.
+const ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 7);
 /// A moment in 2026.
 const START: Tick = Tick::from_micros(1_795_000_000_000_000);
 
@@ -121,7 +123,7 @@ impl Web {
             started: now,
             ended: now + Duration::from_micros(took),
             first_byte: Duration::from_micros(took),
-            address: Some(SocketAddr::from((Ipv4Addr::new(192, 0, 2, 7), 80))),
+            address: Some(SocketAddr::from((ADDRESS, 80))),
             status,
             version: Version::HTTP_11,
             headers,
@@ -222,6 +224,7 @@ fn play(
     person: &mut Person<'_>,
 ) -> Played {
     let config = Arc::new(config);
+    let per_address = config.politeness.per_address as usize;
     let frontier: Arc<dyn Frontier> = frontier;
     let mut scope = Scope::new(ScopeMode::Any, &[], &config.scope.exclude, None).unwrap();
     scope.add_seed(&config.seeds[0]);
@@ -257,9 +260,13 @@ fn play(
     coordinator.take_up_parked(now, &parked(&*parked_frontier).unwrap());
     coordinator.begin(now, &mut effects);
     loop {
-        let mut items = Vec::new();
+        let (mut items, mut found) = (Vec::new(), Vec::new());
         for effect in effects.drain(..) {
             match effect {
+                Effect::FindAddress { permit, .. } => found.push(Event::AddressFound {
+                    permit,
+                    address: Some(ADDRESS.into()),
+                }),
                 Effect::Fetch { permit, job, span } => {
                     number += 1;
                     let exchange = web.exchange(&job, now);
@@ -284,6 +291,15 @@ fn play(
                 }
                 Effect::Write(item) => items.push(item),
             }
+        }
+        assert!(
+            flights.len() <= per_address,
+            "{} requests to one address",
+            flights.len()
+        );
+        for event in found {
+            coordinator.handle(now, event, &mut effects);
+            coordinator.check_invariants();
         }
         if !items.is_empty() {
             let committed = writer.commit(items).unwrap();

@@ -10,7 +10,9 @@ use crawl_policy::scope::ScopeMode;
 use crawl_scheduler::PolitenessOverride;
 use crawl_testweb::{Answer, CrawlReach, ExclusionReason, LogEntry, TestWeb, gaps};
 use crawl_weburl::canonicalize;
+use tokio::runtime::Runtime;
 
+use crate::name_server::{NameServer, Said};
 use crate::support::{Crawl, expected};
 
 #[test]
@@ -460,8 +462,9 @@ fn most_at_once(web: &TestWeb) -> usize {
     most.unwrap_or_default()
 }
 
-#[test]
-fn ours_hosts_that_share_an_address_share_its_limit_from_their_first_request_on() {
+/// A crawl of 256 hosts on one address, of which four may be asked at once, by names that
+/// `tell` makes known.
+fn crawl_hosts_of_one_address(tell: impl FnOnce(&TestWeb, &mut Crawl)) {
     const HOSTS: u32 = 256;
     let web = TestWeb::builder()
         .hosts(HOSTS)
@@ -474,12 +477,7 @@ fn ours_hosts_that_share_an_address_share_its_limit_from_their_first_request_on(
     let seeds = (0..HOSTS).map(|host| canonicalize(None, &web.url(host, "/")).unwrap());
     crawl.config.seeds = seeds.collect();
     crawl.config.fetch.typed = crawl.config.seeds.clone();
-    let known = (0..HOSTS).map(|host| ResolveOverride {
-        host: crawl.config.seeds[host as usize].host().to_owned(),
-        port: web.address(host).port(),
-        addresses: vec![web.address(host).ip()],
-    });
-    crawl.config.fetch.resolve = known.collect();
+    tell(&web, &mut crawl);
     crawl.config.sitemaps = false;
     crawl.config.politeness.per_address = 4;
     crawl.config.politeness.per_site = None;
@@ -487,4 +485,32 @@ fn ours_hosts_that_share_an_address_share_its_limit_from_their_first_request_on(
     let robots = |entry: &&LogEntry| entry.path == "/robots.txt";
     assert_eq!(web.log().iter().filter(robots).count(), HOSTS as usize);
     assert!(most_at_once(&web) <= 4, "{} at once", most_at_once(&web));
+}
+
+#[test]
+fn ours_hosts_that_share_an_address_share_its_limit_from_their_first_request_on() {
+    crawl_hosts_of_one_address(|web, crawl| {
+        let known = (0..).zip(&crawl.config.seeds);
+        let known = known.map(|(host, seed)| ResolveOverride {
+            host: seed.host().to_owned(),
+            port: web.address(host).port(),
+            addresses: vec![web.address(host).ip()],
+        });
+        crawl.config.fetch.resolve = known.collect();
+    });
+}
+
+#[test]
+fn ours_hosts_whose_address_only_a_name_server_knows_share_its_limit_too() {
+    let runtime = Runtime::new().unwrap();
+    // It answers for as long as the crawl runs.
+    let mut names = None;
+    crawl_hosts_of_one_address(|web, crawl| {
+        let home = web.address(0).ip();
+        let say = move |_: &str| Said::Addresses(vec![home], 300);
+        let server = runtime.block_on(NameServer::start(say));
+        crawl.config.fetch.name_servers = vec![server.address];
+        names = Some(server);
+    });
+    drop(names);
 }

@@ -73,6 +73,35 @@ fn ours_an_address_is_learned_from_the_first_request() {
 }
 
 #[test]
+fn ours_a_request_counts_at_the_address_that_is_found_for_it() {
+    let mut stage = Stage::new(Politeness {
+        per_address: 1,
+        ..fast()
+    });
+    for host in 0..3 {
+        stage.open(&format!("http://h{host}.example"), 1000);
+    }
+    let address: IpAddr = "192.0.2.1".parse().unwrap();
+    let mut out = permits(&mut stage).into_iter();
+    let now = stage.now;
+    let mut count = |permit| stage.scheduler.count_at(now, permit, address);
+    let first = count(out.next().unwrap()).unwrap();
+    // Known again from another question, it counts there once.
+    let first = count(first).unwrap();
+    assert!(out.all(|permit| count(permit).is_none()));
+    assert_eq!(stage.scheduler.in_flight(), 1);
+    stage.assert_closed();
+    stage.end(first.spend(), ANSWERED);
+    let mut next = permits(&mut stage);
+    assert_eq!(next.len(), 1);
+    // Its name leads elsewhere by now, so another may be asked here.
+    let elsewhere: IpAddr = "192.0.2.2".parse().unwrap();
+    let moved = stage.scheduler.count_at(now, next.remove(0), elsewhere);
+    assert!(moved.is_some());
+    assert_eq!(permits(&mut stage).len(), 1);
+}
+
+#[test]
 fn ours_the_address_delay_is_between_any_two_requests() {
     let mut stage = Stage::new(Politeness {
         address_delay: SECOND,
