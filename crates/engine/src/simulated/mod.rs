@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -302,7 +303,7 @@ fn play(
             coordinator.check_invariants();
         }
         if !items.is_empty() {
-            let committed = writer.commit(items).unwrap();
+            let committed = writer.commit(items, &AtomicBool::new(false)).unwrap();
             coordinator.handle(now, Event::Committed(committed), &mut effects);
             coordinator.check_invariants();
             continue;

@@ -1,6 +1,8 @@
 //! One group: a transaction with the archive and rows that go along.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use crawl_archive::rows::{REDIRECT_LOOP, WarcPlace};
 use crawl_archive::{EncodedCapture, RowFile};
@@ -9,6 +11,7 @@ use crawl_frontier::{
     UrlKind, Visit,
 };
 use crawl_index::{BytePass, IndexEntry};
+use crawl_policy::scope::Scope;
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, HostKey};
 
@@ -46,6 +49,9 @@ pub(super) struct Group<'a> {
     traps: Option<&'a SharedTraps>,
     events: &'a TraceEvents,
     redirects: SettledRedirects,
+    /// What was put aside is to be looked at, by this scope where there is one: once, however
+    /// often that was asked for.
+    take_back: Option<Option<Arc<Scope>>>,
     /// Let go when the transaction is committed.
     links_passes: Vec<BytePass>,
     committed: Committed,
@@ -71,6 +77,7 @@ impl<'a> Group<'a> {
             traps: writer.traps.as_ref(),
             events: &writer.events,
             redirects: SettledRedirects::default(),
+            take_back: None,
             links_passes: Vec::new(),
             committed: Committed {
                 items,
@@ -130,8 +137,8 @@ impl Group<'_> {
             WriterMessage::Robots(robots) => self.robots(robots),
             WriterMessage::Seeds(seeds) => self.seeds(seeds),
             WriterMessage::TakeBack { scope } => {
-                let again = take_back::candidates(self.frontier, self.traps, scope.as_deref())?;
-                self.admit(again).map(drop)
+                self.take_back = Some(scope.or(self.take_back.take().flatten()));
+                Ok(())
             }
             WriterMessage::Broken(what) => Err(EngineError::Thread { what }),
             WriterMessage::Host(host) => {
@@ -140,6 +147,16 @@ impl Group<'_> {
             }
             WriterMessage::Order(ordered) => self.order(ordered),
         }
+    }
+
+    /// Admits again what was put aside and may be asked for, where that is to be looked at.
+    pub(super) fn take_back(&mut self, abandon: &AtomicBool) -> Result<(), EngineError> {
+        let Some(scope) = self.take_back.take() else {
+            return Ok(());
+        };
+        let scope = scope.as_deref();
+        let again = take_back::candidates(self.frontier, self.traps, scope, abandon)?;
+        self.admit(again).map(drop)
     }
 
     fn excluded(

@@ -119,7 +119,7 @@ impl Writer {
                 }
             }
             if !abandon.load(Ordering::Relaxed) {
-                committed(self.commit(group)?);
+                committed(self.commit(group, abandon)?);
                 if let (Some(lengths), Some(log)) = (&self.indexer, &self.files.index) {
                     // Fails only where the index failed, which the driver learns by itself.
                     let _ = lengths.send(log.len());
@@ -128,13 +128,20 @@ impl Writer {
         }
     }
 
-    pub(crate) fn commit(&mut self, group: Vec<WriterMessage>) -> Result<Committed, EngineError> {
+    /// Commits a group. Once `abandon` is set, a scan of what was put aside ends and takes nothing
+    /// back.
+    pub(crate) fn commit(
+        &mut self,
+        group: Vec<WriterMessage>,
+        abandon: &AtomicBool,
+    ) -> Result<Committed, EngineError> {
         let frontier = Arc::clone(&self.frontier);
         let (before, items) = (self.totals, group.iter().map(WriterMessage::weight).sum());
         let mut group_state = Group::begin(self, &*frontier, items)?;
         for item in group {
             group_state.item(item)?;
         }
+        group_state.take_back(abandon)?;
         let committed = group_state.finish(&before)?;
         self.totals = committed.totals;
         for row in &committed.rows {
