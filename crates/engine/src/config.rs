@@ -14,6 +14,13 @@ use crawl_weburl::{CanonicalUrl, SpellingRules};
 
 use crate::time::whole_seconds;
 
+/// The least gap at a host of others: a shorter one needs an operator who answers for it
+/// ([`Config::own_site`]).
+pub const MIN_OTHERS_DELAY: Duration = Duration::from_millis(200);
+
+/// The most requests in flight at a host of others; more need such an operator.
+pub const MAX_PER_OTHERS_HOST: u32 = 4;
+
 /// A crawl's whole configuration. [`Config::new`] has the defaults of the command line.
 #[derive(Clone, Debug)]
 pub struct Config {

@@ -36,7 +36,8 @@ mod usage;
 mod write;
 
 pub use config::{
-    Budgets, Config, Forbidden, HostBudget, Resources, Revisits, ScopeRules, TrapRules,
+    Budgets, Config, Forbidden, HostBudget, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, Resources,
+    Revisits, ScopeRules, TrapRules,
 };
 pub use control::{
     Command, CommandAnswer, Commander, Controls, LatestPage, LiveState, PendingAnswer, Phase,

@@ -218,7 +218,7 @@ impl Scheduler {
         Some(permit)
     }
 
-    /// Whether it is known at which address a host is asked.
+    /// Returns whether it is known at which address a host is asked.
     #[must_use]
     pub fn has_address(&self, host: &HostKey) -> bool {
         let id = self.by_host.get(host);

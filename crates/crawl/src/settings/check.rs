@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use crawl_archive::MAX_BODY_BYTES;
+use crawl_engine::{MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY};
 use crawl_fetcher::{Contact, HostAccess};
 use crawl_policy::ProductToken;
 use crawl_scheduler::PolitenessOverrides;
@@ -20,11 +20,6 @@ use super::tables::Settings;
 use crate::error::CommandError;
 use crate::settings::seeds::{self, Seed};
 use crate::values::{Resolve, Size, Span};
-
-/// A shorter delay needs `--own-site` outside loopback and private ranges.
-const MIN_DELAY: Duration = Duration::from_millis(200);
-/// More in flight per host need `--own-site` outside loopback and private ranges.
-const MAX_PER_HOST: u32 = 4;
 
 /// A drawn part of a gap hides no pattern anyway; more would only cost time.
 const MAX_JITTER: f64 = 0.01;
@@ -340,10 +335,11 @@ fn check_manners(settings: &Settings, seed: &CanonicalUrl) -> Result<(), Command
 
 /// Returns whether a host of others may be asked at this pace; `dashes` stand before a flag's name.
 fn check_pace(delay: Span, per_host: u32, dashes: &str, host: &str) -> Result<(), CommandError> {
-    let what = if delay.get() < MIN_DELAY {
-        format!("{dashes}delay {delay} is under 200ms")
-    } else if per_host > MAX_PER_HOST {
-        format!("{dashes}per-host {per_host} is more than {MAX_PER_HOST}")
+    let what = if delay.get() < MIN_OTHERS_DELAY {
+        let least = MIN_OTHERS_DELAY.as_millis();
+        format!("{dashes}delay {delay} is under {least}ms")
+    } else if per_host > MAX_PER_OTHERS_HOST {
+        format!("{dashes}per-host {per_host} is more than {MAX_PER_OTHERS_HOST}")
     } else {
         return Ok(());
     };

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crawl_fetcher::robots::{
     CompiledRobots, RobotsAnswer, RobotsCache, RobotsCopy, RobotsCopyState, RobotsTimes,
@@ -16,7 +15,7 @@ use crawl_policy::{ProductToken, Profile, RobotsOddity, RobotsOddityKind};
 use crawl_scheduler::{Politeness, RobotsPace, RobotsState, Tick};
 use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, Origin, classify};
 
-use crate::config::{Config, Forbidden};
+use crate::config::{Config, Forbidden, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY};
 use crate::trace_events::TraceEvents;
 
 /// Bytes that compiled copies of robots.txt may take in memory. Others are compiled
@@ -25,12 +24,6 @@ const MAX_CACHE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Files that are no robots.txt and are named at the end, at most.
 const MAX_STRANGE_FILES: usize = 20;
-
-/// More requests in flight at a host than this need an operator who answers for it.
-const MAX_PER_HOST: u32 = 4;
-
-/// The least gap at a host that the operator does not answer for.
-pub(crate) const MIN_GAP: Duration = Duration::from_millis(200);
 
 /// May pages of an origin be judged now?
 pub(crate) enum RobotsStanding {
@@ -208,7 +201,7 @@ impl RobotsStates {
                     && self.is_quick
                     && may_be_anothers(&compiled.copy.origin.host_key(), address) =>
             {
-                pace.crawl_delay = Some(pace.crawl_delay.unwrap_or_default().max(MIN_GAP));
+                pace.crawl_delay = Some(pace.crawl_delay.unwrap_or_default().max(MIN_OTHERS_DELAY));
                 RobotsState::InForce { pace, until }
             }
             state => state,
@@ -350,10 +343,10 @@ fn is_quick(politeness: &Politeness) -> bool {
     let widths = sites().filter_map(|terms| terms.per_host);
     delays
         .chain([politeness.delay])
-        .any(|delay| delay < MIN_GAP)
+        .any(|delay| delay < MIN_OTHERS_DELAY)
         || widths
             .chain([politeness.per_host])
-            .any(|width| width > MAX_PER_HOST)
+            .any(|width| width > MAX_PER_OTHERS_HOST)
 }
 
 /// Returns whether a host may be someone else's: any but those at loopback and private addresses.

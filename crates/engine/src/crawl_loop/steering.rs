@@ -12,8 +12,9 @@ use crawl_scheduler::Tick;
 use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, canonicalize, classify};
 
 use super::Coordinator;
-use super::robots_state::{MIN_GAP, may_be_anothers};
+use super::robots_state::may_be_anothers;
 use crate::admissions::seed_admission;
+use crate::config::MIN_OTHERS_DELAY;
 use crate::control::{
     AnswerSender, Command, CommandAnswer, LatestPage, LiveState, MAX_PARKED, PostedCommand, Refused,
 };
@@ -125,7 +126,7 @@ impl Coordinator {
                 return Err(Refused::TooManyDelays(MAX_DELAYS));
             }
         }
-        if delay < MIN_GAP && !self.config.own_site {
+        if delay < MIN_OTHERS_DELAY && !self.config.own_site {
             self.may_be_quick(host.as_ref(), delay)?;
             self.origins.be_quick();
         }
@@ -151,7 +152,7 @@ impl Coordinator {
             None => Ok(()),
             Some(host) => Err(Refused::TooShort {
                 delay,
-                least: MIN_GAP,
+                least: MIN_OTHERS_DELAY,
                 host,
             }),
         }

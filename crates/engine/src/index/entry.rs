@@ -6,7 +6,7 @@ use crawl_extractor::{
 };
 use crawl_fetcher::{Interstitial, PageOutline, interstitial};
 use crawl_index::{FetchedDocument, IndexEntry, judge};
-use crawl_policy::PageDirectives;
+use crawl_policy::{PageDirectives, ProductToken, Profile};
 use crawl_weburl::CanonicalUrl;
 use http::HeaderMap;
 
@@ -44,6 +44,21 @@ pub(crate) fn interstitial_of(
         markup: text.as_str(),
     };
     interstitial(status, headers, &outline)
+}
+
+/// The directives for robots of a page and its headers, as far as they bind this agent.
+pub(crate) fn directives(
+    headers: &HeaderMap,
+    metas: &[Meta],
+    agent: &ProductToken,
+    profile: Profile,
+) -> PageDirectives {
+    let headers = headers.get_all("x-robots-tag").iter();
+    let headers: Vec<_> = headers
+        .map(|value| String::from_utf8_lossy(value.as_bytes()))
+        .collect();
+    let headers = headers.iter().map(AsRef::as_ref);
+    PageDirectives::read(headers, pairs(metas), agent, profile)
 }
 
 /// The index's entry of a page that was read. `refused` is the statement by which its site

@@ -13,14 +13,14 @@ use crawl_extractor::{Document, Limits, PageText, may_be_read, what_is};
 use crawl_fetcher::{Interstitial, Secrets};
 use crawl_frontier::{Frontier, KnownState};
 use crawl_index::{IndexEntry, IndexWriter, IndexedPage, Reconciled, SearchIndex};
-use crawl_policy::{PageDirectives, ProductToken, Profile};
+use crawl_policy::{ProductToken, Profile};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::config::Config;
 use crate::error::EngineError;
-use crate::index::entry::{entry, interstitial_of, left_out, pairs, read_both};
+use crate::index::entry::{directives, entry, interstitial_of, left_out, read_both};
 use crate::index::log::{INDEX_FOLDER, OLD_FOLDER, begin_log, mend_swap, note_of, number};
 use crate::secrets::redacted_entry;
 use crate::state::directory::{examine, open_frontier};
@@ -428,16 +428,8 @@ impl Build<'_> {
         if let Some(obstacle) = interstitial_of(status, &headers, &page, &text) {
             return Ok(left_out(url, obstacle.name()));
         }
-        let robots = headers.get_all("x-robots-tag").iter();
-        let robots: Vec<_> = robots
-            .map(|value| String::from_utf8_lossy(value.as_bytes()))
-            .collect();
-        let directives = PageDirectives::read(
-            robots.iter().map(AsRef::as_ref),
-            pairs(&page.metas),
-            &self.rules.agent,
-            self.rules.profile,
-        );
+        let (agent, profile) = (&self.rules.agent, self.rules.profile);
+        let directives = directives(&headers, &page.metas, agent, profile);
         let read = (&page, &content);
         let refused = kept.refused.as_deref();
         let entry = entry(url, kept.at, &headers, read, &directives, refused);

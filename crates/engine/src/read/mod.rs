@@ -30,7 +30,7 @@ use self::document::{DocumentError, ReadDocument, ReadPage};
 use self::links::{LinkPolicy, Links, page_refusal};
 use self::sitemap_budget::SitemapBudget;
 use crate::config::{Config, TrapRules};
-use crate::index::entry::pairs;
+use crate::index::entry::{directives, pairs};
 use crate::messages::page::{FetchedPage, TrapSignal, redirect_target, row_without_answer};
 use crate::revisit::visit::RevisitSchedule;
 use crate::secrets::redact_row;
@@ -248,12 +248,7 @@ impl PageReader {
     }
 
     pub(crate) fn directives(&self, exchange: &Exchange, metas: &[Meta]) -> PageDirectives {
-        let headers = exchange.headers.get_all("x-robots-tag").iter();
-        let headers: Vec<_> = headers
-            .map(|value| String::from_utf8_lossy(value.as_bytes()))
-            .collect();
-        let headers = headers.iter().map(AsRef::as_ref);
-        PageDirectives::read(headers, pairs(metas), &self.agent, self.profile)
+        directives(&exchange.headers, metas, &self.agent, self.profile)
     }
 }
 
