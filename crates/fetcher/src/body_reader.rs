@@ -9,7 +9,7 @@ use reqwest::Response;
 use tokio::time::{Instant, timeout_at};
 
 use crate::body_memory::{BodyMemory, BodyMemoryPool};
-use crate::classify::{self, Finding};
+use crate::client_error::{self, Finding};
 use crate::failure::{FailureKind, FailurePhase};
 
 /// Bytes of each body for which no [`BodyMemory`] is needed: most pages are shorter.
@@ -68,10 +68,10 @@ pub(crate) async fn collect(mut response: Response, bounds: Bounds<'_>) -> Colle
             Ok(Ok(None)) => break End::Whole,
             // With no length announced the close is the end, and many servers close a TLS
             // connection without the word for it.
-            Ok(Err(error)) if until_close && classify::is_silent_close(&error) => {
+            Ok(Err(error)) if until_close && client_error::is_silent_close(&error) => {
                 break End::Whole;
             }
-            Ok(Err(error)) => break End::Broken(classify::in_body(&error)),
+            Ok(Err(error)) => break End::Broken(client_error::in_body(&error)),
         };
         if room.is_none() && kept.len().saturating_add(chunk.len()).min(limit) > FREE_BYTES {
             let most = announced.map_or(bounds.bytes, |bytes| bytes.min(bounds.bytes));

@@ -73,7 +73,7 @@ fn build(builder: impl Fn() -> Result<ClientBuilder, SetupError>) -> Result<Clie
                 .tls_certs_only([])
                 .build()
                 .map_err(SetupError::Client)?;
-            let why = crate::classify::story(&error);
+            let why = crate::client_error::story(&error);
             tracing::warn!("no https host can be verified: {why}");
             Ok(client)
         }

@@ -16,10 +16,10 @@ use tokio::time::Instant;
 use crate::address_rules::{AddressRules, literal, plain};
 use crate::body_memory::{BodyMemory, BodyMemoryPool};
 use crate::body_reader::{Bounds, Collected, End, collect, not_within};
-use crate::classify::{self, Finding};
 use crate::client::{
     MAX_HEADER_BYTES, MAX_HEADER_FIELDS, client, connecting_client, proxy_host, standing_headers,
 };
+use crate::client_error::{self, Finding};
 use crate::clock::Clock;
 use crate::config::{FetchConfig, ResolveOverride, SetupError};
 use crate::deadline::{TimedOut, in_time};
@@ -191,9 +191,9 @@ impl Fetcher {
         })?;
         let request = reqwest::Request::new(Method::GET, url.as_url().clone());
         match client.execute(request).await {
-            Err(error) if !classify::says_that_it_stands(&error) => {
-                Err(classify::before_head(&error, self.config.proxy.is_some()))
-            }
+            Err(error) if !client_error::says_that_it_stands(&error) => Err(
+                client_error::before_head(&error, self.config.proxy.is_some()),
+            ),
             _ => Ok(()),
         }
     }
@@ -363,7 +363,7 @@ impl Fetcher {
     }
 
     async fn no_head(&self, url: &CanonicalUrl, error: &reqwest::Error) -> Finding {
-        let finding = classify::before_head(error, self.config.proxy.is_some());
+        let finding = client_error::before_head(error, self.config.proxy.is_some());
         // What name servers said holds for as long as they said; where an address did not
         // serve, they may say another by now.
         if finding.kind.is_no_connection() && finding.phase != FailurePhase::Dns {

@@ -15,8 +15,8 @@
 mod address_rules;
 mod body_memory;
 mod body_reader;
-mod classify;
 mod client;
+mod client_error;
 mod clock;
 mod config;
 mod connect;

@@ -16,7 +16,7 @@ use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::Name;
 
 use crate::address_rules::plain;
-use crate::classify::is_no_descriptor;
+use crate::client_error::is_no_descriptor;
 use crate::failure::FailureKind;
 
 /// Bytes of a name and of one label of it (RFC 1035 section 2.3.4).

@@ -28,7 +28,7 @@ pub(crate) struct Shared {
     pub(crate) latencies: HashMap<u32, Duration>,
     pub(crate) handlers: HashMap<u32, Handler>,
     pub(crate) scripts: Mutex<HashMap<(u32, String), Script>>,
-    pub(crate) doors: Mutex<HashMap<u32, ConnectionMode>>,
+    pub(crate) connection_modes: Mutex<HashMap<u32, ConnectionMode>>,
     pub(crate) connections: AtomicU64,
 }
 
@@ -50,7 +50,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, listener: TcpListener, host: u32)
 async fn connection(shared: Arc<Shared>, mut stream: TcpStream, host: u32, peer: SocketAddr) {
     let connection = shared.connections.fetch_add(1, Ordering::Relaxed);
     // A connection ends by an error where the client goes away; the log says how far it came.
-    let _ = match shared.door(host) {
+    let _ = match shared.connection_mode(host) {
         ConnectionMode::Open => converse(&shared, &mut stream, host, connection, peer).await,
         ConnectionMode::Silent => until_closed(&mut stream).await,
         ConnectionMode::Greets => greet(&mut stream).await,
@@ -153,8 +153,11 @@ impl Drop for Visit<'_> {
 }
 
 impl Shared {
-    pub(crate) fn door(&self, host: u32) -> ConnectionMode {
-        lock(&self.doors).get(&host).copied().unwrap_or_default()
+    pub(crate) fn connection_mode(&self, host: u32) -> ConnectionMode {
+        lock(&self.connection_modes)
+            .get(&host)
+            .copied()
+            .unwrap_or_default()
     }
 
     fn reply(&self, request: &ReceivedRequest) -> Reply {

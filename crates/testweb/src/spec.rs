@@ -43,7 +43,7 @@ pub struct Spec {
     pub(crate) domain: Option<String>,
     pub(crate) scripts: HashMap<(u32, String), Script>,
     pub(crate) handlers: HashMap<u32, Handler>,
-    pub(crate) doors: HashMap<u32, ConnectionMode>,
+    pub(crate) connection_modes: HashMap<u32, ConnectionMode>,
 }
 
 impl Default for Spec {
@@ -62,7 +62,7 @@ impl Default for Spec {
             domain: None,
             scripts: HashMap::new(),
             handlers: HashMap::new(),
-            doors: HashMap::new(),
+            connection_modes: HashMap::new(),
         }
     }
 }
@@ -180,8 +180,8 @@ impl Spec {
 
     /// The way in which a host meets connections. Default [`ConnectionMode::Open`].
     #[must_use]
-    pub fn door(mut self, host: u32, door: ConnectionMode) -> Spec {
-        self.doors.insert(host, door);
+    pub fn connection_mode(mut self, host: u32, mode: ConnectionMode) -> Spec {
+        self.connection_modes.insert(host, mode);
         self
     }
 

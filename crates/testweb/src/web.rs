@@ -58,7 +58,7 @@ impl TestWeb {
         };
         let mut tasks = Vec::new();
         for (host, listener) in (0..).zip(listeners) {
-            let open = web.shared.door(host) != ConnectionMode::Refused;
+            let open = web.shared.connection_mode(host) != ConnectionMode::Refused;
             tasks.push(if open {
                 web.spawn(listener, host)?
             } else {
@@ -159,11 +159,11 @@ impl TestWeb {
     ///
     /// # Panics
     /// If there is no such host.
-    pub fn door(&self, host: u32, door: ConnectionMode) -> io::Result<()> {
-        lock(&self.shared.doors).insert(host, door);
+    pub fn connection_mode(&self, host: u32, mode: ConnectionMode) -> io::Result<()> {
+        lock(&self.shared.connection_modes).insert(host, mode);
         let mut tasks = lock(&self.tasks);
         let task = &mut tasks[host as usize];
-        match (door, task.take()) {
+        match (mode, task.take()) {
             (ConnectionMode::Refused, Some(open)) => close(&open),
             (ConnectionMode::Refused, None) => {}
             (_, Some(open)) => *task = Some(open),
@@ -241,7 +241,7 @@ fn shared(spec: Spec, addresses: &[SocketAddr]) -> Shared {
         latencies: spec.latencies,
         handlers: spec.handlers,
         scripts: Mutex::new(spec.scripts),
-        doors: Mutex::new(spec.doors),
+        connection_modes: Mutex::new(spec.connection_modes),
         connections: AtomicU64::new(0),
     }
 }

@@ -177,7 +177,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
     (
         "engine",
         &[
-            ("keys", &[]),
+            ("meta_keys", &[]),
             ("time", &[]),
             ("priority", &[]),
             ("secrets", &[]),
@@ -189,7 +189,10 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             ("summary", &["totals"]),
             ("admissions", &["priority"]),
             ("shared_traps", &["config"]),
-            ("revisit", &["config", "error", "keys", "time", "totals"]),
+            (
+                "revisit",
+                &["config", "error", "meta_keys", "time", "totals"],
+            ),
             (
                 "messages",
                 &[
@@ -198,12 +201,26 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             ),
             (
                 "state",
-                &["config", "control", "error", "keys", "revisit", "totals"],
+                &[
+                    "config",
+                    "control",
+                    "error",
+                    "meta_keys",
+                    "revisit",
+                    "totals",
+                ],
             ),
             ("trace_events", &["config", "messages", "secrets", "time"]),
             (
                 "index",
-                &["config", "error", "keys", "secrets", "state", "summary"],
+                &[
+                    "config",
+                    "error",
+                    "meta_keys",
+                    "secrets",
+                    "state",
+                    "summary",
+                ],
             ),
             // These three meet in the driver alone.
             (
@@ -248,7 +265,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "control",
                     "error",
                     "index",
-                    "keys",
+                    "meta_keys",
                     "messages",
                     "priority",
                     "revisit",
@@ -268,7 +285,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "crawl_loop",
                     "error",
                     "index",
-                    "keys",
+                    "meta_keys",
                     "messages",
                     "read",
                     "revisit",

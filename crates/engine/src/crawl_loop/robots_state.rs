@@ -32,7 +32,7 @@ pub(crate) enum RobotsStanding {
     /// No page of the origin may be asked for, since we may not connect to it.
     Refused(String),
     /// No page of the origin may be asked for: its robots.txt answered this, and the
-    /// operator reads that as a closed door.
+    /// operator reads that as a closed site.
     Forbidden(u16),
     /// Its robots.txt comes first.
     Unknown,
@@ -129,10 +129,10 @@ impl RobotsStates {
             return Ok(None);
         }
         let state = self.state(now, &compiled, None);
-        // Where nothing answered, nobody asked for a rest: a new start may knock at once.
-        let knock =
+        // Where nothing answered, nobody asked for a rest: a new start may ask at once.
+        let is_asked_anew =
             matches!(state, RobotsState::Unreachable { .. }) && compiled.copy.status.is_none();
-        Ok((!knock).then_some(state))
+        Ok((!is_asked_anew).then_some(state))
     }
 
     /// The rules that an origin's pages are judged by.

@@ -8,7 +8,7 @@ use crawl_frontier::{Frontier, FrontierError};
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
-use crate::keys::META_INDEX;
+use crate::meta_keys::META_INDEX;
 
 /// The folder of the index in a crawl's directory.
 pub(crate) const INDEX_FOLDER: &str = "index";

@@ -5,7 +5,7 @@ use crawl_scheduler::Tick;
 
 use crate::config::Config;
 use crate::error::EngineError;
-use crate::keys::{META_ROUND, META_TOTALS};
+use crate::meta_keys::{META_ROUND, META_TOTALS};
 use crate::revisit::visit::{RevisitSchedule, Round};
 use crate::time::seconds;
 use crate::totals::Totals;

@@ -10,7 +10,7 @@ use super::directory;
 use super::parked_hosts::{listed, parked};
 use crate::control::{MAX_PARKED, Refused};
 use crate::error::EngineError;
-use crate::keys::META_PARKED;
+use crate::meta_keys::META_PARKED;
 use crate::revisit::round;
 
 /// The last round of a crawl that does not run.

@@ -17,7 +17,7 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 use super::crash_journal::CrashJournal;
 use crate::config::Config;
 use crate::error::EngineError;
-use crate::keys::{META_RUN, META_SCOPE_SEEDS, META_TOTALS};
+use crate::meta_keys::{META_RUN, META_SCOPE_SEEDS, META_TOTALS};
 use crate::totals::Totals;
 
 const RUN_OPEN: &[u8] = b"open";

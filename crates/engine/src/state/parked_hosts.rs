@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crawl_frontier::{Frontier, FrontierError};
 use crawl_weburl::HostKey;
 
-use crate::keys::META_PARKED;
+use crate::meta_keys::META_PARKED;
 
 /// The list in its durable form.
 pub(crate) fn listed<'a>(hosts: impl Iterator<Item = &'a HostKey>) -> Vec<u8> {

@@ -77,7 +77,9 @@ fn rfc9309_2_3_1_2_robots_txt_is_followed_over_hosts() {
 
 #[test]
 fn a_host_that_refuses_connections_ends_the_crawl_by_name() {
-    let web = TestWeb::builder().door(0, ConnectionMode::Refused).start();
+    let web = TestWeb::builder()
+        .connection_mode(0, ConnectionMode::Refused)
+        .start();
     let crawl = Crawl::of(&web);
     let summary = crawl.run().unwrap();
     let Ended::Unreachable(hosts) = &summary.ended else {

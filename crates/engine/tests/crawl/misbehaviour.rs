@@ -38,11 +38,11 @@ stands in [limits.md](limits.md#fetching).
 struct Doorway {
     name: &'static str,
     scheme: &'static str,
-    door: ConnectionMode,
+    mode: ConnectionMode,
 }
 
 fn doorways() -> [Doorway; 3] {
-    let doorway = |name, scheme, door| Doorway { name, scheme, door };
+    let doorway = |name, scheme, mode| Doorway { name, scheme, mode };
     [
         doorway("refuses connections", "http", ConnectionMode::Refused),
         doorway(
@@ -64,7 +64,7 @@ fn web(kinds: &[Misbehaviour]) -> TestWeb {
         web.script(host, "/", kind.reply.clone());
     }
     for (host, doorway) in (u32::try_from(kinds.len()).unwrap()..).zip(doorways) {
-        web.door(host, doorway.door).unwrap();
+        web.connection_mode(host, doorway.mode).unwrap();
     }
     web
 }

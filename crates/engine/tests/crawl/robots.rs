@@ -43,7 +43,7 @@ fn crawl_of(web: &TestWeb) -> Crawl {
 struct State {
     name: &'static str,
     robots: Box<dyn Fn(&TestWeb) -> Script>,
-    door: ConnectionMode,
+    mode: ConnectionMode,
     forbidden: Forbidden,
     /// True if the crawl waits until robots.txt can be had.
     waits: bool,
@@ -53,7 +53,7 @@ fn state<R: Into<Reply>>(name: &'static str, reply: impl Fn(&TestWeb) -> R + 'st
     State {
         name,
         robots: Box::new(move |web| Script::always(reply(web))),
-        door: ConnectionMode::Open,
+        mode: ConnectionMode::Open,
         forbidden: Forbidden::Allow,
         waits: false,
     }
@@ -130,7 +130,7 @@ fn states() -> Vec<State> {
         ..status("403, --robots-forbidden deny", 403)
     });
     states.push(State {
-        door: ConnectionMode::Refused,
+        mode: ConnectionMode::Refused,
         ..status("no connection", 500)
     });
     states.push(State {
@@ -154,7 +154,7 @@ fn states() -> Vec<State> {
 fn play(state: &State) -> String {
     let web = site().start();
     web.script(0, "/robots.txt", (state.robots)(&web));
-    web.door(0, state.door).unwrap();
+    web.connection_mode(0, state.mode).unwrap();
     let mut crawl = crawl_of(&web);
     crawl.config.robots_forbidden = state.forbidden;
     if !state.waits {

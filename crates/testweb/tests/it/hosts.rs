@@ -1,4 +1,4 @@
-//! Hosts, their doors, and the log.
+//! Hosts, their connections, and the log.
 
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read, Write};
@@ -52,10 +52,12 @@ fn ours_a_dropped_web_listens_no_more() {
 
 #[test]
 fn ours_doors_refuse_stay_silent_and_open_again() {
-    let web = TestWeb::builder().door(0, ConnectionMode::Refused).start();
-    let knock = || get_with(web.address(0), "/", "").map(|got| got.status);
-    assert_eq!(knock().unwrap_err().kind(), ErrorKind::ConnectionRefused);
-    web.door(0, ConnectionMode::Silent).unwrap();
+    let web = TestWeb::builder()
+        .connection_mode(0, ConnectionMode::Refused)
+        .start();
+    let ask = || get_with(web.address(0), "/", "").map(|got| got.status);
+    assert_eq!(ask().unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    web.connection_mode(0, ConnectionMode::Silent).unwrap();
     let mut stream = TcpStream::connect(web.address(0)).unwrap();
     stream
         .set_read_timeout(Some(Duration::from_millis(50)))
@@ -67,10 +69,10 @@ fn ours_doors_refuse_stay_silent_and_open_again() {
         stream.read(&mut [0]).unwrap_err().kind(),
         ErrorKind::WouldBlock
     );
-    web.door(0, ConnectionMode::Open).unwrap();
-    assert_eq!(knock().unwrap(), 200);
-    web.door(0, ConnectionMode::Refused).unwrap();
-    assert_eq!(knock().unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    web.connection_mode(0, ConnectionMode::Open).unwrap();
+    assert_eq!(ask().unwrap(), 200);
+    web.connection_mode(0, ConnectionMode::Refused).unwrap();
+    assert_eq!(ask().unwrap_err().kind(), ErrorKind::ConnectionRefused);
     assert_eq!(web.log().len(), 1, "only what was read is logged");
 }
 
