@@ -263,14 +263,138 @@ impl HostBudgets {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use crawl_scheduler::{PolitenessOverrides, Tick};
     use crawl_weburl::{Origin, canonicalize};
 
     use super::HostBudgets;
     use crate::config::{Budgets, HostBudget};
 
+    const SECOND: Duration = Duration::from_secs(1);
+
     fn origin(text: &str) -> Origin {
         canonicalize(None, text).unwrap().origin()
+    }
+
+    fn at(seconds: u64) -> Tick {
+        Tick::from_micros(seconds * 1_000_000)
+    }
+
+    fn budgets(per_host: HostBudget) -> HostBudgets {
+        let budgets = Budgets {
+            per_host,
+            ..Budgets::default()
+        };
+        HostBudgets::new(&budgets, &PolitenessOverrides::default())
+    }
+
+    fn two_pages() -> HostBudget {
+        HostBudget {
+            max_pages: Some(2),
+            ..HostBudget::default()
+        }
+    }
+
+    #[test]
+    fn ours_each_budget_of_a_host_is_spent_when_it_is_reached() {
+        let host = origin("http://a.example/").host_key();
+        let none = HostBudget::default();
+        for (budget, name) in [
+            (two_pages(), "max-pages-per-host"),
+            (
+                HostBudget {
+                    max_bytes: Some(2_000),
+                    ..none
+                },
+                "max-bytes-per-host",
+            ),
+            (
+                HostBudget {
+                    max_server_time: Some(2 * SECOND),
+                    ..none
+                },
+                "max-server-time-per-host",
+            ),
+            (
+                HostBudget {
+                    max_time: Some(2 * SECOND),
+                    ..none
+                },
+                "max-time-per-host",
+            ),
+        ] {
+            let mut budgets = budgets(budget);
+            assert!(budgets.limit_hosts(), "{name}");
+            // A page each second, of a thousand bytes, that takes the server a second.
+            for page in 0..2 {
+                assert!(!budgets.is_full(at(10 + page), &host), "{name}");
+                assert_eq!(budgets.spent(), None, "{name}");
+                budgets.asked(&host, at(10 + page), SECOND, 1_000);
+                budgets.settled(&host);
+            }
+            assert!(budgets.is_full(at(12), &host), "{name}");
+            assert_eq!(budgets.spent(), Some(name));
+            assert_eq!(budgets.served(), 2 * SECOND);
+            assert_eq!(budgets.served_micros(), (2_000_000, 2_000_000));
+        }
+        assert!(!budgets(none).limit_hosts());
+    }
+
+    #[test]
+    fn ours_leases_fill_a_host_until_they_end() {
+        let mut budgets = budgets(two_pages());
+        let [http, https] = ["http://a.example/", "https://a.example/"].map(origin);
+        let host = http.host_key();
+        // Nothing that is out could make room again.
+        budgets.turn_away(&http);
+        assert_eq!(budgets.lease_ended(&host), Vec::new());
+        budgets.leased(&host);
+        assert!(!budgets.is_full(at(0), &host));
+        budgets.leased(&host);
+        assert!(budgets.is_full(at(0), &host));
+        assert_eq!((budgets.leases(&host), budgets.spent()), (2, None));
+        for origin in [&http, &http, &https] {
+            budgets.turn_away(origin);
+        }
+        assert_eq!(budgets.lease_ended(&host), [http, https]);
+        assert_eq!(budgets.lease_ended(&host), Vec::new());
+        assert_eq!(budgets.leases(&host), 0);
+        assert!(!budgets.is_full(at(0), &host));
+    }
+
+    #[test]
+    fn ours_an_account_outlives_its_run_but_not_its_round() {
+        let host = origin("http://a.example/").host_key();
+        let in_round = |round: u32| {
+            let mut budgets = budgets(two_pages());
+            budgets.enter_round(round);
+            budgets
+        };
+        let mut before = in_round(2);
+        before.asked(&host, at(1), 3 * SECOND, 500);
+        before.settled(&host);
+        let mut stored = before.stored(&host);
+        stored.extend(b"politeness");
+
+        let mut after = in_round(2);
+        assert_eq!(after.politeness(&stored), b"politeness");
+        assert_eq!(after.restore(&host, &stored), b"politeness");
+        assert_eq!(after.stored(&host), before.stored(&host));
+        after.add_served(&stored);
+        after.asked(&host, at(9), SECOND, 1);
+        assert_eq!(after.served_micros(), (4_000_000, 1_000_000));
+        // What this run knows already is not taken back.
+        after.settled(&host);
+        assert_eq!(after.restore(&host, &stored), b"politeness");
+        assert!(after.is_full(at(9), &host));
+        assert_eq!(after.restore(&host, b"torn"), b"");
+
+        let mut next = in_round(3);
+        assert_eq!(next.restore(&host, &stored), b"politeness");
+        assert!(next.stored(&host)[8..].iter().all(|byte| *byte == 0));
+        next.add_served(&stored);
+        assert_eq!(next.served(), Duration::ZERO);
     }
 
     #[test]

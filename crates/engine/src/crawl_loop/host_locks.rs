@@ -136,6 +136,12 @@ mod tests {
         HostKey::parse(name).unwrap()
     }
 
+    /// Programs of other versions run beside this one.
+    #[test]
+    fn ours_a_host_is_locked_at_the_same_place_for_ever() {
+        assert_eq!(place(&host("a.example")), 712_529_663_959_018_250);
+    }
+
     #[test]
     fn one_crawl_at_a_time_holds_a_host() {
         let dir = tempfile::tempdir().unwrap();

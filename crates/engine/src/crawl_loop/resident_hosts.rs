@@ -199,3 +199,53 @@ impl Coordinator {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crawl_policy::ProductToken;
+    use crawl_scheduler::Tick;
+    use crawl_weburl::{HostKey, canonicalize};
+
+    use super::ResidentHosts;
+    use crate::config::Config;
+
+    fn hosts() -> ResidentHosts {
+        let seed = canonicalize(None, "http://a.example/").unwrap();
+        let agent = ProductToken::new("crawl").unwrap();
+        ResidentHosts::new(&Config::new(agent, "0.0", None, vec![seed], "c"))
+    }
+
+    fn at(second: u64) -> Tick {
+        Tick::from_micros(second * 1_000_000)
+    }
+
+    #[test]
+    fn ours_a_host_is_kept_until_it_may_be_asked() {
+        let (mut hosts, host) = (hosts(), HostKey::parse("a.example").unwrap());
+        hosts.put(at(1), host.clone(), at(1), vec![1]);
+        assert_eq!(hosts.take(&host), None, "it may be asked already");
+        hosts.put(at(1), host.clone(), at(5), vec![2]);
+        hosts.drop_until(at(4));
+        assert_eq!(hosts.take(&host), Some(vec![2]));
+        assert_eq!(hosts.take(&host), None);
+        hosts.put(at(1), host.clone(), at(5), vec![3]);
+        hosts.drop_until(at(5));
+        assert_eq!(hosts.take(&host), None);
+    }
+
+    #[test]
+    fn ours_a_host_is_kept_until_its_state_is_on_disk() {
+        let (mut hosts, host) = (hosts(), HostKey::parse("a.example").unwrap());
+        hosts.state_sent(&host);
+        hosts.state_sent(&host);
+        hosts.put(at(1), host.clone(), at(1), vec![1]);
+        hosts.drop_until(at(9));
+        hosts.states_kept(at(9), std::slice::from_ref(&host));
+        hosts.check_invariants(1);
+        assert_eq!(hosts.take(&host), Some(vec![1]), "one is under way still");
+        hosts.put(at(9), host.clone(), at(9), vec![2]);
+        hosts.states_kept(at(9), std::slice::from_ref(&host));
+        hosts.check_invariants(0);
+        assert_eq!(hosts.take(&host), None);
+    }
+}

@@ -358,3 +358,55 @@ pub(crate) fn may_be_anothers(host: &HostKey, address: Option<IpAddr>) -> bool {
         None => host != "localhost" && !host.ends_with(".localhost"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crawl_scheduler::{Politeness, PolitenessOverride};
+    use crawl_weburl::HostKey;
+
+    use super::{is_quick, may_be_anothers};
+
+    #[test]
+    fn ours_quick_is_a_gap_below_200_ms_or_more_than_four_at_once() {
+        let check = |millis: u64, per_host: u32, quick: bool| {
+            let delay = Duration::from_millis(millis);
+            let all = Politeness {
+                delay,
+                per_host,
+                ..Politeness::default()
+            };
+            assert_eq!(is_quick(&all), quick, "{millis} {per_host}");
+            let mut one = Politeness::default();
+            let terms = PolitenessOverride {
+                delay: Some(delay),
+                per_host: Some(per_host),
+                ..PolitenessOverride::default()
+            };
+            one.sites.insert("a.example", terms).unwrap();
+            assert_eq!(is_quick(&one), quick, "{millis} {per_host}");
+        };
+        check(200, 4, false);
+        check(199, 4, true);
+        check(200, 5, true);
+    }
+
+    #[test]
+    fn ours_only_loopback_and_private_hosts_are_surely_the_operators_own() {
+        let check = |host: &str, address: Option<&str>, anothers: bool| {
+            let host = HostKey::parse(host).unwrap();
+            let address = address.map(|address| address.parse().unwrap());
+            assert_eq!(may_be_anothers(&host, address), anothers, "{host}");
+        };
+        check("a.example", None, true);
+        check("a.example", Some("10.0.0.1"), false);
+        check("localhost:80", None, false);
+        check("a.localhost:80", None, false);
+        check("localhost:80", Some("93.184.215.14"), true);
+        check("127.0.0.1:80", None, false);
+        check("[::1]:80", None, false);
+        check("192.168.0.1", None, false);
+        check("93.184.215.14", None, true);
+    }
+}

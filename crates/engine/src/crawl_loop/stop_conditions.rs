@@ -107,3 +107,29 @@ fn paused_words(why: PauseReason) -> String {
         PauseReason::OtherCrawl => "another crawl is asking it".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use crawl_scheduler::PauseReason;
+
+    use super::paused_words;
+
+    #[test]
+    fn ours_each_reason_of_a_pause_has_words_of_its_own() {
+        let reasons = [
+            PauseReason::RetryAfter,
+            PauseReason::Wait,
+            PauseReason::Failures(20),
+            PauseReason::Robots,
+            PauseReason::VisitTime,
+            PauseReason::RateLimit,
+            PauseReason::QuietHours,
+            PauseReason::OtherCrawl,
+        ];
+        let words: BTreeSet<String> = reasons.into_iter().map(paused_words).collect();
+        assert_eq!(words.len(), reasons.len());
+        assert!(words.contains("20 requests failed in a row"), "{words:?}");
+    }
+}

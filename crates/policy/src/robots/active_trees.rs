@@ -153,3 +153,32 @@ impl<T: Copy + Default> Few<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Active, FEW};
+
+    #[test]
+    fn many_trees_are_kept_as_few_are() {
+        let few = FEW as u32;
+        for count in [1, few, few + 1, 3 * few] {
+            let mut active = Active::default();
+            for tree in 0..count {
+                active.push(tree, tree + 5, 2, 100);
+            }
+            assert_eq!((active.live(), active.first()), (count as usize, 5));
+            active.retain(|tree| tree % 2 == 0);
+            let left = count.div_ceil(2);
+            assert_eq!(active.live(), left as usize);
+            // Each has two steps to take, and then another takes its place.
+            for _ in 0..left {
+                assert!(!active.step_taken(0));
+                assert!(active.step_taken(0));
+            }
+            assert!(active.is_empty());
+            // Where a tree was reached stays known.
+            assert_eq!(active.reached(count - 1), Some(count + 4));
+            assert_eq!(active.reached(count), None);
+        }
+    }
+}

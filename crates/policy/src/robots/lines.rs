@@ -325,7 +325,7 @@ fn begins(key: &[u8], name: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Body, Key, Lines, MAX_ROBOTS_BYTES, exact_key, field, forgiving_key};
+    use super::{Body, Key, Lines, MAX_ROBOTS_BYTES, exact_key, field, forgiving_key, plain_rule};
 
     fn texts(body: &[u8]) -> Vec<(u32, String)> {
         Lines::of(body)
@@ -411,6 +411,25 @@ mod tests {
             split("disallow /q:x"),
             Some((b"disallow /q".to_vec(), b"x".to_vec(), false))
         );
+    }
+
+    #[test]
+    fn ours_plain_rules_are_read_without_a_search() {
+        for text in ["Disallow: /a", "DISALLOW:/a", "disallow:\t/a "] {
+            assert_eq!(plain_rule(text.as_bytes()), Some((false, &b"/a"[..])));
+        }
+        for text in ["Allow: /", "aLLOW:/ ", "allow:   /"] {
+            assert_eq!(plain_rule(text.as_bytes()), Some((true, &b"/"[..])));
+        }
+        for text in [
+            "Disallow /a",
+            "Disallowed: /a",
+            "Allowed: /",
+            "Sitemap: /",
+            "Allow:/",
+        ] {
+            assert_eq!(plain_rule(text.as_bytes()), None, "{text}");
+        }
     }
 
     #[test]

@@ -173,6 +173,21 @@ fn ours_a_record_is_cited_by_the_first_name_that_speaks_for_us() {
 }
 
 #[test]
+fn ours_the_strictest_reading_keeps_every_record_of_1994() {
+    let file = "User-agent: ourbot\nDisallow: /a%7e\n\n\
+        User-agent: ourbot\nAllow: /b%7e/c\nDisallow: /b%7e\n";
+    let agent = ProductToken::new("ourbot").unwrap();
+    let robots = Robots::parse(file.as_bytes(), &agent, Profile::Strictest);
+    for (path, line) in [("/a~", 2), ("/b~", 6), ("/b~/c", 6)] {
+        let verdict = robots.judge(path);
+        assert!(!verdict.is_allowed(), "{path}");
+        assert_eq!(verdict.rule.map(|rule| rule.line), Some(line), "{path}");
+    }
+    assert_eq!(robots.judge("/b~/c").profile, Profile::Koster1994);
+    assert!(robots.judge("/c").is_allowed());
+}
+
+#[test]
 fn ours_names_with_digits() {
     let of = |file: &str, agent: &str| {
         let agent = ProductToken::new(agent).unwrap();

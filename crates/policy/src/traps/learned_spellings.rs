@@ -250,7 +250,7 @@ mod tests {
     use crawl_weburl::{SpellingRules, canonicalize};
     use expect_test::{Expect, expect};
 
-    use super::LearnedSpellings;
+    use super::{LearnedSpellings, MAX_KINDS, stable_hash};
 
     /// Fetches pages, `PATH TEXT`, and says under which spelling another is asked for.
     #[expect(
@@ -289,6 +289,20 @@ mod tests {
         check(&more, "/x/index.htm", expect!["its own"]);
         let one_differs = [&more[..], &[("/d/", 4), ("/d/index.html", 5)]].concat();
         check(&one_differs, "/x/index.html", expect!["its own"]);
+    }
+
+    #[test]
+    fn ours_so_many_kinds_of_spellings_lead_to_one_url() {
+        let mut names = LearnedSpellings::default();
+        let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
+        for ending in [
+            "html", "htm", "php", "xhtml", "shtml", "asp", "aspx", "jsp", "cgi",
+        ] {
+            let url = url(&format!("/index.{ending}"));
+            names.learn(&SpellingRules::default(), &url, 20, 1);
+        }
+        let plain = stable_hash::of(url("/").as_str().as_bytes());
+        assert_eq!(names.variants.get(plain).unwrap().len(), MAX_KINDS);
     }
 
     #[test]

@@ -116,7 +116,7 @@ mod tests {
     use crawl_weburl::canonicalize;
     use expect_test::{Expect, expect};
 
-    use super::{Mirrors, PageFingerprint};
+    use super::{MAX_PAIRS, Mirrors, PageFingerprint};
 
     /// Fetches pages `0..pages` of two origins, the second with other texts from `differs` on.
     #[expect(
@@ -140,6 +140,20 @@ mod tests {
         assert_eq!(mirrors.twin(&url("http://a.example/x")), None);
         let twin = mirrors.twin(&url("http://b.example/x?y"));
         expect.assert_eq(&twin.map_or("none".to_owned(), |(url, why)| format!("{url}: {why}")));
+    }
+
+    #[test]
+    fn ours_so_many_pairs_of_origins_are_compared() {
+        let mut mirrors = Mirrors::default();
+        let text = "so many words that it is like no other page ".repeat(3);
+        for n in 0..MAX_PAIRS + 5 {
+            for origin in ["a", "b"] {
+                let url = format!("http://{origin}{n}.example/{n}");
+                let url = canonicalize(None, &url).unwrap();
+                mirrors.learn(&url, &PageFingerprint::of_markup(&text, &url));
+            }
+        }
+        assert_eq!(mirrors.pairs.len(), MAX_PAIRS);
     }
 
     #[test]

@@ -136,6 +136,8 @@ mod tests {
         assert!(!near.meet(0xDEAD_BEEF_0123_4567));
         assert!(near.meet(0xDEAD_BEEF_0123_4567 ^ 0x8000_0001_0000_0001));
         assert!(!near.meet(0xDEAD_BEEF_0123_4567 ^ 0x8001_0001_0001_0100));
+        // Three numbers, and the place of each in four bands.
+        assert!((400..800).contains(&near.bytes()), "{}", near.bytes());
     }
 
     #[test]

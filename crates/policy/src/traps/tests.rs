@@ -462,7 +462,7 @@ fn told_not_to_it_parks_nothing_and_puts_nothing_behind() {
 fn visited(traps: &mut Traps, path: &str, level: u8, text: &str, new: &[&str]) -> bool {
     let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
     let at = url(path);
-    let gist = PageFingerprint::of_markup(&text, &at);
+    let gist = PageFingerprint::of_markup(text, &at);
     let visit = PageEvidence {
         url: &at,
         level,
@@ -535,4 +535,23 @@ fn ours_a_host_weighs_what_is_known_of_it() {
     let many = weigh(&traps);
     assert!((70_000..140_000).contains(&many), "{many}");
     assert!(traps.bytes >= one && traps.bytes <= many);
+}
+
+#[test]
+fn ours_plain_pages_end_after_24_in_a_row_that_say_nothing_new() {
+    let text = prose("home", 100);
+    let words: Vec<&str> = text.split(' ').collect();
+    let over = crawl(60, &|path| {
+        let Some(n) = path.strip_prefix("/x/p") else {
+            return Some(format!("{text}<a href='/x/p0'></a>"));
+        };
+        let n: usize = n.parse().ok()?;
+        let said = words[n..n + 40].join(" ");
+        Some(format!("{said}<a href='/x/p{}'></a>", n + 1))
+    });
+    assert_eq!(over.fetched_in("/x/"), 24);
+    let rules = over.rules();
+    assert!(rules.starts_with("endless /x/*: 24 fetched"), "{rules}");
+    let examples = "; such as http://a.example/x/p0 http://a.example/x/p1";
+    assert!(over.rules.values().all(|rule| rule.ends_with(examples)));
 }
