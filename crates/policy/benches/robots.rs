@@ -188,10 +188,8 @@ fn compiled(c: &mut Criterion, class: &str, corpus: &[&File]) {
         });
     });
     group.finish();
-    report_memory(class, corpus, &ours);
 }
 
-/// Before a file is asked, what an index may take is counted; afterwards what it does take.
 fn report_memory(class: &str, corpus: &[&File], robots: &[Robots]) {
     let bytes: usize = robots.iter().map(Robots::memory_bytes).sum();
     let read: usize = corpus.iter().map(|file| file.text.len()).sum();
@@ -216,7 +214,7 @@ fn count<R>(corpus: &[&File], robots: &[R], allows: impl Fn(&R, &str) -> bool) -
         .sum()
 }
 
-/// A match does not cost more where there are more rules.
+/// What a match costs by the number of rules, and by where they have wildcards.
 fn sizes(c: &mut Criterion) {
     let mut group = c.benchmark_group("rules");
     for count in [50, 50_000] {

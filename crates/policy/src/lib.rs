@@ -32,8 +32,8 @@ pub mod usage;
 
 pub use actions::{Action, action};
 pub use agent::{BadToken, ProductToken, Profile, UnknownProfile};
-pub use page_directives::{CitedText, CitedValue, DirectivePlace, PageDirectives, link_refusal};
+pub use page_directives::{CitedText, CitedValue, DirectivePlace, PageDirectives};
 pub use robots::{
     CleanParam, Cleaned, Group, MAX_ROBOTS_BYTES, RequestRate, Robots, RobotsAccess, RobotsOddity,
-    RobotsOddityKind, Rule, SitemapLine, Verdict, VisitHours, VisitTime, lint, request_path,
+    RobotsOddityKind, Rule, SitemapLine, Verdict, VisitHours, VisitTime, request_path,
 };

@@ -23,18 +23,8 @@ pub struct PageDirectives {
     pub noarchive: Option<CitedText>,
     /// No part of the page is to be shown.
     pub nosnippet: Option<CitedText>,
-    /// The page's images are not to be indexed.
-    pub noimageindex: Option<CitedText>,
-    /// No translation is to be offered.
-    pub notranslate: Option<CitedText>,
-    /// Indexable within a page that embeds it; only together with `noindex`.
-    pub indexifembedded: Option<CitedText>,
     /// Characters of a snippet at most; -1 is without limit, 0 is none.
     pub max_snippet: Option<CitedValue<i32>>,
-    /// Seconds of a video preview at most; -1 is without limit.
-    pub max_video_preview: Option<CitedValue<i32>>,
-    /// The size of an image preview at most: `none`, `standard` or `large`.
-    pub max_image_preview: Option<CitedValue<&'static str>>,
     /// Not to be shown from this moment on, in seconds since 1970 (UTC).
     pub unavailable_after: Option<CitedValue<i64>>,
     /// The page is not for AI use (`noai`).
@@ -112,19 +102,7 @@ impl PageDirectives {
                 }
             }
         }
-        found.settle()
-    }
-
-    /// Returns whether the page may be indexed.
-    #[must_use]
-    pub fn may_index(&self) -> bool {
-        self.noindex.is_none()
-    }
-
-    /// Returns whether the page's links may be followed.
-    #[must_use]
-    pub fn may_follow(&self) -> bool {
-        self.nofollow.is_none()
+        found
     }
 
     /// The first text that says a word stays; of values the strictest stays.
@@ -142,34 +120,17 @@ impl PageDirectives {
             Directive::Word(DirectiveWord::Nofollow) => &mut self.nofollow,
             Directive::Word(DirectiveWord::Noarchive) => &mut self.noarchive,
             Directive::Word(DirectiveWord::Nosnippet) => &mut self.nosnippet,
-            Directive::Word(DirectiveWord::Noimageindex) => &mut self.noimageindex,
-            Directive::Word(DirectiveWord::Notranslate) => &mut self.notranslate,
-            Directive::Word(DirectiveWord::Indexifembedded) => &mut self.indexifembedded,
             Directive::Word(DirectiveWord::Noai) => &mut self.noai,
             Directive::Word(DirectiveWord::Noimageai) => &mut self.noimageai,
             Directive::Word(DirectiveWord::All | DirectiveWord::Index | DirectiveWord::Follow) => {
                 return;
             }
             Directive::MaxSnippet(n) => return least(&mut self.max_snippet, n, unlimited, source),
-            Directive::MaxVideoPreview(n) => {
-                return least(&mut self.max_video_preview, n, unlimited, source);
-            }
-            Directive::MaxImagePreview(size) => {
-                return least(&mut self.max_image_preview, size, preview_rank, source);
-            }
             Directive::UnavailableAfter(at) => {
                 return least(&mut self.unavailable_after, at, |at| at, source);
             }
         };
         flag.get_or_insert_with(source);
-    }
-
-    /// `indexifembedded` means nothing without `noindex`.
-    fn settle(mut self) -> PageDirectives {
-        if self.noindex.is_none() {
-            self.indexifembedded = None;
-        }
-        self
     }
 }
 
@@ -195,13 +156,6 @@ fn unlimited(n: i32) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-fn preview_rank(size: &'static str) -> usize {
-    directive_words::PREVIEWS
-        .iter()
-        .position(|&s| s == size)
-        .unwrap_or(0)
-}
-
 fn addresses(name: &str, agent: &ProductToken) -> bool {
     name.eq_ignore_ascii_case("robots")
         || (!agent.as_str().is_empty() && name.eq_ignore_ascii_case(agent.as_str()))
@@ -224,16 +178,6 @@ fn overruled_1997(said: &Directive, spoken: &[Directive]) -> bool {
         }
         _ => false,
     }
-}
-
-/// The word of a link's `rel` that asks robots not to follow it: `nofollow`, `ugc` or
-/// `sponsored`.
-#[must_use]
-pub fn link_refusal(rel: &str) -> Option<&'static str> {
-    ["nofollow", "ugc", "sponsored"].into_iter().find(|word| {
-        rel.split_ascii_whitespace()
-            .any(|said| said.eq_ignore_ascii_case(word))
-    })
 }
 
 #[cfg(test)]

@@ -1,18 +1,15 @@
 //! A robots.txt, compiled for one agent under one profile.
 
-mod active_trees;
 mod clean_params;
 mod dialects;
 mod lines;
-mod lint;
 mod oddity;
 mod other_lines;
 mod pattern;
 mod prefilter;
 mod rfc9309;
-mod rule_index;
+mod rule_heads;
 mod rules;
-mod trie;
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -21,7 +18,6 @@ use crate::agent::{ProductToken, Profile};
 
 pub use clean_params::Cleaned;
 pub use lines::MAX_ROBOTS_BYTES;
-pub use lint::lint;
 pub use oddity::{RobotsOddity, RobotsOddityKind};
 pub use other_lines::{CleanParam, RequestRate, SitemapLine, VisitHours, VisitTime};
 

@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::str::FromStr;
 
 use crawl_weburl::{CanonicalUrl, HostKey, Site};
 use regex::RegexSet;
@@ -21,11 +20,6 @@ pub enum ScopeMode {
     /// Everywhere.
     Any,
 }
-
-/// A name that is no scope's.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no scope: host, domain, prefix or any")]
-pub struct UnknownScope(pub String);
 
 /// A pattern that is no regular expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -173,18 +167,6 @@ impl ScopeMode {
 impl fmt::Display for ScopeMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for ScopeMode {
-    type Err = UnknownScope;
-
-    fn from_str(name: &str) -> Result<ScopeMode, UnknownScope> {
-        use ScopeMode::{Any, Domain, Host, Prefix};
-        [Host, Domain, Prefix, Any]
-            .into_iter()
-            .find(|mode| mode.as_str() == name)
-            .ok_or_else(|| UnknownScope(name.to_owned()))
     }
 }
 

@@ -32,7 +32,6 @@ use self::mirrors::Mirrors;
 use self::novelty::Novelty;
 pub use self::page_fingerprint::{FingerprintReader, PageFingerprint};
 use self::recent_map::RecentMap;
-use self::simhash::NearDuplicates;
 pub use self::template::Trap;
 use self::template::{Template, Yield};
 
@@ -116,7 +115,6 @@ pub enum Disposition {
 #[derive(Debug)]
 struct Host {
     novelty: Novelty,
-    near: NearDuplicates,
     templates: RecentMap<Template>,
     texts: RecentMap<Text>,
     names: LearnedSpellings,
@@ -167,7 +165,6 @@ impl Default for Host {
     fn default() -> Host {
         Host {
             novelty: Novelty::default(),
-            near: NearDuplicates::default(),
             templates: RecentMap::new(MAX_TEMPLATES),
             texts: RecentMap::new(MAX_TEXTS),
             names: LearnedSpellings::default(),
@@ -387,7 +384,6 @@ impl Traps {
         }
         host.names.learn(&naming, url, gist.words, gist.text);
         let new_words = host.novelty.meet(gist);
-        let is_near = host.near.meet(gist.simhash);
         let pages = host.texts.entry(gist.said, Text::default);
         pages.pages = pages.pages.saturating_add(1);
         let enough = MIN_NEW_WORDS.max(gist.words as usize / WORDS_A_NEW_ONE);
@@ -395,10 +391,7 @@ impl Traps {
         self.mirrors.learn(url, gist);
         Some(match is_new {
             true => Yield::New,
-            false => Yield::Nothing {
-                said: gist.said,
-                is_near,
-            },
+            false => Yield::Nothing(gist.said),
         })
     }
 
@@ -537,7 +530,6 @@ impl Host {
         const TEMPLATE: usize = 600;
         const TEXT: usize = 80;
         self.novelty.bytes()
-            + self.near.bytes()
             + self.names.bytes()
             + TEMPLATE * self.templates.len()
             + TEXT * self.texts.len()

@@ -10,7 +10,6 @@ mod dictionary;
 mod tdm;
 
 use std::fmt;
-use std::str::FromStr;
 
 use crate::page_directives::{CitedText, DirectivePlace, PageDirectives};
 use crate::robots::{Preference, PreferenceKind, Robots};
@@ -30,11 +29,6 @@ pub enum UsagePurpose {
     /// A copy kept for others.
     Archive,
 }
-
-/// A name that is no purpose's.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no purpose: search, ai-input, train-ai or archive")]
-pub struct UnknownUsagePurpose(pub String);
 
 /// The answer that a statement gives for a purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -325,17 +319,6 @@ impl UsagePurpose {
 impl fmt::Display for UsagePurpose {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for UsagePurpose {
-    type Err = UnknownUsagePurpose;
-
-    fn from_str(name: &str) -> Result<UsagePurpose, UnknownUsagePurpose> {
-        UsagePurpose::ALL
-            .into_iter()
-            .find(|purpose| purpose.as_str() == name)
-            .ok_or_else(|| UnknownUsagePurpose(name.to_owned()))
     }
 }
 

@@ -65,37 +65,16 @@ fn any_line() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Rules so many that an index is made; none matches a path that is asked.
-fn ballast() -> String {
-    let rules: String = (0..150)
-        .map(|n| format!("Disallow: /q{n}*{n}z\n"))
-        .collect();
-    format!("User-agent: *\nUser-agent: ourbot\n{rules}")
-}
-
-/// So many questions pay for an index.
-const OFTEN: usize = 120;
-
 #[test]
 fn ours_and_the_reference_agree() {
     let (counts, agent) = (Counts::default(), ProductToken::new("ourbot").unwrap());
     let lines = prop::collection::vec(any_line(), 0..24);
     let path = "/[abx.]{0,5}(%C3%BC|~|%2a|/index.html|)[ab]{0,3}(\\?[ab]{0,2}|#x)?";
-    let cases = (
-        lines,
-        prop::collection::vec(path, 1..8),
-        prop::bool::weighted(0.1),
-    );
-    let compare = |(lines, paths, many): (Vec<String>, Vec<String>, bool)| {
-        let file = match many {
-            true => lines.concat() + "\n" + &ballast(),
-            false => lines.concat(),
-        };
+    let cases = (lines, prop::collection::vec(path, 1..8));
+    let compare = |(lines, paths): (Vec<String>, Vec<String>)| {
+        let file = lines.concat();
         let robots = Robots::parse(file.as_bytes(), &agent, Profile::Rfc9309);
         counts.count(|counts| &counts.files);
-        for _ in 0..if many { OFTEN } else { 0 } {
-            let _ = robots.judge("/a");
-        }
         for path in &paths {
             let verdict = robots.judge(path);
             let found = (verdict.is_allowed(), verdict.rule.map(|rule| rule.line));

@@ -15,9 +15,6 @@ pub(super) enum DirectiveWord {
     Nofollow,
     Noarchive,
     Nosnippet,
-    Noimageindex,
-    Notranslate,
-    Indexifembedded,
     Noai,
     Noimageai,
 }
@@ -27,15 +24,10 @@ pub(super) enum DirectiveWord {
 pub(super) enum Directive {
     Word(DirectiveWord),
     MaxSnippet(i32),
-    MaxVideoPreview(i32),
-    MaxImagePreview(&'static str),
     UnavailableAfter(i64),
 }
 
-/// The sizes of an image preview, the strictest first.
-pub(super) const PREVIEWS: [&str; 3] = ["none", "standard", "large"];
-
-const WORDS: [(&str, DirectiveWord); 14] = [
+const WORDS: [(&str, DirectiveWord); 11] = [
     ("all", DirectiveWord::All),
     ("none", DirectiveWord::None),
     ("index", DirectiveWord::Index),
@@ -45,9 +37,6 @@ const WORDS: [(&str, DirectiveWord); 14] = [
     ("noarchive", DirectiveWord::Noarchive),
     ("nocache", DirectiveWord::Noarchive),
     ("nosnippet", DirectiveWord::Nosnippet),
-    ("noimageindex", DirectiveWord::Noimageindex),
-    ("notranslate", DirectiveWord::Notranslate),
-    ("indexifembedded", DirectiveWord::Indexifembedded),
     ("noai", DirectiveWord::Noai),
     ("noimageai", DirectiveWord::Noimageai),
 ];
@@ -102,11 +91,6 @@ fn take_part<'a>(
     let (name, value) = (name.trim(), value.trim());
     let found = match name.to_ascii_lowercase().as_str() {
         "max-snippet" => limit(value).map(Directive::MaxSnippet),
-        "max-video-preview" => limit(value).map(Directive::MaxVideoPreview),
-        "max-image-preview" => PREVIEWS
-            .into_iter()
-            .find(|size| size.eq_ignore_ascii_case(value))
-            .map(Directive::MaxImagePreview),
         "unavailable_after" => match is_weekday(value) {
             true => more
                 .next()
@@ -125,6 +109,7 @@ fn moment(text: &str) -> Option<i64> {
     (moment.precision >= Precision::Day).then_some(moment.unix_seconds)
 }
 
+/// Directives with a value, those that nothing here goes by too: no robot has such a name.
 fn is_valued(name: &str) -> bool {
     [
         "max-snippet",

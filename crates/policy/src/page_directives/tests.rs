@@ -5,7 +5,7 @@
 
 use expect_test::{Expect, expect};
 
-use super::{PageDirectives, link_refusal};
+use super::PageDirectives;
 use crate::agent::{ProductToken, Profile};
 
 fn shown(found: &PageDirectives) -> String {
@@ -15,9 +15,6 @@ fn shown(found: &PageDirectives) -> String {
         ("nofollow", &found.nofollow),
         ("noarchive", &found.noarchive),
         ("nosnippet", &found.nosnippet),
-        ("noimageindex", &found.noimageindex),
-        ("notranslate", &found.notranslate),
-        ("indexifembedded", &found.indexifembedded),
         ("noai", &found.noai),
         ("noimageai", &found.noimageai),
     ] {
@@ -29,17 +26,6 @@ fn shown(found: &PageDirectives) -> String {
         (
             "max-snippet",
             found.max_snippet.as_ref().map(|v| v.value.to_string()),
-        ),
-        (
-            "max-video",
-            found
-                .max_video_preview
-                .as_ref()
-                .map(|v| v.value.to_string()),
-        ),
-        (
-            "max-image",
-            found.max_image_preview.as_ref().map(|v| v.value.to_owned()),
         ),
         (
             "after",
@@ -144,16 +130,10 @@ fn header_values() {
         &["max-snippet:-1", "max-snippet:20", "max-snippet:50"],
         expect!["max-snippet 20"],
     );
+    // A value of a directive that nothing here goes by is no robot's name.
     header(
-        &["max-image-preview:large, max-image-preview:Standard, max-video-preview: 0"],
-        expect!["max-video 0; max-image standard"],
-    );
-    header(&["indexifembedded"], expect![""]);
-    header(
-        &["indexifembedded, noindex"],
-        expect![
-            "noindex by X-Robots-Tag: indexifembedded, noindex; indexifembedded by X-Robots-Tag: indexifembedded, noindex"
-        ],
+        &["max-image-preview: large, max-video-preview: 0, noai"],
+        expect!["noai by X-Robots-Tag: max-image-preview: large, max-video-preview: 0, noai"],
     );
 }
 
@@ -210,11 +190,4 @@ fn extended1997_all_outweighs_the_others() {
         &[("robots", "all")],
         expect!["noindex by X-Robots-Tag: noindex"],
     );
-}
-
-#[test]
-fn links_that_are_not_to_be_followed() {
-    assert_eq!(link_refusal("noopener UGC"), Some("ugc"));
-    assert_eq!(link_refusal("sponsored nofollow"), Some("nofollow"));
-    assert_eq!(link_refusal("nofollowed me"), None);
 }

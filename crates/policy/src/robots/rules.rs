@@ -1,12 +1,13 @@
 //! The rules of one reading that bind one agent, and the judging of a path by them.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::pattern::{self, Path, Shape, Specials, WILD};
 use super::prefilter::{HEAD, PatternSummary, marks};
-use super::rule_index::{Index, Indexed, TooMuchWork};
+use super::rule_heads::RuleHeads;
 
 /// One rule. What tells that it does not match comes first.
 #[derive(Clone, Copy, Debug)]
@@ -86,17 +87,17 @@ pub(super) struct Rules {
     texts: String,
     // Patterns whose normal form is not what is written.
     patterns: Vec<u8>,
-    // What has been spent on searching without an index, in rules looked at.
-    spent: AtomicU32,
-    index: OnceLock<Box<Index>>,
+    // How often it was asked without `heads`.
+    asked: AtomicU32,
+    heads: OnceLock<RuleHeads>,
 }
 
-/// Up to so many rules are looked at one by one: no index is as quick.
+/// Up to so many rules are all looked at: no search among them is as quick.
 const FEW: usize = 128;
 
-/// An index is made once so much has been spent on each rule without it. Making one costs
-/// about as much, so at worst the work is doubled; most files are never asked so often.
-const INDEX_COST: u32 = 100;
+/// Rules are sorted by their heads once they were asked about so often: it costs about as much as
+/// these questions did, and most files are never asked so often.
+const MANY_QUESTIONS: u32 = 128;
 
 impl Rules {
     pub(super) fn clear(&mut self) {
@@ -231,56 +232,65 @@ impl Rules {
     /// The rule that decides over a path: the longest match, allow where lengths are equal,
     /// the earlier line where kinds are equal too.
     pub(super) fn decide(&self, path: &Path<'_>) -> Option<&Entry> {
+        // No rule has the weight that stands for none.
+        let mut best = (Weight::default(), Reverse(0));
+        match self.heads() {
+            None => self.weigh((0..).zip(&self.entries), path, &mut best),
+            Some(heads) => {
+                let head = |number| self.head(number);
+                heads.visit(&path.bytes, head, |numbers| {
+                    let entry = |number: &u32| (*number, &self.entries[*number as usize]);
+                    self.weigh(numbers.iter().map(entry), path, &mut best);
+                });
+            }
+        }
+        let (weight, Reverse(number)) = best;
+        (weight != Weight::default()).then(|| &self.entries[number as usize])
+    }
+
+    /// The rules by their heads, once that pays.
+    fn heads(&self) -> Option<&RuleHeads> {
         if self.entries.len() <= FEW {
-            return self.decide_plainly(path).0;
+            return None;
         }
-        if let Some(index) = self.index() {
-            match index.decide(&path.bytes) {
-                Ok(number) => return self.entries.get(number? as usize),
-                Err(TooMuchWork) => return self.decide_plainly(path).0,
-            }
+        let heads = self.heads.get();
+        if heads.is_some() || self.asked.fetch_add(1, Ordering::Relaxed) < MANY_QUESTIONS {
+            return heads;
         }
-        let (decided, tried) = self.decide_plainly(path);
-        let spent = self.entries.len() + tried * (8 + path.bytes.len() / 16);
-        let before = self.spent.load(Ordering::Relaxed);
-        let spent = before.saturating_add(narrow(spent));
-        self.spent.store(spent, Ordering::Relaxed);
-        decided
+        let new = || RuleHeads::new(self.entries.len(), |number| self.head(number));
+        Some(self.heads.get_or_init(new))
     }
 
-    fn index(&self) -> Option<&Index> {
-        if let Some(index) = self.index.get() {
-            return Some(index);
+    /// The text before the first wildcard of a rule's pattern.
+    fn head(&self, number: u32) -> &[u8] {
+        let entry = &self.entries[number as usize];
+        let pattern = self.pattern(entry);
+        match entry.wild {
+            true => pattern.split(|&b| b == WILD).next().unwrap_or_default(),
+            false => pattern,
         }
-        let enough = INDEX_COST.saturating_mul(narrow(self.entries.len()));
-        let spent = self.spent.load(Ordering::Relaxed);
-        (spent >= enough).then(|| &**self.index.get_or_init(|| Box::new(self.new_index())))
     }
 
-    /// The same, rule by rule; and how many patterns had to be tried.
-    fn decide_plainly(&self, path: &Path<'_>) -> (Option<&Entry>, usize) {
-        let (mut best, mut most, mut tried) = (None, Weight::default(), 0);
-        for entry in &self.entries {
-            if entry.demand.may_match(path.glance) && entry.weight > most {
-                tried += 1;
-                if entry.is_short_prefix() || self.matches(entry, &path.bytes) {
-                    (best, most) = (Some(entry), entry.weight);
-                }
+    /// Keeps in `best` the weight and the number of the rule that decides, of it and these rules.
+    #[inline]
+    fn weigh<'r>(
+        &self,
+        rules: impl Iterator<Item = (u32, &'r Entry)>,
+        path: &Path<'_>,
+        best: &mut (Weight, Reverse<u32>),
+    ) {
+        for (number, entry) in rules {
+            if entry.demand.may_match(path.glance)
+                && (entry.weight, Reverse(number)) > *best
+                && (entry.is_short_prefix() || self.matches(entry, &path.bytes))
+            {
+                *best = (entry.weight, Reverse(number));
             }
         }
-        (best, tried)
     }
 
     fn matches(&self, entry: &Entry, path: &[u8]) -> bool {
         pattern::matches(self.pattern(entry), entry.shape(), path)
-    }
-
-    fn new_index(&self) -> Index {
-        Index::new(self.entries.iter().map(|entry| Indexed {
-            pattern: self.pattern(entry),
-            anchored: entry.anchored,
-            weight: entry.weight,
-        }))
     }
 
     #[inline]
@@ -310,32 +320,20 @@ impl Rules {
         self.entries.len()
     }
 
-    /// With the index that is there, or a bound for the one that may come.
+    /// With the rules by their heads, or a bound for these where they may come.
     pub(super) fn memory_bytes(&self) -> usize {
-        let index = match self.index.get() {
-            Some(index) => index.memory_bytes(),
+        let heads = match self.heads.get() {
+            Some(heads) => heads.memory_bytes(),
             None if self.entries.len() <= FEW => 0,
-            None => self.index_bound(),
+            None => RuleHeads::memory_bound(self.entries.len()),
         };
         self.entries.capacity() * size_of::<Entry>()
             + self.headers.capacity() * size_of::<Header>()
             + self.texts.capacity()
             + self.patterns.capacity()
-            + index
-    }
-
-    /// A pattern brings two nodes at most to the trie of heads; parts have one for each byte.
-    fn index_bound(&self) -> usize {
-        let bytes = |entry: &Entry| match (entry.wild, entry.pattern.len as usize) {
-            (true, bytes) => 100 + 38 * bytes,
-            (false, bytes) => 64 + bytes,
-        };
-        INDEX_BASE + self.entries.iter().map(bytes).sum::<usize>()
+            + heads
     }
 }
-
-/// The memory that an index takes whatever its rules, in bytes.
-const INDEX_BASE: usize = 1024;
 
 impl Entry {
     pub(super) fn allows(&self) -> bool {
@@ -374,89 +372,39 @@ fn narrow(n: usize) -> u32 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{FEW, INDEX_COST, Path, Rules, Specials};
+    use super::{MANY_QUESTIONS, Path, Rules, Specials};
 
-    fn rules(file: &str) -> Rules {
+    /// The lines that decide over the paths, at first and where the rules are sorted.
+    fn by_both(lines: &[String], paths: &[String]) -> [Vec<Option<u32>>; 2] {
+        let ballast = (0..super::FEW).map(|n| format!("-/q{n}/*"));
+        let file: Vec<String> = ballast.chain(lines.iter().cloned()).collect();
+        let file = file.join("\n");
         let mut rules = Rules::default();
         rules.begin_group(file.as_bytes(), b"", 1);
         for (line, written) in (1..).zip(file.lines()) {
             let (kind, value) = written.split_at(1);
-            rules.push(
-                kind == "+",
-                value.as_bytes(),
-                Specials::Meant,
-                (file.as_bytes(), written.as_bytes(), line),
-            );
+            let place = (file.as_bytes(), written.as_bytes(), line);
+            rules.push(kind == "+", value.as_bytes(), Specials::Meant, place);
         }
         rules.keep(file.as_bytes());
-        rules
-    }
-
-    fn same_by_index(file: &str, path: &str) {
-        let rules = rules(file);
-        let path = Path::of(path);
-        let plainly = rules.decide_plainly(&path).0.map(|entry| entry.line);
-        let index = rules.new_index();
-        if let Ok(number) = index.decide(&path.bytes) {
-            let entry = number.and_then(|number| rules.entries.get(number as usize));
-            assert_eq!(entry.map(|entry| entry.line), plainly);
+        let decide = |path: &String| rules.decide(&Path::of(path)).map(|entry| entry.line);
+        let plainly = paths.iter().map(decide).collect();
+        let bound = rules.memory_bytes();
+        for _ in 0..MANY_QUESTIONS {
+            let _ = rules.decide(&Path::of("/"));
         }
-        assert!(index.memory_bytes() <= rules.index_bound());
-    }
-
-    #[test]
-    fn an_index_is_made_where_it_pays() {
-        let many = |count: usize| {
-            let file: String = (0..count).map(|n| format!("-/{n}*a\n")).collect();
-            let rules = rules(&file);
-            let bound = rules.memory_bytes();
-            for _ in 0..2 * INDEX_COST {
-                let entry = rules.decide(&Path::of("/100/a"));
-                assert_eq!(entry.map(|entry| entry.line), (count > 100).then_some(101));
-            }
-            assert!(rules.memory_bytes() <= bound);
-            rules.index.get().is_some()
-        };
-        assert!(!many(FEW));
-        assert!(many(FEW + 1));
-    }
-
-    #[test]
-    fn parts_that_end_everywhere_are_too_much_work() {
-        let file: String = (1..500)
-            .map(|n| format!("-/*{}*b\n", "a".repeat(n)))
-            .collect();
-        let rules = rules(&file);
-        let path = "/".to_owned() + &"a".repeat(900);
-        assert!(rules.new_index().decide(path.as_bytes()).is_err());
-        assert!(rules.decide(&Path::of(&path)).is_none());
-    }
-
-    #[test]
-    fn parts_are_found_behind_one_another() {
-        let file = "-/*ab*ab$\n-/*a*b\n-/*b*a\n-/x*a*b*c\n+/*c\n+/a*$\n-/ab\n-/ab$\n-*bb*\n";
-        for path in [
-            "/", "/ab", "/abab", "/aba", "/ba", "/xabc", "/xacb", "/c", "/aab", "/abb",
-        ] {
-            same_by_index(file, path);
-        }
+        assert!(rules.heads.get().is_some() && rules.memory_bytes() <= bound);
+        [plainly, paths.iter().map(decide).collect()]
     }
 
     proptest! {
         #[test]
-        fn the_index_finds_what_a_plain_search_finds(
-            file in "([+-]/[ab*]{0,6}\\$?\n|[+-][abc/*]{1,5}\n){0,30}",
-            path in "/[abc/]{0,14}",
+        fn rules_by_their_heads_decide_as_all_of_them_do(
+            lines in prop::collection::vec("[+-]/[ab]{0,4}([*][ab]{0,2}){0,2}[$]?|[+-][ab*]{1,3}", 1..40),
+            paths in prop::collection::vec("/[ab]{0,8}", 1..20),
         ) {
-            same_by_index(&file, &path);
-        }
-
-        #[test]
-        fn trees_of_many_parts_are_no_different(
-            file in "([+-]/[abcdef]\\*[abcdef]{1,2}\\*[abcdef]{1,2}(\\*|\\$)?\n){5,200}",
-            path in "/[abcdef]{0,60}",
-        ) {
-            same_by_index(&file, &path);
+            let [plainly, by_heads] = by_both(&lines, &paths);
+            prop_assert_eq!(plainly, by_heads);
         }
     }
 }

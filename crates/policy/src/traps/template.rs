@@ -83,8 +83,8 @@ impl fmt::Display for Trap {
 pub(super) enum Yield {
     /// Something new.
     New,
-    /// Nothing new: the hash of what it said, and how it was known.
-    Nothing { said: u64, is_near: bool },
+    /// Nothing new: the hash of what it said.
+    Nothing(u64),
     /// A redirect to another URL of its template.
     Onwards,
 }
@@ -96,7 +96,6 @@ pub(super) struct Template {
     signs: TrapSigns,
     fetched: u32,
     fresh: u32,
-    near: u32,
     /// Pages in a row that brought nothing new.
     row: u32,
     /// Redirects among them.
@@ -123,7 +122,6 @@ impl Template {
             signs,
             fetched: 0,
             fresh: 0,
-            near: 0,
             row: 0,
             onwards: 0,
             level: 0,
@@ -146,10 +144,7 @@ impl Template {
                 note(&mut self.fresh_names, &shape.names);
                 return self.begin_row();
             }
-            Yield::Nothing { said, is_near } => {
-                self.near = self.near.saturating_add(u32::from(is_near));
-                said
-            }
+            Yield::Nothing(said) => said,
             Yield::Onwards => {
                 self.onwards += 1;
                 0
@@ -261,7 +256,6 @@ impl Template {
             pattern,
             fetched,
             fresh,
-            near,
             row,
             record_children,
             ..
@@ -269,7 +263,7 @@ impl Template {
         let examples = self.examples.join(" ");
         format!(
             "{trap} {pattern}: {fetched} fetched, {fresh} with something new, none of the last {row}; \
-             {near} near-duplicates; {record_children} more first met on those {row}; such as {examples}"
+             {record_children} more first met on those {row}; such as {examples}"
         )
     }
 }

@@ -168,7 +168,7 @@ fn ours_a_calendar_of_empty_months_ends() {
         },
         expect![[r#"
         5 fetched
-        calendar /cal/#/#: 4 fetched, 1 with something new, none of the last 3; 3 near-duplicates; 3 more first met on those 3"#]],
+        calendar /cal/#/#: 4 fetched, 1 with something new, none of the last 3; 3 more first met on those 3"#]],
     );
 }
 
@@ -245,7 +245,7 @@ fn ours_session_ids_in_paths_end() {
     assert_eq!(over.fetched_in("/p"), 20);
     expect![[r#"
         4 in sessions
-        session-ids /s/~/*: 3 fetched, 0 with something new, none of the last 3; 1 near-duplicates; 6 more first met on those 3"#]].assert_eq(&format!(
+        session-ids /s/~/*: 3 fetched, 0 with something new, none of the last 3; 6 more first met on those 3"#]].assert_eq(&format!(
         "{} in sessions\n{}",
         over.fetched_in("/s/"),
         over.rules()
@@ -295,7 +295,7 @@ fn ours_selections_of_the_same_things_end() {
         },
         expect![[r#"
             9 fetched
-            facets /shop?: 4 fetched, 1 with something new, none of the last 3; 0 near-duplicates; 15 more first met on those 3"#]],
+            facets /shop?: 4 fetched, 1 with something new, none of the last 3; 15 more first met on those 3"#]],
     );
 }
 
@@ -309,7 +309,7 @@ fn ours_redirects_without_an_end_end() {
         },
         expect![[r#"
             4 fetched
-            redirects /go/#: 3 fetched, 0 with something new, none of the last 3; 0 near-duplicates; 3 more first met on those 3"#]],
+            redirects /go/#: 3 fetched, 0 with something new, none of the last 3; 3 more first met on those 3"#]],
     );
 }
 
@@ -330,7 +330,7 @@ fn ours_pages_that_cannot_exist_end() {
         },
         expect![[r#"
             5 fetched
-            soft-404 /lost/*: 4 fetched, 1 with something new, none of the last 3; 3 near-duplicates; 6 more first met on those 3"#]],
+            soft-404 /lost/*: 4 fetched, 1 with something new, none of the last 3; 6 more first met on those 3"#]],
     );
 }
 

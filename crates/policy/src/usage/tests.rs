@@ -255,10 +255,6 @@ fn words_of_the_page() {
     assert_eq!(ledger.verdict(UsagePurpose::Search).stance, None);
     assert!(ledger.verdict(UsagePurpose::Archive).is_refused());
     assert!(!ledger.verdict(UsagePurpose::Search).is_refused());
-    assert_eq!(
-        "train-ai".parse::<UsagePurpose>().unwrap(),
-        UsagePurpose::TrainAi
-    );
     assert_eq!(Stance::Allowed.as_str(), "allowed");
 }
 

@@ -4,14 +4,11 @@
 mod reference;
 
 use crawl_policy::usage::{Ledger, Sources, TdmRep, UsagePurpose};
-use crawl_policy::{
-    PageDirectives, ProductToken, Profile, Robots, link_refusal, lint, request_path,
-};
+use crawl_policy::{PageDirectives, ProductToken, Profile, Robots, request_path};
 
 /// Any file can be read by any reading, and what comes out keeps its bounds.
 pub(crate) fn parse(data: &[u8]) {
     let agent = ProductToken::new("ourbot").unwrap();
-    assert!(lint(data).is_sorted_by_key(|oddity| oddity.line));
     for profile in Profile::ALL {
         let robots = Robots::parse(data, &agent, profile);
         let lines = u32::try_from(data.len()).unwrap() + 1;
@@ -31,8 +28,7 @@ pub(crate) fn parse(data: &[u8]) {
     }
 }
 
-/// The first bytes are the path, the rest is the file: the crate says what the reference
-/// says, with and without an index.
+/// The first bytes are the path, the rest is the file: the crate says what the reference says.
 pub(crate) fn matching(data: &[u8]) {
     let (path, file) = split(data);
     // The reference does not bridge UTF-16.
@@ -42,17 +38,11 @@ pub(crate) fn matching(data: &[u8]) {
     for agent in ["ourbot", "bot2"] {
         let agent = ProductToken::new(agent).unwrap();
         let robots = Robots::parse(file, &agent, Profile::Rfc9309);
+        let verdict = robots.judge(&path);
+        let found = (verdict.is_allowed(), verdict.rule.map(|rule| rule.line));
         let expect = reference::judge(file, &agent, &path);
-        for _ in 0..3 {
-            let verdict = robots.judge(&path);
-            let found = (verdict.is_allowed(), verdict.rule.map(|rule| rule.line));
-            assert_eq!(
-                found,
-                expect,
-                "{path:?} {:?}",
-                String::from_utf8_lossy(file)
-            );
-        }
+        let file = String::from_utf8_lossy(file);
+        assert_eq!(found, expect, "{path:?} {file:?}");
     }
 }
 
@@ -70,7 +60,7 @@ pub(crate) fn headers(data: &[u8]) {
     if let Some(alone) = limit(&alone) {
         assert!(limit(&both).is_some_and(|both| both <= alone));
     }
-    let _ = (link_refusal(one), request_path(one));
+    let _ = request_path(one);
     let file = TdmRep::parse(other.as_bytes()).ok();
     let fields = [
         ("content-usage", one),
@@ -97,9 +87,7 @@ pub(crate) fn dialects(data: &[u8]) {
     let agent = ProductToken::new("ourbot").unwrap();
     let allows = |profile| {
         let robots = Robots::parse(file, &agent, profile);
-        let allowed = robots.judge(&path).is_allowed();
-        assert_eq!(robots.judge(&path).is_allowed(), allowed);
-        allowed
+        robots.judge(&path).is_allowed()
     };
     let each = [Profile::Rfc9309, Profile::Koster1994, Profile::Extended1997].map(allows);
     if allows(Profile::Strictest) {
