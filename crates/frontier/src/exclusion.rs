@@ -1,7 +1,6 @@
 //! Exclusions: the reasons why a URL is not asked for.
 
 use std::fmt;
-use std::str::FromStr;
 
 /// The reason why a URL is not asked for: its kind, and the rule that decided.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -39,11 +38,6 @@ impl fmt::Display for Exclusion {
         Ok(())
     }
 }
-
-/// A text that names no [`Reason`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no reason for an exclusion")]
-pub struct UnknownReason(String);
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $reason:ident = $code:literal, $name:literal;)*) => {
@@ -120,29 +114,15 @@ impl fmt::Display for Reason {
     }
 }
 
-impl FromStr for Reason {
-    type Err = UnknownReason;
-
-    fn from_str(text: &str) -> Result<Reason, UnknownReason> {
-        Reason::ALL
-            .iter()
-            .copied()
-            .find(|reason| reason.name() == text)
-            .ok_or_else(|| UnknownReason(text.to_owned()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::{Exclusion, Reason};
 
     #[test]
-    fn names_and_codes_lead_back() {
+    fn codes_lead_back() {
         for &reason in Reason::ALL {
-            assert_eq!(reason.to_string().parse(), Ok(reason));
             assert_eq!(Reason::from_code(reason.code()), Some(reason));
         }
-        assert!("Robots".parse::<Reason>().is_err());
         assert_eq!(Reason::from_code(0), None);
     }
 

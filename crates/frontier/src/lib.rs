@@ -55,7 +55,7 @@ mod visit;
 
 pub use admission::{Admission, Admitted, NewState, UrlKind};
 pub use error::{FrontierError, OpenError};
-pub use exclusion::{Exclusion, Reason, UnknownReason};
+pub use exclusion::{Exclusion, Reason};
 pub use fingerprint::{Fingerprint, FingerprintKey};
 pub use frontier::Frontier;
 pub use lease::{Lease, Outcome};
