@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use crate::host::Host;
-use crate::permit::GapReason;
+use crate::permit::{GapReason, Slot};
 use crate::politeness::Politeness;
-use crate::slots::Slot;
 use crate::tick::{Tick, micros};
 
 /// A pause is at least this.
@@ -87,11 +86,7 @@ impl Host {
     /// where it could be now.
     pub(crate) fn earliest(&self, politeness: &Politeness, now: Tick) -> Moment {
         let slot = self.next_slot(politeness, now);
-        let floor = self.floor(
-            politeness,
-            slot.map(|index| self.slots.as_slice()[index]),
-            None,
-        );
+        let floor = self.floor(politeness, slot.map(|index| self.slots[index]), None);
         if !self.is_timed(politeness) {
             return floor;
         }
@@ -115,7 +110,7 @@ impl Host {
     /// The slot that comes next; `None`: one that was never used.
     fn next_slot(&self, politeness: &Politeness, now: Tick) -> Option<usize> {
         let gap = self.gap(politeness).0;
-        let slots = self.slots.as_slice();
+        let slots = &self.slots;
         let ready = |index: &usize| slots[*index].ready(gap);
         if self.width(politeness, now) == 1 {
             // One after the other: the gap counts from the latest end of all.
@@ -130,7 +125,7 @@ impl Host {
 
     /// The end from which gaps with hours of their own count.
     fn end_that_counts(&self, slot: Option<usize>) -> Option<Tick> {
-        let slots = self.slots.as_slice();
+        let slots = &self.slots;
         let slot = slots[slot?].last_end;
         match self.pace {
             // The pace that a host names is one for all slots.
@@ -219,8 +214,8 @@ impl Host {
         opened: Tick,
     ) -> (Option<Slot>, Duration, GapReason) {
         let index = self.next_slot(politeness, now);
-        let slot = index.map(|index| self.slots.as_slice()[index]);
-        let latest = self.slots.as_slice().iter().map(|slot| slot.last_end).max();
+        let slot = index.map(|index| self.slots[index]);
+        let latest = self.slots.iter().map(|slot| slot.last_end).max();
         let base = slot.map(|slot| slot.last_end).or(latest);
         let mut asked = self.floor(politeness, slot, base);
         if self.is_timed(politeness) {
@@ -236,7 +231,7 @@ impl Host {
             asked = (opened, GapReason::VisitTime);
         }
         if let Some(index) = index {
-            self.slots.take(index);
+            self.slots.swap_remove(index);
         }
         self.in_flight += 1;
         let gap = base.map_or(Duration::ZERO, |base| asked.0.min(now).since(base));
@@ -263,7 +258,7 @@ impl Host {
         let (gap, why) = self.gap(politeness);
         let stretched = gap.saturating_add((gap as f64 * stretch) as u64);
         self.in_flight -= 1;
-        self.slots.push(Slot {
+        self.free_slot(Slot {
             last_end: end,
             next_at: end + Duration::from_micros(stretched),
             why,

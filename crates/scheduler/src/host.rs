@@ -4,8 +4,8 @@ use crawl_weburl::HostKey;
 
 use crate::backoff::Backoff;
 use crate::origin::OriginEntry;
+use crate::permit::Slot;
 use crate::robots_pace::Pace;
-use crate::slots::Slots;
 use crate::tick::Tick;
 
 /// "No gate": the address is not known, or sites are not limited.
@@ -15,7 +15,7 @@ pub(crate) struct Host {
     pub(crate) key: HostKey,
     /// With the requests in flight never more than `per_host`; the rest of the slots have
     /// never been used.
-    pub(crate) slots: Slots,
+    pub(crate) slots: Vec<Slot>,
     pub(crate) origins: Vec<OriginEntry>,
     /// The pace that the robots.txt files of its origins ask for; most ask for none.
     pub(crate) pace: Option<Box<Pace>>,
@@ -72,7 +72,7 @@ impl Host {
     pub(crate) fn new(key: HostKey) -> Host {
         Host {
             key,
-            slots: Slots::None,
+            slots: Vec::new(),
             origins: Vec::new(),
             pace: None,
             backoff: None,
@@ -95,6 +95,12 @@ impl Host {
             has_visit_times: false,
             is_parked: false,
         }
+    }
+
+    /// A slot that was used is free. Most hosts have one alone, so there is no room for more.
+    pub(crate) fn free_slot(&mut self, slot: Slot) {
+        self.slots.reserve_exact(1);
+        self.slots.push(slot);
     }
 
     /// There is something to ask it, and the operator lets us.

@@ -64,7 +64,6 @@ mod request_outcome;
 mod robots_pace;
 mod scheduler;
 mod slab;
-mod slots;
 mod snapshot;
 mod snapshot_format;
 mod summary;

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crawl_weburl::{HostKey, Origin};
 
-use crate::slots::Slot;
 use crate::tick::Tick;
 
 /// The purpose of a request.
@@ -131,10 +130,19 @@ pub(crate) struct PermitData {
     pub(crate) slot: Option<Slot>,
     pub(crate) address: Option<GateCharge>,
     pub(crate) site: Option<GateCharge>,
-    /// The number of the rate's cell that was taken.
-    pub(crate) cell: u64,
+    /// Its number among those that the total rate counts.
+    pub(crate) number: u64,
     /// It came from `queue_request`, not from a waiting url.
     pub(crate) asked: bool,
+}
+
+/// A slot between two requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slot {
+    pub(crate) last_end: Tick,
+    /// The moment that was promised when that request ended; the gap may have grown since.
+    pub(crate) next_at: Tick,
+    pub(crate) why: GapReason,
 }
 
 /// A gate that was charged, and its last use before.

@@ -220,9 +220,8 @@ impl Scheduler {
         gate.queue.pop_first().map(|(_, id)| id)
     }
 
-    /// Issues a permit to a ready host that was taken from its place, unless the hour bars
-    /// it, or a gate or the rate is closed: then it waits for its hour, queues there, or
-    /// stands where it stood.
+    /// Issues a permit to a ready host that was taken from its place, unless the hour bars it or
+    /// a gate is closed: then it waits for its hour, or queues there.
     fn attempt(&mut self, id: u32) -> Option<Permit> {
         self.hosts[id].position = QueuePosition::NotQueued;
         if !self.is_hour(id) {
@@ -237,11 +236,8 @@ impl Scheduler {
             self.requeue_gate(number);
             return None;
         }
-        let Ok(cell) = self.rate.take(self.now) else {
-            self.enqueue(id);
-            return None;
-        };
-        Some(self.issue(id, cell))
+        let number = self.rate.take(self.now);
+        Some(self.issue(id, number))
     }
 
     /// Returns whether a host that was ready still is, now that its turn has come: visit times,
@@ -296,7 +292,7 @@ impl Scheduler {
         }
     }
 
-    fn issue(&mut self, id: u32, cell: u64) -> Permit {
+    fn issue(&mut self, id: u32, number: u64) -> Permit {
         let (purpose, asked, opened) = self.next_purpose(id);
         let host = &mut self.hosts[id];
         let limits = &self.limits[host.limits as usize];
@@ -315,7 +311,7 @@ impl Scheduler {
             slot,
             address: self.charge(address),
             site: self.charge(site),
-            cell,
+            number,
             asked,
         };
         self.in_flight += 1;

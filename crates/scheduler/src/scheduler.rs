@@ -290,11 +290,11 @@ impl Scheduler {
         self.in_flight -= 1;
         self.release(data.address, data.issued, None);
         self.release(data.site, data.issued, None);
-        self.rate.give_back(data.cell);
+        self.rate.give_back(data.number);
         let host = &mut self.hosts[id];
         host.in_flight -= 1;
         if let Some(slot) = data.slot {
-            host.slots.push(slot);
+            host.free_slot(slot);
         }
         match &data.purpose {
             Purpose::Page { origin } => {

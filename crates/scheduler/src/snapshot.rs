@@ -8,9 +8,8 @@ use crawl_weburl::{HostKey, Origin};
 use crate::backoff::{Backoff, MAX_PAUSE};
 use crate::gate::GateKey;
 use crate::host::{Host, NO_GATE};
-use crate::permit::GapReason;
+use crate::permit::{GapReason, Slot};
 use crate::scheduler::Scheduler;
-use crate::slots::Slot;
 use crate::snapshot_format::HostSnapshot;
 use crate::tick::{Tick, micros};
 
@@ -170,7 +169,7 @@ impl Scheduler {
     fn merge(&mut self, id: u32, stored: &HostSnapshot) {
         let now = self.now;
         let gap = Duration::from_micros(stored.gap);
-        for slot in stored.slots.as_slice() {
+        for slot in &stored.slots {
             // Nothing ended later than now; its gap stays as long as it was promised.
             let last_end = slot.last_end.min(now);
             let next_at = slot.next_at.min(now + slot.next_at.since(slot.last_end));
@@ -195,7 +194,7 @@ impl Scheduler {
         }
         let longest_wait = self.longest_wait();
         // Where requests ended later than now a clock was ahead, and all it dated is as much ahead.
-        let ends = stored.slots.as_slice().iter().map(|slot| slot.last_end);
+        let ends = stored.slots.iter().map(|slot| slot.last_end);
         let ahead = ends.max().unwrap_or(Tick::ZERO).since(now);
         let meant = |until: Tick, longest: Tick| until.before(ahead).min(longest);
         let host = &mut self.hosts[id];
@@ -242,14 +241,13 @@ impl Scheduler {
         self.used(site, slot.last_end);
         let per_host = self.limits_of(&self.hosts[id]).per_host;
         let host = &mut self.hosts[id];
-        host.slots.push(slot);
+        host.free_slot(slot);
         let room = per_host.saturating_sub(host.in_flight);
-        while host.slots.as_slice().len() > room as usize {
-            let slots = host.slots.as_slice();
+        while host.slots.len() > room as usize {
+            let slots = &host.slots;
             let first = (0..slots.len()).min_by_key(|index| slots[*index].next_at);
-            let gone = host.slots.take(first.unwrap_or(0));
-            let slots = host.slots.as_mut_slice().iter_mut();
-            let oldest = slots.min_by_key(|slot| slot.last_end);
+            let gone = host.slots.swap_remove(first.unwrap_or(0));
+            let oldest = host.slots.iter_mut().min_by_key(|slot| slot.last_end);
             if let Some(oldest) = oldest {
                 oldest.last_end = oldest.last_end.max(gone.last_end);
             }

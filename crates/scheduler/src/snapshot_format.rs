@@ -6,8 +6,7 @@
 use std::net::IpAddr;
 
 use crate::backoff::{Backoff, RateLimitState};
-use crate::permit::GapReason;
-use crate::slots::{Slot, Slots};
+use crate::permit::{GapReason, Slot};
 use crate::tick::Tick;
 
 const VERSION: u8 = 2;
@@ -20,7 +19,7 @@ pub(crate) struct HostSnapshot {
     /// The gap in force when it was stored, in microseconds.
     pub(crate) gap: u64,
     pub(crate) in_flight: u32,
-    pub(crate) slots: Slots,
+    pub(crate) slots: Vec<Slot>,
     pub(crate) address: Option<IpAddr>,
     pub(crate) backoff: Backoff,
 }
@@ -31,7 +30,7 @@ impl Default for HostSnapshot {
             smoothed: 0,
             gap: 0,
             in_flight: 0,
-            slots: Slots::None,
+            slots: Vec::new(),
             address: None,
             backoff: Backoff::NONE,
         }
@@ -40,7 +39,7 @@ impl Default for HostSnapshot {
 
 impl HostSnapshot {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(120 + self.slots.as_slice().len() * 17);
+        let mut bytes = Vec::with_capacity(120 + self.slots.len() * 17);
         bytes.push(VERSION);
         let backoff = &self.backoff;
         for number in [
@@ -56,11 +55,11 @@ impl HostSnapshot {
             backoff.hold_level,
             backoff.trip_level,
         ]);
-        let slots = u32::try_from(self.slots.as_slice().len()).unwrap_or(u32::MAX);
+        let slots = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
         for number in [backoff.fails, self.in_flight, slots] {
             bytes.extend(number.to_le_bytes());
         }
-        for slot in self.slots.as_slice() {
+        for slot in &self.slots {
             bytes.extend(slot.last_end.as_micros().to_le_bytes());
             bytes.extend(slot.next_at.as_micros().to_le_bytes());
             bytes.push(slot.why.code());
@@ -228,7 +227,7 @@ mod tests {
 
     use super::{HostSnapshot, REASONS, VERSION_1, checksum};
     use crate::backoff::{Backoff, RateLimitState};
-    use crate::slots::Slot;
+    use crate::permit::Slot;
     use crate::tick::Tick;
 
     #[test]
@@ -286,11 +285,11 @@ mod tests {
         fn ours_the_first_version_is_still_read(numbers in any::<(u64, u64, u8)>()) {
             let stored = HostSnapshot {
                 smoothed: numbers.0,
-                slots: [Slot {
+                slots: vec![Slot {
                     last_end: Tick::from_micros(numbers.1),
                     next_at: Tick::from_micros(numbers.0),
                     why: REASONS[3],
-                }].into_iter().collect(),
+                }],
                 backoff: Backoff {
                     hold_until: Tick::from_micros(numbers.1),
                     hold_level: numbers.2,
