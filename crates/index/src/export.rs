@@ -2,7 +2,7 @@
 //!
 //! Each form is a sink: it is told of pages one at a time, as
 //! [`SearchIndex::each_page`](crate::SearchIndex::each_page) gives them, and is then finished.
-//! [`Opensearch`] and [`Meilisearch`] write lines of JSON; a [`Bundle`] is a folder that holds
+//! [`opensearch`] and [`meilisearch`] write lines of JSON; a [`Bundle`] is a folder that holds
 //! a whole search, for any server of files.
 
 mod bundle;
@@ -18,9 +18,13 @@ mod whole_file;
 
 pub use bundle::{Bundle, BundleReport};
 pub use error::ExportError;
-pub use meilisearch::{Meilisearch, meilisearch_settings};
-pub use opensearch::{Opensearch, opensearch_mapping};
+pub use meilisearch::{meilisearch, meilisearch_settings};
+pub use opensearch::{opensearch, opensearch_mapping};
 pub use whole_file::NewFile;
+
+use std::io::Write;
+
+use serde::Serialize;
 
 use crate::indexed_page::IndexedPage;
 
@@ -38,4 +42,55 @@ pub struct Exported {
 /// Returns whether a page belongs into an export that is made at `now`, in seconds since 1970 UTC.
 fn is_shown(page: &IndexedPage, now: i64) -> bool {
     page.same_as.is_none() && page.until.is_none_or(|until| until > now)
+}
+
+/// Writes the lines of a page, and says how many records they are.
+type WritePage<W> = fn(&mut W, &IndexedPage) -> Result<u64, ExportError>;
+
+/// Lines of JSON for pages, in one of the forms.
+pub struct JsonLines<W> {
+    out: W,
+    now: i64,
+    write: WritePage<W>,
+    done: Exported,
+}
+
+impl<W: Write> JsonLines<W> {
+    fn new(out: W, now: i64, write: WritePage<W>) -> JsonLines<W> {
+        JsonLines {
+            out,
+            now,
+            write,
+            done: Exported::default(),
+        }
+    }
+
+    /// Writes a page, unless its time is over or another has its text.
+    ///
+    /// # Errors
+    /// The error of the output.
+    pub fn page(&mut self, page: &IndexedPage) -> Result<(), ExportError> {
+        if !is_shown(page, self.now) {
+            self.done.left_out += 1;
+            return Ok(());
+        }
+        self.done.records += (self.write)(&mut self.out, page)?;
+        self.done.pages += 1;
+        Ok(())
+    }
+
+    /// Ends, and gives back what was written to.
+    ///
+    /// # Errors
+    /// The error of the output.
+    pub fn finish(mut self) -> Result<(W, Exported), ExportError> {
+        self.out.flush().map_err(ExportError::Stream)?;
+        Ok((self.out, self.done))
+    }
+}
+
+/// A value on a line of its own: `serde_json` escapes what would break it.
+fn line(out: &mut impl Write, value: &impl Serialize) -> Result<(), ExportError> {
+    serde_json::to_writer(&mut *out, value).map_err(|error| ExportError::Stream(error.into()))?;
+    out.write_all(b"\n").map_err(ExportError::Stream)
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crawl_index::SearchIndex;
 use crawl_index::export::{
-    Bundle, ExportError, Exported, Meilisearch, NewFile, Opensearch, meilisearch_settings,
+    Bundle, ExportError, Exported, NewFile, meilisearch, meilisearch_settings, opensearch,
     opensearch_mapping,
 };
 use crawl_records::counted;
@@ -95,18 +95,12 @@ fn lines<W: Write>(
     out: W,
     now: i64,
 ) -> Result<(W, Exported), ExportError> {
-    match format {
-        ExportFormat::Meilisearch => {
-            let mut sink = Meilisearch::new(out, now);
-            index.each_page(|page| sink.page(&page))?;
-            sink.finish()
-        }
-        _ => {
-            let mut sink = Opensearch::new(out, now);
-            index.each_page(|page| sink.page(&page))?;
-            sink.finish()
-        }
-    }
+    let mut sink = match format {
+        ExportFormat::Meilisearch => meilisearch(out, now),
+        _ => opensearch(out, now),
+    };
+    index.each_page(|page| sink.page(&page))?;
+    sink.finish()
 }
 
 /// `pages.mapping.json` beside `pages.ndjson`.

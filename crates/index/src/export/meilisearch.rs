@@ -5,22 +5,14 @@ use std::io::Write;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::opensearch::line;
 use super::page_id::hash_id;
 use super::page_record::{About, ResultSection, sections};
-use super::{ExportError, Exported, is_shown};
+use super::{ExportError, JsonLines, line};
 use crate::indexed_page::IndexedPage;
 
 /// Bytes of a document's text: what is longer is divided, as only the first 65,535 words of a
 /// field are searched.
 const MAX_TEXT_BYTES: usize = 64 << 10;
-
-/// Writes a line for each section of a page. `id` is the primary key.
-pub struct Meilisearch<W> {
-    out: W,
-    now: i64,
-    done: Exported,
-}
 
 #[derive(Serialize)]
 struct Document<'p> {
@@ -46,63 +38,41 @@ struct Document<'p> {
     fetched_at: i64,
 }
 
-impl<W: Write> Meilisearch<W> {
-    /// Without pages whose time is over at `now`, in seconds since 1970 UTC.
-    pub fn new(out: W, now: i64) -> Meilisearch<W> {
-        Meilisearch {
-            out,
-            now,
-            done: Exported::default(),
-        }
-    }
+/// Writes a line for each section of a page, without pages whose time is over at `now`, in seconds
+/// since 1970 UTC. `id` is the primary key.
+pub fn meilisearch<W: Write>(out: W, now: i64) -> JsonLines<W> {
+    JsonLines::new(out, now, write_sections)
+}
 
-    /// Writes the sections of a page.
-    ///
-    /// # Errors
-    /// The error of the output.
-    pub fn page(&mut self, page: &IndexedPage) -> Result<(), ExportError> {
-        if !is_shown(page, self.now) {
-            self.done.left_out += 1;
-            return Ok(());
+fn write_sections(out: &mut impl Write, page: &IndexedPage) -> Result<u64, ExportError> {
+    let (about, key) = (About::of(page), hash_id(&page.url));
+    let mut above: Vec<(u8, &str)> = Vec::new();
+    let mut records = 0;
+    for (position, section) in divided(page).into_iter().enumerate() {
+        if section.level > 0 {
+            above.retain(|(level, _)| *level < section.level);
         }
-        let (about, key) = (About::of(page), hash_id(&page.url));
-        let mut above: Vec<(u8, &str)> = Vec::new();
-        for (position, section) in divided(page).into_iter().enumerate() {
-            if section.level > 0 {
-                above.retain(|(level, _)| *level < section.level);
-            }
-            let document = Document {
-                id: format!("{key}-{position}"),
-                page: &key,
-                url: address(page, &section),
-                about: &about,
-                heading: section.heading,
-                level: section.level,
-                above: above.iter().map(|(_, heading)| *heading).collect(),
-                text: section.text,
-                position,
-                published_at: page.published,
-                modified_at: page.modified,
-                fetched_at: page.fetched_at,
-            };
-            line(&mut self.out, &document)?;
-            if section.level > 0 && above.last() != Some(&(section.level, section.heading)) {
-                above.push((section.level, section.heading));
-            }
-            self.done.records += 1;
+        let document = Document {
+            id: format!("{key}-{position}"),
+            page: &key,
+            url: address(page, &section),
+            about: &about,
+            heading: section.heading,
+            level: section.level,
+            above: above.iter().map(|(_, heading)| *heading).collect(),
+            text: section.text,
+            position,
+            published_at: page.published,
+            modified_at: page.modified,
+            fetched_at: page.fetched_at,
+        };
+        line(out, &document)?;
+        if section.level > 0 && above.last() != Some(&(section.level, section.heading)) {
+            above.push((section.level, section.heading));
         }
-        self.done.pages += 1;
-        Ok(())
+        records += 1;
     }
-
-    /// Ends, and gives back what was written to.
-    ///
-    /// # Errors
-    /// The error of the output.
-    pub fn finish(mut self) -> Result<(W, Exported), ExportError> {
-        self.out.flush().map_err(ExportError::Stream)?;
-        Ok((self.out, self.done))
-    }
+    Ok(records)
 }
 
 /// Settings of an index for these documents: what `PATCH /indexes/pages/settings` is sent with.
@@ -173,12 +143,12 @@ fn address(page: &IndexedPage, section: &ResultSection<'_>) -> String {
 mod tests {
     use serde_json::Value;
 
-    use super::{MAX_TEXT_BYTES, Meilisearch, meilisearch_settings};
+    use super::{MAX_TEXT_BYTES, meilisearch, meilisearch_settings};
     use crate::export::samples::{full, odd};
     use crate::indexed_page::IndexedPage;
 
     fn export(pages: &[IndexedPage]) -> Vec<Value> {
-        let mut sink = Meilisearch::new(Vec::new(), 100);
+        let mut sink = meilisearch(Vec::new(), 100);
         for page in pages {
             sink.page(page).unwrap();
         }

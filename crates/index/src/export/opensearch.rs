@@ -7,21 +7,12 @@ use serde_json::{Value, json};
 
 use super::page_id::url_id;
 use super::page_record::{About, sections};
-use super::{ExportError, Exported, is_shown};
+use super::{JsonLines, line};
 use crate::indexed_page::IndexedPage;
 
 /// Characters up to which a string is also kept whole, to filter by: four bytes each fit into
 /// the 32,766 that the index takes.
 const MAX_KEYWORD_CHARS: u32 = 8191;
-
-/// Writes two lines for each page: an `index` action and the document.
-///
-/// They name no index; the address that they are sent to does: `POST /pages/_bulk`.
-pub struct Opensearch<W> {
-    out: W,
-    now: i64,
-    done: Exported,
-}
 
 #[derive(Serialize)]
 struct Action<'p> {
@@ -52,46 +43,22 @@ struct Anchor<'p> {
     url: String,
 }
 
-impl<W: Write> Opensearch<W> {
-    /// Without pages whose time is over at `now`, in seconds since 1970 UTC.
-    pub fn new(out: W, now: i64) -> Opensearch<W> {
-        Opensearch {
-            out,
-            now,
-            done: Exported::default(),
-        }
-    }
-
-    /// Writes a page.
-    ///
-    /// # Errors
-    /// The error of the output.
-    pub fn page(&mut self, page: &IndexedPage) -> Result<(), ExportError> {
-        if !is_shown(page, self.now) {
-            self.done.left_out += 1;
-            return Ok(());
-        }
+/// Writes two lines for each page, an `index` action and the document, without pages whose time
+/// is over at `now`, in seconds since 1970 UTC.
+///
+/// They name no index; the address that they are sent to does: `POST /pages/_bulk`.
+pub fn opensearch<W: Write>(out: W, now: i64) -> JsonLines<W> {
+    JsonLines::new(out, now, |out, page| {
         let id = url_id(&page.url);
         line(
-            &mut self.out,
+            out,
             &Action {
                 index: Id { id: &id },
             },
         )?;
-        line(&mut self.out, &document(page))?;
-        self.done.pages += 1;
-        self.done.records += 1;
-        Ok(())
-    }
-
-    /// Ends, and gives back what was written to.
-    ///
-    /// # Errors
-    /// The error of the output.
-    pub fn finish(mut self) -> Result<(W, Exported), ExportError> {
-        self.out.flush().map_err(ExportError::Stream)?;
-        Ok((self.out, self.done))
-    }
+        line(out, &document(page))?;
+        Ok(1)
+    })
 }
 
 /// The settings and mapping of an index for these documents: what `PUT /pages` is sent with.
@@ -160,22 +127,16 @@ fn document(page: &IndexedPage) -> Document<'_> {
     }
 }
 
-/// A value on a line of its own: `serde_json` escapes what would break it.
-pub(super) fn line(out: &mut impl Write, value: &impl Serialize) -> Result<(), ExportError> {
-    serde_json::to_writer(&mut *out, value).map_err(|error| ExportError::Stream(error.into()))?;
-    out.write_all(b"\n").map_err(ExportError::Stream)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
 
-    use super::{Opensearch, opensearch_mapping};
+    use super::{opensearch, opensearch_mapping};
     use crate::export::samples::{full, odd};
     use crate::indexed_page::IndexedPage;
 
     fn export(pages: &[IndexedPage]) -> Vec<Value> {
-        let mut sink = Opensearch::new(Vec::new(), 100);
+        let mut sink = opensearch(Vec::new(), 100);
         for page in pages {
             sink.page(page).unwrap();
         }
