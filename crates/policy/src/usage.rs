@@ -6,10 +6,11 @@
 //! Reservation Protocol, `noai` and `noimageai`, and `noarchive`. A statement is a
 //! preference: whether it bars a page follows from what the operator crawls for.
 
-mod dictionary;
 mod tdm;
 
 use std::fmt;
+
+use sfv::{BareItem, Dictionary, Item, Key, ListEntry, Parser};
 
 use crate::page_directives::{CitedText, DirectivePlace, PageDirectives};
 use crate::robots::{Preference, PreferenceKind, Robots};
@@ -257,15 +258,24 @@ fn says(vocabulary: Vocabulary, text: &str) -> Vec<(UsagePurpose, Stance)> {
 /// A dictionary of structured fields (RFC 9651) whose values are the tokens `y` and `n`.
 /// Labels and values that are not known say nothing; nor does a text that can't be parsed.
 fn content_usage(text: &str) -> Vec<(UsagePurpose, Stance)> {
-    let members = dictionary::parse(text).unwrap_or_default();
-    let read = |(label, value): (String, Option<String>)| {
+    let Ok(members) = Parser::new(text).parse::<Dictionary>() else {
+        return Vec::new();
+    };
+    let read = |(label, value): (Key, ListEntry)| {
         let purpose = match label.as_str() {
             "train-ai" => UsagePurpose::TrainAi,
             "search" => UsagePurpose::Search,
             "ai-use" => UsagePurpose::AiInput,
             _ => return None,
         };
-        let stance = match value?.as_str() {
+        let ListEntry::Item(Item {
+            bare_item: BareItem::Token(token),
+            ..
+        }) = value
+        else {
+            return None;
+        };
+        let stance = match token.as_str() {
             "y" => Stance::Allowed,
             "n" => Stance::Refused,
             _ => return None,

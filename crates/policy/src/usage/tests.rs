@@ -62,7 +62,25 @@ fn aipref_vocab_content_usage_header() {
         expect!["train-ai refused by header"],
     );
     check("ai-use=n, unknown=n", expect!["ai-input refused by header"]);
-    for nothing in ["Train-AI=n", "train-ai=no", "train-ai=n,", "", "train-ai"] {
+    check(
+        "a=\"x\\\"\";b, c=?1, d=:aGk=:, e=(y n);q=1, f=-1.5, g=@5, h=%\"f%c3%bc\"\t,\tsearch=n",
+        expect!["search refused by header"],
+    );
+    for nothing in [
+        "",
+        "Train-AI=n",
+        "train-ai=no",
+        "train-ai",
+        "train-ai=\"n\"",
+        "train-ai=(n)",
+        // What breaks the grammar says nothing at all.
+        "train-ai=n,",
+        "train-ai=n search=n",
+        "train-ai= n",
+        "train-ai=n, a=\"x",
+        "train-ai=n, a=1.2345",
+        "train-ai=n, a=é",
+    ] {
         check(nothing, expect![""]);
     }
     from_headers(
