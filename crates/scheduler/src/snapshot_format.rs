@@ -10,8 +10,6 @@ use crate::permit::{GapReason, Slot};
 use crate::tick::Tick;
 
 const VERSION: u8 = 2;
-/// The first version had no slow restart, no rate-limit fields, and counted failures, not urls.
-const VERSION_1: u8 = 1;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct HostSnapshot {
@@ -75,14 +73,6 @@ impl HostSnapshot {
                 bytes.extend(v6.octets());
             }
         }
-        self.encode_backoff(&mut bytes);
-        bytes.extend(checksum(&bytes).to_le_bytes());
-        bytes
-    }
-
-    /// Appends the fields that came with the second version.
-    fn encode_backoff(&self, bytes: &mut Vec<u8>) {
-        let backoff = &self.backoff;
         let limit = &backoff.limit;
         bytes.push(backoff.ease);
         for number in [
@@ -97,6 +87,8 @@ impl HostSnapshot {
         for url in &backoff.failed_urls {
             bytes.extend(url.to_le_bytes());
         }
+        bytes.extend(checksum(&bytes).to_le_bytes());
+        bytes
     }
 
     /// `None`: not bytes of ours.
@@ -106,8 +98,7 @@ impl HostSnapshot {
             return None;
         }
         let mut rest = ByteReader(body);
-        let version = rest.u8()?;
-        if ![VERSION_1, VERSION].contains(&version) {
+        if rest.u8()? != VERSION {
             return None;
         }
         let mut stored = HostSnapshot {
@@ -139,8 +130,14 @@ impl HostSnapshot {
             6 => Some(IpAddr::from(rest.take::<16>()?)),
             _ => return None,
         };
-        if version == VERSION {
-            rest.backoff(&mut stored.backoff)?;
+        stored.backoff.ease = rest.u8()?;
+        stored.backoff.limit = RateLimitState {
+            gap: rest.u64()?,
+            gap_until: rest.tick()?,
+            wait_until: rest.tick()?,
+        };
+        for _ in 0..rest.u32()? {
+            stored.backoff.failed_urls.push(rest.u32()?);
         }
         rest.0.is_empty().then_some(stored)
     }
@@ -196,19 +193,6 @@ impl ByteReader<'_> {
         self.u64().map(Tick::from_micros)
     }
 
-    fn backoff(&mut self, backoff: &mut Backoff) -> Option<()> {
-        backoff.ease = self.u8()?;
-        backoff.limit = RateLimitState {
-            gap: self.u64()?,
-            gap_until: self.tick()?,
-            wait_until: self.tick()?,
-        };
-        for _ in 0..self.u32()? {
-            backoff.failed_urls.push(self.u32()?);
-        }
-        Some(())
-    }
-
     fn reason(&mut self) -> Option<GapReason> {
         REASONS.get(usize::from(self.u8()?)).copied()
     }
@@ -225,7 +209,7 @@ fn checksum(bytes: &[u8]) -> u32 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{HostSnapshot, REASONS, VERSION_1, checksum};
+    use super::{HostSnapshot, REASONS};
     use crate::backoff::{Backoff, RateLimitState};
     use crate::permit::Slot;
     use crate::tick::Tick;
@@ -278,30 +262,6 @@ mod tests {
             for cut in 0..bytes.len() {
                 prop_assert_eq!(HostSnapshot::decode(&bytes[..cut]), None);
             }
-        }
-
-        /// Bytes of the first version are those of the second without its end.
-        #[test]
-        fn ours_the_first_version_is_still_read(numbers in any::<(u64, u64, u8)>()) {
-            let stored = HostSnapshot {
-                smoothed: numbers.0,
-                slots: vec![Slot {
-                    last_end: Tick::from_micros(numbers.1),
-                    next_at: Tick::from_micros(numbers.0),
-                    why: REASONS[3],
-                }],
-                backoff: Backoff {
-                    hold_until: Tick::from_micros(numbers.1),
-                    hold_level: numbers.2,
-                    ..Backoff::NONE
-                },
-                ..HostSnapshot::default()
-            };
-            let mut bytes = stored.encode();
-            bytes.truncate(bytes.len() - 4 - 29);
-            bytes[0] = VERSION_1;
-            bytes.extend(checksum(&bytes).to_le_bytes());
-            prop_assert_eq!(HostSnapshot::decode(&bytes), Some(stored));
         }
 
         #[test]

@@ -118,14 +118,6 @@ impl SpellingStep {
         }
     }
 
-    /// The step that bears a name.
-    #[must_use]
-    pub fn of_name(name: &str) -> Option<SpellingStep> {
-        SpellingStep::ALL
-            .into_iter()
-            .find(|step| step.name() == name)
-    }
-
     /// The spelling that this step alone leads to; nothing where the URL has it already.
     #[must_use]
     pub fn take(self, url: &CanonicalUrl) -> Option<Spelling> {

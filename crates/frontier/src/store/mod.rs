@@ -31,7 +31,7 @@ use self::tables::Tables;
 use self::transaction::FjallTransaction;
 use self::visits::DueKey;
 use crate::error::{FrontierError, OpenError};
-use crate::fingerprint::{Fingerprint, FingerprintKey};
+use crate::fingerprint::Fingerprint;
 use crate::frontier::Frontier;
 use crate::lease::Lease;
 use crate::sieve::{BlockCache, Disk, Sieve, SieveSnapshot, SystemDisk};
@@ -132,12 +132,6 @@ impl FjallFrontier {
         disk: Arc<dyn Disk>,
     ) -> Result<FjallFrontier, OpenError> {
         open::open(dir, options, disk)
-    }
-
-    /// The key of this crawl's fingerprints.
-    #[must_use]
-    pub fn fingerprint_key(&self) -> FingerprintKey {
-        self.tables.key
     }
 
     /// The state of a URL, by its fingerprint.

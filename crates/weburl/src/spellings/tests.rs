@@ -125,14 +125,6 @@ fn ours_order_and_empty_parameters() {
 }
 
 #[test]
-fn ours_a_step_is_found_by_its_name() {
-    for step in SpellingStep::ALL {
-        assert_eq!(SpellingStep::of_name(step.name()), Some(step));
-    }
-    assert_eq!(SpellingStep::of_name("order"), None);
-}
-
-#[test]
 fn ours_rules_learn_where_a_step_wants_evidence() {
     assert!(SpellingRules::default().learns());
     assert!(!SpellingRules::OFF.learns());
