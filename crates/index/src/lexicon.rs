@@ -70,13 +70,7 @@ impl<'s> Lexicon<'s> {
                 }
             }
         }
-        let mut found = summed(found);
-        found.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-        Ok(found
-            .into_iter()
-            .take(MAX_BEGINNINGS)
-            .map(|(_, word)| word)
-            .collect())
+        Ok(heaviest(found, MAX_BEGINNINGS))
     }
 
     /// The words that may be meant by one that no page has, likeliest first: those that are few
@@ -109,14 +103,8 @@ impl<'s> Lexicon<'s> {
                     }
                 }
             }
-            let mut found = summed(found);
-            found.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
             if !found.is_empty() {
-                return Ok(found
-                    .into_iter()
-                    .take(MAX_MEANT)
-                    .map(|(_, near)| near)
-                    .collect());
+                return Ok(heaviest(found, MAX_MEANT));
             }
         }
         Ok(Vec::new())
@@ -140,8 +128,8 @@ impl<'s> Lexicon<'s> {
     }
 }
 
-/// The same word of several segments and fields once, with its weights added up.
-fn summed(mut found: Vec<(u64, String)>) -> Vec<(u64, String)> {
+/// The words that weigh most, heaviest first, each with what it weighs in all segments and fields.
+fn heaviest(mut found: Vec<(u64, String)>, most: usize) -> Vec<String> {
     found.sort_unstable_by(|a, b| a.1.cmp(&b.1));
     found.dedup_by(|later, first| {
         let same = later.1 == first.1;
@@ -150,5 +138,7 @@ fn summed(mut found: Vec<(u64, String)>) -> Vec<(u64, String)> {
         }
         same
     });
-    found
+    found.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    found.truncate(most);
+    found.into_iter().map(|(_, word)| word).collect()
 }

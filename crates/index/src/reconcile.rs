@@ -3,13 +3,14 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use tantivy::schema::Value as _;
 use tantivy::{Searcher, TantivyDocument};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::document::{power_of_two, text_hash};
-use crate::error::IndexError;
+use crate::error::{IndexError, guarded};
 use crate::indexed_page::IndexedPage;
 use crate::schema::Fields;
 use crate::writer::IndexWriter;
@@ -45,9 +46,10 @@ pub(crate) fn reconcile(
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Option<Reconciled>, IndexError> {
     let searcher = searcher(writer)?;
+    let (dir, fields) = (writer.dir().to_path_buf(), writer.fields.clone());
     let mut seen = Survey::default();
     let is_over = |page: &IndexedPage| page.until.is_some_and(|until| until <= now);
-    let survey = each_page(writer, &searcher, is_stopped, |_, page| {
+    let survey = each_stored::<IndexError>(&dir, &fields, &searcher, is_stopped, |page| {
         if !is_over(&page) {
             seen.page(&page);
         }
@@ -60,7 +62,7 @@ pub(crate) fn reconcile(
     let names = seen.names();
     let mut done = Reconciled::default();
     // Deletions and additions under way don't touch the segments that are read.
-    let rewriting = each_page(writer, &searcher, is_stopped, |writer, mut page| {
+    let rewriting = each_stored::<IndexError>(&dir, &fields, &searcher, is_stopped, |mut page| {
         if is_over(&page) {
             writer.drop_url(&page.url);
             done.expired += 1;
@@ -181,26 +183,27 @@ fn searcher(writer: &IndexWriter) -> Result<Searcher, IndexError> {
     Ok(reader.searcher())
 }
 
-/// Breaks off where it `is_stopped`.
-fn each_page(
-    writer: &mut IndexWriter,
+/// Each page that is stored, in no order of meaning. Breaks off where it `is_stopped`, which is
+/// asked before each.
+pub(crate) fn each_stored<E: From<IndexError>>(
+    dir: &Path,
+    fields: &Fields,
     searcher: &Searcher,
     is_stopped: &dyn Fn() -> bool,
-    mut visit: impl FnMut(&mut IndexWriter, IndexedPage) -> Result<(), IndexError>,
-) -> Result<ControlFlow<()>, IndexError> {
-    let dir = writer.dir().to_path_buf();
+    mut visit: impl FnMut(IndexedPage) -> Result<(), E>,
+) -> Result<ControlFlow<()>, E> {
     for segment in searcher.segment_readers() {
-        let store = segment
-            .get_store_reader(2)
-            .map_err(IndexError::disk(&dir))?;
-        for document in store.iter::<TantivyDocument>(segment.alive_bitset()) {
+        let store = segment.get_store_reader(2);
+        let store = store.map_err(IndexError::disk(dir))?;
+        let mut documents = store.iter::<TantivyDocument>(segment.alive_bitset());
+        let mut next = || documents.next().transpose().map_err(IndexError::of(dir));
+        while let Some(document) = guarded(dir, &mut next)? {
             if is_stopped() {
                 return Ok(ControlFlow::Break(()));
             }
-            let document = document.map_err(IndexError::of(&dir))?;
-            let page = stored(&writer.fields, &document)
-                .ok_or_else(|| IndexError::damaged(&dir, "a stored page can't be read"))?;
-            visit(writer, page)?;
+            let page = stored(fields, &document)
+                .ok_or_else(|| IndexError::damaged(dir, "a stored page can't be read"))?;
+            visit(page)?;
         }
     }
     Ok(ControlFlow::Continue(()))

@@ -22,7 +22,7 @@ use crate::indexed_page::IndexedPage;
 use crate::lexicon::Lexicon;
 use crate::query::Query;
 use crate::query_plan::{Budget, Fit, MarkedWords, Plan, Planner, WEIGHTS};
-use crate::reconcile::stored;
+use crate::reconcile::{each_stored, stored};
 use crate::results::{Hit, IndexStats, ResultSection, SearchResults};
 use crate::schema::{Fields, KIND_DUPLICATE, KIND_PAGE, check_format, schema};
 use crate::snapshot::Snapshot;
@@ -158,23 +158,14 @@ impl SearchIndex {
         mut visit: impl FnMut(IndexedPage) -> Result<(), E>,
     ) -> Result<(), E> {
         let seen = self.seen();
-        for segment in seen.searcher.segment_readers() {
-            let store = segment.get_store_reader(2);
-            let store = store.map_err(IndexError::disk(&self.dir))?;
-            let mut documents = store.iter::<TantivyDocument>(segment.alive_bitset());
-            let mut next = || match documents.next() {
-                Some(document) => document.map(Some).map_err(IndexError::of(&self.dir)),
-                None => Ok(None),
-            };
-            while let Some(document) = guarded(&self.dir, &mut next)? {
-                let page = stored(&seen.fields, &document)
-                    .ok_or_else(|| IndexError::damaged(&self.dir, "a stored page can't be read"))?;
-                if page.same_as.is_none() {
-                    visit(page)?;
-                }
+        let (fields, searcher) = (&seen.fields, &seen.searcher);
+        let walk = each_stored(&self.dir, fields, searcher, &|| false, |page| {
+            match page.same_as {
+                None => visit(page),
+                Some(_) => Ok(()),
             }
-        }
-        Ok(())
+        });
+        walk.map(drop)
     }
 
     /// The size of the index.
