@@ -90,7 +90,7 @@ pub use error::{ArchiveError, BadLine, ReadError};
 pub use row_files::{LogFile, LogSyncer, LogTail, RowFile, RowReader};
 pub use surt::surt;
 pub use timestamp::Timestamp;
-pub use warc::{EncodedCapture, Encoder, RecordFormat, Warcinfo};
+pub use warc::{EncodedCapture, Encoder, Warcinfo};
 pub use warc_files::{Archive, ArchiveOptions, CAPTURES, FOLDER, INDEX, Receipt};
 pub use warc_reader::{
     HttpMessage, MAX_BLOCK_BYTES, MAX_BODY_BYTES, WarcReader, WarcRecord, archive_file, read_place,

@@ -252,27 +252,105 @@ impl LogSyncer {
     }
 }
 
-/// Reads rows back, one at a time. After a line that holds no row it goes on behind it.
+/// Reads rows back, one at a time.
+///
+/// Yields an error for a line that is whole and no row, one of more than [`MAX_LINE_BYTES`] among
+/// them, and goes on behind it; after an error of the file system it ends. A last line without its
+/// end is no row: a writer may be at it, or died over it. [`RowReader::is_torn`] tells.
+#[derive(Debug)]
 pub struct RowReader<T> {
-    lines: LineReader<BufReader<io::Take<File>>>,
+    /// None where the file is missing or has ended.
+    lines: Option<LineReader<BufReader<io::Take<File>>>>,
     path: PathBuf,
+    line: u64,
+    is_torn: bool,
     row: PhantomData<fn() -> T>,
 }
 
 impl<T: DeserializeOwned> RowReader<T> {
-    /// Opens a row file for reading up to a committed length, or to its end. A last line
-    /// without an end is not read: a writer may be at it.
+    /// Opens a row file for reading up to a committed length, or to its end.
     ///
     /// # Errors
     /// Those of [`open_regular`].
     pub fn open(path: &Path, committed: Option<u64>) -> Result<RowReader<T>, ReadError> {
         let file = open_regular(path).map_err(|error| ReadError::io(path, error))?;
-        let lines = BufReader::new(file.take(committed.unwrap_or(u64::MAX)));
-        Ok(RowReader {
-            lines: LineReader::new(lines, MAX_LINE_BYTES),
+        Ok(RowReader::of(Some(file), path, committed))
+    }
+
+    /// Opens a row file that may be missing: then it has no rows.
+    ///
+    /// # Errors
+    /// Those of [`open_regular`].
+    pub fn open_if_any(path: &Path) -> Result<RowReader<T>, ReadError> {
+        match open_regular(path) {
+            Ok(file) => Ok(RowReader::of(Some(file), path, None)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Ok(RowReader::of(None, path, None))
+            }
+            Err(error) => Err(ReadError::io(path, error)),
+        }
+    }
+
+    fn of(file: Option<File>, path: &Path, committed: Option<u64>) -> RowReader<T> {
+        let file = file.map(|file| file.take(committed.unwrap_or(u64::MAX)));
+        let file = file.map(|file| BufReader::with_capacity(1 << 16, file));
+        RowReader {
+            lines: file.map(|file| LineReader::new(file, MAX_LINE_BYTES)),
             path: path.to_owned(),
+            line: 0,
+            is_torn: false,
             row: PhantomData,
-        })
+        }
+    }
+
+    /// Whether the file ended in the midst of a line; known once all rows are read.
+    #[must_use]
+    pub fn is_torn(&self) -> bool {
+        self.is_torn
+    }
+
+    /// The line of the row that came last, from 1.
+    #[must_use]
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// The next row among the lines that are wanted; others are skipped unread.
+    pub fn next_among(
+        &mut self,
+        is_wanted: impl Fn(&[u8]) -> bool,
+    ) -> Option<Result<T, ReadError>> {
+        loop {
+            let lines = self.lines.as_mut()?;
+            let line = match lines.next_line() {
+                Ok(Some(line)) => line,
+                Ok(None) => {
+                    self.lines = None;
+                    return None;
+                }
+                Err(error) => {
+                    self.lines = None;
+                    return Some(Err(ReadError::io(&self.path, error)));
+                }
+            };
+            self.line += 1;
+            match line {
+                BoundedLine::Whole(line) if !is_wanted(line) => {}
+                line => match line.row() {
+                    Some(row) => {
+                        return Some(row.map_err(|source| ReadError::Row {
+                            file: self.path.clone(),
+                            line: self.line,
+                            source,
+                        }));
+                    }
+                    None => {
+                        (self.is_torn, self.lines) = (true, None);
+                        return None;
+                    }
+                },
+            }
+        }
     }
 }
 
@@ -280,15 +358,7 @@ impl<T: DeserializeOwned> Iterator for RowReader<T> {
     type Item = Result<T, ReadError>;
 
     fn next(&mut self) -> Option<Result<T, ReadError>> {
-        let row = match self.lines.next_line() {
-            Err(error) => return Some(Err(ReadError::io(&self.path, error))),
-            Ok(line) => line.and_then(BoundedLine::row)?,
-        };
-        Some(row.map_err(|source| ReadError::Row {
-            file: self.path.clone(),
-            line: self.lines.number(),
-            source,
-        }))
+        self.next_among(|_| true)
     }
 }
 

@@ -190,6 +190,18 @@ pub struct RequestRow {
     pub wait_asked: Option<u64>,
 }
 
+impl RequestRow {
+    /// The answer in a word: its status, the name of the failure, or `no answer`.
+    #[must_use]
+    pub fn answer(&self) -> String {
+        match (self.status, &self.failure) {
+            (Some(status), _) => status.to_string(),
+            (None, Some(failure)) => failure.clone(),
+            (None, None) => "no answer".to_owned(),
+        }
+    }
+}
+
 /// A line of `state/delays.jsonl`: an operator set another delay while the crawl ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DelayRow {

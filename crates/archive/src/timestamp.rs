@@ -7,6 +7,9 @@ use jiff::tz::Offset;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+/// As [`jiff::fmt::strtime`] writes and reads it.
+const FOURTEEN_DIGITS: &str = "%Y%m%d%H%M%S";
+
 /// Microseconds since the Unix epoch, UTC.
 ///
 /// In JSON it is text such as `2026-11-20T23:59:59.123Z` (RFC 3339, milliseconds), so
@@ -44,31 +47,28 @@ impl Timestamp {
     /// `2026-11-20T23:59:59.123Z`: what rows hold.
     #[must_use]
     pub fn rfc3339_millis(self) -> String {
-        let at = self.civil();
-        format!("{}.{:03}Z", seconds(at), at.millisecond())
+        self.civil().strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
     }
 
     /// `2026-11-20T23:59:59.123456Z`: what a `WARC-Date` holds. WARC 1.1 allows up to
     /// nine digits of a second (section 5.4).
     #[must_use]
     pub fn rfc3339_micros(self) -> String {
-        let at = self.civil();
-        format!("{}.{:06}Z", seconds(at), at.subsec_nanosecond() / 1000)
+        self.civil().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
     }
 
     /// `20261120235959`: what names of files and index lines hold.
     #[must_use]
     pub fn fourteen_digits(self) -> String {
-        let at = self.civil();
-        format!(
-            "{:04}{:02}{:02}{:02}{:02}{:02}",
-            at.year(),
-            at.month(),
-            at.day(),
-            at.hour(),
-            at.minute(),
-            at.second()
-        )
+        self.civil().strftime(FOURTEEN_DIGITS).to_string()
+    }
+
+    /// Reads the form of [`fourteen_digits`](Timestamp::fourteen_digits); nothing before 1970.
+    #[must_use]
+    pub fn parse_fourteen_digits(digits: &[u8]) -> Option<Timestamp> {
+        let at = jiff::fmt::strtime::parse(FOURTEEN_DIGITS, digits).ok()?;
+        let at = Offset::UTC.to_timestamp(at.to_datetime().ok()?).ok()?;
+        u64::try_from(at.as_microsecond()).ok().map(Timestamp)
     }
 
     fn civil(self) -> DateTime {
@@ -77,18 +77,6 @@ impl Timestamp {
             .and_then(|micros| jiff::Timestamp::from_microsecond(micros).ok());
         Offset::UTC.to_datetime(at.unwrap_or(jiff::Timestamp::MAX))
     }
-}
-
-fn seconds(at: DateTime) -> String {
-    format!(
-        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}",
-        at.year(),
-        at.month(),
-        at.day(),
-        at.hour(),
-        at.minute(),
-        at.second()
-    )
 }
 
 impl fmt::Display for Timestamp {

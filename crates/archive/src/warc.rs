@@ -16,25 +16,12 @@ const CONFORMS_TO: &str =
 const PROFILE: &str = "http://netpreserve.org/warc/1.1/revisit/";
 const FIELDS: &str = "application/warc-fields";
 
-/// The settings by which records are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RecordFormat {
-    /// Of payloads and blocks.
-    pub digest: DigestAlgorithm,
-    /// Deflate level, 0 to 9. The default 1 costs less than half the time of the usual
-    /// 6 and about a tenth more room; bodies mostly come compressed from the server
-    /// anyway, and one processor must keep up with many hosts.
-    pub level: u32,
-}
-
-impl Default for RecordFormat {
-    fn default() -> RecordFormat {
-        RecordFormat {
-            digest: DigestAlgorithm::default(),
-            level: 1,
-        }
-    }
-}
+/// The digest of payloads and blocks: what other archives compare by.
+const DIGEST: DigestAlgorithm = DigestAlgorithm::Sha1;
+/// Deflate level. It costs less than half the time of the usual 6 and about a tenth more room;
+/// bodies mostly come compressed from the server anyway, and one processor must keep up with many
+/// hosts.
+const LEVEL: u32 = 1;
 
 /// The record at the head of each file: who made it and how (WARC 1.1 section 6.2).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,16 +30,12 @@ pub struct Warcinfo {
     pub software: String,
     /// The operator of the crawl: a name, a mail address or a URL.
     pub operator: Option<String>,
-    /// The machine.
-    pub hostname: Option<String>,
     /// The `User-Agent` that is sent.
     pub user_agent: String,
     /// The `From` that is sent.
     pub from: Option<String>,
     /// The way in which robots.txt is obeyed, in words.
     pub robots: String,
-    /// The name of the crawl.
-    pub is_part_of: Option<String>,
     /// The labelled digest of the configuration that the run wrote down which began the file.
     pub config_digest: Option<String>,
 }
@@ -63,11 +46,9 @@ impl Warcinfo {
         let fields = [
             ("software", Some(self.software.as_str())),
             ("operator", self.operator.as_deref()),
-            ("hostname", self.hostname.as_deref()),
             ("http-header-user-agent", Some(&self.user_agent)),
             ("http-header-from", self.from.as_deref()),
             ("robots", Some(&self.robots)),
-            ("isPartOf", self.is_part_of.as_deref()),
             ("config-digest", self.config_digest.as_deref()),
             ("format", Some("WARC File Format 1.1")),
             ("conformsTo", Some(CONFORMS_TO)),
@@ -120,7 +101,6 @@ impl EncodedCapture {
 /// Makes records of captures. It keeps its tables and buffers, so one per thread serves
 /// any number of captures; no capture changes what the next one becomes.
 pub struct Encoder {
-    format: RecordFormat,
     gzip: Gzip,
     head: Vec<u8>,
     block: Vec<u8>,
@@ -128,28 +108,21 @@ pub struct Encoder {
 
 impl Default for Encoder {
     fn default() -> Encoder {
-        Encoder::new(RecordFormat::default())
-    }
-}
-
-impl Encoder {
-    /// An encoder of that format.
-    #[must_use]
-    pub fn new(format: RecordFormat) -> Encoder {
         Encoder {
-            format,
-            gzip: Gzip::new(format.level),
+            gzip: Gzip::new(LEVEL),
             head: Vec::new(),
             block: Vec::new(),
         }
     }
+}
 
+impl Encoder {
     /// The records of one capture. Pure work of the processor; the body is hashed and
     /// compressed from where it lies.
     #[must_use]
     pub fn encode(&mut self, capture: &Capture<'_>, ids: &RecordIds) -> EncodedCapture {
         let capture = &sound(*capture);
-        let received = self.format.digest.of(&[capture.body]);
+        let received = DIGEST.of(&[capture.body]);
         let digest = match capture.revisit {
             Some(Revisit::IdenticalContent { payload_digest, .. }) => payload_digest.to_owned(),
             _ => received.clone(),
@@ -343,7 +316,7 @@ impl Encoder {
 
     /// Ends the record whose fields are in `head` and whose block is `block` and `body`.
     fn end(&mut self, body: &[u8], out: &mut Vec<u8>) {
-        let digest = self.format.digest.of(&[&self.block, body]);
+        let digest = DIGEST.of(&[&self.block, body]);
         self.field("WARC-Block-Digest", &digest);
         let length = self.block.len() + body.len();
         self.field("Content-Length", &length.to_string());

@@ -13,7 +13,7 @@ use crate::digest::DigestAlgorithm;
 use crate::error::ArchiveError;
 use crate::row_files::RowFile;
 use crate::timestamp::Timestamp;
-use crate::warc::{EncodedCapture, Encoder, RecordFormat, Warcinfo};
+use crate::warc::{EncodedCapture, Encoder, Warcinfo};
 use crate::warc_reader::read_record;
 
 /// The folder of a crawl's directory that an [`Archive`] owns.
@@ -37,8 +37,6 @@ pub struct ArchiveOptions {
     /// A file that would become longer is ended first, unless it holds no capture.
     /// Bytes; the usual size among archives is 1 GB.
     pub max_file_bytes: u64,
-    /// The settings of the warcinfo record.
-    pub format: RecordFormat,
     /// The content of the warcinfo record.
     pub warcinfo: Warcinfo,
 }
@@ -48,7 +46,6 @@ impl Default for ArchiveOptions {
         ArchiveOptions {
             prefix: String::new(),
             max_file_bytes: 1_000_000_000,
-            format: RecordFormat::default(),
             warcinfo: Warcinfo::default(),
         }
     }
@@ -119,7 +116,7 @@ impl Archive {
         let captures = RowFile::open(&folder.join(CAPTURES), committed.captures)?;
         let mut archive = Archive {
             dir: dir.to_owned(),
-            encoder: Encoder::new(options.format),
+            encoder: Encoder::default(),
             options,
             captures,
             current: None,

@@ -75,7 +75,7 @@ pub struct BrokenLink {
 
 /// Finds the broken pages of the crawl that lies in `dir`, and the links that lead to them.
 ///
-/// Goes through `pages.jsonl` three times or four, and through `links.jsonl` or the archived pages
+/// Goes through `pages.jsonl` two times or three, and through `links.jsonl` or the archived pages
 /// once. `links.jsonl` serves where the crawl kept it and had one round, or has no archive; else
 /// each page is read as it was archived last. Memory: some 40 bytes for each URL, the redirects,
 /// and the links to broken pages.
@@ -116,9 +116,6 @@ pub fn broken(dir: &Path) -> Result<BrokenLinks, RecordsError> {
         }
     }
     let archived = Archived::open(dir);
-    if let Some(archived) = &archived {
-        redirects.read(dir, &latest, archived)?;
-    }
     let mut wanted = LinkSearch::new(dir, &found.pages, &redirects);
     let has_rows = dir.join("links.jsonl").is_file();
     found.source = match archived {

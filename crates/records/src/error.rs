@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crawl_archive::BadLine;
+use crawl_archive::{BadLine, FOLDER, ReadError};
 
 /// The reason why records can't be read, or a report not written.
 #[derive(Debug, thiserror::Error)]
@@ -47,5 +47,24 @@ impl RecordsError {
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> RecordsError {
         let path = path.into();
         move |source| RecordsError::Io { path, source }
+    }
+}
+
+impl From<ReadError> for RecordsError {
+    fn from(why: ReadError) -> RecordsError {
+        match why {
+            ReadError::Row { file, line, source } => RecordsError::Row {
+                path: file,
+                line,
+                source,
+            },
+            ReadError::Io { file, source } | ReadError::Torn { file, source, .. } => {
+                RecordsError::Io { path: file, source }
+            }
+            why => RecordsError::Io {
+                path: PathBuf::from(FOLDER),
+                source: io::Error::new(io::ErrorKind::InvalidData, why.to_string()),
+            },
+        }
     }
 }

@@ -23,7 +23,7 @@ pub use naming_page::NamedBy;
 const MAX_KEPT_REQUESTS: usize = 20;
 
 /// The records and the stored state of one URL.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Explanation {
     /// The URL in canonical form.
     pub url: String,
@@ -65,7 +65,7 @@ pub struct Explanation {
 }
 
 /// The fate of the stored state: read or not. Without it the rows speak alone.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum StateRead {
@@ -74,6 +74,7 @@ pub enum StateRead {
     /// The crawl is running.
     InUse,
     /// There is none.
+    #[default]
     Absent,
     /// It can't be read; why.
     Broken(String),
@@ -97,7 +98,11 @@ pub fn explain(
             dir: dir.to_owned(),
         });
     }
-    let mut found = Explanation::nothing(url);
+    let mut found = Explanation {
+        url: url.to_string(),
+        state: "unknown",
+        ..Explanation::default()
+    };
     // As the URL stands in a row, quotes included, so that no longer URL is meant.
     let needle = serde_json::to_vec(url.as_str()).unwrap_or_default();
     let mut rows = pages(dir)?;
@@ -154,29 +159,6 @@ fn known(dir: &Path, url: &CanonicalUrl) -> Result<Stored, StateRead> {
 }
 
 impl Explanation {
-    fn nothing(url: &CanonicalUrl) -> Explanation {
-        Explanation {
-            url: url.to_string(),
-            state: "unknown",
-            page: None,
-            visits: 0,
-            due: None,
-            excluded: None,
-            requests: Vec::new(),
-            requests_sent: 0,
-            robots_request: None,
-            exclusion: None,
-            next_attempt: None,
-            depth: None,
-            via: None,
-            named_by: None,
-            unread_pages: 0,
-            is_due: false,
-            state_read: StateRead::Absent,
-            unreadable_lines: 0,
-        }
-    }
-
     /// The row, or nothing where the line is none.
     fn sound<T>(&mut self, row: Result<T, RecordsError>) -> Option<T> {
         self.unreadable_lines += u64::from(row.is_err());

@@ -1,12 +1,9 @@
 //! Row files, read one row at a time.
 
-use std::fs::File;
-use std::io::{BufReader, ErrorKind};
-use std::marker::PhantomData;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use crawl_archive::RowReader;
 use crawl_archive::rows::{DelayRow, ExcludedRow, LinkRow, PageRow, RequestRow};
-use crawl_archive::{BoundedLine, LineReader, MAX_LINE_BYTES, open_regular};
 use serde::de::DeserializeOwned;
 
 use crate::error::RecordsError;
@@ -51,81 +48,32 @@ pub fn delays(dir: &Path) -> Result<RowsOf<DelayRow>, RecordsError> {
     RowsOf::open(dir, "state/delays.jsonl")
 }
 
-/// The rows of one file.
-///
-/// Yields an error for a line that is whole and no row, one of more than [`MAX_LINE_BYTES`]
-/// among them, and goes on behind it; after an error of the file system it ends. A last line
-/// without its end is no row: a writer may be at it, or died over it. [`RowsOf::is_torn`]
-/// tells.
+/// The rows of one file, as [`RowReader`] reads them.
 #[derive(Debug)]
-pub struct RowsOf<T> {
-    path: PathBuf,
-    /// None where the file is missing or has ended.
-    lines: Option<LineReader<BufReader<File>>>,
-    number: u64,
-    torn: bool,
-    row: PhantomData<fn() -> T>,
-}
+pub struct RowsOf<T>(RowReader<T>);
 
 impl<T: DeserializeOwned> RowsOf<T> {
     fn open(dir: &Path, name: &str) -> Result<RowsOf<T>, RecordsError> {
-        let path = dir.join(name);
-        let lines = match open_regular(&path) {
-            Ok(file) => Some(BufReader::with_capacity(1 << 16, file)),
-            Err(why) if why.kind() == ErrorKind::NotFound => None,
-            Err(why) => return Err(RecordsError::io(path)(why)),
-        };
-        Ok(RowsOf {
-            path,
-            lines: lines.map(|lines| LineReader::new(lines, MAX_LINE_BYTES)),
-            number: 0,
-            torn: false,
-            row: PhantomData,
-        })
+        Ok(RowsOf(RowReader::open_if_any(&dir.join(name))?))
     }
 
     /// Returns whether the file ended in the midst of a line; known once all rows are read.
     #[must_use]
     pub fn is_torn(&self) -> bool {
-        self.torn
+        self.0.is_torn()
     }
 
     /// The line of the row that came last, from 1.
     pub(crate) fn line(&self) -> u64 {
-        self.number
+        self.0.line()
     }
 
     /// The next row among the lines that hold `bytes`; others are skipped unread.
     pub(crate) fn next_with(&mut self, bytes: &[u8]) -> Option<Result<T, RecordsError>> {
-        self.next_among(|line| memchr::memmem::find(line, bytes).is_some())
-    }
-
-    fn next_among(&mut self, is_wanted: impl Fn(&[u8]) -> bool) -> Option<Result<T, RecordsError>> {
-        loop {
-            let line = match self.lines.as_mut()?.next_line() {
-                Ok(line) => line,
-                Err(why) => {
-                    self.lines = None;
-                    return Some(Err(RecordsError::io(&self.path)(why)));
-                }
-            };
-            self.number += 1;
-            let row = match line {
-                Some(BoundedLine::Whole(line)) if !is_wanted(line) => continue,
-                Some(line) => line.row(),
-                None => None,
-            };
-            let Some(row) = row else {
-                self.torn = line.is_some();
-                self.lines = None;
-                return None;
-            };
-            return Some(row.map_err(|source| RecordsError::Row {
-                path: self.path.clone(),
-                line: self.number,
-                source,
-            }));
-        }
+        let next = self
+            .0
+            .next_among(|line| memchr::memmem::find(line, bytes).is_some());
+        next.map(|row| Ok(row?))
     }
 }
 
@@ -133,7 +81,7 @@ impl<T: DeserializeOwned> Iterator for RowsOf<T> {
     type Item = Result<T, RecordsError>;
 
     fn next(&mut self) -> Option<Result<T, RecordsError>> {
-        self.next_among(|_| true)
+        self.0.next().map(|row| Ok(row?))
     }
 }
 

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use crawl_archive::rows::WarcPlace;
 use crawl_archive::{
-    Archive, ArchiveOptions, DigestAlgorithm, Encoder, HttpVersion, ReadError, RecordFormat,
-    Revisit, Truncated, WarcReader, WarcRecord, Warcinfo, archive_file, read_place, read_record,
+    Archive, ArchiveOptions, Encoder, HttpVersion, ReadError, Revisit, Truncated, WarcReader,
+    WarcRecord, Warcinfo, archive_file, read_place, read_record,
 };
 use expect_test::{Expect, expect};
 use flate2::Compression;
@@ -17,26 +17,23 @@ use flate2::write::GzEncoder;
 use crate::sample::Sample;
 
 /// Archives the sample and gives its records: warcinfo, response, request, metadata.
-fn records(sample: &Sample, format: RecordFormat) -> Vec<WarcRecord> {
+fn records(sample: &Sample) -> Vec<WarcRecord> {
     let dir = tempfile::tempdir().unwrap();
     let options = ArchiveOptions {
         prefix: "www.example.org".into(),
-        format,
         warcinfo: Warcinfo {
             software: "crawl/0.1.0".into(),
             operator: Some("mailto:a@example.org".into()),
-            hostname: Some("machine".into()),
             user_agent: "crawl/0.1 (+mailto:a@example.org)".into(),
             from: None,
             robots: "RFC 9309, obeyed".into(),
-            is_part_of: None,
             config_digest: Some("sha256:x".into()),
         },
         ..ArchiveOptions::default()
     };
     let mut archive = Archive::open(dir.path(), options, &BTreeMap::new()).unwrap();
     let receipt = archive
-        .append(&sample.encode(&mut Encoder::new(format)))
+        .append(&sample.encode(&mut Encoder::default()))
         .unwrap();
     let path = dir.path().join("archive").join(receipt.file);
     let records: Vec<WarcRecord> = WarcReader::open(&path)
@@ -69,11 +66,11 @@ fn text(record: &WarcRecord) -> String {
 }
 
 fn check(sample: &Sample, which: usize, expect: Expect) {
-    expect.assert_eq(&text(&records(sample, RecordFormat::default())[which]));
+    expect.assert_eq(&text(&records(sample)[which]));
 }
 
 fn check_head(sample: &Sample, expect: Expect) {
-    let records = records(sample, RecordFormat::default());
+    let records = records(sample);
     let http = records[1].http().unwrap();
     let head = &records[1].block[..records[1].block.len() - http.body.len()];
     expect.assert_eq(&head.escape_ascii().to_string().replace("\\r\\n", "\n"));
@@ -90,12 +87,11 @@ fn warc11_6_2_warcinfo_introduces_the_file() {
             WARC-Date: 2026-11-21T00:00:00.123456Z
             WARC-Filename: crawl-www.example.org-20261121000000-00000.warc.gz
             Content-Type: application/warc-fields
-            WARC-Block-Digest: sha1:KND42COVVYI3EQ6QPMTCCUEYQDJ645HZ
-            Content-Length: 306
+            WARC-Block-Digest: sha1:PGZFHALM2FBGRVJQ5CUA4L2ZTDKYGHIH
+            Content-Length: 287
 
             software: crawl/0.1.0
             operator: mailto:a@example.org
-            hostname: machine
             http-header-user-agent: crawl/0.1 (+mailto:a@example.org)
             robots: RFC 9309, obeyed
             config-digest: sha256:x
@@ -416,7 +412,7 @@ fn ours_a_truncated_body_is_no_revisit() {
         s.truncated = Some(Truncated::Length);
         s.revisit = Some(Revisit::IdenticalPayload);
     });
-    let records = records(&sample, RecordFormat::default());
+    let records = records(&sample);
     assert_eq!(records[1].kind(), "response");
     assert_eq!(records[1].field("WARC-Truncated"), Some("length"));
 }
@@ -461,17 +457,6 @@ fn rfc9110_5_5_nothing_sent_ends_its_line() {
 
     "#]],
     );
-}
-
-#[test]
-fn ours_sha256_on_request() {
-    let format = RecordFormat {
-        digest: DigestAlgorithm::Sha256,
-        ..RecordFormat::default()
-    };
-    let records = records(&Sample::page(1), format);
-    expect![[r#"Some("sha256:39c7d27714df1db53c9680f760073e13684e450b429582653d1ce174b2330ef5")"#]]
-        .assert_eq(&format!("{:?}", records[1].field("WARC-Payload-Digest")));
 }
 
 #[test]

@@ -123,10 +123,10 @@ impl Exchanges {
         for name in names {
             let path = folder.join(&name);
             let file = self.number(&name);
-            for record in WarcReader::open(&path).map_err(unreadable)? {
+            for record in WarcReader::open(&path)? {
                 let record = match record {
                     Ok(record) => record,
-                    Err(why @ ReadError::Io { .. }) => return Err(unreadable(why)),
+                    Err(why @ ReadError::Io { .. }) => return Err(why.into()),
                     // No robots.txt is as long as that.
                     Err(ReadError::TooLong { .. }) => continue,
                     Err(_) => {
@@ -173,7 +173,7 @@ impl Exchanges {
             match exchange {
                 Ok(None) => {}
                 Ok(found) => return Ok(found),
-                Err(why @ ReadError::Io { .. }) => return Err(unreadable(why)),
+                Err(why @ ReadError::Io { .. }) => return Err(why.into()),
                 Err(_) => self.damaged += 1,
             }
         }
@@ -182,10 +182,8 @@ impl Exchanges {
 
     /// The file of an exchange that was read before.
     pub(super) fn body(&self, place: ArchivePlace) -> Result<Bytes, RecordsError> {
-        match self.read_at(place, |_| true) {
-            Ok(exchange) => Ok(exchange.and_then(|found| found.body).unwrap_or_default()),
-            Err(why) => Err(unreadable(why)),
-        }
+        let exchange = self.read_at(place, |_| true)?;
+        Ok(exchange.and_then(|found| found.body).unwrap_or_default())
     }
 
     /// Response, request and metadata stand one behind the other.
@@ -249,25 +247,10 @@ fn file(fields: &Fields, body: &[u8], is_cut: bool) -> Option<Bytes> {
 /// The key of a line and where it points, if it is wanted.
 fn read_line(line: &[u8], wanted: &HashSet<u64>) -> Option<(u64, Captured)> {
     let mut words = line.splitn(3, |byte| *byte == b' ').skip(1);
-    let begun = Timestamp::parse(&rfc3339(words.next()?)?)?;
+    let begun = Timestamp::parse_fourteen_digits(words.next()?)?;
     let captured: Captured = serde_json::from_slice(words.next()?).ok()?;
     let key = key(&captured.url, begun.as_millis());
     wanted.contains(&key).then_some((key, captured))
-}
-
-/// `20261120235959` as `2026-11-20T23:59:59Z`.
-fn rfc3339(digits: &[u8]) -> Option<String> {
-    let text = std::str::from_utf8(digits).ok()?;
-    let part = |from, to| text.get(from..to);
-    Some(format!(
-        "{}-{}-{}T{}:{}:{}Z",
-        part(0, 4)?,
-        part(4, 6)?,
-        part(6, 8)?,
-        part(8, 10)?,
-        part(10, 12)?,
-        part(12, 14)?
-    ))
 }
 
 /// The field `of` of a metadata record.
@@ -275,17 +258,6 @@ fn whose(metadata: &WarcRecord) -> Option<Origin> {
     let text = String::from_utf8_lossy(&metadata.block);
     let of = text.lines().find_map(|line| line.strip_prefix("of: "))?;
     Origin::parse(of.trim()).ok()
-}
-
-fn unreadable(why: ReadError) -> RecordsError {
-    match why {
-        ReadError::Io { file, source } => RecordsError::Io { path: file, source },
-        ReadError::Torn { file, source, .. } => RecordsError::Io { path: file, source },
-        why => RecordsError::Io {
-            path: PathBuf::from(FOLDER),
-            source: std::io::Error::new(ErrorKind::InvalidData, why.to_string()),
-        },
-    }
 }
 
 #[cfg(test)]

@@ -87,15 +87,10 @@ impl fmt::Display for CitedRow {
             return Ok(());
         };
         let at = |millis: u64| Timestamp::from_micros(millis.saturating_mul(1000)).rfc3339_millis();
-        let came = match (row.status, &row.failure) {
-            (Some(status), _) => status.to_string(),
-            (None, Some(failure)) => failure.clone(),
-            (None, None) => "no answer".to_owned(),
-        };
-        let (start, end) = (at(row.start), at(row.end));
+        let (start, end, answer) = (at(row.start), at(row.end), row.answer());
         write!(
             f,
-            ": {} {}, {start} to {end} ({came})",
+            ": {} {}, {start} to {end} ({answer})",
             row.purpose, row.url
         )?;
         write!(f, ", gap asked {} ms by {}", row.gap_asked, row.why)?;

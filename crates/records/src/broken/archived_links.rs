@@ -38,14 +38,6 @@ impl Archived {
         })
     }
 
-    /// The target of an archived redirect, by its own word.
-    pub(super) fn location(&self, row: &PageRow) -> Option<String> {
-        let record = self.record(row)?;
-        let http = record.http()?;
-        let location = http.field("location")?;
-        Some(String::from_utf8_lossy(location).into_owned())
-    }
-
     /// Takes in the links of all pages as they are now. Those that could not be read, by their
     /// keys.
     pub(super) fn links(

@@ -1,15 +1,10 @@
 //! The targets of redirects.
 
 use std::collections::HashMap;
-use std::path::Path;
 
 use crawl_archive::rows::PageRow;
-use crawl_weburl::canonicalize;
 
-use super::archived_links::Archived;
 use super::latest_rows::LatestRows;
-use crate::error::RecordsError;
-use crate::rows::pages;
 
 /// All URLs that redirect now.
 #[derive(Debug, Default)]
@@ -35,38 +30,6 @@ impl Redirects {
             }
             self.vias.insert(row.url.clone(), row.via.clone());
         }
-    }
-
-    /// Reads what archived redirects say themselves, where their rows do not: those of older
-    /// versions.
-    pub(super) fn read(
-        &mut self,
-        dir: &Path,
-        latest: &LatestRows,
-        archived: &Archived,
-    ) -> Result<(), RecordsError> {
-        if self.vias.keys().all(|url| self.targets.contains_key(url)) {
-            return Ok(());
-        }
-        let mut rows = pages(dir)?;
-        while let Some(row) = rows.next() {
-            let row = row?;
-            if row.redirect.is_some()
-                || !latest.redirects(&row.url)
-                || !latest.is_last(&row, rows.line())
-            {
-                continue;
-            }
-            let Ok(url) = canonicalize(None, &row.url) else {
-                continue;
-            };
-            let location = archived.location(&row);
-            let target = location.and_then(|to| canonicalize(Some(&url), &to).ok());
-            if let Some(target) = target {
-                self.targets.insert(row.url, target.to_string());
-            }
-        }
-        Ok(())
     }
 
     /// The URL that led to one that redirects.

@@ -161,10 +161,5 @@ fn rule(
 
 fn request_line(request: &RequestRow) -> String {
     let at = Timestamp::from_micros(request.start.saturating_mul(1000));
-    let came = match (request.status, &request.failure) {
-        (Some(status), _) => status.to_string(),
-        (None, Some(failure)) => failure.clone(),
-        (None, None) => "no answer".to_owned(),
-    };
-    format!("{} {} ({came})", at.rfc3339_millis(), request.purpose)
+    format!("{at} {} ({})", request.purpose, request.answer())
 }
