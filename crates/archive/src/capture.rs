@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use crawl_weburl::CanonicalUrl;
-use http::HeaderMap;
+use http::{HeaderMap, Version};
 use uuid::Uuid;
 
 use crate::timestamp::Timestamp;
@@ -22,10 +22,11 @@ pub struct Capture<'a> {
     pub millis: u64,
     /// The address that answered.
     pub address: Option<IpAddr>,
-    /// The HTTP version on the wire.
-    pub protocol: HttpVersion,
-    /// The TLS session beneath it, where known.
-    pub tls: Option<Tls<'a>>,
+    /// The HTTP version that was spoken; records are written in HTTP/1.1 syntax whatever it
+    /// was, because readers refuse other status lines.
+    pub protocol: Version,
+    /// The version of TLS beneath it, where known.
+    pub tls: Option<TlsVersion>,
     /// The request as sent.
     pub request: CapturedRequest<'a>,
     /// The status code, three digits.
@@ -56,44 +57,16 @@ pub struct CapturedRequest<'a> {
     pub headers: &'a [(String, String)],
 }
 
-/// The HTTP version that was spoken; records are written in HTTP/1.1 syntax whatever it
-/// was, because readers refuse other status lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum HttpVersion {
-    /// HTTP/0.9.
-    Http09,
-    /// HTTP/1.0.
-    Http10,
-    /// HTTP/1.1.
-    Http11,
-    /// HTTP/2, over TLS or cleartext as the URL's scheme says.
-    Http2,
-    /// HTTP/3.
-    Http3,
-}
-
-impl HttpVersion {
-    /// The value of a `WARC-Protocol` field (IIPC WARC-Protocol extension).
-    pub(crate) fn id(self, scheme: &str) -> &'static str {
-        match self {
-            HttpVersion::Http09 => "http/0.9",
-            HttpVersion::Http10 => "http/1.0",
-            HttpVersion::Http11 => "http/1.1",
-            HttpVersion::Http2 if scheme == "https" => "h2",
-            HttpVersion::Http2 => "h2c",
-            HttpVersion::Http3 => "h3",
-        }
+/// The value of a `WARC-Protocol` field (IIPC WARC-Protocol extension).
+pub(crate) fn protocol_id(version: Version, scheme: &str) -> &'static str {
+    match version {
+        Version::HTTP_09 => "http/0.9",
+        Version::HTTP_10 => "http/1.0",
+        Version::HTTP_2 if scheme == "https" => "h2",
+        Version::HTTP_2 => "h2c",
+        Version::HTTP_3 => "h3",
+        _ => "http/1.1",
     }
-}
-
-/// A TLS session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tls<'a> {
-    /// The version.
-    pub version: TlsVersion,
-    /// The IANA name of the cipher suite, such as `TLS_AES_128_GCM_SHA256`.
-    pub cipher_suite: Option<&'a str>,
 }
 
 /// Versions of TLS that a client of today speaks.
@@ -169,8 +142,6 @@ impl Revisit<'_> {
 /// The capture that a revisit refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RevisitOriginal<'a> {
-    /// The id of its response record.
-    pub record_id: Option<Uuid>,
     /// Its URL.
     pub url: &'a str,
     /// Its `WARC-Date`.

@@ -13,7 +13,7 @@
 //! captures give the same bytes.
 //!
 //! ```
-//! use crawl_archive::{CaptureMetadata, Archive, ArchiveOptions, Capture, Encoder, HttpVersion};
+//! use crawl_archive::{CaptureMetadata, Archive, ArchiveOptions, Capture, Encoder};
 //! use crawl_archive::{RecordIds, CapturedRequest, Timestamp, WarcReader};
 //!
 //! let dir = tempfile::tempdir()?;
@@ -26,7 +26,7 @@
 //!     started: Timestamp::from_micros(1_795_000_000_000_000),
 //!     millis: 42,
 //!     address: None,
-//!     protocol: HttpVersion::Http11,
+//!     protocol: http::Version::HTTP_11,
 //!     tls: None,
 //!     request: CapturedRequest { method: "GET", headers: &[] },
 //!     status: 200,
@@ -80,8 +80,8 @@ pub use bounded_read::{
     BoundedLine, LineReader, MAX_CONFIG_BYTES, MAX_LINE_BYTES, open_regular, read_text,
 };
 pub use capture::{
-    Capture, CaptureMetadata, CapturedRequest, HttpVersion, RecordIds, Revisit, RevisitOriginal,
-    Tls, TlsVersion, Truncated,
+    Capture, CaptureMetadata, CapturedRequest, RecordIds, Revisit, RevisitOriginal, TlsVersion,
+    Truncated,
 };
 pub use cdxj_index::write_index;
 pub use digest::DigestAlgorithm;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use uuid::Uuid;
 
-use crate::capture::{Capture, RecordIds, Revisit, RevisitOriginal};
+use crate::capture::{Capture, RecordIds, Revisit, RevisitOriginal, protocol_id};
 use crate::cdxj;
 use crate::digest::DigestAlgorithm;
 use crate::gzip::Gzip;
@@ -83,12 +83,6 @@ impl EncodedCapture {
     #[must_use]
     pub fn digest(&self) -> &str {
         &self.digest
-    }
-
-    /// The id of the response or revisit record.
-    #[must_use]
-    pub fn record_id(&self) -> Uuid {
-        self.id
     }
 
     /// Bytes of all its gzip members.
@@ -277,12 +271,10 @@ impl Encoder {
         if let Some(address) = capture.address {
             self.field("WARC-IP-Address", &address.to_canonical().to_string());
         }
-        self.field("WARC-Protocol", capture.protocol.id(capture.url.scheme()));
+        let protocol = protocol_id(capture.protocol, capture.url.scheme());
+        self.field("WARC-Protocol", protocol);
         if let Some(tls) = capture.tls {
-            self.field("WARC-Protocol", tls.version.id());
-            if let Some(suite) = tls.cipher_suite {
-                self.field("WARC-Cipher-Suite", suite);
-            }
+            self.field("WARC-Protocol", tls.id());
         }
     }
 
@@ -303,9 +295,6 @@ impl Encoder {
     }
 
     fn refers_to(&mut self, original: &RevisitOriginal<'_>) {
-        if let Some(id) = original.record_id {
-            self.field("WARC-Refers-To", &urn(id));
-        }
         self.field("WARC-Refers-To-Target-URI", original.url);
         self.field("WARC-Refers-To-Date", &original.date.rfc3339_micros());
     }

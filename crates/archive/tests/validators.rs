@@ -19,9 +19,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crawl_archive::{
-    Archive, ArchiveOptions, Encoder, HttpVersion, Revisit, Truncated, WarcReader, Warcinfo,
-};
+use crawl_archive::{Archive, ArchiveOptions, Encoder, Revisit, Truncated, WarcReader, Warcinfo};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -209,7 +207,7 @@ fn odd_captures() -> Vec<Sample> {
         samples.push(Sample::new(number, url, &html, url.as_bytes()));
         let secure = url.replacen("http:", "https:", 1);
         samples.push(Sample::new(number, &secure, &html, b"h2").with(|s| {
-            s.protocol = HttpVersion::Http2;
+            s.protocol = http::Version::HTTP_2;
             s.tls = true;
         }));
     }

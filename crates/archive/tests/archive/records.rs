@@ -7,8 +7,8 @@ use std::path::Path;
 
 use crawl_archive::rows::WarcPlace;
 use crawl_archive::{
-    Archive, ArchiveOptions, Encoder, HttpVersion, ReadError, Revisit, Truncated, WarcReader,
-    WarcRecord, Warcinfo, archive_file, read_place, read_record,
+    Archive, ArchiveOptions, Encoder, ReadError, Revisit, Truncated, WarcReader, WarcRecord,
+    Warcinfo, archive_file, read_place, read_record,
 };
 use expect_test::{Expect, expect};
 use flate2::Compression;
@@ -190,7 +190,6 @@ fn warc11_6_7_2_identical_payload() {
         WARC-IP-Address: 192.0.2.7
         WARC-Protocol: http/1.1
         WARC-Profile: http://netpreserve.org/warc/1.1/revisit/identical-payload-digest
-        WARC-Refers-To: <urn:uuid:00000000-0000-0000-0000-000000000007>
         WARC-Refers-To-Target-URI: http://www.example.org/original
         WARC-Refers-To-Date: 2026-11-19T23:59:59.123456Z
         WARC-Truncated: length
@@ -225,7 +224,6 @@ fn warc11_6_7_3_server_not_modified() {
             WARC-IP-Address: 192.0.2.7
             WARC-Protocol: http/1.1
             WARC-Profile: http://netpreserve.org/warc/1.1/revisit/server-not-modified
-            WARC-Refers-To: <urn:uuid:00000000-0000-0000-0000-000000000007>
             WARC-Refers-To-Target-URI: http://www.example.org/original
             WARC-Refers-To-Date: 2026-11-19T23:59:59.123456Z
             Content-Type: application/http;msgtype=response
@@ -262,7 +260,7 @@ fn warc11_6_7_3_server_not_modified() {
 #[test]
 fn ours_http2_over_tls_is_written_as_http11_with_its_protocols() {
     let sample = Sample::new(1, "https://e.example:8443/x?y", &[], b"body").with(|s| {
-        s.protocol = HttpVersion::Http2;
+        s.protocol = http::Version::HTTP_2;
         s.tls = true;
         s.address = Some("2001:db8::1".parse().unwrap());
     });
@@ -277,7 +275,6 @@ fn ours_http2_over_tls_is_written_as_http11_with_its_protocols() {
         WARC-IP-Address: 2001:db8::1
         WARC-Protocol: h2
         WARC-Protocol: tls/1.3
-        WARC-Cipher-Suite: TLS_AES_128_GCM_SHA256
         WARC-Payload-Digest: sha1:AIED6RLZ4CFGCJBFYDA2C7XEPLOXQO4U
         Content-Type: application/http;msgtype=response
         WARC-Block-Digest: sha1:6ILXMTK2ROCCNMIUK6VKT7IJJCZ7U25S
@@ -299,7 +296,6 @@ fn ours_http2_over_tls_is_written_as_http11_with_its_protocols() {
         WARC-IP-Address: 2001:db8::1
         WARC-Protocol: h2
         WARC-Protocol: tls/1.3
-        WARC-Cipher-Suite: TLS_AES_128_GCM_SHA256
         WARC-Concurrent-To: <urn:uuid:00000000-0000-0001-8000-000000000001>
         Content-Type: application/http;msgtype=request
         WARC-Block-Digest: sha1:AAQ4NU6ILFTCTBCM3SPKTITPWV23B5AP

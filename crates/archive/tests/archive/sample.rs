@@ -3,12 +3,11 @@
 use std::net::IpAddr;
 
 use crawl_archive::{
-    Capture, CaptureMetadata, CapturedRequest, EncodedCapture, Encoder, HttpVersion, RecordIds,
-    Revisit, RevisitOriginal, Timestamp, Tls, TlsVersion, Truncated,
+    Capture, CaptureMetadata, CapturedRequest, EncodedCapture, Encoder, RecordIds, Revisit,
+    RevisitOriginal, Timestamp, TlsVersion, Truncated,
 };
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use uuid::Uuid;
 
 /// 2026-11-20T23:59:59.123456Z.
 pub(crate) const BEGIN: u64 = 1_795_219_199_123_456;
@@ -16,7 +15,7 @@ pub(crate) const BEGIN: u64 = 1_795_219_199_123_456;
 #[derive(Clone)]
 pub(crate) struct Sample {
     pub(crate) url: CanonicalUrl,
-    pub(crate) protocol: HttpVersion,
+    pub(crate) protocol: http::Version,
     pub(crate) tls: bool,
     pub(crate) address: Option<IpAddr>,
     pub(crate) status: u16,
@@ -41,7 +40,7 @@ impl Sample {
         }
         Sample {
             url: canonicalize(None, url).unwrap(),
-            protocol: HttpVersion::Http11,
+            protocol: http::Version::HTTP_11,
             tls: false,
             address: Some([192, 0, 2, 7].into()),
             status: 200,
@@ -77,7 +76,6 @@ impl Sample {
 
     pub(crate) fn encode(&self, encoder: &mut Encoder) -> EncodedCapture {
         let original = RevisitOriginal {
-            record_id: Some(Uuid::from_u128(7)),
             url: "http://www.example.org/original",
             date: Timestamp::from_micros(BEGIN - 86_400_000_000),
         };
@@ -87,10 +85,7 @@ impl Sample {
             millis: 42,
             address: self.address,
             protocol: self.protocol,
-            tls: self.tls.then_some(Tls {
-                version: TlsVersion::Tls13,
-                cipher_suite: Some("TLS_AES_128_GCM_SHA256"),
-            }),
+            tls: self.tls.then_some(TlsVersion::Tls13),
             request: CapturedRequest {
                 method: "GET",
                 headers: &self.request,

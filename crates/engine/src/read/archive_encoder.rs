@@ -2,8 +2,8 @@
 
 use crawl_archive::rows::PageRow;
 use crawl_archive::{
-    Capture, CaptureMetadata, CapturedRequest, DigestAlgorithm, EncodedCapture, Encoder,
-    HttpVersion, RecordIds, Revisit, RevisitOriginal, Timestamp, Tls, Truncated,
+    Capture, CaptureMetadata, CapturedRequest, DigestAlgorithm, EncodedCapture, Encoder, RecordIds,
+    Revisit, RevisitOriginal, Timestamp, Truncated,
 };
 use crawl_fetcher::{Exchange, TlsVersion, Truncation, Validators};
 use crawl_frontier::{Outcome, UrlKind};
@@ -113,7 +113,6 @@ impl ArchiveEncoder {
     ) -> Option<RevisitOriginal<'a>> {
         self.encoder.as_ref()?;
         Some(RevisitOriginal {
-            record_id: None,
             url: exchange.url.as_str(),
             date: Timestamp::from_micros(known.archived?),
         })
@@ -179,7 +178,7 @@ impl ArchiveEncoder {
             started: Timestamp::from_micros(exchange.started.as_micros()),
             millis: millis(exchange.took()),
             address: exchange.address.map(|address| address.ip()),
-            protocol: protocol(exchange.version),
+            protocol: exchange.version,
             tls: exchange.tls.and_then(tls),
             request: CapturedRequest {
                 method: "GET",
@@ -213,17 +212,12 @@ fn is_enough(page: &ReadPage) -> bool {
     row.error.is_none() && row.withheld.is_none() && !page.findings.is_list && !speaks_of_use
 }
 
-/// The cipher suite is not told by the client.
-fn tls(version: TlsVersion) -> Option<Tls<'static>> {
-    let version = match version {
-        TlsVersion::Tls12 => crawl_archive::TlsVersion::Tls12,
-        TlsVersion::Tls13 => crawl_archive::TlsVersion::Tls13,
-        _ => return None,
-    };
-    Some(Tls {
-        version,
-        cipher_suite: None,
-    })
+fn tls(version: TlsVersion) -> Option<crawl_archive::TlsVersion> {
+    match version {
+        TlsVersion::Tls12 => Some(crawl_archive::TlsVersion::Tls12),
+        TlsVersion::Tls13 => Some(crawl_archive::TlsVersion::Tls13),
+        _ => None,
+    }
 }
 
 /// Returns whether what came is not the page: something stands in its place, or a part is missing
@@ -234,14 +228,4 @@ fn is_no_page(page: &ReadPage) -> bool {
         .truncated
         .is_some_and(|cut| cut != Truncation::Length);
     broken_off || matches!(page.error, Some(DocumentError::InPlace(_)))
-}
-
-fn protocol(version: http::Version) -> HttpVersion {
-    match version {
-        http::Version::HTTP_09 => HttpVersion::Http09,
-        http::Version::HTTP_10 => HttpVersion::Http10,
-        http::Version::HTTP_2 => HttpVersion::Http2,
-        http::Version::HTTP_3 => HttpVersion::Http3,
-        _ => HttpVersion::Http11,
-    }
 }

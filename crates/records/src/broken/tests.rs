@@ -9,8 +9,8 @@ use std::fs;
 use std::path::Path;
 
 use crawl_archive::{
-    Archive, ArchiveOptions, Capture, CaptureMetadata, CapturedRequest, Encoder, HttpVersion,
-    RecordIds, Timestamp,
+    Archive, ArchiveOptions, Capture, CaptureMetadata, CapturedRequest, Encoder, RecordIds,
+    Timestamp,
 };
 use crawl_weburl::canonicalize;
 use expect_test::{Expect, expect};
@@ -117,7 +117,7 @@ impl Made {
             started: Timestamp::from_micros(1_795_132_800_000_000),
             millis: 1,
             address: None,
-            protocol: HttpVersion::Http11,
+            protocol: http::Version::HTTP_11,
             tls: None,
             request: CapturedRequest {
                 method: "GET",
@@ -201,14 +201,8 @@ fn site() -> Vec<Made> {
             "<base href=/x/><a href=../moved?utm_source=a>it moved</a> \
              <a href=http://dead.example/>\u{1b}[31mdead</a> <a href=#top>top</a>",
         ),
-        Made {
-            fields: &[("location", "/further")],
-            ..answered("/moved", Some("/a"), 301)
-        },
-        Made {
-            fields: &[("location", "gone")],
-            ..answered("/further", Some("/moved"), 302)
-        },
+        redirect("/moved", Some("/a"), "/further"),
+        redirect("/further", Some("/moved"), "/gone"),
         answered("/gone", Some("/"), 404),
         answered("http://dead.example/", Some("/a"), 0),
         Made {
@@ -403,10 +397,7 @@ fn what_can_not_be_read_is_counted() {
         withheld,
         answered("/gone", Some("/"), 404),
         answered("http://seed.example/", None, 500),
-        Made {
-            fields: &[("location", "http://seed.example/")],
-            ..answered("/to-seed", None, 301)
-        },
+        redirect("/to-seed", None, "http://seed.example/"),
     ];
     check(
         crawl(&made, None, true).path(),

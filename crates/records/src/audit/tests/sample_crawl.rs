@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use crawl_archive::{
-    Archive, ArchiveOptions, Capture, CaptureMetadata, CapturedRequest, Encoder, HttpVersion,
-    RecordIds, Timestamp,
+    Archive, ArchiveOptions, Capture, CaptureMetadata, CapturedRequest, Encoder, RecordIds,
+    Timestamp,
 };
 use crawl_weburl::canonicalize;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -86,7 +86,7 @@ impl Sent {
             started: Timestamp::from_micros((DAY + self.span.0) * 1000 + 7),
             millis: self.span.1 - self.span.0,
             address: None,
-            protocol: HttpVersion::Http11,
+            protocol: http::Version::HTTP_11,
             tls: None,
             request: CapturedRequest {
                 method: "GET",
