@@ -139,7 +139,7 @@ impl Robots {
             Profile::Strictest => Profile::Rfc9309,
             profile => profile,
         };
-        if self.rule_count() == 0 && self.others.is_empty() {
+        if self.reading.rules.len() == 0 && self.others.is_empty() {
             return self.reading.verdict(None, profile);
         }
         let path = Path::of(path_and_query);
@@ -154,12 +154,6 @@ impl Robots {
             }
         }
         verdict
-    }
-
-    /// The reading that this file was compiled by.
-    #[must_use]
-    pub fn profile(&self) -> Profile {
-        self.profile
     }
 
     /// The first group that speaks for the agent; none where the file has no word for it.
@@ -232,12 +226,6 @@ impl Robots {
     #[must_use]
     pub fn oddities(&self) -> &[RobotsOddity] {
         &self.reading.oddities
-    }
-
-    /// The number of rules that bind the agent.
-    #[must_use]
-    pub fn rule_count(&self) -> usize {
-        self.reading.rules.len()
     }
 
     /// Memory held, in bytes: for a cache that weighs its entries.

@@ -15,7 +15,7 @@ use sfv::{BareItem, Dictionary, Item, Key, ListEntry, Parser};
 use crate::page_directives::{CitedText, DirectivePlace, PageDirectives};
 use crate::robots::{Preference, PreferenceKind, Robots};
 
-pub use tdm::{BadTdmRep, TdmEntry, TdmRep};
+pub use tdm::{TdmEntry, TdmRep};
 
 /// The purpose that pages are crawled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -34,7 +34,7 @@ impl CompiledRobots {
     pub fn new(copy: RobotsCopy, agent: &ProductToken, profile: Profile) -> CompiledRobots {
         let robots = copy.compile(agent, profile);
         let tdmrep = match &copy.tdmrep {
-            TdmFile::File(file) => TdmRep::parse(file).ok(),
+            TdmFile::File(file) => TdmRep::parse(file),
             TdmFile::None | TdmFile::NotAsked => None,
         };
         CompiledRobots {

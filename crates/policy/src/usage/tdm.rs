@@ -26,30 +26,15 @@ pub struct TdmEntry {
     pub policy: Option<String>,
 }
 
-/// The reason why a text is no `tdmrep.json`.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum BadTdmRep {
-    /// Not JSON.
-    #[error("not JSON: {0}")]
-    Json(String),
-    /// JSON, but no list of entries.
-    #[error("not a JSON array")]
-    NoArray,
-}
-
 impl TdmRep {
-    /// Reads the file. Entries that lack a location or a reservation of 0 or 1 are skipped, and
-    /// what goes beyond the first thousand.
-    ///
-    /// # Errors
-    /// [`BadTdmRep`] where the file is no JSON array.
-    pub fn parse(json: &[u8]) -> Result<TdmRep, BadTdmRep> {
-        let value: Value =
-            serde_json::from_slice(json).map_err(|why| BadTdmRep::Json(why.to_string()))?;
-        let entries = value.as_array().ok_or(BadTdmRep::NoArray)?;
-        Ok(TdmRep {
-            entries: entries.iter().filter_map(entry).take(MAX_ENTRIES).collect(),
+    /// Reads the file; none where it is no JSON array. Entries that lack a location or a reservation
+    /// of 0 or 1 are skipped, and what goes beyond the first thousand.
+    #[must_use]
+    pub fn parse(json: &[u8]) -> Option<TdmRep> {
+        let value: Value = serde_json::from_slice(json).ok()?;
+        let entries = value.as_array()?.iter().filter_map(entry);
+        Some(TdmRep {
+            entries: entries.take(MAX_ENTRIES).collect(),
         })
     }
 

@@ -61,7 +61,7 @@ pub(crate) fn headers(data: &[u8]) {
         assert!(limit(&both).is_some_and(|both| both <= alone));
     }
     let _ = request_path(one);
-    let file = TdmRep::parse(other.as_bytes()).ok();
+    let file = TdmRep::parse(other.as_bytes());
     let fields = [
         ("content-usage", one),
         ("content-signal", other),
