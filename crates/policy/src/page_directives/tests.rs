@@ -83,7 +83,10 @@ fn what_a_page_allows_follows_from_its_words() {
     ] {
         let agent = ProductToken::new("ourbot").unwrap();
         let found = PageDirectives::read([said], [], &agent, Profile::Rfc9309);
-        assert_eq!((found.may_index(), found.may_follow()), (index, follow));
+        assert_eq!(
+            (found.noindex.is_none(), found.nofollow.is_none()),
+            (index, follow)
+        );
     }
 }
 

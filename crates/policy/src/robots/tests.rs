@@ -92,7 +92,7 @@ fn ours_records_of_one_name_s_groups_add_up() {
             robots.group().map(|g| (g.agent, g.line)),
             Some(("ourbot", 2))
         );
-        assert_eq!(robots.rule_count(), 2);
+        assert_eq!(robots.reading.rules.len(), 2);
         let delay = robots
             .crawl_delay()
             .map(|(delay, line)| (delay.as_secs(), line));
