@@ -133,7 +133,9 @@ impl Sieve {
         })?;
         let runs = manifest.runs.iter();
         let runs = runs.map(|entry| Run::open(&run_path(&dir, entry.id), *entry).map(Arc::new));
-        let mut table = Table::with_capacity(gather);
+        // It grows with what comes: room for all that it may gather is 69 MB, which a small crawl
+        // would touch all over.
+        let mut table = Table::new();
         table.extend(fresh.map(|record| (record.key, record.state)));
         let view = SieveSnapshot {
             fresh: table,

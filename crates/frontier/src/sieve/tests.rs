@@ -153,6 +153,15 @@ fn a_run_gives_back_what_it_was_given_and_nothing_else() {
 }
 
 #[test]
+fn ours_a_sieve_takes_memory_for_what_it_holds() {
+    let mut bench = Bench::new();
+    let sieve = bench.open(Arc::new(SystemDisk), 1_800_000).unwrap();
+    let all: Vec<_> = (0..1000).map(|n| record(n, n as u8)).collect();
+    bench.commit(&sieve, &all).unwrap();
+    assert!(sieve.view().fresh.capacity() < 4 * all.len());
+}
+
+#[test]
 fn a_run_that_was_cut_is_named() {
     let (bench, path) = Bench::one_run(1000);
     let whole = fs::read(&path).unwrap();
