@@ -20,6 +20,9 @@ pub(crate) struct HostileArgs {
     /// Of one kind alone, by its name [default: those that cost most, in turn]
     #[arg(long, value_name = "NAME")]
     kind: Option<String>,
+    /// Instead of them one host whose sitemaps name 1,500,000 URLs
+    #[arg(long, conflicts_with_all = ["hosts", "kind"])]
+    sitemaps: bool,
     /// The whole time of an exchange, in seconds
     #[arg(long, value_name = "N", default_value_t = 20)]
     timeout: u64,
@@ -27,6 +30,10 @@ pub(crate) struct HostileArgs {
     #[arg(long)]
     dev: bool,
 }
+
+/// Sitemaps that an index names, and URLs of each: as many as one may have.
+const SITEMAPS: u32 = 30;
+const SITEMAP_URLS: u32 = 50_000;
 
 /// The kinds that hold memory: without end, bombs, drips, silence.
 const COSTLY: [&str; 16] = [
@@ -49,24 +56,30 @@ const COSTLY: [&str; 16] = [
 ];
 
 pub(super) fn crawl(workspace: &Workspace, args: &HostileArgs) -> Result<()> {
-    let kinds = wanted(args)?;
-    let web = TestWeb::builder().hosts(args.hosts).sitemap(false).start();
-    for (host, kind) in (0..args.hosts).zip(kinds.iter().cycle()) {
-        web.script(host, "/robots.txt", Answer::of(404));
-        web.script(host, "/", kind.reply.clone());
-    }
+    let (web, kinds, options) = match args.sitemaps {
+        true => (sitemap_bomb(), 1, ["--max-pages", "9"]),
+        false => {
+            let kinds = wanted(args)?;
+            (
+                hostile(args.hosts, &kinds),
+                kinds.len(),
+                ["--sitemaps", "off"],
+            )
+        }
+    };
     let program = build(workspace, Profile::of(args.dev))?;
     let dir = workspace.target.join("bench-hostile");
     let config = workspace.target.join("bench-hostile.toml");
     let _ = fs::remove_dir_all(&dir);
-    let seeds: Vec<_> = (0..args.hosts).map(|host| web.url(host, "/")).collect();
+    let seeds: Vec<_> = (0..web.hosts()).map(|host| web.url(host, "/")).collect();
     fs::write(&config, format!("seed = [\"{}\"]\n", seeds.join("\", \"")))?;
     let started = Instant::now();
     let child = workspace
         .program(program)
         .arg("--config")
         .arg(&config)
-        .args(["-q", "--sitemaps", "off", "--retries", "0", "--delay", "0s"])
+        .args(options)
+        .args(["-q", "--retries", "0", "--delay", "0s"])
         .args(["--timeout", &format!("{}s", args.timeout)])
         .arg("--output")
         .arg(&dir)
@@ -81,13 +94,41 @@ pub(super) fn crawl(workspace: &Workspace, args: &HostileArgs) -> Result<()> {
     let table = format!(
         "| hosts | kinds | peak of memory | longest request | the crawl took |\n\
          |---|---|---|---|---|\n| {} | {} | {} MiB | {:.1} s | {:.1} s |\n",
-        args.hosts,
-        kinds.len(),
+        web.hosts(),
+        kinds,
         peak >> 10,
         held as f64 / 1000.0,
         took.as_secs_f64(),
     );
     Ok(io::stdout().write_all(table.as_bytes())?)
+}
+
+fn hostile(hosts: u32, kinds: &[Misbehaviour]) -> TestWeb {
+    let web = TestWeb::builder().hosts(hosts).sitemap(false).start();
+    for (host, kind) in (0..hosts).zip(kinds.iter().cycle()) {
+        web.script(host, "/robots.txt", Answer::of(404));
+        web.script(host, "/", kind.reply.clone());
+    }
+    web
+}
+
+/// An index of packed sitemaps.
+fn sitemap_bomb() -> TestWeb {
+    let web = TestWeb::builder().pages(1).sitemap(false).start();
+    let xml = |text: String| {
+        Answer::of(200)
+            .header("content-type", "text/xml")
+            .body(text)
+    };
+    let names = (0..SITEMAPS).map(|n| format!("<sitemap><loc>/map{n}.xml</loc></sitemap>"));
+    let index = format!("<sitemapindex>{}</sitemapindex>", names.collect::<String>());
+    web.script(0, "/sitemap.xml", xml(index));
+    for n in 0..SITEMAPS {
+        let pages = (0..SITEMAP_URLS).map(|p| format!("<url><loc>/s{n}/page-{p}</loc></url>"));
+        let pages = format!("<urlset>{}</urlset>", pages.collect::<String>());
+        web.script(0, &format!("/map{n}.xml"), xml(pages).gzip());
+    }
+    web
 }
 
 fn wanted(args: &HostileArgs) -> Result<Vec<Misbehaviour>> {
