@@ -12,6 +12,7 @@ use crawl_fetcher::{Clock, Fetcher};
 use crawl_policy::scope::Scope;
 use crawl_scheduler::{RestartKind, Tick};
 use crawl_weburl::CanonicalUrl;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc as async_mpsc;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -30,6 +31,7 @@ use crate::meta_keys::META_TRAPS;
 use crate::read::pool::{self, ReaderPool, ReaderTask};
 use crate::revisit::round;
 use crate::revisit::visit::RevisitSchedule;
+use crate::runtime_waker::RuntimeWaker;
 use crate::shared_traps::SharedTraps;
 use crate::state::delay_log::DelayLog;
 use crate::state::directory::{self, Directory};
@@ -43,8 +45,8 @@ use crate::write::run_end;
 /// The interval at which the progress is told anew.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The time for which the index goes on, without a new page, once the time of a run is over. With
-/// what is under way then, a run ends within two seconds of its time.
+/// The time for which the index goes on once the time of a run is over. With the pages that are
+/// being read then, a run ends within two seconds of its time.
 const INDEX_GRACE: Duration = Duration::from_secs(1);
 
 /// Rows at the end of `requests.jsonl` that are taken up at a start. More than can
@@ -77,6 +79,8 @@ async fn run_in_span(config: Config, mut controls: Controls) -> Result<Summary, 
         }
     });
     let mut driver = driver.await?;
+    let _waker =
+        RuntimeWaker::start(Handle::current()).map_err(EngineError::disk(&config.output))?;
     let looped = driver.turn(&mut controls).await;
     // Who still asks is told that it is too late.
     controls.commands.close();
@@ -201,6 +205,7 @@ impl Driver {
             now.as_micros(),
         );
         coordinator.enter_round(visits);
+        coordinator.read_by(pool::count());
         let traps = SharedTraps::new(&config.traps, frontier.meta(META_TRAPS)?.as_deref());
         coordinator.share_traps(traps.clone());
         if let Some(locks) = host_locks(config, now) {
@@ -255,6 +260,7 @@ impl Driver {
             .telling(TraceEvents::new(config))
             .followed_by(indexer.as_ref().map(Indexer::lengths));
         let span = Span::current();
+        let readers_events = event_sender.downgrade();
         let writer = std::thread::Builder::new()
             .name("crawl-writer".to_owned())
             .spawn(move || {
@@ -273,8 +279,14 @@ impl Driver {
                 }
             })
             .map_err(EngineError::disk(&config.output))?;
-        let readers = ReaderPool::start(config, &visits, item_sender, &abandon, &journal)
-            .map_err(EngineError::disk(&config.output))?;
+        let readers = ReaderPool::start(
+            config,
+            &visits,
+            (item_sender, readers_events),
+            &abandon,
+            &journal,
+        )
+        .map_err(EngineError::disk(&config.output))?;
         Ok(Driver {
             config: Arc::clone(config),
             clock,
@@ -413,6 +425,10 @@ impl Driver {
                     self.unless_broken(noted);
                 }
                 Effect::Read(reading) => self.readers.take(ReaderTask::Read(reading)),
+                Effect::GiveUp => {
+                    self.fetcher.give_up();
+                    self.readers.give_up_unread();
+                }
                 Effect::Write(item) => self.readers.take(ReaderTask::Pass(item)),
             }
         }
@@ -448,9 +464,7 @@ impl Driver {
         let at_once = coordinator.stopped_at_once();
         let over = match looped {
             Ok(Ended::Interrupted) => Some(clock.now()),
-            _ => coordinator
-                .deadline()
-                .map(|deadline| deadline.max(clock.now())),
+            _ => coordinator.deadline(),
         };
         let _ = last_work.set(LastWork {
             deadline: over.map(|over| over + INDEX_GRACE),

@@ -23,6 +23,7 @@ mod meta_keys;
 mod priority;
 mod read;
 mod revisit;
+mod runtime_waker;
 mod secrets;
 mod shared_traps;
 #[cfg(test)]

@@ -77,6 +77,8 @@ pub enum FailureKind {
     NoRoom,
     /// This process or machine had no file descriptor for a connection. Nothing was sent.
     NoDescriptors,
+    /// The run was over before the exchange was: [`give_up`](crate::Fetcher::give_up).
+    GivenUp,
     /// The connection was cut.
     Reset,
     /// The connection was closed before an answer began or its head was whole.
@@ -149,7 +151,7 @@ impl Failure {
     pub fn signal_kind(&self) -> OutcomeKind {
         if self.kind.is_no_connection() {
             OutcomeKind::NoConnection
-        } else if matches!(self.kind, FailureKind::NoRoom | FailureKind::NoDescriptors) {
+        } else if self.kind.is_ours() || self.kind == FailureKind::NoRoom {
             // The server did its part, or was not asked.
             OutcomeKind::Answered
         } else {
@@ -191,6 +193,7 @@ impl FailureKind {
             FailureKind::IdleTimeout => "idle_timeout",
             FailureKind::NoRoom => "no_room",
             FailureKind::NoDescriptors => "no_descriptors",
+            FailureKind::GivenUp => "given_up",
             FailureKind::Reset => "reset",
             FailureKind::EmptyAnswer => "empty_answer",
             FailureKind::BadResponse => "bad_response",
@@ -204,6 +207,13 @@ impl FailureKind {
     #[must_use]
     pub fn is_refusal(self) -> bool {
         matches!(self, FailureKind::AddressRefused | FailureKind::NameTooLong)
+    }
+
+    /// Returns whether neither the URL nor its host had a part in it: it may be asked for again as if it
+    /// had not been.
+    #[must_use]
+    pub fn is_ours(self) -> bool {
+        matches!(self, FailureKind::NoDescriptors | FailureKind::GivenUp)
     }
 
     /// Returns whether the host could not be connected to, so that no URL of it can be asked for.
@@ -230,7 +240,8 @@ impl FailureKind {
             FailureKind::WrongPermit
             | FailureKind::ProxyFailed
             | FailureKind::NoRoom
-            | FailureKind::NoDescriptors => Fault::Operator,
+            | FailureKind::NoDescriptors
+            | FailureKind::GivenUp => Fault::Operator,
             _ if self.is_no_connection() => Fault::Host,
             _ => Fault::Url,
         }

@@ -11,6 +11,7 @@ use http::Method;
 use http::header::{HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, REFERER};
 use reqwest::tls::TlsInfo;
 use reqwest::{Client, Response};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::address_rules::{AddressRules, literal, plain};
@@ -40,6 +41,7 @@ pub struct Fetcher {
     rooms: BodyMemoryPool,
     accesses: HostAccesses,
     descriptor_limit: DescriptorLimit,
+    is_given_up: watch::Sender<bool>,
     headers: HeaderMap,
     client: Client,
     /// For hosts and ports that the operator typed, where there are any. A resolver is told
@@ -84,6 +86,7 @@ impl Fetcher {
             rooms: BodyMemoryPool::new(config.body_memory),
             accesses: HostAccesses::new(&config.access, config.proxy.is_some()),
             descriptor_limit: DescriptorLimit::new(),
+            is_given_up: watch::Sender::new(false),
             names,
             rules,
             clock,
@@ -129,11 +132,28 @@ impl Fetcher {
         if let Some(known) = self.resolve_override(url) {
             return known.addresses.first().copied();
         }
-        let _slot = self.descriptor_limit.begin().await;
-        match self.rules.is_typed(url) {
-            true => self.names.for_typed().first(url.host()).await,
-            false => self.names.first(url.host()).await,
+        let look_up = async {
+            let _slot = self.descriptor_limit.begin().await;
+            match self.rules.is_typed(url) {
+                true => self.names.for_typed().first(url.host()).await,
+                false => self.names.first(url.host()).await,
+            }
+        };
+        tokio::select! {
+            () = self.given_up() => None,
+            address = look_up => address,
         }
+    }
+
+    /// Ends all exchanges, those under way and those to come, with [`FailureKind::GivenUp`].
+    pub fn give_up(&self) {
+        self.is_given_up.send_replace(true);
+    }
+
+    async fn given_up(&self) {
+        let mut is_given_up = self.is_given_up.subscribe();
+        // It is closed by the end of this fetcher alone.
+        let _ = is_given_up.wait_for(|is_given_up| *is_given_up).await;
     }
 
     /// Asks once. The permit is spent whatever comes of it; no error of the server, the
@@ -147,7 +167,16 @@ impl Fetcher {
         let started = self.clock.now();
         let spent = permit.spend();
         let result = if fits {
-            self.exchange_in_turn(&request).await
+            tokio::select! {
+                // A server that floods keeps the exchange busy.
+                biased;
+                () = self.given_up() => {
+                    let (kind, phase) = (FailureKind::GivenUp, FailurePhase::Request);
+                    let why = "the time of the run is over".to_owned();
+                    Err(self.failed(started, None, Finding::new(kind, phase, why)))
+                }
+                result = self.exchange_in_turn(&request) => result,
+            }
         } else {
             let detail = format!("the permit is for {}, not {}", spent.host(), request.url);
             let kind = FailureKind::WrongPermit;

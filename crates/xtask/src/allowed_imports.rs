@@ -178,6 +178,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
         "engine",
         &[
             ("meta_keys", &[]),
+            ("runtime_waker", &[]),
             ("time", &[]),
             ("priority", &[]),
             ("secrets", &[]),
@@ -289,6 +290,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "messages",
                     "read",
                     "revisit",
+                    "runtime_waker",
                     "shared_traps",
                     "state",
                     "summary",

@@ -181,6 +181,12 @@ impl HostBudgets {
         self.by_host.entry(host.clone()).or_default().pages += 1;
     }
 
+    /// What counted as settled is pending again.
+    pub(crate) fn unsettled(&mut self, host: &HostKey) {
+        let account = self.by_host.entry(host.clone()).or_default();
+        account.pages = account.pages.saturating_sub(1);
+    }
+
     /// Returns whether a host's budget leaves room for no further lease. What is in flight may
     /// still go beyond budgets of bytes and time.
     pub(crate) fn is_full(&mut self, now: Tick, host: &HostKey) -> bool {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crawl_fetcher::{Exchange, Failure, FailureKind};
+use crawl_fetcher::{Exchange, Failure};
 use crawl_frontier::{Exclusion, FrontierError, Lease, Reason, UrlKind};
 use crawl_policy::scope::{OutReason, ScopeVerdict};
 use crawl_scheduler::{OutcomeKind, RobotsState, Tick};
@@ -218,16 +218,11 @@ impl Coordinator {
         for origin in self.host_budgets.lease_ended(&host) {
             self.wake(now, &origin, self.frontier.pending(&origin));
         }
-        let is_ours = matches!(&result, Err(failure) if failure.kind == FailureKind::NoDescriptors);
+        let is_ours = result.as_ref().is_err_and(|failure| failure.kind.is_ours());
         if kind == OutcomeKind::NoConnection || is_ours {
             // The host's matter, or ours: the URL waits at the head of its queue, no older.
             self.events.tried_again(&lease, &result);
-            let origin = lease.origin.clone();
-            self.frontier.release(lease);
-            self.unsettled -= 1;
-            self.leases_out -= 1;
-            self.traps.ended(&origin);
-            self.wake(now, &origin, self.frontier.pending(&origin));
+            self.release(now, lease);
             let state = self.host_state(&host);
             return self.write(WriterMessage::Host(state), out);
         }
@@ -244,7 +239,7 @@ impl Coordinator {
             None => Err(failure),
         });
         let status = result.as_ref().map_or(0, |exchange| exchange.status);
-        if !(is_guess(&lease) && (400..500).contains(&status)) {
+        if counts_as_page(&lease, status) {
             self.host_budgets.settled(&host);
             let answered = result.is_ok().then_some(status);
             self.steering.settled(&lease.url, answered, now);
@@ -257,21 +252,30 @@ impl Coordinator {
                 {
                     Arc::make_mut(&mut self.scope).add_seed(&target);
                 }
-                self.unsettled_bytes += exchange.body.len() as u64;
-                let scope = Arc::clone(&self.scope);
-                out.push(Effect::Read(Box::new(FetchedPage {
+                let page = FetchedPage {
                     lease,
                     context,
                     exchange,
-                    scope,
+                    scope: Arc::clone(&self.scope),
                     host,
-                })));
+                };
+                self.hand_to_readers(page, out);
             }
             Err(failure) => {
                 let visit = PageVisit::failed(lease, context, &failure, host);
                 out.push(Effect::Write(WriterMessage::Unanswered(Box::new(visit))));
             }
         }
+    }
+
+    /// A URL that was asked for waits at the head of its queue again.
+    pub(super) fn release(&mut self, now: Tick, lease: Lease) {
+        let origin = lease.origin.clone();
+        self.frontier.release(lease);
+        self.unsettled -= 1;
+        self.leases_out -= 1;
+        self.traps.ended(&origin);
+        self.wake(now, &origin, self.frontier.pending(&origin));
     }
 
     /// Returns whether a URL goes behind the others of its origin, to be tried again.
@@ -299,6 +303,13 @@ impl Coordinator {
             OutcomeKind::UrlFailed | OutcomeKind::NoConnection => left && is_worth_a_retry(result),
         }
     }
+}
+
+/// Returns whether a URL counts as a page of its host: a sitemap that nobody named and that is not
+/// there
+/// does not.
+pub(super) fn counts_as_page(lease: &Lease, status: u16) -> bool {
+    !(is_guess(lease) && (400..500).contains(&status))
 }
 
 /// Returns whether the same request may well succeed another time.

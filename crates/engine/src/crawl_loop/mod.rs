@@ -17,12 +17,13 @@ mod start;
 pub(crate) mod steering;
 mod stop_conditions;
 pub(crate) mod trap_gate;
+mod unread;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawl_fetcher::{Exchange, Failure};
+use crawl_fetcher::{Exchange, Failure, FailureKind};
 use crawl_frontier::{Frontier, FrontierError};
 use crawl_policy::scope::{Scope, ScopeVerdict};
 use crawl_scheduler::{Poll, RequestOutcome, Scheduler, Spent, Tick};
@@ -37,6 +38,7 @@ use self::resident_hosts::ResidentHosts;
 use self::robots_state::RobotsStates;
 use self::steering::Steering;
 use self::trap_gate::TrapGate;
+use self::unread::UnreadPages;
 use crate::config::Config;
 use crate::control::{Phase, Progress, Stop};
 use crate::error::EngineError;
@@ -81,6 +83,7 @@ pub(crate) struct Coordinator {
     committed_at: Tick,
     /// Bytes of bodies among them.
     unsettled_bytes: u64,
+    unread: UnreadPages,
     /// Rows of committed pages that the consumer has not taken.
     undelivered: usize,
     /// Leases among them: each may become a row of `pages.jsonl`.
@@ -144,6 +147,7 @@ impl Coordinator {
             pages_in_flight: 0,
             committed_at: now,
             unsettled_bytes: 0,
+            unread: UnreadPages::default(),
             undelivered: 0,
             leases_out: 0,
             sequence: 0,
@@ -194,6 +198,8 @@ impl Coordinator {
                     self.write(WriterMessage::TakeBack { scope: None }, out);
                 }
             }
+            Event::ReadingBegan { bytes } => self.reading_began(bytes),
+            Event::GivenBackUnread(page) => self.given_back_unread(now, *page, out),
             Event::Stop(stop) => self.stop = self.stop.max(stop),
             Event::Command(ask) => self.told(now, ask, out),
             Event::Broken(error) => self.fail(error),
@@ -252,7 +258,10 @@ impl Coordinator {
             self.release_suspects();
             return Next::Done;
         }
-        Next::Wait(if self.ending.is_some() { None } else { wake })
+        Next::Wait(match self.ending {
+            Some(_) => self.give_up(now, out),
+            None => wake,
+        })
     }
 
     /// The end of the run, or the error that ended it.
@@ -333,6 +342,7 @@ impl Coordinator {
         self.unsettled < self.max_unsettled()
             && self.broken.is_none()
             && self.unsettled_bytes < MAX_UNSETTLED_BYTES
+            && self.unread.have_room()
             && self.undelivered < MAX_UNDELIVERED_ROWS
             && !self.is_behind(now)
             && !self.reads_alone()
@@ -374,6 +384,7 @@ impl Coordinator {
             is_on_its_way || self.unsettled_bytes == 0,
             "bytes of nothing"
         );
+        assert!(self.unread.bytes() <= self.unsettled_bytes, "unread");
         self.hosts.check_invariants(self.unsettled);
     }
 
@@ -409,9 +420,15 @@ impl Coordinator {
         self.events.exchange_ended(span, &row, &result);
         self.events.host_waits(now, &host, job.url(), &learned);
         out.push(Effect::Log(row));
+        let is_given_up = matches!(&result, Err(failure) if failure.kind == FailureKind::GivenUp);
         match job {
             Job::Page { lease, context } => {
                 self.page_fetched(now, lease, context, result, kind, out);
+            }
+            // It tells nothing of the origin's rules.
+            _ if is_given_up => {
+                let state = self.host_state(&host);
+                self.write(WriterMessage::Host(state), out);
             }
             Job::TdmRep { of, tries, .. } => {
                 if let Err(error) = self.tdmrep_fetched(now, &of, tries, result, out) {

@@ -16,7 +16,7 @@ use crawl_scheduler::{Permit, Spent};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use tracing::Span;
 
-use self::page::{EncodedPage, FetchContext, FetchedPage, PageVisit};
+use self::page::{EncodedPage, FetchContext, FetchedPage, LinkBatch, PageVisit};
 use crate::control::{AnswerSender, CommandAnswer, PostedCommand, Refused, Stop};
 use crate::error::EngineError;
 use crate::priority::Priority;
@@ -110,6 +110,13 @@ pub(crate) enum Event {
         /// The address.
         address: Option<IpAddr>,
     },
+    /// A reader began to read a page.
+    ReadingBegan {
+        /// Bytes of its body.
+        bytes: u64,
+    },
+    /// A page that no reader had begun to read came back.
+    GivenBackUnread(Box<FetchedPage>),
     /// The writer committed a group.
     Committed(Committed),
     /// The world outside asks to end.
@@ -149,6 +156,9 @@ pub(crate) enum Effect {
     NoteDelay(DelayRow),
     /// Read an exchange and hand the result to the writer.
     Read(Box<FetchedPage>),
+    /// End the requests under way, and have the readers give back what they have not begun to
+    /// read.
+    GiveUp,
     /// Hand this to the writer.
     Write(WriterMessage),
 }
@@ -176,6 +186,8 @@ pub(crate) struct HostState {
 pub(crate) enum WriterMessage {
     /// A URL that was asked for is settled, with its links.
     Page(Box<EncodedPage>),
+    /// Links that are admitted ahead of their sitemap.
+    Links(LinkBatch),
     /// A URL that did not answer is settled.
     Unanswered(Box<PageVisit>),
     /// A URL goes back to the queue behind the others, one attempt older.
@@ -234,6 +246,7 @@ impl WriterMessage {
     pub(crate) fn weight(&self) -> u64 {
         match self {
             WriterMessage::Later(leases) => leases.len() as u64,
+            WriterMessage::Links(_) => 0,
             _ => 1,
         }
     }

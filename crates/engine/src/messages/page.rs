@@ -145,6 +145,18 @@ pub(crate) struct PageFindings {
     pub(crate) joins_scope: Option<CanonicalUrl>,
 }
 
+/// Links of a long sitemap, which go to the writer ahead of it: they are admitted, and the sitemap
+/// is settled with the last of them.
+#[derive(Debug, Default)]
+pub(crate) struct LinkBatch {
+    /// Named and judged by scope.
+    pub(crate) links: Vec<Admission>,
+    /// When some of them changed, as in [`PageFindings`].
+    pub(crate) modified: Vec<(CanonicalUrl, u32)>,
+    /// Of the memory for links, until they are committed.
+    pub(crate) held: Option<BytePass>,
+}
+
 /// A page that was read and encoded: the writer makes it durable.
 #[derive(Debug)]
 pub(crate) struct EncodedPage {

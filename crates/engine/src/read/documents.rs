@@ -1,5 +1,7 @@
 //! The reading of each kind of document. Runs on reader threads.
 
+use std::sync::PoisonError;
+
 use bytes::Bytes;
 use crawl_coding::decode_gzip;
 use crawl_dates::Moment;
@@ -21,11 +23,15 @@ use super::sitemap_budget::SITEMAP_LIMIT;
 use super::trap_evidence::TrapEvidence;
 use super::{PageReader, content_type};
 use crate::index::entry::{entry, interstitial_of, linked_canonical, pairs, read_both};
-use crate::messages::page::{PageFindings, TrapSignal};
+use crate::messages::page::{LinkBatch, PageFindings, TrapSignal};
 use crate::priority::{IsTooDeep, MAX_SITEMAP_LEVELS, Priority};
 use crate::revisit::document_state::DocumentState;
 use crate::secrets::redacted_entry;
 use crate::time::seconds_of;
+
+/// Bytes of a sitemap from which on its entries, which take several times as much memory, are not
+/// read beside those of another.
+const LONG_SITEMAP_BYTES: usize = 1 << 20;
 
 impl PageReader {
     /// Reads a page. The error is a page of a guard, which says nothing of the site.
@@ -142,13 +148,32 @@ impl PageReader {
 
     /// The sitemap that a body is; nothing where it is none, such as a page that
     /// robots.txt calls one.
-    pub(crate) fn sitemap(&self, body: &Bytes, content_type: Option<&str>) -> Option<Sitemap> {
+    pub(crate) fn sitemap(
+        &self,
+        links: &mut Links<'_>,
+        body: &Bytes,
+        content_type: Option<&str>,
+        early: &mut dyn FnMut(LinkBatch),
+    ) -> Option<ReadDocument> {
         let unpacked = decode_gzip(body, &self.decode);
+        // Nothing that a panic could leave broken is guarded by it.
+        let turn = || {
+            self.sitemap_turn
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        let _turn = (unpacked.bytes.len() > LONG_SITEMAP_BYTES).then(turn);
         let sitemap = read_sitemap(&unpacked.bytes, content_type, &self.limits);
-        (sitemap.kind != SitemapKind::Unknown).then_some(sitemap)
+        drop(unpacked);
+        (sitemap.kind != SitemapKind::Unknown).then(|| self.entries(links, sitemap, early))
     }
 
-    pub(crate) fn entries(&self, links: &mut Links<'_>, sitemap: &Sitemap) -> ReadDocument {
+    fn entries(
+        &self,
+        links: &mut Links<'_>,
+        sitemap: Sitemap,
+        early: &mut dyn FnMut(LinkBatch),
+    ) -> ReadDocument {
         let from = links.from();
         // A sitemap stands beside its site's root, however deep the index that named it.
         let mut way = Discovery {
@@ -173,11 +198,19 @@ impl PageReader {
         let wanted = weights.sum();
         let granted = self.sitemaps.take(&from.url.host_key(), wanted);
         let mut left = granted;
-        for entry in &sitemap.entries {
-            let Some(rest) = left.checked_sub(urls_of(links, entry)) else {
+        for entry in sitemap.entries {
+            let Some(rest) = left.checked_sub(urls_of(links, &entry)) else {
                 break;
             };
             left = rest;
+            if let Some(links) = links.take_batch() {
+                let modified = std::mem::take(&mut modified);
+                early(LinkBatch {
+                    links,
+                    modified,
+                    held: None,
+                });
+            }
             let url = canonicalize(Some(&from.url), &entry.loc);
             match (&entry.lastmod, entry.changefreq) {
                 (None, Some(often)) => self.note_frequency(&mut modified, &url, often),
@@ -192,7 +225,7 @@ impl PageReader {
             };
             links.add(way, url, too_deep.clone());
             if way.kind == UrlKind::Page {
-                beside(links, way, entry);
+                beside(links, way, &entry);
             }
         }
         let left_out = wanted - granted + left;
@@ -335,4 +368,53 @@ fn beside(links: &mut Links<'_>, page: Discovery, entry: &SitemapEntry) {
 fn modified_at(lastmod: &str) -> Option<u32> {
     let at = Moment::parse(lastmod)?.latest();
     Some(u32::try_from(at.max(0)).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use bytes::Bytes;
+    use crawl_frontier::{Admission, Frontier, MemoryFrontier, UrlKind};
+    use crawl_policy::ProductToken;
+    use crawl_policy::scope::{Scope, ScopeMode};
+    use crawl_weburl::canonicalize;
+
+    use super::{Links, PageReader};
+    use crate::config::Config;
+    use crate::revisit::visit::{RevisitSchedule, Round};
+
+    #[test]
+    fn ours_links_of_a_long_sitemap_go_ahead_in_batches() {
+        let map = canonicalize(None, "http://e.example/sitemap.xml").unwrap();
+        let frontier = MemoryFrontier::new();
+        let mut transaction = frontier.begin().unwrap();
+        let admission = Admission {
+            kind: UrlKind::Sitemap,
+            ..Admission::seed(map.clone())
+        };
+        transaction.admit(admission).unwrap();
+        transaction.commit().unwrap();
+        let lease = frontier.lease(&map.origin()).unwrap().unwrap();
+        let agent = ProductToken::new("crawl").unwrap();
+        let config = Config::new(agent, "0.0", None, vec![map], "out");
+        let visits = RevisitSchedule {
+            round: Round::first(0),
+            revisits: config.revisits,
+        };
+        let reader = PageReader::new(&config, &visits);
+        let scope = Scope::new(ScopeMode::Any, &[], &[], None).unwrap();
+        let mut links = Links::new(&lease, &scope, &reader.policy, None);
+        let urls = (0..10_000).map(|n| format!("<url><loc>/{n}</loc></url>"));
+        let urls: String = urls.collect();
+        let body = Bytes::from(format!("<urlset>{urls}</urlset>"));
+        let mut batches = Vec::new();
+        let mut early = |batch: super::LinkBatch| batches.push(batch.links);
+        let read = reader.sitemap(&mut links, &body, None, &mut early);
+        batches.push(links.finish(read.unwrap()).findings.links);
+        let sizes: Vec<_> = batches.iter().map(Vec::len).collect();
+        assert_eq!(sizes, [4096, 4096, 1808]);
+        let all: HashSet<_> = batches.iter().flatten().map(|link| &link.url).collect();
+        assert_eq!(all.len(), 10_000);
+    }
 }

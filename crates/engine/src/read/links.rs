@@ -18,6 +18,9 @@ use crate::messages::page::PageFindings;
 use crate::priority::Priority;
 use crate::secrets::{SECRET_IN_URL, redacted_url};
 
+/// Links of a sitemap that are admitted in one transaction.
+const MAX_BATCH_LINKS: usize = 4_096;
+
 /// Which links are followed, beside those that a person could follow.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkPolicy {
@@ -296,6 +299,16 @@ impl<'a> Links<'a> {
             }),
             ScopeVerdict::In => barred.map_or(NewState::Pending, NewState::Deferred),
         }
+    }
+
+    /// Takes out what was found, where that is enough for a transaction. A URL that comes again is
+    /// known then.
+    pub(crate) fn take_batch(&mut self) -> Option<Vec<Admission>> {
+        if self.found.len() < MAX_BATCH_LINKS {
+            return None;
+        }
+        self.places.clear();
+        Some(std::mem::take(&mut self.found))
     }
 
     /// Gives a document its links.

@@ -12,6 +12,7 @@ mod without_page;
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
 
 use crawl_archive::DigestAlgorithm;
 use crawl_archive::rows::PageRow;
@@ -31,7 +32,9 @@ use self::links::{LinkPolicy, Links, page_refusal};
 use self::sitemap_budget::SitemapBudget;
 use crate::config::{Config, TrapRules};
 use crate::index::entry::{directives, pairs};
-use crate::messages::page::{FetchedPage, TrapSignal, redirect_target, row_without_answer};
+use crate::messages::page::{
+    FetchedPage, LinkBatch, TrapSignal, redirect_target, row_without_answer,
+};
 use crate::revisit::visit::RevisitSchedule;
 use crate::secrets::redact_row;
 use crate::trace_events::TraceEvents;
@@ -51,6 +54,8 @@ pub(crate) struct PageReader {
     pub(crate) index: bool,
     pub(crate) traps: TrapRules,
     pub(crate) sitemaps: SitemapBudget,
+    /// Held while a long sitemap is read, by one thread of all.
+    pub(crate) sitemap_turn: Arc<Mutex<()>>,
     /// When this round began, in seconds since the Unix epoch, where pages may have been visited
     /// in an earlier one: what a sitemap says of their changes counts.
     pub(crate) revisit: Option<u32>,
@@ -70,6 +75,7 @@ impl PageReader {
             index: config.index,
             traps: config.traps,
             sitemaps: SitemapBudget::new(config.max_sitemap_urls),
+            sitemap_turn: Arc::default(),
             revisit: (visits.round.number > 1).then_some(visits.round.began),
             events: TraceEvents::new(config),
         }
@@ -77,8 +83,9 @@ impl PageReader {
 }
 
 impl PageReader {
-    /// Reads one exchange. A panic in a parser costs this page its links, no more.
-    pub(crate) fn read(&self, page: FetchedPage) -> ReadPage {
+    /// Reads one exchange. A panic in a parser costs this page its links, no more. Links of a long
+    /// sitemap are handed to `early` in batches, all but the last ones.
+    pub(crate) fn read(&self, page: FetchedPage, early: &mut dyn FnMut(LinkBatch)) -> ReadPage {
         let FetchedPage {
             lease,
             mut context,
@@ -87,7 +94,7 @@ impl PageReader {
             host,
         } = page;
         let past = context.past.take();
-        let read = || self.document(&lease, &context.rules, &exchange, &scope);
+        let read = || self.document(&lease, &context.rules, &exchange, &scope, early);
         let document = catch_unwind(AssertUnwindSafe(read));
         let document =
             document.unwrap_or_else(|_| ReadDocument::with_error(DocumentError::Panicked));
@@ -162,6 +169,7 @@ impl PageReader {
         rules: &CompiledRobots,
         exchange: &Exchange,
         scope: &Scope,
+        early: &mut dyn FnMut(LinkBatch),
     ) -> ReadDocument {
         if let Some(target) = redirect_target(exchange) {
             return self.redirect(lease, target, scope);
@@ -185,9 +193,10 @@ impl PageReader {
         let mut links = Links::new(lease, scope, &self.policy, Some(&rules.robots));
         let mut document = ReadDocument::default();
         let sitemap = decoded.as_ref().filter(|_| is_sitemap);
-        let sitemap = sitemap.and_then(|decoded| self.sitemap(&decoded.bytes, content_type));
+        let sitemap = sitemap
+            .and_then(|decoded| self.sitemap(&mut links, &decoded.bytes, content_type, early));
         match (sitemap, kind) {
-            (Some(sitemap), _) => document = self.entries(&mut links, &sitemap),
+            (Some(sitemap), _) => document = sitemap,
             (None, Document::Html) => match self.html(&mut links, rules, exchange, bytes) {
                 Ok(page) => document = page,
                 Err(found) => return ReadDocument::with_error(DocumentError::InPlace(found)),

@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use crawl_index::ByteGate;
+use tokio::sync::mpsc::WeakUnboundedSender;
 use tracing::Span;
 
 use super::PageReader;
 use super::archive_encoder::ArchiveEncoder;
 use crate::config::Config;
-use crate::messages::WriterMessage;
-use crate::messages::page::FetchedPage;
+use crate::messages::page::{FetchedPage, LinkBatch};
+use crate::messages::{Event, WriterMessage};
 use crate::revisit::visit::RevisitSchedule;
 use crate::state::crash_journal::{CrashJournal, JournalSlot};
 
@@ -37,9 +38,8 @@ const MAX_ENTRY_BYTES: usize = 32 << 20;
 
 /// The memory of a link, about, with the URL that it was found on. Bytes.
 const LINK_BYTES: usize = 500;
-/// Links of documents that were read and are not committed. A sitemap has 150,000 at most; a few
-/// hundred of those would fill a machine.
-const MAX_LINK_BYTES: usize = 150_000 * LINK_BYTES;
+/// Links of documents that were read and are not committed, or those of one document.
+const MAX_LINK_BYTES: usize = 20_000 * LINK_BYTES;
 
 /// The number of reader threads: one per processor.
 pub(crate) fn count() -> usize {
@@ -51,6 +51,8 @@ pub(crate) fn count() -> usize {
 pub(crate) struct ReaderPool {
     /// Unbounded, as the coordinator bounds what it hands out.
     work: Sender<ReaderTask>,
+    /// Whether pages are given back as they are.
+    gives_back: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -58,11 +60,12 @@ impl ReaderPool {
     pub(crate) fn start(
         config: &Config,
         visits: &RevisitSchedule,
-        items: Sender<WriterMessage>,
+        (items, events): (Sender<WriterMessage>, WeakUnboundedSender<Event>),
         abandon: &Arc<AtomicBool>,
         journal: &CrashJournal,
     ) -> io::Result<ReaderPool> {
         let (work, receiver) = mpsc::channel();
+        let gives_back = Arc::new(AtomicBool::new(false));
         // One queue for all, so that one slow page holds up no other.
         let receiver = Arc::new(Mutex::new(receiver));
         let entries = ByteGate::new(MAX_ENTRY_BYTES);
@@ -79,6 +82,8 @@ impl ReaderPool {
                 slot,
                 entries: entries.clone(),
                 links: links.clone(),
+                events: events.clone(),
+                gives_back: Arc::clone(&gives_back),
             };
             let (receiver, items, abandon) =
                 (Arc::clone(&receiver), items.clone(), Arc::clone(abandon));
@@ -90,6 +95,7 @@ impl ReaderPool {
         Ok(ReaderPool {
             threads: threads.collect::<io::Result<_>>()?,
             work,
+            gives_back,
         })
     }
 
@@ -97,6 +103,11 @@ impl ReaderPool {
         // Fails only when every reader is gone, and then so is the writer, whose end
         // the driver learns by itself.
         let _ = self.work.send(work);
+    }
+
+    /// Pages that no thread has begun to read are given back from now on.
+    pub(crate) fn give_up_unread(&self) {
+        self.gives_back.store(true, Ordering::Relaxed);
     }
 
     /// Waits until all work is with the writer.
@@ -117,6 +128,19 @@ struct ReaderWorker {
     entries: ByteGate,
     /// Bounds the links on their way to the disk, over all threads.
     links: ByteGate,
+    /// To the crawl loop. Weak, as the loop learns by its last sender's end that the writer's
+    /// thread is gone.
+    events: WeakUnboundedSender<Event>,
+    gives_back: Arc<AtomicBool>,
+}
+
+impl ReaderWorker {
+    fn tell(&self, event: Event) {
+        // Where nobody listens, the run is over.
+        if let Some(events) = self.events.upgrade() {
+            let _ = events.send(event);
+        }
+    }
 }
 
 fn serve(
@@ -129,6 +153,10 @@ fn serve(
         let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let work = match next {
             Ok(_) if abandon.load(Ordering::Relaxed) => continue,
+            Ok(ReaderTask::Read(page)) if tools.gives_back.load(Ordering::Relaxed) => {
+                tools.tell(Event::GivenBackUnread(page));
+                continue;
+            }
             Ok(work) => work,
             Err(mpsc::RecvError) => return,
         };
@@ -137,8 +165,16 @@ fn serve(
         let item = catch_unwind(AssertUnwindSafe(|| match work {
             ReaderTask::Read(reading) => {
                 let url = reading.lease.url.clone();
+                let bytes = reading.exchange.body.len() as u64;
+                tools.tell(Event::ReadingBegan { bytes });
                 tools.slot.begin(&url);
-                let mut page = tools.encoder.page(tools.reader.read(*reading));
+                // The writer is gone where nobody takes them, and the page ends this thread.
+                let mut early = |mut batch: LinkBatch| {
+                    batch.held = Some(tools.links.enter(batch.links.len() * LINK_BYTES));
+                    let _ = items.send(WriterMessage::Links(batch));
+                };
+                let page = tools.reader.read(*reading, &mut early);
+                let mut page = tools.encoder.page(page);
                 tools.slot.end(&url);
                 let entry = page.findings.entry.as_ref();
                 page.held.entry = entry.map(|entry| tools.entries.enter(entry.bytes()));

@@ -1,9 +1,10 @@
 //! The crawl loop in virtual time: a drawn web of many hosts, whole crawls in a moment, and the
 //! same seed gives the same requests.
 
+mod slow_reader;
 mod steered;
 
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use http::{HeaderMap, HeaderValue, Version};
 use tokio::sync::oneshot;
 use tracing::Span;
 
+use self::slow_reader::{SlowReader, Step};
 use crate::config::{Config, ScopeRules, TrapRules};
 use crate::control::{Command, CommandAnswer, PostedCommand, Refused};
 use crate::crawl_loop::{Coordinator, Next};
@@ -57,6 +59,8 @@ struct Web {
     seed: u64,
     /// The number of requests for each URL.
     asked: BTreeMap<String, u64>,
+    /// Bytes that each page has beside its links.
+    padding: usize,
 }
 
 impl Web {
@@ -103,7 +107,10 @@ impl Web {
                 {
                     (503, Some(90), String::new())
                 }
-                Some(page) => (200, None, self.page(host, page)),
+                Some(page) => {
+                    let page = self.page(host, page);
+                    (200, None, page + &" ".repeat(self.padding))
+                }
                 None => (404, None, String::new()),
             },
         }
@@ -198,6 +205,20 @@ struct Played {
     ended: Ended,
     /// The result of each command, in their order.
     answers: Vec<Result<CommandAnswer, Refused>>,
+    ended_at: Tick,
+    /// The most bytes that waited for the reader at a time.
+    most_waiting: usize,
+    /// URLs whose pages came back from the reader as they were.
+    given_back: BTreeSet<String>,
+}
+
+/// Pages of a web, and their reader.
+#[derive(Clone, Copy, Default)]
+struct Pages {
+    /// Bytes that each has beside its links.
+    padding: usize,
+    /// How long each takes the reader.
+    takes: Duration,
 }
 
 /// A whole crawl that nobody steers; its requests, in order of their ends.
@@ -223,6 +244,17 @@ fn play(
     seed: u64,
     round: Round,
     person: &mut Person<'_>,
+) -> Played {
+    play_pages(config, frontier, seed, round, person, Pages::default())
+}
+
+fn play_pages(
+    config: Config,
+    frontier: Arc<MemoryFrontier>,
+    seed: u64,
+    round: Round,
+    person: &mut Person<'_>,
+    pages: Pages,
 ) -> Played {
     let config = Arc::new(config);
     let per_address = config.politeness.per_address as usize;
@@ -253,7 +285,9 @@ fn play(
     let mut web = Web {
         seed,
         asked: BTreeMap::new(),
+        padding: pages.padding,
     };
+    let mut slow_reader = SlowReader::new(pages.takes);
     let (mut now, mut number) = (START, 0);
     let (mut effects, mut requests) = (Vec::new(), Vec::new());
     let (mut flights, mut asked) = (BinaryHeap::new(), Vec::new());
@@ -282,11 +316,8 @@ fn play(
                 }
                 Effect::Log(row) => requests.push(row),
                 Effect::NoteDelay(row) => assert_eq!(row.at, now.as_millis()),
-                Effect::Read(reading) => {
-                    items.push(WriterMessage::Page(Box::new(
-                        encoder.page(reader.read(*reading)),
-                    )));
-                }
+                Effect::Read(reading) => slow_reader.take(reading),
+                Effect::GiveUp => slow_reader.gives_back = true,
                 Effect::Write(WriterMessage::Robots(item)) => {
                     items.push(WriterMessage::Robots(encoder.robots(item)));
                 }
@@ -301,6 +332,16 @@ fn play(
         for event in found {
             coordinator.handle(now, event, &mut effects);
             coordinator.check_invariants();
+        }
+        while let Some(step) = slow_reader.step(now) {
+            match step {
+                Step::Tell(event) => coordinator.handle(now, event, &mut effects),
+                Step::Read(page) => {
+                    let mut early = |batch| items.push(WriterMessage::Links(batch));
+                    let page = reader.read(*page, &mut early);
+                    items.push(WriterMessage::Page(Box::new(encoder.page(page))));
+                }
+            }
         }
         if !items.is_empty() {
             let committed = writer.commit(items, &AtomicBool::new(false)).unwrap();
@@ -328,8 +369,9 @@ fn play(
         }
         let Next::Wait(wake) = next else { break };
         let first = flights.peek().map(|flight: &Flight| flight.ends);
-        match (first, wake) {
-            (Some(ends), wake) if wake.is_none_or(|wake| ends <= wake) => {
+        let other = [wake, slow_reader.ends()].into_iter().flatten().min();
+        match (first, other) {
+            (Some(ends), other) if other.is_none_or(|other| ends <= other) => {
                 now = ends;
                 let flight = flights.pop().unwrap();
                 let event = Event::Fetched {
@@ -341,7 +383,7 @@ fn play(
                 coordinator.handle(now, event, &mut effects);
                 coordinator.check_invariants();
             }
-            (_, Some(wake)) => now = wake,
+            (_, Some(other)) => now = other,
             (_, None) => now = now + Duration::from_secs(3600),
         }
         let days = now.since(START).as_secs() / 86_400;
@@ -353,6 +395,9 @@ fn play(
         totals: coordinator.totals(),
         ended: coordinator.outcome().unwrap(),
         answers: answers.collect(),
+        ended_at: now,
+        most_waiting: slow_reader.most_waiting,
+        given_back: slow_reader.given_back,
     }
 }
 
@@ -363,6 +408,7 @@ fn every_page_once_and_every_pace_kept_in_virtual_time() {
         let web = Web {
             seed,
             asked: BTreeMap::new(),
+            padding: 0,
         };
         // Each host: /p1 to /p12; /p0 is excluded, the guessed sitemap has no row.
         assert_eq!(totals.pages, HOSTS * PAGES, "seed {seed}");

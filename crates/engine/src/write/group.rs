@@ -22,7 +22,7 @@ use crate::admissions::admission_of;
 use crate::control::CommandAnswer;
 use crate::error::EngineError;
 use crate::index::entry::left_out;
-use crate::messages::page::{EncodedPage, PageFindings, PageVisit, TrapSignal};
+use crate::messages::page::{EncodedPage, LinkBatch, PageFindings, PageVisit, TrapSignal};
 use crate::messages::{Committed, HostState, Order, Ordered, RobotsExchange, WriterMessage};
 use crate::meta_keys::{META_PARKED, META_SCOPE_SEEDS, META_TOTALS, META_TRAPS};
 use crate::priority::{Priority, is_guess};
@@ -101,6 +101,7 @@ impl Group<'_> {
                 self.links_passes.extend(held.links);
                 Ok(())
             }
+            WriterMessage::Links(batch) => self.link_batch(batch),
             WriterMessage::Unanswered(visit) => self.page(*visit, PageFindings::default(), None),
             WriterMessage::Retry { lease, host } => {
                 self.committed.leases += 1;
@@ -366,19 +367,31 @@ impl Group<'_> {
         if let Some(target) = joins_scope {
             self.keep_scope_seed(&target);
         }
-        let wanted = |admission: &Admission| admission.state == NewState::Pending;
-        let wanted: HashSet<_> = match modified.is_empty() {
-            true => HashSet::new(),
-            false => links
-                .iter()
-                .filter(|link| wanted(link))
-                .map(|link| link.url.clone())
-                .collect(),
-        };
+        let modified = of_wanted(modified, &links);
         self.links(lease, (outcome, visit), &signal, links)?;
+        self.visit_modified(modified)
+    }
+
+    /// Admits links ahead of their sitemap.
+    fn link_batch(&mut self, batch: LinkBatch) -> Result<(), EngineError> {
+        let LinkBatch {
+            mut links,
+            modified,
+            held,
+        } = batch;
+        let modified = of_wanted(modified, &links);
+        if let Some(traps) = self.traps {
+            trap_evidence::place(traps, 0, &mut links);
+        }
+        self.admit(links)?;
+        self.links_passes.extend(held);
+        self.visit_modified(modified)
+    }
+
+    /// Visits URLs again that changed since their last visit, as a sitemap or feed says.
+    fn visit_modified(&mut self, modified: Vec<(CanonicalUrl, u32)>) -> Result<(), EngineError> {
         for (url, at) in modified {
-            let before = self.visits.changed_since(at);
-            if let Some(before) = before.filter(|_| wanted.contains(&url)) {
+            if let Some(before) = self.visits.changed_since(at) {
                 self.transaction.visit_again(&url, before)?;
             }
         }
@@ -507,6 +520,19 @@ impl Group<'_> {
             ..self.committed
         })
     }
+}
+
+/// Those of the changed URLs that are links to be asked for.
+fn of_wanted(
+    mut modified: Vec<(CanonicalUrl, u32)>,
+    links: &[Admission],
+) -> Vec<(CanonicalUrl, u32)> {
+    if !modified.is_empty() {
+        let wanted = links.iter().filter(|link| link.state == NewState::Pending);
+        let wanted: HashSet<_> = wanted.map(|link| &link.url).collect();
+        modified.retain(|(url, _)| wanted.contains(url));
+    }
+    modified
 }
 
 /// The name that a row file's length is committed under.

@@ -22,11 +22,21 @@ pub(crate) fn weigh(
     signal: &TrapSignal,
     links: &mut [Admission],
 ) -> TrapJudgement {
-    let mut traps = shared.lock();
-    let opinion = traps.observe(&visit(lease, signal));
+    let opinion = shared.lock().observe(&visit(lease, signal));
+    place(shared, opinion.level, links);
+    TrapJudgement {
+        is_barren: opinion.is_barren,
+        has_turned: opinion.has_turned,
+    }
+}
+
+/// Gives links their places by what is known of their hosts; `level` is that of the page that
+/// they were found on.
+pub(crate) fn place(shared: &SharedTraps, level: u8, links: &mut [Admission]) {
+    let traps = shared.lock();
     for link in links.iter_mut().filter(|link| link.kind == UrlKind::Page) {
-        if opinion.level > 0 {
-            link.priority = link.priority.max(Priority::at_level(opinion.level).byte());
+        if level > 0 {
+            link.priority = link.priority.max(Priority::at_level(level).byte());
         }
         if link.state != NewState::Pending || !traps.knows_of(&link.url.host_key()) {
             continue;
@@ -39,10 +49,6 @@ pub(crate) fn weigh(
             }
             _ => {}
         }
-    }
-    TrapJudgement {
-        is_barren: opinion.is_barren,
-        has_turned: opinion.has_turned,
     }
 }
 

@@ -301,3 +301,21 @@ async fn a_permit_is_for_its_host() {
     );
     assert_eq!(server.connections(), 0);
 }
+
+#[tokio::test]
+async fn ours_what_is_given_up_ends_at_once() {
+    let server = Server::start(|_| vec![send(HEAD), Act::Stall]).await;
+    let url = server.url("/");
+    let fetcher = fetcher(config(&url));
+    let give_up = async { fetcher.give_up() };
+    let (under_way, ()) = tokio::join!(fetch(&fetcher, &url), give_up);
+    for result in [under_way, fetch(&fetcher, &url).await] {
+        let failure = result.unwrap_err();
+        assert_eq!(
+            (failure.name(), failure.fault),
+            ("given_up", Fault::Operator)
+        );
+        assert_eq!(failure.signal_kind(), OutcomeKind::Answered);
+        assert!(failure.retry);
+    }
+}

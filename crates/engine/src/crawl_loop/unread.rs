@@ -1,0 +1,110 @@
+//! Pages between the fetcher and the readers: how many bytes may wait, and what becomes of them
+//! and of requests under way when the time of a run is over.
+
+use std::time::Duration;
+
+use crawl_scheduler::Tick;
+
+use super::Coordinator;
+use super::lease::counts_as_page;
+use crate::messages::page::FetchedPage;
+use crate::messages::{Effect, WriterMessage};
+
+/// Bytes of pages that wait for a reader at which no more permits are asked for, for each thread
+/// that reads. Of the pages that take longest, Chinese ones for an index, a thread of a debug
+/// build reads as many in a second.
+const MAX_UNREAD_BYTES: u64 = 4 << 20;
+
+/// How long what is under way goes on once the time of a run is over: each page that is given up
+/// costs its server a second request.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Pages that were fetched and are not begun to be read.
+pub(crate) struct UnreadPages {
+    bytes: u64,
+    /// The bytes at which no more permits are asked for.
+    max_bytes: u64,
+    /// Whether they are given up.
+    are_given_up: bool,
+}
+
+impl Default for UnreadPages {
+    fn default() -> UnreadPages {
+        UnreadPages {
+            bytes: 0,
+            max_bytes: MAX_UNREAD_BYTES,
+            are_given_up: false,
+        }
+    }
+}
+
+impl UnreadPages {
+    pub(super) fn have_room(&self) -> bool {
+        self.bytes < self.max_bytes
+    }
+
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl Coordinator {
+    /// Takes the number of threads that read pages.
+    pub(crate) fn read_by(&mut self, threads: usize) {
+        self.unread.max_bytes = MAX_UNREAD_BYTES.saturating_mul(threads.max(1) as u64);
+    }
+
+    pub(super) fn hand_to_readers(&mut self, page: FetchedPage, out: &mut Vec<Effect>) {
+        let bytes = page.exchange.body.len() as u64;
+        self.unsettled_bytes += bytes;
+        self.unread.bytes += bytes;
+        out.push(Effect::Read(Box::new(page)));
+    }
+
+    /// A reader began to read a page of so many bytes.
+    pub(super) fn reading_began(&mut self, bytes: u64) {
+        self.unread.bytes = self.unread.bytes.saturating_sub(bytes);
+    }
+
+    /// Gives up requests and unread pages where the time of the run is over for long enough; else
+    /// says when that will be.
+    pub(super) fn give_up(&mut self, now: Tick, out: &mut Vec<Effect>) -> Option<Tick> {
+        let until = self.deadline()? + GRACE;
+        if self.unread.are_given_up {
+            return None;
+        }
+        if now < until {
+            return Some(until);
+        }
+        self.unread.are_given_up = true;
+        out.push(Effect::GiveUp);
+        None
+    }
+
+    /// A page came back from the readers as it was: its URL is pending again, as after a kill. Its
+    /// request stands in `requests.jsonl`.
+    pub(super) fn given_back_unread(
+        &mut self,
+        now: Tick,
+        page: FetchedPage,
+        out: &mut Vec<Effect>,
+    ) {
+        let FetchedPage {
+            lease, exchange, ..
+        } = page;
+        tracing::debug!(url = %lease.url, "fetched and not read, as the time is over");
+        let bytes = exchange.body.len() as u64;
+        self.reading_began(bytes);
+        self.unsettled_bytes = self.unsettled_bytes.saturating_sub(bytes);
+        let host = lease.url.host_key();
+        if counts_as_page(&lease, exchange.status) {
+            self.host_budgets.unsettled(&host);
+        }
+        self.release(now, lease);
+        // The state that went with the page counts it, and is dropped.
+        let state = self.host_state(&host);
+        self.hosts.states_kept(now, &[host]);
+        self.write(WriterMessage::Host(state), out);
+    }
+}

@@ -1,0 +1,76 @@
+//! A thread that wakes the runtime now and then, so that one busy connection stops no clock.
+//!
+//! The runtime's thread that waits for sockets and timers also runs the task that they wake, and
+//! no other thread takes its place until that task rests. A server that floods its connection
+//! keeps such a task going for seconds. A task from outside the runtime wakes an idle thread,
+//! which waits for sockets and timers from then on.
+
+use std::io;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+
+/// How long sockets and timers may be left alone while a thread is idle.
+const WAKE_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The thread; it ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct RuntimeWaker {
+    #[expect(dead_code, reason = "held for its drop alone")]
+    is_wanted: mpsc::Sender<()>,
+}
+
+impl RuntimeWaker {
+    pub(crate) fn start(runtime: Handle) -> io::Result<RuntimeWaker> {
+        let (is_wanted, end) = mpsc::channel();
+        let wake = move || {
+            while end.recv_timeout(WAKE_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                runtime.spawn(async {});
+            }
+        };
+        let thread = thread::Builder::new().name("crawl-waker".to_owned());
+        thread.spawn(wake)?;
+        Ok(RuntimeWaker { is_wanted })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::net::{TcpListener, TcpStream};
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use tokio::runtime::{Builder, Handle};
+
+    use super::RuntimeWaker;
+
+    #[test]
+    fn ours_a_task_that_goes_on_and_on_stops_no_clock() {
+        let mut builder = Builder::new_multi_thread();
+        let runtime = builder.worker_threads(2).enable_all().build().unwrap();
+        runtime.block_on(async {
+            let _waker = RuntimeWaker::start(Handle::current()).unwrap();
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let mut server = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (client, _) = listener.accept().unwrap();
+            client.set_nonblocking(true).unwrap();
+            let client = tokio::net::TcpStream::from_std(client).unwrap();
+            let (begin, begun) = mpsc::channel();
+            let (end, ended) = mpsc::channel::<()>();
+            // It holds the thread that its socket woke, and gives up where no clock ends it.
+            let flooded = tokio::spawn(async move {
+                client.readable().await.unwrap();
+                begin.send(()).unwrap();
+                ended.recv_timeout(Duration::from_secs(60))
+            });
+            server.write_all(b"x").unwrap();
+            begun.recv().unwrap();
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            end.send(()).unwrap();
+            assert_eq!(flooded.await.unwrap(), Ok(()));
+        });
+    }
+}

@@ -1,0 +1,119 @@
+//! A reader that takes its time, and a run whose time is over before it is done.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawl_frontier::MemoryFrontier;
+use crawl_scheduler::Tick;
+
+use super::{HOSTS, PAGES, Pages, Played, START, config, play_pages};
+use crate::messages::Event;
+use crate::messages::page::FetchedPage;
+use crate::revisit::visit::Round;
+use crate::summary::Ended;
+
+/// One reader: each page takes it so long.
+pub(super) struct SlowReader {
+    pub(super) takes: Duration,
+    pub(super) waiting: VecDeque<Box<FetchedPage>>,
+    pub(super) gives_back: bool,
+    begun: Option<(Tick, Box<FetchedPage>)>,
+    /// The most bytes that waited at a time.
+    pub(super) most_waiting: usize,
+    pub(super) given_back: BTreeSet<String>,
+}
+
+pub(super) enum Step {
+    Tell(Event),
+    Read(Box<FetchedPage>),
+}
+
+impl SlowReader {
+    pub(super) fn new(takes: Duration) -> SlowReader {
+        SlowReader {
+            takes,
+            waiting: VecDeque::new(),
+            gives_back: false,
+            begun: None,
+            most_waiting: 0,
+            given_back: BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn take(&mut self, page: Box<FetchedPage>) {
+        self.waiting.push_back(page);
+        let bytes = self.waiting.iter().map(|page| page.exchange.body.len());
+        self.most_waiting = self.most_waiting.max(bytes.sum());
+    }
+
+    /// The next thing that it does at once, as the threads of the pool do.
+    pub(super) fn step(&mut self, now: Tick) -> Option<Step> {
+        if self.begun.as_ref().is_some_and(|(ends, _)| *ends <= now) {
+            return self.begun.take().map(|(_, page)| Step::Read(page));
+        }
+        if self.begun.is_some() && !self.gives_back {
+            return None;
+        }
+        let page = self.waiting.pop_front()?;
+        if self.gives_back {
+            self.given_back.insert(page.lease.url.to_string());
+            return Some(Step::Tell(Event::GivenBackUnread(page)));
+        }
+        let bytes = page.exchange.body.len() as u64;
+        self.begun = Some((now + self.takes, page));
+        Some(Step::Tell(Event::ReadingBegan { bytes }))
+    }
+
+    pub(super) fn ends(&self) -> Option<Tick> {
+        self.begun.as_ref().map(|(ends, _)| *ends)
+    }
+}
+
+#[test]
+fn ours_time_that_is_over_ends_a_run_behind_a_slow_reader() {
+    let (time, takes) = (Duration::from_secs(100), Duration::from_secs(20));
+    let frontier = Arc::new(MemoryFrontier::new());
+    let run = |max_time: Option<Duration>, pages: Pages| -> Played {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = config(dir.path());
+        config.budgets.max_time = max_time;
+        // Bytes alone hold requests up.
+        config.commit_within = Duration::from_secs(3600);
+        let frontier = Arc::clone(&frontier);
+        play_pages(
+            config,
+            frontier,
+            4,
+            Round::first(0),
+            &mut |_, _| Vec::new(),
+            pages,
+        )
+    };
+    let padding = 2 << 20;
+    let first = run(Some(time), Pages { padding, takes });
+    assert_eq!(first.ended, Ended::Budget("max-time"));
+    // The page that was begun when the time was over is read to its end; no other is begun later
+    // than half a second behind it.
+    let end = START + time + Duration::from_millis(500) + takes;
+    assert!(first.ended_at <= end, "{:?}", first.ended_at.since(START));
+    let asked: Vec<_> = first
+        .requests
+        .iter()
+        .map(|row| (row.start, &row.url, row.status))
+        .collect();
+    assert!(first.totals.pages >= 3, "{asked:#?}");
+    // Few wait, so few are asked for twice: 4 MiB for a reader, and what was in flight then.
+    assert!(
+        first.most_waiting <= 4 * padding + (4 << 20),
+        "{}",
+        first.most_waiting
+    );
+    assert!(!first.given_back.is_empty());
+    let second = run(None, Pages::default());
+    assert_eq!(second.ended, Ended::Finished);
+    // Nothing is lost, and nothing settled that was not read.
+    assert_eq!(first.totals.pages + second.totals.pages, HOSTS * PAGES);
+    let asked_again = |url: &String| second.requests.iter().any(|row| row.url == **url);
+    assert!(first.given_back.iter().all(asked_again));
+}
