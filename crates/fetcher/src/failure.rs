@@ -209,8 +209,8 @@ impl FailureKind {
         matches!(self, FailureKind::AddressRefused | FailureKind::NameTooLong)
     }
 
-    /// Returns whether neither the URL nor its host had a part in it: it may be asked for again as if it
-    /// had not been.
+    /// Returns whether neither the URL nor its host had a part in it: the URL may be asked for
+    /// again as if it had not been.
     #[must_use]
     pub fn is_ours(self) -> bool {
         matches!(self, FailureKind::NoDescriptors | FailureKind::GivenUp)

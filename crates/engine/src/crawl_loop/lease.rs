@@ -306,8 +306,7 @@ impl Coordinator {
 }
 
 /// Returns whether a URL counts as a page of its host: a sitemap that nobody named and that is not
-/// there
-/// does not.
+/// there does not.
 pub(super) fn counts_as_page(lease: &Lease, status: u16) -> bool {
     !(is_guess(lease) && (400..500).contains(&status))
 }

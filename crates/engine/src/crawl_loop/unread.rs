@@ -24,7 +24,7 @@ pub(crate) struct UnreadPages {
     bytes: u64,
     /// The bytes at which no more permits are asked for.
     max_bytes: u64,
-    /// Whether they are given up.
+    /// True once they are given up.
     are_given_up: bool,
 }
 
