@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::args;
-use crate::error::{FINISHED, USAGE, cut};
+use crate::error::{FINISHED, USAGE, cut, nearest};
 use crate::terminal::note;
 
 /// Shows an error of clap; help and version are data, and go to stdout as they are.
@@ -67,10 +67,8 @@ fn hint_for(error: &clap::Error) -> String {
         return "`crawl --help` lists flags and commands".to_owned();
     };
     let names = command.get_subcommands().map(clap::Command::get_name);
-    let names = names.map(|name| (strsim::jaro_winkler(word, name), name));
-    let nearest = names.max_by(|(a, _), (b, _)| a.total_cmp(b));
-    match nearest.filter(|(likeness, _)| *likeness > 0.75) {
-        Some((_, name)) => format!("the nearest command is `{name}`; `crawl help` lists all"),
+    match nearest(word, names.map(|name| (name.to_owned(), name))) {
+        Some(name) => format!("the nearest command is `{name}`; `crawl help` lists all"),
         None => format!(
             "`crawl help` lists flags and commands; a seed is a URL or a host with a dot, such as `https://{word}/`"
         ),

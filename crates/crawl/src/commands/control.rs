@@ -9,14 +9,13 @@ use crate::cli::args::ControlArgs;
 use crate::control::client::{Client, ClientError};
 use crate::control::protocol::{Command, Refused, State};
 use crate::control::{engine_refused, host_key};
-use crate::error::{CommandError, FINISHED};
+use crate::error::{CommandError, FINISHED, no_threads};
 use crate::terminal::print_json_lines;
 
 /// Runs `crawl control`.
 pub(crate) fn run(args: &ControlArgs) -> Result<u8, CommandError> {
     let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime
-        .map_err(|why| CommandError::disk(format!("can't start the program's threads: {why}")))?;
+    let runtime = runtime.map_err(|why| no_threads(&why))?;
     runtime.block_on(ask(&args.dir, args.command.clone()))
 }
 

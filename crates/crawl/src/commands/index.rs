@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crawl_archive::{MAX_CONFIG_BYTES, read_text};
 use crawl_engine::{EngineError, Reindex, reindex};
 use crawl_fetcher::Secrets;
 use crawl_policy::ProductToken;
@@ -12,9 +11,9 @@ use crawl_records::counted;
 
 use crate::cli::args::IndexArgs;
 use crate::error::engine::of_engine;
-use crate::error::{CommandError, FINISHED, INTERRUPTED};
+use crate::error::{CommandError, FINISHED, INTERRUPTED, no_crawl, no_threads};
 use crate::run::signals;
-use crate::settings::{ProfileName, default_of};
+use crate::settings::{ProfileName, default_of, stored};
 use crate::terminal::{index_counts, note, print_json, spinner};
 
 /// Runs `crawl index`.
@@ -25,7 +24,7 @@ pub(crate) fn run(args: &IndexArgs) -> Result<u8, CommandError> {
         .worker_threads(1)
         .enable_all()
         .build()
-        .map_err(|why| CommandError::disk(format!("can't start the program's threads: {why}")))?;
+        .map_err(|why| no_threads(&why))?;
     runtime.block_on(async { signals::note_first(Arc::clone(&stopped)) })?;
     let bar = spinner();
     let done = reindex(
@@ -58,8 +57,7 @@ pub(crate) fn run(args: &IndexArgs) -> Result<u8, CommandError> {
 /// The name that METAs and headers know the crawl by, and how they are read: as its crawl.toml
 /// has it.
 fn rules(dir: &Path) -> Result<Reindex, CommandError> {
-    let text = read_text(&dir.join("crawl.toml"), MAX_CONFIG_BYTES).unwrap_or_default();
-    let table: toml::Table = text.parse().unwrap_or_default();
+    let table = stored(dir);
     let value = |group: &str, key: &str| {
         let value = table.get(group).and_then(|group| group.get(key));
         let value = value.and_then(toml::Value::as_str).map(str::to_owned);
@@ -90,8 +88,7 @@ fn refusal(error: &EngineError, dir: &Path) -> CommandError {
         | EngineError::StateMissing { .. }
             if !is_crawl =>
         {
-            CommandError::usage(format!("`{}` holds no crawl", dir.display()))
-                .hint("give the directory that a crawl left, such as crawl-example.org")
+            no_crawl(dir)
         }
         EngineError::NoArchive { .. } => CommandError::usage(format!(
             "the crawl in `{}` has no archive to build an index from: it ran with --warc off",

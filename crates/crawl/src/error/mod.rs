@@ -83,6 +83,27 @@ impl fmt::Display for CommandError {
     }
 }
 
+/// What belongs to the known name that is most like a word, if any is like it at all.
+pub(crate) fn nearest<T>(word: &str, known: impl IntoIterator<Item = (String, T)>) -> Option<T> {
+    let likeness = |(known, what): (String, T)| (strsim::jaro_winkler(word, &known), what);
+    let known = known.into_iter().map(likeness);
+    known
+        .filter(|(likeness, _)| *likeness > 0.75)
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, what)| what)
+}
+
+/// The error where a directory is not what a crawl left.
+pub(crate) fn no_crawl(dir: &Path) -> CommandError {
+    CommandError::usage(format!("`{}` holds no crawl", dir.display()))
+        .hint("give the directory that a crawl left, such as crawl-example.org")
+}
+
+/// The error where the system has no room for the program's threads.
+pub(crate) fn no_threads(why: &io::Error) -> CommandError {
+    CommandError::disk(format!("can't start the program's threads: {why}"))
+}
+
 /// The error where a file that the user named can't be written.
 pub(crate) fn unwritable(path: &Path, why: &io::Error) -> CommandError {
     let refusal = CommandError::disk(format!("can't write {}: {why}", path.display()));

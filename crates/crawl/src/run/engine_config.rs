@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use crawl_archive::{MAX_CONFIG_BYTES, read_text};
 use crawl_engine::{Budgets, Config, HostBudget, Revisits, ScopeRules, TrapRules};
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_fetcher::{Contact, FetchConfig, ResolveOverride};
@@ -11,7 +10,7 @@ use crawl_weburl::SpellingRules;
 
 use crate::settings::{
     Checked, Environment, NAME_AND_VERSION, Settings, first_start, host_locks_file, hours,
-    own_mark, record, rules_since, user_agent,
+    own_mark, record, rules_since, stored, user_agent,
 };
 use crate::values::{FilePath, Span};
 
@@ -177,12 +176,11 @@ pub(super) fn fetch_config(
 fn config_text(settings: &Settings, output: &Path) -> String {
     let now = jiff::Timestamp::now();
     let (now, to_the_milli) = (format!("{now:.0}"), format!("{now:.3}"));
-    let older = read_text(&output.join("crawl.toml"), MAX_CONFIG_BYTES).ok();
-    let first = older.as_deref().and_then(first_start);
+    let older = stored(output);
+    let first = first_start(&older);
     let mut settings = settings.clone();
     settings.output.output = FilePath(output.to_owned());
-    let since = older.and_then(|older| rules_since(&older, &settings));
-    let since = since.unwrap_or(to_the_milli);
+    let since = rules_since(&older, &settings).unwrap_or(to_the_milli);
     let first = first.as_deref().unwrap_or(&now);
     let mark = own_mark(&settings, output, &Environment::of_process());
     record(&settings, first, &now, &since, mark.as_deref())

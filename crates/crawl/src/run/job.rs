@@ -3,12 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crawl_archive::{MAX_CONFIG_BYTES, read_text};
 use crawl_engine::Config;
 
 use super::connection_limit::Connections;
 use super::engine_config::engine_config;
-use crate::settings::{Checked, Settings, mark_of};
+use crate::settings::{Checked, Settings, mark_of, stored};
 use crate::terminal::{HasMark, Terminal};
 use crate::values::Span;
 
@@ -39,8 +38,7 @@ impl Job {
 
     /// Returns whether the next start takes the crawl.toml in the directory as this user's own.
     pub(crate) fn has_mark(&self) -> HasMark {
-        let text = read_text(&self.dir().join("crawl.toml"), MAX_CONFIG_BYTES);
-        match mark_of(&text.unwrap_or_default()) {
+        match mark_of(&stored(self.dir())) {
             Some(_) => HasMark::Yes,
             None => HasMark::No,
         }

@@ -2,16 +2,15 @@
 
 use std::collections::HashSet;
 
-use crawl_archive::{MAX_CONFIG_BYTES, read_text};
-use crawl_weburl::{CanonicalUrl, canonicalize};
+use crawl_weburl::CanonicalUrl;
 use tokio::runtime::Runtime;
 
 use super::connection_limit::connections;
 use super::engine_config::{fetch_config, user_agent_of};
 use super::job::Job;
 use super::{rounds, seed_schemes};
-use crate::error::CommandError;
-use crate::settings::{Checked, Settings, check, seeds};
+use crate::error::{CommandError, no_threads};
+use crate::settings::{Checked, Settings, check, seeds, stored, stored_seeds};
 use crate::terminal::{Terminal, start_log};
 use crate::values::Switch;
 
@@ -19,13 +18,11 @@ use crate::values::Switch;
 pub(crate) fn run(settings: &Settings) -> Result<u8, CommandError> {
     let mut settings = settings.clone();
     let mut checked = check(&settings)?;
-    let older = read_text(&checked.output.join("crawl.toml"), MAX_CONFIG_BYTES).unwrap_or_default();
-    let older: toml::Table = older.parse().unwrap_or_default();
+    let older = stored(&checked.output);
     refuse_other_records(&older, &settings, &checked)?;
     let terminal = Terminal::new(&settings);
     start_log(&settings, &terminal)?;
-    let runtime = Runtime::new()
-        .map_err(|why| CommandError::disk(format!("can't start the program's threads: {why}")))?;
+    let runtime = Runtime::new().map_err(|why| no_threads(&why))?;
     runtime.block_on(choose_schemes(
         &older,
         &mut settings,
@@ -56,7 +53,7 @@ async fn choose_schemes(
 ) -> Result<(), CommandError> {
     let fetch = fetch_config(settings, checked, &user_agent_of(checked));
     let say = |what: &str| terminal.say(what);
-    let older = older_seeds(older);
+    let older = stored_seeds(older);
     let chosen = seed_schemes::choose_schemes(&checked.typed, &older, &fetch, say).await?;
     (checked.seeds, checked.public_names) = (chosen.seeds, chosen.public_names);
     // A crawl that goes on is to find whole URLs.
@@ -109,7 +106,7 @@ fn kept(older: &toml::Table, key: &str) -> Option<Switch> {
 fn changes(older: &toml::Table, settings: &Settings, checked: &Checked) -> Vec<String> {
     let output = checked.output.display();
     let mut changes = Vec::new();
-    let known = older_seeds(older);
+    let known = stored_seeds(older);
     let new: Vec<&str> = checked
         .seeds
         .iter()
@@ -136,13 +133,4 @@ fn changes(older: &toml::Table, settings: &Settings, checked: &Checked) -> Vec<S
         _ => {}
     }
     changes
-}
-
-/// The seeds in a crawl.toml.
-fn older_seeds(table: &toml::Table) -> Vec<CanonicalUrl> {
-    let seeds = table.get("seed").and_then(toml::Value::as_array);
-    let seeds = seeds.into_iter().flatten().filter_map(toml::Value::as_str);
-    seeds
-        .filter_map(|seed| canonicalize(None, seed).ok())
-        .collect()
 }

@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
+use super::live_state::unasked;
 use super::problem::Problem;
 use super::state::{App, MAX_BODY_BYTES};
 use crate::control::client::{Client, ClientError};
@@ -41,7 +42,14 @@ pub(crate) async fn command(
         return Err(Problem::new(StatusCode::CONFLICT, "no crawl runs here")
             .hint("start it with `crawl --output DIR`; it goes on where it ended"));
     };
-    client.send(&command).await.map_err(unasked)?;
+    let done = client.send(&command).await;
+    done.map_err(|why| match why {
+        ClientError::Refused(refused) => Problem {
+            hint: refused.hint,
+            ..Problem::new(StatusCode::UNPROCESSABLE_ENTITY, refused.error)
+        },
+        why => unasked(why),
+    })?;
     Ok(Json(json!({"ok": true})))
 }
 
@@ -83,20 +91,4 @@ fn unreadable(error: &str) -> Problem {
 pub(crate) fn too_large() -> Problem {
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large")
         .hint(format!("a body has at most {MAX_BODY_BYTES} bytes"))
-}
-
-fn unasked(why: ClientError) -> Problem {
-    if let ClientError::Refused(refused) = why {
-        return Problem {
-            hint: refused.hint,
-            ..Problem::new(StatusCode::UNPROCESSABLE_ENTITY, refused.error)
-        };
-    }
-    tracing::warn!(%why, "the crawl can't be asked");
-    match why {
-        ClientError::HungUp { .. } => {
-            Problem::new(StatusCode::CONFLICT, "the crawl ended before it answered")
-        }
-        _ => Problem::busy("the crawl that runs gives no answer"),
-    }
 }

@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::StatusCode;
 use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive, KeepAliveStream};
 use serde::Serialize;
@@ -14,7 +15,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::problem::Problem;
-use crate::control::client::Client;
+use crate::control::client::{Client, ClientError};
 use crate::control::protocol::State;
 
 /// Clients that follow the crawl at once; the connections they hold are no use to searches.
@@ -175,18 +176,24 @@ async fn pass_on(
 
 /// The state of the crawl in `dir` now.
 pub(crate) async fn now(dir: &Path) -> Result<Moment, Problem> {
-    let failed = |why: &dyn std::fmt::Display| {
-        tracing::warn!(%why, "the crawl can't be asked");
-        Problem::busy("the crawl that runs gives no answer")
-    };
-    match Client::connect(dir).await {
-        Ok(None) => Ok(Moment::of(None)),
-        Ok(Some(mut client)) => match client.state().await {
-            Ok(state) => Ok(Moment::of(Some(state))),
+    let state = match Client::connect(dir).await.map_err(unasked)? {
+        None => None,
+        Some(mut client) => match client.state().await {
             // It ended just now.
-            Err(crate::control::client::ClientError::HungUp { .. }) => Ok(Moment::of(None)),
-            Err(why) => Err(failed(&why)),
+            Err(ClientError::HungUp { .. }) => None,
+            state => Some(state.map_err(unasked)?),
         },
-        Err(why) => Err(failed(&why)),
+    };
+    Ok(Moment::of(state))
+}
+
+/// The problem where the crawl that runs could not be asked.
+pub(super) fn unasked(why: ClientError) -> Problem {
+    tracing::warn!(%why, "the crawl can't be asked");
+    match why {
+        ClientError::HungUp { .. } => {
+            Problem::new(StatusCode::CONFLICT, "the crawl ended before it answered")
+        }
+        _ => Problem::busy("the crawl that runs gives no answer"),
     }
 }

@@ -32,7 +32,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::cli::args::ServeArgs;
-use crate::error::{CommandError, FINISHED, INTERRUPTED};
+use crate::error::{CommandError, FINISHED, INTERRUPTED, no_threads};
 use options::{Options, TOKEN_VARIABLE};
 use searcher::Searcher;
 
@@ -43,8 +43,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, CommandError> {
     let token = token.map(|token| token.to_string_lossy().into_owned());
     let options = Options::of(args, token.as_deref())?;
     let searcher = Searcher::open(&options.dir)?;
-    let runtime = Runtime::new()
-        .map_err(|why| CommandError::disk(format!("can't start the program's threads: {why}")))?;
+    let runtime = Runtime::new().map_err(|why| no_threads(&why))?;
     let ended = runtime.block_on(serve(&options, searcher));
     // A search may still be under way; nobody waits for its answer.
     runtime.shutdown_background();

@@ -1,5 +1,6 @@
 //! Checks of the settings, before any request is sent.
 
+use std::fmt::Display;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -19,7 +20,7 @@ use super::sites::{self, accesses};
 use super::tables::Settings;
 use crate::error::CommandError;
 use crate::settings::seeds::{self, Seed};
-use crate::values::{Resolve, Size, Span};
+use crate::values::{Factor, Resolve, Size, Span};
 
 /// A drawn part of a gap hides no pattern anyway; more would only cost time.
 const MAX_JITTER: f64 = 0.01;
@@ -193,46 +194,72 @@ fn check_patterns(settings: &Settings) -> Result<(), CommandError> {
 }
 
 fn check_numbers(settings: &Settings) -> Result<(), CommandError> {
-    let politeness = &settings.politeness;
-    let fetch = &settings.fetch;
-    let zero = [
-        ("per-host", politeness.per_host == 0),
-        ("per-address", politeness.per_address == 0),
-        ("concurrency", politeness.concurrency == 0),
-        ("timeout", fetch.timeout.get().is_zero()),
-        ("connect-timeout", fetch.connect_timeout.get().is_zero()),
+    let (politeness, exclusion) = (&settings.politeness, &settings.exclusion);
+    let (fetch, recrawl) = (&settings.fetch, &settings.recrawl);
+    let no_fetch = "nothing could be fetched";
+    let no_rest = "robots.txt would be asked for without end";
+    let is_zero = |span: Span| span == Span::ZERO;
+    for (flag, is_zero, what) in [
+        ("per-host", politeness.per_host == 0, no_fetch),
+        ("per-address", politeness.per_address == 0, no_fetch),
+        ("concurrency", politeness.concurrency == 0, no_fetch),
+        ("timeout", is_zero(fetch.timeout), no_fetch),
+        ("connect-timeout", is_zero(fetch.connect_timeout), no_fetch),
         (
             "first-byte-timeout",
-            fetch.first_byte_timeout.get().is_zero(),
+            is_zero(fetch.first_byte_timeout),
+            no_fetch,
         ),
-        ("idle-timeout", fetch.idle_timeout.get().is_zero()),
-        ("body-memory", fetch.body_memory.0 == 0),
-        ("max-body", fetch.max_body.0 == 0),
-    ];
-    if fetch.max_body.0 > MAX_BODY_BYTES {
-        let what = format!(
-            "--max-body {} is more than {}",
-            fetch.max_body,
-            Size(MAX_BODY_BYTES)
-        );
-        return Err(CommandError::usage(what)
-            .hint("a longer record of the archive could not be read again"));
+        ("idle-timeout", is_zero(fetch.idle_timeout), no_fetch),
+        ("body-memory", fetch.body_memory.0 == 0, no_fetch),
+        ("max-body", fetch.max_body.0 == 0, no_fetch),
+        ("robots-max-age", is_zero(exclusion.robots_max_age), no_rest),
+        ("robots-retry", is_zero(exclusion.robots_retry), no_rest),
+    ] {
+        if is_zero {
+            let what = format!("--{flag} is 0, and {what}");
+            return Err(
+                CommandError::usage(what).hint(format!("leave --{flag} out for the default"))
+            );
+        }
     }
-    if let Some((flag, _)) = zero.iter().find(|(_, is_zero)| *is_zero) {
+    if recrawl.every.0 == Some(Span::ZERO) {
         return Err(
-            CommandError::usage(format!("--{flag} is 0, and nothing could be fetched"))
-                .hint(format!("leave --{flag} out for the default")),
+            CommandError::usage("--every is 0, and rounds would follow without end")
+                .hint("`--every 1d` begins one a day"),
         );
     }
-    check_robots_times(settings)?;
-    check_revisits(settings)?;
-    let jitter = politeness.jitter.0;
-    if jitter > MAX_JITTER {
-        return Err(
-            CommandError::usage(format!("--jitter {jitter} is more than {MAX_JITTER}"))
-                .hint("it is a part of the gap: 0.01 lengthens it by up to 1%"),
-        );
-    }
+    let robots_hint = "a copy of robots.txt holds no longer (RFC 9309 sections 2.3.1.4 and 2.4)";
+    at_most(
+        ("max-body", fetch.max_body),
+        ("", Size(MAX_BODY_BYTES)),
+        "a longer record of the archive could not be read again",
+    )?;
+    at_most(
+        ("robots-max-age", exclusion.robots_max_age),
+        ("", ROBOTS_MAX_AGE),
+        robots_hint,
+    )?;
+    at_most(
+        ("robots-last-good", exclusion.robots_last_good),
+        ("", ROBOTS_LAST_GOOD),
+        robots_hint,
+    )?;
+    at_most(
+        ("robots-retry", exclusion.robots_retry),
+        ("--robots-retry-most ", exclusion.robots_retry_most),
+        "the first wait is the shortest one",
+    )?;
+    at_most(
+        ("revisit-least", recrawl.revisit_least),
+        ("--revisit-most ", recrawl.revisit_most),
+        "between them lies how often a page is visited again",
+    )?;
+    at_most(
+        ("jitter", politeness.jitter),
+        ("", Factor(MAX_JITTER)),
+        "it is a part of the gap: 0.01 lengthens it by up to 1%",
+    )?;
     match politeness.per_site.0 {
         Some(per_site) if per_site.0 < u64::from(politeness.per_host) => {
             Err(CommandError::usage(format!(
@@ -245,55 +272,17 @@ fn check_numbers(settings: &Settings) -> Result<(), CommandError> {
     }
 }
 
-fn check_robots_times(settings: &Settings) -> Result<(), CommandError> {
-    let asked = &settings.exclusion;
-    for (flag, span, most) in [
-        ("robots-max-age", asked.robots_max_age, ROBOTS_MAX_AGE),
-        ("robots-last-good", asked.robots_last_good, ROBOTS_LAST_GOOD),
-    ] {
-        if span.get() > most.get() {
-            let what = format!("--{flag} {span} is more than {most}");
-            return Err(CommandError::usage(what)
-                .hint("a copy of robots.txt holds no longer (RFC 9309 sections 2.3.1.4 and 2.4)"));
+/// Refuses a flag's value beyond a bound, which another flag may set.
+fn at_most<T: PartialOrd + Display>(
+    (flag, value): (&str, T),
+    (other, bound): (&str, T),
+    hint: &str,
+) -> Result<(), CommandError> {
+    match value > bound {
+        true => {
+            let what = format!("--{flag} {value} is more than {other}{bound}");
+            Err(CommandError::usage(what).hint(hint))
         }
-    }
-    for (flag, span) in [
-        ("robots-max-age", asked.robots_max_age),
-        ("robots-retry", asked.robots_retry),
-    ] {
-        if span.get().is_zero() {
-            let what = format!("--{flag} is 0, and robots.txt would be asked for without end");
-            return Err(
-                CommandError::usage(what).hint(format!("leave --{flag} out for the default"))
-            );
-        }
-    }
-    let (first, most) = (asked.robots_retry, asked.robots_retry_most);
-    match first.get() > most.get() {
-        true => Err(CommandError::usage(format!(
-            "--robots-retry {first} is more than --robots-retry-most {most}"
-        ))
-        .hint("the first wait is the shortest one")),
-        false => Ok(()),
-    }
-}
-
-fn check_revisits(settings: &Settings) -> Result<(), CommandError> {
-    if settings.recrawl.every.0 == Some(Span::ZERO) {
-        return Err(
-            CommandError::usage("--every is 0, and rounds would follow without end")
-                .hint("`--every 1d` begins one a day"),
-        );
-    }
-    let (least, most) = (
-        settings.recrawl.revisit_least,
-        settings.recrawl.revisit_most,
-    );
-    match least.get() > most.get() {
-        true => Err(CommandError::usage(format!(
-            "--revisit-least {least} is more than --revisit-most {most}"
-        ))
-        .hint("between them lies how often a page is visited again")),
         false => Ok(()),
     }
 }

@@ -13,7 +13,7 @@ use super::contact::{
 };
 use super::sites;
 use super::tables::{Layer, TABLES};
-use crate::error::CommandError;
+use crate::error::{CommandError, nearest};
 
 /// The table in which a crawl.toml notes which program wrote it; nothing is read from it.
 pub(crate) const NOTES: &str = "crawl";
@@ -179,18 +179,15 @@ impl Source<'_> {
             None => {
                 let tables = TABLES.iter().map(|(table, _)| *table);
                 let shown = tables.map(|table| (table.to_owned(), format!("`[{table}]`")));
-                shown
-                    .chain([("seed".to_owned(), "`seed`".to_owned())])
-                    .collect()
+                shown.chain(keys(&["seed"], "")).collect()
             }
             Some((_, fields)) => keys(fields, ""),
         };
-        let elsewhere = || {
-            let all = TABLES.iter();
-            all.flat_map(|(table, fields)| keys(fields, &format!(" of [{table}]")))
-                .collect()
-        };
-        let nearest = nearest(name, here).or_else(|| nearest(name, elsewhere()));
+        let elsewhere = TABLES
+            .iter()
+            .flat_map(|(table, fields)| keys(fields, &format!(" of [{table}]")));
+        let name = key_of(name);
+        let nearest = nearest(&name, here).or_else(|| nearest(&name, elsewhere));
         refusal.hint(match nearest {
             Some(shown) => format!("the nearest is {shown}"),
             None => "`crawl config` prints every table and key".to_owned(),
@@ -257,19 +254,6 @@ fn keys(fields: &[&str], place: &str) -> Vec<(String, String)> {
         (key, shown)
     };
     fields.iter().map(|field| shown(key_of(field))).collect()
-}
-
-/// The text that shows the known name most like `name`, if any is like it at all.
-fn nearest(name: &str, known: Vec<(String, String)>) -> Option<String> {
-    let likeness = |(known, shown): (String, _)| {
-        let likeness = strsim::jaro_winkler(&key_of(name), &known);
-        (likeness, shown)
-    };
-    let known = known.into_iter().map(likeness);
-    known
-        .filter(|(likeness, _)| *likeness > 0.75)
-        .max_by(|(a, _), (b, _)| a.total_cmp(b))
-        .map(|(_, shown)| shown)
 }
 
 #[cfg(test)]

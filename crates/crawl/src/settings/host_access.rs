@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crawl_fetcher::{AccessError, HostAccess};
+use crawl_fetcher::HostAccess;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::values::Switch;
@@ -20,9 +20,7 @@ pub(crate) struct Secret(String);
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub(crate) struct AccessTerms {
-    #[serde(skip_serializing_if = "Option::is_none")]
     plain_http: Option<Switch>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     basic_auth: Option<Secret>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     headers: BTreeMap<String, Secret>,
@@ -79,25 +77,23 @@ impl AccessTerms {
     /// # Errors
     /// The key, and what is wrong with its value.
     pub(super) fn access(&self, host: &str) -> Result<HostAccess, (&'static str, String)> {
-        let said = |key| move |why: AccessError| (key, why.to_string());
         let mut access = HostAccess::new(host);
         if self.plain_http.is_some_and(Switch::is_on) {
             access = access.over_plain_http();
         }
-        if let Some(secret) = &self.basic_auth {
-            let key = "basic-auth";
+        let headers = self.headers.iter().map(|given| ("headers", given));
+        let cookies = self.cookies.iter().map(|given| ("cookies", given));
+        let no_name = String::new();
+        let basic = self.basic_auth.iter();
+        let basic = basic.map(|secret| ("basic-auth", (&no_name, secret)));
+        for (key, (name, secret)) in basic.chain(headers).chain(cookies) {
             let value = secret.value().map_err(|why| (key, why))?;
-            access = access.basic_auth(&value).map_err(said(key))?;
-        }
-        for (name, secret) in &self.headers {
-            let key = "headers";
-            let value = secret.value().map_err(|why| (key, why))?;
-            access = access.header(name, &value).map_err(said(key))?;
-        }
-        for (name, secret) in &self.cookies {
-            let key = "cookies";
-            let value = secret.value().map_err(|why| (key, why))?;
-            access = access.cookie(name, &value).map_err(said(key))?;
+            let added = match key {
+                "basic-auth" => access.basic_auth(&value),
+                "headers" => access.header(name, &value),
+                _ => access.cookie(name, &value),
+            };
+            access = added.map_err(|why| (key, why.to_string()))?;
         }
         Ok(access)
     }

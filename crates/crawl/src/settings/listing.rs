@@ -1,8 +1,11 @@
 //! Settings written out as TOML: every key with its meaning, and what is in force.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use clap::{Args as _, Command};
+use crawl_archive::{MAX_CONFIG_BYTES, read_text};
+use crawl_weburl::{CanonicalUrl, canonicalize};
 use toml::{Table, Value};
 
 use super::config_file::NOTES;
@@ -104,27 +107,39 @@ pub(crate) fn record(
     )
 }
 
+/// The crawl.toml of a directory; empty where there is none that can be read.
+pub(crate) fn stored(dir: &Path) -> Table {
+    let text = read_text(&dir.join("crawl.toml"), MAX_CONFIG_BYTES);
+    text.unwrap_or_default().parse().unwrap_or_default()
+}
+
+/// The seeds of a crawl.toml.
+pub(crate) fn stored_seeds(stored: &Table) -> Vec<CanonicalUrl> {
+    let seeds = stored.get("seed").and_then(Value::as_array);
+    let seeds = seeds.into_iter().flatten().filter_map(Value::as_str);
+    seeds
+        .filter_map(|seed| canonicalize(None, seed).ok())
+        .collect()
+}
+
 /// The mark in a crawl.toml.
-pub(crate) fn mark_of(text: &str) -> Option<String> {
-    let table: Table = text.parse().ok()?;
-    Some(table.get(NOTES)?.get("mark")?.as_str()?.to_owned())
+pub(crate) fn mark_of(stored: &Table) -> Option<&str> {
+    stored.get(NOTES)?.get("mark")?.as_str()
 }
 
 /// When a crawl was first started, by its crawl.toml; RFC 3339.
-pub(crate) fn first_start(text: &str) -> Option<String> {
-    let table: Table = text.parse().ok()?;
-    let started: jiff::Timestamp = table.get(NOTES)?.get("started")?.as_str()?.parse().ok()?;
+pub(crate) fn first_start(stored: &Table) -> Option<String> {
+    let started: jiff::Timestamp = stored.get(NOTES)?.get("started")?.as_str()?.parse().ok()?;
     Some(started.to_string())
 }
 
 /// Since when the manners of a crawl are these, by its crawl.toml; `None` where they were
 /// others, or that is not told. What a crawl did is held against them by `crawl audit`.
-pub(crate) fn rules_since(text: &str, settings: &Settings) -> Option<String> {
-    let older: Table = text.parse().ok()?;
+pub(crate) fn rules_since(older: &Table, settings: &Settings) -> Option<String> {
     let now = table_of(&without_secrets(settings));
     let same = |table: &str| older.get(table) == now.get(table);
     let key = |of: &Table, table: &str, key: &str| of.get(table)?.get(key).cloned();
-    let same_key = |table: &str, name: &str| key(&older, table, name) == key(&now, table, name);
+    let same_key = |table: &str, name: &str| key(older, table, name) == key(&now, table, name);
     let unchanged = ["politeness", "exclusion", "site"].into_iter().all(same)
         && same_key("operator", "agent")
         && same_key("fetch", "timeout");
@@ -209,12 +224,13 @@ mod tests {
             Some("0123"),
         );
         assert_eq!(parse(&recorded, "y").unwrap().settle(), settings);
+        let recorded = recorded.parse().unwrap();
         assert_eq!(rules_since(&recorded, &settings).as_deref(), Some(since));
         let other = parse("[politeness]\ndelay = \"2s\"\n", "x")
             .unwrap()
             .settle();
         assert_eq!(rules_since(&recorded, &other), None);
-        assert_eq!(super::mark_of(&recorded).as_deref(), Some("0123"));
+        assert_eq!(super::mark_of(&recorded), Some("0123"));
         let first = super::first_start(&recorded);
         assert_eq!(first.as_deref(), Some("2026-01-01T00:00:00Z"));
     }

@@ -111,7 +111,8 @@ impl StoredConfig {
     /// Returns whether the mark in it is this user's.
     fn marked(&self, around: &Environment) -> MarkStatus {
         let guarded = guarded(&self.layer.clone().settle());
-        config_mac::check(around, &self.dir, &guarded, mark_of(&self.text).as_deref())
+        let notes = self.text.parse().unwrap_or_default();
+        config_mac::check(around, &self.dir, &guarded, mark_of(&notes))
     }
 
     /// The guarded settings in it that have an effect and are not given anew; a line for each.

@@ -8,9 +8,9 @@
 use std::net::IpAddr;
 use std::path::Path;
 
-use crawl_archive::{MAX_CONFIG_BYTES, read_text};
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 
+use super::listing::{stored, stored_seeds};
 use crate::error::CommandError;
 
 /// A seed that was read.
@@ -100,12 +100,9 @@ pub(crate) fn check_no_file(typed: &str) -> Result<(), CommandError> {
 
 /// Returns whether the crawl in a directory began at this host, so that its folder bears its name.
 fn holds_seed_at(dir: &Path, typed: &str) -> bool {
-    let text = read_text(&dir.join("crawl.toml"), MAX_CONFIG_BYTES).unwrap_or_default();
-    let table: toml::Table = text.parse().unwrap_or_default();
-    let seeds = table.get("seed").and_then(toml::Value::as_array);
-    let mut seeds = seeds.into_iter().flatten().filter_map(toml::Value::as_str);
-    let host = read(typed).map(|seed| seed.url.host().to_owned());
-    seeds.any(|seed| canonicalize(None, seed).map(|url| url.host().to_owned()) == host)
+    let typed = read(typed).map(|seed| seed.url);
+    let mut seeds = stored_seeds(&stored(dir)).into_iter();
+    typed.is_ok_and(|typed| seeds.any(|seed| seed.host() == typed.host()))
 }
 
 fn has_scheme(word: &str) -> bool {

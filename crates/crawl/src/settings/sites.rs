@@ -41,25 +41,15 @@ pub(crate) type Sites = BTreeMap<String, SiteTerms>;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub(crate) struct SiteTerms {
-    #[serde(skip_serializing_if = "Option::is_none")]
     delay: Option<Span>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     delay_factor: Option<Factor>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     per_host: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     per_site: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     site_delay: Option<Span>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     quiet_hours: Option<Vec<DayHours>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     max_pages: Option<Count>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     max_bytes: Option<Size>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     max_server_time: Option<Span>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     max_time: Option<Span>,
     /// For this very host alone, not for its subdomains.
     #[serde(flatten)]

@@ -24,18 +24,10 @@ pub(crate) use summary::{HasMark, closing, exit_code};
 /// through the bar. Clones write to the same terminal.
 #[derive(Clone, Debug)]
 pub(crate) struct Terminal {
-    mode: Mode,
+    /// Never `Auto`: it is known what stderr is.
+    mode: ProgressMode,
     quiet: bool,
     bar: ProgressBar,
-}
-
-/// The form in which progress is shown, once it is known what stderr is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
-    Bar,
-    Plain,
-    Json,
-    Off,
 }
 
 impl Terminal {
@@ -43,15 +35,13 @@ impl Terminal {
     pub(crate) fn new(settings: &Settings) -> Terminal {
         let quiet = settings.display.quiet.is_on();
         let mode = match settings.display.progress {
-            _ if quiet => Mode::Off,
-            ProgressMode::Auto if io::stderr().is_terminal() => Mode::Bar,
-            ProgressMode::Auto | ProgressMode::Plain => Mode::Plain,
-            ProgressMode::Bar => Mode::Bar,
-            ProgressMode::Json => Mode::Json,
-            ProgressMode::Off => Mode::Off,
+            _ if quiet => ProgressMode::Off,
+            ProgressMode::Auto if io::stderr().is_terminal() => ProgressMode::Bar,
+            ProgressMode::Auto => ProgressMode::Plain,
+            asked => asked,
         };
         let bar = match mode {
-            Mode::Bar => progress::bar(),
+            ProgressMode::Bar => progress::bar(),
             _ => ProgressBar::hidden(),
         };
         Terminal { mode, quiet, bar }

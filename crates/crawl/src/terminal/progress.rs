@@ -9,7 +9,8 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::{Mode, Terminal};
+use super::Terminal;
+use crate::settings::ProgressMode;
 use crate::values::Span;
 
 /// The interval at which a bar is drawn anew.
@@ -24,10 +25,10 @@ const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
 /// Shows progress until the other side of the channel is gone.
 pub(crate) async fn show(terminal: Terminal, mut progress: watch::Receiver<Progress>) {
     let every = match terminal.mode {
-        Mode::Bar => BAR_INTERVAL,
-        Mode::Json => JSON_INTERVAL,
-        Mode::Plain => PLAIN_INTERVAL,
-        Mode::Off => return,
+        ProgressMode::Bar => BAR_INTERVAL,
+        ProgressMode::Json => JSON_INTERVAL,
+        ProgressMode::Plain => PLAIN_INTERVAL,
+        ProgressMode::Auto | ProgressMode::Off => return,
     };
     let mut ticks = interval_at(Instant::now() + every, every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -38,7 +39,7 @@ pub(crate) async fn show(terminal: Terminal, mut progress: watch::Receiver<Progr
                 draw(&terminal, &now);
             }
             gone = gone(progress.clone()) => {
-                if terminal.mode == Mode::Json {
+                if terminal.mode == ProgressMode::Json {
                     draw(&terminal, &gone);
                 }
                 break;
@@ -64,15 +65,15 @@ pub(super) fn bar() -> ProgressBar {
 
 fn draw(terminal: &Terminal, now: &Progress) {
     match terminal.mode {
-        Mode::Bar => {
+        ProgressMode::Bar => {
             terminal.bar.set_length(BAR_STEPS);
             terminal.bar.set_position(steps(now.share_done));
             terminal.bar.set_message(line(now));
             terminal.bar.tick();
         }
-        Mode::Plain => terminal.write(format!("{}\n", line(now)).as_bytes()),
-        Mode::Json => terminal.write(format!("{}\n", object(now)).as_bytes()),
-        Mode::Off => {}
+        ProgressMode::Plain => terminal.write(format!("{}\n", line(now)).as_bytes()),
+        ProgressMode::Json => terminal.write(format!("{}\n", object(now)).as_bytes()),
+        ProgressMode::Auto | ProgressMode::Off => {}
     }
 }
 

@@ -10,7 +10,7 @@ use crawl_policy::ProductToken;
 use crawl_scheduler::{OutcomeKind, Permit, Politeness, Poll, Purpose, RequestOutcome, Scheduler};
 use crawl_weburl::{CanonicalUrl, Origin};
 
-use crate::error::CommandError;
+use crate::error::{CommandError, no_threads};
 use crate::settings::{
     Environment, Reach, check_contact, no_contact, reach, user_agent, user_contact,
 };
@@ -40,7 +40,7 @@ pub(super) fn robots_of(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|why| CommandError::disk(format!("can't start: {why}")))?;
+        .map_err(|why| no_threads(&why))?;
     let mut asker = Asker::new(urls, contact.as_ref())?;
     runtime.block_on(async {
         let mut found = BTreeMap::new();

@@ -102,20 +102,18 @@ struct Source {
     answer: String,
 }
 
-/// The files that the URLs are judged by.
-enum Rules {
-    One(Box<Source>),
-    ByOrigin(BTreeMap<Origin, Source>),
-}
+/// The files that the URLs are judged by, by origin; one that was named stands for all.
+struct Rules(BTreeMap<Option<Origin>, Source>);
 
 impl Rules {
     fn of_file(path: &Path, agent: &ProductToken, profile: Profile) -> Result<Rules, CommandError> {
         let body = read_file(path, MAX_FILE_BYTES)?;
-        Ok(Rules::One(Box::new(Source {
+        let source = Source {
             name: path.display().to_string(),
             robots: Some(Robots::parse(&body, agent, profile)),
             answer: "read".to_owned(),
-        })))
+        };
+        Ok(Rules(BTreeMap::from([(None, source)])))
     }
 
     fn fetched(
@@ -137,28 +135,22 @@ impl Rules {
                     .map(|body| Robots::parse(&body, agent, profile)),
                 answer: fetched.answer,
             };
-            (origin, source)
+            (Some(origin), source)
         });
-        Ok(Rules::ByOrigin(sources.collect()))
+        Ok(Rules(sources.collect()))
     }
 
     fn of(&self, asked: &Asked) -> &Source {
-        match self {
-            Rules::One(source) => source,
-            Rules::ByOrigin(sources) => asked
-                .url
-                .as_ref()
-                .and_then(|url| sources.get(&url.origin()))
-                .expect("invariant: robots.txt was asked for at each URL's origin"),
-        }
+        let origin = asked.url.as_ref().map(CanonicalUrl::origin);
+        let named = self.0.get(&None);
+        named
+            .or_else(|| self.0.get(&origin))
+            .expect("invariant: robots.txt was asked for at each URL's origin")
     }
 
     /// The other records of the files, and their oddities.
     fn remarks(&self, text: &mut String) {
-        match self {
-            Rules::One(source) => source.remarks(text),
-            Rules::ByOrigin(sources) => sources.values().for_each(|source| source.remarks(text)),
-        }
+        self.0.values().for_each(|source| source.remarks(text));
     }
 }
 
