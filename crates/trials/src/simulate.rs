@@ -122,56 +122,43 @@ fn simulate(plan: Plan) -> Outcome {
     let (idle, stored) = world.evict_all();
     let useful = tally.asked.as_secs_f64();
     let share = 100.0 * useful / (useful + tally.late.as_secs_f64()).max(1e-9);
-    let per_host = |bytes: Option<u64>| bytes.map_or_else(|| "?".to_owned(), |n| group(n / hosts));
-    let rows = [
-        ("hosts", group(hosts)),
-        ("requests", group(tally.requests)),
-        ("  for pages, answered", group(tally.pages)),
-        ("  for robots.txt", group(tally.robots)),
-        ("  failed", group(tally.failures)),
-        ("  answered by 429 or 503", group(tally.waits_asked)),
-        (
-            "evictions, kills",
-            format!("{}, {}", group(tally.evictions), tally.kills),
-        ),
-        ("rules broken", group(world.check.breaches)),
-        ("urls never asked for", group(world.left())),
-        ("utilisation", format!("{share:.3} %")),
-        (
-            "longest wait beyond a gap",
-            format!("{:.3} s", tally.latest.as_secs_f64()),
-        ),
-        (
-            "virtual time",
-            format!("{:.0} s", virtual_time.as_secs_f64()),
-        ),
-        ("real time", format!("{:.1} s", took.as_secs_f64())),
-        (
-            "decisions a second, with the check",
-            group((tally.requests as f64 / took.as_secs_f64().max(1e-9)) as u64),
-        ),
-        (
-            "bytes in memory per host",
-            per_host(
-                loaded
-                    .zip(before)
-                    .map(|(loaded, before)| loaded.saturating_sub(before)),
-            ),
-        ),
-        (
-            "bytes on disk per evicted host",
-            group(stored / idle.max(1)),
-        ),
-        (
-            "bytes in memory at the end, with the web",
-            most.map_or_else(|| "?".to_owned(), group),
-        ),
-    ];
     let mut table = String::new();
-    for (name, value) in rows {
+    let mut row = |name: &str, value: String| {
         // Writing to a string does not fail.
         let _ = writeln!(table, "{name:<42}{value:>16}");
-    }
+    };
+    let bytes = |bytes: Option<u64>| bytes.map_or_else(|| "?".to_owned(), group);
+    let decisions = tally.requests as f64 / took.as_secs_f64().max(1e-9);
+    let grown = loaded.zip(before);
+    let grown = grown.map(|(loaded, before)| loaded.saturating_sub(before) / hosts);
+    row("hosts", group(hosts));
+    row("requests", group(tally.requests));
+    row("  for pages, answered", group(tally.pages));
+    row("  for robots.txt", group(tally.robots));
+    row("  failed", group(tally.failures));
+    row("  answered by 429 or 503", group(tally.waits_asked));
+    let evictions = group(tally.evictions);
+    row("evictions, kills", format!("{evictions}, {}", tally.kills));
+    row("rules broken", group(world.check.breaches));
+    row("urls never asked for", group(world.left()));
+    row("utilisation", format!("{share:.3} %"));
+    let latest = tally.latest.as_secs_f64();
+    row("longest wait beyond a gap", format!("{latest:.3} s"));
+    row(
+        "virtual time",
+        format!("{:.0} s", virtual_time.as_secs_f64()),
+    );
+    row("real time", format!("{:.1} s", took.as_secs_f64()));
+    row(
+        "decisions a second, with the check",
+        group(decisions as u64),
+    );
+    row("bytes in memory per host", bytes(grown));
+    row(
+        "bytes on disk per evicted host",
+        group(stored / idle.max(1)),
+    );
+    row("bytes in memory at the end, with the web", bytes(most));
     let mut breach = world.check.first_breaches.join("\n");
     if let Err(why) = done {
         breach += &why;

@@ -10,6 +10,7 @@ use clap::Args;
 use crawl_testweb::{Answer, LinkMix, TestWeb};
 
 use super::program::{Profile, build, peak_until_end};
+use crate::torture::random::SeededRandom;
 use xtask::workspace::Workspace;
 
 /// Words of a paragraph, and those that the English pages are made of.
@@ -91,8 +92,8 @@ pub(super) fn crawl(workspace: &Workspace, args: &LongPagesArgs) -> Result<()> {
 }
 
 /// A page of so many million bytes, the same for the same number.
-fn page(number: u64, megabytes: usize, paragraph: fn(&mut Dice, &mut String)) -> String {
-    let mut dice = Dice(number);
+fn page(number: u64, megabytes: usize, paragraph: fn(&mut SeededRandom, &mut String)) -> String {
+    let mut dice = SeededRandom::of(number);
     let mut page = format!("<!doctype html><meta charset=utf-8><title>Page {number}</title><main>");
     while page.len() < megabytes * 1_000_000 {
         page.push_str("<p>");
@@ -101,7 +102,7 @@ fn page(number: u64, megabytes: usize, paragraph: fn(&mut Dice, &mut String)) ->
     page
 }
 
-fn chinese(dice: &mut Dice, page: &mut String) {
+fn chinese(dice: &mut SeededRandom, page: &mut String) {
     for _ in 0..IDEOGRAPHS {
         let ideograph = 0x4E00 + u32::try_from(dice.below(MAX_IDEOGRAPH)).unwrap_or(0);
         page.extend(char::from_u32(ideograph));
@@ -109,27 +110,14 @@ fn chinese(dice: &mut Dice, page: &mut String) {
     page.push('。');
 }
 
-fn english(dice: &mut Dice, page: &mut String) {
+fn english(dice: &mut SeededRandom, page: &mut String) {
     for _ in 0..WORDS {
         // The same number is the same word everywhere.
-        let mut word = Dice(dice.below(VOCABULARY));
+        let mut word = SeededRandom::of(dice.below(VOCABULARY));
         for _ in 0..2 + word.below(9) {
             page.push(char::from(b"etaoinsrhldcumfpgwyb"[word.below(20) as usize]));
         }
         page.push(' ');
-    }
-}
-
-/// SplitMix64: numbers that look random.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, most: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % most
     }
 }
 

@@ -13,10 +13,10 @@ mod index;
 mod pace;
 pub(crate) mod power_cuts;
 mod program_run;
-mod random;
+pub(crate) mod random;
 mod web;
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -239,54 +239,30 @@ fn build(workspace: &Workspace, release: bool) -> Result<PathBuf> {
 
 fn table(sum: &Sum, took: Duration) -> String {
     let tally = &sum.tally;
-    let mut rows = vec![("kills".to_owned(), sum.kills.to_string())];
-    rows.extend(
-        sum.aims
-            .iter()
-            .map(|(name, count)| (format!("  {name}"), count.to_string())),
-    );
-    rows.extend([
-        (
-            "restarts".to_owned(),
-            sum.starts.saturating_sub(sum.crawls).to_string(),
-        ),
-        ("crawls".to_owned(), sum.crawls.to_string()),
-        ("pages".to_owned(), tally.pages.to_string()),
-        (
-            "  visited again".to_owned(),
-            tally.visited_again.to_string(),
-        ),
-        ("requests".to_owned(), tally.requests.to_string()),
-        (
-            "  beyond one per URL".to_owned(),
-            tally.repeated.to_string(),
-        ),
-        (
-            "  of answers lost to a kill".to_owned(),
-            tally.lost.to_string(),
-        ),
-        ("gaps checked".to_owned(), tally.gaps.to_string()),
-        ("  across a kill".to_owned(), tally.across.to_string()),
-        ("waits checked".to_owned(), tally.waits.to_string()),
-        (
-            "given up for what kills".to_owned(),
-            tally.given_up.to_string(),
-        ),
-        ("archive records".to_owned(), tally.records.to_string()),
-        (
-            "pages in search indexes".to_owned(),
-            tally.indexed.to_string(),
-        ),
-        (
-            "longest opening after a kill".to_owned(),
-            format!("{:.3} s", sum.longest_restart.as_secs_f64()),
-        ),
-        ("time".to_owned(), format!("{:.1} s", took.as_secs_f64())),
-    ]);
+    let opening = sum.longest_restart.as_secs_f64();
     let mut table = String::new();
-    for (name, value) in rows {
+    let mut row = |name: &str, value: &dyn Display| {
         // Writing to a string does not fail.
         let _ = writeln!(table, "{name:<32}{value:>12}");
+    };
+    row("kills", &sum.kills);
+    for (name, count) in &sum.aims {
+        row(&format!("  {name}"), count);
     }
+    row("restarts", &sum.starts.saturating_sub(sum.crawls));
+    row("crawls", &sum.crawls);
+    row("pages", &tally.pages);
+    row("  visited again", &tally.visited_again);
+    row("requests", &tally.requests);
+    row("  beyond one per URL", &tally.repeated);
+    row("  of answers lost to a kill", &tally.lost);
+    row("gaps checked", &tally.gaps);
+    row("  across a kill", &tally.across);
+    row("waits checked", &tally.waits);
+    row("given up for what kills", &tally.given_up);
+    row("archive records", &tally.records);
+    row("pages in search indexes", &tally.indexed);
+    row("longest opening after a kill", &format!("{opening:.3} s"));
+    row("time", &format!("{:.1} s", took.as_secs_f64()));
     table
 }

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 /// A stream of numbers (SplitMix64).
-pub(super) struct SeededRandom(u64);
+pub(crate) struct SeededRandom(u64);
 
 impl SeededRandom {
-    pub(super) fn of(seed: u64) -> SeededRandom {
+    pub(crate) fn of(seed: u64) -> SeededRandom {
         let mut dice = SeededRandom(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         dice.next();
         dice
@@ -21,7 +21,7 @@ impl SeededRandom {
     }
 
     /// A number in `0..end`; 0 if `end` is 0.
-    pub(super) fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next().checked_rem(end).unwrap_or(0)
     }
 
