@@ -10,6 +10,7 @@ use data_encoding::{BASE64, BASE64URL_NOPAD};
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, COOKIE};
 use memchr::memmem;
+use percent_encoding::percent_decode;
 
 use crate::host_access::{HostAccess, REDACTED};
 
@@ -50,7 +51,8 @@ impl Secrets {
         }
         let text = url.path_and_query().as_bytes();
         let is_in = |text: &[u8]| self.0.iter().any(|secret| secret.find(text).is_some());
-        is_in(text) || (text.contains(&b'%') && is_in(&percent_decoded(text)))
+        is_in(text)
+            || matches!(Cow::from(percent_decode(text)), Cow::Owned(decoded) if is_in(&decoded))
     }
 
     /// The text with `[redacted]` in place of each secret.
@@ -155,26 +157,6 @@ fn forms(fields: &HeaderMap) -> Vec<Vec<u8>> {
 fn behind(text: &[u8], mark: u8) -> Option<&[u8]> {
     let at = memchr::memchr(mark, text)?;
     Some(&text[at + 1..])
-}
-
-fn percent_decoded(text: &[u8]) -> Vec<u8> {
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((&first, behind)) = rest.split_first() {
-        rest = behind;
-        match (first, behind) {
-            (b'%', [high, low, behind @ ..]) => match (digit(*high), digit(*low)) {
-                (Some(high), Some(low)) => {
-                    decoded.push((high * 16 + low) as u8);
-                    rest = behind;
-                }
-                _ => decoded.push(first),
-            },
-            _ => decoded.push(first),
-        }
-    }
-    decoded
 }
 
 #[cfg(test)]

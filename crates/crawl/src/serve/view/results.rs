@@ -6,6 +6,7 @@ use crawl_records::grouped;
 use crawl_weburl::{is_bidi_control, safe_line};
 use data_encoding::HEXUPPER_PERMISSIVE;
 use maud::{Markup, html};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::times::day;
 use crate::serve::search_request::{MAX_RANKED, SearchRequest};
@@ -138,7 +139,7 @@ fn pages(asked: &SearchRequest, total: usize) -> Markup {
 
 /// The address of a page of results.
 fn link(query: &str, page: usize, partial: bool) -> String {
-    let mut link = format!("/?q={}", encoded(query));
+    let mut link = format!("/?q={}", utf8_percent_encode(query, COMPONENT));
     if page > 1 {
         link += &format!("&page={page}");
     }
@@ -148,28 +149,17 @@ fn link(query: &str, page: usize, partial: bool) -> String {
     link
 }
 
-/// As JavaScript's `encodeURIComponent` has it.
-fn encoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z'
-            | b'a'..=b'z'
-            | b'0'..=b'9'
-            | b'-'
-            | b'_'
-            | b'.'
-            | b'!'
-            | b'~'
-            | b'*'
-            | b'\''
-            | b'('
-            | b')' => out.push(char::from(byte)),
-            byte => out += &format!("%{byte:02X}"),
-        }
-    }
-    out
-}
+/// What JavaScript's `encodeURIComponent` escapes.
+const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'!')
+    .remove(b'~')
+    .remove(b'*')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')');
 
 /// `https://example.org/a/b?q` as `example.org › a › b?q`.
 pub(super) fn place(url: &str) -> String {
