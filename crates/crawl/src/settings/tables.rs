@@ -373,7 +373,7 @@ tables! {
         #[arg(value_name = "DURATION")]
         robots_retry_most: Span = Span::from_secs(6 * 60 * 60),
             Guarded("how often robots.txt is asked for");
-        /// The time for which the last good copy of an unreachable robots.txt serves, at most 30d
+        /// The life of an unreachable robots.txt's last good copy, at most 30d
         ///
         /// 0s: not at all.
         #[arg(value_name = "DURATION")]
