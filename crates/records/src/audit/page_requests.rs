@@ -1,4 +1,4 @@
-//! robots.txt first, and nothing that it bars: each request for a page.
+//! robots.txt first, and nothing that it disallows: each request for a page.
 
 use crawl_policy::Verdict;
 use crawl_weburl::CanonicalUrl;
@@ -104,7 +104,7 @@ impl AuditRun<'_> {
         let verdict = robots.judge(url.path_and_query());
         if !verdict.is_allowed() {
             let by = words(&verdict);
-            let what = format!("{url} was asked for, and robots.txt bars it: {by}");
+            let what = format!("{url} was asked for, and robots.txt disallows it: {by}");
             return Ok(self.if_held(sent, "barred", what));
         }
         if is_page && !is_welcome {

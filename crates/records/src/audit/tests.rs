@@ -208,7 +208,7 @@ fn rfc9309_2_2_2_what_is_barred() {
         &[robots((0, 100), 200, BARS_P), page((1100, 1200), "/p/q")],
         expect![[r#"
             1 gaps, 1 pages
-            barred: http://e.example/p/q was asked for, and robots.txt bars it: `Disallow: /p` on line 2 (requests.jsonl 1, requests.jsonl 2)"#]],
+            barred: http://e.example/p/q was asked for, and robots.txt disallows it: `Disallow: /p` on line 2 (requests.jsonl 1, requests.jsonl 2)"#]],
     );
     let forbids = More {
         toml: "[exclusion]\nrobots-forbidden = \"deny\"\n",
@@ -237,7 +237,7 @@ fn rfc9309_2_2_2_what_is_barred() {
         agent,
         expect![[r#"
             1 gaps, 1 pages
-            barred: http://e.example/ was asked for, and robots.txt bars it: `Disallow: /` on line 2 (requests.jsonl 1, requests.jsonl 2)"#]],
+            barred: http://e.example/ was asked for, and robots.txt disallows it: `Disallow: /` on line 2 (requests.jsonl 1, requests.jsonl 2)"#]],
     );
 }
 
@@ -277,7 +277,7 @@ fn rfc9309_2_3_1_4_unreachable() {
         &log(29),
         expect![[r#"
         2 gaps, 1 pages
-        barred: http://e.example/p was asked for, and robots.txt bars it: `Disallow: /p` on line 2 (requests.jsonl 2, requests.jsonl 3)"#]],
+        barred: http://e.example/p was asked for, and robots.txt disallows it: `Disallow: /p` on line 2 (requests.jsonl 2, requests.jsonl 3)"#]],
     );
     check(
         &log(31),
@@ -298,7 +298,7 @@ fn whatever_is_asked_for_is_held_against_robots_txt() {
             &[robots((0, 100), 200, BARS_P), barred],
             expect![[r#"
                 1 gaps, 1 pages
-                barred: http://e.example/p was asked for, and robots.txt bars it: `Disallow: /p` on line 2 (requests.jsonl 1, requests.jsonl 2)"#]],
+                barred: http://e.example/p was asked for, and robots.txt disallows it: `Disallow: /p` on line 2 (requests.jsonl 1, requests.jsonl 2)"#]],
         );
     }
 }
@@ -323,7 +323,7 @@ fn rfc9309_2_3_1_2_hops_are_the_first_origins() {
         ],
         expect![[r#"
             2 gaps, 2 pages
-            barred: http://e.example/p was asked for, and robots.txt bars it: `Disallow: /p` on line 2 (requests.jsonl 2, requests.jsonl 4)"#]],
+            barred: http://e.example/p was asked for, and robots.txt disallows it: `Disallow: /p` on line 2 (requests.jsonl 2, requests.jsonl 4)"#]],
     );
     let moved = Sent {
         fields: &[("location", "http://other.example/r")],
@@ -374,7 +374,7 @@ fn rfc9309_2_4_no_older_than_its_life() {
         &confirmed(12_000),
         expect![[r#"
         2 gaps, 1 pages
-        barred: http://e.example/p was asked for, and robots.txt bars it: `Disallow: /p` on line 2 (requests.jsonl 2, requests.jsonl 3)"#]],
+        barred: http://e.example/p was asked for, and robots.txt disallows it: `Disallow: /p` on line 2 (requests.jsonl 2, requests.jsonl 3)"#]],
     );
 }
 
@@ -510,7 +510,7 @@ fn log_of_captures_is_no_need() {
         rows       0 of pages.jsonl held against robots.txt
         barred     0 rows of excluded.jsonl held against robots.txt
         breaches   1: barred 1
-          barred: e.example: http://e.example/p was asked for, and robots.txt bars it: `Disallow: /p` on line 2
+          barred: e.example: http://e.example/p was asked for, and robots.txt disallows it: `Disallow: /p` on line 2
             requests.jsonl line 1: robots http://e.example/robots.txt, 2026-11-20T00:00:00.000Z to 2026-11-20T00:00:00.100Z (200), gap asked 0 ms by delay
             requests.jsonl line 2: page http://e.example/p, 2026-11-20T00:00:01.100Z to 2026-11-20T00:00:01.200Z (200), gap asked 1000 ms by delay
     "#]].assert_eq(&with.to_string());
