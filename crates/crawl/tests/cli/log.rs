@@ -14,7 +14,7 @@ fn site() -> TestWeb {
         .robots(0, ROBOTS)
         .start();
     let links = "<a href=/docs/a>a</a><a href=/private/b>b</a><a href=http://other.test/>c</a>\
-                 <a href=/busy>d</a>";
+                 <a href=/busy>d</a><a href=/ad rel=sponsored>e</a>";
     web.script(0, "/", Answer::html(links));
     web.script(0, "/docs/a", Answer::html("<title>a</title>text"));
     let busy = Script::always(Answer::of(500)).then(Answer::html("text"));
@@ -113,12 +113,19 @@ fn each_url_has_its_life_in_order_with_the_rule_of_each_decision() {
             TRACE robots.txt is known url="/robots.txt" origin= status=200 state="rules"
         "#]],
     );
-    let outside = log.lines().find(|line| line.contains("http://other.test/"));
-    assert!(
-        outside
-            .unwrap()
-            .contains("state=\"excluded\" reason=\"scope\" rule=")
-    );
+    for (url, why) in [
+        (
+            "http://other.test/",
+            "state=\"excluded\" reason=\"scope\" rule=",
+        ),
+        (
+            "/ad",
+            "state=\"deferred\" reason=\"nofollow\" rule=\"rel=sponsored\"",
+        ),
+    ] {
+        let found = log.lines().find(|line| line.contains(&format!("{url}\"")));
+        assert!(found.unwrap().contains(why), "{why}: {found:?}");
+    }
 }
 
 #[test]
