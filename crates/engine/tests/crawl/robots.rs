@@ -199,7 +199,7 @@ fn rfc9309_2_3_1_state_by_state() {
     let mut table = String::from(
         "# robots.txt, state by state\n\n\
          For anyone who runs a site, or reads of an outage in a report: what a crawl of a site of four pages asks for,\n\
-         by what the site's `/robots.txt` answers. The rules, where they can be had, bar one of the four. So a\n\
+         by what the site's `/robots.txt` answers. The rules, where they can be had, disallow one of the four. So a\n\
          server that answers 503 is asked for robots.txt alone, until it answers otherwise.\n\n\
          This page is written from the requests that a server on loopback got:\n\
          `UPDATE_EXPECT=1 cargo test -p crawl-engine --test crawl state_by_state`.\n\n\
