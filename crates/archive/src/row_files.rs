@@ -303,7 +303,7 @@ impl<T: DeserializeOwned> RowReader<T> {
         }
     }
 
-    /// Whether the file ended in the midst of a line; known once all rows are read.
+    /// Returns whether the file ended in the midst of a line; known once all rows are read.
     #[must_use]
     pub fn is_torn(&self) -> bool {
         self.is_torn

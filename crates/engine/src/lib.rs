@@ -10,7 +10,7 @@
 //! The engine has no policy of its own: what may be asked for is said by
 //! `crawl-policy`, when by `crawl-scheduler`, what comes next by `crawl-frontier`.
 //! It prints nothing, reads no environment and installs no signal handler.
-//! What it does and why is told to a subscriber of `tracing`, where there is one: spans `crawl`,
+//! A subscriber of `tracing`, where there is one, is told what it does and why: spans `crawl`,
 //! `host` and `exchange`, an event for each exchange (debug) and for each decision (trace).
 
 mod admissions;

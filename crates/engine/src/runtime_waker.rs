@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-/// How long sockets and timers may be left alone while a thread is idle.
+/// The time for which sockets and timers may be left alone while a thread is idle.
 const WAKE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The thread; it ends when this is dropped.

@@ -214,7 +214,7 @@ fn count<R>(corpus: &[&File], robots: &[R], allows: impl Fn(&R, &str) -> bool) -
         .sum()
 }
 
-/// What a match costs by the number of rules, and by where they have wildcards.
+/// The cost of a match by the number of rules, and by where they have wildcards.
 fn sizes(c: &mut Criterion) {
     let mut group = c.benchmark_group("rules");
     for count in [50, 50_000] {

@@ -83,7 +83,7 @@ impl fmt::Display for CommandError {
     }
 }
 
-/// What belongs to the known name that is most like a word, if any is like it at all.
+/// The value of the known name that is most like a word, if any is like it at all.
 pub(crate) fn nearest<T>(word: &str, known: impl IntoIterator<Item = (String, T)>) -> Option<T> {
     let likeness = |(known, what): (String, T)| (strsim::jaro_winkler(word, &known), what);
     let known = known.into_iter().map(likeness);

@@ -181,7 +181,7 @@ impl HostBudgets {
         self.by_host.entry(host.clone()).or_default().pages += 1;
     }
 
-    /// What counted as settled is pending again.
+    /// A URL that counted as settled is pending again.
     pub(crate) fn unsettled(&mut self, host: &HostKey) {
         let account = self.by_host.entry(host.clone()).or_default();
         account.pages = account.pages.saturating_sub(1);

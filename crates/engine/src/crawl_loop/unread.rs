@@ -15,8 +15,8 @@ use crate::messages::{Effect, WriterMessage};
 /// build reads as many in a second.
 const MAX_UNREAD_BYTES: u64 = 4 << 20;
 
-/// How long what is under way goes on once the time of a run is over: each page that is given up
-/// costs its server a second request.
+/// The time for which what is under way goes on once the time of a run is over: each page that is
+/// given up costs its server a second request.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Pages that were fetched and are not begun to be read.

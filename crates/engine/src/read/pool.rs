@@ -51,7 +51,7 @@ pub(crate) fn count() -> usize {
 pub(crate) struct ReaderPool {
     /// Unbounded, as the coordinator bounds what it hands out.
     work: Sender<ReaderTask>,
-    /// Whether pages are given back as they are.
+    /// True if pages are given back as they are.
     gives_back: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }

@@ -217,7 +217,7 @@ struct Played {
 struct Pages {
     /// Bytes that each has beside its links.
     padding: usize,
-    /// How long each takes the reader.
+    /// The time that each takes the reader.
     takes: Duration,
 }
 

@@ -49,8 +49,8 @@ pub(super) struct Group<'a> {
     traps: Option<&'a SharedTraps>,
     events: &'a TraceEvents,
     redirects: SettledRedirects,
-    /// What was put aside is to be looked at, by this scope where there is one: once, however
-    /// often that was asked for.
+    /// URLs that were put aside are to be looked at, by this scope where there is one: once,
+    /// however often that was asked for.
     take_back: Option<Option<Arc<Scope>>>,
     /// Let go when the transaction is committed.
     links_passes: Vec<BytePass>,

@@ -18,7 +18,7 @@ pub(super) struct RuleHeads {
 
 #[derive(Clone, Copy, Debug)]
 struct Head {
-    /// Where the numbers of its rules begin.
+    /// The place at which the numbers of its rules begin.
     first: u32,
     /// The longest other head that it begins with, or [`NONE`].
     within: u32,

@@ -66,7 +66,7 @@ impl FingerprintReader {
         }
     }
 
-    /// Whether the words are enough, and no more count.
+    /// Returns whether the words are enough, and no more count.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.words.len() >= MAX_WORDS

@@ -149,7 +149,7 @@ fn link(query: &str, page: usize, partial: bool) -> String {
     link
 }
 
-/// What JavaScript's `encodeURIComponent` escapes.
+/// The characters that JavaScript's `encodeURIComponent` escapes.
 const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
