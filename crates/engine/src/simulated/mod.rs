@@ -32,6 +32,7 @@ use crate::messages::{Effect, Event, Job, WriterMessage};
 use crate::read::PageReader;
 use crate::read::archive_encoder::ArchiveEncoder;
 use crate::revisit::visit::{RevisitSchedule, Round};
+use crate::shared_traps::SharedTraps;
 use crate::state::directory::Files;
 use crate::state::parked_hosts::parked;
 use crate::summary::Ended;
@@ -57,6 +58,8 @@ fn drawn(seed: u64, what: &[u64]) -> u64 {
 /// A web that is computed from its seed.
 struct Web {
     seed: u64,
+    /// The first host has a calendar, which has no end.
+    has_calendar: bool,
     /// The number of requests for each URL.
     asked: BTreeMap<String, u64>,
     /// Bytes that each page has beside its links.
@@ -87,6 +90,9 @@ impl Web {
                 draw / 31 % (PAGES + 1)
             );
         }
+        if self.has_calendar && host == 0 {
+            html += "<a href=/cal?month=1>calendar</a>";
+        }
         format!(
             "{html}<a href=http://h{}.example/p1>on</a>",
             (host + 1) % HOSTS
@@ -111,7 +117,14 @@ impl Web {
                     let page = self.page(host, page);
                     (200, None, page + &" ".repeat(self.padding))
                 }
-                None => (404, None, String::new()),
+                None => match path.strip_prefix("/cal?month=").map(str::parse::<u64>) {
+                    Some(Ok(month)) => {
+                        let next = month + 1;
+                        let html = format!("Month {month}. <a href=/cal?month={next}>next</a>");
+                        (200, None, html)
+                    }
+                    _ => (404, None, String::new()),
+                },
             },
         }
     }
@@ -275,15 +288,20 @@ fn play_pages(
         round,
         revisits: config.revisits,
     };
-    let mut writer = Writer::new(shared, files, Totals::default(), visits, Vec::new());
+    let traps = SharedTraps::new(&config.traps, None);
+    let has_calendar = config.traps.traps;
+    let mut writer =
+        Writer::new(shared, files, Totals::default(), visits, Vec::new()).watching(traps.clone());
     let (reader, mut encoder) = (
         PageReader::new(&config, &visits),
         ArchiveEncoder::new(&config),
     );
     let parked_frontier = Arc::clone(&frontier);
     let mut coordinator = Coordinator::new(config, frontier, scope, Totals::default(), START, seed);
+    coordinator.share_traps(traps);
     let mut web = Web {
         seed,
+        has_calendar,
         asked: BTreeMap::new(),
         padding: pages.padding,
     };
@@ -407,6 +425,7 @@ fn every_page_once_and_every_pace_kept_in_virtual_time() {
         let (requests, totals) = crawl(seed);
         let web = Web {
             seed,
+            has_calendar: false,
             asked: BTreeMap::new(),
             padding: 0,
         };
@@ -447,4 +466,27 @@ fn the_same_seed_gives_the_same_requests() {
     assert!(one.len() > 700);
     assert_eq!(one, other);
     assert_ne!(crawl(8).0, one);
+}
+
+/// The counters, the leases that the trap gate counts among them, are compared after each event.
+#[test]
+fn a_space_without_end_is_left_and_every_lease_is_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = Config {
+        traps: TrapRules::default(),
+        ..config(dir.path())
+    };
+    let frontier = Arc::new(MemoryFrontier::new());
+    let round = Round::first(0);
+    let played = play(config, Arc::clone(&frontier), 5, round, &mut |_, _| {
+        Vec::new()
+    });
+    assert_eq!(played.ended, Ended::Finished);
+    let months = played
+        .requests
+        .iter()
+        .filter(|row| row.url.contains("/cal"));
+    let months = months.count();
+    assert!((2..500).contains(&months), "{months} months");
+    assert!(frontier.counts().deferred > 0);
 }
