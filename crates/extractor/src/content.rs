@@ -29,7 +29,7 @@ use crate::page::Page;
 pub(crate) use content_reader::ContentReader;
 pub use crawl_dates::{Moment, Precision};
 pub use dates::{DateKind, DateSource, PageDate};
-pub use head::{Canonical, OpenGraph};
+pub use head::OpenGraph;
 pub use json_ld::JsonLd;
 pub use language::{DeclaredBy, DeclaredLanguage, DetectedLanguage, Language};
 pub use limits::{ContentLimits, ContentOddity, ContentOddityKind};

@@ -120,6 +120,10 @@ pub enum DocumentOddityKind {
     NotAUrl,
     /// The document ends in the middle of an element.
     EndsEarly,
+    /// More than one `rel=canonical`, and they differ.
+    SeveralCanonicals,
+    /// A `rel=canonical` in the body, where anybody's text may hold it; it was not taken.
+    CanonicalInBody,
 }
 
 impl DocumentOddityKind {
@@ -150,6 +154,8 @@ impl DocumentOddityKind {
             DocumentOddityKind::UnknownEntity => "unknown-entity",
             DocumentOddityKind::NotAUrl => "not-a-url",
             DocumentOddityKind::EndsEarly => "ends-early",
+            DocumentOddityKind::SeveralCanonicals => "several-canonicals",
+            DocumentOddityKind::CanonicalInBody => "canonical-in-body",
         }
     }
 }

@@ -88,7 +88,6 @@ impl ContentReader {
             self.oddities.note(ContentOddityKind::FieldCut, 0);
         }
         let title = title.and_then(|(title, _)| title);
-        let canonical = self.head.take_canonical();
         let (text, raw) = self.flow.into_parts();
         let main = mark_main(&text, &raw, &self.regions.all, title.as_deref());
         let blocks = raw.into_iter().zip(main).map(|(block, main)| Block {
@@ -103,7 +102,6 @@ impl ContentReader {
             title,
             description: description.or(self.head.twitter_description),
             keywords: self.head.keywords,
-            canonical,
             language: self.head.language,
             dates: self.head.dates.finish(given.fetched_at, &mut self.oddities),
             open_graph: graph,
@@ -130,7 +128,6 @@ impl ContentReader {
         self.head_end.start(tag.name);
         match tag.name {
             name::META => self.meta(tag, offset),
-            name::LINK => self.link(tag, offset),
             name::TITLE => self.raw = Raw::Title,
             name::HTML | name::BODY => self.root(tag, offset),
             _ => {}
@@ -313,23 +310,6 @@ impl ContentReader {
                 is_in_head: self.head_end.is_head(),
             };
             self.head.meta(meta, offset, &mut self.oddities);
-        }
-    }
-
-    fn link(&mut self, tag: &Tag<'_>, offset: usize) {
-        let get = |name| tag.attributes.get(name);
-        let (Some(rel), Some(href)) = (get("rel"), get("href")) else {
-            return;
-        };
-        let mut rel = rel.split_ascii_whitespace();
-        if !rel.any(|word| word.eq_ignore_ascii_case("canonical")) {
-            return;
-        }
-        if self.head_end.is_head() {
-            self.head.canonical(href, offset, &mut self.oddities);
-        } else {
-            self.oddities
-                .note(ContentOddityKind::CanonicalInBody, offset);
         }
     }
 

@@ -5,16 +5,6 @@ use super::language::{DeclaredBy, Language};
 use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use crate::text::{Collapsed, trim};
 
-/// Where a page says that it stands itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Canonical {
-    /// The address as written, without white space at its ends; it may be relative.
-    pub href: String,
-    /// It is that of `og:url`, since the page has no `rel=canonical`.
-    pub by_open_graph: bool,
-}
-
 /// OpenGraph basics (ogp.me): of each property the first one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -25,7 +15,7 @@ pub struct OpenGraph {
     pub kind: Option<String>,
     /// `og:description`
     pub description: Option<String>,
-    /// `og:url`, as written.
+    /// `og:url` in the head, as written: one in the body may stand in text that a visitor wrote.
     pub url: Option<String>,
     /// `og:image`, as written.
     pub image: Option<String>,
@@ -40,7 +30,6 @@ pub(super) struct Head {
     pub(super) description: Option<String>,
     pub(super) twitter_description: Option<String>,
     pub(super) keywords: Vec<String>,
-    pub(super) canonical: Option<String>,
     pub(super) open_graph: OpenGraph,
     pub(super) language: Language,
     pub(super) dates: Dates,
@@ -53,7 +42,6 @@ impl Head {
             description: None,
             twitter_description: None,
             keywords: Vec::new(),
-            canonical: None,
             open_graph: OpenGraph::default(),
             language: Language::default(),
             dates: Dates::new(limits),
@@ -79,36 +67,6 @@ impl Head {
                 }
             }
         }
-    }
-
-    /// Takes the address of a `rel=canonical`.
-    pub(super) fn canonical(&mut self, href: &str, offset: usize, oddities: &mut Oddities) {
-        let href = trim(href);
-        if href.is_empty() || href.len() > self.limits.0 {
-            return;
-        }
-        match &self.canonical {
-            None => self.canonical = Some(href.to_owned()),
-            Some(first) if first != href => {
-                oddities.note(ContentOddityKind::SeveralCanonicals, offset);
-            }
-            Some(_) => {}
-        }
-    }
-
-    /// Where the page says that it stands.
-    pub(super) fn take_canonical(&mut self) -> Option<Canonical> {
-        let linked = self.canonical.take().map(|href| Canonical {
-            href,
-            by_open_graph: false,
-        });
-        linked.or_else(|| {
-            let href = self.open_graph.url.clone()?;
-            Some(Canonical {
-                href,
-                by_open_graph: true,
-            })
-        })
     }
 
     fn named(&mut self, name: &str, content: &str, offset: usize, oddities: &mut Oddities) {

@@ -86,10 +86,6 @@ pub enum ContentOddityKind {
     IdTooLong,
     /// A tag with more attributes than [`ContentLimits::attributes`].
     TagCut,
-    /// More than one `rel=canonical`, and they differ.
-    SeveralCanonicals,
-    /// A `rel=canonical` in the body, where anybody's text may hold it; it was not taken.
-    CanonicalInBody,
     /// A declared language that is no language tag (RFC 5646 section 2.1).
     BadLanguageTag,
     /// A JSON-LD script longer than [`ContentLimits::json_ld_bytes`].
@@ -122,8 +118,6 @@ impl ContentOddityKind {
             ContentOddityKind::KeywordsFull => "keywords-full",
             ContentOddityKind::IdTooLong => "id-too-long",
             ContentOddityKind::TagCut => "tag-cut",
-            ContentOddityKind::SeveralCanonicals => "several-canonicals",
-            ContentOddityKind::CanonicalInBody => "canonical-in-body",
             ContentOddityKind::BadLanguageTag => "bad-language-tag",
             ContentOddityKind::JsonLdTooLong => "json-ld-too-long",
             ContentOddityKind::BrokenJsonLd => "broken-json-ld",

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::dates::{DateKind, PageDate};
-use super::head::{Canonical, OpenGraph};
+use super::head::OpenGraph;
 use super::json_ld::JsonLd;
 use super::language::Language;
 use super::limits::ContentOddity;
@@ -22,8 +22,6 @@ pub struct Content {
     pub description: Option<String>,
     /// `meta name=keywords`, then `article:tag`; in their order, none twice.
     pub keywords: Vec<String>,
-    /// Where the page says that it stands itself.
-    pub canonical: Option<Canonical>,
     /// The language it is written in.
     pub language: Language,
     /// The dates that were found and can be, in the order of the page; see

@@ -85,17 +85,21 @@ impl PageReader {
         };
         let mut words = rel.split_ascii_whitespace();
         let href = trim(href);
-        if !self.head_end.is_head()
-            || self.page.canonical.is_some()
-            || href.is_empty()
-            || !words.any(|word| word.eq_ignore_ascii_case("canonical"))
-        {
+        if href.is_empty() || !words.any(|word| word.eq_ignore_ascii_case("canonical")) {
             return;
         }
-        if href.len() > self.limits.href_bytes {
-            self.note(DocumentOddityKind::HrefTooLong, offset);
-        } else {
-            self.page.canonical = Some(href.to_owned());
+        if !self.head_end.is_head() {
+            return self.note(DocumentOddityKind::CanonicalInBody, offset);
+        }
+        match &self.page.canonical {
+            None if href.len() > self.limits.href_bytes => {
+                self.note(DocumentOddityKind::HrefTooLong, offset);
+            }
+            None => self.page.canonical = Some(href.to_owned()),
+            Some(first) if first != href => {
+                self.note(DocumentOddityKind::SeveralCanonicals, offset);
+            }
+            Some(_) => {}
         }
     }
 

@@ -71,7 +71,7 @@ fn page_object(url: &CanonicalUrl, page: &Page, content: &Content) -> Value {
         "directives": directives_object(page),
         "links": links.collect::<Vec<_>>(),
         "metas": metas.collect::<Vec<_>>(),
-        "text": text_object(content),
+        "text": text_object(page, content),
         "oddities": oddities(&page.oddities),
     })
 }

@@ -1,10 +1,10 @@
 //! The content of a page, as JSON.
 
-use crawl_extractor::{Block, Content, JsonLd, PageDate};
+use crawl_extractor::{Block, Content, JsonLd, Page, PageDate};
 use serde_json::{Value, json};
 
 /// The `text` of a page: what it says of itself, its structure, and its main text.
-pub(super) fn text_object(content: &Content) -> Value {
+pub(super) fn text_object(page: &Page, content: &Content) -> Value {
     let graph = &content.open_graph;
     let headings = content.headings().map(|(level, block)| {
         json!({
@@ -14,12 +14,10 @@ pub(super) fn text_object(content: &Content) -> Value {
             "main": block.main,
         })
     });
-    let canonical = content.canonical.as_ref().map(|canonical| {
-        json!({
-            "href": canonical.href,
-            "source": if canonical.by_open_graph { "og:url" } else { "link" },
-        })
-    });
+    let linked = page.canonical.as_ref().map(|href| (href, "link"));
+    let named = || graph.url.as_ref().map(|href| (href, "og:url"));
+    let canonical = linked.or_else(named);
+    let canonical = canonical.map(|(href, source)| json!({"href": href, "source": source}));
     json!({
         "title": content.title,
         "headings": headings.collect::<Vec<_>>(),
