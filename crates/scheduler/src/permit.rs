@@ -145,10 +145,11 @@ pub(crate) struct Slot {
     pub(crate) why: GapReason,
 }
 
-/// A gate that was charged, and its last use before.
+/// A gate that was charged, when, and its last use before.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GateCharge {
     pub(crate) gate: u32,
+    pub(crate) at: Tick,
     pub(crate) last: Tick,
 }
 

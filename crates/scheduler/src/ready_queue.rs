@@ -329,7 +329,11 @@ impl Scheduler {
         gate.in_flight += 1;
         gate.last = last.max(self.now);
         self.requeue_gate(number);
-        Some(GateCharge { gate: number, last })
+        Some(GateCharge {
+            gate: number,
+            at: self.now,
+            last,
+        })
     }
 
     /// The purpose of a host's next request: one that was queued, then its origins in turn. And

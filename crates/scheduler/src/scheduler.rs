@@ -211,7 +211,7 @@ impl Scheduler {
                 self.give_back(now, permit);
                 return None;
             }
-            self.release(charge, permit.0.issued, None);
+            self.release(charge, None);
             permit.0.address = self.charge(number);
         }
         self.refresh(id);
@@ -258,8 +258,8 @@ impl Scheduler {
             self.join_address_gate(id, address);
             self.used(self.hosts[id].address, end);
         }
-        self.release(data.address, data.issued, Some(end));
-        self.release(data.site, data.issued, Some(end));
+        self.release(data.address, Some(end));
+        self.release(data.site, Some(end));
         let stretch = match self.politeness().jitter {
             jitter if jitter > 0.0 => jitter * self.jitter_source.fraction(),
             _ => 0.0,
@@ -288,8 +288,8 @@ impl Scheduler {
         let data = *permit.0;
         let id = data.id;
         self.in_flight -= 1;
-        self.release(data.address, data.issued, None);
-        self.release(data.site, data.issued, None);
+        self.release(data.address, None);
+        self.release(data.site, None);
         self.rate.give_back(data.number);
         let host = &mut self.hosts[id];
         host.in_flight -= 1;
@@ -452,14 +452,19 @@ impl Scheduler {
     }
 
     /// A request that was counted at a gate ended, or was never sent.
-    fn release(&mut self, charge: Option<GateCharge>, issued: Tick, end: Option<Tick>) {
-        let Some(GateCharge { gate: number, last }) = charge else {
+    fn release(&mut self, charge: Option<GateCharge>, end: Option<Tick>) {
+        let Some(GateCharge {
+            gate: number,
+            at,
+            last,
+        }) = charge
+        else {
             return;
         };
         let gate = self.gates.get_mut(number);
         match end {
             Some(end) => gate.last = gate.last.max(end),
-            None if gate.last == issued => gate.last = last,
+            None if gate.last == at => gate.last = last,
             None => {}
         }
         self.gates.release(number, self.now);

@@ -102,6 +102,26 @@ fn ours_a_request_counts_at_the_address_that_is_found_for_it() {
 }
 
 #[test]
+fn ours_a_permit_that_is_given_back_leaves_its_address_as_it_was() {
+    let mut stage = Stage::new(Politeness {
+        address_delay: SECOND,
+        ..fast()
+    });
+    for host in 0..2 {
+        stage.open(&format!("http://h{host}.example"), 1000);
+    }
+    let address: IpAddr = "192.0.2.1".parse().unwrap();
+    let mut out = permits(&mut stage);
+    // The name was looked up for a while.
+    stage.now = stage.now + SECOND / 2;
+    let (one, other) = (out.remove(0), out.remove(0));
+    let one = stage.scheduler.count_at(stage.now, one, address).unwrap();
+    stage.scheduler.give_back(stage.now, one);
+    let other = stage.scheduler.count_at(stage.now, other, address);
+    assert!(other.is_some());
+}
+
+#[test]
 fn ours_the_address_delay_is_between_any_two_requests() {
     let mut stage = Stage::new(Politeness {
         address_delay: SECOND,
