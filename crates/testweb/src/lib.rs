@@ -32,6 +32,7 @@
 mod link_spellings;
 mod log;
 mod misbehaviour;
+mod nginx;
 mod random;
 mod reply;
 mod reply_queue;
@@ -47,6 +48,7 @@ mod web_plan;
 
 pub use log::{LogEntry, gaps};
 pub use misbehaviour::{Misbehaviour, misbehaviours};
+pub use nginx::{Nginx, NginxLog, NginxSpec};
 pub use reply::{Answer, Reply, ReplyStep, Script};
 pub use request::ReceivedRequest;
 pub use spec::{ConnectionMode, Spec};

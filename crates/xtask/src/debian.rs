@@ -58,20 +58,22 @@ pub fn strace(workspace: &Workspace) -> Result<(PathBuf, String)> {
     Ok((program, libraries))
 }
 
+/// The folder of Java's documentation; its pages are below `api`.
+pub fn java_docs(workspace: &Workspace) -> Result<PathBuf> {
+    let docs = Debian::of(workspace).root().join("usr/share/doc");
+    one_with(&docs, "openjdk-", "api/index.html")
+}
+
 /// The variables for tests that need servers: where the server and its pages are.
 pub fn environment(workspace: &Workspace) -> Result<[(&'static str, PathBuf); 4]> {
     let debian = Debian::of(workspace);
-    let docs = debian.root().join("usr/share/doc");
     Ok([
         ("CRAWL_NGINX", debian.nginx()),
         (
             "CRAWL_NGINX_MIME_TYPES",
             debian.root().join("etc/nginx/mime.types"),
         ),
-        (
-            "CRAWL_JAVA_DOC",
-            one_with(&docs, "openjdk-", "api/index.html")?,
-        ),
+        ("CRAWL_JAVA_DOC", java_docs(workspace)?),
         ("CRAWL_PYTHON_DOC", python_docs(workspace)?),
     ])
 }
@@ -288,6 +290,9 @@ fn one_with(folder: &Path, begin: &str, file: &str) -> Result<PathBuf> {
 pub fn libraries(root: &Path) -> Result<String> {
     let mut folders = Vec::new();
     for base in ["usr/lib", "lib"].map(|base| root.join(base)) {
+        if holds_library(&base) {
+            folders.push(base.clone());
+        }
         for architecture in folders_of(&base) {
             let is_one = architecture
                 .file_name()

@@ -4,4 +4,5 @@
 #![expect(clippy::print_stderr, reason = "for programs for the command line")]
 
 pub mod debian;
+pub mod tools;
 pub mod workspace;

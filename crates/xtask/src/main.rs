@@ -16,14 +16,13 @@ mod docs;
 mod gate;
 mod modules;
 mod mutants;
-mod tools;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::workspace::Workspace;
-use xtask::{debian, workspace};
+use xtask::{debian, tools, workspace};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Tests and checks of this workspace")]

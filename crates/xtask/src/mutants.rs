@@ -9,7 +9,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::workspace::{Workspace, output, run, says};
+use crate::tools::{self, CargoProgram};
+use crate::workspace::{Workspace, output};
 
 const VERSION: &str = "27.1.0";
 
@@ -144,19 +145,19 @@ struct Tool<'a> {
 
 impl Tool<'_> {
     fn install(workspace: &Workspace) -> Result<Tool<'_>> {
-        let root = workspace.target.join("tools");
-        let stamp = root.join("cargo-mutants.version");
-        if !says(&stamp, VERSION) {
-            // Unoptimised: it waits for builds nearly all of the time.
-            let mut install = workspace.cargo(&["install", "--locked", "--force", "--debug"]);
-            install.args(["cargo-mutants", "--version", VERSION, "--root"]);
-            run(install.arg(&root))?;
-            std::fs::write(&stamp, VERSION)
-                .with_context(|| format!("cannot write {}", stamp.display()))?;
-        }
+        // Unoptimised: it waits for builds nearly all of the time.
+        let program = tools::cargo_program(
+            workspace,
+            &CargoProgram {
+                package: "cargo-mutants",
+                version: VERSION,
+                program: "cargo-mutants",
+                args: &["--debug"],
+            },
+        )?;
         Ok(Tool {
             workspace,
-            program: root.join("bin/cargo-mutants"),
+            program,
             folder: workspace.target.join("mutants"),
         })
     }

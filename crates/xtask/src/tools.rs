@@ -9,12 +9,63 @@ use crate::workspace::{Workspace, run, says};
 
 /// Makes `target/venv` and `target/pywb` hold what their lists say. pywb needs an older client of
 /// redis and a brotli, so it has an environment of its own.
-pub(crate) fn python(workspace: &Workspace) -> Result<()> {
+///
+/// # Errors
+/// Where something can't be fetched.
+pub fn python(workspace: &Workspace) -> Result<()> {
     environment(workspace, "venv", "requirements.txt")?;
-    environment(workspace, "pywb", "requirements-pywb.txt")
+    environment(workspace, "pywb", "requirements-pywb.txt")?;
+    Ok(())
 }
 
-fn environment(workspace: &Workspace, name: &str, list: &str) -> Result<()> {
+/// Makes `target/scrapy` hold Scrapy, which benchmarks compare with; that folder.
+///
+/// # Errors
+/// Where it can't be fetched.
+pub fn scrapy(workspace: &Workspace) -> Result<PathBuf> {
+    environment(workspace, "scrapy", "requirements-scrapy.txt")
+}
+
+/// Makes `target/tools` hold a program that crates.io has, built unoptimised or as its authors
+/// would; the program.
+///
+/// # Errors
+/// Where it can't be fetched or built.
+pub fn cargo_program(workspace: &Workspace, wanted: &CargoProgram<'_>) -> Result<PathBuf> {
+    let CargoProgram {
+        package,
+        version,
+        program,
+        args,
+    } = wanted;
+    let root = workspace.target.join("tools");
+    let stamp = root.join(format!("{package}.version"));
+    if !says(&stamp, version) {
+        let mut install = workspace.cargo(&["install", "--locked", "--force"]);
+        install
+            .args(*args)
+            .args([package, "--version", version, "--root"]);
+        run(install.arg(&root))?;
+        std::fs::write(&stamp, version)
+            .with_context(|| format!("cannot write {}", stamp.display()))?;
+    }
+    Ok(root.join("bin").join(program))
+}
+
+/// A program that crates.io has.
+#[derive(Debug)]
+pub struct CargoProgram<'a> {
+    /// Its package.
+    pub package: &'a str,
+    /// The version of the package.
+    pub version: &'a str,
+    /// The name of the program.
+    pub program: &'a str,
+    /// More arguments of `cargo install`.
+    pub args: &'a [&'a str],
+}
+
+fn environment(workspace: &Workspace, name: &str, list: &str) -> Result<PathBuf> {
     let requirements = workspace.root.join("crates/xtask").join(list);
     let wanted = std::fs::read_to_string(&requirements)
         .with_context(|| format!("cannot read {}", requirements.display()))?;
@@ -22,7 +73,7 @@ fn environment(workspace: &Workspace, name: &str, list: &str) -> Result<()> {
     let stamp = venv.join("requirements.txt");
     if says(&stamp, &wanted) {
         eprintln!("in place: {}", venv.display());
-        return Ok(());
+        return Ok(venv);
     }
     let made = run(workspace
         .program("python3")
@@ -39,14 +90,18 @@ fn environment(workspace: &Workspace, name: &str, list: &str) -> Result<()> {
     pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--no-deps"]);
     pip.arg("--requirement");
     run(pip.arg(&requirements))?;
-    std::fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))
+    std::fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
+    Ok(venv)
 }
 
 /// ReplayWeb.page, which holds all that it needs, wabac.js too.
 const REPLAYWEB: &str = "replaywebpage@2.5.3";
 
 /// Makes `target/replayweb` hold ReplayWeb.page. npm comes with the Python tools.
-pub(crate) fn replayweb_page(workspace: &Workspace) -> Result<()> {
+///
+/// # Errors
+/// Where it can't be fetched.
+pub fn replayweb_page(workspace: &Workspace) -> Result<()> {
     let folder = workspace.target.join("replayweb");
     let stamp = folder.join("version");
     if says(&stamp, REPLAYWEB) {
@@ -76,7 +131,8 @@ pub(crate) fn replayweb_page(workspace: &Workspace) -> Result<()> {
 }
 
 /// The folder of its pages and scripts.
-pub(crate) fn replayweb_folder(workspace: &Workspace) -> PathBuf {
+#[must_use]
+pub fn replayweb_folder(workspace: &Workspace) -> PathBuf {
     workspace.target.join("replayweb/package")
 }
 

@@ -1,5 +1,6 @@
 //! Benchmarks: they take long, or much disk, or tell what no test can.
 
+mod crawl;
 mod frontier;
 mod hostile;
 mod long_pages;
@@ -14,6 +15,11 @@ use xtask::workspace::Workspace;
 
 #[derive(Subcommand)]
 pub(crate) enum Bench {
+    /// Crawl a site of documentation with this program and others; prints a table
+    Crawl(crawl::CrawlArgs),
+    /// Fetch URLs and do no more, as `bench crawl` does to compare
+    #[command(hide = true)]
+    Floor(crawl::FloorArgs),
     /// Fill a frontier on disk as a crawl does; prints a table row
     Frontier(frontier::FrontierArgs),
     /// Crawl hosts that misbehave; prints the peak of the crawler's memory
@@ -28,6 +34,8 @@ pub(crate) enum Bench {
 
 pub(crate) fn bench(workspace: &Workspace, bench: &Bench) -> Result<()> {
     match bench {
+        Bench::Crawl(args) => crawl::crawl(workspace, args),
+        Bench::Floor(args) => crawl::fetch_all(args),
         Bench::Frontier(args) => frontier::fill(workspace, args),
         Bench::Hostile(args) => hostile::crawl(workspace, args),
         Bench::LongPages(args) => long_pages::crawl(workspace, args),

@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Child;
-use std::time::Duration;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike as _;
 use xtask::workspace::{Workspace, run};
 
 /// The interval at which the program's peak is read. It never falls, so only the last moment
@@ -43,17 +45,61 @@ pub(super) fn build(workspace: &Workspace, profile: Profile) -> Result<PathBuf> 
 
 /// The most memory that the process ever held, KiB, by the system's own account (Linux).
 pub(super) fn peak_until_end(mut child: Child) -> Result<u64> {
+    Ok(watch(&mut child, None)?.0)
+}
+
+/// The price of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cost {
+    pub(super) wall: Duration,
+    /// Of all threads, in the program and in the system.
+    pub(super) cpu: Duration,
+    pub(super) peak_kib: u64,
+}
+
+/// Runs a program, and says whether it had to be ended since it took longer than `most`.
+pub(super) fn cost_until_end(command: &mut Command, most: Duration) -> Result<(Cost, bool)> {
+    let before = cpu_of_ended_children()?;
+    let begin = Instant::now();
+    let (peak_kib, is_ended) = watch(&mut command.stdin(Stdio::null()).spawn()?, Some(most))?;
+    let wall = begin.elapsed();
+    let cpu = cpu_of_ended_children()?.saturating_sub(before);
+    let cost = Cost {
+        wall,
+        cpu,
+        peak_kib,
+    };
+    Ok((cost, is_ended))
+}
+
+fn watch(child: &mut Child, most: Option<Duration>) -> Result<(u64, bool)> {
     let status = format!("/proc/{}/status", child.id());
+    let begin = Instant::now();
     let mut peak = 0;
+    let mut is_ended = false;
     while child.try_wait()?.is_none() {
         let text = fs::read_to_string(&status).unwrap_or_default();
         peak = peak_kib(&text).unwrap_or(0).max(peak);
+        if most.is_some_and(|most| begin.elapsed() > most) && !is_ended {
+            child.kill()?;
+            is_ended = true;
+        }
         std::thread::sleep(LOOK_INTERVAL);
     }
     match peak {
         0 => bail!("the system does not tell the peak of a process"),
-        peak => Ok(peak),
+        peak => Ok((peak, is_ended)),
     }
+}
+
+/// The system tells it of children that ended and were waited for; a run is the difference.
+fn cpu_of_ended_children() -> Result<Duration> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let whole = |time: nix::sys::time::TimeVal| {
+        let micros = u64::try_from(time.num_microseconds()).unwrap_or(0);
+        Duration::from_micros(micros)
+    };
+    Ok(whole(usage.user_time()) + whole(usage.system_time()))
 }
 
 fn peak_kib(status: &str) -> Option<u64> {

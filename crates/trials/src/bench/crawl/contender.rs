@@ -1,0 +1,157 @@
+//! The programs that are compared, and how each is told to do the same: one site, robots.txt obeyed,
+//! no waits, as many requests at once as it is good at.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::ValueEnum;
+use xtask::debian::{self, Debian};
+use xtask::tools::{self, CargoProgram};
+use xtask::workspace::Workspace;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Contender {
+    /// This crawler, without an archive
+    Ours,
+    /// This crawler, with its WARC archive
+    OursWarc,
+    /// This crawler, without an archive, with a search index
+    OursIndex,
+    /// A loop that fetches the same URLs and does no more
+    Floor,
+    /// GNU Wget2, 8 threads; it saves files
+    Wget2,
+    /// GNU Wget; it saves files
+    Wget,
+    /// HTTrack, 32 connections; it saves files
+    Httrack,
+    /// Scrapy, 32 requests at once
+    Scrapy,
+    /// spider, the Rust crate, by its own command line
+    Spider,
+}
+
+/// Those that are run where none is named.
+pub(super) const USUAL: [Contender; 9] = [
+    Contender::Ours,
+    Contender::OursWarc,
+    Contender::OursIndex,
+    Contender::Floor,
+    Contender::Wget2,
+    Contender::Wget,
+    Contender::Httrack,
+    Contender::Scrapy,
+    Contender::Spider,
+];
+
+/// Why a contender can't be run here.
+pub(super) struct Absent(pub(super) String);
+
+/// Without a browser, which it would start by itself.
+const SPIDER: CargoProgram<'_> = CargoProgram {
+    package: "spider_cli",
+    version: "2.53.9",
+    program: "spider",
+    args: &["--no-default-features"],
+};
+
+const SPIDER_OF_SCRAPY: &str = r#"
+import sys
+from scrapy.linkextractors import LinkExtractor
+from scrapy.spiders import CrawlSpider, Rule
+
+class Site(CrawlSpider):
+    name = "site"
+    start_urls = [sys.argv[-1]]
+    allowed_domains = ["127.0.0.1"]
+    rules = [Rule(LinkExtractor(), follow=True)]
+    custom_settings = {
+        "ROBOTSTXT_OBEY": True, "CONCURRENT_REQUESTS": 32, "CONCURRENT_REQUESTS_PER_DOMAIN": 32,
+        "DOWNLOAD_DELAY": 0, "LOG_ENABLED": False, "TELNETCONSOLE_ENABLED": False,
+        "HTTPCACHE_ENABLED": False, "AUTOTHROTTLE_ENABLED": False, "DEPTH_LIMIT": 0,
+    }
+
+from scrapy.crawler import CrawlerProcess
+process = CrawlerProcess()
+process.crawl(Site)
+process.start()
+"#;
+
+impl fmt::Display for Contender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())
+    }
+}
+
+impl Contender {
+    pub(super) fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    /// Fetches the program. None: it is one of ours, which is built already.
+    pub(super) fn install(self, workspace: &Workspace) -> Result<Option<PathBuf>, Absent> {
+        self.fetch(workspace)
+            .map_err(|error| Absent(format!("{error:#}")))
+    }
+
+    fn fetch(self, workspace: &Workspace) -> Result<Option<PathBuf>> {
+        let package = match self {
+            Contender::Ours | Contender::OursWarc | Contender::OursIndex | Contender::Floor => {
+                return Ok(None);
+            }
+            Contender::Wget2 => "wget2",
+            Contender::Wget => "wget",
+            Contender::Httrack => "httrack",
+            Contender::Scrapy => return Ok(Some(tools::scrapy(workspace)?.join("bin/python"))),
+            Contender::Spider => return tools::cargo_program(workspace, &SPIDER).map(Some),
+        };
+        let root = Debian::of(workspace).unpack_whole(package)?;
+        Ok(Some(root.join("usr/bin").join(package)))
+    }
+
+    /// Libraries of what Debian's packages hold.
+    pub(super) fn environment(self, workspace: &Workspace) -> Result<Vec<(&'static str, String)>> {
+        let package = match self {
+            Contender::Wget2 | Contender::Wget | Contender::Httrack => self.name(),
+            _ => return Ok(Vec::new()),
+        };
+        let root = Debian::of(workspace).unpack_whole(&package)?;
+        Ok(vec![("LD_LIBRARY_PATH", debian::libraries(&root)?)])
+    }
+
+    /// The program and its arguments, for a crawl of `url` that writes below `dir/out`.
+    pub(super) fn argv(self, program: &Path, url: &str, dir: &Path) -> Vec<OsString> {
+        let out = dir.join("out");
+        let ours = format!("-q --seed {url} --delay 0s --delay-factor 0 --per-host 32 --own-site");
+        let wget = format!("-q -r -l inf -np -nH -P {}", out.display());
+        let args = match self {
+            Contender::Ours => format!("{ours} --warc off --output {}", out.display()),
+            Contender::OursWarc => format!("{ours} --output {}", out.display()),
+            Contender::OursIndex => {
+                format!("{ours} --warc off --index on --output {}", out.display())
+            }
+            Contender::Floor => format!("bench floor --urls {}", dir.join("urls").display()),
+            Contender::Wget2 => format!("{wget} --max-threads=8 {url}"),
+            Contender::Wget => format!("{wget} {url}"),
+            Contender::Httrack => format!(
+                "{url} -O {} -q -%v0 -n -s2 -c32 -%c1000 -A1000000000 --disable-security-limits -r999999",
+                out.display()
+            ),
+            Contender::Scrapy => {
+                return [
+                    program.into(),
+                    "-c".into(),
+                    SPIDER_OF_SCRAPY.into(),
+                    url.into(),
+                ]
+                .to_vec();
+            }
+            Contender::Spider => format!("--url {url} --respect-robots-txt --concurrency 32 crawl"),
+        };
+        let args = args.split(' ').map(OsString::from);
+        std::iter::once(program.into()).chain(args).collect()
+    }
+}

@@ -1,0 +1,228 @@
+//! How fast this crawler reads a whole site, beside others and beside the least that can be done.
+//!
+//! All read the same site from the same nginx, one after the other, on the same processors. What
+//! each fetched is counted by nginx's own log.
+
+mod contender;
+mod floor;
+mod server_log;
+mod site;
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use contender::{Absent, Contender};
+use crawl_testweb::{Nginx, NginxLog, NginxSpec};
+pub(super) use floor::{FloorArgs, fetch_all};
+use server_log::Served;
+use site::Site;
+use xtask::debian;
+use xtask::workspace::Workspace;
+
+use super::program::{Cost, Profile, build, cost_until_end};
+
+/// A contender that takes longer is ended, and its row says what it had read by then.
+const MAX_CRAWL_TIME: Duration = Duration::from_secs(900);
+
+#[derive(Args)]
+pub(crate) struct CrawlArgs {
+    /// The site to crawl
+    #[arg(long, value_enum, default_value_t = Site::Docs)]
+    site: Site,
+    /// Contenders, in this order; `floor` fetches what those before it found
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = contender::USUAL)]
+    programs: Vec<Contender>,
+    /// Processors that each may use, in a run for each number
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "2")]
+    threads: Vec<usize>,
+    /// Runs of each; the one of the median time counts
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    runs: usize,
+    /// Measure the program of the dev profile, which is built sooner
+    #[arg(long)]
+    dev: bool,
+}
+
+/// What a contender did, in one run.
+struct Run {
+    cost: Cost,
+    served: Served,
+    is_ended: bool,
+}
+
+pub(super) fn crawl(workspace: &Workspace, args: &CrawlArgs) -> Result<()> {
+    let mut bench = Bench {
+        workspace,
+        dir: workspace.target.join("bench-crawl"),
+        crawl: build(workspace, Profile::of(args.dev))?,
+        root: args.site.lay_out(workspace)?,
+        found: Served::default(),
+    };
+    let mut absent = Vec::new();
+    let mut rows = Vec::new();
+    for &threads in &args.threads {
+        for &contender in &args.programs {
+            let program = match contender.install(workspace) {
+                Ok(program) => program,
+                Err(Absent(why)) => {
+                    absent.push(format!("absent: {}: {why}\n", contender.name()));
+                    continue;
+                }
+            };
+            let mut runs = Vec::new();
+            for _ in 0..args.runs.max(1) {
+                runs.push(bench.run(contender, program.as_deref(), threads)?);
+            }
+            runs.sort_by_key(|run| run.cost.wall);
+            let median = runs.swap_remove(runs.len() / 2);
+            rows.push((contender, threads, median));
+        }
+    }
+    fs::remove_dir_all(&bench.dir)?;
+    let table = table(&rows, bench.found.pages.len());
+    let mut out = io::stdout();
+    out.write_all(table.as_bytes())?;
+    Ok(out.write_all(absent.concat().as_bytes())?)
+}
+
+struct Bench<'a> {
+    workspace: &'a Workspace,
+    /// Emptied before each run.
+    dir: PathBuf,
+    /// Our own program.
+    crawl: PathBuf,
+    root: PathBuf,
+    /// All that any of them found.
+    found: Served,
+}
+
+impl Bench<'_> {
+    fn run(&mut self, contender: Contender, program: Option<&Path>, threads: usize) -> Result<Run> {
+        let name = contender.name();
+        let _ = fs::remove_dir_all(&self.dir);
+        let server = self.dir.join("server");
+        fs::create_dir_all(&server)?;
+        let log = self.dir.join("access.log");
+        let variables = debian::environment(self.workspace)?;
+        let [program_of_nginx, mime_types] = [0, 1].map(|at: usize| variables[at].1.clone());
+        let nginx = Nginx::start(&NginxSpec {
+            program: program_of_nginx,
+            mime_types,
+            root: self.root.clone(),
+            dir: server,
+            log: NginxLog::File(log.clone()),
+            log_line: server_log::LINE,
+        })
+        .context("cannot start nginx")?;
+        let out = self.dir.join("out");
+        fs::create_dir_all(&out)?;
+        let ours = match contender {
+            Contender::Floor => std::env::current_exe()?,
+            _ => self.crawl.clone(),
+        };
+        if contender == Contender::Floor {
+            if self.found.pages.is_empty() {
+                bail!("the floor fetches what the others found: name one before it");
+            }
+            fs::write(self.dir.join("urls"), self.found.list(&nginx.url()))?;
+        }
+        let argv = contender.argv(program.unwrap_or(&ours), &nginx.url(), &self.dir);
+        let mut command = self.workspace.program("taskset");
+        let last = threads.max(1) - 1;
+        command
+            .args(["--cpu-list", &format!("0-{last}")])
+            .args(argv);
+        command.envs(contender.environment(self.workspace)?);
+        command.current_dir(&out);
+        eprintln!("running {name}");
+        let begin = Instant::now();
+        let (cost, is_ended) = cost_until_end(&mut command, MAX_CRAWL_TIME)
+            .with_context(|| format!("cannot run {name}"))?;
+        eprintln!("{name} took {:.1} s", begin.elapsed().as_secs_f64());
+        drop(nginx);
+        let served = Served::read(&fs::read_to_string(&log)?);
+        if contender != Contender::Floor {
+            self.found.pages.extend(served.pages.iter().cloned());
+        }
+        Ok(Run {
+            cost,
+            served,
+            is_ended,
+        })
+    }
+}
+
+fn table(rows: &[(Contender, usize, Run)], known: usize) -> String {
+    let rate = |run: &Run| run.served.pages.len() as f64 / run.cost.wall.as_secs_f64();
+    let of = |contender: Contender, threads: usize| {
+        let row = rows
+            .iter()
+            .find(|row| row.0 == contender && row.1 == threads);
+        row.map(|row| rate(&row.2))
+    };
+    let mut text =
+        "| program | threads | pages/s | of the floor | of wget2 | CPU a page | peak of memory \
+                    | pages | complete | requests | connections |\n\
+                    |---|---|---|---|---|---|---|---|---|---|---|\n"
+            .to_owned();
+    for (contender, threads, run) in rows {
+        let ratio = |other: Option<f64>| match other {
+            Some(other) if other > 0.0 => format!("{:.2}", rate(run) / other),
+            _ => "-".to_owned(),
+        };
+        let pages = run.served.pages.len();
+        text += &format!(
+            "| {}{} | {threads} | {:.0} | {} | {} | {:.3} ms | {} MiB | {pages} | {:.1} % | {} | {} |\n",
+            contender.name(),
+            if run.is_ended { " (ended)" } else { "" },
+            rate(run),
+            ratio(of(Contender::Floor, *threads)),
+            ratio(of(Contender::Wget2, *threads)),
+            run.cost.cpu.as_secs_f64() * 1e3 / pages.max(1) as f64,
+            run.cost.peak_kib >> 10,
+            100.0 * pages as f64 / known.max(1) as f64,
+            run.served.requests,
+            run.served.connections,
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Contender, Cost, Run, Served, table};
+
+    #[test]
+    fn rows_are_told_as_ratios_in_the_same_run() {
+        let run = |seconds, pages: u32| Run {
+            cost: Cost {
+                wall: Duration::from_secs(seconds),
+                cpu: Duration::from_secs(1),
+                peak_kib: 2048,
+            },
+            served: Served {
+                pages: (0..pages).map(|n| format!("/{n}.html")).collect(),
+                requests: 7,
+                connections: 3,
+            },
+            is_ended: false,
+        };
+        let rows = [
+            (Contender::Ours, 2, run(2, 100)),
+            (Contender::Wget2, 2, run(1, 100)),
+            (Contender::Floor, 2, run(1, 200)),
+        ];
+        let text = table(&rows, 200);
+        let ours = text.lines().nth(2).unwrap();
+        assert_eq!(
+            ours,
+            "| ours | 2 | 50 | 0.25 | 0.50 | 10.000 ms | 2 MiB | 100 | 50.0 % | 7 | 3 |"
+        );
+    }
+}

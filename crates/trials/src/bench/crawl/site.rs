@@ -1,0 +1,89 @@
+//! The sites that are crawled: documentation that others wrote.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use xtask::debian::{self, Debian};
+use xtask::workspace::Workspace;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Site {
+    /// Java's, Python's and Git's documentation: some 10,900 pages
+    Docs,
+    /// Those, and what documentation of libraries Debian has in HTML: some 30,000 pages
+    Large,
+    /// Python's documentation: some 530 pages
+    Small,
+}
+
+/// Packages of documentation in HTML, many pages each.
+const MORE: [&str; 3] = ["libreoffice-dev-doc", "postgresql-doc-15", "php-doc"];
+
+impl Site {
+    /// Makes a folder that links to the parts of the site, with a page that names each.
+    pub(super) fn lay_out(self, workspace: &Workspace) -> Result<PathBuf> {
+        debian::fetch(workspace)?;
+        let root = workspace.target.join("bench-site");
+        let _ = fs::remove_dir_all(&root);
+        fs::create_dir_all(&root)?;
+        let mut parts = vec![("python", debian::python_docs(workspace)?, "index.html")];
+        if self != Site::Small {
+            let java = debian::java_docs(workspace)?.join("api");
+            parts.push(("java", java, "index.html"));
+            parts.push(("git", debian::git_docs(workspace)?, "gittutorial.html"));
+        }
+        for (name, folder, _) in &parts {
+            symlink(folder, root.join(name)).with_context(|| format!("cannot link to {name}"))?;
+        }
+        let mut links: Vec<String> = parts
+            .iter()
+            .map(|(name, _, first)| format!("{name}/{first}"))
+            .collect();
+        if self == Site::Large {
+            let debian = Debian::of(workspace);
+            for package in MORE {
+                debian.unpack(package, &[package])?;
+                let folder = debian.root().join("usr/share/doc").join(package);
+                symlink(&folder, root.join(package))?;
+                links.extend(pages_below(&folder, package)?);
+            }
+        }
+        links.extend(pages_below(&root.join("git"), "git").unwrap_or_default());
+        fs::write(root.join("index.html"), index(&links))?;
+        Ok(root)
+    }
+}
+
+/// Each page of the folder, so that parts without an index of their own are whole.
+fn pages_below(folder: &Path, name: &str) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    let mut waiting = vec![(folder.to_owned(), name.to_owned())];
+    while let Some((folder, name)) = waiting.pop() {
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            let Ok(file) = entry.file_name().into_string() else {
+                continue;
+            };
+            let path = format!("{name}/{file}");
+            let kind = fs::symlink_metadata(entry.path())?;
+            if kind.is_dir() {
+                waiting.push((entry.path(), path));
+            } else if kind.is_file() && path.ends_with(".html") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn index(links: &[String]) -> String {
+    let mut page = "<!doctype html><meta charset=utf-8><title>Documentation</title>\n".to_owned();
+    for link in links {
+        page += &format!("<p><a href=\"{link}\">{link}</a>\n");
+    }
+    page
+}
