@@ -131,7 +131,7 @@ fn head(body: &[u8], bytes: usize) -> &[u8] {
     &body[..body.len().min(bytes)]
 }
 
-/// Whether `body` is UTF-8; it may end in the middle of a character, as a body that was
+/// Returns whether `body` is UTF-8; it may end in the middle of a character, as a body that was
 /// cut off does.
 fn is_utf8(body: &[u8]) -> bool {
     std::str::from_utf8(body).map_or_else(|error| error.error_len().is_none(), |_| true)

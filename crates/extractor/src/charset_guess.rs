@@ -3,18 +3,18 @@
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
 
-/// How many bytes, from the first that is not ASCII on, are looked at.
-const DETECT_BYTES: usize = 256 * 1024;
-/// How many bytes before those.
-const CONTEXT_BYTES: usize = 64;
+/// The bytes that are looked at, from the first that is not ASCII on.
+const MAX_DETECT_BYTES: usize = 256 * 1024;
+/// The bytes before those that are looked at too.
+const MAX_CONTEXT_BYTES: usize = 64;
 
 /// The charset that `body` looks like most, by the statistics of Firefox's detector. UTF-8
 /// where the bytes are ASCII.
 pub(crate) fn detect(body: &[u8]) -> &'static Encoding {
     let first = Encoding::ascii_valid_up_to(body);
     let escape = memchr::memchr(0x1b, &body[..first]).unwrap_or(first);
-    let start = escape.saturating_sub(CONTEXT_BYTES);
-    let end = body.len().min(escape.saturating_add(DETECT_BYTES));
+    let start = escape.saturating_sub(MAX_CONTEXT_BYTES);
+    let end = body.len().min(escape.saturating_add(MAX_DETECT_BYTES));
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
     detector.feed(&body[start..end], end == body.len());
     detector.guess(None, Utf8Detection::Allow)

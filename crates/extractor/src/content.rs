@@ -44,7 +44,7 @@ pub struct PageContext<'a> {
     pub content_type: Option<&'a str>,
     /// The value of its `Content-Language` header.
     pub content_language: Option<&'a str>,
-    /// When the page was fetched, in seconds since 1970-01-01T00:00:00Z: dates more than two
+    /// The time of the fetch, in seconds since 1970-01-01T00:00:00Z: dates more than two
     /// days later are not believed. Without it, none is too late.
     pub fetched_at: Option<i64>,
 }

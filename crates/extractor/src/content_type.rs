@@ -13,17 +13,17 @@ pub(crate) fn essence(content_type: Option<&str>) -> Option<String> {
     says.then(|| essence.to_ascii_lowercase())
 }
 
-/// Whether a type is `text/html` or `application/xhtml+xml`.
+/// Returns whether a type is `text/html` or `application/xhtml+xml`.
 pub(crate) fn is_html_type(essence: &str) -> bool {
     matches!(essence, "text/html" | "application/xhtml+xml")
 }
 
-/// Whether a type is XML (MIME Sniffing Standard, section 4.6).
+/// Returns whether a type is XML (MIME Sniffing Standard, section 4.6).
 pub(crate) fn is_xml_type(essence: &str) -> bool {
     essence.ends_with("+xml") || matches!(essence, "text/xml" | "application/xml")
 }
 
-/// Whether a type is JSON (MIME Sniffing Standard, section 4.6).
+/// Returns whether a type is JSON (MIME Sniffing Standard, section 4.6).
 pub(crate) fn is_json_type(essence: &str) -> bool {
     essence.ends_with("+json") || matches!(essence, "application/json" | "text/json")
 }

@@ -7,8 +7,8 @@ use crate::content_type::{essence, is_html_type, is_json_type, is_xml_type};
 use patterns::Media;
 use root::Root;
 
-/// How many first bytes tell what a document is (MIME Sniffing Standard, section 5.2).
-pub const SNIFF_BYTES: usize = 1445;
+/// The first bytes that tell what a document is (MIME Sniffing Standard, section 5.2).
+pub const MAX_SNIFF_BYTES: usize = 1445;
 
 /// The kinds of documents that a crawler tells apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,8 +33,8 @@ pub enum Document {
     Other,
 }
 
-/// The kind of the document that begins with `first`, content codings undone; [`SNIFF_BYTES`] of
-/// it are enough, more do no harm.
+/// The kind of the document that begins with `first`, content codings undone;
+/// [`MAX_SNIFF_BYTES`] of it are enough, more do no harm.
 ///
 /// The type in the header decides, with these exceptions. Where it says nothing, the bytes do
 /// (MIME Sniffing Standard, section 7.1). HTML or XML is looked into for a feed or a sitemap
@@ -43,7 +43,7 @@ pub enum Document {
 /// HTML): links in an image harm nobody.
 #[must_use]
 pub fn what_is(content_type: Option<&str>, first: &[u8]) -> Document {
-    let first = &first[..first.len().min(SNIFF_BYTES)];
+    let first = &first[..first.len().min(MAX_SNIFF_BYTES)];
     let Some(essence) = essence(content_type) else {
         return unknown(first);
     };
@@ -66,13 +66,13 @@ pub fn what_is(content_type: Option<&str>, first: &[u8]) -> Document {
     }
 }
 
-/// Whether a body is HTML: see [`what_is`]. Without bytes, whether its type says so.
+/// Returns whether a body is HTML: see [`what_is`]. Without bytes, whether its type says so.
 #[must_use]
 pub fn is_html(content_type: Option<&str>, first: &[u8]) -> bool {
     what_is(content_type, first) == Document::Html
 }
 
-/// Whether a document of that type may be one that is read, so that its bytes are worth
+/// Returns whether a document of that type may be one that is read, so that its bytes are worth
 /// decoding: its header says nothing, or HTML, XML, JSON or CSS.
 #[must_use]
 pub fn may_be_read(content_type: Option<&str>) -> bool {

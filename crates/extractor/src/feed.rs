@@ -20,7 +20,7 @@ pub struct Feed {
     pub home: Option<FeedUrl>,
     /// Its entries, in the order of the document.
     pub entries: Vec<FeedEntry>,
-    /// Where further entries are: the next page of a paged feed, the older part of an
+    /// The addresses of further entries: the next page of a paged feed, the older part of an
     /// archived one (RFC 5005 sections 3 and 4).
     pub next: Vec<FeedUrl>,
     /// Defects, and parts that were left out, each kind once.
@@ -51,9 +51,9 @@ pub struct FeedEntry {
     pub url: Option<FeedUrl>,
     /// Its title, white space collapsed; it may hold markup.
     pub title: Option<String>,
-    /// When it was published, as written: RFC 3339, in RSS 2.0 RFC 822.
+    /// The date of its publication, as written: RFC 3339, in RSS 2.0 RFC 822.
     pub published: Option<String>,
-    /// When it changed, as written.
+    /// The date of its last change, as written.
     pub updated: Option<String>,
     /// The id that tells it from others.
     pub id: Option<String>,
@@ -100,7 +100,7 @@ pub fn read_feed(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Fe
     feed
 }
 
-/// Whether the first byte that says something is that of a JSON object.
+/// Returns whether the first byte that says something is that of a JSON object.
 fn is_json(body: &[u8]) -> bool {
     let (encoding, skip) = charset::of_json(body);
     // Of UTF-16, the other half of each pair is NUL.
@@ -110,14 +110,14 @@ fn is_json(body: &[u8]) -> bool {
 }
 
 /// Dates and media types are short; a longer one is none.
-const HINT_BYTES: usize = 128;
+const MAX_HINT_BYTES: usize = 128;
 /// Files kept of one entry.
-const ENCLOSURES: usize = 16;
+const MAX_ENCLOSURES: usize = 16;
 /// Further parts of a feed that are kept.
-const NEXT: usize = 4;
+const MAX_NEXT_PAGES: usize = 4;
 
 impl FeedEntry {
-    /// Whether there is anything to tell it by.
+    /// Returns whether there is anything to tell it by.
     fn counts(&self) -> bool {
         self.url.is_some() || self.title.is_some() || self.id.is_some()
     }
@@ -138,7 +138,7 @@ impl Feed {
 /// A date, if it is no longer than one can be.
 fn hint(value: &str) -> Option<String> {
     let value = trim(value);
-    (!value.is_empty() && value.len() <= HINT_BYTES).then(|| value.to_owned())
+    (!value.is_empty() && value.len() <= MAX_HINT_BYTES).then(|| value.to_owned())
 }
 
 /// Text with its white space collapsed.

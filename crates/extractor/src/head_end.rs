@@ -34,7 +34,7 @@ impl HeadEnd {
         self.is_over |= !self.in_noscript && !text.bytes().all(is_blank);
     }
 
-    /// Whether what comes now stands in the head, where the page's own author speaks.
+    /// Returns whether what comes now stands in the head, where the page's own author speaks.
     pub(crate) fn is_head(&self) -> bool {
         !self.is_over && !self.in_noscript
     }

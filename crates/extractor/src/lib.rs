@@ -58,7 +58,7 @@ pub use content::{
 #[cfg(feature = "pdf")]
 pub use content::{PdfError, PdfText, pdf_text};
 pub use css::{Css, read_css};
-pub use document_kind::{Document, SNIFF_BYTES, is_html, may_be_read, what_is};
+pub use document_kind::{Document, MAX_SNIFF_BYTES, is_html, may_be_read, what_is};
 pub use feed::{Feed, FeedEntry, FeedKind, FeedUrl, read_feed};
 pub use html::{PageObserver, PageText, pass_over_tokens, read_html, read_text};
 pub use limits::{DocumentOddity, DocumentOddityKind, Limits};

@@ -1,4 +1,4 @@
-//! How much of a document is read at most, and what is said when there was more.
+//! The most of a document that is read, and what is said when there was more.
 
 /// The most that is read of one document. Reaching a limit is never an error: what is
 /// beyond it is left out, and the matching [`DocumentOddityKind`] stands in the oddities.
@@ -65,7 +65,7 @@ pub struct DocumentOddity {
     /// The line where it was first met; the first line is 1. Where the matter is the
     /// whole document's (its charset, its size), 1.
     pub line: u64,
-    /// How often it was met.
+    /// The number of times that it was met.
     pub count: u64,
 }
 

@@ -57,7 +57,7 @@ pub enum LinkKind {
     Resource,
     /// A feed of the site's news (RSS, Atom, JSON Feed).
     Feed,
-    /// Where a form is sent by GET.
+    /// The target of a form that is sent by GET.
     Form,
     /// None of these: a hint about a connection, an interface for programs, the source of
     /// a quotation, an unknown `rel`.
@@ -66,7 +66,7 @@ pub enum LinkKind {
 
 macro_rules! elements {
     ($($(#[$doc:meta])* $variant:ident = $name:literal;)*) => {
-        /// Where a link stands.
+        /// The place of a link.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum Element {
@@ -194,7 +194,7 @@ fn is_data(media_type: &str) -> bool {
 #[derive(Debug, Default)]
 pub(crate) struct Links {
     pub(crate) found: Vec<Link>,
-    /// How many of them are resources.
+    /// The number of resources among them.
     resources: usize,
 }
 
@@ -235,7 +235,7 @@ impl Links {
     }
 }
 
-/// Whether a resource is a part of the document, or made by a script.
+/// Returns whether a resource is a part of the document, or made by a script.
 fn stands_here(href: &str) -> bool {
     let scheme = |name: &str| {
         href.get(..name.len())

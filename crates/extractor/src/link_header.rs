@@ -39,7 +39,7 @@ pub fn link_header(value: &str, limits: &Limits) -> Vec<Link> {
     links.found
 }
 
-/// Where the value of a `Refresh` header sends to, which browsers read like a `meta` that
+/// The target of a `Refresh` header by its value, which browsers read like a `meta` that
 /// refreshes (HTML Standard 4.2.5.3).
 #[must_use]
 pub fn refresh_header(value: &str, limits: &Limits) -> Option<Link> {

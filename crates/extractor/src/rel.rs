@@ -175,19 +175,19 @@ impl Rel {
             })
     }
 
-    /// Whether all types of `other` are in this set.
+    /// Returns whether all types of `other` are in this set.
     #[must_use]
     pub fn contains(self, other: Rel) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Whether any type of `other` is in this set.
+    /// Returns whether any type of `other` is in this set.
     #[must_use]
     pub fn intersects(self, other: Rel) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// Whether the set holds no type.
+    /// Returns whether the set holds no type.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0

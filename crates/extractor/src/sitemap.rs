@@ -41,11 +41,11 @@ pub enum SitemapKind {
 pub struct SitemapEntry {
     /// The URL as written, without white space at its ends; never empty.
     pub loc: String,
-    /// When it changed last, as written (W3C datetime, where the owner keeps to it).
+    /// The date of its last change, as written (W3C datetime, where the owner keeps to it).
     pub lastmod: Option<String>,
-    /// How often it changes.
+    /// The frequency with which it changes.
     pub changefreq: Option<ChangeFreq>,
-    /// How it ranks among the URLs of the same site, 0 to 1.
+    /// Its rank among the URLs of the same site, 0 to 1.
     pub priority: Option<f32>,
     /// The same page in other languages or forms (`xhtml:link`). They are pages.
     pub alternates: Vec<Alternate>,
@@ -83,7 +83,7 @@ pub struct Video {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NewsEntry {
-    /// When it was published, as written (W3C datetime, where the owner keeps to it).
+    /// The date of its publication, as written (W3C datetime, where the owner keeps to it).
     pub published: Option<String>,
     /// Its title, white space collapsed.
     pub title: Option<String>,
@@ -104,7 +104,7 @@ impl SitemapEntry {
     }
 }
 
-/// How often a page changes, by its owner.
+/// The frequency with which a page changes, by its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "the names say it all")]
 pub enum ChangeFreq {

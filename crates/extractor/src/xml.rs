@@ -19,8 +19,8 @@ use names::{Bindings, Space as Namespace, fingerprint};
 
 pub(crate) use names::Space;
 
-/// How many open elements an end tag may end at once.
-const MENDED_LEVELS: usize = 32;
+/// The number of open elements that an end tag may end at once.
+const MAX_MENDED_LEVELS: usize = 32;
 
 /// One step of a walk over a document.
 pub(crate) enum Step<'a> {
@@ -100,7 +100,7 @@ impl<'a> Xml<'a> {
         }
     }
 
-    /// How many elements are open; behind a start tag, its own is among them.
+    /// The number of open elements; behind a start tag, its own is among them.
     pub(crate) fn depth(&self) -> usize {
         self.open.len()
     }
@@ -180,9 +180,9 @@ impl<'a> Xml<'a> {
         Step::End
     }
 
-    /// How many elements the end tag of that name ends.
+    /// The number of elements that the end tag of that name ends.
     fn ended_by(&mut self, name: u64) -> usize {
-        let innermost = self.open.iter().rev().take(MENDED_LEVELS);
+        let innermost = self.open.iter().rev().take(MAX_MENDED_LEVELS);
         let place = innermost.into_iter().position(|open| *open == name);
         if place != Some(0) {
             self.note(DocumentOddityKind::MismatchedTag);
@@ -210,7 +210,7 @@ impl<'a> Xml<'a> {
 }
 
 /// Bytes of the longest reference that is looked for in a value.
-const REFERENCE_BYTES: usize = 12;
+const MAX_REFERENCE_BYTES: usize = 12;
 
 /// `value` with its character references and the five entities of XML resolved. What is no
 /// reference means itself.
@@ -220,7 +220,7 @@ pub(crate) fn unescaped(value: &str) -> String {
     while let Some(start) = rest.find('&') {
         text.push_str(&rest[..start]);
         rest = &rest[start + 1..];
-        let head = &rest.as_bytes()[..rest.len().min(REFERENCE_BYTES)];
+        let head = &rest.as_bytes()[..rest.len().min(MAX_REFERENCE_BYTES)];
         let end = memchr::memchr(b';', head);
         let meant = end.and_then(|end| meaning(&rest[..end]));
         match (meant, end) {

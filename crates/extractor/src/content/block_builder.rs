@@ -49,7 +49,7 @@ impl Flow {
         }
     }
 
-    /// Whether the block at hand has no text.
+    /// Returns whether the block at hand has no text.
     pub(super) fn is_empty(&self) -> bool {
         self.text.len() == self.start
     }

@@ -1,7 +1,7 @@
 //! Lines that stand on pages of any kind and say nothing about this one.
 
 /// Longer blocks are never such a line. In bytes.
-const PHRASE_BYTES: usize = 160;
+const MAX_PHRASE_BYTES: usize = 160;
 
 /// The beginnings of such lines, in lower case.
 const BEGINNINGS: [&str; 26] = [
@@ -33,9 +33,9 @@ const BEGINNINGS: [&str; 26] = [
     "leave a comment",
 ];
 
-/// Whether a short block is one of these lines.
+/// Returns whether a short block is one of these lines.
 pub(super) fn is_phrase(text: &str) -> bool {
-    text.len() <= PHRASE_BYTES && BEGINNINGS.iter().any(|beginning| begins(text, beginning))
+    text.len() <= MAX_PHRASE_BYTES && BEGINNINGS.iter().any(|beginning| begins(text, beginning))
 }
 
 fn begins(text: &str, beginning: &str) -> bool {

@@ -1,10 +1,10 @@
-//! When a page was published and modified, as it says in one of many ways.
+//! The dates at which a page was published and modified, as it says in one of many ways.
 
 use crawl_dates::Moment;
 
 use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 
-/// How much later than the fetch a date may be: time zones, and clocks that are off.
+/// The time after the fetch at which a date may be: time zones, and clocks that are off.
 const AHEAD_SECONDS: i64 = 2 * 86_400;
 
 /// A date that a page says of itself.
@@ -13,9 +13,9 @@ const AHEAD_SECONDS: i64 = 2 * 86_400;
 pub struct PageDate {
     /// The event.
     pub kind: DateKind,
-    /// When.
+    /// The moment.
     pub moment: Moment,
-    /// Where it was found.
+    /// The place in which it was found.
     pub source: DateSource,
     /// The name it bore there, such as `article:published_time`.
     pub name: String,
@@ -31,7 +31,7 @@ pub enum DateKind {
     Modified,
 }
 
-/// Where a date was found, best first.
+/// The places in which a date is found, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum DateSource {
@@ -117,7 +117,7 @@ impl Dates {
         self.found.push((date, offset));
     }
 
-    /// Whether a date of that source was found.
+    /// Returns whether a date of that source was found.
     pub(super) fn has(&self, source: DateSource) -> bool {
         self.found.iter().any(|(date, _)| date.source == source)
     }

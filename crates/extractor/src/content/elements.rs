@@ -41,17 +41,17 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// Whether what holds it ends the block at hand.
+    /// Returns whether what holds it ends the block at hand.
     pub(super) fn is_block(self) -> bool {
         !matches!(self, Part::Break | Part::Anchor | Part::Inline)
     }
 
-    /// Whether it is kept among the open elements.
+    /// Returns whether it is kept among the open elements.
     pub(super) fn is_container(self) -> bool {
         self.is_block() && !matches!(self, Part::Heading(_) | Part::Paragraph | Part::Rule)
     }
 
-    /// Whether what stands in it is told apart from what stands around it.
+    /// Returns whether what stands in it is told apart from what stands around it.
     pub(super) fn is_region(self) -> bool {
         self.is_container()
             && !matches!(self, Part::Item | Part::Term | Part::Definition | Part::Row)

@@ -132,7 +132,7 @@ pub(super) struct Meta<'a> {
     pub(super) property: Option<&'a str>,
     pub(super) equiv: Option<&'a str>,
     pub(super) content: &'a str,
-    /// What stands behind the head may be anybody's text.
+    /// True in the head: behind it may stand anybody's text.
     pub(super) is_in_head: bool,
 }
 

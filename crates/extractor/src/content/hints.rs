@@ -44,7 +44,7 @@ impl<'a> Traits<'a> {
     }
 }
 
-/// How far what surrounds the main text is told by an element itself.
+/// The degree to which an element itself says that it surrounds the main text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Surround {
     /// Not at all.
@@ -62,7 +62,7 @@ pub(super) enum Surround {
     Element,
 }
 
-/// How far the main text is told by an element itself.
+/// The degree to which an element itself says that it holds the main text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Favour {
     #[default]
@@ -79,7 +79,7 @@ pub(super) enum Favour {
     Main,
 }
 
-/// How far an element surrounds the main text by all that it says but its id: what is left of it
+/// The degree to which an element surrounds the main text, its id apart: what is left of it
 /// where a generator made the id from a heading, and perhaps the class from the id.
 pub(super) fn surround_without_id(part: Part, traits: &Traits<'_>, within: bool) -> Surround {
     let named = Traits {
@@ -98,14 +98,15 @@ pub(super) fn letters(text: &str) -> Box<str> {
     kept.flat_map(char::to_lowercase).collect()
 }
 
-/// Whether an id may be made from a heading, by the [`letters`] of both: where two headings are
-/// alike, the second id has a number behind.
+/// Returns whether an id may be made from a heading, by the [`letters`] of both: where two
+/// headings are alike, the second id has a number behind.
 pub(super) fn is_made_from(id: &str, heading: &str) -> bool {
     let is_digit = |c: char| c.is_ascii_digit();
     !heading.is_empty() && (id == heading || id.trim_end_matches(is_digit) == heading)
 }
 
-/// Whether a heading has several words: an id of one may also name a part that pages are built of.
+/// Returns whether a heading has several words: an id of one may also name a part that pages are
+/// built of.
 pub(super) fn has_words(heading: &str) -> bool {
     let mut words = heading.split_whitespace();
     let mut words = words
@@ -221,7 +222,7 @@ fn of_word(word: &str) -> (Surround, Favour) {
     (surround, favour)
 }
 
-/// Whether an `aside` is a remark that belongs to the text.
+/// Returns whether an `aside` is a remark that belongs to the text.
 fn is_note(traits: &Traits<'_>) -> bool {
     const NOTES: [&str; 9] = [
         "note",
@@ -238,7 +239,7 @@ fn is_note(traits: &Traits<'_>) -> bool {
     words.any(|word| NOTES.iter().any(|note| word.eq_ignore_ascii_case(note)))
 }
 
-/// Whether a `style` attribute hides its element.
+/// Returns whether a `style` attribute hides its element.
 fn hides(style: &str) -> bool {
     style.split(';').take(32).any(|declaration| {
         let (name, value) = declaration.split_once(':').unwrap_or_default();

@@ -6,7 +6,7 @@ use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use crate::text::Collapsed;
 
 /// Names of one item: types, authors, steps of a breadcrumb.
-const NAMES: usize = 32;
+const MAX_NAMES: usize = 32;
 
 /// An item of a page's JSON-LD, as far as schema.org's names for it are understood. Nested
 /// items are not listed, save those in a `@graph` or `mainEntity`.
@@ -34,7 +34,7 @@ pub struct JsonLd {
 }
 
 impl JsonLd {
-    /// Whether its dates are those of a text.
+    /// Returns whether its dates are those of a text.
     pub(super) fn is_text(&self) -> bool {
         let ends = |kind: &String| {
             [
@@ -165,7 +165,7 @@ impl JsonLdReader {
                 .or_else(|| self.name_of(value.get("item")?))?;
             Some((place.unwrap_or(0.0), name))
         };
-        let mut steps: Vec<(f64, String)> = list.iter().take(NAMES).filter_map(step).collect();
+        let mut steps: Vec<(f64, String)> = list.iter().take(MAX_NAMES).filter_map(step).collect();
         steps.sort_by(|a, b| a.0.total_cmp(&b.0));
         steps.into_iter().map(|(_, name)| name).collect()
     }
@@ -197,7 +197,7 @@ impl JsonLdReader {
 fn names(value: Option<&Value>, name: impl Fn(&Value) -> Option<String>) -> Vec<String> {
     match value {
         None => Vec::new(),
-        Some(Value::Array(list)) => list.iter().take(NAMES).filter_map(name).collect(),
+        Some(Value::Array(list)) => list.iter().take(MAX_NAMES).filter_map(name).collect(),
         Some(other) => name(other).into_iter().collect(),
     }
 }

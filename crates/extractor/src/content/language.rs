@@ -167,7 +167,7 @@ fn is_tag(value: &str) -> bool {
         })
 }
 
-/// Whether a language is one of those that can be told by their text.
+/// Returns whether a language is one of those that can be told by their text.
 fn can_be_told(code: &str) -> bool {
     CODES
         .iter()

@@ -1,4 +1,4 @@
-//! How much of a page's content is kept at most, and what is said when there was more.
+//! The most of a page's content that is kept, and what is said when there was more.
 
 /// The most that is kept of one page. Reaching a limit is never an error: what is beyond it is
 /// left out, and the matching [`ContentOddityKind`] stands in the oddities.
@@ -62,7 +62,7 @@ pub struct ContentOddity {
     /// The line where it was first met; the first line is 1. Where the matter is the whole
     /// page's, 1.
     pub line: u64,
-    /// How often it was met.
+    /// The number of times that it was met.
     pub count: u64,
 }
 

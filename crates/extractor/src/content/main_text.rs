@@ -1,4 +1,4 @@
-//! Which blocks are the main text, and which surround it.
+//! The blocks that are the main text, and those that surround it.
 //!
 //! Three steps, each one walk over a flat list. First the hints of elements (`nav`, a class of
 //! `sidebar`) are weighed against how much of the page's text stands in them, since a class may
@@ -28,7 +28,7 @@ const SHORT_LINKS: u64 = 24;
 /// In half words.
 const MAX_INDEX: u64 = 120;
 
-/// Whether each of the blocks belongs to the main text.
+/// Returns whether each of the blocks belongs to the main text.
 pub(super) fn mark_main(
     text: &str,
     blocks: &[RawBlock],
@@ -49,7 +49,7 @@ pub(super) fn mark_main(
 struct PageSums<'a> {
     blocks: &'a [RawBlock],
     regions: &'a [Region],
-    /// Whether a region, or one around it, surrounds the main text.
+    /// True if a region, or one around it, surrounds the main text.
     surrounds: Vec<bool>,
     /// Half words of running text in each region and those within, surroundings left out.
     good: Vec<u64>,
@@ -138,7 +138,7 @@ impl<'a> PageSums<'a> {
         largest
     }
 
-    /// Which blocks stand in `root`, and not in what surrounds it.
+    /// The blocks that stand in `root`, and not in what surrounds it.
     fn inside(&self, root: usize) -> Vec<bool> {
         let mut inside = vec![false; self.regions.len()];
         for at in 0..self.regions.len() {
@@ -165,7 +165,7 @@ impl<'a> PageSums<'a> {
         main
     }
 
-    /// Whether a region is there for its links: there is much less running text than links,
+    /// Returns whether a region is there for its links: there is much less running text than links,
     /// and not more of it than `most` half words.
     fn is_index(&self, root: usize, most: u64) -> bool {
         let (mut running, mut linked) = (0, 0);
@@ -225,7 +225,7 @@ impl<'a> PageSums<'a> {
     }
 }
 
-/// How much of the text around a region must stand in it, so that it is the whole text. In
+/// The share of the text around a region that must stand in it, so that it is the whole text. In
 /// percent.
 fn least_share(region: &Region, around: &Region, in_main: bool) -> u64 {
     match region.favour {
@@ -251,7 +251,7 @@ fn add_up(sums: &mut [u64], regions: &[Region]) {
     }
 }
 
-/// Which regions surround the main text, and which hold comments on it.
+/// The regions that surround the main text, and those that hold comments on it.
 fn surrounding(regions: &[Region], all: &[u64]) -> (Vec<bool>, Vec<bool>) {
     let mut holds_main = vec![false; regions.len()];
     for at in (1..regions.len()).rev() {
@@ -276,7 +276,7 @@ fn surrounding(regions: &[Region], all: &[u64]) -> (Vec<bool>, Vec<bool>) {
     (surrounds, comments)
 }
 
-/// How much a block, or the list or table that it is of, is made of links.
+/// The share of links in a block, or in the list or table that it is of.
 #[derive(Clone, Copy)]
 struct Links {
     /// In percent.
@@ -286,7 +286,7 @@ struct Links {
 }
 
 impl Links {
-    /// Whether it is there for its links.
+    /// Returns whether it is there for its links.
     fn many(self) -> bool {
         self.share > MAX_LINKS
     }

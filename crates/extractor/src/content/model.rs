@@ -44,9 +44,9 @@ pub struct Content {
 pub struct Block {
     /// The kind of block.
     pub kind: BlockKind,
-    /// Where it stands in [`Content::visible_text`], in bytes.
+    /// Its place in [`Content::visible_text`], in bytes.
     pub range: Range<usize>,
-    /// Whether it belongs to the main text, and not to what surrounds it.
+    /// True if it belongs to the main text, and not to what surrounds it.
     pub main: bool,
     /// The id to link to it: the element's own; a heading's may also be of an anchor in it or
     /// right before it, or of the section that it opens.
@@ -179,13 +179,13 @@ impl Content {
         sections
     }
 
-    /// When the page was published: of all such dates the one from the best source.
+    /// The date of publication: of all such dates the one from the best source.
     #[must_use]
     pub fn published(&self) -> Option<&PageDate> {
         self.best_date(DateKind::Published)
     }
 
-    /// When the page was last modified, as it says itself.
+    /// The date of the last change, as the page says itself.
     #[must_use]
     pub fn modified(&self) -> Option<&PageDate> {
         self.best_date(DateKind::Modified)

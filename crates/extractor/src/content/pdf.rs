@@ -10,7 +10,7 @@ use thiserror::Error;
 pub struct PdfText {
     /// The text of all pages, lines as they were found.
     pub text: String,
-    /// Whether it was cut.
+    /// True if it was cut.
     pub cut: bool,
 }
 

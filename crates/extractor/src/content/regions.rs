@@ -73,19 +73,19 @@ impl Regions {
             .map_or(BlockKind::Paragraph, |open| open.kind)
     }
 
-    /// Whether what stands here is hidden.
+    /// Returns whether what stands here is hidden.
     pub(super) fn is_hidden(&self) -> bool {
         self.open.last().is_some_and(|open| open.hidden)
     }
 
-    /// Whether what stands here is in a `main` or `article`, and in nothing in it that
+    /// Returns whether what stands here is in a `main` or `article`, and in nothing in it that
     /// surrounds text.
     pub(super) fn is_favoured(&self) -> bool {
         let surround = self.all[self.region() as usize].surround;
         surround == Surround::No && self.open.last().is_some_and(|open| open.within)
     }
 
-    /// How many elements are open.
+    /// The number of open elements.
     pub(super) fn depth(&self) -> usize {
         self.open.len()
     }

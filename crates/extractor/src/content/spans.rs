@@ -67,7 +67,7 @@ impl TimeText {
 }
 
 impl Spans {
-    /// Whether text here is hidden.
+    /// Returns whether text here is hidden.
     pub(super) fn is_hidden(&self) -> bool {
         self.hidden.is_some()
     }

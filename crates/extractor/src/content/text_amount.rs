@@ -29,7 +29,7 @@ impl Weigher {
     }
 }
 
-/// Whether `c` is of a script that puts no space between words: Thai, Lao, Burmese, Khmer,
+/// Returns whether `c` is of a script that puts no space between words: Thai, Lao, Burmese, Khmer,
 /// Chinese, Japanese, Yi.
 fn is_unspaced(c: char) -> bool {
     matches!(c,

@@ -357,7 +357,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Whether a backslash stands there that escapes something.
+    /// Returns whether a backslash stands there that escapes something.
     fn is_escape(&self, ahead: usize) -> bool {
         self.peek(ahead) == Some(b'\\')
             && !matches!(self.peek(ahead + 1), Some(b'\n' | b'\r' | 0x0c))

@@ -132,7 +132,7 @@ fn is_mp4(first: &[u8]) -> bool {
             .any(|(place, brand)| place != 1 && known(brand))
 }
 
-/// Whether `first` holds bytes that no text has (section 3, "binary data byte"), save those
+/// Returns whether `first` holds bytes that no text has (section 3, "binary data byte"), save those
 /// of UTF-16.
 pub(super) fn is_binary(first: &[u8]) -> bool {
     let wide = first.starts_with(b"\xfe\xff")

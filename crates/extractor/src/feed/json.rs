@@ -6,7 +6,9 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::{ENCLOSURES, Feed, FeedEntry, FeedKind, FeedUrl, NEXT, address, collapsed, hint};
+use super::{
+    Feed, FeedEntry, FeedKind, FeedUrl, MAX_ENCLOSURES, MAX_NEXT_PAGES, address, collapsed, hint,
+};
 use crate::limits::{DocumentOddityKind, Limits, note};
 use crate::text::trim;
 
@@ -31,7 +33,7 @@ pub(super) fn read(text: &str, limits: &Limits, feed: &mut Feed) {
     }
 }
 
-/// Where what is read goes at once, so that it stays when the document breaks later.
+/// The feed into which what is read goes at once, so that it stays when the document breaks later.
 struct Into<'a, 'f> {
     feed: RefCell<&'f mut Feed>,
     limits: &'a Limits,
@@ -118,7 +120,7 @@ impl<'de> Visitor<'de> for Whole<'_, '_, '_> {
                     let next = into.url(next.as_str());
                     let feed = &mut into.feed.borrow_mut().next;
                     feed.extend(next);
-                    feed.truncate(NEXT);
+                    feed.truncate(MAX_NEXT_PAGES);
                 }
                 "items" => map.next_value_seed(Items(into))?,
                 _ => {
@@ -191,7 +193,7 @@ impl<'de> Deserialize<'de> for Attachments {
             fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Attachments, A::Error> {
                 let mut kept = Vec::new();
                 while let Option::Some(attachment) = all.next_element::<Attachment>()? {
-                    if kept.len() < ENCLOSURES {
+                    if kept.len() < MAX_ENCLOSURES {
                         kept.push(attachment);
                     }
                 }

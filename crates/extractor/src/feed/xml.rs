@@ -1,7 +1,8 @@
 //! Feeds in XML: RSS 2.0, RSS 1.0 and Atom, read by one walk, since feeds mix their words.
 
 use super::{
-    ENCLOSURES, Feed, FeedEntry, FeedKind, FeedUrl, HINT_BYTES, NEXT, address, collapsed, hint,
+    Feed, FeedEntry, FeedKind, FeedUrl, MAX_ENCLOSURES, MAX_HINT_BYTES, MAX_NEXT_PAGES, address,
+    collapsed, hint,
 };
 use crate::limits::{DocumentOddityKind, Limits};
 use crate::text::trim;
@@ -128,7 +129,7 @@ impl Walk<'_> {
             (Space::None | Space::Atom, "title") => Some(Field::Title),
             (Space::Atom, "id") => Some(Field::Id),
             (Space::None, "guid") => {
-                let is = tag.short_attribute("isPermaLink", HINT_BYTES);
+                let is = tag.short_attribute("isPermaLink", MAX_HINT_BYTES);
                 let is_address = !is.is_some_and(|is| is.eq_ignore_ascii_case("false"));
                 Some(Field::Guid { is_address })
             }
@@ -161,7 +162,7 @@ impl Walk<'_> {
     }
 
     fn atom_link(&mut self, tag: &Tag<'_>) {
-        let rel = tag.short_attribute("rel", HINT_BYTES);
+        let rel = tag.short_attribute("rel", MAX_HINT_BYTES);
         let rel = rel.as_deref().map_or("alternate", trim);
         let rel = rel
             .strip_prefix("http://www.iana.org/assignments/relation/")
@@ -182,7 +183,7 @@ impl Walk<'_> {
             None if is("alternate") => {
                 self.feed.home.get_or_insert(url);
             }
-            None if (is("next") || is("prev-archive")) && self.feed.next.len() < NEXT => {
+            None if (is("next") || is("prev-archive")) && self.feed.next.len() < MAX_NEXT_PAGES => {
                 self.feed.next.push(url);
             }
             None => {}
@@ -192,7 +193,7 @@ impl Walk<'_> {
     fn enclosure(&mut self, href: Option<&str>) {
         let url = href.and_then(|href| self.url(href));
         if let (Some((entry, _)), Some(url)) = (&mut self.entry, url)
-            && entry.enclosures.len() < ENCLOSURES
+            && entry.enclosures.len() < MAX_ENCLOSURES
         {
             entry.enclosures.push(url);
         }

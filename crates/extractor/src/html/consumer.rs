@@ -11,8 +11,8 @@ pub(crate) trait Consumer {
     /// Takes an end tag.
     fn end(&mut self, tag: &Tag<'_>, at: At);
 
-    /// Whether the text that comes next is wanted. Most text is wanted by nobody, and costs less
-    /// then.
+    /// Returns whether the text that comes next is wanted. Most text is wanted by nobody, and
+    /// costs less then.
     fn wants_text(&self, at: At) -> bool;
 
     /// Takes text that is wanted. What stands between two tags may come in parts.
@@ -26,12 +26,12 @@ pub(crate) struct At {
     pub(crate) offset: usize,
     /// The language that the tag belongs to, or the element that the text stands in.
     pub(crate) space: Space,
-    /// Whether it is shown: not the content of a `template`, nor of a script or style
+    /// True if it is shown: not the content of a `template`, nor of a script or style
     /// within a drawing.
     pub(crate) shown: bool,
-    /// Whether it is the content of a `template`: markup that a script may put into the page.
+    /// True if it is the content of a `template`: markup that a script may put into the page.
     pub(crate) in_template: bool,
-    /// Whether the text is that of an element without markup: `script`, `style`, `title`,
+    /// True if the text is that of an element without markup: `script`, `style`, `title`,
     /// `textarea`, `xmp` and such.
     pub(crate) raw: bool,
 }

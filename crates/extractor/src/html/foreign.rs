@@ -29,12 +29,12 @@ enum Part {
 }
 
 impl Foreign {
-    /// Whether the parser stands in foreign content.
+    /// Returns whether the parser stands in foreign content.
     pub(super) fn is_foreign(&self) -> bool {
         !matches!(self.open.last(), None | Some(Part::Html(_)))
     }
 
-    /// Whether what stands here is shown.
+    /// Returns whether what stands here is shown.
     pub(super) fn is_shown(&self) -> bool {
         !matches!(self.open.last(), Some(Part::Mute(_)))
     }

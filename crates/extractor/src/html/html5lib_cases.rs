@@ -131,7 +131,7 @@ impl Case {
         (format!("<{open}>"), open.to_owned())
     }
 
-    /// Whether the case is seen as expected in `state`.
+    /// Returns whether the case is seen as expected in `state`.
     fn holds_in(&self, state: &str) -> bool {
         let (before, open) = self.before(state);
         let mut input = self.input.clone();

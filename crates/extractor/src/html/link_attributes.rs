@@ -10,7 +10,7 @@ pub(super) struct Holder {
     pub(super) holds: Holds,
 }
 
-/// How an attribute holds its addresses.
+/// The form in which an attribute holds its addresses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Holds {
     Address,

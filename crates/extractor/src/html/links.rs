@@ -25,11 +25,11 @@ pub(super) struct LinkReader {
     /// The link whose text is being read, by its position in the page's links.
     anchor: Option<usize>,
     anchor_text: Collapsed,
-    /// Whether a form is open, and sent by GET.
+    /// True if a form is open, and sent by GET.
     form: Option<bool>,
 }
 
-/// Where a tag's links go, and what they have in common.
+/// The parts that the links of a tag have in common.
 struct Spot<'a> {
     oddities: &'a mut Oddities<DocumentOddityKind>,
     offset: usize,
@@ -111,7 +111,7 @@ impl LinkReader {
         }
     }
 
-    /// Whether text belongs to a link.
+    /// Returns whether text belongs to a link.
     pub(super) fn wants_text(&self) -> bool {
         self.anchor.is_some()
     }
@@ -348,7 +348,7 @@ impl LinkReader {
         }
     }
 
-    /// Where a button sends its form instead.
+    /// Takes the address to which a button sends its form instead.
     fn form_action(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
         let get = match attributes.get("formmethod") {
             Some(method) => !["post", "dialog"]
@@ -439,7 +439,7 @@ impl LinkReader {
     }
 }
 
-/// Whether a value waits to be filled in, in the words of the usual template languages.
+/// Returns whether a value waits to be filled in, in the words of the usual template languages.
 fn has_hole(value: &str) -> bool {
     ["{{", "{%", "${", "<%", "[["]
         .iter()

@@ -12,7 +12,7 @@ use crate::charset::{self, Charset};
 pub struct PageText<'b> {
     text: Cow<'b, str>,
     pub(crate) charset: Charset,
-    /// Whether bytes were met that are no text in the charset.
+    /// True if bytes were met that are no text in the charset.
     pub(crate) is_broken: bool,
 }
 

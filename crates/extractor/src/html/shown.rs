@@ -11,7 +11,7 @@ const MAX_HEADING_BYTES: usize = 1024;
 
 /// Takes the text and the images of a page while it is read.
 pub trait PageObserver {
-    /// Whether more text is wanted.
+    /// Returns whether more text is wanted.
     fn wants_text(&self) -> bool;
 
     /// Takes text between two tags as it is written, its character references not decoded: what the

@@ -28,7 +28,7 @@ pub(super) struct Walk<C> {
     foreign: Foreign,
     /// `template` elements open whose content is nobody's to see.
     inert: u32,
-    /// Where the text behind the last tag stands.
+    /// The place of the text behind the last tag.
     text_at: At,
 }
 

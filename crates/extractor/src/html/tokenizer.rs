@@ -16,7 +16,7 @@ pub(crate) use self::tag::{Attribute, Attributes, Tag};
 use super::name::Name;
 use crate::text::is_space;
 
-/// How the text behind a tag is read.
+/// The way in which the text behind a tag is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Markup,

@@ -6,7 +6,7 @@ use crate::text::{Collapsed, trim};
 use crate::xml::{Step, Tag, Xml};
 
 /// `lastmod`, `changefreq`, `priority` and dates are short; a longer one is none.
-const HINT_BYTES: usize = 128;
+const MAX_HINT_BYTES: usize = 128;
 
 pub(super) fn read(text: &str, limits: &Limits, sitemap: &mut Sitemap) {
     let mut walk = Walk {
@@ -148,7 +148,7 @@ impl Walk<'_> {
         if let Some(href) = self.address(&href)
             && self.has_room()
         {
-            let hreflang = tag.short_attribute("hreflang", HINT_BYTES);
+            let hreflang = tag.short_attribute("hreflang", MAX_HINT_BYTES);
             let alternate = Alternate { href, hreflang };
             self.entry().alternates.push(alternate);
         }
@@ -208,7 +208,7 @@ impl Walk<'_> {
             }
             Field::LastMod | Field::ChangeFreq | Field::Priority | Field::NewsDate => {
                 let value = trim(&value);
-                if !value.is_empty() && value.len() <= HINT_BYTES {
+                if !value.is_empty() && value.len() <= MAX_HINT_BYTES {
                     self.take_hint(field, value);
                 }
             }

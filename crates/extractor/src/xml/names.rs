@@ -5,7 +5,7 @@ use quick_xml::events::BytesStart;
 use super::unescaped;
 
 /// Namespaces that prefixes can stand for at the same time; others are not followed.
-const BINDINGS: usize = 64;
+const MAX_BINDINGS: usize = 64;
 
 /// The vocabulary of an element, of those that feeds are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl Bindings {
                 Some(rest) => rest.strip_prefix(':').unwrap_or_default(),
                 None => continue,
             };
-            let known = prefix.len() <= 64 && self.all.len() < BINDINGS;
+            let known = prefix.len() <= 64 && self.all.len() < MAX_BINDINGS;
             if known && (name == "xmlns" || !prefix.is_empty()) {
                 let space = space_named(&unescaped(&attribute.value));
                 self.all.push((prefix.to_owned(), space, depth));

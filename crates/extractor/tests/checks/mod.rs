@@ -2,8 +2,8 @@
 //! suite runs on random inputs too.
 
 use crawl_extractor::{
-    CharsetSource, Document, DocumentOddity, Limits, Link, LinkKind, Page, SNIFF_BYTES, is_html,
-    link_header, read_css, read_feed, read_html, read_sitemap, refresh_header, what_is,
+    CharsetSource, Document, DocumentOddity, Limits, Link, LinkKind, MAX_SNIFF_BYTES, Page,
+    is_html, link_header, read_css, read_feed, read_html, read_sitemap, refresh_header, what_is,
 };
 use crawl_weburl::canonicalize;
 
@@ -168,7 +168,7 @@ pub(crate) fn charset(data: &[u8]) {
     ] {
         let found = what_is(content_type, data);
         assert_eq!(is_html(content_type, data), found == Document::Html);
-        let head = &data[..data.len().min(SNIFF_BYTES)];
+        let head = &data[..data.len().min(MAX_SNIFF_BYTES)];
         assert_eq!(what_is(content_type, head), found);
     }
 }

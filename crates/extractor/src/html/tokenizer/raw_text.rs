@@ -4,7 +4,7 @@ use memchr::{memchr, memchr_iter, memchr2};
 
 use crate::text::is_space;
 
-/// Where, from `from` on, the end tag of the element `name` begins.
+/// The byte, from `from` on, at which the end tag of the element `name` begins.
 pub(super) fn end_of_text(bytes: &[u8], from: usize, name: &[u8]) -> Option<usize> {
     let mut found = memchr_iter(b'<', &bytes[from..]).map(|at| from + at);
     found.find(|at| is_end_tag(&bytes[*at..], name))
@@ -20,8 +20,8 @@ enum State {
     DoubleEscaped,
 }
 
-/// Where, from `from` on, the end tag of the script `name` begins (HTML Standard 13.2.5.15 to
-/// 13.2.5.31).
+/// The byte, from `from` on, at which the end tag of the script `name` begins (HTML Standard
+/// 13.2.5.15 to 13.2.5.31).
 pub(super) fn end_of_script(bytes: &[u8], from: usize, name: &[u8]) -> Option<usize> {
     let (mut at, mut state, mut dashes) = (from, State::Plain, from);
     loop {
@@ -58,7 +58,7 @@ pub(super) fn end_of_script(bytes: &[u8], from: usize, name: &[u8]) -> Option<us
     }
 }
 
-/// Whether `rest` begins with an end tag of that name, as far as its name goes.
+/// Returns whether `rest` begins with an end tag of that name, as far as its name goes.
 fn is_end_tag(rest: &[u8], name: &[u8]) -> bool {
     rest.get(1) == Some(&b'/') && is_name(&rest[2..], name)
 }

@@ -58,13 +58,13 @@ impl<'a> Attributes<'a> {
         self.all.iter()
     }
 
-    /// Whether `attribute`, which is one of these, is the first of its name, and so counts.
+    /// Returns whether `attribute`, which is one of these, is the first of its name, and so counts.
     pub(crate) fn is_first(self, attribute: &Attribute<'_>) -> bool {
         let first = self.all.iter().find(|one| one.is(attribute.name));
         first.is_some_and(|first| std::ptr::eq(first, attribute))
     }
 
-    /// Whether the value of `name` is `word`, in any letter case.
+    /// Returns whether the value of `name` is `word`, in any letter case.
     pub(crate) fn says(self, name: &str, word: &str) -> bool {
         self.get(name)
             .is_some_and(|value| value.eq_ignore_ascii_case(word))
@@ -77,7 +77,7 @@ pub(crate) struct Attribute<'t> {
     name: &'t str,
     /// The value as written.
     raw: &'t str,
-    /// Whether the value as written holds a reference or a NUL.
+    /// True if the value as written holds a reference or a NUL.
     is_encoded: bool,
     /// The value where it differs from what is written, once it was asked for.
     decoded: OnceCell<Box<str>>,
@@ -105,7 +105,7 @@ impl<'t> Attribute<'t> {
         self.name
     }
 
-    /// Whether that is its name, in any letter case.
+    /// Returns whether that is its name, in any letter case.
     pub(crate) fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name)
     }
