@@ -86,7 +86,7 @@ impl Case {
             }
         };
         let mut expected = Vec::new();
-        for token in self.output.iter().filter_map(|token| token.as_array()) {
+        for token in self.output.iter().filter_map(serde_json::Value::as_array) {
             match token[0].as_str() {
                 Some("StartTag") => {
                     let attributes = token[2].as_object().unwrap().iter();

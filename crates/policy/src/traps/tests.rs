@@ -76,7 +76,7 @@ fn crawl(most: usize, site: Site<'_>) -> Crawled {
                     PageAnswer::Redirect(&to, redirects)
                 }
                 None => {
-                    gist = PageFingerprint::of_markup(&html, &at);
+                    gist = PageFingerprint::of_markup(html, &at);
                     PageAnswer::Text(&gist)
                 }
             },
@@ -397,7 +397,7 @@ fn what_is_parked_comes_back_when_it_brings_something_after_all() {
     };
     let visit = |traps: &mut Traps, n: u32, text: &str| {
         let (at, next) = (url(n), url(n + 1));
-        let gist = PageFingerprint::of_markup(&text, &at);
+        let gist = PageFingerprint::of_markup(text, &at);
         let visit = PageEvidence {
             url: &at,
             level: 1,

@@ -18,11 +18,11 @@ pub(super) fn decode(raw: &str, place: Place, nul: &str, mut part: impl FnMut(&s
         if !before.is_empty() {
             part(before);
         }
-        if behind.starts_with('\0') {
+        if let Some(behind) = behind.strip_prefix('\0') {
             if !nul.is_empty() {
                 part(nul);
             }
-            rest = &behind[1..];
+            rest = behind;
             continue;
         }
         let (bytes, characters) = reference(behind, place);
