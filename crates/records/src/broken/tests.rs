@@ -271,13 +271,16 @@ fn what_led_there_first_is_named_where_nothing_else_was_kept() {
         crawl(&site(), None, false).path(),
         "via",
         expect![[r#"
-        2 pages are broken, 2 links lead there
+        2 pages are broken, 3 links lead there
 
         ---  http://dead.example/ (connect_refused)
              on http://e.example/a
 
         404  http://e.example/gone
              on http://e.example/
+             on http://e.example/a
+                by way of http://e.example/moved
+                by way of http://e.example/further
 
         neither links nor an archive were kept: of each page the one that led there first is named
     "#]],
