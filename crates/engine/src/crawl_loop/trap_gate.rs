@@ -154,3 +154,57 @@ impl Coordinator {
         }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crawl_frontier::{Admission, Frontier, MemoryFrontier, Outcome};
+    use crawl_policy::ProductToken;
+    use crawl_policy::scope::{Scope, ScopeMode};
+    use crawl_scheduler::Tick;
+    use crawl_weburl::{CanonicalUrl, canonicalize};
+
+    use super::Coordinator;
+    use crate::config::Config;
+    use crate::totals::Totals;
+
+    fn url(path: &str) -> CanonicalUrl {
+        canonicalize(None, &format!("http://a.example{path}")).unwrap()
+    }
+
+    fn admit(frontier: &dyn Frontier, path: &str) {
+        let mut transaction = frontier.begin().unwrap();
+        transaction.admit(Admission::seed(url(path))).unwrap();
+        transaction.commit().unwrap();
+    }
+
+    #[test]
+    fn ours_a_mirror_gives_way_to_a_page_that_was_fetched_or_will_be() {
+        let frontier: Arc<dyn Frontier> = Arc::new(MemoryFrontier::new());
+        for (path, status) in [("/page", 200), ("/moved", 301), ("/gone", 404)] {
+            admit(&*frontier, path);
+            let lease = frontier.lease(&url(path).origin()).unwrap().unwrap();
+            let mut transaction = frontier.begin().unwrap();
+            transaction
+                .settle(lease, Outcome::Fetched { status })
+                .unwrap();
+            transaction.commit().unwrap();
+        }
+        admit(&*frontier, "/waiting");
+        let agent = ProductToken::new("crawl").unwrap();
+        let config = Arc::new(Config::new(agent, "0.0", None, vec![url("/")], "c"));
+        let scope = Scope::new(ScopeMode::Any, &[], &[], None).unwrap();
+        let now = Tick::from_micros(1);
+        let coordinator = Coordinator::new(config, frontier, scope, Totals::default(), now, 1);
+        for (path, had) in [
+            ("/page", true),
+            ("/waiting", true),
+            ("/moved", false),
+            ("/gone", false),
+            ("/unknown", false),
+        ] {
+            assert_eq!(coordinator.is_had(&url(path)).unwrap(), had, "{path}");
+        }
+    }
+}

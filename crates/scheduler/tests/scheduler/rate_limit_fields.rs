@@ -149,6 +149,21 @@ fn ours_slots_that_would_not_keep_the_limit_rest() {
 }
 
 #[test]
+fn ours_slots_that_just_keep_the_limit_go_on() {
+    let mut stage = Stage::new(Politeness {
+        per_host: 2,
+        ..Politeness::default()
+    });
+    stage.open("http://example.org", 1000);
+    // Half a second from one request to the next, as two slots with a gap of a second keep it.
+    stage.answered(left(20, 10));
+    stage.now = stage.now + 2 * SECOND;
+    let permits = [stage.issue(), stage.issue()];
+    stage.assert_closed();
+    drop(permits);
+}
+
+#[test]
 fn ours_a_limit_outlives_the_process() {
     let check = |limit, waited, why| {
         let mut stage = stage();
