@@ -405,6 +405,10 @@ mod tests {
             split("disallow \t /q"),
             Some((b"disallow".to_vec(), b"/q".to_vec(), true))
         );
+        assert_eq!(
+            split("disallow-everything: /q"),
+            Some((b"disallow-everything".to_vec(), b"/q".to_vec(), false))
+        );
         assert_eq!(split("disallow /q /r"), None);
         assert_eq!(split("disallow"), None);
         assert_eq!(
