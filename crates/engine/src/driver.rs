@@ -45,8 +45,7 @@ use crate::write::run_end;
 /// The interval at which the progress is told anew.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The time for which the index goes on once the time of a run is over. With the pages that are
-/// being read then, a run ends within two seconds of its time.
+/// The time for which the index goes on once the time of a run is over.
 const INDEX_GRACE: Duration = Duration::from_secs(1);
 
 /// Rows at the end of `requests.jsonl` that are taken up at a start. More than can

@@ -108,7 +108,7 @@ impl FjallTransaction<'_> {
             for &(rank, at) in edits {
                 match &changes[at].now {
                     StoredState::Pending(queued) if queued.place.rank() == rank => {
-                        block.put(queued)
+                        block.put(queued);
                     }
                     _ if !block.remove(rank) => return Err(missing()),
                     _ => went += 1,

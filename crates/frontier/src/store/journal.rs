@@ -9,9 +9,9 @@
 //! first:
 //!
 //! - no whole batch follows the damage, and it is in the newest journal: what follows the last
-//! whole batch is cut off;
+//!   whole batch is cut off;
 //! - a whole batch follows, or it is an older journal, which was synced whole: stored bytes
-//! changed, which is an error.
+//!   changed, which is an error.
 //!
 //! A journal is a row of batches, numbers are little-endian; zeros may follow, as the store
 //! makes room beforehand:
