@@ -131,8 +131,10 @@ impl<'f> MemoryTransaction<'f> {
 
     /// Makes settled URLs pending again, the longest due first, `most` at most.
     fn revisit_where(&mut self, most: usize, is_due: impl Fn(&Visit) -> bool) -> usize {
-        let mut urls: BTreeSet<CanonicalUrl> = self.visits.keys().cloned().collect();
+        let mut urls: Vec<CanonicalUrl> = self.visits.keys().cloned().collect();
         urls.extend(self.frontier.shared().visits.keys().cloned());
+        urls.sort_unstable();
+        urls.dedup();
         let kept = urls.iter().filter_map(|url| self.kept(url));
         let mut due: Vec<_> = kept
             .filter(|kept| kept.is_settled && is_due(&kept.visit))
