@@ -19,6 +19,7 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// The script that draws results is the same on our page and on those that embed it.
 const RESULTS: &str = include_str!("page/results.js");
+const SHARED_STYLE: &str = include_str!("page/shared.css");
 
 /// The snippet that other sites embed: under a name that never changes.
 const EMBED: &str = "embed.js";
@@ -27,7 +28,7 @@ const SOURCES: [Source; 5] = [
     Source {
         name: "page.css",
         kind: "text/css; charset=utf-8",
-        parts: &[include_str!("page/page.css")],
+        parts: &[SHARED_STYLE, include_str!("page/page.css")],
     },
     Source {
         name: "search.js",
@@ -54,6 +55,7 @@ const SOURCES: [Source; 5] = [
         kind: SCRIPT,
         parts: &[
             "\"use strict\";{\nconst STYLE = `",
+            SHARED_STYLE,
             include_str!("page/embed.css"),
             "`;\n",
             RESULTS,
