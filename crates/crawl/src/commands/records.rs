@@ -16,34 +16,33 @@ use crate::terminal::{print, print_json};
 /// Runs `crawl report`.
 pub(crate) fn report(args: &ReportArgs) -> Result<u8, CommandError> {
     let dir = &args.dir;
-    if args.broken {
-        let broken = crawl_records::broken(dir).map_err(of_records)?;
-        let printed = match args.all && !args.json {
-            true => print(EveryLink(&broken).to_string().as_bytes())?,
-            false => show(&broken, args.json)?,
-        };
-        return Ok(code_of(args, standing(&broken), printed));
-    }
-    if args.changes && !args.fail_on_broken {
-        return show(&crawl_records::changes(dir).map_err(of_records)?, args.json);
-    }
-    let report = crawl_records::report(dir).map_err(of_records)?;
-    let printed = match &args.html {
-        _ if args.changes => show(&crawl_records::changes(dir).map_err(of_records)?, args.json)?,
-        Some(path) => {
-            let written = fs::write(path, report.to_html());
-            written.map_err(|why| unwritable(path, &why))?;
-            FINISHED
-        }
-        None => show(&report, args.json)?,
+    let broken = match args.broken || args.fail_on_broken {
+        true => Some(crawl_records::broken(dir).map_err(of_records)?),
+        false => None,
     };
-    match args.fail_on_broken {
-        true => {
-            let broken = crawl_records::broken(dir).map_err(of_records)?;
-            Ok(code_of(args, standing(&broken), printed))
+    let printed = match (&broken, &args.html) {
+        (Some(broken), _) if args.broken && args.all && !args.json => {
+            print(EveryLink(broken).to_string().as_bytes())?
         }
-        false => Ok(printed),
-    }
+        (Some(broken), _) if args.broken => show(broken, args.json)?,
+        _ if args.changes => show(&crawl_records::changes(dir).map_err(of_records)?, args.json)?,
+        (_, html) => {
+            let report = crawl_records::report(dir).map_err(of_records)?;
+            match html {
+                Some(path) => {
+                    let written = fs::write(path, report.to_html());
+                    written.map_err(|why| unwritable(path, &why))?;
+                    FINISHED
+                }
+                None => show(&report, args.json)?,
+            }
+        }
+    };
+    let is_broken = broken.is_some_and(|broken| standing(&broken) > 0);
+    Ok(match args.fail_on_broken && is_broken {
+        true => NOTHING_DONE,
+        false => printed,
+    })
 }
 
 /// Broken pages that someone comes to: a link leads there, or it is a seed. One whose links were
@@ -52,14 +51,6 @@ fn standing(broken: &BrokenLinks) -> u64 {
     let pages = broken.pages.iter();
     let standing = pages.filter(|page| page.via.is_none() || !page.links.is_empty());
     standing.count() as u64
-}
-
-/// The exit code under `--fail-on-broken`.
-fn code_of(args: &ReportArgs, broken: u64, code: u8) -> u8 {
-    match broken > 0 && args.fail_on_broken {
-        true => NOTHING_DONE,
-        false => code,
-    }
 }
 
 fn show<T: Serialize + Display>(found: &T, as_json: bool) -> Result<u8, CommandError> {
