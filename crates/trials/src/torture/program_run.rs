@@ -95,6 +95,7 @@ pub(super) struct Life {
 }
 
 /// The command that starts the crawl, and goes on with it.
+#[derive(Clone)]
 pub(super) struct Program {
     program: PathBuf,
     dir: PathBuf,
@@ -128,15 +129,10 @@ impl Program {
 
     /// The same, and when the crawl is done it visits everything again.
     pub(super) fn recrawling(&self) -> Program {
-        let mut args = self.args.clone();
+        let mut again = self.clone();
         let more = "--recrawl --revisit-most 0s";
-        args.extend(more.split(' ').map(str::to_owned));
-        Program {
-            program: self.program.clone(),
-            dir: self.dir.clone(),
-            args,
-            variable: None,
-        }
+        again.args.extend(more.split(' ').map(str::to_owned));
+        again
     }
 
     /// The same, started by another program, which is told of it behind its own options.
@@ -151,9 +147,9 @@ impl Program {
         args.extend_from_slice(&self.args);
         Program {
             program: other,
-            dir: self.dir.clone(),
             args,
             variable: Some(variable),
+            ..self.clone()
         }
     }
 
