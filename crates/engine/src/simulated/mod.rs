@@ -353,7 +353,7 @@ fn play_pages(
         }
         while let Some(step) = slow_reader.step(now) {
             match step {
-                Step::Tell(event) => coordinator.handle(now, event, &mut effects),
+                Step::Tell(event) => coordinator.handle(now, *event, &mut effects),
                 Step::Read(page) => {
                     let mut early = |batch| items.push(WriterMessage::Links(batch));
                     let page = reader.read(*page, &mut early);

@@ -25,7 +25,7 @@ pub(super) struct SlowReader {
 }
 
 pub(super) enum Step {
-    Tell(Event),
+    Tell(Box<Event>),
     Read(Box<FetchedPage>),
 }
 
@@ -58,11 +58,11 @@ impl SlowReader {
         let page = self.waiting.pop_front()?;
         if self.gives_back {
             self.given_back.insert(page.lease.url.to_string());
-            return Some(Step::Tell(Event::GivenBackUnread(page)));
+            return Some(Step::Tell(Box::new(Event::GivenBackUnread(page))));
         }
         let bytes = page.exchange.body.len() as u64;
         self.begun = Some((now + self.takes, page));
-        Some(Step::Tell(Event::ReadingBegan { bytes }))
+        Some(Step::Tell(Box::new(Event::ReadingBegan { bytes })))
     }
 
     pub(super) fn ends(&self) -> Option<Tick> {
