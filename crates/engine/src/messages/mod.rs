@@ -86,10 +86,6 @@ fn found_on(lease: &Lease) -> Option<&CanonicalUrl> {
 }
 
 /// Something that happened. The coordinator knows no other cause.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "moved a few times per request, and a box would be an allocation more"
-)]
 #[derive(Debug)]
 pub(crate) enum Event {
     /// An exchange ended, well or not.

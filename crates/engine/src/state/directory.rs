@@ -241,7 +241,6 @@ fn archive_options(config: &Config) -> ArchiveOptions {
             from: config.fetch.from.clone(),
             robots: format!("obeyed, read as {}", config.profile),
             config_digest: Some(DigestAlgorithm::Sha256.of(&[config.config_text.as_bytes()])),
-            ..Warcinfo::default()
         },
         ..ArchiveOptions::default()
     }
