@@ -42,7 +42,7 @@ pub struct PageRow {
     /// The verdict of robots.txt.
     pub robots: Option<RobotsVerdict>,
     /// The site's statements about the use of the page; null where it makes none.
-    pub usage: Option<UsageLedger>,
+    pub usage: Option<PageUsage>,
     /// The place of the response record.
     pub warc: Option<WarcPlace>,
     /// The site's words for which the body is not in the archive; null where it is.
@@ -128,7 +128,7 @@ pub struct RobotsVerdict {
 /// A site's statements about the use of a page, with a verdict per purpose.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct UsageLedger {
+pub struct PageUsage {
     /// For a search index: `allowed`, `refused`, or null where nobody speaks of it.
     pub search: Option<String>,
     /// For input to a model.
@@ -250,7 +250,7 @@ mod tests {
     use serde::{Deserializer, Serialize};
 
     use super::{
-        DelayRow, ExcludedRow, LinkRow, PageRow, RequestRow, RobotsVerdict, UsageLedger,
+        DelayRow, ExcludedRow, LinkRow, PageRow, PageUsage, RequestRow, RobotsVerdict,
         UsageStatement, WarcPlace,
     };
     use crate::Timestamp;
@@ -343,7 +343,7 @@ mod tests {
                     line: Some(3),
                     rule: Some("Allow: /".into()),
                 }),
-                usage: Some(UsageLedger {
+                usage: Some(PageUsage {
                     train_ai: Some("refused".into()),
                     said: vec![UsageStatement {
                         vocabulary: "content-usage".into(),
@@ -351,7 +351,7 @@ mod tests {
                         line: Some(4),
                         raw: "train-ai=n".into(),
                     }],
-                    ..UsageLedger::default()
+                    ..PageUsage::default()
                 }),
                 warc: Some(WarcPlace {
                     file: "crawl-e-20261120235959-00000.warc.gz".into(),

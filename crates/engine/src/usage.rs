@@ -1,11 +1,11 @@
 //! A site's preferences about the use of its pages, held against the purpose of the crawl.
 
-use crawl_archive::rows::{UsageLedger, UsageStatement};
+use crawl_archive::rows::{PageUsage, UsageStatement};
 use crawl_fetcher::Exchange;
 use crawl_fetcher::robots::CompiledRobots;
 use crawl_frontier::{Exclusion, Reason};
 use crawl_policy::PageDirectives;
-use crawl_policy::usage::{Channel, Ledger, Sources, Statement, UsagePurpose, Vocabulary};
+use crawl_policy::usage::{Channel, Sources, Statement, UsagePurpose, UsageStatements, Vocabulary};
 
 /// The headers that speak of use; the directives of `X-Robots-Tag` come separately.
 const HEADERS: [&str; 4] = [
@@ -31,13 +31,13 @@ pub(crate) fn refusal(
     purpose: Option<UsagePurpose>,
 ) -> Option<Exclusion> {
     let purpose = purpose?;
-    let ledger = Ledger::read(&Sources {
+    let statements = UsageStatements::read(&Sources {
         robots: Some(&rules.robots),
         tdmrep: rules.tdmrep.as_ref(),
         path_and_query,
         ..Sources::default()
     });
-    let by = refused(&ledger, purpose)?;
+    let by = refused(&statements, purpose)?;
     Some(Exclusion {
         reason: Reason::Usage,
         rule: Some(words(by)),
@@ -46,13 +46,13 @@ pub(crate) fn refusal(
 }
 
 /// All that is said about a page that was fetched.
-pub(crate) fn ledger(
+pub(crate) fn statements(
     rules: &CompiledRobots,
     path_and_query: &str,
     exchange: &Exchange,
     page: &PageDirectives,
     metas: &[(&str, &str)],
-) -> Ledger {
+) -> UsageStatements {
     let fields: Vec<(&str, String)> = HEADERS
         .iter()
         .flat_map(|name| {
@@ -69,7 +69,7 @@ pub(crate) fn ledger(
         .iter()
         .map(|(name, value)| (*name, value.as_str()))
         .collect();
-    Ledger::read(&Sources {
+    UsageStatements::read(&Sources {
         robots: Some(&rules.robots),
         tdmrep: rules.tdmrep.as_ref(),
         path_and_query,
@@ -81,29 +81,32 @@ pub(crate) fn ledger(
 
 /// The words for which a page's body is not archived: that no copy be kept, or a preference
 /// against what the crawl is for.
-pub(crate) fn withheld(ledger: &Ledger, purpose: Option<UsagePurpose>) -> Option<String> {
-    let no_copy = || refused(ledger, UsagePurpose::Archive);
-    let against = purpose.and_then(|purpose| refused(ledger, purpose));
+pub(crate) fn withheld(
+    statements: &UsageStatements,
+    purpose: Option<UsagePurpose>,
+) -> Option<String> {
+    let no_copy = || refused(statements, UsagePurpose::Archive);
+    let against = purpose.and_then(|purpose| refused(statements, purpose));
     against.or_else(no_copy).map(words)
 }
 
-/// The ledger as a row has it; nothing where nothing is said.
-pub(crate) fn row(ledger: &Ledger) -> Option<UsageLedger> {
+/// The part of a row that tells them; nothing where nothing is said.
+pub(crate) fn row(statements: &UsageStatements) -> Option<PageUsage> {
     let verdict = |purpose| {
-        let stance = ledger.verdict(purpose).stance?;
+        let stance = statements.verdict(purpose).stance?;
         Some(stance.as_str().to_owned())
     };
-    (!ledger.statements.is_empty()).then(|| UsageLedger {
+    (!statements.list.is_empty()).then(|| PageUsage {
         search: verdict(UsagePurpose::Search),
         ai_input: verdict(UsagePurpose::AiInput),
         train_ai: verdict(UsagePurpose::TrainAi),
         archive: verdict(UsagePurpose::Archive),
-        said: ledger.statements.iter().take(MAX_SAID).map(said).collect(),
+        said: statements.list.iter().take(MAX_SAID).map(said).collect(),
     })
 }
 
-pub(crate) fn refused(ledger: &Ledger, purpose: UsagePurpose) -> Option<&Statement> {
-    let verdict = ledger.verdict(purpose);
+pub(crate) fn refused(statements: &UsageStatements, purpose: UsagePurpose) -> Option<&Statement> {
+    let verdict = statements.verdict(purpose);
     verdict.by.filter(|_| verdict.is_refused())
 }
 

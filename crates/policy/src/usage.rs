@@ -1,4 +1,4 @@
-//! The statements of a site about the use of its pages, kept as a ledger.
+//! The statements of a site about the use of its pages.
 //!
 //! Several vocabularies are in use and none of them says which goes before which, so each
 //! statement is kept as it was made, and for a purpose the most restrictive one holds:
@@ -88,12 +88,12 @@ pub struct Statement {
 
 /// All that is said about the use of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ledger {
+pub struct UsageStatements {
     /// The statements: robots.txt first, then the site's files, headers and METAs.
-    pub statements: Vec<Statement>,
+    pub list: Vec<Statement>,
 }
 
-/// The verdict of a page's ledger for one purpose.
+/// The verdict of what is said about a page for one purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UsageVerdict<'a> {
     /// None where nobody speaks of the purpose: neither granted nor refused.
@@ -128,10 +128,10 @@ pub struct Sources<'a> {
     pub page: Option<&'a PageDirectives>,
 }
 
-impl Ledger {
+impl UsageStatements {
     /// Collects what is said.
     #[must_use]
-    pub fn read(sources: &Sources<'_>) -> Ledger {
+    pub fn read(sources: &Sources<'_>) -> UsageStatements {
         let mut statements = Vec::new();
         if let Some(robots) = sources.robots {
             from_robots(robots, sources.path_and_query, &mut statements);
@@ -141,14 +141,14 @@ impl Ledger {
         if let Some(page) = sources.page {
             from_page(page, &mut statements);
         }
-        Ledger { statements }
+        UsageStatements { list: statements }
     }
 
     /// The verdict for a purpose: a refusal outweighs any number of grants.
     #[must_use]
     pub fn verdict(&self, purpose: UsagePurpose) -> UsageVerdict<'_> {
         let speaks = |stance| {
-            self.statements
+            self.list
                 .iter()
                 .find(|statement| statement.says.contains(&(purpose, stance)))
                 .map(|by| UsageVerdict {

@@ -4,7 +4,7 @@ use crawl_archive::rows::{PageRow, READER_PANICKED, TOO_MANY_REDIRECTS};
 use crawl_coding::{DecodeEnd, DecodeLimit};
 use crawl_fetcher::{Exchange, Interstitial};
 use crawl_frontier::{Exclusion, Lease};
-use crawl_policy::usage::Ledger;
+use crawl_policy::usage::UsageStatements;
 use crawl_weburl::{CanonicalUrl, Unusable};
 
 use super::sitemap_budget::SITEMAP_LIMIT;
@@ -21,7 +21,7 @@ pub(crate) struct ReadDocument {
     pub(crate) canonical: Option<CanonicalUrl>,
     pub(crate) charset: Option<&'static str>,
     /// The site's preferences about the page's use, METAs included; for a page that has them.
-    pub(crate) usage: Option<Ledger>,
+    pub(crate) usage: Option<UsageStatements>,
     /// The reason why none of its links is followed.
     pub(crate) bar: Option<Exclusion>,
     pub(crate) error: Option<DocumentError>,

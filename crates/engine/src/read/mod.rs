@@ -23,7 +23,7 @@ use crawl_fetcher::{Exchange, PageOutline, Truncation, interstitial};
 use crawl_frontier::{Lease, UrlKind};
 use crawl_index::IndexEntry;
 use crawl_policy::scope::Scope;
-use crawl_policy::usage::{Ledger, UsagePurpose};
+use crawl_policy::usage::{UsagePurpose, UsageStatements};
 use crawl_policy::{PageDirectives, ProductToken, Profile};
 use http::header::CONTENT_ENCODING;
 
@@ -250,10 +250,10 @@ impl PageReader {
         lease: &Lease,
         directives: &PageDirectives,
         metas: &[Meta],
-    ) -> Ledger {
+    ) -> UsageStatements {
         let path = lease.url.path_and_query();
         let metas: Vec<_> = pairs(metas).collect();
-        usage::ledger(rules, path, exchange, directives, &metas)
+        usage::statements(rules, path, exchange, directives, &metas)
     }
 
     pub(crate) fn directives(&self, exchange: &Exchange, metas: &[Meta]) -> PageDirectives {

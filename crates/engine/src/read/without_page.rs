@@ -3,7 +3,7 @@
 use crawl_fetcher::Exchange;
 use crawl_frontier::{Lease, UrlKind};
 use crawl_index::IndexEntry;
-use crawl_policy::usage::{Ledger, UsagePurpose};
+use crawl_policy::usage::{UsagePurpose, UsageStatements};
 
 use super::PageReader;
 use crate::index::entry::left_out;
@@ -19,7 +19,7 @@ impl PageReader {
         &self,
         lease: &Lease,
         exchange: &Exchange,
-        said: &Ledger,
+        said: &UsageStatements,
     ) -> Option<IndexEntry> {
         if !self.index || lease.kind != UrlKind::Page {
             return None;
@@ -48,7 +48,7 @@ impl PageReader {
 
     /// The statement by which a page's site refuses it to a search index, or to what the crawl
     /// is for.
-    pub(crate) fn search_refused(&self, said: &Ledger) -> Option<String> {
+    pub(crate) fn search_refused(&self, said: &UsageStatements) -> Option<String> {
         let of = |purpose| usage::refused(said, purpose).map(usage::words);
         of(UsagePurpose::Search).or_else(|| of(self.purpose?))
     }

@@ -15,7 +15,7 @@ use super::merge::{Merge, runs_to_merge};
 use super::record::Record;
 use super::run::{Run, RunEntry, RunError};
 use super::run_writer::RunWriter;
-use super::{FullTable, Ledger, RunManifest, SieveSnapshot, Table, read, run_path};
+use super::{FullTable, RunListStore, RunManifest, SieveSnapshot, Table, read, run_path};
 use crate::error::FrontierError;
 
 /// The number of tables' worth of records that gather before a transaction has to wait for the
@@ -28,9 +28,9 @@ const RECORDS_BETWEEN_CHECKS: usize = 1 << 14;
 pub(super) struct Compactor {
     dir: PathBuf,
     disk: Arc<dyn Disk>,
-    ledger: Arc<dyn Ledger>,
+    run_list: Arc<dyn RunListStore>,
     gather: usize,
-    /// The list as the ledger has it. Taken before `view`: who changes the runs holds it.
+    /// The list as it is stored. Taken before `view`: who changes the runs holds it.
     manifest: Mutex<RunManifest>,
     view: RwLock<SieveSnapshot>,
     /// Never held while another lock is taken or the disk is written.
@@ -61,7 +61,7 @@ impl Compactor {
     pub(super) fn new(
         dir: PathBuf,
         disk: Arc<dyn Disk>,
-        ledger: Arc<dyn Ledger>,
+        run_list: Arc<dyn RunListStore>,
         gather: usize,
         manifest: RunManifest,
         view: SieveSnapshot,
@@ -69,7 +69,7 @@ impl Compactor {
         Compactor {
             dir,
             disk,
-            ledger,
+            run_list,
             gather,
             manifest: Mutex::new(manifest),
             view: RwLock::new(view),
@@ -119,7 +119,7 @@ impl Compactor {
     }
 
     fn failure(&self, said: &str) -> FrontierError {
-        self.ledger.run_failed(RunError::Io {
+        self.run_list.run_failed(RunError::Io {
             path: self.dir.clone(),
             source: io::Error::other(said),
         })
@@ -222,14 +222,14 @@ impl Compactor {
         let mut new = manifest.clone();
         new.commit = full.commit;
         new.runs.insert(0, run.entry);
-        self.ledger.keep(&new)?;
+        self.run_list.keep(&new)?;
         let forgotten = manifest.commit + 1..=full.commit;
         *manifest = new;
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
         view.runs.insert(0, run);
         view.full = None;
         drop((view, manifest));
-        self.ledger.forget(forgotten)
+        self.run_list.forget(forgotten)
     }
 
     fn merge_runs(&self) -> Result<(), FrontierError> {
@@ -260,7 +260,7 @@ impl Compactor {
     /// Says whether it came to an end; not so where it was told to stop.
     fn merge(&self, runs: &[Arc<Run>]) -> Result<bool, FrontierError> {
         let most = runs.iter().map(|run| run.entry.records).sum();
-        let mut merge = Merge::new(runs).map_err(|why| self.ledger.run_failed(why))?;
+        let mut merge = Merge::new(runs).map_err(|why| self.run_list.run_failed(why))?;
         let merged = self.write_run(self.take_id(), most, |writer| {
             loop {
                 for _ in 0..RECORDS_BETWEEN_CHECKS {
@@ -283,7 +283,7 @@ impl Compactor {
             return Ok(true);
         };
         new.runs.splice(place.clone(), [merged.entry]);
-        self.ledger.keep(&new)?;
+        self.run_list.keep(&new)?;
         *manifest = new;
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
         view.runs.splice(place, [merged]);
@@ -316,7 +316,7 @@ impl Compactor {
                 let _ = self.disk.remove(&path);
                 ended
                     .map(|_| None)
-                    .map_err(|why| self.ledger.run_failed(why))
+                    .map_err(|why| self.run_list.run_failed(why))
             }
         }
     }

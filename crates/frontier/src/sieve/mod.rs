@@ -5,7 +5,7 @@
 //! own; so writing is sequential, and a look-up asks a few filters in memory and reads
 //! one block where the URL is known. What stands in memory only is durable by the
 //! caller's commit, whose number tells which records a run made needless: the caller's
-//! [`Ledger`] holds the list of runs, and on opening gives back the records of commits
+//! [`RunListStore`] holds the list of runs, and on opening gives back the records of commits
 //! that no run holds.
 
 mod cache;
@@ -39,7 +39,7 @@ use crate::fingerprint::Fingerprint;
 pub use disk::{Disk, DiskFile, SystemDisk};
 
 /// The store that keeps the list of runs, durably.
-pub(crate) trait Ledger: Send + Sync {
+pub(crate) trait RunListStore: Send + Sync {
     /// Replaces the list.
     fn keep(&self, manifest: &RunManifest) -> Result<(), FrontierError>;
     /// The records of these commits stand in runs.
@@ -63,7 +63,7 @@ pub(crate) struct RunManifest {
 pub(crate) struct SieveSettings {
     pub(crate) dir: PathBuf,
     pub(crate) disk: Arc<dyn Disk>,
-    pub(crate) ledger: Arc<dyn Ledger>,
+    pub(crate) run_list: Arc<dyn RunListStore>,
     /// The number of records that gather in memory before they are written as a run.
     pub(crate) gather: usize,
 }
@@ -124,7 +124,7 @@ impl Sieve {
         let SieveSettings {
             dir,
             disk,
-            ledger,
+            run_list,
             gather,
         } = settings;
         remove_unlisted_runs(&dir, &*disk, &manifest).map_err(|source| RunError::Io {
@@ -145,7 +145,7 @@ impl Sieve {
         let compactor = Arc::new(Compactor::new(
             dir.clone(),
             disk,
-            ledger,
+            run_list,
             gather,
             manifest,
             view,

@@ -1,4 +1,4 @@
-//! The sieve by itself, over a ledger in memory and a disk that fails.
+//! The sieve by itself, over a list of runs in memory and a disk that fails.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::{
-    BlockCache, Disk, Ledger, Record, RunError, RunManifest, Sieve, SieveSettings, SystemDisk,
+    BlockCache, Disk, Record, RunError, RunListStore, RunManifest, Sieve, SieveSettings, SystemDisk,
 };
 use crate::conformance::FaultyDisk;
 use crate::error::FrontierError;
@@ -41,9 +41,9 @@ struct Kept {
 }
 
 #[derive(Default)]
-struct MemoryLedger(Mutex<Kept>);
+struct MemoryRunList(Mutex<Kept>);
 
-impl Ledger for MemoryLedger {
+impl RunListStore for MemoryRunList {
     fn keep(&self, manifest: &RunManifest) -> Result<(), FrontierError> {
         self.0.lock().unwrap().manifest = manifest.clone();
         Ok(())
@@ -68,7 +68,7 @@ impl Ledger for MemoryLedger {
 
 struct Bench {
     dir: TempDir,
-    ledger: Arc<MemoryLedger>,
+    run_list: Arc<MemoryRunList>,
     commit: u64,
 }
 
@@ -76,23 +76,23 @@ impl Bench {
     fn new() -> Bench {
         Bench {
             dir: TempDir::new().unwrap(),
-            ledger: Arc::default(),
+            run_list: Arc::default(),
             commit: 0,
         }
     }
 
     fn open(&self, disk: Arc<dyn Disk>, gather: usize) -> Result<Sieve, RunError> {
-        let kept = self.ledger.0.lock().unwrap();
+        let kept = self.run_list.0.lock().unwrap();
         let fresh = kept.fresh.range(kept.manifest.commit + 1..);
         let fresh: Vec<_> = fresh.flat_map(|(_, records)| records.clone()).collect();
-        let (dir, ledger) = (self.dir.path().to_owned(), Arc::clone(&self.ledger) as _);
+        let (dir, run_list) = (self.dir.path().to_owned(), Arc::clone(&self.run_list) as _);
         let manifest = kept.manifest.clone();
         drop(kept);
         Sieve::open(
             SieveSettings {
                 dir,
                 disk,
-                ledger,
+                run_list,
                 gather,
             },
             manifest,
@@ -105,7 +105,7 @@ impl Bench {
         self.commit += 1;
         let commit = self.commit;
         sieve.commit(commit, records, || {
-            self.ledger
+            self.run_list
                 .0
                 .lock()
                 .unwrap()

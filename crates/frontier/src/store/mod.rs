@@ -141,7 +141,7 @@ impl FjallFrontier {
         key: Fingerprint,
         cache: &mut BlockCache,
     ) -> Result<Option<State>, FrontierError> {
-        use crate::sieve::Ledger as _;
+        use crate::sieve::RunListStore as _;
         let packed = view
             .get(key, cache)
             .map_err(|why| self.tables.run_failed(why))?;

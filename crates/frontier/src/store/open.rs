@@ -311,7 +311,7 @@ fn load_sieve(
     let settings = SieveSettings {
         dir: tables.dir.join(KNOWN),
         disk,
-        ledger: Arc::clone(tables) as _,
+        run_list: Arc::clone(tables) as _,
         gather: options.gather.max(1),
     };
     Sieve::open(settings, manifest, fresh.into_iter()).map_err(|why| match why {

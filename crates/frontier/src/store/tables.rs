@@ -27,7 +27,7 @@ use super::record_codec::{Note, RANK_BYTES, decode_origin};
 use crate::admit_rule::{Deferred, QueuePlace, Queued, Rank};
 use crate::error::FrontierError;
 use crate::fingerprint::{Fingerprint, FingerprintKey};
-use crate::sieve::{Ledger, RunError, RunManifest};
+use crate::sieve::{RunError, RunListStore, RunManifest};
 
 /// Commits whose records are removed at a time.
 const FORGET_STEP: usize = 1000;
@@ -205,7 +205,7 @@ impl Tables {
     }
 }
 
-impl Ledger for Tables {
+impl RunListStore for Tables {
     fn keep(&self, manifest: &RunManifest) -> Result<(), FrontierError> {
         let mut batch = self.db.batch().durability(Some(self.persist));
         batch.insert(&self.meta, meta_keys::RUNS, manifest.encode());

@@ -5,14 +5,14 @@
 
 use expect_test::{Expect, expect};
 
-use super::{Channel, Ledger, Sources, Stance, TdmRep, UsagePurpose, Vocabulary};
+use super::{Channel, Sources, Stance, TdmRep, UsagePurpose, UsageStatements, Vocabulary};
 use crate::agent::{ProductToken, Profile};
 use crate::page_directives::PageDirectives;
 use crate::robots::Robots;
 
-fn shown(ledger: &Ledger) -> String {
+fn shown(statements: &UsageStatements) -> String {
     let verdicts = UsagePurpose::ALL.iter().filter_map(|&purpose| {
-        let verdict = ledger.verdict(purpose);
+        let verdict = statements.verdict(purpose);
         let by = verdict.by.map(|by| match by.channel {
             Channel::Robots(line) => format!("robots line {line}"),
             other => format!("{other:?}").to_lowercase(),
@@ -29,21 +29,21 @@ fn robots(file: &str, agent: &str) -> Robots {
 
 fn from_robots(file: &str, agent: &str, path: &str, expect: Expect) {
     let robots = robots(file, agent);
-    let ledger = Ledger::read(&Sources {
+    let statements = UsageStatements::read(&Sources {
         robots: Some(&robots),
         path_and_query: path,
         ..Sources::default()
     });
-    expect.assert_eq(&shown(&ledger));
+    expect.assert_eq(&shown(&statements));
 }
 
 fn from_headers(headers: &[(&str, &str)], expect: Expect) {
-    let ledger = Ledger::read(&Sources {
+    let statements = UsageStatements::read(&Sources {
         headers,
         path_and_query: "/",
         ..Sources::default()
     });
-    expect.assert_eq(&shown(&ledger));
+    expect.assert_eq(&shown(&statements));
 }
 
 #[test]
@@ -160,13 +160,13 @@ fn rsl_1_0_a_group_s_licenses_replace_the_file_s() {
     let file = "License: https://a.example/g.xml\nUser-agent: named\nLicense: https://a.example/n.xml\nDisallow: /\n\nUser-agent: *\nDisallow:\n";
     let of = |agent| {
         let robots = robots(file, agent);
-        let ledger = Ledger::read(&Sources {
+        let statements = UsageStatements::read(&Sources {
             robots: Some(&robots),
             path_and_query: "/",
             ..Sources::default()
         });
-        assert!(ledger.statements.iter().all(|s| s.says.is_empty()));
-        let raw = ledger.statements.iter().map(|s| s.raw.clone());
+        assert!(statements.list.iter().all(|s| s.says.is_empty()));
+        let raw = statements.list.iter().map(|s| s.raw.clone());
         raw.collect::<Vec<_>>()
     };
     assert_eq!(of("named"), ["https://a.example/n.xml"]);
@@ -181,19 +181,19 @@ fn tdmrep_meta_before_header_before_file() {
         {"location":"/c"}, 5]"#;
     let file = TdmRep::parse(json).unwrap();
     let check = |path, headers: &[(&str, &str)], metas: &[(&str, &str)], expect: Expect| {
-        let ledger = Ledger::read(&Sources {
+        let statements = UsageStatements::read(&Sources {
             path_and_query: path,
             tdmrep: Some(&file),
             headers,
             metas,
             ..Sources::default()
         });
-        let stances: Vec<_> = ledger.statements.iter().map(|s| s.says.first()).collect();
-        let raw = ledger.statements.iter().zip(stances);
+        let stances: Vec<_> = statements.list.iter().map(|s| s.says.first()).collect();
+        let raw = statements.list.iter().zip(stances);
         let raw =
             raw.map(|(s, says)| format!("{}{}", s.raw, if says.is_some() { "!" } else { "" }));
         let raw = raw.collect::<Vec<_>>().join(" | ");
-        expect.assert_eq(&format!("{raw} => {}", shown(&ledger)));
+        expect.assert_eq(&format!("{raw} => {}", shown(&statements)));
     };
     check(
         "/b/x.jpg",
@@ -252,17 +252,17 @@ fn words_of_the_page() {
     let agent = ProductToken::new("ourbot").unwrap();
     let metas = [("robots", "noai, noarchive")];
     let page = PageDirectives::read([], metas, &agent, Profile::Rfc9309);
-    let ledger = Ledger::read(&Sources {
+    let statements = UsageStatements::read(&Sources {
         page: Some(&page),
         headers: &[("Content-Usage", "train-ai=y")],
         metas: &metas,
         ..Sources::default()
     });
     expect!["ai-input refused by meta, train-ai refused by meta, archive refused by meta"]
-        .assert_eq(&shown(&ledger));
-    assert_eq!(ledger.verdict(UsagePurpose::Search).stance, None);
-    assert!(ledger.verdict(UsagePurpose::Archive).is_refused());
-    assert!(!ledger.verdict(UsagePurpose::Search).is_refused());
+        .assert_eq(&shown(&statements));
+    assert_eq!(statements.verdict(UsagePurpose::Search).stance, None);
+    assert!(statements.verdict(UsagePurpose::Archive).is_refused());
+    assert!(!statements.verdict(UsagePurpose::Search).is_refused());
     assert_eq!(Stance::Allowed.as_str(), "allowed");
 }
 

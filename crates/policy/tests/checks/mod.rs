@@ -3,7 +3,7 @@
 
 mod reference;
 
-use crawl_policy::usage::{Ledger, Sources, TdmRep, UsagePurpose};
+use crawl_policy::usage::{Sources, TdmRep, UsagePurpose, UsageStatements};
 use crawl_policy::{PageDirectives, ProductToken, Profile, Robots, request_path};
 
 /// Any file can be read by any reading, and what comes out keeps its bounds.
@@ -67,7 +67,7 @@ pub(crate) fn headers(data: &[u8]) {
         ("content-signal", other),
         ("tdm-reservation", one),
     ];
-    let ledger = Ledger::read(&Sources {
+    let statements = UsageStatements::read(&Sources {
         path_and_query: other,
         tdmrep: file.as_ref(),
         headers: &fields,
@@ -76,7 +76,7 @@ pub(crate) fn headers(data: &[u8]) {
         ..Sources::default()
     });
     for purpose in UsagePurpose::ALL {
-        let verdict = ledger.verdict(purpose);
+        let verdict = statements.verdict(purpose);
         assert_eq!(verdict.stance.is_some(), verdict.by.is_some());
     }
 }

@@ -1,6 +1,6 @@
 //! The records of a robots.txt besides its rules, each with its line.
 
-use crawl_policy::usage::{Ledger, Sources, Stance, UsagePurpose};
+use crawl_policy::usage::{Sources, Stance, UsagePurpose, UsageStatements};
 use crawl_policy::{Robots, VisitHours};
 use serde_json::{Map, Value, json};
 
@@ -48,13 +48,13 @@ pub(super) fn records(robots: &Robots) -> Vec<Record> {
 /// The file's word on the use of a page, by purpose: `allowed`, `refused`, or null
 /// where it does not speak of it.
 pub(super) fn usage(robots: &Robots, path_and_query: &str) -> Value {
-    let ledger = Ledger::read(&Sources {
+    let statements = UsageStatements::read(&Sources {
         robots: Some(robots),
         path_and_query,
         ..Sources::default()
     });
     let verdicts = UsagePurpose::ALL.into_iter().map(|purpose| {
-        let verdict = ledger.verdict(purpose);
+        let verdict = statements.verdict(purpose);
         let stance = verdict.stance.map(Stance::as_str);
         (purpose.to_string(), json!(stance))
     });
