@@ -24,10 +24,6 @@ pub(super) struct SlowReader {
     pub(super) given_back: BTreeSet<String>,
 }
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a test moves a few, and a box would say nothing"
-)]
 pub(super) enum Step {
     Tell(Box<Event>),
     Read(Box<FetchedPage>),
