@@ -83,7 +83,7 @@ impl CanonicalUrl {
 
 #[cfg(test)]
 mod tests {
-    use crate::canonicalize;
+    use crate::{CanonicalUrl, canonicalize};
 
     #[test]
     fn ours_parameters_stand_as_they_are_written() {
@@ -103,7 +103,7 @@ mod tests {
             let url = canonicalize(None, &format!("http://a.example/x{query}")).unwrap();
             let found = url.without_parameters(|name| name == "b");
             assert_eq!(
-                found.as_ref().map(|url| url.path_and_query()),
+                found.as_ref().map(CanonicalUrl::path_and_query),
                 without,
                 "{query}"
             );

@@ -20,7 +20,6 @@ fn options(max_file_bytes: u64) -> ArchiveOptions {
             software: "crawl/0.1.0".into(),
             ..Warcinfo::default()
         },
-        ..ArchiveOptions::default()
     }
 }
 
