@@ -15,6 +15,8 @@ pub struct Workspace {
     pub target: PathBuf,
     /// Cargo's own account of the members, without their dependencies' dependencies.
     pub metadata: Value,
+    /// The file of this very program. The system names it no more once a build has replaced it.
+    itself: PathBuf,
     /// True if each crate is built once: then what would speed up its next build only costs time.
     pub builds_once: bool,
 }
@@ -39,6 +41,7 @@ impl Workspace {
             root,
             target,
             metadata,
+            itself: std::env::current_exe()?,
             builds_once: false,
         })
     }
@@ -61,13 +64,10 @@ impl Workspace {
     }
 
     /// This very program, which builds as often as this process does.
-    ///
-    /// # Errors
-    /// Where the system does not tell its path.
-    pub fn itself(&self) -> Result<Command> {
-        let mut command = self.program(std::env::current_exe()?);
+    pub fn itself(&self) -> Command {
+        let mut command = self.program(&self.itself);
         self.build_once(&mut command);
-        Ok(command)
+        command
     }
 
     fn build_once(&self, command: &mut Command) {
