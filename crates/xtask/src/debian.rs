@@ -64,15 +64,18 @@ pub fn java_docs(workspace: &Workspace) -> Result<PathBuf> {
     one_with(&docs, "openjdk-", "api/index.html")
 }
 
+/// nginx, and its list of media types.
+pub fn nginx(workspace: &Workspace) -> (PathBuf, PathBuf) {
+    let debian = Debian::of(workspace);
+    (debian.nginx(), debian.root().join("etc/nginx/mime.types"))
+}
+
 /// The variables for tests that need servers: where the server and its pages are.
 pub fn environment(workspace: &Workspace) -> Result<[(&'static str, PathBuf); 4]> {
-    let debian = Debian::of(workspace);
+    let (nginx, mime_types) = nginx(workspace);
     Ok([
-        ("CRAWL_NGINX", debian.nginx()),
-        (
-            "CRAWL_NGINX_MIME_TYPES",
-            debian.root().join("etc/nginx/mime.types"),
-        ),
+        ("CRAWL_NGINX", nginx),
+        ("CRAWL_NGINX_MIME_TYPES", mime_types),
         ("CRAWL_JAVA_DOC", java_docs(workspace)?),
         ("CRAWL_PYTHON_DOC", python_docs(workspace)?),
     ])

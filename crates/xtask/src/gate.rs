@@ -38,8 +38,9 @@ enum Place {
     InTurn,
     /// Beside the builds: it waits for others' servers.
     BesideBuilds,
-    /// Beside the step `test`, after everything is built and fetched: both wait more than they
-    /// compute.
+    /// After everything is built and fetched.
+    Tests,
+    /// Beside those: both wait more than they compute.
     BesideTests,
 }
 
@@ -65,7 +66,7 @@ const STEPS: [Step; 21] = [
     step("test-with-servers", Kind::Heavy, test_with_servers).beside_tests(),
     step("browser", Kind::Heavy, browser::test).beside_tests(),
     step("search-quality", Kind::Heavy, search_quality).beside_tests(),
-    step("test", Kind::Light, test),
+    step("test", Kind::Light, test).tests(),
 ];
 
 const fn step(name: &'static str, kind: Kind, run: fn(&Workspace) -> Result<()>) -> Step {
@@ -81,6 +82,11 @@ const fn step(name: &'static str, kind: Kind, run: fn(&Workspace) -> Result<()>)
 impl Step {
     const fn beside_builds(mut self) -> Step {
         self.place = Place::BesideBuilds;
+        self
+    }
+
+    const fn tests(mut self) -> Step {
+        self.place = Place::Tests;
         self
     }
 
@@ -160,17 +166,12 @@ fn run_most_at_once(
         steps.filter(move |step| step.place == place)
     };
     let fetching = Beside::start(workspace, "fetch", placed(Place::BesideBuilds))?;
-    let is_test = |step: &&Step| step.name == "test";
-    run_in_turn(
-        workspace,
-        placed(Place::InTurn).filter(|step| !is_test(step)),
-        times,
-    )?;
+    run_in_turn(workspace, placed(Place::InTurn), times)?;
     let begin = Instant::now();
     fetching.finish()?;
     times.push(("waiting for downloads", begin.elapsed()));
     let trials = Beside::start(workspace, "beside-tests", placed(Place::BesideTests))?;
-    let tested = run_in_turn(workspace, placed(Place::InTurn).filter(is_test), times);
+    let tested = run_in_turn(workspace, placed(Place::Tests), times);
     let begin = Instant::now();
     // Both are heard to their end, so one run tells of both what failed.
     let tried = trials.finish();

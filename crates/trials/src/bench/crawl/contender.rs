@@ -57,7 +57,7 @@ const SPIDER: CargoProgram<'_> = CargoProgram {
     args: &["--no-default-features"],
 };
 
-const SPIDER_OF_SCRAPY: &str = r#"
+const SCRAPY_SCRIPT: &str = r#"
 import sys
 from scrapy.linkextractors import LinkExtractor
 from scrapy.spiders import CrawlSpider, Rule
@@ -144,7 +144,7 @@ impl Contender {
                 return [
                     program.into(),
                     "-c".into(),
-                    SPIDER_OF_SCRAPY.into(),
+                    SCRAPY_SCRIPT.into(),
                     url.into(),
                 ]
                 .to_vec();

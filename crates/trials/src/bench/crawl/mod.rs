@@ -11,7 +11,7 @@ mod site;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -107,10 +107,9 @@ impl Bench<'_> {
         let server = self.dir.join("server");
         fs::create_dir_all(&server)?;
         let log = self.dir.join("access.log");
-        let variables = debian::environment(self.workspace)?;
-        let [program_of_nginx, mime_types] = [0, 1].map(|at: usize| variables[at].1.clone());
+        let (nginx, mime_types) = debian::nginx(self.workspace);
         let nginx = Nginx::start(&NginxSpec {
-            program: program_of_nginx,
+            program: nginx,
             mime_types,
             root: self.root.clone(),
             dir: server,
@@ -139,10 +138,9 @@ impl Bench<'_> {
         command.envs(contender.environment(self.workspace)?);
         command.current_dir(&out);
         eprintln!("running {name}");
-        let begin = Instant::now();
         let (cost, is_ended) = cost_until_end(&mut command, MAX_CRAWL_TIME)
             .with_context(|| format!("cannot run {name}"))?;
-        eprintln!("{name} took {:.1} s", begin.elapsed().as_secs_f64());
+        eprintln!("{name} took {:.1} s", cost.wall.as_secs_f64());
         drop(nginx);
         let served = Served::read(&fs::read_to_string(&log)?);
         if contender != Contender::Floor {

@@ -42,6 +42,10 @@ impl Site {
             .iter()
             .map(|(name, _, first)| format!("{name}/{first}"))
             .collect();
+        if self != Site::Small {
+            // Its pages have no index that names them all.
+            links.extend(pages_below(&root.join("git"), "git")?);
+        }
         if self == Site::Large {
             let debian = Debian::of(workspace);
             for package in MORE {
@@ -51,7 +55,6 @@ impl Site {
                 links.extend(pages_below(&folder, package)?);
             }
         }
-        links.extend(pages_below(&root.join("git"), "git").unwrap_or_default());
         fs::write(root.join("index.html"), index(&links))?;
         Ok(root)
     }
