@@ -33,7 +33,8 @@ pub struct BrokenLinks {
     /// are read again), or `via` (neither was kept: each page is known by the one that led
     /// there first).
     pub source: String,
-    /// Pages without an answer, or with a status of 400 and above, in the order of their URLs.
+    /// Pages without an answer, with a status of 400 and above, or a redirect without an end, in
+    /// the order of their URLs. A loop of redirects is named once, by the first of its URLs.
     pub pages: Vec<BrokenPage>,
     /// Links to them, over all pages.
     pub links: u64,
@@ -115,6 +116,7 @@ pub fn broken(dir: &Path) -> Result<BrokenLinks, RecordsError> {
             });
         }
     }
+    redirects.name_loops(&mut found.pages);
     let archived = Archived::open(dir);
     let mut wanted = LinkSearch::new(dir, &found.pages, &redirects);
     let has_rows = dir.join("links.jsonl").is_file();

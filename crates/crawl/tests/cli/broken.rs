@@ -176,13 +176,18 @@ fn a_redirect_without_an_end_is_broken() {
         ["/1", "/2", null],
         ["/2", "/3", null],
         ["/3", "/4", "too_many_redirects"],
-        ["/a", "/b", null],
-        ["/b", "/a", "redirect_loop"],
         ["/self", "/self", "redirect_loop"],
     ]);
-    assert_eq!(json!(told), expected);
+    // The one of the two that is settled last tells of the loop.
+    let (of_two, others): (Vec<_>, Vec<_>) = told
+        .into_iter()
+        .partition(|row| row[0] == "/a" || row[0] == "/b");
+    assert_eq!(json!(others), expected);
+    let errors = of_two.iter().filter(|row| row[2] == "redirect_loop");
+    assert_eq!((of_two.len(), errors.count()), (2, 1), "{of_two:?}");
     let (json, text) = broken(&cmd, &web, "c");
     assert_eq!(json["pages"].as_array().unwrap().len(), 3, "{text}");
+    assert!(text.contains("301  /a (redirect_loop)"), "{text}");
     let report = cmd.run(&["report", "c", "--json"]).ok();
     let report: Value = serde_json::from_str(&report).unwrap();
     assert_eq!(report["broken"]["pages"], 3);

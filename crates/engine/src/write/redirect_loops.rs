@@ -16,9 +16,10 @@ const MAX_HOPS: usize = 256;
 pub(crate) struct SettledRedirects(HashMap<CanonicalUrl, CanonicalUrl>);
 
 impl SettledRedirects {
-    /// Takes in that `url` redirects to `target`, and says whether whoever follows it comes to a
-    /// URL twice. So it is the last redirect of a loop to be settled of which that is said, and any
-    /// that lead into the loop later.
+    /// Takes in that `url` redirects to `target`, and says whether whoever follows it comes back to
+    /// `url`. So that is said once of each loop, of the redirect that is settled last. One that
+    /// leads into a loop from outside is no part of it: whether the loop is known by then would be
+    /// chance.
     pub(crate) fn closes_loop(
         &mut self,
         frontier: &dyn Frontier,
@@ -30,7 +31,7 @@ impl SettledRedirects {
         let mut next = Some(target.clone());
         while let Some(at) = next.filter(|_| seen.len() < MAX_HOPS) {
             if seen.contains(&at) {
-                return Ok(true);
+                return Ok(at == *url);
             }
             next = match self.0.get(&at) {
                 Some(target) => Some(target.clone()),
@@ -84,9 +85,9 @@ mod tests {
         assert_eq!(loops(&[("a", "b"), ("b", "c")]), none);
         assert_eq!(loops(&[("a", "a")]), ["a"]);
         assert_eq!(loops(&[("a", "b"), ("b", "a")]), ["b"]);
-        // Whichever is settled last, and whatever leads into the loop later.
-        let three = [("c", "a"), ("a", "b"), ("b", "c"), ("d", "b"), ("e", "d")];
-        assert_eq!(loops(&three), ["b", "d", "e"]);
+        // Whichever is settled last, and nothing that leads into the loop, before or after.
+        let three = [("d", "b"), ("c", "a"), ("a", "b"), ("b", "c"), ("e", "d")];
+        assert_eq!(loops(&three), ["b"]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::redirects::Redirects;
 use super::{BrokenLink, BrokenPage};
 
 /// A chain of redirects is followed so far back, at most: crawls follow 255 at most.
-const MAX_CHAIN: usize = 256;
+pub(super) const MAX_CHAIN: usize = 256;
 
 /// The links that are looked for, and those that were found.
 #[derive(Debug)]
@@ -41,6 +41,7 @@ impl LinkSearch {
             };
             let mut open = vec![(broken.url.as_str(), goal)];
             while let Some((url, goal)) = open.pop() {
+                goals.insert(url.to_owned(), goal.clone());
                 let before = backwards.get(url).into_iter().flatten();
                 for from in before.filter(|from| !goals.contains_key(**from)) {
                     let chain = [(*from).to_owned()].into_iter();
@@ -49,7 +50,6 @@ impl LinkSearch {
                         open.push((from, Goal { page, through }));
                     }
                 }
-                goals.insert(url.to_owned(), goal);
             }
         }
         LinkSearch {
