@@ -3,6 +3,8 @@
 //!
 //! The workspace has too many mutants to run them all, so a sample is drawn.
 
+use std::collections::HashSet;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -23,25 +25,44 @@ struct Part {
     files: &'static str,
     /// Which targets of the package are built and run.
     tests: &'static str,
+    /// Tests that are left out, by parts of their names.
+    skipped: &'static [&'static str],
 }
 
 const PARTS: [Part; 5] = [
-    part("crawl-weburl", "crates/weburl/src/**", "--tests"),
-    part("crawl-scheduler", "crates/scheduler/src/**", "--tests"),
-    part("crawl-policy", "crates/policy/src/**", "--tests"),
-    part("crawl-frontier", "crates/frontier/src/**", "--tests"),
+    part("crawl-weburl", "crates/weburl/src/**", "--tests", &[]),
+    part("crawl-scheduler", "crates/scheduler/src/**", "--tests", &[]),
+    part("crawl-policy", "crates/policy/src/**", "--tests", &[]),
+    // Torn commits, failing disks and the benchmark take as long as all others together.
+    part(
+        "crawl-frontier",
+        "crates/frontier/src/**",
+        "--tests",
+        &["torn", "bench", "a_disk_that_fails"],
+    ),
     // The tests over loopback take too long to run them once a mutant.
-    part("crawl-engine", "crates/engine/src/crawl_loop/**", "--lib"),
+    part(
+        "crawl-engine",
+        "crates/engine/src/crawl_loop/**",
+        "--lib",
+        &[],
+    ),
 ];
 
 /// Code that is itself a test.
 const EXCLUDED: &str = "crates/frontier/src/conformance/**";
 
-const fn part(package: &'static str, files: &'static str, tests: &'static str) -> Part {
+const fn part(
+    package: &'static str,
+    files: &'static str,
+    tests: &'static str,
+    skipped: &'static [&'static str],
+) -> Part {
     Part {
         package,
         files,
         tests,
+        skipped,
     }
 }
 
@@ -50,6 +71,9 @@ pub(crate) struct Args {
     /// The number of mutants to draw from all packages together
     #[arg(long, value_name = "N", default_value_t = 100)]
     sample: usize,
+    /// The number of mutants of the sample to leave out: those of a smaller one that was run before
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    skip: usize,
     /// The same seed draws the same mutants from the same code
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
@@ -71,11 +95,12 @@ pub(crate) fn check(workspace: &Workspace, args: &Args) -> Result<()> {
         );
     }
     let tool = Tool::install(workspace)?;
+    copy_files(workspace, &tool.tree)?;
     let mut lists = Vec::new();
     for part in &PARTS {
         lists.push(tool.list(part)?);
     }
-    let drawn = draw(&lists, args.sample, args.seed);
+    let drawn = draw(&lists, args.skip..args.sample, args.seed);
     let mut total = Outcomes::default();
     for ((part, list), drawn) in PARTS.iter().zip(&lists).zip(&drawn) {
         let is_wanted = args.packages.is_empty() || args.packages.iter().any(|x| x == part.package);
@@ -93,30 +118,31 @@ pub(crate) fn check(workspace: &Workspace, args: &Args) -> Result<()> {
         total.add(outcomes);
     }
     eprintln!(
-        "\nall, with --sample {} --seed {}: {}",
+        "\nall, with --sample {} --skip {} --seed {}: {}",
         args.sample,
+        args.skip,
         args.seed,
         total.shown()
     );
     Ok(())
 }
 
-/// Of each list those mutants that are in the sample, in the list's order.
+/// Of each list those mutants that are in this part of the sample, in the list's order.
 ///
-/// Each mutant has a rank that depends on the seed and on its name alone, and the first `count`
-/// are the sample. So a larger sample holds a smaller one of the same seed, and most of it stays
+/// Each mutant has a rank that depends on the seed and on its name alone, and the sample are the
+/// first by rank. So a larger sample holds a smaller one of the same seed, and most of it stays
 /// when the code changes elsewhere.
-fn draw(lists: &[Vec<String>], count: usize, seed: u64) -> Vec<Vec<String>> {
+fn draw(lists: &[Vec<String>], part: Range<usize>, seed: u64) -> Vec<Vec<String>> {
     let mut ranked: Vec<(u64, &str)> = lists
         .iter()
         .flatten()
         .map(|name| (rank(seed, name), name.as_str()))
         .collect();
     ranked.sort_unstable();
-    let Some(&last) = ranked.get(..count).unwrap_or(&ranked).last() else {
-        return vec![Vec::new(); lists.len()];
-    };
-    let is_drawn = |name: &&String| (rank(seed, name), name.as_str()) <= last;
+    let part = part.start..part.end.min(ranked.len());
+    let drawn = ranked.get(part).unwrap_or_default();
+    let drawn: HashSet<&str> = drawn.iter().map(|(_, name)| *name).collect();
+    let is_drawn = |name: &&String| drawn.contains(name.as_str());
     lists
         .iter()
         .map(|list| list.iter().filter(is_drawn).cloned().collect())
@@ -135,12 +161,43 @@ fn rank(seed: u64, name: &str) -> u64 {
     hash ^ (hash >> 31)
 }
 
+/// Makes a folder hold the files of the workspace that git knows or would know. A file that is the
+/// same there already stays as it is, so what was built from it is not built again.
+fn copy_files(workspace: &Workspace, tree: &Path) -> Result<()> {
+    let mut git = workspace.program("git");
+    git.args(["ls-files", "--cached", "--others", "--exclude-standard"]);
+    let names = output(&mut git)?;
+    let list = tree.with_extension("list");
+    let before = std::fs::read_to_string(&list).unwrap_or_default();
+    let now: HashSet<&str> = names.lines().collect();
+    for gone in before.lines().filter(|name| !now.contains(name)) {
+        let _ = std::fs::remove_file(tree.join(gone));
+    }
+    for name in names.lines() {
+        let (from, to) = (workspace.root.join(name), tree.join(name));
+        let Ok(bytes) = std::fs::read(&from) else {
+            // Deleted, which git was not told yet.
+            let _ = std::fs::remove_file(to);
+            continue;
+        };
+        if std::fs::read(&to).is_ok_and(|old| old == bytes) {
+            continue;
+        }
+        std::fs::create_dir_all(to.parent().unwrap_or(tree))?;
+        std::fs::write(&to, bytes).with_context(|| format!("cannot write {}", to.display()))?;
+    }
+    std::fs::write(&list, &names).with_context(|| format!("cannot write {}", list.display()))
+}
+
 /// cargo-mutants, and where it works.
 struct Tool<'a> {
     workspace: &'a Workspace,
     program: PathBuf,
-    /// Holds its copies of the tree, what they are built into, and its reports.
+    /// Holds what is below, what the tree is built into, the files of tests, and reports.
     folder: PathBuf,
+    /// A copy of the workspace's files that is changed in place. It stays from run to run, as
+    /// libraries are built anew wherever they lie elsewhere.
+    tree: PathBuf,
 }
 
 impl Tool<'_> {
@@ -155,17 +212,19 @@ impl Tool<'_> {
                 args: &["--debug"],
             },
         )?;
+        let folder = workspace.target.join("mutants");
         Ok(Tool {
             workspace,
             program,
-            folder: workspace.target.join("mutants"),
+            tree: folder.join("tree"),
+            folder,
         })
     }
 
     /// The names of all mutants of a part, in the order of the code.
     fn list(&self, part: &Part) -> Result<Vec<String>> {
         let mut command = self.workspace.program(&self.program);
-        choose(&mut command, part);
+        self.choose(&mut command, part);
         let list: Value = serde_json::from_str(&output(command.args(["--list", "--json"]))?)?;
         let mutants = list.as_array().context("cargo-mutants lists no mutants")?;
         mutants.iter().map(name).collect()
@@ -174,9 +233,9 @@ impl Tool<'_> {
     fn run(&self, part: &Part, list: &[String], drawn: &[String]) -> Result<Outcomes> {
         let folder = self.folder.join(part.package);
         let report = folder.join("mutants.out");
-        let copies = self.folder.join("copies");
+        let temporary = self.folder.join("tmp");
         // The report before goes, and so do the files of tests that were killed.
-        for folder in [&report, &copies] {
+        for folder in [&report, &temporary] {
             if folder.exists() {
                 std::fs::remove_dir_all(folder)?;
             }
@@ -197,13 +256,16 @@ impl Tool<'_> {
         let mut command = self.workspace.program("prlimit");
         command.arg(format!("--as={MAX_ADDRESS_SPACE}"));
         command.arg(&self.program);
-        choose(&mut command, part);
-        command.args(["--jobs", "1", "--cargo-arg", part.tests]);
+        self.choose(&mut command, part);
+        command.args(["--in-place", "--cargo-arg", part.tests]);
         command.arg("--iterate").arg("--output").arg(&folder);
-        // One folder for all builds: libraries are built once, though each copy lies elsewhere.
+        command.args(["--", "--"]);
+        for name in part.skipped {
+            command.args(["--skip", name]);
+        }
         command.env("CARGO_TARGET_DIR", self.folder.join("build"));
         command.env("CARGO_PROFILE_DEV_DEBUG", "0");
-        command.env("TMPDIR", &copies);
+        command.env("TMPDIR", &temporary);
         eprintln!("\n==== {}: {} mutants ====", part.package, drawn.len());
         let status = command.status().context("cannot run prlimit")?;
         match status.code() {
@@ -212,11 +274,12 @@ impl Tool<'_> {
             _ => bail!("cargo-mutants ended with {status}"),
         }
     }
-}
 
-fn choose(command: &mut Command, part: &Part) {
-    command.args(["mutants", "--package", part.package]);
-    command.args(["--file", part.files, "--exclude", EXCLUDED]);
+    fn choose(&self, command: &mut Command, part: &Part) {
+        command.args(["mutants", "--package", part.package, "--dir"]);
+        command.arg(&self.tree);
+        command.args(["--file", part.files, "--exclude", EXCLUDED]);
+    }
 }
 
 fn name(mutant: &Value) -> Result<String> {
@@ -299,9 +362,9 @@ mod tests {
 
     #[test]
     fn ours_a_sample_depends_on_its_seed_alone() {
-        let sample = draw(&lists(), 100, 7);
-        assert_eq!(sample, draw(&lists(), 100, 7));
-        assert_ne!(sample, draw(&lists(), 100, 8));
+        let sample = draw(&lists(), 0..100, 7);
+        assert_eq!(sample, draw(&lists(), 0..100, 7));
+        assert_ne!(sample, draw(&lists(), 0..100, 8));
         assert_eq!(sample.iter().flatten().count(), 100);
         // In the order of the lists.
         for (drawn, list) in sample.iter().zip(lists()) {
@@ -312,25 +375,30 @@ mod tests {
 
     #[test]
     fn ours_packages_are_drawn_by_their_size() {
-        let [small, empty, large] = draw(&lists(), 200, 1).try_into().unwrap();
+        let [small, empty, large] = draw(&lists(), 0..200, 1).try_into().unwrap();
         assert!((45..=75).contains(&small.len()), "{}", small.len());
         assert_eq!(empty, [""; 0]);
         assert_eq!(small.len() + large.len(), 200);
     }
 
     #[test]
-    fn ours_a_larger_sample_holds_a_smaller_one() {
-        let large = draw(&lists(), 150, 3);
-        for (small, large) in draw(&lists(), 50, 3).iter().zip(&large) {
-            assert!(small.iter().all(|name| large.contains(name)));
+    fn ours_a_larger_sample_is_a_smaller_one_and_the_rest() {
+        let large = draw(&lists(), 0..150, 3);
+        let parts = [draw(&lists(), 0..50, 3), draw(&lists(), 50..150, 3)];
+        for (at, large) in large.iter().enumerate() {
+            let [small, rest] = [&parts[0][at], &parts[1][at]];
+            assert_eq!(small.len() + rest.len(), large.len());
+            assert!(small.iter().chain(rest).all(|name| large.contains(name)));
         }
     }
 
     #[test]
     fn ours_a_sample_ends_with_the_lists() {
-        assert_eq!(draw(&lists(), 5_000, 1), lists());
-        assert_eq!(draw(&lists(), 0, 1), vec![Vec::<String>::new(); 3]);
-        assert_eq!(draw(&[], 10, 1), Vec::<Vec<String>>::new());
+        assert_eq!(draw(&lists(), 0..5_000, 1), lists());
+        for none in [0..0, 1_000..2_000, 5_000..6_000] {
+            assert_eq!(draw(&lists(), none, 1), vec![Vec::<String>::new(); 3]);
+        }
+        assert_eq!(draw(&[], 0..10, 1), Vec::<Vec<String>>::new());
     }
 
     #[test]

@@ -227,7 +227,7 @@ mod tests {
     use crawl_weburl::canonicalize;
     use proptest::prelude::*;
 
-    use super::{Block, MAX_BLOCK_ENTRIES, row_of, seq_of};
+    use super::{Block, FULL_BYTES, MAX_BLOCK_ENTRIES, row_of, seq_of};
     use crate::admission::Admission;
     use crate::admit_rule::{QueuePlace, Queued, Rank};
 
@@ -347,5 +347,43 @@ mod tests {
         }
         assert!(block.encode().len() < 20 * 35, "{}", block.encode().len());
         assert!(!block.is_full());
+    }
+
+    #[test]
+    fn ours_places_that_no_writer_wrote_are_damage() {
+        for (places, is_read) in [
+            (&[0, 1, 63][..], true),
+            (&[5, 5], false),
+            (&[5, 4], false),
+            (&[64], false),
+        ] {
+            let mut bytes = vec![0];
+            for place in places {
+                bytes.extend([*place, 0]);
+            }
+            assert_eq!(Block::parse(&bytes).is_some(), is_read, "{places:?}");
+        }
+    }
+
+    #[test]
+    fn ours_a_block_is_full_by_entries_and_by_bytes() {
+        let mut block = Block::default();
+        for place in 0..MAX_BLOCK_ENTRIES {
+            assert!(!block.is_full(), "{place}");
+            block.put(&queued("/", None, place, false));
+        }
+        assert!(block.is_full());
+        // An entry has nine bytes beside its path, with those that stand before it in a row.
+        for (path, via, is_full) in [
+            (FULL_BYTES - 9, None, true),
+            (FULL_BYTES - 10, None, false),
+            (FULL_BYTES - 16, Some("http://a.example/via"), false),
+            (FULL_BYTES - 15, Some("http://a.example/via"), true),
+        ] {
+            let mut block = Block::default();
+            let path = format!("/{}", "a".repeat(path - 1));
+            block.put(&queued(&path, via, 0, false));
+            assert_eq!(block.is_full(), is_full, "{} {via:?}", block.bytes);
+        }
     }
 }

@@ -351,10 +351,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{
-        IMPLAUSIBLE, MAX_NOTE, Note, Sequence, State, Totals, decode_origin, encode_origin,
+        IMPLAUSIBLE, MAX_BLOCK, MAX_NOTE, MAX_ORIGIN, Note, Sequence, State, Totals, decode_origin,
+        encode_origin,
     };
-    use crate::admission::UrlKind;
-    use crate::admit_rule::{Deferred, QueuePlace, Rank};
+    use crate::admission::{Admission, UrlKind};
+    use crate::admit_rule::{Deferred, QueuePlace, Queued, Rank};
     use crate::exclusion::{Exclusion, Reason};
     use crate::sieve::{RunEntry, RunManifest};
     use crawl_weburl::{CanonicalUrl, canonicalize};
@@ -430,7 +431,7 @@ mod tests {
         #[test]
         fn numbers_lead_back(
             commit in 0..IMPLAUSIBLE,
-            block in 0..super::MAX_BLOCK,
+            block in 0..MAX_BLOCK,
             pending in 0..IMPLAUSIBLE,
             fetched in 0..IMPLAUSIBLE,
         ) {
@@ -457,5 +458,87 @@ mod tests {
             let _ = RunManifest::decode(&bytes);
             let _ = decode_origin(&bytes);
         }
+    }
+
+    #[test]
+    fn ours_a_number_at_its_bound_is_damage() {
+        let set: [(fn(&mut Sequence) -> &mut u64, u64); 9] = [
+            (|read| &mut read.commit, IMPLAUSIBLE),
+            (|read| &mut read.block, MAX_BLOCK),
+            (|read| &mut read.origin, MAX_ORIGIN),
+            (|read| &mut read.note, MAX_NOTE),
+            (|read| &mut read.totals.pending, IMPLAUSIBLE),
+            (|read| &mut read.totals.deferred, IMPLAUSIBLE),
+            (|read| &mut read.totals.fetched, IMPLAUSIBLE),
+            (|read| &mut read.totals.failed, IMPLAUSIBLE),
+            (|read| &mut read.totals.excluded, IMPLAUSIBLE),
+        ];
+        for (at, (field, bound)) in set.into_iter().enumerate() {
+            let mut sequence = Sequence::default();
+            *field(&mut sequence) = bound;
+            assert_eq!(Sequence::decode(&sequence.encode()), None, "{at}");
+            *field(&mut sequence) = bound - 1;
+            let bytes = sequence.encode();
+            assert_eq!(Sequence::decode(&bytes), Some(sequence), "{at}");
+        }
+        for (id, queued, is_read) in [
+            (MAX_ORIGIN - 1, IMPLAUSIBLE - 1, true),
+            (MAX_ORIGIN, 0, false),
+            (0, IMPLAUSIBLE, false),
+        ] {
+            let bytes = encode_origin(id, queued, "http://a.example");
+            assert_eq!(decode_origin(&bytes).is_some(), is_read, "{id} {queued}");
+        }
+        for (records, is_read) in [(IMPLAUSIBLE - 1, true), (IMPLAUSIBLE, false)] {
+            let run = RunEntry {
+                id: 1,
+                records,
+                checksum: 2,
+            };
+            let manifest = RunManifest {
+                commit: 1,
+                next_run: 2,
+                runs: vec![run],
+            };
+            let read = RunManifest::decode(&manifest.encode());
+            assert_eq!(read.is_some(), is_read, "{records}");
+        }
+    }
+
+    #[test]
+    fn ours_each_state_has_its_own_total() {
+        let url = canonicalize(None, "http://a.example/").unwrap();
+        let admission = Admission::link(url.clone(), 3, url);
+        let states = [
+            State::Pending(Queued::new(admission, 1).place),
+            State::Deferred {
+                depth: 1,
+                redirects: 0,
+            },
+            State::Fetched {
+                depth: 1,
+                status: 200,
+            },
+            State::Failed { depth: 1, note: 1 },
+            State::Excluded { depth: 1, note: 1 },
+        ];
+        let mut totals = Totals::default();
+        for (count, state) in (1..).zip(&states) {
+            for _ in 0..=count {
+                totals.enter(state);
+            }
+            totals.leave(state);
+        }
+        let expected = Totals {
+            pending: 1,
+            deferred: 2,
+            fetched: 3,
+            failed: 4,
+            excluded: 5,
+        };
+        assert_eq!(totals, expected);
+        totals.leave(&states[0]);
+        totals.leave(&states[0]);
+        assert_eq!(totals.pending, 0);
     }
 }

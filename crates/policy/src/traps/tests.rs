@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crawl_weburl::{CanonicalUrl, HostKey, SpellingRules, canonicalize};
 use expect_test::{Expect, expect};
 
-use super::{Disposition, Host, PageAnswer, PageEvidence, PageFingerprint, Traps};
+use super::{Disposition, Host, MAX_BYTES, PageAnswer, PageEvidence, PageFingerprint, Traps};
 
 /// The answer of a site at a path: a page, a redirect (`-> PATH`), or nothing.
 type Site<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -554,4 +554,78 @@ fn ours_plain_pages_end_after_24_in_a_row_that_say_nothing_new() {
     assert!(rules.starts_with("endless /x/*: 24 fetched"), "{rules}");
     let examples = "; such as http://a.example/x/p0 http://a.example/x/p1";
     assert!(over.rules.values().all(|rule| rule.ends_with(examples)));
+}
+
+#[test]
+fn ours_room_is_made_for_new_hosts_by_the_one_left_alone_longest() {
+    let mut traps = Traps::new(SpellingRules::default(), true);
+    let visit = |traps: &mut Traps, host: &str| {
+        let at = canonicalize(None, &format!("http://{host}.example/")).unwrap();
+        let gist = PageFingerprint::of_markup(&prose(host, 50), &at);
+        traps.observe(&PageEvidence {
+            url: &at,
+            level: 0,
+            answer: PageAnswer::Text(&gist),
+        });
+    };
+    let known = |traps: &Traps| {
+        let mut hosts: Vec<String> = traps.hosts.keys().map(ToString::to_string).collect();
+        hosts.sort_unstable();
+        hosts
+            .iter()
+            .filter_map(|host| host.strip_suffix(".example"))
+            .collect::<String>()
+    };
+    for host in ["a", "b", "a"] {
+        visit(&mut traps, host);
+    }
+    traps.bytes = MAX_BYTES;
+    visit(&mut traps, "c");
+    assert_eq!(known(&traps), "abc", "all is full, nothing goes yet");
+    traps.bytes = MAX_BYTES + 1;
+    visit(&mut traps, "a");
+    assert_eq!(known(&traps), "abc", "known hosts need no room");
+    traps.bytes = MAX_BYTES + 1;
+    visit(&mut traps, "d");
+    assert_eq!(known(&traps), "acd");
+}
+
+#[test]
+fn ours_a_kind_goes_behind_others_after_two_pages_and_by_its_looks_after_one() {
+    let sorry = "Sorry, nothing is here, go on with another page of this site";
+    for (kind, watched) in [
+        ("/x/", [false, false, true]),
+        ("/x?a=", [false, true, true]),
+    ] {
+        let mut traps = Traps::new(SpellingRules::default(), true);
+        let path = |n: &str| format!("{kind}{n}");
+        let next = canonicalize(None, &format!("http://a.example{}", path("next"))).unwrap();
+        for (n, watched) in ["a", "b", "c"].into_iter().zip(watched) {
+            visited(&mut traps, &path(n), 0, sorry, &[]);
+            let expected = match watched {
+                true => Disposition::Later(1),
+                false => Disposition::Fetch,
+            };
+            assert_eq!(traps.standing(&next, None, 0), expected, "{}", path(n));
+            // What is behind already stays where it is.
+            assert_eq!(traps.standing(&next, None, 1), Disposition::Fetch);
+        }
+    }
+}
+
+#[test]
+fn ours_links_of_a_page_that_said_something_new_tell_nothing_against_its_kind() {
+    let text = prose("months", 60);
+    let words: Vec<&str> = text.split(' ').collect();
+    let said = |n: usize| words[n..n + 40].join(" ");
+    let months: Vec<String> = (1..=12).map(|month| format!("/cal/2032/{month}")).collect();
+    let months: Vec<&str> = months.iter().map(String::as_str).collect();
+    for (links, enough) in [(&[][..], false), (&months[..3], true)] {
+        let mut traps = Traps::new(SpellingRules::default(), true);
+        assert!(!visited(&mut traps, "/cal/2031/1", 1, &text, &months));
+        assert!(!visited(&mut traps, "/cal/2031/2", 1, &said(2), links));
+        assert!(!visited(&mut traps, "/cal/2031/3", 1, &said(3), &[]));
+        let found = visited(&mut traps, "/cal/2031/4", 1, &said(4), &[]);
+        assert_eq!(found, enough);
+    }
 }

@@ -7,7 +7,7 @@ use crawl_scheduler::{
     Tick,
 };
 
-use crate::stage::{SECOND, Stage, origin};
+use crate::stage::{ANSWER, SECOND, Stage, origin};
 
 const ANSWERED: OutcomeKind = OutcomeKind::Answered;
 const MINUTE: Duration = Duration::from_secs(60);
@@ -96,6 +96,24 @@ fn conner1996_request_rate_counts_in_its_hours_only() {
     assert_eq!(permit.why(), GapReason::RequestRate);
     stage.end(permit.spend(), ANSWERED);
     assert_eq!(stage.exchange(ANSWERED).0, SECOND);
+}
+
+#[test]
+fn ours_each_rate_counts_in_its_own_hours_alone() {
+    let mut stage = Stage::new(Politeness::default());
+    stage.now = clock(&stage, 6, 0);
+    let pace = rates(&[rate(1, 600, Some((6, 7))), rate(1, 3600, Some((20, 21)))]);
+    stage.open_with_pace("http://example.org", 100, pace);
+    stage.exchange(ANSWERED);
+    let (permit, waited) = stage.wait();
+    assert_eq!(
+        (waited, permit.why()),
+        (10 * MINUTE, GapReason::RequestRate)
+    );
+    stage.end(permit.spend(), ANSWERED);
+    stage.now = clock(&stage, 20, 0);
+    stage.exchange(ANSWERED);
+    assert_eq!(stage.wait().1, 60 * MINUTE - ANSWER);
 }
 
 /// A host whose turn comes only after the hour has changed is asked at the new pace.
