@@ -55,3 +55,82 @@ fn read(line: &str) -> Option<(u64, DeferredKind)> {
     };
     Some((place, deferred))
 }
+
+#[cfg(test)]
+mod tests {
+    use crawl_weburl::{Shape, SpellingRules, canonicalize};
+
+    use super::Traps;
+    use crate::traps::{Disposition, keys};
+
+    fn restored(lines: &[String]) -> Traps {
+        let mut traps = Traps::new(SpellingRules::default(), true);
+        traps.restore(format!("parked 1\n{}", lines.join("\n")).as_bytes());
+        traps
+    }
+
+    /// The kind that a URL is of, or its family.
+    fn kind(path: &str, is_family: bool, rest: &str) -> String {
+        let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
+        let (template, family) = keys(&url.host_key(), &Shape::of(&url));
+        let place = if is_family { family.unwrap() } else { template };
+        format!("{place:016x}\t{rest}")
+    }
+
+    #[test]
+    fn ours_what_is_stored_is_taken_up_and_stored_again() {
+        let mut lines = vec![
+            kind("/a/1", false, "0\t-\tendless /a/#"),
+            kind("/b?x=1", true, "1\t=x&y\tfacets /b?: such\tas"),
+        ];
+        lines.sort_unstable();
+        let mut traps = restored(&lines);
+        assert_eq!(traps.stored(), None, "nothing has changed");
+        traps.has_changed = true;
+        let stored = format!("parked 1\n{}", lines.join("\n"));
+        assert_eq!(traps.stored(), Some(stored.into_bytes()));
+        assert_eq!(traps.stored(), None);
+        // Another layout, and lines that can't be read.
+        traps.restore(b"parked 2\n");
+        assert_eq!(traps.deferred.len(), 2);
+        lines.insert(1, "zz\t1\t-\tcalendar".to_owned());
+        assert_eq!(restored(&lines).deferred.len(), 2);
+    }
+
+    #[test]
+    fn ours_a_kind_speaks_by_its_looks_and_names() {
+        for (line, path, level, is_deferred) in [
+            (kind("/a/1", false, "1\t-\tby looks"), "/a/2", 0, true),
+            (kind("/a/1", false, "0\t-\tby level"), "/a/2", 0, false),
+            (kind("/a/1", false, "0\t-\tby level"), "/a/2", 1, true),
+            (kind("/a/1", false, "1\t-\tby looks"), "/b/2", 0, false),
+            (
+                kind("/b?x=1", true, "1\t=x&y\tby name"),
+                "/b?y=2&z=1",
+                0,
+                true,
+            ),
+            (kind("/b?x=1", true, "1\t=x&y\tby name"), "/b?z=1", 0, false),
+        ] {
+            let traps = restored(std::slice::from_ref(&line));
+            let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
+            let found = traps.standing(&url, None, level);
+            let expected = match is_deferred {
+                true => Disposition::Defer(line.rsplit('\t').next().unwrap().to_owned()),
+                false => Disposition::Fetch,
+            };
+            assert_eq!(found, expected, "{line} {path} {level}");
+        }
+    }
+
+    #[test]
+    fn ours_ever_fewer_of_a_deferred_kind_are_asked_for() {
+        let mut traps = restored(&[kind("/a/1", false, "1\t-\tcalendar /a/#")]);
+        let url = canonicalize(None, "http://a.example/a/2").unwrap();
+        let probes = (1..=3000).filter(|_| {
+            let disposition = traps.disposition(&url, None, 0);
+            disposition == Disposition::Fetch
+        });
+        assert_eq!(probes.collect::<Vec<_>>(), [128, 512, 2048]);
+    }
+}

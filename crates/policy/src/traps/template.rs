@@ -276,3 +276,208 @@ fn note(known: &mut Vec<String>, names: &[String]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crawl_weburl::{Shape, TrapSigns, canonicalize};
+
+    use super::{MAX_CHANCES, MAX_EXAMPLE_BYTES, MAX_NAMES, Template, Trap, Yield};
+
+    const NONE: TrapSigns = TrapSigns {
+        date: false,
+        token: false,
+        repeats: false,
+        query: false,
+    };
+    const DATE: TrapSigns = TrapSigns { date: true, ..NONE };
+
+    fn take(template: &mut Template, path: &str, level: u8, found: Yield) {
+        let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
+        template.take(&url, &Shape::of(&url), level, found);
+    }
+
+    /// A template of which so many pages in a row said nothing new, each something else.
+    fn row(signs: TrapSigns, pages: u32, level: u8, children: u32) -> Template {
+        let mut template = Template::new("/x", signs);
+        for page in 0..pages {
+            take(&mut template, "/x", level, Yield::Nothing(page.into()));
+        }
+        template.count_children(children);
+        template
+    }
+
+    #[test]
+    fn ours_so_many_pages_in_a_row_are_enough() {
+        for (signs, pages, level, children, trap) in [
+            (DATE, 3, 1, 3, Some(Trap::Calendar)),
+            (DATE, 3, 0, 3, None),
+            (DATE, 3, 1, 2, None),
+            // The way to them counts from the second page on.
+            (DATE, 2, 1, 2, None),
+            (DATE, 2, 2, 2, Some(Trap::Calendar)),
+            (DATE, 1, 9, 9, None),
+            (NONE, 24, 8, 24, Some(Trap::Endless)),
+            (NONE, 23, 8, 24, None),
+            (NONE, 24, 7, 24, None),
+            (NONE, 24, 8, 23, None),
+        ] {
+            let found = row(signs, pages, level, children).verdict();
+            assert_eq!(found, trap, "{signs:?} {pages} {level} {children}");
+        }
+    }
+
+    #[test]
+    fn ours_the_first_of_its_looks_names_a_trap() {
+        let [repeats, token, query] = [
+            TrapSigns {
+                repeats: true,
+                ..NONE
+            },
+            TrapSigns {
+                token: true,
+                ..NONE
+            },
+            TrapSigns {
+                query: true,
+                ..NONE
+            },
+        ];
+        let both = |one: TrapSigns, other: TrapSigns| TrapSigns {
+            date: one.date || other.date,
+            token: one.token || other.token,
+            repeats: one.repeats || other.repeats,
+            query: one.query || other.query,
+        };
+        for (signs, trap) in [
+            (both(repeats, DATE), Trap::RepeatedPath),
+            (both(DATE, token), Trap::Calendar),
+            (both(token, query), Trap::SessionIds),
+            (query, Trap::Facets),
+        ] {
+            assert_eq!(row(signs, 3, 1, 3).verdict(), Some(trap));
+        }
+        // Signs of single pages count for all of them, but for parameters, which all have.
+        for (path, trap) in [
+            ("/x/x/x", Trap::RepeatedPath),
+            ("/2031/05/07", Trap::Calendar),
+            ("/8f3a91c0d4e75b26", Trap::SessionIds),
+        ] {
+            let mut template = row(NONE, 2, 1, 3);
+            take(&mut template, path, 1, Yield::Nothing(2));
+            assert_eq!(template.verdict(), Some(trap), "{path}");
+        }
+        // Redirects go before all, where there is nothing else.
+        for (first, trap) in [
+            (Yield::Onwards, Trap::Redirects),
+            (Yield::Nothing(1), Trap::Calendar),
+        ] {
+            let mut template = Template::new("/x", DATE);
+            for found in [first, Yield::Onwards, Yield::Onwards] {
+                take(&mut template, "/x", 1, found);
+            }
+            template.count_children(3);
+            assert_eq!(template.verdict(), Some(trap));
+        }
+    }
+
+    #[test]
+    fn ours_three_times_the_same_text_is_a_page_that_is_missing() {
+        for (said, trap) in [
+            ([7, 7, 7], Some(Trap::SoftMissing)),
+            ([7, 8, 7], None),
+            ([8, 7, 7], None),
+        ] {
+            let mut template = Template::new("/x", NONE);
+            for said in said {
+                take(&mut template, "/x", 1, Yield::Nothing(said));
+            }
+            template.count_children(3);
+            assert_eq!(template.verdict(), trap, "{said:?}");
+        }
+    }
+
+    #[test]
+    fn ours_each_wrong_deferral_doubles_what_is_enough() {
+        for (times, pages) in [(0, 3), (1, 6), (2, 12), (6, 192), (20, 192)] {
+            for (pages, enough) in [(pages - 1, false), (pages, true)] {
+                let mut template = row(DATE, pages, 1, pages);
+                for _ in 0..times {
+                    template.had_been_misjudged();
+                }
+                let found = template.verdict().is_some();
+                assert_eq!(found, enough, "{times} {pages}");
+            }
+        }
+        assert_eq!(3 << MAX_CHANCES, 192);
+    }
+
+    #[test]
+    fn ours_something_new_ends_a_row() {
+        let mut template = row(DATE, 9, 3, 9);
+        take(&mut template, "/x", 3, Yield::New);
+        // What is met on a page that said something new counts for nothing.
+        template.count_children(50);
+        for n in 0..2 {
+            assert_eq!(template.verdict(), None, "{n}");
+            take(&mut template, "/x", 1, Yield::Nothing(n));
+        }
+        template.count_children(2);
+        take(&mut template, "/x", 1, Yield::Nothing(2));
+        assert_eq!(template.verdict(), None);
+        template.count_children(1);
+        assert_eq!(template.verdict(), Some(Trap::Calendar));
+        let rule = "calendar /x: 13 fetched, 1 with something new, none of the last 3; 3 more first \
+                    met on those 3; such as http://a.example/x http://a.example/x";
+        assert_eq!(template.evidence(Trap::Calendar), rule);
+    }
+
+    #[test]
+    fn ours_urls_go_behind_others_after_two_pages_and_by_their_looks_after_one() {
+        for (signs, pages, is_watched) in [
+            (NONE, 0, false),
+            (NONE, 1, false),
+            (NONE, 2, true),
+            (DATE, 0, false),
+            (DATE, 1, true),
+        ] {
+            let template = row(signs, pages, 1, 0);
+            assert_eq!(template.is_watched(), is_watched, "{signs:?} {pages}");
+        }
+    }
+
+    #[test]
+    fn ours_six_pages_with_something_new_prove_a_template() {
+        let mut template = Template::new("/x", DATE);
+        for _ in 0..6 {
+            assert!(!template.is_proven());
+            take(&mut template, "/x", 0, Yield::New);
+        }
+        assert!(template.is_proven());
+        take(&mut template, "/x", 0, Yield::Nothing(1));
+        assert!(!template.is_proven());
+    }
+
+    #[test]
+    fn ours_names_are_idle_that_never_came_with_something_new() {
+        let mut template = Template::new("/x?", NONE);
+        take(&mut template, "/x?a&b", 0, Yield::New);
+        take(&mut template, "/x?b&c", 0, Yield::Nothing(1));
+        take(&mut template, "/x?c&d", 0, Yield::Nothing(1));
+        assert_eq!(template.idle_names(), ["c", "d"]);
+        let many: Vec<String> = (0..MAX_NAMES).map(|n| format!("n{n:02}")).collect();
+        let path = format!("/x?{}", many.join("&"));
+        take(&mut template, &path, 0, Yield::Nothing(1));
+        assert_eq!(template.names.len(), MAX_NAMES);
+    }
+
+    #[test]
+    fn ours_two_examples_are_kept_each_cut() {
+        let mut template = Template::new("/x", NONE);
+        let long = format!("/{}", "a".repeat(300));
+        for path in [&long, "/b", "/c"] {
+            take(&mut template, path, 1, Yield::Nothing(1));
+        }
+        let cut = &format!("http://a.example{long}")[..MAX_EXAMPLE_BYTES];
+        assert_eq!(template.examples, [cut, "http://a.example/b"]);
+    }
+}

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crawl_weburl::{CanonicalUrl, HostKey, SpellingRules, canonicalize};
+use crawl_weburl::{CanonicalUrl, SpellingRules, canonicalize};
 use expect_test::{Expect, expect};
 
-use super::{Disposition, Host, MAX_BYTES, PageAnswer, PageEvidence, PageFingerprint, Traps};
+use super::{Disposition, PageAnswer, PageEvidence, PageFingerprint, Traps};
+
+mod pages;
 
 /// The answer of a site at a path: a page, a redirect (`-> PATH`), or nothing.
 type Site<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -458,85 +460,6 @@ fn told_not_to_it_parks_nothing_and_puts_nothing_behind() {
     }
 }
 
-/// A page of a host, and whether what was met on it first was enough.
-fn visited(traps: &mut Traps, path: &str, level: u8, text: &str, new: &[&str]) -> bool {
-    let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
-    let at = url(path);
-    let gist = PageFingerprint::of_markup(text, &at);
-    let visit = PageEvidence {
-        url: &at,
-        level,
-        answer: PageAnswer::Text(&gist),
-    };
-    traps.observe(&visit);
-    let new: Vec<_> = new.iter().map(|path| url(path)).collect();
-    traps.record_children(&visit, new.iter())
-}
-
-#[test]
-fn ours_a_text_ends_what_it_leads_to_from_its_third_page_on() {
-    let sorry = "Sorry, nothing is here, go on with another page of this site";
-    let host = HostKey::parse("a.example").unwrap();
-    let check = |second: u8, third: u8, new: &[&str], looks: &str, enough: bool| {
-        let mut traps = Traps::new(SpellingRules::default(), true);
-        let path = |folder: &str| format!("/{folder}/lost{looks}");
-        visited(&mut traps, &path("a"), 0, sorry, &[]);
-        assert!(!visited(
-            &mut traps,
-            &path("b"),
-            second,
-            sorry,
-            &["/1", "/2"]
-        ));
-        assert!(!traps.knows_of(&host));
-        let found = visited(&mut traps, &path("c"), third, sorry, new);
-        assert_eq!((found, traps.knows_of(&host)), (enough, enough));
-        let met_on = canonicalize(None, &format!("http://a.example{}", path("b"))).unwrap();
-        let next = canonicalize(None, "http://a.example/1").unwrap();
-        let next = traps.standing(&next, Some(&met_on), 1);
-        assert_eq!(matches!(next, Disposition::Defer(_)), enough, "{next:?}");
-    };
-    check(1, 2, &["/3"], "", true);
-    check(1, 1, &["/3"], "", false);
-    check(1, 2, &[], "", false);
-    // With the looks of a kind that never ends one in a row is enough.
-    check(1, 1, &["/3"], "?a=1", true);
-    check(0, 0, &["/3"], "?a=1", false);
-}
-
-#[test]
-fn ours_care_is_taken_of_what_may_not_end_until_it_brought_six_pages() {
-    let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
-    let mut traps = Traps::new(SpellingRules::default(), true);
-    assert!(traps.needs_care(&url("/list?page=9"), 0));
-    assert!(!traps.needs_care(&url("/about"), 0));
-    assert!(traps.needs_care(&url("/about"), 1));
-    for page in 0..6 {
-        assert!(traps.needs_care(&url("/list?page=9"), 0), "{page}");
-        let path = format!("/list?page={page}");
-        visited(&mut traps, &path, 0, &prose(&path, 30), &[]);
-    }
-    assert!(!traps.needs_care(&url("/list?page=9"), 0));
-    assert!(traps.needs_care(&url("/list?page=9"), 1));
-}
-
-#[test]
-fn ours_a_host_weighs_what_is_known_of_it() {
-    let mut traps = Traps::new(SpellingRules::default(), true);
-    let weigh = |traps: &Traps| traps.hosts.values().map(Host::weigh).sum::<usize>();
-    visited(&mut traps, "/", 0, &prose("home", 50), &[]);
-    let one = weigh(&traps);
-    assert!((2_500..5_000).contains(&one), "{one}");
-    for page in 0..100 {
-        let path = format!("/{page}/a/");
-        visited(&mut traps, &path, 0, &prose(&path, 200), &[]);
-    }
-    // 100 texts, pages and fingerprints, one more template, filters of 20,000 shingles.
-    let many = weigh(&traps);
-    assert!((70_000..140_000).contains(&many), "{many}");
-    assert!(traps.bytes >= one && traps.bytes <= many);
-}
-
 #[test]
 fn ours_plain_pages_end_after_24_in_a_row_that_say_nothing_new() {
     let text = prose("home", 100);
@@ -554,78 +477,4 @@ fn ours_plain_pages_end_after_24_in_a_row_that_say_nothing_new() {
     assert!(rules.starts_with("endless /x/*: 24 fetched"), "{rules}");
     let examples = "; such as http://a.example/x/p0 http://a.example/x/p1";
     assert!(over.rules.values().all(|rule| rule.ends_with(examples)));
-}
-
-#[test]
-fn ours_room_is_made_for_new_hosts_by_the_one_left_alone_longest() {
-    let mut traps = Traps::new(SpellingRules::default(), true);
-    let visit = |traps: &mut Traps, host: &str| {
-        let at = canonicalize(None, &format!("http://{host}.example/")).unwrap();
-        let gist = PageFingerprint::of_markup(&prose(host, 50), &at);
-        traps.observe(&PageEvidence {
-            url: &at,
-            level: 0,
-            answer: PageAnswer::Text(&gist),
-        });
-    };
-    let known = |traps: &Traps| {
-        let mut hosts: Vec<String> = traps.hosts.keys().map(ToString::to_string).collect();
-        hosts.sort_unstable();
-        hosts
-            .iter()
-            .filter_map(|host| host.strip_suffix(".example"))
-            .collect::<String>()
-    };
-    for host in ["a", "b", "a"] {
-        visit(&mut traps, host);
-    }
-    traps.bytes = MAX_BYTES;
-    visit(&mut traps, "c");
-    assert_eq!(known(&traps), "abc", "all is full, nothing goes yet");
-    traps.bytes = MAX_BYTES + 1;
-    visit(&mut traps, "a");
-    assert_eq!(known(&traps), "abc", "known hosts need no room");
-    traps.bytes = MAX_BYTES + 1;
-    visit(&mut traps, "d");
-    assert_eq!(known(&traps), "acd");
-}
-
-#[test]
-fn ours_a_kind_goes_behind_others_after_two_pages_and_by_its_looks_after_one() {
-    let sorry = "Sorry, nothing is here, go on with another page of this site";
-    for (kind, watched) in [
-        ("/x/", [false, false, true]),
-        ("/x?a=", [false, true, true]),
-    ] {
-        let mut traps = Traps::new(SpellingRules::default(), true);
-        let path = |n: &str| format!("{kind}{n}");
-        let next = canonicalize(None, &format!("http://a.example{}", path("next"))).unwrap();
-        for (n, watched) in ["a", "b", "c"].into_iter().zip(watched) {
-            visited(&mut traps, &path(n), 0, sorry, &[]);
-            let expected = match watched {
-                true => Disposition::Later(1),
-                false => Disposition::Fetch,
-            };
-            assert_eq!(traps.standing(&next, None, 0), expected, "{}", path(n));
-            // What is behind already stays where it is.
-            assert_eq!(traps.standing(&next, None, 1), Disposition::Fetch);
-        }
-    }
-}
-
-#[test]
-fn ours_links_of_a_page_that_said_something_new_tell_nothing_against_its_kind() {
-    let text = prose("months", 60);
-    let words: Vec<&str> = text.split(' ').collect();
-    let said = |n: usize| words[n..n + 40].join(" ");
-    let months: Vec<String> = (1..=12).map(|month| format!("/cal/2032/{month}")).collect();
-    let months: Vec<&str> = months.iter().map(String::as_str).collect();
-    for (links, enough) in [(&[][..], false), (&months[..3], true)] {
-        let mut traps = Traps::new(SpellingRules::default(), true);
-        assert!(!visited(&mut traps, "/cal/2031/1", 1, &text, &months));
-        assert!(!visited(&mut traps, "/cal/2031/2", 1, &said(2), links));
-        assert!(!visited(&mut traps, "/cal/2031/3", 1, &said(3), &[]));
-        let found = visited(&mut traps, "/cal/2031/4", 1, &said(4), &[]);
-        assert_eq!(found, enough);
-    }
 }
