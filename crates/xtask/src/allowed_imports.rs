@@ -68,12 +68,13 @@ pub(crate) const SEES: [(&str, &[&str]); 16] = [
     ),
     ("crawl-testweb", &[]),
     // Its simulator drives the scheduler; its kill test reads what crawls leave; its
-    // benchmark of search indexes pages without a crawl.
+    // benchmarks of search and of the parts of a crawl do their work without one.
     (
         "crawl-trials",
         &[
             "xtask",
             "crawl-testweb",
+            "crawl-coding",
             "crawl-scheduler",
             "crawl-weburl",
             "crawl-archive",

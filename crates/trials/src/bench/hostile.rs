@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use crawl_testweb::{Answer, Misbehaviour, TestWeb, misbehaviours};
 
-use super::program::{Profile, build, peak_until_end};
+use super::program::{Profile, Program, build, peak_until_end};
 use xtask::workspace::Workspace;
 
 #[derive(Args)]
@@ -67,7 +67,7 @@ pub(super) fn crawl(workspace: &Workspace, args: &HostileArgs) -> Result<()> {
             )
         }
     };
-    let program = build(workspace, Profile::of(args.dev))?;
+    let program = build(workspace, Profile::of(args.dev), Program::Crawl)?;
     let dir = workspace.target.join("bench-hostile");
     let config = workspace.target.join("bench-hostile.toml");
     let _ = fs::remove_dir_all(&dir);

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use crawl_testweb::{Answer, LinkMix, TestWeb};
 
-use super::program::{Profile, build, peak_until_end};
+use super::program::{Profile, Program, build, peak_until_end};
 use crate::torture::random::SeededRandom;
 use xtask::workspace::Workspace;
 
@@ -57,7 +57,7 @@ pub(super) fn crawl(workspace: &Workspace, args: &LongPagesArgs) -> Result<()> {
         web = web.script(0, &format!("/p{n}"), Answer::html(&page));
     }
     let web = web.start();
-    let program = build(workspace, Profile::of(args.dev))?;
+    let program = build(workspace, Profile::of(args.dev), Program::Crawl)?;
     let dir = workspace.target.join("bench-long-pages");
     let _ = fs::remove_dir_all(&dir);
     let mut command = workspace.program(program);

@@ -4,7 +4,7 @@ mod crawl;
 mod frontier;
 mod hostile;
 mod long_pages;
-mod pace;
+mod parts;
 mod program;
 mod search;
 
@@ -22,12 +22,18 @@ pub(crate) enum Bench {
     Floor(crawl::FloorArgs),
     /// Fill a frontier on disk as a crawl does; prints a table row
     Frontier(frontier::FrontierArgs),
+    /// Crawl ever more pages of generated hosts; prints what a page costs
+    Growth(crawl::GrowthArgs),
+    /// Crawl many hosts that answer late with this program and wget2; prints a table
+    Hosts(crawl::HostsArgs),
     /// Crawl hosts that misbehave; prints the peak of the crawler's memory
     Hostile(hostile::HostileArgs),
     /// Crawl and index long pages; prints the peak of the crawler's memory
     LongPages(long_pages::LongPagesArgs),
-    /// Crawl many hosts in real time; prints what they saw
-    Pace(pace::PaceArgs),
+    /// Do each part of a crawl's work by itself over real pages; prints a table
+    Parts(parts::PartsArgs),
+    /// Crawl many hosts politely, for a bounded time, with this program and wget2; prints a table
+    Polite(crawl::PoliteArgs),
     /// Ask a documentation's index judged queries; prints how good and how fast the answers are
     Search(search::SearchArgs),
 }
@@ -37,9 +43,12 @@ pub(crate) fn bench(workspace: &Workspace, bench: &Bench) -> Result<()> {
         Bench::Crawl(args) => crawl::crawl(workspace, args),
         Bench::Floor(args) => crawl::fetch_all(args),
         Bench::Frontier(args) => frontier::fill(workspace, args),
+        Bench::Growth(args) => crawl::growth(workspace, args),
+        Bench::Hosts(args) => crawl::hosts(workspace, args),
         Bench::Hostile(args) => hostile::crawl(workspace, args),
         Bench::LongPages(args) => long_pages::crawl(workspace, args),
-        Bench::Pace(args) => pace::crawl(workspace, args),
+        Bench::Parts(args) => parts::parts(workspace, args),
+        Bench::Polite(args) => crawl::polite(workspace, args),
         Bench::Search(args) => search::measure(workspace, args),
     }
 }

@@ -1,5 +1,6 @@
 //! The program that is measured, and what the system says of it while it runs.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -33,14 +34,41 @@ impl Profile {
     }
 }
 
-/// Builds the program; where it lies.
-pub(super) fn build(workspace: &Workspace, profile: Profile) -> Result<PathBuf> {
+/// Which of our programs.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Program {
+    /// The crawler.
+    Crawl,
+    /// This one: what is measured in it is not to be slower than what ships.
+    Trials,
+}
+
+/// Builds a program; where it lies.
+pub(super) fn build(workspace: &Workspace, profile: Profile, program: Program) -> Result<PathBuf> {
     let (profile, folder) = match profile {
         Profile::Dev => ("dev", "debug"),
         Profile::Release => ("release", "release"),
     };
-    run(&mut workspace.cargo(&["build", "--profile", profile, "--package", "crawl"]))?;
-    Ok(workspace.target.join(folder).join("crawl"))
+    let package = match program {
+        Program::Crawl => "crawl",
+        Program::Trials => "crawl-trials",
+    };
+    run(&mut workspace.cargo(&["build", "--profile", profile, "--package", package]))?;
+    Ok(workspace.target.join(folder).join(package))
+}
+
+/// A command that runs on the first `threads` processors alone.
+pub(super) fn pinned(
+    workspace: &Workspace,
+    threads: usize,
+    argv: impl IntoIterator<Item = impl AsRef<OsStr>>,
+) -> Command {
+    let mut command = workspace.program("taskset");
+    let last = threads.max(1) - 1;
+    command
+        .args(["--cpu-list", &format!("0-{last}")])
+        .args(argv);
+    command
 }
 
 /// The most memory that the process ever held, KiB, by the system's own account (Linux).
@@ -94,7 +122,17 @@ fn watch(child: &mut Child, most: Option<Duration>) -> Result<(u64, bool)> {
 
 /// The system tells it of children that ended and were waited for; a run is the difference.
 fn cpu_of_ended_children() -> Result<Duration> {
-    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    cpu_of(UsageWho::RUSAGE_CHILDREN)
+}
+
+/// The processor time of all threads of this process up to now; zero where the system does not
+/// tell.
+pub(super) fn cpu_of_this_process() -> Duration {
+    cpu_of(UsageWho::RUSAGE_SELF).unwrap_or_default()
+}
+
+fn cpu_of(who: UsageWho) -> Result<Duration> {
+    let usage = getrusage(who)?;
     let whole = |time: nix::sys::time::TimeVal| {
         let micros = u64::try_from(time.num_microseconds()).unwrap_or(0);
         Duration::from_micros(micros)

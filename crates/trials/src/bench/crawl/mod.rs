@@ -5,6 +5,8 @@
 
 mod contender;
 mod floor;
+mod generated_web;
+mod many_hosts;
 mod server_log;
 mod site;
 
@@ -18,15 +20,13 @@ use clap::Args;
 use contender::{Absent, Contender};
 use crawl_testweb::{Nginx, NginxLog, NginxSpec};
 pub(super) use floor::{FloorArgs, fetch_all};
+pub(super) use many_hosts::{GrowthArgs, HostsArgs, PoliteArgs, growth, hosts, polite};
 use server_log::Served;
 use site::Site;
 use xtask::debian;
 use xtask::workspace::Workspace;
 
-use super::program::{Cost, Profile, build, cost_until_end};
-
-/// A contender that takes longer is ended, and its row says what it had read by then.
-const MAX_CRAWL_TIME: Duration = Duration::from_secs(900);
+use super::program::{Cost, Profile, Program, build, cost_until_end, pinned};
 
 #[derive(Args)]
 pub(crate) struct CrawlArgs {
@@ -42,7 +42,10 @@ pub(crate) struct CrawlArgs {
     /// Runs of each; the one of the median time counts
     #[arg(long, value_name = "N", default_value_t = 1)]
     runs: usize,
-    /// Measure the program of the dev profile, which is built sooner
+    /// End a contender after so many seconds; its row says what it had read by then
+    #[arg(long, value_name = "N", default_value_t = 120)]
+    seconds: u64,
+    /// Measure the programs of the dev profile, which are built sooner
     #[arg(long)]
     dev: bool,
 }
@@ -58,7 +61,9 @@ pub(super) fn crawl(workspace: &Workspace, args: &CrawlArgs) -> Result<()> {
     let mut bench = Bench {
         workspace,
         dir: workspace.target.join("bench-crawl"),
-        crawl: build(workspace, Profile::of(args.dev))?,
+        crawl: build(workspace, Profile::of(args.dev), Program::Crawl)?,
+        floor: build(workspace, Profile::of(args.dev), Program::Trials)?,
+        limit: Duration::from_secs(args.seconds),
         root: args.site.lay_out(workspace)?,
         found: Served::default(),
     };
@@ -95,6 +100,9 @@ struct Bench<'a> {
     dir: PathBuf,
     /// Our own program.
     crawl: PathBuf,
+    /// This one, in the same profile.
+    floor: PathBuf,
+    limit: Duration,
     root: PathBuf,
     /// All that any of them found.
     found: Served,
@@ -120,8 +128,8 @@ impl Bench<'_> {
         let out = self.dir.join("out");
         fs::create_dir_all(&out)?;
         let ours = match contender {
-            Contender::Floor => std::env::current_exe()?,
-            _ => self.crawl.clone(),
+            Contender::Floor => &self.floor,
+            _ => &self.crawl,
         };
         if contender == Contender::Floor {
             if self.found.pages.is_empty() {
@@ -129,16 +137,12 @@ impl Bench<'_> {
             }
             fs::write(self.dir.join("urls"), self.found.list(&nginx.url()))?;
         }
-        let argv = contender.argv(program.unwrap_or(&ours), &nginx.url(), &self.dir);
-        let mut command = self.workspace.program("taskset");
-        let last = threads.max(1) - 1;
-        command
-            .args(["--cpu-list", &format!("0-{last}")])
-            .args(argv);
+        let argv = contender.argv(program.unwrap_or(ours), &nginx.url(), &self.dir);
+        let mut command = pinned(self.workspace, threads, argv);
         command.envs(contender.environment(self.workspace)?);
         command.current_dir(&out);
         eprintln!("running {name}");
-        let (cost, is_ended) = cost_until_end(&mut command, MAX_CRAWL_TIME)
+        let (cost, is_ended) = cost_until_end(&mut command, self.limit)
             .with_context(|| format!("cannot run {name}"))?;
         eprintln!("{name} took {:.1} s", cost.wall.as_secs_f64());
         drop(nginx);

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use crawl_extractor::{ContentLimits, Limits, PageContext, read_page};
 use crawl_index::{FetchedDocument, IndexedPage, judge};
 use crawl_policy::PageDirectives;
-use crawl_weburl::canonicalize;
+use crawl_weburl::{CanonicalUrl, canonicalize};
 
 /// The URL at which the pages are said to stand.
 const BASE: &str = "http://docs.example/";
@@ -44,7 +44,11 @@ pub(super) fn read(folder: &Path) -> Result<Corpus> {
     for file in files {
         let body = fs::read(&file).with_context(|| format!("can't read {}", file.display()))?;
         corpus.bytes += body.len() as u64;
-        match page(folder, &file, &body)? {
+        let path = file.strip_prefix(folder)?;
+        let path = path.to_str().context("a path that is no text")?;
+        let url = canonicalize(None, &format!("{BASE}{path}"))
+            .map_err(|why| anyhow::anyhow!("no URL for {path}: {why:?}"))?;
+        match page(&url, &body) {
             Some(page) => corpus.pages.push(page),
             None => corpus.left_out += 1,
         }
@@ -61,11 +65,8 @@ pub(super) fn path_of(url: &str) -> &str {
     url.strip_prefix(BASE).unwrap_or(url)
 }
 
-fn page(folder: &Path, file: &Path, body: &[u8]) -> Result<Option<IndexedPage>> {
-    let path = file.strip_prefix(folder)?;
-    let path = path.to_str().context("a path that is no text")?;
-    let url = canonicalize(None, &format!("{BASE}{path}"))
-        .map_err(|why| anyhow::anyhow!("no URL for {path}: {why:?}"))?;
+/// A page as the index takes it; none where it takes it not.
+pub(in crate::bench) fn page(url: &CanonicalUrl, body: &[u8]) -> Option<IndexedPage> {
     let given = PageContext {
         content_type: Some("text/html"),
         ..PageContext::default()
@@ -73,7 +74,7 @@ fn page(folder: &Path, file: &Path, body: &[u8]) -> Result<Option<IndexedPage>> 
     let limits = (Limits::default(), ContentLimits::default());
     let (read, content) = read_page(body, &given, &limits.0, &limits.1);
     let came = FetchedDocument {
-        url: &url,
+        url,
         at: FETCHED_AT,
         page: &read,
         content: &content,
@@ -81,10 +82,11 @@ fn page(folder: &Path, file: &Path, body: &[u8]) -> Result<Option<IndexedPage>> 
         search_refused: None,
         linked_canonical: None,
     };
-    Ok(judge(&came).ok())
+    judge(&came).ok()
 }
 
-fn html_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+/// Files of HTML below a folder, without those that links lead to.
+pub(in crate::bench) fn html_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     let listed = fs::read_dir(folder).with_context(|| format!("no {}", folder.display()))?;
     for entry in listed {
         let entry = entry?;

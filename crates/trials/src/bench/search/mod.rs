@@ -5,7 +5,7 @@
 
 mod baseline;
 mod bundle;
-mod corpus;
+pub(super) mod corpus;
 mod measure;
 mod queries;
 mod table;

@@ -1,0 +1,442 @@
+//! Many hosts on loopback whose pages are made as they are asked for, by one thread of this
+//! process: a server that costs little beside the crawler that is measured.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use memchr::memmem;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::task::LocalSet;
+
+use crate::torture::random::SeededRandom;
+
+/// The pages that each page alone leads to, and those of its menu, which all pages lead to.
+const CHILDREN: u32 = 8;
+const MENU: u32 = 40;
+/// Words of a page, and those there are.
+const WORDS: usize = 400;
+const VOCABULARY: usize = 8_192;
+/// The bytes of a style sheet and a script that stand in each page, as they do in real ones.
+const HEAD_BYTES: usize = 6_000;
+/// The number of times that a port is drawn anew when one of the addresses has it taken.
+const MAX_DRAWS: usize = 20;
+/// A request whose head is longer is not answered.
+const MAX_HEAD_BYTES: usize = 16 << 10;
+
+/// The web to be served.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WebPlan {
+    pub(super) hosts: u32,
+    pub(super) pages_a_host: u32,
+    /// The time that each answer takes.
+    pub(super) latency: Duration,
+}
+
+/// What the hosts were asked for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Visits {
+    pub(super) connections: u64,
+    pub(super) pages: u64,
+    /// Pages that were asked for in each second since the web began.
+    pub(super) pages_by_second: Vec<u64>,
+    /// The shortest time from the end of an answer to the next request of that host.
+    pub(super) least_gap: Option<Duration>,
+}
+
+impl Visits {
+    /// Pages a second, without the first tenth of the time and the last.
+    pub(super) fn rate(&self) -> f64 {
+        let seconds = &self.pages_by_second;
+        let is_busy = |pages: &u64| *pages > 0;
+        let first = seconds.iter().position(is_busy).unwrap_or(0);
+        let end = seconds.iter().rposition(is_busy).map_or(0, |at| at + 1);
+        let edge = (end - first).div_ceil(10);
+        let middle = seconds.get(first + edge..end.saturating_sub(edge));
+        let middle = middle.filter(|middle| !middle.is_empty());
+        let middle = middle.unwrap_or(&seconds[first..end]);
+        middle.iter().sum::<u64>() as f64 / middle.len().max(1) as f64
+    }
+}
+
+/// The web that is served until this goes.
+pub(super) struct GeneratedWeb {
+    plan: WebPlan,
+    addresses: Vec<SocketAddr>,
+    visits: Arc<Mutex<Visits>>,
+    /// Sends nothing: the server ends when it goes.
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl GeneratedWeb {
+    /// It listens when this returns.
+    pub(super) fn start(plan: WebPlan) -> Result<GeneratedWeb> {
+        let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
+        setrlimit(Resource::RLIMIT_NOFILE, most, most)?;
+        let listeners = listen(plan.hosts).with_context(|| {
+            format!(
+                "cannot listen as {} hosts with {most} open files",
+                plan.hosts
+            )
+        })?;
+        let addresses = listeners.iter().map(TcpListener::local_addr);
+        let addresses = addresses.collect::<io::Result<_>>()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let visits = Arc::new(Mutex::new(Visits::default()));
+        let (stop, stopped) = oneshot::channel();
+        let shared = Arc::clone(&visits);
+        let thread = thread::spawn(move || {
+            let server = Rc::new(Server {
+                plan,
+                vocabulary: vocabulary(),
+                head: head(),
+                began: Instant::now(),
+                visits: shared,
+            });
+            LocalSet::new().block_on(&runtime, async move {
+                for (host, listener) in (0..).zip(listeners) {
+                    tokio::task::spawn_local(Rc::clone(&server).take_connections(listener, host));
+                }
+                let _ = stopped.await;
+            });
+        });
+        Ok(GeneratedWeb {
+            plan,
+            addresses,
+            visits,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+
+    /// The first page of each host.
+    pub(super) fn seeds(&self) -> Vec<String> {
+        let seeds = self.addresses.iter();
+        seeds.map(|address| format!("http://{address}/")).collect()
+    }
+
+    pub(super) fn pages(&self) -> u64 {
+        u64::from(self.plan.hosts) * u64::from(self.plan.pages_a_host)
+    }
+
+    pub(super) fn visits(&self) -> Visits {
+        lock(&self.visits).clone()
+    }
+}
+
+impl Drop for GeneratedWeb {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What all connections share.
+struct Server {
+    plan: WebPlan,
+    vocabulary: Vec<String>,
+    head: String,
+    began: Instant,
+    visits: Arc<Mutex<Visits>>,
+}
+
+/// The end of a host's last answer.
+type LastAnswer = Rc<std::cell::Cell<Option<Instant>>>;
+
+impl Server {
+    async fn take_connections(self: Rc<Self>, listener: TcpListener, host: u32) {
+        let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
+            return;
+        };
+        let last = LastAnswer::default();
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    lock(&self.visits).connections += 1;
+                    let (server, last) = (Rc::clone(&self), Rc::clone(&last));
+                    tokio::task::spawn_local(async move {
+                        // It ends where the client goes away.
+                        let _ = server.converse(stream, host, &last).await;
+                    });
+                }
+                // Out of file handles: those under way end some day.
+                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+        }
+    }
+
+    async fn converse(
+        &self,
+        mut stream: TcpStream,
+        host: u32,
+        last: &LastAnswer,
+    ) -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        let mut received = Vec::with_capacity(1024);
+        let mut answer = Vec::with_capacity(16 << 10);
+        loop {
+            let end = loop {
+                if let Some(at) = memmem::find(&received, b"\r\n\r\n") {
+                    break at + 4;
+                }
+                let is_over =
+                    received.len() > MAX_HEAD_BYTES || stream.read_buf(&mut received).await? == 0;
+                if is_over {
+                    return Ok(());
+                }
+            };
+            let target = target(&received[..end]);
+            let page = page_number(target).filter(|page| *page < self.plan.pages_a_host);
+            self.note(page, last);
+            answer.clear();
+            self.answer(host, page, target, &mut answer);
+            received.drain(..end);
+            if !self.plan.latency.is_zero() {
+                tokio::time::sleep(self.plan.latency).await;
+            }
+            stream.write_all(&answer).await?;
+            last.set(Some(Instant::now()));
+        }
+    }
+
+    fn note(&self, page: Option<u32>, last: &LastAnswer) {
+        let now = Instant::now();
+        let gap = last.get().map(|last| now - last);
+        let mut visits = lock(&self.visits);
+        visits.least_gap = visits.least_gap.into_iter().chain(gap).min();
+        if page.is_none() {
+            return;
+        }
+        visits.pages += 1;
+        let second = (now - self.began).as_secs() as usize;
+        if visits.pages_by_second.len() <= second {
+            visits.pages_by_second.resize(second + 1, 0);
+        }
+        visits.pages_by_second[second] += 1;
+    }
+
+    fn answer(&self, host: u32, page: Option<u32>, target: &str, answer: &mut Vec<u8>) {
+        let (status, kind, body) = match page {
+            Some(page) => ("200 OK", "text/html; charset=utf-8", self.page(host, page)),
+            None if target == "/robots.txt" => {
+                let rules = "User-agent: *\nDisallow: /private/\n".to_owned();
+                ("200 OK", "text/plain", rules)
+            }
+            None => ("404 Not Found", "text/plain", "no such page\n".to_owned()),
+        };
+        let length = body.len();
+        let head = format!(
+            "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n"
+        );
+        answer.extend_from_slice(head.as_bytes());
+        answer.extend_from_slice(body.as_bytes());
+    }
+
+    fn page(&self, host: u32, page: u32) -> String {
+        let mut dice = SeededRandom::of(u64::from(host) << 32 | u64::from(page));
+        let mut html = format!(
+            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+             <title>Page {page} of host {host}</title>\n"
+        );
+        html.push_str(&self.head);
+        html.push_str("</head><body><ul class=\"menu\">\n");
+        for n in 0..MENU.min(self.plan.pages_a_host) {
+            link(&mut html, n);
+        }
+        html.push_str("</ul>\n<main>\n");
+        for n in children(page, self.plan.pages_a_host) {
+            link(&mut html, n);
+        }
+        for at in 0..WORDS {
+            html.push_str(if at % 40 == 0 { "\n<p>" } else { " " });
+            html.push_str(&self.vocabulary[dice.below(VOCABULARY as u64) as usize]);
+        }
+        html.push_str("\n</main></body></html>\n");
+        html
+    }
+}
+
+fn link(html: &mut String, page: u32) {
+    let number = page.to_string();
+    for part in [
+        "<li><a class=\"reference\" href=\"/d",
+        &(page % 10).to_string(),
+        "/p",
+    ] {
+        html.push_str(part);
+    }
+    for part in [&number, ".html\">Page ", &number, "</a></li>\n"] {
+        html.push_str(part);
+    }
+}
+
+/// The pages that one leads to: a tree that holds all.
+fn children(page: u32, pages: u32) -> Range<u32> {
+    let first = page.saturating_mul(CHILDREN).saturating_add(1);
+    first.min(pages)..first.saturating_add(CHILDREN).min(pages)
+}
+
+/// The target of a request.
+fn target(head: &[u8]) -> &str {
+    let line = head.split(|byte| *byte == b' ').nth(1);
+    line.and_then(|target| std::str::from_utf8(target).ok())
+        .unwrap_or_default()
+}
+
+/// The number of the page that stands there.
+fn page_number(target: &str) -> Option<u32> {
+    if target == "/" {
+        return Some(0);
+    }
+    let (_, rest) = target.strip_prefix("/d")?.split_once("/p")?;
+    rest.strip_suffix(".html")?.parse().ok()
+}
+
+fn vocabulary() -> Vec<String> {
+    let word = |number: usize| {
+        let mut dice = SeededRandom::of(number as u64);
+        let letters = 2 + dice.below(9);
+        (0..letters)
+            .map(|_| char::from(b"etaoinsrhldcumfpgwyb"[dice.below(20) as usize]))
+            .collect()
+    };
+    (0..VOCABULARY).map(word).collect()
+}
+
+fn head() -> String {
+    let (mut style, mut script) = ("<style>\n".to_owned(), "<script>\n".to_owned());
+    while style.len() + script.len() < HEAD_BYTES {
+        let number = style.len();
+        style += &format!(".c{number} > a {{ margin: 0 {number}px; color: #123456 }}\n");
+        script += &format!("function f{number}(a) {{ return a < {number} && '<b>' }}\n");
+    }
+    format!("{style}</style>\n{script}</script>\n")
+}
+
+/// A socket for each host, at 127.16.0.1 and on, all with one port.
+fn listen(hosts: u32) -> Result<Vec<TcpListener>> {
+    let mut taken = Vec::new();
+    for _ in 0..MAX_DRAWS {
+        let first = TcpListener::bind((address(0), 0))?;
+        let port = first.local_addr()?.port();
+        let mut listeners = vec![first];
+        for host in 1..hosts {
+            match TcpListener::bind((address(host), port)) {
+                Ok(listener) => listeners.push(listener),
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if listeners.len() == hosts.max(1) as usize {
+            for listener in &listeners {
+                listener.set_nonblocking(true)?;
+            }
+            return Ok(listeners);
+        }
+        // It is held until another port is drawn.
+        taken = listeners;
+    }
+    bail!("no port is free on all of {} addresses", taken.len().max(1))
+}
+
+/// Never one that ends in 0 or 255.
+fn address(host: u32) -> Ipv4Addr {
+    let byte = |value: u32| u8::try_from(value).unwrap_or(u8::MAX);
+    Ipv4Addr::new(
+        127,
+        byte(16 + host / 62_500),
+        byte(host / 250 % 250),
+        byte(1 + host % 250),
+    )
+}
+
+fn lock(visits: &Mutex<Visits>) -> MutexGuard<'_, Visits> {
+    // Counters: a panic elsewhere breaks nothing.
+    visits.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream;
+    use std::time::Duration;
+
+    use super::{GeneratedWeb, Visits, WebPlan, address, children, page_number, target};
+
+    #[test]
+    fn the_tree_holds_each_page_once() {
+        for pages in [1, 2, 9, 1_000] {
+            let found: Vec<u32> = (0..pages).flat_map(|page| children(page, pages)).collect();
+            assert_eq!(found, (1..pages).collect::<Vec<_>>());
+        }
+        assert!(children(u32::MAX, u32::MAX).is_empty());
+    }
+
+    #[test]
+    fn each_host_has_an_address_of_its_own() {
+        let addresses: BTreeSet<_> = (0..100_000).map(address).collect();
+        assert_eq!(addresses.len(), 100_000);
+        assert!(addresses.iter().all(|address| address.is_loopback()));
+    }
+
+    #[test]
+    fn targets_name_pages() {
+        assert_eq!(target(b"GET /d4/p14.html HTTP/1.1\r\n\r\n"), "/d4/p14.html");
+        assert_eq!(target(b"\r\n\r\n"), "");
+        assert_eq!(page_number("/"), Some(0));
+        assert_eq!(page_number("/d4/p14.html"), Some(14));
+        assert_eq!(page_number("/robots.txt"), None);
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_middle() {
+        let mut visits = Visits::default();
+        assert_eq!(visits.rate(), 0.0);
+        visits.pages_by_second = vec![7];
+        assert_eq!(visits.rate(), 7.0);
+        visits.pages_by_second = vec![0, 0, 1, 10, 10, 10, 10, 10, 10, 10, 10, 2, 0];
+        assert_eq!(visits.rate(), 10.0);
+    }
+
+    #[test]
+    fn hosts_answer_and_count() {
+        let web = GeneratedWeb::start(WebPlan {
+            hosts: 2,
+            pages_a_host: 3,
+            latency: Duration::ZERO,
+        });
+        let web = web.unwrap();
+        let ask = |host: usize, target: &str| {
+            let mut stream = TcpStream::connect(web.addresses[host]).unwrap();
+            write!(stream, "GET {target} HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            answer
+        };
+        let home = ask(1, "/");
+        assert!(home.starts_with("HTTP/1.1 200 OK\r\n"), "{home}");
+        assert!(home.contains("href=\"/d2/p2.html\""), "{home}");
+        assert!(ask(0, "/d2/p2.html").contains("<title>Page 2 of host 0</title>"));
+        assert!(ask(0, "/d3/p3.html").starts_with("HTTP/1.1 404 "));
+        assert!(ask(0, "/robots.txt").contains("User-agent: *"));
+        let visits = web.visits();
+        assert_eq!((visits.connections, visits.pages), (4, 2));
+        assert_eq!((web.pages(), web.seeds().len()), (6, 2));
+        assert!(visits.least_gap.is_some());
+    }
+}
