@@ -14,6 +14,7 @@
 //! ([`Traps::stored`]); the rest is learned anew from the next pages.
 
 mod deferred_format;
+mod host_memory;
 mod learned_spellings;
 mod mirrors;
 mod novelty;
@@ -23,28 +24,19 @@ mod simhash;
 mod stable_hash;
 mod template;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use crawl_weburl::{CanonicalUrl, HostKey, Shape, SpellingRules};
 
-use self::learned_spellings::LearnedSpellings;
+use self::host_memory::{HostMemories, HostMemory, Text};
 use self::mirrors::Mirrors;
-use self::novelty::Novelty;
 pub use self::page_fingerprint::{FingerprintReader, PageFingerprint};
-use self::recent_map::RecentMap;
 pub use self::template::Trap;
 use self::template::{Template, Yield};
 
 /// A level is counted up to this.
 pub const MAX_LEVEL: u8 = 30;
 
-/// Bytes that all hosts may take, about; those that were left alone for longest go. A host takes
-/// some KiB with its first page and half a MiB at most.
-const MAX_BYTES: usize = 128 << 20;
-/// Templates of one host, the latest.
-const MAX_TEMPLATES: usize = 512;
-/// Texts of one host, the latest.
-const MAX_TEXTS: usize = 1024;
 /// Pages with one text that are known by name.
 const MAX_MEMBERS: usize = 16;
 /// Kinds of URLs that are deferred, over all hosts.
@@ -111,27 +103,6 @@ pub enum Disposition {
     Mirror(CanonicalUrl, String),
 }
 
-/// The memory of one host.
-#[derive(Debug)]
-struct Host {
-    novelty: Novelty,
-    templates: RecentMap<Template>,
-    texts: RecentMap<Text>,
-    names: LearnedSpellings,
-    /// When it was last looked at, and its bytes then.
-    seen: u64,
-    bytes: usize,
-}
-
-/// Pages that said the same.
-#[derive(Debug, Default)]
-struct Text {
-    pages: u32,
-    level: u8,
-    children: u32,
-    members: Vec<u64>,
-}
-
 /// A kind of URLs that is deferred.
 #[derive(Clone, Debug)]
 struct DeferredKind {
@@ -150,28 +121,11 @@ struct DeferredKind {
 pub struct Traps {
     naming: SpellingRules,
     defers: bool,
-    hosts: HashMap<HostKey, Host>,
-    /// The hosts by when they were last looked at.
-    by_age: BTreeMap<u64, HostKey>,
-    bytes: usize,
-    clock: u64,
+    hosts: HostMemories,
     deferred: HashMap<u64, DeferredKind>,
     /// True if the deferred kinds changed since they were last stored.
     has_changed: bool,
     mirrors: Mirrors,
-}
-
-impl Default for Host {
-    fn default() -> Host {
-        Host {
-            novelty: Novelty::default(),
-            templates: RecentMap::new(MAX_TEMPLATES),
-            texts: RecentMap::new(MAX_TEXTS),
-            names: LearnedSpellings::default(),
-            seen: 0,
-            bytes: 0,
-        }
-    }
 }
 
 /// The places where accounts of a URL are kept: its template, and its family where it has one.
@@ -195,38 +149,52 @@ impl Traps {
         Traps {
             naming,
             defers,
-            hosts: HashMap::new(),
-            by_age: BTreeMap::new(),
-            bytes: 0,
-            clock: 0,
+            hosts: HostMemories::default(),
             deferred: HashMap::new(),
             has_changed: false,
             mirrors: Mirrors::default(),
         }
     }
 
-    /// Takes a page in that was fetched.
+    /// Takes a page in that was fetched. One that is visited again tells nothing.
     pub fn observe(&mut self, visit: &PageEvidence<'_>) -> PageJudgement {
         let PageEvidence { url, level, answer } = *visit;
-        let shape = Shape::of(url);
+        let level = if self.defers { level } else { 0 };
+        let unjudged = PageJudgement {
+            level,
+            is_barren: false,
+            has_turned: false,
+        };
+        if matches!(answer, PageAnswer::Nothing) {
+            return unjudged;
+        }
         let key = url.host_key();
+        let host = self.hosts.of_page(&key);
+        if let PageAnswer::Text(gist) = answer {
+            if host.names.has_met(url) {
+                return unjudged;
+            }
+            host.names.learn(&self.naming, url, gist.words, gist.text);
+        }
+        if !self.defers {
+            return unjudged;
+        }
+        let shape = Shape::of(url);
         let found = match answer {
             PageAnswer::Nothing => None,
             PageAnswer::Other => Some(Yield::New),
-            PageAnswer::Redirect(to, _) => self.redirected(url, &shape, to),
-            PageAnswer::Text(gist) => self.read(url, gist),
+            PageAnswer::Redirect(to, _) => redirected(url, &shape, to),
+            PageAnswer::Text(gist) => {
+                self.mirrors.learn(url, gist);
+                Some(read(host, gist))
+            }
         };
         let Some(found) = found else {
-            return PageJudgement {
-                level,
-                is_barren: false,
-                has_turned: false,
-            };
+            return unjudged;
         };
         let (template, family) = keys(&key, &shape);
         let mut has_turned = false;
         for place in std::iter::once(template).chain(family) {
-            let host = self.host(&key);
             let whole = Some(place) != family;
             let pattern = shape.family().filter(|_| !whole).unwrap_or(&shape.pattern);
             let account = host
@@ -236,9 +204,7 @@ impl Traps {
             if matches!(found, Yield::New) && self.deferred.remove(&place).is_some() {
                 has_turned = true;
                 self.has_changed = true;
-                if let Some(account) = self.host(&key).templates.get_mut(place) {
-                    account.had_been_misjudged();
-                }
+                account.had_been_misjudged();
             }
         }
         let one_more = (level + 1).min(MAX_LEVEL);
@@ -249,8 +215,8 @@ impl Traps {
             _ => (one_more, true),
         };
         PageJudgement {
-            level: if self.defers { level } else { 0 },
-            is_barren: is_barren && self.defers,
+            level,
+            is_barren,
             has_turned,
         }
     }
@@ -275,7 +241,8 @@ impl Traps {
         let counts = std::iter::once((template, of_template));
         let mut defers = false;
         for (place, count) in counts.chain(family.map(|family| (family, of_family))) {
-            let Some(account) = self.host(&host).templates.get_mut(place) else {
+            let memory = self.hosts.get_mut(&host);
+            let Some(account) = memory.and_then(|memory| memory.templates.get_mut(place)) else {
                 continue;
             };
             account.count_children(count);
@@ -370,38 +337,8 @@ impl Traps {
     /// URLs, their place in a queue and mirrors aside.
     #[must_use]
     pub fn knows_of(&self, host: &HostKey) -> bool {
-        let learned = |host: &Host| host.names.has_rules();
+        let learned = |host: &HostMemory| host.names.has_rules();
         !self.deferred.is_empty() || self.hosts.get(host).is_some_and(learned)
-    }
-
-    /// Compares a page's text with what its host said before. A page that is visited again
-    /// tells nothing.
-    fn read(&mut self, url: &CanonicalUrl, gist: &PageFingerprint) -> Option<Yield> {
-        let naming = self.naming;
-        let host = self.host(&url.host_key());
-        if host.names.has_met(url) {
-            return None;
-        }
-        host.names.learn(&naming, url, gist.words, gist.text);
-        let new_words = host.novelty.meet(gist);
-        let pages = host.texts.entry(gist.said, Text::default);
-        pages.pages = pages.pages.saturating_add(1);
-        let enough = MIN_NEW_WORDS.max(gist.words as usize / WORDS_A_NEW_ONE);
-        let is_new = pages.pages == 1 && new_words > enough;
-        self.mirrors.learn(url, gist);
-        Some(match is_new {
-            true => Yield::New,
-            false => Yield::Nothing(gist.said),
-        })
-    }
-
-    /// A redirect is nothing new where it leads to another URL of its own template.
-    fn redirected(&self, url: &CanonicalUrl, shape: &Shape, to: &CanonicalUrl) -> Option<Yield> {
-        let onwards = to != url
-            && to.host_key() == url.host_key()
-            && to.path_and_query() != url.path_and_query()
-            && Shape::of(to).pattern == shape.pattern;
-        onwards.then_some(Yield::Onwards)
     }
 
     /// A text that comes again and again, each time found on a page with that text.
@@ -409,7 +346,8 @@ impl Traps {
         let PageAnswer::Text(gist) = visit.answer else {
             return false;
         };
-        let Some(text) = self.host(&visit.url.host_key()).texts.get_mut(gist.said) else {
+        let host = self.hosts.get_mut(&visit.url.host_key());
+        let Some(text) = host.and_then(|host| host.texts.get_mut(gist.said)) else {
             return false;
         };
         text.level = text.level.max(visit.level);
@@ -497,44 +435,27 @@ impl Traps {
             .chain(of_via)
             .find(speaks)
     }
+}
 
-    /// The memory of a host.
-    fn host(&mut self, key: &HostKey) -> &mut Host {
-        self.clock += 1;
-        let clock = self.clock;
-        if !self.hosts.contains_key(key) {
-            self.make_room();
-        }
-        let host = self.hosts.entry(key.clone()).or_default();
-        let bytes = host.weigh();
-        self.bytes = self.bytes + bytes - std::mem::replace(&mut host.bytes, bytes);
-        self.by_age
-            .remove(&std::mem::replace(&mut host.seen, clock));
-        self.by_age.insert(clock, key.clone());
-        host
-    }
-
-    fn make_room(&mut self) {
-        while self.bytes > MAX_BYTES
-            && let Some((_, oldest)) = self.by_age.pop_first()
-        {
-            let gone = self.hosts.remove(&oldest);
-            self.bytes -= gone.map_or(0, |host| host.bytes);
-        }
+/// Compares a page's text with what its host said before.
+fn read(host: &mut HostMemory, gist: &PageFingerprint) -> Yield {
+    let new_words = host.novelty.meet(gist);
+    let pages = host.texts.entry(gist.said, Text::default);
+    pages.pages = pages.pages.saturating_add(1);
+    let enough = MIN_NEW_WORDS.max(gist.words as usize / WORDS_A_NEW_ONE);
+    match pages.pages == 1 && new_words > enough {
+        true => Yield::New,
+        false => Yield::Nothing(gist.said),
     }
 }
 
-impl Host {
-    /// Memory held, about.
-    fn weigh(&self) -> usize {
-        const TEMPLATE: usize = 600;
-        const TEXT: usize = 80;
-        self.novelty.bytes()
-            + self.names.bytes()
-            + TEMPLATE * self.templates.len()
-            + TEXT * self.texts.len()
-            + size_of::<Host>()
-    }
+/// A redirect is nothing new where it leads to another URL of its own template.
+fn redirected(url: &CanonicalUrl, shape: &Shape, to: &CanonicalUrl) -> Option<Yield> {
+    let onwards = to != url
+        && to.host_key() == url.host_key()
+        && to.path_and_query() != url.path_and_query()
+        && Shape::of(to).pattern == shape.pattern;
+    onwards.then_some(Yield::Onwards)
 }
 
 #[cfg(test)]

@@ -1,29 +1,30 @@
 //! Novelty: how many words of a page were not said before on its host.
 
-use std::collections::VecDeque;
-
 use super::page_fingerprint::{PageFingerprint, SHINGLE};
 
-/// Bytes of the first filter; each further one has twice as many.
-const FIRST_BYTES: usize = 2 << 10;
-/// Bytes of a filter at most: it holds 32,768 shingles.
-const MAX_BYTES: usize = 64 << 10;
-/// Bytes of all filters of a host: each page is compared with some 64,000 words of those
-/// before it at least, or with all.
-const MAX_HOST_BYTES: usize = 3 * MAX_BYTES;
-/// Bits for each shingle in a filter: of those that were never seen one in fifty or so is taken for
-/// seen by one of them.
-const BITS_A_SHINGLE: usize = 16;
-const BITS_SET: usize = 3;
+/// Shingles in one bucket: half a cache line, which is all that a look-up reads.
+const BUCKET: usize = 16;
+/// Buckets of a host's first page: 2 KiB.
+const FIRST_BUCKETS: usize = 64;
+/// Buckets of a host at most: 64 KiB. Each page is compared with some 32,000 shingles that were
+/// said last, or with all.
+const MAX_BUCKETS: usize = 2048;
+/// Beyond five eighths of its slots a table grows, as some buckets overflow where others are half
+/// full: of what it holds, one shingle in two hundred is lost to that.
+const MAX_LOAD: (usize, usize) = (5, 8);
 /// An image says as much as so many words.
 const WORDS_AN_IMAGE: usize = 6;
 
-/// The words that were said lately on one host: filters, of which the oldest is dropped when
-/// they take too much room.
+/// The shingles that were said lately on one host: a hash table of tags of 16 bits, the latest
+/// first in each bucket, so that a full bucket forgets what was not said for longest.
+///
+/// A tag holds the bits by which its bucket is split when the table grows, and 11 or more that tell
+/// it from others: of the shingles that were never said, one in a hundred or so passes for said.
 #[derive(Debug, Default)]
 pub(super) struct Novelty {
-    /// The latest is the last.
-    filters: VecDeque<Filter>,
+    /// A power of two of them. Tag 0 is an empty slot.
+    buckets: Vec<[u16; BUCKET]>,
+    held: usize,
 }
 
 impl Novelty {
@@ -31,111 +32,112 @@ impl Novelty {
     ///
     /// One new word makes five shingles new, and so does a place where words were left out.
     pub(super) fn meet(&mut self, gist: &PageFingerprint) -> usize {
-        let known: Vec<bool> = gist
-            .shingles
-            .iter()
-            .map(|hash| self.is_known(*hash))
-            .collect();
-        let runs = known
-            .chunk_by(|one, next| one == next)
-            .filter(|run| !run[0]);
-        let at_an_end = known.first() == Some(&false);
-        let at_the_other = known.last() == Some(&false);
-        let mut new_words: usize = runs.map(|run| words_in(run.len())).sum();
-        // A new word at an end of the text is in fewer shingles.
-        new_words = match (at_an_end, at_the_other) {
-            _ if known.iter().all(|known| !known) => gist.words as usize,
-            (true, true) => new_words + 2 * (SHINGLE - 1),
-            (false, false) => new_words,
-            _ => new_words + SHINGLE - 1,
-        };
-        let images = gist.images.iter().filter(|image| !self.is_known(**image));
-        new_words += WORDS_AN_IMAGE * images.count();
-        for hash in gist.shingles.iter().chain(&gist.images) {
-            self.insert(*hash);
+        self.make_room(gist.shingles.len() + gist.images.len());
+        // Of each bucket the slots that this page filled: what it says twice is as new as it was.
+        let mut from_page = vec![0; self.buckets.len()];
+        let mut is_new = |hash: &u32| self.take(*hash, &mut from_page);
+        let (mut new_words, mut run, mut known) = (0, 0, 0);
+        for hash in &gist.shingles {
+            if is_new(hash) {
+                run += 1;
+                continue;
+            }
+            // A new word at the begin of the text is in fewer shingles.
+            if run > 0 && known == 0 {
+                new_words += SHINGLE - 1;
+            }
+            new_words += words_in(run);
+            (run, known) = (0, known + 1);
         }
-        new_words
+        new_words += match run {
+            _ if known == 0 => gist.words as usize,
+            0 => 0,
+            // And so is one at its end.
+            run => words_in(run) + SHINGLE - 1,
+        };
+        new_words + WORDS_AN_IMAGE * gist.images.iter().filter(|image| is_new(image)).count()
     }
 
     /// Memory held.
     pub(super) fn bytes(&self) -> usize {
-        self.filters.iter().map(Filter::bytes).sum()
+        self.buckets.len() * size_of::<[u16; BUCKET]>()
     }
 
-    fn is_known(&self, hash: u32) -> bool {
-        self.filters.iter().any(|filter| filter.contains(hash))
-    }
-
-    fn insert(&mut self, hash: u32) {
-        if self.filters.back().is_none_or(Filter::is_full) {
-            let last = self.filters.back().map_or(FIRST_BYTES / 2, Filter::bytes);
-            self.filters
-                .push_back(Filter::new((2 * last).min(MAX_BYTES)));
-            while self.bytes() > MAX_HOST_BYTES {
-                self.filters.pop_front();
+    /// Puts a shingle first in its bucket. Returns whether it was not there before this page.
+    fn take(&mut self, hash: u32, from_page: &mut [u16]) -> bool {
+        let spread = u64::from(hash)
+            .wrapping_add(1)
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            >> 32;
+        let at = spread as usize & (self.buckets.len() - 1);
+        let tag = (spread >> FIRST_BUCKETS.trailing_zeros()) as u16;
+        let (bucket, filled) = (&mut self.buckets[at], &mut from_page[at]);
+        let same = bucket.iter().enumerate().fold(0, |same, (slot, held)| {
+            same | u32::from(*held == tag) << slot
+        });
+        let is_known = same != 0;
+        let slot = match is_known {
+            true => same.trailing_zeros() as usize,
+            false => BUCKET - 1,
+        };
+        self.held += usize::from(!is_known && bucket[slot] == 0);
+        let mut moved = *bucket;
+        moved[1..].copy_from_slice(&bucket[..BUCKET - 1]);
+        moved[0] = tag;
+        for (place, tag) in moved.into_iter().enumerate() {
+            if place <= slot {
+                bucket[place] = tag;
             }
         }
-        if let Some(latest) = self.filters.back_mut() {
-            latest.insert(hash);
+        let is_new = !is_known || *filled >> slot & 1 == 1;
+        let before = *filled & ((1 << slot) - 1);
+        let behind = *filled & !(u16::MAX >> (BUCKET - 1 - slot));
+        *filled = behind | before << 1 | u16::from(is_new);
+        is_new
+    }
+
+    /// Grows the table as far as so many more shingles need it.
+    fn make_room(&mut self, more: usize) {
+        if self.buckets.is_empty() {
+            self.buckets.resize(FIRST_BUCKETS, [0; BUCKET]);
+        }
+        let is_full =
+            |buckets: usize| (self.held + more) * MAX_LOAD.1 > buckets * BUCKET * MAX_LOAD.0;
+        let mut wanted = self.buckets.len();
+        while wanted < MAX_BUCKETS && is_full(wanted) {
+            wanted *= 2;
+        }
+        while self.buckets.len() < wanted {
+            self.split();
+        }
+    }
+
+    /// Doubles the table: each tag says which half its shingle belongs to.
+    fn split(&mut self) {
+        let half = self.buckets.len();
+        let bit = (half / FIRST_BUCKETS).trailing_zeros();
+        self.buckets.resize(2 * half, [0; BUCKET]);
+        let (lower, upper) = self.buckets.split_at_mut(half);
+        for (lower, upper) in lower.iter_mut().zip(upper) {
+            let mut ends = [0, 0];
+            for tag in std::mem::take(lower).into_iter().filter(|tag| *tag != 0) {
+                let is_upper = tag >> bit & 1 == 1;
+                let (bucket, end) = match is_upper {
+                    true => (&mut *upper, &mut ends[1]),
+                    false => (&mut *lower, &mut ends[0]),
+                };
+                bucket[*end] = tag;
+                *end += 1;
+            }
         }
     }
 }
 
 /// New words that a run of new shingles comes from.
 fn words_in(run: usize) -> usize {
-    run.saturating_sub(SHINGLE - 1).max(1)
-}
-
-/// A Bloom filter.
-#[derive(Debug)]
-struct Filter {
-    bits: Vec<u64>,
-    held: usize,
-}
-
-impl Filter {
-    fn new(bytes: usize) -> Filter {
-        Filter {
-            bits: vec![0; bytes / 8],
-            held: 0,
-        }
-    }
-
-    fn bytes(&self) -> usize {
-        self.bits.len() * 8
-    }
-
-    fn is_full(&self) -> bool {
-        self.held * BITS_A_SHINGLE >= self.bits.len() * 64
-    }
-
-    /// Bits of a hash: 21 of its spread ones each. A filter has fewer than 2^21 bits, and a
-    /// power of two of them.
-    fn places(&self, hash: u32) -> [(usize, u64); BITS_SET] {
-        let spread = u64::from(hash)
-            .wrapping_add(1)
-            .wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let spread = spread ^ (spread >> 29);
-        let mask = self.bits.len() * 64 - 1;
-        [0, 21, 42].map(|shift| {
-            let bit = (spread >> shift) as usize & mask;
-            (bit / 64, 1 << (bit % 64))
-        })
-    }
-
-    fn contains(&self, hash: u32) -> bool {
-        self.places(hash)
-            .iter()
-            .all(|(word, bit)| self.bits[*word] & bit != 0)
-    }
-
-    fn insert(&mut self, hash: u32) {
-        let mut grew = false;
-        for (word, bit) in self.places(hash) {
-            grew |= self.bits[word] & bit == 0;
-            self.bits[word] |= bit;
-        }
-        self.held += usize::from(grew);
+    match run {
+        0 => 0,
+        run => run.saturating_sub(SHINGLE - 1).max(1),
     }
 }
 
@@ -143,7 +145,7 @@ impl Filter {
 mod tests {
     use crawl_weburl::canonicalize;
 
-    use super::{MAX_HOST_BYTES, Novelty, SHINGLE, WORDS_AN_IMAGE};
+    use super::{Novelty, SHINGLE, WORDS_AN_IMAGE};
     use crate::traps::PageFingerprint;
 
     fn gist(text: &str) -> PageFingerprint {
@@ -180,9 +182,35 @@ mod tests {
         assert!(novelty.meet(&words(0)) < 30);
         for n in 1..80 {
             // Some of what was never said passes for said.
-            assert!(novelty.meet(&words(n * 3000)) > 2000);
+            assert!(novelty.meet(&words(n * 3000)) > 2700);
         }
-        assert!(novelty.meet(&words(0)) > 2000);
-        assert_eq!(novelty.bytes(), MAX_HOST_BYTES);
+        assert!(novelty.meet(&words(0)) > 2700);
+        assert_eq!(novelty.bytes(), 64 << 10);
+    }
+
+    #[test]
+    fn what_a_page_says_twice_is_as_new_as_it_was() {
+        let mut novelty = Novelty::default();
+        let line = "one line that stands in a table again and again ";
+        let page = gist(&line.repeat(40));
+        assert_eq!(novelty.meet(&page), 400);
+        assert_eq!(novelty.meet(&page), 0);
+    }
+
+    #[test]
+    fn what_is_said_on_each_page_is_kept_while_the_table_grows_and_forgets() {
+        let mut novelty = Novelty::default();
+        let menu: String = (0..200).map(|n| format!("menu{n} ")).collect();
+        let page = |n: u32| {
+            let own: String = (0..100).map(|word| format!("w{n}x{word} ")).collect();
+            gist(&format!("{menu}{own}"))
+        };
+        novelty.meet(&page(0));
+        for n in 1..1000 {
+            // The 100 words of its own, and 4 shingles that reach into the menu.
+            let new_words = novelty.meet(&page(n));
+            assert!((70..=110).contains(&new_words), "page {n}: {new_words}");
+        }
+        assert_eq!(novelty.bytes(), 64 << 10);
     }
 }

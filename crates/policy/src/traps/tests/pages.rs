@@ -3,9 +3,7 @@
 use crawl_weburl::{HostKey, SpellingRules, canonicalize};
 
 use super::prose;
-use crate::traps::{
-    Disposition, Host, MAX_BYTES, MAX_LEVEL, PageAnswer, PageEvidence, PageFingerprint, Traps,
-};
+use crate::traps::{Disposition, MAX_LEVEL, PageAnswer, PageEvidence, PageFingerprint, Traps};
 
 /// A page of a host, and whether what was met on it first was enough.
 fn visited(traps: &mut Traps, path: &str, level: u8, text: &str, new: &[&str]) -> bool {
@@ -72,52 +70,16 @@ fn ours_care_is_taken_of_what_may_not_end_until_it_brought_six_pages() {
 #[test]
 fn ours_a_host_weighs_what_is_known_of_it() {
     let mut traps = Traps::new(SpellingRules::default(), true);
-    let weigh = |traps: &Traps| traps.hosts.values().map(Host::weigh).sum::<usize>();
     visited(&mut traps, "/", 0, &prose("home", 50), &[]);
-    let one = weigh(&traps);
+    let one = traps.hosts.weigh();
     assert!((2_500..5_000).contains(&one), "{one}");
     for page in 0..100 {
         let path = format!("/{page}/a/");
         visited(&mut traps, &path, 0, &prose(&path, 200), &[]);
     }
-    // 100 texts, pages and fingerprints, one more template, filters of 20,000 shingles.
-    let many = weigh(&traps);
+    // 100 texts, pages and fingerprints, one more template, a table of 20,000 shingles.
+    let many = traps.hosts.weigh();
     assert!((70_000..140_000).contains(&many), "{many}");
-    assert!(traps.bytes >= one && traps.bytes <= many);
-}
-
-#[test]
-fn ours_room_is_made_for_new_hosts_by_the_one_left_alone_longest() {
-    let mut traps = Traps::new(SpellingRules::default(), true);
-    let visit = |traps: &mut Traps, host: &str| {
-        let at = canonicalize(None, &format!("http://{host}.example/")).unwrap();
-        let gist = PageFingerprint::of_markup(&prose(host, 50), &at);
-        traps.observe(&PageEvidence {
-            url: &at,
-            level: 0,
-            answer: PageAnswer::Text(&gist),
-        });
-    };
-    let known = |traps: &Traps| {
-        let mut hosts: Vec<String> = traps.hosts.keys().map(ToString::to_string).collect();
-        hosts.sort_unstable();
-        hosts
-            .iter()
-            .filter_map(|host| host.strip_suffix(".example"))
-            .collect::<String>()
-    };
-    for host in ["a", "b", "a"] {
-        visit(&mut traps, host);
-    }
-    traps.bytes = MAX_BYTES;
-    visit(&mut traps, "c");
-    assert_eq!(known(&traps), "abc", "all is full, nothing goes yet");
-    traps.bytes = MAX_BYTES + 1;
-    visit(&mut traps, "a");
-    assert_eq!(known(&traps), "abc", "known hosts need no room");
-    traps.bytes = MAX_BYTES + 1;
-    visit(&mut traps, "d");
-    assert_eq!(known(&traps), "acd");
 }
 
 #[test]
