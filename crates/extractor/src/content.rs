@@ -96,5 +96,9 @@ pub fn read_page_text(
 ) -> (Page, Content) {
     let reader = ContentReader::new(content_limits);
     let (page, reader) = read_beside(text, limits, observer, reader);
-    (page, reader.finish(given, text.as_str()))
+    let content = match observer.is_given_up() {
+        true => Content::default(),
+        false => reader.finish(given, text.as_str()),
+    };
+    (page, content)
 }

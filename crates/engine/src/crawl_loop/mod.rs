@@ -199,7 +199,11 @@ impl Coordinator {
                 }
             }
             Event::ReadingBegan { bytes } => self.reading_began(bytes),
-            Event::GivenBackUnread(page) => self.given_back_unread(now, *page, out),
+            Event::GivenBackUnread(page) => {
+                self.reading_began(page.exchange.body.len() as u64);
+                self.given_back(now, *page, out);
+            }
+            Event::ReadingStopped(page) => self.given_back(now, *page, out),
             Event::Stop(stop) => self.stop = self.stop.max(stop),
             Event::Command(ask) => self.told(now, ask, out),
             Event::Broken(error) => self.fail(error),

@@ -67,7 +67,7 @@ impl Coordinator {
         self.unread.bytes = self.unread.bytes.saturating_sub(bytes);
     }
 
-    /// Gives up requests and unread pages where the time of the run is over for long enough; else
+    /// Gives up requests and pages that are not read where the time of the run is over for long enough; else
     /// says when that will be.
     pub(super) fn give_up(&mut self, now: Tick, out: &mut Vec<Effect>) -> Option<Tick> {
         let until = self.deadline()? + GRACE;
@@ -84,18 +84,12 @@ impl Coordinator {
 
     /// A page came back from the readers as it was: its URL is pending again, as after a kill. Its
     /// request stands in `requests.jsonl`.
-    pub(super) fn given_back_unread(
-        &mut self,
-        now: Tick,
-        page: FetchedPage,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn given_back(&mut self, now: Tick, page: FetchedPage, out: &mut Vec<Effect>) {
         let FetchedPage {
             lease, exchange, ..
         } = page;
-        tracing::debug!(url = %lease.url, "fetched and not read, as the time is over");
+        tracing::debug!(url = %lease.url, "fetched and not read to the end, as the time is over");
         let bytes = exchange.body.len() as u64;
-        self.reading_began(bytes);
         self.unsettled_bytes = self.unsettled_bytes.saturating_sub(bytes);
         let host = lease.url.host_key();
         if counts_as_page(&lease, exchange.status) {

@@ -113,6 +113,8 @@ pub(crate) enum Event {
     },
     /// A page that no reader had begun to read came back.
     GivenBackUnread(Box<FetchedPage>),
+    /// A page that a reader had begun to read came back.
+    ReadingStopped(Box<FetchedPage>),
     /// The writer committed a group.
     Committed(Committed),
     /// The world outside asks to end.
@@ -152,8 +154,7 @@ pub(crate) enum Effect {
     NoteDelay(DelayRow),
     /// Read an exchange and hand the result to the writer.
     Read(Box<FetchedPage>),
-    /// End the requests under way, and have the readers give back what they have not begun to
-    /// read.
+    /// End the requests under way, and have the readers give back what they have not read.
     GiveUp,
     /// Hand this to the writer.
     Write(WriterMessage),

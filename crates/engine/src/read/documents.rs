@@ -6,8 +6,8 @@ use bytes::Bytes;
 use crawl_coding::decode_gzip;
 use crawl_dates::Moment;
 use crawl_extractor::{
-    ChangeFreq, Page, PageText, Sitemap, SitemapEntry, SitemapKind, read_feed, read_sitemap,
-    read_text,
+    ChangeFreq, Page, PageObserver as _, PageText, Sitemap, SitemapEntry, SitemapKind, read_feed,
+    read_sitemap, read_text,
 };
 use crawl_fetcher::robots::CompiledRobots;
 use crawl_fetcher::{Exchange, Interstitial};
@@ -49,7 +49,10 @@ impl PageReader {
         let is_page = (200..300).contains(&exchange.status);
         let may_index = self.index && is_page && lease.kind == UrlKind::Page;
         let at = seconds_of(exchange.started);
-        let mut evidence = TrapEvidence(self.fingerprint(lease).filter(|_| is_page));
+        let mut evidence = TrapEvidence {
+            reader: self.fingerprint(lease).filter(|_| is_page),
+            gives_back: &self.gives_back,
+        };
         let text = PageText::decode(bytes, content_type);
         let (page, content) = match may_index {
             true => {
@@ -58,6 +61,12 @@ impl PageReader {
             }
             false => (read_text(&text, &self.limits, &mut evidence), None),
         };
+        if evidence.is_given_up() {
+            return Ok(ReadDocument {
+                is_given_up: true,
+                ..ReadDocument::default()
+            });
+        }
         let in_place = interstitial_of(exchange.status, headers, &page, &text);
         if let Some(found) = in_place.filter(|found| !found.has_own_links()) {
             return Err(found);

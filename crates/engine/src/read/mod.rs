@@ -12,6 +12,7 @@ mod without_page;
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use crawl_archive::DigestAlgorithm;
@@ -22,7 +23,6 @@ use crawl_fetcher::robots::CompiledRobots;
 use crawl_fetcher::{Exchange, PageOutline, Truncation, interstitial};
 use crawl_frontier::{Lease, UrlKind};
 use crawl_index::IndexEntry;
-use crawl_policy::scope::Scope;
 use crawl_policy::usage::{UsagePurpose, UsageStatements};
 use crawl_policy::{PageDirectives, ProductToken, Profile};
 use http::header::CONTENT_ENCODING;
@@ -59,6 +59,8 @@ pub(crate) struct PageReader {
     /// When this round began, in seconds since the Unix epoch, where pages may have been visited
     /// in an earlier one: what a sitemap says of their changes counts.
     pub(crate) revisit: Option<u32>,
+    /// True once pages are given back as they are, the one that is being read too.
+    pub(crate) gives_back: Arc<AtomicBool>,
     events: TraceEvents,
 }
 
@@ -77,6 +79,7 @@ impl PageReader {
             sitemaps: SitemapBudget::new(config.max_sitemap_urls),
             sitemap_turn: Arc::default(),
             revisit: (visits.round.number > 1).then_some(visits.round.began),
+            gives_back: Arc::default(),
             events: TraceEvents::new(config),
         }
     }
@@ -85,19 +88,29 @@ impl PageReader {
 impl PageReader {
     /// Reads one exchange. A panic in a parser costs this page its links, no more. Links of a long
     /// sitemap are handed to `early` in batches, all but the last ones.
-    pub(crate) fn read(&self, page: FetchedPage, early: &mut dyn FnMut(LinkBatch)) -> ReadPage {
+    ///
+    /// # Errors
+    /// The page as it came, where its reading was stopped.
+    pub(crate) fn read(
+        &self,
+        page: Box<FetchedPage>,
+        early: &mut dyn FnMut(LinkBatch),
+    ) -> Result<ReadPage, Box<FetchedPage>> {
+        let read = || self.document(&page, early);
+        let document = catch_unwind(AssertUnwindSafe(read));
+        let document =
+            document.unwrap_or_else(|_| ReadDocument::with_error(DocumentError::Panicked));
+        if document.is_given_up {
+            return Err(page);
+        }
         let FetchedPage {
             lease,
             mut context,
             exchange,
-            scope,
+            scope: _,
             host,
-        } = page;
+        } = *page;
         let past = context.past.take();
-        let read = || self.document(&lease, &context.rules, &exchange, &scope, early);
-        let document = catch_unwind(AssertUnwindSafe(read));
-        let document =
-            document.unwrap_or_else(|_| ReadDocument::with_error(DocumentError::Panicked));
         let said = document.usage.unwrap_or_else(|| {
             let directives = self.directives(&exchange, &[]);
             self.usage(&context.rules, &exchange, &lease, &directives, &[])
@@ -150,7 +163,7 @@ impl PageReader {
         };
         redact_row(&self.policy.secrets, &mut row);
         self.events.read(&row, findings.links.len());
-        ReadPage {
+        Ok(ReadPage {
             lease,
             past,
             host,
@@ -160,17 +173,12 @@ impl PageReader {
             charset: document.charset,
             decoded_digest: document.decoded_digest,
             findings,
-        }
+        })
     }
 
-    fn document(
-        &self,
-        lease: &Lease,
-        rules: &CompiledRobots,
-        exchange: &Exchange,
-        scope: &Scope,
-        early: &mut dyn FnMut(LinkBatch),
-    ) -> ReadDocument {
+    fn document(&self, page: &FetchedPage, early: &mut dyn FnMut(LinkBatch)) -> ReadDocument {
+        let (lease, exchange, scope) = (&page.lease, &page.exchange, &page.scope);
+        let rules = &page.context.rules;
         if let Some(target) = redirect_target(exchange) {
             return self.redirect(lease, target, scope);
         }
@@ -198,6 +206,7 @@ impl PageReader {
         match (sitemap, kind) {
             (Some(sitemap), _) => document = sitemap,
             (None, Document::Html) => match self.html(&mut links, rules, exchange, bytes) {
+                Ok(page) if page.is_given_up => return page,
                 Ok(page) => document = page,
                 Err(found) => return ReadDocument::with_error(DocumentError::InPlace(found)),
             },

@@ -51,7 +51,7 @@ pub(crate) fn count() -> usize {
 pub(crate) struct ReaderPool {
     /// Unbounded, as the coordinator bounds what it hands out.
     work: Sender<ReaderTask>,
-    /// True if pages are given back as they are.
+    /// True if pages are given back as they are: those that wait, and those that are being read.
     gives_back: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -65,7 +65,6 @@ impl ReaderPool {
         journal: &CrashJournal,
     ) -> io::Result<ReaderPool> {
         let (work, receiver) = mpsc::channel();
-        let gives_back = Arc::new(AtomicBool::new(false));
         // One queue for all, so that one slow page holds up no other.
         let receiver = Arc::new(Mutex::new(receiver));
         let entries = ByteGate::new(MAX_ENTRY_BYTES);
@@ -75,6 +74,7 @@ impl ReaderPool {
             PageReader::new(config, visits),
             ByteGate::new(MAX_LINK_BYTES),
         );
+        let gives_back = Arc::clone(&reader.gives_back);
         let threads = slots.map(|(n, slot)| {
             let tools = ReaderWorker {
                 reader: reader.clone(),
@@ -83,7 +83,6 @@ impl ReaderPool {
                 entries: entries.clone(),
                 links: links.clone(),
                 events: events.clone(),
-                gives_back: Arc::clone(&gives_back),
             };
             let (receiver, items, abandon) =
                 (Arc::clone(&receiver), items.clone(), Arc::clone(abandon));
@@ -105,7 +104,7 @@ impl ReaderPool {
         let _ = self.work.send(work);
     }
 
-    /// Pages that no thread has begun to read are given back from now on.
+    /// Pages that are not read yet are given back from now on.
     pub(crate) fn give_up_unread(&self) {
         self.gives_back.store(true, Ordering::Relaxed);
     }
@@ -131,7 +130,6 @@ struct ReaderWorker {
     /// To the crawl loop. Weak, as the loop learns by its last sender's end that the writer's
     /// thread is gone.
     events: WeakUnboundedSender<Event>,
-    gives_back: Arc<AtomicBool>,
 }
 
 impl ReaderWorker {
@@ -153,7 +151,7 @@ fn serve(
         let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let work = match next {
             Ok(_) if abandon.load(Ordering::Relaxed) => continue,
-            Ok(ReaderTask::Read(page)) if tools.gives_back.load(Ordering::Relaxed) => {
+            Ok(ReaderTask::Read(page)) if tools.reader.gives_back.load(Ordering::Relaxed) => {
                 tools.tell(Event::GivenBackUnread(page));
                 continue;
             }
@@ -173,22 +171,30 @@ fn serve(
                     batch.held = Some(tools.links.enter(batch.links.len() * LINK_BYTES));
                     let _ = items.send(WriterMessage::Links(batch));
                 };
-                let page = tools.reader.read(*reading, &mut early);
+                let page = match tools.reader.read(reading, &mut early) {
+                    Ok(page) => page,
+                    Err(page) => {
+                        tools.slot.end(&url);
+                        tools.tell(Event::ReadingStopped(page));
+                        return None;
+                    }
+                };
                 let mut page = tools.encoder.page(page);
                 tools.slot.end(&url);
                 let entry = page.findings.entry.as_ref();
                 page.held.entry = entry.map(|entry| tools.entries.enter(entry.bytes()));
                 let links = page.findings.links.len();
                 page.held.links = Some(tools.links.enter(links * LINK_BYTES));
-                WriterMessage::Page(Box::new(page))
+                Some(WriterMessage::Page(Box::new(page)))
             }
             ReaderTask::Pass(WriterMessage::Robots(robots)) => {
-                WriterMessage::Robots(tools.encoder.robots(robots))
+                Some(WriterMessage::Robots(tools.encoder.robots(robots)))
             }
-            ReaderTask::Pass(item) => item,
+            ReaderTask::Pass(item) => Some(item),
         }));
-        let item = item.unwrap_or_else(|_| WriterMessage::Broken("a reader panicked".to_owned()));
-        if items.send(item).is_err() {
+        let broken = || WriterMessage::Broken("a reader panicked".to_owned());
+        let item = item.unwrap_or_else(|_| Some(broken()));
+        if item.is_some_and(|item| items.send(item).is_err()) {
             return;
         }
     }

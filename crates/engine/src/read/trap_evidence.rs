@@ -1,35 +1,45 @@
 //! The evidence of a page for traps, taken from the one pass over it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crawl_extractor::PageObserver;
 use crawl_policy::traps::FingerprintReader;
 
 use crate::messages::page::TrapSignal;
 
 /// Makes the fingerprint of a page, where one is wanted.
-pub(super) struct TrapEvidence(pub(super) Option<FingerprintReader>);
+pub(super) struct TrapEvidence<'a> {
+    pub(super) reader: Option<FingerprintReader>,
+    /// True once the page is given back as it is.
+    pub(super) gives_back: &'a AtomicBool,
+}
 
-impl TrapEvidence {
+impl TrapEvidence<'_> {
     pub(super) fn finish(self) -> TrapSignal {
-        self.0.map_or(TrapSignal::Nothing, |reader| {
+        self.reader.map_or(TrapSignal::Nothing, |reader| {
             TrapSignal::Text(Box::new(reader.finish()))
         })
     }
 }
 
-impl PageObserver for TrapEvidence {
+impl PageObserver for TrapEvidence<'_> {
     fn wants_text(&self) -> bool {
-        self.0.as_ref().is_some_and(|reader| !reader.is_full())
+        self.reader.as_ref().is_some_and(|reader| !reader.is_full())
     }
 
     fn text(&mut self, text: &str) {
-        if let Some(reader) = &mut self.0 {
+        if let Some(reader) = &mut self.reader {
             reader.text(text);
         }
     }
 
     fn image(&mut self, tag: &str) {
-        if let Some(reader) = &mut self.0 {
+        if let Some(reader) = &mut self.reader {
             reader.image(tag);
         }
+    }
+
+    fn is_given_up(&self) -> bool {
+        self.gives_back.load(Ordering::Relaxed)
     }
 }

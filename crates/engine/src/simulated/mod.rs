@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -335,7 +335,10 @@ fn play_pages(
                 Effect::Log(row) => requests.push(row),
                 Effect::NoteDelay(row) => assert_eq!(row.at, now.as_millis()),
                 Effect::Read(reading) => slow_reader.take(reading),
-                Effect::GiveUp => slow_reader.gives_back = true,
+                Effect::GiveUp => {
+                    slow_reader.gives_back = true;
+                    reader.gives_back.store(true, Ordering::Relaxed);
+                }
                 Effect::Write(WriterMessage::Robots(item)) => {
                     items.push(WriterMessage::Robots(encoder.robots(item)));
                 }
@@ -356,8 +359,14 @@ fn play_pages(
                 Step::Tell(event) => coordinator.handle(now, *event, &mut effects),
                 Step::Read(page) => {
                     let mut early = |batch| items.push(WriterMessage::Links(batch));
-                    let page = reader.read(*page, &mut early);
-                    items.push(WriterMessage::Page(Box::new(encoder.page(page))));
+                    match reader.read(page, &mut early) {
+                        Ok(page) => items.push(WriterMessage::Page(Box::new(encoder.page(page)))),
+                        Err(page) => {
+                            slow_reader.given_back.insert(page.lease.url.to_string());
+                            let stopped = Event::ReadingStopped(page);
+                            coordinator.handle(now, stopped, &mut effects);
+                        }
+                    }
                 }
             }
         }

@@ -17,6 +17,11 @@ pub(crate) trait Consumer {
 
     /// Takes text that is wanted. What stands between two tags may come in parts.
     fn text(&mut self, text: &Text<'_>, at: At);
+
+    /// Returns whether nobody will use what is read of the page, so that the rest is left.
+    fn is_given_up(&self) -> bool {
+        false
+    }
 }
 
 /// The place in the page of a tag or text.
@@ -81,5 +86,9 @@ impl<A: Consumer, B: Consumer> Consumer for (A, B) {
         if self.1.wants_text(at) {
             self.1.text(text, at);
         }
+    }
+
+    fn is_given_up(&self) -> bool {
+        self.0.is_given_up() || self.1.is_given_up()
     }
 }

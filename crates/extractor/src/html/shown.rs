@@ -20,6 +20,12 @@ pub trait PageObserver {
 
     /// Takes an image, by its tag as it is written.
     fn image(&mut self, tag: &str);
+
+    /// Returns whether nobody will use what is read of the page: it is asked before the page and at
+    /// the first tag behind each 64 KiB of it, and the rest is left then.
+    fn is_given_up(&self) -> bool {
+        false
+    }
 }
 
 /// Observes nothing.
@@ -114,6 +120,10 @@ impl Consumer for ShownReader<'_> {
         if tag.name == name::H1 {
             self.end_heading();
         }
+    }
+
+    fn is_given_up(&self) -> bool {
+        self.observer.is_given_up()
     }
 
     fn wants_text(&self, at: At) -> bool {

@@ -5,13 +5,25 @@ use super::foreign::Foreign;
 use super::name::{self, Name};
 use super::tokenizer::{Mode, Tag, Text, Token, Tokenizer};
 
-/// Gives all tags and text of a page to `consumer`, tags with `attributes` at most.
+/// The bytes of a page that are read at least before its consumer is asked again whether it is given
+/// up.
+const GIVEN_UP_CHECK_BYTES: usize = 64 << 10;
+
+/// Gives all tags and text of a page to `consumer`, tags with `attributes` at most, or those up to
+/// where it is given up.
 pub(super) fn walk<C: Consumer>(text: &str, attributes: usize, consumer: C) -> C {
     let mut tokenizer = Tokenizer::new(text, attributes);
     let mut walk = Walk::new(consumer);
+    let mut next_check = 0;
     loop {
         match tokenizer.next(walk.foreign.is_foreign()) {
             Some(Token::Start(tag)) => {
+                if tag.offset >= next_check {
+                    if walk.consumer.is_given_up() {
+                        return walk.consumer;
+                    }
+                    next_check = tag.offset + GIVEN_UP_CHECK_BYTES;
+                }
                 let mode = walk.start_tag(&tag);
                 tokenizer.set_mode(mode);
             }

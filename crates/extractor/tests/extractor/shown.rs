@@ -1,6 +1,8 @@
 //! What a page shows: its outline, and the text and images that an observer is told of.
 
-use crawl_extractor::{Limits, PageObserver, PageText, read_text};
+use crawl_extractor::{
+    Content, ContentLimits, Limits, PageContext, PageObserver, PageText, read_page_text, read_text,
+};
 
 use crate::read;
 
@@ -72,4 +74,41 @@ fn ours_an_outline_has_what_a_person_sees() {
         (outline.passwords, outline.links, outline.letters),
         (1, 2, "Go&amp;onNoabc\u{e9}".chars().count())
     );
+}
+
+/// Gives a page up once it was told of so many bytes of text.
+struct Impatient {
+    told: usize,
+    most: usize,
+}
+
+impl PageObserver for Impatient {
+    fn wants_text(&self) -> bool {
+        true
+    }
+
+    fn text(&mut self, text: &str) {
+        self.told += text.len();
+    }
+
+    fn image(&mut self, _tag: &str) {}
+
+    fn is_given_up(&self) -> bool {
+        self.told >= self.most
+    }
+}
+
+#[test]
+fn ours_a_long_page_that_is_given_up_is_left_within_64_kib() {
+    const STEP: usize = 64 << 10;
+    let html = "<p>some words".repeat(100_000);
+    let text = PageText::decode(html.as_bytes(), Some("text/html; charset=utf-8"));
+    for most in [0, 1, 3 * STEP] {
+        let mut observer = Impatient { told: 0, most };
+        let given = PageContext::default();
+        let limits = ContentLimits::default();
+        let read = read_page_text(&text, &given, &Limits::default(), &limits, &mut observer);
+        assert!(observer.told <= most + STEP, "{most}: {}", observer.told);
+        assert_eq!(read.1, Content::default(), "what was read is for nobody");
+    }
 }
