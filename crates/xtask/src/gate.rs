@@ -6,6 +6,7 @@
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -259,7 +260,10 @@ fn build(workspace: &Workspace) -> Result<()> {
 }
 
 fn test(workspace: &Workspace) -> Result<()> {
-    run_cargo(workspace, "test --workspace --lib --bins --tests --locked")
+    let mut command = cargo(workspace, "test --workspace --lib --bins --tests --locked");
+    // Most tests wait for servers and disks: two at a time keep half of the processors busy.
+    let threads = 2 * thread::available_parallelism()?.get();
+    workspace::run(command.env("RUST_TEST_THREADS", threads.to_string()))
 }
 
 fn test_with_servers(workspace: &Workspace) -> Result<()> {
@@ -302,7 +306,11 @@ fn doctest(workspace: &Workspace) -> Result<()> {
 }
 
 fn doc(workspace: &Workspace) -> Result<()> {
-    let mut command = cargo(workspace, "doc --workspace --no-deps --locked");
+    // With the examples' dependencies the libraries are the ones that clippy checked. Other programs
+    // have the name of their library, and would write over its pages.
+    let targets = "--lib --examples --bin crawl --bin crawl-trials";
+    let args = format!("doc --workspace --no-deps --locked {targets}");
+    let mut command = cargo(workspace, &args);
     workspace::run(command.env("RUSTDOCFLAGS", "-D warnings"))
 }
 

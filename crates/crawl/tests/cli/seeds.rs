@@ -24,9 +24,11 @@ fn ours_a_url_alone_is_crawled() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let truth = web.truth(CrawlReach::Host).fetched_with_sitemaps();
     assert!(fetched(&dir).is_superset(&truth), "{}", ran.stderr);
-    // Without a flag at all it lies where the host says.
+    // Without a flag at all it lies where the host says. A second lies between its requests.
+    let web = TestWeb::builder().pages(1).sitemap(false);
+    let web = web.script(0, "/", Answer::html("alone")).start();
     let authority = web.authority(0).replace(':', "-");
-    let ran = cmd.run(&[&seed]);
+    let ran = cmd.run(&[&web.url(0, "/")]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(
         dir.file(&format!("crawl-{authority}/pages.jsonl"))
