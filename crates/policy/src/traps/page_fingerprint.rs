@@ -4,10 +4,12 @@ use crawl_weburl::CanonicalUrl;
 use memchr::memchr;
 
 use super::simhash::Votes;
-use super::stable_hash::{mix, of};
+use super::stable_hash::{mix, of, of_lower_case};
 
 /// Words of a page that count, the first ones.
 const MAX_WORDS: usize = 4096;
+/// Words of most pages, for which there is room at once.
+const USUAL_WORDS: usize = 1024;
 /// Images of a page that count, the first ones.
 const MAX_IMAGES: usize = 64;
 /// Words that are looked at together: one word changed is five of them.
@@ -45,6 +47,7 @@ pub struct PageFingerprint {
 pub struct FingerprintReader {
     own: Vec<u64>,
     text: u64,
+    said: u64,
     words: Vec<u64>,
     images: Vec<u32>,
 }
@@ -59,9 +62,13 @@ impl FingerprintReader {
             .split(|byte| !is_word(*byte));
         let long = words.filter(|word| word.len() >= MIN_OWN_WORD);
         FingerprintReader {
-            own: long.take(MAX_OWN_WORDS).map(word_hash).collect(),
+            own: long
+                .take(MAX_OWN_WORDS)
+                .map(|word| of_lower_case(word, word.len()))
+                .collect(),
             text: 0,
-            words: Vec::new(),
+            said: 0,
+            words: Vec::with_capacity(USUAL_WORDS),
             images: Vec::new(),
         }
     }
@@ -74,33 +81,33 @@ impl FingerprintReader {
 
     /// Takes the text between two tags, as it is written: character references are no words.
     pub fn text(&mut self, text: &str) {
-        let mut rest = text.as_bytes();
-        while !self.is_full() {
-            let Some(start) = rest.iter().position(|byte| is_word(*byte) || *byte == b'&') else {
-                return;
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        while at < bytes.len() && !self.is_full() {
+            let rest = &bytes[at..];
+            let word = rest.iter().position(|byte| !is_word(*byte));
+            at += match word.unwrap_or(rest.len()) {
+                0 if rest[0] == b'&' => reference_bytes(rest),
+                0 => 1,
+                length => {
+                    self.word(rest, length);
+                    length
+                }
             };
-            rest = &rest[start..];
-            if rest[0] == b'&' {
-                rest = &rest[reference_bytes(rest)..];
-                continue;
-            }
-            let end = rest
-                .iter()
-                .position(|byte| !is_word(*byte))
-                .unwrap_or(rest.len());
-            self.word(&rest[..end]);
-            rest = &rest[end..];
         }
     }
 
-    fn word(&mut self, word: &[u8]) {
-        let hash = word_hash(word);
+    /// Takes the word of that length which a text begins with.
+    fn word(&mut self, text: &[u8], length: usize) {
+        let hash = of_lower_case(text, length);
         self.text = mix(self.text, hash);
-        if !is_of_a_date(word) && !self.own.contains(&hash) {
-            self.words.push(hash);
-        } else if self.words.last() != Some(&PLACEHOLDER) {
-            self.words.push(PLACEHOLDER);
-        }
+        let said = match is_of_a_date(&text[..length]) || self.own.contains(&hash) {
+            false => hash,
+            true if self.words.last() == Some(&PLACEHOLDER) => return,
+            true => PLACEHOLDER,
+        };
+        self.words.push(said);
+        self.said = mix(self.said, said);
     }
 
     /// Takes an image, by its tag as it is written.
@@ -113,7 +120,6 @@ impl FingerprintReader {
     /// The fingerprint of what came.
     #[must_use]
     pub fn finish(self) -> PageFingerprint {
-        let said = self.words.iter().fold(0, |hash, word| mix(hash, *word));
         let mut votes = Votes::default();
         let shingle = |words: &[u64]| words.iter().fold(0, |hash, word| mix(hash, *word));
         let whole = self
@@ -133,7 +139,7 @@ impl FingerprintReader {
             said: self
                 .images
                 .iter()
-                .fold(said, |hash, image| mix(hash, u64::from(*image))),
+                .fold(self.said, |hash, image| mix(hash, u64::from(*image))),
             simhash: votes.result(),
             shingles,
             images: self.images.into(),
@@ -142,16 +148,20 @@ impl FingerprintReader {
 }
 
 /// Letters and digits of ASCII; beyond it all bytes are parts of words.
+#[inline]
 fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte >= 0x80
+    IS_WORD[usize::from(byte)]
 }
 
-fn word_hash(word: &[u8]) -> u64 {
-    match word.iter().any(u8::is_ascii_uppercase) {
-        true => of(&word.to_ascii_lowercase()),
-        false => of(word),
+static IS_WORD: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = byte >= 0x80 || (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
     }
-}
+    table
+};
 
 /// Bytes of a character reference (`&amp;`), or of the ampersand alone.
 fn reference_bytes(text: &[u8]) -> usize {
@@ -166,37 +176,33 @@ fn reference_bytes(text: &[u8]) -> usize {
 
 /// A day, an hour, a year, a month's or a weekday's name.
 fn is_of_a_date(word: &[u8]) -> bool {
-    const NAMES: [&[u8]; 19] = [
-        b"january",
-        b"february",
-        b"march",
-        b"april",
-        b"may",
-        b"june",
-        b"july",
-        b"august",
-        b"september",
-        b"october",
-        b"november",
-        b"december",
-        b"monday",
-        b"tuesday",
-        b"wednesday",
-        b"thursday",
-        b"friday",
-        b"saturday",
-        b"sunday",
-    ];
-    if word.iter().all(u8::is_ascii_digit) {
+    if word[0].is_ascii_digit() {
         let year = word.len() == 4 && matches!(&word[..2], b"19" | b"20" | b"21");
-        return word.len() <= 2 || year;
+        return (word.len() <= 2 || year) && word.iter().all(u8::is_ascii_digit);
     }
-    let short =
-        |name: &[u8]| word.len() == 3 && name.len() >= 3 && word.eq_ignore_ascii_case(&name[..3]);
-    (3..=9).contains(&word.len())
-        && NAMES
-            .iter()
-            .any(|name| word.eq_ignore_ascii_case(name) || short(name))
+    let [a, b, c, rest @ ..] = word else {
+        return false;
+    };
+    let rest_of_name: &[u8] = match &[a, b, c].map(u8::to_ascii_lowercase) {
+        b"jan" => b"uary",
+        b"feb" => b"ruary",
+        b"mar" => b"ch",
+        b"apr" => b"il",
+        b"may" => b"",
+        b"jun" => b"e",
+        b"jul" => b"y",
+        b"aug" => b"ust",
+        b"sep" => b"tember",
+        b"oct" => b"ober",
+        b"nov" | b"dec" => b"ember",
+        b"mon" | b"fri" | b"sun" => b"day",
+        b"tue" => b"sday",
+        b"wed" => b"nesday",
+        b"thu" => b"rsday",
+        b"sat" => b"urday",
+        _ => return false,
+    };
+    rest.is_empty() || rest.eq_ignore_ascii_case(rest_of_name)
 }
 
 #[cfg(test)]
@@ -220,7 +226,55 @@ mod tests {
     use crawl_weburl::canonicalize;
     use proptest::prelude::*;
 
-    use super::{MAX_WORDS, PageFingerprint};
+    use super::super::stable_hash::{mix, of};
+    use super::{MAX_WORDS, PLACEHOLDER, PageFingerprint};
+
+    const NAMES: [&str; 19] = [
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "saturday",
+        "sunday",
+    ];
+
+    /// Hashes of the text and of what it says, by its words one at a time, in a text without
+    /// references.
+    fn hashes_by_words(text: &str, own: &[&str]) -> (u64, u64) {
+        let is_date = |word: &str| match word.bytes().all(|byte| byte.is_ascii_digit()) {
+            true => {
+                let year = ["19", "20", "21"].iter().any(|year| word.starts_with(year));
+                word.len() <= 2 || word.len() == 4 && year
+            }
+            false => NAMES.iter().any(|name| word == *name || word == &name[..3]),
+        };
+        let lower = text.to_ascii_lowercase();
+        let words = lower.split(|c: char| c.is_ascii() && !c.is_ascii_alphanumeric());
+        let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
+        let text = words.iter().map(|word| of(word.as_bytes()));
+        let said = words
+            .iter()
+            .map(|word| match is_date(word) || own.contains(word) {
+                true => PLACEHOLDER,
+                false => of(word.as_bytes()),
+            });
+        let mut said: Vec<_> = said.collect();
+        said.dedup_by(|word, last| [*word, *last] == [PLACEHOLDER; 2]);
+        (text.fold(0, mix), said.into_iter().fold(0, mix))
+    }
 
     fn gist_at(html: &str, url: &str) -> PageFingerprint {
         PageFingerprint::of_markup(html, &canonicalize(None, url).unwrap())
@@ -301,7 +355,35 @@ mod tests {
         assert_eq!(gist(&long).words as usize, MAX_WORDS);
     }
 
+    #[test]
+    fn ours_names_of_days_and_months_are_one() {
+        for name in NAMES {
+            for word in [
+                name,
+                &name[..3],
+                &name.to_ascii_uppercase(),
+                "7",
+                "31",
+                "2031",
+            ] {
+                assert_eq!(gist(word).said, gist("1").said, "{word}");
+            }
+            for word in [&name[..name.len() - 1], &format!("{name}s"), "777", "1876"] {
+                let is_short = word.len() == 3 && name.starts_with(word);
+                assert_eq!(gist(word).said == gist("1").said, is_short, "{word}");
+            }
+        }
+    }
+
     proptest! {
+        #[test]
+        fn words_are_hashed_as_one_at_a_time(
+            text in "([a-zA-Z0-9é]{0,18}|May|monday|OCTOBER|19[0-9]{2}|lantern|[ .,\n-]{1,3}| ){0,60}",
+        ) {
+            let gist = gist_at(&text, "http://a.example/lantern?x");
+            prop_assert_eq!((gist.text, gist.said), hashes_by_words(&text, &["lantern"]));
+        }
+
         #[test]
         fn any_text_gives_a_fingerprint(text in ".{0,300}") {
             let gist = gist(&text);

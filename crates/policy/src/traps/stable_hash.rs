@@ -1,6 +1,7 @@
 //! Hashes that are the same on every machine and in every run.
 
 /// Mixes a number into a hash: a multiplication to 128 bits, folded.
+#[inline]
 pub(super) fn mix(hash: u64, number: u64) -> u64 {
     let product =
         u128::from(hash ^ 0x9E37_79B9_7F4A_7C15) * u128::from(number ^ 0xD6E8_FEB8_6659_FD93);
@@ -10,12 +11,48 @@ pub(super) fn mix(hash: u64, number: u64) -> u64 {
 
 /// The hash of bytes.
 pub(super) fn of(bytes: &[u8]) -> u64 {
-    let words = bytes.chunks(8).map(|chunk| {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        u64::from_le_bytes(word)
-    });
-    words.fold(mix(bytes.len() as u64, 0x51_7C_C1_B7), mix)
+    of_beginning(bytes, bytes.len(), |number| number)
+}
+
+/// The hash that the first `length` bytes of a text have in lower case. The text may go on: eight
+/// bytes are read at once where it does.
+#[inline]
+pub(super) fn of_lower_case(text: &[u8], length: usize) -> u64 {
+    of_beginning(text, length, lower_case)
+}
+
+#[inline]
+fn of_beginning(text: &[u8], length: usize, changed: impl Fn(u64) -> u64) -> u64 {
+    let mut hash = mix(length as u64, 0x51_7C_C1_B7);
+    let mut at = 0;
+    while at < length {
+        hash = mix(hash, changed(number(&text[at..], length - at)));
+        at += 8;
+    }
+    hash
+}
+
+/// The first `length` bytes of a text, eight at most, as a number.
+#[inline]
+fn number(text: &[u8], length: usize) -> u64 {
+    let Some(eight) = text.first_chunk() else {
+        let bytes = text[..length.min(text.len())].iter().rev();
+        return bytes.fold(0, |number, byte| number << 8 | u64::from(*byte));
+    };
+    let unused = 8_usize.saturating_sub(length) as u32 * 8;
+    u64::from_le_bytes(*eight) << unused >> unused
+}
+
+/// Eight bytes with the letters of ASCII in lower case.
+#[inline]
+fn lower_case(bytes: u64) -> u64 {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    let low_bits = bytes & (0x7F * EACH);
+    // The high bit of a byte is set where it is at least `A`, or more than `Z`.
+    let from_a = low_bits + u64::from(0x80 - b'A') * EACH;
+    let behind_z = low_bits + u64::from(0x7F - b'Z') * EACH;
+    let is_upper = from_a & !behind_z & !bytes & (0x80 * EACH);
+    bytes | is_upper >> 2
 }
 
 /// The hash of several texts, in order.
@@ -27,7 +64,21 @@ pub(super) fn of_all(texts: &[&str]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{mix, of, of_all};
+    use proptest::prelude::*;
+
+    use super::{mix, of, of_all, of_lower_case};
+
+    proptest! {
+        #[test]
+        fn a_hash_in_lower_case_is_that_of_the_text_in_lower_case(
+            text in prop::collection::vec(any::<u8>(), 0..40),
+            length in 0_usize..40,
+        ) {
+            let length = length.min(text.len());
+            let lower = text[..length].to_ascii_lowercase();
+            prop_assert_eq!(of_lower_case(&text, length), of(&lower));
+        }
+    }
 
     /// They stand in stored state, so that another value would be another kind of URLs.
     #[test]
