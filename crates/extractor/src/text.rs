@@ -23,16 +23,19 @@ impl Collapsed {
         if self.cut {
             return;
         }
-        let mut rest = text;
-        while let Some(first) = rest.bytes().next() {
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        while let Some(&first) = bytes.get(at) {
             if is_space(first) {
                 self.space = true;
-                rest = rest.trim_start_matches(|c: char| c.is_ascii() && is_space(c as u8));
+                at += 1;
                 continue;
             }
-            let end = rest.bytes().position(is_space).unwrap_or(rest.len());
-            self.push_word(&rest[..end]);
-            rest = &rest[end..];
+            let word = &bytes[at..];
+            let end = word.iter().position(|byte| is_space(*byte));
+            let end = end.map_or(bytes.len(), |end| at + end);
+            self.push_word(&text[at..end]);
+            at = end;
         }
     }
 
@@ -43,10 +46,12 @@ impl Collapsed {
 
     /// The text, and whether some of it was left out; empties the collector.
     pub(crate) fn take(&mut self) -> (Option<String>, bool) {
-        let text = std::mem::take(&mut self.text);
+        // The buffer stays for the next text, so that each is one allocation of its own size.
+        let text = (!self.text.is_empty()).then(|| self.text.as_str().to_owned());
         let cut = std::mem::take(&mut self.cut);
+        self.text.clear();
         self.space = false;
-        ((!text.is_empty()).then_some(text), cut)
+        (text, cut)
     }
 
     fn push_word(&mut self, word: &str) {
@@ -59,7 +64,9 @@ impl Collapsed {
         let kept = &word[..word.floor_char_boundary(room)];
         self.cut = kept.len() < word.len();
         if !kept.is_empty() {
-            self.text.extend((space == 1).then_some(' '));
+            if space == 1 {
+                self.text.push(' ');
+            }
             self.text.push_str(kept);
         }
     }
@@ -67,10 +74,11 @@ impl Collapsed {
 
 /// `value` without ASCII white space at its ends.
 pub(crate) fn trim(value: &str) -> &str {
-    value.trim_matches(|c: char| c.is_ascii() && is_space(c as u8))
+    value.trim_ascii()
 }
 
 /// ASCII white space of the Infra Standard: tab, line feed, form feed, return, space.
+#[inline]
 pub(crate) fn is_space(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | 0x0c | b'\r' | b' ')
 }

@@ -130,10 +130,14 @@ impl<'t> Tokenizer<'t> {
         let bytes = self.text.as_bytes();
         let mut from = self.at;
         loop {
-            let Some(found) = memchr(b'<', &bytes[from..]) else {
-                return self.text_to(bytes.len(), TextKind::Data).map(Token::Text);
+            // Behind a text it is known where the next markup begins.
+            let at = match bytes.get(from) {
+                Some(b'<') => from,
+                _ => match memchr(b'<', &bytes[from..]) {
+                    Some(found) => from + found,
+                    None => return self.text_to(bytes.len(), TextKind::Data).map(Token::Text),
+                },
             };
-            let at = from + found;
             let Some(markup) = markup(&bytes[at..]) else {
                 from = at + 1;
                 continue;
@@ -244,6 +248,7 @@ fn end_of_comment(bytes: &[u8], from: usize) -> usize {
     end.map_or(bytes.len(), |end| from + end + 1)
 }
 
+#[inline]
 fn ends_tag_name(byte: u8) -> bool {
     is_space(byte) || matches!(byte, b'/' | b'>')
 }

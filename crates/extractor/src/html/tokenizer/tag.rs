@@ -106,11 +106,13 @@ impl<'t> Attribute<'t> {
     }
 
     /// Returns whether that is its name, in any letter case.
+    #[inline]
     pub(crate) fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name)
     }
 
     /// The value, its references decoded; empty where there is none.
+    #[inline]
     pub(crate) fn value(&self) -> &str {
         if !self.is_encoded {
             return self.raw;
@@ -197,15 +199,18 @@ fn value<'t>(text: &'t str, from: usize, name: &'t str) -> Option<(Attribute<'t>
     Some((Attribute::new(name, &text[from..end], is_encoded), end + 1))
 }
 
+#[inline]
 fn behind_spaces(bytes: &[u8], from: usize) -> Option<usize> {
     let spaces = position(bytes.get(from..)?, |byte| !is_space(byte))?;
     Some(from + spaces)
 }
 
+#[inline]
 pub(super) fn position(bytes: &[u8], wanted: impl Fn(u8) -> bool) -> Option<usize> {
     bytes.iter().position(|byte| wanted(*byte))
 }
 
+#[inline]
 fn ends_attribute_name(byte: u8) -> bool {
     is_space(byte) || matches!(byte, b'/' | b'>' | b'=')
 }
