@@ -12,7 +12,7 @@ pub struct Limits {
     /// Bytes of one address, after decoding. A longer one is dropped whole, since a part
     /// of a URL is another URL.
     pub href_bytes: usize,
-    /// Bytes of a link's text.
+    /// Bytes of a link's text. With 0 no text is looked at, and none counts as cut.
     pub text_bytes: usize,
     /// Bytes of the title.
     pub title_bytes: usize,

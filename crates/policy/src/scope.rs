@@ -130,6 +130,13 @@ impl Scope {
         }
     }
 
+    /// Returns whether a depth is beyond what is wanted, of URLs other than seeds. Where it is not,
+    /// a verdict does not depend on it.
+    #[must_use]
+    pub fn is_too_deep(&self, depth: u32) -> bool {
+        self.max_depth.is_some_and(|max| depth > max)
+    }
+
     /// The exclude that bars a URL, as [`ScopeVerdict::Out`] names it. For URLs that are
     /// asked for beside the scope, such as a host's sitemaps.
     #[must_use]
@@ -193,6 +200,9 @@ impl Patterns {
     }
 
     fn first_match(&self, url: &str) -> Option<&str> {
+        if self.is_empty() {
+            return None;
+        }
         let first = self.0.matches(url).iter().next()?;
         self.0.patterns().get(first).map(String::as_str)
     }

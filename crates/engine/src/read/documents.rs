@@ -1,6 +1,6 @@
 //! The reading of each kind of document. Runs on reader threads.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
 use crawl_coding::decode_gzip;
@@ -254,7 +254,7 @@ impl PageReader {
         &self,
         lease: &Lease,
         target: Result<CanonicalUrl, Unusable>,
-        scope: &Scope,
+        scope: &Arc<Scope>,
     ) -> ReadDocument {
         let way = Discovery {
             kind: lease.kind,
@@ -283,7 +283,7 @@ impl PageReader {
                 (error, TrapSignal::Redirect(url.clone()))
             }
         };
-        let mut links = Links::new(lease, scope, &self.policy, None);
+        let mut links = Links::new(lease, scope, &self.policy, None, &self.known_links);
         links.add(way, target, too_many);
         links.finish(ReadDocument {
             error,
@@ -382,6 +382,7 @@ fn modified_at(lastmod: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
+    use std::sync::Arc;
 
     use bytes::Bytes;
     use crawl_frontier::{Admission, Frontier, MemoryFrontier, UrlKind};
@@ -412,8 +413,8 @@ mod tests {
             revisits: config.revisits,
         };
         let reader = PageReader::new(&config, &visits);
-        let scope = Scope::new(ScopeMode::Any, &[], &[], None).unwrap();
-        let mut links = Links::new(&lease, &scope, &reader.policy, None);
+        let scope = Arc::new(Scope::new(ScopeMode::Any, &[], &[], None).unwrap());
+        let mut links = Links::new(&lease, &scope, &reader.policy, None, &reader.known_links);
         let urls = (0..10_000).map(|n| format!("<url><loc>/{n}</loc></url>"));
         let urls: String = urls.collect();
         let body = Bytes::from(format!("<urlset>{urls}</urlset>"));

@@ -1,6 +1,8 @@
 //! The links of a document: each URL once, judged by scope, ready to be admitted.
 
+use std::cell::{RefCell, RefMut};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crawl_archive::rows::LinkRow;
 use crawl_extractor::{
@@ -11,8 +13,10 @@ use crawl_frontier::{Admission, Exclusion, Lease, NewState, Reason, UrlKind};
 use crawl_policy::scope::{OutReason, Scope, ScopeVerdict};
 use crawl_policy::{CitedText, DirectivePlace, Robots};
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
+use foldhash::fast::RandomState;
 
 use super::document::ReadDocument;
+use super::link_cache::{KnownLink, LinkCache};
 use crate::config::{Config, Resources, TrapRules};
 use crate::messages::page::PageFindings;
 use crate::priority::Priority;
@@ -98,8 +102,10 @@ pub(crate) struct Links<'a> {
     policy: &'a LinkPolicy,
     /// The rules of the document's own origin.
     robots: Option<&'a Robots>,
-    /// Place in `found` of each URL.
-    places: HashMap<CanonicalUrl, usize>,
+    /// The links of documents that were read before.
+    known: RefMut<'a, LinkCache>,
+    /// Place in `found` of each URL that is not in `known`.
+    places: HashMap<CanonicalUrl, usize, RandomState>,
     found: Vec<Admission>,
     rows: Vec<LinkRow>,
     unusable: HashMap<&'static str, u64>,
@@ -108,16 +114,21 @@ pub(crate) struct Links<'a> {
 impl<'a> Links<'a> {
     pub(crate) fn new(
         from: &'a Lease,
-        scope: &'a Scope,
+        scope: &'a Arc<Scope>,
         policy: &'a LinkPolicy,
         robots: Option<&'a Robots>,
+        known: &'a RefCell<LinkCache>,
     ) -> Links<'a> {
+        let mut known = known.borrow_mut();
+        known.begin(scope);
         Links {
             from,
             scope,
             policy,
-            robots,
-            places: HashMap::new(),
+            // Most files have none of the lines by which a URL gets another name.
+            robots: robots.filter(|robots| !robots.clean_params().is_empty()),
+            known,
+            places: HashMap::default(),
             found: Vec::new(),
             rows: Vec::new(),
             unusable: HashMap::new(),
@@ -137,29 +148,72 @@ impl<'a> Links<'a> {
         let Some(kind) = self.policy.kind(link.kind) else {
             return;
         };
-        let url = match link.kind {
+        let href = match link.kind {
             // What is filled in takes the place of the query (HTML Standard 4.10.21.3).
-            LinkKind::Form => canonicalize(Some(base), without_query(&link.href)),
-            _ => canonicalize(Some(base), &link.href),
+            LinkKind::Form => without_query(&link.href),
+            _ => &link.href,
         };
-        if kind == UrlKind::Resource {
-            return self.add(Discovery::resource(self.from), url, None);
+        let (url, target) = match self.resolve(base, href, kind) {
+            Ok(found) => found,
+            Err(why) => return self.leave_out(why, 1),
+        };
+        let (way, barred) = match kind {
+            UrlKind::Resource => (Discovery::resource(self.from), None),
+            _ => {
+                if self.policy.rows {
+                    self.row(&url, link);
+                }
+                let barred = page_bar
+                    .cloned()
+                    .or_else(|| rel_refusal(link.rel, link.element));
+                (Discovery::link(self.from), barred)
+            }
+        };
+        match target {
+            Some(target) => self.add_known(way, target, barred),
+            None => self.add(way, Ok(url), barred),
         }
-        if let (true, Ok(to)) = (self.policy.rows, &url) {
-            self.rows.push(LinkRow {
-                from: self.from.url.to_string(),
-                to: redacted_url(&self.policy.secrets, to),
-                rel: (!link.rel.is_empty()).then(|| link.rel.to_string()),
-                text: link
-                    .text
-                    .as_ref()
-                    .map(|text| self.policy.secrets.redacted(text).into_owned()),
-            });
-        }
-        let barred = page_bar
-            .cloned()
-            .or_else(|| rel_refusal(link.rel, link.element));
-        self.add(Discovery::link(self.from), url, barred);
+    }
+
+    /// The URL of a link, and the number of what is known of it. The error is the reason why it
+    /// names nothing that a crawler can ask for.
+    fn resolve(
+        &mut self,
+        base: &CanonicalUrl,
+        href: &str,
+        kind: UrlKind,
+    ) -> Result<(CanonicalUrl, Option<usize>), &'static str> {
+        let (url, target) = match self.known.get(base, href, kind) {
+            Some(KnownLink::Unusable(why)) => return Err(why),
+            Some(KnownLink::To { url, target }) => (url, Some(target)),
+            None => {
+                let url = canonicalize(Some(base), href).map_err(|why| why.name());
+                let is_secret = matches!(&url, Ok(url) if self.policy.secrets.are_in_url(url));
+                let link = (base, href, kind);
+                let target = match is_secret {
+                    true => None,
+                    false => {
+                        self.known
+                            .keep(link, url.as_ref().map_err(|why| *why), &self.policy.traps)
+                    }
+                };
+                (url?, target)
+            }
+        };
+        // What a robots.txt says of parameters may change from one page to the next.
+        let is_renamed = self.robots.is_some() && url.as_url().query().is_some();
+        Ok((url, target.filter(|_| !is_renamed)))
+    }
+
+    fn row(&mut self, to: &CanonicalUrl, link: &Link) {
+        let secrets = &self.policy.secrets;
+        let text = link.text.as_ref();
+        self.rows.push(LinkRow {
+            from: self.from.url.to_string(),
+            to: redacted_url(secrets, to),
+            rel: (!link.rel.is_empty()).then(|| link.rel.to_string()),
+            text: text.map(|text| secrets.redacted(text).into_owned()),
+        });
     }
 
     /// Takes in the links that stand in headers, `Link` and `Refresh`.
@@ -220,21 +274,60 @@ impl<'a> Links<'a> {
             return self.leave_out(SECRET_IN_URL, 1);
         }
         let (way, url, barred) = self.named(way, url, barred);
-        match self.places.get(&url) {
-            Some(&place) => {
-                // One link that may be followed outweighs others that may not, and a link
-                // what is only loaded.
-                let more = way.kind > self.found[place].kind;
-                if more || barred.is_none() && way.kind == self.found[place].kind {
-                    self.found[place] = self.admission(way, url, barred);
+        let place = self.places.get(&url).copied();
+        match place.or_else(|| self.known.place_of(&url)) {
+            Some(place) if !self.outweighs(place, way, barred.as_ref()) => {}
+            place => {
+                let verdict = self.scope.judge(&url, way.depth);
+                let admission = self.admission(way, url, barred, verdict);
+                match place {
+                    Some(place) => self.found[place] = admission,
+                    None => {
+                        self.places.insert(admission.url.clone(), self.found.len());
+                        self.found.push(admission);
+                    }
                 }
             }
+        }
+    }
+
+    /// Adds a link whose target is known, as `add` does.
+    fn add_known(&mut self, mut way: Discovery, number: usize, mut barred: Option<Exclusion>) {
+        let target = self.known.target_at(number);
+        if let (UrlKind::Page, Some(refusal)) = (way.kind, &target.action) {
+            way.priority = Priority::ACTION;
+            barred = barred.or_else(|| refusal.clone());
+        }
+        let place = self
+            .known
+            .place(number)
+            .or_else(|| match self.places.is_empty() {
+                true => None,
+                false => self.places.get(&target.url).copied(),
+            });
+        if place.is_some_and(|place| !self.outweighs(place, way, barred.as_ref())) {
+            return;
+        }
+        let url = target.url.clone();
+        let verdict = match self.scope.is_too_deep(way.depth) {
+            true => self.scope.judge(&url, way.depth),
+            false => target.verdict.clone(),
+        };
+        let admission = self.admission(way, url, barred, verdict);
+        match place {
+            Some(place) => self.found[place] = admission,
             None => {
-                self.places.insert(url.clone(), self.found.len());
-                let admission = self.admission(way, url, barred);
+                self.known.set_place(number, self.found.len());
                 self.found.push(admission);
             }
         }
+    }
+
+    /// Returns whether a link counts instead of one that was found before. One that may be followed
+    /// outweighs others that may not, and a link what is only loaded.
+    fn outweighs(&self, place: usize, way: Discovery, barred: Option<&Exclusion>) -> bool {
+        let kind = self.found[place].kind;
+        way.kind > kind || barred.is_none() && way.kind == kind
     }
 
     /// The URL that a link asks for, its place in the queue, and what bars it. A redirect insists
@@ -261,9 +354,15 @@ impl<'a> Links<'a> {
         }
     }
 
-    fn admission(&self, way: Discovery, url: CanonicalUrl, barred: Option<Exclusion>) -> Admission {
+    fn admission(
+        &self,
+        way: Discovery,
+        url: CanonicalUrl,
+        barred: Option<Exclusion>,
+        verdict: ScopeVerdict,
+    ) -> Admission {
         Admission {
-            state: self.standing(way, &url, barred),
+            state: self.standing(way, &url, barred, verdict),
             depth: way.depth,
             redirects: way.redirects,
             via: Some(self.from.url.clone()),
@@ -274,7 +373,13 @@ impl<'a> Links<'a> {
         }
     }
 
-    fn standing(&self, way: Discovery, url: &CanonicalUrl, barred: Option<Exclusion>) -> NewState {
+    fn standing(
+        &self,
+        way: Discovery,
+        url: &CanonicalUrl,
+        barred: Option<Exclusion>,
+        verdict: ScopeVerdict,
+    ) -> NewState {
         // A host's own sitemaps are read wherever they lie, and so are the parts of a page
         // where all are wanted.
         let is_exempt = match way.kind {
@@ -282,7 +387,7 @@ impl<'a> Links<'a> {
             UrlKind::Resource => self.policy.resources == Resources::All,
             UrlKind::Page => false,
         };
-        match self.scope.judge(url, way.depth) {
+        match verdict {
             ScopeVerdict::Out { .. } if is_exempt && self.scope.excluded(url).is_none() => {
                 barred.map_or(NewState::Pending, NewState::Deferred)
             }
@@ -308,6 +413,7 @@ impl<'a> Links<'a> {
             return None;
         }
         self.places.clear();
+        self.known.forget_places();
         Some(std::mem::take(&mut self.found))
     }
 

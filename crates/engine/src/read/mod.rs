@@ -3,6 +3,7 @@
 pub(crate) mod archive_encoder;
 mod document;
 mod documents;
+mod link_cache;
 mod link_names;
 mod links;
 pub(crate) mod pool;
@@ -11,6 +12,7 @@ mod trap_evidence;
 mod without_page;
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -28,6 +30,7 @@ use crawl_policy::{PageDirectives, ProductToken, Profile};
 use http::header::CONTENT_ENCODING;
 
 use self::document::{DocumentError, ReadDocument, ReadPage};
+use self::link_cache::LinkCache;
 use self::links::{LinkPolicy, Links, page_refusal};
 use self::sitemap_budget::SitemapBudget;
 use crate::config::{Config, TrapRules};
@@ -48,6 +51,8 @@ pub(crate) struct PageReader {
     pub(crate) limits: Limits,
     pub(crate) decode: DecodeLimits,
     pub(crate) policy: LinkPolicy,
+    /// The links of documents that were read; each reader thread has its own.
+    known_links: RefCell<LinkCache>,
     pub(crate) max_redirects: u8,
     pub(crate) purpose: Option<UsagePurpose>,
     /// True if pages go into a search index.
@@ -66,12 +71,18 @@ pub(crate) struct PageReader {
 
 impl PageReader {
     pub(crate) fn new(config: &Config, visits: &RevisitSchedule) -> PageReader {
+        let mut limits = Limits::default();
+        if !config.links {
+            // The texts of links stand in `links.jsonl` alone.
+            limits.text_bytes = 0;
+        }
         PageReader {
             agent: config.agent.clone(),
             profile: config.profile,
-            limits: Limits::default(),
+            limits,
             decode: DecodeLimits::default(),
             policy: LinkPolicy::new(config),
+            known_links: RefCell::default(),
             max_redirects: config.max_redirects,
             purpose: config.purpose,
             index: config.index,
@@ -198,7 +209,9 @@ impl PageReader {
             None => Document::Media,
             Some(_) => what_is(content_type, bytes),
         };
-        let mut links = Links::new(lease, scope, &self.policy, Some(&rules.robots));
+        let robots = Some(&rules.robots);
+        let known = &self.known_links;
+        let mut links = Links::new(lease, scope, &self.policy, robots, known);
         let mut document = ReadDocument::default();
         let sitemap = decoded.as_ref().filter(|_| is_sitemap);
         let sitemap = sitemap

@@ -257,7 +257,8 @@ impl LinkReader {
         let Some((name, href)) = held else { return };
         if let Some(href) = self.room(href, LinkKind::Page, spot) {
             let link = Link::new(href, Element::A, name, LinkKind::Page);
-            self.anchor = Some(self.links.push(typed(link, attributes)));
+            let position = self.links.push(typed(link, attributes));
+            self.anchor = (self.limits.text_bytes > 0).then_some(position);
         }
     }
 
@@ -269,7 +270,8 @@ impl LinkReader {
             return;
         };
         let mut alt = Collapsed::new(self.limits.text_bytes);
-        alt.push(attributes.get("alt").unwrap_or_default());
+        let wanted = attributes.get("alt").filter(|_| self.limits.text_bytes > 0);
+        alt.push(wanted.unwrap_or_default());
         let (text, cut) = alt.take();
         if cut {
             spot.oddities.note(DocumentOddityKind::TextCut, spot.offset);

@@ -31,6 +31,13 @@ fn ours_each_limit_is_noted_by_name() {
     assert_eq!(page.links[1].text.as_deref(), Some("abcd"));
     assert_eq!(show_oddities(&page.oddities), "text-cut line 1 x1\n");
 
+    let page = read_with("<a href=1>ab</a><area href=2 alt=cd>", |limits| {
+        limits.text_bytes = 0;
+    });
+    assert_eq!(page.links.len(), 2);
+    assert!(page.links.iter().all(|link| link.text.is_none()));
+    assert_eq!(show_oddities(&page.oddities), "");
+
     let page = read_with("<title>abcdef</title>", |limits| {
         limits.title_bytes = 3;
     });
