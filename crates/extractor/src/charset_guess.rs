@@ -23,6 +23,7 @@ pub(crate) fn detect(body: &[u8]) -> &'static Encoding {
 /// UTF-16 without a byte order mark, known by its markup: letters and signs of ASCII, each
 /// with a NUL on the same side.
 pub(crate) fn utf_16_without_mark(head: &[u8]) -> Option<&'static Encoding> {
+    memchr::memchr(0, head)?;
     let pairs = || head.chunks_exact(2);
     let little = pairs()
         .filter(|pair| is_text(pair[0]) && pair[1] == 0)

@@ -79,6 +79,6 @@ pub(crate) fn trim(value: &str) -> &str {
 
 /// ASCII white space of the Infra Standard: tab, line feed, form feed, return, space.
 #[inline]
-pub(crate) fn is_space(byte: u8) -> bool {
+pub(crate) const fn is_space(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | 0x0c | b'\r' | b' ')
 }

@@ -12,7 +12,13 @@ impl Name {
     /// The number of a name as it stands in a page.
     #[inline]
     pub(crate) const fn of(name: &[u8]) -> Name {
-        let (mut number, mut at) = (0_u128, 0);
+        let (mut at, mut short) = (0, 0_u64);
+        // Most names are this short.
+        while at < name.len() && at < 8 {
+            short = short << 8 | name[at].to_ascii_lowercase() as u64;
+            at += 1;
+        }
+        let mut number = short as u128;
         while at < name.len() {
             number = number.rotate_left(8) ^ name[at].to_ascii_lowercase() as u128;
             at += 1;

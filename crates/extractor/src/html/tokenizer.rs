@@ -14,7 +14,6 @@ use self::raw_text::{end_of_script, end_of_text};
 use self::references::{Place, decode, without_nul};
 pub(crate) use self::tag::{Attribute, Attributes, Tag};
 use super::name::Name;
-use crate::text::is_space;
 
 /// The way in which the text behind a tag is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,7 +207,7 @@ impl<'t> Tokenizer<'t> {
         self.at = self.text.len();
         self.attributes.clear();
         let bytes = self.text.as_bytes();
-        let end = name + tag::position(&bytes[name..], ends_tag_name)?;
+        let end = name + tag::name_end(&bytes[name..])?;
         let name = &self.text[name..end];
         let tag = tag::attributes(self.text, end, self.max_attributes, &mut self.attributes)?;
         self.at = tag.at;
@@ -246,9 +245,4 @@ fn end_of_comment(bytes: &[u8], from: usize) -> usize {
         before.ends_with(b"--") || before.ends_with(b"--!") || matches!(before, b"" | b"-")
     });
     end.map_or(bytes.len(), |end| from + end + 1)
-}
-
-#[inline]
-fn ends_tag_name(byte: u8) -> bool {
-    is_space(byte) || matches!(byte, b'/' | b'>')
 }

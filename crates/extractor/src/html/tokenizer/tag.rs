@@ -163,7 +163,9 @@ pub(super) fn attributes<'t>(
             _ => {
                 let name = end.at;
                 // A name may begin with a `=`.
-                end.at = name + 1 + position(&bytes[name + 1..], ends_attribute_name)?;
+                end.at = name + 1 + position(&bytes[name + 1..], |byte| {
+                        is_one_of(byte, SPACE | SLASH | END | EQUALS)
+                    })?;
                 let name = &text[name..end.at];
                 let mut attribute = Attribute::new(name, "", false);
                 end.at = behind_spaces(bytes, end.at)?;
@@ -185,7 +187,7 @@ fn value<'t>(text: &'t str, from: usize, name: &'t str) -> Option<(Attribute<'t>
     let bytes = text.as_bytes();
     let quote = bytes[from];
     if !matches!(quote, b'"' | b'\'') {
-        let end = from + position(&bytes[from..], |byte| is_space(byte) || byte == b'>')?;
+        let end = from + position(&bytes[from..], |byte| is_one_of(byte, SPACE | END))?;
         let raw = &text[from..end];
         let is_encoded = memchr2(b'&', 0, raw.as_bytes()).is_some();
         return Some((Attribute::new(name, raw, is_encoded), end));
@@ -201,16 +203,43 @@ fn value<'t>(text: &'t str, from: usize, name: &'t str) -> Option<(Attribute<'t>
 
 #[inline]
 fn behind_spaces(bytes: &[u8], from: usize) -> Option<usize> {
-    let spaces = position(bytes.get(from..)?, |byte| !is_space(byte))?;
+    let spaces = position(bytes.get(from..)?, |byte| !is_one_of(byte, SPACE))?;
     Some(from + spaces)
 }
 
 #[inline]
-pub(super) fn position(bytes: &[u8], wanted: impl Fn(u8) -> bool) -> Option<usize> {
+fn position(bytes: &[u8], wanted: impl Fn(u8) -> bool) -> Option<usize> {
     bytes.iter().position(|byte| wanted(*byte))
 }
 
+/// The end of the name of a tag.
+pub(super) fn name_end(bytes: &[u8]) -> Option<usize> {
+    position(bytes, |byte| is_one_of(byte, SPACE | SLASH | END))
+}
+
+/// Kinds of bytes at which parts of a tag end.
+const SPACE: u8 = 1;
+const SLASH: u8 = 2;
+const END: u8 = 4;
+const EQUALS: u8 = 8;
+
+static KINDS: [u8; 256] = {
+    let mut kinds = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        kinds[byte] = match byte as u8 {
+            b'/' => SLASH,
+            b'>' => END,
+            b'=' => EQUALS,
+            byte if is_space(byte) => SPACE,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    kinds
+};
+
 #[inline]
-fn ends_attribute_name(byte: u8) -> bool {
-    is_space(byte) || matches!(byte, b'/' | b'>' | b'=')
+fn is_one_of(byte: u8, kinds: u8) -> bool {
+    KINDS[usize::from(byte)] & kinds != 0
 }
