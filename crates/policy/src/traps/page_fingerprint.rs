@@ -183,7 +183,8 @@ fn is_of_a_date(word: &[u8]) -> bool {
     let [a, b, c, rest @ ..] = word else {
         return false;
     };
-    let rest_of_name: &[u8] = match &[a, b, c].map(u8::to_ascii_lowercase) {
+    // With this bit a letter is in lower case; no other byte of a word is one of these.
+    let rest_of_name: &[u8] = match &[a | 0x20, b | 0x20, c | 0x20] {
         b"jan" => b"uary",
         b"feb" => b"ruary",
         b"mar" => b"ch",
