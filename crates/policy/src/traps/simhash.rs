@@ -23,7 +23,7 @@ impl Votes {
     pub(super) fn add(&mut self, hash: u64) {
         self.waiting[self.hashes as usize % 4] = hash;
         self.hashes += 1;
-        if self.hashes % 4 > 0 {
+        if !self.hashes.is_multiple_of(4) {
             return;
         }
         let [a, b, c, d] = self.waiting;

@@ -163,7 +163,9 @@ pub(super) fn attributes<'t>(
             _ => {
                 let name = end.at;
                 // A name may begin with a `=`.
-                end.at = name + 1 + position(&bytes[name + 1..], |byte| {
+                end.at = name
+                    + 1
+                    + position(&bytes[name + 1..], |byte| {
                         is_one_of(byte, SPACE | SLASH | END | EQUALS)
                     })?;
                 let name = &text[name..end.at];
