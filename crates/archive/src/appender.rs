@@ -1,13 +1,12 @@
 //! Appending to a file so that a failure leaves no half of anything.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use nix::fcntl::OFlag;
-
 use crate::error::ArchiveError;
+use crate::regular_file::{options, regular};
 
 /// The operations of a file that an [`Appender`] needs. Tests put a disk that fails in its place.
 pub(crate) trait FileStore {
@@ -194,7 +193,7 @@ pub(crate) fn check_length(path: &Path, committed: u64) -> Result<(), ArchiveErr
 }
 
 fn open_file(path: &Path) -> Result<(File, u64), ArchiveError> {
-    let opened = own_files()
+    let opened = options()
         .read(true)
         .append(true)
         .create(true)
@@ -202,44 +201,6 @@ fn open_file(path: &Path) -> Result<(File, u64), ArchiveError> {
         .and_then(regular)
         .and_then(|file| file.metadata().map(|metadata| (file, metadata.len())));
     opened.map_err(|error| ArchiveError::io("open", path, error))
-}
-
-/// Opens a regular file for writing, through no link.
-///
-/// # Errors
-/// Those of the file system; [`io::ErrorKind::InvalidInput`] for what is no regular file.
-pub fn open_for_writing(path: &Path) -> io::Result<File> {
-    own_files().write(true).open(path).and_then(regular)
-}
-
-/// Makes a file in place of what stands there, be it a link.
-///
-/// # Errors
-/// Those of the file system.
-pub fn create_anew(path: &Path) -> io::Result<File> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => own_files().write(true).create_new(true).open(path),
-    }
-}
-
-/// The options that files of a crawl's directory are opened with: a link there could lead anywhere,
-/// and a FIFO would be waited for.
-fn own_files() -> OpenOptions {
-    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
-    let mut options = OpenOptions::new();
-    options.custom_flags(flags.bits());
-    options
-}
-
-fn regular(file: File) -> io::Result<File> {
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "not a regular file",
-        )),
-    }
 }
 
 /// The number of names that a file has.

@@ -1,18 +1,14 @@
-//! Reading files that may hold anything: regular files alone are opened, and no line and no
-//! text is longer than its bound.
+//! Reading files that may hold anything: no line and no text is longer than its bound.
 //!
-//! A crawl's directory may come from somebody else, or from a disk that lost what was written:
-//! a FIFO stands where a file was, or a file of 30 GB without a line end.
+//! A crawl's directory may come from somebody else, or from a disk that lost what was written: a
+//! file of 30 GB without a line end.
 
-use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, ErrorKind, Read};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use nix::fcntl::OFlag;
 use serde::de::DeserializeOwned;
 
-use crate::error::BadLine;
+use crate::regular_file::open_regular;
 
 /// A line of a row file or of a log that is longer is passed over. What is longest in a row (its
 /// URLs, the statements of a site, a title) has bounds that together stay far below. Bytes.
@@ -24,34 +20,6 @@ const MAX_PASSED_OVER_BYTES: u64 = 1024 * 1024 * 1024;
 
 /// A `crawl.toml` that is longer is refused. Bytes.
 pub const MAX_CONFIG_BYTES: u64 = 4 * 1024 * 1024;
-
-/// Opens a regular file for reading. It waits for nobody: opening a FIFO would wait for a writer.
-/// A link is not followed: what is in a crawl's directory is meant, not what its author could
-/// point to.
-///
-/// # Errors
-/// Those of the file system; [`ErrorKind::InvalidInput`] for what is no regular file.
-pub fn open_regular(path: &Path) -> io::Result<File> {
-    let flags = OFlag::O_NONBLOCK | OFlag::O_NOFOLLOW;
-    let mut options = OpenOptions::new();
-    options.read(true).custom_flags(flags.bits());
-    let file = options.open(path).map_err(|error| {
-        let is_link = path
-            .symlink_metadata()
-            .is_ok_and(|found| found.is_symlink());
-        match is_link {
-            true => io::Error::new(ErrorKind::InvalidInput, "a link, which is not followed"),
-            false => error,
-        }
-    })?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::new(
-            ErrorKind::InvalidInput,
-            "not a regular file",
-        )),
-    }
-}
 
 /// The text of a regular file of at most `max_bytes`.
 ///
@@ -66,6 +34,21 @@ pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
         return Err(io::Error::new(ErrorKind::FileTooLarge, why));
     }
     Ok(text)
+}
+
+/// The reason why a line holds no row.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadLine {
+    /// It is longer than [`MAX_LINE_BYTES`], and was passed over unread.
+    #[error("it has {bytes} bytes, and a line of more than {MAX_LINE_BYTES} is not read")]
+    TooLong {
+        /// The length with its line end.
+        bytes: u64,
+    },
+    /// It is not the JSON that it should be.
+    #[error(transparent)]
+    Json(serde_json::Error),
 }
 
 /// The next thing that a [`LineReader`] read.
@@ -168,8 +151,8 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{BoundedLine, LineReader, MAX_LINE_BYTES, open_regular, read_text};
-    use crate::RowReader;
+    use super::{BoundedLine, LineReader, MAX_LINE_BYTES, read_text};
+    use crate::{RowReader, open_regular};
 
     /// Each line as it came: whole, or how long it was.
     fn read(text: &[u8], max_bytes: usize) -> Vec<Result<Vec<u8>, u64>> {

@@ -6,10 +6,11 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use crate::appender::{create_anew, sync_folder};
-use crate::bounded_read::{BoundedLine, LineReader, MAX_LINE_BYTES, open_regular};
+use crate::appender::sync_folder;
+use crate::bounded_read::{BoundedLine, LineReader, MAX_LINE_BYTES};
 use crate::error::ArchiveError;
-use crate::warc_files::{CAPTURES, FOLDER, INDEX};
+use crate::names::{CAPTURES, FOLDER, INDEX};
+use crate::regular_file::{create_anew, open_regular};
 
 /// Lines that are sorted in memory at a time. Bytes; with the table of lines about
 /// half as much again.
@@ -180,7 +181,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::sort;
-    use crate::warc_files::{CAPTURES, INDEX};
+    use crate::names::{CAPTURES, INDEX};
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]

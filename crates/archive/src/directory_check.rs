@@ -11,7 +11,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 
 use crate::error::ArchiveError;
-use crate::warc_files::{CAPTURES, FOLDER as ARCHIVE, INDEX};
+use crate::names::{CAPTURES, FOLDER as ARCHIVE, INDEX};
 
 /// The folder of the state.
 const STATE: &str = "state";

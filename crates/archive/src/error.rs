@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::bounded_read::MAX_LINE_BYTES;
+use crate::bounded_read::BadLine;
 
 /// The reason why something could not be written down.
 #[derive(Debug, thiserror::Error)]
@@ -137,21 +137,6 @@ pub enum ReadError {
         /// The defect.
         source: BadLine,
     },
-}
-
-/// The reason why a line holds no row.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum BadLine {
-    /// It is longer than [`MAX_LINE_BYTES`], and was passed over unread.
-    #[error("it has {bytes} bytes, and a line of more than {MAX_LINE_BYTES} is not read")]
-    TooLong {
-        /// The length with its line end.
-        bytes: u64,
-    },
-    /// It is not the JSON that it should be.
-    #[error(transparent)]
-    Json(serde_json::Error),
 }
 
 impl ReadError {

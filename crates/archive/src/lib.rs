@@ -67,6 +67,8 @@ mod directory_check;
 mod error;
 mod gzip;
 mod http_block;
+mod names;
+mod regular_file;
 mod row_files;
 pub mod rows;
 mod surt;
@@ -75,9 +77,8 @@ mod warc;
 mod warc_files;
 mod warc_reader;
 
-pub use appender::{create_anew, open_for_writing};
 pub use bounded_read::{
-    BoundedLine, LineReader, MAX_CONFIG_BYTES, MAX_LINE_BYTES, open_regular, read_text,
+    BadLine, BoundedLine, LineReader, MAX_CONFIG_BYTES, MAX_LINE_BYTES, read_text,
 };
 pub use capture::{
     Capture, CaptureMetadata, CapturedRequest, RecordIds, Revisit, RevisitOriginal, TlsVersion,
@@ -86,12 +87,14 @@ pub use capture::{
 pub use cdxj_index::write_index;
 pub use digest::DigestAlgorithm;
 pub use directory_check::check_entries;
-pub use error::{ArchiveError, BadLine, ReadError};
+pub use error::{ArchiveError, ReadError};
+pub use names::{CAPTURES, FOLDER, INDEX};
+pub use regular_file::{create_anew, open_for_writing, open_regular};
 pub use row_files::{LogFile, LogSyncer, LogTail, RowFile, RowReader};
 pub use surt::surt;
 pub use timestamp::Timestamp;
 pub use warc::{EncodedCapture, Encoder, Warcinfo};
-pub use warc_files::{Archive, ArchiveOptions, CAPTURES, FOLDER, INDEX, Receipt};
+pub use warc_files::{Archive, ArchiveOptions, Receipt};
 pub use warc_reader::{
     HttpMessage, MAX_BLOCK_BYTES, MAX_BODY_BYTES, WarcReader, WarcRecord, archive_file, read_place,
     read_record,

@@ -11,8 +11,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::appender::{Appender, read_at, sync_folder};
-use crate::bounded_read::{BoundedLine, LineReader, MAX_LINE_BYTES, open_regular};
+use crate::bounded_read::{BoundedLine, LineReader, MAX_LINE_BYTES};
 use crate::error::{ArchiveError, ReadError};
+use crate::regular_file::open_regular;
 
 /// Rows that wait in memory are written when they are more than this: the rows of the
 /// end of a run may be many, and memory is bounded. Bytes.

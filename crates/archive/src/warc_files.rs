@@ -6,22 +6,17 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use crate::appender::{Appender, check_length, create_anew, sync_folder};
+use crate::appender::{Appender, check_length, sync_folder};
 use crate::cdxj;
 use crate::cdxj_index::{remove_temporary, write_index};
 use crate::digest::DigestAlgorithm;
 use crate::error::ArchiveError;
+use crate::names::{CAPTURES, FOLDER};
+use crate::regular_file::create_anew;
 use crate::row_files::RowFile;
 use crate::timestamp::Timestamp;
 use crate::warc::{EncodedCapture, Encoder, Warcinfo};
 use crate::warc_reader::read_record;
-
-/// The folder of a crawl's directory that an [`Archive`] owns.
-pub const FOLDER: &str = "archive";
-/// The log of captures in it: the lines of the index in the order of writing.
-pub const CAPTURES: &str = "captures.cdxj";
-/// The sorted index in it.
-pub const INDEX: &str = "index.cdxj";
 
 const SUFFIX: &str = ".warc.gz";
 /// Longest prefix in a name of a file; with date and number far below the 255 bytes

@@ -6,12 +6,12 @@ use std::path::{Component, Path, PathBuf};
 
 use flate2::bufread::GzDecoder;
 
-use crate::bounded_read::open_regular;
 use crate::digest::DigestAlgorithm;
 use crate::error::ReadError;
+use crate::names::FOLDER;
+use crate::regular_file::open_regular;
 use crate::rows::WarcPlace;
 use crate::timestamp::Timestamp;
-use crate::warc_files::FOLDER;
 
 /// A record whose block is longer is [`ReadError::TooLong`], whatever is known of it. Bytes.
 pub const MAX_BLOCK_BYTES: u64 = 256 * 1024 * 1024;

@@ -30,7 +30,7 @@ use terminal::{note, print};
 fn main() -> ExitCode {
     let cli = match preprocess::read() {
         Ok(cli) => cli,
-        Err(UnreadCommandLine::Form(error)) => return usage_error::show(&error),
+        Err(UnreadCommandLine::Syntax(error)) => return usage_error::show(&error),
         Err(UnreadCommandLine::Value(refusal)) => return refuse(&refusal),
     };
     // A crawl and a server have a file and connections open for each of many hosts.

@@ -150,7 +150,7 @@ impl TraceEvents {
             url = self.url(url),
             purpose,
             gap_asked = millis(permit.gap()),
-            why = permit.why().as_str(),
+            why = <&str>::from(permit.why()),
             address = Empty,
             start = Empty,
             end = Empty,

@@ -94,7 +94,7 @@ pub(crate) fn withheld(
 pub(crate) fn row(statements: &UsageStatements) -> Option<PageUsage> {
     let verdict = |purpose| {
         let stance = statements.verdict(purpose).stance?;
-        Some(stance.as_str().to_owned())
+        Some(stance.to_string())
     };
     (!statements.list.is_empty()).then(|| PageUsage {
         search: verdict(UsagePurpose::Search),
@@ -114,8 +114,8 @@ fn said(statement: &Statement) -> UsageStatement {
     let mut raw = statement.raw.clone();
     raw.truncate(raw.floor_char_boundary(MAX_RAW));
     UsageStatement {
-        vocabulary: statement.vocabulary.as_str().to_owned(),
-        channel: statement.channel.as_str().to_owned(),
+        vocabulary: statement.vocabulary.to_string(),
+        channel: statement.channel.to_string(),
         line: line(statement),
         raw,
     }

@@ -1,6 +1,6 @@
 //! The charset of a document.
 
-use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
+use encoding_rs::{Encoding, UTF_8};
 
 use crate::charset_guess::{detect, utf_16_without_mark};
 use crate::content_type::charset_parameter;
@@ -116,15 +116,6 @@ pub(crate) fn of_css(body: &[u8], content_type: Option<&str>) -> (&'static Encod
 /// The charset of JSON: UTF-8 (RFC 8259 section 8.1), or UTF-16 by its byte order mark.
 pub(crate) fn of_json(body: &[u8]) -> (&'static Encoding, usize) {
     Encoding::for_bom(body).unwrap_or((UTF_8, 0))
-}
-
-/// UTF-16 that a document names within itself can't be, or that name could not be read.
-pub(crate) fn readable_as_ascii(encoding: &'static Encoding) -> &'static Encoding {
-    if encoding == UTF_16LE || encoding == UTF_16BE {
-        UTF_8
-    } else {
-        encoding
-    }
 }
 
 fn head(body: &[u8], bytes: usize) -> &[u8] {

@@ -16,8 +16,6 @@ mod language;
 mod limits;
 mod main_text;
 mod model;
-#[cfg(feature = "pdf")]
-mod pdf;
 mod regions;
 mod spans;
 mod text_amount;
@@ -34,8 +32,6 @@ pub use json_ld::JsonLd;
 pub use language::{DeclaredBy, DeclaredLanguage, DetectedLanguage, Language};
 pub use limits::{ContentLimits, ContentOddity, ContentOddityKind};
 pub use model::{Block, BlockKind, Content, Section};
-#[cfg(feature = "pdf")]
-pub use pdf::{PdfError, PdfText, pdf_text};
 
 /// Facts that came along with a page, and help to read it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

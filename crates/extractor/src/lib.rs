@@ -55,8 +55,6 @@ pub use content::{
     DateSource, DeclaredBy, DeclaredLanguage, DetectedLanguage, JsonLd, Language, Moment,
     OpenGraph, PageContext, PageDate, Precision, Section, read_content, read_page, read_page_text,
 };
-#[cfg(feature = "pdf")]
-pub use content::{PdfError, PdfText, pdf_text};
 pub use css::{Css, read_css};
 pub use document_kind::{Document, MAX_SNIFF_BYTES, is_html, may_be_read, what_is};
 pub use feed::{Feed, FeedEntry, FeedKind, FeedUrl, read_feed};

@@ -70,8 +70,9 @@ pub struct DocumentOddity {
 }
 
 /// The kinds of [`DocumentOddity`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display)]
 #[non_exhaustive]
+#[strum(serialize_all = "kebab-case")]
 pub enum DocumentOddityKind {
     /// More links than [`Limits::links`].
     LinksFull,
@@ -93,6 +94,7 @@ pub enum DocumentOddityKind {
     /// The header names a charset that the Encoding Standard does not know.
     UnknownCharset,
     /// Bytes that are no text in the charset used.
+    #[strum(serialize = "undecodable-octets")]
     UndecodableBytes,
     /// CSS longer than [`Limits::css_bytes`]; what is beyond was not read.
     CssTooLong,
@@ -124,40 +126,6 @@ pub enum DocumentOddityKind {
     SeveralCanonicals,
     /// A `rel=canonical` in the body, where anybody's text may hold it; it was not taken.
     CanonicalInBody,
-}
-
-impl DocumentOddityKind {
-    /// A short fixed name, for counting.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            DocumentOddityKind::LinksFull => "links-full",
-            DocumentOddityKind::ResourcesFull => "resources-full",
-            DocumentOddityKind::HrefTooLong => "href-too-long",
-            DocumentOddityKind::TextCut => "text-cut",
-            DocumentOddityKind::TitleCut => "title-cut",
-            DocumentOddityKind::MetasFull => "metas-full",
-            DocumentOddityKind::MetaCut => "meta-cut",
-            DocumentOddityKind::AttributesFull => "attributes-full",
-            DocumentOddityKind::UnknownCharset => "unknown-charset",
-            DocumentOddityKind::UndecodableBytes => "undecodable-octets",
-            DocumentOddityKind::CssTooLong => "css-too-long",
-            DocumentOddityKind::EntriesFull => "entries-full",
-            DocumentOddityKind::SitemapTooLong => "sitemap-too-long",
-            DocumentOddityKind::SitemapLinksFull => "sitemap-links-full",
-            DocumentOddityKind::NotASitemap => "not-a-sitemap",
-            DocumentOddityKind::FeedTooLong => "feed-too-long",
-            DocumentOddityKind::NotAFeed => "not-a-feed",
-            DocumentOddityKind::BrokenXml => "broken-xml",
-            DocumentOddityKind::MismatchedTag => "mismatched-tag",
-            DocumentOddityKind::BrokenJson => "broken-json",
-            DocumentOddityKind::UnknownEntity => "unknown-entity",
-            DocumentOddityKind::NotAUrl => "not-a-url",
-            DocumentOddityKind::EndsEarly => "ends-early",
-            DocumentOddityKind::SeveralCanonicals => "several-canonicals",
-            DocumentOddityKind::CanonicalInBody => "canonical-in-body",
-        }
-    }
 }
 
 /// Notes `what`, keeping one entry per kind so that the list stays short on any input.

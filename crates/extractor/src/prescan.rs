@@ -1,8 +1,7 @@
 //! Prescan a byte stream to determine its encoding (HTML Standard 13.2.3.2).
 
-use encoding_rs::{Encoding, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 
-use crate::charset::readable_as_ascii;
 use crate::text::is_space;
 
 /// The encoding that a `meta` element or an XML declaration in `bytes` names. UTF-16
@@ -67,6 +66,15 @@ pub(crate) fn css_charset(bytes: &[u8]) -> Option<&'static Encoding> {
     encoding
         .filter(|_| rest.get(end + 1) == Some(&b';'))
         .map(readable_as_ascii)
+}
+
+/// UTF-16 that a document names within itself can't be, or that name could not be read.
+fn readable_as_ascii(encoding: &'static Encoding) -> &'static Encoding {
+    if encoding == UTF_16LE || encoding == UTF_16BE {
+        UTF_8
+    } else {
+        encoding
+    }
 }
 
 /// The bytes ended in the middle of something.

@@ -17,12 +17,12 @@ const MAX_PAGES_COMPARED: usize = 200;
 
 /// Looks all words of a query up at once.
 #[derive(Clone, Debug)]
-pub(crate) struct Bm25fQuery(pub(crate) Arc<Asked>);
+pub(crate) struct Bm25fQuery(pub(crate) Arc<ScoredTerms>);
 
 /// The terms that are looked up.
 #[derive(Debug)]
-pub(crate) struct Asked {
-    pub(crate) words: Vec<AskedWord>,
+pub(crate) struct ScoredTerms {
+    pub(crate) words: Vec<ScoredWord>,
     pub(crate) places: Vec<FieldWeight>,
     /// Telling words that a page must have at least.
     pub(crate) least: usize,
@@ -45,7 +45,7 @@ pub(crate) struct Asked {
 
 /// A word of the query.
 #[derive(Clone, Debug)]
-pub(crate) struct AskedWord {
+pub(crate) struct ScoredWord {
     /// Its forms, and how much each weighs. Of a page the form counts that it has most of.
     pub(crate) forms: Vec<(String, f32)>,
     /// The rareness of it: the logarithm of the pages for each that has it.
@@ -178,7 +178,7 @@ impl Bm25fQuery {
 }
 
 /// The value of the best passage of a page: the sum of its words' rarities.
-fn best_passage(found: &mut [(u32, usize)], words: &[AskedWord], passage: u32) -> f32 {
+fn best_passage(found: &mut [(u32, usize)], words: &[ScoredWord], passage: u32) -> f32 {
     found.sort_unstable();
     let mut counts = vec![0_u32; words.len()];
     let (mut has, mut best, mut first) = (0.0, 0.0_f32, 0);
@@ -203,7 +203,7 @@ fn best_passage(found: &mut [(u32, usize)], words: &[AskedWord], passage: u32) -
 
 /// The amount of a word that each page has in one place.
 fn much_in(
-    word: &AskedWord,
+    word: &ScoredWord,
     place: &FieldWeight,
     segment: &SegmentReader,
     sheet: &mut Sheet<f32>,

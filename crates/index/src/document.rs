@@ -1,5 +1,6 @@
 //! From a page to what is looked up of it.
 
+use crawl_weburl::host_and_port;
 use tantivy::TantivyDocument;
 use tantivy::schema::{Document, Field};
 use xxhash_rust::xxh3::xxh3_64;
@@ -85,7 +86,7 @@ pub(crate) fn power_of_two(count: u32) -> u64 {
 pub(crate) fn sites(page: &IndexedPage) -> Vec<String> {
     let host = page.host().to_lowercase();
     let mut sites = vec![host.clone()];
-    if let Some((name, _)) = host.rsplit_once(':') {
+    if let (name, Some(_)) = host_and_port(&host) {
         sites.push(name.to_owned());
     }
     let mut rest = host.as_str();

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use crawl_extractor::{Content, LinkKind, Page as Read};
+use crawl_extractor::{Content, LinkKind, Page as ExtractedPage};
 use crawl_policy::PageDirectives;
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
@@ -27,7 +27,7 @@ pub struct FetchedDocument<'a> {
     /// When, in seconds since 1970 UTC.
     pub at: i64,
     /// Its links and METAs.
-    pub page: &'a Read,
+    pub page: &'a ExtractedPage,
     /// The content of the page.
     pub content: &'a Content,
     /// The directives for robots of the page and its headers.

@@ -1,5 +1,4 @@
-//! The prior of a page: how likely it answers a question, whatever the question is. Lists of
-//! changes and
+//! The prior of a page: how likely it answers a question, whatever the question is.
 //!
 //! Lists of changes and indexes of words hold every word of a site, and seldom the answer.
 

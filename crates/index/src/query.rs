@@ -14,7 +14,7 @@ const MAX_TERMS: usize = 32;
 /// A query, cut into its terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Query {
-    pub(crate) terms: Vec<Asked>,
+    pub(crate) terms: Vec<QueryTerm>,
     /// Hosts and folders, one of which the page must lie in.
     pub(crate) sites: Vec<String>,
     /// Those that it must not lie in.
@@ -23,7 +23,7 @@ pub(crate) struct Query {
 
 /// One term of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct QueryTerm {
     /// As typed, without its signs.
     pub(crate) text: String,
     pub(crate) how: TermMatch,
@@ -91,7 +91,7 @@ impl Query {
         };
         let (how, found, rest) = term(text);
         if !found.trim().is_empty() {
-            self.terms.push(Asked {
+            self.terms.push(QueryTerm {
                 text: found.to_owned(),
                 how,
                 is_not,

@@ -12,7 +12,7 @@ use self::lookups::clause;
 pub(crate) use self::marked_words::MarkedWords;
 pub(crate) use self::weights::WEIGHTS;
 use crate::lexicon::Lexicon;
-use crate::query::{Asked, Query, TermMatch};
+use crate::query::{Query, QueryTerm, TermMatch};
 use crate::schema::Fields;
 use crate::tokens::STEM;
 use crate::words::{Stemmer, Word, WordRelation, words};
@@ -40,7 +40,7 @@ pub(crate) struct Plan {
 
 /// The strictness with which a page has to fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fit {
+pub(crate) enum Strictness {
     /// It has most words of the query.
     Most,
     /// It has one of them.
@@ -104,7 +104,7 @@ struct Unit {
 }
 
 impl Planner<'_> {
-    pub(crate) fn plan(&self, query: &Query, fit: Fit) -> tantivy::Result<Plan> {
+    pub(crate) fn plan(&self, query: &Query, fit: Strictness) -> tantivy::Result<Plan> {
         let mut wanted = MarkedWords::default();
         let mut clauses: Vec<(Occur, Box<dyn Lookup>)> = Vec::new();
         let (mut units, mut meant) = (Vec::new(), Vec::new());
@@ -152,7 +152,7 @@ impl Planner<'_> {
     }
 
     /// The words that a term is looked up as.
-    fn units(&self, term: &Asked, partial: bool) -> tantivy::Result<Vec<Unit>> {
+    fn units(&self, term: &QueryTerm, partial: bool) -> tantivy::Result<Vec<Unit>> {
         let found = words(&term.text, &Stemmer::none());
         let mut units = Vec::new();
         let mut run: Vec<&Word> = Vec::new();
@@ -340,7 +340,7 @@ struct Meant {
 
 impl Meant {
     /// With the signs that it was typed with.
-    fn as_typed(term: &Asked) -> Meant {
+    fn as_typed(term: &QueryTerm) -> Meant {
         let quote = if term.how == TermMatch::Phrase {
             "\""
         } else {
@@ -359,7 +359,7 @@ impl Meant {
         }
     }
 
-    fn by(term: &Asked, units: &[Unit]) -> Meant {
+    fn by(term: &QueryTerm, units: &[Unit]) -> Meant {
         if units.iter().all(|unit| !unit.is_meant) {
             return Meant::as_typed(term);
         }
@@ -367,7 +367,7 @@ impl Meant {
         let text = words.join(" ");
         Meant {
             is_other: true,
-            ..Meant::as_typed(&Asked {
+            ..Meant::as_typed(&QueryTerm {
                 text,
                 ..term.clone()
             })

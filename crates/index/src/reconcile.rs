@@ -13,7 +13,7 @@ use crate::document::{power_of_two, text_hash};
 use crate::error::{IndexError, guarded};
 use crate::indexed_page::IndexedPage;
 use crate::schema::Fields;
-use crate::writer::IndexWriter;
+use crate::writer::{Commit, IndexWriter};
 
 /// The names that others give a page: so many at most, the most frequent first.
 const MAX_ANCHORS: usize = 16;
@@ -34,13 +34,51 @@ pub struct Reconciled {
 }
 
 impl Reconciled {
-    pub(crate) fn changed(&self) -> bool {
+    fn changed(&self) -> bool {
         self.expired + self.rewritten > 0
     }
 }
 
+impl IndexWriter {
+    /// Commits, then settles what only all pages together can tell: what they call each other,
+    /// which of them are the same, and which may not be shown any more at `now` (seconds since
+    /// 1970 UTC); then commits again.
+    ///
+    /// Reads each page once. It takes memory for the words of all links.
+    ///
+    /// # Errors
+    /// The disk, or a damaged index.
+    pub fn reconcile(&mut self, note: &str, now: i64) -> Result<Reconciled, IndexError> {
+        let done = self.reconcile_unless(note, now, &|| false)?;
+        Ok(done.unwrap_or_default())
+    }
+
+    /// The same, unless `is_stopped`, which is asked before each page: then there is no result,
+    /// and what was not committed before must not be, as one half of the pages would be told
+    /// from the other by two measures. Drop the writer.
+    ///
+    /// # Errors
+    /// The disk, or a damaged index.
+    pub fn reconcile_unless(
+        &mut self,
+        note: &str,
+        now: i64,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<Reconciled>, IndexError> {
+        if self.commit(note)? == Commit::Stopped {
+            return Ok(None);
+        }
+        let dir = self.dir().to_path_buf();
+        let done = guarded(&dir, || reconcile(self, now, is_stopped))?;
+        if done.is_some_and(|done| done.changed()) && self.commit(note)? == Commit::Stopped {
+            return Ok(None);
+        }
+        Ok(done)
+    }
+}
+
 /// None where it `is_stopped`.
-pub(crate) fn reconcile(
+fn reconcile(
     writer: &mut IndexWriter,
     now: i64,
     is_stopped: &dyn Fn() -> bool,

@@ -21,7 +21,7 @@ use crate::file_check::Checked;
 use crate::indexed_page::IndexedPage;
 use crate::lexicon::Lexicon;
 use crate::query::Query;
-use crate::query_plan::{Budget, Fit, MarkedWords, Plan, Planner, WEIGHTS};
+use crate::query_plan::{Budget, MarkedWords, Plan, Planner, Strictness, WEIGHTS};
 use crate::reconcile::{each_stored, stored};
 use crate::results::{Hit, IndexStats, ResultSection, SearchResults};
 use crate::schema::{Fields, KIND_DUPLICATE, KIND_PAGE, check_format, schema};
@@ -288,10 +288,10 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn run(&self, typed: &str, query: &Query) -> tantivy::Result<SearchResults> {
-        let mut plan = self.plan(query, Fit::Most)?;
+        let mut plan = self.plan(query, Strictness::Most)?;
         let (mut total, mut found) = self.look_up(&plan)?;
         if total == 0 {
-            plan = self.plan(query, Fit::Any)?;
+            plan = self.plan(query, Strictness::Any)?;
             (total, found) = self.look_up(&plan)?;
         }
         let mut results = Vec::new();
@@ -311,7 +311,7 @@ impl Search<'_> {
         })
     }
 
-    fn plan(&self, query: &Query, fit: Fit) -> tantivy::Result<Plan> {
+    fn plan(&self, query: &Query, fit: Strictness) -> tantivy::Result<Plan> {
         let Seen {
             searcher,
             fields,

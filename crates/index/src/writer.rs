@@ -15,7 +15,6 @@ use crate::document::{QueuedDocument, document, document_bytes};
 use crate::error::{IndexError, guarded};
 use crate::file_check::{META_FILE, check, metas};
 use crate::indexed_page::IndexedPage;
-use crate::reconcile::{self, Reconciled};
 use crate::schema::{Fields, check_format, schema, write_format};
 use crate::tantivy_directory::IndexDirectory;
 use crate::tokens::{PageTokenizer, Stop, TOKENIZER};
@@ -155,42 +154,6 @@ impl IndexWriter {
             self.note = Some(note.to_owned());
         }
         Ok(commit)
-    }
-
-    /// Commits, then settles what only all pages together can tell: what they call each other,
-    /// which of them are the same, and which may not be shown any more at `now` (seconds since
-    /// 1970 UTC); then commits again.
-    ///
-    /// Reads each page once. It takes memory for the words of all links.
-    ///
-    /// # Errors
-    /// The disk, or a damaged index.
-    pub fn reconcile(&mut self, note: &str, now: i64) -> Result<Reconciled, IndexError> {
-        let done = self.reconcile_unless(note, now, &|| false)?;
-        Ok(done.unwrap_or_default())
-    }
-
-    /// The same, unless `is_stopped`, which is asked before each page: then there is no result,
-    /// and what was not committed before must not be, as one half of the pages would be told
-    /// from the other by two measures. Drop the writer.
-    ///
-    /// # Errors
-    /// The disk, or a damaged index.
-    pub fn reconcile_unless(
-        &mut self,
-        note: &str,
-        now: i64,
-        is_stopped: &dyn Fn() -> bool,
-    ) -> Result<Option<Reconciled>, IndexError> {
-        if self.commit(note)? == Commit::Stopped {
-            return Ok(None);
-        }
-        let dir = self.dir.clone();
-        let done = guarded(&dir, || reconcile::reconcile(self, now, is_stopped))?;
-        if done.is_some_and(|done| done.changed()) && self.commit(note)? == Commit::Stopped {
-            return Ok(None);
-        }
-        Ok(done)
     }
 
     /// Ends: waits for merges that are under way.

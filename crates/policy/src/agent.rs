@@ -1,7 +1,6 @@
 //! The crawler's name in robots.txt, and the profile by which rules are read.
 
 use std::fmt;
-use std::str::FromStr;
 
 /// A crawler's name as robots.txt files address it: `1*(A-Z a-z 0-9 _ -)`.
 ///
@@ -55,8 +54,20 @@ impl fmt::Display for ProductToken {
 }
 
 /// A reading of robots.txt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    strum::Display,
+    strum::EnumString,
+    strum::VariantArray,
+)]
 #[non_exhaustive]
+#[strum(serialize_all = "lowercase")]
 pub enum Profile {
     /// RFC 9309, with the spellings that the most used parser forgives.
     #[default]
@@ -69,55 +80,14 @@ pub enum Profile {
     Strictest,
 }
 
-/// A name that is no profile's.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no robots profile: rfc9309, koster1994, extended1997 or strictest")]
-pub struct UnknownProfile(pub String);
-
-impl Profile {
-    /// All profiles, the default first.
-    pub const ALL: [Profile; 4] = [
-        Profile::Rfc9309,
-        Profile::Koster1994,
-        Profile::Extended1997,
-        Profile::Strictest,
-    ];
-
-    /// The name that stands on the command line.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Profile::Rfc9309 => "rfc9309",
-            Profile::Koster1994 => "koster1994",
-            Profile::Extended1997 => "extended1997",
-            Profile::Strictest => "strictest",
-        }
-    }
-}
-
-impl fmt::Display for Profile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Profile {
-    type Err = UnknownProfile;
-
-    fn from_str(name: &str) -> Result<Profile, UnknownProfile> {
-        Profile::ALL
-            .into_iter()
-            .find(|profile| profile.as_str() == name)
-            .ok_or_else(|| UnknownProfile(name.to_owned()))
-    }
-}
-
 fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
 
 #[cfg(test)]
 mod tests {
+    use strum::VariantArray as _;
+
     use super::{ProductToken, Profile};
 
     #[test]
@@ -136,7 +106,7 @@ mod tests {
 
     #[test]
     fn profiles_have_one_name() {
-        for profile in Profile::ALL {
+        for &profile in Profile::VARIANTS {
             assert_eq!(profile.to_string().parse::<Profile>().unwrap(), profile);
         }
         assert!("RFC".parse::<Profile>().is_err());

@@ -31,7 +31,7 @@ pub mod traps;
 pub mod usage;
 
 pub use actions::{Action, action};
-pub use agent::{BadToken, ProductToken, Profile, UnknownProfile};
+pub use agent::{BadToken, ProductToken, Profile};
 pub use page_directives::{CitedText, CitedValue, DirectivePlace, PageDirectives};
 pub use robots::{
     CleanParam, Cleaned, Group, MAX_ROBOTS_BYTES, RequestRate, Robots, RobotsAccess, RobotsOddity,

@@ -1,14 +1,14 @@
 //! The operator's scope: which hosts, which patterns, how deep.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 
 use crawl_weburl::{CanonicalUrl, HostKey, Site};
 use regex::RegexSet;
 
 /// The distance from the seeds that a crawl may go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, strum::Display)]
 #[non_exhaustive]
+#[strum(serialize_all = "lowercase")]
 pub enum ScopeMode {
     /// The hosts of the seeds; http and https alike, on loopback the port counts.
     #[default]
@@ -155,25 +155,6 @@ impl Scope {
                 .is_some_and(|folders| folders.iter().any(|f| url.path().starts_with(f.as_str()))),
             ScopeMode::Any => true,
         }
-    }
-}
-
-impl ScopeMode {
-    /// The name that stands on the command line.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ScopeMode::Host => "host",
-            ScopeMode::Domain => "domain",
-            ScopeMode::Prefix => "prefix",
-            ScopeMode::Any => "any",
-        }
-    }
-}
-
-impl fmt::Display for ScopeMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 
@@ -336,7 +317,7 @@ mod tests {
             ("prefix", ScopeMode::Prefix),
             ("any", ScopeMode::Any),
         ] {
-            assert_eq!(mode.as_str(), name);
+            assert_eq!(mode.to_string(), name);
         }
     }
 

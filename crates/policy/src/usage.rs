@@ -8,8 +8,6 @@
 
 mod tdm;
 
-use std::fmt;
-
 use sfv::{BareItem, Dictionary, Item, Key, ListEntry, Parser};
 
 use crate::page_directives::{CitedText, DirectivePlace, PageDirectives};
@@ -18,8 +16,9 @@ use crate::robots::{Preference, PreferenceKind, Robots};
 pub use tdm::{TdmEntry, TdmRep};
 
 /// The purpose that pages are crawled for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
 #[non_exhaustive]
+#[strum(serialize_all = "kebab-case")]
 pub enum UsagePurpose {
     /// A search index that points to the pages.
     Search,
@@ -32,7 +31,8 @@ pub enum UsagePurpose {
 }
 
 /// The answer that a statement gives for a purpose.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum Stance {
     /// The use is granted.
     Allowed,
@@ -41,26 +41,31 @@ pub enum Stance {
 }
 
 /// In which words a statement is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
 #[non_exhaustive]
+#[strum(serialize_all = "kebab-case")]
 pub enum Vocabulary {
     /// `Content-Usage`, IETF AIPREF.
     ContentUsage,
     /// `Content-Signal`.
     ContentSignal,
     /// `License`, Really Simple Licensing 1.0. It points to terms and changes no permission.
+    #[strum(serialize = "license")]
     RslLicense,
     /// `tdm-reservation`, TDM Reservation Protocol.
     TdmReservation,
     /// `noai`, `noimageai`.
+    #[strum(serialize = "noai")]
     NoAi,
     /// `noarchive`, `nocache`.
+    #[strum(serialize = "noarchive")]
     NoArchive,
 }
 
 /// The places at which a statement stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
 #[non_exhaustive]
+#[strum(serialize_all = "kebab-case")]
 pub enum Channel {
     /// In robots.txt, on this line.
     Robots(u32),
@@ -69,6 +74,7 @@ pub enum Channel {
     /// In a META element of the page.
     Meta,
     /// In `/.well-known/tdmrep.json`.
+    #[strum(serialize = "tdmrep")]
     TdmRep,
 }
 
@@ -313,62 +319,6 @@ impl UsagePurpose {
         UsagePurpose::TrainAi,
         UsagePurpose::Archive,
     ];
-
-    /// The name that stands in a configuration.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            UsagePurpose::Search => "search",
-            UsagePurpose::AiInput => "ai-input",
-            UsagePurpose::TrainAi => "train-ai",
-            UsagePurpose::Archive => "archive",
-        }
-    }
-}
-
-impl fmt::Display for UsagePurpose {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl Stance {
-    /// `allowed` or `refused`.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Stance::Allowed => "allowed",
-            Stance::Refused => "refused",
-        }
-    }
-}
-
-impl Channel {
-    /// A short fixed name; the line in robots.txt is apart.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Channel::Robots(_) => "robots",
-            Channel::Header => "header",
-            Channel::Meta => "meta",
-            Channel::TdmRep => "tdmrep",
-        }
-    }
-}
-
-impl Vocabulary {
-    /// A short fixed name.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Vocabulary::ContentUsage => "content-usage",
-            Vocabulary::ContentSignal => "content-signal",
-            Vocabulary::RslLicense => "license",
-            Vocabulary::TdmReservation => "tdm-reservation",
-            Vocabulary::NoAi => "noai",
-            Vocabulary::NoArchive => "noarchive",
-        }
-    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use crawl_policy::{ProductToken, Profile, Robots, request_path};
 use expect_test::expect_file;
 use serde::Deserialize;
+use strum::VariantArray as _;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -156,12 +157,14 @@ fn the_table_of_dialects_is_what_the_readings_say() {
          named `ourbot` is written here by the tests; the files stand below.\n\n\
          | the file has | URL |",
     );
-    let names = Profile::ALL.map(|profile| format!(" {profile} |"));
-    table += &format!("{}\n|---|---|---|---|---|---|\n", names.concat());
+    let names = Profile::VARIANTS
+        .iter()
+        .map(|profile| format!(" {profile} |"));
+    table += &format!("{}\n|---|---|---|---|---|---|\n", names.collect::<String>());
     let mut files = String::from("\n## The files\n");
     for (what, file, url) in rows {
         table += &format!("| {what} | `{url}` |");
-        for profile in Profile::ALL {
+        for &profile in Profile::VARIANTS {
             let word = match allows(file.as_bytes(), "ourbot", url, profile) {
                 true => "allowed",
                 false => "**disallowed**",

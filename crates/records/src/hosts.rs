@@ -110,7 +110,7 @@ pub(crate) struct Hosts {
 struct Host {
     report: HostReport,
     /// Requests that are not judged yet, by start: rows stand in the order of their ends.
-    ahead: BinaryHeap<Reverse<Sent>>,
+    ahead: BinaryHeap<Reverse<SentRequest>>,
     /// Ends of the latest request in each place; at most `per_host`.
     ends: Vec<u64>,
     /// An answer's end and the wait that it asked for, until the next request starts.
@@ -118,7 +118,7 @@ struct Host {
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Sent {
+struct SentRequest {
     start: u64,
     end: u64,
     gap_asked: u64,
@@ -160,7 +160,7 @@ impl Hosts {
             let origin = origin.unwrap_or_else(|_| row.url.clone());
             report.robots.insert(origin, RobotsReport::of(row));
         }
-        host.ahead.push(Reverse(Sent {
+        host.ahead.push(Reverse(SentRequest {
             start: row.start,
             end: row.end,
             gap_asked: row.gap_asked,
@@ -228,7 +228,7 @@ impl Host {
 }
 
 impl Gaps {
-    fn saw(&mut self, seen: u64, sent: &Sent) {
+    fn saw(&mut self, seen: u64, sent: &SentRequest) {
         self.count += 1;
         if self.least_seen_ms.is_none_or(|least| seen < least) {
             self.least_seen_ms = Some(seen);

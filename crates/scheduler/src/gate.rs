@@ -8,7 +8,7 @@ use crawl_weburl::Site;
 use foldhash::fast::RandomState;
 
 use crate::politeness::Politeness;
-use crate::ready_queue::ReadyKey;
+use crate::ready_key::ReadyKey;
 use crate::slab::Slab;
 use crate::tick::Tick;
 

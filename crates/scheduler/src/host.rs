@@ -1,5 +1,7 @@
 //! The state of one host, and its slots.
 
+mod ended_requests;
+
 use crawl_weburl::HostKey;
 
 use crate::backoff::Backoff;
@@ -136,7 +138,7 @@ mod tests {
 
     use super::Host;
     use crate::origin::OriginEntry;
-    use crate::ready_queue::Waiter;
+    use crate::ready_key::Waiter;
     use crate::tick::Tick;
 
     /// A host in memory with one origin: its entry, its origin, its place in line. Names,

@@ -59,6 +59,7 @@ mod overrides;
 mod permit;
 mod politeness;
 mod random;
+mod ready_key;
 mod ready_queue;
 mod request_outcome;
 mod robots_pace;

@@ -10,6 +10,9 @@ use crate::tick::Tick;
 /// No copy of a robots.txt is used for longer (RFC 9309 section 2.4).
 const MAX_ROBOTS_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// The reason why the index of a host's origin fits in 32 bits.
+pub(crate) const FEW_ORIGINS: &str = "invariant: two schemes, 65,536 ports";
+
 /// The state of an origin's robots.txt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RobotsState {

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::time::Duration;
 
-use crawl_weburl::{HostKey, Site};
+use crawl_weburl::{HostKey, host_and_port};
 use thiserror::Error;
 
 use crate::daily_hours::DailyHours;
-use crate::politeness::Politeness;
 
 /// Politeness by host name, for the hosts that the operator knows better.
 ///
@@ -25,18 +24,18 @@ pub struct PolitenessOverrides {
 /// A wait that a host itself asks for still lengthens its gap, whatever stands here.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolitenessOverride {
-    /// Instead of [`Politeness::delay`].
+    /// Instead of [`Politeness::delay`](crate::Politeness::delay).
     pub delay: Option<Duration>,
-    /// Instead of [`Politeness::delay_factor`].
+    /// Instead of [`Politeness::delay_factor`](crate::Politeness::delay_factor).
     pub delay_factor: Option<f64>,
-    /// Instead of [`Politeness::per_host`].
+    /// Instead of [`Politeness::per_host`](crate::Politeness::per_host).
     pub per_host: Option<u32>,
-    /// Instead of [`Politeness::per_site`], for sites (registrable domains) that the
+    /// Instead of [`Politeness::per_site`](crate::Politeness::per_site), for sites (registrable domains) that the
     /// pattern matches.
     pub per_site: Option<u32>,
-    /// Instead of [`Politeness::site_delay`], for sites that the pattern matches.
+    /// Instead of [`Politeness::site_delay`](crate::Politeness::site_delay), for sites that the pattern matches.
     pub site_delay: Option<Duration>,
-    /// Instead of [`Politeness::quiet`].
+    /// Instead of [`Politeness::quiet`](crate::Politeness::quiet).
     pub quiet: Option<Vec<DailyHours>>,
 }
 
@@ -68,10 +67,11 @@ impl PolitenessOverrides {
         let plain = pattern.bytes().all(|byte| !b"/@?#\\*".contains(&byte));
         let key = HostKey::parse(pattern).ok().filter(|_| plain);
         let key = key.ok_or_else(|| BadHostPattern::NoHost(pattern.to_owned()))?;
-        let name = match port_of(pattern) {
-            None => key.host(),
-            Some(_) if port_of(key.as_str()).is_some() => key.as_str(),
-            Some(_) => return Err(BadHostPattern::Port(pattern.to_owned())),
+        let has_port = |host: &str| host_and_port(host).1.is_some_and(|port| !port.is_empty());
+        let name = match has_port(pattern) {
+            false => key.host(),
+            true if has_port(key.as_str()) => key.as_str(),
+            true => return Err(BadHostPattern::Port(pattern.to_owned())),
         };
         match self.by_pattern.entry(name.into()) {
             Entry::Occupied(_) => Err(BadHostPattern::Twice(pattern.to_owned())),
@@ -85,7 +85,8 @@ impl PolitenessOverrides {
     /// The pattern that counts for a host, and what it says.
     #[must_use]
     pub fn find(&self, host: &HostKey) -> Option<(&str, &PolitenessOverride)> {
-        self.find_name(host.host(), port_of(host.as_str()))
+        let (name, port) = host_and_port(host.as_str());
+        self.find_name(name, port)
     }
 
     /// All patterns, in the order of their text.
@@ -94,7 +95,11 @@ impl PolitenessOverrides {
         pairs.map(|(pattern, limits)| (&**pattern, limits))
     }
 
-    fn find_name(&self, name: &str, port: Option<&str>) -> Option<(&str, &PolitenessOverride)> {
+    pub(crate) fn find_name(
+        &self,
+        name: &str,
+        port: Option<&str>,
+    ) -> Option<(&str, &PolitenessOverride)> {
         if self.by_pattern.is_empty() {
             return None;
         }
@@ -111,51 +116,6 @@ impl PolitenessOverrides {
         }
         None
     }
-}
-
-impl Politeness {
-    /// As it is for the hosts of one pattern.
-    pub(crate) fn with(&self, limits: &PolitenessOverride) -> Politeness {
-        let quiet = limits.quiet.as_ref().unwrap_or(&self.quiet);
-        Politeness {
-            delay: limits.delay.unwrap_or(self.delay),
-            delay_factor: limits.delay_factor.unwrap_or(self.delay_factor),
-            per_host: limits.per_host.unwrap_or(self.per_host),
-            per_site: limits.per_site.or(self.per_site),
-            site_delay: limits.site_delay.unwrap_or(self.site_delay),
-            quiet: quiet.clone(),
-            sites: PolitenessOverrides::default(),
-            ..self.clone()
-        }
-        .made_usable()
-    }
-
-    /// Returns whether requests to any site are bounded at all.
-    pub(crate) fn limits_sites(&self) -> bool {
-        let limits = |politeness: &Politeness| {
-            politeness.per_site.is_some() || !politeness.site_delay.is_zero()
-        };
-        limits(self) || self.sites.iter().any(|(_, own)| limits(&self.with(own)))
-    }
-
-    /// The limits of a site: requests in flight, and the time between two.
-    pub(crate) fn site_limits(&self, site: &Site) -> Option<(u32, Duration)> {
-        let own = self.sites.find_name(site.as_str(), None);
-        let own = own.map(|(_, limits)| self.with(limits));
-        let politeness = own.as_ref().unwrap_or(self);
-        // Never less than one host of the site is given.
-        let per_site = politeness.per_site;
-        let per_site = per_site.map(|limit| limit.max(politeness.per_host));
-        let limited = per_site.is_some() || !politeness.site_delay.is_zero();
-        limited.then(|| (per_site.unwrap_or(u32::MAX), politeness.site_delay))
-    }
-}
-
-/// The port at the end of a host's text.
-fn port_of(text: &str) -> Option<&str> {
-    let (_, port) = text.rsplit_once(':')?;
-    let digits = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
-    digits.then_some(port)
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Permits: leave to send one request, and the purpose of that request.
 
-use std::fmt;
 use std::time::Duration;
 
 use crawl_weburl::{HostKey, Origin};
@@ -27,8 +26,22 @@ pub enum Purpose {
     },
 }
 
-/// The rule that made the gap before a request as long as it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The rule that made the gap before a request as long as it was. Its number stands in stored
+/// bytes, so the order stays.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    strum::Display,
+    strum::FromRepr,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
+#[strum(serialize_all = "kebab-case")]
+#[repr(u8)]
 pub enum GapReason {
     /// No request came before it.
     First,
@@ -58,35 +71,6 @@ pub enum GapReason {
     SlowRestart,
     /// Another crawl was asking the host.
     OtherCrawl,
-}
-
-impl GapReason {
-    /// The name as records have it, such as `crawl-delay`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            GapReason::First => "first",
-            GapReason::Delay => "delay",
-            GapReason::DelayFactor => "delay-factor",
-            GapReason::CrawlDelay => "crawl-delay",
-            GapReason::RetryAfter => "retry-after",
-            GapReason::Wait => "wait",
-            GapReason::Pause => "pause",
-            GapReason::Restart => "restart",
-            GapReason::RequestRate => "request-rate",
-            GapReason::VisitTime => "visit-time",
-            GapReason::RateLimit => "rate-limit",
-            GapReason::QuietHours => "quiet-hours",
-            GapReason::SlowRestart => "slow-restart",
-            GapReason::OtherCrawl => "other-crawl",
-        }
-    }
-}
-
-impl fmt::Display for GapReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
 }
 
 /// Leave to send one request to one host, now.

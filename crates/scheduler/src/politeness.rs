@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use crawl_weburl::Site;
+
 use crate::daily_hours::DailyHours;
-use crate::overrides::PolitenessOverrides;
+use crate::overrides::{PolitenessOverride, PolitenessOverrides};
 
 /// The operator's limits and gaps. The defaults are the command line's.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,5 +84,41 @@ impl Politeness {
         self.delay_factor = self.delay_factor.max(0.0);
         self.jitter = self.jitter.max(0.0).clamp(0.0, 0.01);
         self
+    }
+
+    /// As it is for the hosts of one pattern.
+    pub(crate) fn with(&self, limits: &PolitenessOverride) -> Politeness {
+        let quiet = limits.quiet.as_ref().unwrap_or(&self.quiet);
+        Politeness {
+            delay: limits.delay.unwrap_or(self.delay),
+            delay_factor: limits.delay_factor.unwrap_or(self.delay_factor),
+            per_host: limits.per_host.unwrap_or(self.per_host),
+            per_site: limits.per_site.or(self.per_site),
+            site_delay: limits.site_delay.unwrap_or(self.site_delay),
+            quiet: quiet.clone(),
+            sites: PolitenessOverrides::default(),
+            ..self.clone()
+        }
+        .made_usable()
+    }
+
+    /// Returns whether requests to any site are bounded at all.
+    pub(crate) fn limits_sites(&self) -> bool {
+        let limits = |politeness: &Politeness| {
+            politeness.per_site.is_some() || !politeness.site_delay.is_zero()
+        };
+        limits(self) || self.sites.iter().any(|(_, own)| limits(&self.with(own)))
+    }
+
+    /// The limits of a site: requests in flight, and the time between two.
+    pub(crate) fn site_limits(&self, site: &Site) -> Option<(u32, Duration)> {
+        let own = self.sites.find_name(site.as_str(), None);
+        let own = own.map(|(_, limits)| self.with(limits));
+        let politeness = own.as_ref().unwrap_or(self);
+        // Never less than one host of the site is given.
+        let per_site = politeness.per_site;
+        let per_site = per_site.map(|limit| limit.max(politeness.per_host));
+        let limited = per_site.is_some() || !politeness.site_delay.is_zero();
+        limited.then(|| (per_site.unwrap_or(u32::MAX), politeness.site_delay))
     }
 }

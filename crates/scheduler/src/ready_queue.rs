@@ -8,46 +8,18 @@
 //! that can't be asked, and a host that waited at a gate keeps its turn.
 
 use crate::gate::{Gate, Wake};
-use crate::host::{Host, NO_GATE, QueuePosition};
-use crate::origin::OriginEntry;
+use crate::host::{NO_GATE, QueuePosition};
+use crate::origin::{FEW_ORIGINS, OriginEntry};
 use crate::permit::{GateCharge, Permit, PermitData, Purpose};
+use crate::ready_key::{ReadyKey, Waiter};
 use crate::scheduler::Scheduler;
 use crate::tick::Tick;
-
-/// The order of hosts in the ready queue: by the millisecond since which a host is ready, then
-/// by its priority, then by the order in which hosts entered the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ReadyKey {
-    // Milliseconds, with the priority in the lowest byte: 64 bits hold both up to the
-    // last tick there is.
-    since: u64,
-    order: u64,
-}
-
-impl ReadyKey {
-    fn of(host: &Host) -> ReadyKey {
-        ReadyKey {
-            since: host.at.as_millis() << 8 | u64::from(host.priority),
-            order: host.order,
-        }
-    }
-}
-
-/// A host, or a gate on behalf of the first host that waits for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Waiter {
-    Host(u32),
-    Gate(u32),
-}
 
 /// A host whose site let it through so often while its address did not holds a place of
 /// its site from then on: otherwise two busy gates could pass it to and fro for ever. Only
 /// a site's place is ever held while waiting for an address, never the other way round, so
 /// no two wait for each other.
 const BOUNCES_BEFORE_RESERVING: u8 = 4;
-
-/// The reason why the index of a host's origin fits in 32 bits.
-pub(crate) const FEW_ORIGINS: &str = "invariant: two schemes, 65,536 ports";
 
 impl Scheduler {
     /// Moves the clock to `now`, and does all that was due until then.

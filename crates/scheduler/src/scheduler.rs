@@ -8,11 +8,11 @@ use foldhash::fast::RandomState;
 
 use crate::gate::{GateKey, Gates};
 use crate::host::{Host, NO_GATE, QueuePosition};
-use crate::origin::{OriginEntry, RobotsState};
+use crate::origin::{FEW_ORIGINS, OriginEntry, RobotsState};
 use crate::permit::{GapReason, GateCharge, Permit, Poll, Purpose, Spent};
 use crate::politeness::Politeness;
 use crate::random::SplitMix64;
-use crate::ready_queue::{FEW_ORIGINS, ReadyKey, Waiter};
+use crate::ready_key::{ReadyKey, Waiter};
 use crate::request_outcome::{HostWait, RequestOutcome};
 use crate::robots_pace::RobotsPace;
 use crate::slab::Slab;

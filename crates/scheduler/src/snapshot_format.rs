@@ -49,7 +49,7 @@ impl HostSnapshot {
             bytes.extend(number.to_le_bytes());
         }
         bytes.extend([
-            backoff.hold_why.code(),
+            backoff.hold_why as u8,
             backoff.hold_level,
             backoff.trip_level,
         ]);
@@ -60,7 +60,7 @@ impl HostSnapshot {
         for slot in &self.slots {
             bytes.extend(slot.last_end.as_micros().to_le_bytes());
             bytes.extend(slot.next_at.as_micros().to_le_bytes());
-            bytes.push(slot.why.code());
+            bytes.push(slot.why as u8);
         }
         match self.address {
             None => bytes.push(0),
@@ -143,30 +143,6 @@ impl HostSnapshot {
     }
 }
 
-const REASONS: [GapReason; 14] = [
-    GapReason::First,
-    GapReason::Delay,
-    GapReason::DelayFactor,
-    GapReason::CrawlDelay,
-    GapReason::RetryAfter,
-    GapReason::Wait,
-    GapReason::Pause,
-    GapReason::Restart,
-    GapReason::RequestRate,
-    GapReason::VisitTime,
-    GapReason::RateLimit,
-    GapReason::QuietHours,
-    GapReason::SlowRestart,
-    GapReason::OtherCrawl,
-];
-
-impl GapReason {
-    /// Its number in stored bytes: the order of declaration, which must stay.
-    fn code(self) -> u8 {
-        self as u8
-    }
-}
-
 /// The bytes that are left to read.
 struct ByteReader<'a>(&'a [u8]);
 
@@ -194,7 +170,7 @@ impl ByteReader<'_> {
     }
 
     fn reason(&mut self) -> Option<GapReason> {
-        REASONS.get(usize::from(self.u8()?)).copied()
+        GapReason::from_repr(self.u8()?)
     }
 }
 
@@ -209,16 +185,21 @@ fn checksum(bytes: &[u8]) -> u32 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{HostSnapshot, REASONS};
+    use strum::VariantArray as _;
+
+    use super::HostSnapshot;
     use crate::backoff::{Backoff, RateLimitState};
-    use crate::permit::Slot;
+    use crate::permit::{GapReason, Slot};
     use crate::tick::Tick;
 
     #[test]
-    fn ours_codes_follow_the_table() {
-        for (code, reason) in REASONS.iter().enumerate() {
-            assert_eq!(usize::from(reason.code()), code);
-        }
+    fn ours_numbers_of_reasons_stay() {
+        let names = GapReason::VARIANTS.iter().map(ToString::to_string);
+        assert_eq!(
+            names.collect::<Vec<_>>().join(" "),
+            "first delay delay-factor crawl-delay retry-after wait pause restart request-rate \
+             visit-time rate-limit quiet-hours slow-restart other-crawl"
+        );
     }
 
     proptest! {
@@ -226,7 +207,7 @@ mod tests {
         fn ours_bytes_round_trip(
             numbers in proptest::array::uniform5(any::<u64>()),
             levels in any::<(u8, u8, u32, u32)>(),
-            slots in proptest::collection::vec((any::<u64>(), any::<u64>(), 0..REASONS.len()), 0..5),
+            slots in proptest::collection::vec((any::<u64>(), any::<u64>(), 0..GapReason::VARIANTS.len()), 0..5),
             limit in any::<(u64, u64, u64, u8)>(),
             failed_urls in proptest::collection::vec(any::<u32>(), 0..5),
             address in proptest::option::of(any::<std::net::IpAddr>()),
@@ -238,12 +219,12 @@ mod tests {
                 slots: slots.into_iter().map(|(end, next, why)| Slot {
                     last_end: Tick::from_micros(end),
                     next_at: Tick::from_micros(next),
-                    why: REASONS[why],
+                    why: GapReason::VARIANTS[why],
                 }).collect(),
                 address,
                 backoff: Backoff {
                     hold_until: Tick::from_micros(numbers[2]),
-                    hold_why: REASONS[numbers[3] as usize % REASONS.len()],
+                    hold_why: GapReason::VARIANTS[numbers[3] as usize % GapReason::VARIANTS.len()],
                     hold_level: levels.0,
                     trip_until: Tick::from_micros(numbers[4]),
                     trip_level: levels.1,

@@ -195,6 +195,42 @@ impl CanonicalUrl {
     }
 }
 
+impl Origin {
+    /// Reads an origin back from its written form.
+    ///
+    /// # Errors
+    /// [`Unusable`] where `text` is not an http or https URL.
+    pub fn parse(text: &str) -> Result<Origin, Unusable> {
+        canonicalize(None, text).map(|url| url.origin())
+    }
+
+    /// The URL of this origin's robots.txt.
+    #[must_use]
+    pub fn robots_url(&self) -> CanonicalUrl {
+        self.url("/robots.txt")
+    }
+
+    /// A path of this origin; `path` begins with `/`.
+    ///
+    /// # Panics
+    /// Where `path` does not begin with `/`: the path is the program's own.
+    #[must_use]
+    pub fn url(&self, path: &str) -> CanonicalUrl {
+        assert!(path.starts_with('/'), "not a path: {path}");
+        CanonicalUrl::of_origin(self, path).expect("invariant: an origin and a path")
+    }
+}
+
+impl HostKey {
+    /// Reads a host key back from its written form.
+    ///
+    /// # Errors
+    /// [`Unusable`] where `text` is no host.
+    pub fn parse(text: &str) -> Result<HostKey, Unusable> {
+        canonicalize(None, &format!("http://{text}/")).map(|url| url.host_key())
+    }
+}
+
 impl PartialEq for CanonicalUrl {
     fn eq(&self, other: &CanonicalUrl) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || self.as_str() == other.as_str()

@@ -1,11 +1,11 @@
-//! The keys that follow from a URL: origin, host key, site.
+//! The keys that follow from a URL: origin, host key, site. How they are read from text stands
+//! beside [`canonicalize`](crate::canonicalize).
 
 use std::fmt;
-use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
 use crate::address::{AddressClass, classify};
-use crate::canonical::{CanonicalUrl, Unusable, canonicalize};
+use crate::host::{host_address, host_and_port, is_localhost};
 
 /// Scheme, host and port: what one robots.txt speaks for (RFC 9309 section 2.3).
 ///
@@ -59,19 +59,8 @@ impl Origin {
     /// The scheme, the host as it stands in a URL, and the port where it is not the default.
     fn parts(&self) -> (&str, &str, Option<u16>) {
         let (scheme, rest) = self.0.split_once("://").unwrap_or(("http", &self.0));
-        match rest.rsplit_once(':') {
-            // Colons stand within an IPv6 address too, which ends with a bracket.
-            Some((host, port)) if !port.ends_with(']') => (scheme, host, port.parse().ok()),
-            _ => (scheme, rest, None),
-        }
-    }
-
-    /// Reads an origin back from its written form.
-    ///
-    /// # Errors
-    /// [`Unusable`] where `text` is not an http or https URL.
-    pub fn parse(text: &str) -> Result<Origin, Unusable> {
-        canonicalize(None, text).map(|url| url.origin())
+        let (host, port) = host_and_port(rest);
+        (scheme, host, port.and_then(|port| port.parse().ok()))
     }
 
     /// The written form, such as `http://example.org:8080`.
@@ -80,28 +69,12 @@ impl Origin {
         &self.0
     }
 
-    /// The URL of this origin's robots.txt.
-    #[must_use]
-    pub fn robots_url(&self) -> CanonicalUrl {
-        self.url("/robots.txt")
-    }
-
-    /// A path of this origin; `path` begins with `/`.
-    ///
-    /// # Panics
-    /// Where `path` does not begin with `/`: the path is the program's own.
-    #[must_use]
-    pub fn url(&self, path: &str) -> CanonicalUrl {
-        assert!(path.starts_with('/'), "not a path: {path}");
-        CanonicalUrl::of_origin(self, path).expect("invariant: an origin and a path")
-    }
-
     /// The host that serves this origin.
     #[must_use]
     pub fn host_key(&self) -> HostKey {
         let (scheme, host, port) = self.parts();
         let name = host.trim_end_matches('.');
-        let is_loopback = match address(name) {
+        let is_loopback = match host_address(name) {
             Some(address) => classify(address) == AddressClass::Loopback,
             None => is_localhost(name),
         };
@@ -116,7 +89,7 @@ impl Origin {
     #[must_use]
     pub fn site(&self) -> Site {
         let name = self.parts().1.trim_end_matches('.');
-        let registrable = match address(name) {
+        let registrable = match host_address(name) {
             Some(_) => None,
             None => psl::domain_str(name),
         };
@@ -125,14 +98,6 @@ impl Origin {
 }
 
 impl HostKey {
-    /// Reads a host key back from its written form.
-    ///
-    /// # Errors
-    /// [`Unusable`] where `text` is no host.
-    pub fn parse(text: &str) -> Result<HostKey, Unusable> {
-        canonicalize(None, &format!("http://{text}/")).map(|url| url.host_key())
-    }
-
     /// The written form, such as `example.org`, `127.0.0.1:8080` or `[::1]:80`.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -142,10 +107,7 @@ impl HostKey {
     /// The host without port, as a resolver takes it.
     #[must_use]
     pub fn host(&self) -> &str {
-        match self.0.rsplit_once(':') {
-            Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) => host,
-            _ => &self.0,
-        }
+        host_and_port(&self.0).0
     }
 }
 
@@ -155,18 +117,6 @@ impl Site {
     pub fn as_str(&self) -> &str {
         &self.0
     }
-}
-
-/// The address that a host is, where it is one and no name.
-fn address(host: &str) -> Option<IpAddr> {
-    let bare = host
-        .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'));
-    bare.unwrap_or(host).parse().ok()
-}
-
-fn is_localhost(name: &str) -> bool {
-    name == "localhost" || name.ends_with(".localhost")
 }
 
 macro_rules! written {

@@ -166,7 +166,7 @@ pub(crate) struct ReportArgs {
     /// List instead the broken pages, one a line, with the first pages where a link to it stands
     ///
     /// Broken is a page whose last visit had no answer, a status of 400 and above, or a redirect
-    /// without an end; what robots.txt bars is not. Links are those of links.jsonl, or of the
+    /// without an end; what robots.txt excludes is not. Links are those of links.jsonl, or of the
     /// archived pages.
     #[arg(long, conflicts_with = "html")]
     pub(crate) broken: bool,

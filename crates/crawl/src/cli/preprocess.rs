@@ -18,8 +18,8 @@ use crate::settings::{CONTACT_HINT, read_contact};
 /// Why a command line can't be read.
 #[derive(Debug)]
 pub(crate) enum UnreadCommandLine {
-    /// By its form; or help or the version is asked for.
-    Form(clap::Error),
+    /// By its syntax; or help or the version is asked for.
+    Syntax(clap::Error),
     /// By a value.
     Value(CommandError),
 }
@@ -30,9 +30,9 @@ pub(crate) fn read() -> Result<Cli, UnreadCommandLine> {
     let words = prepare(&command, std::env::args_os()).map_err(UnreadCommandLine::Value)?;
     let matches = command
         .try_get_matches_from(words)
-        .map_err(UnreadCommandLine::Form)?;
+        .map_err(UnreadCommandLine::Syntax)?;
     check_environment(&matches).map_err(UnreadCommandLine::Value)?;
-    Cli::from_arg_matches(&matches).map_err(UnreadCommandLine::Form)
+    Cli::from_arg_matches(&matches).map_err(UnreadCommandLine::Syntax)
 }
 
 /// The command with what clap derives from its definitions, which it else does as it reads.

@@ -1,8 +1,9 @@
 //! The host and port that a request names.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use axum::http::{HeaderMap, Uri, header};
+use crawl_weburl::host_and_port;
 
 /// Host and port, as RFC 9110 section 7.2 has them in `Host`: `uri-host [ ":" port ]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,21 +18,13 @@ impl Authority {
     /// Reads what stands in `Host`. None where it is not what RFC 3986 section 3.2 allows there,
     /// such as `[::1]evil.example`; with a name of a user neither.
     pub(crate) fn parse(text: &str) -> Option<Authority> {
-        let (address, port) = match text.strip_prefix('[') {
-            Some(rest) => {
-                let (inside, port) = rest.split_once(']')?;
-                let address: Ipv6Addr = inside.parse().ok()?;
-                (Some(IpAddr::V6(address)), port)
-            }
-            None => {
-                let (host, port) = text.split_at(text.find(':').unwrap_or(text.len()));
-                if !is_reg_name(host) {
-                    return None;
-                }
-                (host.parse().ok().map(|ip: Ipv4Addr| IpAddr::V4(ip)), port)
-            }
+        let (host, port) = host_and_port(text);
+        let address = match host.strip_prefix('[') {
+            Some(rest) => Some(rest.strip_suffix(']')?.parse().map(IpAddr::V6).ok()?),
+            None if is_reg_name(host) => host.parse().map(IpAddr::V4).ok(),
+            None => return None,
         };
-        is_port(port).then(|| Authority {
+        is_port(port.unwrap_or_default()).then(|| Authority {
             text: text.to_ascii_lowercase(),
             address,
         })
@@ -39,9 +32,9 @@ impl Authority {
 
     /// Returns whether it names this machine and nothing else.
     pub(crate) fn is_loopback(&self) -> bool {
-        let name = self.text.split(':').next();
+        let name = host_and_port(&self.text).0;
         self.address
-            .map_or(name == Some("localhost"), |address| address.is_loopback())
+            .map_or(name == "localhost", |address| address.is_loopback())
     }
 }
 
@@ -63,15 +56,10 @@ fn is_reg_name(host: &str) -> bool {
     !host.is_empty() && host.bytes().all(allowed)
 }
 
-/// Nothing, or a colon and a port, which may be empty (RFC 3986 section 3.2.3).
-fn is_port(text: &str) -> bool {
-    match text.strip_prefix(':') {
-        None => text.is_empty(),
-        Some(port) => {
-            let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
-            is_number && (port.is_empty() || port.parse::<u16>().is_ok())
-        }
-    }
+/// A port, which may be empty (RFC 3986 section 3.2.3).
+fn is_port(port: &str) -> bool {
+    let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
+    is_number && (port.is_empty() || port.parse::<u16>().is_ok())
 }
 
 #[cfg(test)]

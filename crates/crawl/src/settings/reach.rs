@@ -1,8 +1,6 @@
 //! Whose server a URL leads to, as far as the URL and `--resolve` tell.
 
-use std::net::IpAddr;
-
-use crawl_weburl::{AddressClass, CanonicalUrl, classify};
+use crawl_weburl::{AddressClass, CanonicalUrl, classify, host_address, is_localhost};
 
 use crate::values::Resolve;
 
@@ -20,20 +18,19 @@ pub(crate) enum Reach {
 /// The network in which the host of a URL lies; `resolve` may send a name elsewhere.
 pub(crate) fn reach(url: &CanonicalUrl, resolve: &[Resolve]) -> Reach {
     let host = url.host().trim_end_matches('.');
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
     let sent_to = resolve
         .iter()
         .find(|entry| entry.host == host && entry.port == url.port());
     let addresses = match sent_to {
         Some(entry) => entry.addresses.clone(),
-        None => bare.parse::<IpAddr>().into_iter().collect(),
+        None => host_address(host).into_iter().collect(),
     };
     let classes = addresses.into_iter().map(classify);
     match classes.max_by_key(|class| rank(*class)) {
         Some(AddressClass::Loopback) => Reach::Loopback,
         Some(AddressClass::Private) => Reach::Private,
         Some(_) => Reach::Public,
-        None if host == "localhost" || host.ends_with(".localhost") => Reach::Loopback,
+        None if is_localhost(host) => Reach::Loopback,
         None => Reach::Public,
     }
 }

@@ -5,10 +5,11 @@
 //! runs there is most often a server without a certificate. A crawl that goes on keeps to what
 //! it began with.
 
-use std::net::IpAddr;
 use std::path::Path;
 
-use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
+use crawl_weburl::{
+    CanonicalUrl, Unusable, canonicalize, host_address, host_and_port, is_localhost,
+};
 
 use super::listing::{stored, stored_seeds};
 use crate::error::CommandError;
@@ -32,7 +33,7 @@ pub(crate) fn is_seed(word: &str) -> bool {
     if has_scheme(word) {
         return true;
     }
-    let (host, port) = host_and_port(word);
+    let (host, port) = host_and_port(authority(word));
     let is_port = port.is_some_and(|port| port.parse::<u16>().is_ok());
     let is_name = !host.starts_with(['.', '~']) && host.chars().all(may_be_in_host);
     !host.is_empty()
@@ -57,14 +58,12 @@ pub(crate) fn read(typed: &str) -> Result<Seed, Unusable> {
     let https = canonicalize(None, &format!("https://{typed}"))?;
     let http = canonicalize(None, &format!("http://{typed}"))?;
     let host = https.host();
-    let is_address = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
-    let is_loopback = host == "localhost" || host.ends_with(".localhost");
-    Ok(match host_and_port(typed).1 {
+    Ok(match host_and_port(authority(typed)).1 {
         Some("443") => Seed {
             url: https,
             stand_in: None,
         },
-        port if port == Some("80") || is_address || is_loopback => Seed {
+        port if port == Some("80") || host_address(host).is_some() || is_localhost(host) => Seed {
             url: http,
             stand_in: None,
         },
@@ -113,18 +112,9 @@ fn has_scheme(word: &str) -> bool {
     word.contains("://") || starts("http:") || starts("https:")
 }
 
-/// The host of a word without a scheme, and what follows it behind a colon.
-fn host_and_port(word: &str) -> (&str, Option<&str>) {
-    let authority = word.split(['/', '?', '#']).next().unwrap_or_default();
-    // The colons of an IPv6 address stand in brackets.
-    let behind = authority.rfind(']').unwrap_or(0);
-    match authority[behind..].rfind(':') {
-        Some(colon) => (
-            &authority[..behind + colon],
-            Some(&authority[behind + colon + 1..]),
-        ),
-        None => (authority, None),
-    }
+/// What stands before the path of a word without a scheme.
+fn authority(word: &str) -> &str {
+    word.split(['/', '?', '#']).next().unwrap_or_default()
 }
 
 /// Letters beyond ASCII are written as Punycode.

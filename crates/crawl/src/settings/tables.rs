@@ -347,7 +347,7 @@ tables! {
         /// The purpose of the pages: search, ai-input, train-ai, archive or unstated
         ///
         /// A site's preference against it (Content-Usage, Content-Signal, tdm-reservation,
-        /// noai) bars a page like a rule of robots.txt; where only the page itself says so, its
+        /// noai) excludes a page as robots.txt does; where only the page itself says so, its
         /// row is kept and its body is not archived. unstated: preferences are written down.
         #[arg(value_name = "PURPOSE", value_enum, hide_possible_values = true)]
         purpose: PurposeName = PurposeName::Unstated, GoesOn;

@@ -1,8 +1,10 @@
 //! A name server as users write it: `192.0.2.53`, `127.0.0.1:5353`, `[::1]:53`.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::str::FromStr;
+
+use crawl_weburl::host_address;
 
 use super::BadValue;
 use super::text::as_text;
@@ -18,13 +20,9 @@ impl FromStr for NameServer {
     type Err = BadValue;
 
     fn from_str(text: &str) -> Result<NameServer, BadValue> {
-        let bare = text
-            .strip_prefix('[')
-            .and_then(|rest| rest.strip_suffix(']'));
-        let address = bare.unwrap_or(text).parse::<IpAddr>();
-        let socket = match address {
-            Ok(address) => Ok(SocketAddr::new(address, PORT)),
-            Err(_) => text.parse(),
+        let socket = match host_address(text) {
+            Some(address) => Ok(SocketAddr::new(address, PORT)),
+            None => text.parse(),
         };
         let why =
             || format!("`{text}` is no name server: it looks like `192.0.2.53` or `[::1]:53`");

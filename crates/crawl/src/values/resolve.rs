@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use crawl_weburl::canonicalize;
+use crawl_weburl::{canonicalize, host_address};
 
 use super::BadValue;
 use super::text::as_text;
@@ -39,12 +39,7 @@ impl FromStr for Resolve {
             .parse()
             .map_err(|_| bad(&format!("`{port}` is no port")))?;
         let address = |text: &str| {
-            let bare = text
-                .strip_prefix('[')
-                .and_then(|rest| rest.strip_suffix(']'));
-            bare.unwrap_or(text)
-                .parse()
-                .map_err(|_| bad(&format!("`{text}` is no IP address")))
+            host_address(text).ok_or_else(|| bad(&format!("`{text}` is no IP address")))
         };
         let addresses = addresses
             .split(',')
@@ -64,7 +59,7 @@ impl FromStr for Resolve {
 fn host_name(text: &str) -> Option<String> {
     let url = canonicalize(None, &format!("http://{text}/")).ok()?;
     let name = url.host().trim_end_matches('.');
-    let is_name = !text.contains(['@', '*', '/', '?', '#']) && name.parse::<IpAddr>().is_err();
+    let is_name = !text.contains(['@', '*', '/', '?', '#']) && host_address(name).is_none();
     is_name.then(|| name.to_owned())
 }
 

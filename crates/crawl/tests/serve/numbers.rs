@@ -88,7 +88,7 @@ fn by_report(text: &str) -> Told {
 fn by_page(html: &str) -> Told {
     let line = between(html, "<p>", " Gaps: ");
     let line = if line.starts_with("Started") {
-        between(html, "</p>\n<p>", " Gaps: ")
+        between(html, "</p><p>", " Gaps: ")
     } else {
         line
     };

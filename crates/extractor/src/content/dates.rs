@@ -32,8 +32,9 @@ pub enum DateKind {
 }
 
 /// The places in which a date is found, best first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display)]
 #[non_exhaustive]
+#[strum(serialize_all = "snake_case")]
 pub enum DateSource {
     /// JSON-LD.
     JsonLd,
@@ -46,20 +47,6 @@ pub enum DateSource {
     Time,
     /// The first `time` in the main part of the page, which says nothing more.
     AnyTime,
-}
-
-impl DateSource {
-    /// A short fixed name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            DateSource::JsonLd => "json_ld",
-            DateSource::Meta => "meta",
-            DateSource::Microdata => "microdata",
-            DateSource::Time => "time",
-            DateSource::AnyTime => "any_time",
-        }
-    }
 }
 
 impl PageDate {

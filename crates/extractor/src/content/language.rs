@@ -32,18 +32,21 @@ pub struct DeclaredLanguage {
 
 /// The source of a declared language, strongest first (HTML Standard 3.2.6.2; the last is
 /// OpenGraph's).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display)]
 #[non_exhaustive]
+#[strum(serialize_all = "snake_case")]
 pub enum DeclaredBy {
     /// `lang` of the `html` element; where it has none, of the `body`.
     Lang,
     /// `xml:lang` of them.
+    #[strum(serialize = "xml:lang")]
     XmlLang,
     /// `meta http-equiv=content-language`
     Meta,
     /// The `Content-Language` header.
     Header,
     /// `og:locale`
+    #[strum(serialize = "og:locale")]
     OpenGraph,
 }
 
@@ -55,20 +58,6 @@ pub struct DetectedLanguage {
     pub code: &'static str,
     /// 0.5 to 1.
     pub confidence: f64,
-}
-
-impl DeclaredBy {
-    /// A short fixed name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            DeclaredBy::XmlLang => "xml:lang",
-            DeclaredBy::Lang => "lang",
-            DeclaredBy::Meta => "meta",
-            DeclaredBy::Header => "header",
-            DeclaredBy::OpenGraph => "og:locale",
-        }
-    }
 }
 
 impl DeclaredLanguage {

@@ -67,8 +67,9 @@ pub struct ContentOddity {
 }
 
 /// The kinds of [`ContentOddity`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display)]
 #[non_exhaustive]
+#[strum(serialize_all = "kebab-case")]
 pub enum ContentOddityKind {
     /// Text was cut at [`ContentLimits::text_bytes`].
     TextFull,
@@ -103,31 +104,6 @@ pub enum ContentOddityKind {
     ModifiedBeforePublished,
     /// More dates than [`ContentLimits::dates`].
     DatesFull,
-}
-
-impl ContentOddityKind {
-    /// A short fixed name, for counting.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            ContentOddityKind::TextFull => "text-full",
-            ContentOddityKind::BlocksFull => "blocks-full",
-            ContentOddityKind::RegionsFull => "regions-full",
-            ContentOddityKind::TooDeep => "too-deep",
-            ContentOddityKind::FieldCut => "field-cut",
-            ContentOddityKind::KeywordsFull => "keywords-full",
-            ContentOddityKind::IdTooLong => "id-too-long",
-            ContentOddityKind::TagCut => "tag-cut",
-            ContentOddityKind::BadLanguageTag => "bad-language-tag",
-            ContentOddityKind::JsonLdTooLong => "json-ld-too-long",
-            ContentOddityKind::BrokenJsonLd => "broken-json-ld",
-            ContentOddityKind::JsonLdFull => "json-ld-full",
-            ContentOddityKind::UnreadableDate => "unreadable-date",
-            ContentOddityKind::ImplausibleDate => "implausible-date",
-            ContentOddityKind::ModifiedBeforePublished => "modified-before-published",
-            ContentOddityKind::DatesFull => "dates-full",
-        }
-    }
 }
 
 /// The oddities of a page while it is read.

@@ -54,8 +54,9 @@ pub struct Block {
 }
 
 /// The kinds of blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display)]
 #[non_exhaustive]
+#[strum(serialize_all = "snake_case")]
 pub enum BlockKind {
     /// `h1` to `h6`, or `role=heading`.
     Heading {
@@ -81,22 +82,6 @@ pub enum BlockKind {
 }
 
 impl BlockKind {
-    /// A short fixed name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            BlockKind::Heading { .. } => "heading",
-            BlockKind::Paragraph => "paragraph",
-            BlockKind::ListItem => "list_item",
-            BlockKind::Code => "code",
-            BlockKind::Cell => "cell",
-            BlockKind::Term => "term",
-            BlockKind::Definition => "definition",
-            BlockKind::Quote => "quote",
-            BlockKind::Caption => "caption",
-        }
-    }
-
     /// The level of a heading.
     #[must_use]
     pub fn level(self) -> Option<u8> {

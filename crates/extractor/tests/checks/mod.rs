@@ -188,7 +188,7 @@ fn oddities(found: &[DocumentOddity], bytes: usize) {
     for (place, oddity) in found.iter().enumerate() {
         assert!(found[..place].iter().all(|other| other.what != oddity.what));
         assert!((1..=bytes as u64 + 1).contains(&oddity.line) && oddity.count > 0);
-        assert!(!oddity.what.name().is_empty());
+        assert!(!oddity.what.to_string().is_empty());
     }
 }
 

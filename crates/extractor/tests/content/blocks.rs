@@ -12,7 +12,7 @@ fn check(html: &str, expected: Expect) {
     let mut shown = String::new();
     for block in &content.blocks {
         let mark = if block.main { '*' } else { '-' };
-        let _ = write!(shown, "{mark} {}", block.kind.name());
+        let _ = write!(shown, "{mark} {}", block.kind);
         if let Some(level) = block.kind.level() {
             let _ = write!(shown, "{level}");
         }

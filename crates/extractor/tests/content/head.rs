@@ -16,7 +16,7 @@ fn check_language(html: &str, header: Option<&str>, expected: Expect) {
     let content = read_content(html.as_bytes(), &given, &ContentLimits::default());
     let language = &content.language;
     let declared = language.declared.as_ref();
-    let declared = declared.map(|declared| format!("{} by {}", declared.tag, declared.by.name()));
+    let declared = declared.map(|declared| format!("{} by {}", declared.tag, declared.by));
     let detected = language.detected.map(|detected| detected.code);
     let shown = format!(
         "{} {} -> {}\n{}",
@@ -38,7 +38,7 @@ fn check_dates(html: &str, expected: Expect) {
     let content = read_content(html.as_bytes(), &given, &ContentLimits::default());
     let mut shown = String::new();
     for date in &content.dates {
-        let (kind, source) = (date.kind, date.source.name());
+        let (kind, source) = (date.kind, date.source);
         let _ = writeln!(shown, "{kind:?} {} {source} {}", date.moment, date.name);
     }
     for (name, date) in [
@@ -114,7 +114,7 @@ fn ours_canonical_is_the_first_in_the_head() {
             .oddities
             .iter()
             .fold(String::new(), |mut shown, oddity| {
-                let (what, line, count) = (oddity.what.name(), oddity.line, oddity.count);
+                let (what, line, count) = (oddity.what, oddity.line, oddity.count);
                 let _ = writeln!(shown, "{what} line {line} x{count}");
                 shown
             });

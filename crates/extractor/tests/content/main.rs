@@ -4,8 +4,6 @@ mod blocks;
 mod corpus;
 mod head;
 mod hostile;
-#[cfg(feature = "pdf")]
-mod pdf;
 
 use std::fmt::Write as _;
 
@@ -26,7 +24,7 @@ fn show_oddities(content: &Content) -> String {
         .oddities
         .iter()
         .fold(String::new(), |mut shown, oddity| {
-            let (what, line, count) = (oddity.what.name(), oddity.line, oddity.count);
+            let (what, line, count) = (oddity.what, oddity.line, oddity.count);
             let _ = writeln!(shown, "{what} line {line} x{count}");
             shown
         })

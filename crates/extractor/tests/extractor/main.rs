@@ -62,9 +62,7 @@ fn show_oddities(oddities: &[DocumentOddity]) -> String {
         let _ = writeln!(
             shown,
             "{} line {} x{}",
-            oddity.what.name(),
-            oddity.line,
-            oddity.count
+            oddity.what, oddity.line, oddity.count
         );
         shown
     })

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::page_id::hash_id;
-use super::page_record::{About, ResultSection, sections};
+use super::page_record::{PageFields, ResultSection, sections};
 use super::{ExportError, JsonLines, line};
 use crate::indexed_page::IndexedPage;
 
@@ -22,7 +22,7 @@ struct Document<'p> {
     /// The page's, with the fragment that leads to the section.
     url: String,
     #[serde(flatten)]
-    about: &'p About<'p>,
+    about: &'p PageFields<'p>,
     heading: &'p str,
     level: u8,
     /// The headings that it stands under, from the first level on.
@@ -45,7 +45,7 @@ pub fn meilisearch<W: Write>(out: W, now: i64) -> JsonLines<W> {
 }
 
 fn write_sections(out: &mut impl Write, page: &IndexedPage) -> Result<u64, ExportError> {
-    let (about, key) = (About::of(page), hash_id(&page.url));
+    let (about, key) = (PageFields::of(page), hash_id(&page.url));
     let mut above: Vec<(u8, &str)> = Vec::new();
     let mut records = 0;
     for (position, section) in divided(page).into_iter().enumerate() {

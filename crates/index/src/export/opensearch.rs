@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::page_id::url_id;
-use super::page_record::{About, sections};
+use super::page_record::{PageFields, sections};
 use super::{JsonLines, line};
 use crate::indexed_page::IndexedPage;
 
@@ -29,7 +29,7 @@ struct Id<'p> {
 struct Document<'p> {
     url: &'p str,
     #[serde(flatten)]
-    about: About<'p>,
+    about: PageFields<'p>,
     headings: Vec<&'p str>,
     sections: Vec<Anchor<'p>>,
     text: &'p str,
@@ -110,7 +110,7 @@ fn document(page: &IndexedPage) -> Document<'_> {
     let linked = sections.iter().filter(|section| section.id.is_some());
     Document {
         url: &page.url,
-        about: About::of(page),
+        about: PageFields::of(page),
         headings: page
             .headings
             .iter()

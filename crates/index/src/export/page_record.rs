@@ -7,7 +7,7 @@ use crate::indexed_page::IndexedPage;
 
 /// The fields that tell a page from others, but for its text.
 #[derive(Debug, Serialize)]
-pub(super) struct About<'p> {
+pub(super) struct PageFields<'p> {
     pub(super) title: &'p str,
     pub(super) host: &'p str,
     pub(super) path: &'p str,
@@ -37,9 +37,9 @@ pub(super) struct About<'p> {
     pub(super) max_snippet: Option<u32>,
 }
 
-impl<'p> About<'p> {
-    pub(super) fn of(page: &'p IndexedPage) -> About<'p> {
-        About {
+impl<'p> PageFields<'p> {
+    pub(super) fn of(page: &'p IndexedPage) -> PageFields<'p> {
+        PageFields {
             title: page.name(),
             host: page.host(),
             path: page.path(),

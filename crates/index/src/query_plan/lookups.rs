@@ -10,15 +10,19 @@ use tantivy::query::{
 use tantivy::schema::{Field, IndexRecordOption};
 
 use super::weights::{WEIGHTS, weighted_fields};
-use super::{Fit, MarkedWords, Planner, Unit};
-use crate::bm25f::{self, AskedWord, Bm25fQuery, FieldWeight};
+use super::{MarkedWords, Planner, Strictness, Unit};
+use crate::bm25f::{self, Bm25fQuery, FieldWeight, ScoredWord};
 use crate::exclude_query::Excluded;
-use crate::query::{Asked, Query};
+use crate::query::{Query, QueryTerm};
 use crate::words::{Stemmer, Word, WordRelation, words};
 
 impl Planner<'_> {
     /// Most of the telling words must be there; the common ones add to the score.
-    pub(super) fn look_up_words(&self, units: &[Unit], fit: Fit) -> Vec<(Occur, Box<dyn Lookup>)> {
+    pub(super) fn look_up_words(
+        &self,
+        units: &[Unit],
+        fit: Strictness,
+    ) -> Vec<(Occur, Box<dyn Lookup>)> {
         let (runs, words): (Vec<_>, Vec<_>) = units.iter().partition(|unit| !unit.run.is_empty());
         let mut clauses: Vec<(Occur, Box<dyn Lookup>)> = Vec::new();
         for run in &runs {
@@ -33,14 +37,14 @@ impl Planner<'_> {
             .filter(|unit| all_common || !unit.is_common)
             .count();
         let least = match (fit, telling) {
-            (Fit::Any, _) => 1,
-            (Fit::Most, n @ 0..=2) => n,
-            (Fit::Most, n) => (n * 3).div_ceil(5),
+            (Strictness::Any, _) => 1,
+            (Strictness::Most, n @ 0..=2) => n,
+            (Strictness::Most, n) => (n * 3).div_ceil(5),
         };
-        let asked = bm25f::Asked {
+        let asked = bm25f::ScoredTerms {
             words: words
                 .iter()
-                .map(|unit| AskedWord {
+                .map(|unit| ScoredWord {
                     forms: unit.forms.clone(),
                     rarity: unit.rarity,
                     is_telling: all_common || !unit.is_common,
@@ -117,7 +121,11 @@ impl Planner<'_> {
     }
 
     /// Pages that have the words of a phrase one after the other.
-    pub(super) fn look_up_phrase(&self, term: &Asked, wanted: &mut MarkedWords) -> Box<dyn Lookup> {
+    pub(super) fn look_up_phrase(
+        &self,
+        term: &QueryTerm,
+        wanted: &mut MarkedWords,
+    ) -> Box<dyn Lookup> {
         let texts = &self.fields.texts;
         let found = words(&term.text, &Stemmer::none());
         let paired: Vec<_> = found
@@ -193,8 +201,11 @@ impl Planner<'_> {
 }
 
 /// Clauses that each must hold; or one of them, where any will do.
-fn any_of(clauses: Vec<(Occur, Box<dyn Lookup>)>, fit: Fit) -> Vec<(Occur, Box<dyn Lookup>)> {
-    if fit == Fit::Most || clauses.len() < 2 {
+fn any_of(
+    clauses: Vec<(Occur, Box<dyn Lookup>)>,
+    fit: Strictness,
+) -> Vec<(Occur, Box<dyn Lookup>)> {
+    if fit == Strictness::Most || clauses.len() < 2 {
         return clauses;
     }
     let any = clauses.into_iter().map(|(_, lookup)| lookup).collect();
@@ -202,7 +213,7 @@ fn any_of(clauses: Vec<(Occur, Box<dyn Lookup>)>, fit: Fit) -> Vec<(Occur, Box<d
 }
 
 /// The demand of a term of the query: its word must be there, or must not.
-pub(super) fn clause(term: &Asked, found: Box<dyn Lookup>) -> (Occur, Box<dyn Lookup>) {
+pub(super) fn clause(term: &QueryTerm, found: Box<dyn Lookup>) -> (Occur, Box<dyn Lookup>) {
     match term.is_not {
         true => (Occur::MustNot, Box::new(Excluded(found))),
         false => (Occur::Must, found),

@@ -15,7 +15,7 @@ pub(crate) struct Weights {
     pub(crate) keywords: (f32, f32),
     pub(crate) anchors: (f32, f32),
     pub(crate) path: (f32, f32),
-    /// See [`bm25f::Asked`] for these five.
+    /// See [`bm25f::ScoredTerms`] for these five.
     pub(crate) saturation: f32,
     pub(crate) whole: f32,
     pub(crate) near: f32,

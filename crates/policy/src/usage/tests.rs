@@ -17,7 +17,7 @@ fn shown(statements: &UsageStatements) -> String {
             Channel::Robots(line) => format!("robots line {line}"),
             other => format!("{other:?}").to_lowercase(),
         });
-        Some(format!("{purpose} {} by {}", verdict.stance?.as_str(), by?))
+        Some(format!("{purpose} {} by {}", verdict.stance?, by?))
     });
     verdicts.collect::<Vec<_>>().join(", ")
 }
@@ -263,7 +263,7 @@ fn words_of_the_page() {
     assert_eq!(statements.verdict(UsagePurpose::Search).stance, None);
     assert!(statements.verdict(UsagePurpose::Archive).is_refused());
     assert!(!statements.verdict(UsagePurpose::Search).is_refused());
-    assert_eq!(Stance::Allowed.as_str(), "allowed");
+    assert_eq!(Stance::Allowed.to_string(), "allowed");
 }
 
 #[test]
@@ -275,7 +275,7 @@ fn ours_names_as_rows_have_them() {
         Channel::TdmRep,
     ];
     assert_eq!(
-        channels.map(Channel::as_str),
+        channels.map(|channel| channel.to_string()),
         ["robots", "header", "meta", "tdmrep"]
     );
     let vocabularies = [
@@ -287,7 +287,7 @@ fn ours_names_as_rows_have_them() {
         Vocabulary::NoArchive,
     ];
     assert_eq!(
-        vocabularies.map(Vocabulary::as_str),
+        vocabularies.map(|vocabulary| vocabulary.to_string()),
         [
             "content-usage",
             "content-signal",
@@ -298,8 +298,8 @@ fn ours_names_as_rows_have_them() {
         ]
     );
     assert_eq!(
-        UsagePurpose::ALL.map(UsagePurpose::as_str),
+        UsagePurpose::ALL.map(|purpose| purpose.to_string()),
         ["search", "ai-input", "train-ai", "archive"]
     );
-    assert_eq!(Stance::Refused.as_str(), "refused");
+    assert_eq!(Stance::Refused.to_string(), "refused");
 }

@@ -5,11 +5,12 @@ mod reference;
 
 use crawl_policy::usage::{Sources, TdmRep, UsagePurpose, UsageStatements};
 use crawl_policy::{PageDirectives, ProductToken, Profile, Robots, request_path};
+use strum::VariantArray as _;
 
 /// Any file can be read by any reading, and what comes out keeps its bounds.
 pub(crate) fn parse(data: &[u8]) {
     let agent = ProductToken::new("ourbot").unwrap();
-    for profile in Profile::ALL {
+    for &profile in Profile::VARIANTS {
         let robots = Robots::parse(data, &agent, profile);
         let lines = u32::try_from(data.len()).unwrap() + 1;
         assert!(

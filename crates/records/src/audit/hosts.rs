@@ -22,7 +22,7 @@ pub(super) struct Host {
     /// Numbers of the origins whose robots.txt is known, with pages or without.
     pub(super) origins: Vec<usize>,
     /// Rows stand in the order of their ends; these wait until no earlier start can follow.
-    ahead: BinaryHeap<Reverse<Sent>>,
+    ahead: BinaryHeap<Reverse<SentRequest>>,
     /// The latest request in each place; at most `per_host`.
     places: Vec<Ended>,
     /// The request that ended last of all.
@@ -34,7 +34,7 @@ pub(super) struct Host {
 
 /// A request as it is judged.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Sent {
+pub(super) struct SentRequest {
     pub(super) start: u64,
     pub(super) line: u64,
     end: u64,
@@ -113,15 +113,15 @@ impl Hosts {
     }
 }
 
-impl Sent {
-    fn of(row: &RequestRow, line: u64) -> Sent {
+impl SentRequest {
+    fn of(row: &RequestRow, line: u64) -> SentRequest {
         let purpose = match row.purpose.as_str() {
             "robots" | "hop" => SentPurpose::Robots,
             "tdmrep" => SentPurpose::TdmRep,
             // `page`, `sitemap`, `resource`, `action`: all that robots.txt speaks of.
             _ => SentPurpose::Page,
         };
-        Sent {
+        SentRequest {
             start: row.start,
             line,
             end: row.end,
@@ -144,7 +144,7 @@ impl AuditRun<'_> {
         let Some(known) = self.hosts.all.get_mut(host) else {
             return Ok(());
         };
-        known.ahead.push(Reverse(Sent::of(row, line)));
+        known.ahead.push(Reverse(SentRequest::of(row, line)));
         // What is not read yet ended about now or later, so it began after this.
         let begun = row.end.saturating_sub(limits.timeout + SETTLING_MS);
         let one = known.limits.per_host == 1;
@@ -226,7 +226,7 @@ impl AuditRun<'_> {
     }
 
     /// The least gap, the one that its own row names, and the number in flight.
-    fn gap(&mut self, number: usize, sent: &Sent) {
+    fn gap(&mut self, number: usize, sent: &SentRequest) {
         let Some(host) = self.hosts.all.get_mut(number) else {
             return;
         };
@@ -283,7 +283,7 @@ impl AuditRun<'_> {
 
     /// Holds a request to the pace that the host's robots.txt asks for: one at a time, and a
     /// gap after the one that ended last.
-    fn pace(&mut self, number: usize, sent: &Sent, own: Option<usize>) {
+    fn pace(&mut self, number: usize, sent: &SentRequest, own: Option<usize>) {
         let Some(host) = self.hosts.all.get(number) else {
             return;
         };
@@ -325,7 +325,7 @@ impl AuditRun<'_> {
     }
 
     /// The longest gap that the copies in force ask for.
-    fn pace_asked(&self, host: &Host, sent: &Sent, own: Option<usize>) -> Option<PaceAsked> {
+    fn pace_asked(&self, host: &Host, sent: &SentRequest, own: Option<usize>) -> Option<PaceAsked> {
         let copies = self.copies.as_ref()?;
         let asked = host.origins.iter().filter_map(|&origin| {
             let answers = copies.answers(origin);
@@ -352,7 +352,7 @@ impl AuditRun<'_> {
     }
 
     /// Waits that earlier answers asked for.
-    fn wait(&mut self, number: usize, sent: &Sent) {
+    fn wait(&mut self, number: usize, sent: &SentRequest) {
         let Some(host) = self.hosts.all.get_mut(number) else {
             return;
         };
@@ -396,7 +396,7 @@ impl AuditRun<'_> {
 }
 
 impl Host {
-    fn note(&mut self, sent: &Sent) {
+    fn note(&mut self, sent: &SentRequest) {
         let ended = Ended {
             end: sent.end,
             line: sent.line,

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crawl_archive::{MAX_CONFIG_BYTES, Timestamp, read_text};
 use crawl_policy::{ProductToken, Profile};
+use crawl_weburl::{HostKey, host_and_port};
 use toml::{Table, Value};
 
 use crate::error::RecordsError;
@@ -82,13 +83,17 @@ impl CrawlLimits {
             Some(value) => span(value),
             None => Ok(default),
         };
-        let profile = file.text("politeness", "robots").map(str::parse::<Profile>);
-        let profile = profile.transpose().map_err(|why| why.to_string())?;
+        let profile = match file.text("politeness", "robots") {
+            Some(name) => {
+                (name.parse::<Profile>()).map_err(|_| format!("no robots profile is `{name}`"))?
+            }
+            None => Profile::default(),
+        };
         Ok(CrawlLimits {
             everywhere,
             sites: file.sites(everywhere)?,
             agent: ProductToken::new(agent).map_err(|why| why.to_string())?,
-            profile: profile.unwrap_or_default(),
+            profile,
             forbids: file.text("exclusion", "robots-forbidden") == Some("deny"),
             most: exclusion("robots-max-age", DAY)?,
             retry: exclusion("robots-retry", 300 * SECOND)?,
@@ -103,12 +108,7 @@ impl CrawlLimits {
 
     /// The limits for a host key: of the names that it ends in, the longest counts.
     pub(super) fn of_host(&self, host: &str) -> HostLimits {
-        let (name, port) = match host.rsplit_once(':') {
-            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
-                (name, Some(port))
-            }
-            _ => (host, None),
-        };
+        let (name, port) = host_and_port(host);
         let mut rest = Some(name).filter(|_| !self.sites.is_empty());
         while let Some(name) = rest {
             let with_port = port.and_then(|port| self.sites.get(&format!("{name}:{port}")));
@@ -170,8 +170,7 @@ impl File {
         let sites = self.0.get("site").and_then(Value::as_table);
         let sites = sites.into_iter().flatten().map(|(name, limits)| {
             let limits = everywhere.with(limits.get("delay"), limits.get("per-host"))?;
-            let name = crawl_weburl::HostKey::parse(name)
-                .map_or_else(|_| name.clone(), |key| key.to_string());
+            let name = HostKey::parse(name).map_or_else(|_| name.clone(), |key| key.to_string());
             Ok((name, limits))
         });
         sites.collect()

@@ -4,7 +4,7 @@ use crawl_policy::Verdict;
 use crawl_weburl::CanonicalUrl;
 
 use super::findings::{CheckResult, Source::Requests};
-use super::hosts::{Sent, SentPurpose};
+use super::hosts::{SentPurpose, SentRequest};
 use super::robots_copies::BindingRules;
 use super::{AuditRun, EARLIER_RUN, JUST_THEN, NOT_ARCHIVED, SETTLING_MS};
 use crate::error::RecordsError;
@@ -17,7 +17,7 @@ impl AuditRun<'_> {
     pub(super) fn bound(
         &mut self,
         host: usize,
-        sent: &Sent,
+        sent: &SentRequest,
         url: &CanonicalUrl,
     ) -> Result<(), RecordsError> {
         let (Some(copies), Some(host)) = (&self.copies, self.hosts.all.get(host)) else {
@@ -58,7 +58,7 @@ impl AuditRun<'_> {
         &mut self,
         origin: usize,
         index: usize,
-        sent: &Sent,
+        sent: &SentRequest,
         url: &CanonicalUrl,
     ) -> Result<CheckResult, RecordsError> {
         let (limits, Some(copies)) = (self.limits, &mut self.copies) else {
@@ -115,7 +115,7 @@ impl AuditRun<'_> {
     }
 
     /// A breach, if it is known what the crawl was held to then.
-    fn if_held(&self, sent: &Sent, rule: &'static str, what: String) -> CheckResult {
+    fn if_held(&self, sent: &SentRequest, rule: &'static str, what: String) -> CheckResult {
         match self.limits.held_at(sent.start) {
             true => CheckResult::Broke(rule, what),
             false => CheckResult::Undecided(EARLIER_RUN),

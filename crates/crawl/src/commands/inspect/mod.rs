@@ -110,7 +110,7 @@ fn sitemap_object(url: &CanonicalUrl, sitemap: &Sitemap) -> Value {
 }
 
 fn oddities(oddities: &[DocumentOddity]) -> Vec<Value> {
-    let object = |oddity: &DocumentOddity| json!({"what": oddity.what.name(), "line": oddity.line, "count": oddity.count});
+    let object = |oddity: &DocumentOddity| json!({"what": oddity.what.to_string(), "line": oddity.line, "count": oddity.count});
     oddities.iter().map(object).collect()
 }
 

@@ -44,7 +44,7 @@ pub(super) fn text_object(page: &Page, content: &Content) -> Value {
         "blocks": content.main_blocks().map(|block| block_object(content, block)).collect::<Vec<_>>(),
         "visible_octets": content.visible_text().len(),
         "oddities": content.oddities.iter().map(|oddity| {
-            json!({"what": oddity.what.name(), "line": oddity.line, "count": oddity.count})
+            json!({"what": oddity.what.to_string(), "line": oddity.line, "count": oddity.count})
         }).collect::<Vec<_>>(),
     })
 }
@@ -54,7 +54,7 @@ fn language_object(content: &Content) -> Value {
     let declared = language.declared.as_ref();
     json!({
         "code": language.code(),
-        "declared": declared.map(|declared| json!({"tag": declared.tag, "source": declared.by.name()})),
+        "declared": declared.map(|declared| json!({"tag": declared.tag, "source": declared.by.to_string()})),
         "detected": language.detected.map(|detected| {
             json!({"code": detected.code, "confidence": detected.confidence})
         }),
@@ -66,7 +66,7 @@ fn date_object(date: &PageDate) -> Value {
         "kind": format!("{:?}", date.kind).to_ascii_lowercase(),
         "at": date.moment.to_string(),
         "precision": format!("{:?}", date.moment.precision).to_ascii_lowercase(),
-        "source": date.source.name(),
+        "source": date.source.to_string(),
         "name": date.name,
     })
 }
@@ -87,7 +87,7 @@ fn item_object(item: &JsonLd) -> Value {
 
 fn block_object(content: &Content, block: &Block) -> Value {
     json!({
-        "kind": block.kind.name(),
+        "kind": block.kind.to_string(),
         "level": block.kind.level(),
         "id": block.id,
         "text": content.text_of(block),

@@ -32,7 +32,7 @@ pub(crate) fn run(args: &RobotsArgs) -> Result<u8, CommandError> {
     let asked = args
         .url
         .iter()
-        .map(|url| Asked::read(url, args.file.is_some()));
+        .map(|url| TypedUrl::read(url, args.file.is_some()));
     let asked = asked.collect::<Result<Vec<_>, _>>()?;
     let rules = match &args.file {
         Some(path) => Rules::of_file(path, &agent, profile)?,
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &RobotsArgs) -> Result<u8, CommandError> {
 }
 
 /// A URL in question.
-struct Asked {
+struct TypedUrl {
     /// As typed.
     text: String,
     /// In origin form.
@@ -71,10 +71,10 @@ struct Asked {
     url: Option<CanonicalUrl>,
 }
 
-impl Asked {
-    fn read(text: &str, path_will_do: bool) -> Result<Asked, CommandError> {
+impl TypedUrl {
+    fn read(text: &str, path_will_do: bool) -> Result<TypedUrl, CommandError> {
         if path_will_do && text.starts_with('/') {
-            return Ok(Asked {
+            return Ok(TypedUrl {
                 text: text.to_owned(),
                 path: text.to_owned(),
                 url: None,
@@ -84,7 +84,7 @@ impl Asked {
             CommandError::usage(format!("unusable URL `{text}`: {why}"))
                 .hint("give a whole URL such as `https://example.org/page`")
         })?;
-        Ok(Asked {
+        Ok(TypedUrl {
             text: url.to_string(),
             path: url.path_and_query().to_owned(),
             url: Some(url),
@@ -117,7 +117,7 @@ impl Rules {
     }
 
     fn fetched(
-        asked: &[Asked],
+        asked: &[TypedUrl],
         args: &RobotsArgs,
         agent: &ProductToken,
         profile: Profile,
@@ -140,7 +140,7 @@ impl Rules {
         Ok(Rules(sources.collect()))
     }
 
-    fn of(&self, asked: &Asked) -> &Source {
+    fn of(&self, asked: &TypedUrl) -> &Source {
         let origin = asked.url.as_ref().map(CanonicalUrl::origin);
         let named = self.0.get(&None);
         named
@@ -155,14 +155,14 @@ impl Rules {
 }
 
 impl Source {
-    fn allows(&self, asked: &Asked) -> bool {
+    fn allows(&self, asked: &TypedUrl) -> bool {
         match &self.robots {
             Some(robots) => robots.judge(&asked.path).is_allowed(),
             None => asked.path == "/robots.txt",
         }
     }
 
-    fn lines(&self, asked: &Asked, text: &mut String) {
+    fn lines(&self, asked: &TypedUrl, text: &mut String) {
         let word = if self.allows(asked) {
             "allowed"
         } else {
@@ -172,7 +172,7 @@ impl Source {
         let _ = writeln!(text, "            {}", self.because(asked));
     }
 
-    fn because(&self, asked: &Asked) -> String {
+    fn because(&self, asked: &TypedUrl) -> String {
         let Some(robots) = &self.robots else {
             return format!("{} is unreachable ({})", self.name, self.answer);
         };
@@ -190,7 +190,7 @@ impl Source {
         }
     }
 
-    fn object(&self, asked: &Asked, profile: Profile) -> Value {
+    fn object(&self, asked: &TypedUrl, profile: Profile) -> Value {
         let verdict = self.robots.as_ref().map(|robots| robots.judge(&asked.path));
         let rule = verdict.and_then(|verdict| verdict.rule);
         let group = verdict.and_then(|verdict| verdict.group);
@@ -204,7 +204,7 @@ impl Source {
             "line": rule.map(|rule| rule.line),
             "rule": rule.map(|rule| rule.text),
             "group": group.map(|group| json!({"agent": group.agent, "line": group.line})),
-            "profile": verdict.map_or(profile, |verdict| verdict.profile).as_str(),
+            "profile": verdict.map_or(profile, |verdict| verdict.profile).to_string(),
             "robots": self.name,
             "answer": self.answer,
             "crawl_delay_ms": delay.map(|(delay, _)| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)),

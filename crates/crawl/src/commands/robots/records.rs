@@ -1,6 +1,6 @@
 //! The records of a robots.txt besides its rules, each with its line.
 
-use crawl_policy::usage::{Sources, Stance, UsagePurpose, UsageStatements};
+use crawl_policy::usage::{Sources, UsagePurpose, UsageStatements};
 use crawl_policy::{Robots, VisitHours};
 use serde_json::{Map, Value, json};
 
@@ -55,7 +55,7 @@ pub(super) fn usage(robots: &Robots, path_and_query: &str) -> Value {
     });
     let verdicts = UsagePurpose::ALL.into_iter().map(|purpose| {
         let verdict = statements.verdict(purpose);
-        let stance = verdict.stance.map(Stance::as_str);
+        let stance = verdict.stance.map(|stance| stance.to_string());
         (purpose.to_string(), json!(stance))
     });
     Value::Object(verdicts.collect::<Map<_, _>>())

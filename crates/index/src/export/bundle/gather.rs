@@ -65,11 +65,11 @@ pub(super) struct Class {
     /// Pages that have any of them.
     pub(super) pages: u32,
     /// In the order of UTF-16, which is that of JavaScript.
-    pub(super) forms: Vec<Form>,
+    pub(super) forms: Vec<WordForm>,
 }
 
 #[derive(Debug)]
-pub(super) struct Form {
+pub(super) struct WordForm {
     pub(super) text: Box<str>,
     /// In the order of their numbers.
     pub(super) postings: Vec<Posting>,
@@ -133,7 +133,7 @@ impl Gathered {
     pub(super) fn finish(&mut self, ranks: &[u32]) -> Words {
         let lengths = self.pages.iter().map(|page| f64::from(page.words));
         let mean = lengths.sum::<f64>() / self.pages.len().max(1) as f64;
-        let mut classes: HashMap<Box<str>, Vec<Form>> = HashMap::new();
+        let mut classes: HashMap<Box<str>, Vec<WordForm>> = HashMap::new();
         let forms = std::mem::take(&mut self.forms);
         for (text, number) in std::mem::take(&mut self.numbers) {
             let form = &forms[number];
@@ -142,7 +142,7 @@ impl Gathered {
             classes
                 .entry(stem)
                 .or_default()
-                .push(Form { text, postings });
+                .push(WordForm { text, postings });
         }
         let mut classes: Vec<Class> = classes.into_values().map(Class::of).collect();
         classes.sort_unstable_by(|a, b| by_utf16(a.first(), b.first()));
@@ -185,7 +185,7 @@ impl Gathering {
 }
 
 impl Class {
-    fn of(mut forms: Vec<Form>) -> Class {
+    fn of(mut forms: Vec<WordForm>) -> Class {
         forms.sort_unstable_by(|a, b| by_utf16(&a.text, &b.text));
         let postings = forms.iter().flat_map(|form| &form.postings);
         let mut pages: Vec<u32> = postings.map(|posting| posting.page).collect();

@@ -16,7 +16,7 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::Xxh3Default;
 
-use super::gather::{Class, Form, Words, by_utf16};
+use super::gather::{Class, WordForm, Words, by_utf16};
 use super::gzip_file::{self, varint};
 use crate::export::ExportError;
 
@@ -69,7 +69,7 @@ pub(super) fn write(
 /// those of one stem stand together.
 fn begins(words: &Words) -> Vec<String> {
     let forms = words.classes.iter().flat_map(|class| &class.forms);
-    let mut forms: Vec<&Form> = forms.collect();
+    let mut forms: Vec<&WordForm> = forms.collect();
     forms.sort_unstable_by(|a, b| by_utf16(&a.text, &b.text));
     let mut begins = vec![String::new()];
     let mut bytes = 0;
@@ -96,7 +96,7 @@ fn begins(words: &Words) -> Vec<String> {
     begins
 }
 
-fn size(form: &Form) -> usize {
+fn size(form: &WordForm) -> usize {
     let pieces = form
         .postings
         .iter()
@@ -124,7 +124,7 @@ fn encode<'w>(out: &mut Vec<u8>, class: &'w Class, mut before: &'w str) -> &'w s
     before
 }
 
-fn postings(out: &mut Vec<u8>, form: &Form) {
+fn postings(out: &mut Vec<u8>, form: &WordForm) {
     let mut postings = form.postings.clone();
     if postings.len() > MAX_POSTINGS {
         postings.sort_by_key(|posting| std::cmp::Reverse(posting.weight));

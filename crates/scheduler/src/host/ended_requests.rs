@@ -1,0 +1,168 @@
+//! What a host's requests tell by how they end: its response time, and the waits that follow.
+
+use std::time::Duration;
+
+use super::Host;
+use crate::backoff::{Backoff, MAX_PAUSE, RateLimitState};
+use crate::permit::GapReason;
+use crate::politeness::Politeness;
+use crate::request_outcome::{OutcomeKind, RateLimit, RequestOutcome};
+use crate::tick::{Tick, micros};
+
+/// The part of a new response time in the smoothed one: a slow host is given air within a
+/// few answers, one odd answer does not set the pace.
+const SMOOTHING: u64 = 4;
+
+impl Host {
+    pub(crate) fn backoff(&self) -> &Backoff {
+        static NONE: Backoff = Backoff::NONE;
+        self.backoff.as_deref().unwrap_or(&NONE)
+    }
+
+    pub(crate) fn backoff_mut(&mut self) -> &mut Backoff {
+        self.backoff.get_or_insert_with(|| Box::new(Backoff::NONE))
+    }
+
+    /// Learns from how a request ended at `end` that was issued at `issued`: how long we
+    /// were asked to wait.
+    pub(crate) fn learn(
+        &mut self,
+        politeness: &Politeness,
+        issued: Tick,
+        end: Tick,
+        signal: &RequestOutcome,
+    ) -> Option<Duration> {
+        match signal.kind {
+            OutcomeKind::Answered => {
+                self.answered(politeness, signal.response_time);
+                self.limited(politeness, end, signal.rate_limit);
+                let limit = self.backoff.as_ref()?.limit;
+                if self.backoff().is_over(politeness, end) {
+                    self.backoff = None;
+                }
+                let wait = limit.wait_until.since(end);
+                (signal.rate_limit.is_some() && !wait.is_zero()).then_some(wait)
+            }
+            OutcomeKind::AskedToWait { retry_after } => {
+                self.answered(politeness, signal.response_time);
+                let limit = signal.rate_limit.map(|limit| RateLimit {
+                    wait: limit.wait.filter(|_| retry_after.is_none()),
+                    ..limit
+                });
+                self.limited(politeness, end, limit);
+                let wait = self.asked_to_wait(politeness, issued, end, retry_after);
+                Some(wait.max(self.backoff().limit.wait_until.since(end)))
+            }
+            OutcomeKind::UrlFailed | OutcomeKind::NoConnection => {
+                self.failed(politeness, issued, end, signal);
+                None
+            }
+        }
+    }
+
+    /// An answer took this long; one that took no time counts as a microsecond.
+    fn smooth(&mut self, response_time: Duration) {
+        let sample = micros(response_time).max(1);
+        self.smoothed = match self.smoothed {
+            0 => sample,
+            old if sample > old => old + (sample - old).div_ceil(SMOOTHING),
+            old => old - (old - sample) / SMOOTHING,
+        };
+    }
+
+    fn answered(&mut self, politeness: &Politeness, response_time: Duration) {
+        self.smooth(response_time);
+        let Some(backoff) = &mut self.backoff else {
+            return;
+        };
+        backoff.fails = 0;
+        backoff.failed_urls = Vec::new();
+        let paused = std::mem::take(&mut backoff.trip_level) > 0;
+        backoff.trip_until = Tick::ZERO;
+        let ease = match backoff.ease {
+            _ if paused => 1,
+            0 => return,
+            ease => ease.saturating_add(1),
+        };
+        let eased = self.is_eased(politeness, ease);
+        self.backoff_mut().ease = if eased { 0 } else { ease };
+    }
+
+    /// Takes up what the rate-limit fields of an answer ask for; an answer without leaves it as it
+    /// was. None of it goes beyond what a Retry-After could ask for.
+    fn limited(&mut self, politeness: &Politeness, end: Tick, limit: Option<RateLimit>) {
+        let Some(limit) = limit else {
+            return;
+        };
+        if limit == RateLimit::default() && self.backoff.is_none() {
+            return;
+        }
+        let longest = politeness.max_retry_after;
+        let gap = limit.gap.unwrap_or_default().min(longest);
+        self.backoff_mut().limit = RateLimitState {
+            gap: micros(gap),
+            gap_until: match gap.is_zero() {
+                true => Tick::ZERO,
+                false => end + limit.lasts.min(longest),
+            },
+            wait_until: limit
+                .wait
+                .map_or(Tick::ZERO, |wait| end + wait.min(longest)),
+        };
+    }
+
+    fn asked_to_wait(
+        &mut self,
+        politeness: &Politeness,
+        issued: Tick,
+        end: Tick,
+        retry_after: Option<Duration>,
+    ) -> Duration {
+        let backoff = self.backoff_mut();
+        if let Some(wait) = retry_after {
+            let wait = wait.min(politeness.max_retry_after);
+            backoff.hold(end + wait, GapReason::RetryAfter);
+            return wait;
+        }
+        // Requests that were in flight together were asked to wait once, not doubly.
+        if issued >= backoff.hold_until {
+            let quiet = end >= backoff.hold_until + politeness.wait_forget;
+            let before = if quiet { 0 } else { backoff.hold_level };
+            backoff.hold_level = before.saturating_add(1);
+        }
+        backoff.hold_level = backoff.hold_level.max(1);
+        let wait = doubled(politeness.wait_first, backoff.hold_level).min(politeness.wait_max);
+        backoff.hold(end + wait, GapReason::Wait);
+        wait
+    }
+
+    fn failed(
+        &mut self,
+        politeness: &Politeness,
+        issued: Tick,
+        end: Tick,
+        signal: &RequestOutcome,
+    ) {
+        let least = Duration::from_micros(self.min_pause(politeness));
+        let backoff = self.backoff_mut();
+        backoff.fails = backoff.fails.saturating_add(1);
+        backoff.note_failed_url(politeness, signal.url);
+        let many = backoff.failed_urls.len() >= politeness.fails_in_a_row as usize;
+        // Requests that were in flight when the pause began say nothing new.
+        let probe = backoff.trip_level > 0 && issued >= backoff.trip_until;
+        let no_connection = signal.kind == OutcomeKind::NoConnection;
+        let news = backoff.trip_level == 0 && (no_connection || many);
+        if !probe && !news {
+            return;
+        }
+        backoff.trip_level = backoff.trip_level.saturating_add(1);
+        let pause = doubled(least, backoff.trip_level).min(MAX_PAUSE);
+        backoff.trip_until = end + pause;
+    }
+}
+
+/// `first`, doubled for each level above 1; saturating.
+fn doubled(first: Duration, level: u8) -> Duration {
+    let factor = 1u32.checked_shl(u32::from(level.saturating_sub(1)));
+    first.saturating_mul(factor.unwrap_or(u32::MAX))
+}
