@@ -156,6 +156,7 @@ mod tests {
             "/docs/vote.txt",
             "/delete/how-to",
             "/cgi-bin/counter",
+            "/cgi-bin/counter?",
             "/search?q=vote",
             "/index.php?action=view",
             "/index.php?title=Vote",

@@ -291,6 +291,9 @@ mod tests {
         check("/a$b", "/a%24b", true);
         check("/a b", "/a%20b", true);
         check("/a<d", "/a%3Cd", true);
+        check("/a\u{7f}", "/a%7f", true);
+        check("/a~", "/a%7e", true);
+        check("/a!", "/a%21", false);
         check("/a%zz", "/a%zz", true);
         check("/a%2520", "/a%20", false);
     }

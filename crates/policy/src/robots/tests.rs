@@ -5,7 +5,7 @@
 
 use expect_test::{Expect, expect};
 
-use super::{Robots, request_path};
+use super::{MAX_ROBOTS_BYTES, Robots, request_path};
 use crate::agent::{ProductToken, Profile};
 
 fn parse(file: &str) -> Robots {
@@ -175,17 +175,21 @@ fn ours_a_record_is_cited_by_the_first_name_that_speaks_for_us() {
 #[test]
 fn ours_the_strictest_reading_keeps_every_record_of_1994() {
     let file = "User-agent: ourbot\nDisallow: /the-first%7e\n\n\
-        User-agent: ourbot\nAllow: /the-second%7e/c\nDisallow: /the-second%7e\n";
+        User-agent: ourbot\nAllow: /the-second%7e/c\nDisallow: /the-second%7e\n\n\
+        User-agent: *\nUser-agent: ourbot/3\nDisallow: /the-third\n";
     let agent = ProductToken::new("ourbot").unwrap();
     let robots = Robots::parse(file.as_bytes(), &agent, Profile::Strictest);
-    for (path, line) in [
-        ("/the-first~", 2),
-        ("/the-second~", 6),
-        ("/the-second~/c", 6),
+    for (path, line, group) in [
+        ("/the-first~", 2, ("ourbot", 1)),
+        ("/the-second~", 6, ("ourbot", 4)),
+        ("/the-second~/c", 6, ("ourbot", 4)),
+        ("/the-third", 10, ("ourbot/3", 9)),
     ] {
         let verdict = robots.judge(path);
         assert!(!verdict.is_allowed(), "{path}");
         assert_eq!(verdict.rule.map(|rule| rule.line), Some(line), "{path}");
+        let found = verdict.group.map(|group| (group.agent, group.line));
+        assert_eq!(found, Some(group), "{path}");
     }
     assert_eq!(robots.judge("/the-second~/c").profile, Profile::Koster1994);
     assert!(robots.judge("/c").is_allowed());
@@ -217,6 +221,59 @@ fn ours_oddities_name_their_line() {
         .map(|oddity| format!("{} {}", oddity.line, oddity.what.name()))
         .collect();
     expect!["1 no_field, 2 rule_without_group, 4 no_colon, 4 misspelt, 5 no_leading_slash, 6 no_field, 7 bad_value, 8 unknown_field, 1 markup"].assert_eq(&found.join(", "));
+}
+
+fn oddities(file: &[u8], profile: Profile) -> String {
+    let agent = ProductToken::new("ourbot").unwrap();
+    let robots = Robots::parse(file, &agent, profile);
+    let shown = robots.oddities().iter();
+    let shown = shown.map(|oddity| format!("{} {}", oddity.line, oddity.what.name()));
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn ours_oddities_of_the_older_readings_name_their_line() {
+    let file = b"Disallow: /\n\nUser-agent: /1.0 ,\nDisallow: a /b\n\nUser-agent: other\n\n\
+        Disallow: /\nUser-agent: ourbot\nAllow: /x\nDisallow /y\nCrawl-delay: x\nfoo: bar\n\
+        hm\nDisallow: c\0\nSitemap:\n";
+    for (profile, expect) in [
+        (Profile::Koster1994, expect!["1 rule_without_group, 3 names_nobody, 6 incomplete_record, 8 split_record, 10 unknown_field, 11 no_field, 12 bad_value, 13 unknown_field, 14 no_field, 15 nul, 15 no_leading_slash, 16 bad_value"]),
+        (Profile::Extended1997, expect!["1 rule_without_group, 3 names_nobody, 8 split_record, 10 unknown_field, 11 no_field, 12 bad_value, 13 unknown_field, 14 no_field, 15 nul, 15 no_leading_slash, 16 bad_value"]),
+    ] {
+        let found = oddities(file, profile);
+        expect.assert_eq(&found);
+    }
+}
+
+#[test]
+fn ours_oddities_of_a_whole_file() {
+    let cut = [&b"User-agent: *\n"[..], &b"# a line\n".repeat(100_000)].concat();
+    let line = 2 + (MAX_ROBOTS_BYTES - 14) / 9;
+    assert_eq!(oddities(&cut, Profile::Rfc9309), format!("{line} cut"));
+    let utf16: Vec<u8> = "\u{feff}User-agent: *\n"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    assert_eq!(oddities(&utf16, Profile::Rfc9309), "1 utf16");
+    assert_eq!(
+        oddities(b" \n<p>", Profile::Rfc9309),
+        "2 no_field, 1 markup"
+    );
+    let many = oddities(&b"hm\n".repeat(1001), Profile::Rfc9309);
+    assert_eq!(many.split(", ").count(), 1000);
+}
+
+#[test]
+fn ours_of_equal_delays_the_first_line_is_cited() {
+    for profile in Profile::ALL {
+        let agent = ProductToken::new("ourbot").unwrap();
+        let file = b"User-agent: ourbot\nCrawl-delay: 5\nCrawl-delay: 5\nDisallow: /x\n";
+        let delay = Robots::parse(file, &agent, profile).crawl_delay();
+        assert_eq!(
+            delay.map(|(delay, line)| (delay.as_secs(), line)),
+            Some((5, 2))
+        );
+    }
 }
 
 #[test]

@@ -247,10 +247,10 @@ impl Rule {
 
 #[cfg(test)]
 mod tests {
-    use crawl_weburl::{SpellingRules, canonicalize};
+    use crawl_weburl::{SpellingRules, SpellingStep, canonicalize};
     use expect_test::{Expect, expect};
 
-    use super::{LearnedSpellings, MAX_KINDS, stable_hash};
+    use super::{LearnedSpellings, MAX_KINDS, MAX_RULES, MIN_WORDS, stable_hash};
 
     /// Fetches pages, `PATH TEXT`, and says under which spelling another is asked for.
     #[expect(
@@ -350,5 +350,96 @@ mod tests {
             ],
         );
         check(&pages, "/other?b=7&a=1", expect!["its own"]);
+    }
+
+    #[test]
+    fn ours_each_kind_of_spelling_is_learned_by_itself() {
+        let pages = [
+            ("/a/", 1),
+            ("/a/index.html", 1),
+            ("/b/", 2),
+            ("/b/index.html", 2),
+            ("/c/", 3),
+            ("/c/index.html", 3),
+            ("/d/", 4),
+            ("/d/index.php", 5),
+        ];
+        check(
+            &pages,
+            "/x/index.html",
+            expect![
+                "default-document index.html: 3 of 3 pairs of pages were the same; asked for as http://a.example/x/"
+            ],
+        );
+        check(&pages, "/x/index.php", expect!["its own"]);
+        // The page without an id is another one, yet one id is as good as the other.
+        let id = |n: u32, id: u32| format!("/p{n}?sid=0a1b2c3d4e5f6a7{id}");
+        let mut pages = Vec::new();
+        for n in 1..4 {
+            pages.extend([(id(n, 0), 1), (id(n, 1), 1), (format!("/p{n}"), 2)]);
+        }
+        let pages: Vec<_> = pages.iter().map(|(path, text)| (&**path, *text)).collect();
+        check(
+            &pages,
+            &id(9, 9),
+            expect![
+                "session-id sid: 3 of 3 pairs of pages were the same; asked for as http://a.example/p9?sid=0a1b2c3d4e5f6a70"
+            ],
+        );
+    }
+
+    #[test]
+    fn ours_pages_with_few_words_and_pages_that_come_again_teach_nothing() {
+        let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
+        let rules = |pages: &[(&str, u32, u64)]| {
+            let mut names = LearnedSpellings::default();
+            for (path, words, text) in pages {
+                names.learn(&SpellingRules::default(), &url(path), *words, *text);
+                assert!(names.has_met(&url(path)));
+            }
+            assert!(!names.has_met(&url("/other")));
+            assert_eq!(names.has_rules(), !names.rules.is_empty());
+            let of_ids = |rule: &&super::Rule| rule.step == SpellingStep::SessionId;
+            (names.rules.iter().filter(of_ids).count(), names.rules.len())
+        };
+        let (few, enough) = (MIN_WORDS - 1, MIN_WORDS);
+        assert_eq!(
+            rules(&[("/", enough, 1), ("/index.html", enough, 1)]),
+            (0, 1)
+        );
+        assert_eq!(rules(&[("/", few, 1), ("/index.html", enough, 1)]), (0, 0));
+        assert_eq!(rules(&[("/", enough, 1), ("/index.html", few, 1)]), (0, 0));
+        assert_eq!(rules(&[("/index.html", few, 1), ("/", enough, 1)]), (0, 0));
+        let [one, other] = ["sid=0a1b2c3d4e5f6a71", "sid=0a1b2c3d4e5f6a72"];
+        let path = |query: &str| format!("/p?{query}");
+        let again = [(&*path(one), 20, 1), (&*path(one), 20, 2)];
+        assert_eq!(rules(&again), (0, 0));
+        let ids = [(&*path(one), 20, 1), (&*path(other), 20, 1)];
+        assert_eq!(rules(&ids), (1, 1));
+        // One id at two places of the query.
+        let [front, back] = [format!("/p?{one}&x=1"), format!("/p?x=1&{one}")];
+        assert_eq!(rules(&[(&front, 20, 1), (&back, 20, 1)]), (0, 1));
+    }
+
+    #[test]
+    fn ours_a_host_has_so_many_rules_and_all_of_it_is_weighed() {
+        let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
+        let mut names = LearnedSpellings::default();
+        let mut learn = |path: &str| {
+            let before = names.bytes();
+            names.learn(&SpellingRules::default(), &url(path), 20, 1);
+            (names.bytes() - before, names.rules.len())
+        };
+        for n in 0..MAX_RULES {
+            assert_eq!(learn(&format!("/{n}?a&b")), (64, n), "a page");
+            let spelled = learn(&format!("/{n}?b&a"));
+            assert_eq!(
+                spelled,
+                (64 + 160 + 160, n + 1),
+                "a page, a spelling, a rule"
+            );
+        }
+        learn("/more?a&b");
+        assert_eq!(learn("/more?b&a"), (64 + 160, MAX_RULES));
     }
 }

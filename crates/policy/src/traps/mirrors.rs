@@ -116,7 +116,7 @@ mod tests {
     use crawl_weburl::canonicalize;
     use expect_test::{Expect, expect};
 
-    use super::{MAX_PAIRS, Mirrors, PageFingerprint};
+    use super::{MAX_ORIGINS, MAX_PAIRS, MIN_WORDS, Mirrors, PageFingerprint};
 
     /// Fetches pages `0..pages` of two origins, the second with other texts from `differs` on.
     #[expect(
@@ -163,7 +163,45 @@ mod tests {
             9,
             expect!["http://a.example/x?y: mirror of http://a.example: 9 of 9 pages were the same"],
         );
+        check(
+            8,
+            8,
+            expect!["http://a.example/x?y: mirror of http://a.example: 8 of 8 pages were the same"],
+        );
         check(7, 9, expect!["none"]);
         check(20, 19, expect!["none"]);
+    }
+
+    #[test]
+    fn ours_pages_are_the_same_by_their_text_or_nearly() {
+        let url = |text: &str| canonicalize(None, text).unwrap();
+        let (a, b) = (url("http://a.example/p"), url("http://b.example/p"));
+        let text: String = (0..MIN_WORDS).map(|n| format!("word{n} ")).collect();
+        let page = PageFingerprint::of_markup(&text, &a);
+        let changed = |bits: u64, words: u32| {
+            let mut other = page.clone();
+            (other.text, other.simhash, other.words) = (page.text + 1, page.simhash ^ bits, words);
+            other
+        };
+        for (other, is_same) in [
+            (page.clone(), true),
+            (changed(0b111, MIN_WORDS), true),
+            (changed(0b1111, MIN_WORDS), false),
+            (changed(0, MIN_WORDS - 1), false),
+        ] {
+            let mut mirrors = Mirrors::default();
+            mirrors.learn(&a, &page);
+            mirrors.learn(&b, &other);
+            assert_eq!(mirrors.pairs.len(), usize::from(is_same), "{other:?}");
+        }
+        // A page that comes again is compared with nothing, and few are compared at one path.
+        let mut mirrors = Mirrors::default();
+        for host in ["a", "b", "b", "c", "d", "e", "f"] {
+            mirrors.learn(&url(&format!("http://{host}.example/p")), &page);
+        }
+        let of_b = &mirrors.pairs[&b.origin()][&a.origin()];
+        assert_eq!((of_b.same, of_b.different), (1, 0));
+        let f = url("http://f.example/").origin();
+        assert_eq!(mirrors.pairs[&f].len(), MAX_ORIGINS);
     }
 }

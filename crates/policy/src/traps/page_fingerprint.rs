@@ -291,6 +291,8 @@ mod tests {
         for html in [
             "<p>Hello<b> wide</b>\nWORLD</p>",
             "Hello&nbsp;wide &amp; world",
+            "Hello&#160;wide &#x26; world",
+            "Hello & wide; world",
         ] {
             assert_eq!(gist(html).text, plain.text, "{html}");
             assert_eq!(gist(html).words, 3, "{html}");
@@ -312,6 +314,29 @@ mod tests {
             one.said,
             gist("<title>March 2031</title><h1>A concert in March</h1>").said
         );
+    }
+
+    #[test]
+    fn ours_words_of_a_date_are_told_from_others() {
+        for (one, other, is_same) in [
+            ("1999", "2031", true),
+            ("1999", "2131", true),
+            ("1899", "2031", false),
+            ("2231", "2031", false),
+            ("7", "31", true),
+            ("7", "731", false),
+            ("123", "456", false),
+            ("12345", "20315", false),
+            ("july", "Mon", true),
+            ("September", "wed", true),
+            ("fox", "dog", false),
+            ("sept", "march", false),
+            ("mayor", "may", false),
+            ("marches", "fridays", false),
+        ] {
+            let said = |word: &str| gist(&format!("Nothing on {word} here")).said;
+            assert_eq!(said(one) == said(other), is_same, "{one} {other}");
+        }
     }
 
     #[test]

@@ -242,6 +242,26 @@ fn tdmrep_meta_before_header_before_file() {
 }
 
 #[test]
+fn tdmrep_entries_that_are_read() {
+    for (entry, reserved) in [
+        (r#"{"location":"/","tdm-reservation":1}"#, Some(true)),
+        (r#"{"location":"/","tdm-reservation":" 0 "}"#, Some(false)),
+        (r#"{"location":"/","tdm-reservation":2}"#, None),
+        (r#"{"location":"/","tdm-reservation":"yes"}"#, None),
+        (r#"{"location":"/","tdm-reservation":true}"#, None),
+        (r#"{"location":7,"tdm-reservation":1}"#, None),
+        (r#"{"tdm-reservation":1}"#, None),
+    ] {
+        let file = TdmRep::parse(format!("[{entry}]").as_bytes()).unwrap();
+        let found = file.entry("/a").map(|entry| entry.reserved);
+        assert_eq!(found, reserved, "{entry}");
+    }
+    let entry = r#"{"location":"/","tdm-reservation":1}"#;
+    let many = format!("[{}]", [entry; 1001].join(","));
+    assert_eq!(TdmRep::parse(many.as_bytes()).unwrap().entries.len(), 1000);
+}
+
+#[test]
 fn tdmrep_that_is_none() {
     assert_eq!(TdmRep::parse(b"{\"location\":\"/\"}"), None);
     assert_eq!(TdmRep::parse(b"x"), None);
