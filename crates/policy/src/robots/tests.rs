@@ -237,8 +237,18 @@ fn ours_oddities_of_the_older_readings_name_their_line() {
         Disallow: /\nUser-agent: ourbot\nAllow: /x\nDisallow /y\nCrawl-delay: x\nfoo: bar\n\
         hm\nDisallow: c\0\nSitemap:\n";
     for (profile, expect) in [
-        (Profile::Koster1994, expect!["1 rule_without_group, 3 names_nobody, 6 incomplete_record, 8 split_record, 10 unknown_field, 11 no_field, 12 bad_value, 13 unknown_field, 14 no_field, 15 nul, 15 no_leading_slash, 16 bad_value"]),
-        (Profile::Extended1997, expect!["1 rule_without_group, 3 names_nobody, 8 split_record, 10 unknown_field, 11 no_field, 12 bad_value, 13 unknown_field, 14 no_field, 15 nul, 15 no_leading_slash, 16 bad_value"]),
+        (
+            Profile::Koster1994,
+            expect![
+                "1 rule_without_group, 3 names_nobody, 6 incomplete_record, 8 split_record, 10 unknown_field, 11 no_field, 12 bad_value, 13 unknown_field, 14 no_field, 15 nul, 15 no_leading_slash, 16 bad_value"
+            ],
+        ),
+        (
+            Profile::Extended1997,
+            expect![
+                "1 rule_without_group, 3 names_nobody, 8 split_record, 10 unknown_field, 11 no_field, 12 bad_value, 13 unknown_field, 14 no_field, 15 nul, 15 no_leading_slash, 16 bad_value"
+            ],
+        ),
     ] {
         let found = oddities(file, profile);
         expect.assert_eq(&found);
