@@ -64,107 +64,97 @@ pub enum LinkKind {
     Other,
 }
 
-macro_rules! elements {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal;)*) => {
-        /// The place of a link.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        #[non_exhaustive]
-        pub enum Element {
-            $($(#[$doc])* $variant,)*
-        }
-
-        impl Element {
-            /// The element's name in lower case; `meta` for a refresh, `*` for any element's
-            /// `style`, `css` for a style sheet, `http` for a header.
-            #[must_use]
-            pub fn name(self) -> &'static str {
-                match self {
-                    $(Element::$variant => $name,)*
-                }
-            }
-        }
-    };
-}
-
-elements! {
+/// The place of a link. It is written as the element's name in lower case; `meta` for a refresh,
+/// `*` for any element's `style`, `css` for a style sheet, `http` for a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display)]
+#[strum(serialize_all = "lowercase")]
+#[non_exhaustive]
+pub enum Element {
     /// `<a href>`, in HTML or SVG.
-    A = "a";
+    A,
     /// `<area href>`
-    Area = "area";
+    Area,
     /// `<link href imagesrcset>`
-    Link = "link";
+    Link,
     /// `<frame src longdesc>`
-    Frame = "frame";
+    Frame,
     /// `<iframe src longdesc>`
-    Iframe = "iframe";
+    Iframe,
     /// `<meta http-equiv=refresh content="..; url=..">`
-    MetaRefresh = "meta";
+    #[strum(serialize = "meta")]
+    MetaRefresh,
     /// `<img src srcset lowsrc longdesc>`
-    Img = "img";
+    Img,
     /// `<source src srcset>`, of a picture, a video or a sound.
-    Source = "source";
+    Source,
     /// `<video src poster>`
-    Video = "video";
+    Video,
     /// `<audio src>`
-    Audio = "audio";
+    Audio,
     /// `<bgsound src>`
-    Bgsound = "bgsound";
+    Bgsound,
     /// `<track src>`
-    Track = "track";
+    Track,
     /// `<embed src>`
-    Embed = "embed";
+    Embed,
     /// `<object data archive>`
-    Object = "object";
+    Object,
     /// `<applet code object archive>`
-    Applet = "applet";
+    Applet,
     /// `<script src>`; in SVG `href` and `xlink:href`.
-    Script = "script";
+    Script,
     /// `<form action>` with the method GET.
-    Form = "form";
+    Form,
     /// `<input type=image src>`, `<input formaction>`
-    Input = "input";
+    Input,
     /// `<button formaction>`
-    Button = "button";
+    Button,
     /// `<body background>`
-    Body = "body";
+    Body,
     /// `<table background>`
-    Table = "table";
+    Table,
     /// `<thead background>`
-    Thead = "thead";
+    Thead,
     /// `<tbody background>`
-    Tbody = "tbody";
+    Tbody,
     /// `<tfoot background>`
-    Tfoot = "tfoot";
+    Tfoot,
     /// `<tr background>`
-    Tr = "tr";
+    Tr,
     /// `<td background>`
-    Td = "td";
+    Td,
     /// `<th background>`
-    Th = "th";
+    Th,
     /// `<blockquote cite>`
-    Blockquote = "blockquote";
+    Blockquote,
     /// `<q cite>`
-    Q = "q";
+    Q,
     /// `<del cite>`
-    Del = "del";
+    Del,
     /// `<ins cite>`
-    Ins = "ins";
+    Ins,
     /// The text of a `style` element, in HTML or SVG.
-    Style = "style";
+    Style,
     /// The `style` attribute of any element.
-    Any = "*";
+    #[strum(serialize = "*")]
+    Any,
     /// `<image href>` of SVG.
-    SvgImage = "image";
+    #[strum(serialize = "image")]
+    SvgImage,
     /// `<use href>` of SVG.
-    SvgUse = "use";
+    #[strum(serialize = "use")]
+    SvgUse,
     /// `<feImage href>` of SVG.
-    SvgFeImage = "feimage";
+    #[strum(serialize = "feimage")]
+    SvgFeImage,
     /// The `href` of any element of MathML.
-    Math = "math";
+    Math,
     /// A style sheet that is a document of its own.
-    StyleSheet = "css";
+    #[strum(serialize = "css")]
+    StyleSheet,
     /// A header of the answer: `Link` or `Refresh`.
-    Header = "http";
+    #[strum(serialize = "http")]
+    Header,
 }
 
 /// The use of a `link` element or header, by its types and the media type it declares.

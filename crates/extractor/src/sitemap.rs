@@ -4,7 +4,6 @@ mod plain;
 mod xml;
 
 use std::borrow::Cow;
-use std::str::FromStr;
 
 use crate::charset;
 use crate::limits::{DocumentOddity, DocumentOddityKind, Limits, note};
@@ -105,7 +104,8 @@ impl SitemapEntry {
 }
 
 /// The frequency with which a page changes, by its owner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::EnumString)]
+#[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 #[expect(missing_docs, reason = "the names say it all")]
 pub enum ChangeFreq {
     Always,
@@ -115,24 +115,6 @@ pub enum ChangeFreq {
     Monthly,
     Yearly,
     Never,
-}
-
-impl FromStr for ChangeFreq {
-    type Err = ();
-
-    /// The name in any letter case.
-    fn from_str(name: &str) -> Result<ChangeFreq, ()> {
-        Ok(match name.to_ascii_lowercase().as_str() {
-            "always" => ChangeFreq::Always,
-            "hourly" => ChangeFreq::Hourly,
-            "daily" => ChangeFreq::Daily,
-            "weekly" => ChangeFreq::Weekly,
-            "monthly" => ChangeFreq::Monthly,
-            "yearly" => ChangeFreq::Yearly,
-            "never" => ChangeFreq::Never,
-            _ => return Err(()),
-        })
-    }
 }
 
 /// Reads the entries of the sitemap in `body`; compression is undone already. `content_type` is the

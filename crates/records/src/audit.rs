@@ -22,6 +22,7 @@ use std::path::Path;
 use crawl_archive::rows::RequestRow;
 use serde::{Deserialize, Serialize};
 
+use crate::directory::holds_any;
 use crate::error::RecordsError;
 use crate::rows::{RowsOf, excluded, pages, requests};
 use delays::Delays;
@@ -135,12 +136,7 @@ struct AuditRun<'a> {
 /// what looks like a breach of robots.txt is undecided where the answer that allows it may have
 /// stood in one of `requests.jsonl`.
 pub fn audit(dir: &Path) -> Result<Audit, RecordsError> {
-    let is_crawl = dir.join("crawl.toml").is_file() || dir.join("requests.jsonl").is_file();
-    if !is_crawl {
-        return Err(RecordsError::NoCrawl {
-            dir: dir.to_owned(),
-        });
-    }
+    holds_any(dir, &["crawl.toml", "requests.jsonl"])?;
     let limits = CrawlLimits::read(dir)?;
     let mut audit = Audit {
         format: 1,

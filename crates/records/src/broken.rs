@@ -11,6 +11,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::directory::holds_any;
 use crate::error::RecordsError;
 use crate::rows::pages;
 pub(crate) use archived_links::Archived;
@@ -85,11 +86,7 @@ pub struct BrokenLink {
 /// [`RecordsError::NoCrawl`] where `dir` holds no crawl; [`RecordsError::Row`] for a whole line
 /// that is no row; errors of the file system.
 pub fn broken(dir: &Path) -> Result<BrokenLinks, RecordsError> {
-    if !dir.join("pages.jsonl").is_file() {
-        return Err(RecordsError::NoCrawl {
-            dir: dir.to_owned(),
-        });
-    }
+    holds_any(dir, &["pages.jsonl"])?;
     let latest = LatestRows::read(dir)?;
     let mut found = BrokenLinks {
         format: 1,

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::directory::holds_any;
 use crate::error::RecordsError;
 use crate::numbers::grouped;
 use crate::rows::pages;
@@ -34,11 +35,7 @@ pub struct RoundChanges {
 /// [`RecordsError::NoCrawl`] where `dir` holds no crawl; [`RecordsError::Row`] for a whole line
 /// that is no row; errors of the file system.
 pub fn changes(dir: &Path) -> Result<RoundChanges, RecordsError> {
-    if !dir.join("pages.jsonl").is_file() {
-        return Err(RecordsError::NoCrawl {
-            dir: dir.to_owned(),
-        });
-    }
+    holds_any(dir, &["pages.jsonl"])?;
     let mut found = RoundChanges::default();
     for row in pages(dir)? {
         let row = row?;

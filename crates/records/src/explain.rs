@@ -15,6 +15,7 @@ use crawl_frontier::{
 use crawl_weburl::CanonicalUrl;
 use serde::Serialize;
 
+use crate::directory::holds_any;
 use crate::error::RecordsError;
 use crate::rows::{excluded, pages, requests};
 pub use naming_page::NamedBy;
@@ -93,11 +94,7 @@ pub fn explain(
     url: &CanonicalUrl,
     now: Timestamp,
 ) -> Result<Explanation, RecordsError> {
-    if !dir.join("crawl.toml").is_file() && !dir.join("pages.jsonl").is_file() {
-        return Err(RecordsError::NoCrawl {
-            dir: dir.to_owned(),
-        });
-    }
+    holds_any(dir, &["crawl.toml", "pages.jsonl"])?;
     let mut found = Explanation {
         url: url.to_string(),
         state: "unknown",

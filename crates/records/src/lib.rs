@@ -26,6 +26,7 @@
 mod audit;
 mod broken;
 mod changes;
+mod directory;
 mod error;
 mod explain;
 mod header_fields;
@@ -39,6 +40,7 @@ mod text;
 pub use audit::{Audit, Breach, CitedRow, audit};
 pub use broken::{BrokenLink, BrokenLinks, BrokenPage, EveryLink, broken};
 pub use changes::{RoundChanges, changes};
+pub use directory::stored_settings;
 pub use error::RecordsError;
 pub use explain::{Explanation, NamedBy, StateRead, explain};
 pub use hosts::{Gaps, HostReport, RobotsReport, Waits};

@@ -6,10 +6,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
-use crawl_archive::{MAX_CONFIG_BYTES, read_text};
 use serde::{Deserialize, Serialize};
 
 use crate::broken::LatestRows;
+use crate::directory::{holds_any, stored_settings};
 use crate::error::RecordsError;
 use crate::hosts::{HostReport, Hosts};
 use crate::numbers::grouped;
@@ -193,16 +193,8 @@ const MAX_FLAWS: usize = 100;
 /// [`RecordsError::NoCrawl`] where `dir` holds no records, and errors of the file system.
 /// Lines that are no rows are no error: they stand in [`Report::flaws`].
 pub fn report(dir: &Path) -> Result<Report, RecordsError> {
+    holds_any(dir, &["crawl.toml", "pages.jsonl"])?;
     let crawl = CrawlSettings::read(dir);
-    if crawl.is_none() && !dir.join("pages.jsonl").is_file() {
-        return Err(RecordsError::NoCrawl {
-            dir: dir.to_owned(),
-        });
-    }
-    let crawl = crawl.unwrap_or_else(|| CrawlSettings {
-        per_host: 1,
-        ..CrawlSettings::default()
-    });
     let mut hosts = Hosts::new(crawl.per_host);
     let mut report = Report {
         format: 1,
@@ -367,20 +359,18 @@ impl Report {
 }
 
 impl CrawlSettings {
-    /// `None` where there is no crawl.toml that can be read.
-    fn read(dir: &Path) -> Option<CrawlSettings> {
-        let text = read_text(&dir.join("crawl.toml"), MAX_CONFIG_BYTES).ok()?;
-        let table: toml::Table = text.parse().ok()?;
+    fn read(dir: &Path) -> CrawlSettings {
+        let table = stored_settings(dir);
         let note = |key: &str| Some(table.get("crawl")?.get(key)?.as_str()?.to_owned());
         let seeds = table.get("seed").and_then(toml::Value::as_array);
         let seeds = seeds.into_iter().flatten().filter_map(toml::Value::as_str);
         let per_host = || table.get("politeness")?.get("per-host")?.as_integer();
-        Some(CrawlSettings {
+        CrawlSettings {
             seeds: seeds.map(str::to_owned).collect(),
             version: note("version"),
             started: note("started"),
             per_host: per_host().and_then(|n| u32::try_from(n).ok()).unwrap_or(1),
-        })
+        }
     }
 }
 

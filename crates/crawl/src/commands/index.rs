@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crawl_engine::{EngineError, Reindex, reindex};
 use crawl_fetcher::Secrets;
 use crawl_policy::ProductToken;
-use crawl_records::counted;
+use crawl_records::{counted, stored_settings};
 
 use crate::cli::args::IndexArgs;
 use crate::error::engine::of_engine;
 use crate::error::{CommandError, FINISHED, INTERRUPTED, no_crawl, no_threads};
 use crate::run::signals;
-use crate::settings::{ProfileName, default_of, stored};
+use crate::settings::{ProfileName, default_of};
 use crate::terminal::{index_counts, note, print_json, spinner};
 
 /// Runs `crawl index`.
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &IndexArgs) -> Result<u8, CommandError> {
 /// The name that METAs and headers know the crawl by, and how they are read: as its crawl.toml
 /// has it.
 fn rules(dir: &Path) -> Result<Reindex, CommandError> {
-    let table = stored(dir);
+    let table = stored_settings(dir);
     let value = |group: &str, key: &str| {
         let value = table.get(group).and_then(|group| group.get(key));
         let value = value.and_then(toml::Value::as_str).map(str::to_owned);

@@ -5,12 +5,13 @@ use std::path::Path;
 use crawl_engine::{Budgets, Config, HostBudget, Revisits, ScopeRules, TrapRules};
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_fetcher::{Contact, FetchConfig, ResolveOverride};
+use crawl_records::stored_settings;
 use crawl_scheduler::Politeness;
 use crawl_weburl::SpellingRules;
 
 use crate::settings::{
     Checked, Environment, NAME_AND_VERSION, Settings, first_start, host_locks_file, hours,
-    own_mark, record, rules_since, stored, user_agent,
+    own_mark, record, rules_since, user_agent,
 };
 use crate::values::{FilePath, Span};
 
@@ -176,7 +177,7 @@ pub(super) fn fetch_config(
 fn config_text(settings: &Settings, output: &Path) -> String {
     let now = jiff::Timestamp::now();
     let (now, to_the_milli) = (format!("{now:.0}"), format!("{now:.3}"));
-    let older = stored(output);
+    let older = stored_settings(output);
     let first = first_start(&older);
     let mut settings = settings.clone();
     settings.output.output = FilePath(output.to_owned());

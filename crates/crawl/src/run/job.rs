@@ -4,10 +4,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use crawl_engine::Config;
+use crawl_records::stored_settings;
 
 use super::connection_limit::Connections;
 use super::engine_config::engine_config;
-use crate::settings::{Checked, Settings, mark_of, stored};
+use crate::settings::{Checked, Settings, mark_of};
 use crate::terminal::{HasMark, Terminal};
 use crate::values::Span;
 
@@ -38,7 +39,7 @@ impl Job {
 
     /// Returns whether the next start takes the crawl.toml in the directory as this user's own.
     pub(crate) fn has_mark(&self) -> HasMark {
-        match mark_of(&stored(self.dir())) {
+        match mark_of(&stored_settings(self.dir())) {
             Some(_) => HasMark::Yes,
             None => HasMark::No,
         }

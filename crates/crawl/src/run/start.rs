@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use crawl_records::stored_settings;
 use crawl_weburl::CanonicalUrl;
 use tokio::runtime::Runtime;
 
@@ -10,7 +11,7 @@ use super::engine_config::{fetch_config, user_agent_of};
 use super::job::Job;
 use super::{rounds, seed_schemes};
 use crate::error::{CommandError, no_threads};
-use crate::settings::{Checked, Settings, check, seeds, stored, stored_seeds};
+use crate::settings::{Checked, Settings, check, seeds, stored_seeds};
 use crate::terminal::{Terminal, start_log};
 use crate::values::Switch;
 
@@ -18,7 +19,7 @@ use crate::values::Switch;
 pub(crate) fn run(settings: &Settings) -> Result<u8, CommandError> {
     let mut settings = settings.clone();
     let mut checked = check(&settings)?;
-    let older = stored(&checked.output);
+    let older = stored_settings(&checked.output);
     refuse_other_records(&older, &settings, &checked)?;
     let terminal = Terminal::new(&settings);
     start_log(&settings, &terminal)?;

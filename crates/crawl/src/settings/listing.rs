@@ -1,10 +1,8 @@
 //! Settings written out as TOML: every key with its meaning, and what is in force.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use clap::{Args as _, Command};
-use crawl_archive::{MAX_CONFIG_BYTES, read_text};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use toml::{Table, Value};
 
@@ -105,12 +103,6 @@ pub(crate) fn record(
         env!("CARGO_PKG_VERSION"),
         mark.unwrap_or_default(),
     )
-}
-
-/// The crawl.toml of a directory; empty where there is none that can be read.
-pub(crate) fn stored(dir: &Path) -> Table {
-    let text = read_text(&dir.join("crawl.toml"), MAX_CONFIG_BYTES);
-    text.unwrap_or_default().parse().unwrap_or_default()
 }
 
 /// The seeds of a crawl.toml.

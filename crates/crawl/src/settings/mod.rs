@@ -28,7 +28,7 @@ pub(crate) use contact::{CONTACT_HINT, read_contact, user_agent};
 pub(crate) use environment::{Environment, host_locks_file};
 pub(crate) use listing::{
     NAME_AND_VERSION, default_of, defaults_listing, effective, first_start, mark_of, record,
-    rules_since, stored, stored_seeds,
+    rules_since, stored_seeds,
 };
 pub(crate) use reach::{Reach, reach};
 pub(crate) use remembered::own_mark;

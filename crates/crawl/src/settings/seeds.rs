@@ -7,11 +7,12 @@
 
 use std::path::Path;
 
+use crawl_records::stored_settings;
 use crawl_weburl::{
     CanonicalUrl, Unusable, canonicalize, host_address, host_and_port, is_localhost,
 };
 
-use super::listing::{stored, stored_seeds};
+use super::listing::stored_seeds;
 use crate::error::CommandError;
 
 /// A seed that was read.
@@ -100,7 +101,7 @@ pub(crate) fn check_no_file(typed: &str) -> Result<(), CommandError> {
 /// Returns whether the crawl in a directory began at this host, so that its folder bears its name.
 fn holds_seed_at(dir: &Path, typed: &str) -> bool {
     let typed = read(typed).map(|seed| seed.url);
-    let mut seeds = stored_seeds(&stored(dir)).into_iter();
+    let mut seeds = stored_seeds(&stored_settings(dir)).into_iter();
     typed.is_ok_and(|typed| seeds.any(|seed| seed.host() == typed.host()))
 }
 

@@ -136,7 +136,7 @@ fn ours_css_in_pages() {
     let found: Vec<_> = page
         .links
         .iter()
-        .map(|link| format!("{} {} {}", link.element.name(), link.attribute, link.href))
+        .map(|link| format!("{} {} {}", link.element, link.attribute, link.href))
         .collect();
     assert_eq!(
         found,

@@ -7,7 +7,7 @@ use crate::read;
 fn check(html: &str, expected: &Expect) {
     let page = read(html);
     let lines = page.links.iter().map(|link| {
-        let (element, attribute) = (link.element.name(), link.attribute);
+        let (element, attribute) = (link.element, link.attribute);
         format!("{element} {attribute} {:?} {}\n", link.kind, link.href)
     });
     expected.assert_eq(&lines.collect::<String>());

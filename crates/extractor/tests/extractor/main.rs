@@ -35,13 +35,7 @@ fn read(html: &str) -> Page {
 fn show_links(links: &[Link]) -> String {
     let mut shown = String::new();
     for link in links {
-        let _ = write!(
-            shown,
-            "{} {:?} {:?}",
-            link.element.name(),
-            link.kind,
-            link.href
-        );
+        let _ = write!(shown, "{} {:?} {:?}", link.element, link.kind, link.href);
         if !link.rel.is_empty() {
             let _ = write!(shown, " rel={}", link.rel);
         }

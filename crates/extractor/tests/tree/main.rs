@@ -34,7 +34,7 @@ fn ours(html: &str) -> BTreeSet<Found> {
         .into_iter()
         .map(|link| {
             (
-                link.element.name().to_owned(),
+                link.element.to_string(),
                 link.attribute.to_owned(),
                 link.href,
             )

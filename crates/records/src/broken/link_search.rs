@@ -3,11 +3,11 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-use crawl_archive::{MAX_CONFIG_BYTES, read_text};
 use crawl_weburl::{CanonicalUrl, SpellingRules, StepPolicy};
 
 use super::redirects::Redirects;
 use super::{BrokenLink, BrokenPage};
+use crate::directory::stored_settings;
 
 /// A chain of redirects is followed so far back, at most: crawls follow 255 at most.
 pub(super) const MAX_CHAIN: usize = 256;
@@ -133,8 +133,7 @@ impl LinkSearch {
 /// The rules by which the crawl named URLs, by its crawl.toml; what needed evidence is left as it
 /// is.
 fn naming(dir: &Path) -> SpellingRules {
-    let text = read_text(&dir.join("crawl.toml"), MAX_CONFIG_BYTES).unwrap_or_default();
-    let table: toml::Table = text.parse().unwrap_or_default();
+    let table = stored_settings(dir);
     let names = table.get("names");
     let when = |key: &str, usual: StepPolicy| match names.and_then(|names| names.get(key)?.as_str())
     {

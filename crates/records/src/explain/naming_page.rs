@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use crawl_archive::{MAX_CONFIG_BYTES, read_text};
 use crawl_extractor::{LinkKind, may_be_read};
 use crawl_weburl::CanonicalUrl;
 use serde::Serialize;
 
 use crate::broken::Archived;
+use crate::directory::stored_settings;
 use crate::error::RecordsError;
 use crate::rows::pages;
 
@@ -58,7 +58,7 @@ pub(super) fn search(dir: &Path, url: &CanonicalUrl) -> Result<Search, RecordsEr
             if to == url && found.named_by.is_none() {
                 found.named_by = Some(NamedBy {
                     page: page.to_string(),
-                    element: link.map(|link| format!("{} {}", link.element.name(), link.attribute)),
+                    element: link.map(|link| format!("{} {}", link.element, link.attribute)),
                     kind: link.map_or("link", |link| name(link.kind)),
                     setting: None,
                 });
@@ -92,8 +92,7 @@ fn setting(dir: &Path, kind: &str) -> Option<String> {
         "feed" => ("feeds", "on"),
         _ => return None,
     };
-    let text = read_text(&dir.join("crawl.toml"), MAX_CONFIG_BYTES).unwrap_or_default();
-    let settings: toml::Table = text.parse().unwrap_or_default();
+    let settings = stored_settings(dir);
     let value = settings.get("scope").and_then(|scope| scope.get(flag));
     let value = value.and_then(toml::Value::as_str).unwrap_or(default);
     matches!(value, "off" | "own").then(|| format!("--{flag} {value}"))

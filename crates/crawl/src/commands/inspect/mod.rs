@@ -50,7 +50,7 @@ fn page_object(url: &CanonicalUrl, page: &Page, content: &Content) -> Value {
             "href": link.href,
             "url": target.as_ref().map(CanonicalUrl::as_str).ok(),
             "unusable": target.as_ref().err().map(ToString::to_string),
-            "element": link.element.name(),
+            "element": link.element.to_string(),
             "attribute": link.attribute,
             "kind": format!("{:?}", link.kind).to_ascii_lowercase(),
             "rel": link.rel.to_string().split_ascii_whitespace().collect::<Vec<_>>(),
